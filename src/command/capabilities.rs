@@ -33,15 +33,15 @@ pub(super) fn run(context: &mut Context) -> Outcome {
             None => findings.push(finding),
         }
     }
-    let standing = machine.standing();
+    let credentials = machine.credentials();
     let report = Capabilities {
         kernel: machine.kernel().release,
         pid: target.map(|target| target.process.identity().pid),
-        user: standing.as_ref().map(|standing| standing.user),
-        first_user_namespace: standing
+        user: credentials.as_ref().map(|credentials| credentials.user),
+        first_user_namespace: credentials
             .as_ref()
-            .and_then(|standing| standing.in_first_user_namespace),
-        rights: standing.map(|standing| standing.rights),
+            .and_then(|credentials| credentials.in_first_user_namespace),
+        rights: credentials.map(|credentials| credentials.rights),
         capabilities: findings.into_iter().map(capability).collect(),
     };
     context.sink.emit(Record::Capabilities(Box::new(report)))?;

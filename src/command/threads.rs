@@ -4,7 +4,7 @@ use super::translate::brief;
 use super::{About, Context, Example, Flow, Group, Outcome, print};
 use crate::eval::Value;
 use crate::inspect;
-use crate::kernel::registers::Standing;
+use crate::kernel::registers::ThreadState;
 use crate::report::{Reason, Record, ThreadRow};
 
 pub(super) const ABOUT_THREADS: About = About {
@@ -39,9 +39,9 @@ pub(super) fn run_threads(context: &mut Context) -> Outcome {
     let symbols = context.state.symbols.over(&target, &*regions);
     for thread in target.process.threads()? {
         context.sink.check()?;
-        let standing = match target.process.standing(thread.id) {
-            Ok(Standing::Waiting(registers)) => Ok(registers),
-            Ok(Standing::Running) => Err(Reason::NotApplicable(
+        let registers = match target.process.thread_state(thread.id) {
+            Ok(ThreadState::Waiting(registers)) => Ok(registers),
+            Ok(ThreadState::Running) => Err(Reason::NotApplicable(
                 "the thread runs: the kernel shows the registers of waiting threads only",
             )),
             Err(error) => Err(inspect::reason(&error)),
@@ -50,12 +50,12 @@ pub(super) fn run_threads(context: &mut Context) -> Outcome {
             id: thread.id,
             name: thread.name,
             state: thread.state.to_string(),
-            symbol: standing
+            symbol: registers
                 .as_ref()
                 .ok()
                 .and_then(|registers| brief(&symbols, registers.program_counter)),
-            sp: standing.clone().map(|registers| registers.stack_pointer),
-            pc: standing.map(|registers| registers.program_counter),
+            sp: registers.clone().map(|registers| registers.stack_pointer),
+            pc: registers.map(|registers| registers.program_counter),
         };
         context.sink.emit(Record::Thread(row))?;
     }

@@ -133,7 +133,7 @@ impl Evaluator<'_> {
         match number {
             Ok(number) => Ok(Integer::from(number).into()),
             Err(Reason::NotApplicable(_)) => {
-                let state = told(&view, &detail).map_err(|cause| failed(cause, at))?;
+                let state = found_state(&view, &detail).map_err(|cause| failed(cause, at))?;
                 Err(no_frame(address, state, at))
             }
             Err(reason) => {
@@ -143,9 +143,9 @@ impl Evaluator<'_> {
         }
     }
 
-    fn state(&self, target: &Target, address: VirtualAddress, at: Span) -> Result<Told> {
+    fn state(&self, target: &Target, address: VirtualAddress, at: Span) -> Result<FoundState> {
         View::detail_at(target, address)
-            .and_then(|(view, detail)| told(&view, &detail))
+            .and_then(|(view, detail)| found_state(&view, &detail))
             .map_err(|cause| failed(cause, at))
     }
 }
@@ -185,8 +185,8 @@ fn page_number_alone(
     }))
 }
 
-fn told(view: &View, detail: &PageDetail) -> inspect::Result<Told> {
-    Ok(Told {
+fn found_state(view: &View, detail: &PageDetail) -> inspect::Result<FoundState> {
+    Ok(FoundState {
         state: detail.page.state(),
         is_certain: detail.page.states.is_certain(),
         is_cached: detail.page.kind == Some(Kind::Cached)
@@ -214,15 +214,15 @@ fn entry_at(target: &Target, address: VirtualAddress, at: Span) -> Result<Option
 }
 
 /// Why memory at `address` was not read, from the state that its page was found in just now.
-fn not_resident(address: VirtualAddress, told: Told, at: Span) -> Error {
+fn not_resident(address: VirtualAddress, found: FoundState, at: Span) -> Error {
     let error = Error::new(
         at,
-        format!("memory at {address} was not read: the page is {told}"),
+        format!("memory at {address} was not read: the page is {found}"),
     );
-    match told.state {
+    match found.state {
         State::Unmapped => error.hint("regions lists what is mapped"),
         // An expression never reads the page cache: its value could not say so, as a row of x does.
-        State::Untouched if told.is_cached => error.hint(format!(
+        State::Untouched if found.is_cached => error.hint(format!(
             "the process has no page there; what the page cache of the file holds: x/xg {address}"
         )),
         State::Swapped | State::Untouched | State::UffdWp | State::Migrating | State::Device => {
@@ -236,26 +236,26 @@ fn not_resident(address: VirtualAddress, told: Told, at: Span) -> Error {
 }
 
 /// Why there is no frame at `address`.
-fn no_frame(address: VirtualAddress, told: Told, at: Span) -> Error {
-    match told.state {
+fn no_frame(address: VirtualAddress, found: FoundState, at: Span) -> Error {
+    match found.state {
         State::Present => came_meanwhile(address, at),
         _ => Error::new(
             at,
-            format!("{address} has no page frame: the page is {told}"),
+            format!("{address} has no page frame: the page is {found}"),
         ),
     }
 }
 
 /// The state that a page was found in.
 #[derive(Clone, Copy)]
-struct Told {
+struct FoundState {
     state: State,
     is_certain: bool,
     /// Not mapped, but in the page cache, where it could be read.
     is_cached: bool,
 }
 
-impl fmt::Display for Told {
+impl fmt::Display for FoundState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.is_certain {
             f.write_str("most likely ")?;

@@ -57,7 +57,7 @@ pub struct PageDetail {
 }
 
 /// What was read of a page.
-struct Look {
+struct PageReading {
     entry: Option<PageMapEntry>,
     categories: Option<Categories>,
     content: Fact<BackingContent>,
@@ -113,9 +113,9 @@ impl View<'_> {
         let mut tries = 0;
         loop {
             tries += 1;
-            let look = self.look(address, viewed)?;
-            let detail = self.describe(address, viewed, &look)?;
-            if self.entry(address)?.map(frame_bits) == look.entry.map(frame_bits) {
+            let reading = self.read_page(address, viewed)?;
+            let detail = self.describe(address, viewed, &reading)?;
+            if self.entry(address)?.map(frame_bits) == reading.entry.map(frame_bits) {
                 return Ok(detail);
             }
             if tries == TRIES {
@@ -131,7 +131,11 @@ impl View<'_> {
         Ok((read > 0).then_some(entry[0]))
     }
 
-    fn look(&self, address: VirtualAddress, viewed: Option<&ViewedRegion>) -> Result<Look> {
+    fn read_page(
+        &self,
+        address: VirtualAddress,
+        viewed: Option<&ViewedRegion>,
+    ) -> Result<PageReading> {
         let process = &self.target().process;
         let page = self.page();
         let start = page.floor(address);
@@ -180,7 +184,7 @@ impl View<'_> {
                 "asked only of untouched pages of files and shared memory",
             )),
         };
-        Ok(Look {
+        Ok(PageReading {
             entry,
             categories,
             content,
@@ -201,12 +205,12 @@ impl View<'_> {
         &self,
         address: VirtualAddress,
         viewed: Option<&ViewedRegion>,
-        look: &Look,
+        reading: &PageReading,
     ) -> Result<PageDetail> {
         let size = self.page();
         let available = self.availability();
         let process = &self.target().process;
-        let entry = look.entry.unwrap_or_default();
+        let entry = reading.entry.unwrap_or_default();
         let place: Option<RegionFacts> = viewed.map(|viewed| self.place(viewed));
         // The page map shows nothing of a device mapping, but something is mapped there.
         let is_hidden = place.is_some_and(|place| place.pfn_mapped) && entry.is_empty();
@@ -227,14 +231,14 @@ impl View<'_> {
         let flags = of_frame.clone().and_then(|detail| detail.flags);
         let map_count = of_frame.clone().and_then(|detail| detail.map_count);
         let folio = match of_frame.clone().and_then(|detail| detail.folio) {
-            Ok(folio) => Ok((folio, self.folio_mapping(address, viewed, folio, look)?)),
+            Ok(folio) => Ok((folio, self.folio_mapping(address, viewed, folio, reading)?)),
             Err(reason) => Err(reason),
         };
         let evidence = PageObservation {
-            entry: look.entry,
+            entry: reading.entry,
             flags: flags.clone().ok(),
-            categories: look.categories,
-            content: look.content.clone().ok(),
+            categories: reading.categories,
+            content: reading.content.clone().ok(),
         };
         let (states, kind) = classify(evidence, place, self);
         let state = states.likeliest();
@@ -242,7 +246,7 @@ impl View<'_> {
             place.is_some_and(|place| !place.may_be_huge)
                 || viewed.is_some_and(|viewed| self.has_no_huge(viewed))
         };
-        let huge = match (state, look.categories) {
+        let huge = match (state, reading.categories) {
             (State::Present, Some(categories)) => Ok(categories.contains(Categories::HUGE)),
             (State::Present, None) => huge_without_scan(kind, flags.clone().ok())
                 .or_else(|| is_never_huge().then_some(false))
@@ -270,7 +274,7 @@ impl View<'_> {
             order: folio.as_ref().ok().map(|(folio, _)| folio.order),
             zone: None,
             cgroup: None,
-            content: look.content.clone().ok(),
+            content: reading.content.clone().ok(),
         };
         let offset = size.offset(address);
         let physical = match (
@@ -301,12 +305,12 @@ impl View<'_> {
                 })),
                 _ => Err(no_frame()),
             },
-            content: look.content.clone(),
-            write_tracked: look
+            content: reading.content.clone(),
+            write_tracked: reading
                 .categories
                 .filter(|_| process.categories().contains(Categories::WRITE_TRACKED))
                 .map(|categories| categories.contains(Categories::WRITE_TRACKED)),
-            soft_dirty: match (look.entry, &available.soft_dirty) {
+            soft_dirty: match (reading.entry, &available.soft_dirty) {
                 (None, _) => Err(Reason::NotApplicable("the page map ends before this page")),
                 (Some(_), Err(reason)) => Err(reason.clone()),
                 (Some(entry), Ok(())) if entry.is_empty() => {
@@ -340,7 +344,7 @@ impl View<'_> {
                 None => Some(self.nearest(address)?),
             },
             page,
-            entry: look.entry,
+            entry: reading.entry,
             frame,
             physical,
             flags,
@@ -356,14 +360,14 @@ impl View<'_> {
         address: VirtualAddress,
         viewed: Option<&ViewedRegion>,
         folio: Folio,
-        look: &Look,
+        reading: &PageReading,
     ) -> Result<FolioMapping> {
         let at = self.page().index(address);
-        let frame = look.entry.and_then(PageMapEntry::frame);
+        let frame = reading.entry.and_then(PageMapEntry::frame);
         let index = frame.and_then(|frame| folio.index(frame));
         let index = index.unwrap_or_default();
         let aligned = is_aligned(folio, index, at);
-        let by_one_entry = look
+        let by_one_entry = reading
             .categories
             .is_some_and(|categories| categories.contains(Categories::HUGE));
         let whole = folio.order == 0 || by_one_entry && aligned;

@@ -13,19 +13,19 @@ pub struct Registers {
 
 /// What the file says of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Standing {
+pub enum ThreadState {
     /// On a processor, or about to be: its registers keep changing.
     Running,
     /// In the kernel, by a system call, a fault or a signal.
     Waiting(Registers),
 }
 
-impl Standing {
+impl ThreadState {
     /// Decodes `running`, `-1 SP PC` (waiting, but in no system call) or `NUMBER ARGUMENT*6 SP PC`.
     pub fn parse(text: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(text).ok()?.trim();
         if text == "running" {
-            return Some(Standing::Running);
+            return Some(ThreadState::Running);
         }
         let mut words = text.split(' ').rev();
         let mut address = || {
@@ -42,7 +42,7 @@ impl Standing {
             _ => return None,
         };
         number.parse::<i64>().ok()?;
-        Some(Standing::Waiting(Registers {
+        Some(ThreadState::Waiting(Registers {
             program_counter,
             stack_pointer,
         }))
@@ -56,18 +56,18 @@ mod tests {
     #[test]
     fn the_three_forms_of_the_file() {
         let waiting = |stack, counter| {
-            Some(Standing::Waiting(Registers {
+            Some(ThreadState::Waiting(Registers {
                 program_counter: VirtualAddress::new(counter),
                 stack_pointer: VirtualAddress::new(stack),
             }))
         };
-        assert_eq!(Standing::parse(b"running\n"), Some(Standing::Running));
+        assert_eq!(ThreadState::parse(b"running\n"), Some(ThreadState::Running));
         assert_eq!(
-            Standing::parse(b"-1 0x7ffc0f0e7a58 0x7f5b1c2d4a1e\n"),
+            ThreadState::parse(b"-1 0x7ffc0f0e7a58 0x7f5b1c2d4a1e\n"),
             waiting(0x7ffc_0f0e_7a58, 0x7f5b_1c2d_4a1e)
         );
         assert_eq!(
-            Standing::parse(b"230 0x0 0x0 0x7ffd 0x7ffd 0x0 0x0 0x7ffdcc0 0x7f4e9\n"),
+            ThreadState::parse(b"230 0x0 0x0 0x7ffd 0x7ffd 0x0 0x0 0x7ffdcc0 0x7f4e9\n"),
             waiting(0x7ff_dcc0, 0x7_f4e9)
         );
     }
@@ -83,8 +83,8 @@ mod tests {
             "x 0x1 0x2",
             "-1 0x1 0x10000000000000000",
         ] {
-            assert_eq!(Standing::parse(text.as_bytes()), None, "{text}");
+            assert_eq!(ThreadState::parse(text.as_bytes()), None, "{text}");
         }
-        assert_eq!(Standing::parse(b"\xff 0x1 0x2"), None);
+        assert_eq!(ThreadState::parse(b"\xff 0x1 0x2"), None);
     }
 }

@@ -15,8 +15,8 @@ use crate::kernel::swaps::{SwapAreas, SwapLayout};
 use crate::kernel::zones::Zones;
 use crate::kernel::{Device, FrameNumber, Name, PageFlags, PageMapEntry, PageSize};
 use crate::source::{
-    ConfigPlace, Error, File, Finding, Held, List, Listed, Probe, ProcessEntry, Result, Setting,
-    Source, Standing, WordFile, as_words, live, recorded,
+    ConfigPlace, Credentials, Error, File, Finding, Held, List, Listed, Probe, ProcessEntry,
+    Result, Setting, Source, WordFile, as_words, live, recorded,
 };
 use flate2::read::GzDecoder;
 use rustix::io::Errno;
@@ -269,8 +269,8 @@ impl Machine {
     }
 
     /// The rights of pmdb; `None` where they do not matter.
-    pub fn standing(&self) -> Option<Standing> {
-        Some(self.source.access()?.standing)
+    pub fn credentials(&self) -> Option<Credentials> {
+        Some(self.source.access()?.credentials)
     }
 
     /// Bytes that one PMD maps (`/sys/kernel/mm/transparent_hugepage/hpage_pmd_size`); `None` when that cannot be read.

@@ -20,8 +20,8 @@ mod tests;
 mod threads;
 
 pub use crate::source::{
-    BackingContent, BackingRun, Categories, Error, Feature, Finding, Identity, InMemory, Liveness,
-    ProcessEntry, ReadAt, Result, Standing, covered_pages,
+    BackingContent, BackingRun, Categories, Credentials, Error, Feature, Finding, Identity,
+    InMemory, Liveness, ProcessEntry, ReadAt, Result, covered_pages,
 };
 pub use layout::Layout;
 pub use machine::{KernelVersion, Machine, Merging, Opened, Relation};

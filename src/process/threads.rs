@@ -1,7 +1,7 @@
 //! The threads of the target, each with what the kernel shows of it without stopping it.
 
 use super::{Process, Result};
-use crate::kernel::registers::{Registers, Standing};
+use crate::kernel::registers::{Registers, ThreadState};
 use crate::kernel::status::Stat;
 use crate::kernel::text::BadLine;
 use crate::kernel::{Name, VirtualAddress};
@@ -47,8 +47,8 @@ impl Process {
     ///
     /// # Errors
     /// It may not be read, or the thread has ended.
-    pub fn standing(&self, thread: u32) -> Result<Standing> {
-        self.read_standing(File::ThreadSyscall(thread))
+    pub fn thread_state(&self, thread: u32) -> Result<ThreadState> {
+        self.read_state(File::ThreadSyscall(thread))
     }
 
     /// The main thread's program counter and stack pointer (`/proc/PID/syscall`), without stopping it. The query of a running thread is
@@ -82,22 +82,22 @@ impl Process {
     /// The registers as soon as the thread waits; `None` if it still runs at `end`.
     fn waiting(&self, file: File, end: Instant) -> Result<Option<Registers>> {
         loop {
-            match self.read_standing(file)? {
-                Standing::Waiting(registers) => return Ok(Some(registers)),
-                Standing::Running if Instant::now() < end => std::thread::sleep(PAUSE),
-                Standing::Running => return Ok(None),
+            match self.read_state(file)? {
+                ThreadState::Waiting(registers) => return Ok(Some(registers)),
+                ThreadState::Running if Instant::now() < end => std::thread::sleep(PAUSE),
+                ThreadState::Running => return Ok(None),
             }
         }
     }
 
-    fn read_standing(&self, file: File) -> Result<Standing> {
+    fn read_state(&self, file: File) -> Result<ThreadState> {
         let text = self.source().read(file, &mut || true)?;
         let bad_line = || BadLine {
             file: "syscall",
             line: 1,
             text: Name::new(text.trim_ascii()),
         };
-        Ok(Standing::parse(&text).ok_or_else(bad_line)?)
+        Ok(ThreadState::parse(&text).ok_or_else(bad_line)?)
     }
 }
 

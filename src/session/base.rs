@@ -1,7 +1,7 @@
 //! The session's data, and its own messages.
 
 use super::assertions::Assertions;
-use super::destination::{Common, Destination};
+use super::destination::{Destination, SharedDestination};
 use super::interrupt::Interrupts;
 use super::log::Log;
 use super::outcome::Outcome;
@@ -44,7 +44,7 @@ pub struct Session {
     /// The command files being run, the outermost first.
     pub(super) files: Vec<Running>,
     /// The destination of a user-defined command, if not the screen.
-    pub(super) common: Option<Common>,
+    pub(super) shared: Option<SharedDestination>,
     /// The log, if it is on.
     pub(super) log: Option<Log>,
     /// The progress line.
@@ -93,7 +93,7 @@ impl Session {
             options,
             interrupts: Rc::new(interrupts),
             files: Vec::new(),
-            common: None,
+            shared: None,
             log: None,
             progress,
             displayed: false,

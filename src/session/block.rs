@@ -21,7 +21,7 @@ const LONGEST_CHAIN: usize = 16;
 
 /// The outcome of a statement, and where the run goes on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Went {
+pub(super) enum StatementEnd {
     /// With the next statement, if the outcome allows.
     On(Outcome),
     /// Behind the loop.
@@ -32,11 +32,11 @@ pub(super) enum Went {
 
 impl Session {
     /// Runs the statements of a block, one after the other.
-    pub(super) fn run_block(&mut self, block: &Block, file: Option<&Name>) -> Went {
+    pub(super) fn run_block(&mut self, block: &Block, file: Option<&Name>) -> StatementEnd {
         let mut tally = Tally::new(self.options.keep_going);
         for statement in &block.0 {
             match self.run_statement(statement, file) {
-                Went::On(outcome) => {
+                StatementEnd::On(outcome) => {
                     if tally.add(outcome).is_break() {
                         break;
                     }
@@ -49,17 +49,21 @@ impl Session {
                 }
             }
         }
-        Went::On(tally.outcome())
+        StatementEnd::On(tally.outcome())
     }
 
     /// Runs one statement.
-    pub(super) fn run_statement(&mut self, statement: &Statement, file: Option<&Name>) -> Went {
+    pub(super) fn run_statement(
+        &mut self,
+        statement: &Statement,
+        file: Option<&Name>,
+    ) -> StatementEnd {
         let origin = Origin {
             file,
             line: file.map(|_| statement.line),
         };
         let text = &*statement.text;
-        Went::On(match &statement.node {
+        StatementEnd::On(match &statement.node {
             Node::Text => self.run_line(text, origin),
             Node::Line(line) => match self.user_command(text) {
                 Some((name, command)) => self.run_user(text, origin, &name, &command),
@@ -129,8 +133,8 @@ impl Session {
                     self.evaluation_failed(text, origin, error)
                 }
             },
-            Node::Break => return Went::Break,
-            Node::Continue => return Went::Continue,
+            Node::Break => return StatementEnd::Break,
+            Node::Continue => return StatementEnd::Continue,
         })
     }
 
@@ -162,12 +166,14 @@ impl Session {
                     return tally.outcome();
                 }
             }
-            let went = self.run_block(body, file);
-            let outcome = match went {
-                Went::On(outcome) => outcome,
-                Went::Break | Went::Continue => self.failed_turn.take().unwrap_or(Outcome::Done),
+            let end = self.run_block(body, file);
+            let outcome = match end {
+                StatementEnd::On(outcome) => outcome,
+                StatementEnd::Break | StatementEnd::Continue => {
+                    self.failed_turn.take().unwrap_or(Outcome::Done)
+                }
             };
-            if tally.add(outcome).is_break() || went == Went::Break {
+            if tally.add(outcome).is_break() || end == StatementEnd::Break {
                 return tally.outcome();
             }
         }
@@ -293,11 +299,11 @@ impl Session {
         self.say_notes();
         self.run_into(text, origin, &output, |session| {
             session.state.arguments.push(values);
-            let went = session.run_block(&command.body, command.file.as_ref());
+            let end = session.run_block(&command.body, command.file.as_ref());
             session.state.arguments.pop();
-            match went {
-                Went::On(outcome) => outcome,
-                Went::Break | Went::Continue => Outcome::Done,
+            match end {
+                StatementEnd::On(outcome) => outcome,
+                StatementEnd::Break | StatementEnd::Continue => Outcome::Done,
             }
         })
     }

@@ -42,17 +42,17 @@ pub enum Destination<'a> {
     /// A file.
     File(BufWriter<File>),
     /// One of these that several commands share.
-    Common(Common),
+    Shared(SharedDestination),
 }
 
 /// The destination that the lines of a user-defined command share.
 #[derive(Clone, Debug)]
-pub struct Common(Rc<RefCell<Destination<'static>>>);
+pub struct SharedDestination(Rc<RefCell<Destination<'static>>>);
 
-impl Common {
+impl SharedDestination {
     /// Shares this destination.
     pub fn new(destination: Destination<'static>) -> Self {
-        Common(Rc::new(RefCell::new(destination)))
+        SharedDestination(Rc::new(RefCell::new(destination)))
     }
 
     /// The file or pipe, for a program. Flushes first, so that the program's output comes after.
@@ -67,7 +67,7 @@ impl Common {
                 input: Some(input), ..
             } => input.get_ref().as_fd().try_clone_to_owned(),
             Destination::File(file) => file.get_ref().as_fd().try_clone_to_owned(),
-            Destination::Common(common) => common.descriptor(),
+            Destination::Shared(shared) => shared.descriptor(),
             Destination::Pipe { input: None, .. } | Destination::Screen { .. } => {
                 io::stdout().as_fd().try_clone_to_owned()
             }
@@ -156,7 +156,7 @@ impl<'a> Destination<'a> {
             } => input.write_all(text),
             Destination::Pipe { input: None, .. } => Err(io::ErrorKind::BrokenPipe.into()),
             Destination::File(file) => file.write_all(text),
-            Destination::Common(Common(shared)) => shared.borrow_mut().write(text),
+            Destination::Shared(SharedDestination(shared)) => shared.borrow_mut().write(text),
         }
     }
 
@@ -189,7 +189,7 @@ impl<'a> Destination<'a> {
             } => input.flush(),
             Destination::Pipe { input: None, .. } => Ok(()),
             Destination::File(file) => file.flush(),
-            Destination::Common(Common(shared)) => shared.borrow_mut().flush(),
+            Destination::Shared(SharedDestination(shared)) => shared.borrow_mut().flush(),
         }
     }
 
@@ -216,7 +216,9 @@ impl<'a> Destination<'a> {
             Destination::Screen { output, .. } => rustix::fs::fstat(output.get_ref())
                 .is_ok_and(|stat| !FileType::from_raw_mode(stat.st_mode).is_fifo()),
             Destination::Pipe { .. } => false,
-            Destination::Common(Common(shared)) => shared.borrow().leaves_the_terminal_alone(),
+            Destination::Shared(SharedDestination(shared)) => {
+                shared.borrow().leaves_the_terminal_alone()
+            }
         }
     }
 
@@ -238,7 +240,7 @@ impl<'a> Destination<'a> {
         match self {
             Destination::Screen { output, .. } => Some(output.get_ref().as_fd()),
             Destination::Pipe { input, .. } => input.as_ref().map(|input| input.get_ref().as_fd()),
-            Destination::File(_) | Destination::Common(_) => None,
+            Destination::File(_) | Destination::Shared(_) => None,
         }
     }
 }

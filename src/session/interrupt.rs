@@ -23,12 +23,12 @@ pub struct Interrupts {
 
 /// Does what Ctrl-C does, from another thread.
 #[derive(Clone, Debug)]
-pub struct Raise {
+pub struct InterruptHandle {
     came: Arc<AtomicBool>,
     notify: Arc<File>,
 }
 
-impl Raise {
+impl InterruptHandle {
     /// As if SIGINT had come.
     pub fn raise(&self) {
         self.came.store(true, Ordering::Relaxed);
@@ -66,8 +66,8 @@ impl Interrupts {
     }
 
     /// A handle that stops a command from another thread.
-    pub fn raiser(&self) -> Raise {
-        Raise {
+    pub fn raiser(&self) -> InterruptHandle {
+        InterruptHandle {
             came: Arc::clone(&self.came),
             notify: Arc::clone(&self.notify),
         }

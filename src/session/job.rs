@@ -2,7 +2,7 @@
 
 use super::assertions::{self, Verdict};
 use super::base::Session;
-use super::destination::{Common, Destination};
+use super::destination::{Destination, SharedDestination};
 use super::failure::Origin;
 use super::failure::words;
 use super::held_rows::HeldRows;
@@ -70,7 +70,7 @@ impl Session {
             Ok(opened) => opened,
             Err(why) => return (self.fail(why.report(job.text, job.origin), 1), None),
         };
-        let is_screen = *job.output == Output::Screen && self.common.is_none();
+        let is_screen = *job.output == Output::Screen && self.shared.is_none();
         let renderer = picture.unwrap_or_else(|| self.renderer(is_screen));
         let mut printer = self
             .printer(renderer, destination, &interrupts)
@@ -155,7 +155,7 @@ impl Session {
 
     /// Runs the command again if the user says yes. Refuses if nobody can be asked.
     fn ask(&mut self, job: &Job, question: &str) -> Outcome {
-        let is_seen = *job.output == Output::Screen && self.common.is_none() && !self.is_json();
+        let is_seen = *job.output == Output::Screen && self.shared.is_none() && !self.is_json();
         let is_answered = self.options.interactive && self.is_at_the_prompt();
         if !is_seen || !is_answered || !io::stdin().is_terminal() {
             let error = command::Error::Refused {
@@ -271,8 +271,8 @@ impl Session {
                 ..
             } if self.options.no_shell => Err(NoDestination::new(*at, NO_SHELL)),
             Output::Screen => {
-                if let Some(common) = &self.common {
-                    return Ok(Destination::Common(common.clone()));
+                if let Some(shared) = &self.shared {
+                    return Ok(Destination::Shared(shared.clone()));
                 }
                 let size = self.pager_size();
                 let pager = size.and_then(|(height, width)| Pager::new(interrupts, height, width));
@@ -290,8 +290,8 @@ impl Session {
     /// Starts the shell command at the other end of a pipe.
     fn reader(&self, command: &Spanned<String>) -> Result<Destination<'static>, NoDestination> {
         // In a command with a destination of its own, pipes write there too.
-        let output = match &self.common {
-            Some(common) => common.descriptor().map(Some),
+        let output = match &self.shared {
+            Some(shared) => shared.descriptor().map(Some),
             None => Ok(None),
         };
         let started =
@@ -319,14 +319,14 @@ impl Session {
                 refuse_several(output).and_then(|()| file(path, *append))
             }
         };
-        let common = match opened {
-            Ok(destination) => Common::new(destination),
+        let shared = match opened {
+            Ok(destination) => SharedDestination::new(destination),
             Err(why) => return self.fail(why.report(text, origin), 1),
         };
-        let outer = self.common.replace(common);
+        let outer = self.shared.replace(shared);
         let outcome = run(self);
-        let common = std::mem::replace(&mut self.common, outer);
-        let Some(mut destination) = common.and_then(Common::finish) else {
+        let shared = std::mem::replace(&mut self.shared, outer);
+        let Some(mut destination) = shared.and_then(SharedDestination::finish) else {
             return outcome;
         };
         let flushed = destination.flush();
@@ -352,7 +352,7 @@ impl Session {
                 Output::File { path, .. } => (path.node.as_str(), Outcome::Done),
                 Output::Screen | Output::Pipe(_) => ("the file", Outcome::Done),
             },
-            Destination::Common(_) => ("what the commands write to", Outcome::Done),
+            Destination::Shared(_) => ("what the commands write to", Outcome::Done),
         };
         let reader = self.wait_for_reader(job.text, job.origin, destination);
         match ended {

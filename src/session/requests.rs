@@ -1,7 +1,7 @@
 //! The requests of a program on standard input (`--serve`): command lines, or objects. A separate thread reads them, so that a request
 //! can be cancelled while it runs.
 
-use super::interrupt::{Interrupts, Raise};
+use super::interrupt::{InterruptHandle, Interrupts};
 use super::lines::{BadLine, Lines, NoLine};
 use crate::report::RequestId;
 use serde::Deserialize;
@@ -77,14 +77,14 @@ enum Form {
 }
 
 /// The meaning of an input line.
-enum Said {
+enum InputLine {
     Request(Request),
     Cancel(RequestId),
 }
 
 /// The state of requests that the reading thread and the answering thread share.
 #[derive(Default)]
-struct Board {
+struct RequestState {
     running: Option<RequestId>,
     /// Whether the running request was cancelled.
     is_stopped: bool,
@@ -94,31 +94,31 @@ struct Board {
 /// The queue of requests.
 pub(super) struct Requests {
     coming: Receiver<Request>,
-    board: Arc<Mutex<Board>>,
+    state: Arc<Mutex<RequestState>>,
 }
 
 impl Requests {
     /// Starts the reading thread. `raise` stops the running request.
-    pub(super) fn read(input: OwnedFd, raise: Raise) -> std::io::Result<Self> {
+    pub(super) fn read(input: OwnedFd, raise: InterruptHandle) -> std::io::Result<Self> {
         let (sender, coming) = sync_channel(WAITING);
-        let board = Arc::new(Mutex::new(Board::default()));
-        let shared = Arc::clone(&board);
+        let state = Arc::new(Mutex::new(RequestState::default()));
+        let shared = Arc::clone(&state);
         // Its own, so that Ctrl-C between two requests wakes nothing else.
         let interrupts = Interrupts::listen()?;
         std::thread::Builder::new().spawn(move || {
             read_all(Lines::new(input), &interrupts, &sender, |id| {
-                let mut board = shared.lock().unwrap_or_else(PoisonError::into_inner);
-                match board.running.as_ref() == Some(&id) {
+                let mut state = shared.lock().unwrap_or_else(PoisonError::into_inner);
+                match state.running.as_ref() == Some(&id) {
                     true => {
-                        board.is_stopped = true;
+                        state.is_stopped = true;
                         raise.raise();
                     }
-                    false if board.cancelled.len() < WAITING => board.cancelled.push(id),
+                    false if state.cancelled.len() < WAITING => state.cancelled.push(id),
                     false => {}
                 }
             });
         })?;
-        Ok(Requests { coming, board })
+        Ok(Requests { coming, state })
     }
 
     /// The next request; `None` at the end of the input.
@@ -128,22 +128,22 @@ impl Requests {
 
     /// Marks a request as running; false if it was cancelled. From now on a cancellation interrupts it.
     pub(super) fn begin(&self, id: &RequestId, interrupts: &Interrupts) -> bool {
-        let mut board = self.board.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = board.cancelled.len();
-        board.cancelled.retain(|cancelled| cancelled != id);
-        let is_wanted = board.cancelled.len() == before;
-        board.running = is_wanted.then(|| id.clone());
-        board.is_stopped = false;
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = state.cancelled.len();
+        state.cancelled.retain(|cancelled| cancelled != id);
+        let is_wanted = state.cancelled.len() == before;
+        state.running = is_wanted.then(|| id.clone());
+        state.is_stopped = false;
         interrupts.forget();
         is_wanted
     }
 
     /// Marks the running request as answered. Returns whether it was cancelled.
     pub(super) fn end(&self, interrupts: &Interrupts) -> bool {
-        let mut board = self.board.lock().unwrap_or_else(PoisonError::into_inner);
-        board.running = None;
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.running = None;
         interrupts.forget();
-        board.is_stopped
+        state.is_stopped
     }
 }
 
@@ -172,21 +172,21 @@ fn read_all(
         let id = RequestId::Number(number);
         let said = match text {
             Ok(text) if text.trim_start().starts_with('{') => object(id, &text),
-            Ok(line) => Said::Request(Request {
+            Ok(line) => InputLine::Request(Request {
                 id,
                 asked: Ok(Asked {
                     line,
                     ..Asked::default()
                 }),
             }),
-            Err(bad) => Said::Request(Request {
+            Err(bad) => InputLine::Request(Request {
                 id,
                 asked: Err(bad),
             }),
         };
         match said {
-            Said::Cancel(id) => cancel(id),
-            Said::Request(request) => {
+            InputLine::Cancel(id) => cancel(id),
+            InputLine::Request(request) => {
                 if sender.send(request).is_err() {
                     return;
                 }
@@ -197,10 +197,10 @@ fn read_all(
 
 /// A request that is an object: `{"id":7,"line":"walk heap","as":"text","width":80}`, `{"cancel":7}`. `id` is the number of its line, for
 /// an object without an id.
-fn object(id: RequestId, text: &str) -> Said {
+fn object(id: RequestId, text: &str) -> InputLine {
     let wrong = |id: RequestId, why: String| {
         let asked = Err(Unreadable::Object(why));
-        Said::Request(Request { id, asked })
+        InputLine::Request(Request { id, asked })
     };
     let object: Object = match serde_json::from_str(text) {
         Ok(object) => object,
@@ -208,7 +208,7 @@ fn object(id: RequestId, text: &str) -> Said {
     };
     let id = object.id.unwrap_or(id);
     match (object.line, object.cancel) {
-        (None, Some(cancelled)) => Said::Cancel(cancelled),
+        (None, Some(cancelled)) => InputLine::Cancel(cancelled),
         (Some(line), None) => {
             let text = AsText {
                 width: object.width.filter(|width| *width > 0),
@@ -221,7 +221,7 @@ fn object(id: RequestId, text: &str) -> Said {
                 text,
                 is_object: true,
             });
-            Said::Request(Request { id, asked })
+            InputLine::Request(Request { id, asked })
         }
         _ => wrong(id, "a request has either `line` or `cancel`".to_owned()),
     }
@@ -233,8 +233,8 @@ mod tests {
 
     fn asked(text: &str) -> (RequestId, Result<Asked, Unreadable>) {
         match object(RequestId::Number(3), text) {
-            Said::Request(request) => (request.id, request.asked),
-            Said::Cancel(id) => panic!("cancels {id:?}"),
+            InputLine::Request(request) => (request.id, request.asked),
+            InputLine::Cancel(id) => panic!("cancels {id:?}"),
         }
     }
 
@@ -260,7 +260,7 @@ mod tests {
         assert_eq!(id, RequestId::Text("a".into()));
         assert_eq!(said, line("if 1\nend", Some(text)));
         let cancel = object(RequestId::Number(3), r#"{"cancel":"a"}"#);
-        assert!(matches!(cancel, Said::Cancel(RequestId::Text(id)) if id == "a"));
+        assert!(matches!(cancel, InputLine::Cancel(RequestId::Text(id)) if id == "a"));
     }
 
     #[test]

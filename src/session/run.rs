@@ -1,7 +1,7 @@
 //! Parses lines and runs them as jobs.
 
 use super::base::{Repeatable, Session};
-use super::block::Went;
+use super::block::StatementEnd;
 use super::failure::Origin;
 use super::job::Job;
 use super::outcome::Outcome;
@@ -126,8 +126,8 @@ impl Session {
         let mut tally = Tally::new(false);
         for statement in statements {
             let outcome = match self.run_statement(&statement, None) {
-                Went::On(outcome) => outcome,
-                Went::Break | Went::Continue => Outcome::Done,
+                StatementEnd::On(outcome) => outcome,
+                StatementEnd::Break | StatementEnd::Continue => Outcome::Done,
             };
             if tally.add(outcome).is_break() {
                 break;

@@ -2,7 +2,7 @@
 //! pipe may have no end, so its lines run as they come.
 
 use super::base::Session;
-use super::block::Went;
+use super::block::StatementEnd;
 use super::failure::{Origin, words};
 use super::lines::{self, BadLine, Lines, NoLine};
 use super::outcome::Outcome;
@@ -205,8 +205,8 @@ impl Session {
         match step {
             Step::Bad(line, bad) => self.fail(bad.report(at_line(name, line)), 1),
             Step::Statement(statement) => match self.run_statement(&statement, Some(name)) {
-                Went::On(outcome) => outcome,
-                Went::Break | Went::Continue => Outcome::Done,
+                StatementEnd::On(outcome) => outcome,
+                StatementEnd::Break | StatementEnd::Continue => Outcome::Done,
             },
         }
     }

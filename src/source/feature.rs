@@ -64,7 +64,7 @@ pub struct Finding {
 
 /// The rights of pmdb.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Standing {
+pub struct Credentials {
     /// Effective user id.
     pub user: u32,
     /// The useful capabilities that pmdb holds, or can raise when it needs them: `CAP_SYS_ADMIN` …
@@ -79,7 +79,7 @@ pub struct Access {
     /// What was found out by trying.
     pub findings: Vec<Finding>,
     /// The rights of the reader.
-    pub standing: Standing,
+    pub credentials: Credentials,
 }
 
 /// A feature that is available.

@@ -20,7 +20,7 @@ mod sys;
 
 pub use backing::{BackingContent, BackingRun, FileLocation, ReadAt};
 pub use error::{Error, Result};
-pub use feature::{Access, Feature, Finding, Standing};
+pub use feature::{Access, Credentials, Feature, Finding};
 pub(crate) use feature::{finding, no, tried, yes};
 pub use file::{ConfigPlace, File, Setting, WordFile};
 pub use in_memory::InMemory;

@@ -2,7 +2,7 @@
 
 use crate::printer::printed;
 use crate::{Fuzzed, elf, made, names};
-use pmdb::kernel::registers::Standing;
+use pmdb::kernel::registers::ThreadState;
 use pmdb::kernel::{PageFlags, PageMapEntry, iomem, maps, mounts, smaps, status, swaps, zones};
 use pmdb::lang::{self, complete, highlight};
 use std::time::Duration;
@@ -156,7 +156,7 @@ fn kernel_text(bytes: &[u8]) {
     }
     _ = swaps::SwapAreas::parse(bytes);
     _ = mounts::parse(bytes);
-    _ = Standing::parse(bytes);
+    _ = ThreadState::parse(bytes);
 }
 
 /// Page-map entries and flags: any number is possible.

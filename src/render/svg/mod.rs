@@ -6,7 +6,7 @@ use super::Renderer;
 use super::marks::{self, Cell, Legend};
 use super::printable::cut;
 use super::text::Text;
-use super::text::look::Look;
+use super::text::style::Style;
 use super::text::{map, timeline};
 use super::theme::Theme;
 use super::timeline::{Timeline, ruler};
@@ -29,7 +29,7 @@ pub struct Svg {
     title: String,
     /// The width between the margins.
     width: usize,
-    look: Look,
+    style: Style,
     text: Text,
     legend: Legend,
     timeline: Timeline,
@@ -43,7 +43,7 @@ impl Svg {
         Svg {
             title: title.into(),
             width: canvas::width(columns),
-            look: Look::new(Theme::PLAIN, Some(columns)),
+            style: Style::new(Theme::PLAIN, Some(columns)),
             text: Text::new(Theme::PLAIN, Some(columns)),
             legend: Legend::default(),
             timeline: Timeline::default(),
@@ -59,7 +59,7 @@ impl Svg {
 
     fn region(&mut self, region: &MapRegion) -> io::Result<()> {
         let mut head = Vec::new();
-        map::head(&self.look, region, 1).end(&mut head)?;
+        map::head(&self.style, region, 1).end(&mut head)?;
         self.lines(&head);
         if map::is_empty(region) {
             return Ok(());
@@ -89,7 +89,7 @@ impl Svg {
             return Ok(());
         }
         let mut head = Vec::new();
-        timeline::head(&self.look, &self.timeline, 1).end(&mut head)?;
+        timeline::head(&self.style, &self.timeline, 1).end(&mut head)?;
         self.canvas.gap();
         self.lines(&head);
         for (column, number) in ruler(self.timeline.number, self.timeline.len()) {

@@ -1,6 +1,6 @@
 //! Blocks of labelled lines, and the parts that several blocks share.
 
-use super::look::Look;
+use super::style::Style;
 use crate::kernel::Name;
 use crate::render::line::Line;
 use crate::render::theme::Role;
@@ -15,8 +15,8 @@ const VALUE: usize = 10;
 pub const REMARK: usize = VALUE + 23;
 
 /// Begins a labelled line; it wraps under its value.
-pub fn field(look: &Look, label: &str) -> Line {
-    let mut line = look.line();
+pub fn field(style: &Style, label: &str) -> Line {
+    let mut line = style.line();
     line.push(Role::Label, label).tab_to(VALUE).indent_here();
     line
 }
@@ -70,7 +70,7 @@ pub fn region(line: &mut Line, region: &RegionBrief) {
 
 /// The folio that a frame belongs to, if it has more pages than one.
 pub fn folio(
-    look: &Look,
+    style: &Style,
     folio: &FolioReport,
     huge: Option<bool>,
     out: &mut dyn Write,
@@ -79,7 +79,7 @@ pub fn folio(
         return Ok(());
     }
     let pages = 1u64 << folio.order;
-    let mut line = field(look, "folio");
+    let mut line = field(style, "folio");
     line.plain(format!("{}, order {}", size(folio.bytes), folio.order))
         .tab_to(REMARK)
         .indent_here()
@@ -102,7 +102,7 @@ pub fn folio(
 }
 
 /// Where a frame lies, and its cgroup; no line if nothing is known.
-pub fn place(look: &Look, place: &FramePlace, out: &mut dyn Write) -> io::Result<()> {
+pub fn place(style: &Style, place: &FramePlace, out: &mut dyn Write) -> io::Result<()> {
     let resources = place.iomem.as_ref().ok().map(|names| {
         let names = names.iter().map(Name::to_string);
         names.collect::<Vec<_>>().join(" > ")
@@ -122,7 +122,7 @@ pub fn place(look: &Look, place: &FramePlace, out: &mut dyn Write) -> io::Result
         resources,
         cgroup,
     ];
-    let mut line = field(look, "memory");
+    let mut line = field(style, "memory");
     for part in parts.into_iter().flatten() {
         line.word(", ", Role::Plain, part);
     }

@@ -1,7 +1,7 @@
 //! `info capabilities`: what is available, how pmdb found out, and how to get the rest.
 
 use super::block::field;
-use super::look::Look;
+use super::style::Style;
 use crate::render::theme::Role;
 use crate::report::{Capabilities, Capability};
 use std::io::{self, Write};
@@ -11,10 +11,10 @@ const NAME: usize = 10;
 const FOUND: usize = NAME + 18;
 
 /// Writes the block.
-pub fn write(look: &Look, report: &Capabilities, out: &mut dyn Write) -> io::Result<()> {
-    field(look, "kernel").plain(&report.kernel).end(out)?;
+pub fn write(style: &Style, report: &Capabilities, out: &mut dyn Write) -> io::Result<()> {
+    field(style, "kernel").plain(&report.kernel).end(out)?;
     if let Some(user) = report.user {
-        let mut line = field(look, "pmdb");
+        let mut line = field(style, "pmdb");
         line.plain(format!("runs as user {user}"));
         match report.rights.as_deref() {
             None => {}
@@ -35,23 +35,23 @@ pub fn write(look: &Look, report: &Capabilities, out: &mut dyn Write) -> io::Res
         line.end(out)?;
     }
     if let Some(pid) = report.pid {
-        field(look, "target")
+        field(style, "target")
             .plain(format!("process {pid}"))
             .end(out)?;
     }
     for capability in &report.capabilities {
-        row(look, capability, out)?;
+        row(style, capability, out)?;
     }
     Ok(())
 }
 
-fn row(look: &Look, capability: &Capability, out: &mut dyn Write) -> io::Result<()> {
+fn row(style: &Style, capability: &Capability, out: &mut dyn Write) -> io::Result<()> {
     let (word, role) = match capability.available {
         Some(true) => ("yes", Role::Good),
         Some(false) => ("no", Role::Warn),
         None => ("unknown", Role::Warn),
     };
-    let mut line = look.line();
+    let mut line = style.line();
     line.push(role, word)
         .tab_to(NAME)
         .plain(capability.name)

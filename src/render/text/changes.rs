@@ -1,7 +1,7 @@
 //! `snapshot`, `diff` and `compare`.
 
 use super::block::region_name;
-use super::look::Look;
+use super::style::Style;
 use super::watch::{blind, numbers, role, story};
 use crate::kernel::Name;
 use crate::render::columns::Cell;
@@ -14,7 +14,7 @@ use crate::report::{
 use std::io::{self, Write};
 
 /// The cells of a snapshot.
-pub fn snapshot_cells<'a>(look: &Look, snapshot: &'a SnapshotRow) -> Vec<Cell<'a>> {
+pub fn snapshot_cells<'a>(style: &Style, snapshot: &'a SnapshotRow) -> Vec<Cell<'a>> {
     let mut with = snapshot.with.join(", ");
     if snapshot.unread > 0 {
         with.push_str(&format!(" ({} not read)", counted(snapshot.unread, "page")));
@@ -22,7 +22,7 @@ pub fn snapshot_cells<'a>(look: &Look, snapshot: &'a SnapshotRow) -> Vec<Cell<'a
     vec![
         Cell::new(&snapshot.name),
         Cell::new(snapshot.pid.to_string()),
-        Cell::new(time_of_day(snapshot.time, look.zone())),
+        Cell::new(time_of_day(snapshot.time, style.zone())),
         Cell::new(count(snapshot.pages)),
         Cell::new(count(snapshot.swapped)),
         Cell::size(snapshot.memory),
@@ -31,7 +31,7 @@ pub fn snapshot_cells<'a>(look: &Look, snapshot: &'a SnapshotRow) -> Vec<Cell<'a
 }
 
 /// The cells of a change.
-pub fn cells<'a>(look: &Look, change: &'a ChangeRow) -> Vec<Cell<'a>> {
+pub fn cells<'a>(style: &Style, change: &'a ChangeRow) -> Vec<Cell<'a>> {
     let mut parts = Vec::new();
     if let Some(symbol) = &change.symbol {
         parts.push(match symbol.offset {
@@ -50,7 +50,7 @@ pub fn cells<'a>(look: &Look, change: &'a ChangeRow) -> Vec<Cell<'a>> {
         Cell::new(change.start),
         Cell::size(change.end.get().saturating_sub(change.start.get())),
         Cell::new(count(change.pages)),
-        region(look, change.region.as_ref()),
+        region(style, change.region.as_ref()),
         Cell::new(parts.join("  ")),
     ]
 }
@@ -62,12 +62,12 @@ fn states(change: &ChangeRow) -> Option<String> {
     differ.then(|| format!("{} \u{2192} {}", before.state.word(), after.state.word()))
 }
 
-fn region(look: &Look, name: Option<&Name>) -> Cell<'static> {
+fn region(style: &Style, name: Option<&Name>) -> Cell<'static> {
     let Some(name) = name else {
         return Cell::of(Role::Dim, "-");
     };
     let file = name.file_name();
-    let (role, text) = match look.width {
+    let (role, text) = match style.width {
         Some(_) => region_name(&file),
         None => region_name(name),
     };
@@ -93,8 +93,8 @@ fn net(came: u64, went: u64) -> String {
 }
 
 /// The totals of a diff, before its rows.
-pub fn summary(look: &Look, summary: &DiffSummary, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = look.line();
+pub fn summary(style: &Style, summary: &DiffSummary, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = style.line();
     let sign = if summary.seconds < 0.0 { "-" } else { "" };
     line.indent(2).plain(format!(
         "from {} to {}, {sign}{}: ",
@@ -122,7 +122,7 @@ pub fn summary(look: &Look, summary: &DiffSummary, out: &mut dyn Write) -> io::R
     }
     line.end(out)?;
     if summary.uncompared > 0 {
-        let mut line = look.line();
+        let mut line = style.line();
         let pages = counted(summary.uncompared, "present page");
         line.word(
             "",
@@ -131,14 +131,14 @@ pub fn summary(look: &Look, summary: &DiffSummary, out: &mut dyn Write) -> io::R
         );
         line.end(out)?;
     }
-    blind(look, &summary.blind, out)
+    blind(style, &summary.blind, out)
 }
 
 /// The cells of a region in a comparison.
-pub fn comparison_cells<'a>(look: &Look, row: &'a Comparison) -> Vec<Cell<'a>> {
+pub fn comparison_cells<'a>(style: &Style, row: &'a Comparison) -> Vec<Cell<'a>> {
     let mut cells = vec![Cell::new(row.start), Cell::new(row.end)];
     cells.extend(shared_cells(&row.counts));
-    cells.push(region(look, Some(&row.region)));
+    cells.push(region(style, Some(&row.region)));
     cells
 }
 
@@ -165,13 +165,13 @@ fn shared_cells(counts: &SharedCounts) -> [Cell<'static>; 5] {
 
 /// `812 beside 1024 (worker): shared 12 MiB, of which the next writes copy 3.1 MiB; copied 1.2 MiB; …`
 pub fn comparison_summary(
-    look: &Look,
+    style: &Style,
     summary: &ComparisonSummary,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let bytes = |pages: u64| size(pages.saturating_mul(summary.page_size));
     let counts = &summary.counts;
-    let mut line = look.line();
+    let mut line = style.line();
     line.indent(2).plain(format!(
         "{} beside {} ({}): ",
         summary.pid, summary.other, summary.process
@@ -199,7 +199,7 @@ pub fn comparison_summary(
     let Some(memory) = &summary.memory else {
         return Ok(());
     };
-    let mut line = look.line();
+    let mut line = style.line();
     let amount = |bytes: Option<u64>| match bytes {
         Some(bytes) => size(bytes),
         None if memory.hidden => "hidden".to_owned(),
@@ -216,8 +216,8 @@ pub fn comparison_summary(
 }
 
 /// The effects of clearing.
-pub fn soft_dirty(look: &Look, report: &SoftDirtyReport, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = look.line();
+pub fn soft_dirty(style: &Style, report: &SoftDirtyReport, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = style.line();
     let (pid, process) = (report.pid, &report.process);
     line.indent(2).plain(format!(
         "clearing the soft-dirty bits of process {pid} ({process}):"
@@ -244,7 +244,7 @@ pub fn soft_dirty(look: &Look, report: &SoftDirtyReport, out: &mut dyn Write) ->
         ));
     }
     for effect in effects {
-        let mut line = look.line();
+        let mut line = style.line();
         line.indent(4).word("", Role::Warn, format!("- {effect}"));
         line.end(out)?;
     }
@@ -253,11 +253,11 @@ pub fn soft_dirty(look: &Look, report: &SoftDirtyReport, out: &mut dyn Write) ->
 
 /// `cleared in 1.2 ms; 3 writable pages are soft-dirty again, or still`
 pub fn soft_dirty_cleared(
-    look: &Look,
+    style: &Style,
     report: &SoftDirtyCleared,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let mut line = look.line();
+    let mut line = style.line();
     line.indent(2)
         .plain(format!("cleared in {}", duration(report.seconds)));
     if report.pages > 0 {

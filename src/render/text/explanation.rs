@@ -1,6 +1,6 @@
 //! `explain`: a paragraph about a page, and what the next accesses will do.
 
-use super::Look;
+use super::Style;
 use super::block::{self, field};
 use super::footnotes::Footnotes;
 use super::words;
@@ -15,10 +15,10 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 
 /// Writes it.
-pub fn write(look: &Look, explanation: &Explanation, out: &mut dyn Write) -> io::Result<()> {
+pub fn write(style: &Style, explanation: &Explanation, out: &mut dyn Write) -> io::Result<()> {
     let page = &explanation.page;
-    address(look, page, out)?;
-    let mut line = field(look, "page");
+    address(style, page, out)?;
+    let mut line = field(style, "page");
     line.push(words::state_role(page.state), page.state.word())
         .plain(": ")
         .prose(Role::Plain, what(page));
@@ -34,20 +34,20 @@ pub fn write(look: &Look, explanation: &Explanation, out: &mut dyn Write) -> io:
     }
     line.end(out)?;
     if let Some(owner) = explanation.owner {
-        let mut line = field(look, "whose");
+        let mut line = field(style, "whose");
         // An average proves no exact number.
         let count = page.words.exact_map_count();
         line.prose(Role::Plain, whose(owner, count));
         line.end(out)?;
     }
-    frame(look, page, out)?;
+    frame(style, page, out)?;
     if let Ok(folio) = &page.folio {
-        block::folio(look, folio, page.huge.as_ref().ok().copied(), out)?;
+        block::folio(style, folio, page.huge.as_ref().ok().copied(), out)?;
     }
-    block::place(look, &page.place, out)?;
-    behind(look, explanation, out)?;
-    access(look, "read", &explanation.next_read, page, out)?;
-    access(look, "write", &explanation.next_write, page, out)?;
+    block::place(style, &page.place, out)?;
+    behind(style, explanation, out)?;
+    access(style, "read", &explanation.next_read, page, out)?;
+    access(style, "write", &explanation.next_write, page, out)?;
     let mut notes = Footnotes::default();
     // No sentence here depends on soft-dirty bits.
     let unsaid = |&(field, reason): &(&str, &Reason)| {
@@ -56,11 +56,11 @@ pub fn write(look: &Look, explanation: &Explanation, out: &mut dyn Write) -> io:
     for (field, reason) in Why::of_record(page).iter().filter(unsaid) {
         notes.add(field, reason);
     }
-    notes.write(look, out)
+    notes.write(style, out)
 }
 
-fn address(look: &Look, page: &Translation, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = field(look, "address");
+fn address(style: &Style, page: &Translation, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = field(style, "address");
     line.push(Role::Address, page.address);
     if let Some(symbol) = &page.symbol {
         line.plain("  ");
@@ -130,8 +130,8 @@ fn whose(owner: Owner, map_count: Option<u64>) -> String {
     }
 }
 
-fn frame(look: &Look, page: &Translation, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = field(look, "frame");
+fn frame(style: &Style, page: &Translation, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = field(style, "frame");
     match (&page.pfn, &page.physical) {
         (Ok(frame), Ok(physical)) => line
             .push(Role::Frame, frame)
@@ -147,9 +147,9 @@ fn frame(look: &Look, page: &Translation, out: &mut dyn Write) -> io::Result<()>
 }
 
 /// The backing file and the swap slot.
-fn behind(look: &Look, explanation: &Explanation, out: &mut dyn Write) -> io::Result<()> {
+fn behind(style: &Style, explanation: &Explanation, out: &mut dyn Write) -> io::Result<()> {
     if let Some(file) = &explanation.file {
-        let mut line = field(look, "file");
+        let mut line = field(style, "file");
         let region = explanation.page.region.as_ref();
         let is_without = region.is_some_and(|region| region.without_path);
         match file.name.as_bytes() == b"/dev/zero" && is_without {
@@ -164,7 +164,7 @@ fn behind(look: &Look, explanation: &Explanation, out: &mut dyn Write) -> io::Re
         line.end(out)?;
     }
     if let Ok(slot) = &explanation.page.swap {
-        let mut line = field(look, "swap");
+        let mut line = field(style, "swap");
         swap(&mut line, slot);
         line.end(out)?;
     }
@@ -184,7 +184,7 @@ fn swap(line: &mut Line, slot: &SwapSlot) {
 
 /// What an access does, its fault, and the other possible effects.
 fn access(
-    look: &Look,
+    style: &Style,
     label: &str,
     outcome: &Outcome,
     page: &Translation,
@@ -200,7 +200,7 @@ fn access(
         ),
         _ => does(effect, label == "write").to_owned(),
     };
-    let mut line = field(look, label);
+    let mut line = field(style, label);
     let mut effects = outcome.effects.iter();
     if let Some(&effect) = effects.next() {
         line.push(role(effect), fault(effect)).plain(": ");

@@ -2,7 +2,7 @@
 
 use super::block::{self, REMARK, field};
 use super::footnotes::Footnotes;
-use super::look::Look;
+use super::style::Style;
 use super::words;
 use crate::kernel::PageFlags;
 use crate::render::line::Line;
@@ -16,8 +16,8 @@ const NAME: usize = BIT + 11;
 const MEANING: usize = NAME + 16;
 
 /// Writes the facts of a frame.
-pub fn write(look: &Look, report: &FlagsReport, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = field(look, "frame");
+pub fn write(style: &Style, report: &FlagsReport, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = field(style, "frame");
     match &report.pfn {
         Ok(frame) => line.push(Role::Frame, frame),
         Err(_) => line.push(Role::Warn, "hidden"),
@@ -32,11 +32,11 @@ pub fn write(look: &Look, report: &FlagsReport, out: &mut dyn Write) -> io::Resu
     }
     line.end(out)?;
     if let Ok(flags) = report.words.flags {
-        raw_flags(look, flags, out)?;
-        meanings(look, &report.meanings, out)?;
+        raw_flags(style, flags, out)?;
+        meanings(style, &report.meanings, out)?;
     }
     if let Ok(times) = report.words.map_count {
-        let mut line = field(look, "mapped");
+        let mut line = field(style, "mapped");
         line.plain(match times {
             // The kernel keeps no count for it, however many page tables hold it.
             0 if report
@@ -53,9 +53,9 @@ pub fn write(look: &Look, report: &FlagsReport, out: &mut dyn Write) -> io::Resu
         line.end(out)?;
     }
     if let Ok(folio) = &report.folio {
-        block::folio(look, folio, None, out)?;
+        block::folio(style, folio, None, out)?;
     }
-    block::place(look, &report.place, out)?;
+    block::place(style, &report.place, out)?;
     let mut notes = Footnotes::default();
     let why = Why::of_record(report);
     for (field, reason) in why
@@ -64,11 +64,11 @@ pub fn write(look: &Look, report: &FlagsReport, out: &mut dyn Write) -> io::Resu
     {
         notes.add(field, reason);
     }
-    notes.write(look, out)
+    notes.write(style, out)
 }
 
-fn raw_flags(look: &Look, flags: PageFlags, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = field(look, "flags");
+fn raw_flags(style: &Style, flags: PageFlags, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = field(style, "flags");
     line.push(Role::Raw, format!("{:#018x}", flags.bits()));
     if flags.is_empty() {
         line.tab_to(REMARK)
@@ -78,16 +78,16 @@ fn raw_flags(look: &Look, flags: PageFlags, out: &mut dyn Write) -> io::Result<(
     line.end(out)
 }
 
-fn meanings(look: &Look, bits: &[FlagMeaning], out: &mut dyn Write) -> io::Result<()> {
+fn meanings(style: &Style, bits: &[FlagMeaning], out: &mut dyn Write) -> io::Result<()> {
     for bit in bits {
         let number = format!("bit {}", bit.bit);
-        bit_line(look, &number, &bit.name, &bit.meaning).end(out)?;
+        bit_line(style, &number, &bit.name, &bit.meaning).end(out)?;
     }
     Ok(())
 }
 
-fn bit_line(look: &Look, number: &str, name: &str, meaning: &str) -> Line {
-    let mut line = field(look, "");
+fn bit_line(style: &Style, number: &str, name: &str, meaning: &str) -> Line {
+    let mut line = field(style, "");
     line.push(Role::Dim, number)
         .tab_to(NAME)
         .push(Role::Flag, name)
@@ -101,7 +101,7 @@ fn bit_line(look: &Look, number: &str, name: &str, meaning: &str) -> Line {
 const SOMETHING: u64 = 3 << 62;
 
 /// Writes a decoded number.
-pub fn decoded(look: &Look, decoded: &Decoded, out: &mut dyn Write) -> io::Result<()> {
+pub fn decoded(style: &Style, decoded: &Decoded, out: &mut dyn Write) -> io::Result<()> {
     match decoded {
         Decoded::Entry(DecodedEntry {
             raw,
@@ -111,13 +111,13 @@ pub fn decoded(look: &Look, decoded: &Decoded, out: &mut dyn Write) -> io::Resul
             swap,
             bits,
         }) => {
-            let mut line = field(look, "entry");
+            let mut line = field(style, "entry");
             line.push(Role::Raw, format!("{raw:#018x}"))
                 .tab_to(REMARK)
                 .indent_here()
                 .plain("as a page-map entry");
             line.end(out)?;
-            let mut line = field(look, "state");
+            let mut line = field(style, "state");
             match state {
                 Some(state) => line
                     .push(words::state_role(*state), state.word())
@@ -143,7 +143,7 @@ pub fn decoded(look: &Look, decoded: &Decoded, out: &mut dyn Write) -> io::Resul
             };
             line.end(out)?;
             if let Some(frame) = pfn {
-                let mut line = field(look, "frame");
+                let mut line = field(style, "frame");
                 line.push(Role::Frame, frame);
                 if let Some(physical) = physical {
                     line.tab_to(REMARK)
@@ -154,7 +154,7 @@ pub fn decoded(look: &Look, decoded: &Decoded, out: &mut dyn Write) -> io::Resul
                 line.end(out)?;
             }
             if let Some(slot) = swap {
-                let mut line = field(look, "swap");
+                let mut line = field(style, "swap");
                 line.plain(format!("slot {:#x}", slot.offset))
                     .tab_to(REMARK)
                     .indent_here()
@@ -172,21 +172,21 @@ pub fn decoded(look: &Look, decoded: &Decoded, out: &mut dyn Write) -> io::Resul
                     true => format!("bits {}", bit.bits),
                     false => format!("bit {}", bit.bits),
                 };
-                bit_line(look, &number, bit.name, &bit.meaning).end(out)?;
+                bit_line(style, &number, bit.name, &bit.meaning).end(out)?;
             }
             Ok(())
         }
         Decoded::Flags(DecodedFlags { raw, bits, .. }) => {
-            let mut line = field(look, "flags");
+            let mut line = field(style, "flags");
             line.push(Role::Raw, format!("{raw:#018x}"))
                 .tab_to(REMARK)
                 .indent_here()
                 .plain("as the page flags of a frame");
             line.end(out)?;
             if bits.is_empty() {
-                field(look, "").push(Role::Dim, "none set").end(out)?;
+                field(style, "").push(Role::Dim, "none set").end(out)?;
             }
-            meanings(look, bits, out)
+            meanings(style, bits, out)
         }
     }
 }

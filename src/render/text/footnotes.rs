@@ -1,7 +1,7 @@
 //! The reasons for unknown facts: each reason once, with all its fields.
 
 use super::block::field;
-use super::look::Look;
+use super::style::Style;
 use super::words;
 use crate::render::theme::Role;
 use crate::report::{Reason, Why};
@@ -57,7 +57,7 @@ impl Footnotes {
     }
 
     /// Writes them and forgets them.
-    pub fn write(&mut self, look: &Look, out: &mut dyn Write) -> io::Result<()> {
+    pub fn write(&mut self, style: &Style, out: &mut dyn Write) -> io::Result<()> {
         let Footnotes {
             mut reasons,
             mut by_nature,
@@ -78,7 +78,7 @@ impl Footnotes {
                 | Reason::NotInFile(_)
                 | Reason::Changed => ("unknown", Role::Warn),
             };
-            line(look, label, role, &names, &reason.to_string(), out)?;
+            line(style, label, role, &names, &reason.to_string(), out)?;
         }
         Ok(())
     }
@@ -96,14 +96,14 @@ fn add(reasons: &mut BTreeMap<Reason, Vec<&'static str>>, field: &'static str, r
 
 /// `hidden    physical, frame: why`
 pub fn line(
-    look: &Look,
+    style: &Style,
     label: &str,
     role: Role,
     names: &[&str],
     reason: &str,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let mut line = field(look, label);
+    let mut line = field(style, label);
     line.prose(role, format!("{}: {reason}", names.join(", ")));
     line.end(out)
 }
@@ -124,7 +124,7 @@ mod tests {
             }
             let mut out = Vec::new();
             notes
-                .write(&Look::new(Theme::PLAIN, None), &mut out)
+                .write(&Style::new(Theme::PLAIN, None), &mut out)
                 .expect("memory takes all");
             String::from_utf8(out).expect("text")
         };

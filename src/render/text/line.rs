@@ -1,15 +1,15 @@
 //! `info line`.
 
 use super::footnotes::Footnotes;
-use super::look::Look;
+use super::style::Style;
 use crate::render::theme::Role;
 use crate::report::{LineFrame, LineReport, Why};
 use std::io::{self, Write};
 
 /// `0x401136 <main+4> of demo, in 0x401132..0x40113a`, or for a line `0x401132..0x40113a <main> of demo`; then a line for each function,
 /// the innermost first.
-pub fn write(look: &Look, report: &LineReport, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = look.line();
+pub fn write(style: &Style, report: &LineReport, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = style.line();
     let is_of_line = report.first.is_some();
     let range = report.start.zip(report.end);
     let range = range.filter(|(start, end)| start < end);
@@ -41,9 +41,9 @@ pub fn write(look: &Look, report: &LineReport, out: &mut dyn Write) -> io::Resul
     }
     line.end(out)?;
     for frame in &report.frames {
-        place(look, frame, out)?;
+        place(style, frame, out)?;
     }
-    footnotes(&report.why).write(look, out)
+    footnotes(&report.why).write(style, out)
 }
 
 /// The reasons that a reader needs: a missing line also explains a missing column.
@@ -63,8 +63,8 @@ fn footnotes(why: &Why) -> Footnotes {
 }
 
 /// `  parse at /src/server.c:210:5, inlined into`
-fn place(look: &Look, frame: &LineFrame, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = look.line();
+fn place(style: &Style, frame: &LineFrame, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = style.line();
     line.plain("  ").indent(4);
     if let Some(function) = &frame.function {
         line.push(Role::Symbol, function).plain(" ");

@@ -1,7 +1,7 @@
 //! `map`: regions as blocks of cells.
 
 use super::block::region_name;
-use super::look::Look;
+use super::style::Style;
 use crate::render::line::Line;
 use crate::render::marks::{self, Cell, Legend};
 use crate::render::theme::Role;
@@ -18,19 +18,19 @@ const MOST_ROWS: usize = 4;
 
 /// `0x5600d2d30000..0x5600d2d40000  rw-p  64 KiB  [heap]  a cell is 4 KiB`, and its cells.
 pub(super) fn region(
-    look: &Look,
+    style: &Style,
     legend: &mut Legend,
     region: &MapRegion,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let room = look.width.unwrap_or(USUAL).saturating_sub(INDENT).max(8);
+    let room = style.width.unwrap_or(USUAL).saturating_sub(INDENT).max(8);
     let (cells, together) = fitting(&region.cells, room * MOST_ROWS);
-    head(look, region, together).end(out)?;
+    head(style, region, together).end(out)?;
     if is_empty(region) {
         return Ok(());
     }
     for row in cells.chunks(room) {
-        let mut line = look.line();
+        let mut line = style.line();
         line.limit(None).plain(" ".repeat(INDENT));
         push_cells(&mut line, legend, row);
         line.end(out)?;
@@ -51,9 +51,9 @@ pub(super) fn push_cells(line: &mut Line, legend: &mut Legend, cells: &[Cell]) {
 }
 
 /// What the region is, and what a cell is if `together` of those of the record are drawn as one.
-pub(in crate::render) fn head(look: &Look, region: &MapRegion, together: u64) -> Line {
+pub(in crate::render) fn head(style: &Style, region: &MapRegion, together: u64) -> Line {
     let bytes = region.end.get().saturating_sub(region.start.get());
-    let mut line = look.line();
+    let mut line = style.line();
     line.indent(4)
         .push(Role::Address, format!("{}..{}", region.start, region.end));
     if let Some(perms) = region.perms {
@@ -94,12 +94,12 @@ pub(in crate::render) fn is_empty(region: &MapRegion) -> bool {
 }
 
 /// What the letters mean, the most important first.
-pub(super) fn legend(look: &Look, legend: &mut Legend, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn legend(style: &Style, legend: &mut Legend, out: &mut dyn Write) -> io::Result<()> {
     if legend.is_empty() {
         return Ok(());
     }
     let (marks, remarks) = legend.take();
-    let mut line = look.line();
+    let mut line = style.line();
     line.indent(2).plain(Legend::TITLE);
     for mark in marks {
         let words = format!("{} {}", marks::letter(mark), mark.word());

@@ -1,7 +1,7 @@
 //! What memory holds: rows as gdb's `x` has them.
 
 use super::block::{region_name, symbol, symbol_text};
-use super::look::Look;
+use super::style::Style;
 use super::words;
 use crate::kernel::{Kind, State};
 use crate::lang::Format;
@@ -20,21 +20,21 @@ const TAB: usize = 8;
 const ADDRESS: usize = 14;
 
 /// `0x7ffe… <buf+16>:  0x01  0x02`
-pub fn row(look: &Look, memory: &Memory, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = units(look, memory, false);
-    let is_wide = look.width.is_some_and(|width| line.column() > width);
+pub fn row(style: &Style, memory: &Memory, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = units(style, memory, false);
+    let is_wide = style.width.is_some_and(|width| line.column() > width);
     // A text may contain blanks, at which the line must not wrap.
     let is_text = memory.format == Format::Text.letter();
     let has_blanks = || memory.values.iter().any(|value| value.contains(' '));
     if is_wide && !(is_text && has_blanks()) {
-        line = units(look, memory, true);
+        line = units(style, memory, true);
     }
     line.end(out)
 }
 
 /// With tabs before the values, as in gdb, or with single blanks if that is too wide.
-fn units(look: &Look, memory: &Memory, is_narrow: bool) -> Line {
-    let mut line = Line::new(look.theme, look.width.filter(|_| is_narrow));
+fn units(style: &Style, memory: &Memory, is_narrow: bool) -> Line {
+    let mut line = Line::new(style.theme, style.width.filter(|_| is_narrow));
     line.indent(4);
     line.push(Role::Address, memory.address);
     if let Some(named) = &memory.symbol {
@@ -115,8 +115,8 @@ fn absent(
 }
 
 /// `0x7ffe… <buf+16>  [heap]`
-pub fn found(look: &Look, found: &Match, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = Line::new(look.theme, None);
+pub fn found(style: &Style, found: &Match, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = Line::new(style.theme, None);
     line.push(Role::Address, found.address);
     if let Some(named) = &found.symbol {
         line.plain(" ");
@@ -138,8 +138,8 @@ fn of_region(line: &mut Line, region: &RegionBrief) {
 }
 
 /// `2 matches in 1.2 MiB; not looked at: 12 pages untouched, 3 swapped`
-pub fn find_summary(look: &Look, summary: &FindSummary, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = look.line();
+pub fn find_summary(style: &Style, summary: &FindSummary, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = style.line();
     line.indent(2);
     let matches = match summary.matches {
         1 => "1 match".to_owned(),
@@ -188,8 +188,8 @@ pub fn find_summary(look: &Look, summary: &FindSummary, out: &mut dyn Write) -> 
 const MOST_PATCHED: usize = 16;
 
 /// `0x55… <work+19>  int3 (cc, in the file c7)  a r-xp`
-pub fn patch(look: &Look, patch: &Patch, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = look.line();
+pub fn patch(style: &Style, patch: &Patch, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = style.line();
     line.indent(4).push(Role::Address, patch.address);
     if let Some(named) = &patch.symbol {
         line.plain(" ");
@@ -223,11 +223,11 @@ pub fn patch(look: &Look, patch: &Patch, out: &mut dyn Write) -> io::Result<()> 
 
 /// `3 private copies of code pages: 2 stretches differ (2 B, 1 breakpoint), 1 page is the same as the file`
 pub fn patched_summary(
-    look: &Look,
+    style: &Style,
     summary: &PatchedSummary,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let mut line = look.line();
+    let mut line = style.line();
     line.indent(2);
     if summary.private_copies == 0 {
         line.plain("no code page is a private copy");
@@ -280,8 +280,8 @@ pub fn patched_summary(
 }
 
 /// `0x7ffe…  +0x08  0x55…  <main+4> tgt r-xp → 0x41`
-pub fn telescope(look: &Look, row: &Telescope, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = look.line();
+pub fn telescope(style: &Style, row: &Telescope, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = style.line();
     line.indent(4).push(Role::Address, row.address);
     line.pad_to(ADDRESS)
         .push(Role::Dim, format!("  +{:#05x}", row.offset))

@@ -1,7 +1,7 @@
 //! Help, notes and errors.
 
 use super::block;
-use super::look::Look;
+use super::style::Style;
 use crate::render::line::Line;
 use crate::render::printable::{columns, cut, printable, push_printable};
 use crate::render::theme::Role;
@@ -16,24 +16,24 @@ const PROSE: usize = 100;
 /// The column of summaries in a list of commands.
 const SUMMARY: usize = 22;
 
-fn prose_line(look: &Look) -> Line {
-    Line::new(look.theme, look.width.map(|width| width.min(PROSE)))
+fn prose_line(style: &Style) -> Line {
+    Line::new(style.theme, style.width.map(|width| width.min(PROSE)))
 }
 
 /// Writes the help of a group, a command or a subject.
-pub fn help(look: &Look, help: &Help, out: &mut dyn Write) -> io::Result<()> {
+pub fn help(style: &Style, help: &Help, out: &mut dyn Write) -> io::Result<()> {
     match help {
         Help::Group(HelpGroup {
             name,
             about,
             commands,
         }) => {
-            let mut line = prose_line(look);
+            let mut line = prose_line(style);
             line.push(Role::Heading, name);
             line.tab_to(SUMMARY).indent_here().prose(Role::Dim, about);
             line.end(out)?;
             for command in commands {
-                let mut line = prose_line(look);
+                let mut line = prose_line(style);
                 line.plain("  ").push(Role::Command, command.name);
                 if !command.short.is_empty() {
                     line.push(Role::Dim, format!(", {}", command.short.join(", ")));
@@ -51,7 +51,7 @@ pub fn help(look: &Look, help: &Help, out: &mut dyn Write) -> io::Result<()> {
             text,
             examples,
         }) => {
-            let mut line = prose_line(look);
+            let mut line = prose_line(style);
             line.push(Role::Command, name);
             if !short.is_empty() {
                 line.push(Role::Dim, format!(" ({})", short.join(", ")));
@@ -59,24 +59,29 @@ pub fn help(look: &Look, help: &Help, out: &mut dyn Write) -> io::Result<()> {
             line.plain(": ").indent(2).prose(Role::Plain, summary);
             line.end(out)?;
             for usage in usage {
-                look.line()
+                style
+                    .line()
                     .indent(6)
                     .plain("  ")
                     .push(Role::Keyword, usage)
                     .end(out)?;
             }
-            paragraphs(look, text, out)?;
+            paragraphs(style, text, out)?;
             for (index, HelpExample { line, does }) in examples.iter().enumerate() {
                 if index == 0 {
                     writeln!(out)?;
-                    look.line().push(Role::Heading, "examples").end(out)?;
+                    style.line().push(Role::Heading, "examples").end(out)?;
                 }
                 // The lines before the last one only prepare it.
                 let (before, last) = line.rsplit_once('\n').unwrap_or(("", line));
                 for line in before.lines() {
-                    look.line().plain("  ").push(Role::Command, line).end(out)?;
+                    style
+                        .line()
+                        .plain("  ")
+                        .push(Role::Command, line)
+                        .end(out)?;
                 }
-                prose_line(look)
+                prose_line(style)
                     .plain("  ")
                     .push(Role::Command, last)
                     .tab_to(SUMMARY * 2)
@@ -91,18 +96,19 @@ pub fn help(look: &Look, help: &Help, out: &mut dyn Write) -> io::Result<()> {
             summary,
             text,
         }) => {
-            let mut line = prose_line(look);
+            let mut line = prose_line(style);
             line.push(Role::Heading, name).plain(": ");
             line.indent(2).prose(Role::Plain, summary).end(out)?;
-            paragraphs(look, text, out)
+            paragraphs(style, text, out)
         }
         Help::UserDefined(UserCommands { commands }) => {
-            look.line()
+            style
+                .line()
                 .push(Role::Heading, "user-defined")
                 .plain(": commands that you made")
                 .end(out)?;
             for UserHelp { name, text } in commands {
-                prose_line(look)
+                prose_line(style)
                     .plain("  ")
                     .push(Role::Command, name)
                     .tab_to(SUMMARY)
@@ -113,16 +119,16 @@ pub fn help(look: &Look, help: &Help, out: &mut dyn Write) -> io::Result<()> {
             Ok(())
         }
         Help::UserCommand(UserHelp { name, text }) => {
-            look.line().push(Role::Command, name).end(out)?;
+            style.line().push(Role::Command, name).end(out)?;
             text.lines()
-                .try_for_each(|line| look.line().plain("  ").plain(line).end(out))
+                .try_for_each(|line| style.line().plain("  ").plain(line).end(out))
         }
     }
 }
 
 /// The last line of a run with assertions.
 pub(super) fn assertions(
-    look: &Look,
+    style: &Style,
     summary: &AssertionsSummary,
     out: &mut dyn Write,
 ) -> io::Result<()> {
@@ -132,7 +138,7 @@ pub(super) fn assertions(
         unknown,
     } = summary;
     let plural = if *held == 1 { "" } else { "s" };
-    let mut line = look.line();
+    let mut line = style.line();
     line.plain(format!("{held} assertion{plural} held, {failed} failed"));
     if *unknown > 0 {
         line.plain(format!(", {unknown} could not be evaluated"));
@@ -142,13 +148,13 @@ pub(super) fn assertions(
 
 /// Fills paragraphs. Lines that begin with a blank stay as they are. In such a line two blanks separate a term from its meaning, and
 /// the meaning wraps under itself.
-fn paragraphs(look: &Look, text: &str, out: &mut dyn Write) -> io::Result<()> {
+fn paragraphs(style: &Style, text: &str, out: &mut dyn Write) -> io::Result<()> {
     let mut paragraph = String::new();
     let flush = |paragraph: &mut String, out: &mut dyn Write| -> io::Result<()> {
         if paragraph.is_empty() {
             return Ok(());
         }
-        prose_line(look).prose(Role::Plain, &*paragraph).end(out)?;
+        prose_line(style).prose(Role::Plain, &*paragraph).end(out)?;
         paragraph.clear();
         Ok(())
     };
@@ -161,7 +167,7 @@ fn paragraphs(look: &Look, text: &str, out: &mut dyn Write) -> io::Result<()> {
             writeln!(out)?;
         } else if line.starts_with(' ') {
             flush(&mut paragraph, out)?;
-            as_it_stands(look, line).end(out)?;
+            as_it_stands(style, line).end(out)?;
         } else {
             if !paragraph.is_empty() {
                 paragraph.push(' ');
@@ -173,8 +179,8 @@ fn paragraphs(look: &Look, text: &str, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// `  word    its meaning`, or a line to be typed.
-fn as_it_stands(look: &Look, text: &str) -> Line {
-    let mut line = prose_line(look);
+fn as_it_stands(style: &Style, text: &str) -> Line {
+    let mut line = prose_line(style);
     let begins = text.len() - text.trim_start().len();
     let word = text.get(begins..).unwrap_or_default();
     line.plain(" ".repeat(begins));
@@ -191,16 +197,16 @@ fn as_it_stands(look: &Look, text: &str) -> Line {
 }
 
 /// Writes a remark.
-pub fn note(look: &Look, note: &Note, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = look.line();
+pub fn note(style: &Style, note: &Note, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = style.line();
     line.push(Role::Note, "note: ").indent(2);
     line.prose(Role::Plain, &note.message);
     line.end(out)
 }
 
 /// Writes `FILE:LINE:COLUMN: error: …`, the line with a caret under the place, and the hint.
-pub fn error(look: &Look, error: &ErrorReport, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = look.line();
+pub fn error(style: &Style, error: &ErrorReport, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = style.line();
     if let Some(place) = &error.place {
         line.plain(position(place));
     }
@@ -208,10 +214,10 @@ pub fn error(look: &Look, error: &ErrorReport, out: &mut dyn Write) -> io::Resul
     line.prose(Role::Plain, &error.message);
     line.end(out)?;
     if let Some(place) = &error.place {
-        drawing(look, place, out)?;
+        drawing(style, place, out)?;
     }
     if !error.expected.is_empty() {
-        let mut line = look.line();
+        let mut line = style.line();
         line.plain("  ").push(Role::Dim, "expected").plain(" ");
         line.indent_here();
         for (index, one) in error.expected.iter().enumerate() {
@@ -223,13 +229,13 @@ pub fn error(look: &Look, error: &ErrorReport, out: &mut dyn Write) -> io::Resul
         line.end(out)?;
     }
     for region in &error.nearest {
-        let mut line = look.line();
+        let mut line = style.line();
         line.plain("  ");
         block::region(&mut line, region);
         line.end(out)?;
     }
     if let Some(hint) = &error.hint {
-        let mut line = look.line();
+        let mut line = style.line();
         line.plain("  ").push(Role::Note, "hint: ").indent_here();
         line.prose(Role::Plain, hint).end(out)?;
     }
@@ -253,34 +259,35 @@ fn position(place: &ErrorPlace) -> String {
 }
 
 /// The columns for a line of input.
-fn room(look: &Look) -> usize {
-    look.width.map_or(PROSE, |width| width.min(PROSE)).max(20) - 4
+fn room(style: &Style) -> usize {
+    style.width.map_or(PROSE, |width| width.min(PROSE)).max(20) - 4
 }
 
-fn whole_line(look: &Look, text: &str, out: &mut dyn Write) -> io::Result<()> {
+fn whole_line(style: &Style, text: &str, out: &mut dyn Write) -> io::Result<()> {
     // Enough characters even if each takes one column.
     let start: String = text.trim().chars().take(PROSE).collect();
     let start = start.replace('\t', " ");
     let shown = printable(&start);
-    look.line()
+    style
+        .line()
         .plain("  ")
-        .plain(cut(&shown, room(look)))
+        .plain(cut(&shown, room(style)))
         .end(out)
 }
 
 /// The line, and a caret and tildes under the place. A long line is cut on both sides of the place.
-fn drawing(look: &Look, place: &ErrorPlace, out: &mut dyn Write) -> io::Result<()> {
+fn drawing(style: &Style, place: &ErrorPlace, out: &mut dyn Write) -> io::Result<()> {
     if place.text.is_empty() {
         return Ok(());
     }
     let Some(column) = place.column else {
         // A line that was just typed needs no repeating.
         return match place.file {
-            Some(_) => whole_line(look, &place.text, out),
+            Some(_) => whole_line(style, &place.text, out),
             None => Ok(()),
         };
     };
-    let room = room(look);
+    let room = room(style);
     let before = column.saturating_sub(1).min(place.text.chars().count());
     let skipped = before.saturating_sub(room / 2);
     let skipped = match place.text.chars().nth(skipped + room) {
@@ -315,7 +322,11 @@ fn drawing(look: &Look, place: &ErrorPlace, out: &mut dyn Write) -> io::Result<(
     if more {
         text.push('…');
     }
-    look.line().plain("  ").plain(&text).end(out)?;
+    style.line().plain("  ").plain(&text).end(out)?;
     let caret = format!("^{}", "~".repeat(waves));
-    look.line().pad_to(2 + at).push(Role::Error, caret).end(out)
+    style
+        .line()
+        .pad_to(2 + at)
+        .push(Role::Error, caret)
+        .end(out)
 }

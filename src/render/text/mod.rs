@@ -7,7 +7,6 @@ mod explanation;
 mod flags;
 mod footnotes;
 mod line;
-pub(super) mod look;
 pub(super) mod map;
 mod memory;
 mod message;
@@ -15,6 +14,7 @@ mod reads;
 mod region;
 mod rows;
 mod session;
+pub(super) mod style;
 mod tables;
 pub(super) mod timeline;
 mod totals;
@@ -30,13 +30,13 @@ use super::theme::{Role, Theme};
 use crate::report::{Record, Why};
 use footnotes::Footnotes;
 use jiff::tz::TimeZone;
-use look::Look;
 use std::io::{self, Write};
+use style::Style;
 use tables::Table;
 
 /// Writes records as text: tables with headings, blocks of labelled lines, single lines.
 pub struct Text {
-    look: Look,
+    style: Style,
     before: Shape,
     layout: Option<(Table, Layout)>,
     footnotes: Footnotes,
@@ -56,14 +56,14 @@ enum Shape {
 }
 
 /// How a record is written that is no row.
-type WriteRecord<T> = fn(&Look, &T, &mut dyn Write) -> io::Result<()>;
+type WriteRecord<T> = fn(&Style, &T, &mut dyn Write) -> io::Result<()>;
 
 impl Text {
     /// Text with this theme. `width` is the terminal's, in columns. Without one (a pipe, a file) nothing is cut, wrapped or
     /// left out. Times are in the local time zone.
     pub fn new(theme: Theme, width: Option<usize>) -> Self {
         Text {
-            look: Look::new(theme, width),
+            style: Style::new(theme, width),
             before: Shape::Nothing,
             layout: None,
             footnotes: Footnotes::default(),
@@ -82,7 +82,7 @@ impl Text {
     /// As [`new`](Self::new), with times in `zone`.
     pub fn with_time_zone(theme: Theme, width: Option<usize>, zone: TimeZone) -> Self {
         let mut text = Text::new(theme, width);
-        text.look = text.look.with_time_zone(zone);
+        text.style = text.style.with_time_zone(zone);
         text
     }
 
@@ -102,7 +102,7 @@ impl Text {
         // A table that ends here has its own notes.
         self.separate(Shape::Row(table), out)?;
         note(&mut self.footnotes);
-        let (theme, width) = (self.look.theme, self.look.width);
+        let (theme, width) = (self.style.theme, self.style.width);
         let is_open = matches!(&self.layout, Some(open) if open.0 == table);
         if !is_open {
             self.layout = Some((table, Layout::new(theme, table.columns(), width)));
@@ -129,7 +129,7 @@ impl Text {
         out: &mut dyn Write,
     ) -> io::Result<()> {
         self.separate(Shape::Block, out)?;
-        write(&self.look, record, out)
+        write(&self.style, record, out)
     }
 
     /// A line, or a few.
@@ -140,7 +140,7 @@ impl Text {
         out: &mut dyn Write,
     ) -> io::Result<()> {
         self.separate(Shape::Line, out)?;
-        write(&self.look, record, out)
+        write(&self.style, record, out)
     }
 
     /// The notes under a table: the reasons for missing values, and the columns that did not fit.
@@ -148,9 +148,9 @@ impl Text {
         let left_out = std::mem::take(&mut self.left_out);
         if !left_out.is_empty() {
             let why = "the terminal is too narrow";
-            footnotes::line(&self.look, "no room", Role::Dim, &left_out, why, out)?;
+            footnotes::line(&self.style, "no room", Role::Dim, &left_out, why, out)?;
         }
-        self.footnotes.write(&self.look, out)
+        self.footnotes.write(&self.style, out)
     }
 
     /// A blank line where one kind of output ends and another begins, and the footnotes of a table that ends. It ends a drawing.
@@ -188,8 +188,8 @@ impl Renderer for Text {
             Record::Frames(frames) => self.row(tables::FRAME_ROWS, rows::frames(frames), out),
             Record::WalkSummary(summary) => {
                 self.separate(Shape::Line, out)?;
-                map::legend(&self.look, &mut self.legend, out)?;
-                totals::walk_summary(&self.look, summary, out)?;
+                map::legend(&self.style, &mut self.legend, out)?;
+                totals::walk_summary(&self.style, summary, out)?;
                 self.notes(out)
             }
             Record::FramesSummary(summary) => self.line(totals::frames_summary, summary, out),
@@ -200,19 +200,19 @@ impl Renderer for Text {
             }
             Record::MapRegion(region) => {
                 self.separate(Shape::Line, out)?;
-                map::region(&self.look, &mut self.legend, region, out)
+                map::region(&self.style, &mut self.legend, region, out)
             }
             Record::Summary(summary) => {
                 let note = |notes: &mut Footnotes| notes.collect(&Why::of_row(summary));
                 self.row_with_notes(tables::SUMMARY, rows::summary(summary), note, out)
             }
             Record::Mapper(mapper) => {
-                let cells = rows::mapper(&self.look, mapper);
+                let cells = rows::mapper(&self.style, mapper);
                 self.row(tables::MAPPERS, cells, out)
             }
             Record::WhoSummary(summary) => self.line(who::summary, summary, out),
             Record::Region(region) if region::is_row(region) => {
-                let (table, cells) = rows::region(&self.look, region);
+                let (table, cells) = rows::region(&self.style, region);
                 let has_values = region.present.is_some();
                 let note =
                     |notes: &mut Footnotes| notes.collect_with_nature(&region.why, has_values);
@@ -226,7 +226,7 @@ impl Renderer for Text {
             Record::PageFlags(flags) => self.block(flags::write, flags, out),
             Record::Decoded(decoded) => self.block(flags::decoded, decoded, out),
             Record::Event(event) => {
-                let cells = watch::cells(&self.look, event);
+                let cells = watch::cells(&self.style, event);
                 self.row(tables::EVENTS, cells, out)
             }
             Record::WatchStart(start) => self.line(watch::start, start, out),
@@ -235,10 +235,10 @@ impl Renderer for Text {
             }
             Record::WatchSummary(summary) => {
                 self.separate(Shape::Line, out)?;
-                let look = &self.look;
-                self.drawing.finish(look, &mut self.legend, out)?;
-                map::legend(look, &mut self.legend, out)?;
-                watch::summary(look, summary, out)
+                let style = &self.style;
+                self.drawing.finish(style, &mut self.legend, out)?;
+                map::legend(style, &mut self.legend, out)?;
+                watch::summary(style, summary, out)
             }
             Record::TimelineRow(row) => {
                 self.drawing.timeline.add_row(row);
@@ -246,15 +246,15 @@ impl Renderer for Text {
             }
             Record::TimelineSample(seen) => {
                 self.drawing.timeline.add_sample(seen);
-                self.drawing.sampled(&self.look, &mut self.legend, out)
+                self.drawing.sampled(&self.style, &mut self.legend, out)
             }
             Record::Snapshot(snapshot) => {
-                let cells = changes::snapshot_cells(&self.look, snapshot);
+                let cells = changes::snapshot_cells(&self.style, snapshot);
                 self.row(tables::SNAPSHOTS, cells, out)
             }
             Record::DiffSummary(summary) => self.line(changes::summary, summary, out),
             Record::Change(change) => {
-                let cells = changes::cells(&self.look, change);
+                let cells = changes::cells(&self.style, change);
                 self.row(tables::CHANGES, cells, out)
             }
             Record::ChangeGroup(group) => {
@@ -262,7 +262,7 @@ impl Renderer for Text {
                 self.row(table, changes::group_cells(group), out)
             }
             Record::Comparison(row) => {
-                let cells = changes::comparison_cells(&self.look, row);
+                let cells = changes::comparison_cells(&self.style, row);
                 self.row(tables::COMPARISONS, cells, out)
             }
             Record::ComparisonGroup(row) => {
@@ -291,7 +291,7 @@ impl Renderer for Text {
             Record::SymbolRow(symbol) => self.row(tables::SYMBOLS, rows::symbol(symbol), out),
             Record::SymbolsSummary(summary) => self.line(session::symbols_summary, summary, out),
             Record::Module(module) => {
-                let cells = rows::module(&self.look, module);
+                let cells = rows::module(&self.style, module);
                 self.row(tables::MODULES, cells, out)
             }
             Record::Line(report) => self.block(line::write, report, out),
@@ -320,9 +320,9 @@ impl Renderer for Text {
     }
 
     fn finish(&mut self, out: &mut dyn Write) -> io::Result<()> {
-        self.drawing.finish(&self.look, &mut self.legend, out)?;
+        self.drawing.finish(&self.style, &mut self.legend, out)?;
         // A failed command has no summary.
-        map::legend(&self.look, &mut self.legend, out)?;
+        map::legend(&self.style, &mut self.legend, out)?;
         self.drawing.timeline = Default::default();
         self.notes(out)?;
         self.layout = None;

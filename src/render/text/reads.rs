@@ -1,6 +1,6 @@
 //! The reads behind an answer (`--how`).
 
-use super::look::Look;
+use super::style::Style;
 use crate::render::columns::Cell;
 use crate::render::theme::Role;
 use crate::render::units::{count, counted};
@@ -61,8 +61,8 @@ fn none() -> Cell<'static> {
 }
 
 /// `12 reads; 40 more and 2,048 values are not shown`, and how to read a value again.
-pub fn summary(look: &Look, summary: &ReadsSummary, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = look.line();
+pub fn summary(style: &Style, summary: &ReadsSummary, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = style.line();
     line.indent(2).plain(counted(summary.reads, "read"));
     match (summary.more_reads, summary.more_words) {
         (0, 0) => {}
@@ -80,7 +80,7 @@ pub fn summary(look: &Look, summary: &ReadsSummary, out: &mut dyn Write) -> io::
         }
     }
     line.end(out)?;
-    let mut line = look.line();
+    let mut line = style.line();
     let text = format!("to read a value yourself: {}", summary.repeat);
     line.indent(2).prose(Role::Note, &text);
     line.end(out)

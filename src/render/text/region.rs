@@ -2,7 +2,7 @@
 
 use super::block::{self, REMARK, field, missing};
 use super::footnotes::Footnotes;
-use super::look::Look;
+use super::style::Style;
 use super::{totals, words};
 use crate::kernel::{Permissions, State};
 use crate::render::theme::Role;
@@ -20,14 +20,14 @@ fn is_full(region: &RegionReport) -> bool {
 }
 
 /// Writes the block.
-pub fn write(look: &Look, region: &RegionReport, out: &mut dyn Write) -> io::Result<()> {
-    head(look, region, out)?;
+pub fn write(style: &Style, region: &RegionReport, out: &mut dyn Write) -> io::Result<()> {
+    head(style, region, out)?;
     if let Some(place) = &region.at {
-        at(look, place, out)?;
+        at(style, place, out)?;
     }
-    contents(look, region, out)?;
+    contents(style, region, out)?;
     if let Some(flags) = &region.vm_flags {
-        let mut line = field(look, "VmFlags");
+        let mut line = field(style, "VmFlags");
         for flag in flags {
             line.word(", ", Role::Flag, &flag.code)
                 .plain(" ")
@@ -36,17 +36,17 @@ pub fn write(look: &Look, region: &RegionReport, out: &mut dyn Write) -> io::Res
         line.end(out)?;
     }
     if let Some(fields) = &region.smaps {
-        smaps(look, fields, out)?;
+        smaps(style, fields, out)?;
     }
-    Footnotes::of(&region.why).write(look, out)?;
+    Footnotes::of(&region.why).write(style, out)?;
     match region.changed {
-        true => totals::changed(look, "the region", out),
+        true => totals::changed(style, "the region", out),
         false => Ok(()),
     }
 }
 
-fn head(look: &Look, region: &RegionReport, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = field(look, "region");
+fn head(style: &Style, region: &RegionReport, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = field(style, "region");
     line.push(Role::Address, format!("{}..{}", region.start, region.end))
         .plain("  ");
     let (role, name) = block::region_name(&region.name);
@@ -55,16 +55,16 @@ fn head(look: &Look, region: &RegionReport, out: &mut dyn Write) -> io::Result<(
         line.push(Role::Warn, " (deleted)");
     }
     line.end(out)?;
-    let mut line = field(look, "size");
+    let mut line = field(style, "size");
     line.plain(exact_size(region.size)).end(out)?;
-    let mut line = field(look, "access");
+    let mut line = field(style, "access");
     line.plain(region.perms)
         .tab_to(REMARK)
         .indent_here()
         .push(Role::Dim, access(region.perms))
         .end(out)?;
     if region.inode != 0 {
-        let mut line = field(look, "file");
+        let mut line = field(style, "file");
         line.plain(format!("offset {:#x}", region.offset))
             .tab_to(REMARK)
             .indent_here()
@@ -96,8 +96,8 @@ fn access(perms: Permissions) -> String {
     format!("{}; {sharing}", words.join(", "))
 }
 
-fn at(look: &Look, place: &RegionPlace, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = field(look, "address");
+fn at(style: &Style, place: &RegionPlace, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = field(style, "address");
     line.push(Role::Address, place.address)
         .tab_to(REMARK)
         .indent_here()
@@ -110,7 +110,7 @@ fn at(look: &Look, place: &RegionPlace, out: &mut dyn Write) -> io::Result<()> {
     }
     line.end(out)?;
     if let Some(symbol) = &place.symbol {
-        let mut line = field(look, "symbol");
+        let mut line = field(style, "symbol");
         block::symbol(&mut line, symbol);
         line.plain(" in ").push(Role::Name, &symbol.module);
         line.end(out)?;
@@ -118,7 +118,7 @@ fn at(look: &Look, place: &RegionPlace, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-fn contents(look: &Look, region: &RegionReport, out: &mut dyn Write) -> io::Result<()> {
+fn contents(style: &Style, region: &RegionReport, out: &mut dyn Write) -> io::Result<()> {
     let parts = [
         ("present", region.present, region.size),
         ("private", region.private, region.present.unwrap_or(0)),
@@ -133,7 +133,7 @@ fn contents(look: &Look, region: &RegionReport, out: &mut dyn Write) -> io::Resu
         ("pss", region.pss, 0),
     ];
     for (name, bytes, whole) in parts {
-        let mut line = field(look, name);
+        let mut line = field(style, name);
         match bytes {
             Some(bytes) => {
                 line.pad_to(REMARK - 10 - size(bytes).len().min(8))
@@ -161,10 +161,10 @@ fn contents(look: &Look, region: &RegionReport, out: &mut dyn Write) -> io::Resu
         line.end(out)?;
     }
     for (index, large) in region.folios.iter().flatten().enumerate() {
-        folios(look, if index == 0 { "folios" } else { "" }, large, out)?;
+        folios(style, if index == 0 { "folios" } else { "" }, large, out)?;
     }
     if !region.states.is_empty() {
-        let mut line = field(look, "pages");
+        let mut line = field(style, "pages");
         for (state, pages) in region.states.iter().filter(|(_, pages)| **pages > 0) {
             let role = words::state_role(*state);
             let text = format!("{} {}", count(*pages), State::word(*state));
@@ -176,8 +176,8 @@ fn contents(look: &Look, region: &RegionReport, out: &mut dyn Write) -> io::Resu
 }
 
 /// Large folios of one size that are mapped in one way.
-fn folios(look: &Look, label: &str, large: &LargeFolios, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = field(look, label);
+fn folios(style: &Style, label: &str, large: &LargeFolios, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = field(style, label);
     line.pad_to(REMARK - 10 - size(large.bytes).len().min(8))
         .plain(size(large.bytes))
         .tab_to(REMARK)
@@ -222,8 +222,8 @@ fn whole_words(name: &str) -> &'static str {
 }
 
 /// The kernel's own fields, two in a line if there is room; fields that are 0 share a line.
-fn smaps(look: &Look, fields: &[(String, u64)], out: &mut dyn Write) -> io::Result<()> {
-    let mut line = field(look, "smaps");
+fn smaps(style: &Style, fields: &[(String, u64)], out: &mut dyn Write) -> io::Result<()> {
+    let mut line = field(style, "smaps");
     for (name, bytes) in fields.iter().filter(|(_, bytes)| *bytes > 0) {
         line.word(", ", Role::Plain, format!("{name} {}", size(*bytes)));
     }
@@ -236,7 +236,7 @@ fn smaps(look: &Look, fields: &[(String, u64)], out: &mut dyn Write) -> io::Resu
     if zero.is_empty() {
         return Ok(());
     }
-    let mut line = field(look, "");
+    let mut line = field(style, "");
     line.prose(Role::Dim, format!("0: {}", zero.join(", ")));
     line.end(out)
 }

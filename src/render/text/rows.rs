@@ -1,7 +1,7 @@
 //! The cells of records that are rows.
 
 use super::block::{ANONYMOUS, missing, region_file_name, region_name, symbol_text};
-use super::look::Look;
+use super::style::Style;
 use super::tables::{self, SHARE, Table, is_reversed};
 use super::words;
 use crate::kernel::{Kind, Name, PageFlags, State};
@@ -122,7 +122,7 @@ pub fn summary(row: &SummaryRow) -> Vec<Cell<'_>> {
     ]
 }
 
-pub fn mapper<'a>(look: &Look, mapper: &'a Mapper) -> Vec<Cell<'a>> {
+pub fn mapper<'a>(style: &Style, mapper: &'a Mapper) -> Vec<Cell<'a>> {
     let region = mapper.region.as_ref();
     vec![
         Cell::new(mapper.pid.to_string()),
@@ -131,7 +131,7 @@ pub fn mapper<'a>(look: &Look, mapper: &'a Mapper) -> Vec<Cell<'a>> {
         Cell::new(count(mapper.pages)),
         region.map_or(Cell::new("-"), |region| Cell::new(region.perms.letters())),
         match region {
-            Some(region) => named_region(look, &region.name, region.deleted),
+            Some(region) => named_region(style, &region.name, region.deleted),
             None => Cell::of(Role::Dim, "gone"),
         },
         match &mapper.symbol {
@@ -154,7 +154,7 @@ pub fn symbol(symbol: &SymbolReport) -> Vec<Cell<'_>> {
     ]
 }
 
-pub fn module<'a>(look: &Look, module: &'a ModuleReport) -> Vec<Cell<'a>> {
+pub fn module<'a>(style: &Style, module: &'a ModuleReport) -> Vec<Cell<'a>> {
     let none = || Cell::of(Role::Dim, "-");
     let remark = match (&module.debug_file, module.why.of("symbols")) {
         (Some(path), _) => Cell::of(Role::Name, path),
@@ -177,13 +177,13 @@ pub fn module<'a>(look: &Look, module: &'a ModuleReport) -> Vec<Cell<'a>> {
             .map_or_else(none, |symbols| Cell::new(count(symbols))),
         module.answers.map_or_else(none, Cell::new),
         module.build_id.as_ref().map_or_else(none, Cell::new),
-        named_region(look, &module.name, module.deleted),
+        named_region(style, &module.name, module.deleted),
         remark,
     ]
 }
 
 /// With the share of each page, where that was asked for.
-pub fn region<'a>(look: &Look, region: &'a RegionReport) -> (Table, Vec<Cell<'a>>) {
+pub fn region<'a>(style: &Style, region: &'a RegionReport) -> (Table, Vec<Cell<'a>>) {
     let part = |bytes: Option<u64>, field| match bytes {
         Some(0) => Cell::of(Role::Dim, Words::Size(0)),
         Some(bytes) => Cell::size(bytes),
@@ -199,7 +199,7 @@ pub fn region<'a>(look: &Look, region: &'a RegionReport) -> (Table, Vec<Cell<'a>
         part(region.shared, "shared"),
         part(region.private, "private"),
         part(region.huge, "huge"),
-        named_region(look, &region.name, region.deleted),
+        named_region(style, &region.name, region.deleted),
     ];
     if region.pss.is_some() || region.why.of("pss").is_some() {
         cells.insert(SHARE, part(region.pss, "pss"));
@@ -209,11 +209,11 @@ pub fn region<'a>(look: &Look, region: &'a RegionReport) -> (Table, Vec<Cell<'a>
 }
 
 /// The name of a region, without its folder if there is no room for that.
-fn named_region<'a>(look: &Look, name: &'a Name, deleted: bool) -> Cell<'a> {
+fn named_region<'a>(style: &Style, name: &'a Name, deleted: bool) -> Cell<'a> {
     let deleted = if deleted { " (deleted)" } else { "" };
     let (role, text) = region_name(name);
     let cell = Cell::of(role, text + deleted);
-    match look.width {
+    match style.width {
         Some(_) => cell.or(region_file_name(name).1 + deleted),
         // Nothing is cut.
         None => cell,

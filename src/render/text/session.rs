@@ -1,7 +1,7 @@
 //! Values, symbols, processes, and the session's target.
 
 use super::block::{self, field, region_name};
-use super::look::Look;
+use super::style::Style;
 use crate::render::theme::Role;
 use crate::render::units::{counted, duration, size};
 use crate::report::{
@@ -10,8 +10,8 @@ use crate::report::{
 use std::io::{self, Write};
 
 /// `$1 = 0x401136 <main+4>  in demo`
-pub fn value(look: &Look, value: &ValueReport, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = look.line();
+pub fn value(style: &Style, value: &ValueReport, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = style.line();
     if let Some(number) = value.number {
         line.push(Role::Dim, format!("${number} = "));
     } else if let Some(name) = &value.name {
@@ -44,8 +44,8 @@ pub fn value(look: &Look, value: &ValueReport, out: &mut dyn Write) -> io::Resul
 }
 
 /// `1: rss(heap) = 4096`; for a command, the line before its answer.
-pub fn display(look: &Look, display: &DisplayReport, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = look.line();
+pub fn display(style: &Style, display: &DisplayReport, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = style.line();
     if let Some(number) = display.number {
         line.push(Role::Dim, format!("{number}: "));
     }
@@ -59,8 +59,8 @@ pub fn display(look: &Look, display: &DisplayReport, out: &mut dyn Write) -> io:
 }
 
 /// `malloc+16 in section .text of libc.so.6`, then where and how big.
-pub fn symbol(look: &Look, symbol: &SymbolReport, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = look.line();
+pub fn symbol(style: &Style, symbol: &SymbolReport, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = style.line();
     line.push(Role::Symbol, &symbol.name);
     if symbol.offset != 0 {
         line.push(Role::Symbol, format!("+{}", symbol.offset));
@@ -70,7 +70,7 @@ pub fn symbol(look: &Look, symbol: &SymbolReport, out: &mut dyn Write) -> io::Re
     }
     line.plain(" of ").push(Role::Name, &symbol.module);
     line.end(out)?;
-    let mut line = look.line();
+    let mut line = style.line();
     line.plain("  at ")
         .push(Role::Address, symbol.address)
         .indent(2)
@@ -91,18 +91,18 @@ pub fn symbol(look: &Look, symbol: &SymbolReport, out: &mut dyn Write) -> io::Re
 
 /// `12 symbols`, and the modules without symbols.
 pub fn symbols_summary(
-    look: &Look,
+    style: &Style,
     summary: &SymbolsSummary,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let mut line = look.line();
+    let mut line = style.line();
     line.plain(counted(summary.symbols, "symbol"));
     if summary.cut_short {
         line.plain("; there are more: the limit is reached");
     }
     line.end(out)?;
     for silent in &summary.silent {
-        let mut line = look.line();
+        let mut line = style.line();
         line.plain("no symbols of ")
             .push(Role::Name, &silent.module)
             .plain(": ")
@@ -122,8 +122,8 @@ fn kind_words(kind: &str) -> &str {
 }
 
 /// The block of `info process`.
-pub fn process(look: &Look, process: &ProcessReport, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = field(look, "process");
+pub fn process(style: &Style, process: &ProcessReport, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = field(style, "process");
     line.plain(process.pid)
         .plain("  ")
         .push(Role::Name, &process.name)
@@ -136,31 +136,31 @@ pub fn process(look: &Look, process: &ProcessReport, out: &mut dyn Write) -> io:
         ));
     line.end(out)?;
     if let Some(tracer) = process.tracer {
-        field(look, "traced")
+        field(style, "traced")
             .plain(format!("by process {tracer}"))
             .end(out)?;
     }
     if let Some(executable) = &process.executable {
-        field(look, "program")
+        field(style, "program")
             .push(Role::Name, executable)
             .end(out)?;
     }
     if let Some(command_line) = &process.command_line {
-        field(look, "command").plain(command_line).end(out)?;
+        field(style, "command").plain(command_line).end(out)?;
     }
     if let Some(age) = process.age {
-        field(look, "running")
+        field(style, "running")
             .plain(format!("for {}", duration(age)))
             .end(out)?;
     }
-    field(look, "layout")
+    field(style, "layout")
         .plain(format!(
             "pages of {}, {}-bit pointers",
             size(process.page_size),
             u32::from(process.pointer_bytes) * 8
         ))
         .end(out)?;
-    let mut frames = field(look, "frames");
+    let mut frames = field(style, "frames");
     match process.frames_hidden {
         true => frames.prose(Role::Warn, Reason::FrameHidden),
         false => frames.plain("shown"),
@@ -168,7 +168,7 @@ pub fn process(look: &Look, process: &ProcessReport, out: &mut dyn Write) -> io:
     frames.end(out)?;
     let mut label = "memory";
     for memory in &process.memory {
-        let mut line = field(look, label);
+        let mut line = field(style, label);
         let bytes = size(memory.bytes);
         line.push(Role::Plain, &memory.name)
             .pad_to(30usize.saturating_sub(bytes.len()))
@@ -183,8 +183,8 @@ pub fn process(look: &Look, process: &ProcessReport, out: &mut dyn Write) -> io:
 }
 
 /// `attached to process 812 (bash), /usr/bin/bash, 34 regions`
-pub fn target(look: &Look, target: &TargetReport, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = look.line();
+pub fn target(style: &Style, target: &TargetReport, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = style.line();
     match target.event {
         "attached" => line.plain("attached to process "),
         "detached" => line.plain("detached from process "),
@@ -204,7 +204,7 @@ pub fn target(look: &Look, target: &TargetReport, out: &mut dyn Write) -> io::Re
     }
     line.end(out)?;
     for remark in &target.remarks {
-        let mut line = look.line();
+        let mut line = style.line();
         line.plain("  ")
             .indent_here()
             .prose(Role::Note, remark)

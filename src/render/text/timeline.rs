@@ -1,7 +1,7 @@
 //! `watch … as timeline`: a row a page or a stretch of pages, a column a sample.
 
-use super::look::Look;
 use super::map;
+use super::style::Style;
 use crate::render::line::Line;
 use crate::render::marks::Legend;
 use crate::render::printable::cut;
@@ -41,14 +41,14 @@ impl Drawing {
     /// After a sample: draws the picture anew, or, in a stream, the next piece once it is as wide as the screen.
     pub fn sampled(
         &mut self,
-        look: &Look,
+        style: &Style,
         legend: &mut Legend,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        let room = room(look, &self.timeline);
+        let room = room(style, &self.timeline);
         let Some(height) = self.height else {
             return match self.timeline.len() >= room {
-                true => self.piece(look, legend, out),
+                true => self.piece(style, legend, out),
                 false => Ok(()),
             };
         };
@@ -56,8 +56,8 @@ impl Drawing {
         let rows = height.saturating_sub(OTHER_LINES).max(1);
         let together = self.timeline.rows().div_ceil(rows).max(1);
         let mut picture = Vec::new();
-        draw(look, &self.timeline, together, legend, &mut picture)?;
-        map::legend(look, legend, &mut picture)?;
+        draw(style, &self.timeline, together, legend, &mut picture)?;
+        map::legend(style, legend, &mut picture)?;
         if self.above > 0 {
             write!(out, "\x1b[{}A\r", self.above)?;
         }
@@ -74,14 +74,14 @@ impl Drawing {
     /// Draws the last piece. The picture on the terminal stays, and the next one begins below it.
     pub fn finish(
         &mut self,
-        look: &Look,
+        style: &Style,
         legend: &mut Legend,
         out: &mut dyn Write,
     ) -> io::Result<()> {
         self.above = 0;
         match self.height.is_some() || self.timeline.is_empty() {
             true => Ok(()),
-            false => self.piece(look, legend, out),
+            false => self.piece(style, legend, out),
         }
     }
 
@@ -90,19 +90,19 @@ impl Drawing {
         self.above = 0;
     }
 
-    fn piece(&mut self, look: &Look, legend: &mut Legend, out: &mut dyn Write) -> io::Result<()> {
+    fn piece(&mut self, style: &Style, legend: &mut Legend, out: &mut dyn Write) -> io::Result<()> {
         if self.timeline.number > self.timeline.len() as u64 {
             out.write_all(b"\n")?;
         }
-        draw(look, &self.timeline, 1, legend, out)?;
+        draw(style, &self.timeline, 1, legend, out)?;
         self.timeline.keep(0);
         Ok(())
     }
 }
 
 /// Columns for cells.
-fn room(look: &Look, timeline: &Timeline) -> usize {
-    let width = look.width.unwrap_or(USUAL);
+fn room(style: &Style, timeline: &Timeline) -> usize {
+    let width = style.width.unwrap_or(USUAL);
     width.saturating_sub(label(timeline) + 1).max(FEWEST)
 }
 
@@ -114,15 +114,15 @@ fn label(timeline: &Timeline) -> usize {
 }
 
 fn draw(
-    look: &Look,
+    style: &Style,
     timeline: &Timeline,
     together: usize,
     legend: &mut Legend,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    head(look, timeline, together).end(out)?;
+    head(style, timeline, together).end(out)?;
     let label = label(timeline);
-    let mut line = look.line();
+    let mut line = style.line();
     line.limit(None);
     for (column, number) in ruler(timeline.number, timeline.len()) {
         line.pad_to(label + column).push(Role::Dim, number);
@@ -131,7 +131,7 @@ fn draw(
     let drawn = timeline.drawn(together);
     let mut above = None;
     for row in &drawn {
-        let mut line = look.line();
+        let mut line = style.line();
         line.limit(None).push(Role::Address, row.row.start);
         line.plain("  ")
             .push(Role::Name, cut(&row.label(above), NAME));
@@ -144,8 +144,8 @@ fn draw(
 }
 
 /// `samples 1 to 46, from 16:52:21 to 16:52:26; a row is at most 64 KiB`
-pub(in crate::render) fn head(look: &Look, timeline: &Timeline, together: usize) -> Line {
-    let mut line = look.line();
+pub(in crate::render) fn head(style: &Style, timeline: &Timeline, together: usize) -> Line {
+    let mut line = style.line();
     line.indent(2);
     let first = (timeline.number + 1).saturating_sub(timeline.len() as u64);
     line.plain(match first == timeline.number {
@@ -153,7 +153,7 @@ pub(in crate::render) fn head(look: &Look, timeline: &Timeline, together: usize)
         false => format!("samples {first} to {}", timeline.number),
     });
     if let Some((from, to)) = timeline.times() {
-        let [from, to] = [from, to].map(|time| time_of_day(time, look.zone()));
+        let [from, to] = [from, to].map(|time| time_of_day(time, style.zone()));
         let times = match from == to {
             true => format!("at {from}"),
             false => format!("from {from} to {to}"),

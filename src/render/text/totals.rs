@@ -1,6 +1,6 @@
 //! Totals under a table, in one sentence.
 
-use super::look::Look;
+use super::style::Style;
 use super::words;
 use crate::render::theme::Role;
 use crate::render::units::{count, counted, percent, size};
@@ -8,8 +8,8 @@ use crate::report::{FramesSummary, RegionsSummary, WalkSummary};
 use std::io::{self, Write};
 
 /// `512 pages, 2 MiB: 500 present, 12 untouched`, and how contiguous they are.
-pub fn walk_summary(look: &Look, summary: &WalkSummary, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = look.line();
+pub fn walk_summary(style: &Style, summary: &WalkSummary, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = style.line();
     line.indent(2)
         .plain(total(summary.pages, "page", summary.bytes));
     let mut separator = ": ";
@@ -32,21 +32,21 @@ pub fn walk_summary(look: &Look, summary: &WalkSummary, out: &mut dyn Write) -> 
         }
     }
     line.end(out)?;
-    remarks(look, summary.cut_short, summary.changed, out)
+    remarks(style, summary.cut_short, summary.changed, out)
 }
 
 /// That not all was seen, or not all as it was at one time.
 fn remarks(
-    look: &Look,
+    style: &Style,
     is_cut_short: bool,
     is_changed: bool,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     if is_cut_short {
-        cut_short(look, out)?;
+        cut_short(style, out)?;
     }
     match is_changed {
-        true => changed(look, "the regions", out),
+        true => changed(style, "the regions", out),
         false => Ok(()),
     }
 }
@@ -60,8 +60,8 @@ fn total(number: u64, noun: &str, bytes: u64) -> String {
 }
 
 /// Notes that `what` changed during the command.
-pub fn changed(look: &Look, what: &str, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = look.line();
+pub fn changed(style: &Style, what: &str, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = style.line();
     line.prose(
         Role::Warn,
         format!("{what} changed meanwhile: run it again for a consistent picture"),
@@ -70,8 +70,12 @@ pub fn changed(look: &Look, what: &str, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// `512 frames, 2 MiB`, and where memory ends if the range goes past that.
-pub fn frames_summary(look: &Look, summary: &FramesSummary, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = look.line();
+pub fn frames_summary(
+    style: &Style,
+    summary: &FramesSummary,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut line = style.line();
     line.indent(2)
         .plain(total(summary.frames, "frame", summary.bytes));
     if let Some(end) = summary.memory_ends {
@@ -80,14 +84,14 @@ pub fn frames_summary(look: &Look, summary: &FramesSummary, out: &mut dyn Write)
     }
     line.end(out)?;
     match summary.cut_short {
-        true => cut_short(look, out),
+        true => cut_short(style, out),
         false => Ok(()),
     }
 }
 
 /// Notes that a walk was not finished.
-fn cut_short(look: &Look, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = look.line();
+fn cut_short(style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = style.line();
     line.push(
         Role::Note,
         "stopped early: the totals cover only the first part",
@@ -97,11 +101,11 @@ fn cut_short(look: &Look, out: &mut dyn Write) -> io::Result<()> {
 
 /// `23 regions, 12 MiB: 3 MiB present (25 %)`
 pub fn regions_summary(
-    look: &Look,
+    style: &Style,
     summary: &RegionsSummary,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let mut line = look.line();
+    let mut line = style.line();
     line.plain(total(summary.regions, "region", summary.size));
     if let Some(present) = summary.present.filter(|_| summary.regions > 0) {
         line.plain(format!(": {} present", size(present)));
@@ -113,5 +117,5 @@ pub fn regions_summary(
         line.plain(format!(", {} swapped", size(swapped)));
     }
     line.end(out)?;
-    remarks(look, summary.cut_short, summary.changed, out)
+    remarks(style, summary.cut_short, summary.changed, out)
 }

@@ -2,7 +2,7 @@
 
 use super::block::{self, REMARK, field};
 use super::footnotes::Footnotes;
-use super::look::Look;
+use super::style::Style;
 use super::words;
 use crate::kernel::{PageMapEntry, State};
 use crate::render::theme::Role;
@@ -11,25 +11,25 @@ use crate::report::{Hex, Nearest, Reason, RegionBrief, Translation, Why};
 use std::io::{self, Write};
 
 /// Writes the block.
-pub fn write(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
-    address(look, t, out)?;
-    physical(look, t, out)?;
-    state(look, t, out)?;
-    entry(look, t, out)?;
-    swap(look, t, out)?;
-    flags(look, t, out)?;
-    mapped(look, t, out)?;
+pub fn write(style: &Style, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
+    address(style, t, out)?;
+    physical(style, t, out)?;
+    state(style, t, out)?;
+    entry(style, t, out)?;
+    swap(style, t, out)?;
+    flags(style, t, out)?;
+    mapped(style, t, out)?;
     if let Ok(folio) = &t.folio {
-        block::folio(look, folio, t.huge.as_ref().ok().copied(), out)?;
+        block::folio(style, folio, t.huge.as_ref().ok().copied(), out)?;
     }
-    block::place(look, &t.place, out)?;
+    block::place(style, &t.place, out)?;
     if let Some(region) = &t.region {
-        let mut line = field(look, "region");
+        let mut line = field(style, "region");
         block::region(&mut line, region);
         line.end(out)?;
     }
     if let Some(nearest) = &t.nearest {
-        neighbours(look, t, nearest, out)?;
+        neighbours(style, t, nearest, out)?;
     }
     let mut notes = Footnotes::default();
     let why = Why::of_record(t);
@@ -39,7 +39,7 @@ pub fn write(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()
     {
         notes.add(field, reason);
     }
-    notes.write(look, out)
+    notes.write(style, out)
 }
 
 /// Whether the block already explains a missing field, by the missing frame or by the state.
@@ -51,8 +51,8 @@ fn is_said(t: &Translation, field: &str, reason: &Reason) -> bool {
             || block::is_place_said(&t.place, field))
 }
 
-fn address(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = field(look, "address");
+fn address(style: &Style, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = field(style, "address");
     line.push(Role::Address, t.address);
     if let Some(symbol) = &t.symbol {
         line.tab_to(REMARK).indent_here();
@@ -62,8 +62,8 @@ fn address(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> 
     line.end(out)
 }
 
-fn physical(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = field(look, "physical");
+fn physical(style: &Style, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = field(style, "physical");
     match &t.physical {
         Ok(physical) => {
             line.push(Role::Physical, physical);
@@ -98,8 +98,8 @@ fn physical(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()>
     line.end(out)
 }
 
-fn state(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = field(look, "state");
+fn state(style: &Style, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = field(style, "state");
     line.push(words::state_role(t.state), t.state.word());
     if let Some(kind) = t.kind {
         line.plain(", ").plain(kind.word());
@@ -124,12 +124,12 @@ fn state(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
     line.end(out)
 }
 
-fn entry(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
+fn entry(style: &Style, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
     let Ok(Hex(raw)) = t.entry else {
         return Ok(());
     };
     let entry = PageMapEntry::new(raw);
-    let mut line = field(look, "entry");
+    let mut line = field(style, "entry");
     line.push(Role::Raw, format!("{raw:#018x}"))
         .tab_to(REMARK)
         .indent_here();
@@ -153,9 +153,9 @@ fn entry(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
     line.end(out)
 }
 
-fn swap(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
+fn swap(style: &Style, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
     let Ok(slot) = &t.swap else { return Ok(()) };
-    let mut line = field(look, "swap");
+    let mut line = field(style, "swap");
     line.plain(format!("slot {:#x}", slot.offset))
         .tab_to(REMARK)
         .indent_here();
@@ -169,11 +169,11 @@ fn swap(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
     line.end(out)
 }
 
-fn flags(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
+fn flags(style: &Style, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
     let Ok(flags) = t.words.flags else {
         return Ok(());
     };
-    let mut line = field(look, "flags");
+    let mut line = field(style, "flags");
     line.push(Role::Raw, format!("{:#018x}", flags.bits()))
         .tab_to(REMARK)
         .indent_here();
@@ -187,7 +187,7 @@ fn flags(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
     line.end(out)
 }
 
-fn mapped(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
+fn mapped(style: &Style, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
     let counted = t.words.map_count.as_ref().ok();
     let times = counted.map(|times| words::times(*times, t.words.map_count_average));
     let by = match t.exclusive {
@@ -198,7 +198,7 @@ fn mapped(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
     if times.is_none() && (by.is_none() || t.state != State::Present) {
         return Ok(());
     }
-    let mut line = field(look, "mapped");
+    let mut line = field(style, "mapped");
     match (times, by) {
         (Some(times), Some(by)) => line
             .plain(times)
@@ -224,7 +224,12 @@ fn is_of_first_page(t: &Translation) -> bool {
     t.huge == Ok(true) && *is != PageMapEntry::new(*raw).is_exclusive()
 }
 
-fn neighbours(look: &Look, t: &Translation, near: &Nearest, out: &mut dyn Write) -> io::Result<()> {
+fn neighbours(
+    style: &Style,
+    t: &Translation,
+    near: &Nearest,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let address = t.address.get();
     let below = |region: &RegionBrief| {
         let distance = address.saturating_sub(region.end.get());
@@ -242,7 +247,7 @@ fn neighbours(look: &Look, t: &Translation, near: &Nearest, out: &mut dyn Write)
         ("above", &near.above, near.above.as_ref().map(above)),
     ];
     for (label, region, distance) in sides {
-        let mut line = field(look, label);
+        let mut line = field(style, label);
         match (region, distance) {
             (Some(region), Some(distance)) => {
                 block::region(&mut line, region);

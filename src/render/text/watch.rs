@@ -1,6 +1,6 @@
 //! `watch`: a line for each change.
 
-use super::look::Look;
+use super::style::Style;
 use super::{footnotes, words};
 use crate::render::columns::Cell;
 use crate::render::line::Line;
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 /// The cells of an event.
-pub fn cells(look: &Look, event: &Event) -> Vec<Cell<'static>> {
+pub fn cells(style: &Style, event: &Event) -> Vec<Cell<'static>> {
     let whole_process = matches!(event.kind, EventKind::Executed | EventKind::Exited);
     let told = |mut parts: Vec<String>| {
         place_of(event, &mut parts);
@@ -26,7 +26,7 @@ pub fn cells(look: &Look, event: &Event) -> Vec<Cell<'static>> {
         None => cell,
     };
     vec![
-        Cell::new(time_of_day(event.time, look.zone())),
+        Cell::new(time_of_day(event.time, style.zone())),
         match event.address {
             Some(address) => Cell::new(address),
             None => Cell::of(Role::Dim, "-"),
@@ -128,19 +128,19 @@ fn side(facts: &PageFacts) -> String {
 }
 
 /// The first lines of `watch`.
-pub fn start(look: &Look, start: &WatchStart, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = look.line();
+pub fn start(style: &Style, start: &WatchStart, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = style.line();
     line.plain(format!(
         "watching {}, a sample every {}; Ctrl-C ends it",
         counted(start.pages, "page"),
         duration(start.every)
     ));
     line.end(out)?;
-    blind(look, &start.blind, out)
+    blind(style, &start.blind, out)
 }
 
 /// The kinds of change that cannot be seen here, by reason.
-pub fn blind(look: &Look, blind: &[Blind], out: &mut dyn Write) -> io::Result<()> {
+pub fn blind(style: &Style, blind: &[Blind], out: &mut dyn Write) -> io::Result<()> {
     let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for blind in blind {
         by_reason
@@ -149,7 +149,7 @@ pub fn blind(look: &Look, blind: &[Blind], out: &mut dyn Write) -> io::Result<()
             .push(blind.kind.words());
     }
     for (reason, kinds) in by_reason {
-        footnotes::line(look, "unseen", Role::Note, &kinds, reason, out)?;
+        footnotes::line(style, "unseen", Role::Note, &kinds, reason, out)?;
     }
     Ok(())
 }
@@ -167,8 +167,8 @@ pub fn group_cells(group: &EventGroup) -> Vec<Cell<'_>> {
 }
 
 /// The last line of `watch`.
-pub fn summary(look: &Look, summary: &WatchSummary, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = look.line();
+pub fn summary(style: &Style, summary: &WatchSummary, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = style.line();
     line.plain(format!(
         "watched for {} in {}; ",
         duration(summary.seconds),

@@ -1,7 +1,7 @@
 //! The summary of `who`: how many mappings were found, and whether that is all.
 
 use super::footnotes::Footnotes;
-use super::look::Look;
+use super::style::Style;
 use super::words;
 use crate::render::theme::Role;
 use crate::render::units::{count, counted};
@@ -9,8 +9,8 @@ use crate::report::{SearchEnd, WhoSummary, Why};
 use std::io::{self, Write};
 
 /// `frame 0x1a4eac at 0x1a4eac000: 3 mappings in 2 processes; the kernel counts 3`, and how complete that is.
-pub fn summary(look: &Look, summary: &WhoSummary, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = look.line();
+pub fn summary(style: &Style, summary: &WhoSummary, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = style.line();
     line.indent(2)
         .plain("frame ")
         .push(Role::Frame, summary.pfn);
@@ -21,7 +21,7 @@ pub fn summary(look: &Look, summary: &WhoSummary, out: &mut dyn Write) -> io::Re
         let why = summary.because.as_deref().unwrap_or_default();
         line.word(": ", Role::Plain, format!("no process maps it: {why}"));
         line.end(out)?;
-        return moved(look, summary, out);
+        return moved(style, summary, out);
     }
     let found = match summary.counts.mappings {
         0 => "no mapping found".to_owned(),
@@ -56,41 +56,41 @@ pub fn summary(look: &Look, summary: &WhoSummary, out: &mut dyn Write) -> io::Re
         ),
         SearchEnd::Searched | SearchEnd::Nobody => (Role::Note, searched(summary, looked_at)),
     };
-    prose(look, role, &text, out)?;
+    prose(style, role, &text, out)?;
     // If all mappings are found, unread processes do not matter.
     if summary.counts.unreadable > 0 && summary.ended != SearchEnd::Counted {
         let text = format!("{} could not be read", processes(summary.counts.unreadable));
-        prose(look, Role::Warn, &text, out)?;
+        prose(style, Role::Warn, &text, out)?;
     }
     if summary.counts.gone > 0 {
         let text = format!("{} ended meanwhile", processes(summary.counts.gone));
-        prose(look, Role::Note, &text, out)?;
+        prose(style, Role::Note, &text, out)?;
     }
     if summary.counts.same_memory > 0 {
         let text = format!(
             "{} not shown: it shares its memory with one shown above",
             processes(summary.counts.same_memory)
         );
-        prose(look, Role::Note, &text, out)?;
+        prose(style, Role::Note, &text, out)?;
     }
     if summary.counts.left > 0 {
         let text = format!(
             "{} shown above left meanwhile: the frame is not mapped there any more",
             counted(summary.counts.left, "mapping")
         );
-        prose(look, Role::Warn, &text, out)?;
+        prose(style, Role::Warn, &text, out)?;
     }
-    moved(look, summary, out)?;
+    moved(style, summary, out)?;
     let mut notes = Footnotes::default();
     notes.collect(&Why::of_record(summary));
-    notes.write(look, out)
+    notes.write(style, out)
 }
 
-fn moved(look: &Look, summary: &WhoSummary, out: &mut dyn Write) -> io::Result<()> {
+fn moved(style: &Style, summary: &WhoSummary, out: &mut dyn Write) -> io::Result<()> {
     match summary.moved {
         true => {
             let text = "the page has moved to another frame meanwhile: run it again";
-            prose(look, Role::Warn, text, out)
+            prose(style, Role::Warn, text, out)
         }
         false => Ok(()),
     }
@@ -148,8 +148,8 @@ fn processes(number: u64) -> String {
     }
 }
 
-fn prose(look: &Look, role: Role, text: &str, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = look.line();
+fn prose(style: &Style, role: Role, text: &str, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = style.line();
     line.indent(2).prose(role, text);
     line.end(out)
 }

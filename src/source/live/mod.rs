@@ -191,7 +191,7 @@ impl Source for Live {
     fn access(&self) -> Option<Access> {
         Some(Access {
             findings: self.machine.findings(),
-            standing: rights::standing(),
+            credentials: rights::credentials(),
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Raises capabilities for the opens under `/proc`, and drops them again.
 
-use crate::source::Standing;
+use crate::source::Credentials;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 use std::cell::Cell;
@@ -143,8 +143,8 @@ fn are_among(needed: &str, held: &[&str]) -> bool {
 }
 
 /// The rights of pmdb.
-pub(super) fn standing() -> Standing {
-    Standing {
+pub(super) fn credentials() -> Credentials {
+    Credentials {
         user: rustix::process::geteuid().as_raw(),
         rights: held(),
         in_first_user_namespace: in_first_user_namespace(),

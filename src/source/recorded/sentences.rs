@@ -1,7 +1,7 @@
 //! The words that describe reads and their results.
 
 use super::log::{Read, counted, quoted, told};
-use crate::kernel::registers::Standing;
+use crate::kernel::registers::ThreadState;
 use crate::kernel::{Name, PageSize, VirtualAddress};
 use crate::source::{
     Answer, BackingContent, BackingRun, Categories, File, Group, Groups, PageRegion, Probe, Result,
@@ -30,8 +30,8 @@ pub(super) fn kind(file: File) -> &'static str {
 /// The contents of a file: a single line as it is, for a longer text the number of lines.
 pub(super) fn contents(file: File, bytes: &[u8]) -> String {
     let text = bytes.trim_ascii();
-    match (file, Standing::parse(bytes)) {
-        (File::Syscall | File::ThreadSyscall(_), Some(Standing::Waiting(registers))) => format!(
+    match (file, ThreadState::parse(bytes)) {
+        (File::Syscall | File::ThreadSyscall(_), Some(ThreadState::Waiting(registers))) => format!(
             "program counter {}, stack pointer {}",
             registers.program_counter, registers.stack_pointer
         ),

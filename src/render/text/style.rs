@@ -7,7 +7,7 @@ use std::cell::OnceCell;
 
 /// The style of text.
 #[derive(Clone, Debug)]
-pub(in crate::render) struct Look {
+pub(in crate::render) struct Style {
     pub(in crate::render) theme: Theme,
     /// Of the terminal, in columns; `None` for a pipe or a file.
     pub(in crate::render) width: Option<usize>,
@@ -15,10 +15,10 @@ pub(in crate::render) struct Look {
     zone: OnceCell<TimeZone>,
 }
 
-impl Look {
+impl Style {
     /// With times in the local time zone.
     pub(in crate::render) fn new(theme: Theme, width: Option<usize>) -> Self {
-        Look {
+        Style {
             theme,
             width,
             zone: OnceCell::new(),
@@ -26,7 +26,7 @@ impl Look {
     }
 
     pub(in crate::render) fn with_time_zone(self, zone: TimeZone) -> Self {
-        Look {
+        Style {
             zone: OnceCell::from(zone),
             ..self
         }

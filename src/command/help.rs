@@ -5,7 +5,7 @@ use super::subjects::{SUBJECTS, Subject};
 use super::{About, Context, Example, Flow, Group, Outcome};
 use crate::eval;
 use crate::lang::habits::{self, Does};
-use crate::lang::{self, SETTINGS, Spanned};
+use crate::lang::{self, Spanned};
 use crate::report::{
     Help, HelpCommand, HelpEntry, HelpExample, HelpGroup, Record, UserCommands, UserHelp,
 };
@@ -56,15 +56,14 @@ pub(super) fn run(
         }
         return Ok(Flow::Done);
     };
-    let typed = topic.node.split_whitespace().collect::<Vec<_>>().join(" ");
-    // Of a setting, its name alone.
+    let words = topic.node.split_whitespace().collect::<Vec<_>>().join(" ");
     let setting = ["set ", "show "]
         .iter()
-        .find_map(|command| typed.strip_prefix(command));
-    let words = match setting {
-        Some(name) if SETTINGS.iter().any(|setting| setting.name == name) => name.to_owned(),
-        _ => typed,
-    };
+        .find_map(|command| words.strip_prefix(command));
+    if let Some(help) = setting.and_then(Subject::setting) {
+        context.sink.emit(Record::Help(help))?;
+        return Ok(Flow::Done);
+    }
     if words == "all" {
         for about in table {
             context.sink.emit(Record::Help(command_help(about)))?;

@@ -76,8 +76,8 @@ pub(super) fn binary(
     if let Op::Multiply | Op::Divide | Op::Remainder | Op::ShiftLeft | Op::ShiftRight =
         operator.node
     {
-        number_of(left)?;
-        number_of(right)?;
+        refuse_range(left)?;
+        refuse_range(right)?;
     }
     let (a, b) = (Operand::of(left)?, Operand::of(right)?);
     let space = space::of_binary(a.space, operator, b.space)?;
@@ -93,11 +93,13 @@ pub(super) fn binary(
     }
 }
 
-/// Refuses a range as a factor: `longest(R)/1K` means the length, and its start divided would look like an answer.
-fn number_of(factor: &Spanned<Value>) -> Result<()> {
-    match &factor.node {
-        Value::Range(_) | Value::Frames(_) => Err(Error::new(factor.at, "a range is not a number")
-            .hint("size(RANGE) is its length in bytes, start(RANGE) its first address")),
+/// Refuses a range as an operand: `longest(R)/1K` means the length, and its start divided would look like an answer.
+fn refuse_range(operand: &Spanned<Value>) -> Result<()> {
+    match &operand.node {
+        Value::Range(_) | Value::Frames(_) => {
+            Err(Error::new(operand.at, "a range is not a number")
+                .hint("size(RANGE) is its length in bytes, start(RANGE) its first address"))
+        }
         _ => Ok(()),
     }
 }

@@ -11,7 +11,6 @@ use rustix::mm;
 use rustix::process::Pid;
 use std::cmp::Ordering;
 use std::ffi::c_void;
-use std::sync::OnceLock;
 
 /// A type of 64 bits for which every pattern of bits is a value, so that reads can write to it directly.
 ///
@@ -47,7 +46,7 @@ pub(crate) fn read_words(file: impl AsFd, first: u64, into: &mut [u64]) -> Resul
         let offset = first
             .checked_add(done as u64)
             .and_then(|word| word.checked_mul(WORD as u64));
-        let Some(offset) = offset.filter(|&offset| offset < end_of_offsets()) else {
+        let Some(offset) = offset.filter(|&offset| i64::try_from(offset).is_ok()) else {
             break;
         };
         let read = retry_on_intr(|| pread(&file, &mut *bytes, offset))? / WORD;
@@ -57,25 +56,6 @@ pub(crate) fn read_words(file: impl AsFd, first: u64, into: &mut [u64]) -> Resul
         done += read;
     }
     Ok(done)
-}
-
-/// Where the offsets in files of words end.
-fn end_of_offsets() -> u64 {
-    const LAST: u64 = i64::MAX as u64;
-    match cfg!(target_pointer_width = "32") && offsets_wrap() {
-        true => 1 << 32,
-        false => LAST,
-    }
-}
-
-/// Whether this is a kernel of 32 bits. It keeps the lower half of an offset (`unsigned long src = *ppos` in fs/proc/task_mmu.c and
-/// fs/proc/page.c), so that behind 4 GiB the file begins again. In the page map of a program of 32 bits nothing stands there.
-fn offsets_wrap() -> bool {
-    static WRAP: OnceLock<bool> = OnceLock::new();
-    *WRAP.get_or_init(|| {
-        let own = std::fs::File::open("/proc/self/pagemap");
-        own.is_ok_and(|own| pread(own, &mut [0; 8], 1 << 32).is_ok_and(|read| read > 0))
-    })
 }
 
 /// Compares the address spaces of two processes: equal means the same, and the order means nothing else. `None` if the kernel does not

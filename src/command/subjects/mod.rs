@@ -89,7 +89,7 @@ impl Subject {
             let mut lead = "";
             let mut shown = String::new();
             for line in text.lines() {
-                if terms(line).any(|term| term == word) {
+                if explained(line) == word || terms(line).any(|term| term == word) {
                     let above = std::mem::take(&mut lead);
                     if above.ends_with(':') {
                         let gap = if shown.is_empty() { "" } else { "\n" };
@@ -108,6 +108,12 @@ impl Subject {
                 })
             })
         })
+    }
+
+    /// The row about a setting.
+    pub fn setting(name: &str) -> Option<Help> {
+        let is_setting = |rows: &Help| matches!(rows, Help::Subject(of) if of.name == "settings");
+        Subject::rows_about(name).find(is_setting)
     }
 
     /// The subjects whose tables explain words of the language.
@@ -138,13 +144,8 @@ impl Subject {
 
 /// The words that a table row explains: those before the two blanks, without brackets and arguments.
 fn terms(line: &str) -> impl Iterator<Item = &str> {
-    let row = line.strip_prefix("  ").unwrap_or_default();
-    let before = row
-        .trim_end()
-        .rsplit_once("  ")
-        .map_or("", |(terms, _)| terms);
     let is_of_name = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
-    before.split_whitespace().map(move |term| {
+    explained(line).split_whitespace().map(move |term| {
         let bare = term.trim_start_matches(|c| !is_of_name(c));
         let end = bare.find(|c| !is_of_name(c)).unwrap_or(bare.len());
         match bare.get(..end) {
@@ -152,6 +153,12 @@ fn terms(line: &str) -> impl Iterator<Item = &str> {
             _ => term,
         }
     })
+}
+
+/// What a row explains: all that stands in front of the two blanks before the meaning.
+fn explained(line: &str) -> &str {
+    let row = line.strip_prefix("  ").unwrap_or_default().trim_end();
+    row.rsplit_once("  ").map_or("", |(terms, _)| terms.trim())
 }
 
 /// The names of the subjects whose tables explain words of the language.
@@ -290,6 +297,16 @@ mod tests {
         assert!(Subject::words().contains(&"guard".to_owned()));
         for name in OF_THE_LANGUAGE {
             assert!(Subject::find(name).is_some(), "{name}");
+        }
+    }
+
+    #[test]
+    fn each_setting_has_a_row() {
+        for setting in crate::lang::SETTINGS {
+            let Some(Help::Subject(rows)) = Subject::setting(setting.name) else {
+                panic!("{}", setting.name);
+            };
+            assert!(rows.text.contains(setting.doc), "{}", setting.name);
         }
     }
 

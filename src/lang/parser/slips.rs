@@ -18,8 +18,8 @@ pub(super) fn hint(
         .or_else(|| maps_range(line, tokens, position))
         .or_else(|| filter_word_in_value(line, tokens, position, expected))
         .or_else(|| missing_with(tokens, position, expected))
-        .or_else(|| missing_comma(tokens, position, expected))
         .or_else(|| mistake_in_command(tokens, position, expected))
+        .or_else(|| missing_comma(tokens, position, expected))
 }
 
 /// Prompts that people paste together with the command behind them.
@@ -113,12 +113,17 @@ fn missing_with(tokens: &[Token<'_>], position: usize, expected: &[Expected]) ->
 /// A size right behind an address, without the comma.
 fn missing_comma(tokens: &[Token<'_>], position: usize, expected: &[Expected]) -> Option<String> {
     let size = tokens.get(position)?;
-    let is_size =
-        matches!(size.kind, TokenKind::Number(_)) && size.text.ends_with(['K', 'M', 'G', 'T', 'p']);
+    let is_size = match size.kind {
+        TokenKind::Pages(_) => true,
+        TokenKind::Number(_) => size.text.ends_with(['K', 'M', 'G', 'T']),
+        _ => false,
+    };
     let is_range = ["..", ","]
         .iter()
         .all(|mark| expected.contains(&Expected::Mark(mark)));
-    (is_size && is_range).then(|| format!("a length follows a comma: A, {}", short(size.text)))
+    let is_find = resolve_first(tokens.first()?.text) == Resolved::One("find");
+    (is_size && is_range && !is_find)
+        .then(|| format!("a length follows a comma: A, +{}", short(size.text)))
 }
 
 /// A range behind the name of a snapshot, without `in`.

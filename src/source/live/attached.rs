@@ -3,8 +3,9 @@
 use super::directory::{Directory, read_to_end};
 use super::handle::{Handle, named};
 use super::memory::Memory;
+use super::words;
 use crate::kernel::VirtualAddress;
-use crate::source::{Error, Identity, Liveness, Result, sys};
+use crate::source::{Error, Identity, Liveness, Result};
 use rustix::buffer::spare_capacity;
 use rustix::fd::OwnedFd;
 use rustix::io::{Errno, pread, retry_on_intr};
@@ -144,7 +145,7 @@ impl Attached {
 
     pub(super) fn entries(&self, first: u64, into: &mut [u64]) -> Result<usize> {
         let memory = self.memory();
-        let read = sys::read_words(&memory.page_map, first, into)
+        let read = words::read(&memory.page_map, first, into)
             .map_err(|error| self.failed(&memory, "pagemap", error))?;
         // The page map of a dead address space ends at once: only that of a live one tells where memory ends.
         if read < into.len() && !memory.is_alive() {

@@ -9,7 +9,7 @@ use std::io;
 use std::sync::Mutex;
 
 /// Bytes that are read at a time: a child process starts for each part.
-const PART: u64 = 1 << 20;
+const PART: u64 = 1 << 18;
 /// Parts that are cached, as tables are read in smaller steps: a table of symbols and its names are read in turn, and a name may lie in two.
 const CACHED: usize = 4;
 
@@ -165,7 +165,9 @@ impl ReadAt for DistantFile {
         if let (Some(into), Some(there)) = (into.get_mut(..read), there.get(..read)) {
             into.copy_from_slice(there);
         }
-        parts.push(part);
+        if !part.1.is_empty() {
+            parts.push(part);
+        }
         Ok(read)
     }
     fn len(&self) -> u64 {
@@ -190,7 +192,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = |name| -> PathBuf { folder.path().join(name) };
         let file = File::create(path("file")).expect("a file");
-        file.set_len(4 * PART).expect("its length");
+        file.set_len(5 * PART).expect("its length");
         // It is opened in children, which share only files with this process.
         let opened = File::create(path("opened")).expect("a file");
         let counter = opened.try_clone().expect("the same file");
@@ -207,11 +209,17 @@ mod tests {
         let file = DistantFile::open(storage, &Name::from("file"), Box::new(open));
         let file = file.expect("an answer").expect("the file");
         for _ in 0..20 {
-            for offset in [0, PART - 4, 2 * PART, 3 * PART] {
-                assert_eq!(file.read_at(offset, &mut [1; 4]).expect("bytes"), 4);
+            for part in 0..CACHED as u64 {
+                assert_eq!(file.read_at(part * PART, &mut [1; 4]).expect("bytes"), 4);
             }
         }
+        let times = || opened.metadata().expect("its length").len();
         // Once for its length, and once for each part.
-        assert_eq!(opened.metadata().expect("its length").len(), 4);
+        assert_eq!(times(), 5);
+        // One part more takes the place of the first.
+        for part in [4, 0] {
+            assert_eq!(file.read_at(part * PART, &mut [1; 4]).expect("bytes"), 4);
+        }
+        assert_eq!(times(), 7);
     }
 }

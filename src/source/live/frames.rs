@@ -1,8 +1,8 @@
 //! `/proc/kpageflags` and its kin: a 64-bit word for each page frame.
 
 use super::directory::Directory;
-use super::rights;
-use crate::source::{Error, Result, sys};
+use super::{rights, words};
+use crate::source::{Error, Result};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use std::sync::OnceLock;
@@ -38,7 +38,7 @@ impl FrameFile {
         if first > LAST_WORD {
             return Ok(0);
         }
-        sys::read_words(file, first, into)
+        words::read(file, first, into)
             .map_err(|error| Error::io(format!("reading /proc/{}", self.name), error))
     }
 
@@ -60,7 +60,7 @@ impl FrameFile {
         })?;
         // Containers mount an empty file over it to hide it. Every machine has memory, so an empty file means that.
         let mut first = [0u64];
-        match sys::read_words(&file, 0, &mut first) {
+        match words::read(&file, 0, &mut first) {
             Ok(0) => Err(Error::NotAvailable {
                 what: format!("/proc/{name} is empty: something hides it, as containers do"),
             }),

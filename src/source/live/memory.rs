@@ -1,10 +1,10 @@
 //! The files that the kernel ties to one address space when they are opened: after an exec they read as empty.
 
 use super::handle::{Handle, named};
-use super::rights;
+use super::{rights, words};
 use crate::kernel::status::{Stat, Status};
 use crate::kernel::{Name, PageSize};
-use crate::source::{Error, Result, sys};
+use crate::source::{Error, Result};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use std::sync::OnceLock;
@@ -167,7 +167,7 @@ fn open_page_map(handle: &Handle) -> rustix::io::Result<(Option<u32>, OwnedFd)> 
 /// Whether an address space is behind a page map: it has an entry for address 0, mapped or not.
 fn has_memory(page_map: &OwnedFd) -> bool {
     let mut first = [0];
-    sys::read_words(page_map, 0, &mut first).is_ok_and(|read| read == 1)
+    words::read(page_map, 0, &mut first).is_ok_and(|read| read == 1)
 }
 
 /// Whether its main thread has ended and was not reaped.

@@ -20,6 +20,7 @@ mod own_page;
 mod rights;
 mod root;
 mod storage;
+mod words;
 
 pub use apart::heed;
 pub use rights::{allow_open_files, hold_back as hold_back_rights, way_to};

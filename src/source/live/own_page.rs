@@ -2,6 +2,7 @@
 
 use super::directory::Directory;
 use super::frames::FrameFile;
+use super::words;
 use crate::kernel::{PageFlags, PageMapEntry, PageSize};
 use crate::source::{PageRegion, Scan, covered_pages, sys};
 use rustix::io::Errno;
@@ -30,7 +31,7 @@ pub(super) fn entry_at(address: u64) -> Option<PageMapEntry> {
         .and_then(|own| own.file("pagemap"))
         .ok()?;
     let mut entry = [0];
-    let read = sys::read_words(
+    let read = words::read(
         &own,
         address / rustix::param::page_size() as u64,
         &mut entry,
@@ -67,7 +68,7 @@ fn end_of_scans(page: PageSize) -> u64 {
                 returned: 0,
                 max_pages: 1,
             };
-            let is_read = sys::read_words(&own, index, &mut [0]).is_ok_and(|read| read == 1);
+            let is_read = words::read(&own, index, &mut [0]).is_ok_and(|read| read == 1);
             let is_scanned = || sys::scan(&own, one, &mut [PageRegion::default()]);
             Ok::<_, Infallible>(is_read && is_scanned() != Err(Errno::FAULT))
         };

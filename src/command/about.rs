@@ -31,7 +31,7 @@ worded! {
     /// The groups of `help`, in its order, each with the name that `help NAME` takes.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub enum Group, name {
-        /// Choosing what to look at.
+        /// Choosing what to examine.
         Target = "target",
         /// Looking at pages, frames and regions.
         Look = "look",
@@ -50,7 +50,7 @@ impl Group {
     /// What its commands are for.
     pub const fn about(self) -> &'static str {
         match self {
-            Group::Target => "choose what to look at",
+            Group::Target => "choose what to examine",
             Group::Look => "pages, frames and regions",
             Group::Memory => "names and values",
             Group::Time => "what changes",

@@ -1,4 +1,4 @@
-//! `attach PID|NAME`: choose the process to look at.
+//! `attach PID|NAME`: choose the process to examine.
 
 use super::{About, Context, Error, Example, Flow, Group, Outcome, ps};
 use crate::eval::{Scope, Value};
@@ -10,7 +10,7 @@ use crate::report::{Record, Sink, TargetReport};
 pub(super) const ABOUT: About = About {
     name: "attach",
     group: Group::Target,
-    summary: "choose the process to look at",
+    summary: "choose the process to examine",
     text: "By process id, by the id of one of its threads, or by name; `self` is pmdb. If several processes have \
            the name, they are listed and none is attached. The process is not stopped; \
            gdb can be attached to it at the same time.\n\n\

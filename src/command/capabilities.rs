@@ -140,7 +140,7 @@ fn words(feature: Feature) -> (&'static str, &'static str) {
         ),
         Feature::SwapTypes => (
             "swap_types",
-            "entries of pages that migrate, are poisoned or belong to a device cannot be distinguished",
+            "entries of pages that migrate, have failed or belong to a device cannot be distinguished",
         ),
     }
 }

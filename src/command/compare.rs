@@ -21,8 +21,9 @@ pub(super) const ABOUT: About = About {
     group: Group::Time,
     summary: "how two processes share their memory, and what a fork has copied",
     text: "Compares the attached process with another one, region by region: pages that both map in the same frame (shared), pages that \
-           both have in different frames (copied), pages that only one of them has, and shared pages that the next write of the \
-           attached process copies (about to copy). After a fork, `copied` is what copy-on-write has cost, and `about to copy` what \
+           both have in different frames (copied), pages that only one of them maps (only here, only there; of a file or shared memory \
+           the other can map them without a copy), and shared pages that the next write of the attached process copies (about to copy: \
+           without pages of a file, which the first write copies in any case). After a fork, `copied` is what copy-on-write has cost, and `about to copy` what \
            it can still cost. `by symbol` adds up the pages that begin in each symbol.\n\n\
            A process is given by its id, or by its name as a text. Regions match by address; a file that is mapped elsewhere matches by \
            file and offset. Pages in the same swap slot count as shared. Several processes, or \

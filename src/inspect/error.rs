@@ -25,10 +25,10 @@ pub enum Error {
         reason: Reason,
     },
     /// The process started another program half-way through: what was delivered belongs to the old one.
-    #[error("the process executed another program while it was being looked at")]
+    #[error("the process executed another program during the command")]
     Executed,
     /// Half-way through, the process exited.
-    #[error("the process exited while it was being looked at")]
+    #[error("the process exited during the command")]
     Exited,
 }
 

@@ -16,7 +16,7 @@ use std::ops::ControlFlow;
 /// Pages checked and read at a time: it bounds the time between the check and the read.
 const MOST_PAGES: u64 = 256;
 
-/// Like pages that are reported together where each costs a query: some milliseconds of work.
+/// Pages of the same kind that are reported together, where each costs a query: some milliseconds of work.
 const MOST_ALIKE: u64 = 1 << 16;
 
 /// How often a page is read again that moves meanwhile.
@@ -216,7 +216,7 @@ pub enum Contents {
     Absent(Absent),
 }
 
-/// Like pages that were not read.
+/// Pages of the same kind that were not read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Absent {
     /// From the address asked for on.
@@ -488,8 +488,8 @@ mod tests {
     }
 
     #[test]
-    fn the_cost_follows_the_number_of_like_pages() {
-        // The end of the file is far away; the like pages end soon.
+    fn the_cost_follows_the_number_of_equal_pages() {
+        // The end of the file is far away; the equal pages end soon.
         let content = |page| BackingContent::Contents {
             cached: page >= 16 + 3,
         };

@@ -143,13 +143,13 @@ impl StateSet {
                 )));
             }
             Cause::Special => {
-                "not certain: without the kernel's configuration, migration, failed memory and device memory cannot be told apart"
+                "not certain: without the kernel's configuration, the states migrating, hwpoison and device cannot be told apart"
             }
             Cause::Pool => {
-                "not certain: the page map does not show which marker a hugetlb page has; the page may be poisoned, migrating or failed memory"
+                "not certain: the page map does not show which marker a hugetlb page has; the state may be poisoned, migrating or hwpoison"
             }
             Cause::PoolUnscanned => {
-                "not certain: the page map does not show markers of hugetlb pages, and only PAGEMAP_SCAN (Linux 6.7) tells whether there is one; the page may be poisoned, migrating or failed memory"
+                "not certain: the page map does not show markers of hugetlb pages, and only PAGEMAP_SCAN (Linux 6.7) tells whether there is one; the state may be poisoned, migrating or hwpoison"
             }
         };
         Some(Reason::NotOnThisKernel(text.to_owned()))
@@ -158,16 +158,16 @@ impl StateSet {
     fn alternatives_if_hidden(self) -> String {
         let markers = match self.may_be(State::Guard) {
             false => "poisoned",
-            true => "poisoned, a guard page",
+            true => "poisoned, guard",
         };
         match (self.may_be(State::UffdWp), self.may_be(State::Swapped)) {
             (true, true) => "the page is write-protected, and may also be in swap".to_owned(),
             (true, false) => "the page is write-protected, and may also be migrating".to_owned(),
-            (false, true) => format!(
-                "the page may be in swap, {markers}, migrating, failed memory or device memory"
-            ),
+            (false, true) => {
+                format!("the state may be swapped, {markers}, migrating, hwpoison or device")
+            }
             (false, false) => format!(
-                "no swap is in use, so the page may be {markers}, migrating, failed memory or device memory"
+                "no swap is in use, so the state may be {markers}, migrating, hwpoison or device"
             ),
         }
     }

@@ -23,13 +23,13 @@ worded! {
         Migrating = "migrating",
         /// The frame failed in hardware: an access is SIGBUS.
         Hwpoison = "hwpoison",
-        /// In device memory: an access by the CPU brings it back.
+        /// In device memory, or reserved for a device: an access by the CPU brings it back.
         Device = "device",
-        /// Nothing is mapped here yet, or no longer.
+        /// In a region, but nothing is mapped here yet, or no longer.
         Untouched = "untouched",
         /// Mapped straight to physical memory (VM_PFNMAP): the page map does not show it.
         PfnMapped = "pfn_mapped",
-        /// Beyond the page map, which ends where user space does.
+        /// Beyond the page map, which ends where user space does ([vsyscall]).
         Outside = "outside",
         /// In no region: an access is SIGSEGV, but for one that makes a stack grow.
         Unmapped = "unmapped",

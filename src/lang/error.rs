@@ -16,7 +16,7 @@ pub struct SyntaxError {
     pub message: String,
     /// What could have stood there, in words for a person; never empty.
     pub expected: Vec<String>,
-    /// A remedy, if one is likely.
+    /// A hint, if one is likely.
     pub hint: Option<String>,
 }
 

@@ -196,7 +196,7 @@ pub static HABITS: &[Habit] = &[
     refuse("print pfn(ADDRESS) and print phys(ADDRESS) are the frame and the physical address", &["btop", "ptob"]),
     refuse("flags phys:ADDRESS explains a page frame, summary frames counts all of the machine", &["kmem", "page_owner", "buddydump", "pcplist", "page"]),
     refuse("regions by {} lists the largest regions first, info process has the sums of the process", &["rss", "pss"]),
-    refuse("walk all where swapped finds what is swapped out, regions where swapped > 0 where", &["swap", "swaps", "swapon"]),
+    refuse("walk all where swapped lists the pages in swap, regions where swapped > 0 their regions", &["swap", "swaps", "swapon"]),
     refuse("who ADDRESS says which processes map a page", &["fuser", "lsof", "files", "filemap"]),
     refuse("pmdb looks at the memory of processes, crash and drgn at the kernel's own: in crash: {}", &[
         "bpf", "dev", "irq", "log", "dmesg", "kdmesg", "mach", "mount", "net", "runq", "sig", "sys", "timer", "waitq", "ipcs", "ascii", "repeat", "sbitmapq",
@@ -210,7 +210,7 @@ pub static HABITS: &[Habit] = &[
     refuse("regions lists what pmap lists, region ADDRESS full what pmap -X and smaps show; regions by rss has the largest first", &[
         "pmap", "smaps", "cat", "smem", "info mem", "maps_dump", "procmem",
     ]),
-    refuse("walk RANGE by kind counts which pages of a mapped file are in the page cache (cached, not_cached)", &["vmtouch", "fincore", "pcstat", "mincore"]),
+    refuse("walk RANGE where cached counts untouched pages that are in the page cache, where not_cached those that are not; pages of kind file are in it", &["vmtouch", "fincore", "pcstat", "mincore"]),
     refuse("walk all by node counts the pages of each node", &["numastat", "numactl", "numa_maps", "numa-maps"]),
     refuse("the shell runs it: !{}", &["ls", "free", "vmstat", "top", "htop", "slabtop", "clear", "less", "vi", "vim", "sudo", "bash"]),
 ];

@@ -33,7 +33,11 @@ pub fn near<W: AsRef<str> + Ord>(typed: &str, words: impl IntoIterator<Item = W>
             (distance <= farthest).then_some((distance, word))
         })
         .collect();
-    near.sort();
+    // The shortest of those that begin alike lacks the least.
+    near.sort_by(|(a, one), (b, other)| {
+        let length = |word: &W| word.as_ref().len();
+        (a, length(one), one).cmp(&(b, length(other), other))
+    });
     near.dedup();
     near.truncate(MOST);
     near.into_iter().map(|(_, word)| word).collect()
@@ -43,7 +47,7 @@ pub fn near<W: AsRef<str> + Ord>(typed: &str, words: impl IntoIterator<Item = W>
 mod tests {
     use super::*;
 
-    const WORDS: [&str; 7] = [
+    const WORDS: [&str; 9] = [
         "walk",
         "watch",
         "print",
@@ -51,6 +55,8 @@ mod tests {
         "ps",
         "[heap]",
         "translate",
+        "swapcache",
+        "swapped",
     ];
 
     #[test]
@@ -61,6 +67,7 @@ mod tests {
             ("haep", &["[heap]"]),
             ("HEAP", &["[heap]"]),
             ("tran", &["translate"]),
+            ("swap", &["swapped", "swapcache"]),
             ("walker", &["walk"]),
             ("tarnslat", &["translate"]),
         ] {

@@ -138,7 +138,7 @@ settings! {
     Logging "logging enabled" Switch, "whether what is printed is also written to the log";
     LoggingOverwrite "logging overwrite" Switch, "whether opening the log overwrites it";
     LoggingRedirect "logging redirect" Switch, "whether output goes only to the log, not to the screen";
-    Pager "pager" Pager, "what shows long output; ask: pmdb, screen by screen; program: $PAGER or less; auto: $PAGER if set";
+    Pager "pager" Pager, "what shows long output; ask: pmdb stops after each screen; program: $PAGER, or less if it is not set; auto: program if $PAGER is set, otherwise ask";
     Pagination "pagination" Switch, "whether long output goes through a pager";
     PerfMaps "perf maps" Switch, "whether symbols also come from /tmp/perf-PID.map, which the target writes for JIT-compiled code";
     Scan "scan" Switch, "whether PAGEMAP_SCAN is used where the kernel has it";

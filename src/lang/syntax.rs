@@ -522,7 +522,7 @@ worded! {
 }
 
 impl Command {
-    /// Whether it changes the target.
+    /// Whether it changes how the process runs.
     pub fn is_change(&self) -> bool {
         match self {
             Command::How(command) => command.is_change(),

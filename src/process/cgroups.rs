@@ -28,7 +28,7 @@ impl Cgroups {
         };
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match known.get(&inode) {
-            // The kernel never reuses these numbers: a group that is gone does not come back.
+            // The kernel counts these numbers up: a group that is gone does not soon come back.
             Some(None) => return Ok(None),
             // It may have been removed or renamed since.
             Some(Some(path)) if is_at(path)? => {

@@ -70,7 +70,7 @@ pub enum Owner {
     Sole,
     /// Private, and shared since a fork: the first process to write gets a copy.
     CopyOnWrite,
-    /// Private and shared by a fork before; the others have exited or made copies.
+    /// Private and shared by a fork before; nobody else maps it any more.
     LeftOver,
     /// Merged by the kernel with equal pages.
     Merged,

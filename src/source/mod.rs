@@ -1,7 +1,7 @@
 //! Where bytes come from: one trait, [`Source`], which gives bytes and words as the kernel gave them.
 //!
 //! A source decodes nothing: `process` does that for all sources alike. The live source reads `/proc`, some settings in `/sys`, and the
-//! files behind regions. It never ptraces, and never makes the target fault. One operation changes the target,
+//! files behind regions. It never ptraces, and never makes the target fault. One operation changes how the target runs,
 //! [`Source::clear_soft_dirty`], and one command calls it.
 
 mod backing;

@@ -144,7 +144,7 @@ fn a_list_brings_nothing_in() {
     resolve("a name that nothing has").expect_err("there is none");
     target.attach().process.status().expect("its status");
     assert!(support::is_hole(target.pid(), page));
-    // What is in memory is read. The kernel may just move that page, or have taken it away: this program's arguments bring it back.
+    // The kernel may be moving that page, or have reclaimed it: reading this program's arguments faults it in again.
     let is_read = |_| {
         assert!(std::env::args_os().count() > 0);
         let list = machine.processes().expect("a list");

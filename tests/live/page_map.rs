@@ -189,7 +189,7 @@ fn populated_is_the_same_by_scan_and_by_reads() {
         );
     }
     let everything = AddressRange::new(at(0), at(u64::MAX)).expect("a range");
-    // All but the reservation: plain reads of that take their time.
+    // Only below the reservation: plain reads of it take long.
     let below = AddressRange::new(at(0), at(starts[1].min(starts[0]))).expect("a range");
     let small = support::range(starts[0], PAGES as u64 * page_bytes());
     for wanted in [

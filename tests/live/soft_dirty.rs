@@ -150,6 +150,6 @@ fn refused() {
     }
     let said = records(puppet.0.pid(), "soft-dirty clear --yes".to_owned());
     assert_eq!(said[0]["type"], "error", "{said:?}");
-    let hint = said[0]["hint"].as_str().expect("a way out");
+    let hint = said[0]["hint"].as_str().expect("a remedy");
     assert!(hint.starts_with("snapshot with content"), "{hint}");
 }

@@ -4,7 +4,7 @@
 //! end, because the test is over in whatever way, the process ends.
 
 use super::Scenario;
-use std::io::{BufRead, BufReader, Lines, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Lines, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 const SCENARIO: &str = "PMDB_LIVE_SCENARIO";
@@ -85,7 +85,15 @@ impl Target {
     /// Starts one whose command was changed.
     pub fn spawn(command: &mut Command) -> Self {
         let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = piped.spawn().expect("a target");
+        let mut child = loop {
+            match piped.spawn() {
+                // Another test starts a program just now: until it executes, it has the file open that this test has written.
+                Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => {
+                    std::thread::yield_now()
+                }
+                started => break started.expect("a target"),
+            }
+        };
         let input = child.stdin.take();
         let output = BufReader::new(child.stdout.take().expect("its output")).lines();
         Target {

@@ -122,7 +122,7 @@ fn a_target_that_may_not_be_looked_at_is_4() {
         .unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(4), "{said}");
-    assert!(said.contains("sudo"), "the way out is said: {said}");
+    assert!(said.contains("sudo"), "the remedy: {said}");
 }
 
 #[test]

@@ -24,8 +24,8 @@ pub(super) const ABOUT: About = About {
            the page cache is read there (marked: file), which faults nothing in either. The kernel marks pages that are read as used: the flags \
            referenced, active and idle of their frames may change.\n\n\
            With --fault, pages that are not resident are read too. That changes the target: the page of zeros, a page of the file \
-           or the contents from swap are mapped, shared memory gets a new page, and a page under userfaultfd waits for its \
-           handler. Device memory (pfn_mapped) is not read even then: a device may take a read for a command.",
+           or the contents from swap are mapped, shared memory gets a new page, and a read of a page under userfaultfd waits \
+           for its handler. Device memory (pfn_mapped) is not read even then: a device may take a read for a command.",
     examples: &[
         Example {
             line: "x/8xb demo_buffer",

@@ -224,7 +224,7 @@ fn states_of_hidden_entries_are_uncertain() {
     let protected = may_be(0x4200_0000_0000_0000, ALL).expect("hidden");
     assert!(protected.contains("also be in swap"), "{protected}");
     let special = may_be(0x4000_0000_0000_0038, unknown).expect("no configuration");
-    assert!(special.contains("failed memory"), "{special}");
+    assert!(special.contains("hwpoison"), "{special}");
     for raw in [
         0,
         PLAIN,

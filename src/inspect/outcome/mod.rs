@@ -319,7 +319,7 @@ fn write(facts: &AccessFacts, permissions: Permissions) -> Outcome {
         Some(Kind::HugeZero) if facts.kernel >= (6, 12) => &[HugeZeros, Zeros],
         Some(Kind::Zero | Kind::HugeZero) => &[Zeros],
         Some(Kind::Ksm) => &[Copy],
-        // The first write to a clean page faults, so that its filesystem notices. The page map does not show whether this page is clean.
+        // A filesystem may want to notice the first write to a clean page. The page map does not show whether this page may be written.
         Some(Kind::File) if shared => &[Nothing, Reuse],
         Some(Kind::Shmem | Kind::Hugetlb) if shared => unless_clean(facts, &[Nothing]),
         Some(Kind::File | Kind::Shmem) => &[Copy],
@@ -335,7 +335,8 @@ fn write(facts: &AccessFacts, permissions: Permissions) -> Outcome {
             },
             Some(true) => match facts.own() {
                 Own::Yes => unless_clean(facts, &[Nothing]),
-                // The page is copied if another process maps any page of the folio (__wp_can_reuse_large_anon_folio in mm/memory.c).
+                // The page is copied if another process maps any page of the folio (__wp_can_reuse_large_anon_folio in
+                // mm/memory.c; kernels before it copy too).
                 Own::Unknown | Own::OfFolio(true) if facts.folio_shared => {
                     unless_clean(facts, &[Nothing, Copy])
                 }

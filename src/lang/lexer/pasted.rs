@@ -12,7 +12,7 @@ use super::quoted;
 use super::rule::{Lexed, blanks0, is_letter, no_match};
 use super::token::TokenKind;
 
-/// The most characters of a type or symbol. Without a limit, each bracket in a line of opening brackets would be read to its end.
+/// The most characters of a type or symbol. Without a limit, every opening bracket of such a line would be read to the end of the line.
 const LONGEST: usize = 4096;
 
 /// `$1 = (int *) 0x5555555592a0 <buf+16>`

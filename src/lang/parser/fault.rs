@@ -207,8 +207,12 @@ fn second_operand(tokens: &[Token<'_>], position: usize, expected: &[Expected]) 
             token.text
         ));
     }
-    (expected.contains(&Expected::Mark("..")) && is_value(before))
-        .then(|| format!("a range is written A..B: {}..{}", before.text, token.text))
+    // The first page is never mapped: a number below it is no address.
+    let is_length = matches!(token.kind, TokenKind::Number(number) if number < 0x1000);
+    (expected.contains(&Expected::Mark("..")) && is_value(before)).then(|| match is_length {
+        true => format!("a length follows a comma: {}, +{}", before.text, token.text),
+        false => format!("a range is written A..B: {}..{}", before.text, token.text),
+    })
 }
 
 /// The hint for `else if`, which gdb does not have either.
@@ -328,7 +332,7 @@ fn hint_for(token: &Token<'_>, expected: &[Expected]) -> Option<String> {
                     })
                 }
                 Some((_, _, false)) if ChangeFunction::from_word(word).is_some() => Some(format!(
-                    "`{word}` is what diff shows, not what a page is now: diff by change, print {word}(SNAPSHOT)"
+                    "`{word}` is what diff shows, not what a page is now: diff by change, print {word}(SNAPSHOT, now)"
                 )),
                 Some(_) => SyntaxError::did_you_mean(word, words).or_else(|| {
                     Some(format!(

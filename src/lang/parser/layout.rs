@@ -33,7 +33,7 @@ pub(super) fn layout(input: Tokens<'_>) -> Parsed<'_, Layout> {
     if let Some(place) = instructions(input) {
         return input.fault(SyntaxError {
             at: place,
-            message: "`i` shows instructions, and pmdb does not decode them".into(),
+            message: "`i` is gdb's format for instructions, which pmdb does not decode".into(),
             expected: vec![Expected::Layout.describe()],
             hint: Some(
                 "in gdb, which can look at the same process: x/i; here x/xb shows the bytes".into(),

@@ -160,10 +160,10 @@ state     poisoned               a poison marker (UFFDIO_POISON, or failed memor
 state     uffd_wp                nothing there but a write-protection marker of userfaultfd
 state     migrating              on its way to another frame
 state     hwpoison               the frame failed in hardware: an access is SIGBUS
-state     device                 in device memory: an access by the CPU brings it back
-state     untouched              nothing is mapped here yet, or no longer
+state     device                 in device memory, or reserved for a device: an access by the CPU brings it back
+state     untouched              in a region, but nothing is mapped here yet, or no longer
 state     pfn_mapped             mapped straight to physical memory (VM_PFNMAP): the page map does not show it
-state     outside                beyond the page map, which ends where user space does
+state     outside                beyond the page map, which ends where user space does ([vsyscall])
 state     unmapped               in no region: an access is SIGSEGV, but for one that makes a stack grow
 state     untouched, anonymous   nothing there yet: a read maps the page of zeros, a write a new page
 state     untouched, file        nothing mapped here: an access maps a page of the file
@@ -234,7 +234,7 @@ fn explain_says_what_is_special_of_a_page() {
     let kept = with(everyday | PageFlags::SWAPBACKED);
     assert!(!kept.contains("MADV_FREE"), "{kept}");
     // Part of a large folio.
-    assert!(kept.contains("15 of them mapped here"), "{kept}");
+    assert!(kept.contains("15 of them mapped in this region"), "{kept}");
 }
 
 #[test]

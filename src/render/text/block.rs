@@ -91,7 +91,10 @@ pub fn folio(
             (true, Some(true)) => "mapped by one entry".to_owned(),
             (true, Some(false)) => "mapped whole, page by page".to_owned(),
             (true, None) => "mapped whole".to_owned(),
-            (false, _) => format!("{} of them mapped here", count(mapping.mapped_pages)),
+            (false, _) => format!(
+                "{} of them mapped in this region",
+                count(mapping.mapped_pages)
+            ),
         };
         line.word(", ", Role::Dim, text);
         if !mapping.aligned {

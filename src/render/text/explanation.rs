@@ -119,7 +119,7 @@ fn whose(owner: Owner, map_count: Option<u64>) -> String {
             format!("copy-on-write, not yet broken: {others} share it until one of them writes")
         }
         (Owner::LeftOver, _) => {
-            "only this mapping uses it now; it was shared by a fork, but the others have exited or made copies".into()
+            "only this mapping uses it now; it was shared by a fork, but nobody else maps it any more".into()
         }
         (Owner::Merged, _) => format!("merged with equal pages: {others} share it until one of them writes"),
         (Owner::Object, Some(0 | 1)) => "the file's or shared memory's, mapped here alone".into(),

@@ -55,7 +55,7 @@ enum Shape {
     Row(Table),
 }
 
-/// How a record is written that is no row.
+/// Writes a record that is not a row of a table.
 type WriteRecord<T> = fn(&Style, &T, &mut dyn Write) -> io::Result<()>;
 
 impl Text {
@@ -147,7 +147,7 @@ impl Text {
     fn notes(&mut self, out: &mut dyn Write) -> io::Result<()> {
         let left_out = std::mem::take(&mut self.left_out);
         if !left_out.is_empty() {
-            let why = "the terminal is too narrow";
+            let why = "the terminal is too narrow: a pipe shows all";
             footnotes::line(&self.style, "no room", Role::Dim, &left_out, why, out)?;
         }
         self.footnotes.write(&self.style, out)

@@ -193,7 +193,10 @@ fn folios(style: &Style, label: &str, large: &LargeFolios, out: &mut dyn Write) 
         format!("in folios of {}, {how}", size(large.size)),
     );
     let parts = [
-        (large.partly, "of folios that are only partly mapped"),
+        (
+            large.partly,
+            "of folios that are only partly mapped in this region",
+        ),
         (large.unaligned, "not aligned"),
     ];
     for (bytes, what) in parts.into_iter().filter(|(bytes, _)| *bytes > 0) {

@@ -35,7 +35,7 @@ pub fn walk_summary(style: &Style, summary: &WalkSummary, out: &mut dyn Write) -
     remarks(style, summary.cut_short, summary.changed, out)
 }
 
-/// That not all was seen, or not all as it was at one time.
+/// Notes that the totals are incomplete, or that regions changed meanwhile.
 fn remarks(
     style: &Style,
     is_cut_short: bool,

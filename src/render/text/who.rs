@@ -68,7 +68,7 @@ pub fn summary(style: &Style, summary: &WhoSummary, out: &mut dyn Write) -> io::
     }
     if summary.counts.same_memory > 0 {
         let text = format!(
-            "{} not shown: it shares its memory with one shown above",
+            "{} not shown: the same memory as a process shown above",
             processes(summary.counts.same_memory)
         );
         prose(style, Role::Note, &text, out)?;

@@ -67,7 +67,7 @@ struct Live {
 impl Live {
     fn attached(&self) -> Result<&Arc<Attached>> {
         self.attached.as_ref().ok_or_else(|| Error::NotAvailable {
-            what: "no process is looked at".to_owned(),
+            what: "no process is attached".to_owned(),
         })
     }
 

@@ -208,7 +208,7 @@ pub fn needs_stats(field: RegionField) -> bool {
     )
 }
 
-/// The value of a boolean field of regions; `None` for other fields, and where it is unknown.
+/// The value of a boolean field of regions; `None` for other fields.
 pub fn region_boolean(field: RegionField, viewed: &ViewedRegion) -> Option<bool> {
     use RegionField as F;
     let region = &viewed.region;

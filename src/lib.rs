@@ -16,23 +16,25 @@
 //! - **[`command`]**: one file a command, and a static table that names them all for help, completion and tests.
 //! - **[`state`]**: what lasts from line to line: target, variables, kept values, settings.
 //! - **[`eval`]**: evaluates expressions and ranges, and turns filters into [`inspect`] filters, for a target.
-//! - **[`inspect`]**: the engine: classifies pages, sweeps ranges, adds up, watches. No text, no parsing.
+//! - **[`inspect`]**: the engine: classifies pages, sweeps ranges, adds up, watches. No output, no parsing.
 //! - **[`symbol`]**: symbols and source lines, from the ELF files behind regions and their debug files. It reads them only when a
 //!   command needs them.
 //! - **[`process`]**: the decoded target: a process, its machine, the files behind its regions. Only this room gets bytes from a source
 //!   and decodes them with [`kernel`].
 //! - **[`source`]**: where bytes come from: one trait. The live source reads `/proc`; a recorded one logs each read
-//!   (`--how`). The only system calls that need `unsafe` are in `source/sys.rs`.
+//!   (`--how`). The only `unsafe` outside `demo` is in `source/sys.rs`.
 //! - **[`render`]**: records become text or JSON.
 //! - **[`report`]**: the records themselves, plain data, and the sink that takes them.
 //! - **[`lang`]**: the command language: text to syntax tree. Pure. Its truth is in `grammar/`.
-//! - **[`kernel`]**: bytes become types: maps, page-map entries, page flags, zones, swaps. Pure.
+//! - **[`kernel`]**: bytes become types: maps, page-map entries, page flags, zones, swaps. Pure. The state that a page is in follows from
+//!   them in [`inspect::classify`].
 //!
-//! Beside them stands **[`demo`]**, the demonstration process, which knows nothing of the rest.
+//! Beside them stands **[`demo`]**, the demonstration process, which uses only `process` and what is below it.
 //!
 //! # The way of one line
 //!
-//! `repl → session → lang::parse_line → command → eval → inspect → process (source, kernel) → record → sink → render`
+//! Down: `repl → session → lang::parse_line → command`, which asks `eval` for ranges and filters, and `inspect` for pages: `inspect →
+//! process → source`, and `kernel` decodes. Up: the command makes records of the pages, `record → sink → render`.
 //!
 //! # What always holds
 //!
@@ -41,7 +43,7 @@
 //!    something needs an explicit word.
 //! 2. **Unknown is never zero.** Hidden, not permitted, not known to this kernel, and none are four different answers, each with its
 //!    reason ([`report::Fact`]). A filter on an unknown fact is an error.
-//! 3. **Every answer is decoded from bytes.** [`kernel`] decodes and does no I/O, [`source`] fetches and decodes nothing,
+//! 3. **Every answer is decoded from bytes.** [`kernel`] decodes and does no I/O, [`source`] fetches and decodes only who the process is,
 //!    and [`process`] brings the two together. Byte order, page size and pointer width are the target's.
 //! 4. **Work follows what is populated**, never virtual size; walks stream and hold no list of pages.
 //! 5. **A target is an identity**: a pidfd, a `/proc/PID` handle and a start time, not a number. pmdb notices exec, exit and reuse of
@@ -54,8 +56,8 @@
 //!
 //! # As a library
 //!
-//! The rooms from [`inspect`] down are a library of their own: without the default feature `cli` nothing of the prompt and its
-//! language is built. The documentation leaves those rooms out; `cargo doc --document-private-items` shows them. No part of the library
+//! The rooms from [`inspect`] down, without `render` and `lang`, are a library of their own: without the default feature `cli` nothing of
+//! the prompt and its language is built. The documentation leaves those rooms out; `cargo doc --document-private-items` shows them. No part of the library
 //! is stable yet.
 //!
 //! ```

@@ -1,6 +1,6 @@
 //! The commands: one file each, a static table of all, and the dispatch from a parsed command to its file.
 //!
-//! A command reads the state, asks `inspect`, and emits records; it formats nothing.
+//! A command reads the state, asks `inspect`, and emits records; it prints nothing.
 
 mod about;
 mod alias;

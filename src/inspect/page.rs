@@ -37,7 +37,7 @@ bitflags! {
         const ZONES = 1 << 10;
         /// [`Page::cgroup`], from `/proc/kpagecgroup`.
         const CGROUPS = 1 << 11;
-        /// [`Page::entry`] with its frame and bits, and kinds as far as these tell. All of the above but [`Need::HOLES`] implies it.
+        /// [`Page::entry`] with its frame and bits, and kinds as far as these tell. Every other need except [`Need::HOLES`] includes it.
         /// Without it pages have only states, for which the kernel's scan is enough.
         const ENTRIES = 1 << 12;
     }

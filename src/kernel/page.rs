@@ -29,7 +29,7 @@ worded! {
         Untouched = "untouched",
         /// Mapped straight to physical memory (VM_PFNMAP): the page map does not show it.
         PfnMapped = "pfn_mapped",
-        /// Beyond the page map, which ends where user space does ([vsyscall]).
+        /// Beyond the page map, which ends where user space does: the vsyscall page.
         Outside = "outside",
         /// In no region: an access is SIGSEGV, but for one that makes a stack grow.
         Unmapped = "unmapped",

@@ -7,7 +7,7 @@ pub struct CommandName {
     pub name: &'static str,
     /// Fixed short forms, valid even where the bare prefix would be ambiguous.
     pub short: &'static [&'static str],
-    /// Whether its last word has no abbreviations. So a later command never changes what an abbreviation means.
+    /// Whether its last word must be typed in full, so that it takes no existing abbreviation.
     pub whole: bool,
     /// Whether it looks at pages, so that it can show its reads: `--how`.
     pub how: bool,

@@ -10,7 +10,9 @@
 //! * `script`, `running`, `serve`: lines of files, and of programs
 //! * `outcome`, `tally`: the outcome of a line, and of several
 //! * `job`: runs one command
-//! * `printer`, `destination`, `pager`, `held_rows`, `log`, `logging`, `shell`: output
+//! * `view`, `printer`: the renderer of a command's records; `destination`, `pager`, `held_rows`, `log`, `logging`, `shell`, `picture`,
+//!   `progress`: where output goes
+//! * `requests`: the queue of `serve`; `folders`: the paths of pmdb's own files; `scripts`: the built-in command files
 //! * `interrupt`: Ctrl-C
 //! * `failure`: errors as records
 

@@ -2,8 +2,8 @@
 //!
 //! Reading the entry of a small page costs some 30 ns, scanning it with PAGEMAP_SCAN 11 ns, and either costs next to nothing
 //! in empty memory. So a scan probes the beginning of a large region. If it finds little, scans of growing size look for the next
-//! populated stretch. If it finds much, the following stretch is read straight, and the distance to the next probe grows each time that
-//! this was right. A wrong guess costs a few percent. If only states are needed, pages that a scan finds present are not read, and scans
+//! populated stretch. If it finds much, the following stretch is read without a probe, and the distance to the next probe grows as long as
+//! stretches stay full. A wrong guess costs a few percent. If only states are needed, pages that a scan finds present are not read, and scans
 //! go on as long as they find long stretches.
 
 use super::super::page::Need;

@@ -163,7 +163,7 @@ state     hwpoison               the frame failed in hardware: an access is SIGB
 state     device                 in device memory, or reserved for a device: an access by the CPU brings it back
 state     untouched              in a region, but nothing is mapped here yet, or no longer
 state     pfn_mapped             mapped straight to physical memory (VM_PFNMAP): the page map does not show it
-state     outside                beyond the page map, which ends where user space does ([vsyscall])
+state     outside                beyond the page map, which ends where user space does: the vsyscall page
 state     unmapped               in no region: an access is SIGSEGV, but for one that makes a stack grow
 state     untouched, anonymous   nothing there yet: a read maps the page of zeros, a write a new page
 state     untouched, file        nothing mapped here: an access maps a page of the file

@@ -5,7 +5,7 @@ use super::subjects::{SUBJECTS, Subject};
 use super::{About, Context, Example, Flow, Group, Outcome};
 use crate::eval;
 use crate::lang::habits::{self, Does};
-use crate::lang::{self, SETTINGS, Spanned};
+use crate::lang::{self, Spanned};
 use crate::report::{
     Help, HelpCommand, HelpEntry, HelpExample, HelpGroup, Record, UserCommands, UserHelp,
 };
@@ -60,17 +60,7 @@ pub(super) fn run(
     let setting = ["set ", "show "]
         .iter()
         .find_map(|command| words.strip_prefix(command));
-    let name = setting.and_then(|typed| {
-        let names = SETTINGS.iter().map(|setting| setting.name);
-        names
-            .filter(|name| {
-                typed
-                    .strip_prefix(name)
-                    .is_some_and(|value| value.is_empty() || value.starts_with(' '))
-            })
-            .max_by_key(|name| name.len())
-    });
-    if let Some(help) = name.and_then(Subject::setting) {
+    if let Some(help) = setting.and_then(Subject::setting) {
         context.sink.emit(Record::Help(help))?;
         return Ok(Flow::Done);
     }

@@ -124,7 +124,7 @@ impl Timeline {
     /// Marks the rows that changed since the sample before.
     pub fn change(&mut self, change: &Change) {
         if change.kind == EventKind::Executed {
-            // What was seen so far is of the program before.
+            // The samples so far show the previous program.
             self.is_whole = false;
         }
         let pages = change.address.and_then(|start| {

@@ -2,7 +2,7 @@
 
 use crate::kernel::words::worded;
 
-/// What stands behind `/`; each part is optional.
+/// The format after `/`. Each part is optional.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
     /// How many units; for `find` the most matches.

@@ -31,9 +31,9 @@ pub(super) fn read(source: &dyn Source, arguments: Option<AddressRange>) -> Opti
     Some(separated(&bytes))
 }
 
-/// Whether a read faults nothing in. The first `own` entries are of the arguments' pages. If the last argument does not end in a zero
-/// byte (setproctitle), the kernel reads a page's worth from the first one on, which may reach into one more page (get_mm_proctitle in
-/// fs/proc/base.c): harmless if that is resident, or in no region.
+/// Whether a read of the command line faults no page in. The first `own` entries belong to the pages of the arguments. If the
+/// last argument does not end in a zero byte (setproctitle), the kernel reads a page's worth from the first argument on
+/// (get_mm_proctitle in fs/proc/base.c). That may reach into one more page, which is harmless if it is resident, or in no region.
 fn may_be_read(
     entries: &[PageMapEntry],
     own: usize,

@@ -19,11 +19,11 @@ pub struct Resolved {
 pub enum Asked {
     /// By its own number.
     Process,
-    /// By the number of one of its threads: the user is told.
+    /// By the number of one of its threads. A note says so to the user.
     Thread(u32),
     /// By name.
     Name,
-    /// As `self`: pmdb. The user is told, as a command changes pmdb's own memory.
+    /// As `self`: pmdb. A note warns the user that each command changes pmdb's own memory.
     Itself,
 }
 

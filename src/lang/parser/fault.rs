@@ -194,7 +194,7 @@ fn second_operand(tokens: &[Token<'_>], position: usize, expected: &[Expected]) 
     let token = tokens.get(position)?;
     let before = tokens.get(position.checked_sub(1)?)?;
     let is_value = |token: &Token<'_>| match token.kind {
-        TokenKind::Number(_) => true,
+        TokenKind::Number(_) | TokenKind::Pages(_) | TokenKind::Variable => true,
         TokenKind::Name => TAKE_RANGES.contains(&command) && !BEHIND_RANGE.contains(&token.text),
         _ => false,
     };
@@ -207,8 +207,12 @@ fn second_operand(tokens: &[Token<'_>], position: usize, expected: &[Expected]) 
             token.text
         ));
     }
-    // The first page is never mapped: a number below it is no address.
-    let is_length = matches!(token.kind, TokenKind::Number(number) if number < 0x1000);
+    // A size is no address, nor is a number in the first page, which is never mapped.
+    let is_length = match token.kind {
+        TokenKind::Pages(_) => true,
+        TokenKind::Number(number) => number < 0x1000 || token.text.ends_with(['K', 'M', 'G', 'T']),
+        _ => false,
+    };
     (expected.contains(&Expected::Mark("..")) && is_value(before)).then(|| match is_length {
         true => format!("a length follows a comma: {}, +{}", before.text, token.text),
         false => format!("a range is written A..B: {}..{}", before.text, token.text),

@@ -33,7 +33,7 @@ fn need_glue(input: Tokens<'_>, expected: Expected) -> Parsed<'_, ()> {
     }
 }
 
-/// What stands behind `name!`.
+/// The part after `MODULE!`.
 enum InModule {
     Symbol(Name),
     Address(u64),

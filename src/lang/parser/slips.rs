@@ -19,7 +19,6 @@ pub(super) fn hint(
         .or_else(|| filter_word_in_value(line, tokens, position, expected))
         .or_else(|| missing_with(tokens, position, expected))
         .or_else(|| mistake_in_command(tokens, position, expected))
-        .or_else(|| missing_comma(tokens, position, expected))
 }
 
 /// Prompts that people paste together with the command behind them.
@@ -108,22 +107,6 @@ fn missing_with(tokens: &[Token<'_>], position: usize, expected: &[Expected]) ->
     let is_word = Kept::from_word(word).is_some() || OnRequest::from_word(word).is_some();
     let is_wanted = expected.contains(&Expected::Word("with"));
     (is_word && is_wanted).then(|| format!("put `with` before it: with {word}"))
-}
-
-/// A size right behind an address, without the comma.
-fn missing_comma(tokens: &[Token<'_>], position: usize, expected: &[Expected]) -> Option<String> {
-    let size = tokens.get(position)?;
-    let is_size = match size.kind {
-        TokenKind::Pages(_) => true,
-        TokenKind::Number(_) => size.text.ends_with(['K', 'M', 'G', 'T']),
-        _ => false,
-    };
-    let is_range = ["..", ","]
-        .iter()
-        .all(|mark| expected.contains(&Expected::Mark(mark)));
-    let is_find = resolve_first(tokens.first()?.text) == Resolved::One("find");
-    (is_size && is_range && !is_find)
-        .then(|| format!("a length follows a comma: A, +{}", short(size.text)))
 }
 
 /// A range behind the name of a snapshot, without `in`.

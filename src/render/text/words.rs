@@ -20,7 +20,7 @@ pub fn state_role(state: State) -> Role {
 /// The note on a state that is only the likeliest.
 pub const UNCERTAIN: &str = "most likely; the other possible states are below";
 
-/// What a state or a kind is, as it stands behind its word.
+/// The meaning of a state or a kind, in the form that follows its word.
 pub fn meaning(of: impl Worded) -> Cow<'static, str> {
     let about = of.about().trim_end_matches('.');
     let mut letters = about.chars();

@@ -14,10 +14,6 @@ pub(super) struct FrameFile {
     file: OnceLock<Result<OwnedFd>>,
 }
 
-/// No file has words after this one: offsets are signed. Physical memory ends long before, but the kernel would call a larger offset
-/// invalid.
-const LAST_WORD: u64 = i64::MAX as u64 / 8 - 1;
-
 impl FrameFile {
     /// The file `name`, which is there if the kernel was built with `option`.
     pub(super) const fn new(name: &'static str, option: &'static str) -> Self {
@@ -35,9 +31,6 @@ impl FrameFile {
             .get_or_init(|| self.open())
             .as_ref()
             .map_err(Clone::clone)?;
-        if first > LAST_WORD {
-            return Ok(0);
-        }
         words::read(file, first, into)
             .map_err(|error| Error::io(format!("reading /proc/{}", self.name), error))
     }

@@ -22,8 +22,8 @@ pub(super) struct Handle {
 }
 
 impl Handle {
-    /// Opens the process `pid`, or the process that the thread `pid` belongs to. The pidfd is opened after the directory: if the directory
-    /// still answers then, both are of the same process.
+    /// Opens the process `pid`, or the process that the thread `pid` belongs to. The pidfd is opened after the directory. If
+    /// the directory still answers then, both belong to the same process.
     pub(super) fn open(pid: u32) -> Result<Self> {
         let directory = directory_of(pid)?;
         let pidfd = match pidfd_of(pid) {

@@ -147,7 +147,7 @@ impl Text {
     fn notes(&mut self, out: &mut dyn Write) -> io::Result<()> {
         let left_out = std::mem::take(&mut self.left_out);
         if !left_out.is_empty() {
-            let why = "the terminal is too narrow: a pipe shows all";
+            let why = "the terminal is too narrow; a pipe shows all";
             footnotes::line(&self.style, "no room", Role::Dim, &left_out, why, out)?;
         }
         self.footnotes.write(&self.style, out)

@@ -3,7 +3,7 @@
 use super::line::Line;
 use super::printable::{columns, cut, measured};
 use super::theme::{Role, Theme};
-use super::units::Number;
+use super::units::{Number, count};
 use crate::kernel::{FrameNumber, Name, PhysicalAddress, VirtualAddress};
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -104,6 +104,10 @@ impl<'a> Cell<'a> {
             role: None,
         }
     }
+    /// A number of things, as [`count`] writes it.
+    pub fn count(number: u64) -> Self {
+        Cell::new(count(number))
+    }
     /// A number of bytes, as [`size`](super::units::size) writes it.
     pub fn size(bytes: u64) -> Self {
         Cell::new(Words::Size(bytes))
@@ -140,9 +144,10 @@ words!(
     String: text => Words::Text(Cow::Owned(text)),
     Cow<'a, str>: text => Words::Text(text),
     &'a Name: name => Words::Text(name.escaped()),
-    VirtualAddress: address => Words::Hexadecimal(address.get()),
-    PhysicalAddress: address => Words::Hexadecimal(address.get()),
-    FrameNumber: frame => Words::Hexadecimal(frame.get()),
+    &'a VirtualAddress: address => Words::Hexadecimal(address.get()),
+    &'a PhysicalAddress: address => Words::Hexadecimal(address.get()),
+    &'a FrameNumber: frame => Words::Hexadecimal(frame.get()),
+    &'a u32: number => Words::Text(number.to_string().into()),
 );
 
 /// The shown columns and their places.

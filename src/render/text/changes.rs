@@ -1,37 +1,106 @@
 //! `snapshot`, `diff` and `compare`.
 
 use super::block::region_name;
+use super::cells::{length, none};
 use super::style::Style;
-use super::watch::{blind, numbers, role, story};
+use super::tables::{END, MakeCell, PAGES, PID, SIZE, START, Table};
+use super::watch::{TIME, blind, kind, numbers, story, time};
 use crate::kernel::Name;
-use crate::render::columns::Cell;
+use crate::render::columns::{Cell, Column};
 use crate::render::theme::Role;
-use crate::render::units::{count, counted, duration, size, time_of_day};
+use crate::render::units::{count, counted, duration, size};
 use crate::report::{
     ChangeGroup, ChangeRow, Comparison, ComparisonGroup, ComparisonSummary, DiffSummary,
-    SharedCounts, SnapshotRow, SoftDirtyCleared, SoftDirtyReport,
+    SnapshotRow, SoftDirtyCleared, SoftDirtyReport,
 };
 use std::io::{self, Write};
 
-/// The cells of a snapshot.
-pub fn snapshot_cells<'a>(style: &Style, snapshot: &'a SnapshotRow) -> Vec<Cell<'a>> {
+/// `snapshot`, `info snapshots`
+pub static SNAPSHOTS: Table<SnapshotRow> = Table::of(&[
+    Column::word("snapshot", 10, Role::Name).cell(|_, snapshot| Cell::new(&snapshot.name)),
+    PID.cell(|_, snapshot| Cell::new(&snapshot.pid)),
+    TIME.rank(1)
+        .cell(|style, snapshot| time(style, snapshot.time)),
+    Column::number("present", 9, Role::Size).cell(|_, snapshot| Cell::count(snapshot.pages)),
+    Column::number("swapped", 9, Role::Size)
+        .rank(2)
+        .cell(|_, snapshot| Cell::count(snapshot.swapped)),
+    Column::number("memory", 8, Role::Size).cell(|_, snapshot| Cell::size(snapshot.memory)),
+    Column::word("with", 10, Role::Plain).cell(|_, snapshot| with(snapshot)),
+]);
+
+/// `diff`
+pub static CHANGES: Table<ChangeRow> = Table::of(&[
+    Column::word("change", 15, Role::Plain).cell(|_, change| kind(change.change)),
+    START.cell(|_, change| Cell::new(&change.start)),
+    SIZE.cell(|_, change| length(change.start, change.end)),
+    PAGES.rank(1).cell(|_, change| Cell::count(change.pages)),
+    REGION.cell(|style, change| region(style, change.region.as_ref())),
+    Column::name("symbol, before → after", 24, Role::Plain).cell(|_, change| told(change)),
+]);
+
+/// `diff … by KEY`
+static CHANGE_GROUPS: Table<ChangeGroup> = Table::of(&[
+    Column::number("pages", 10, Role::Size).cell(|_, group| Cell::count(group.pages)),
+    Column::number("net", 10, Role::Size).cell(|_, group| Cell::new(net(group.came, group.went))),
+]);
+
+/// `compare`
+pub static COMPARISONS: Table<Comparison> = Table::of(&[
+    START.cell(|_, row| Cell::new(&row.start)),
+    END.rank(2).cell(|_, row| Cell::new(&row.end)),
+    of_pages("shared").cell(|_, row| pages(row.counts.shared)),
+    of_pages("to copy").cell(|_, row| pages(row.counts.about_to_copy)),
+    of_pages("copied").cell(|_, row| pages(row.counts.copied)),
+    of_pages("here")
+        .rank(1)
+        .cell(|_, row| pages(row.counts.only_here)),
+    of_pages("there")
+        .rank(1)
+        .cell(|_, row| pages(row.counts.only_there)),
+    REGION.cell(|style, row| region(style, Some(&row.region))),
+]);
+
+/// `compare … by symbol`. The symbol may be long, and is never cut.
+pub static COMPARISON_GROUPS: Table<ComparisonGroup> = Table::of(&[
+    of_pages("shared").cell(|_, row| pages(row.counts.shared)),
+    of_pages("to copy").cell(|_, row| pages(row.counts.about_to_copy)),
+    of_pages("copied").cell(|_, row| pages(row.counts.copied)),
+    of_pages("here").cell(|_, row| pages(row.counts.only_here)),
+    of_pages("there").cell(|_, row| pages(row.counts.only_there)),
+    Column::word("symbol", 20, Role::Plain).cell(|_, row| Cell::new(&row.symbol)),
+]);
+
+const REGION: Column = Column::name("region", 14, Role::Name);
+
+const fn of_pages(title: &'static str) -> Column {
+    Column::number(title, 8, Role::Size)
+}
+
+fn pages(pages: u64) -> Cell<'static> {
+    match pages {
+        0 => Cell::of(Role::Dim, "0"),
+        pages => Cell::count(pages),
+    }
+}
+
+/// The table of a group of changes.
+pub fn groups(group: &ChangeGroup) -> Table<ChangeGroup> {
+    let key: MakeCell<ChangeGroup> = |_, group| Cell::new(&group.key);
+    let key = Column::word(group.by, 20, Role::Plain).cell(key);
+    CHANGE_GROUPS.by([Some(key), None])
+}
+
+fn with(snapshot: &SnapshotRow) -> Cell<'static> {
     let mut with = snapshot.with.join(", ");
     if snapshot.unread > 0 {
         with.push_str(&format!(" ({} not read)", counted(snapshot.unread, "page")));
     }
-    vec![
-        Cell::new(&snapshot.name),
-        Cell::new(snapshot.pid.to_string()),
-        Cell::new(time_of_day(snapshot.time, style.zone())),
-        Cell::new(count(snapshot.pages)),
-        Cell::new(count(snapshot.swapped)),
-        Cell::size(snapshot.memory),
-        Cell::new(with),
-    ]
+    Cell::new(with)
 }
 
-/// The cells of a change.
-pub fn cells<'a>(style: &Style, change: &'a ChangeRow) -> Vec<Cell<'a>> {
+/// Where the change is, and what changed.
+fn told(change: &ChangeRow) -> Cell<'static> {
     let mut parts = Vec::new();
     if let Some(symbol) = &change.symbol {
         parts.push(match symbol.offset {
@@ -45,14 +114,7 @@ pub fn cells<'a>(style: &Style, change: &'a ChangeRow) -> Vec<Cell<'a>> {
         _ => parts.extend(states(change)),
     }
     parts.extend(change.detail.clone());
-    vec![
-        Cell::of(role(change.change), change.change.words()),
-        Cell::new(change.start),
-        Cell::size(change.end.get().saturating_sub(change.start.get())),
-        Cell::new(count(change.pages)),
-        region(style, change.region.as_ref()),
-        Cell::new(parts.join("  ")),
-    ]
+    Cell::new(parts.join("  "))
 }
 
 /// `untouched → present`, where the state changed.
@@ -64,7 +126,7 @@ fn states(change: &ChangeRow) -> Option<String> {
 
 fn region(style: &Style, name: Option<&Name>) -> Cell<'static> {
     let Some(name) = name else {
-        return Cell::of(Role::Dim, "-");
+        return none();
     };
     let file = name.file_name();
     let (role, text) = match style.width {
@@ -72,15 +134,6 @@ fn region(style: &Style, name: Option<&Name>) -> Cell<'static> {
         None => region_name(name),
     };
     Cell::of(role, text.into_owned())
-}
-
-/// The cells of a group of changes.
-pub fn group_cells(group: &ChangeGroup) -> Vec<Cell<'_>> {
-    vec![
-        Cell::new(count(group.pages)),
-        Cell::new(net(group.came, group.went)),
-        Cell::new(&group.key),
-    ]
 }
 
 /// `+1.2 MiB`
@@ -132,35 +185,6 @@ pub fn summary(style: &Style, summary: &DiffSummary, out: &mut dyn Write) -> io:
         line.end(out)?;
     }
     blind(style, &summary.blind, out)
-}
-
-/// The cells of a region in a comparison.
-pub fn comparison_cells<'a>(style: &Style, row: &'a Comparison) -> Vec<Cell<'a>> {
-    let mut cells = vec![Cell::new(row.start), Cell::new(row.end)];
-    cells.extend(shared_cells(&row.counts));
-    cells.push(region(style, Some(&row.region)));
-    cells
-}
-
-/// The cells of a symbol in a comparison.
-pub fn comparison_group_cells(row: &ComparisonGroup) -> Vec<Cell<'_>> {
-    let mut cells = Vec::from(shared_cells(&row.counts));
-    cells.push(Cell::new(&row.symbol));
-    cells
-}
-
-fn shared_cells(counts: &SharedCounts) -> [Cell<'static>; 5] {
-    [
-        counts.shared,
-        counts.about_to_copy,
-        counts.copied,
-        counts.only_here,
-        counts.only_there,
-    ]
-    .map(|pages| match pages {
-        0 => Cell::of(Role::Dim, "0"),
-        pages => Cell::new(count(pages)),
-    })
 }
 
 /// `812 beside 1024 (worker): shared 12 MiB, of which the next writes copy 3.1 MiB; copied 1.2 MiB; …`

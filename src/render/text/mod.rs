@@ -2,6 +2,7 @@
 
 mod block;
 mod capabilities;
+mod cells;
 mod changes;
 mod explanation;
 mod flags;
@@ -10,11 +11,14 @@ mod line;
 pub(super) mod map;
 mod memory;
 mod message;
+mod pages;
+mod processes;
 mod reads;
 mod region;
-mod rows;
+mod regions;
 mod session;
 pub(super) mod style;
+mod symbols;
 mod tables;
 pub(super) mod timeline;
 mod totals;
@@ -24,7 +28,7 @@ mod who;
 mod words;
 
 use super::Renderer;
-use super::columns::{Cell, Layout};
+use super::columns::Layout;
 use super::marks::Legend;
 use super::theme::{Role, Theme};
 use crate::report::{Record, Why};
@@ -32,13 +36,13 @@ use footnotes::Footnotes;
 use jiff::tz::TimeZone;
 use std::io::{self, Write};
 use style::Style;
-use tables::Table;
+use tables::{Table, TableId};
 
 /// Writes records as text: tables with headings, blocks of labelled lines, single lines.
 pub struct Text {
     style: Style,
     before: Shape,
-    layout: Option<(Table, Layout)>,
+    layout: Option<(TableId, Layout)>,
     footnotes: Footnotes,
     legend: Legend,
     drawing: timeline::Drawing,
@@ -52,7 +56,7 @@ enum Shape {
     Nothing,
     Line,
     Block,
-    Row(Table),
+    Row(TableId),
 }
 
 /// Writes a record that is not a row of a table.
@@ -87,29 +91,19 @@ impl Text {
     }
 
     /// A row of a table.
-    fn row(&mut self, table: Table, cells: Vec<Cell<'_>>, out: &mut dyn Write) -> io::Result<()> {
-        self.row_with_notes(table, cells, |_| {}, out)
-    }
-
-    /// A row of a table, and the reasons of what it misses.
-    fn row_with_notes(
-        &mut self,
-        table: Table,
-        cells: Vec<Cell<'_>>,
-        note: impl FnOnce(&mut Footnotes),
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
+    fn row<T>(&mut self, table: &Table<T>, row: &T, out: &mut dyn Write) -> io::Result<()> {
+        let id = table.id();
         // A table that ends here has its own notes.
-        self.separate(Shape::Row(table), out)?;
-        note(&mut self.footnotes);
+        self.separate(Shape::Row(id), out)?;
         let (theme, width) = (self.style.theme, self.style.width);
-        let is_open = matches!(&self.layout, Some(open) if open.0 == table);
+        let is_open = matches!(&self.layout, Some(open) if open.0 == id);
         if !is_open {
-            self.layout = Some((table, Layout::new(theme, table.columns(), width)));
+            self.layout = Some((id, Layout::new(theme, table.columns(), width)));
         }
         let Some((_, layout)) = &mut self.layout else {
             return Ok(());
         };
+        let cells = table.cells(&self.style, row);
         if layout.widen(&cells) || !is_open {
             if table.has_heading() {
                 layout.heading(out)?;
@@ -119,6 +113,19 @@ impl Text {
             self.left_out.extend(left_out);
         }
         layout.row(&cells, out)
+    }
+
+    /// A row of a table, and the reasons of what it misses.
+    fn row_with_notes<T>(
+        &mut self,
+        table: &Table<T>,
+        row: &T,
+        why: &Why,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        self.row(table, row, out)?;
+        self.footnotes.collect(why);
+        Ok(())
     }
 
     /// Labelled lines that stand apart.
@@ -177,15 +184,11 @@ impl Renderer for Text {
         match record {
             Record::Translation(translation) => self.block(translation::write, translation, out),
             Record::Explanation(explanation) => self.block(explanation::write, explanation, out),
-            Record::Run(run) => {
-                let note = |notes: &mut Footnotes| notes.collect(&Why::of_row(run));
-                self.row_with_notes(tables::RUNS, rows::run(run), note, out)
+            Record::Run(run) => self.row_with_notes(&pages::RUNS, run, &Why::of_row(run), out),
+            Record::Pages(row) => {
+                self.row_with_notes(&pages::PAGE_ROWS, row, &Why::of_row(row), out)
             }
-            Record::Pages(pages) => {
-                let note = |notes: &mut Footnotes| notes.collect(&Why::of_row(pages));
-                self.row_with_notes(tables::PAGE_ROWS, rows::pages(pages), note, out)
-            }
-            Record::Frames(frames) => self.row(tables::FRAME_ROWS, rows::frames(frames), out),
+            Record::Frames(frames) => self.row(&pages::FRAME_ROWS, frames, out),
             Record::WalkSummary(summary) => {
                 self.separate(Shape::Line, out)?;
                 map::legend(&self.style, &mut self.legend, out)?;
@@ -194,29 +197,22 @@ impl Renderer for Text {
             }
             Record::FramesSummary(summary) => self.line(totals::frames_summary, summary, out),
             Record::Group(group) => {
-                let table = Table::groups(group.by, group.second_by);
-                let note = |notes: &mut Footnotes| notes.collect(&group.why);
-                self.row_with_notes(table, rows::group(group), note, out)
+                self.row_with_notes(&pages::groups(group), group, &group.why, out)
             }
             Record::MapRegion(region) => {
                 self.separate(Shape::Line, out)?;
                 map::region(&self.style, &mut self.legend, region, out)
             }
-            Record::Summary(summary) => {
-                let note = |notes: &mut Footnotes| notes.collect(&Why::of_row(summary));
-                self.row_with_notes(tables::SUMMARY, rows::summary(summary), note, out)
+            Record::Summary(row) => {
+                self.row_with_notes(&pages::SUMMARY, row, &Why::of_row(row), out)
             }
-            Record::Mapper(mapper) => {
-                let cells = rows::mapper(&self.style, mapper);
-                self.row(tables::MAPPERS, cells, out)
-            }
+            Record::Mapper(mapper) => self.row(&who::MAPPERS, mapper, out),
             Record::WhoSummary(summary) => self.line(who::summary, summary, out),
             Record::Region(region) if region::is_row(region) => {
-                let (table, cells) = rows::region(&self.style, region);
+                self.row(&regions::table(region), region, out)?;
                 let has_values = region.present.is_some();
-                let note =
-                    |notes: &mut Footnotes| notes.collect_with_nature(&region.why, has_values);
-                self.row_with_notes(table, cells, note, out)
+                self.footnotes.collect_with_nature(&region.why, has_values);
+                Ok(())
             }
             Record::Region(region) => self.block(region::write, region, out),
             Record::RegionsSummary(summary) => {
@@ -225,14 +221,9 @@ impl Renderer for Text {
             }
             Record::PageFlags(flags) => self.block(flags::write, flags, out),
             Record::Decoded(decoded) => self.block(flags::decoded, decoded, out),
-            Record::Event(event) => {
-                let cells = watch::cells(&self.style, event);
-                self.row(tables::EVENTS, cells, out)
-            }
+            Record::Event(event) => self.row(&watch::EVENTS, event, out),
             Record::WatchStart(start) => self.line(watch::start, start, out),
-            Record::EventGroup(group) => {
-                self.row(tables::EVENT_GROUPS, watch::group_cells(group), out)
-            }
+            Record::EventGroup(group) => self.row(&watch::EVENT_GROUPS, group, out),
             Record::WatchSummary(summary) => {
                 self.separate(Shape::Line, out)?;
                 let style = &self.style;
@@ -248,35 +239,19 @@ impl Renderer for Text {
                 self.drawing.timeline.add_sample(seen);
                 self.drawing.sampled(&self.style, &mut self.legend, out)
             }
-            Record::Snapshot(snapshot) => {
-                let cells = changes::snapshot_cells(&self.style, snapshot);
-                self.row(tables::SNAPSHOTS, cells, out)
-            }
+            Record::Snapshot(snapshot) => self.row(&changes::SNAPSHOTS, snapshot, out),
             Record::DiffSummary(summary) => self.line(changes::summary, summary, out),
-            Record::Change(change) => {
-                let cells = changes::cells(&self.style, change);
-                self.row(tables::CHANGES, cells, out)
-            }
-            Record::ChangeGroup(group) => {
-                let table = Table::change_groups(group.by);
-                self.row(table, changes::group_cells(group), out)
-            }
-            Record::Comparison(row) => {
-                let cells = changes::comparison_cells(&self.style, row);
-                self.row(tables::COMPARISONS, cells, out)
-            }
-            Record::ComparisonGroup(row) => {
-                let cells = changes::comparison_group_cells(row);
-                self.row(tables::COMPARISON_GROUPS, cells, out)
-            }
+            Record::Change(change) => self.row(&changes::CHANGES, change, out),
+            Record::ChangeGroup(group) => self.row(&changes::groups(group), group, out),
+            Record::Comparison(row) => self.row(&changes::COMPARISONS, row, out),
+            Record::ComparisonGroup(row) => self.row(&changes::COMPARISON_GROUPS, row, out),
             Record::ComparisonSummary(summary) => {
                 self.line(changes::comparison_summary, summary, out)
             }
             Record::SoftDirty(report) => self.line(changes::soft_dirty, report, out),
             Record::SoftDirtyCleared(report) => self.line(changes::soft_dirty_cleared, report, out),
             Record::Read(read) => {
-                let mut rows = reads::rows(read).into_iter();
-                rows.try_for_each(|cells| self.row(tables::READS, cells, out))
+                reads::words(read).try_for_each(|word| self.row(&reads::WORDS, &word, out))
             }
             Record::ReadsSummary(summary) => self.line(reads::summary, summary, out),
             Record::Memory(memory) => self.line(memory::row, memory, out),
@@ -288,26 +263,19 @@ impl Renderer for Text {
             Record::Value(value) => self.line(session::value, value, out),
             Record::Display(display) => self.line(session::display, display, out),
             Record::Symbol(symbol) => self.line(session::symbol, symbol, out),
-            Record::SymbolRow(symbol) => self.row(tables::SYMBOLS, rows::symbol(symbol), out),
+            Record::SymbolRow(symbol) => self.row(&symbols::SYMBOLS, symbol, out),
             Record::SymbolsSummary(summary) => self.line(session::symbols_summary, summary, out),
-            Record::Module(module) => {
-                let cells = rows::module(&self.style, module);
-                self.row(tables::MODULES, cells, out)
-            }
+            Record::Module(module) => self.row(&symbols::MODULES, module, out),
             Record::Line(report) => self.block(line::write, report, out),
             Record::Process(process) => self.block(session::process, process, out),
             Record::Capabilities(report) => self.block(capabilities::write, report, out),
-            Record::ProcessEntry(process) => {
-                let (table, cells) = rows::process(process);
-                self.row(table, cells, out)
-            }
+            Record::ProcessEntry(process) => self.row(processes::table(process), process, out),
             Record::Thread(thread) => {
-                let note = |notes: &mut Footnotes| notes.collect(&Why::of_row(thread));
-                self.row_with_notes(tables::THREADS, rows::thread(thread), note, out)
+                self.row_with_notes(&processes::THREADS, thread, &Why::of_row(thread), out)
             }
             Record::Target(target) => self.line(session::target, target, out),
-            Record::Setting(setting) => self.row(tables::SETTINGS, rows::setting(setting), out),
-            Record::History(entry) => self.row(tables::HISTORY, rows::history(entry), out),
+            Record::Setting(setting) => self.row(&session::SETTINGS, setting, out),
+            Record::History(entry) => self.row(&session::HISTORY, entry, out),
             // The user's own text, to the byte.
             Record::Text(text) => out.write_all(text.text.as_bytes()),
             Record::Help(help) => self.block(message::help, help, out),

@@ -1,46 +1,54 @@
 //! The reads behind an answer (`--how`).
 
+use super::cells::none;
 use super::style::Style;
-use crate::render::columns::Cell;
+use super::tables::Table;
+use crate::render::columns::{Cell, Column};
 use crate::render::theme::Role;
 use crate::render::units::{count, counted};
-use crate::report::{KernelRead, ReadsSummary};
+use crate::report::{Hex, KernelRead, ReadsSummary};
 use std::io::{self, Write};
 
 /// The size of a word in files with one word for each page.
 const WORD: u64 = 8;
 
-/// A row for each word of a read, with its own offset; one row for a read without words.
-pub fn rows(read: &KernelRead) -> Vec<Vec<Cell<'_>>> {
-    let what = |index: u64| match index {
-        0 => about(read),
-        index => format!("the same, + {index}"),
+/// A word of a read, or a read without words.
+pub struct Word {
+    offset: Option<u64>,
+    value: Option<Hex>,
+    file: String,
+    what: String,
+}
+
+/// `--how`
+pub static WORDS: Table<Word> = Table::of(&[
+    Column::word("offset", 12, Role::Address).cell(|_, word| match word.offset {
+        Some(offset) => Cell::new(format!("{offset:#x}")),
+        None => none(),
+    }),
+    Column::word("value", 18, Role::Raw).cell(|_, word| match word.value {
+        Some(value) => Cell::new(format!("{value:#018x}")),
+        None => none(),
+    }),
+    Column::word("file", 20, Role::Plain).cell(|_, word| Cell::new(&word.file)),
+    Column::word("what", 24, Role::Plain).cell(|_, word| Cell::new(&word.what)),
+]);
+
+/// The words of a read, each with its own offset; one row for a read without words.
+pub fn words(read: &KernelRead) -> impl Iterator<Item = Word> {
+    let word = |index: usize| {
+        let behind = index as u64 * WORD;
+        Word {
+            offset: read.offset.map(|start| start.0.saturating_add(behind)),
+            value: read.words.get(index).copied(),
+            file: read.file.clone(),
+            what: match index {
+                0 => about(read),
+                index => format!("the same, + {index}"),
+            },
+        }
     };
-    let offset = |index: u64| {
-        let offset = read
-            .offset
-            .map(|start| start.0.saturating_add(index * WORD));
-        offset.map_or_else(none, |offset| Cell::new(format!("{offset:#x}")))
-    };
-    if read.words.is_empty() {
-        return vec![vec![
-            offset(0),
-            none(),
-            Cell::new(&read.file),
-            Cell::new(what(0)),
-        ]];
-    }
-    let words = (0u64..).zip(&read.words);
-    words
-        .map(|(index, word)| {
-            vec![
-                offset(index),
-                Cell::new(format!("{word:#018x}")),
-                Cell::new(&read.file),
-                Cell::new(what(index)),
-            ]
-        })
-        .collect()
+    (0..read.words.len().max(1)).map(word)
 }
 
 /// `page-map entry of 0x7f…`, the answer, how often.
@@ -54,10 +62,6 @@ fn about(read: &KernelRead) -> String {
         about.push_str(&format!(" ({} times)", count(read.times)));
     }
     about
-}
-
-fn none() -> Cell<'static> {
-    Cell::of(Role::Dim, "-")
 }
 
 /// `12 reads; 40 more and 2,048 values are not shown`, and how to read a value again.

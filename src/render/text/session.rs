@@ -2,12 +2,28 @@
 
 use super::block::{self, field, region_name};
 use super::style::Style;
+use super::tables::Table;
+use crate::render::columns::{Cell, Column};
 use crate::render::theme::Role;
 use crate::render::units::{counted, duration, size};
 use crate::report::{
-    DisplayReport, ProcessReport, Reason, SymbolReport, SymbolsSummary, TargetReport, ValueReport,
+    DisplayReport, HistoryEntry, ProcessReport, Reason, SettingReport, SymbolReport,
+    SymbolsSummary, TargetReport, ValueReport,
 };
 use std::io::{self, Write};
+
+/// `show`
+pub static SETTINGS: Table<SettingReport> = Table::of(&[
+    Column::word("setting", 17, Role::Command).cell(|_, setting| Cell::new(&setting.name)),
+    Column::word("value", 12, Role::Plain).cell(|_, setting| Cell::new(&setting.value)),
+    Column::word("meaning", 20, Role::Dim).cell(|_, setting| Cell::new(&setting.meaning)),
+]);
+
+/// `history`
+pub static HISTORY: Table<HistoryEntry> = Table::of(&[
+    Column::number("", 5, Role::Dim).cell(|_, entry| Cell::new(entry.number.to_string())),
+    Column::word("", 20, Role::Plain).cell(|_, entry| Cell::new(&entry.line)),
+]);
 
 /// `$1 = 0x401136 <main+4>  in demo`
 pub fn value(style: &Style, value: &ValueReport, out: &mut dyn Write) -> io::Result<()> {

@@ -1,8 +1,10 @@
 //! `watch`: a line for each change.
 
+use super::cells::{none, optional};
 use super::style::Style;
+use super::tables::Table;
 use super::{footnotes, words};
-use crate::render::columns::Cell;
+use crate::render::columns::{Cell, Column};
 use crate::render::line::Line;
 use crate::render::theme::Role;
 use crate::render::units::{count, counted, duration, time_of_day};
@@ -12,32 +14,54 @@ use crate::report::{
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-/// The cells of an event.
-pub fn cells(style: &Style, event: &Event) -> Vec<Cell<'static>> {
-    let whole_process = matches!(event.kind, EventKind::Executed | EventKind::Exited);
+/// `watch`
+pub static EVENTS: Table<Event> = Table::of(&[
+    TIME.cell(|style, event| time(style, event.time)),
+    Column::word("address", 14, Role::Address).cell(|_, event| optional(&event.address)),
+    Column::number("pages", 5, Role::Size)
+        .rank(1)
+        .cell(|_, event| match event.kind {
+            EventKind::Executed | EventKind::Exited => none(),
+            _ => Cell::count(event.pages),
+        }),
+    Column::word("event", 15, Role::Plain).cell(|_, event| kind(event.kind)),
+    Column::word("before → after, where", 44, Role::Plain).cell(|_, event| told(event)),
+]);
+
+/// `watch … by KEY`
+pub static EVENT_GROUPS: Table<EventGroup> = Table::of(&[
+    Column::number("pages", 8, Role::Size).cell(|_, group| Cell::count(group.pages)),
+    Column::number("samples", 7, Role::Dim).cell(|_, group| Cell::count(group.samples)),
+    Column::name("region", 20, Role::Name).cell(|_, group| Cell::new(&group.key)),
+    Column::word("changes", 30, Role::Plain).cell(|_, group| {
+        let changes = group.events.iter();
+        let changes = changes.map(|(kind, number)| format!("{} {}", kind.words(), count(*number)));
+        Cell::new(changes.collect::<Vec<_>>().join(", "))
+    }),
+]);
+
+pub const TIME: Column = Column::word("time", 12, Role::Dim);
+
+pub fn time(style: &Style, time: f64) -> Cell<'static> {
+    Cell::new(time_of_day(time, style.zone()))
+}
+
+pub fn kind(kind: EventKind) -> Cell<'static> {
+    Cell::of(role(kind), kind.words())
+}
+
+/// What changed, and where.
+fn told(event: &Event) -> Cell<'static> {
     let told = |mut parts: Vec<String>| {
         place_of(event, &mut parts);
         parts.join("  ")
     };
     let whole = story(event.before.as_ref(), event.after.as_ref());
     let cell = Cell::new(told(whole));
-    let cell = match frames_alone(event) {
+    match frames_alone(event) {
         Some(short) => cell.or(told(vec![short])),
         None => cell,
-    };
-    vec![
-        Cell::new(time_of_day(event.time, style.zone())),
-        match event.address {
-            Some(address) => Cell::new(address),
-            None => Cell::of(Role::Dim, "-"),
-        },
-        match whole_process {
-            true => Cell::of(Role::Dim, "-"),
-            false => Cell::new(count(event.pages)),
-        },
-        Cell::of(role(event.kind), event.kind.words()),
-        cell,
-    ]
+    }
 }
 
 /// Only the frames before and after, for a narrow terminal: the kind of the event says the rest.
@@ -152,18 +176,6 @@ pub fn blind(style: &Style, blind: &[Blind], out: &mut dyn Write) -> io::Result<
         footnotes::line(style, "unseen", Role::Note, &kinds, reason, out)?;
     }
     Ok(())
-}
-
-/// The cells of a group of changes.
-pub fn group_cells(group: &EventGroup) -> Vec<Cell<'_>> {
-    let kind = |(kind, number): &(EventKind, u64)| format!("{} {}", kind.words(), count(*number));
-    let changes: Vec<String> = group.events.iter().map(kind).collect();
-    vec![
-        Cell::new(count(group.pages)),
-        Cell::new(count(group.samples)),
-        Cell::new(&group.key),
-        Cell::new(changes.join(", ")),
-    ]
 }
 
 /// The last line of `watch`.

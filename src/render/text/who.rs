@@ -1,12 +1,33 @@
-//! The summary of `who`: how many mappings were found, and whether that is all.
+//! `who`: the mappings, and the summary: how many were found, and whether that is all.
 
 use super::footnotes::Footnotes;
 use super::style::Style;
-use super::words;
+use super::tables::{PERMISSIONS, PID, Table};
+use super::{cells, words};
+use crate::render::columns::{Cell, Column};
 use crate::render::theme::Role;
 use crate::render::units::{count, counted};
-use crate::report::{SearchEnd, WhoSummary, Why};
+use crate::report::{Mapper, SearchEnd, WhoSummary, Why};
 use std::io::{self, Write};
+
+/// The mappings.
+pub static MAPPERS: Table<Mapper> = Table::of(&[
+    PID.cell(|_, mapper| Cell::new(&mapper.pid)),
+    Column::name("process", 15, Role::Name).cell(|_, mapper| Cell::new(&mapper.name)),
+    Column::word("address", 14, Role::Address).cell(|_, mapper| Cell::new(&mapper.address)),
+    Column::number("pages", 5, Role::Size)
+        .rank(1)
+        .cell(|_, mapper| Cell::count(mapper.pages)),
+    PERMISSIONS.rank(2).cell(|_, mapper| match &mapper.region {
+        Some(region) => Cell::new(region.perms.letters()),
+        None => Cell::new("-"),
+    }),
+    Column::name("region", 14, Role::Name).cell(|style, mapper| match &mapper.region {
+        Some(region) => cells::region(style, &region.name, region.deleted),
+        None => Cell::of(Role::Dim, "gone"),
+    }),
+    Column::name("symbol", 16, Role::Symbol).cell(|_, mapper| cells::symbol(&mapper.symbol)),
+]);
 
 /// `frame 0x1a4eac at 0x1a4eac000: 3 mappings in 2 processes; the kernel counts 3`, and how complete that is.
 pub fn summary(style: &Style, summary: &WhoSummary, out: &mut dyn Write) -> io::Result<()> {

@@ -1,0 +1,189 @@
+//! Tables of pages and frames: `translate RANGE`, `walk`, `summary`.
+
+use super::block::{ANONYMOUS, region_file_name};
+use super::cells::{fact, length, map_count, none, optional, reason, unknown};
+use super::tables::{END, MakeCell, PAGES, SIZE, START, Table};
+use super::words;
+use crate::kernel::{Kind, PageFlags, State};
+use crate::render::columns::{Cell, Column};
+use crate::render::theme::Role;
+use crate::render::units::count;
+use crate::report::{Fact, Frames, Group, Pages, Run, SummaryRow};
+
+const STATE: Column = Column::word("state", 10, Role::Plain);
+const FRAME: Column = Column::word("frame", 9, Role::Frame);
+const MANY_PAGES: Column = Column::number("pages", 10, Role::Size);
+const PHYSICAL: Column = Column::word("physical", 13, Role::Physical);
+const COUNT: Column = Column::number("count", 5, Role::Size);
+const FLAGS: Column = Column::name("flags", 17, Role::Flag);
+
+/// `translate RANGE`
+pub static RUNS: Table<Run> = Table::of(&[
+    START.cell(|_, run| Cell::new(&run.start)),
+    END.rank(2).cell(|_, run| Cell::new(&run.end)),
+    SIZE.cell(|_, run| length(run.start, run.end)),
+    PAGES.rank(3).cell(|_, run| Cell::count(run.pages)),
+    PHYSICAL.cell(|_, run| fact(&run.physical)),
+    FRAME.rank(1).cell(|_, run| fact(&run.pfn)),
+    STATE.cell(|_, run| state(run.state)),
+]);
+
+/// `walk`
+pub static PAGE_ROWS: Table<Pages> = Table::of(&[
+    START.cell(|_, pages| Cell::new(&pages.start)),
+    END.rank(3).cell(|_, pages| Cell::new(&pages.end)),
+    SIZE.cell(|_, pages| length(pages.start, pages.end)),
+    PAGES.rank(4).cell(|_, pages| Cell::count(pages.pages)),
+    STATE.cell(|_, pages| state(pages.state)),
+    Column::word("kind", 14, Role::Plain).cell(|_, pages| kind(pages)),
+    FRAME.rank(1).cell(|_, pages| fact(&pages.pfn)),
+    COUNT.rank(2).cell(|_, pages| map_count(&pages.words)),
+    Column::name("region", 12, Role::Name).cell(|_, pages| region(pages)),
+    FLAGS
+        .rank(5)
+        .cell(|_, pages| flags(&pages.words.flags, pages.huge == Ok(true))),
+]);
+
+/// `walk` of frames
+pub static FRAME_ROWS: Table<Frames> = Table::of(&[
+    FRAME.cell(|_, frames| Cell::new(&frames.pfn)),
+    PHYSICAL.cell(|_, frames| frames.physical.as_ref().map_or_else(unknown, Cell::new)),
+    SIZE.cell(|_, frames| frames.bytes.map_or_else(unknown, Cell::size)),
+    Column::number("frames", 7, Role::Size)
+        .rank(1)
+        .cell(|_, frames| Cell::count(frames.frames)),
+    COUNT.cell(|_, frames| map_count(&frames.words)),
+    Column::word("zone", 7, Role::Name).cell(|_, frames| fact(&frames.zone)),
+    Column::number("node", 4, Role::Size)
+        .rank(2)
+        .cell(|_, frames| fact(&frames.node)),
+    FLAGS.cell(|_, frames| flags(&frames.words.flags, false)),
+]);
+
+/// `summary`
+pub static SUMMARY: Table<SummaryRow> = Table::of(&[
+    MANY_PAGES.cell(|_, row| Cell::count(row.pages)),
+    SIZE.cell(|_, row| Cell::size(row.bytes)),
+    Column::word("raw", 18, Role::Raw)
+        .rank(1)
+        .cell(|_, row| match &row.flags {
+            Ok(flags) => Cell::new(format!("{:#018x}", flags.bits())),
+            Err(_) => none(),
+        }),
+    Column::word("letters", 38, Role::Flag)
+        .rank(2)
+        .cell(|_, row| optional(&row.letters)),
+    FLAGS.cell(|_, row| match (&row.flags, row.state) {
+        // Beside page-types' letters, under the kernel's names.
+        (Ok(_), _) => flags(&row.flags, true),
+        (Err(_), Some(State::Present)) => unknown(),
+        (Err(_), Some(other)) => state(other),
+        (Err(_), None) => none(),
+    }),
+]);
+
+/// `walk … by KEY`, and `by KEY, KEY`.
+static GROUPS: Table<Group> = Table::of(&[
+    MANY_PAGES.cell(|_, group| Cell::count(group.pages)),
+    SIZE.cell(|_, group| Cell::size(group.bytes)),
+]);
+
+/// The table of a group. Keys come last: they may be long, and are never cut.
+pub fn groups(group: &Group) -> Table<Group> {
+    let width = if group.second_by.is_some() { 14 } else { 20 };
+    let key = |by, cell: MakeCell<Group>| Column::word(by, width, Role::Plain).cell(cell);
+    let first = key(group.by, |_, group| group_key(group.by, &group.key));
+    let second = group.second_by.map(|by| {
+        key(by, |_, group| {
+            let by = group.second_by.unwrap_or_default();
+            group_key(by, group.second_key.as_deref().unwrap_or_default())
+        })
+    });
+    match is_reversed(group) {
+        true => GROUPS.by([second, Some(first)]),
+        false => GROUPS.by([Some(first), second]),
+    }
+}
+
+/// Whether the second of two keys is shown first, because the first is long and long values stand last.
+fn is_reversed(group: &Group) -> bool {
+    let is_long = |key: &str| ["region", "flags", "cgroup", "symbol"].contains(&key);
+    is_long(group.by) && group.second_by.is_some_and(|second| !is_long(second))
+}
+
+fn group_key<'a>(by: &str, key: &'a str) -> Cell<'a> {
+    let cell = match (by, State::from_word(key)) {
+        ("region", _) if key.is_empty() => Cell::of(Role::Dim, ANONYMOUS),
+        ("state", Some(state)) => Cell::of(words::state_role(state), key),
+        _ => Cell::of(Role::Plain, key),
+    };
+    match (by, key.split_once(" /")) {
+        ("region", Some((range, path))) => {
+            let file = path.rsplit('/').next().unwrap_or(path);
+            cell.or(format!("{range} {file}"))
+        }
+        ("flags", _) => cell.or(key.replace(',', ", ")),
+        _ => cell,
+    }
+}
+
+fn state(state: State) -> Cell<'static> {
+    Cell::of(words::state_role(state), state.word())
+}
+
+fn kind(pages: &Pages) -> Cell<'_> {
+    match (&pages.kind, pages.frames, &pages.huge) {
+        (Err(why), ..) => reason(why),
+        // There is one page of zeros: the word says so.
+        (Ok(kind @ (Kind::Zero | Kind::HugeZero)), ..) => Cell::new(kind.word()),
+        (Ok(kind), Some(frames), _) => {
+            let frames = match frames {
+                2.. => format!("{} frames", count(frames)),
+                _ => "one frame".to_owned(),
+            };
+            Cell::new(format!("{}, {frames}", kind.word()))
+        }
+        (Ok(kind @ (Kind::Anonymous | Kind::File | Kind::Shmem)), None, Ok(true)) => {
+            Cell::new(format!("{} huge", kind.word()))
+        }
+        (Ok(kind), ..) => Cell::new(kind.word()),
+    }
+}
+
+fn region(pages: &Pages) -> Cell<'_> {
+    match &pages.region {
+        Some(name) => {
+            let (role, name) = region_file_name(name);
+            Cell::of(role, name)
+        }
+        None => none(),
+    }
+}
+
+/// Flags of most pages in use, or implied by the kind. They stand last, so that a narrow terminal cuts them first.
+const EVERYDAY: PageFlags = PageFlags::UPTODATE
+    .union(PageFlags::LRU)
+    .union(PageFlags::MMAP)
+    .union(PageFlags::ANON)
+    .union(PageFlags::SWAPBACKED)
+    .union(PageFlags::COMPOUND_HEAD)
+    .union(PageFlags::COMPOUND_TAIL);
+
+/// Flags by name. If there is no room for all, `…` stands for the everyday ones.
+fn flags<'a>(flags: &Fact<PageFlags>, pmd_mapped: bool) -> Cell<'a> {
+    let flags = match flags {
+        Ok(flags) => *flags,
+        Err(why) => return reason(why),
+    };
+    let telling = words::flag_names(flags.difference(EVERYDAY), pmd_mapped);
+    let everyday = flags.intersection(EVERYDAY).names();
+    if flags.is_empty() {
+        return Cell::of(Role::Dim, "none set");
+    }
+    let all = Cell::new([telling.as_slice(), &everyday].concat().join(" "));
+    match telling.is_empty() {
+        // Cut at the end rather than replaced by `…`.
+        true => all,
+        false => all.or([telling, vec!["…".into()]].concat().join(" ")),
+    }
+}

@@ -187,13 +187,9 @@ impl Session {
                 .map(|value| eval::value(value, &self.state))
                 .collect::<Result<_, _>>()
                 .map_err(|error| self.evaluation_failed(text, origin, error)),
-            Rows::Threads => self.stacks().map_err(|error| {
-                let status = error.status();
-                match origin.command(text, error) {
-                    Some(report) => self.fail(report, status),
-                    None => Outcome::Interrupted,
-                }
-            }),
+            Rows::Threads => self
+                .stacks()
+                .map_err(|error| self.command_failed(text, origin, error)),
             Rows::Of(command) => {
                 let mut collector = Collector::new(&self.interrupts);
                 let ran = command::run(
@@ -210,13 +206,7 @@ impl Session {
                 }
                 match ran {
                     Ok(_) => Ok(rows),
-                    Err(error) => {
-                        let status = error.status();
-                        Err(match origin.command(text, error) {
-                            Some(report) => self.fail(report, status),
-                            None => Outcome::Interrupted,
-                        })
-                    }
+                    Err(error) => Err(self.command_failed(text, origin, error)),
                 }
             }
         }
@@ -236,7 +226,11 @@ impl Session {
         origin: Origin,
         error: eval::Error,
     ) -> Outcome {
-        let error = command::Error::from(error);
+        self.command_failed(text, origin, error.into())
+    }
+
+    /// Reports why a command failed, unless it was only stopped.
+    fn command_failed(&mut self, text: &str, origin: Origin, error: command::Error) -> Outcome {
         let status = error.status();
         match origin.command(text, error) {
             Some(report) => self.fail(report, status),

@@ -9,11 +9,11 @@ use super::held_rows::HeldRows;
 use super::interrupt::Interrupts;
 use super::outcome::Outcome;
 use super::pager::{self, Pager};
-use super::picture::{NoDestination, refuse_several};
+use super::picture::refuse_several;
 use super::printer::Ended;
 use super::shell;
 use crate::command::{self, Context, Flow, Resume, expand_home};
-use crate::eval::{Integer, Judgement, Value};
+use crate::eval::{self, Integer, Judgement, Value};
 use crate::lang::{Command, Output, Spanned};
 use crate::report::{ErrorReport, Record, Stopped};
 use std::io::{self, IsTerminal};
@@ -68,7 +68,7 @@ impl Session {
         });
         let (picture, destination) = match opened {
             Ok(opened) => opened,
-            Err(why) => return (self.fail(why.report(job.text, job.origin), 1), None),
+            Err(why) => return (self.evaluation_failed(job.text, job.origin, why), None),
         };
         let is_screen = *job.output == Output::Screen && self.shared.is_none();
         let renderer = picture.unwrap_or_else(|| self.renderer(is_screen));
@@ -263,13 +263,13 @@ impl Session {
         &self,
         output: &Output,
         interrupts: &'a Interrupts,
-    ) -> Result<Destination<'a>, NoDestination> {
+    ) -> eval::Result<Destination<'a>> {
         match output {
             Output::Pipe(Spanned { at, .. })
             | Output::File {
                 path: Spanned { at, .. },
                 ..
-            } if self.options.no_shell => Err(NoDestination::new(*at, NO_SHELL)),
+            } if self.options.no_shell => Err(eval::Error::new(*at, NO_SHELL)),
             Output::Screen => {
                 if let Some(shared) = &self.shared {
                     return Ok(Destination::Shared(shared.clone()));
@@ -288,7 +288,7 @@ impl Session {
     }
 
     /// Starts the shell command at the other end of a pipe.
-    fn reader(&self, command: &Spanned<String>) -> Result<Destination<'static>, NoDestination> {
+    fn reader(&self, command: &Spanned<String>) -> eval::Result<Destination<'static>> {
         // In a command with a destination of its own, pipes write there too.
         let output = match &self.shared {
             Some(shared) => shared.descriptor().map(Some),
@@ -300,7 +300,7 @@ impl Session {
             .map(|child| Destination::pipe(child, false))
             .map_err(|error| {
                 let message = format!("the shell cannot be started: {}", words(error));
-                NoDestination::new(command.at, message)
+                eval::Error::new(command.at, message)
             })
     }
 
@@ -321,7 +321,7 @@ impl Session {
         };
         let shared = match opened {
             Ok(destination) => SharedDestination::new(destination),
-            Err(why) => return self.fail(why.report(text, origin), 1),
+            Err(why) => return self.evaluation_failed(text, origin, why),
         };
         let outer = self.shared.replace(shared);
         let outcome = run(self);
@@ -397,9 +397,9 @@ impl Session {
     }
 }
 
-fn file(path: &Spanned<String>, append: bool) -> Result<Destination<'static>, NoDestination> {
+fn file(path: &Spanned<String>, append: bool) -> eval::Result<Destination<'static>> {
     Destination::file(&expand_home(&path.node), append).map_err(|why| {
         let message = format!("{} cannot be written: {why}", path.node);
-        NoDestination::new(path.at, message)
+        eval::Error::new(path.at, message)
     })
 }

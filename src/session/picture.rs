@@ -1,38 +1,10 @@
 //! Pictures, for files whose names end in `.svg`.
 
 use super::base::Session;
-use super::failure::Origin;
 use crate::command::expand_home;
-use crate::lang::{Command, Output, Span, Spanned};
+use crate::eval;
+use crate::lang::{Command, Output, Spanned};
 use crate::render::{Renderer, Svg};
-use crate::report::ErrorReport;
-
-/// Why a destination cannot be opened.
-pub(super) struct NoDestination {
-    /// The place of the path in the line.
-    pub(super) at: Span,
-    pub(super) message: String,
-    pub(super) hint: Option<String>,
-}
-
-impl NoDestination {
-    pub(super) fn new(at: Span, message: impl Into<String>) -> Self {
-        NoDestination {
-            at,
-            message: message.into(),
-            hint: None,
-        }
-    }
-
-    /// The error, at its place in the line.
-    pub(super) fn report(self, text: &str, origin: Origin) -> ErrorReport {
-        ErrorReport {
-            place: Some(origin.place(text, Some(self.at))),
-            hint: self.hint,
-            ..ErrorReport::of(self.message)
-        }
-    }
-}
 
 /// The path, if it is that of a picture.
 fn svg(output: &Output) -> Option<(&Spanned<String>, bool)> {
@@ -45,17 +17,13 @@ fn svg(output: &Output) -> Option<(&Spanned<String>, bool)> {
 }
 
 /// Refuses one picture for several commands.
-pub(super) fn refuse_several(output: &Output) -> Result<(), NoDestination> {
-    match svg(output) {
-        None => Ok(()),
-        Some((path, _)) => Err(NoDestination {
-            hint: Some("write `> FILE.svg` behind the command that draws".to_owned()),
-            ..NoDestination::new(
-                path.at,
-                "an SVG file holds the picture of one command, and here several write",
-            )
-        }),
-    }
+pub(super) fn refuse_several(output: &Output) -> eval::Result<()> {
+    let Some((path, _)) = svg(output) else {
+        return Ok(());
+    };
+    let message = "an SVG file holds the picture of one command, and here several write";
+    let hint = "write `> FILE.svg` behind the command that draws";
+    Err(eval::Error::new(path.at, message).hint(hint))
 }
 
 impl Session {
@@ -65,7 +33,7 @@ impl Session {
         text: &str,
         command: &Spanned<Command>,
         output: &Output,
-    ) -> Result<Option<Box<dyn Renderer>>, NoDestination> {
+    ) -> eval::Result<Option<Box<dyn Renderer>>> {
         let Some((path, append)) = svg(output) else {
             return Ok(None);
         };
@@ -73,17 +41,11 @@ impl Session {
             let message = "this command draws no picture, and an SVG file is one";
             let hint =
                 "`map … > FILE.svg` draws; for text, choose a name that does not end in .svg";
-            return Err(NoDestination {
-                hint: Some(hint.to_owned()),
-                ..NoDestination::new(path.at, message)
-            });
+            return Err(eval::Error::new(path.at, message).hint(hint));
         }
         if append {
             let message = "an SVG file holds one picture, and nothing can be added to it";
-            return Err(NoDestination {
-                hint: Some("write > instead of >>".to_owned()),
-                ..NoDestination::new(path.at, message)
-            });
+            return Err(eval::Error::new(path.at, message).hint("write > instead of >>"));
         }
         let at = command.at;
         let line = text.get(at.start..at.end).unwrap_or_default();

@@ -27,34 +27,22 @@ impl Session {
     /// Runs a command file. `asked` is the place of the `source` that names it, if there is one.
     pub fn run_file(&mut self, path: &Path, asked: Option<ErrorPlace>) -> Outcome {
         let name = Name::new(path.as_os_str().as_bytes());
-        if let Some(built_in) = scripts::built_in(path) {
-            return match built_in {
-                Ok(text) => self.run_text(text, &name),
-                Err(message) => {
-                    let report = ErrorReport {
-                        place: asked,
-                        ..ErrorReport::of(message)
-                    };
-                    self.fail(report, 1)
-                }
+        let outcome = match scripts::built_in(path) {
+            Some(built_in) => built_in.map(|text| self.run_text(text, &name)),
+            None => lines::open(path)
+                .map_err(|why| format!("{name} cannot be read: {why}"))
+                .and_then(|file| {
+                    let identity = self.not_running(&name, &file)?;
+                    Ok(self.run_lines(file, Running { name, identity }))
+                }),
+        };
+        outcome.unwrap_or_else(|message| {
+            let report = ErrorReport {
+                place: asked,
+                ..ErrorReport::of(message)
             };
-        }
-        let opened = lines::open(path)
-            .map_err(|why| format!("{name} cannot be read: {why}"))
-            .and_then(|file| {
-                self.not_running(&name, &file)
-                    .map(|identity| (file, identity))
-            });
-        match opened {
-            Ok((file, identity)) => self.run_lines(file, Running { name, identity }),
-            Err(message) => {
-                let report = ErrorReport {
-                    place: asked,
-                    ..ErrorReport::of(message)
-                };
-                self.fail(report, 1)
-            }
-        }
+            self.fail(report, 1)
+        })
     }
 
     /// Runs a built-in command file.
@@ -80,34 +68,21 @@ impl Session {
     /// Runs standard input as a command file.
     pub fn run_input(&mut self) -> Outcome {
         match std::io::stdin().as_fd().try_clone_to_owned() {
-            Ok(input) => self.run_lines(
-                input,
-                Running {
-                    name: "<stdin>".into(),
-                    identity: None,
-                },
-            ),
-            Err(error) => {
-                let message = format!("standard input cannot be read: {}", words(error));
-                self.fail(ErrorReport::of(message), 1)
+            Ok(input) => {
+                let (name, identity) = ("<stdin>".into(), None);
+                self.run_lines(input, Running { name, identity })
             }
+            Err(error) => self.input_failed(&words(error)),
         }
     }
 
     fn not_running(&self, name: &Name, file: &OwnedFd) -> Result<Option<(u64, u64)>, String> {
         let stat = rustix::fs::fstat(file).map_err(words)?;
         let identity = Some((stat.st_dev, stat.st_ino));
-        if let Some(first) = self
-            .files
-            .iter()
-            .position(|running| running.identity == identity)
-        {
-            let chain: Vec<String> = self
-                .files
-                .iter()
-                .skip(first)
-                .map(|running| running.name.to_string())
-                .collect();
+        let mut files = self.files.iter();
+        if let Some(first) = files.position(|running| running.identity == identity) {
+            let again = self.files.iter().skip(first);
+            let chain: Vec<String> = again.map(|running| running.name.to_string()).collect();
             return Err(format!(
                 "{name} would run itself without end: {} \u{2192} {name}",
                 chain.join(" \u{2192} ")

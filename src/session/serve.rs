@@ -95,7 +95,7 @@ impl Session {
         self.say(Record::End(End { id, status }))
     }
 
-    fn input_failed(&mut self, why: &str) -> Outcome {
+    pub(super) fn input_failed(&mut self, why: &str) -> Outcome {
         let message = format!("standard input cannot be read: {why}");
         self.fail(ErrorReport::of(message), 1)
     }

@@ -1,8 +1,9 @@
 //! `assert EXPRESSION[, "message"]`
 
 use super::{About, Context, Example, Flow, Group, Outcome};
-use crate::eval::{self, Judgement};
+use crate::eval;
 use crate::lang::{Expression, Spanned};
+use crate::report::AssertionReport;
 
 pub(super) const ABOUT: About = About {
     name: "assert",
@@ -29,9 +30,8 @@ pub(super) fn run(
     condition: &Spanned<Expression>,
     message: Option<&str>,
 ) -> Outcome {
-    let judgement = eval::judge(condition, context.state)?;
-    Ok(Flow::Asserted(Box::new(Judgement {
+    Ok(Flow::Asserted(Box::new(AssertionReport {
         message: message.map(str::to_owned),
-        ..judgement
+        ..eval::judge(condition, context.state)?
     })))
 }

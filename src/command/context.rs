@@ -1,10 +1,10 @@
 //! The input and the result of a command.
 
 use super::Error;
-use crate::eval::{Judgement, Value};
+use crate::eval::Value;
 use crate::kernel::{FrameNumber, VirtualAddress};
 use crate::process::Target;
-use crate::report::Sink;
+use crate::report::{AssertionReport, Sink};
 use crate::state::DebugState;
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ pub enum Resume {
 }
 
 /// What happens after a command.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum Flow {
     /// The next line.
     Done,
@@ -46,7 +46,7 @@ pub enum Flow {
     /// The lines of a file with these arguments, then the next line.
     Source(std::path::PathBuf, Vec<Value>),
     /// The next line if it holds; otherwise an error.
-    Asserted(Box<Judgement>),
+    Asserted(Box<AssertionReport>),
     /// The same command again, if the user says yes to this question.
     Ask(String),
     /// Leave, with this exit status.

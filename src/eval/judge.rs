@@ -5,63 +5,45 @@ use super::evaluator::Evaluator;
 use super::operators;
 use super::value::Value;
 use crate::lang::{BinaryOperator as Op, Expression, Spanned, UnaryOperator};
-
-/// The result of an assertion.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Judgement {
-    /// The expression.
-    pub expression: String,
-    /// Whether it is true.
-    pub holds: bool,
-    /// The message if it is not.
-    pub message: Option<String>,
-    /// The values that decided, in the order of the line.
-    pub findings: Vec<Finding>,
-}
-
-/// A part of an expression and its value.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Finding {
-    /// The part.
-    pub expression: String,
-    /// Its value.
-    pub value: String,
-    /// What it should have been, in words: `512`, `at least 80`.
-    pub wanted: Option<String>,
-}
+use crate::report::{AssertionReport, AssertionValue};
 
 impl Evaluator<'_> {
-    pub(super) fn judge(&self, expression: &Spanned<Expression>) -> Result<Judgement> {
-        let mut findings = Vec::new();
-        let holds = self.holds(expression, &mut findings)?;
-        Ok(Judgement {
+    pub(super) fn judge(&self, expression: &Spanned<Expression>) -> Result<AssertionReport> {
+        let mut values = Vec::new();
+        let holds = self.holds(expression, &mut values)?;
+        Ok(AssertionReport {
             expression: expression.node.to_string(),
             holds,
             message: None,
-            findings,
+            values,
+            place: None,
         })
     }
 
     /// Whether it is true. Of `A && B` only the side that decides is kept.
-    fn holds(&self, expression: &Spanned<Expression>, findings: &mut Vec<Finding>) -> Result<bool> {
+    fn holds(
+        &self,
+        expression: &Spanned<Expression>,
+        decided: &mut Vec<AssertionValue>,
+    ) -> Result<bool> {
         match &expression.node {
             Expression::Unary { operator, operand } if operator.node == UnaryOperator::Not => {
-                Ok(!self.holds(operand, findings)?)
+                Ok(!self.holds(operand, decided)?)
             }
             Expression::Binary {
                 operator,
                 left,
                 right,
             } if matches!(operator.node, Op::And | Op::Or) => {
-                let before = findings.len();
+                let before = decided.len();
                 let decides = operator.node == Op::Or;
-                if self.holds(left, findings)? == decides {
+                if self.holds(left, decided)? == decides {
                     return Ok(decides);
                 }
                 if operator.node == Op::And {
-                    findings.truncate(before);
+                    decided.truncate(before);
                 }
-                self.holds(right, findings)
+                self.holds(right, decided)
             }
             Expression::Binary {
                 operator,
@@ -75,16 +57,16 @@ impl Evaluator<'_> {
                 let compared = self.combine((&left.node, &a), operator, (&right.node, &b))?;
                 let is_literal = is_literal(&right.node);
                 let wanted = wanted(operator.node, &shown(&b.node)).filter(|_| is_literal);
-                let found = finding(&left.node, &a.node).map(|found| Finding { wanted, ..found });
-                findings.extend(found);
+                let found = finding(&left.node, &a.node);
+                decided.extend(found.map(|found| AssertionValue { wanted, ..found }));
                 if !is_literal {
-                    findings.extend(finding(&right.node, &b.node));
+                    decided.extend(finding(&right.node, &b.node));
                 }
                 operators::truth(&Spanned::new(compared, expression.at))
             }
             _ => {
                 let value = self.placed(expression)?;
-                findings.extend(finding(&expression.node, &value.node));
+                decided.extend(finding(&expression.node, &value.node));
                 operators::truth(&value)
             }
         }
@@ -92,8 +74,8 @@ impl Evaluator<'_> {
 }
 
 /// A part with its value; `None` for a constant, which is its own value.
-fn finding(expression: &Expression, value: &Value) -> Option<Finding> {
-    (!is_literal(expression)).then(|| Finding {
+fn finding(expression: &Expression, value: &Value) -> Option<AssertionValue> {
+    (!is_literal(expression)).then(|| AssertionValue {
         expression: expression.to_string(),
         value: shown(value),
         wanted: None,

@@ -51,7 +51,6 @@ pub use evaluator::is_set_by_pmdb;
 pub use extent::Extent;
 pub use filter::{RegionFilter, comparison, frame_filter, page_filter, region_filter};
 pub use integer::Integer;
-pub use judge::{Finding, Judgement};
 pub use scope::Scope;
 pub use snapshots::{Compared, Keep, NamedSnapshot, Refusal, current_ranges};
 pub use spans::{Origin, Spans};
@@ -60,6 +59,7 @@ pub use value::Value;
 
 use crate::kernel::VirtualAddress;
 use crate::lang::{self, Expression, Spanned, SymbolName};
+use crate::report::AssertionReport;
 use crate::symbol::{LineSearch, Stop, SymbolAt};
 use evaluator::Evaluator;
 
@@ -97,7 +97,7 @@ pub fn truth(expression: &Spanned<Expression>, scope: &dyn Scope) -> Result<bool
 ///
 /// # Errors
 /// An expression has no value: the assertion neither holds nor fails. The error gives its place.
-pub fn judge(expression: &Spanned<Expression>, scope: &dyn Scope) -> Result<Judgement> {
+pub fn judge(expression: &Spanned<Expression>, scope: &dyn Scope) -> Result<AssertionReport> {
     Evaluator::new(scope).judge(expression)
 }
 

@@ -1,7 +1,6 @@
 //! The results of the assertions of a run, for its last line and for CI.
 
-use crate::eval::Judgement;
-use crate::report::{AssertionReport, AssertionValue, AssertionsSummary, ErrorPlace, ErrorReport};
+use crate::report::{AssertionReport, AssertionsSummary, ErrorPlace, ErrorReport};
 use std::fmt::Write;
 
 /// The assertions of a run: counts, and each single one if a report is wanted.
@@ -102,19 +101,15 @@ impl Assertions {
                 escaped(&file),
                 escaped(&case.expression)
             );
-            let _ = match &case.result {
-                Verdict::Held => writeln!(xml, "/>"),
-                Verdict::Failed(why) => writeln!(
-                    xml,
-                    ">\n    <failure message=\"{}\"/>\n  </testcase>",
-                    escaped(why)
-                ),
-                Verdict::Unknown(why) => writeln!(
-                    xml,
-                    ">\n    <error message=\"{}\"/>\n  </testcase>",
-                    escaped(why)
-                ),
+            let (element, why) = match &case.result {
+                Verdict::Held => {
+                    xml.push_str("/>\n");
+                    continue;
+                }
+                Verdict::Failed(why) => ("failure", escaped(why)),
+                Verdict::Unknown(why) => ("error", escaped(why)),
             };
+            let _ = writeln!(xml, ">\n    <{element} message=\"{why}\"/>\n  </testcase>");
         }
         xml.push_str("</testsuite>\n");
         xml
@@ -122,43 +117,19 @@ impl Assertions {
 }
 
 /// The error message of a failed assertion: its own message, and the values that decided.
-pub(super) fn failure(judgement: &Judgement) -> String {
-    let message = judgement
-        .message
-        .clone()
-        .unwrap_or_else(|| "the assertion fails".to_owned());
-    let values: Vec<String> = judgement
-        .findings
-        .iter()
-        .map(|finding| {
-            let wanted = finding.wanted.as_ref();
-            let wanted = wanted.map_or_else(String::new, |wanted| format!(", {wanted} wanted"));
-            format!("{} = {}{wanted}", finding.expression, finding.value)
-        })
-        .collect();
-    match values.as_slice() {
+pub(super) fn failure(assertion: &AssertionReport) -> String {
+    let message = assertion.message.as_deref();
+    let message = message.unwrap_or("the assertion fails");
+    let values = assertion.values.iter().map(|of| {
+        let wanted = of.wanted.as_ref();
+        let wanted = wanted.map_or_else(String::new, |wanted| format!(", {wanted} wanted"));
+        format!("{} = {}{wanted}", of.expression, of.value)
+    });
+    let values: Vec<String> = values.collect();
+    match values.is_empty() {
         // Only constants decided.
-        [] => format!("{message}: {}", judgement.expression),
-        values => format!("{message}: {}", values.join("; ")),
-    }
-}
-
-/// The record of an assertion.
-pub(super) fn report(judgement: Judgement, place: Option<ErrorPlace>) -> AssertionReport {
-    AssertionReport {
-        expression: judgement.expression,
-        holds: judgement.holds,
-        message: judgement.message,
-        values: judgement
-            .findings
-            .into_iter()
-            .map(|finding| AssertionValue {
-                expression: finding.expression,
-                value: finding.value,
-                wanted: finding.wanted,
-            })
-            .collect(),
-        place,
+        true => format!("{message}: {}", assertion.expression),
+        false => format!("{message}: {}", values.join("; ")),
     }
 }
 
@@ -184,7 +155,7 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::eval::Finding;
+    use crate::report::AssertionValue;
 
     #[test]
     fn the_report_says_what_held_what_failed_and_what_is_not_known() {
@@ -219,18 +190,19 @@ mod tests {
 
     #[test]
     fn a_failure_shows_the_values_that_decided() {
-        let judgement = Judgement {
+        let assertion = AssertionReport {
             expression: "count(all) == 512".into(),
             holds: false,
             message: None,
-            findings: vec![Finding {
+            values: vec![AssertionValue {
                 expression: "count(all)".into(),
                 value: "412".into(),
                 wanted: Some("512".into()),
             }],
+            place: None,
         };
         assert_eq!(
-            failure(&judgement),
+            failure(&assertion),
             "the assertion fails: count(all) = 412, 512 wanted"
         );
     }

@@ -13,9 +13,9 @@ use super::picture::refuse_several;
 use super::printer::Ended;
 use super::shell;
 use crate::command::{self, Context, Flow, Resume, expand_home};
-use crate::eval::{self, Integer, Judgement, Value};
+use crate::eval::{self, Integer, Value};
 use crate::lang::{Command, Output, Spanned};
-use crate::report::{ErrorReport, Record, Stopped};
+use crate::report::{AssertionReport, ErrorReport, Record, Stopped};
 use std::io::{self, IsTerminal};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -119,7 +119,7 @@ impl Session {
                 }
             }
             Ok(Flow::Done | Flow::More(_)) => Outcome::Done,
-            Ok(Flow::Asserted(judgement)) => self.follow_assertion(job, *judgement),
+            Ok(Flow::Asserted(report)) => self.follow_assertion(job, *report),
             Ok(Flow::Source(path, arguments)) => {
                 let path = path.to_str().map_or(path.clone(), expand_home);
                 let at = match &job.command.node {
@@ -179,32 +179,28 @@ impl Session {
     }
 
     /// An assertion that does not hold is an error at its place.
-    fn follow_assertion(&mut self, job: &Job, judgement: Judgement) -> Outcome {
+    fn follow_assertion(&mut self, job: &Job, mut report: AssertionReport) -> Outcome {
         let at = match &job.command.node {
             Command::Assert { condition, .. } => condition.at,
             _ => job.command.at,
         };
         let place = job.origin.place(job.text, Some(at));
-        let failure = (!judgement.holds).then(|| assertions::failure(&judgement));
+        report.place = Some(place.clone());
+        let failure = (!report.holds).then(|| assertions::failure(&report));
         let verdict = failure.clone().map_or(Verdict::Held, Verdict::Failed);
         self.assertions
-            .add(Some(place.clone()), &judgement.expression, verdict);
-        if self.is_json() {
-            let report = assertions::report(judgement, Some(place.clone()));
-            if self.say(Record::Assertion(report)) == Outcome::Closed {
-                return Outcome::Closed;
-            }
+            .add(Some(place.clone()), &report.expression, verdict);
+        if self.is_json() && self.say(Record::Assertion(report)) == Outcome::Closed {
+            return Outcome::Closed;
         }
-        match failure {
-            None => Outcome::Done,
-            Some(message) => self.fail_only(
-                ErrorReport {
-                    place: Some(place),
-                    ..ErrorReport::of(message)
-                },
-                1,
-            ),
-        }
+        let Some(message) = failure else {
+            return Outcome::Done;
+        };
+        let report = ErrorReport {
+            place: Some(place),
+            ..ErrorReport::of(message)
+        };
+        self.fail_only(report, 1)
     }
 
     /// Runs shell text on the terminal.

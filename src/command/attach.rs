@@ -64,10 +64,10 @@ pub(super) fn run(context: &mut Context, name: &TargetName) -> Outcome {
             Some(Value::Integer(number)) => number.to_string(),
             Some(Value::Text(text)) => text,
             _ => {
-                return Err(Error::Refused {
-                    message: format!("${name} holds no process: a number or a name is wanted"),
-                    hint: Some("ps lists the processes".to_owned()),
-                });
+                return Err(Error::refused(
+                    format!("${name} holds no process: a number or a name is wanted"),
+                    "ps lists the processes",
+                ));
             }
         },
     };

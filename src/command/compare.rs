@@ -64,12 +64,10 @@ pub(super) fn run(
         Compared::Children => children(&target, mine)?,
     };
     if others.contains(&mine) {
-        return Err(Error::Refused {
-            message: format!(
-                "process {mine} is the attached one: it would be compared with itself"
-            ),
-            hint: Some("compare takes other processes; ps lists them".to_owned()),
-        });
+        return Err(Error::refused(
+            format!("process {mine} is the attached one: it would be compared with itself"),
+            "compare takes other processes; ps lists them",
+        ));
     }
     let spans = range
         .map(|range| snapshot::spans(range, context.state))
@@ -158,10 +156,10 @@ fn pid(value: &Spanned<lang::Expression>, context: &mut Context) -> Result<u32, 
 }
 
 fn no_children(parent: u32) -> Error {
-    Error::Refused {
-        message: format!("process {parent} has no children"),
-        hint: Some("compare PID takes any process".to_owned()),
-    }
+    Error::refused(
+        format!("process {parent} has no children"),
+        "compare PID takes any process",
+    )
 }
 
 fn children(target: &Target, parent: u32) -> Result<Vec<u32>, Error> {

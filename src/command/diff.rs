@@ -183,10 +183,10 @@ fn earlier<'a>(
 }
 
 fn no_snapshot() -> Error {
-    Error::Refused {
-        message: "no snapshot has been taken".to_owned(),
-        hint: Some("snapshot NAME takes one; diff then shows what changed since".to_owned()),
-    }
+    Error::refused(
+        "no snapshot has been taken",
+        "snapshot NAME takes one; diff then shows what changed since",
+    )
 }
 
 /// A snapshot of the present, with the range and the kept facts of the earlier one.

@@ -233,10 +233,10 @@ pub(super) fn undisplay(context: &mut Context, numbers: &[u64]) -> Outcome {
     }
     for number in numbers {
         if !context.state.displays.remove(*number) {
-            return Err(Error::Refused {
-                message: format!("there is no display {number}"),
-                hint: Some("info display lists them".to_owned()),
-            });
+            return Err(Error::refused(
+                format!("there is no display {number}"),
+                "info display lists them",
+            ));
         }
     }
     Ok(Flow::Done)

@@ -60,10 +60,7 @@ impl From<eval::Error> for Error {
 
 impl From<eval::Refusal> for Error {
     fn from(refusal: eval::Refusal) -> Self {
-        Error::Refused {
-            message: refusal.message,
-            hint: Some(refusal.hint),
-        }
+        Error::refused(refusal.message, refusal.hint)
     }
 }
 
@@ -94,18 +91,28 @@ impl From<inspect::Error> for Error {
 impl Error {
     /// There is nothing to look at.
     pub fn no_target() -> Self {
+        let hint = "attach to one with: attach PID (ps lists them)";
+        Error::refused("no process is attached", hint)
+    }
+
+    /// What was tried cannot be done; `hint` is the remedy.
+    pub fn refused(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Error::Refused {
-            message: "no process is attached".to_owned(),
-            hint: Some("attach to one with: attach PID (ps lists them)".to_owned()),
+            message: message.into(),
+            hint: Some(hint.into()),
         }
     }
 
     /// `count 0`, `limit 0`: a clause that asks for nothing.
     pub(super) fn nothing_wanted(clause: &str) -> Self {
-        Error::Refused {
-            message: format!("`{clause} 0` asks for nothing"),
-            hint: Some(format!("leave it out, or write `{clause} 1` or more")),
-        }
+        let hint = format!("leave it out, or write `{clause} 1` or more");
+        Error::refused(format!("`{clause} 0` asks for nothing"), hint)
+    }
+
+    /// `x/0`: a count of nothing.
+    pub(super) fn nothing_counted(written: &str) -> Self {
+        let hint = "leave the count out, or write 1 or more";
+        Error::refused(format!("`{written}` asks for nothing"), hint)
     }
 
     /// What is wrong, in one sentence.

@@ -65,10 +65,7 @@ pub(super) fn run(
 ) -> Outcome {
     let target = context.target()?;
     if layout.count == Some(0) {
-        return Err(Error::Refused {
-            message: "`find/0` asks for nothing".to_owned(),
-            hint: Some("leave the count out, or write 1 or more".to_owned()),
-        });
+        return Err(Error::nothing_counted("find/0"));
     }
     if let [only] = patterns
         && let Pattern::Value(Expression::Unary { operator, .. }) = &only.node

@@ -24,11 +24,10 @@ pub(super) fn walk(context: &mut Context, range: FrameRange, arguments: &Argumen
         None if arguments.by.is_empty() => None,
         Some((by, and)) if of_frames(by) && and.is_none_or(of_frames) => Some((by, and)),
         _ => {
-            return Err(Error::Refused {
-                message: "frames can be grouped by flags, order, node, zone, cgroup and mapcount; the other keys are for pages of a process"
-                    .to_owned(),
-                hint: Some("walk pfn:A..pfn:B by flags".to_owned()),
-            });
+            return Err(Error::refused(
+                "frames can be grouped by flags, order, node, zone, cgroup and mapcount; the other keys are for pages of a process",
+                "walk pfn:A..pfn:B by flags",
+            ));
         }
     };
     let by_need = by.map_or(Need::empty(), |(by, and)| {

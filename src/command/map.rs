@@ -49,10 +49,10 @@ pub(super) fn run(
         None => None,
         Some(Ok(Extent::Addresses(spans))) => Some(spans),
         Some(Ok(Extent::Frames(_))) => {
-            return Err(Error::Refused {
-                message: "map draws addresses, and these are page frames".to_owned(),
-                hint: Some("walk pfn:A..pfn:B lists them".to_owned()),
-            });
+            return Err(Error::refused(
+                "map draws addresses, and these are page frames",
+                "walk pfn:A..pfn:B lists them",
+            ));
         }
         Some(Err(error)) => return Err(error.into()),
     };

@@ -66,10 +66,10 @@ pub(super) struct Arguments<'a> {
 /// The order that rows are sorted by: `top` alone is by size.
 fn order(arguments: &Arguments) -> Result<Option<RegionOrder>, Error> {
     match (arguments.order, Cut::top(arguments.cut)) {
-        (Some(RegionOrder::Name), Some(_)) => Err(Error::Refused {
-            message: "`top` shows the largest, and names have no size".to_owned(),
-            hint: Some("limit N shows the first N: regions by name limit N".to_owned()),
-        }),
+        (Some(RegionOrder::Name), Some(_)) => Err(Error::refused(
+            "`top` shows the largest, and names have no size",
+            "limit N shows the first N: regions by name limit N",
+        )),
         (None, Some(_)) => Ok(Some(RegionOrder::Size)),
         (order, _) => Ok(order),
     }

@@ -56,10 +56,10 @@ pub(super) fn run(context: &mut Context, assignment: &Assignment) -> Outcome {
             if context.state.settings.serving
                 && (*setting, *value) == (Setting::Json, SettingValue::Switch(false))
             {
-                return Err(Error::Refused {
-                    message: "--serve replies in JSON: `json` stays on".to_owned(),
-                    hint: Some("for text, start pmdb without --serve".to_owned()),
-                });
+                return Err(Error::refused(
+                    "--serve replies in JSON: `json` stays on",
+                    "for text, start pmdb without --serve",
+                ));
             }
             let set = context.state.settings.set(*setting, *value);
             set.map_err(|error| Error::Refused {

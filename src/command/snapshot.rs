@@ -76,10 +76,10 @@ pub(super) fn list(context: &mut Context) -> Outcome {
         context.sink.emit(Record::Snapshot(row(snapshot)))?;
     }
     if context.state.snapshots.iter().next().is_none() {
-        return Err(Error::Refused {
-            message: "no snapshot has been taken".to_owned(),
-            hint: Some("snapshot NAME takes one".to_owned()),
-        });
+        return Err(Error::refused(
+            "no snapshot has been taken",
+            "snapshot NAME takes one",
+        ));
     }
     Ok(Flow::Done)
 }

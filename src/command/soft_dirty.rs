@@ -70,10 +70,7 @@ fn require(target: &Target) -> Result<(), Error> {
         ),
         None => content,
     };
-    Err(Error::Refused {
-        message: why.to_owned(),
-        hint: Some(hint),
-    })
+    Err(Error::refused(why, hint))
 }
 
 fn written(

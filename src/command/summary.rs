@@ -63,9 +63,11 @@ fn all_frames(machine: &Machine) -> Result<FrameRange, Error> {
         .iter()
         .map(|zone| zone.start.get().saturating_add(zone.spanned));
     let end = FrameNumber::new(ends.max().unwrap_or_default());
-    FrameRange::new(FrameNumber::default(), end).ok_or_else(|| Error::Refused {
-        message: "/proc/zoneinfo lists no memory".to_owned(),
-        hint: Some("name the frames: summary pfn:A..pfn:B".to_owned()),
+    FrameRange::new(FrameNumber::default(), end).ok_or_else(|| {
+        Error::refused(
+            "/proc/zoneinfo lists no memory",
+            "name the frames: summary pfn:A..pfn:B",
+        )
     })
 }
 

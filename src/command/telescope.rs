@@ -46,10 +46,7 @@ pub(super) fn run(
     count: Option<u64>,
 ) -> Outcome {
     if count == Some(0) {
-        return Err(Error::Refused {
-            message: "`telescope … 0` asks for nothing".to_owned(),
-            hint: Some("leave the count out, or write 1 or more".to_owned()),
-        });
+        return Err(Error::nothing_counted("telescope … 0"));
     }
     let target = context.target()?;
     let first = eval::address(written, context.state)?;

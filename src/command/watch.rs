@@ -101,21 +101,20 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
         }
     };
     if arguments.is_timeline && arguments.by.is_some() {
-        return Err(Error::Refused {
-            message: "a timeline shows each sample, and `by region` adds samples up".to_owned(),
-            hint: Some("leave one of both out".to_owned()),
-        });
+        return Err(Error::refused(
+            "a timeline shows each sample, and `by region` adds samples up",
+            "leave one of both out",
+        ));
     }
     if arguments.count == Some(0) {
         return Err(Error::nothing_wanted("count"));
     }
     let every = match arguments.every {
         Some(every) if every < SHORTEST => {
-            return Err(Error::Refused {
-                message: "`every` is less than a millisecond: no sample would be done by then"
-                    .to_owned(),
-                hint: Some("write `every 1ms` or more".to_owned()),
-            });
+            return Err(Error::refused(
+                "`every` is less than a millisecond: no sample would be done by then",
+                "write `every 1ms` or more",
+            ));
         }
         every => every.unwrap_or(USUAL),
     };

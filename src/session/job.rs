@@ -158,11 +158,10 @@ impl Session {
         let is_seen = *job.output == Output::Screen && self.shared.is_none() && !self.is_json();
         let is_answered = self.options.interactive && self.is_at_the_prompt();
         if !is_seen || !is_answered || !io::stdin().is_terminal() {
-            let error = command::Error::Refused {
-                message: "this changes how the process runs, and nobody can be asked here"
-                    .to_owned(),
-                hint: Some("--yes does it without a question".to_owned()),
-            };
+            let error = command::Error::refused(
+                "this changes how the process runs, and nobody can be asked here",
+                "--yes does it without a question",
+            );
             return self.follow(job, Err(error));
         }
         match pager::asks(question, &self.interrupts) {

@@ -62,10 +62,7 @@ pub(super) fn run(
 ) -> Outcome {
     let target = context.target()?;
     if layout.count == Some(0) {
-        return Err(Error::Refused {
-            message: "`x/0` asks for nothing".to_owned(),
-            hint: Some("leave the count out, or write 1 or more".to_owned()),
-        });
+        return Err(Error::nothing_counted("x/0"));
     }
     let start = start(context, written)?;
     let process = target.process.layout();
@@ -148,9 +145,11 @@ fn start(
         (_, None) => {
             let state = &context.state;
             let next = state.examined.next.or(state.last_address);
-            next.ok_or_else(|| Error::Refused {
-                message: "x has no address to continue from: none has been examined yet".to_owned(),
-                hint: Some("give it one: x/8xb ADDRESS".to_owned()),
+            next.ok_or_else(|| {
+                Error::refused(
+                    "x has no address to continue from: none has been examined yet",
+                    "give it one: x/8xb ADDRESS",
+                )
             })
         }
     }

@@ -71,10 +71,10 @@ pub(super) fn walk(context: &mut Context, range: FrameRange, arguments: &Argumen
             Ok(ControlFlow::Continue(()))
         },
     )?;
-    if let (Some(by), Some(grouped)) = (by, grouped) {
+    if let Some(grouped) = grouped {
         let name = |key| groups::name(&machine, key);
         let rows = grouped.finish_parted();
-        groups::emit(by, rows, arguments.cut, size, name, context.sink)?;
+        groups::emit(arguments.by, rows, arguments.cut, size, name, context.sink)?;
     }
     show_largest(largest, "row", context.sink, |frames, sink| {
         sink.emit(row(&machine, frames))

@@ -2,7 +2,6 @@
 
 use super::Error;
 use super::cut::{Cut, say_cut};
-use super::page_sweep::flags_key;
 use crate::inspect::{self, GroupBy, GroupKey as Key, InZone, Keys, OfFrame};
 use crate::kernel::PageSize;
 use crate::lang::{GroupKey, Which};
@@ -46,9 +45,9 @@ pub(super) fn parted(keys: &[GroupKey]) -> Result<Option<(GroupBy, Option<GroupB
     }
 }
 
-/// A row for each of the groups, as many as are wanted, and a note of the others.
+/// A row for each of the groups `by` these keys, as many as are wanted, and a note of the others.
 pub(super) fn emit(
-    (by, and): (GroupBy, Option<GroupBy>),
+    by: &[GroupKey],
     mut groups: Vec<(Keys, u64)>,
     cut: Option<Cut>,
     size: PageSize,
@@ -59,6 +58,8 @@ pub(super) fn emit(
         // Stable: among equals, the first stays first.
         groups.sort_by_key(|&(_, pages)| Reverse(pages));
     }
+    let mut words = by.iter().map(|key| key.word());
+    let (by, second_by) = (words.next().unwrap_or_default(), words.next());
     let shown = cut.map_or(groups.len(), |cut| cut.rows());
     for &((first, second), pages) in groups.iter().take(shown) {
         let (key, mut why) = name(first);
@@ -70,9 +71,9 @@ pub(super) fn emit(
             second
         });
         sink.emit(Record::Group(Group {
-            by: word(by),
+            by,
             key,
-            second_by: and.map(word),
+            second_by,
             second_key,
             pages,
             bytes: pages.saturating_mul(size.bytes()),
@@ -82,83 +83,74 @@ pub(super) fn emit(
     say_cut(groups.len().saturating_sub(shown), "group", sink)
 }
 
-fn word(by: GroupBy) -> &'static str {
-    match by {
-        GroupBy::State => "state",
-        GroupBy::Kind => "kind",
-        GroupBy::Flags => "flags",
-        GroupBy::Region => "region",
-        GroupBy::Order => "order",
-        GroupBy::Node => "node",
-        GroupBy::Zone => "zone",
-        GroupBy::Cgroup => "cgroup",
-        GroupBy::PmdMapped => "pmd_mapped",
-        GroupBy::MapCount => "mapcount",
-        GroupBy::Exclusive => "exclusive",
-        GroupBy::Symbol => "symbol",
-    }
-}
-
 /// The name of a group, and why its pages may not belong to it. Names of regions and symbols need a view: for these keys this is
 /// the name for pages in none.
 pub(super) fn name(machine: &Machine, key: Key) -> (String, Why) {
-    let unknown = |field, reason: Reason| ("unknown".to_owned(), because(field, reason));
-    let name = match key {
-        Key::State(states) => {
-            return (states.likeliest().word().to_owned(), states.why("state"));
-        }
-        Key::Kind(Some(kind), _) => kind.word().to_owned(),
+    let changed = Reason::Changed;
+    let is_or_not = |is: bool, word: &str| match is {
+        true => word.to_owned(),
+        false => format!("not {word}"),
+    };
+    match key {
+        Key::State(states) => (states.likeliest().word().to_owned(), states.why("state")),
+        Key::Kind(Some(kind), _) => plain(kind.word()),
         Key::Kind(None, states) => {
             let why = states.map_or_else(Why::default, |states| states.why("kind"));
-            return ("unknown".to_owned(), why);
+            ("unknown".to_owned(), why)
         }
-        Key::Region(_) => "in no region".to_owned(),
-        Key::Flags(OfFrame::Is(_)) => flags_key(key.flags().unwrap_or_default()),
-        Key::Order(OfFrame::Is(order)) => order.to_string(),
-        Key::Node(OfFrame::Is(node)) => node.to_string(),
-        Key::Zone(OfFrame::Is(zone)) => zone_name(machine, zone),
-        Key::PmdMapped(OfFrame::Is(true)) => "pmd_mapped".to_owned(),
-        Key::PmdMapped(OfFrame::Is(false)) => "not pmd_mapped".to_owned(),
-        Key::MapCount(OfFrame::Is((count, true))) => format!("~{count}"),
-        Key::MapCount(OfFrame::Is((count, false))) => count.to_string(),
-        Key::Exclusive(OfFrame::Is(true)) => "exclusive".to_owned(),
-        Key::Exclusive(OfFrame::Is(false)) => "not exclusive".to_owned(),
-        Key::Symbol(_) => "no symbol".to_owned(),
-        Key::Cgroup(OfFrame::Is(0)) => "charged to none".to_owned(),
+        Key::Region(_) => plain("in no region"),
+        Key::Symbol(_) => plain("no symbol"),
+        Key::Flags(raw) => of_frame("flags", raw, changed, |_| {
+            match key.flags().unwrap_or_default().names() {
+                names if names.is_empty() => "none set".to_owned(),
+                names => names.join(","),
+            }
+        }),
+        Key::Order(order) => of_frame("order", order, changed, |order| order.to_string()),
+        Key::Node(OfFrame::Untold) | Key::Zone(OfFrame::Untold) => plain("in no zone"),
+        Key::Node(node) => of_frame("node", node, changed, |node| node.to_string()),
+        Key::Zone(zone) => of_frame("zone", zone, changed, |zone| zone_name(machine, zone)),
+        Key::Cgroup(OfFrame::Is(0)) => plain("charged to none"),
         Key::Cgroup(OfFrame::Is(inode)) => match inspect::cgroup_path(machine, inode) {
-            Ok(path) => path.to_string(),
-            Err(reason) => return (format!("inode {inode}"), because("cgroup", reason)),
+            Ok(path) => plain(&path.to_string()),
+            Err(reason) => (format!("inode {inode}"), because("cgroup", reason)),
         },
-        Key::Node(OfFrame::Untold) | Key::Zone(OfFrame::Untold) => "in no zone".to_owned(),
-        Key::Flags(OfFrame::Untold) => return unknown("flags", Reason::Changed),
-        Key::Order(OfFrame::Untold) => return unknown("order", Reason::Changed),
-        Key::Cgroup(OfFrame::Untold) => return unknown("cgroup", Reason::Changed),
-        Key::MapCount(OfFrame::Untold) => return unknown("mapcount", Reason::Changed),
-        Key::Exclusive(OfFrame::Untold) => return unknown("exclusive", inspect::no_scan()),
-        Key::MapCount(OfFrame::Hidden) => return hidden("mapcount"),
-        Key::Exclusive(OfFrame::Hidden) => return hidden("exclusive"),
-        Key::MapCount(OfFrame::None) | Key::Exclusive(OfFrame::None) => "no frame".to_owned(),
-        Key::PmdMapped(OfFrame::Untold) => return unknown("pmd_mapped", inspect::no_scan()),
-        Key::Flags(OfFrame::Hidden) => return hidden("flags"),
-        Key::Order(OfFrame::Hidden) => return hidden("order"),
-        Key::Node(OfFrame::Hidden) => return hidden("node"),
-        Key::Zone(OfFrame::Hidden) => return hidden("zone"),
-        Key::Cgroup(OfFrame::Hidden) => return hidden("cgroup"),
-        Key::PmdMapped(OfFrame::Hidden) => return hidden("pmd_mapped"),
-        Key::Flags(OfFrame::None) | Key::Order(OfFrame::None) | Key::Node(OfFrame::None) => {
-            "no frame".to_owned()
-        }
-        Key::Zone(OfFrame::None) | Key::Cgroup(OfFrame::None) | Key::PmdMapped(OfFrame::None) => {
-            "no frame".to_owned()
-        }
-    };
-    (name, Why::default())
+        Key::Cgroup(inode) => of_frame("cgroup", inode, changed, |inode| inode.to_string()),
+        Key::MapCount(count) => of_frame("mapcount", count, changed, |count| match count {
+            (count, true) => format!("~{count}"),
+            (count, false) => count.to_string(),
+        }),
+        Key::PmdMapped(is) => of_frame("pmd_mapped", is, inspect::no_scan(), |is| {
+            is_or_not(is, "pmd_mapped")
+        }),
+        Key::Exclusive(is) => of_frame("exclusive", is, inspect::no_scan(), |is| {
+            is_or_not(is, "exclusive")
+        }),
+    }
 }
 
-fn hidden(field: &'static str) -> (String, Why) {
-    let reason = "the page map does not show the frames of device mappings (VM_PFNMAP)";
-    let why = because(field, Reason::NotOnThisKernel(reason.to_owned()));
-    ("hidden".to_owned(), why)
+fn plain(name: &str) -> (String, Why) {
+    (name.to_owned(), Why::default())
+}
+
+/// The name of a group by a fact about frames, or why it is unknown: `untold` if there is a frame.
+fn of_frame<T>(
+    field: &'static str,
+    fact: OfFrame<T>,
+    untold: Reason,
+    name: impl FnOnce(T) -> String,
+) -> (String, Why) {
+    match fact {
+        OfFrame::Is(fact) => plain(&name(fact)),
+        OfFrame::Untold => ("unknown".to_owned(), because(field, untold)),
+        OfFrame::Hidden => {
+            let reason =
+                "the page map does not show the frames of device mappings (VM_PFNMAP)".to_owned();
+            let why = because(field, Reason::NotOnThisKernel(reason));
+            ("hidden".to_owned(), why)
+        }
+        OfFrame::None => plain("no frame"),
+    }
 }
 
 /// One reason.

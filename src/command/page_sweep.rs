@@ -3,7 +3,7 @@
 use super::Error;
 use super::cut::{Cut, Largest, show_largest};
 use crate::inspect::{self, Neighbours, Page, Question, Selection, StateSet, Totals, View};
-use crate::kernel::{AddressRange, PageFlags, VirtualAddress};
+use crate::kernel::{AddressRange, VirtualAddress};
 use crate::lang::{self, GroupKey, PageField, Spanned};
 use crate::report::{EveryState, Record, Sink, Stopped, WalkSummary};
 use std::cell::RefCell;
@@ -214,12 +214,4 @@ pub(super) fn rows<N: Neighbours>(
     show_largest(largest, "row", sink, emit)?;
     ended.close(sink, more.is_some())?;
     Ok(more)
-}
-
-/// A set of flags as the key of a group.
-pub(super) fn flags_key(flags: PageFlags) -> String {
-    match flags.names() {
-        names if names.is_empty() => "none set".to_owned(),
-        names => names.join(","),
-    }
 }

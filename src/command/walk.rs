@@ -88,7 +88,7 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
         cut: arguments.cut,
     };
     match groups::parted(arguments.by)? {
-        Some(by) => walk.groups(context, by),
+        Some(keys) => walk.groups(context, arguments.by, keys),
         None if arguments.by.is_empty() => walk.rows(context),
         None => walk.runs(context),
     }
@@ -186,8 +186,12 @@ impl Walk<'_> {
     }
 
     /// Groups of what pages have in common.
-    fn groups(&self, context: &mut Context, keys: (GroupBy, Option<GroupBy>)) -> Outcome {
-        let (by, and) = keys;
+    fn groups(
+        &self,
+        context: &mut Context,
+        written: &[GroupKey],
+        (by, and): (GroupBy, Option<GroupBy>),
+    ) -> Outcome {
         let has = |one| by == one || and == Some(one);
         let need = and.map_or(Need::empty(), |and| and.need(self.view)) | by.need(self.view);
         self.view.require(need)?;
@@ -218,7 +222,7 @@ impl Walk<'_> {
             _ => self.group_name(key),
         };
         groups::emit(
-            keys,
+            written,
             groups.finish_parted(),
             self.cut,
             size,

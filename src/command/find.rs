@@ -2,7 +2,7 @@
 
 use super::page_sweep::{self, finish};
 use super::{About, Context, Error, Example, Flow, Group, Outcome, translate};
-use crate::eval::{self, Integer, Spans, Subject, Value};
+use crate::eval::{self, Integer, Spans, Value};
 use crate::inspect::{self, Need, Page, Question, Source, View, read_resident};
 use crate::kernel::{AddressRange, Kind, State, VirtualAddress};
 use crate::lang::{self, Expression, Layout, PageField, Pattern, Spanned, UnaryOperator};
@@ -74,15 +74,8 @@ pub(super) fn run(
         let error = eval::Error::new(only.at, "this is a length: what to look for is missing");
         return Err(error.hint("find A, +LENGTH, VALUE").into());
     }
-    let spans = match eval::subject(range, context.state)? {
-        Subject::Sized(spans) | Subject::Range(spans) => spans,
-        Subject::Address(_) => {
-            let error = eval::Error::new(range.at, "one address is not a range to search");
-            return Err(error
-                .hint("find A..B, VALUE or find A, +LENGTH, VALUE")
-                .into());
-        }
-    };
+    let hint = "find A..B, VALUE or find A, +LENGTH, VALUE";
+    let spans = eval::subject(range, context.state)?.spans(range.at, hint)?;
     let mut wanted = Vec::new();
     for pattern in patterns {
         wanted.extend(bytes(pattern, layout, context, &target)?);

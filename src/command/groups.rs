@@ -154,7 +154,7 @@ fn of_frame<T>(
 }
 
 /// One reason.
-pub(super) fn because(field: &'static str, reason: Reason) -> Why {
+fn because(field: &'static str, reason: Reason) -> Why {
     let mut why = Why::default();
     why.note(field, &reason);
     why

@@ -2,7 +2,7 @@
 
 use super::page_sweep::{self, finish};
 use super::{About, Context, Error, Example, Flow, Group, Outcome, translate};
-use crate::eval::{self, Subject};
+use crate::eval;
 use crate::inspect::{Need, Page, View, read_resident, reason};
 use crate::kernel::{AddressRange, Kind, State, VirtualAddress};
 use crate::lang::{self, Spanned};
@@ -42,15 +42,10 @@ pub(super) fn run(context: &mut Context, range: Option<&Spanned<lang::Range>>) -
     let target = context.target()?;
     let spans = match range {
         None => None,
-        Some(range) => match eval::subject(range, context.state)? {
-            Subject::Sized(spans) | Subject::Range(spans) => Some(spans),
-            Subject::Address(_) => {
-                let error = eval::Error::new(range.at, "one address is not a range to search");
-                return Err(error
-                    .hint("patched MODULE, patched FUNCTION or patched A..B")
-                    .into());
-            }
-        },
+        Some(range) => {
+            let hint = "patched MODULE, patched FUNCTION or patched A..B";
+            Some(eval::subject(range, context.state)?.spans(range.at, hint)?)
+        }
     };
     let view = View::of(&target)?;
     let code = view.maps().filter(|region| {

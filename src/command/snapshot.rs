@@ -1,7 +1,7 @@
 //! `snapshot`, `snapshot delete NAME`, `info snapshots`: keeps the page map, to compare it later.
 
 use super::{About, Context, Error, Example, Flow, Group, Outcome};
-use crate::eval::{self, Extent, Keep, Spans};
+use crate::eval::{self, Keep, Spans};
 use crate::inspect::{Need, Snapshot};
 use crate::lang::{self, Kept, Spanned};
 use crate::report::{Record, SnapshotRow};
@@ -86,16 +86,9 @@ pub(super) fn list(context: &mut Context) -> Outcome {
 
 /// What a range stands for in `in RANGE`; `None` for `all`.
 pub(super) fn spans(range: &Spanned<lang::Range>, state: &DebugState) -> Result<Spans, Error> {
-    match eval::range(range, state)? {
-        Extent::Addresses(spans) => Ok(spans),
-        Extent::Frames(_) => {
-            let error = eval::Error::new(
-                range.at,
-                "a snapshot holds pages of the process, not frames",
-            );
-            Err(error.into())
-        }
-    }
+    let message = "a snapshot holds pages of the process, not frames";
+    let of_frames = || eval::Error::new(range.at, message);
+    Ok(eval::range(range, state)?.addresses(of_frames)?)
 }
 
 /// The snapshot of that name.

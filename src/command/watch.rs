@@ -6,7 +6,7 @@ use super::region::unmapped;
 use super::timeline::Timeline;
 use super::translate::symbol_at;
 use super::{About, Context, Error, Example, Flow, Group, Outcome};
-use crate::eval::{self, Extent, Spans, current_ranges};
+use crate::eval::{self, Spans, current_ranges};
 use crate::inspect::{self, Change, Need, Sampled, StateSet, View, Watcher, is_average};
 use crate::kernel::{AddressRange, Region};
 use crate::lang::{self, OnRequest, Quantifier, Span, Spanned, Until, WatchKey};
@@ -88,18 +88,11 @@ pub(super) struct Arguments<'a> {
 
 pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
     let target = context.target()?;
-    let spans = match eval::range(arguments.range, context.state)? {
-        Extent::Addresses(spans) => spans,
-        Extent::Frames(_) => {
-            let error = eval::Error::new(
-                arguments.range.at,
-                "only pages of the process can be watched, not frames",
-            );
-            return Err(error
-                .hint("walk pfn:A..pfn:B shows frames as they are now")
-                .into());
-        }
-    };
+    let spans = eval::range(arguments.range, context.state)?.addresses(|| {
+        let message = "only pages of the process can be watched, not frames";
+        eval::Error::new(arguments.range.at, message)
+            .hint("walk pfn:A..pfn:B shows frames as they are now")
+    })?;
     if arguments.is_timeline && arguments.by.is_some() {
         return Err(Error::refused(
             "a timeline shows each sample, and `by region` adds samples up",

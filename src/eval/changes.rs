@@ -6,7 +6,7 @@ use super::error::{Error, Result};
 use super::evaluator::Evaluator;
 use super::filter::page_filter;
 use super::snapshots::{NamedSnapshot, Refusal};
-use super::{Extent, Integer, Origin, Spans, Value};
+use super::{Integer, Origin, Spans, Value};
 use crate::inspect::{Change, Need, Question, View, Watcher};
 use crate::kernel::AddressRange;
 use crate::lang::{self, ChangeFunction, Changes, PageField, Span, Spanned};
@@ -96,13 +96,9 @@ impl<'a> Evaluator<'a> {
     }
 
     fn addresses(&self, range: &Spanned<lang::Range>) -> Result<Spans> {
-        match self.extent(range)? {
-            Extent::Addresses(spans) => Ok(spans),
-            Extent::Frames(_) => {
-                let message = "a snapshot is of pages of the process, not of frames";
-                Err(Error::new(range.at, message))
-            }
-        }
+        let message = "a snapshot is of pages of the process, not of frames";
+        self.extent(range)?
+            .addresses(|| Error::new(range.at, message))
     }
 
     /// The pages of `spans` that the filter keeps, as ranges in order.

@@ -16,6 +16,16 @@ pub enum Extent {
     Frames(FrameRange),
 }
 
+impl Extent {
+    /// The addresses; of frames the error.
+    pub fn addresses(self, of_frames: impl FnOnce() -> Error) -> Result<Spans> {
+        match self {
+            Extent::Addresses(spans) => Ok(spans),
+            Extent::Frames(_) => Err(of_frames()),
+        }
+    }
+}
+
 impl From<Extent> for Value {
     fn from(extent: Extent) -> Self {
         match extent {

@@ -64,17 +64,12 @@ impl Evaluator<'_> {
 
     /// The argument of a function that looks at the pages of a range.
     fn spans(&self, argument: &Spanned<Range>, function: Function) -> Result<Spans> {
-        match self.extent(argument)? {
-            Extent::Addresses(spans) => Ok(spans),
-            Extent::Frames(_) => {
-                let message = format!(
-                    "{}() looks at pages of a process, not at frames",
-                    function.name()
-                );
-                let hint = "count(pfn:A..pfn:B), bytes(), first() and last() take frames";
-                Err(Error::new(argument.at, message).hint(hint))
-            }
-        }
+        self.extent(argument)?.addresses(|| {
+            let called = function.name();
+            let message = format!("{called}() looks at pages of a process, not at frames");
+            let hint = "count(pfn:A..pfn:B), bytes(), first() and last() take frames";
+            Error::new(argument.at, message).hint(hint)
+        })
     }
 
     /// The argument of a function that wants one place: a range stands for its first address.

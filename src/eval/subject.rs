@@ -2,11 +2,10 @@
 
 use super::error::{Error, Result};
 use super::evaluator::{Evaluator, to_address};
-use super::extent::Extent;
 use super::names::{Named, spans_of};
 use super::{Spans, Value};
 use crate::kernel::{FrameNumber, PhysicalAddress, VirtualAddress};
-use crate::lang::{Expression, Range, Spanned};
+use crate::lang::{Expression, Range, Span, Spanned};
 
 /// WHERE: an address of the target, or a frame by number or physical address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,6 +27,21 @@ pub enum Subject {
     Sized(Spans),
     /// A range: its runs.
     Range(Spans),
+}
+
+impl Subject {
+    /// All of it; `hint` is the remedy for one address at `at`.
+    ///
+    /// # Errors
+    /// It is one address.
+    pub fn spans(self, at: Span, hint: &str) -> Result<Spans> {
+        match self {
+            Subject::Sized(spans) | Subject::Range(spans) => Ok(spans),
+            Subject::Address(_) => {
+                Err(Error::new(at, "one address is not a range to search").hint(hint))
+            }
+        }
+    }
 }
 
 impl Evaluator<'_> {
@@ -60,13 +74,11 @@ impl Evaluator<'_> {
                 _ => to_address(&value).map(Subject::Address),
             };
         }
-        match self.extent(range)? {
-            Extent::Addresses(spans) => Ok(Subject::Range(spans)),
-            Extent::Frames(_) => Err(Error::new(
-                range.at,
-                "page frames are physical already: there is nothing to translate",
-            )
-            .hint("walk pfn:A..pfn:B shows frames, flags pfn:N one of them")),
-        }
+        let spans = self.extent(range)?.addresses(|| {
+            let message = "page frames are physical already: there is nothing to translate";
+            Error::new(range.at, message)
+                .hint("walk pfn:A..pfn:B shows frames, flags pfn:N one of them")
+        });
+        spans.map(Subject::Range)
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::kernel::words::worded;
 use crate::lang::COMMANDS;
+use crate::report::HelpExample;
 
 /// The description of a command.
 #[derive(Clone, Copy, Debug)]
@@ -15,16 +16,12 @@ pub struct About {
     /// Paragraphs, separated by empty lines.
     pub text: &'static str,
     /// Lines that work on the demonstration process as they are; a test runs each.
-    pub examples: &'static [Example],
+    pub examples: &'static [HelpExample],
 }
 
-/// A line and what it does.
-#[derive(Clone, Copy, Debug)]
-pub struct Example {
-    /// The line.
-    pub line: &'static str,
-    /// What it does.
-    pub does: &'static str,
+/// An example: a line and what it does.
+pub(super) const fn example(line: &'static str, does: &'static str) -> HelpExample {
+    HelpExample { line, does }
 }
 
 worded! {

@@ -1,6 +1,6 @@
 //! `alias NAME = COMMAND …`
 
-use super::{About, Context, Example, Flow, Group, Outcome};
+use super::{About, Context, Flow, Group, Outcome, example};
 use crate::eval;
 use crate::lang::Spanned;
 use crate::lang::commands::{self, COMMANDS};
@@ -12,10 +12,10 @@ pub(super) const ABOUT: About = About {
     summary: "another name for a command with its first arguments",
     text: "A line that begins with the name then stands for the command, followed by the rest of the line. The name has \
            no abbreviations. It cannot be a name or fixed short name of a pmdb command.",
-    examples: &[Example {
-        line: "alias wp = walk demo_buffer where present",
-        does: "wp by kind then walks and adds up",
-    }],
+    examples: &[example(
+        "alias wp = walk demo_buffer where present",
+        "wp by kind then walks and adds up",
+    )],
 };
 
 pub(super) fn run(context: &mut Context, name: &Spanned<String>, text: &str) -> Outcome {

@@ -1,7 +1,7 @@
 //! `apropos REGEX`
 
 use super::subjects::{self, SUBJECTS, Subject};
-use super::{About, Context, Example, Flow, Group, Outcome, help, symbols};
+use super::{About, Context, Flow, Group, Outcome, example, help, symbols};
 use crate::lang::Spanned;
 use crate::report::{Help, HelpGroup, Record};
 
@@ -11,10 +11,7 @@ pub(super) const ABOUT: About = About {
     summary: "search the help",
     text: "Lists the commands and subjects whose help matches a regular expression, and the commands for such a task. Upper and \
            lower case are the same.",
-    examples: &[Example {
-        line: "apropos swap",
-        does: "commands about swap",
-    }],
+    examples: &[example("apropos swap", "commands about swap")],
 };
 
 pub(super) fn run(

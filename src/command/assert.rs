@@ -1,6 +1,6 @@
 //! `assert EXPRESSION[, "message"]`
 
-use super::{About, Context, Example, Flow, Group, Outcome};
+use super::{About, Context, Flow, Group, Outcome, example};
 use crate::eval;
 use crate::lang::{Expression, Spanned};
 use crate::report::AssertionReport;
@@ -14,14 +14,14 @@ pub(super) const ABOUT: About = About {
            With `--keep-going` a run evaluates all its assertions, and its last line says how many held and how many failed. \
            `--report FILE` writes the same as JUnit XML, for CI.",
     examples: &[
-        Example {
-            line: "assert count(demo_buffer where not present) == 0",
-            does: "all of it is in memory",
-        },
-        Example {
-            line: "assert swapped(all) == 0, \"nothing may be swapped\"",
-            does: "with a message",
-        },
+        example(
+            "assert count(demo_buffer where not present) == 0",
+            "all of it is in memory",
+        ),
+        example(
+            "assert swapped(all) == 0, \"nothing may be swapped\"",
+            "with a message",
+        ),
     ],
 };
 

@@ -1,6 +1,6 @@
 //! `attach PID|NAME`: choose the process to examine.
 
-use super::{About, Context, Error, Example, Flow, Group, Outcome, ps};
+use super::{About, Context, Error, Flow, Group, Outcome, example, ps};
 use crate::eval::{Scope, Value};
 use crate::lang::habits::{self, Does};
 use crate::lang::{COMMANDS, TargetName};
@@ -16,10 +16,7 @@ pub(super) const ABOUT: About = About {
            gdb can be attached to it at the same time.\n\n\
            pmdb stays attached to that very process, not to its number: it reports when the process exits or executes another \
            program.",
-    examples: &[Example {
-        line: "attach self",
-        does: "pmdb itself",
-    }],
+    examples: &[example("attach self", "pmdb itself")],
 };
 
 /// The process of that number or name. Lists the processes if several have the name.

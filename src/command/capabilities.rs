@@ -1,6 +1,6 @@
 //! `info capabilities`: what this kernel and these rights allow.
 
-use super::{About, Context, Example, Flow, Group, Outcome};
+use super::{About, Context, Flow, Group, Outcome, example};
 use crate::process::{Feature, Finding};
 use crate::report::{Capabilities, Capability, Record};
 
@@ -13,10 +13,7 @@ pub(super) const ABOUT: About = About {
            answer. What it cannot try (the processes of other users, and whether map counts are exact) it concludes from the \
            capabilities that it holds and from the kernel's release and configuration, and the reason says so.\n\n\
            With a target, the features of a process (page map, mapped files, memory) are tested on the target.",
-    examples: &[Example {
-        line: "info capabilities",
-        does: "what is possible here",
-    }],
+    examples: &[example("info capabilities", "what is possible here")],
 };
 
 pub(super) fn run(context: &mut Context) -> Outcome {

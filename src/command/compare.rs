@@ -3,7 +3,7 @@
 use super::counterpart::Counterparts;
 use super::cut::{self, Cut, say_cut};
 use super::named_pages::{PagesOfSymbols, name_among_symbols};
-use super::{About, Context, Error, Example, Flow, Group, Outcome, attach, ps, snapshot};
+use super::{About, Context, Error, Flow, Group, Outcome, attach, example, ps, snapshot};
 use crate::eval::{self, Origin, Spans, Value};
 use crate::inspect::{Need, Relation, SharedPages, Snapshot, View};
 use crate::kernel::{AddressRange, Region};
@@ -31,18 +31,18 @@ pub(super) const ABOUT: About = About {
            pss (smaps_rollup). `$_shared`, `$_copied` and `$_about_to_copy` are the bytes of all. \
            compare needs frame numbers (CAP_SYS_ADMIN).",
     examples: &[
-        Example {
-            line: "compare children",
-            does: "what a fork has copied, and what it can still copy",
-        },
-        Example {
-            line: "compare children by symbol",
-            does: "which variables a fork has copied",
-        },
-        Example {
-            line: "compare children in heap",
-            does: "what each child shares of the heap",
-        },
+        example(
+            "compare children",
+            "what a fork has copied, and what it can still copy",
+        ),
+        example(
+            "compare children by symbol",
+            "which variables a fork has copied",
+        ),
+        example(
+            "compare children in heap",
+            "what each child shares of the heap",
+        ),
     ],
 };
 

@@ -1,6 +1,6 @@
 //! `complete TEXT`: what Tab would offer, for editors and other programs.
 
-use super::{About, Context, Example, Flow, Group, Outcome, completion};
+use super::{About, Context, Flow, Group, Outcome, completion, example};
 use crate::report::{Record, Text};
 
 pub(super) const ABOUT: About = About {
@@ -10,14 +10,8 @@ pub(super) const ABOUT: About = About {
     text: "For editors, as gdb's `complete`: each line is TEXT with one possible completion. Put TEXT in \"quotes\" to keep \
            a blank at its end, behind which the next word begins.",
     examples: &[
-        Example {
-            line: "complete wa",
-            does: "commands that begin so",
-        },
-        Example {
-            line: "complete \"walk heap by \"",
-            does: "the words that can follow",
-        },
+        example("complete wa", "commands that begin so"),
+        example("complete \"walk heap by \"", "the words that can follow"),
     ],
 };
 

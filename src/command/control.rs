@@ -1,12 +1,13 @@
 //! The help of blocks: `if`, `while`, `foreach`, `define` and their other words. The session runs them.
 
-use super::{About, Example, Group};
+use super::{About, Group, example};
+use crate::report::HelpExample;
 
 const fn about(
     name: &'static str,
     summary: &'static str,
     text: &'static str,
-    examples: &'static [Example],
+    examples: &'static [HelpExample],
 ) -> About {
     About {
         name,
@@ -17,20 +18,20 @@ const fn about(
     }
 }
 
-const IF_EXAMPLES: &[Example] = &[Example {
-    line: "if count(demo_buffer where present) > 0\necho there\nelse\necho not there\nend",
-    does: "one of two",
-}];
+const IF_EXAMPLES: &[HelpExample] = &[example(
+    "if count(demo_buffer where present) > 0\necho there\nelse\necho not there\nend",
+    "one of two",
+)];
 
-const WHILE_EXAMPLES: &[Example] = &[Example {
-    line: "set $i = 0\nwhile 1\nset $i = $i + 1\nif $i == 2\nloop_continue\nend\nif $i > 3\nloop_break\nend\nprint $i\nend",
-    does: "prints 1 and 3",
-}];
+const WHILE_EXAMPLES: &[HelpExample] = &[example(
+    "set $i = 0\nwhile 1\nset $i = $i + 1\nif $i == 2\nloop_continue\nend\nif $i > 3\nloop_break\nend\nprint $i\nend",
+    "prints 1 and 3",
+)];
 
-const DEFINE_EXAMPLES: &[Example] = &[Example {
-    line: "define resident\nprint rss($arg0)\nend\ndocument resident\nThe resident bytes of a range.\nend\nresident demo_buffer",
-    does: "a command of your own, with its help",
-}];
+const DEFINE_EXAMPLES: &[HelpExample] = &[example(
+    "define resident\nprint rss($arg0)\nend\ndocument resident\nThe resident bytes of a range.\nend\nresident demo_buffer",
+    "a command of your own, with its help",
+)];
 
 pub(super) const IF: About = about(
     "if",
@@ -86,14 +87,14 @@ pub(super) const FOREACH: About = about(
      `foreach $t in threads` sets $t to the stack pointer of each thread, which the kernel shows only for a waiting thread. The rows come from one \
      sweep before the first turn. The lines may not attach or detach.",
     &[
-        Example {
-            line: "foreach $r in regions where writable and rss > 64K\nprint size($r)\nend",
-            does: "the size of some regions, one by one",
-        },
-        Example {
-            line: "foreach $p in walk demo_buffer where present\nprint $p\nend",
-            does: "the range of each row of a walk",
-        },
+        example(
+            "foreach $r in regions where writable and rss > 64K\nprint size($r)\nend",
+            "the size of some regions, one by one",
+        ),
+        example(
+            "foreach $p in walk demo_buffer where present\nprint $p\nend",
+            "the range of each row of a walk",
+        ),
     ],
 );
 

@@ -1,6 +1,6 @@
 //! `decode VALUE [as entry|flags]`: a raw word, bit by bit.
 
-use super::{About, Context, Example, Flow, Group, Outcome, flags};
+use super::{About, Context, Flow, Group, Outcome, example, flags};
 use crate::eval;
 use crate::inspect::classify::{PageObservation, classify};
 use crate::inspect::{KernelBehaviour, StateSet};
@@ -20,22 +20,13 @@ pub(super) const ABOUT: About = About {
            /proc/kpageflags; `as entry` or `as flags` shows only one. It needs no target: the number may \
            come from another tool or another machine of the same kind.",
     examples: &[
-        Example {
-            line: "decode 0x8600000000123456 as entry",
-            does: "an entry of a page map",
-        },
-        Example {
-            line: "decode 0x440000000000009f as entry",
-            does: "a guard page's entry",
-        },
-        Example {
-            line: "decode 0x40005868 as flags",
-            does: "a word of /proc/kpageflags",
-        },
-        Example {
-            line: "decode 0x868",
-            does: "both readings",
-        },
+        example(
+            "decode 0x8600000000123456 as entry",
+            "an entry of a page map",
+        ),
+        example("decode 0x440000000000009f as entry", "a guard page's entry"),
+        example("decode 0x40005868 as flags", "a word of /proc/kpageflags"),
+        example("decode 0x868", "both readings"),
     ],
 };
 

@@ -1,6 +1,6 @@
 //! `detach`: let go of the target.
 
-use super::{About, Context, Error, Example, Flow, Group, Outcome};
+use super::{About, Context, Error, Flow, Group, Outcome, example};
 use crate::report::{Record, TargetReport};
 
 pub(super) const ABOUT: About = About {
@@ -8,10 +8,7 @@ pub(super) const ABOUT: About = About {
     group: Group::Target,
     summary: "let go of the process",
     text: "The process goes on as before.",
-    examples: &[Example {
-        line: "detach",
-        does: "lets go",
-    }],
+    examples: &[example("detach", "lets go")],
 };
 
 pub(super) fn run(context: &mut Context) -> Outcome {

@@ -5,7 +5,7 @@ use super::named_pages::{PagesOfSymbols, name_among_symbols};
 use super::snapshot::{self, called, seconds};
 use super::translate::brief;
 use super::watch::{detail, marked, unobservable};
-use super::{About, Context, Error, Example, Flow, Group, Outcome};
+use super::{About, Context, Error, Flow, Group, Outcome, example};
 use crate::eval::{self, Compared, Origin, Spans};
 use crate::inspect::{self, Change, Snapshot, View};
 use crate::kernel::{AddressRange, Name, PageSize, Region};
@@ -34,18 +34,15 @@ pub(super) const ABOUT: About = About {
            A page that moved twice in between shows as one move; a page that came and went again does not show. If the process forked \
            after A, a copied page shows as moved: it was not shared in A.",
     examples: &[
-        Example {
-            line: "snapshot\ndiff",
-            does: "since the last snapshot",
-        },
-        Example {
-            line: "snapshot before\ndiff before by region top 5",
-            does: "what grew most since `before`",
-        },
-        Example {
-            line: "snapshot before\nsnapshot after\ndiff before after in demo_busy",
-            does: "a symbol, between two snapshots",
-        },
+        example("snapshot\ndiff", "since the last snapshot"),
+        example(
+            "snapshot before\ndiff before by region top 5",
+            "what grew most since `before`",
+        ),
+        example(
+            "snapshot before\nsnapshot after\ndiff before after in demo_busy",
+            "a symbol, between two snapshots",
+        ),
     ],
 };
 

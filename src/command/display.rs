@@ -1,33 +1,24 @@
 //! `display`, `undisplay`, `info display`: values and answers that each prompt shows.
 
-use super::{About, Context, Error, Example, Flow, Group, Outcome, print};
+use super::{About, Context, Error, Flow, Group, Outcome, example, print};
 use crate::eval;
 use crate::lang::{Command, Displayed, Expression, Format, Layout, Range, Spanned, Unit};
-use crate::report::{DisplayReport, Record};
+use crate::report::{DisplayReport, HelpExample, Record};
 use crate::state::Display;
 use std::time::Duration;
 
-const EXAMPLES: &[Example] = &[
-    Example {
-        line: "display rss(demo_buffer)",
-        does: "a value, at each prompt",
-    },
-    Example {
-        line: "display/4xb demo_buffer",
-        does: "memory, as x shows it",
-    },
-    Example {
-        line: "display walk demo_buffer by state",
-        does: "the answer of a command",
-    },
-    Example {
-        line: "display rss(demo_buffer) every 10ms count 3",
-        does: "now, and twice more",
-    },
-    Example {
-        line: "display rss(demo_buffer)\nundisplay 1",
-        does: "removes it",
-    },
+const EXAMPLES: &[HelpExample] = &[
+    example("display rss(demo_buffer)", "a value, at each prompt"),
+    example("display/4xb demo_buffer", "memory, as x shows it"),
+    example(
+        "display walk demo_buffer by state",
+        "the answer of a command",
+    ),
+    example(
+        "display rss(demo_buffer) every 10ms count 3",
+        "now, and twice more",
+    ),
+    example("display rss(demo_buffer)\nundisplay 1", "removes it"),
 ];
 
 pub(super) const ABOUT: About = About {
@@ -54,10 +45,7 @@ pub(super) const ABOUT_INFO: About = About {
     group: Group::Time,
     summary: "what is shown at each prompt",
     text: "A line for each display: its number, and the expression or command.",
-    examples: &[Example {
-        line: "info display",
-        does: "all of them",
-    }],
+    examples: &[example("info display", "all of them")],
 };
 
 /// Runs a command.

@@ -1,6 +1,6 @@
 //! `echo TEXT`
 
-use super::{About, Context, Example, Flow, Group, Outcome};
+use super::{About, Context, Flow, Group, Outcome, example};
 use crate::report::{Record, Text};
 
 pub(super) const ABOUT: About = About {
@@ -9,10 +9,7 @@ pub(super) const ABOUT: About = About {
     summary: "print text",
     text: "Prints its argument as it stands, and adds a line end if it has none. \\n, \\t, \\\\ and \\\" mean what they mean in C.\n\n\
            Useful in command files, between the answers.",
-    examples: &[Example {
-        line: "echo the heap, by state:",
-        does: "prints the words",
-    }],
+    examples: &[example("echo the heap, by state:", "prints the words")],
 };
 
 pub(super) fn run(context: &mut Context, text: &str) -> Outcome {

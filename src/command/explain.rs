@@ -1,7 +1,7 @@
 //! `explain ADDR`: what a page is, whose it is, and what the next access will do.
 
 use super::translate::{note_shorter, translation};
-use super::{About, Context, Example, Flow, Group, Outcome};
+use super::{About, Context, Flow, Group, Outcome, example};
 use crate::eval;
 use crate::inspect::{OwnerUntold, PageDetail, View, kind_untold};
 use crate::kernel::{Region, State, VirtualAddress};
@@ -24,18 +24,9 @@ pub(super) const ABOUT: About = About {
            It is about accesses of the target itself, now: another thread or reclaim may be quicker. Looking \
            changes nothing.",
     examples: &[
-        Example {
-            line: "explain demo_buffer",
-            does: "a symbol",
-        },
-        Example {
-            line: "e [stack]",
-            does: "the lowest page of the stack",
-        },
-        Example {
-            line: "explain libc.so.6",
-            does: "the first page of a library",
-        },
+        example("explain demo_buffer", "a symbol"),
+        example("e [stack]", "the lowest page of the stack"),
+        example("explain libc.so.6", "the first page of a library"),
     ],
 };
 

@@ -1,7 +1,7 @@
 //! `find[/UN] RANGE, PATTERN, …`: where bytes stand in memory.
 
 use super::page_sweep::{self, finish};
-use super::{About, Context, Error, Example, Flow, Group, Outcome, translate};
+use super::{About, Context, Error, Flow, Group, Outcome, example, translate};
 use crate::eval::{self, Integer, Spans, Value};
 use crate::inspect::{self, Need, Page, Question, Source, View, read_resident};
 use crate::kernel::{AddressRange, Kind, State, VirtualAddress};
@@ -27,26 +27,23 @@ pub(super) const ABOUT: About = About {
            A range is A..B or A, +LENGTH, a region, a symbol with a size, or all. For gdb's `find A, B, VALUE`, write \
            find A..B, VALUE.",
     examples: &[
-        Example {
-            line: "find [stack], \"PATH=\"",
-            does: "a text on the stack",
-        },
-        Example {
-            line: "find/b demo_buffer, 1, 2",
-            does: "two bytes that follow each other",
-        },
-        Example {
-            line: "find/g1 all, demo_buffer",
-            does: "the first pointer to a buffer, anywhere",
-        },
-        Example {
-            line: "find all, \"demo\" where writable",
-            does: "only in pages that the filter keeps",
-        },
-        Example {
-            line: "find demo_buffer, +4p, hex\"7f 45 4c 46\"",
-            does: "bytes in hexadecimal",
-        },
+        example("find [stack], \"PATH=\"", "a text on the stack"),
+        example(
+            "find/b demo_buffer, 1, 2",
+            "two bytes that follow each other",
+        ),
+        example(
+            "find/g1 all, demo_buffer",
+            "the first pointer to a buffer, anywhere",
+        ),
+        example(
+            "find all, \"demo\" where writable",
+            "only in pages that the filter keeps",
+        ),
+        example(
+            "find demo_buffer, +4p, hex\"7f 45 4c 46\"",
+            "bytes in hexadecimal",
+        ),
     ],
 };
 

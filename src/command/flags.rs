@@ -1,6 +1,6 @@
 //! `flags WHERE`: the flags of one frame, each explained.
 
-use super::{About, Context, Error, Example, Flow, Group, Outcome};
+use super::{About, Context, Error, Flow, Group, Outcome, example};
 use crate::eval::{self, Location};
 use crate::inspect::{View, frame_detail, frame_words};
 use crate::kernel::explain::{FlagContext, explain};
@@ -19,18 +19,9 @@ pub(super) const ABOUT: About = About {
            gone.\n\n\
            WHERE is an address of the target, or a frame as pfn:N or phys:N; frames need no target.",
     examples: &[
-        Example {
-            line: "flags demo_buffer",
-            does: "the frame behind a symbol",
-        },
-        Example {
-            line: "flags pfn:0x1000",
-            does: "a frame by its number",
-        },
-        Example {
-            line: "flags phys:0x1000000",
-            does: "the frame at a physical address",
-        },
+        example("flags demo_buffer", "the frame behind a symbol"),
+        example("flags pfn:0x1000", "a frame by its number"),
+        example("flags phys:0x1000000", "the frame at a physical address"),
     ],
 };
 

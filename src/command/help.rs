@@ -2,13 +2,11 @@
 
 use super::about::matching;
 use super::subjects::{SUBJECTS, Subject};
-use super::{About, Context, Example, Flow, Group, Outcome};
+use super::{About, Context, Flow, Group, Outcome, example};
 use crate::eval;
 use crate::lang::habits::{self, Does};
 use crate::lang::{self, Spanned};
-use crate::report::{
-    Help, HelpCommand, HelpEntry, HelpExample, HelpGroup, Record, UserCommands, UserHelp,
-};
+use crate::report::{Help, HelpCommand, HelpEntry, HelpGroup, Record, UserCommands, UserHelp};
 use crate::state::{DebugState, UserCommand};
 
 pub(super) const ABOUT: About = About {
@@ -19,18 +17,9 @@ pub(super) const ABOUT: About = About {
            what it does, and examples; `help GROUP` lists one group, `help SUBJECT` explains what several commands share, `help WORD` a word of filters or another clause, `help all` says everything. \
            Words of gdb and other programs are explained too, by what they are here. `apropos WORD` searches all of it.",
     examples: &[
-        Example {
-            line: "help walk",
-            does: "everything about walk",
-        },
-        Example {
-            line: "help look",
-            does: "the commands that look at pages",
-        },
-        Example {
-            line: "help filters",
-            does: "every word of filters",
-        },
+        example("help walk", "everything about walk"),
+        example("help look", "the commands that look at pages"),
+        example("help filters", "every word of filters"),
     ],
 };
 
@@ -223,11 +212,7 @@ fn command_help(about: &'static About) -> Help {
         usage: lang::grammar::usage(about.name).into_iter().collect(),
         summary: about.summary,
         text: about.text,
-        examples: about
-            .examples
-            .iter()
-            .map(|&Example { line, does }| HelpExample { line, does })
-            .collect(),
+        examples: about.examples.to_vec(),
     })
 }
 

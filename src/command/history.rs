@@ -1,6 +1,6 @@
 //! `history [N]`
 
-use super::{About, Context, Example, Flow, Group, Outcome};
+use super::{About, Context, Flow, Group, Outcome, example};
 use crate::report::{HistoryEntry, Record};
 
 /// Lines shown when no number is given, as many as a small screen holds.
@@ -12,10 +12,7 @@ pub(super) const ABOUT: About = About {
     summary: "list the lines typed before",
     text: "Lists the last 20 lines typed at the prompt, or as many as asked for. The file \
            $XDG_STATE_HOME/pmdb/history, which only you can read, keeps them between sessions; `set history size N` says how many.",
-    examples: &[Example {
-        line: "history 5",
-        does: "the last five lines",
-    }],
+    examples: &[example("history 5", "the last five lines")],
 };
 
 pub(super) fn run(context: &mut Context, limit: Option<u64>) -> Outcome {

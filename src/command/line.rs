@@ -1,6 +1,6 @@
 //! `info line ADDRESS`, `info line FILE:LINE`.
 
-use super::{About, Context, Example, Flow, Group, Outcome};
+use super::{About, Context, Flow, Group, Outcome, example};
 use crate::eval;
 use crate::kernel::{Name as TargetName, VirtualAddress};
 use crate::lang::{Expression, Name, Spanned, SymbolName};
@@ -23,14 +23,8 @@ pub(super) const ABOUT: About = About {
            program, and of libraries whose lines were shown before. As in gdb a * may stand before an address. Only this command reads debug \
            information, from the module or its debug files.",
     examples: &[
-        Example {
-            line: "info line pmdb::main",
-            does: "the line that a function begins at",
-        },
-        Example {
-            line: "info line areas.rs:66",
-            does: "where that line has code",
-        },
+        example("info line pmdb::main", "the line that a function begins at"),
+        example("info line areas.rs:66", "where that line has code"),
     ],
 };
 

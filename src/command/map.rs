@@ -1,7 +1,7 @@
 //! `map [RANGE] [where FILTER]`: the address space, drawn.
 
 use super::page_sweep;
-use super::{About, Context, Error, Example, Flow, Group, Outcome};
+use super::{About, Context, Error, Flow, Group, Outcome, example};
 use crate::eval::{self, Extent, Spans};
 use crate::inspect::{Need, Page, Question, View};
 use crate::kernel::{AddressRange, Kind, PageSize, State};
@@ -21,22 +21,13 @@ pub(super) const ABOUT: About = About {
            An empty region has a head only.\n\n\
            `map … > ./FILE.svg` draws the same as a picture for a browser or a document, as wide as `set width` says.",
     examples: &[
-        Example {
-            line: "map",
-            does: "all of the process",
-        },
-        Example {
-            line: "map demo_buffer",
-            does: "one page in each cell",
-        },
-        Example {
-            line: "map demo_buffer > ./demo.svg",
-            does: "as a picture in a file",
-        },
-        Example {
-            line: "map where present and not exclusive",
-            does: "what is shared with others",
-        },
+        example("map", "all of the process"),
+        example("map demo_buffer", "one page in each cell"),
+        example("map demo_buffer > ./demo.svg", "as a picture in a file"),
+        example(
+            "map where present and not exclusive",
+            "what is shared with others",
+        ),
     ],
 };
 

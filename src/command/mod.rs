@@ -67,7 +67,7 @@ mod walk;
 mod watch;
 mod who;
 
-pub use about::{About, Example, Group};
+pub use about::{About, Group};
 pub use alias::refuse_taken;
 pub use completion::Offer;
 pub use context::{Context, Flow, Outcome, Resume};
@@ -79,6 +79,7 @@ pub use set::assign;
 use crate::eval;
 use crate::lang::{Command, Spanned};
 use crate::state::DebugState;
+use about::example;
 use cut::Cut;
 use shown::Shown;
 

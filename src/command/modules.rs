@@ -1,6 +1,6 @@
 //! `info modules`
 
-use super::{About, Context, Example, Flow, Group, Outcome};
+use super::{About, Context, Flow, Group, Outcome, example};
 use crate::kernel::AddressRange;
 use crate::report::{ModuleReport, Reason, Record, Why};
 use crate::symbol::{Answers, JitSurvey, Survey};
@@ -16,10 +16,7 @@ pub(super) const ABOUT: About = About {
            `perf-map` (the program's own list of JIT-compiled code: only after `set perf maps on`). \
            A module without symbols shows the reason. A mark follows the name of a file that was deleted or replaced since. Debug files are \
            looked for in the root of the process, which may be in a container, and by build ID where pmdb runs.",
-    examples: &[Example {
-        line: "info modules",
-        does: "all of them",
-    }],
+    examples: &[example("info modules", "all of them")],
 };
 
 pub(super) fn run(context: &mut Context) -> Outcome {

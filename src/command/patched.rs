@@ -1,7 +1,7 @@
 //! `patched [RANGE]`: executable file pages that have become private copies, compared with the file.
 
 use super::page_sweep::{self, finish};
-use super::{About, Context, Error, Example, Flow, Group, Outcome, translate};
+use super::{About, Context, Error, Flow, Group, Outcome, example, translate};
 use crate::eval;
 use crate::inspect::{Need, Page, View, read_resident, reason};
 use crate::kernel::{AddressRange, Kind, State, VirtualAddress};
@@ -27,14 +27,8 @@ pub(super) const ABOUT: About = About {
            always-inserted on`. Only resident pages are read, and the pages of the file that they are compared with. \
            The file's access time stays. Code in anonymous memory has no file to compare with.",
     examples: &[
-        Example {
-            line: "patched",
-            does: "what was written into the code of the process",
-        },
-        Example {
-            line: "patched main",
-            does: "only in one function",
-        },
+        example("patched", "what was written into the code of the process"),
+        example("patched main", "only in one function"),
     ],
 };
 

@@ -1,7 +1,7 @@
 //! `print[/FMT] VALUE`: evaluates an expression.
 
 use super::translate::symbol_at;
-use super::{About, Context, Example, Flow, Group, Outcome, format};
+use super::{About, Context, Flow, Group, Outcome, example, format};
 use crate::eval::{self, Integer, Value};
 use crate::kernel::{Name, VirtualAddress};
 use crate::lang::{self, Format, Spanned};
@@ -28,30 +28,15 @@ pub(super) const ABOUT: About = About {
            $_ is the start of the last row that was shown, $_pages and $_bytes are the last totals, $_changes is how many \
            changes the last watch or diff saw, $_shell_exitcode is how the last shell command ended.",
     examples: &[
-        Example {
-            line: "print demo_buffer + 0x10",
-            does: "an address in a symbol",
-        },
-        Example {
-            line: "print size([stack])",
-            does: "bytes in a region",
-        },
-        Example {
-            line: "print u32(demo_counter)",
-            does: "four bytes of memory",
-        },
-        Example {
-            line: "print/x 4p + 8",
-            does: "pages become bytes",
-        },
-        Example {
-            line: "print count(demo_buffer where present)",
-            does: "pages that are there",
-        },
-        Example {
-            line: "print phys(demo_buffer)",
-            does: "a physical address",
-        },
+        example("print demo_buffer + 0x10", "an address in a symbol"),
+        example("print size([stack])", "bytes in a region"),
+        example("print u32(demo_counter)", "four bytes of memory"),
+        example("print/x 4p + 8", "pages become bytes"),
+        example(
+            "print count(demo_buffer where present)",
+            "pages that are there",
+        ),
+        example("print phys(demo_buffer)", "a physical address"),
     ],
 };
 
@@ -61,10 +46,7 @@ pub(super) const ABOUT_OUTPUT: About = About {
     summary: "print a value and nothing else",
     text: "As `print`, but the value is not kept, and neither its number nor a line end is printed: for command files that build \
            a line from parts.",
-    examples: &[Example {
-        line: "output/x size(demo_buffer)",
-        does: "the number alone",
-    }],
+    examples: &[example("output/x size(demo_buffer)", "the number alone")],
 };
 
 pub(super) fn run(

@@ -1,6 +1,6 @@
 //! `info process`: what the kernel reports about the target.
 
-use super::{About, Context, Example, Flow, Group, Outcome};
+use super::{About, Context, Flow, Group, Outcome, example};
 use crate::report::{MemoryField, ProcessReport, Record};
 
 pub(super) const ABOUT: About = About {
@@ -9,10 +9,7 @@ pub(super) const ABOUT: About = About {
     summary: "what the kernel reports about the process",
     text: "Name, program, command line, parent, threads, user, who traces it, and the memory fields of \
            /proc/PID/status, each with its meaning.",
-    examples: &[Example {
-        line: "info process",
-        does: "the process attached to",
-    }],
+    examples: &[example("info process", "the process attached to")],
 };
 
 pub(super) fn run(context: &mut Context) -> Outcome {

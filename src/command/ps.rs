@@ -2,7 +2,7 @@
 
 use super::cut::Cut;
 use super::symbols::meant;
-use super::{About, Context, Example, Flow, Group, Outcome};
+use super::{About, Context, Flow, Group, Outcome, example};
 use crate::kernel::smaps::Smaps;
 use crate::lang::{ProcessOrder, Spanned};
 use crate::process::{self, Machine, ProcessEntry};
@@ -20,18 +20,12 @@ pub(super) const ABOUT: About = About {
            mapped), uss (bytes that no other process maps), swapped, or huge (mapped as huge pages). The kernel counts these for each process. \
            `top N` shows the N largest, by rss without `by`; `limit N` shows the first N.",
     examples: &[
-        Example {
-            line: "ps",
-            does: "all processes",
-        },
-        Example {
-            line: "ps demo",
-            does: "those with demo in their name",
-        },
-        Example {
-            line: "ps by pss top 3",
-            does: "who uses most memory, shared pages taken into account",
-        },
+        example("ps", "all processes"),
+        example("ps demo", "those with demo in their name"),
+        example(
+            "ps by pss top 3",
+            "who uses most memory, shared pages taken into account",
+        ),
     ],
 };
 

@@ -1,6 +1,6 @@
 //! `quit [STATUS]`
 
-use super::{About, Context, Example, Flow, Group, Outcome};
+use super::{About, Context, Flow, Group, Outcome, example};
 use crate::eval;
 use crate::lang::{Expression, Spanned};
 
@@ -9,10 +9,7 @@ pub(super) const ABOUT: About = About {
     group: Group::Language,
     summary: "leave pmdb",
     text: "Leaves with the exit status given, or 0. Ctrl-D at the prompt does the same. The target is not affected.",
-    examples: &[Example {
-        line: "quit",
-        does: "leaves",
-    }],
+    examples: &[example("quit", "leaves")],
 };
 
 pub(super) fn run(context: &mut Context, status: Option<&Spanned<Expression>>) -> Outcome {

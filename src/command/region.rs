@@ -1,7 +1,7 @@
 //! `region ADDRESS [full]`: the region around an address.
 
 use super::translate::symbol_at;
-use super::{About, Context, Error, Example, Flow, Group, Outcome};
+use super::{About, Context, Error, Flow, Group, Outcome, example};
 use crate::eval;
 use crate::inspect::{
     self, Backing, Need, PageDetail, RegionStats, StateSet, Sweep, View, ViewedRegion, region_stats,
@@ -28,18 +28,9 @@ pub(super) const ABOUT: About = About {
            `full` adds what only /proc/PID/smaps knows: its flags in words, clean and \
            dirty. The kernel walks the whole process for that, so it is slower.",
     examples: &[
-        Example {
-            line: "region demo_buffer",
-            does: "the region of a symbol",
-        },
-        Example {
-            line: "region [stack]",
-            does: "a region by name",
-        },
-        Example {
-            line: "region demo_buffer full",
-            does: "with what smaps adds",
-        },
+        example("region demo_buffer", "the region of a symbol"),
+        example("region [stack]", "a region by name"),
+        example("region demo_buffer full", "with what smaps adds"),
     ],
 };
 

@@ -3,7 +3,7 @@
 use super::cut::{Cut, say_cut};
 use super::page_sweep::{finish, say_left_out, states_are};
 use super::symbols::meant;
-use super::{About, Context, Error, Example, Flow, Group, Outcome, region};
+use super::{About, Context, Error, Flow, Group, Outcome, example, region};
 use crate::eval::{self, Scope as _, Spans, Value};
 use crate::inspect::{self, Backing, RegionStats, StateSet, View, ViewedRegion};
 use crate::kernel::AddressRange;
@@ -23,34 +23,19 @@ pub(super) const ABOUT: About = About {
            largest first, name by the alphabet. `limit N` shows the first N rows, `top N` the N largest (by size, or as `by` says); the \
            totals cover all regions. `full` adds the fields that only smaps has.",
     examples: &[
-        Example {
-            line: "regions",
-            does: "all of them, by address",
-        },
-        Example {
-            line: "regions by rss",
-            does: "the most resident first",
-        },
-        Example {
-            line: "regions where writable and rss > 64K",
-            does: "writable regions with more than 64 KiB resident",
-        },
-        Example {
-            line: "regions libc",
-            does: "those with libc in their name",
-        },
-        Example {
-            line: "regions by pss top 5",
-            does: "the five largest shares",
-        },
-        Example {
-            line: "regions where name ~ \"\\.so\"",
-            does: "those whose name matches a regular expression",
-        },
-        Example {
-            line: "regions where name == \"[heap]\"",
-            does: "those of one name",
-        },
+        example("regions", "all of them, by address"),
+        example("regions by rss", "the most resident first"),
+        example(
+            "regions where writable and rss > 64K",
+            "writable regions with more than 64 KiB resident",
+        ),
+        example("regions libc", "those with libc in their name"),
+        example("regions by pss top 5", "the five largest shares"),
+        example(
+            "regions where name ~ \"\\.so\"",
+            "those whose name matches a regular expression",
+        ),
+        example("regions where name == \"[heap]\"", "those of one name"),
     ],
 };
 

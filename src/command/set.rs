@@ -1,7 +1,7 @@
 //! `set SETTING VALUE`, `set $NAME = VALUE`
 
 use super::symbols::meant;
-use super::{About, Context, Error, Example, Flow, Group, Outcome};
+use super::{About, Context, Error, Flow, Group, Outcome, example};
 use crate::eval;
 use crate::lang::{Assignment, Range, Setting, Spanned, setting::SettingValue};
 use crate::state::DebugState;
@@ -17,30 +17,27 @@ pub(super) const ABOUT: About = About {
            another file first. `set logging overwrite on` replaces the file; with `set logging redirect on` output goes \
            only to the file.",
     examples: &[
-        Example {
-            line: "set $start = demo_buffer + 4K",
-            does: "keeps an address",
-        },
-        Example {
-            line: "set $all = demo_buffer, +16p",
-            does: "keeps a range of sixteen pages",
-        },
-        Example {
-            line: "set perf maps on",
-            does: "symbols of JIT-compiled code, from /tmp/perf-PID.map",
-        },
-        Example {
-            line: "set logging file /tmp/pmdb.log",
-            does: "the file that `set logging on` will write",
-        },
-        Example {
-            line: "set pager program",
-            does: "less, or what PAGER names, shows output that is longer than the screen",
-        },
-        Example {
-            line: "set pagination off",
-            does: "long output no longer stops at each screen",
-        },
+        example("set $start = demo_buffer + 4K", "keeps an address"),
+        example(
+            "set $all = demo_buffer, +16p",
+            "keeps a range of sixteen pages",
+        ),
+        example(
+            "set perf maps on",
+            "symbols of JIT-compiled code, from /tmp/perf-PID.map",
+        ),
+        example(
+            "set logging file /tmp/pmdb.log",
+            "the file that `set logging on` will write",
+        ),
+        example(
+            "set pager program",
+            "less, or what PAGER names, shows output that is longer than the screen",
+        ),
+        example(
+            "set pagination off",
+            "long output no longer stops at each screen",
+        ),
     ],
 };
 

@@ -1,6 +1,6 @@
 //! The help of `shell`, `!`, `pipe` and redirection. The session runs them.
 
-use super::{About, Example, Group};
+use super::{About, Group, example};
 
 pub(super) const ABOUT_SHELL: About = About {
     name: "shell",
@@ -8,10 +8,7 @@ pub(super) const ABOUT_SHELL: About = About {
     summary: "run a shell command",
     text: "Runs the rest of the line with sh, and comes back when it ends; `!` first on a line does the same. An empty line never \
            repeats it.",
-    examples: &[Example {
-        line: "shell date",
-        does: "runs date",
-    }],
+    examples: &[example("shell date", "runs date")],
 };
 
 pub(super) const ABOUT_PIPE: About = About {
@@ -25,13 +22,7 @@ pub(super) const ABOUT_PIPE: About = About {
            whose name ends in .svg gets a picture, which only commands that draw can write (map); all other files get text, \
            or with `set json on` JSON.",
     examples: &[
-        Example {
-            line: "pipe regions | head -3",
-            does: "the first three lines",
-        },
-        Example {
-            line: "walk heap | wc -l",
-            does: "the same without the word",
-        },
+        example("pipe regions | head -3", "the first three lines"),
+        example("walk heap | wc -l", "the same without the word"),
     ],
 };

@@ -1,6 +1,6 @@
 //! `show [SETTING | convenience]`
 
-use super::{About, Context, Example, Flow, Group, Outcome};
+use super::{About, Context, Flow, Group, Outcome, example};
 use crate::lang::{SETTINGS, Setting, Shown};
 use crate::report::{Record, SettingReport};
 
@@ -11,22 +11,10 @@ pub(super) const ABOUT: About = About {
     text: "`show` alone lists every setting with its value and meaning; `show convenience` lists the variables of `set` \
            and the kept values of `print`; `show version` shows what a bug report needs.",
     examples: &[
-        Example {
-            line: "show",
-            does: "all settings",
-        },
-        Example {
-            line: "show pagination",
-            does: "one setting",
-        },
-        Example {
-            line: "show convenience",
-            does: "variables and kept values",
-        },
-        Example {
-            line: "show version",
-            does: "version, commit, target and build",
-        },
+        example("show", "all settings"),
+        example("show pagination", "one setting"),
+        example("show convenience", "variables and kept values"),
+        example("show version", "version, commit, target and build"),
     ],
 };
 

@@ -1,6 +1,6 @@
 //! `snapshot`, `snapshot delete NAME`, `info snapshots`: keeps the page map, to compare it later.
 
-use super::{About, Context, Error, Example, Flow, Group, Outcome};
+use super::{About, Context, Error, Flow, Group, Outcome, example};
 use crate::eval::{self, Keep, Spans};
 use crate::inspect::{Need, Snapshot};
 use crate::lang::{self, Kept, Spanned};
@@ -21,18 +21,12 @@ pub(super) const ABOUT: About = About {
            `snapshot delete NAME` forgets one; `info snapshots` lists them with the memory that they take. Names that begin with `_` are \
            for programs: they are not listed, and `diff` alone does not take them for the last.",
     examples: &[
-        Example {
-            line: "snapshot before",
-            does: "the whole process",
-        },
-        Example {
-            line: "snapshot in demo_busy with content",
-            does: "a symbol, with what its pages hold",
-        },
-        Example {
-            line: "snapshot before\nsnapshot delete before",
-            does: "forget one",
-        },
+        example("snapshot before", "the whole process"),
+        example(
+            "snapshot in demo_busy with content",
+            "a symbol, with what its pages hold",
+        ),
+        example("snapshot before\nsnapshot delete before", "forget one"),
     ],
 };
 
@@ -41,10 +35,7 @@ pub(super) const ABOUT_INFO: About = About {
     group: Group::Time,
     summary: "list the snapshots",
     text: "Name, process, time, pages that were present, what is kept beside the page map, and the memory that each takes.",
-    examples: &[Example {
-        line: "snapshot\ninfo snapshots",
-        does: "all of them",
-    }],
+    examples: &[example("snapshot\ninfo snapshots", "all of them")],
 };
 
 pub(super) fn run(

@@ -3,7 +3,7 @@
 use super::page_sweep;
 use super::snapshot::seconds;
 use super::walk;
-use super::{About, Context, Error, Example, Flow, Group, Outcome, Resume};
+use super::{About, Context, Error, Flow, Group, Outcome, Resume, example};
 use crate::eval;
 use crate::inspect::{Filter, Need, Question, View, no_scan};
 use crate::kernel::Kind;
@@ -29,14 +29,14 @@ pub(super) const ABOUT: About = About {
            CONFIG_MEM_SOFT_DIRTY accept the clearing and do nothing; pmdb tests that on itself and refuses. There, `snapshot with \
            content` and `diff` find written pages.",
     examples: &[
-        Example {
-            line: "soft-dirty demo_busy",
-            does: "the pages of a symbol that were written",
-        },
-        Example {
-            line: "soft-dirty clear --yes",
-            does: "clear the bits without a question",
-        },
+        example(
+            "soft-dirty demo_busy",
+            "the pages of a symbol that were written",
+        ),
+        example(
+            "soft-dirty clear --yes",
+            "clear the bits without a question",
+        ),
     ],
 };
 

@@ -1,6 +1,6 @@
 //! `source PATH`
 
-use super::{About, Context, Example, Flow, Group, Outcome};
+use super::{About, Context, Flow, Group, Outcome, example};
 use crate::eval;
 use crate::lang::{Argument, Spanned};
 
@@ -16,10 +16,7 @@ pub(super) const ABOUT: About = About {
            A regular file is read whole before its first line runs, so that a block without its `end` is an error at once. \
            With #!/usr/bin/env -S pmdb -batch -x as its first line a file is a program: ./FILE PID ARGUMENTS. Its first \
            comments are its help: pmdb -x FILE --help.",
-    examples: &[Example {
-        line: "source scripts/cow.pmdb",
-        does: "runs a command file",
-    }],
+    examples: &[example("source scripts/cow.pmdb", "runs a command file")],
 };
 
 pub(super) fn run(context: &mut Context, path: &str, arguments: &[Spanned<Argument>]) -> Outcome {

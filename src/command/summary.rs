@@ -2,7 +2,7 @@
 
 use super::frames;
 use super::page_sweep;
-use super::{About, Context, Error, Example, Flow, Group, Outcome};
+use super::{About, Context, Error, Flow, Group, Outcome, example};
 use crate::eval::{self, Extent, Spans};
 use crate::inspect::{GroupBy, GroupKey, Groups, Need, OfFrame, StateSet, View};
 use crate::kernel::{AddressRange, FrameNumber, FrameRange, PageFlags, PageSize, State};
@@ -23,22 +23,13 @@ pub(super) const ABOUT: About = About {
            never used, or frame numbers without memory.\n\n\
            `flags` and `decode VALUE as flags` explain each flag.",
     examples: &[
-        Example {
-            line: "summary",
-            does: "the whole process",
-        },
-        Example {
-            line: "summary [heap]",
-            does: "a region",
-        },
-        Example {
-            line: "summary demo_buffer",
-            does: "the pages of a symbol",
-        },
-        Example {
-            line: "summary pfn:0x1000..pfn:0x2000",
-            does: "frames of physical memory",
-        },
+        example("summary", "the whole process"),
+        example("summary [heap]", "a region"),
+        example("summary demo_buffer", "the pages of a symbol"),
+        example(
+            "summary pfn:0x1000..pfn:0x2000",
+            "frames of physical memory",
+        ),
     ],
 };
 

@@ -1,6 +1,6 @@
 //! `info symbol ADDRESS`, `info address SYMBOL`.
 
-use super::{About, Context, Example, Flow, Group, Outcome};
+use super::{About, Context, Flow, Group, Outcome, example};
 use crate::eval;
 use crate::lang::{Expression, Name, Spanned, SymbolName};
 use crate::report::{Record, SymbolReport};
@@ -12,10 +12,7 @@ pub(super) const ABOUT_SYMBOL: About = About {
     summary: "the symbol at an address",
     text: "The symbol that covers the address, the offset in it, its section, its module, and \
            its address in the file as objdump shows it.",
-    examples: &[Example {
-        line: "info symbol demo_buffer + 16",
-        does: "the symbol there",
-    }],
+    examples: &[example("info symbol demo_buffer + 16", "the symbol there")],
 };
 
 pub(super) const ABOUT_ADDRESS: About = About {
@@ -24,10 +21,7 @@ pub(super) const ABOUT_ADDRESS: About = About {
     summary: "where a symbol lies",
     text: "Every place where a symbol of that name lies, with its size, section and module. \
            `libc.so.6!malloc` asks one module only.",
-    examples: &[Example {
-        line: "info address demo_buffer",
-        does: "where a symbol lies",
-    }],
+    examples: &[example("info address demo_buffer", "where a symbol lies")],
 };
 
 pub(super) fn run_symbol(context: &mut Context, expression: &Spanned<Expression>) -> Outcome {

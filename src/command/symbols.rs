@@ -1,7 +1,7 @@
 //! `info symbols REGEX [limit N|top N]`
 
 use super::cut::{Cut, Largest, show_largest};
-use super::{About, Context, Error, Example, Flow, Group, Outcome, symbol};
+use super::{About, Context, Error, Flow, Group, Outcome, example, symbol};
 use crate::eval::{self, Scope, Value};
 use crate::lang::Spanned;
 use crate::report::{Record, SilentModule, Stopped, SymbolsSummary};
@@ -18,14 +18,11 @@ pub(super) const ABOUT: About = About {
            no file contains, such as malloc@plt (info address finds them). A pattern with blanks goes in \"double quotes\". `limit N` ends \
            the list early, `top N` lists the N largest.",
     examples: &[
-        Example {
-            line: "info symbols ^demo_",
-            does: "those that begin so",
-        },
-        Example {
-            line: "info symbols \"alloc|free\" limit 10",
-            does: "the first ten with one of these words",
-        },
+        example("info symbols ^demo_", "those that begin so"),
+        example(
+            "info symbols \"alloc|free\" limit 10",
+            "the first ten with one of these words",
+        ),
     ],
 };
 

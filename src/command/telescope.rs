@@ -1,6 +1,6 @@
 //! `telescope ADDRESS [N]`: words of memory, and where they lead.
 
-use super::{About, Context, Error, Example, Flow, Group, Outcome, Resume, format, translate};
+use super::{About, Context, Error, Flow, Group, Outcome, Resume, example, format, translate};
 use crate::eval;
 use crate::inspect::{Absent, Contents, Source, View};
 use crate::kernel::{AddressRange, State, VirtualAddress};
@@ -17,14 +17,11 @@ pub(super) const ABOUT: About = About {
            ends at a value that is no address, at a text, at a cycle, after a few steps, or at a page that is \
            neither resident nor in the page cache (file): nothing is faulted in. An empty line continues behind the last row.",
     examples: &[
-        Example {
-            line: "telescope demo_counter 4",
-            does: "four words",
-        },
-        Example {
-            line: "telescope end([stack]) - 512 8",
-            does: "what is at the beginning of the stack",
-        },
+        example("telescope demo_counter 4", "four words"),
+        example(
+            "telescope end([stack]) - 512 8",
+            "what is at the beginning of the stack",
+        ),
     ],
 };
 

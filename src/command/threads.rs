@@ -1,7 +1,7 @@
 //! `info threads`, `info registers`: what the kernel shows of running and waiting threads.
 
 use super::translate::brief;
-use super::{About, Context, Example, Flow, Group, Outcome, print};
+use super::{About, Context, Flow, Group, Outcome, example, print};
 use crate::eval::Value;
 use crate::inspect;
 use crate::kernel::registers::ThreadState;
@@ -14,10 +14,7 @@ pub(super) const ABOUT_THREADS: About = About {
     text: "A row for each thread: its id, name and state, its stack pointer and its program counter. The kernel shows these registers \
            only for waiting threads (/proc/PID/task/TID/syscall). No thread is stopped. All threads share \
            one address space, so every other command is about all of them.",
-    examples: &[Example {
-        line: "info threads",
-        does: "all of them",
-    }],
+    examples: &[example("info threads", "all of them")],
 };
 
 pub(super) const ABOUT_REGISTERS: About = About {
@@ -27,10 +24,7 @@ pub(super) const ABOUT_REGISTERS: About = About {
     text: "While the main thread waits in the kernel, /proc shows two of its registers: $pc and $sp, also under the machine's own \
            names ($rip and $rsp). While it runs, /proc shows none. Only a debugger that stops the process, such as gdb, can read the \
            other registers.",
-    examples: &[Example {
-        line: "info registers",
-        does: "where the main thread waits",
-    }],
+    examples: &[example("info registers", "where the main thread waits")],
 };
 
 pub(super) fn run_threads(context: &mut Context) -> Outcome {

@@ -2,7 +2,7 @@
 
 use super::cut::Cut;
 use super::page_sweep;
-use super::{About, Context, Error, Example, Flow, Group, Outcome, Resume, walk};
+use super::{About, Context, Error, Flow, Group, Outcome, Resume, example, walk};
 use crate::eval::{self, Spans, Subject};
 use crate::inspect::{self, Need, PageDetail, Runs, View, frame_words, kind_untold};
 use crate::kernel::{PageMapEntry, PageSize, Region, State, VirtualAddress};
@@ -27,30 +27,21 @@ pub(super) const ABOUT: About = About {
            With --how, here and in other commands, the answer is followed by the reads behind it: \
            file, offset and value of each, which xxd can show again.",
     examples: &[
-        Example {
-            line: "translate demo_buffer",
-            does: "a symbol: its first byte, then its runs",
-        },
-        Example {
-            line: "t demo_buffer + 0x1234",
-            does: "one byte of a buffer",
-        },
-        Example {
-            line: "translate demo_buffer, +4p",
-            does: "the runs of four pages",
-        },
-        Example {
-            line: "translate --how demo_buffer + 0x1234",
-            does: "with the reads behind the answer",
-        },
-        Example {
-            line: "translate [stack]",
-            does: "the runs of a region",
-        },
-        Example {
-            line: "translate all limit 20",
-            does: "twenty runs; an empty line continues",
-        },
+        example(
+            "translate demo_buffer",
+            "a symbol: its first byte, then its runs",
+        ),
+        example("t demo_buffer + 0x1234", "one byte of a buffer"),
+        example("translate demo_buffer, +4p", "the runs of four pages"),
+        example(
+            "translate --how demo_buffer + 0x1234",
+            "with the reads behind the answer",
+        ),
+        example("translate [stack]", "the runs of a region"),
+        example(
+            "translate all limit 20",
+            "twenty runs; an empty line continues",
+        ),
     ],
 };
 

@@ -3,7 +3,7 @@
 use super::cut::Cut;
 use super::named_pages::PagesOfSymbols;
 use super::page_sweep::{self, Arguments};
-use super::{About, Context, Example, Flow, Group, Outcome, Resume, frames, groups};
+use super::{About, Context, Flow, Group, Outcome, Resume, example, frames, groups};
 use crate::eval::{self, Extent, Spans};
 use crate::inspect::{
     Filter, GroupBy, GroupKey as Key, Groups, Need, Question, Row, Rows, Run, Runs, View,
@@ -34,38 +34,26 @@ pub(super) const ABOUT: About = About {
            `walk pfn:A..pfn:B` walks frames of physical memory instead of pages of the process; they can be \
            grouped by flags, order, node, zone, cgroup and mapcount.",
     examples: &[
-        Example {
-            line: "walk demo_buffer",
-            does: "a symbol, page by page",
-        },
-        Example {
-            line: "walk heap where present",
-            does: "the resident pages of the heap",
-        },
-        Example {
-            line: "walk all where present by kind",
-            does: "the whole process, added up",
-        },
-        Example {
-            line: "walk demo_buffer where mapcount > 1",
-            does: "pages that others map too",
-        },
-        Example {
-            line: "walk all where present by order",
-            does: "how much memory is in folios of each size",
-        },
-        Example {
-            line: "walk all by region, state top 5",
-            does: "by two keys, the five largest groups",
-        },
-        Example {
-            line: "walk [stack] limit 4",
-            does: "four rows; an empty line continues",
-        },
-        Example {
-            line: "walk pfn:0x1000..pfn:0x1010",
-            does: "frames of physical memory",
-        },
+        example("walk demo_buffer", "a symbol, page by page"),
+        example("walk heap where present", "the resident pages of the heap"),
+        example(
+            "walk all where present by kind",
+            "the whole process, added up",
+        ),
+        example(
+            "walk demo_buffer where mapcount > 1",
+            "pages that others map too",
+        ),
+        example(
+            "walk all where present by order",
+            "how much memory is in folios of each size",
+        ),
+        example(
+            "walk all by region, state top 5",
+            "by two keys, the five largest groups",
+        ),
+        example("walk [stack] limit 4", "four rows; an empty line continues"),
+        example("walk pfn:0x1000..pfn:0x1010", "frames of physical memory"),
     ],
 };
 

@@ -5,7 +5,7 @@ use super::page_sweep::{say_left_out, states_are};
 use super::region::unmapped;
 use super::timeline::Timeline;
 use super::translate::symbol_at;
-use super::{About, Context, Error, Example, Flow, Group, Outcome};
+use super::{About, Context, Error, Flow, Group, Outcome, example};
 use crate::eval::{self, Spans, current_ranges};
 use crate::inspect::{self, Change, Need, Sampled, StateSet, View, Watcher, is_average};
 use crate::kernel::{AddressRange, Region};
@@ -42,30 +42,24 @@ pub(super) const ABOUT: About = About {
            with the letters of `map`; a star is a change that leaves the letter as it is. On a terminal each picture replaces the one \
            before; `> ./FILE.svg` writes it as SVG.",
     examples: &[
-        Example {
-            line: "watch demo_busy for 1s",
-            does: "one second",
-        },
-        Example {
-            line: "watch demo_busy every 50ms count 2",
-            does: "until two pages have changed",
-        },
-        Example {
-            line: "watch demo_buffer for 200ms with flags, mapcount",
-            does: "with changes of flags and map counts",
-        },
-        Example {
-            line: "watch demo_busy every 20ms for 500ms as timeline",
-            does: "drawn: a column for each sample",
-        },
-        Example {
-            line: "watch all for 1s by region",
-            does: "where most changes, added up at the end",
-        },
-        Example {
-            line: "watch demo_busy until present",
-            does: "until the page is there",
-        },
+        example("watch demo_busy for 1s", "one second"),
+        example(
+            "watch demo_busy every 50ms count 2",
+            "until two pages have changed",
+        ),
+        example(
+            "watch demo_buffer for 200ms with flags, mapcount",
+            "with changes of flags and map counts",
+        ),
+        example(
+            "watch demo_busy every 20ms for 500ms as timeline",
+            "drawn: a column for each sample",
+        ),
+        example(
+            "watch all for 1s by region",
+            "where most changes, added up at the end",
+        ),
+        example("watch demo_busy until present", "until the page is there"),
     ],
 };
 

@@ -1,7 +1,7 @@
 //! `who PLACE [limit N]`: which processes map a frame, and where.
 
 use super::page_sweep::finish;
-use super::{About, Context, Error, Example, Flow, Group, Outcome, ps, translate};
+use super::{About, Context, Error, Flow, Group, Outcome, example, ps, translate};
 use crate::eval::{self, Location};
 use crate::inspect::who::{self, Answer, Ended, MapperSink, Question, Seen};
 use crate::inspect::{View, frame_words};
@@ -27,26 +27,17 @@ pub(super) const ABOUT: About = About {
            that search covers every process. Threads share one address space, which is shown once. `limit` ends the search after so many rows, \
            which is fast even among very many processes.",
     examples: &[
-        Example {
-            line: "who demo_buffer",
-            does: "who else maps the page behind a symbol",
-        },
-        Example {
-            line: "who $shared",
-            does: "a page of shared memory",
-        },
-        Example {
-            line: "who pfn(demo_buffer)",
-            does: "the same by the number of the frame",
-        },
-        Example {
-            line: "who demo_buffer limit 1",
-            does: "only the first mapping that is found",
-        },
-        Example {
-            line: "who phys:0x1000",
-            does: "the frame at a physical address",
-        },
+        example("who demo_buffer", "who else maps the page behind a symbol"),
+        example("who $shared", "a page of shared memory"),
+        example(
+            "who pfn(demo_buffer)",
+            "the same by the number of the frame",
+        ),
+        example(
+            "who demo_buffer limit 1",
+            "only the first mapping that is found",
+        ),
+        example("who phys:0x1000", "the frame at a physical address"),
     ],
 };
 

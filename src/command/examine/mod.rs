@@ -3,7 +3,7 @@
 mod backward;
 mod rows;
 
-use super::{About, Context, Error, Example, Flow, Group, Outcome, Resume, region};
+use super::{About, Context, Error, Flow, Group, Outcome, Resume, example, region};
 use crate::eval;
 use crate::inspect::View;
 use crate::kernel::VirtualAddress;
@@ -27,30 +27,15 @@ pub(super) const ABOUT: About = About {
            or the contents from swap are mapped, shared memory gets a new page, and a read of a page under userfaultfd waits \
            for its handler. Device memory (pfn_mapped) is not read even then: a device may take a read for a command.",
     examples: &[
-        Example {
-            line: "x/8xb demo_buffer",
-            does: "eight bytes, in hexadecimal",
-        },
-        Example {
-            line: "x/2xg demo_buffer",
-            does: "two words of eight bytes",
-        },
-        Example {
-            line: "x/3s demo_counter - 16",
-            does: "texts, each up to its zero",
-        },
-        Example {
-            line: "x/-4xb demo_buffer + 8",
-            does: "the four bytes before an address",
-        },
-        Example {
-            line: "x/4a end([stack]) - 4096",
-            does: "addresses, with their symbols",
-        },
-        Example {
-            line: "x/4dw --fault demo_buffer",
-            does: "numbers, even if the page has to come in",
-        },
+        example("x/8xb demo_buffer", "eight bytes, in hexadecimal"),
+        example("x/2xg demo_buffer", "two words of eight bytes"),
+        example("x/3s demo_counter - 16", "texts, each up to its zero"),
+        example("x/-4xb demo_buffer + 8", "the four bytes before an address"),
+        example("x/4a end([stack]) - 4096", "addresses, with their symbols"),
+        example(
+            "x/4dw --fault demo_buffer",
+            "numbers, even if the page has to come in",
+        ),
     ],
 };
 

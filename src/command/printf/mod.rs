@@ -2,7 +2,7 @@
 
 mod format;
 
-use super::{About, Context, Example, Flow, Group, Outcome};
+use super::{About, Context, Flow, Group, Outcome, example};
 use crate::eval;
 use crate::lang::{Range, Spanned};
 use crate::report::{Record, Text};
@@ -17,14 +17,14 @@ pub(super) const ABOUT: About = About {
            precision may stand behind the %, as in C; l, ll, h and z are ignored.\n\n\
            %s escapes control characters, because names may come from other users.",
     examples: &[
-        Example {
-            line: "printf \"%d of %d pages\\n\", count(demo_buffer where present), count(demo_buffer)",
-            does: "two numbers in a sentence",
-        },
-        Example {
-            line: "printf \"%-10s %10B at %p\\n\", name([stack]), rss([stack]), start([stack])",
-            does: "a name, a size and an address, in columns",
-        },
+        example(
+            "printf \"%d of %d pages\\n\", count(demo_buffer where present), count(demo_buffer)",
+            "two numbers in a sentence",
+        ),
+        example(
+            "printf \"%-10s %10B at %p\\n\", name([stack]), rss([stack]), start([stack])",
+            "a name, a size and an address, in columns",
+        ),
     ],
 };
 

@@ -34,7 +34,7 @@ pub(super) fn resolve(asked: &str, sink: &mut dyn Sink) -> Result<process::Resol
             let what = format!(
                 "{what}; the command {asked} is run by `pmdb PID {asked}`, or without a process by `pmdb -batch -ex {asked}`"
             );
-            Err(process::Error::Gone { what }.into())
+            Err(process::Error::gone(what).into())
         }
         // The same with a word of another program: `pmdb vmmap`.
         Err(process::Error::Gone { what }) => {
@@ -46,7 +46,7 @@ pub(super) fn resolve(asked: &str, sink: &mut dyn Sink) -> Result<process::Resol
                 }
                 _ => what,
             };
-            Err(process::Error::Gone { what }.into())
+            Err(process::Error::gone(what).into())
         }
         resolved => Ok(resolved?),
     }

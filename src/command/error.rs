@@ -70,15 +70,13 @@ impl From<inspect::Error> for Error {
             inspect::Error::Target(error) => Error::Target(error),
             inspect::Error::Stopped(stopped) => Error::Stopped(stopped),
             inspect::Error::Exited | inspect::Error::Executed => {
-                Error::Target(process::Error::Gone {
-                    what: error.to_string(),
-                })
+                Error::Target(process::Error::gone(error.to_string()))
             }
             inspect::Error::Unknown { what, reason } if reason.is_refusal() => {
-                Error::Target(process::Error::NotPermitted {
-                    what: format!("{what} cannot be known here: {}", reason.cause()),
-                    remedy: reason.remedy().unwrap_or_default().to_owned(),
-                })
+                Error::Target(process::Error::not_permitted(
+                    format!("{what} cannot be known here: {}", reason.cause()),
+                    reason.remedy().unwrap_or_default(),
+                ))
             }
             inspect::Error::Unknown { .. } => Error::Refused {
                 message: error.to_string(),

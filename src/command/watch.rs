@@ -159,10 +159,9 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
         (Some(_), "duration") => Err(Error::Unmet {
             message: "`until` did not come true within `for`".to_owned(),
         }),
-        (Some(_), "exited") => Err(process::Error::Gone {
-            what: "`until` did not come true: the process has exited".to_owned(),
+        (Some(_), "exited") => {
+            Err(process::Error::gone("`until` did not come true: the process has exited").into())
         }
-        .into()),
         // The next lines of a command file rely on the condition.
         (Some(_), "interrupted") => Err(Stopped::Interrupted.into()),
         _ => Ok(Flow::Done),

@@ -88,9 +88,9 @@ pub fn start_program(program: &Path) -> Result<Demonstration> {
             Some(Announcement::Area(area)) => areas.push(area),
             Some(Announcement::Child(pid)) => child_pid = Some(pid),
             Some(Announcement::Failed(what)) => {
-                return Err(Error::NotAvailable {
-                    what: format!("the demonstration process could not set up its memory: {what}"),
-                });
+                return Err(Error::not_available(format!(
+                    "the demonstration process could not set up its memory: {what}"
+                )));
             }
             Some(Announcement::Ready) => {
                 if let Some(child_pid) = child_pid {
@@ -105,9 +105,9 @@ pub fn start_program(program: &Path) -> Result<Demonstration> {
             None => break,
         }
     }
-    Err(Error::Gone {
-        what: "the demonstration process ended before it was ready".to_owned(),
-    })
+    Err(Error::gone(
+        "the demonstration process ended before it was ready",
+    ))
 }
 
 impl Demonstration {
@@ -134,9 +134,7 @@ fn failed(what: &str, error: &io::Error) -> Error {
             what: what.to_owned(),
             error,
         },
-        None => Error::NotAvailable {
-            what: format!("{what}: {error}"),
-        },
+        None => Error::not_available(format!("{what}: {error}")),
     }
 }
 

@@ -63,7 +63,7 @@ impl Error {
             }
             inspect::Error::Exited | inspect::Error::Executed => {
                 let what = cause.to_string();
-                Error::target(at, process::Error::Gone { what })
+                Error::target(at, process::Error::gone(what))
             }
             inspect::Error::Stopped(stopped) => Error {
                 stopped: Some(stopped),
@@ -77,10 +77,7 @@ impl Error {
         let message = format!("{what}: {}", reason.cause());
         let cause = match reason {
             Reason::FrameHidden | Reason::NotPermitted { .. } => {
-                Some(Box::new(process::Error::NotPermitted {
-                    what: message.clone(),
-                    remedy: String::new(),
-                }))
+                Some(Box::new(process::Error::not_permitted(message.clone(), "")))
             }
             _ => None,
         };

@@ -56,20 +56,14 @@ mod tests {
 
     #[test]
     fn a_failure_is_a_reason_of_its_class() {
-        let refused = process::Error::NotPermitted {
-            what: "may not".into(),
-            remedy: "sudo".into(),
-        };
+        let refused = process::Error::not_permitted("may not", "sudo");
         assert_eq!(
             (reason(&refused).cause(), reason(&refused).remedy()),
             ("may not", Some("sudo"))
         );
         let what = || "process 1 has exited".to_owned();
-        assert_eq!(
-            reason(&process::Error::Gone { what: what() }),
-            Reason::Changed
-        );
-        let missing = process::Error::NotAvailable { what: what() };
+        assert_eq!(reason(&process::Error::gone(what())), Reason::Changed);
+        let missing = process::Error::not_available(what());
         assert_eq!(reason(&missing), Reason::NotOnThisKernel(what()));
     }
 }

@@ -61,9 +61,10 @@ impl Hierarchy {
     fn of(source: &dyn Source) -> Result<Self> {
         let mounts = mounts::parse(&source.read(File::OwnMounts, &mut || true)?)?;
         let mount = mounts::memory_hierarchy(&mounts).cloned();
-        let mount = mount.ok_or_else(|| Error::NotAvailable {
-            what: "no hierarchy of memory cgroups is mounted here: their paths are not known"
-                .to_owned(),
+        let mount = mount.ok_or_else(|| {
+            Error::not_available(
+                "no hierarchy of memory cgroups is mounted here: their paths are not known",
+            )
         })?;
         Ok(Hierarchy { mount })
     }

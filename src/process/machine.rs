@@ -154,10 +154,9 @@ impl Machine {
             let is_empty = zones.iter().next().is_none();
             match is_empty {
                 false => Ok(Arc::new(zones)),
-                true => Err(Error::NotAvailable {
-                    what: "/proc/zoneinfo is empty: something hides it, as containers do"
-                        .to_owned(),
-                }),
+                true => Err(Error::not_available(
+                    "/proc/zoneinfo is empty: something hides it, as containers do",
+                )),
             }
         };
         self.zones.get_or_init(read).clone()
@@ -166,31 +165,28 @@ impl Machine {
     /// What lies at which physical address (`/proc/iomem`).
     pub fn iomem(&self) -> Result<Arc<Resources>> {
         let read = || {
-            let not_available = |what: &str| {
-                Err(Error::NotAvailable {
-                    what: what.to_owned(),
-                })
-            };
             let resources = match self.read(File::Iomem) {
                 Err(Error::Io {
                     error: Errno::NOENT,
                     ..
                 }) => {
-                    let what = "there is no /proc/iomem: this /proc shows processes only";
-                    return not_available(what);
+                    return Err(Error::not_available(
+                        "there is no /proc/iomem: this /proc shows processes only",
+                    ));
                 }
                 text => Resources::parse(&text?)?,
             };
             if resources.is_empty() {
-                return not_available("/proc/iomem is empty: something hides it, as containers do");
+                return Err(Error::not_available(
+                    "/proc/iomem is empty: something hides it, as containers do",
+                ));
             }
             match resources.are_hidden() {
                 false => Ok(Arc::new(resources)),
-                true => Err(Error::NotPermitted {
-                    what: "the addresses in /proc/iomem are hidden without CAP_SYS_ADMIN"
-                        .to_owned(),
-                    remedy: live::way_to("CAP_SYS_ADMIN"),
-                }),
+                true => Err(Error::not_permitted(
+                    "the addresses in /proc/iomem are hidden without CAP_SYS_ADMIN",
+                    live::way_to("CAP_SYS_ADMIN"),
+                )),
             }
         };
         self.iomem.get_or_init(read).clone()
@@ -350,9 +346,9 @@ impl Machine {
         let source = self.source.open(pid, &Held::default())?;
         let text = source.read(File::SmapsRollup, &mut || true)?;
         let mut whole = smaps::parse(&text)?.into_iter();
-        whole.next().ok_or_else(|| Error::NotAvailable {
-            what: format!("process {pid} has no memory"),
-        })
+        whole
+            .next()
+            .ok_or_else(|| Error::not_available(format!("process {pid} has no memory")))
     }
 
     /// Every process that may have memory of its own, each with its parent, by number. Cheaper than a listing, and reads nothing of

@@ -26,8 +26,8 @@ impl Modules {
     /// path under the target's own root).
     pub fn open(&self, region: &Region) -> Result<Box<dyn ReadAt>> {
         let file = self.source.file(FileLocation::Region(region))?;
-        file.ok_or_else(|| Error::NotAvailable {
-            what: format!("there is no file behind {}", region.range),
+        file.ok_or_else(|| {
+            Error::not_available(format!("there is no file behind {}", region.range))
         })
     }
 
@@ -88,12 +88,10 @@ impl Modules {
                 return Ok(vdso);
             }
         }
-        Err(Error::NotAvailable {
-            what: format!(
-                "{} is not all resident, and reading it would change that",
-                region.name
-            ),
-        })
+        Err(Error::not_available(format!(
+            "{} is not all resident, and reading it would change that",
+            region.name
+        )))
     }
 
     /// The bytes of a region of which every page is resident.

@@ -52,15 +52,13 @@ pub fn resolve(what: &str) -> Result<Resolved> {
         .filter_map(|one| entry(&*machine, one))
         .partition(|entry| !matches!(entry.state, 'Z' | 'X'));
     match (candidates.pop(), candidates.is_empty()) {
-        (None, _) => Err(Error::Gone {
-            what: match ended.first() {
-                None => format!("no process is called '{}'", Name::from(what)),
-                Some(ended) => format!(
-                    "process {} ({}) has exited, and its parent has not noticed",
-                    ended.pid, ended.name
-                ),
-            },
-        }),
+        (None, _) => Err(Error::gone(match ended.first() {
+            None => format!("no process is called '{}'", Name::from(what)),
+            Some(ended) => format!(
+                "process {} ({}) has exited, and its parent has not noticed",
+                ended.pid, ended.name
+            ),
+        })),
         (Some(only), true) => Ok(Resolved {
             pid: only.pid,
             asked: Asked::Name,
@@ -76,8 +74,10 @@ pub fn resolve(what: &str) -> Result<Resolved> {
 }
 
 fn by_number(digits: &str) -> Result<Resolved> {
-    let absent = || Error::Gone {
-        what: format!("there is no process {digits} (or it is hidden from this user)"),
+    let absent = || {
+        Error::gone(format!(
+            "there is no process {digits} (or it is hidden from this user)"
+        ))
     };
     let number: u32 = digits.parse().map_err(|_| absent())?;
     // A thread has a directory too, though no listing shows it.

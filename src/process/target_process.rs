@@ -329,9 +329,8 @@ impl Process {
     /// How large its stack may grow (RLIMIT_STACK, of `/proc/PID/limits`), in bytes; `None` without a limit.
     pub fn stack_limit(&self) -> Result<Option<u64>> {
         let limits = self.file(File::Limits)?;
-        status::stack_limit(&limits).ok_or_else(|| Error::NotAvailable {
-            what: "/proc/PID/limits holds no stack limit".to_owned(),
-        })
+        status::stack_limit(&limits)
+            .ok_or_else(|| Error::not_available("/proc/PID/limits holds no stack limit"))
     }
 
     /// What the kernel counts in each region (`/proc/PID/smaps`). The kernel walks all page tables for it, which takes long for many regions

@@ -102,9 +102,7 @@ impl Process {
 }
 
 fn is_running(what: &str, id: u32) -> Error {
-    Error::NotAvailable {
-        what: format!(
-            "{what} {id} is running: the kernel shows the registers only of a thread that waits"
-        ),
-    }
+    Error::not_available(format!(
+        "{what} {id} is running: the kernel shows the registers only of a thread that waits"
+    ))
 }

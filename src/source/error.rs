@@ -50,6 +50,24 @@ pub enum Error {
 }
 
 impl Error {
+    /// The target exited, or the process was never there.
+    pub(crate) fn gone(what: impl Into<String>) -> Self {
+        Error::Gone { what: what.into() }
+    }
+
+    /// The kernel refuses; `remedy` would help.
+    pub(crate) fn not_permitted(what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Error::NotPermitted {
+            what: what.into(),
+            remedy: remedy.into(),
+        }
+    }
+
+    /// This kernel, or this kind of process, has no such thing.
+    pub(crate) fn not_available(what: impl Into<String>) -> Self {
+        Error::NotAvailable { what: what.into() }
+    }
+
     /// Any other failure of a system call.
     pub(crate) fn io(what: impl Into<String>, error: rustix::io::Errno) -> Self {
         Error::Io {

@@ -161,7 +161,7 @@ pub trait Source: Send + Sync {
 }
 
 fn lacks<T>(what: &str) -> Result<T> {
-    Err(Error::NotAvailable {
-        what: format!("this target does not hold {what}"),
-    })
+    Err(Error::not_available(format!(
+        "this target does not hold {what}"
+    )))
 }

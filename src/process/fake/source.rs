@@ -20,22 +20,15 @@ const END: u64 = (1 << 47) / PAGE;
 struct Bytes(Arc<World>);
 
 fn none<T>() -> Result<T> {
-    Err(Error::NotAvailable {
-        what: "not in this world".into(),
-    })
+    Err(Error::not_available("not in this world"))
 }
 
 fn refused(file: &str) -> Error {
-    Error::NotPermitted {
-        what: format!("may not open {file}"),
-        remedy: "run pmdb as root".to_owned(),
-    }
+    Error::not_permitted(format!("may not open {file}"), "run pmdb as root")
 }
 
 fn gone<T>() -> Result<T> {
-    Err(Error::Gone {
-        what: "gone".into(),
-    })
+    Err(Error::gone("gone"))
 }
 
 /// A region as the kernel writes it into `maps`.
@@ -395,10 +388,7 @@ impl Source for Bytes {
         match all.find(|(one, _)| one.pid == pid) {
             Some((_, Some(world))) if world.is_exited() => gone(),
             Some((_, Some(world))) => Ok(Arc::new(Bytes(world.clone()))),
-            Some((_, None)) => Err(Error::NotPermitted {
-                what: "refused".into(),
-                remedy: String::new(),
-            }),
+            Some((_, None)) => Err(Error::not_permitted("refused", "")),
             None => gone(),
         }
     }

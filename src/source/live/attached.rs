@@ -97,11 +97,9 @@ impl Attached {
             return self.handle.exited(memory.name(&self.handle));
         }
         let who = named(self.handle.pid(), memory.name(&self.handle));
-        Error::Gone {
-            what: format!(
-                "{who} has executed another program: what was known of its memory is void"
-            ),
-        }
+        Error::gone(format!(
+            "{who} has executed another program: what was known of its memory is void"
+        ))
     }
 
     /// An error of a system call on a file of the address space `memory`.
@@ -166,12 +164,10 @@ impl Attached {
         let written = self.handle.directory().write(&path, SOFT_DIRTY);
         written.map_err(|error| match error {
             Errno::SRCH | Errno::NOENT => self.lost(&memory),
-            Errno::ACCESS | Errno::PERM => Error::NotPermitted {
-                what: format!("may not write to /proc/{}/{path}", self.handle.pid()),
-                remedy:
-                    "only the user that the process runs as and root may clear its soft-dirty bits"
-                        .to_owned(),
-            },
+            Errno::ACCESS | Errno::PERM => Error::not_permitted(
+                format!("may not write to /proc/{}/{path}", self.handle.pid()),
+                "only the user that the process runs as and root may clear its soft-dirty bits",
+            ),
             error => Error::io(
                 format!("writing to /proc/{}/{path}", self.handle.pid()),
                 error,

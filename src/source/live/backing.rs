@@ -165,12 +165,10 @@ impl<'f> Asked<'f> {
                 0 => Ok(BackingContent::Hole),
                 bytes if bytes >= self.size => Ok(BackingContent::Contents { cached: true }),
                 // Neither SEEK_DATA nor cachestat knows hugetlb pages.
-                _ => Err(Error::NotAvailable {
-                    what: format!(
-                        "{} has some of its huge pages, and the kernel does not tell which",
-                        self.region.name
-                    ),
-                }),
+                _ => Err(Error::not_available(format!(
+                    "{} has some of its huge pages, and the kernel does not tell which",
+                    self.region.name
+                ))),
             };
             runs.add(from, to, content);
             return Ok(());
@@ -282,10 +280,10 @@ impl<'f> Asked<'f> {
     fn refused(&self, error: Errno) -> Error {
         let name = &self.region.name;
         match error {
-            Errno::PERM | Errno::ACCESS => Error::NotPermitted {
-                what: format!("may not ask what the page cache holds of {name}"),
-                remedy: "only the file's owner, those who may write it, and root can".to_owned(),
-            },
+            Errno::PERM | Errno::ACCESS => Error::not_permitted(
+                format!("may not ask what the page cache holds of {name}"),
+                "only the file's owner, those who may write it, and root can",
+            ),
             error => Error::io(format!("asking what the page cache holds of {name}"), error),
         }
     }

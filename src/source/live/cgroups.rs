@@ -21,9 +21,10 @@ impl Hierarchy {
         let text = Directory::open("/proc/self").and_then(|own| own.read("mountinfo"));
         let text = text.map_err(|error| Error::io("reading /proc/self/mountinfo", error))?;
         let mounts = mounts::parse(&text)?;
-        let none = || Error::NotAvailable {
-            what: "no hierarchy of memory cgroups is mounted here: their paths are not known"
-                .to_owned(),
+        let none = || {
+            Error::not_available(
+                "no hierarchy of memory cgroups is mounted here: their paths are not known",
+            )
         };
         let mount = mounts::memory_hierarchy(&mounts);
         let mount = mount.cloned().ok_or_else(none)?;

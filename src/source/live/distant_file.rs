@@ -43,9 +43,7 @@ impl DistantFile {
 
     /// Up to `length` bytes from `offset` on; an error if the file has changed.
     fn fetch(&self, offset: u64, length: u64) -> io::Result<Vec<u8>> {
-        let failed = |error| Error::NotAvailable {
-            what: format!("reading {}: {error}", self.name),
-        };
+        let failed = |error| Error::not_available(format!("reading {}: {error}", self.name));
         let bytes = answer(self.storage, &self.name, || {
             let file = (self.open)()?.filter(|file| file.fingerprint() == self.fingerprint);
             let changed = || {
@@ -122,25 +120,18 @@ fn in_bytes(error: &Error) -> Vec<u8> {
 pub(super) fn error_from_bytes(bytes: &[u8]) -> Error {
     let text = String::from_utf8_lossy(bytes);
     match text.split_once('\0') {
-        Some((what, remedy)) if !remedy.trim_end_matches('\0').is_empty() => Error::NotPermitted {
-            what: what.to_owned(),
-            remedy: remedy.trim_end_matches('\0').to_owned(),
-        },
-        Some((what, _)) => Error::NotAvailable {
-            what: what.to_owned(),
-        },
-        None => Error::NotAvailable {
-            what: text.into_owned(),
-        },
+        Some((what, remedy)) if !remedy.trim_end_matches('\0').is_empty() => {
+            Error::not_permitted(what, remedy.trim_end_matches('\0'))
+        }
+        Some((what, _)) => Error::not_available(what),
+        None => Error::not_available(text.into_owned()),
     }
 }
 
 /// The error that the storage of a file did not answer, or that the query failed.
 fn silent(name: &Name, error: Errno) -> Error {
     match error {
-        Errno::TIMEDOUT => Error::NotAvailable {
-            what: format!("the storage of {name} does not respond"),
-        },
+        Errno::TIMEDOUT => Error::not_available(format!("the storage of {name} does not respond")),
         error => Error::io(format!("asking for {name}"), error),
     }
 }

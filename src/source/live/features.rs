@@ -238,12 +238,12 @@ pub(super) fn follow(directory: &Directory, range: AddressRange) -> Result<()> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let link = mapped_file(range);
     let followed = rights::raised(|| openat(directory.fd(), link, flags, Mode::empty()));
-    followed.map(drop).map_err(|error| Error::NotPermitted {
-        what: error.to_string(),
-        remedy: match error {
+    followed.map(drop).map_err(|error| {
+        let remedy = match error {
             Errno::NOENT => "a kernel whose /proc/PID/map_files is not hidden".to_owned(),
             _ => rights::way_to(SYS_ADMIN),
-        },
+        };
+        Error::not_permitted(error.to_string(), remedy)
     })
 }
 

@@ -39,24 +39,23 @@ impl FrameFile {
         let name = self.name;
         let opened = Directory::open("/proc").and_then(|proc| proc.file(name));
         let file = opened.map_err(|error| match error {
-            Errno::ACCESS | Errno::PERM => Error::NotPermitted {
-                what: format!("may not open /proc/{name}: it is for root"),
-                remedy: rights::way_to("CAP_DAC_READ_SEARCH"),
-            },
-            Errno::NOENT => Error::NotAvailable {
-                what: format!(
-                    "there is no /proc/{name}: the kernel was built without {}, or this /proc shows processes only",
-                    self.option
-                ),
-            },
+            Errno::ACCESS | Errno::PERM => Error::not_permitted(
+                format!("may not open /proc/{name}: it is for root"),
+                rights::way_to("CAP_DAC_READ_SEARCH"),
+            ),
+            Errno::NOENT => Error::not_available(format!(
+                "there is no /proc/{name}: the kernel was built without {}, or this /proc shows \
+                 processes only",
+                self.option
+            )),
             error => Error::io(format!("opening /proc/{name}"), error),
         })?;
         // Containers mount an empty file over it to hide it. Every machine has memory, so an empty file means that.
         let mut first = [0u64];
         match words::read(&file, 0, &mut first) {
-            Ok(0) => Err(Error::NotAvailable {
-                what: format!("/proc/{name} is empty: something hides it, as containers do"),
-            }),
+            Ok(0) => Err(Error::not_available(format!(
+                "/proc/{name} is empty: something hides it, as containers do"
+            ))),
             _ => Ok(file),
         }
     }

@@ -171,7 +171,7 @@ impl Handle {
             ),
             None => format!("{named} has exited"),
         };
-        Error::Gone { what }
+        Error::gone(what)
     }
 }
 
@@ -200,15 +200,17 @@ pub(super) fn no_proc() -> Option<Error> {
     const PROC: u64 = 0x9fa0;
     let is_proc = |system: rustix::fs::StatFs| system.f_type as u64 & 0xffff_ffff == PROC;
     let is_there = rustix::fs::statfs("/proc").is_ok_and(is_proc);
-    (!is_there).then(|| Error::NotAvailable {
-        what: "/proc is not mounted here: pmdb reads there what it reports of a process".to_owned(),
+    (!is_there).then(|| {
+        Error::not_available(
+            "/proc is not mounted here: pmdb reads there what it reports of a process",
+        )
     })
 }
 
 fn absent(pid: u32) -> Error {
-    Error::Gone {
-        what: format!("there is no process {pid} (or it is hidden from this user)"),
-    }
+    Error::gone(format!(
+        "there is no process {pid} (or it is hidden from this user)"
+    ))
 }
 
 /// `process 812 (bash)`

@@ -72,9 +72,7 @@ impl LiveMachine {
             }
             Probe::Follow(_) | Probe::IsNamed(..) => None,
         };
-        words.ok_or_else(|| Error::NotAvailable {
-            what: "the kernel does not tell".to_owned(),
-        })
+        words.ok_or_else(|| Error::not_available("the kernel does not tell"))
     }
 
     /// The findings that take no decoding.

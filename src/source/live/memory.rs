@@ -33,9 +33,9 @@ impl Memory {
     pub(super) fn of(handle: &Handle, stat: Stat) -> Result<Self> {
         if stat.is_kernel_thread {
             let who = named(handle.pid(), &stat.name);
-            return Err(Error::NotAvailable {
-                what: format!("{who} is a kernel thread: it has no memory of its own"),
-            });
+            return Err(Error::not_available(format!(
+                "{who} is a kernel thread: it has no memory of its own"
+            )));
         }
         Self::called(stat.name.into(), handle)
     }
@@ -50,11 +50,9 @@ impl Memory {
             let name = name.get_or_init(|| handle.first_name());
             let who = named(handle.pid(), name);
             match error {
-                Errno::SRCH | Errno::NOENT if is_zombie(handle) => Error::Gone {
-                    what: format!(
-                        "{who} is a zombie: it has exited, and its parent has not waited for it yet"
-                    ),
-                },
+                Errno::SRCH | Errno::NOENT if is_zombie(handle) => Error::gone(format!(
+                    "{who} is a zombie: it has exited, and its parent has not waited for it yet"
+                )),
                 Errno::SRCH | Errno::NOENT => handle.exited(name),
                 error => refused(handle, &who, "pagemap", error),
             }
@@ -198,10 +196,10 @@ pub(super) fn refused(handle: &Handle, who: &str, file: &str, error: Errno) -> E
         }
         None => "the kernel does not say more".into(),
     };
-    Error::NotPermitted {
-        what: format!("may not open {path} of {who}: {why}"),
-        remedy: rights::way_to("CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH"),
-    }
+    Error::not_permitted(
+        format!("may not open {path} of {who}: {why}"),
+        rights::way_to("CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH"),
+    )
 }
 
 #[cfg(test)]

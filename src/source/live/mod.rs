@@ -66,9 +66,9 @@ struct Live {
 
 impl Live {
     fn attached(&self) -> Result<&Arc<Attached>> {
-        self.attached.as_ref().ok_or_else(|| Error::NotAvailable {
-            what: "no process is attached".to_owned(),
-        })
+        self.attached
+            .as_ref()
+            .ok_or_else(|| Error::not_available("no process is attached"))
     }
 
     fn modules(&self) -> Result<LiveModules> {
@@ -221,16 +221,12 @@ impl Attached {
         read.map_err(|error| match (file, error) {
             // Kernels without CONFIG_HAVE_ARCH_TRACEHOOK have no such file.
             (File::ThreadSyscall(thread), Errno::SRCH | Errno::NOENT) if !handle.has_exited() => {
-                Error::NotAvailable {
-                    what: format!("there is no thread {thread} any more"),
-                }
+                Error::not_available(format!("there is no thread {thread} any more"))
             }
-            (File::Syscall, Errno::NOENT) if !handle.has_exited() => Error::NotAvailable {
-                what: format!(
-                    "this kernel does not tell the registers of {} (no /proc/PID/syscall)",
-                    named(handle.pid(), memory.name(handle))
-                ),
-            },
+            (File::Syscall, Errno::NOENT) if !handle.has_exited() => Error::not_available(format!(
+                "this kernel does not tell the registers of {} (no /proc/PID/syscall)",
+                named(handle.pid(), memory.name(handle))
+            )),
             (_, Errno::SRCH | Errno::NOENT) => handle.exited(memory.name(handle)),
             // Only those who may trace the process may read it.
             (File::Syscall | File::ThreadSyscall(_), error) => {

@@ -121,19 +121,15 @@ impl LiveModules {
         let name = &region.name;
         match refusal {
             Refusal::Replaced | Refusal::Failed(Errno::NOENT) if region.is_without_path() => {
-                Error::NotAvailable {
-                    what: format!(
-                        "{name} is memory that stands in no folder: only CAP_SYS_ADMIN or \
+                Error::not_available(format!(
+                    "{name} is memory that stands in no folder: only CAP_SYS_ADMIN or \
                          CAP_CHECKPOINT_RESTORE reaches it"
-                    ),
-                }
+                ))
             }
-            Refusal::Replaced | Refusal::Failed(Errno::NOENT) => Error::NotAvailable {
-                what: format!(
-                    "the file behind {name} is gone or was replaced: only CAP_SYS_ADMIN or \
+            Refusal::Replaced | Refusal::Failed(Errno::NOENT) => Error::not_available(format!(
+                "the file behind {name} is gone or was replaced: only CAP_SYS_ADMIN or \
                      CAP_CHECKPOINT_RESTORE still reaches it"
-                ),
-            },
+            )),
             refusal => not_opened(
                 &Name::new([b"the file behind ", name.as_bytes()].concat()),
                 refusal,
@@ -145,36 +141,28 @@ impl LiveModules {
 /// Why an existing file was not opened.
 fn not_opened(name: &Name, refusal: Refusal) -> Error {
     match refusal {
-        Refusal::Special => Error::NotAvailable {
-            what: format!("{name} is not a regular file: pmdb does not open it"),
-        },
-        Refusal::MadeUp => Error::NotAvailable {
-            what: format!(
-                "{name} is empty, or the kernel makes its contents on reading: pmdb does not read it"
+        Refusal::Special => Error::not_available(format!(
+            "{name} is not a regular file: pmdb does not open it"
+        )),
+        Refusal::MadeUp => Error::not_available(format!(
+            "{name} is empty, or the kernel makes its contents on reading: pmdb does not read it"
+        )),
+        Refusal::Replaced => Error::not_available(format!("{name} was replaced")),
+        Refusal::Leased(holder) => Error::not_available(match holder {
+            0 => format!("a lease is held on {name}: opening it would signal the holder"),
+            _ => format!(
+                "process {holder} holds a lease on {name}: opening it would signal that process"
             ),
-        },
-        Refusal::Replaced => Error::NotAvailable {
-            what: format!("{name} was replaced"),
-        },
-        Refusal::Leased(holder) => Error::NotAvailable {
-            what: match holder {
-                0 => format!("a lease is held on {name}: opening it would signal the holder"),
-                _ => format!(
-                    "process {holder} holds a lease on {name}: opening it would signal that process"
-                ),
-            },
-        },
-        Refusal::LeasesHidden(error) => Error::NotAvailable {
-            what: format!(
-                "{name} is not opened: /proc/locks cannot be read ({error}), and opening would signal a process that holds a lease on it"
-            ),
-        },
-        Refusal::Failed(Errno::ACCESS | Errno::PERM) => Error::NotPermitted {
-            what: format!("may not open {name}"),
-            remedy: format!(
+        }),
+        Refusal::LeasesHidden(error) => Error::not_available(format!(
+            "{name} is not opened: /proc/locks cannot be read ({error}), and opening would signal a process that holds a lease on it"
+        )),
+        Refusal::Failed(Errno::ACCESS | Errno::PERM) => Error::not_permitted(
+            format!("may not open {name}"),
+            format!(
                 "run pmdb as a user who may read it, or with CAP_SYS_ADMIN: with sudo, or {SETCAP}"
             ),
-        },
+        ),
         Refusal::Failed(error) => Error::io(format!("opening {name}"), error),
     }
 }
@@ -281,12 +269,10 @@ impl LiveModules {
             .and_then(ModuleFile::open_unmapped);
         match opened {
             Ok(file) if [0, user].contains(&file.owner()) => Ok(Some(Box::new(file))),
-            Ok(file) => Err(Error::NotAvailable {
-                what: format!(
-                    "{name} belongs to user {}, who is neither root nor the user of the process: pmdb does not trust it",
-                    file.owner()
-                ),
-            }),
+            Ok(file) => Err(Error::not_available(format!(
+                "{name} belongs to user {}, who is neither root nor the user of the process: pmdb does not trust it",
+                file.owner()
+            ))),
             Err(Refusal::Failed(Errno::NOENT | Errno::NOTDIR)) => Ok(None),
             Err(refusal) => Err(not_opened(&name, refusal)),
         }
@@ -362,9 +348,7 @@ fn unmapped(path: &[u8], found: rustix::io::Result<OwnedFd>) -> Result<Option<Mo
 }
 
 fn no_file(region: &Region) -> Error {
-    Error::NotAvailable {
-        what: format!("there is no file behind {}", region.range),
-    }
+    Error::not_available(format!("there is no file behind {}", region.range))
 }
 
 /// The vdso of this program, if it is as large as `region`.

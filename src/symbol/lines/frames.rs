@@ -5,6 +5,7 @@ use super::NoLines;
 use super::described::Described;
 use super::names::{self, Called};
 use super::path;
+use super::reason::or_fault;
 use super::rows::Row;
 use super::scopes::Scope;
 use super::sections::Bytes;
@@ -21,16 +22,16 @@ pub(super) struct Compiled<'s, 'a> {
 }
 
 impl Compiled<'_, '_> {
-    /// The frames at `row` in the functions of `chain` (the outermost first) and in `symbol`, the innermost first; and why some are
-    /// unknown.
+    /// The frames at `row` in the functions of `chain` (the outermost first) and in `symbol`, the innermost first. Why some are
+    /// unknown is kept in `missing`.
     pub(super) fn frames(
         &self,
         row: &Row,
         chain: &[Scope],
         symbol: Option<&Name>,
+        missing: &mut Option<NoLines>,
         work: &mut Work,
-    ) -> Result<(Vec<Frame>, Option<NoLines>), NoLines> {
-        let mut missing = None;
+    ) -> Result<Vec<Frame>, NoLines> {
         let mut frames = vec![Frame {
             function: None,
             by_symbol: false,
@@ -39,14 +40,8 @@ impl Compiled<'_, '_> {
             column: row.column,
         }];
         for scope in chain.iter().rev() {
-            let called = match names::of_function(self.described, scope.entry, work) {
-                Err(passing) if passing.is_passing() => return Err(passing),
-                Err(fault) => {
-                    missing.get_or_insert(fault);
-                    None
-                }
-                Ok(called) => called,
-            };
+            let called = names::of_function(self.described, scope.entry, work);
+            let called = or_fault(called, missing)?.flatten();
             // An inlined function has no symbol of its own.
             let symbol = symbol.filter(|_| scope.call.is_none());
             let (function, by_symbol) = match (called, symbol) {
@@ -72,6 +67,6 @@ impl Compiled<'_, '_> {
                 });
             }
         }
-        Ok((frames, missing))
+        Ok(frames)
     }
 }

@@ -88,6 +88,24 @@ impl From<gimli::Error> for NoLines {
     }
 }
 
+/// The result of a part. A fault of it is kept in `fault`, if none is there yet, and the rest goes on without it.
+///
+/// # Errors
+/// Reasons after which a retry may succeed: they end the query.
+pub(super) fn or_fault<T>(
+    part: Result<T, NoLines>,
+    fault: &mut Option<NoLines>,
+) -> Result<Option<T>, NoLines> {
+    match part {
+        Ok(part) => Ok(Some(part)),
+        Err(passing) if passing.is_passing() => Err(passing),
+        Err(why) => {
+            fault.get_or_insert(why);
+            Ok(None)
+        }
+    }
+}
+
 impl NoLines {
     /// Whether a retry may succeed.
     pub(super) fn is_passing(&self) -> bool {

@@ -60,16 +60,13 @@ impl<'a> Split<'a> {
         skeleton: &Unit<Bytes<'a>>,
         id: DwoId,
         work: &mut Work,
-    ) -> Result<Option<Split<'a>>, NoLines> {
+    ) -> Result<Split<'a>, NoLines> {
         let mut found = object.sections.dwarf();
         found.make_dwo(dwarf);
-        match Split::find(found, skeleton, id, work)? {
-            Some(found) => Ok(Some(found)),
-            None => Err(NoLines::Split {
-                file: object.path.clone(),
-                why: NoPart::OfAnotherBuild,
-            }),
-        }
+        Split::find(found, skeleton, id, work)?.ok_or_else(|| NoLines::Split {
+            file: object.path.clone(),
+            why: NoPart::OfAnotherBuild,
+        })
     }
 
     fn find(

@@ -4,6 +4,7 @@ use super::described::Described;
 use super::frames::Compiled;
 use super::path;
 use super::places::{self, Place};
+use super::reason::or_fault;
 use super::rows::{self, Stretch};
 use super::scopes;
 use super::sections::{Bytes, PackageSections, Sections};
@@ -168,14 +169,13 @@ impl Lines {
                 &unit,
                 files,
                 work,
-                |unit, missing, work| {
-                    let (chains, fault) = chains(unit, &[address], work)?;
+                |unit, mut missing, work| {
+                    let chains = chains(unit, &[address], &mut missing, work)?;
                     let chain = chains.into_iter().next().unwrap_or_default();
-                    let (frames, unnamed) = unit.frames(&row.0, &chain, symbol, work)?;
                     Ok(Found {
                         row,
-                        frames,
-                        missing: missing.or(fault).or(unnamed),
+                        frames: unit.frames(&row.0, &chain, symbol, &mut missing, work)?,
+                        missing,
                     })
                 },
             );
@@ -214,19 +214,14 @@ impl Lines {
                 };
                 Ok((line, files))
             });
-            match searched {
-                Ok((Some(line), files)) => {
-                    if places.line.is_none_or(|known| line < known) {
-                        places.line = Some(line);
-                        having.clear();
-                    }
-                    if places.line == Some(line) {
-                        having.push((offset, files));
-                    }
+            if let Some((Some(line), files)) = or_fault(searched, &mut places.missing)? {
+                if places.line.is_none_or(|known| line < known) {
+                    places.line = Some(line);
+                    having.clear();
                 }
-                Ok((None, _)) => {}
-                Err(passing) if passing.is_passing() => return Err(passing),
-                Err(fault) => _ = places.missing.get_or_insert(fault),
+                if places.line == Some(line) {
+                    having.push((offset, files));
+                }
             }
         }
         let Some(line) = places.line else {
@@ -247,22 +242,27 @@ impl Lines {
                 &unit,
                 files,
                 work,
-                |unit, missing, work| {
+                |unit, mut missing, work| {
                     let addresses: Vec<u64> = rows.iter().map(|(row, _)| row.address).collect();
-                    let (chains, fault) = chains(unit, &addresses, work)?;
-                    let missing = missing.or(fault);
+                    let chains = chains(unit, &addresses, &mut missing, work)?;
                     let mut found = Vec::new();
                     for mut place in places::joined(rows, chains) {
                         let known = match found.len() < with_frames && text < MOST_TEXT {
                             true => {
                                 let symbol = symbol(place.row.address);
-                                let (frames, unnamed) =
-                                    unit.frames(&place.row, &place.chain, symbol.as_ref(), work)?;
+                                let mut missing = missing.clone();
+                                let frames = unit.frames(
+                                    &place.row,
+                                    &place.chain,
+                                    symbol.as_ref(),
+                                    &mut missing,
+                                    work,
+                                )?;
                                 text += frames.iter().map(Frame::text).sum::<usize>();
                                 Some(Found {
                                     row: (place.row, place.end),
                                     frames,
-                                    missing: missing.clone().or(unnamed),
+                                    missing,
                                 })
                             }
                             false => None,
@@ -274,11 +274,8 @@ impl Lines {
                     Ok(found)
                 },
             );
-            match found {
-                Ok(found) => places.places.extend(found),
-                Err(passing) if passing.is_passing() => return Err(passing),
-                Err(fault) => _ = places.missing.get_or_insert(fault),
-            }
+            let found = or_fault(found, &mut places.missing)?;
+            places.places.extend(found.into_iter().flatten());
         }
         Ok(places)
     }
@@ -298,13 +295,43 @@ impl Lines {
             let passed = opener
                 .open_at(&dwarf, offset)
                 .and_then(|unit| path::each(&dwarf, &unit, wants, work, &mut |_, path| take(path)));
-            match passed {
-                Err(passing) if passing.is_passing() => return Err(passing),
-                // A damaged unit names no files.
-                Ok(()) | Err(_) => {}
-            }
+            // A damaged unit names no files.
+            or_fault(passed, &mut None)?;
         }
         Ok(())
+    }
+
+    /// The split part of a unit; `None` if it is not split. What it is read from is kept in `package` or `object`.
+    fn split<'a>(
+        &'a self,
+        dwarf: &Dwarf<Bytes<'a>>,
+        unit: &Unit<Bytes<'a>>,
+        files: &Modules,
+        work: &mut Work,
+        (package, object): (
+            &'a mut Option<Arc<PackageSections>>,
+            &'a mut Option<Arc<Object>>,
+        ),
+    ) -> Result<Option<Split<'a>>, NoLines> {
+        let Some(id) = unit.dwo_id else {
+            return Ok(None);
+        };
+        *package = self.package(files, work)?;
+        if let Some(package) = package
+            && let Some(split) = Split::in_package(package, dwarf, unit, id, work)?
+        {
+            return Ok(Some(split));
+        }
+        let Some(path) = split::path_of(dwarf, unit) else {
+            return Ok(None);
+        };
+        let object = object.insert(match self.objects.get(&path) {
+            Some(kept) => kept,
+            None => Arc::new(Object::read(&path, files, self.sections.room(), work)?),
+        });
+        let split = Split::in_object(object, dwarf, unit, id, work)?;
+        self.objects.keep(object);
+        Ok(Some(split))
     }
 
     /// Calls `ask` with a unit, the unit that describes its functions, and the reason if a split part is missing.
@@ -317,58 +344,23 @@ impl Lines {
         work: &mut Work,
         ask: impl FnOnce(&Compiled, Option<NoLines>, &mut Work) -> Result<T, NoLines>,
     ) -> Result<T, NoLines> {
-        let itself = Described {
-            dwarf,
-            unit,
-            units: &self.units,
-            shared: shared.as_ref().map(|shared| &shared.units),
-        };
-        let object;
-        let in_object = |work: &mut Work| match split::path_of(dwarf, unit) {
-            None => Ok(None),
-            Some(path) => match self.objects.get(&path) {
-                Some(kept) => Ok(Some(kept)),
-                None => Object::read(&path, files, self.sections.room(), work)
-                    .map(|read| Some(Arc::new(read))),
+        let (mut package, mut object) = (None, None);
+        let mut missing = None;
+        let split = self.split(dwarf, unit, files, work, (&mut package, &mut object));
+        let split = or_fault(split, &mut missing)?.flatten();
+        let described = match &split {
+            None => Described {
+                dwarf,
+                unit,
+                units: &self.units,
+                shared: shared.as_ref().map(|shared| &shared.units),
             },
-        };
-        let package = match unit.dwo_id {
-            Some(_) => self.package(files, work),
-            None => Ok(None),
-        };
-        let packed = match (unit.dwo_id, &package) {
-            (Some(id), Ok(Some(package))) => Split::in_package(package, dwarf, unit, id, work),
-            (_, Ok(_)) => Ok(None),
-            (_, Err(why)) => Err(why.clone()),
-        };
-        let split = match (unit.dwo_id, packed) {
-            (Some(id), Ok(None)) => match in_object(work) {
-                Ok(Some(read)) => {
-                    object = read;
-                    let found = Split::in_object(&object, dwarf, unit, id, work);
-                    if found.is_ok() {
-                        self.objects.keep(&object);
-                    }
-                    found
-                }
-                Ok(None) => Ok(None),
-                Err(why) => Err(why),
+            Some(split) => Described {
+                dwarf: &split.dwarf,
+                unit: &split.unit,
+                units: Units::none(),
+                shared: Err(&NoLines::NotNamed),
             },
-            (_, packed) => packed,
-        };
-        let (described, missing) = match &split {
-            Ok(None) => (itself, None),
-            Ok(Some(split)) => (
-                Described {
-                    dwarf: &split.dwarf,
-                    unit: &split.unit,
-                    units: Units::none(),
-                    shared: Err(&NoLines::NotNamed),
-                },
-                None,
-            ),
-            Err(passing) if passing.is_passing() => return Err(passing.clone()),
-            Err(why) => (itself, Some(why.clone())),
         };
         let compiled = Compiled {
             dwarf,
@@ -379,18 +371,16 @@ impl Lines {
     }
 }
 
-/// The functions around each of `addresses`, which are in order; none, with the reason, if their description is damaged.
+/// The functions around each of `addresses`, which are in order; none, with the reason in `missing`, if their description is damaged.
 fn chains(
     unit: &Compiled,
     addresses: &[u64],
+    missing: &mut Option<NoLines>,
     work: &mut Work,
-) -> Result<(Vec<Vec<scopes::Scope>>, Option<NoLines>), NoLines> {
+) -> Result<Vec<Vec<scopes::Scope>>, NoLines> {
     let Described { dwarf, unit, .. } = unit.described;
-    match scopes::around(dwarf, unit, addresses, work) {
-        Ok(chains) => Ok((chains, None)),
-        Err(passing) if passing.is_passing() => Err(passing),
-        Err(fault) => Ok((vec![Vec::new(); addresses.len()], Some(fault))),
-    }
+    let chains = or_fault(scopes::around(dwarf, unit, addresses, work), missing)?;
+    Ok(chains.unwrap_or_else(|| vec![Vec::new(); addresses.len()]))
 }
 
 /// The name of a unit: the source file that it was compiled from.

@@ -2,6 +2,7 @@
 
 use super::NoLines;
 use super::ranges::{each_range, root_ranges};
+use super::reason::or_fault;
 use super::rows;
 use super::sections::Bytes;
 use super::work::Work;
@@ -84,23 +85,16 @@ impl Units {
         let mut headers = dwarf.units();
         loop {
             work.look()?;
-            let header = match headers.next() {
-                Ok(Some(header)) => header,
-                Ok(None) => break,
-                Err(error) => {
-                    units.fault.get_or_insert(error.into());
-                    break;
-                }
+            let next = headers.next().map_err(NoLines::from);
+            let Some(header) = or_fault(next, &mut units.fault)?.flatten() else {
+                break;
             };
             let Some(offset) = header.debug_info_offset() else {
                 continue;
             };
             units.offsets.push(offset.0);
-            match visit(&mut units, header, offset.0, work) {
-                Err(passing) if passing.is_passing() => return Err(passing),
-                Err(fault) => _ = units.fault.get_or_insert(fault),
-                Ok(()) => {}
-            }
+            let visited = visit(&mut units, header, offset.0, work);
+            or_fault(visited, &mut units.fault)?;
         }
         Ok(units)
     }

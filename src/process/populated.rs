@@ -42,10 +42,10 @@ impl Joined<'_, '_> {
                 last.range = whole.unwrap_or(last.range);
                 ControlFlow::Continue(())
             }
-            pending => match pending.replace(next) {
-                Some(done) => (self.visit)(done),
-                None => ControlFlow::Continue(()),
-            },
+            pending => {
+                let done = pending.replace(next);
+                self.give(done)
+            }
         }
     }
 
@@ -59,17 +59,16 @@ impl Joined<'_, '_> {
             Some(Populated { range, categories })
         };
         self.pending = part(range.start().max(boundary), range.end());
-        match part(range.start(), range.end().min(boundary)) {
-            Some(done) => (self.visit)(done),
-            None => ControlFlow::Continue(()),
-        }
+        self.give(part(range.start(), range.end().min(boundary)))
     }
 
     fn finish(&mut self) -> ControlFlow<()> {
-        match self.pending.take() {
-            Some(done) => (self.visit)(done),
-            None => ControlFlow::Continue(()),
-        }
+        let last = self.pending.take();
+        self.give(last)
+    }
+
+    fn give(&mut self, done: Option<Populated>) -> ControlFlow<()> {
+        done.map_or(ControlFlow::Continue(()), &mut *self.visit)
     }
 }
 
@@ -183,6 +182,7 @@ fn scan(
 /// Entries read at a time: 64 KiB of them.
 const BATCH: usize = 8192;
 
+/// Visits what reads of every entry find.
 fn read(
     source: &dyn Source,
     page: PageSize,
@@ -190,74 +190,42 @@ fn read(
     wanted: Categories,
     joined: &mut Joined<'_, '_>,
 ) -> Result<ControlFlow<()>> {
-    let plain = Plain {
-        page,
-        entries: |first, into: &mut [PageMapEntry]| {
-            source.words(WordFile::PageMap, first, as_words(into))
-        },
-        regions: || maps_text::read(source).map(|(regions, _)| regions),
-    };
-    plain.read(range, wanted, joined)
-}
-
-/// What plain reads need.
-struct Plain<E, R> {
-    page: PageSize,
-    /// Entries from a page index on; 0 where the page map has ended.
-    entries: E,
-    /// All regions, in address order.
-    regions: R,
-}
-
-impl<E, R> Plain<E, R>
-where
-    E: FnMut(u64, &mut [PageMapEntry]) -> Result<usize>,
-    R: FnMut() -> Result<Vec<Region>>,
-{
-    fn read(
-        mut self,
-        range: AddressRange,
-        wanted: Categories,
-        joined: &mut Joined<'_, '_>,
-    ) -> Result<ControlFlow<()>> {
-        let page = self.page;
-        let (mut index, mut left) = (page.index(range.start()), range.pages(page));
-        let mut entries = vec![PageMapEntry::default(); BATCH];
-        let mut regions: Option<Vec<Region>> = None;
-        while left > 0 {
-            let batch = usize::try_from(left).unwrap_or(BATCH).min(BATCH);
-            let into = entries.get_mut(..batch).unwrap_or_default();
-            let read = (self.entries)(index, into)?;
-            let into = into.get(..read).unwrap_or_default();
-            if read == 0 || push_entries(page, index, into, wanted, joined).is_break() {
-                return Ok(match read {
-                    0 => ControlFlow::Continue(()),
-                    _ => ControlFlow::Break(()),
-                });
-            }
-            let mut done = read as u64;
-            if done < left
-                && into
-                    .iter()
-                    .all(|entry| !categories_of(*entry).intersects(ANY))
-            {
-                // Between regions there is nothing, and much of it. Where something is, the list of regions is not needed.
-                let regions = match &mut regions {
-                    Some(regions) => regions,
-                    none => none.insert((self.regions)()?),
-                };
-                let next = VirtualAddress::new((index + done) << page.shift());
-                let after = regions.partition_point(|region| region.range.end() <= next);
-                let Some(region) = regions.get(after) else {
-                    break;
-                };
-                done = done.max(page.index(region.range.start()).saturating_sub(index));
-            }
-            index += done;
-            left = left.saturating_sub(done);
+    let (mut index, mut left) = (page.index(range.start()), range.pages(page));
+    let mut entries = vec![PageMapEntry::default(); BATCH];
+    let mut regions: Option<Vec<Region>> = None;
+    while left > 0 {
+        let batch = usize::try_from(left).unwrap_or(BATCH).min(BATCH);
+        let into = entries.get_mut(..batch).unwrap_or_default();
+        let read = source.words(WordFile::PageMap, index, as_words(into))?;
+        let into = into.get(..read).unwrap_or_default();
+        if read == 0 {
+            break;
         }
-        Ok(ControlFlow::Continue(()))
+        if push_entries(page, index, into, wanted, joined).is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
+        let mut done = read as u64;
+        if done < left
+            && into
+                .iter()
+                .all(|entry| !categories_of(*entry).intersects(ANY))
+        {
+            // Between regions there is nothing, and much of it. Where something is, the list of regions is not needed.
+            let regions = match &mut regions {
+                Some(regions) => regions,
+                none => none.insert(maps_text::read(source)?.0),
+            };
+            let next = VirtualAddress::new((index + done) << page.shift());
+            let after = regions.partition_point(|region| region.range.end() <= next);
+            let Some(region) = regions.get(after) else {
+                break;
+            };
+            done = done.max(page.index(region.range.start()).saturating_sub(index));
+        }
+        index += done;
+        left = left.saturating_sub(done);
     }
+    Ok(ControlFlow::Continue(()))
 }
 
 fn push_entries(
@@ -318,8 +286,40 @@ pub(super) fn is_passed_over(
 mod tests {
     use super::*;
     use crate::process::Process;
+    use crate::source::Identity;
     use crate::source::live;
-    use std::cell::Cell;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    /// A process with these regions, of which these pages are populated. Counts how often entries and regions are read.
+    struct Counted {
+        maps: String,
+        populated: (u64, u64),
+        reads: AtomicU32,
+        lists: AtomicU32,
+    }
+
+    impl Source for Counted {
+        fn identity(&self) -> Identity {
+            Identity::default()
+        }
+
+        fn maps(&self, offset: u64, into: &mut Vec<u8>) -> Result<usize> {
+            self.lists
+                .fetch_add(u32::from(offset == 0), Ordering::Relaxed);
+            let rest = &self.maps.as_bytes()[offset as usize..];
+            into.extend_from_slice(rest);
+            Ok(rest.len())
+        }
+
+        fn words(&self, _: WordFile, first: u64, into: &mut [u64]) -> Result<usize> {
+            self.reads.fetch_add(1, Ordering::Relaxed);
+            for (entry, index) in into.iter_mut().zip(first..) {
+                let is = self.populated.0 <= index && index < self.populated.1;
+                *entry = u64::from(is) << 63;
+            }
+            Ok(into.len())
+        }
+    }
 
     /// What is found among `range` pages, of which `populated` are; and how often entries and regions were read.
     fn found(range: (u64, u64), regions: &[(u64, u64)], populated: (u64, u64)) -> (u64, u32, u32) {
@@ -331,25 +331,15 @@ mod tests {
         let line = |&(first, end): &(u64, u64)| {
             format!("{:x}-{:x} rw-p 00000000 00:00 0\n", first << 12, end << 12)
         };
-        let maps: String = regions.iter().map(line).collect();
-        let (reads, lists, pages) = (Cell::new(0), Cell::new(0), Cell::new(0));
-        let source = Plain {
-            page,
-            entries: |first: u64, into: &mut [PageMapEntry]| {
-                reads.set(reads.get() + 1);
-                for (entry, index) in into.iter_mut().zip(first..) {
-                    let is = populated.0 <= index && index < populated.1;
-                    *entry = PageMapEntry::new(u64::from(is) << 63);
-                }
-                Ok(into.len())
-            },
-            regions: || {
-                lists.set(lists.get() + 1);
-                Ok(crate::kernel::maps::parse(maps.as_bytes())?)
-            },
+        let source = Counted {
+            maps: regions.iter().map(line).collect(),
+            populated,
+            reads: AtomicU32::new(0),
+            lists: AtomicU32::new(0),
         };
+        let mut pages = 0;
         let mut visit = |stretch: Populated| {
-            pages.set(pages.get() + stretch.range.pages(page));
+            pages += stretch.range.pages(page);
             ControlFlow::Continue(())
         };
         let mut joined = Joined {
@@ -357,10 +347,11 @@ mod tests {
             visit: &mut visit,
         };
         let range = span(range.0, range.1);
-        let read = source.read(range, Categories::PRESENT, &mut joined);
+        let read = read(&source, page, range, Categories::PRESENT, &mut joined);
         assert!(read.expect("entries").is_continue());
         _ = joined.finish();
-        (pages.get(), reads.get(), lists.get())
+        let count = |counted: AtomicU32| counted.into_inner();
+        (pages, count(source.reads), count(source.lists))
     }
 
     /// A scan of `bytes` of own memory that was written to, which comes back after `most` pages: the stretches until `until` says so.

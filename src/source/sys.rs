@@ -215,7 +215,7 @@ pub(crate) fn cached_pages(file: impl AsFd, offset: u64, length: u64) -> Result<
     };
     match result {
         0 => Ok(counts[0]),
-        _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)),
+        _ => Err(last_error()),
     }
 }
 
@@ -231,7 +231,7 @@ pub(crate) fn cached_map(file: impl AsFd, offset: u64, length: usize) -> Result<
     let result = unsafe { libc::mincore(start, mapping.length, residency.as_mut_ptr()) };
     match result {
         0 => Ok(residency.into_iter().map(|byte| byte & 1 != 0).collect()),
-        _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)),
+        _ => Err(last_error()),
     }
 }
 
@@ -293,8 +293,12 @@ fn own_memory(address: u64, into: &mut [u8]) -> Result<usize> {
     };
     // SAFETY: the kernel writes at most the length of `into` to it, and checks its reads as for another process.
     let read = unsafe { libc::process_vm_readv(libc::getpid(), &local, 1, &remote, 1, 0) };
-    usize::try_from(read)
-        .map_err(|_| Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO))
+    usize::try_from(read).map_err(|_| last_error())
+}
+
+/// Why the last call of the C library failed.
+fn last_error() -> Errno {
+    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
 }
 
 /// Starts a child process that does `work` and ends. It is a copy of this process with one thread: `work` may not wait for others.
@@ -308,9 +312,9 @@ pub(crate) fn in_child(work: impl FnOnce()) -> Result<Pid> {
             // SAFETY: ends the process at once, without cleaning up what belongs to its parent.
             unsafe { libc::_exit(0) }
         }
-        child => Pid::from_raw(child).filter(|_| child > 0).ok_or_else(|| {
-            Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::AGAIN)
-        }),
+        child => Pid::from_raw(child)
+            .filter(|_| child > 0)
+            .ok_or_else(last_error),
     }
 }
 
@@ -353,9 +357,7 @@ impl ClosedPages {
         // SAFETY: a page that is nobody else's and that nobody reads.
         match unsafe { libc::madvise(start, length, MADV_GUARD_INSTALL) } {
             0 => Ok(page),
-            _ => {
-                Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL))
-            }
+            _ => Err(last_error()),
         }
     }
 
@@ -374,7 +376,7 @@ impl ClosedPages {
         let asked = residency.iter().take(length.div_ceil(page));
         match result {
             0 => Ok(asked.take_while(|&byte| byte & 1 != 0).count()),
-            _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)),
+            _ => Err(last_error()),
         }
     }
 

@@ -5,7 +5,7 @@ use super::module_file::ModuleFile;
 use crate::kernel::{Device, Name};
 use crate::source::{Error, ReadAt, Result};
 use rustix::io::Errno;
-use std::io;
+use std::io::{self, Read};
 use std::sync::Mutex;
 
 /// Bytes that are read at a time: a child process starts for each part.
@@ -151,11 +151,8 @@ impl ReadAt for DistantFile {
             parts.remove(0);
         }
         let at = usize::try_from(offset - begins).unwrap_or(usize::MAX);
-        let there = part.1.get(at..).unwrap_or_default();
-        let read = there.len().min(into.len());
-        if let (Some(into), Some(there)) = (into.get_mut(..read), there.get(..read)) {
-            into.copy_from_slice(there);
-        }
+        let mut there = part.1.get(at..).unwrap_or_default();
+        let read = there.read(into)?;
         if !part.1.is_empty() {
             parts.push(part);
         }

@@ -14,6 +14,7 @@ use crate::source::{BackingContent, BackingRun, Error, InMemory, ReadAt, Result,
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::{Errno, pread, retry_on_intr};
+use std::io::Read;
 use std::sync::{Arc, OnceLock};
 
 /// The files that the target has mapped.
@@ -44,10 +45,11 @@ impl LiveModules {
         known.unwrap_or_else(|| !is_kernels_own(region))
     }
 
-    /// A file that only a child process opens, by `open`; `None` if there is none.
-    fn distant(
+    /// The file that `open` opens, now and whenever it is needed again; `None` if there is none. Only a child process opens a file whose
+    /// storage is `served`.
+    fn opened(
         &self,
-        storage: Device,
+        served: Option<Device>,
         name: &Name,
         open: impl Fn(&LiveModules) -> Result<Option<ModuleFile>> + Send + Sync + 'static,
     ) -> Result<Option<Box<dyn ReadAt>>> {
@@ -56,8 +58,15 @@ impl LiveModules {
             Some(attached) => open(&LiveModules::new(attached)),
             None => Ok(None),
         };
-        let file = DistantFile::open(storage, name, Box::new(open))?;
-        Ok(file.map(|file| Box::new(file) as Box<dyn ReadAt>))
+        if let Some(storage) = served {
+            let file = DistantFile::open(storage, name, Box::new(open))?;
+            return Ok(file.map(|file| Box::new(file) as Box<dyn ReadAt>));
+        }
+        let Some(file) = open()? else {
+            return Ok(None);
+        };
+        let again = Box::new(move || open().ok()?);
+        Ok(Some(Box::new(KeptFile::new(file, again))))
     }
 
     /// Through `/proc/PID/map_files`: the mapped file itself, even if it was moved or deleted.
@@ -211,51 +220,23 @@ impl LiveModules {
         if !region.name.as_bytes().starts_with(b"/") {
             return Err(no_file(region));
         }
-        let (attached, region) = (Arc::downgrade(&self.attached), region.clone());
-        if self.is_distant(&region) {
-            let name = region.name.clone();
-            let opened = self.distant(region.device, &name, {
-                let region = region.clone();
-                move |modules| modules.file(&region).map(Some)
-            })?;
-            return opened.ok_or_else(|| no_file(&region));
-        }
-        let file = self.file(&region)?;
-        let again = move || {
-            let attached = attached.upgrade()?;
-            LiveModules::new(attached).file(&region).ok()
-        };
-        Ok(Box::new(KeptFile::new(file, Box::new(again))))
+        let served = self.is_distant(region).then_some(region.device);
+        let wanted = region.clone();
+        let open = move |modules: &LiveModules| modules.file(&wanted).map(Some);
+        let file = self.opened(served, &region.name, open)?;
+        file.ok_or_else(|| no_file(region))
     }
 
     pub(super) fn at_path(&self, path: &[u8]) -> Result<Option<Box<dyn ReadAt>>> {
-        if let Some(storage) = self.storage().served_at(path) {
-            let (name, path) = (Name::new(path), path.to_vec());
-            let open = move |modules: &LiveModules| unmapped(&path, modules.followed(&path));
-            return self.distant(storage, &name, open);
-        }
-        let Some(file) = unmapped(path, self.followed(path))? else {
-            return Ok(None);
-        };
-        let (attached, path) = (Arc::downgrade(&self.attached), path.to_vec());
-        let again = move || {
-            let attached = attached.upgrade()?;
-            unmapped(&path, LiveModules::new(attached).followed(&path)).ok()?
-        };
-        Ok(Some(Box::new(KeptFile::new(file, Box::new(again)))))
+        let wanted = path.to_vec();
+        let open = move |modules: &LiveModules| unmapped(&wanted, modules.followed(&wanted));
+        self.opened(self.storage().served_at(path), &Name::new(path), open)
     }
 
     pub(super) fn at_own_path(&self, path: &[u8]) -> Result<Option<Box<dyn ReadAt>>> {
-        if let Some(storage) = Storage::own().served_at(path) {
-            let (name, path) = (Name::new(path), path.to_vec());
-            return self.distant(storage, &name, move |_| unmapped(&path, own(&path)));
-        }
-        let Some(file) = unmapped(path, own(path))? else {
-            return Ok(None);
-        };
-        let path = path.to_vec();
-        let again = move || unmapped(&path, own(&path)).ok()?;
-        Ok(Some(Box::new(KeptFile::new(file, Box::new(again)))))
+        let wanted = path.to_vec();
+        let open = move |_: &LiveModules| unmapped(&wanted, own(&wanted));
+        self.opened(Storage::own().served_at(path), &Name::new(path), open)
     }
 
     /// A file in the target's root that belongs to root or `user`.
@@ -324,11 +305,8 @@ impl LiveModules {
             bytes.truncate(read);
             Ok(bytes)
         })?;
-        let read = told.len().min(into.len());
-        if let (Some(into), Some(told)) = (into.get_mut(..read), told.get(..read)) {
-            into.copy_from_slice(told);
-        }
-        Ok(read)
+        // A slice never fails.
+        Ok(told.as_slice().read(into).unwrap_or(0))
     }
 }
 

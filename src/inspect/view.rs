@@ -26,6 +26,12 @@ pub struct View<'a> {
     /// What they were read from.
     text: MapsText,
     complete: bool,
+    known: Known,
+}
+
+/// What was found out so far.
+#[derive(Default)]
+struct Known {
     swap_layout: OnceLock<SwapLayout>,
     merging: OnceLock<Merging>,
     ksm_is_marked: OnceLock<bool>,
@@ -102,16 +108,7 @@ impl<'a> View<'a> {
             regions,
             text,
             complete,
-            swap_layout: OnceLock::new(),
-            merging: OnceLock::new(),
-            ksm_is_marked: OnceLock::new(),
-            swaps: OnceLock::new(),
-            zones: OnceLock::new(),
-            availability: OnceLock::new(),
-            covered_pages: OnceLock::new(),
-            huge_bytes: OnceLock::new(),
-            smaps: OnceLock::new(),
-            kernel: OnceLock::new(),
+            known: Known::default(),
         }
     }
 
@@ -174,7 +171,7 @@ impl<'a> View<'a> {
 
     /// Swap areas, read once.
     pub fn swaps(&self) -> process::Result<&SwapAreas> {
-        let swaps = self.swaps.get_or_init(|| self.target.machine.swaps());
+        let swaps = self.known.swaps.get_or_init(|| self.target.machine.swaps());
         swaps.as_ref().map_err(Clone::clone)
     }
 
@@ -192,12 +189,12 @@ impl<'a> View<'a> {
     /// The first two numbers of the kernel's release.
     pub(super) fn kernel(&self) -> (u32, u32) {
         let ask = || self.target.machine.kernel().number;
-        *self.kernel.get_or_init(ask)
+        *self.known.kernel.get_or_init(ask)
     }
 
     /// Zones and nodes of frames.
     pub fn zones(&self) -> process::Result<&Zones> {
-        let zones = self.zones.get_or_init(|| self.target.machine.zones());
+        let zones = self.known.zones.get_or_init(|| self.target.machine.zones());
         zones.as_deref().map_err(Clone::clone)
     }
 
@@ -218,6 +215,7 @@ impl<'a> View<'a> {
             return Ok((Some(range), None));
         }
         let pages = self
+            .known
             .covered_pages
             .get_or_init(|| process::covered_pages(self.page, covers))
             .clone()?;
@@ -243,7 +241,10 @@ impl<'a> View<'a> {
 
     /// The state of samepage merging on the machine.
     fn merging(&self) -> Merging {
-        *self.merging.get_or_init(|| self.target.machine.merging())
+        *self
+            .known
+            .merging
+            .get_or_init(|| self.target.machine.merging())
     }
 
     /// Whether any page of the machine may be a merged one.
@@ -303,7 +304,7 @@ impl<'a> View<'a> {
     /// Smaps of all regions, read once; empty if it cannot be read.
     fn smaps(&self) -> &[Smaps] {
         let all = || self.target.process.smaps(&mut || true);
-        let smaps = self.smaps.get_or_init(all);
+        let smaps = self.known.smaps.get_or_init(all);
         smaps.as_deref().unwrap_or_default()
     }
 
@@ -331,7 +332,7 @@ impl<'a> View<'a> {
     }
 
     fn huge_bytes(&self) -> u64 {
-        *self.huge_bytes.get_or_init(|| {
+        *self.known.huge_bytes.get_or_init(|| {
             let told = self.target.machine.huge_page_bytes();
             // Linux before 4.11 does not tell. With every page size, a PMD maps as much as one page of entries does.
             let bytes = told.unwrap_or(self.page.bytes().saturating_mul(self.page.bytes() / 8));
@@ -362,7 +363,7 @@ impl<'a> View<'a> {
     /// Which facts can be known here.
     pub fn availability(&self) -> &Availability {
         let of = || Availability::of(self.target);
-        self.availability.get_or_init(of)
+        self.known.availability.get_or_init(of)
     }
 
     /// Whether map counts are certainly of one page, and not averages over large folios. The first call may take milliseconds.
@@ -375,7 +376,7 @@ impl KernelBehaviour for View<'_> {
     fn swap_meaning(&self, kind: u8) -> SwapMeaning {
         // Reading the kernel's configuration takes milliseconds.
         let layout = || self.target.machine.swap_layout();
-        self.swap_layout.get_or_init(layout).meaning(kind)
+        self.known.swap_layout.get_or_init(layout).meaning(kind)
     }
 
     fn swap_in_use(&self) -> bool {
@@ -386,7 +387,7 @@ impl KernelBehaviour for View<'_> {
     fn ksm_is_marked(&self) -> bool {
         let is_false = |flags: PageFlags| flags.contains(PageFlags::KSM);
         let is_marked = || !self.target.machine.false_flags().is_some_and(is_false);
-        *self.ksm_is_marked.get_or_init(is_marked)
+        *self.known.ksm_is_marked.get_or_init(is_marked)
     }
 
     fn guards_are_marked(&self) -> bool {

@@ -28,6 +28,12 @@ use std::sync::{Arc, OnceLock};
 pub struct Machine {
     source: Arc<dyn Source>,
     page: PageSize,
+    known: Known,
+}
+
+/// What was found out so far: it does not change.
+#[derive(Default)]
+struct Known {
     kernel: OnceLock<KernelVersion>,
     cgroups: Cgroups,
     zones: OnceLock<Result<Arc<Zones>>>,
@@ -61,18 +67,7 @@ impl Machine {
         Machine {
             page: page_size(&*source),
             source,
-            kernel: OnceLock::new(),
-            cgroups: Cgroups::default(),
-            zones: OnceLock::new(),
-            iomem: OnceLock::new(),
-            config: OnceLock::new(),
-            false_flags: OnceLock::new(),
-            huge_page_bytes: OnceLock::new(),
-            soft_dirty: OnceLock::new(),
-            exact_map_counts: OnceLock::new(),
-            unmounted: OnceLock::new(),
-            pools: OnceLock::new(),
-            abilities: OnceLock::new(),
+            known: Known::default(),
         }
     }
 
@@ -87,7 +82,7 @@ impl Machine {
     }
 
     fn version(&self) -> &KernelVersion {
-        self.kernel.get_or_init(|| {
+        self.known.kernel.get_or_init(|| {
             let release = self.read(File::Release).unwrap_or_default();
             let release = String::from_utf8_lossy(&release).into_owned();
             let mut numbers = release
@@ -124,6 +119,7 @@ impl Machine {
     pub fn false_flags(&self) -> Option<PageFlags> {
         let own = || self.probe(Probe::OwnFlags).map(PageFlags::from_bits_retain);
         let found = *self
+            .known
             .false_flags
             .get_or_init(|| Some(own()? & PageFlags::KSM));
         // Merging may begin at any time; a kernel's mistake stays.
@@ -159,7 +155,7 @@ impl Machine {
                 )),
             }
         };
-        self.zones.get_or_init(read).clone()
+        self.known.zones.get_or_init(read).clone()
     }
 
     /// What lies at which physical address (`/proc/iomem`).
@@ -189,13 +185,13 @@ impl Machine {
                 )),
             }
         };
-        self.iomem.get_or_init(read).clone()
+        self.known.iomem.get_or_init(read).clone()
     }
 
     /// The path of the memory cgroup whose directory has this inode number, from the root of its hierarchy; `None` when no directory
     /// has it: the group was removed, or lies outside of pmdb's cgroup namespace.
     pub fn cgroup_path(&self, inode: u64) -> Result<Option<Name>> {
-        self.cgroups.path(inode, &*self.source)
+        self.known.cgroups.path(inode, &*self.source)
     }
 
     /// Where the hierarchy of [`Machine::cgroup_path`] is mounted.
@@ -233,7 +229,7 @@ impl Machine {
             Some((Config::new(text)?, Name::from(&*path)))
         };
         let look = || ConfigPlace::ALL.into_iter().find_map(at);
-        self.config.get_or_init(look).as_ref()
+        self.known.config.get_or_init(look).as_ref()
     }
 
     /// Whether the kernel was built with an option (`CONFIG_PAGE_MAPCOUNT`) as `y`; `None` when its configuration cannot be read.
@@ -247,7 +243,7 @@ impl Machine {
             true => Some(true),
             false => self.config().map(|(config, _)| config.counts_each_page()),
         };
-        *self.exact_map_counts.get_or_init(look)
+        *self.known.exact_map_counts.get_or_init(look)
     }
 
     /// Which facts this kernel and pmdb's rights make available, found out by trying each.
@@ -272,7 +268,7 @@ impl Machine {
     /// Bytes that one PMD maps (`/sys/kernel/mm/transparent_hugepage/hpage_pmd_size`); `None` when that cannot be read.
     pub fn huge_page_bytes(&self) -> Option<u64> {
         let read = || self.setting(Setting::HugePageBytes);
-        *self.huge_page_bytes.get_or_init(read)
+        *self.known.huge_page_bytes.get_or_init(read)
     }
 
     /// Whether the hugetlb pool of pages of `bytes` bytes has any that are free and not reserved; `None` when that cannot be read.
@@ -290,7 +286,7 @@ impl Machine {
             let entry = PageMapEntry::new(self.probe(Probe::OwnEntry)?);
             Some(entry.is_soft_dirty())
         };
-        *self.soft_dirty.get_or_init(look)
+        *self.known.soft_dirty.get_or_init(look)
     }
 
     /// The kind of memory that the files on `device` are in, by mountinfo; `None` for files of a disk, and if unknown.
@@ -313,13 +309,13 @@ impl Machine {
 
     fn unmounted(&self) -> Option<Device> {
         let ask = || devices(&self.source.probe(Probe::SharedMemory).ok()?).pop();
-        *self.unmounted.get_or_init(ask)
+        *self.known.unmounted.get_or_init(ask)
     }
 
     /// The devices of the hugetlb pools; `None` where the kernel does not tell (memfd_create knows MFD_HUGETLB since Linux 4.14).
     fn pools(&self) -> Option<&[Device]> {
         let ask = || Some(devices(&self.source.probe(Probe::Pools).ok()?));
-        self.pools.get_or_init(ask).as_deref()
+        self.known.pools.get_or_init(ask).as_deref()
     }
 
     /// Read anew each time, as mounts come and go.
@@ -374,11 +370,11 @@ impl Machine {
     /// As for attaching: refused, gone meanwhile.
     pub fn open(&self, one: &Relation) -> Result<Opened> {
         let source = self.source.open(one.pid, &one.held)?;
-        let process = match self.abilities.get() {
+        let process = match self.known.abilities.get() {
             Some(&known) => Process::with(Arc::clone(&source), known),
             None => Process::new(Arc::clone(&source)),
         };
-        self.abilities.get_or_init(|| process.abilities());
+        self.known.abilities.get_or_init(|| process.abilities());
         Ok(Opened {
             process,
             modules: Modules::new(source),

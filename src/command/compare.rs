@@ -7,7 +7,7 @@ use super::{About, Context, Error, Flow, Group, Outcome, attach, example, ps, sn
 use crate::eval::{self, Origin, Spans, Value};
 use crate::inspect::{Need, Relation, SharedPages, Snapshot, View};
 use crate::kernel::{AddressRange, Region};
-use crate::lang::{self, CompareKey, Compared, Spanned};
+use crate::lang::{self, Compare, CompareKey, Compared, Spanned};
 use crate::process::{self, Target};
 use crate::report::{
     Comparison, ComparisonGroup, ComparisonSummary, Record, SharedCounts, Sink, Stopped,
@@ -46,17 +46,11 @@ pub(super) const ABOUT: About = About {
     ],
 };
 
-pub(super) fn run(
-    context: &mut Context,
-    with: &Compared,
-    range: Option<&Spanned<lang::Range>>,
-    by: Option<CompareKey>,
-    cut: Option<&lang::Cut>,
-) -> Outcome {
-    let cut = Cut::of(cut, context.state)?;
+pub(super) fn run(context: &mut Context, asked: &Compare) -> Outcome {
+    let cut = Cut::of(asked.cut.as_ref(), context.state)?;
     let target = context.target()?;
     let mine = target.process.identity().pid;
-    let others = match with {
+    let others = match &asked.with {
         Compared::Processes(given) => given
             .iter()
             .map(|value| pid(value, context))
@@ -69,7 +63,9 @@ pub(super) fn run(
             "compare takes other processes; ps lists them",
         ));
     }
-    let spans = range
+    let spans = asked
+        .range
+        .as_ref()
         .map(|range| snapshot::spans(range, context.state))
         .transpose()?;
     let view = View::of(&target)?;
@@ -84,7 +80,7 @@ pub(super) fn run(
     };
     let is_single = others.len() == 1;
     let state = &*context.state;
-    let names_of = |target, regions| match by {
+    let names_of = |target, regions| match asked.by {
         Some(CompareKey::Symbol) => Some(state.symbols.over(target, regions)),
         Some(CompareKey::Region) | None => None,
     };
@@ -96,7 +92,7 @@ pub(super) fn run(
         Snapshot::take(view, ranges, Need::FRAMES, false, &mut || sink.check())
     };
     let here = frames_of(&view, ranges.clone(), sink)?;
-    let is_children = *with == Compared::Children;
+    let is_children = asked.with == Compared::Children;
     let mut is_any = false;
     for other in others {
         let other = match process::attach(other) {
@@ -120,7 +116,7 @@ pub(super) fn run(
         if is_all {
             side.regions_there(compared, sink)?;
         }
-        match by {
+        match asked.by {
             Some(CompareKey::Symbol) => side.show_groups(cut, sink)?,
             Some(CompareKey::Region) => side.show_rows(cut, sink)?,
             None if is_single => side.show_rows(cut, sink)?,

@@ -2,7 +2,9 @@
 
 use super::{About, Context, Error, Flow, Group, Outcome, example, print};
 use crate::eval;
-use crate::lang::{Command, Displayed, Expression, Format, Layout, Range, Spanned, Unit};
+use crate::lang::{
+    self, Command, Displayed, Examine, Expression, Format, Layout, Range, Spanned, Unit,
+};
 use crate::report::{DisplayReport, HelpExample, Record};
 use crate::state::Display;
 use std::time::Duration;
@@ -54,14 +56,16 @@ type Run = fn(&Command, &mut Context) -> Outcome;
 /// Shorter pauses show the same again.
 const SHORTEST: Duration = Duration::from_millis(1);
 
-pub(super) fn run(
-    context: &mut Context,
-    what: Option<&Displayed>,
-    every: Option<Duration>,
-    count: Option<u64>,
-    run: Run,
-) -> Outcome {
-    let Some(what) = what else {
+pub(super) fn run(context: &mut Context, asked: &lang::Display, run: Run) -> Outcome {
+    let every = asked.every.as_ref();
+    let every = every
+        .map(|time| eval::time(time, context.state))
+        .transpose()?;
+    let count = asked.count.as_ref();
+    let count = count
+        .map(|count| eval::count(count, context.state))
+        .transpose()?;
+    let Some(what) = &asked.what else {
         return show_all(context, run);
     };
     if count == Some(0) {
@@ -181,11 +185,11 @@ fn examination(layout: Layout, value: &Spanned<Range>) -> Result<Spanned<Command
         return Err(error.hint("display/4xb ADDRESS").into());
     };
     let address = Some(Spanned::<Expression>::new(expression.clone(), value.at));
-    let command = Command::Examine {
+    let command = Command::Examine(Examine {
         layout,
         fault: false,
         address,
-    };
+    });
     Ok(Spanned::new(command, value.at))
 }
 

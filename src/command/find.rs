@@ -5,7 +5,7 @@ use super::{About, Context, Error, Flow, Group, Outcome, example, translate};
 use crate::eval::{self, Integer, Spans, Value};
 use crate::inspect::{self, Need, Page, Question, Source, View, read_resident};
 use crate::kernel::{AddressRange, Kind, State, VirtualAddress};
-use crate::lang::{self, Expression, Layout, PageField, Pattern, Spanned, UnaryOperator};
+use crate::lang::{Expression, Find, Layout, Pattern, Spanned, UnaryOperator, Unit};
 use crate::process::{self, Target};
 use crate::report::{EveryState, FindSummary, Match, PagesByReason, Reason, Record, Sink, Why};
 use crate::symbol;
@@ -53,18 +53,13 @@ const CHUNK: usize = 1 << 20;
 /// The most bytes of a search.
 const LONGEST: usize = 64 << 10;
 
-pub(super) fn run(
-    context: &mut Context,
-    layout: Layout,
-    range: &Spanned<lang::Range>,
-    patterns: &[Spanned<Pattern>],
-    filter: Option<&Spanned<lang::Filter<PageField>>>,
-) -> Outcome {
+pub(super) fn run(context: &mut Context, asked: &Find) -> Outcome {
+    let layout = asked.layout;
     let target = context.target()?;
     if layout.count == Some(0) {
         return Err(Error::nothing_counted("find/0"));
     }
-    if let [only] = patterns
+    if let [only] = asked.patterns.as_slice()
         && let Pattern::Value(Expression::Unary { operator, .. }) = &only.node
         && operator.node == UnaryOperator::Plus
     {
@@ -72,9 +67,9 @@ pub(super) fn run(
         return Err(error.hint("find A, +LENGTH, VALUE").into());
     }
     let hint = "find A..B, VALUE or find A, +LENGTH, VALUE";
-    let spans = eval::subject(range, context.state)?.spans(range.at, hint)?;
+    let spans = eval::subject(&asked.range, context.state)?.spans(asked.range.at, hint)?;
     let mut wanted = Vec::new();
-    for pattern in patterns {
+    for pattern in &asked.patterns {
         wanted.extend(bytes(pattern, layout, context, &target)?);
     }
     if wanted.is_empty() || wanted.len() > LONGEST {
@@ -88,7 +83,9 @@ pub(super) fn run(
         });
     }
     let view = View::of(&target)?;
-    let filter = filter
+    let filter = asked
+        .filter
+        .as_ref()
         .map(|filter| eval::page_filter(filter, &view, context.state))
         .transpose()?;
     let mut search = Search {
@@ -139,7 +136,7 @@ fn bytes(
         _ if fits(number, 4) => 4,
         _ => 8,
     };
-    let size = layout.unit.map_or(usual, lang::Unit::bytes);
+    let size = layout.unit.map_or(usual, Unit::bytes);
     if !fits(number, size) {
         let noun = if size == 1 { "byte" } else { "bytes" };
         let message = format!("{number} does not fit {size} {noun}");

@@ -1,27 +1,34 @@
 //! `walk pfn:A..pfn:B`: frames of physical memory instead of pages of a process.
 
 use super::cut::{Cut, Largest, show_largest};
-use super::page_sweep::{Arguments, finish};
+use super::page_sweep::finish;
 use super::{Context, Error, Flow, Outcome, Resume, groups};
 use crate::eval;
 use crate::inspect::{
     self, Frames, GroupBy, Groups, Need, Question, frame_words, require_of_frames, sweep_frames,
 };
 use crate::kernel::{FrameNumber, FrameRange, PageSize};
+use crate::lang::Walk;
 use crate::process::Machine;
 use crate::report::{self, FramesSummary, Reason, Record, Sink, Stopped};
 use std::cell::RefCell;
 use std::ops::ControlFlow;
 
-pub(super) fn walk(context: &mut Context, range: FrameRange, arguments: &Arguments) -> Outcome {
+pub(super) fn walk(
+    context: &mut Context,
+    range: FrameRange,
+    asked: &Walk,
+    cut: Option<Cut>,
+) -> Outcome {
     let machine = context.state.machine().clone();
-    let filter = arguments
+    let filter = asked
         .filter
+        .as_ref()
         .map(|filter| eval::frame_filter(filter, &machine, context.state))
         .transpose()?;
     context.state.last_address = None;
-    let by = match groups::parted(arguments.by)? {
-        None if arguments.by.is_empty() => None,
+    let by = match groups::parted(&asked.by)? {
+        None if asked.by.is_empty() => None,
         Some((by, and)) if of_frames(by) && and.is_none_or(of_frames) => Some((by, and)),
         _ => {
             return Err(Error::refused(
@@ -48,8 +55,8 @@ pub(super) fn walk(context: &mut Context, range: FrameRange, arguments: &Argumen
         require_of_frames(Need::ZONES, &machine)?;
     }
     let mut grouped = by.map(|(by, and)| Groups::new(by).and(and));
-    let mut left = Cut::limit(arguments.cut).unwrap_or(u64::MAX);
-    let mut largest = Cut::top(arguments.cut).map(Largest::new);
+    let mut left = Cut::limit(cut).unwrap_or(u64::MAX);
+    let mut largest = Cut::top(cut).map(Largest::new);
     let mut more = None;
     let ended = sweep(
         &machine,
@@ -74,7 +81,7 @@ pub(super) fn walk(context: &mut Context, range: FrameRange, arguments: &Argumen
     if let Some(grouped) = grouped {
         let name = |key| groups::name(&machine, key);
         let rows = grouped.finish_parted();
-        groups::emit(arguments.by, rows, arguments.cut, size, name, context.sink)?;
+        groups::emit(&asked.by, rows, cut, size, name, context.sink)?;
     }
     show_largest(largest, "row", context.sink, |frames, sink| {
         sink.emit(row(&machine, frames))

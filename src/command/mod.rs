@@ -76,11 +76,9 @@ pub use error::Error;
 pub use home::expand_home;
 pub use set::assign;
 
-use crate::eval;
 use crate::lang::{Command, Spanned};
 use crate::state::DebugState;
 use about::example;
-use cut::Cut;
 use shown::Shown;
 
 /// Every command, in the order of `help`.
@@ -169,7 +167,7 @@ pub fn run(command: &Spanned<Command>, context: &mut Context) -> Outcome {
         },
     );
     // Displays at the prompt must not change `$_`.
-    if !matches!(command.node, Command::Display { .. }) {
+    if !matches!(command.node, Command::Display(_)) {
         shown.remember(context.state);
     }
     context.state.symbols.share_regions(false);
@@ -181,138 +179,48 @@ pub fn run(command: &Spanned<Command>, context: &mut Context) -> Outcome {
     outcome
 }
 
-/// The value of an optional clause.
-fn optional<A, B, E>(
-    written: Option<A>,
-    value: impl FnOnce(A) -> Result<B, E>,
-) -> Result<Option<B>, E> {
-    written.map(value).transpose()
-}
-
 fn dispatch(command: &Command, context: &mut Context) -> Outcome {
     match command {
         Command::Attach(name) => attach::run(context, &name.node),
         Command::Detach => detach::run(context),
-        Command::Ps { filter, by, cut } => {
-            let cut = Cut::of(cut.as_ref(), context.state)?;
-            ps::run(context, filter.as_ref(), *by, cut)
-        }
+        Command::Ps(asked) => ps::run(context, asked),
         Command::InfoProcess => process::run(context),
         Command::InfoCapabilities => capabilities::run(context),
         Command::InfoSymbol(address) => symbol::run_symbol(context, address),
         Command::InfoAddress(name) => symbol::run_address(context, name),
-        Command::InfoSymbols { pattern, cut } => {
-            let cut = Cut::of(cut.as_ref(), context.state)?;
-            symbols::run(context, pattern, cut)
-        }
+        Command::InfoSymbols { pattern, cut } => symbols::run(context, pattern, cut.as_ref()),
         Command::InfoModules => modules::run(context),
         Command::InfoThreads => threads::run_threads(context),
         Command::InfoRegisters => threads::run_registers(context),
         Command::InfoLine(place) => line::run(context, place),
-        Command::Translate { range, cut } => {
-            let cut = Cut::of(cut.as_ref(), context.state)?;
-            translate::run(context, range, cut)
-        }
+        Command::Translate { range, cut } => translate::run(context, range, cut.as_ref()),
         Command::Region { address, full } => region::run(context, address, *full),
-        Command::Regions {
-            name,
-            filter,
-            by,
-            cut,
-            full,
-        } => {
-            let arguments = regions::Arguments {
-                name: name.as_ref(),
-                filter: filter.as_ref(),
-                order: *by,
-                cut: Cut::of(cut.as_ref(), context.state)?,
-                full: *full,
-            };
-            regions::run(context, &arguments)
-        }
-        Command::Walk {
-            range,
-            filter,
-            by,
-            cut,
-        } => {
-            let arguments = page_sweep::Arguments {
-                range,
-                filter: filter.as_ref(),
-                by,
-                cut: Cut::of(cut.as_ref(), context.state)?,
-            };
-            walk::run(context, &arguments)
-        }
+        Command::Regions(asked) => regions::run(context, asked),
+        Command::Walk(asked) => walk::run(context, asked),
         Command::Map { range, filter } => map::run(context, range.as_ref(), filter.as_ref()),
         Command::Flags { place } => flags::run(context, place),
-        Command::Who { place, limit } => {
-            let limit = optional(limit.as_ref(), |count| eval::count(count, context.state))?;
-            who::run(context, place, limit)
-        }
+        Command::Who { place, limit } => who::run(context, place, limit.as_ref()),
         Command::Summary(summarized) => summary::run(context, summarized),
         Command::Explain { address } => explain::run(context, address),
         Command::How(command) => how::run(context, |context| dispatch(command, context)),
         Command::Decode { value, reading } => decode::run(context, value, *reading),
-        Command::Watch {
-            range,
-            every,
-            duration,
-            count,
-            until,
-            with,
-            is_timeline,
-            by,
-        } => {
-            let arguments = watch::Arguments {
-                range,
-                every: optional(every.as_ref(), |time| eval::time(time, context.state))?,
-                duration: optional(duration.as_ref(), |time| eval::time(time, context.state))?,
-                count: optional(count.as_ref(), |count| eval::count(count, context.state))?,
-                until: until.as_ref(),
-                with,
-                is_timeline: *is_timeline,
-                by: *by,
-            };
-            watch::run(context, &arguments)
-        }
-        Command::Snapshot { name, range, with } => {
-            let name = name.as_ref().map(|name| name.node.as_str());
-            snapshot::run(context, name, range.as_ref(), with)
-        }
+        Command::Watch(asked) => watch::run(context, asked),
+        Command::Snapshot(asked) => snapshot::run(context, asked),
         Command::SnapshotDelete(name) => snapshot::delete(context, name),
         Command::InfoSnapshots => snapshot::list(context),
         Command::Diff(asked) => diff::run(context, asked),
-        Command::Compare {
-            with,
-            range,
-            by,
-            cut,
-        } => compare::run(context, with, range.as_ref(), *by, cut.as_ref()),
+        Command::Compare(asked) => compare::run(context, asked),
         Command::SoftDirty(asked) => soft_dirty::run(context, asked),
         Command::Print { format, value } => print::run(context, *format, value),
-        Command::Examine {
-            layout,
-            fault,
-            address,
-        } => examine::run(context, *layout, *fault, address.as_ref()),
-        Command::Find {
-            layout,
-            range,
-            patterns,
-            filter,
-        } => find::run(context, *layout, range, patterns, filter.as_ref()),
+        Command::Examine(asked) => examine::run(context, asked),
+        Command::Find(asked) => find::run(context, asked),
         Command::Patched { range } => patched::run(context, range.as_ref()),
         Command::Telescope { address, count } => telescope::run(context, address, *count),
         Command::Set(assignment) => set::run(context, assignment),
         Command::Show(shown) => show::run(context, *shown),
         Command::Printf { format, values } => printf::run(context, format, values),
         Command::Output { format, value } => print::output(context, *format, value),
-        Command::Display { what, every, count } => {
-            let every = optional(every.as_ref(), |time| eval::time(time, context.state))?;
-            let count = optional(count.as_ref(), |count| eval::count(count, context.state))?;
-            display::run(context, what.as_ref(), every, count, dispatch)
-        }
+        Command::Display(asked) => display::run(context, asked, dispatch),
         Command::Undisplay(numbers) => display::undisplay(context, numbers),
         Command::InfoDisplay => display::list(context),
         Command::Echo(text) => echo::run(context, text),

@@ -4,18 +4,9 @@ use super::Error;
 use super::cut::{Cut, Largest, show_largest};
 use crate::inspect::{self, Neighbours, Page, Question, Selection, StateSet, Totals, View};
 use crate::kernel::{AddressRange, VirtualAddress};
-use crate::lang::{self, GroupKey, PageField, Spanned};
 use crate::report::{EveryState, Record, Sink, Stopped, WalkSummary};
 use std::cell::RefCell;
 use std::ops::ControlFlow;
-
-/// The arguments of `walk`, as written.
-pub(super) struct Arguments<'a> {
-    pub range: &'a Spanned<lang::Range>,
-    pub filter: Option<&'a Spanned<lang::Filter<PageField>>>,
-    pub by: &'a [GroupKey],
-    pub cut: Option<Cut>,
-}
 
 /// The result of a sweep.
 pub(super) struct Ended {

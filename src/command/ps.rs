@@ -4,7 +4,7 @@ use super::cut::Cut;
 use super::symbols::meant;
 use super::{About, Context, Flow, Group, Outcome, example};
 use crate::kernel::smaps::Smaps;
-use crate::lang::{ProcessOrder, Spanned};
+use crate::lang::{ProcessOrder, Ps};
 use crate::process::{self, Machine, ProcessEntry};
 use crate::report::{ProcessMemory, ProcessRow, Record};
 use std::cmp::Reverse;
@@ -29,14 +29,11 @@ pub(super) const ABOUT: About = About {
     ],
 };
 
-pub(super) fn run(
-    context: &mut Context,
-    filter: Option<&Spanned<String>>,
-    by: Option<ProcessOrder>,
-    cut: Option<Cut>,
-) -> Outcome {
+pub(super) fn run(context: &mut Context, asked: &Ps) -> Outcome {
+    let cut = Cut::of(asked.cut.as_ref(), context.state)?;
     // pmdb's own command line contains the text if it was given there.
     let own = std::process::id();
+    let filter = asked.filter.as_ref();
     let filter = filter.map(|text| meant(context, text).node);
     let wanted = |entry: &&ProcessEntry| {
         filter.as_ref().is_none_or(|text| {
@@ -54,7 +51,7 @@ pub(super) fn run(
                     .is_some_and(|line| contains(line.as_bytes()))
         })
     };
-    let order = by.or(Cut::top(cut).map(|_| ProcessOrder::Rss));
+    let order = asked.by.or(Cut::top(cut).map(|_| ProcessOrder::Rss));
     let machine = context.state.machine().clone();
     let processes = machine.processes()?;
     let mut rows: Vec<ProcessRow> = processes.iter().filter(wanted).map(row).collect();

@@ -8,7 +8,7 @@ use crate::eval::{self, Scope as _, Spans, Value};
 use crate::inspect::{self, Backing, RegionStats, StateSet, View, ViewedRegion};
 use crate::kernel::AddressRange;
 use crate::kernel::smaps::Smaps;
-use crate::lang::{Filter, RegionField, RegionOrder, Spanned};
+use crate::lang::{RegionField, RegionOrder, Regions, Spanned};
 use crate::report::{Fact, Reason, Record, RegionReport, RegionsSummary, Stopped};
 use std::cmp::Reverse;
 
@@ -39,18 +39,9 @@ pub(super) const ABOUT: About = About {
     ],
 };
 
-/// The arguments of `regions`, as written.
-pub(super) struct Arguments<'a> {
-    pub name: Option<&'a Spanned<String>>,
-    pub filter: Option<&'a Spanned<Filter<RegionField>>>,
-    pub order: Option<RegionOrder>,
-    pub cut: Option<Cut>,
-    pub full: bool,
-}
-
 /// The order that rows are sorted by: `top` alone is by size.
-fn order(arguments: &Arguments) -> Result<Option<RegionOrder>, Error> {
-    match (arguments.order, Cut::top(arguments.cut)) {
+fn order(by: Option<RegionOrder>, cut: Option<Cut>) -> Result<Option<RegionOrder>, Error> {
+    match (by, Cut::top(cut)) {
         (Some(RegionOrder::Name), Some(_)) => Err(Error::refused(
             "`top` shows the largest, and names have no size",
             "limit N shows the first N: regions by name limit N",
@@ -60,17 +51,20 @@ fn order(arguments: &Arguments) -> Result<Option<RegionOrder>, Error> {
     }
 }
 
-pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
-    let order = order(arguments)?;
-    let full = arguments.full;
+pub(super) fn run(context: &mut Context, asked: &Regions) -> Outcome {
+    let cut = Cut::of(asked.cut.as_ref(), context.state)?;
+    let order = order(asked.by, cut)?;
+    let full = asked.full;
     let target = context.target()?;
     let view = View::of(&target)?;
-    let filter = arguments
+    let filter = asked
         .filter
+        .as_ref()
         .map(|filter| eval::region_filter(filter, context.state))
         .transpose()?;
-    let within = arguments.name.and_then(|name| range_in(context, name));
-    let part = arguments.name.map(|name| meant(context, name).node);
+    let name = asked.name.as_ref();
+    let within = name.and_then(|name| range_in(context, name));
+    let part = name.map(|name| meant(context, name).node);
     let is_named = |viewed: &ViewedRegion| match (&within, &part) {
         (Some(spans), _) => {
             let overlaps = |span: &AddressRange| span.intersection(viewed.range()).is_some();
@@ -159,7 +153,7 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
             let swapped = report.swapped.or(stats.swapped.clone().ok());
             summary.swapped = summary.swapped.zip(swapped).map(|(sum, one)| sum + one);
             match order {
-                None if Cut::limit(arguments.cut).is_some_and(|most| summary.regions > most) => {}
+                None if Cut::limit(cut).is_some_and(|most| summary.regions > most) => {}
                 None => sink.emit(Record::Region(report))?,
                 Some(_) => sorted.push(report),
             }
@@ -183,7 +177,7 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
         Some(RegionOrder::Swapped) => sorted.sort_by_key(|report| Reverse(report.swapped)),
         Some(RegionOrder::Huge) => sorted.sort_by_key(|report| Reverse(report.huge)),
     }
-    let most = arguments.cut.map_or(usize::MAX, Cut::rows);
+    let most = cut.map_or(usize::MAX, Cut::rows);
     sorted.truncate(most);
     for report in sorted {
         match context.sink.emit(Record::Region(report)) {

@@ -38,18 +38,14 @@ pub(super) const ABOUT_INFO: About = About {
     examples: &[example("snapshot\ninfo snapshots", "all of them")],
 };
 
-pub(super) fn run(
-    context: &mut Context,
-    name: Option<&str>,
-    range: Option<&Spanned<lang::Range>>,
-    with: &[Kept],
-) -> Outcome {
+pub(super) fn run(context: &mut Context, asked: &lang::Snapshot) -> Outcome {
+    let range = asked.range.as_ref();
     let spans = range.map(|range| spans(range, context.state)).transpose()?;
-    let name = match name {
-        Some(name) => name.to_owned(),
+    let name = match &asked.name {
+        Some(name) => name.node.clone(),
         None => context.state.snapshots.free_name(),
     };
-    let taken = take(context, name, spans, with)?;
+    let taken = take(context, name, spans, &asked.with)?;
     context.sink.emit(Record::Snapshot(row(&taken)))?;
     context.state.snapshots.add(taken);
     Ok(Flow::Done)

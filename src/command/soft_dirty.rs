@@ -92,14 +92,13 @@ fn written(
     };
     context.sink.note(message)?;
     let all = Spanned::new(lang::Range::All, Span::default());
-    let filter = is(PageField::SoftDirty);
-    let arguments = page_sweep::Arguments {
-        range: range.unwrap_or(&all),
-        filter: Some(&filter),
-        by: &[],
+    let asked = lang::Walk {
+        range: range.cloned().unwrap_or(all),
+        filter: Some(is(PageField::SoftDirty)),
+        by: Vec::new(),
         cut: None,
     };
-    walk::run(context, &arguments)
+    walk::run(context, &asked)
 }
 
 fn is(field: PageField) -> Spanned<lang::Filter<PageField>> {

@@ -3,7 +3,7 @@
 use super::cut::{Cut, Largest, show_largest};
 use super::{About, Context, Error, Flow, Group, Outcome, example, symbol};
 use crate::eval::{self, Scope, Value};
-use crate::lang::Spanned;
+use crate::lang::{self, Spanned};
 use crate::report::{Record, SilentModule, Stopped, SymbolsSummary};
 use crate::symbol::NoSymbols;
 use regex_lite::{Regex, RegexBuilder};
@@ -35,7 +35,12 @@ pub(super) fn meant(context: &Context, pattern: &Spanned<String>) -> Spanned<Str
     }
 }
 
-pub(super) fn run(context: &mut Context, pattern: &Spanned<String>, cut: Option<Cut>) -> Outcome {
+pub(super) fn run(
+    context: &mut Context,
+    pattern: &Spanned<String>,
+    cut: Option<&lang::Cut>,
+) -> Outcome {
+    let cut = Cut::of(cut, context.state)?;
     let pattern = meant(context, pattern);
     let regex = compiled(&pattern, false)?;
     let target = context.target()?;

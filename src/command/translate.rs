@@ -48,8 +48,9 @@ pub(super) const ABOUT: About = About {
 pub(super) fn run(
     context: &mut Context,
     range: &Spanned<lang::Range>,
-    cut: Option<Cut>,
+    cut: Option<&lang::Cut>,
 ) -> Outcome {
+    let cut = Cut::of(cut, context.state)?;
     let target = context.target()?;
     match eval::subject(range, context.state)? {
         Subject::Address(address) => detail(context, &target, address)?,

@@ -2,7 +2,7 @@
 
 use super::cut::Cut;
 use super::named_pages::PagesOfSymbols;
-use super::page_sweep::{self, Arguments};
+use super::page_sweep;
 use super::{About, Context, Flow, Group, Outcome, Resume, example, frames, groups};
 use crate::eval::{self, Extent, Spans};
 use crate::inspect::{
@@ -10,7 +10,7 @@ use crate::inspect::{
     kind_untold, no_scan,
 };
 use crate::kernel::{AddressRange, Name, State};
-use crate::lang::GroupKey;
+use crate::lang::{self, GroupKey};
 use crate::report::{self, Fact, FrameWords, Pages, Reason, Record, Sink, Stopped, Why};
 use std::ops::ControlFlow;
 
@@ -57,15 +57,17 @@ pub(super) const ABOUT: About = About {
     ],
 };
 
-pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
-    let spans = match eval::range(arguments.range, context.state)? {
+pub(super) fn run(context: &mut Context, asked: &lang::Walk) -> Outcome {
+    let cut = Cut::of(asked.cut.as_ref(), context.state)?;
+    let spans = match eval::range(&asked.range, context.state)? {
         Extent::Addresses(spans) => spans,
-        Extent::Frames(frames) => return frames::walk(context, frames, arguments),
+        Extent::Frames(frames) => return frames::walk(context, frames, asked, cut),
     };
     let target = context.target()?;
     let view = View::of(&target)?;
-    let filter = arguments
+    let filter = asked
         .filter
+        .as_ref()
         .map(|filter| eval::page_filter(filter, &view, context.state))
         .transpose()?;
     context.state.last_address = None;
@@ -73,11 +75,11 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
         view: &view,
         filter: filter.as_ref(),
         spans: &spans,
-        cut: arguments.cut,
+        cut,
     };
-    match groups::parted(arguments.by)? {
-        Some(keys) => walk.groups(context, arguments.by, keys),
-        None if arguments.by.is_empty() => walk.rows(context),
+    match groups::parted(&asked.by)? {
+        Some(keys) => walk.groups(context, &asked.by, keys),
+        None if asked.by.is_empty() => walk.rows(context),
         None => walk.runs(context),
     }
 }

@@ -9,7 +9,7 @@ use super::{About, Context, Error, Flow, Group, Outcome, example};
 use crate::eval::{self, Spans, current_ranges};
 use crate::inspect::{self, Change, Need, Sampled, StateSet, View, Watcher, is_average};
 use crate::kernel::{AddressRange, Region};
-use crate::lang::{self, OnRequest, Quantifier, Span, Spanned, Until, WatchKey};
+use crate::lang::{self, OnRequest, Quantifier, Span, Until, WatchKey};
 use crate::process::{self, Target};
 use crate::report::{
     Blind, Event, EventGroup, EventKind, Numbers, PageFacts, Record, Sink, Stopped, SymbolBrief,
@@ -68,35 +68,28 @@ const USUAL: Duration = Duration::from_millis(100);
 /// Samples closer together than this would take longer than the time between them.
 const SHORTEST: Duration = Duration::from_millis(1);
 
-/// The arguments of `watch`, as written.
-pub(super) struct Arguments<'a> {
-    pub range: &'a Spanned<lang::Range>,
-    pub every: Option<Duration>,
-    pub duration: Option<Duration>,
-    pub count: Option<u64>,
-    pub until: Option<&'a Until>,
-    pub with: &'a [OnRequest],
-    pub is_timeline: bool,
-    pub by: Option<WatchKey>,
-}
-
-pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
+pub(super) fn run(context: &mut Context, asked: &lang::Watch) -> Outcome {
+    let time = |time| eval::time(time, context.state);
+    let every = asked.every.as_ref().map(time).transpose()?;
+    let duration = asked.duration.as_ref().map(time).transpose()?;
+    let count = |count| eval::count(count, context.state);
+    let count = asked.count.as_ref().map(count).transpose()?;
     let target = context.target()?;
-    let spans = eval::range(arguments.range, context.state)?.addresses(|| {
+    let spans = eval::range(&asked.range, context.state)?.addresses(|| {
         let message = "only pages of the process can be watched, not frames";
-        eval::Error::new(arguments.range.at, message)
+        eval::Error::new(asked.range.at, message)
             .hint("walk pfn:A..pfn:B shows frames as they are now")
     })?;
-    if arguments.is_timeline && arguments.by.is_some() {
+    if asked.is_timeline && asked.by.is_some() {
         return Err(Error::refused(
             "a timeline shows each sample, and `by region` adds samples up",
             "leave one of both out",
         ));
     }
-    if arguments.count == Some(0) {
+    if count == Some(0) {
         return Err(Error::nothing_wanted("count"));
     }
-    let every = match arguments.every {
+    let every = match every {
         Some(every) if every < SHORTEST => {
             return Err(Error::refused(
                 "`every` is less than a millisecond: no sample would be done by then",
@@ -107,15 +100,16 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
     };
     context.state.last_address = None;
     let view = View::of(&target)?;
-    refuse_unmapped(arguments.range.at, &spans, &view, &target)?;
-    if let Some(until) = arguments
+    refuse_unmapped(asked.range.at, &spans, &view, &target)?;
+    if let Some(until) = asked
         .until
+        .as_ref()
         .filter(|until| until.filter.node.has_fields())
     {
         // What cannot be answered is said before anything is shown.
         eval::page_filter(&until.filter, &view, context.state)?;
     }
-    let wanted = arguments
+    let wanted = asked
         .with
         .iter()
         .map(|with| need(*with))
@@ -134,17 +128,17 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
         state: context.state,
         symbols: &context.state.symbols,
         spans: &spans,
-        until: arguments.until,
-        tally: Tally::until(arguments.count),
-        sums: arguments.by.map(Sums::new),
+        until: asked.until.as_ref(),
+        tally: Tally::until(count),
+        sums: asked.by.map(Sums::new),
         samples: 0,
         undecided_said: false,
-        timeline: arguments
+        timeline: asked
             .is_timeline
             .then(|| RefCell::new(Timeline::new(view.page()))),
     };
     let began = Instant::now();
-    let ended = watch.follow(context.sink, Watcher::new(extra), every, arguments.duration)?;
+    let ended = watch.follow(context.sink, Watcher::new(extra), every, duration)?;
     for group in watch.sums.into_iter().flat_map(Sums::finish) {
         context.sink.emit(Record::EventGroup(group))?;
     }
@@ -155,7 +149,7 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
         rows: Numbers(watch.tally.rows.into_iter().collect()),
         ended,
     }))?;
-    match (arguments.until, ended) {
+    match (&asked.until, ended) {
         (Some(_), "duration") => Err(Error::Unmet {
             message: "`until` did not come true within `for`".to_owned(),
         }),

@@ -6,7 +6,7 @@ use crate::eval::{self, Location};
 use crate::inspect::who::{self, Answer, Ended, MapperSink, Question, Seen};
 use crate::inspect::{View, frame_words};
 use crate::kernel::{Device, FrameNumber, Name, VirtualAddress};
-use crate::lang::{Expression, Spanned};
+use crate::lang::{Count, Expression, Spanned};
 use crate::process::Machine;
 use crate::report::{Mapper, Record, SearchEnd, Sink, Stopped, SymbolBrief, WhoSummary};
 use crate::symbol::Symbols;
@@ -44,8 +44,10 @@ pub(super) const ABOUT: About = About {
 pub(super) fn run(
     context: &mut Context,
     place: &Spanned<Expression>,
-    limit: Option<u64>,
+    limit: Option<&Spanned<Count>>,
 ) -> Outcome {
+    let count = |limit| eval::count(limit, context.state);
+    let limit = limit.map(count).transpose()?;
     if limit == Some(0) {
         return Err(Error::nothing_wanted("limit"));
     }

@@ -14,10 +14,11 @@
 //! commands    operators     words    setting    field   the tables: each fact declared once
 //! habits                    the words of other programs, for a line that does not parse
 //! expected    error         class                       what is known about a place in the line
-//! syntax      expression    amount      span            the tree
+//! syntax      arguments     expression    amount  span  the tree
 //! ```
 
 mod amount;
+mod arguments;
 mod class;
 pub mod commands;
 pub mod complete;

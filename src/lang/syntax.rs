@@ -5,6 +5,11 @@
 use crate::kernel::words::worded;
 
 pub use super::amount::{Count, Cut, Time, Which};
+pub use super::arguments::{
+    Compare, CompareKey, Compared, Diff, DiffKey, Examine, Find, GroupKey, Kept, OnRequest,
+    Pattern, ProcessOrder, Ps, Quantifier, RegionOrder, Regions, Snapshot, Until, Walk, Watch,
+    WatchKey,
+};
 pub use super::expression::{
     BinaryOperator, ChangeFunction, Changes, Comparison, Expression, Filter, Function,
     HistoryReference, IntegerType, NOW, Name, Quantity, Range, Register, SymbolName,
@@ -107,15 +112,8 @@ pub enum Command {
     Attach(Spanned<TargetName>),
     /// `detach`
     Detach,
-    /// `ps [TEXT] [by KEY] [limit N|top N]`: the processes whose name contains the text.
-    Ps {
-        /// What the name must contain, or a variable that holds it.
-        filter: Option<Spanned<String>>,
-        /// In which order; by number if absent.
-        by: Option<ProcessOrder>,
-        /// Which of the rows; all if absent.
-        cut: Option<Cut>,
-    },
+    /// `ps …`
+    Ps(Ps),
     /// `info process`
     InfoProcess,
     /// `info capabilities`
@@ -160,56 +158,20 @@ pub enum Command {
         /// Whether to add what only `smaps` knows.
         full: bool,
     },
-    /// `regions [TEXT] [where FILTER] [by KEY] [limit N|top N] [full]`
-    Regions {
-        /// What the name must contain, or a variable that holds it.
-        name: Option<Spanned<String>>,
-        /// Which regions; all if absent.
-        filter: Option<Spanned<Filter<RegionField>>>,
-        /// In which order; by address if absent.
-        by: Option<RegionOrder>,
-        /// Which of the rows; all if absent.
-        cut: Option<Cut>,
-        /// Whether to add what only `smaps` knows.
-        full: bool,
-    },
-    /// `walk RANGE [where FILTER] [by KEY[, KEY]] [limit N|top N]`
-    Walk {
-        /// The pages, or with `pfn:A..pfn:B` the frames.
-        range: Spanned<Range>,
-        /// Which of them; all if absent.
-        filter: Option<Spanned<Filter<PageField>>>,
-        /// Group by these, one or two; rows of neighbours if there are none.
-        by: Vec<GroupKey>,
-        /// Which of the rows; all if absent.
-        cut: Option<Cut>,
-    },
-    /// `snapshot [NAME] [in RANGE] [with KEPT, …]`: keeps the page map.
-    Snapshot {
-        /// What it is to be called; a number if absent.
-        name: Option<Spanned<String>>,
-        /// Of what; all if absent.
-        range: Option<Spanned<Range>>,
-        /// What else is kept.
-        with: Vec<Kept>,
-    },
+    /// `regions …`
+    Regions(Regions),
+    /// `walk …`
+    Walk(Walk),
+    /// `snapshot …`
+    Snapshot(Snapshot),
     /// `snapshot delete NAME`
     SnapshotDelete(Spanned<String>),
     /// `info snapshots`
     InfoSnapshots,
     /// `diff …`
     Diff(Box<Diff>),
-    /// `compare PID …|children [in RANGE] [by KEY] [top N | limit N]`
-    Compare {
-        /// With which processes.
-        with: Compared,
-        /// Of what; all if absent.
-        range: Option<Spanned<Range>>,
-        /// By what the pages add up; by region if absent.
-        by: Option<CompareKey>,
-        /// Which rows.
-        cut: Option<Cut>,
-    },
+    /// `compare …`
+    Compare(Compare),
     /// `soft-dirty …`
     SoftDirty(SoftDirty),
     /// `explain ADDR`: what a page is and what the next access will do.
@@ -240,25 +202,8 @@ pub enum Command {
         /// As which kind of word; as both if absent.
         reading: Option<Reading>,
     },
-    /// `watch RANGE [every DURATION] [for DURATION] [count N] [until FILTER] [with KIND, …] [by KEY] [as timeline]`
-    Watch {
-        /// The pages.
-        range: Spanned<Range>,
-        /// Add changes up by this; show each change if absent.
-        by: Option<WatchKey>,
-        /// Time between two samples; the command's default if absent.
-        every: Option<Spanned<Time>>,
-        /// Stop after this time.
-        duration: Option<Spanned<Time>>,
-        /// Stop after the row that reaches so many pages.
-        count: Option<Spanned<Count>>,
-        /// Stop when this holds.
-        until: Option<Until>,
-        /// Kinds of change that are shown only on request, in the order given, each once.
-        with: Vec<OnRequest>,
-        /// Whether to draw a timeline instead of a line for each change.
-        is_timeline: bool,
-    },
+    /// `watch …`
+    Watch(Watch),
     /// `print[/FMT] VALUE`
     Print {
         /// How integers and addresses are written; by their type if absent.
@@ -266,26 +211,10 @@ pub enum Command {
         /// What to print.
         value: Spanned<Range>,
     },
-    /// `x[/NFU] [ADDRESS]`
-    Examine {
-        /// Count, format and unit size; the parts that are absent stay as in the last `x`.
-        layout: Layout,
-        /// Whether to read pages that are not resident, which faults them in.
-        fault: bool,
-        /// Where to begin; behind the last `x` if absent.
-        address: Option<Spanned<Expression>>,
-    },
-    /// `find[/UN] RANGE, PATTERN, …`
-    Find {
-        /// The size of numbers, and the most matches.
-        layout: Layout,
-        /// Where to look.
-        range: Spanned<Range>,
-        /// What to look for, one behind the other; at least one.
-        patterns: Vec<Spanned<Pattern>>,
-        /// In which pages; all if absent.
-        filter: Option<Spanned<Filter<PageField>>>,
-    },
+    /// `x …`
+    Examine(Examine),
+    /// `find …`
+    Find(Find),
     /// `patched [RANGE]`: code that differs from its file.
     Patched {
         /// The whole process if absent.
@@ -316,15 +245,8 @@ pub enum Command {
         /// What to print.
         value: Spanned<Range>,
     },
-    /// `display [/FMT] VALUE`, `display COMMAND …`, either with `every TIME [count N]`; alone it shows what is displayed.
-    Display {
-        /// What to display from now on.
-        what: Option<Displayed>,
-        /// Show it now, and again after each such time, instead of at each prompt.
-        every: Option<Spanned<Time>>,
-        /// How many times to show it.
-        count: Option<Spanned<Count>>,
-    },
+    /// `display …`
+    Display(Display),
     /// `undisplay N …`; all of them without a number.
     Undisplay(Vec<u64>),
     /// `info display`
@@ -376,18 +298,9 @@ pub enum Command {
 impl Command {
     /// Whether it can draw a picture into an SVG file.
     pub fn is_drawn(&self) -> bool {
-        let is_timeline = matches!(self, Command::Watch { is_timeline, .. } if *is_timeline);
+        let is_timeline = matches!(self, Command::Watch(watch) if watch.is_timeline);
         is_timeline || matches!(self, Command::Map { .. })
     }
-}
-
-/// A part of what `find` looks for.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Pattern {
-    /// A number in the target's byte order, or the bytes of a text.
-    Value(Expression),
-    /// Bytes as they lie in memory.
-    Bytes(Vec<u8>),
 }
 
 /// The process to attach to.
@@ -401,75 +314,6 @@ pub enum TargetName {
     Itself,
     /// `$x`, without the `$`: a PID or a name.
     Variable(String),
-}
-
-worded! {
-    /// The order of the rows of `regions`.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum RegionOrder, word {
-        /// Largest first.
-        Size = "size",
-        /// Most resident first.
-        Rss = "rss",
-        /// By the name of the mapping.
-        Name = "name",
-        /// Largest proportional share first.
-        Pss = "pss",
-        /// Most in swap first.
-        Swapped = "swapped",
-        /// Most mapped as huge pages first.
-        Huge = "huge",
-    }
-}
-
-worded! {
-    /// The order of the rows of `ps`; the largest is first.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum ProcessOrder, word {
-        /// Resident bytes.
-        Rss = "rss",
-        /// The proportional share.
-        Pss = "pss",
-        /// Resident bytes that nobody else maps.
-        Uss = "uss",
-        /// Bytes in swap.
-        Swapped = "swapped",
-        /// Bytes mapped as huge pages.
-        Huge = "huge",
-    }
-}
-
-worded! {
-    /// What `walk … by KEY` groups pages by.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum GroupKey, word {
-        /// Present, swapped, guard, …
-        State = "state",
-        /// Anonymous, file, shmem, …
-        Kind = "kind",
-        /// The set of page flags.
-        Flags = "flags",
-        /// The region.
-        Region = "region",
-        /// The run of physically consecutive frames.
-        Run = "run",
-        /// The order of the folio.
-        Order = "order",
-        /// The NUMA node.
-        Node = "node",
-        /// The memory zone.
-        Zone = "zone",
-        /// The memory cgroup.
-        Cgroup = "cgroup",
-        /// Whether one PMD maps the page as a huge page.
-        PmdMapped = "pmd_mapped",
-        /// How often the frame is mapped.
-        MapCount = "mapcount",
-        /// Whether the page is mapped only here.
-        Exclusive = "exclusive",
-        /// The symbol in which the page begins.
-        Symbol = "symbol",
-    }
 }
 
 /// What `summary` adds up.
@@ -492,32 +336,6 @@ worded! {
         Entry = "entry",
         /// As a word of `/proc/kpageflags`.
         Flags = "flags",
-    }
-}
-
-worded! {
-    /// Changes that `watch` shows only when `with` asks for them.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum OnRequest, word {
-        /// The frame's `/proc/kpageflags`.
-        Flags = "flags",
-        /// The frame's `/proc/kpagecount`.
-        MapCount = "mapcount",
-        /// The soft-dirty bit.
-        SoftDirty = "soft_dirty",
-    }
-}
-
-worded! {
-    /// What a snapshot keeps beside the page map.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum Kept, word {
-        /// The frames' `/proc/kpageflags`.
-        Flags = "flags",
-        /// The frames' `/proc/kpagecount`.
-        Counts = "counts",
-        /// A hash of the contents of each resident page.
-        Content = "content",
     }
 }
 
@@ -545,85 +363,6 @@ pub enum SoftDirty {
     },
 }
 
-worded! {
-    /// What `watch … by KEY` groups changes by.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum WatchKey, word {
-        /// The region of a page.
-        Region = "region",
-    }
-}
-
-worded! {
-    /// What `diff … by KEY` groups changes by.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum DiffKey, word {
-        /// The region.
-        Region = "region",
-        /// The symbol.
-        Symbol = "symbol",
-        /// The kind of change.
-        Change = "change",
-    }
-}
-
-worded! {
-    /// What `compare … by KEY` groups pages by.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum CompareKey, word {
-        /// The region.
-        Region = "region",
-        /// The symbol in which a page begins; where there is none, the region.
-        Symbol = "symbol",
-    }
-}
-
-/// `diff [A] [B] [in RANGE] [where FILTER] [by KEY] [top N | limit N]`
-#[derive(Clone, Debug, PartialEq)]
-pub struct Diff {
-    /// The earlier snapshot; the last one taken if absent.
-    pub from: Option<Spanned<String>>,
-    /// The later one; now if absent.
-    pub to: Option<Spanned<String>>,
-    /// In which range; all that both snapshots cover if absent.
-    pub range: Option<Spanned<Range>>,
-    /// Which pages, as they are now.
-    pub filter: Option<Spanned<Filter<PageField>>>,
-    /// Group by this.
-    pub by: Option<DiffKey>,
-    /// Which rows.
-    pub cut: Option<Cut>,
-}
-
-/// Which process `compare` compares with.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Compared {
-    /// Each of these: a process id, or a text that is the name of a process.
-    Processes(Vec<Spanned<Expression>>),
-    /// Each child of the attached process.
-    Children,
-}
-
-/// `until [all|none] FILTER`
-#[derive(Clone, Debug, PartialEq)]
-pub struct Until {
-    /// For how many pages it must hold.
-    pub of: Quantifier,
-    /// What must hold; a comparison without fields is about no page.
-    pub filter: Spanned<Filter<PageField>>,
-}
-
-/// For how many pages a filter must hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Quantifier {
-    /// For at least one.
-    Any,
-    /// For each, and there is at least one.
-    All,
-    /// For none.
-    None,
-}
-
 /// What `set` sets.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "there is one line at a time")]
@@ -644,6 +383,17 @@ pub enum Assignment {
     },
     /// `set logging file PATH`; a leading `~/` is still as typed, and `$x` may stand for it.
     LogFile(Spanned<String>),
+}
+
+/// `display [/FMT] VALUE`, `display COMMAND …`, either with `every TIME [count N]`; alone it shows what is displayed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Display {
+    /// What to display from now on.
+    pub what: Option<Displayed>,
+    /// Show it now, and again after each such time, instead of at each prompt.
+    pub every: Option<Spanned<Time>>,
+    /// How many times to show it.
+    pub count: Option<Spanned<Count>>,
 }
 
 /// What `display` shows.

@@ -90,7 +90,7 @@ impl Session {
         }
         self.displayed |= matches!(
             job.command.node,
-            Command::Display { .. } | Command::Undisplay(_) | Command::InfoDisplay
+            Command::Display(_) | Command::Undisplay(_) | Command::InfoDisplay
         );
         let closed = self.close(job, destination, ended);
         let resume = match &result {
@@ -99,7 +99,7 @@ impl Session {
         };
         let went = self.follow(job, result);
         // Ctrl-C is the normal end of a watch. It interrupts any other command, and the file that the command is in.
-        let broken_off = interrupted && !matches!(job.command.node, Command::Watch { .. });
+        let broken_off = interrupted && !matches!(job.command.node, Command::Watch(_));
         let outcome = match (closed, went) {
             (Outcome::Done, Outcome::Done) if broken_off => Outcome::Interrupted,
             (Outcome::Done, went) => went,

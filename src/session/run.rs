@@ -27,11 +27,11 @@ impl Session {
             return;
         }
         let nowhere = Span::default();
-        let all = Command::Display {
+        let all = Command::Display(lang::Display {
             what: None,
             every: None,
             count: None,
-        };
+        });
         let command = Spanned::new(all, nowhere);
         self.run_job(&Job::new("display", Origin::default(), &command));
         self.displayed = false;

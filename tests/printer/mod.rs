@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use pmdb::lang::commands::is_displayed;
 use pmdb::lang::{
-    Assignment, Command, Compared, Control, Count, Cut, Diff, Displayed, Expression, Format,
-    Layout, Line, Name, Output, Pattern, Quantifier, Range, Rows, Shown, SoftDirty, Summarized,
-    TargetName, Time, Until, escape,
+    self, Assignment, Command, Compare, Compared, Control, Count, Cut, Diff, Displayed, Examine,
+    Expression, Find, Format, Layout, Line, Name, Output, Pattern, Ps, Quantifier, Range, Regions,
+    Rows, Shown, Snapshot, SoftDirty, Summarized, TargetName, Time, Until, Walk, Watch, escape,
 };
 
 /// The line of a tree.
@@ -95,7 +95,7 @@ impl Display for Printed<'_, Command> {
         match self.0 {
             Command::Attach(target) => write!(f, "attach {}", Printed(&target.node)),
             Command::Detach => f.write_str("detach"),
-            Command::Ps { filter, by, cut } => {
+            Command::Ps(Ps { filter, by, cut }) => {
                 quoted(f, "ps", filter.as_ref().map(|filter| filter.node.as_str()))?;
                 clause(f, "by", by.map(|by| by.word()))?;
                 rows(f, cut.as_ref())
@@ -131,25 +131,25 @@ impl Display for Printed<'_, Command> {
                 write!(f, "region {}", address.node)?;
                 full(f, *all)
             }
-            Command::Regions {
+            Command::Regions(Regions {
                 name,
                 filter,
                 by,
                 cut,
                 full: all,
-            } => {
+            }) => {
                 quoted(f, "regions", name.as_ref().map(|name| name.node.as_str()))?;
                 clause(f, "where", filter.as_ref().map(|filter| &filter.node))?;
                 clause(f, "by", by.map(|by| by.word()))?;
                 rows(f, cut.as_ref())?;
                 full(f, *all)
             }
-            Command::Walk {
+            Command::Walk(Walk {
                 range,
                 filter,
                 by,
                 cut,
-            } => {
+            }) => {
                 write!(f, "walk {}", range.node)?;
                 clause(f, "where", filter.as_ref().map(|filter| &filter.node))?;
                 let keys: Vec<&str> = by.iter().map(|key| key.word()).collect();
@@ -181,7 +181,7 @@ impl Display for Printed<'_, Command> {
                 write!(f, "decode {}", value.node)?;
                 clause(f, "as", reading.map(|reading| reading.word()))
             }
-            Command::Watch {
+            Command::Watch(Watch {
                 range,
                 by,
                 every,
@@ -190,7 +190,7 @@ impl Display for Printed<'_, Command> {
                 until,
                 with,
                 is_timeline,
-            } => {
+            }) => {
                 write!(f, "watch {}", range.node)?;
                 clause(f, "every", every.as_ref().map(|time| Printed(&time.node)))?;
                 clause(f, "for", duration.as_ref().map(|time| Printed(&time.node)))?;
@@ -208,7 +208,7 @@ impl Display for Printed<'_, Command> {
                 clause(f, "as", is_timeline.then_some("timeline"))?;
                 clause(f, "by", by.map(|by| by.word()))
             }
-            Command::Snapshot { name, range, with } => {
+            Command::Snapshot(Snapshot { name, range, with }) => {
                 f.write_str("snapshot")?;
                 if let Some(name) = name {
                     write!(f, " {}", name.node)?;
@@ -237,12 +237,12 @@ impl Display for Printed<'_, Command> {
                 clause(f, "by", by.map(|by| by.word()))?;
                 rows(f, cut.as_ref())
             }
-            Command::Compare {
+            Command::Compare(Compare {
                 with,
                 range,
                 by,
                 cut,
-            } => {
+            }) => {
                 f.write_str("compare")?;
                 match with {
                     Compared::Children => f.write_str(" children")?,
@@ -270,11 +270,11 @@ impl Display for Printed<'_, Command> {
             Command::Print { format, value } => {
                 write!(f, "print{} {}", Printed(&of_format(*format)), value.node)
             }
-            Command::Examine {
+            Command::Examine(Examine {
                 layout,
                 fault,
                 address,
-            } => {
+            }) => {
                 write!(f, "x{}", Printed(layout))?;
                 f.write_str(if *fault { " --fault" } else { "" })?;
                 match address {
@@ -282,12 +282,12 @@ impl Display for Printed<'_, Command> {
                     None => Ok(()),
                 }
             }
-            Command::Find {
+            Command::Find(Find {
                 layout,
                 range,
                 patterns,
                 filter,
-            } => {
+            }) => {
                 write!(f, "find{} {}", Printed(layout), range.node)?;
                 patterns
                     .iter()
@@ -315,7 +315,7 @@ impl Display for Printed<'_, Command> {
             Command::Output { format, value } => {
                 write!(f, "output{} {}", Printed(&of_format(*format)), value.node)
             }
-            Command::Display { what, every, count } => {
+            Command::Display(lang::Display { what, every, count }) => {
                 f.write_str("display")?;
                 match what {
                     None => {}

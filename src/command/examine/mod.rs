@@ -7,7 +7,7 @@ use super::{About, Context, Error, Flow, Group, Outcome, Resume, example, region
 use crate::eval;
 use crate::inspect::View;
 use crate::kernel::VirtualAddress;
-use crate::lang::{Expression, Format, Layout, Spanned, Unit};
+use crate::lang::{Examine, Expression, Format, Layout, Spanned, Unit};
 use rows::Examination;
 
 pub(super) const ABOUT: About = About {
@@ -39,12 +39,8 @@ pub(super) const ABOUT: About = About {
     ],
 };
 
-pub(super) fn run(
-    context: &mut Context,
-    layout: Layout,
-    fault: bool,
-    written: Option<&Spanned<Expression>>,
-) -> Outcome {
+pub(super) fn run(context: &mut Context, asked: &Examine) -> Outcome {
+    let (layout, written) = (asked.layout, asked.address.as_ref());
     let target = context.target()?;
     if layout.count == Some(0) {
         return Err(Error::nothing_counted("x/0"));
@@ -82,7 +78,7 @@ pub(super) fn run(
         layout: process,
         format,
         unit,
-        fault,
+        fault: asked.fault,
         next: start,
         last: None,
         faulted: 0,

@@ -4,14 +4,14 @@ use super::{World, command, process};
 use crate::eval::{self, Error};
 use crate::inspect::{Need, Page, StateSet, View};
 use crate::kernel::{Kind, PageFlags, PageMapEntry, State, VirtualAddress};
-use crate::lang::Command;
+use crate::lang::{Command, Regions, Walk};
 use crate::process::fake::Fake;
 
 /// The answer of the filter of `walk all where TEXT` for one page.
 fn holds(fake: Fake, text: &str, page: &Page) -> Result<bool, Error> {
     let world = World::of(fake);
     let view = View::of(world.target.as_ref().unwrap()).unwrap();
-    let Command::Walk { filter, .. } = command(&format!("walk all where {text}")) else {
+    let Command::Walk(Walk { filter, .. }) = command(&format!("walk all where {text}")) else {
         panic!("{text}");
     };
     let filter = eval::page_filter(&filter.unwrap(), &view, &world)?;
@@ -154,7 +154,7 @@ fn only_the_facts_that_a_filter_needs_are_read() {
         ("pfn > 5", Need::FRAMES | Need::EACH),
         ("dirty or mapcount > 1", Need::FLAGS | Need::COUNTS),
     ] {
-        let Command::Walk { filter, .. } = command(&format!("walk all where {text}")) else {
+        let Command::Walk(Walk { filter, .. }) = command(&format!("walk all where {text}")) else {
             panic!("{text}");
         };
         let filter = eval::page_filter(&filter.unwrap(), &view, &world).unwrap();
@@ -182,7 +182,8 @@ fn filters_on_regions() {
         ),
         ("not (private or readable)", ""),
     ] {
-        let Command::Regions { filter, .. } = command(&format!("regions where {text}")) else {
+        let Command::Regions(Regions { filter, .. }) = command(&format!("regions where {text}"))
+        else {
             panic!("{text}");
         };
         let filter = eval::region_filter(&filter.unwrap(), &world).unwrap();
@@ -194,7 +195,7 @@ fn filters_on_regions() {
         let found: Vec<String> = found.map(|one| one.region.name.to_string()).collect();
         assert_eq!(found.join(" "), names, "{text}");
     }
-    let Command::Regions { filter, .. } = command("regions where rss > 0") else {
+    let Command::Regions(Regions { filter, .. }) = command("regions where rss > 0") else {
         panic!("no regions");
     };
     let filter = eval::region_filter(&filter.unwrap(), &world).unwrap();
@@ -233,7 +234,7 @@ fn an_uncertain_state_is_no_answer_where_it_matters() {
     ] {
         let world = World::of(process());
         let view = View::of(world.target.as_ref().unwrap()).unwrap();
-        let Command::Walk { filter, .. } = command(&format!("walk all where {text}")) else {
+        let Command::Walk(Walk { filter, .. }) = command(&format!("walk all where {text}")) else {
             panic!("{text}");
         };
         let filter = eval::page_filter(&filter.unwrap(), &view, &world).unwrap();
@@ -251,7 +252,8 @@ fn an_uncertain_state_is_no_answer_where_it_matters() {
 fn keeps(text: &str, frame: u64) -> Result<bool, Error> {
     let world = World::of(process());
     let machine = world.target.as_ref().unwrap().machine.clone();
-    let Command::Walk { filter, .. } = command(&format!("walk pfn:0..pfn:9 where {text}")) else {
+    let Command::Walk(Walk { filter, .. }) = command(&format!("walk pfn:0..pfn:9 where {text}"))
+    else {
         panic!("{text}");
     };
     let filter = eval::frame_filter(&filter.unwrap(), &machine, &world)?;

@@ -32,8 +32,9 @@ use crate::lang::expected::Expected;
 use crate::lang::lexer::{Token, TokenKind, unescape};
 use crate::lang::span::{Span, Spanned};
 use crate::lang::syntax::{
-    Assignment, Command, Compared, Cut, Diff, Displayed, Kept, Layout, OnRequest, ProcessOrder,
-    Quantifier, Shown, SoftDirty, Summarized, Typed, Until,
+    Assignment, Command, Compare, Compared, Cut, Diff, Display, Displayed, Examine, Kept, Layout,
+    OnRequest, ProcessOrder, Ps, Quantifier, Shown, Snapshot, SoftDirty, Summarized, Typed, Until,
+    Watch,
 };
 
 /// The name of a command, in full.
@@ -118,11 +119,11 @@ fn examine(input: Tokens<'_>, layout: Layout) -> Parsed<'_, Command> {
     let (behind, address) = opt(address).parse(input)?;
     Ok((
         behind,
-        Command::Examine {
+        Command::Examine(Examine {
             layout,
             fault: fault.is_some(),
             address,
-        },
+        }),
     ))
 }
 
@@ -307,7 +308,7 @@ fn processes(input: Tokens<'_>) -> Parsed<'_, Command> {
             false => Some(part(input, before)),
         };
         let filter = filter.map(|raw| raw.map(|raw| raw.text));
-        return Ok((after, Command::Ps { filter, by, cut }));
+        return Ok((after, Command::Ps(Ps { filter, by, cut })));
     }
     input.fail(Expected::Text)
 }
@@ -368,7 +369,7 @@ fn display(input: Tokens<'_>) -> Parsed<'_, Command> {
             after("count", super::stream::count),
         )?;
     }
-    Ok((behind, Command::Display { what, every, count }))
+    Ok((behind, Command::Display(Display { what, every, count })))
 }
 
 /// A command that is complete before `every`. `every` is then a clause and no name: `x/u every 1s`.
@@ -472,7 +473,7 @@ fn watch(input: Tokens<'_>) -> Parsed<'_, Command> {
     let with = with.unwrap_or_default();
     Ok((
         input,
-        Command::Watch {
+        Command::Watch(Watch {
             range,
             by,
             every,
@@ -481,7 +482,7 @@ fn watch(input: Tokens<'_>) -> Parsed<'_, Command> {
             until,
             with,
             is_timeline: timeline.is_some(),
-        },
+        }),
     ))
 }
 
@@ -495,7 +496,7 @@ fn snapshot(input: Tokens<'_>) -> Parsed<'_, Command> {
         || clause(&mut input, &mut with, after("with", list_once::<Kept>))?
     {}
     let (range, with) = (in_, with.unwrap_or_default());
-    Ok((input, Command::Snapshot { name, range, with }))
+    Ok((input, Command::Snapshot(Snapshot { name, range, with })))
 }
 
 fn diff(input: Tokens<'_>) -> Parsed<'_, Command> {
@@ -534,12 +535,12 @@ fn compare(input: Tokens<'_>) -> Parsed<'_, Command> {
         || clause(&mut input, &mut cut, cut_to)?
     {}
     let range = in_;
-    let command = Command::Compare {
+    let command = Command::Compare(Compare {
         with,
         range,
         by,
         cut,
-    };
+    });
     Ok((input, command))
 }
 

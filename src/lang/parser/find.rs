@@ -12,7 +12,7 @@ use crate::lang::expected::Expected;
 use crate::lang::expression::{Expression, Range};
 use crate::lang::lexer::TokenKind;
 use crate::lang::span::Spanned;
-use crate::lang::syntax::{Command, Pattern};
+use crate::lang::syntax::{Command, Find, Pattern};
 
 /// `[/UN] RANGE, PATTERN, …`
 pub(super) fn find(input: Tokens<'_>) -> Parsed<'_, Command> {
@@ -24,12 +24,12 @@ pub(super) fn find(input: Tokens<'_>) -> Parsed<'_, Command> {
     let (input, filter) = input.page_filter()?;
     Ok((
         input,
-        Command::Find {
+        Command::Find(Find {
             layout: layout.unwrap_or_default(),
             range,
             patterns,
             filter,
-        },
+        }),
     ))
 }
 

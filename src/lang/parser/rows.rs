@@ -8,7 +8,7 @@ use super::filter::filter;
 use super::range::range;
 use super::raw::part_of_name;
 use super::stream::{Failed, Parsed, Tokens, cut_to, mark, one_of, word};
-use crate::lang::syntax::{Command, GroupKey};
+use crate::lang::syntax::{Command, GroupKey, Regions, Walk};
 
 /// Takes a clause if it stands here and was not given yet. Returns whether it was taken.
 pub(super) fn clause<'a, T>(
@@ -57,13 +57,13 @@ pub(super) fn regions(input: Tokens<'_>) -> Parsed<'_, Command> {
     {}
     Ok((
         input,
-        Command::Regions {
+        Command::Regions(Regions {
             name,
             filter: where_,
             by,
             cut,
             full: full.is_some(),
-        },
+        }),
     ))
 }
 
@@ -85,12 +85,12 @@ fn pages(input: Tokens<'_>, may_group: bool) -> Parsed<'_, Command> {
     {}
     Ok((
         input,
-        Command::Walk {
+        Command::Walk(Walk {
             range,
             filter: where_,
             by: by.unwrap_or_default(),
             cut,
-        },
+        }),
     ))
 }
 

@@ -175,15 +175,9 @@ pub enum Command {
     /// `soft-dirty …`
     SoftDirty(SoftDirty),
     /// `explain ADDR`: what a page is and what the next access will do.
-    Explain {
-        /// An address of the target.
-        address: Spanned<Expression>,
-    },
+    Explain(Spanned<Expression>),
     /// `flags PLACE`: an address, `pfn:N` or `phys:N`.
-    Flags {
-        /// Whose frame.
-        place: Spanned<Expression>,
-    },
+    Flags(Spanned<Expression>),
     /// `who PLACE [limit N]`: an address, `pfn:N` or `phys:N`.
     Who {
         /// Whose frame.
@@ -216,10 +210,7 @@ pub enum Command {
     /// `find …`
     Find(Find),
     /// `patched [RANGE]`: code that differs from its file.
-    Patched {
-        /// The whole process if absent.
-        range: Option<Spanned<Range>>,
-    },
+    Patched(Option<Spanned<Range>>),
     /// `telescope ADDRESS [N]`
     Telescope {
         /// Of the first word.
@@ -275,24 +266,15 @@ pub enum Command {
         text: Spanned<String>,
     },
     /// `history [N]`: the last N lines.
-    History {
-        /// How many; the command's default if absent.
-        limit: Option<u64>,
-    },
+    History(Option<u64>),
     /// `complete TEXT`
     Complete(String),
     /// `help [TOPIC]`
-    Help {
-        /// A command, a group or a subject, as typed; the overview if absent.
-        topic: Option<Spanned<String>>,
-    },
+    Help(Option<Spanned<String>>),
     /// `apropos REGEX`
     Apropos(Spanned<String>),
     /// `quit [STATUS]`
-    Quit {
-        /// The exit status; 0 if absent.
-        status: Option<Spanned<Expression>>,
-    },
+    Quit(Option<Spanned<Expression>>),
 }
 
 impl Command {
@@ -300,6 +282,15 @@ impl Command {
     pub fn is_drawn(&self) -> bool {
         let is_timeline = matches!(self, Command::Watch(watch) if watch.is_timeline);
         is_timeline || matches!(self, Command::Map { .. })
+    }
+
+    /// Whether it changes how the process runs.
+    pub fn is_change(&self) -> bool {
+        match self {
+            Command::How(command) => command.is_change(),
+            Command::SoftDirty(SoftDirty::Clear { .. }) => true,
+            _ => false,
+        }
     }
 }
 
@@ -336,17 +327,6 @@ worded! {
         Entry = "entry",
         /// As a word of `/proc/kpageflags`.
         Flags = "flags",
-    }
-}
-
-impl Command {
-    /// Whether it changes how the process runs.
-    pub fn is_change(&self) -> bool {
-        match self {
-            Command::How(command) => command.is_change(),
-            Command::SoftDirty(SoftDirty::Clear { .. }) => true,
-            _ => false,
-        }
     }
 }
 

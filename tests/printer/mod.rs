@@ -156,8 +156,8 @@ impl Display for Printed<'_, Command> {
                 clause(f, "by", (!keys.is_empty()).then(|| keys.join(", ")))?;
                 rows(f, cut.as_ref())
             }
-            Command::Explain { address } => write!(f, "explain {}", address.node),
-            Command::Flags { place } => write!(f, "flags {}", place.node),
+            Command::Explain(address) => write!(f, "explain {}", address.node),
+            Command::Flags(place) => write!(f, "flags {}", place.node),
             Command::Who { place, limit } => {
                 write!(f, "who {}", place.node)?;
                 clause(f, "limit", limit.as_ref().map(|limit| Printed(&limit.node)))
@@ -294,8 +294,8 @@ impl Display for Printed<'_, Command> {
                     .try_for_each(|pattern| write!(f, ", {}", Printed(&pattern.node)))?;
                 clause(f, "where", filter.as_ref().map(|filter| &filter.node))
             }
-            Command::Patched { range: None } => f.write_str("patched"),
-            Command::Patched { range: Some(range) } => write!(f, "patched {}", range.node),
+            Command::Patched(None) => f.write_str("patched"),
+            Command::Patched(Some(range)) => write!(f, "patched {}", range.node),
             Command::Telescope { address, count } => {
                 write!(f, "telescope {}", address.node)?;
                 count.map_or(Ok(()), |count| write!(f, " {count}"))
@@ -351,16 +351,16 @@ impl Display for Printed<'_, Command> {
             Command::Alias { name, text } => {
                 write!(f, "alias {} = {}", name.node, escape('"', &text.node))
             }
-            Command::History { limit } => {
+            Command::History(limit) => {
                 f.write_str("history")?;
                 limit.map_or(Ok(()), |limit| write!(f, " {limit}"))
             }
             Command::Complete(text) => quoted(f, "complete", (!text.is_empty()).then_some(text)),
-            Command::Help { topic } => {
+            Command::Help(topic) => {
                 quoted(f, "help", topic.as_ref().map(|topic| topic.node.as_str()))
             }
             Command::Apropos(regex) => quoted(f, "apropos", Some(&regex.node)),
-            Command::Quit { status } => {
+            Command::Quit(status) => {
                 f.write_str("quit")?;
                 status
                     .as_ref()

@@ -142,7 +142,7 @@ fn a_variable_may_hold_a_range() {
 fn a_range_stands_for_its_first_address() {
     let world = world();
     let location = |text: &str| {
-        let Command::Flags { place } = super::command(&format!("flags {text}")) else {
+        let Command::Flags(place) = super::command(&format!("flags {text}")) else {
             panic!("{text}");
         };
         eval::location(&place, &world)

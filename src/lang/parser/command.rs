@@ -15,7 +15,7 @@ use super::find::find;
 use super::layout::{format, layout};
 use super::names::symbol;
 use super::range::{address, listed, range, value, watched};
-use super::raw::{Raw, part, pattern, raw, raw_text, split_text, target};
+use super::raw::{part, pattern, raw, raw_text, split_text, target};
 use super::rows::{after, clause, regions, walk};
 use super::setting::{log, setting, setting_value};
 use super::snapshots::{later, snapshot_name};
@@ -26,13 +26,14 @@ use crate::kernel::words::Worded;
 use crate::lang::class::Class;
 use crate::lang::commands::{
     COMMANDS, CommandName, Resolved, is_displayed, resolve_first, resolve_second, second_words,
+    takes_how,
 };
 use crate::lang::error::SyntaxError;
 use crate::lang::expected::Expected;
 use crate::lang::lexer::{Token, TokenKind, unescape};
 use crate::lang::span::{Span, Spanned};
 use crate::lang::syntax::{
-    Assignment, Command, Compare, Compared, Cut, Diff, Display, Displayed, Examine, Kept, Layout,
+    Assignment, Command, Compare, Compared, Cut, Diff, Display, Displayed, Examine, Kept,
     OnRequest, ProcessOrder, Ps, Quantifier, Shown, Snapshot, SoftDirty, Summarized, Typed, Until,
     Watch,
 };
@@ -85,18 +86,23 @@ fn ambiguous(typed: &Spanned<&str>, candidates: &[&str]) -> SyntaxError {
 
 /// The arguments of the command with that name, with `--how` before them if it takes that.
 pub(super) fn arguments<'a>(input: Tokens<'a>, name: &str) -> Parsed<'a, Command> {
-    if !COMMANDS.iter().any(|row| row.name == name && row.how) {
-        return own_arguments(input, name);
+    let Some(parser) = parser_of(name) else {
+        return input.fail(Expected::Command);
+    };
+    // The format of `x` stands before its `--how`.
+    match takes_how(name) && name != "x" {
+        true => with_how(input, parser),
+        false => parser(input),
     }
-    let (input, layout) = match name {
-        "x" => opt(layout).parse(input)?,
-        _ => (input, None),
-    };
+}
+
+/// `--how`, if it stands here, and the arguments behind it.
+fn with_how<'a>(
+    input: Tokens<'a>,
+    arguments: impl FnOnce(Tokens<'a>) -> Parsed<'a, Command>,
+) -> Parsed<'a, Command> {
     let (input, asked) = opt(option(Expected::How, TokenKind::How)).parse(input)?;
-    let (behind, command) = match name {
-        "x" => examine(input, layout.unwrap_or_default())?,
-        _ => own_arguments(input, name)?,
-    };
+    let (behind, command) = arguments(input)?;
     let command = match asked {
         Some(_) => Command::How(Box::new(command)),
         None => command,
@@ -113,175 +119,146 @@ fn option(expected: Expected, kind: TokenKind) -> impl for<'a> Fn(Tokens<'a>) ->
     }
 }
 
-/// `x`, behind its format and `--how`.
-fn examine(input: Tokens<'_>, layout: Layout) -> Parsed<'_, Command> {
-    let (input, fault) = opt(option(Expected::Fault, TokenKind::Fault)).parse(input)?;
-    let (behind, address) = opt(address).parse(input)?;
-    Ok((
-        behind,
-        Command::Examine(Examine {
-            layout,
+/// `x`
+fn examine(input: Tokens<'_>) -> Parsed<'_, Command> {
+    let (input, layout) = opt(layout).parse(input)?;
+    with_how(input, |input| {
+        let (input, fault) = opt(option(Expected::Fault, TokenKind::Fault)).parse(input)?;
+        let (behind, address) = opt(address).parse(input)?;
+        let asked = Examine {
+            layout: layout.unwrap_or_default(),
             fault: fault.is_some(),
             address,
-        }),
-    ))
+        };
+        Ok((behind, Command::Examine(asked)))
+    })
 }
 
-/// The arguments of one group of commands; `None` for a name of another group.
-type OfGroup = for<'a> fn(Tokens<'a>, &str) -> Option<Parsed<'a, Command>>;
+/// Parses the arguments of one command.
+type Arguments = for<'a> fn(Tokens<'a>) -> Parsed<'a, Command>;
 
-/// The commands are in groups because one function for all would leave too little stack for deeply nested expressions.
-fn own_arguments<'a>(input: Tokens<'a>, name: &str) -> Parsed<'a, Command> {
-    let groups: [OfGroup; 4] = [of_targets, of_pages, of_scripts, of_sessions];
-    let parsed = groups.iter().find_map(|group| group(input, name));
-    parsed.unwrap_or_else(|| input.fail(Expected::Command))
-}
-
-/// Commands about processes and symbols.
-fn of_targets<'a>(input: Tokens<'a>, name: &str) -> Option<Parsed<'a, Command>> {
-    Some(match name {
-        "attach" => map(raw(Expected::Process), |raw| Command::Attach(target(raw))).parse(input),
-        "detach" => Ok((input, Command::Detach)),
-        "ps" => processes(input),
-        "info process" => Ok((input, Command::InfoProcess)),
-        "info capabilities" => Ok((input, Command::InfoCapabilities)),
-        "info symbol" => map(address, Command::InfoSymbol).parse(input),
-        "info address" => map(symbol, Command::InfoAddress).parse(input),
-        "info symbols" => map((pattern(Expected::Regex), opt(cut_to)), |(pattern, cut)| {
-            Command::InfoSymbols { pattern, cut }
-        })
-        .parse(input),
-        "info modules" => Ok((input, Command::InfoModules)),
-        "info threads" => Ok((input, Command::InfoThreads)),
-        "info registers" => Ok((input, Command::InfoRegisters)),
-        "info line" => {
+/// What parses the arguments of a command; one function that parses all would leave too little stack for deeply nested expressions.
+fn parser_of(name: &str) -> Option<Arguments> {
+    let parser: Arguments = match name {
+        "attach" => |input| {
+            let (input, name) = raw(Expected::Process).parse(input)?;
+            Ok((input, Command::Attach(target(name))))
+        },
+        "detach" => |input| Ok((input, Command::Detach)),
+        "ps" => processes,
+        "info process" => |input| Ok((input, Command::InfoProcess)),
+        "info threads" => |input| Ok((input, Command::InfoThreads)),
+        "info registers" => |input| Ok((input, Command::InfoRegisters)),
+        "info capabilities" => |input| Ok((input, Command::InfoCapabilities)),
+        "translate" => |input| {
+            let (input, (range, cut)) = (range, opt(cut_to)).parse(input)?;
+            Ok((input, Command::Translate { range, cut }))
+        },
+        "region" => |input| {
+            let (input, (address, full)) = (address, full).parse(input)?;
+            Ok((input, Command::Region { address, full }))
+        },
+        "regions" => regions,
+        "walk" => walk,
+        "flags" => |input| map(address, Command::Flags).parse(input),
+        "map" => drawn,
+        "who" => |input| {
+            let (input, (place, limit)) = (address, opt(after("limit", count))).parse(input)?;
+            Ok((input, Command::Who { place, limit }))
+        },
+        "summary" => |input| map(summarized, Command::Summary).parse(input),
+        "explain" => |input| map(address, Command::Explain).parse(input),
+        "patched" => |input| map(opt(range), Command::Patched).parse(input),
+        "decode" => |input| {
+            let reading = opt(preceded(word("as"), cut(one_of)));
+            let (input, (value, reading)) = (value, reading).parse(input)?;
+            Ok((input, Command::Decode { value, reading }))
+        },
+        "x" => examine,
+        "telescope" => |input| {
+            let (input, (address, count)) = (address, opt(number)).parse(input)?;
+            Ok((input, Command::Telescope { address, count }))
+        },
+        "find" => find,
+        "print" => |input| {
+            let (input, (format, value)) = (opt(format), range).parse(input)?;
+            Ok((input, Command::Print { format, value }))
+        },
+        "info symbol" => |input| map(address, Command::InfoSymbol).parse(input),
+        "info address" => |input| map(symbol, Command::InfoAddress).parse(input),
+        "info symbols" => |input| {
+            let (input, (pattern, cut)) = (pattern(Expected::Regex), opt(cut_to)).parse(input)?;
+            Ok((input, Command::InfoSymbols { pattern, cut }))
+        },
+        "info modules" => |input| Ok((input, Command::InfoModules)),
+        "info line" => |input| {
             input.expect(Expected::SourceFile);
             map(preceded(opt(silent_mark("*")), address), Command::InfoLine).parse(input)
-        }
+        },
+        "watch" => watch,
+        "snapshot" => snapshot,
+        "info snapshots" => |input| Ok((input, Command::InfoSnapshots)),
+        "diff" => diff,
+        "compare" => compare,
+        "soft-dirty" => |input| map(soft_dirty, Command::SoftDirty).parse(input),
+        "assert" => |input| {
+            let (input, condition) = expression(input)?;
+            let (input, message) = opt(preceded(mark(","), cut(quoted_text))).parse(input)?;
+            let message = message.map(|message| message.node);
+            Ok((input, Command::Assert { condition, message }))
+        },
+        "alias" => |input| {
+            let (input, (name, _)) = (new_name, cut(mark("="))).parse(input)?;
+            let (input, text) = cut(raw_text(Expected::Command)).parse(input)?;
+            Ok((input, Command::Alias { name, text }))
+        },
+        "display" => display,
+        "undisplay" => |input| map(many0(number), Command::Undisplay).parse(input),
+        "info display" => |input| Ok((input, Command::InfoDisplay)),
+        "printf" => |input| {
+            let values = many0(preceded(mark(","), cut(listed)));
+            let (input, (format, values)) = (quoted_text, values).parse(input)?;
+            Ok((input, Command::Printf { format, values }))
+        },
+        "output" => |input| {
+            let (input, (format, value)) = (opt(format), range).parse(input)?;
+            Ok((input, Command::Output { format, value }))
+        },
+        "set" => |input| map(assignment, Command::Set).parse(input),
+        "show" => |input| map(shown, Command::Show).parse(input),
+        "echo" => echo,
+        "source" => source,
+        "history" => |input| map(opt(number), Command::History).parse(input),
+        "complete" => |input| {
+            let (input, text) = opt(raw_text(Expected::Text)).parse(input)?;
+            let text = text.map(|text| text.node);
+            Ok((input, Command::Complete(text.unwrap_or_default())))
+        },
+        "help" => |input| map(opt(raw_text(Expected::Topic)), Command::Help).parse(input),
+        "apropos" => |input| map(raw_text(Expected::Regex), Command::Apropos).parse(input),
+        "quit" => |input| map(opt(address), Command::Quit).parse(input),
         _ => return None,
-    })
+    };
+    Some(parser)
 }
 
-/// Commands about pages and memory.
-fn of_pages<'a>(input: Tokens<'a>, name: &str) -> Option<Parsed<'a, Command>> {
-    Some(match name {
-        "translate" => map((range, opt(cut_to)), |(range, cut)| Command::Translate {
-            range,
-            cut,
-        })
-        .parse(input),
-        "region" => map((address, full), |(address, full)| Command::Region {
-            address,
-            full,
-        })
-        .parse(input),
-        "regions" => regions(input),
-        "walk" => walk(input),
-        "map" => drawn(input),
-        "flags" => map(address, |place| Command::Flags { place }).parse(input),
-        "who" => map((address, opt(after("limit", count))), |(place, limit)| {
-            Command::Who { place, limit }
-        })
-        .parse(input),
-        "summary" => map(summarized, Command::Summary).parse(input),
-        "explain" => map(address, |address| Command::Explain { address }).parse(input),
-        "decode" => {
-            let reading = opt(preceded(word("as"), cut(one_of)));
-            map((value, reading), |(value, reading)| Command::Decode {
-                value,
-                reading,
-            })
-            .parse(input)
-        }
-        "watch" => watch(input),
-        "snapshot" => snapshot(input),
-        "info snapshots" => Ok((input, Command::InfoSnapshots)),
-        "diff" => diff(input),
-        "compare" => compare(input),
-        "soft-dirty" => map(soft_dirty, Command::SoftDirty).parse(input),
-        "patched" => map(opt(range), |range| Command::Patched { range }).parse(input),
-        "find" => find(input),
-        "telescope" => map((address, opt(number)), |(address, count)| {
-            Command::Telescope { address, count }
-        })
-        .parse(input),
-        "print" => map((opt(format), range), |(format, value)| Command::Print {
-            format,
-            value,
-        })
-        .parse(input),
-        _ => return None,
-    })
+fn echo(input: Tokens<'_>) -> Parsed<'_, Command> {
+    let (behind, raw) = opt(raw(Expected::Text)).parse(input)?;
+    let text = raw.map_or_else(String::new, |raw| match raw.node.quoted {
+        true => raw.node.text,
+        false => unescape(&raw.node.text),
+    });
+    Ok((behind, Command::Echo(text)))
 }
 
-/// Commands of command files.
-fn of_scripts<'a>(input: Tokens<'a>, name: &str) -> Option<Parsed<'a, Command>> {
-    Some(match name {
-        "printf" => printf(input),
-        "output" => map((opt(format), range), |(format, value)| Command::Output {
-            format,
-            value,
-        })
-        .parse(input),
-        "display" => display(input),
-        "undisplay" => map(many0(number), Command::Undisplay).parse(input),
-        "info display" => Ok((input, Command::InfoDisplay)),
-        "echo" => {
-            let text = |raw: Option<Spanned<Raw>>| {
-                raw.map_or_else(String::new, |raw| match raw.node.quoted {
-                    true => raw.node.text,
-                    false => unescape(&raw.node.text),
-                })
-            };
-            map(opt(raw(Expected::Text)), |raw| Command::Echo(text(raw))).parse(input)
-        }
-        "source" => source(input),
-        "assert" => map(
-            (expression, opt(preceded(mark(","), cut(quoted_text)))),
-            |(condition, message)| Command::Assert {
-                condition,
-                message: message.map(|message| message.node),
-            },
-        )
-        .parse(input),
-        "alias" => map(
-            (new_name, cut(mark("=")), cut(raw_text(Expected::Command))),
-            |(name, _, text)| Command::Alias { name, text },
-        )
-        .parse(input),
-        _ => return None,
-    })
-}
-
-/// Commands about settings and the prompt.
-fn of_sessions<'a>(input: Tokens<'a>, name: &str) -> Option<Parsed<'a, Command>> {
-    Some(match name {
-        "set" => map(assignment, Command::Set).parse(input),
-        "show" => {
-            let shown = alt((
-                map((word("logging"), end_of_text), |_| Shown::Logging),
-                map(setting, Shown::Setting),
-                map(word("convenience"), |_| Shown::Convenience),
-                map(word("version"), |_| Shown::Version),
-            ));
-            map(opt(shown), |shown| {
-                Command::Show(shown.unwrap_or(Shown::All))
-            })
-            .parse(input)
-        }
-        "history" => map(opt(number), |limit| Command::History { limit }).parse(input),
-        "complete" => map(opt(raw(Expected::Text)), |text| {
-            Command::Complete(text.map_or_else(String::new, |text| text.node.text))
-        })
-        .parse(input),
-        "help" => map(opt(raw_text(Expected::Topic)), |topic| Command::Help {
-            topic,
-        })
-        .parse(input),
-        "apropos" => map(raw_text(Expected::Regex), Command::Apropos).parse(input),
-        "quit" => map(opt(address), |status| Command::Quit { status }).parse(input),
-        _ => return None,
-    })
+fn shown(input: Tokens<'_>) -> Parsed<'_, Shown> {
+    let shown = alt((
+        map((word("logging"), end_of_text), |_| Shown::Logging),
+        map(setting, Shown::Setting),
+        map(word("convenience"), |_| Shown::Convenience),
+        map(word("version"), |_| Shown::Version),
+    ));
+    map(opt(shown), |shown| shown.unwrap_or(Shown::All)).parse(input)
 }
 
 /// `PATH ARGUMENT …`
@@ -303,11 +280,7 @@ fn processes(input: Tokens<'_>) -> Parsed<'_, Command> {
         if after.rest.len() != behind.rest.len() {
             continue;
         }
-        let filter = match before.is_empty() {
-            true => None,
-            false => Some(part(input, before)),
-        };
-        let filter = filter.map(|raw| raw.map(|raw| raw.text));
+        let filter = (!before.is_empty()).then(|| part(input, before).map(|raw| raw.text));
         return Ok((after, Command::Ps(Ps { filter, by, cut })));
     }
     input.fail(Expected::Text)
@@ -322,19 +295,6 @@ fn process_clauses(mut input: Tokens<'_>) -> Parsed<'_, ProcessClauses> {
     {
     }
     Ok((input, (by, cut)))
-}
-
-/// `"FORMAT", VALUE, …`
-fn printf(input: Tokens<'_>) -> Parsed<'_, Command> {
-    let (behind, text) = quoted_text(input)?;
-    let (behind, values) = many0(preceded(mark(","), cut(listed))).parse(behind)?;
-    Ok((
-        behind,
-        Command::Printf {
-            format: text,
-            values,
-        },
-    ))
 }
 
 /// `[/FMT] EXPRESSION` or `COMMAND …`, then how often.
@@ -595,4 +555,19 @@ fn assignment(input: Tokens<'_>) -> Parsed<'_, Assignment> {
         |(name, _, value)| Assignment::Variable { name, value },
     );
     alt((variable, log, setting_value)).parse(input)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lang::words::CONTROL_WORDS;
+
+    #[test]
+    fn every_command_of_the_table_has_a_parser() {
+        let others = ["shell", "pipe"];
+        for CommandName { name, .. } in COMMANDS {
+            let is_parsed_apart = CONTROL_WORDS.contains(name) || others.contains(name);
+            assert_ne!(parser_of(name).is_some(), is_parsed_apart, "{name}");
+        }
+    }
 }

@@ -4,7 +4,6 @@ use super::printable::{columns, printable};
 use super::theme::{Role, Theme};
 use super::units::Number;
 use std::fmt::Display;
-use std::io::{self, Write};
 
 /// A line (or, once wrapped, several) under construction.
 #[derive(Debug)]
@@ -250,13 +249,11 @@ impl Line {
         self.pad_to(self.indent)
     }
 
-    /// Writes the line in one piece, and empties it.
-    pub fn end(&mut self, out: &mut dyn Write) -> io::Result<()> {
+    /// Adds the line to `out`, and empties it.
+    pub fn end(&mut self, out: &mut Vec<u8>) {
         self.text.push(b'\n');
-        let written = out.write_all(&self.text);
-        self.text.clear();
+        out.append(&mut self.text);
         (self.column, self.indent, self.blanks) = (0, 0, 0);
-        written
     }
 }
 
@@ -267,7 +264,7 @@ mod tests {
 
     fn written(line: &mut Line) -> String {
         let mut out = Vec::new();
-        line.end(&mut out).unwrap();
+        line.end(&mut out);
         String::from_utf8(out).unwrap()
     }
 

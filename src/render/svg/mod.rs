@@ -6,6 +6,7 @@ use super::Renderer;
 use super::marks::{self, Cell, Legend};
 use super::printable::cut;
 use super::text::Text;
+use super::text::lines::Lines;
 use super::text::style::Style;
 use super::text::{map, timeline};
 use super::theme::Theme;
@@ -29,7 +30,7 @@ pub struct Svg {
     title: String,
     /// The width between the margins.
     width: usize,
-    style: Style,
+    head: Lines,
     text: Text,
     legend: Legend,
     timeline: Timeline,
@@ -43,7 +44,7 @@ impl Svg {
         Svg {
             title: title.into(),
             width: canvas::width(columns),
-            style: Style::new(Theme::PLAIN, Some(columns)),
+            head: Lines::new(Style::new(Theme::PLAIN, Some(columns))),
             text: Text::new(Theme::PLAIN, Some(columns)),
             legend: Legend::default(),
             timeline: Timeline::default(),
@@ -57,12 +58,16 @@ impl Svg {
         }
     }
 
-    fn region(&mut self, region: &MapRegion) -> io::Result<()> {
-        let mut head = Vec::new();
-        map::head(&self.style, region, 1).end(&mut head)?;
+    fn heading(&mut self) {
+        let head = std::mem::take(self.head.text());
         self.lines(&head);
+    }
+
+    fn region(&mut self, region: &MapRegion) {
+        map::head(&mut self.head, region, 1);
+        self.heading();
         if map::is_empty(region) {
-            return Ok(());
+            return;
         }
         let cell_bytes = map::cell_bytes(region);
         let address = |cell: usize| {
@@ -80,18 +85,16 @@ impl Svg {
             });
         }
         self.canvas.gap();
-        Ok(())
     }
 
     /// Draws the samples so far, each row behind its address and region.
-    fn piece(&mut self) -> io::Result<()> {
+    fn piece(&mut self) {
         if self.timeline.is_empty() {
-            return Ok(());
+            return;
         }
-        let mut head = Vec::new();
-        timeline::head(&self.style, &self.timeline, 1).end(&mut head)?;
+        timeline::head(&mut self.head, &self.timeline, 1);
         self.canvas.gap();
-        self.lines(&head);
+        self.heading();
         for (column, number) in ruler(self.timeline.number, self.timeline.len()) {
             let left = LABEL + column * canvas::CELL_WIDTH;
             self.canvas.text(left, &number.to_string());
@@ -111,7 +114,6 @@ impl Svg {
         }
         self.canvas.gap();
         self.timeline.keep(0);
-        Ok(())
     }
 
     fn draw_legend(&mut self) {
@@ -160,7 +162,10 @@ impl Renderer for Svg {
             self.canvas.gap();
         }
         match record {
-            Record::MapRegion(region) => return self.region(region),
+            Record::MapRegion(region) => {
+                self.region(region);
+                return Ok(());
+            }
             Record::TimelineRow(row) => {
                 self.timeline.add_row(row);
                 return Ok(());
@@ -168,14 +173,14 @@ impl Renderer for Svg {
             Record::TimelineSample(sample) => {
                 self.timeline.add_sample(sample);
                 let room = fitting(self.width.saturating_sub(LABEL), SAMPLES);
-                return match self.timeline.len() >= room {
-                    true => self.piece(),
-                    false => Ok(()),
-                };
+                if self.timeline.len() >= room {
+                    self.piece();
+                }
+                return Ok(());
             }
             Record::WalkSummary(_) => self.draw_legend(),
             Record::WatchSummary(_) => {
-                self.piece()?;
+                self.piece();
                 self.draw_legend();
             }
             _ => {}
@@ -188,7 +193,7 @@ impl Renderer for Svg {
 
     /// Writes nothing for a command without records.
     fn finish(&mut self, out: &mut dyn Write) -> io::Result<()> {
-        self.piece()?;
+        self.piece();
         self.draw_legend();
         self.timeline = Timeline::default();
         let mut text = Vec::new();

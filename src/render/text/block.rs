@@ -1,25 +1,15 @@
 //! Blocks of labelled lines, and the parts that several blocks share.
 
-use super::style::Style;
+use super::lines::{Lines, VALUE};
 use crate::kernel::Name;
 use crate::render::line::Line;
 use crate::render::theme::Role;
 use crate::render::units::{count, size};
 use crate::report::{CgroupPath, FolioReport, FramePlace, Hex, Reason, RegionBrief, SymbolBrief};
 use std::borrow::Cow;
-use std::io::{self, Write};
 
-/// The column of the values.
-const VALUE: usize = 10;
 /// The column of remarks behind values: the longest values are 64-bit numbers and `present, private_copy`.
 pub const REMARK: usize = VALUE + 23;
-
-/// Begins a labelled line; it wraps under its value.
-pub fn field(style: &Style, label: &str) -> Line {
-    let mut line = style.line();
-    line.push(Role::Label, label).tab_to(VALUE).indent_here();
-    line
-}
 
 /// A symbol as gdb shows it: `<malloc+16>`.
 pub fn symbol(line: &mut Line, symbol: &SymbolBrief) {
@@ -69,17 +59,12 @@ pub fn region(line: &mut Line, region: &RegionBrief) {
 }
 
 /// The folio that a frame belongs to, if it has more pages than one.
-pub fn folio(
-    style: &Style,
-    folio: &FolioReport,
-    huge: Option<bool>,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+pub fn folio(lines: &mut Lines, folio: &FolioReport, huge: Option<bool>) {
     if folio.order == 0 {
-        return Ok(());
+        return;
     }
     let pages = 1u64 << folio.order;
-    let mut line = field(style, "folio");
+    let line = lines.field("folio");
     line.plain(format!("{}, order {}", size(folio.bytes), folio.order))
         .tab_to(REMARK)
         .indent_here()
@@ -101,11 +86,10 @@ pub fn folio(
             line.prose(Role::Note, "(not aligned: no single entry can map it)");
         }
     }
-    line.end(out)
 }
 
 /// Where a frame lies, and its cgroup; no line if nothing is known.
-pub fn place(style: &Style, place: &FramePlace, out: &mut dyn Write) -> io::Result<()> {
+pub fn place(lines: &mut Lines, place: &FramePlace) {
     let resources = place.iomem.as_ref().ok().map(|names| {
         let names = names.iter().map(Name::to_string);
         names.collect::<Vec<_>>().join(" > ")
@@ -125,13 +109,12 @@ pub fn place(style: &Style, place: &FramePlace, out: &mut dyn Write) -> io::Resu
         resources,
         cgroup,
     ];
-    let mut line = field(style, "memory");
+    if parts.iter().all(Option::is_none) {
+        return;
+    }
+    let line = lines.field("memory");
     for part in parts.into_iter().flatten() {
         line.word(", ", Role::Plain, part);
-    }
-    match line.column() > VALUE {
-        true => line.end(out),
-        false => Ok(()),
     }
 }
 

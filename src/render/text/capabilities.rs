@@ -1,20 +1,18 @@
 //! `info capabilities`: what is available, how pmdb found out, and how to get the rest.
 
-use super::block::field;
-use super::style::Style;
+use super::lines::Lines;
 use crate::render::theme::Role;
 use crate::report::{Capabilities, Capability};
-use std::io::{self, Write};
 
 /// The columns of the names and of their descriptions.
 const NAME: usize = 10;
 const FOUND: usize = NAME + 18;
 
 /// Writes the block.
-pub fn write(style: &Style, report: &Capabilities, out: &mut dyn Write) -> io::Result<()> {
-    field(style, "kernel").plain(&report.kernel).end(out)?;
+pub fn write(lines: &mut Lines, report: &Capabilities) {
+    lines.field("kernel").plain(&report.kernel);
     if let Some(user) = report.user {
-        let mut line = field(style, "pmdb");
+        let line = lines.field("pmdb");
         line.plain(format!("runs as user {user}"));
         match report.rights.as_deref() {
             None => {}
@@ -32,26 +30,22 @@ pub fn write(style: &Style, report: &Capabilities, out: &mut dyn Write) -> io::R
         if report.first_user_namespace == Some(false) {
             line.word(", ", Role::Warn, "in a user namespace, not the first");
         }
-        line.end(out)?;
     }
     if let Some(pid) = report.pid {
-        field(style, "target")
-            .plain(format!("process {pid}"))
-            .end(out)?;
+        lines.field("target").plain(format!("process {pid}"));
     }
     for capability in &report.capabilities {
-        row(style, capability, out)?;
+        row(lines, capability);
     }
-    Ok(())
 }
 
-fn row(style: &Style, capability: &Capability, out: &mut dyn Write) -> io::Result<()> {
+fn row(lines: &mut Lines, capability: &Capability) {
     let (word, role) = match capability.available {
         Some(true) => ("yes", Role::Good),
         Some(false) => ("no", Role::Warn),
         None => ("unknown", Role::Warn),
     };
-    let mut line = style.line();
+    let line = lines.line();
     line.push(role, word)
         .tab_to(NAME)
         .plain(capability.name)
@@ -66,5 +60,4 @@ fn row(style: &Style, capability: &Capability, out: &mut dyn Write) -> io::Resul
             line.prose(Role::Note, remedy);
         }
     }
-    line.end(out)
 }

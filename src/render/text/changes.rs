@@ -2,6 +2,7 @@
 
 use super::block::region_name;
 use super::cells::{length, none};
+use super::lines::Lines;
 use super::style::Style;
 use super::tables::{END, MakeCell, PAGES, PID, SIZE, START, Table};
 use super::watch::{TIME, blind, kind, numbers, story, time};
@@ -13,7 +14,6 @@ use crate::report::{
     ChangeGroup, ChangeRow, Comparison, ComparisonGroup, ComparisonSummary, DiffSummary,
     SnapshotRow, SoftDirtyCleared, SoftDirtyReport,
 };
-use std::io::{self, Write};
 
 /// `snapshot`, `info snapshots`
 pub static SNAPSHOTS: Table<SnapshotRow> = Table::of(&[
@@ -146,8 +146,8 @@ fn net(came: u64, went: u64) -> String {
 }
 
 /// The totals of a diff, before its rows.
-pub fn summary(style: &Style, summary: &DiffSummary, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = style.line();
+pub fn summary(lines: &mut Lines, summary: &DiffSummary) {
+    let line = lines.line();
     let sign = if summary.seconds < 0.0 { "-" } else { "" };
     line.indent(2).plain(format!(
         "from {} to {}, {sign}{}: ",
@@ -161,7 +161,7 @@ pub fn summary(style: &Style, summary: &DiffSummary, out: &mut dyn Write) -> io:
             false => "no change seen",
         });
     }
-    numbers(&mut line, &summary.changes);
+    numbers(line, &summary.changes);
     if summary.came + summary.went > 0 {
         let net = net(summary.came, summary.went);
         line.word("; ", Role::Size, format!("{net} present"));
@@ -173,29 +173,23 @@ pub fn summary(style: &Style, summary: &DiffSummary, out: &mut dyn Write) -> io:
             format!("{} not shown", counted(summary.cut, "row")),
         );
     }
-    line.end(out)?;
     if summary.uncompared > 0 {
-        let mut line = style.line();
+        let line = lines.line();
         let pages = counted(summary.uncompared, "present page");
         line.word(
             "",
             Role::Warn,
             format!("{pages} could not be read: their contents are not compared"),
         );
-        line.end(out)?;
     }
-    blind(style, &summary.blind, out)
+    blind(lines, &summary.blind);
 }
 
 /// `812 beside 1024 (worker): shared 12 MiB, of which the next writes copy 3.1 MiB; copied 1.2 MiB; …`
-pub fn comparison_summary(
-    style: &Style,
-    summary: &ComparisonSummary,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+pub fn comparison_summary(lines: &mut Lines, summary: &ComparisonSummary) {
     let bytes = |pages: u64| size(pages.saturating_mul(summary.page_size));
     let counts = &summary.counts;
-    let mut line = style.line();
+    let line = lines.line();
     line.indent(2).plain(format!(
         "{} beside {} ({}): ",
         summary.pid, summary.other, summary.process
@@ -219,11 +213,10 @@ pub fn comparison_summary(
         Role::Plain,
         format!("only there {}", bytes(counts.only_there)),
     );
-    line.end(out)?;
     let Some(memory) = &summary.memory else {
-        return Ok(());
+        return;
     };
-    let mut line = style.line();
+    let line = lines.line();
     let amount = |bytes: Option<u64>| match bytes {
         Some(bytes) => size(bytes),
         None if memory.hidden => "hidden".to_owned(),
@@ -236,17 +229,15 @@ pub fn comparison_summary(
         amount(memory.pss),
         amount(memory.swapped)
     ));
-    line.end(out)
 }
 
 /// The effects of clearing.
-pub fn soft_dirty(style: &Style, report: &SoftDirtyReport, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = style.line();
+pub fn soft_dirty(lines: &mut Lines, report: &SoftDirtyReport) {
+    let line = lines.line();
     let (pid, process) = (report.pid, &report.process);
     line.indent(2).plain(format!(
         "clearing the soft-dirty bits of process {pid} ({process}):"
     ));
-    line.end(out)?;
     let huge = match &report.huge {
         Ok(0) => String::new(),
         Ok(huge) => format!(
@@ -268,20 +259,14 @@ pub fn soft_dirty(style: &Style, report: &SoftDirtyReport, out: &mut dyn Write) 
         ));
     }
     for effect in effects {
-        let mut line = style.line();
+        let line = lines.line();
         line.indent(4).word("", Role::Warn, format!("- {effect}"));
-        line.end(out)?;
     }
-    Ok(())
 }
 
 /// `cleared in 1.2 ms; 3 writable pages are soft-dirty again, or still`
-pub fn soft_dirty_cleared(
-    style: &Style,
-    report: &SoftDirtyCleared,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let mut line = style.line();
+pub fn soft_dirty_cleared(lines: &mut Lines, report: &SoftDirtyCleared) {
+    let line = lines.line();
     line.indent(2)
         .plain(format!("cleared in {}", duration(report.seconds)));
     if report.pages > 0 {
@@ -293,5 +278,4 @@ pub fn soft_dirty_cleared(
             format!("{pages} {verb} soft-dirty again, or still"),
         );
     }
-    line.end(out)
 }

@@ -1,8 +1,8 @@
 //! `explain`: a paragraph about a page, and what the next accesses will do.
 
-use super::Style;
-use super::block::{self, field};
+use super::block;
 use super::footnotes::Footnotes;
+use super::lines::Lines;
 use super::words;
 use crate::kernel::{Kind, PageFlags, State};
 use crate::render::line::Line;
@@ -12,13 +12,12 @@ use crate::report::{
     Effect, Explanation, Fault, Outcome, Owner, Reason, SwapSlot, Translation, Why,
 };
 use std::borrow::Cow;
-use std::io::{self, Write};
 
 /// Writes it.
-pub fn write(style: &Style, explanation: &Explanation, out: &mut dyn Write) -> io::Result<()> {
+pub fn write(lines: &mut Lines, explanation: &Explanation) {
     let page = &explanation.page;
-    address(style, page, out)?;
-    let mut line = field(style, "page");
+    address(lines, page);
+    let line = lines.field("page");
     line.push(words::state_role(page.state), page.state.word())
         .plain(": ")
         .prose(Role::Plain, what(page));
@@ -32,22 +31,20 @@ pub fn write(style: &Style, explanation: &Explanation, out: &mut dyn Write) -> i
             "freed with MADV_FREE: until the next write, the kernel may discard its contents",
         );
     }
-    line.end(out)?;
     if let Some(owner) = explanation.owner {
-        let mut line = field(style, "whose");
+        let line = lines.field("whose");
         // An average proves no exact number.
         let count = page.words.exact_map_count();
         line.prose(Role::Plain, whose(owner, count));
-        line.end(out)?;
     }
-    frame(style, page, out)?;
+    frame(lines, page);
     if let Ok(folio) = &page.folio {
-        block::folio(style, folio, page.huge.as_ref().ok().copied(), out)?;
+        block::folio(lines, folio, page.huge.as_ref().ok().copied());
     }
-    block::place(style, &page.place, out)?;
-    behind(style, explanation, out)?;
-    access(style, "read", &explanation.next_read, page, out)?;
-    access(style, "write", &explanation.next_write, page, out)?;
+    block::place(lines, &page.place);
+    behind(lines, explanation);
+    access(lines, "read", &explanation.next_read, page);
+    access(lines, "write", &explanation.next_write, page);
     let mut notes = Footnotes::default();
     // No sentence here depends on soft-dirty bits.
     let unsaid = |&(field, reason): &(&str, &Reason)| {
@@ -56,15 +53,15 @@ pub fn write(style: &Style, explanation: &Explanation, out: &mut dyn Write) -> i
     for (field, reason) in Why::of_record(page).iter().filter(unsaid) {
         notes.add(field, reason);
     }
-    notes.write(style, out)
+    notes.write(lines);
 }
 
-fn address(style: &Style, page: &Translation, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = field(style, "address");
+fn address(lines: &mut Lines, page: &Translation) {
+    let line = lines.field("address");
     line.push(Role::Address, page.address);
     if let Some(symbol) = &page.symbol {
         line.plain("  ");
-        block::symbol(&mut line, symbol);
+        block::symbol(line, symbol);
         line.plain(" in ").push(Role::Name, &symbol.module);
     }
     if let Some(region) = &page.region {
@@ -73,7 +70,6 @@ fn address(style: &Style, page: &Translation, out: &mut dyn Write) -> io::Result
             .plain(" ")
             .plain(region.perms.to_string());
     }
-    line.end(out)
 }
 
 /// Whether the kernel may drop the page instead of writing it to swap (MADV_FREE): other anonymous memory is swap-backed.
@@ -130,26 +126,25 @@ fn whose(owner: Owner, map_count: Option<u64>) -> String {
     }
 }
 
-fn frame(style: &Style, page: &Translation, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = field(style, "frame");
-    match (&page.pfn, &page.physical) {
-        (Ok(frame), Ok(physical)) => line
-            .push(Role::Frame, frame)
-            .plain(", physical address ")
-            .push(Role::Physical, physical),
-        (Err(_), Ok(physical)) => line
-            .plain("physical address ")
-            .push(Role::Physical, physical),
-        _ if page.pfn_hidden == Ok(true) => line.push(Role::Warn, "hidden"),
-        _ => return Ok(()),
+fn frame(lines: &mut Lines, page: &Translation) {
+    let Ok(physical) = &page.physical else {
+        if page.pfn_hidden == Ok(true) {
+            lines.field("frame").push(Role::Warn, "hidden");
+        }
+        return;
     };
-    line.end(out)
+    let line = lines.field("frame");
+    match &page.pfn {
+        Ok(frame) => line.push(Role::Frame, frame).plain(", physical address "),
+        Err(_) => line.plain("physical address "),
+    };
+    line.push(Role::Physical, physical);
 }
 
 /// The backing file and the swap slot.
-fn behind(style: &Style, explanation: &Explanation, out: &mut dyn Write) -> io::Result<()> {
+fn behind(lines: &mut Lines, explanation: &Explanation) {
     if let Some(file) = &explanation.file {
-        let mut line = field(style, "file");
+        let line = lines.field("file");
         let region = explanation.page.region.as_ref();
         let is_without = region.is_some_and(|region| region.without_path);
         match file.name.as_bytes() == b"/dev/zero" && is_without {
@@ -161,14 +156,11 @@ fn behind(style: &Style, explanation: &Explanation, out: &mut dyn Write) -> io::
         if file.deleted {
             line.plain(", ").push(Role::Warn, "deleted");
         }
-        line.end(out)?;
     }
     if let Ok(slot) = &explanation.page.swap {
-        let mut line = field(style, "swap");
-        swap(&mut line, slot);
-        line.end(out)?;
+        let line = lines.field("swap");
+        swap(line, slot);
     }
-    Ok(())
 }
 
 fn swap(line: &mut Line, slot: &SwapSlot) {
@@ -183,13 +175,7 @@ fn swap(line: &mut Line, slot: &SwapSlot) {
 }
 
 /// What an access does, its fault, and the other possible effects.
-fn access(
-    style: &Style,
-    label: &str,
-    outcome: &Outcome,
-    page: &Translation,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+fn access(lines: &mut Lines, label: &str, outcome: &Outcome, page: &Translation) {
     // The pool copies whole pages. Of all others one small page is copied and the PMD is split, whatever the folio (since
     // Linux 5.8: do_huge_pmd_wp_page in mm/huge_memory.c; for files wp_huge_pmd in mm/memory.c).
     let splits = page.huge == Ok(true) && page.kind != Some(Kind::Hugetlb);
@@ -200,7 +186,7 @@ fn access(
         ),
         _ => does(effect, label == "write").to_owned(),
     };
-    let mut line = field(style, label);
+    let line = lines.field(label);
     let mut effects = outcome.effects.iter();
     if let Some(&effect) = effects.next() {
         line.push(role(effect), fault(effect)).plain(": ");
@@ -213,7 +199,6 @@ fn access(
         line.plain("; or ").prose(role(effect), fault(effect));
         line.plain(": ").prose(Role::Plain, told(effect));
     }
-    line.end(out)
 }
 
 /// The private copy that the access makes or may make besides the likeliest effect.

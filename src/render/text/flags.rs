@@ -1,14 +1,12 @@
 //! `flags` and `decode`: every bit with its meaning.
 
-use super::block::{self, REMARK, field};
+use super::block::{self, REMARK};
 use super::footnotes::Footnotes;
-use super::style::Style;
+use super::lines::Lines;
 use super::words;
 use crate::kernel::PageFlags;
-use crate::render::line::Line;
 use crate::render::theme::Role;
 use crate::report::{Decoded, DecodedEntry, DecodedFlags, FlagMeaning, FlagsReport, Why};
-use std::io::{self, Write};
 
 /// The columns of a bit's name and its meaning.
 const BIT: usize = 10;
@@ -16,8 +14,8 @@ const NAME: usize = BIT + 11;
 const MEANING: usize = NAME + 16;
 
 /// Writes the facts of a frame.
-pub fn write(style: &Style, report: &FlagsReport, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = field(style, "frame");
+pub fn write(lines: &mut Lines, report: &FlagsReport) {
+    let line = lines.field("frame");
     match &report.pfn {
         Ok(frame) => line.push(Role::Frame, frame),
         Err(_) => line.push(Role::Warn, "hidden"),
@@ -30,13 +28,12 @@ pub fn write(style: &Style, report: &FlagsReport, out: &mut dyn Write) -> io::Re
         line.word(", ", Role::Plain, "mapped at ")
             .push(Role::Address, address);
     }
-    line.end(out)?;
     if let Ok(flags) = report.words.flags {
-        raw_flags(style, flags, out)?;
-        meanings(style, &report.meanings, out)?;
+        raw_flags(lines, flags);
+        meanings(lines, &report.meanings);
     }
     if let Ok(times) = report.words.map_count {
-        let mut line = field(style, "mapped");
+        let line = lines.field("mapped");
         line.plain(match times {
             // The kernel keeps no count for it, however many page tables hold it.
             0 if report
@@ -50,12 +47,11 @@ pub fn write(style: &Style, report: &FlagsReport, out: &mut dyn Write) -> io::Re
             0 => "by no page table".to_owned(),
             times => words::times(times, report.words.map_count_average),
         });
-        line.end(out)?;
     }
     if let Ok(folio) = &report.folio {
-        block::folio(style, folio, None, out)?;
+        block::folio(lines, folio, None);
     }
-    block::place(style, &report.place, out)?;
+    block::place(lines, &report.place);
     let mut notes = Footnotes::default();
     let why = Why::of_record(report);
     for (field, reason) in why
@@ -64,44 +60,41 @@ pub fn write(style: &Style, report: &FlagsReport, out: &mut dyn Write) -> io::Re
     {
         notes.add(field, reason);
     }
-    notes.write(style, out)
+    notes.write(lines);
 }
 
-fn raw_flags(style: &Style, flags: PageFlags, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = field(style, "flags");
+fn raw_flags(lines: &mut Lines, flags: PageFlags) {
+    let line = lines.field("flags");
     line.push(Role::Raw, format!("{:#018x}", flags.bits()));
     if flags.is_empty() {
         line.tab_to(REMARK)
             .indent_here()
             .push(Role::Dim, "none set");
     }
-    line.end(out)
 }
 
-fn meanings(style: &Style, bits: &[FlagMeaning], out: &mut dyn Write) -> io::Result<()> {
+fn meanings(lines: &mut Lines, bits: &[FlagMeaning]) {
     for bit in bits {
         let number = format!("bit {}", bit.bit);
-        bit_line(style, &number, &bit.name, &bit.meaning).end(out)?;
+        bit_line(lines, &number, &bit.name, &bit.meaning);
     }
-    Ok(())
 }
 
-fn bit_line(style: &Style, number: &str, name: &str, meaning: &str) -> Line {
-    let mut line = field(style, "");
+fn bit_line(lines: &mut Lines, number: &str, name: &str, meaning: &str) {
+    let line = lines.field("");
     line.push(Role::Dim, number)
         .tab_to(NAME)
         .push(Role::Flag, name)
         .tab_to(MEANING)
         .indent_here()
         .prose(Role::Plain, meaning);
-    line
 }
 
 /// Bits 62 and 63 of an entry: without either, nothing is there.
 const SOMETHING: u64 = 3 << 62;
 
 /// Writes a decoded number.
-pub fn decoded(style: &Style, decoded: &Decoded, out: &mut dyn Write) -> io::Result<()> {
+pub fn decoded(lines: &mut Lines, decoded: &Decoded) {
     match decoded {
         Decoded::Entry(DecodedEntry {
             raw,
@@ -111,13 +104,12 @@ pub fn decoded(style: &Style, decoded: &Decoded, out: &mut dyn Write) -> io::Res
             swap,
             bits,
         }) => {
-            let mut line = field(style, "entry");
+            let line = lines.field("entry");
             line.push(Role::Raw, format!("{raw:#018x}"))
                 .tab_to(REMARK)
                 .indent_here()
                 .plain("as a page-map entry");
-            line.end(out)?;
-            let mut line = field(style, "state");
+            let line = lines.field("state");
             match state {
                 Some(state) => line
                     .push(words::state_role(*state), state.word())
@@ -141,9 +133,8 @@ pub fn decoded(style: &Style, decoded: &Decoded, out: &mut dyn Write) -> io::Res
                         "nothing there: untouched, unmapped, or hidden by a driver",
                     ),
             };
-            line.end(out)?;
             if let Some(frame) = pfn {
-                let mut line = field(style, "frame");
+                let line = lines.field("frame");
                 line.push(Role::Frame, frame);
                 if let Some(physical) = physical {
                     line.tab_to(REMARK)
@@ -151,10 +142,9 @@ pub fn decoded(style: &Style, decoded: &Decoded, out: &mut dyn Write) -> io::Res
                         .plain("physical ")
                         .push(Role::Physical, physical);
                 }
-                line.end(out)?;
             }
             if let Some(slot) = swap {
-                let mut line = field(style, "swap");
+                let line = lines.field("swap");
                 line.plain(format!("slot {:#x}", slot.offset))
                     .tab_to(REMARK)
                     .indent_here()
@@ -165,28 +155,25 @@ pub fn decoded(style: &Style, decoded: &Decoded, out: &mut dyn Write) -> io::Res
                 if let Some(byte) = slot.byte_offset {
                     line.plain(format!(", at byte {byte:#x}"));
                 }
-                line.end(out)?;
             }
             for bit in bits {
                 let number = match bit.bits.contains('-') {
                     true => format!("bits {}", bit.bits),
                     false => format!("bit {}", bit.bits),
                 };
-                bit_line(style, &number, bit.name, &bit.meaning).end(out)?;
+                bit_line(lines, &number, bit.name, &bit.meaning);
             }
-            Ok(())
         }
         Decoded::Flags(DecodedFlags { raw, bits, .. }) => {
-            let mut line = field(style, "flags");
+            let line = lines.field("flags");
             line.push(Role::Raw, format!("{raw:#018x}"))
                 .tab_to(REMARK)
                 .indent_here()
                 .plain("as the page flags of a frame");
-            line.end(out)?;
             if bits.is_empty() {
-                field(style, "").push(Role::Dim, "none set").end(out)?;
+                lines.field("").push(Role::Dim, "none set");
             }
-            meanings(style, bits, out)
+            meanings(lines, bits)
         }
     }
 }

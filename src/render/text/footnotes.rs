@@ -1,12 +1,10 @@
 //! The reasons for unknown facts: each reason once, with all its fields.
 
-use super::block::field;
-use super::style::Style;
+use super::lines::Lines;
 use super::words;
 use crate::render::theme::Role;
 use crate::report::{Reason, Why};
 use std::collections::BTreeMap;
-use std::io::{self, Write};
 
 /// The most reasons under a table. There are few different ones; this bounds the memory.
 const MOST: usize = 16;
@@ -57,7 +55,7 @@ impl Footnotes {
     }
 
     /// Writes them and forgets them.
-    pub fn write(&mut self, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    pub fn write(&mut self, lines: &mut Lines) {
         let Footnotes {
             mut reasons,
             mut by_nature,
@@ -78,9 +76,8 @@ impl Footnotes {
                 | Reason::NotInFile(_)
                 | Reason::Changed => ("unknown", Role::Warn),
             };
-            line(style, label, role, &names, &reason.to_string(), out)?;
+            line(lines, label, role, &names, &reason.to_string());
         }
-        Ok(())
     }
 }
 
@@ -95,22 +92,15 @@ fn add(reasons: &mut BTreeMap<Reason, Vec<&'static str>>, field: &'static str, r
 }
 
 /// `hidden    physical, frame: why`
-pub fn line(
-    style: &Style,
-    label: &str,
-    role: Role,
-    names: &[&str],
-    reason: &str,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let mut line = field(style, label);
+pub fn line(lines: &mut Lines, label: &str, role: Role, names: &[&str], reason: &str) {
+    let line = lines.field(label);
     line.prose(role, format!("{}: {reason}", names.join(", ")));
-    line.end(out)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::render::text::style::Style;
     use crate::render::theme::Theme;
 
     #[test]
@@ -122,11 +112,9 @@ mod tests {
             for &has_values in rows {
                 notes.collect_with_nature(&why, has_values);
             }
-            let mut out = Vec::new();
-            notes
-                .write(&Style::new(Theme::PLAIN, None), &mut out)
-                .expect("memory takes all");
-            String::from_utf8(out).expect("text")
+            let mut lines = Lines::new(Style::new(Theme::PLAIN, None));
+            notes.write(&mut lines);
+            String::from_utf8(lines.text().clone()).expect("text")
         };
         assert_eq!(
             written(&[false, false]),

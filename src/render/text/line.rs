@@ -1,15 +1,14 @@
 //! `info line`.
 
 use super::footnotes::Footnotes;
-use super::style::Style;
+use super::lines::Lines;
 use crate::render::theme::Role;
 use crate::report::{LineFrame, LineReport, Why};
-use std::io::{self, Write};
 
 /// `0x401136 <main+4> of demo, in 0x401132..0x40113a`, or for a line `0x401132..0x40113a <main> of demo`; then a line for each function,
 /// the innermost first.
-pub fn write(style: &Style, report: &LineReport, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = style.line();
+pub fn write(lines: &mut Lines, report: &LineReport) {
+    let line = lines.line();
     let is_of_line = report.first.is_some();
     let range = report.start.zip(report.end);
     let range = range.filter(|(start, end)| start < end);
@@ -39,11 +38,10 @@ pub fn write(style: &Style, report: &LineReport, out: &mut dyn Write) -> io::Res
         (Some(_), Some(false)) => _ = line.push(Role::Dim, ", not its first statement"),
         _ => {}
     }
-    line.end(out)?;
     for frame in &report.frames {
-        place(style, frame, out)?;
+        place(lines, frame);
     }
-    footnotes(&report.why).write(style, out)
+    footnotes(&report.why).write(lines);
 }
 
 /// The reasons that a reader needs: a missing line also explains a missing column.
@@ -63,8 +61,8 @@ fn footnotes(why: &Why) -> Footnotes {
 }
 
 /// `  parse at /src/server.c:210:5, inlined into`
-fn place(style: &Style, frame: &LineFrame, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = style.line();
+fn place(lines: &mut Lines, frame: &LineFrame) {
+    let line = lines.line();
     line.plain("  ").indent(4);
     if let Some(function) = &frame.function {
         line.push(Role::Symbol, function).plain(" ");
@@ -86,5 +84,4 @@ fn place(style: &Style, frame: &LineFrame, out: &mut dyn Write) -> io::Result<()
     if frame.inlined {
         line.push(Role::Dim, ", inlined into");
     }
-    line.end(out)
 }

@@ -1,13 +1,12 @@
 //! `map`: regions as blocks of cells.
 
 use super::block::region_name;
-use super::style::Style;
+use super::lines::Lines;
 use crate::render::line::Line;
 use crate::render::marks::{self, Cell, Legend};
 use crate::render::theme::Role;
 use crate::render::units::size;
 use crate::report::{MapCells, MapRegion, Mark};
-use std::io::{self, Write};
 
 /// The width if none is known.
 const USUAL: usize = 80;
@@ -17,25 +16,23 @@ const INDENT: usize = 2;
 const MOST_ROWS: usize = 4;
 
 /// `0x5600d2d30000..0x5600d2d40000  rw-p  64 KiB  [heap]  a cell is 4 KiB`, and its cells.
-pub(super) fn region(
-    style: &Style,
-    legend: &mut Legend,
-    region: &MapRegion,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let room = style.width.unwrap_or(USUAL).saturating_sub(INDENT).max(8);
+pub(super) fn region(lines: &mut Lines, legend: &mut Legend, region: &MapRegion) {
+    let room = lines
+        .style
+        .width
+        .unwrap_or(USUAL)
+        .saturating_sub(INDENT)
+        .max(8);
     let (cells, together) = fitting(&region.cells, room * MOST_ROWS);
-    head(style, region, together).end(out)?;
+    head(lines, region, together);
     if is_empty(region) {
-        return Ok(());
+        return;
     }
     for row in cells.chunks(room) {
-        let mut line = style.line();
+        let line = lines.line();
         line.limit(None).plain(" ".repeat(INDENT));
-        push_cells(&mut line, legend, row);
-        line.end(out)?;
+        push_cells(line, legend, row);
     }
-    Ok(())
 }
 
 /// The letters of cells, which the legend then explains.
@@ -51,9 +48,9 @@ pub(super) fn push_cells(line: &mut Line, legend: &mut Legend, cells: &[Cell]) {
 }
 
 /// What the region is, and what a cell is if `together` of those of the record are drawn as one.
-pub(in crate::render) fn head(style: &Style, region: &MapRegion, together: u64) -> Line {
+pub(in crate::render) fn head(lines: &mut Lines, region: &MapRegion, together: u64) {
     let bytes = region.end.get().saturating_sub(region.start.get());
-    let mut line = style.line();
+    let line = lines.line();
     line.indent(4)
         .push(Role::Address, format!("{}..{}", region.start, region.end));
     if let Some(perms) = region.perms {
@@ -78,7 +75,6 @@ pub(in crate::render) fn head(style: &Style, region: &MapRegion, together: u64) 
         }
     };
     line.push(Role::Dim, format!("  {told}"));
-    line
 }
 
 /// Bytes that a cell of the record stands for.
@@ -94,12 +90,12 @@ pub(in crate::render) fn is_empty(region: &MapRegion) -> bool {
 }
 
 /// What the letters mean, the most important first.
-pub(super) fn legend(style: &Style, legend: &mut Legend, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn legend(lines: &mut Lines, legend: &mut Legend) {
     if legend.is_empty() {
-        return Ok(());
+        return;
     }
     let (marks, remarks) = legend.take();
-    let mut line = style.line();
+    let line = lines.line();
     line.indent(2).plain(Legend::TITLE);
     for mark in marks {
         let words = format!("{} {}", marks::letter(mark), mark.word());
@@ -108,7 +104,6 @@ pub(super) fn legend(style: &Style, legend: &mut Legend, out: &mut dyn Write) ->
     for remark in remarks {
         line.word("; ", Role::Plain, remark);
     }
-    line.end(out)
 }
 
 /// At most `most` cells, and how many cells of the record each of them joins.

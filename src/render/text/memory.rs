@@ -1,6 +1,7 @@
 //! What memory holds: rows as gdb's `x` has them.
 
 use super::block::{region_name, symbol, symbol_text};
+use super::lines::Lines;
 use super::style::Style;
 use super::words;
 use crate::kernel::{Kind, State};
@@ -11,7 +12,6 @@ use crate::render::units::{count, counted, size};
 use crate::report::{
     Bytes, FindSummary, Match, Memory, Patch, PatchedSummary, RegionBrief, Telescope, Why,
 };
-use std::io::{self, Write};
 
 /// Columns from one tab stop to the next: gdb writes tabs.
 const TAB: usize = 8;
@@ -20,7 +20,8 @@ const TAB: usize = 8;
 const ADDRESS: usize = 14;
 
 /// `0x7ffe… <buf+16>:  0x01  0x02`
-pub fn row(style: &Style, memory: &Memory, out: &mut dyn Write) -> io::Result<()> {
+pub fn row(lines: &mut Lines, memory: &Memory) {
+    let style = &lines.style;
     let mut line = units(style, memory, false);
     let is_wide = style.width.is_some_and(|width| line.column() > width);
     // A text may contain blanks, at which the line must not wrap.
@@ -29,7 +30,7 @@ pub fn row(style: &Style, memory: &Memory, out: &mut dyn Write) -> io::Result<()
     if is_wide && !(is_text && has_blanks()) {
         line = units(style, memory, true);
     }
-    line.end(out)
+    lines.add(line);
 }
 
 /// With tabs before the values, as in gdb, or with single blanks if that is too wide.
@@ -115,20 +116,19 @@ fn absent(
 }
 
 /// `0x7ffe… <buf+16>  [heap]`
-pub fn found(style: &Style, found: &Match, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = Line::new(style.theme, None);
+pub fn found(lines: &mut Lines, found: &Match) {
+    let line = lines.line().limit(None);
     line.push(Role::Address, found.address);
     if let Some(named) = &found.symbol {
         line.plain(" ");
-        symbol(&mut line, named);
+        symbol(line, named);
     }
     if let Some(region) = &found.region {
-        of_region(&mut line, region);
+        of_region(line, region);
     }
     if found.source == "file" {
         line.push(Role::Note, "  (file)");
     }
-    line.end(out)
 }
 
 fn of_region(line: &mut Line, region: &RegionBrief) {
@@ -138,8 +138,8 @@ fn of_region(line: &mut Line, region: &RegionBrief) {
 }
 
 /// `2 matches in 1.2 MiB; not looked at: 12 pages untouched, 3 swapped`
-pub fn find_summary(style: &Style, summary: &FindSummary, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = style.line();
+pub fn find_summary(lines: &mut Lines, summary: &FindSummary) {
+    let line = lines.line();
     line.indent(2);
     let matches = match summary.matches {
         1 => "1 match".to_owned(),
@@ -181,19 +181,18 @@ pub fn find_summary(style: &Style, summary: &FindSummary, out: &mut dyn Write) -
     if summary.cut_short {
         line.word("; ", Role::Note, "stopped early");
     }
-    line.end(out)
 }
 
 /// The most bytes of a stretch that are shown.
 const MOST_PATCHED: usize = 16;
 
 /// `0x55… <work+19>  int3 (cc, in the file c7)  a r-xp`
-pub fn patch(style: &Style, patch: &Patch, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = style.line();
+pub fn patch(lines: &mut Lines, patch: &Patch) {
+    let line = lines.line();
     line.indent(4).push(Role::Address, patch.address);
     if let Some(named) = &patch.symbol {
         line.plain(" ");
-        symbol(&mut line, named);
+        symbol(line, named);
     }
     let digits = |bytes: &Bytes| {
         let shown = bytes.0.iter().take(MOST_PATCHED);
@@ -217,17 +216,12 @@ pub fn patch(style: &Style, patch: &Patch, out: &mut dyn Write) -> io::Result<()
             line.push(Role::Note, text);
         }
     }
-    of_region(&mut line, &patch.region);
-    line.end(out)
+    of_region(line, &patch.region);
 }
 
 /// `3 private copies of code pages: 2 stretches differ (2 B, 1 breakpoint), 1 page is the same as the file`
-pub fn patched_summary(
-    style: &Style,
-    summary: &PatchedSummary,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let mut line = style.line();
+pub fn patched_summary(lines: &mut Lines, summary: &PatchedSummary) {
+    let line = lines.line();
     line.indent(2);
     if summary.private_copies == 0 {
         line.plain("no code page is a private copy");
@@ -276,21 +270,20 @@ pub fn patched_summary(
     if summary.cut_short {
         line.word("; ", Role::Note, "stopped early");
     }
-    line.end(out)
 }
 
 /// `0x7ffe…  +0x08  0x55…  <main+4> tgt r-xp → 0x41`
-pub fn telescope(style: &Style, row: &Telescope, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = style.line();
+pub fn telescope(lines: &mut Lines, row: &Telescope) {
+    let line = lines.line();
     line.indent(4).push(Role::Address, row.address);
     line.pad_to(ADDRESS)
         .push(Role::Dim, format!("  +{:#05x}", row.offset))
         .plain("  ");
     match row.value {
         Some(value) => _ = line.push(Role::Raw, format!("{value:#x}")),
-        None => word_absent(&mut line, row.state, &row.why),
+        None => word_absent(line, row.state, &row.why),
     }
-    of_file(&mut line, row.source);
+    of_file(line, row.source);
     for (index, link) in row.chain.iter().enumerate() {
         if index > 0 {
             line.push(Role::Dim, " \u{2192} ")
@@ -298,26 +291,25 @@ pub fn telescope(style: &Style, row: &Telescope, out: &mut dyn Write) -> io::Res
         }
         if let Some(named) = &link.symbol {
             line.plain(" ");
-            symbol(&mut line, named);
+            symbol(line, named);
         }
-        of_region(&mut line, &link.region);
-        of_file(&mut line, link.source);
+        of_region(line, &link.region);
+        of_file(line, link.source);
     }
     let Some(last) = row.chain.last() else {
         if row.ends == "cycle" {
             line.plain(" (a cycle)");
         }
-        return line.end(out);
+        return;
     };
     line.push(Role::Dim, " \u{2192} ");
     match (row.ends, &last.text, last.value) {
         ("text", Some(text), _) => _ = line.plain(text),
-        (_, _, None) => word_absent(&mut line, last.state, &last.why),
+        (_, _, None) => word_absent(line, last.state, &last.why),
         ("cycle", _, Some(value)) => _ = line.plain(format!("{value:#x} (a cycle)")),
         ("depth", _, Some(value)) => _ = line.plain(format!("{value:#x} \u{2192} \u{2026}")),
         (_, _, Some(value)) => _ = line.plain(format!("{value:#x}")),
     }
-    line.end(out)
 }
 
 /// A word that was not read, and why, if it is in the page cache.

@@ -1,7 +1,7 @@
 //! Help, notes and errors.
 
 use super::block;
-use super::style::Style;
+use super::lines::Lines;
 use crate::render::line::Line;
 use crate::render::printable::{columns, cut, printable, push_printable};
 use crate::render::theme::Role;
@@ -9,39 +9,37 @@ use crate::report::{
     AssertionsSummary, ErrorPlace, ErrorReport, Help, HelpCommand, HelpExample, HelpGroup,
     HelpSubject, Note, UserCommands, UserHelp,
 };
-use std::io::{self, Write};
 
 /// The longest line of prose: longer ones are hard to read.
 const PROSE: usize = 100;
 /// The column of summaries in a list of commands.
 const SUMMARY: usize = 22;
 
-fn prose_line(style: &Style) -> Line {
-    Line::new(style.theme, style.width.map(|width| width.min(PROSE)))
+fn prose_line(lines: &mut Lines) -> &mut Line {
+    let width = lines.style.width.map(|width| width.min(PROSE));
+    lines.line().limit(width)
 }
 
 /// Writes the help of a group, a command or a subject.
-pub fn help(style: &Style, help: &Help, out: &mut dyn Write) -> io::Result<()> {
+pub fn help(lines: &mut Lines, help: &Help) {
     match help {
         Help::Group(HelpGroup {
             name,
             about,
             commands,
         }) => {
-            let mut line = prose_line(style);
+            let line = prose_line(lines);
             line.push(Role::Heading, name);
             line.tab_to(SUMMARY).indent_here().prose(Role::Dim, about);
-            line.end(out)?;
             for command in commands {
-                let mut line = prose_line(style);
+                let line = prose_line(lines);
                 line.plain("  ").push(Role::Command, command.name);
                 if !command.short.is_empty() {
                     line.push(Role::Dim, format!(", {}", command.short.join(", ")));
                 }
                 line.tab_to(SUMMARY).indent_here();
-                line.prose(Role::Plain, command.summary).end(out)?;
+                line.prose(Role::Plain, command.summary);
             }
-            Ok(())
         }
         Help::Command(HelpCommand {
             name,
@@ -51,123 +49,105 @@ pub fn help(style: &Style, help: &Help, out: &mut dyn Write) -> io::Result<()> {
             text,
             examples,
         }) => {
-            let mut line = prose_line(style);
+            let line = prose_line(lines);
             line.push(Role::Command, name);
             if !short.is_empty() {
                 line.push(Role::Dim, format!(" ({})", short.join(", ")));
             }
             line.plain(": ").indent(2).prose(Role::Plain, summary);
-            line.end(out)?;
             for usage in usage {
-                style
+                lines
                     .line()
                     .indent(6)
                     .plain("  ")
-                    .push(Role::Keyword, usage)
-                    .end(out)?;
+                    .push(Role::Keyword, usage);
             }
-            paragraphs(style, text, out)?;
+            paragraphs(lines, text);
             for (index, HelpExample { line, does }) in examples.iter().enumerate() {
                 if index == 0 {
-                    writeln!(out)?;
-                    style.line().push(Role::Heading, "examples").end(out)?;
+                    lines.line();
+                    lines.line().push(Role::Heading, "examples");
                 }
                 // The lines before the last one only prepare it.
                 let (before, last) = line.rsplit_once('\n').unwrap_or(("", line));
                 for line in before.lines() {
-                    style
-                        .line()
-                        .plain("  ")
-                        .push(Role::Command, line)
-                        .end(out)?;
+                    lines.line().plain("  ").push(Role::Command, line);
                 }
-                prose_line(style)
+                prose_line(lines)
                     .plain("  ")
                     .push(Role::Command, last)
                     .tab_to(SUMMARY * 2)
                     .indent_here()
-                    .prose(Role::Dim, does)
-                    .end(out)?;
+                    .prose(Role::Dim, does);
             }
-            Ok(())
         }
         Help::Subject(HelpSubject {
             name,
             summary,
             text,
         }) => {
-            let mut line = prose_line(style);
+            let line = prose_line(lines);
             line.push(Role::Heading, name).plain(": ");
-            line.indent(2).prose(Role::Plain, summary).end(out)?;
-            paragraphs(style, text, out)
+            line.indent(2).prose(Role::Plain, summary);
+            paragraphs(lines, text)
         }
         Help::UserDefined(UserCommands { commands }) => {
-            style
+            lines
                 .line()
                 .push(Role::Heading, "user-defined")
-                .plain(": commands that you made")
-                .end(out)?;
+                .plain(": commands that you made");
             for UserHelp { name, text } in commands {
-                prose_line(style)
+                prose_line(lines)
                     .plain("  ")
                     .push(Role::Command, name)
                     .tab_to(SUMMARY)
                     .indent_here()
-                    .prose(Role::Plain, text.lines().next().unwrap_or_default())
-                    .end(out)?;
+                    .prose(Role::Plain, text.lines().next().unwrap_or_default());
             }
-            Ok(())
         }
         Help::UserCommand(UserHelp { name, text }) => {
-            style.line().push(Role::Command, name).end(out)?;
-            text.lines()
-                .try_for_each(|line| style.line().plain("  ").plain(line).end(out))
+            lines.line().push(Role::Command, name);
+            for line in text.lines() {
+                lines.line().plain("  ").plain(line);
+            }
         }
     }
 }
 
 /// The last line of a run with assertions.
-pub(super) fn assertions(
-    style: &Style,
-    summary: &AssertionsSummary,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+pub(super) fn assertions(lines: &mut Lines, summary: &AssertionsSummary) {
     let AssertionsSummary {
         held,
         failed,
         unknown,
     } = summary;
     let plural = if *held == 1 { "" } else { "s" };
-    let mut line = style.line();
+    let line = lines.line();
     line.plain(format!("{held} assertion{plural} held, {failed} failed"));
     if *unknown > 0 {
         line.plain(format!(", {unknown} could not be evaluated"));
     }
-    line.end(out)
 }
 
 /// Fills paragraphs. Lines that begin with a blank stay as they are. In such a line two blanks separate a term from its meaning, and
 /// the meaning wraps under itself.
-fn paragraphs(style: &Style, text: &str, out: &mut dyn Write) -> io::Result<()> {
+fn paragraphs(lines: &mut Lines, text: &str) {
     let mut paragraph = String::new();
-    let flush = |paragraph: &mut String, out: &mut dyn Write| -> io::Result<()> {
-        if paragraph.is_empty() {
-            return Ok(());
+    let flush = |paragraph: &mut String, lines: &mut Lines| {
+        if !paragraph.is_empty() {
+            prose_line(lines).prose(Role::Plain, std::mem::take(paragraph));
         }
-        prose_line(style).prose(Role::Plain, &*paragraph).end(out)?;
-        paragraph.clear();
-        Ok(())
     };
     if !text.trim().is_empty() {
-        writeln!(out)?;
+        lines.line();
     }
     for line in text.trim_matches('\n').lines() {
         if line.trim().is_empty() {
-            flush(&mut paragraph, out)?;
-            writeln!(out)?;
+            flush(&mut paragraph, lines);
+            lines.line();
         } else if line.starts_with(' ') {
-            flush(&mut paragraph, out)?;
-            as_it_stands(style, line).end(out)?;
+            flush(&mut paragraph, lines);
+            as_it_stands(lines, line);
         } else {
             if !paragraph.is_empty() {
                 paragraph.push(' ');
@@ -175,12 +155,12 @@ fn paragraphs(style: &Style, text: &str, out: &mut dyn Write) -> io::Result<()> 
             paragraph.push_str(line.trim());
         }
     }
-    flush(&mut paragraph, out)
+    flush(&mut paragraph, lines);
 }
 
 /// `  word    its meaning`, or a line to be typed.
-fn as_it_stands(style: &Style, text: &str) -> Line {
-    let mut line = prose_line(style);
+fn as_it_stands(lines: &mut Lines, text: &str) {
+    let line = prose_line(lines);
     let begins = text.len() - text.trim_start().len();
     let word = text.get(begins..).unwrap_or_default();
     line.plain(" ".repeat(begins));
@@ -193,31 +173,28 @@ fn as_it_stands(style: &Style, text: &str) -> Line {
         }
         None => _ = line.indent_here().prose(Role::Plain, word),
     }
-    line
 }
 
 /// Writes a remark.
-pub fn note(style: &Style, note: &Note, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = style.line();
+pub fn note(lines: &mut Lines, note: &Note) {
+    let line = lines.line();
     line.push(Role::Note, "note: ").indent(2);
     line.prose(Role::Plain, &note.message);
-    line.end(out)
 }
 
 /// Writes `FILE:LINE:COLUMN: error: …`, the line with a caret under the place, and the hint.
-pub fn error(style: &Style, error: &ErrorReport, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = style.line();
+pub fn error(lines: &mut Lines, error: &ErrorReport) {
+    let line = lines.line();
     if let Some(place) = &error.place {
         line.plain(position(place));
     }
     line.push(Role::Error, "error: ").indent(2);
     line.prose(Role::Plain, &error.message);
-    line.end(out)?;
     if let Some(place) = &error.place {
-        drawing(style, place, out)?;
+        drawing(lines, place);
     }
     if !error.expected.is_empty() {
-        let mut line = style.line();
+        let line = lines.line();
         line.plain("  ").push(Role::Dim, "expected").plain(" ");
         line.indent_here();
         for (index, one) in error.expected.iter().enumerate() {
@@ -226,20 +203,17 @@ pub fn error(style: &Style, error: &ErrorReport, out: &mut dyn Write) -> io::Res
                 false => line.word(", ", Role::Plain, one),
             };
         }
-        line.end(out)?;
     }
     for region in &error.nearest {
-        let mut line = style.line();
+        let line = lines.line();
         line.plain("  ");
-        block::region(&mut line, region);
-        line.end(out)?;
+        block::region(line, region);
     }
     if let Some(hint) = &error.hint {
-        let mut line = style.line();
+        let line = lines.line();
         line.plain("  ").push(Role::Note, "hint: ").indent_here();
-        line.prose(Role::Plain, hint).end(out)?;
+        line.prose(Role::Plain, hint);
     }
-    Ok(())
 }
 
 /// `tour.pmdb:3:11: `; empty for a line that was just typed.
@@ -259,35 +233,33 @@ fn position(place: &ErrorPlace) -> String {
 }
 
 /// The columns for a line of input.
-fn room(style: &Style) -> usize {
-    style.width.map_or(PROSE, |width| width.min(PROSE)).max(20) - 4
+fn room(lines: &Lines) -> usize {
+    let width = lines.style.width;
+    width.map_or(PROSE, |width| width.min(PROSE)).max(20) - 4
 }
 
-fn whole_line(style: &Style, text: &str, out: &mut dyn Write) -> io::Result<()> {
+fn whole_line(lines: &mut Lines, text: &str) {
     // Enough characters even if each takes one column.
     let start: String = text.trim().chars().take(PROSE).collect();
     let start = start.replace('\t', " ");
     let shown = printable(&start);
-    style
-        .line()
-        .plain("  ")
-        .plain(cut(&shown, room(style)))
-        .end(out)
+    let room = room(lines);
+    lines.line().plain("  ").plain(cut(&shown, room));
 }
 
 /// The line, and a caret and tildes under the place. A long line is cut on both sides of the place.
-fn drawing(style: &Style, place: &ErrorPlace, out: &mut dyn Write) -> io::Result<()> {
+fn drawing(lines: &mut Lines, place: &ErrorPlace) {
     if place.text.is_empty() {
-        return Ok(());
+        return;
     }
     let Some(column) = place.column else {
         // A line that was just typed needs no repeating.
-        return match place.file {
-            Some(_) => whole_line(style, &place.text, out),
-            None => Ok(()),
-        };
+        if place.file.is_some() {
+            whole_line(lines, &place.text);
+        }
+        return;
     };
-    let room = room(style);
+    let room = room(lines);
     let before = column.saturating_sub(1).min(place.text.chars().count());
     let skipped = before.saturating_sub(room / 2);
     let skipped = match place.text.chars().nth(skipped + room) {
@@ -322,11 +294,7 @@ fn drawing(style: &Style, place: &ErrorPlace, out: &mut dyn Write) -> io::Result
     if more {
         text.push('…');
     }
-    style.line().plain("  ").plain(&text).end(out)?;
+    lines.line().plain("  ").plain(&text);
     let caret = format!("^{}", "~".repeat(waves));
-    style
-        .line()
-        .pad_to(2 + at)
-        .push(Role::Error, caret)
-        .end(out)
+    lines.line().pad_to(2 + at).push(Role::Error, caret);
 }

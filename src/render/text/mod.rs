@@ -8,6 +8,7 @@ mod explanation;
 mod flags;
 mod footnotes;
 mod line;
+pub(super) mod lines;
 pub(super) mod map;
 mod memory;
 mod message;
@@ -34,13 +35,14 @@ use super::theme::{Role, Theme};
 use crate::report::{Record, Why};
 use footnotes::Footnotes;
 use jiff::tz::TimeZone;
+use lines::Lines;
 use std::io::{self, Write};
 use style::Style;
 use tables::{Table, TableId};
 
 /// Writes records as text: tables with headings, blocks of labelled lines, single lines.
 pub struct Text {
-    style: Style,
+    lines: Lines,
     before: Shape,
     layout: Option<(TableId, Layout)>,
     footnotes: Footnotes,
@@ -60,14 +62,14 @@ enum Shape {
 }
 
 /// Writes a record that is not a row of a table.
-type WriteRecord<T> = fn(&Style, &T, &mut dyn Write) -> io::Result<()>;
+type WriteRecord<T> = fn(&mut Lines, &T);
 
 impl Text {
     /// Text with this theme. `width` is the terminal's, in columns. Without one (a pipe, a file) nothing is cut, wrapped or
     /// left out. Times are in the local time zone.
     pub fn new(theme: Theme, width: Option<usize>) -> Self {
         Text {
-            style: Style::new(theme, width),
+            lines: Lines::new(Style::new(theme, width)),
             before: Shape::Nothing,
             layout: None,
             footnotes: Footnotes::default(),
@@ -86,82 +88,66 @@ impl Text {
     /// As [`new`](Self::new), with times in `zone`.
     pub fn with_time_zone(theme: Theme, width: Option<usize>, zone: TimeZone) -> Self {
         let mut text = Text::new(theme, width);
-        text.style = text.style.with_time_zone(zone);
+        text.lines.style = text.lines.style.with_time_zone(zone);
         text
     }
 
     /// A row of a table.
-    fn row<T>(&mut self, table: &Table<T>, row: &T, out: &mut dyn Write) -> io::Result<()> {
+    fn row<T>(&mut self, table: &Table<T>, row: &T) {
         let id = table.id();
         // A table that ends here has its own notes.
-        self.separate(Shape::Row(id), out)?;
-        let (theme, width) = (self.style.theme, self.style.width);
+        self.separate(Shape::Row(id));
+        let style = &self.lines.style;
+        let cells = table.cells(style, row);
         let is_open = matches!(&self.layout, Some(open) if open.0 == id);
         if !is_open {
-            self.layout = Some((id, Layout::new(theme, table.columns(), width)));
+            let layout = Layout::new(style.theme, table.columns(), style.width);
+            self.layout = Some((id, layout));
         }
         let Some((_, layout)) = &mut self.layout else {
-            return Ok(());
+            return;
         };
-        let cells = table.cells(&self.style, row);
         if layout.widen(&cells) || !is_open {
             if table.has_heading() {
-                layout.heading(out)?;
+                layout.heading(self.lines.text());
             }
             let missing = |title: &&str| !self.left_out.contains(title);
             let left_out: Vec<_> = layout.left_out().into_iter().filter(missing).collect();
             self.left_out.extend(left_out);
         }
-        layout.row(&cells, out)
+        layout.row(&cells, self.lines.text());
     }
 
     /// A row of a table, and the reasons of what it misses.
-    fn row_with_notes<T>(
-        &mut self,
-        table: &Table<T>,
-        row: &T,
-        why: &Why,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
-        self.row(table, row, out)?;
+    fn row_with_notes<T>(&mut self, table: &Table<T>, row: &T, why: &Why) {
+        self.row(table, row);
         self.footnotes.collect(why);
-        Ok(())
     }
 
     /// Labelled lines that stand apart.
-    fn block<T>(
-        &mut self,
-        write: WriteRecord<T>,
-        record: &T,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
-        self.separate(Shape::Block, out)?;
-        write(&self.style, record, out)
+    fn block<T>(&mut self, write: WriteRecord<T>, record: &T) {
+        self.separate(Shape::Block);
+        write(&mut self.lines, record);
     }
 
     /// A line, or a few.
-    fn line<T>(
-        &mut self,
-        write: WriteRecord<T>,
-        record: &T,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
-        self.separate(Shape::Line, out)?;
-        write(&self.style, record, out)
+    fn line<T>(&mut self, write: WriteRecord<T>, record: &T) {
+        self.separate(Shape::Line);
+        write(&mut self.lines, record);
     }
 
     /// The notes under a table: the reasons for missing values, and the columns that did not fit.
-    fn notes(&mut self, out: &mut dyn Write) -> io::Result<()> {
+    fn notes(&mut self) {
         let left_out = std::mem::take(&mut self.left_out);
         if !left_out.is_empty() {
             let why = "the terminal is too narrow; a pipe shows all";
-            footnotes::line(&self.style, "no room", Role::Dim, &left_out, why, out)?;
+            footnotes::line(&mut self.lines, "no room", Role::Dim, &left_out, why);
         }
-        self.footnotes.write(&self.style, out)
+        self.footnotes.write(&mut self.lines);
     }
 
     /// A blank line where one kind of output ends and another begins, and the footnotes of a table that ends. It ends a drawing.
-    fn separate(&mut self, shape: Shape, out: &mut dyn Write) -> io::Result<()> {
+    fn separate(&mut self, shape: Shape) {
         self.drawing.interrupted();
         let blank = match (self.before, shape) {
             (Shape::Nothing, _) => false,
@@ -171,130 +157,121 @@ impl Text {
             }
         };
         if blank {
-            self.notes(out)?;
-            out.write_all(b"\n")?;
+            self.notes();
+            self.lines.line();
         }
         self.before = shape;
-        Ok(())
+    }
+
+    fn add(&mut self, record: &Record) {
+        match record {
+            Record::Translation(translation) => self.block(translation::write, translation),
+            Record::Explanation(explanation) => self.block(explanation::write, explanation),
+            Record::Run(run) => self.row_with_notes(&pages::RUNS, run, &Why::of_row(run)),
+            Record::Pages(row) => self.row_with_notes(&pages::PAGE_ROWS, row, &Why::of_row(row)),
+            Record::Frames(frames) => self.row(&pages::FRAME_ROWS, frames),
+            Record::WalkSummary(summary) => {
+                self.separate(Shape::Line);
+                map::legend(&mut self.lines, &mut self.legend);
+                totals::walk_summary(&mut self.lines, summary);
+                self.notes();
+            }
+            Record::FramesSummary(summary) => self.line(totals::frames_summary, summary),
+            Record::Group(group) => self.row_with_notes(&pages::groups(group), group, &group.why),
+            Record::MapRegion(region) => {
+                self.separate(Shape::Line);
+                map::region(&mut self.lines, &mut self.legend, region);
+            }
+            Record::Summary(row) => self.row_with_notes(&pages::SUMMARY, row, &Why::of_row(row)),
+            Record::Mapper(mapper) => self.row(&who::MAPPERS, mapper),
+            Record::WhoSummary(summary) => self.line(who::summary, summary),
+            Record::Region(region) if region::is_row(region) => {
+                self.row(&regions::table(region), region);
+                let has_values = region.present.is_some();
+                self.footnotes.collect_with_nature(&region.why, has_values);
+            }
+            Record::Region(region) => self.block(region::write, region),
+            Record::RegionsSummary(summary) => {
+                self.line(totals::regions_summary, summary);
+                self.notes();
+            }
+            Record::PageFlags(flags) => self.block(flags::write, flags),
+            Record::Decoded(decoded) => self.block(flags::decoded, decoded),
+            Record::Event(event) => self.row(&watch::EVENTS, event),
+            Record::WatchStart(start) => self.line(watch::start, start),
+            Record::EventGroup(group) => self.row(&watch::EVENT_GROUPS, group),
+            Record::WatchSummary(summary) => {
+                self.separate(Shape::Line);
+                self.drawing.finish(&mut self.lines, &mut self.legend);
+                map::legend(&mut self.lines, &mut self.legend);
+                watch::summary(&mut self.lines, summary);
+            }
+            Record::TimelineRow(row) => self.drawing.timeline.add_row(row),
+            Record::TimelineSample(seen) => {
+                self.drawing.timeline.add_sample(seen);
+                self.drawing.sampled(&mut self.lines, &mut self.legend);
+            }
+            Record::Snapshot(snapshot) => self.row(&changes::SNAPSHOTS, snapshot),
+            Record::DiffSummary(summary) => self.line(changes::summary, summary),
+            Record::Change(change) => self.row(&changes::CHANGES, change),
+            Record::ChangeGroup(group) => self.row(&changes::groups(group), group),
+            Record::Comparison(row) => self.row(&changes::COMPARISONS, row),
+            Record::ComparisonGroup(row) => self.row(&changes::COMPARISON_GROUPS, row),
+            Record::ComparisonSummary(summary) => self.line(changes::comparison_summary, summary),
+            Record::SoftDirty(report) => self.line(changes::soft_dirty, report),
+            Record::SoftDirtyCleared(report) => self.line(changes::soft_dirty_cleared, report),
+            Record::Read(read) => {
+                reads::words(read).for_each(|word| self.row(&reads::WORDS, &word));
+            }
+            Record::ReadsSummary(summary) => self.line(reads::summary, summary),
+            Record::Memory(memory) => self.line(memory::row, memory),
+            Record::Match(place) => self.line(memory::found, place),
+            Record::FindSummary(summary) => self.line(memory::find_summary, summary),
+            Record::Patch(patch) => self.line(memory::patch, patch),
+            Record::PatchedSummary(summary) => self.line(memory::patched_summary, summary),
+            Record::Telescope(row) => self.line(memory::telescope, row),
+            Record::Value(value) => self.line(session::value, value),
+            Record::Display(display) => self.line(session::display, display),
+            Record::Symbol(symbol) => self.line(session::symbol, symbol),
+            Record::SymbolRow(symbol) => self.row(&symbols::SYMBOLS, symbol),
+            Record::SymbolsSummary(summary) => self.line(session::symbols_summary, summary),
+            Record::Module(module) => self.row(&symbols::MODULES, module),
+            Record::Line(report) => self.block(line::write, report),
+            Record::Process(process) => self.block(session::process, process),
+            Record::Capabilities(report) => self.block(capabilities::write, report),
+            Record::ProcessEntry(process) => self.row(processes::table(process), process),
+            Record::Thread(thread) => {
+                self.row_with_notes(&processes::THREADS, thread, &Why::of_row(thread))
+            }
+            Record::Target(target) => self.line(session::target, target),
+            Record::Setting(setting) => self.row(&session::SETTINGS, setting),
+            Record::History(entry) => self.row(&session::HISTORY, entry),
+            // The user's own text, to the byte.
+            Record::Text(text) => self.lines.text().extend_from_slice(text.text.as_bytes()),
+            Record::Help(help) => self.block(message::help, help),
+            Record::Note(note) => self.line(message::note, note),
+            Record::AssertionsSummary(summary) => self.line(message::assertions, summary),
+            Record::Error(error) => self.line(message::error, error),
+            // An assertion that holds is silent, and one that fails is an error; the others are for programs.
+            Record::Assertion(_) | Record::Hello(_) | Record::End(_) => {}
+        }
     }
 }
 
 impl Renderer for Text {
     fn record(&mut self, record: &Record, out: &mut dyn Write) -> io::Result<()> {
-        match record {
-            Record::Translation(translation) => self.block(translation::write, translation, out),
-            Record::Explanation(explanation) => self.block(explanation::write, explanation, out),
-            Record::Run(run) => self.row_with_notes(&pages::RUNS, run, &Why::of_row(run), out),
-            Record::Pages(row) => {
-                self.row_with_notes(&pages::PAGE_ROWS, row, &Why::of_row(row), out)
-            }
-            Record::Frames(frames) => self.row(&pages::FRAME_ROWS, frames, out),
-            Record::WalkSummary(summary) => {
-                self.separate(Shape::Line, out)?;
-                map::legend(&self.style, &mut self.legend, out)?;
-                totals::walk_summary(&self.style, summary, out)?;
-                self.notes(out)
-            }
-            Record::FramesSummary(summary) => self.line(totals::frames_summary, summary, out),
-            Record::Group(group) => {
-                self.row_with_notes(&pages::groups(group), group, &group.why, out)
-            }
-            Record::MapRegion(region) => {
-                self.separate(Shape::Line, out)?;
-                map::region(&self.style, &mut self.legend, region, out)
-            }
-            Record::Summary(row) => {
-                self.row_with_notes(&pages::SUMMARY, row, &Why::of_row(row), out)
-            }
-            Record::Mapper(mapper) => self.row(&who::MAPPERS, mapper, out),
-            Record::WhoSummary(summary) => self.line(who::summary, summary, out),
-            Record::Region(region) if region::is_row(region) => {
-                self.row(&regions::table(region), region, out)?;
-                let has_values = region.present.is_some();
-                self.footnotes.collect_with_nature(&region.why, has_values);
-                Ok(())
-            }
-            Record::Region(region) => self.block(region::write, region, out),
-            Record::RegionsSummary(summary) => {
-                self.line(totals::regions_summary, summary, out)?;
-                self.notes(out)
-            }
-            Record::PageFlags(flags) => self.block(flags::write, flags, out),
-            Record::Decoded(decoded) => self.block(flags::decoded, decoded, out),
-            Record::Event(event) => self.row(&watch::EVENTS, event, out),
-            Record::WatchStart(start) => self.line(watch::start, start, out),
-            Record::EventGroup(group) => self.row(&watch::EVENT_GROUPS, group, out),
-            Record::WatchSummary(summary) => {
-                self.separate(Shape::Line, out)?;
-                let style = &self.style;
-                self.drawing.finish(style, &mut self.legend, out)?;
-                map::legend(style, &mut self.legend, out)?;
-                watch::summary(style, summary, out)
-            }
-            Record::TimelineRow(row) => {
-                self.drawing.timeline.add_row(row);
-                Ok(())
-            }
-            Record::TimelineSample(seen) => {
-                self.drawing.timeline.add_sample(seen);
-                self.drawing.sampled(&self.style, &mut self.legend, out)
-            }
-            Record::Snapshot(snapshot) => self.row(&changes::SNAPSHOTS, snapshot, out),
-            Record::DiffSummary(summary) => self.line(changes::summary, summary, out),
-            Record::Change(change) => self.row(&changes::CHANGES, change, out),
-            Record::ChangeGroup(group) => self.row(&changes::groups(group), group, out),
-            Record::Comparison(row) => self.row(&changes::COMPARISONS, row, out),
-            Record::ComparisonGroup(row) => self.row(&changes::COMPARISON_GROUPS, row, out),
-            Record::ComparisonSummary(summary) => {
-                self.line(changes::comparison_summary, summary, out)
-            }
-            Record::SoftDirty(report) => self.line(changes::soft_dirty, report, out),
-            Record::SoftDirtyCleared(report) => self.line(changes::soft_dirty_cleared, report, out),
-            Record::Read(read) => {
-                reads::words(read).try_for_each(|word| self.row(&reads::WORDS, &word, out))
-            }
-            Record::ReadsSummary(summary) => self.line(reads::summary, summary, out),
-            Record::Memory(memory) => self.line(memory::row, memory, out),
-            Record::Match(place) => self.line(memory::found, place, out),
-            Record::FindSummary(summary) => self.line(memory::find_summary, summary, out),
-            Record::Patch(patch) => self.line(memory::patch, patch, out),
-            Record::PatchedSummary(summary) => self.line(memory::patched_summary, summary, out),
-            Record::Telescope(row) => self.line(memory::telescope, row, out),
-            Record::Value(value) => self.line(session::value, value, out),
-            Record::Display(display) => self.line(session::display, display, out),
-            Record::Symbol(symbol) => self.line(session::symbol, symbol, out),
-            Record::SymbolRow(symbol) => self.row(&symbols::SYMBOLS, symbol, out),
-            Record::SymbolsSummary(summary) => self.line(session::symbols_summary, summary, out),
-            Record::Module(module) => self.row(&symbols::MODULES, module, out),
-            Record::Line(report) => self.block(line::write, report, out),
-            Record::Process(process) => self.block(session::process, process, out),
-            Record::Capabilities(report) => self.block(capabilities::write, report, out),
-            Record::ProcessEntry(process) => self.row(processes::table(process), process, out),
-            Record::Thread(thread) => {
-                self.row_with_notes(&processes::THREADS, thread, &Why::of_row(thread), out)
-            }
-            Record::Target(target) => self.line(session::target, target, out),
-            Record::Setting(setting) => self.row(&session::SETTINGS, setting, out),
-            Record::History(entry) => self.row(&session::HISTORY, entry, out),
-            // The user's own text, to the byte.
-            Record::Text(text) => out.write_all(text.text.as_bytes()),
-            Record::Help(help) => self.block(message::help, help, out),
-            Record::Note(note) => self.line(message::note, note, out),
-            Record::AssertionsSummary(summary) => self.line(message::assertions, summary, out),
-            Record::Error(error) => self.line(message::error, error, out),
-            // An assertion that holds is silent, and one that fails is an error; the others are for programs.
-            Record::Assertion(_) | Record::Hello(_) | Record::End(_) => Ok(()),
-        }
+        self.add(record);
+        self.lines.write(out)
     }
 
     fn finish(&mut self, out: &mut dyn Write) -> io::Result<()> {
-        self.drawing.finish(&self.style, &mut self.legend, out)?;
+        self.drawing.finish(&mut self.lines, &mut self.legend);
         // A failed command has no summary.
-        map::legend(&self.style, &mut self.legend, out)?;
+        map::legend(&mut self.lines, &mut self.legend);
         self.drawing.timeline = Default::default();
-        self.notes(out)?;
+        self.notes();
         self.layout = None;
         self.before = Shape::Nothing;
-        Ok(())
+        self.lines.write(out)
     }
 }

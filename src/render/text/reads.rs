@@ -1,13 +1,12 @@
 //! The reads behind an answer (`--how`).
 
 use super::cells::none;
-use super::style::Style;
+use super::lines::Lines;
 use super::tables::Table;
 use crate::render::columns::{Cell, Column};
 use crate::render::theme::Role;
 use crate::render::units::{count, counted};
 use crate::report::{Hex, KernelRead, ReadsSummary};
-use std::io::{self, Write};
 
 /// The size of a word in files with one word for each page.
 const WORD: u64 = 8;
@@ -65,8 +64,8 @@ fn about(read: &KernelRead) -> String {
 }
 
 /// `12 reads; 40 more and 2,048 values are not shown`, and how to read a value again.
-pub fn summary(style: &Style, summary: &ReadsSummary, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = style.line();
+pub fn summary(lines: &mut Lines, summary: &ReadsSummary) {
+    let line = lines.line();
     line.indent(2).plain(counted(summary.reads, "read"));
     match (summary.more_reads, summary.more_words) {
         (0, 0) => {}
@@ -83,9 +82,7 @@ pub fn summary(style: &Style, summary: &ReadsSummary, out: &mut dyn Write) -> io
             line.word("; ", Role::Note, text);
         }
     }
-    line.end(out)?;
-    let mut line = style.line();
+    let line = lines.line();
     let text = format!("to read a value yourself: {}", summary.repeat);
     line.indent(2).prose(Role::Note, &text);
-    line.end(out)
 }

@@ -1,14 +1,13 @@
 //! `region`: one region in full.
 
-use super::block::{self, REMARK, field, missing};
+use super::block::{self, REMARK, missing};
 use super::footnotes::Footnotes;
-use super::style::Style;
+use super::lines::Lines;
 use super::{totals, words};
 use crate::kernel::{Permissions, State};
 use crate::render::theme::Role;
 use crate::render::units::{count, exact_size, percent, size};
 use crate::report::{HowMapped, LargeFolios, Reason, RegionPlace, RegionReport};
-use std::io::{self, Write};
 
 /// Whether it is a row of `regions` rather than a block of its own.
 pub fn is_row(region: &RegionReport) -> bool {
@@ -20,33 +19,31 @@ fn is_full(region: &RegionReport) -> bool {
 }
 
 /// Writes the block.
-pub fn write(style: &Style, region: &RegionReport, out: &mut dyn Write) -> io::Result<()> {
-    head(style, region, out)?;
+pub fn write(lines: &mut Lines, region: &RegionReport) {
+    head(lines, region);
     if let Some(place) = &region.at {
-        at(style, place, out)?;
+        at(lines, place);
     }
-    contents(style, region, out)?;
+    contents(lines, region);
     if let Some(flags) = &region.vm_flags {
-        let mut line = field(style, "VmFlags");
+        let line = lines.field("VmFlags");
         for flag in flags {
             line.word(", ", Role::Flag, &flag.code)
                 .plain(" ")
                 .prose(Role::Dim, flag.meaning);
         }
-        line.end(out)?;
     }
     if let Some(fields) = &region.smaps {
-        smaps(style, fields, out)?;
+        smaps(lines, fields);
     }
-    Footnotes::of(&region.why).write(style, out)?;
-    match region.changed {
-        true => totals::changed(style, "the region", out),
-        false => Ok(()),
+    Footnotes::of(&region.why).write(lines);
+    if region.changed {
+        totals::changed(lines, "the region");
     }
 }
 
-fn head(style: &Style, region: &RegionReport, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = field(style, "region");
+fn head(lines: &mut Lines, region: &RegionReport) {
+    let line = lines.field("region");
     line.push(Role::Address, format!("{}..{}", region.start, region.end))
         .plain("  ");
     let (role, name) = block::region_name(&region.name);
@@ -54,27 +51,23 @@ fn head(style: &Style, region: &RegionReport, out: &mut dyn Write) -> io::Result
     if region.deleted {
         line.push(Role::Warn, " (deleted)");
     }
-    line.end(out)?;
-    let mut line = field(style, "size");
-    line.plain(exact_size(region.size)).end(out)?;
-    let mut line = field(style, "access");
+    let line = lines.field("size");
+    line.plain(exact_size(region.size));
+    let line = lines.field("access");
     line.plain(region.perms)
         .tab_to(REMARK)
         .indent_here()
-        .push(Role::Dim, access(region.perms))
-        .end(out)?;
+        .push(Role::Dim, access(region.perms));
     if region.inode != 0 {
-        let mut line = field(style, "file");
+        let line = lines.field("file");
         line.plain(format!("offset {:#x}", region.offset))
             .tab_to(REMARK)
             .indent_here()
             .plain(format!(
                 "inode {} of device {}",
                 region.inode, region.device
-            ))
-            .end(out)?;
+            ));
     }
-    Ok(())
 }
 
 /// `rw-p` in words.
@@ -96,8 +89,8 @@ fn access(perms: Permissions) -> String {
     format!("{}; {sharing}", words.join(", "))
 }
 
-fn at(style: &Style, place: &RegionPlace, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = field(style, "address");
+fn at(lines: &mut Lines, place: &RegionPlace) {
+    let line = lines.field("address");
     line.push(Role::Address, place.address)
         .tab_to(REMARK)
         .indent_here()
@@ -108,17 +101,14 @@ fn at(style: &Style, place: &RegionPlace, out: &mut dyn Write) -> io::Result<()>
     if let Some(section) = &place.section {
         line.word(", ", Role::Plain, format!("section {section}"));
     }
-    line.end(out)?;
     if let Some(symbol) = &place.symbol {
-        let mut line = field(style, "symbol");
-        block::symbol(&mut line, symbol);
+        let line = lines.field("symbol");
+        block::symbol(line, symbol);
         line.plain(" in ").push(Role::Name, &symbol.module);
-        line.end(out)?;
     }
-    Ok(())
 }
 
-fn contents(style: &Style, region: &RegionReport, out: &mut dyn Write) -> io::Result<()> {
+fn contents(lines: &mut Lines, region: &RegionReport) {
     let parts = [
         ("present", region.present, region.size),
         ("private", region.private, region.present.unwrap_or(0)),
@@ -133,9 +123,9 @@ fn contents(style: &Style, region: &RegionReport, out: &mut dyn Write) -> io::Re
         ("pss", region.pss, 0),
     ];
     for (name, bytes, whole) in parts {
-        let mut line = field(style, name);
-        match bytes {
-            Some(bytes) => {
+        match (bytes, region.why.of(name)) {
+            (Some(bytes), _) => {
+                let line = lines.field(name);
                 line.pad_to(REMARK - 10 - size(bytes).len().min(8))
                     .plain(match name {
                         "shared" | "private" | "pss" => {
@@ -150,34 +140,29 @@ fn contents(style: &Style, region: &RegionReport, out: &mut dyn Write) -> io::Re
                     line.push(Role::Dim, format!(", {share} of {}", whole_words(name)));
                 }
             }
-            None => match region.why.of(name) {
-                None | Some(Reason::NotApplicable(_)) => continue,
-                Some(_) => {
-                    let (role, text) = missing(region.why.of(name));
-                    line.push(role, text);
-                }
-            },
+            (None, None | Some(Reason::NotApplicable(_))) => {}
+            (None, why) => {
+                let (role, text) = missing(why);
+                lines.field(name).push(role, text);
+            }
         }
-        line.end(out)?;
     }
     for (index, large) in region.folios.iter().flatten().enumerate() {
-        folios(style, if index == 0 { "folios" } else { "" }, large, out)?;
+        folios(lines, if index == 0 { "folios" } else { "" }, large);
     }
     if !region.states.is_empty() {
-        let mut line = field(style, "pages");
+        let line = lines.field("pages");
         for (state, pages) in region.states.iter().filter(|(_, pages)| **pages > 0) {
             let role = words::state_role(*state);
             let text = format!("{} {}", count(*pages), State::word(*state));
             line.word(", ", role, text);
         }
-        line.end(out)?;
     }
-    Ok(())
 }
 
 /// Large folios of one size that are mapped in one way.
-fn folios(style: &Style, label: &str, large: &LargeFolios, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = field(style, label);
+fn folios(lines: &mut Lines, label: &str, large: &LargeFolios) {
+    let line = lines.field(label);
     line.pad_to(REMARK - 10 - size(large.bytes).len().min(8))
         .plain(size(large.bytes))
         .tab_to(REMARK)
@@ -202,7 +187,6 @@ fn folios(style: &Style, label: &str, large: &LargeFolios, out: &mut dyn Write) 
     for (bytes, what) in parts.into_iter().filter(|(bytes, _)| *bytes > 0) {
         line.word("; ", Role::Note, format!("{} {what}", size(bytes)));
     }
-    line.end(out)
 }
 
 fn part_words(name: &str) -> &'static str {
@@ -225,21 +209,19 @@ fn whole_words(name: &str) -> &'static str {
 }
 
 /// The kernel's own fields, two in a line if there is room; fields that are 0 share a line.
-fn smaps(style: &Style, fields: &[(String, u64)], out: &mut dyn Write) -> io::Result<()> {
-    let mut line = field(style, "smaps");
+fn smaps(lines: &mut Lines, fields: &[(String, u64)]) {
+    let line = lines.field("smaps");
     for (name, bytes) in fields.iter().filter(|(_, bytes)| *bytes > 0) {
         line.word(", ", Role::Plain, format!("{name} {}", size(*bytes)));
     }
-    line.end(out)?;
     let zero: Vec<&str> = fields
         .iter()
         .filter(|(_, bytes)| *bytes == 0)
         .map(|(name, _)| name.as_str())
         .collect();
     if zero.is_empty() {
-        return Ok(());
+        return;
     }
-    let mut line = field(style, "");
+    let line = lines.field("");
     line.prose(Role::Dim, format!("0: {}", zero.join(", ")));
-    line.end(out)
 }

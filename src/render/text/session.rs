@@ -1,7 +1,7 @@
 //! Values, symbols, processes, and the session's target.
 
-use super::block::{self, field, region_name};
-use super::style::Style;
+use super::block::{self, region_name};
+use super::lines::Lines;
 use super::tables::Table;
 use crate::render::columns::{Cell, Column};
 use crate::render::theme::Role;
@@ -10,7 +10,6 @@ use crate::report::{
     DisplayReport, HistoryEntry, ProcessReport, Reason, SettingReport, SymbolReport,
     SymbolsSummary, TargetReport, ValueReport,
 };
-use std::io::{self, Write};
 
 /// `show`
 pub static SETTINGS: Table<SettingReport> = Table::of(&[
@@ -26,8 +25,8 @@ pub static HISTORY: Table<HistoryEntry> = Table::of(&[
 ]);
 
 /// `$1 = 0x401136 <main+4>  in demo`
-pub fn value(style: &Style, value: &ValueReport, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = style.line();
+pub fn value(lines: &mut Lines, value: &ValueReport) {
+    let line = lines.line();
     if let Some(number) = value.number {
         line.push(Role::Dim, format!("${number} = "));
     } else if let Some(name) = &value.name {
@@ -47,7 +46,7 @@ pub fn value(style: &Style, value: &ValueReport, out: &mut dyn Write) -> io::Res
     };
     if let Some(symbol) = &value.symbol {
         line.plain(" ");
-        block::symbol(&mut line, &symbol.0);
+        block::symbol(line, &symbol.0);
     }
     if let Some(region) = &value.region {
         let (role, name) = region_name(region);
@@ -56,12 +55,11 @@ pub fn value(style: &Style, value: &ValueReport, out: &mut dyn Write) -> io::Res
     if let Some(also) = &value.also {
         line.plain("  ").push(Role::Dim, format!("({also})"));
     }
-    line.end(out)
 }
 
 /// `1: rss(heap) = 4096`; for a command, the line before its answer.
-pub fn display(style: &Style, display: &DisplayReport, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = style.line();
+pub fn display(lines: &mut Lines, display: &DisplayReport) {
+    let line = lines.line();
     if let Some(number) = display.number {
         line.push(Role::Dim, format!("{number}: "));
     }
@@ -69,14 +67,13 @@ pub fn display(style: &Style, display: &DisplayReport, out: &mut dyn Write) -> i
     match (&display.value, &display.reason) {
         (Some(value), _) => line.plain(" = ").push(Role::Plain, value),
         (None, Some(why)) => line.plain(" = ").push(Role::Warn, format!("<{why}>")),
-        (None, None) => &mut line,
+        (None, None) => line,
     };
-    line.end(out)
 }
 
 /// `malloc+16 in section .text of libc.so.6`, then where and how big.
-pub fn symbol(style: &Style, symbol: &SymbolReport, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = style.line();
+pub fn symbol(lines: &mut Lines, symbol: &SymbolReport) {
+    let line = lines.line();
     line.push(Role::Symbol, &symbol.name);
     if symbol.offset != 0 {
         line.push(Role::Symbol, format!("+{}", symbol.offset));
@@ -85,8 +82,7 @@ pub fn symbol(style: &Style, symbol: &SymbolReport, out: &mut dyn Write) -> io::
         line.plain(format!(" in section {section}"));
     }
     line.plain(" of ").push(Role::Name, &symbol.module);
-    line.end(out)?;
-    let mut line = style.line();
+    let line = lines.line();
     line.plain("  at ")
         .push(Role::Address, symbol.address)
         .indent(2)
@@ -102,31 +98,23 @@ pub fn symbol(style: &Style, symbol: &SymbolReport, out: &mut dyn Write) -> io::
     if let Some(mangled) = &symbol.mangled {
         line.word(", ", Role::Plain, format!("mangled {mangled}"));
     }
-    line.end(out)
 }
 
 /// `12 symbols`, and the modules without symbols.
-pub fn symbols_summary(
-    style: &Style,
-    summary: &SymbolsSummary,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let mut line = style.line();
+pub fn symbols_summary(lines: &mut Lines, summary: &SymbolsSummary) {
+    let line = lines.line();
     line.plain(counted(summary.symbols, "symbol"));
     if summary.cut_short {
         line.plain("; there are more: the limit is reached");
     }
-    line.end(out)?;
     for silent in &summary.silent {
-        let mut line = style.line();
+        let line = lines.line();
         line.plain("no symbols of ")
             .push(Role::Name, &silent.module)
             .plain(": ")
             .indent(2)
             .prose(Role::Dim, &silent.reason);
-        line.end(out)?;
     }
-    Ok(())
 }
 
 fn kind_words(kind: &str) -> &str {
@@ -138,8 +126,8 @@ fn kind_words(kind: &str) -> &str {
 }
 
 /// The block of `info process`.
-pub fn process(style: &Style, process: &ProcessReport, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = field(style, "process");
+pub fn process(lines: &mut Lines, process: &ProcessReport) {
+    let line = lines.field("process");
     line.plain(process.pid)
         .plain("  ")
         .push(Role::Name, &process.name)
@@ -150,41 +138,33 @@ pub fn process(style: &Style, process: &ProcessReport, out: &mut dyn Write) -> i
             process.user,
             process.parent
         ));
-    line.end(out)?;
     if let Some(tracer) = process.tracer {
-        field(style, "traced")
-            .plain(format!("by process {tracer}"))
-            .end(out)?;
+        lines.field("traced").plain(format!("by process {tracer}"));
     }
     if let Some(executable) = &process.executable {
-        field(style, "program")
-            .push(Role::Name, executable)
-            .end(out)?;
+        lines.field("program").push(Role::Name, executable);
     }
     if let Some(command_line) = &process.command_line {
-        field(style, "command").plain(command_line).end(out)?;
+        lines.field("command").plain(command_line);
     }
     if let Some(age) = process.age {
-        field(style, "running")
-            .plain(format!("for {}", duration(age)))
-            .end(out)?;
+        lines
+            .field("running")
+            .plain(format!("for {}", duration(age)));
     }
-    field(style, "layout")
-        .plain(format!(
-            "pages of {}, {}-bit pointers",
-            size(process.page_size),
-            u32::from(process.pointer_bytes) * 8
-        ))
-        .end(out)?;
-    let mut frames = field(style, "frames");
+    lines.field("layout").plain(format!(
+        "pages of {}, {}-bit pointers",
+        size(process.page_size),
+        u32::from(process.pointer_bytes) * 8
+    ));
+    let frames = lines.field("frames");
     match process.frames_hidden {
         true => frames.prose(Role::Warn, Reason::FrameHidden),
         false => frames.plain("shown"),
     };
-    frames.end(out)?;
     let mut label = "memory";
     for memory in &process.memory {
-        let mut line = field(style, label);
+        let line = lines.field(label);
         let bytes = size(memory.bytes);
         line.push(Role::Plain, &memory.name)
             .pad_to(30usize.saturating_sub(bytes.len()))
@@ -192,15 +172,13 @@ pub fn process(style: &Style, process: &ProcessReport, out: &mut dyn Write) -> i
             .tab_to(32)
             .indent_here()
             .prose(Role::Dim, memory.meaning);
-        line.end(out)?;
         label = "";
     }
-    Ok(())
 }
 
 /// `attached to process 812 (bash), /usr/bin/bash, 34 regions`
-pub fn target(style: &Style, target: &TargetReport, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = style.line();
+pub fn target(lines: &mut Lines, target: &TargetReport) {
+    let line = lines.line();
     match target.event {
         "attached" => line.plain("attached to process "),
         "detached" => line.plain("detached from process "),
@@ -218,13 +196,8 @@ pub fn target(style: &Style, target: &TargetReport, out: &mut dyn Write) -> io::
     if let Some(regions) = target.regions {
         line.plain(format!(", {}", counted(regions, "region")));
     }
-    line.end(out)?;
     for remark in &target.remarks {
-        let mut line = style.line();
-        line.plain("  ")
-            .indent_here()
-            .prose(Role::Note, remark)
-            .end(out)?;
+        let line = lines.line();
+        line.plain("  ").indent_here().prose(Role::Note, remark);
     }
-    Ok(())
 }

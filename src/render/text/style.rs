@@ -1,6 +1,5 @@
 //! The style of text: theme, width and time zone.
 
-use crate::render::line::Line;
 use crate::render::theme::Theme;
 use jiff::tz::TimeZone;
 use std::cell::OnceCell;
@@ -35,10 +34,5 @@ impl Style {
     /// The zone in which times are shown.
     pub(in crate::render) fn zone(&self) -> &TimeZone {
         self.zone.get_or_init(TimeZone::system)
-    }
-
-    /// An empty line that wraps at the width of the terminal.
-    pub(in crate::render) fn line(&self) -> Line {
-        Line::new(self.theme, self.width)
     }
 }

@@ -72,7 +72,7 @@ mod tests {
             let mut out = Vec::new();
             let columns = SYMBOLS.columns();
             let mut layout = Layout::new(Theme::PLAIN, columns, Some(width));
-            layout.heading(&mut out).unwrap();
+            layout.heading(&mut out);
             let heading = String::from_utf8(out).unwrap();
             assert!(
                 heading.contains("module") && heading.contains("symbol"),

@@ -1,14 +1,13 @@
 //! `watch … as timeline`: a row a page or a stretch of pages, a column a sample.
 
+use super::lines::Lines;
 use super::map;
 use super::style::Style;
-use crate::render::line::Line;
 use crate::render::marks::Legend;
 use crate::render::printable::cut;
 use crate::render::theme::Role;
 use crate::render::timeline::{Timeline, ruler};
 use crate::render::units::{counted, size, time_of_day};
-use std::io::{self, Write};
 
 /// The width if none is known.
 const USUAL: usize = 80;
@@ -39,49 +38,40 @@ impl Drawing {
     }
 
     /// After a sample: draws the picture anew, or, in a stream, the next piece once it is as wide as the screen.
-    pub fn sampled(
-        &mut self,
-        style: &Style,
-        legend: &mut Legend,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
-        let room = room(style, &self.timeline);
+    pub fn sampled(&mut self, lines: &mut Lines, legend: &mut Legend) {
+        let room = room(&lines.style, &self.timeline);
         let Some(height) = self.height else {
-            return match self.timeline.len() >= room {
-                true => self.piece(style, legend, out),
-                false => Ok(()),
-            };
+            if self.timeline.len() >= room {
+                self.piece(lines, legend);
+            }
+            return;
         };
         self.timeline.keep(room);
         let rows = height.saturating_sub(OTHER_LINES).max(1);
         let together = self.timeline.rows().div_ceil(rows).max(1);
-        let mut picture = Vec::new();
-        draw(style, &self.timeline, together, legend, &mut picture)?;
-        map::legend(style, legend, &mut picture)?;
+        let before = lines.text().len();
+        draw(lines, &self.timeline, together, legend);
+        map::legend(lines, legend);
+        let out = lines.text();
+        let picture = out.split_off(before);
         if self.above > 0 {
-            write!(out, "\x1b[{}A\r", self.above)?;
+            out.extend_from_slice(format!("\x1b[{}A\r", self.above).as_bytes());
         }
         self.above = 0;
         for line in picture.split_inclusive(|byte| *byte == b'\n') {
-            out.write_all(line.strip_suffix(b"\n").unwrap_or(line))?;
+            out.extend_from_slice(line.strip_suffix(b"\n").unwrap_or(line));
             // What stood there before may have been longer.
-            out.write_all(b"\x1b[K\n")?;
+            out.extend_from_slice(b"\x1b[K\n");
             self.above += 1;
         }
-        out.write_all(b"\x1b[J")
+        out.extend_from_slice(b"\x1b[J");
     }
 
     /// Draws the last piece. The picture on the terminal stays, and the next one begins below it.
-    pub fn finish(
-        &mut self,
-        style: &Style,
-        legend: &mut Legend,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
+    pub fn finish(&mut self, lines: &mut Lines, legend: &mut Legend) {
         self.above = 0;
-        match self.height.is_some() || self.timeline.is_empty() {
-            true => Ok(()),
-            false => self.piece(style, legend, out),
+        if self.height.is_none() && !self.timeline.is_empty() {
+            self.piece(lines, legend);
         }
     }
 
@@ -90,13 +80,12 @@ impl Drawing {
         self.above = 0;
     }
 
-    fn piece(&mut self, style: &Style, legend: &mut Legend, out: &mut dyn Write) -> io::Result<()> {
+    fn piece(&mut self, lines: &mut Lines, legend: &mut Legend) {
         if self.timeline.number > self.timeline.len() as u64 {
-            out.write_all(b"\n")?;
+            lines.line();
         }
-        draw(style, &self.timeline, 1, legend, out)?;
+        draw(lines, &self.timeline, 1, legend);
         self.timeline.keep(0);
-        Ok(())
     }
 }
 
@@ -113,39 +102,31 @@ fn label(timeline: &Timeline) -> usize {
     address.max().unwrap_or(0) + 2 + NAME + 2
 }
 
-fn draw(
-    style: &Style,
-    timeline: &Timeline,
-    together: usize,
-    legend: &mut Legend,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    head(style, timeline, together).end(out)?;
+fn draw(lines: &mut Lines, timeline: &Timeline, together: usize, legend: &mut Legend) {
+    head(lines, timeline, together);
     let label = label(timeline);
-    let mut line = style.line();
+    let line = lines.line();
     line.limit(None);
     for (column, number) in ruler(timeline.number, timeline.len()) {
         line.pad_to(label + column).push(Role::Dim, number);
     }
-    line.end(out)?;
     let drawn = timeline.drawn(together);
     let mut above = None;
     for row in &drawn {
-        let mut line = style.line();
+        let line = lines.line();
         line.limit(None).push(Role::Address, row.row.start);
         line.plain("  ")
             .push(Role::Name, cut(&row.label(above), NAME));
         line.pad_to(label);
-        map::push_cells(&mut line, legend, &row.cells);
-        line.end(out)?;
+        map::push_cells(line, legend, &row.cells);
         above = Some(row);
     }
-    Ok(())
 }
 
 /// `samples 1 to 46, from 16:52:21 to 16:52:26; a row is at most 64 KiB`
-pub(in crate::render) fn head(style: &Style, timeline: &Timeline, together: usize) -> Line {
-    let mut line = style.line();
+pub(in crate::render) fn head(lines: &mut Lines, timeline: &Timeline, together: usize) {
+    let zone = lines.style.zone().clone();
+    let line = lines.line();
     line.indent(2);
     let first = (timeline.number + 1).saturating_sub(timeline.len() as u64);
     line.plain(match first == timeline.number {
@@ -153,7 +134,7 @@ pub(in crate::render) fn head(style: &Style, timeline: &Timeline, together: usiz
         false => format!("samples {first} to {}", timeline.number),
     });
     if let Some((from, to)) = timeline.times() {
-        let [from, to] = [from, to].map(|time| time_of_day(time, style.zone()));
+        let [from, to] = [from, to].map(|time| time_of_day(time, &zone));
         let times = match from == to {
             true => format!("at {from}"),
             false => format!("from {from} to {to}"),
@@ -165,5 +146,4 @@ pub(in crate::render) fn head(style: &Style, timeline: &Timeline, together: usiz
         regions => counted(regions.saturating_mul(together as u64), "region"),
     };
     line.word("; ", Role::Dim, format!("a row is at most {told}"));
-    line
 }

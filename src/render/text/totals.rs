@@ -1,15 +1,14 @@
 //! Totals under a table, in one sentence.
 
-use super::style::Style;
+use super::lines::Lines;
 use super::words;
 use crate::render::theme::Role;
 use crate::render::units::{count, counted, percent, size};
 use crate::report::{FramesSummary, RegionsSummary, WalkSummary};
-use std::io::{self, Write};
 
 /// `512 pages, 2 MiB: 500 present, 12 untouched`, and how contiguous they are.
-pub fn walk_summary(style: &Style, summary: &WalkSummary, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = style.line();
+pub fn walk_summary(lines: &mut Lines, summary: &WalkSummary) {
+    let line = lines.line();
     line.indent(2)
         .plain(total(summary.pages, "page", summary.bytes));
     let mut separator = ": ";
@@ -31,23 +30,16 @@ pub fn walk_summary(style: &Style, summary: &WalkSummary, out: &mut dyn Write) -
             line.plain(" at ").push(Role::Address, start);
         }
     }
-    line.end(out)?;
-    remarks(style, summary.cut_short, summary.changed, out)
+    remarks(lines, summary.cut_short, summary.changed);
 }
 
 /// Notes that the totals are incomplete, or that regions changed meanwhile.
-fn remarks(
-    style: &Style,
-    is_cut_short: bool,
-    is_changed: bool,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+fn remarks(lines: &mut Lines, is_cut_short: bool, is_changed: bool) {
     if is_cut_short {
-        cut_short(style, out)?;
+        cut_short(lines);
     }
-    match is_changed {
-        true => changed(style, "the regions", out),
-        false => Ok(()),
+    if is_changed {
+        changed(lines, "the regions");
     }
 }
 
@@ -60,52 +52,40 @@ fn total(number: u64, noun: &str, bytes: u64) -> String {
 }
 
 /// Notes that `what` changed during the command.
-pub fn changed(style: &Style, what: &str, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = style.line();
+pub fn changed(lines: &mut Lines, what: &str) {
+    let line = lines.line();
     line.prose(
         Role::Warn,
         format!("{what} changed meanwhile: run it again for a consistent picture"),
     );
-    line.end(out)
 }
 
 /// `512 frames, 2 MiB`, and where memory ends if the range goes past that.
-pub fn frames_summary(
-    style: &Style,
-    summary: &FramesSummary,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let mut line = style.line();
+pub fn frames_summary(lines: &mut Lines, summary: &FramesSummary) {
+    let line = lines.line();
     line.indent(2)
         .plain(total(summary.frames, "frame", summary.bytes));
     if let Some(end) = summary.memory_ends {
         line.plain("; physical memory ends before frame ")
             .push(Role::Frame, end);
     }
-    line.end(out)?;
-    match summary.cut_short {
-        true => cut_short(style, out),
-        false => Ok(()),
+    if summary.cut_short {
+        cut_short(lines);
     }
 }
 
 /// Notes that a walk was not finished.
-fn cut_short(style: &Style, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = style.line();
+fn cut_short(lines: &mut Lines) {
+    let line = lines.line();
     line.push(
         Role::Note,
         "stopped early: the totals cover only the first part",
     );
-    line.end(out)
 }
 
 /// `23 regions, 12 MiB: 3 MiB present (25 %)`
-pub fn regions_summary(
-    style: &Style,
-    summary: &RegionsSummary,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let mut line = style.line();
+pub fn regions_summary(lines: &mut Lines, summary: &RegionsSummary) {
+    let line = lines.line();
     line.plain(total(summary.regions, "region", summary.size));
     if let Some(present) = summary.present.filter(|_| summary.regions > 0) {
         line.plain(format!(": {} present", size(present)));
@@ -116,6 +96,5 @@ pub fn regions_summary(
     if let Some(swapped) = summary.swapped.filter(|&swapped| swapped > 0) {
         line.plain(format!(", {} swapped", size(swapped)));
     }
-    line.end(out)?;
-    remarks(style, summary.cut_short, summary.changed, out)
+    remarks(lines, summary.cut_short, summary.changed);
 }

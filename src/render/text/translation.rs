@@ -1,35 +1,33 @@
 //! `translate ADDR`: all facts about one address, a line for each question.
 
-use super::block::{self, REMARK, field};
+use super::block::{self, REMARK};
 use super::footnotes::Footnotes;
-use super::style::Style;
+use super::lines::Lines;
 use super::words;
 use crate::kernel::{PageMapEntry, State};
 use crate::render::theme::Role;
 use crate::render::units::size;
 use crate::report::{Hex, Nearest, Reason, RegionBrief, Translation, Why};
-use std::io::{self, Write};
 
 /// Writes the block.
-pub fn write(style: &Style, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
-    address(style, t, out)?;
-    physical(style, t, out)?;
-    state(style, t, out)?;
-    entry(style, t, out)?;
-    swap(style, t, out)?;
-    flags(style, t, out)?;
-    mapped(style, t, out)?;
+pub fn write(lines: &mut Lines, t: &Translation) {
+    address(lines, t);
+    physical(lines, t);
+    state(lines, t);
+    entry(lines, t);
+    swap(lines, t);
+    flags(lines, t);
+    mapped(lines, t);
     if let Ok(folio) = &t.folio {
-        block::folio(style, folio, t.huge.as_ref().ok().copied(), out)?;
+        block::folio(lines, folio, t.huge.as_ref().ok().copied());
     }
-    block::place(style, &t.place, out)?;
+    block::place(lines, &t.place);
     if let Some(region) = &t.region {
-        let mut line = field(style, "region");
-        block::region(&mut line, region);
-        line.end(out)?;
+        let line = lines.field("region");
+        block::region(line, region);
     }
     if let Some(nearest) = &t.nearest {
-        neighbours(style, t, nearest, out)?;
+        neighbours(lines, t, nearest);
     }
     let mut notes = Footnotes::default();
     let why = Why::of_record(t);
@@ -39,7 +37,7 @@ pub fn write(style: &Style, t: &Translation, out: &mut dyn Write) -> io::Result<
     {
         notes.add(field, reason);
     }
-    notes.write(style, out)
+    notes.write(lines);
 }
 
 /// Whether the block already explains a missing field, by the missing frame or by the state.
@@ -51,19 +49,18 @@ fn is_said(t: &Translation, field: &str, reason: &Reason) -> bool {
             || block::is_place_said(&t.place, field))
 }
 
-fn address(style: &Style, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = field(style, "address");
+fn address(lines: &mut Lines, t: &Translation) {
+    let line = lines.field("address");
     line.push(Role::Address, t.address);
     if let Some(symbol) = &t.symbol {
         line.tab_to(REMARK).indent_here();
-        block::symbol(&mut line, symbol);
+        block::symbol(line, symbol);
         line.plain(" in ").push(Role::Name, &symbol.module);
     }
-    line.end(out)
 }
 
-fn physical(style: &Style, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = field(style, "physical");
+fn physical(lines: &mut Lines, t: &Translation) {
+    let line = lines.field("physical");
     match &t.physical {
         Ok(physical) => {
             line.push(Role::Physical, physical);
@@ -95,11 +92,10 @@ fn physical(style: &Style, t: &Translation, out: &mut dyn Write) -> io::Result<(
             line.push(Role::Warn, block::missing(Some(reason)).1);
         }
     }
-    line.end(out)
 }
 
-fn state(style: &Style, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = field(style, "state");
+fn state(lines: &mut Lines, t: &Translation) {
+    let line = lines.field("state");
     line.push(words::state_role(t.state), t.state.word());
     if let Some(kind) = t.kind {
         line.plain(", ").plain(kind.word());
@@ -121,15 +117,14 @@ fn state(style: &Style, t: &Translation, out: &mut dyn Write) -> io::Result<()> 
             "(mapped huge: one page-table entry for the whole huge page)",
         );
     }
-    line.end(out)
 }
 
-fn entry(style: &Style, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
+fn entry(lines: &mut Lines, t: &Translation) {
     let Ok(Hex(raw)) = t.entry else {
-        return Ok(());
+        return;
     };
     let entry = PageMapEntry::new(raw);
-    let mut line = field(style, "entry");
+    let line = lines.field("entry");
     line.push(Role::Raw, format!("{raw:#018x}"))
         .tab_to(REMARK)
         .indent_here();
@@ -150,12 +145,11 @@ fn entry(style: &Style, t: &Translation, out: &mut dyn Write) -> io::Result<()> 
     } else if raw == 0 {
         line.push(Role::Dim, "no bit set");
     }
-    line.end(out)
 }
 
-fn swap(style: &Style, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
-    let Ok(slot) = &t.swap else { return Ok(()) };
-    let mut line = field(style, "swap");
+fn swap(lines: &mut Lines, t: &Translation) {
+    let Ok(slot) = &t.swap else { return };
+    let line = lines.field("swap");
     line.plain(format!("slot {:#x}", slot.offset))
         .tab_to(REMARK)
         .indent_here();
@@ -166,14 +160,13 @@ fn swap(style: &Style, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
     if let Some(Hex(byte)) = slot.byte_offset {
         line.plain(format!(", at byte {byte:#x}"));
     }
-    line.end(out)
 }
 
-fn flags(style: &Style, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
+fn flags(lines: &mut Lines, t: &Translation) {
     let Ok(flags) = t.words.flags else {
-        return Ok(());
+        return;
     };
-    let mut line = field(style, "flags");
+    let line = lines.field("flags");
     line.push(Role::Raw, format!("{:#018x}", flags.bits()))
         .tab_to(REMARK)
         .indent_here();
@@ -184,10 +177,9 @@ fn flags(style: &Style, t: &Translation, out: &mut dyn Write) -> io::Result<()> 
     for name in names {
         line.word(" ", Role::Flag, name);
     }
-    line.end(out)
 }
 
-fn mapped(style: &Style, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
+fn mapped(lines: &mut Lines, t: &Translation) {
     let counted = t.words.map_count.as_ref().ok();
     let times = counted.map(|times| words::times(*times, t.words.map_count_average));
     let by = match t.exclusive {
@@ -196,9 +188,9 @@ fn mapped(style: &Style, t: &Translation, out: &mut dyn Write) -> io::Result<()>
         Err(_) => None,
     };
     if times.is_none() && (by.is_none() || t.state != State::Present) {
-        return Ok(());
+        return;
     }
-    let mut line = field(style, "mapped");
+    let line = lines.field("mapped");
     match (times, by) {
         (Some(times), Some(by)) => line
             .plain(times)
@@ -207,13 +199,12 @@ fn mapped(style: &Style, t: &Translation, out: &mut dyn Write) -> io::Result<()>
             .push(Role::Dim, by),
         (Some(one), None) => line.plain(one),
         (None, Some(one)) => line.plain(one),
-        (None, None) => &mut line,
+        (None, None) => line,
     };
     if is_of_first_page(t) {
         let clause = "bit 56 of the entry is that of the first page of the huge page";
         line.plain(": ").prose(Role::Dim, clause);
     }
-    line.end(out)
 }
 
 /// Whether the kernel's exclusive bit, which is one for a whole huge page, is wrong for this page.
@@ -224,12 +215,7 @@ fn is_of_first_page(t: &Translation) -> bool {
     t.huge == Ok(true) && *is != PageMapEntry::new(*raw).is_exclusive()
 }
 
-fn neighbours(
-    style: &Style,
-    t: &Translation,
-    near: &Nearest,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+fn neighbours(lines: &mut Lines, t: &Translation, near: &Nearest) {
     let address = t.address.get();
     let below = |region: &RegionBrief| {
         let distance = address.saturating_sub(region.end.get());
@@ -247,15 +233,13 @@ fn neighbours(
         ("above", &near.above, near.above.as_ref().map(above)),
     ];
     for (label, region, distance) in sides {
-        let mut line = field(style, label);
+        let line = lines.field(label);
         match (region, distance) {
             (Some(region), Some(distance)) => {
-                block::region(&mut line, region);
+                block::region(line, region);
                 line.new_line().push(Role::Dim, distance);
             }
             _ => _ = line.push(Role::Dim, "no region"),
         }
-        line.end(out)?;
     }
-    Ok(())
 }

@@ -1,6 +1,7 @@
 //! `watch`: a line for each change.
 
 use super::cells::{none, optional};
+use super::lines::Lines;
 use super::style::Style;
 use super::tables::Table;
 use super::{footnotes, words};
@@ -12,7 +13,6 @@ use crate::report::{
     Blind, Event, EventGroup, EventKind, FlagNames, Numbers, PageFacts, WatchStart, WatchSummary,
 };
 use std::collections::BTreeMap;
-use std::io::{self, Write};
 
 /// `watch`
 pub static EVENTS: Table<Event> = Table::of(&[
@@ -152,19 +152,18 @@ fn side(facts: &PageFacts) -> String {
 }
 
 /// The first lines of `watch`.
-pub fn start(style: &Style, start: &WatchStart, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = style.line();
+pub fn start(lines: &mut Lines, start: &WatchStart) {
+    let line = lines.line();
     line.plain(format!(
         "watching {}, a sample every {}; Ctrl-C ends it",
         counted(start.pages, "page"),
         duration(start.every)
     ));
-    line.end(out)?;
-    blind(style, &start.blind, out)
+    blind(lines, &start.blind);
 }
 
 /// The kinds of change that cannot be seen here, by reason.
-pub fn blind(style: &Style, blind: &[Blind], out: &mut dyn Write) -> io::Result<()> {
+pub fn blind(lines: &mut Lines, blind: &[Blind]) {
     let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for blind in blind {
         by_reason
@@ -173,14 +172,13 @@ pub fn blind(style: &Style, blind: &[Blind], out: &mut dyn Write) -> io::Result<
             .push(blind.kind.words());
     }
     for (reason, kinds) in by_reason {
-        footnotes::line(style, "unseen", Role::Note, &kinds, reason, out)?;
+        footnotes::line(lines, "unseen", Role::Note, &kinds, reason);
     }
-    Ok(())
 }
 
 /// The last line of `watch`.
-pub fn summary(style: &Style, summary: &WatchSummary, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = style.line();
+pub fn summary(lines: &mut Lines, summary: &WatchSummary) {
+    let line = lines.line();
     line.plain(format!(
         "watched for {} in {}; ",
         duration(summary.seconds),
@@ -190,11 +188,10 @@ pub fn summary(style: &Style, summary: &WatchSummary, out: &mut dyn Write) -> io
     if summary.events.is_empty() {
         line.plain("nothing changed");
     }
-    numbers(&mut line, &summary.events);
+    numbers(line, &summary.events);
     if let Some(why) = ended(summary.ended) {
         line.word("; ", Role::Dim, why);
     }
-    line.end(out)
 }
 
 /// The number of each kind of change.

@@ -1,14 +1,13 @@
 //! `who`: the mappings, and the summary: how many were found, and whether that is all.
 
 use super::footnotes::Footnotes;
-use super::style::Style;
+use super::lines::Lines;
 use super::tables::{PERMISSIONS, PID, Table};
 use super::{cells, words};
 use crate::render::columns::{Cell, Column};
 use crate::render::theme::Role;
 use crate::render::units::{count, counted};
 use crate::report::{Mapper, SearchEnd, WhoSummary, Why};
-use std::io::{self, Write};
 
 /// The mappings.
 pub static MAPPERS: Table<Mapper> = Table::of(&[
@@ -30,8 +29,8 @@ pub static MAPPERS: Table<Mapper> = Table::of(&[
 ]);
 
 /// `frame 0x1a4eac at 0x1a4eac000: 3 mappings in 2 processes; the kernel counts 3`, and how complete that is.
-pub fn summary(style: &Style, summary: &WhoSummary, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = style.line();
+pub fn summary(lines: &mut Lines, summary: &WhoSummary) {
+    let line = lines.line();
     line.indent(2)
         .plain("frame ")
         .push(Role::Frame, summary.pfn);
@@ -41,8 +40,7 @@ pub fn summary(style: &Style, summary: &WhoSummary, out: &mut dyn Write) -> io::
     if summary.ended == SearchEnd::Nobody {
         let why = summary.because.as_deref().unwrap_or_default();
         line.word(": ", Role::Plain, format!("no process maps it: {why}"));
-        line.end(out)?;
-        return moved(style, summary, out);
+        return moved(lines, summary);
     }
     let found = match summary.counts.mappings {
         0 => "no mapping found".to_owned(),
@@ -57,7 +55,6 @@ pub fn summary(style: &Style, summary: &WhoSummary, out: &mut dyn Write) -> io::
         let times = words::map_count(count(times), summary.words.map_count_average);
         line.word("; ", Role::Plain, format!("the kernel counts {times}"));
     }
-    line.end(out)?;
     let looked_at = format!("looked at {}", of(summary));
     let (role, text) = match summary.ended {
         SearchEnd::Counted => (
@@ -77,43 +74,40 @@ pub fn summary(style: &Style, summary: &WhoSummary, out: &mut dyn Write) -> io::
         ),
         SearchEnd::Searched | SearchEnd::Nobody => (Role::Note, searched(summary, looked_at)),
     };
-    prose(style, role, &text, out)?;
+    prose(lines, role, &text);
     // If all mappings are found, unread processes do not matter.
     if summary.counts.unreadable > 0 && summary.ended != SearchEnd::Counted {
         let text = format!("{} could not be read", processes(summary.counts.unreadable));
-        prose(style, Role::Warn, &text, out)?;
+        prose(lines, Role::Warn, &text);
     }
     if summary.counts.gone > 0 {
         let text = format!("{} ended meanwhile", processes(summary.counts.gone));
-        prose(style, Role::Note, &text, out)?;
+        prose(lines, Role::Note, &text);
     }
     if summary.counts.same_memory > 0 {
         let text = format!(
             "{} not shown: the same memory as a process shown above",
             processes(summary.counts.same_memory)
         );
-        prose(style, Role::Note, &text, out)?;
+        prose(lines, Role::Note, &text);
     }
     if summary.counts.left > 0 {
         let text = format!(
             "{} shown above left meanwhile: the frame is not mapped there any more",
             counted(summary.counts.left, "mapping")
         );
-        prose(style, Role::Warn, &text, out)?;
+        prose(lines, Role::Warn, &text);
     }
-    moved(style, summary, out)?;
+    moved(lines, summary);
     let mut notes = Footnotes::default();
     notes.collect(&Why::of_record(summary));
-    notes.write(style, out)
+    notes.write(lines);
 }
 
-fn moved(style: &Style, summary: &WhoSummary, out: &mut dyn Write) -> io::Result<()> {
-    match summary.moved {
-        true => {
-            let text = "the page has moved to another frame meanwhile: run it again";
-            prose(style, Role::Warn, text, out)
-        }
-        false => Ok(()),
+fn moved(lines: &mut Lines, summary: &WhoSummary) {
+    if summary.moved {
+        let text = "the page has moved to another frame meanwhile: run it again";
+        prose(lines, Role::Warn, text);
     }
 }
 
@@ -169,8 +163,7 @@ fn processes(number: u64) -> String {
     }
 }
 
-fn prose(style: &Style, role: Role, text: &str, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = style.line();
+fn prose(lines: &mut Lines, role: Role, text: &str) {
+    let line = lines.line();
     line.indent(2).prose(role, text);
-    line.end(out)
 }

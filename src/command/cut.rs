@@ -6,7 +6,7 @@ use crate::lang::{self, Which};
 use crate::report::{Sink, Stopped};
 use crate::state::DebugState;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
 
 /// How many rows are shown, and which.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -77,15 +77,8 @@ pub(super) fn say_cut(more: usize, what: &str, sink: &mut dyn Sink) -> Result<()
 pub(super) struct Largest<T> {
     most: usize,
     seen: usize,
-    /// The smallest kept row is on top.
-    kept: BinaryHeap<Reverse<Ranked<T>>>,
-}
-
-/// A row, ordered by its size and then by its place in the stream.
-struct Ranked<T> {
-    size: u64,
-    place: Reverse<usize>,
-    row: T,
+    /// By size, and among equals by the place in the stream.
+    kept: BTreeMap<(u64, Reverse<usize>), T>,
 }
 
 impl<T> Largest<T> {
@@ -93,24 +86,22 @@ impl<T> Largest<T> {
         Largest {
             most: usize::try_from(most).unwrap_or(usize::MAX),
             seen: 0,
-            kept: BinaryHeap::new(),
+            kept: BTreeMap::new(),
         }
     }
 
     pub fn add(&mut self, size: u64, row: T) {
-        let place = Reverse(self.seen);
+        self.kept.insert((size, Reverse(self.seen)), row);
         self.seen += 1;
-        self.kept.push(Reverse(Ranked { size, place, row }));
         if self.kept.len() > self.most {
-            self.kept.pop();
+            self.kept.pop_first();
         }
     }
 
     /// The rows, the largest first, and how many were left out.
     pub fn finish(self) -> (Vec<T>, usize) {
         let more = self.seen - self.kept.len();
-        let rows = self.kept.into_sorted_vec();
-        (rows.into_iter().map(|Reverse(one)| one.row).collect(), more)
+        (self.kept.into_values().rev().collect(), more)
     }
 }
 
@@ -127,26 +118,6 @@ pub(super) fn show_largest<T>(
     let (rows, more) = largest.finish();
     rows.iter().try_for_each(|row| emit(row, sink))?;
     say_cut(more, what, sink)
-}
-
-impl<T> PartialEq for Ranked<T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl<T> Eq for Ranked<T> {}
-
-impl<T> PartialOrd for Ranked<T> {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<T> Ord for Ranked<T> {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.size, self.place).cmp(&(other.size, other.place))
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! `apropos REGEX`
 
 use super::subjects::{self, SUBJECTS, Subject};
-use super::{About, Context, Flow, Group, Outcome, example, help, symbols};
+use super::{About, Context, Flow, Group, Outcome, example, help};
+use crate::eval;
 use crate::lang::Spanned;
 use crate::report::{Help, HelpGroup, Record};
 
@@ -19,7 +20,7 @@ pub(super) fn run(
     table: &'static [About],
     pattern: &Spanned<String>,
 ) -> Outcome {
-    let regex = symbols::compiled(pattern, true)?;
+    let regex = eval::regex(pattern, true)?;
     let matching = |about: &&About| {
         let mut examples = about
             .examples

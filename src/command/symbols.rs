@@ -1,12 +1,11 @@
 //! `info symbols REGEX [limit N|top N]`
 
 use super::cut::{Cut, Largest, show_largest};
-use super::{About, Context, Error, Flow, Group, Outcome, example, symbol};
+use super::{About, Context, Flow, Group, Outcome, example, symbol};
 use crate::eval::{self, Scope, Value};
 use crate::lang::{self, Spanned};
 use crate::report::{Record, SilentModule, Stopped, SymbolsSummary};
 use crate::symbol::NoSymbols;
-use regex_lite::{Regex, RegexBuilder};
 use std::cell::RefCell;
 
 pub(super) const ABOUT: About = About {
@@ -42,7 +41,7 @@ pub(super) fn run(
 ) -> Outcome {
     let cut = Cut::of(cut, context.state)?;
     let pattern = meant(context, pattern);
-    let regex = compiled(&pattern, false)?;
+    let regex = eval::regex(&pattern, false)?;
     let target = context.target()?;
     let regions = context.state.symbols.regions(&target)?;
     let symbols = context.state.symbols.over(&target, &*regions);
@@ -95,15 +94,4 @@ pub(super) fn run(
             Ok(Flow::Done)
         }
     }
-}
-
-/// A regular expression that somebody typed.
-pub(super) fn compiled(pattern: &Spanned<String>, any_case: bool) -> Result<Regex, Error> {
-    RegexBuilder::new(&pattern.node)
-        .case_insensitive(any_case)
-        .size_limit(1 << 20)
-        .build()
-        .map_err(|error| {
-            eval::Error::new(pattern.at, format!("not a regular expression: {error}")).into()
-        })
 }

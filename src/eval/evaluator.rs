@@ -10,7 +10,7 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 /// Variables that pmdb sets itself, and why one of them has no value yet.
-pub(super) static VOID: &[(&str, &str)] = &[
+static VOID: &[(&str, &str)] = &[
     ("_pages", "no command has shown totals yet"),
     ("_bytes", "no command has shown totals yet"),
     ("_changes", "no watch or diff has ended yet"),
@@ -36,6 +36,11 @@ pub(super) static VOID: &[(&str, &str)] = &[
         "the process has not been ended by a signal, or that is not known",
     ),
 ];
+
+/// The variables that pmdb sets itself, beside `$_`.
+pub fn own_variables() -> impl Iterator<Item = &'static str> {
+    VOID.iter().map(|(name, _)| *name)
+}
 
 /// Evaluates the expressions of one line.
 pub(super) struct Evaluator<'a> {

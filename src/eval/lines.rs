@@ -99,8 +99,8 @@ fn silent(found: &LineSearch) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// Which modules have debug information that could not be looked through, and why.
-pub(super) fn unasked(found: &LineSearch) -> Option<String> {
+/// Which modules have debug information that could not be looked through for a line, and why.
+pub fn unasked(found: &LineSearch) -> Option<String> {
     let unasked = found
         .silent
         .iter()

@@ -47,10 +47,11 @@ mod value;
 pub use amount::{count, time};
 pub use changes::unknown_snapshot;
 pub use error::{Error, Result};
-pub use evaluator::is_set_by_pmdb;
+pub use evaluator::{is_set_by_pmdb, own_variables};
 pub use extent::Extent;
-pub use filter::{RegionFilter, comparison, frame_filter, page_filter, region_filter};
+pub use filter::{RegionFilter, comparison, frame_filter, page_filter, regex, region_filter};
 pub use integer::Integer;
+pub use lines::unasked;
 pub use scope::Scope;
 pub use snapshots::{Compared, Keep, NamedSnapshot, Refusal, current_ranges};
 pub use spans::{Origin, Spans};
@@ -187,14 +188,4 @@ pub fn lines(
     stop: &mut Stop,
 ) -> Result<LineSearch> {
     Evaluator::new(scope).line_search(file, line, with_frames, stop)
-}
-
-/// The variables that pmdb sets itself, beside `$_`.
-pub fn own_variables() -> impl Iterator<Item = &'static str> {
-    evaluator::VOID.iter().map(|(name, _)| *name)
-}
-
-/// Which modules have debug information that could not be looked through for a line, and why.
-pub fn unasked(found: &LineSearch) -> Option<String> {
-    lines::unasked(found)
 }

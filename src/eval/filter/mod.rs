@@ -8,6 +8,8 @@ mod field;
 mod predicate;
 mod quantity;
 
+pub use predicate::regex;
+
 use super::Scope;
 use super::error::{Error, Result};
 use super::evaluator::Evaluator;

@@ -9,7 +9,7 @@ use crate::eval::{space, suggest};
 use crate::kernel::name::unescape;
 use crate::kernel::page_flags::FLAGS;
 use crate::kernel::{Name, PageFlags};
-use crate::lang::{self, BinaryOperator, Comparison, Filter, Span, Spanned, TextComparison};
+use crate::lang::{self, BinaryOperator, Comparison, Filter, Spanned, TextComparison};
 use regex_lite::{Regex, RegexBuilder};
 use std::cmp::Ordering;
 
@@ -107,7 +107,7 @@ impl<F: Copy> Predicate<F> {
                 match comparison {
                     TextComparison::Matches => Predicate::Matches {
                         field: *field,
-                        regex: regex(&text, place)?,
+                        regex: regex(&Spanned::new(text, place), false)?,
                     },
                     _ => Predicate::Text {
                         field: *field,
@@ -231,9 +231,17 @@ fn flag(name: &Spanned<String>) -> Result<PageFlags> {
     })
 }
 
-fn regex(text: &str, at: Span) -> Result<Regex> {
-    RegexBuilder::new(text)
+/// A regular expression that somebody typed.
+///
+/// # Errors
+/// It is none, or one that would take too much memory.
+pub fn regex(pattern: &Spanned<String>, any_case: bool) -> Result<Regex> {
+    RegexBuilder::new(&pattern.node)
+        .case_insensitive(any_case)
         .size_limit(1 << 20)
         .build()
-        .map_err(|error| Error::new(at, format!("not a regular expression: {error}")))
+        .map_err(|error| {
+            let message = format!("not a regular expression: {error}");
+            Error::new(pattern.at, message)
+        })
 }

@@ -5,17 +5,25 @@ use crate::eval::space::Space;
 use crate::kernel::PageFlags;
 use crate::lang::Span;
 
-/// The values of fields for one page or region.
+/// The values of fields for one page or region; `None` for what it does not have.
 pub(super) trait Answers<F> {
-    fn boolean(&self, field: F) -> Option<bool>;
-    fn integer(&self, field: F) -> Option<u64>;
+    fn boolean(&self, _: F) -> Option<bool> {
+        None
+    }
+    fn integer(&self, _: F) -> Option<u64> {
+        None
+    }
     /// The least and the greatest value that a field can have where [`Answers::integer`] does not know it.
     fn bounds(&self, _: F) -> Option<(u64, u64)> {
         None
     }
     /// Whether `is` holds for the value of a text field.
-    fn text_is(&self, field: F, is: &dyn Fn(&[u8]) -> bool) -> Option<bool>;
-    fn flag(&self, flag: PageFlags) -> Option<bool>;
+    fn text_is(&self, _field: F, _is: &dyn Fn(&[u8]) -> bool) -> Option<bool> {
+        None
+    }
+    fn flag(&self, _: PageFlags) -> Option<bool> {
+        None
+    }
 }
 
 /// What compiling a filter has to know of the fields `F`.

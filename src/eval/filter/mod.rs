@@ -36,17 +36,8 @@ pub fn page_filter(
         need: Need::empty(),
     };
     let predicate = Predicate::prepare(filter, &mut fields, &Evaluator::new(scope))?;
-    let size = view.page();
-    let names = field::Names::of(view.target().machine.clone());
-    Ok(inspect::Filter::new(fields.need, move |page, region| {
-        let answers = PageAnswers {
-            page,
-            region,
-            size,
-            names: &names,
-        };
-        predicate.holds(&answers) == Some(true)
-    }))
+    let machine = view.target().machine.clone();
+    Ok(compiled(predicate, fields.need, machine, false))
 }
 
 /// Whether a filter without page fields holds: `rss(heap) < 1G`.
@@ -73,17 +64,28 @@ pub fn frame_filter(
         need: Need::empty(),
     };
     let predicate = Predicate::prepare(filter, &mut fields, &Evaluator::new(scope))?;
+    Ok(compiled(predicate, fields.need, machine.clone(), true))
+}
+
+/// The filter over pages, or over frames without a process.
+fn compiled(
+    predicate: Predicate<PageField>,
+    need: Need,
+    machine: Arc<Machine>,
+    of_frames: bool,
+) -> inspect::Filter<'static> {
     let size = machine.page();
-    let names = field::Names::of(machine.clone());
-    Ok(inspect::Filter::new(fields.need, move |page, region| {
-        let answers = FrameAnswers(PageAnswers {
+    let names = field::Names::of(machine);
+    inspect::Filter::new(need, move |page, region| {
+        let answers = PageAnswers {
             page,
             region,
             size,
             names: &names,
-        });
+            of_frames,
+        };
         predicate.holds(&answers) == Some(true)
-    }))
+    })
 }
 
 /// A filter over regions, for `regions`.
@@ -195,6 +197,8 @@ struct PageAnswers<'p> {
     region: Option<&'p ViewedRegion>,
     size: PageSize,
     names: &'p field::Names,
+    /// Whether the page stands for frames that no process maps.
+    of_frames: bool,
 }
 
 impl Answers<PageField> for PageAnswers<'_> {
@@ -202,31 +206,16 @@ impl Answers<PageField> for PageAnswers<'_> {
         field::boolean(field, self.page, self.region)
     }
     fn integer(&self, field: PageField) -> Option<u64> {
-        field::integer(field, self.page, self.size)
+        match self.of_frames {
+            true => field::integer_of_frame(field, self.page, self.size),
+            false => field::integer(field, self.page, self.size),
+        }
     }
     fn text_is(&self, field: PageField, is: &dyn Fn(&[u8]) -> bool) -> Option<bool> {
         self.names.text_is(field, self.page, is)
     }
     fn flag(&self, flag: PageFlags) -> Option<bool> {
         field::flag(flag, self.page)
-    }
-}
-
-/// A frame, without a process that maps it.
-struct FrameAnswers<'p>(PageAnswers<'p>);
-
-impl Answers<PageField> for FrameAnswers<'_> {
-    fn boolean(&self, field: PageField) -> Option<bool> {
-        self.0.boolean(field)
-    }
-    fn integer(&self, field: PageField) -> Option<u64> {
-        field::integer_of_frame(field, self.0.page, self.0.size)
-    }
-    fn text_is(&self, field: PageField, is: &dyn Fn(&[u8]) -> bool) -> Option<bool> {
-        self.0.text_is(field, is)
-    }
-    fn flag(&self, flag: PageFlags) -> Option<bool> {
-        self.0.flag(flag)
     }
 }
 
@@ -245,20 +234,7 @@ impl Fields<PageField> for NoFields {
     }
 }
 
-impl Answers<PageField> for NoFields {
-    fn boolean(&self, _: PageField) -> Option<bool> {
-        None
-    }
-    fn integer(&self, _: PageField) -> Option<u64> {
-        None
-    }
-    fn text_is(&self, _: PageField, _: &dyn Fn(&[u8]) -> bool) -> Option<bool> {
-        None
-    }
-    fn flag(&self, _: PageFlags) -> Option<bool> {
-        None
-    }
-}
+impl Answers<PageField> for NoFields {}
 
 struct RegionFields {
     asked: Vec<RegionField>,
@@ -297,8 +273,5 @@ impl Answers<RegionField> for RegionAnswers<'_> {
     }
     fn text_is(&self, field: RegionField, is: &dyn Fn(&[u8]) -> bool) -> Option<bool> {
         field::region_text_is(field, self.region, is)
-    }
-    fn flag(&self, _: PageFlags) -> Option<bool> {
-        None
     }
 }

@@ -117,7 +117,7 @@ pub(super) fn kept_values(state: &DebugState) -> Vec<ValueReport> {
     let last = match state.last_address.map(Value::Address) {
         Some(value) => ValueReport {
             name: Some("_".to_owned()),
-            ..described(state, &value, value.to_string(), value.address())
+            ..described_value(state, &value)
         },
         None => void("_"),
     };
@@ -127,11 +127,11 @@ pub(super) fn kept_values(state: &DebugState) -> Vec<ValueReport> {
     let own = std::iter::once(last).chain(unset);
     let variables = state.variables.iter().map(|(name, value)| ValueReport {
         name: Some(name.clone()),
-        ..described(state, value, value.to_string(), value.address())
+        ..described_value(state, value)
     });
     let values = state.values.iter().map(|(number, value)| ValueReport {
         number: Some(number),
-        ..described(state, value, value.to_string(), value.address())
+        ..described_value(state, value)
     });
     own.chain(variables).chain(values).collect()
 }
@@ -181,14 +181,11 @@ fn also(value: &Value) -> Option<String> {
     }
 }
 
-/// The 64 bits of a value that has a number.
+/// The 64 bits of a value that is one number.
 fn raw(value: &Value) -> Option<u64> {
     match value {
-        Value::Address(_) | Value::Symbol(_) => value.address().map(VirtualAddress::get),
-        Value::Physical(address) => Some(address.get()),
-        Value::Frame(frame) => Some(frame.get()),
-        Value::Integer(number) => Some(wrapped(*number)),
-        Value::Range(_) | Value::Frames(_) | Value::Text(_) => None,
+        Value::Range(_) | Value::Frames(_) => None,
+        _ => value.number().map(wrapped),
     }
 }
 

@@ -13,31 +13,21 @@ pub(super) struct Operand {
 }
 
 impl Operand {
-    /// A range takes part as its first address, so that `libc.so.6 + 0x1000` is what it looks like.
     pub(super) fn of(value: &Spanned<Value>) -> Result<Self> {
-        let (space, position) = match &value.node {
-            Value::Integer(number) => {
-                return Ok(Operand {
-                    space: None,
-                    number: *number,
-                });
-            }
-            Value::Address(address) => (Space::Virtual, address.get()),
-            Value::Physical(address) => (Space::Physical, address.get()),
-            Value::Frame(frame) => (Space::Frames, frame.get()),
-            Value::Range(spans) | Value::Symbol(spans) => (Space::Virtual, spans.start().get()),
-            Value::Frames(frames) => (Space::Frames, frames.start().get()),
-            Value::Text(text) => {
-                return Err(
-                    Error::new(value.at, format!("the text \"{text}\" is not a number"))
-                        .hint("text can only be compared with text, by == and !="),
-                );
-            }
+        let space = match &value.node {
+            Value::Integer(_) | Value::Text(_) => None,
+            Value::Address(_) | Value::Range(_) | Value::Symbol(_) => Some(Space::Virtual),
+            Value::Physical(_) => Some(Space::Physical),
+            Value::Frame(_) | Value::Frames(_) => Some(Space::Frames),
         };
-        Ok(Operand {
-            space: Some(space),
-            number: position.into(),
-        })
+        match value.node.number() {
+            Some(number) => Ok(Operand { space, number }),
+            None => {
+                let message = format!("the text \"{}\" is not a number", value.node);
+                Err(Error::new(value.at, message)
+                    .hint("text can only be compared with text, by == and !="))
+            }
+        }
     }
 }
 

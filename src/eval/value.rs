@@ -35,6 +35,20 @@ impl Value {
         }
     }
 
+    /// The number that it is in arithmetic; `None` for text. A range takes part as its first address, so that `libc.so.6 + 0x1000` is
+    /// what it looks like.
+    pub fn number(&self) -> Option<Integer> {
+        Some(match self {
+            Value::Integer(number) => *number,
+            Value::Address(address) => address.get().into(),
+            Value::Physical(address) => address.get().into(),
+            Value::Frame(frame) => frame.get().into(),
+            Value::Range(spans) | Value::Symbol(spans) => spans.start().get().into(),
+            Value::Frames(frames) => frames.start().get().into(),
+            Value::Text(_) => return None,
+        })
+    }
+
     /// Its type in one word, as in the JSON of `print`.
     pub fn kind(&self) -> &'static str {
         match self {

@@ -162,24 +162,16 @@ pub(super) fn filled(pieces: &[Piece], values: &[Spanned<Value>]) -> Result<Stri
 impl Conversion {
     fn written(self, value: &Spanned<Value>) -> Result<String, Error> {
         let number = || number(self.letter, value);
+        let prefix = |prefix| if self.alternate { prefix } else { "" };
         Ok(match self.letter {
             'd' | 'i' => {
                 let number = number()?;
                 self.digits(self.sign(number < 0), &number.unsigned_abs().to_string())
             }
             'u' => self.digits("", &bits(number()?).to_string()),
-            'x' => {
-                let prefix = if self.alternate { "0x" } else { "" };
-                self.digits(prefix, &format!("{:x}", bits(number()?)))
-            }
-            'X' => {
-                let prefix = if self.alternate { "0X" } else { "" };
-                self.digits(prefix, &format!("{:X}", bits(number()?)))
-            }
-            'o' => {
-                let prefix = if self.alternate { "0" } else { "" };
-                self.digits(prefix, &format!("{:o}", bits(number()?)))
-            }
+            'x' => self.digits(prefix("0x"), &format!("{:x}", bits(number()?))),
+            'X' => self.digits(prefix("0X"), &format!("{:X}", bits(number()?))),
+            'o' => self.digits(prefix("0"), &format!("{:o}", bits(number()?))),
             'p' => self.digits("0x", &format!("{:x}", bits(number()?))),
             'f' => {
                 let number = number()?;
@@ -242,23 +234,16 @@ fn escaped(text: &str) -> String {
     Name::new(text.as_bytes()).to_string()
 }
 
-/// The number that a value is. A range stands for its first address, as in arithmetic.
+/// The number that a value is, as in arithmetic.
 fn number(letter: char, value: &Spanned<Value>) -> Result<i128, Error> {
-    let number = match &value.node {
-        Value::Integer(number) => number.get(),
-        Value::Address(address) => address.get().into(),
-        Value::Physical(address) => address.get().into(),
-        Value::Frame(frame) => frame.get().into(),
-        Value::Range(spans) | Value::Symbol(spans) => spans.start().get().into(),
-        Value::Frames(frames) => frames.start().get().into(),
-        Value::Text(_) => {
+    match value.node.number() {
+        Some(number) => Ok(number.get()),
+        None => {
             let message = format!("%{letter} wants a number, and this is text");
-            return Err(eval::Error::new(value.at, message)
-                .hint("%s prints text")
-                .into());
+            let error = eval::Error::new(value.at, message);
+            Err(error.hint("%s prints text").into())
         }
-    };
-    Ok(number)
+    }
 }
 
 /// Its 64 bits: negative numbers as two's complement, as in C.

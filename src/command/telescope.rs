@@ -111,7 +111,7 @@ impl Chains<'_> {
             let is_text = text.is_some();
             let (text, source) = match text {
                 Some((text, source)) => (Some(text), Some(source)),
-                None => (None, word.source()),
+                None => (None, word.source),
             };
             chain.push(Link {
                 address: pointed,
@@ -121,7 +121,7 @@ impl Chains<'_> {
                 source: source.map(Source::word),
                 value: word.value.map(Hex),
                 text,
-                why: word.why(),
+                why: word.why,
             });
             if is_text {
                 break "text";
@@ -133,10 +133,10 @@ impl Chains<'_> {
             symbol: translate::brief(&self.symbols, address),
             value: first.value.map(Hex),
             state: first.state,
-            source: first.source().map(Source::word),
+            source: first.source.map(Source::word),
             chain,
             ends,
-            why: first.why(),
+            why: first.why,
         })
     }
 
@@ -150,18 +150,21 @@ impl Chains<'_> {
             (None, Some(source)) => Word {
                 value,
                 state: source.state(),
-                read: Ok(source),
+                source: Some(source),
+                why: Why::default(),
             },
             (Some(absent), _) => Word {
                 value: None,
                 state: absent.states.likeliest(),
-                read: Err(absent.why("state", "source")),
+                source: None,
+                why: absent.why("state", "source"),
             },
             // The word would pass the last address.
             (None, None) => Word {
                 value: None,
                 state: State::Unmapped,
-                read: Err(Why::default()),
+                source: None,
+                why: Why::default(),
             },
         })
     }
@@ -231,16 +234,8 @@ struct Word {
     value: Option<u64>,
     /// The state of its page, or of the first page that was not read.
     state: State,
-    /// Its source; or why it was not read, and why the state is uncertain.
-    read: Result<Source, Why>,
-}
-
-impl Word {
-    fn source(&self) -> Option<Source> {
-        self.read.as_ref().ok().copied()
-    }
-
-    fn why(&self) -> Why {
-        self.read.as_ref().err().cloned().unwrap_or_default()
-    }
+    /// Its source; `None` if it was not read.
+    source: Option<Source>,
+    /// Why it was not read, and why the state is uncertain.
+    why: Why,
 }

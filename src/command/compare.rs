@@ -80,13 +80,11 @@ pub(super) fn run(context: &mut Context, asked: &Compare) -> Outcome {
     };
     let is_single = others.len() == 1;
     let state = &*context.state;
-    let names_of = |target, regions| match asked.by {
-        Some(CompareKey::Symbol) => Some(state.symbols.over(target, regions)),
-        Some(CompareKey::Region) | None => None,
-    };
     let page = view.page();
-    let names = names_of(&target, view.maps());
-    let mut symbols = names.map(|names| PagesOfSymbols::new(names, page));
+    let mut symbols = (asked.by == Some(CompareKey::Symbol)).then(|| {
+        let names = state.symbols.over(&target, view.maps());
+        PagesOfSymbols::new(names, page)
+    });
     let sink = &mut *context.sink;
     let frames_of = |view: &View, ranges: Vec<AddressRange>, sink: &mut dyn Sink| {
         Snapshot::take(view, ranges, Need::FRAMES, false, &mut || sink.check())

@@ -18,7 +18,6 @@ use crate::state::NamedSnapshot;
 use crate::symbol;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::iter::Sum;
 
 pub(super) const ABOUT: About = About {
     name: "diff",
@@ -116,17 +115,15 @@ pub(super) fn run(context: &mut Context, asked: &Diff) -> Outcome {
     let shared = from.snapshot.extra() & to.snapshot.extra();
     let mut blind = unobservable(&view, from.snapshot.spans(), shared);
     blind.extend(contents_of_one(from, to));
-    let effect: Effect = rows
-        .iter()
-        .map(|row| Effect::of(row.change, row.pages, page))
-        .sum();
+    let effects = rows.iter().map(|row| effect(row.change, row.pages, page));
+    let (came, went) = effects.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
     let summary = DiffSummary {
         from: from.name.clone(),
         to: to.name.clone(),
         seconds: seconds(to.time) - seconds(from.time),
         changes: totals(&rows),
-        came: effect.came,
-        went: effect.went,
+        came,
+        went,
         cut: 0,
         uncompared: to.snapshot.uncompared(&from.snapshot),
         blind,
@@ -219,34 +216,16 @@ fn matching(
     Ok(spans.map_or(Vec::new(), |spans| spans.ranges().to_vec()))
 }
 
-/// How many bytes came into memory and went from it.
-#[derive(Clone, Copy, Default)]
-struct Effect {
-    came: u64,
-    went: u64,
-}
-
-impl Effect {
-    fn of(change: EventKind, pages: u64, page: PageSize) -> Effect {
-        let bytes = pages.saturating_mul(page.bytes());
-        let (came, went) = match change {
-            EventKind::Came | EventKind::SwappedIn => (bytes, 0),
-            EventKind::Went
-            | EventKind::SwappedOut
-            | EventKind::RegionWent
-            | EventKind::RegionShrank => (0, bytes),
-            _ => (0, 0),
-        };
-        Effect { came, went }
-    }
-}
-
-impl Sum for Effect {
-    fn sum<I: Iterator<Item = Effect>>(effects: I) -> Effect {
-        effects.fold(Effect::default(), |sum, one| Effect {
-            came: sum.came + one.came,
-            went: sum.went + one.went,
-        })
+/// How many bytes came into memory, and how many went from it.
+fn effect(change: EventKind, pages: u64, page: PageSize) -> (u64, u64) {
+    let bytes = pages.saturating_mul(page.bytes());
+    match change {
+        EventKind::Came | EventKind::SwappedIn => (bytes, 0),
+        EventKind::Went
+        | EventKind::SwappedOut
+        | EventKind::RegionWent
+        | EventKind::RegionShrank => (0, bytes),
+        _ => (0, 0),
     }
 }
 
@@ -345,10 +324,10 @@ fn groups(
             came: 0,
             went: 0,
         });
-        let effect = Effect::of(change, pages, page);
+        let (came, went) = effect(change, pages, page);
         group.pages += pages;
-        group.came += effect.came;
-        group.went += effect.went;
+        group.came += came;
+        group.went += went;
     };
     for row in rows {
         let region = || name_among_symbols(row.region.as_ref().unwrap_or(&Name::default()));

@@ -1,10 +1,11 @@
 //! `info line ADDRESS`, `info line FILE:LINE`.
 
+use super::translate::brief;
 use super::{About, Context, Flow, Group, Outcome, example};
 use crate::eval;
 use crate::kernel::{Name as TargetName, VirtualAddress};
 use crate::lang::{Expression, Name, Spanned, SymbolName};
-use crate::report::{LineFrame, LineReport, Reason, Record, SymbolBrief, Why};
+use crate::report::{LineFrame, LineReport, Reason, Record, Why};
 use crate::symbol::{Frame, LineAt, LinePlace, NoLines, View};
 
 /// Why a function has no name.
@@ -166,11 +167,7 @@ fn report(names: &View, address: VirtualAddress, found: LineAt) -> LineReport {
         .enumerate()
         .map(|(number, frame)| line_frame(frame, number, last, missing.as_ref()))
         .collect();
-    let symbol = names.at(address).map(|symbol| SymbolBrief {
-        name: symbol.name(),
-        offset: symbol.offset,
-        module: symbol.module.file_name(),
-    });
+    let symbol = brief(names, address);
     let mut why = Why::default();
     if module.is_none() {
         why.note("module", &in_file(&NoLines::NoModule));

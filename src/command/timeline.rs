@@ -1,6 +1,7 @@
 //! `watch … as timeline`: what each sample shows of each page or stretch of pages.
 
 use super::map::{Cell, EMPTY, mark};
+use super::snapshot::seconds;
 use crate::inspect::{Change, Chunk, View};
 use crate::kernel::{AddressRange, PageSize};
 use crate::report::{EventKind, Record, Sink, Stopped, TimelineCells, TimelineRow, TimelineSample};
@@ -164,8 +165,7 @@ impl Timeline {
                 _ => cells.push(one),
             }
         }
-        let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let time = time.map_or(0.0, |time| time.as_secs_f64());
+        let time = seconds(SystemTime::now());
         sink.emit(Record::TimelineSample(TimelineSample { time, cells }))?;
         if self.left_out > 0 && self.rows.len() == MOST_ROWS && !self.left_out_said {
             self.left_out_said = true;

@@ -3,6 +3,7 @@
 use super::named_pages::name_among_symbols;
 use super::page_sweep::{say_left_out, states_are};
 use super::region::unmapped;
+use super::snapshot::seconds;
 use super::timeline::Timeline;
 use super::translate::symbol_at;
 use super::{About, Context, Error, Flow, Group, Outcome, example};
@@ -467,10 +468,9 @@ pub(super) fn marked(facts: PageFacts, target: &Target) -> PageFacts {
 }
 
 fn event(change: Change, symbol: Option<SymbolBrief>, target: &Target) -> Event {
-    let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let detail = detail(&change, target);
     Event {
-        time: time.map_or(0.0, |time| time.as_secs_f64()),
+        time: seconds(SystemTime::now()),
         address: change.address,
         pages: change.pages,
         kind: change.kind,

@@ -1,6 +1,7 @@
 //! The 64 bits that `/proc/kpageflags` gives for a page frame.
 
 use bitflags::bitflags;
+use serde::{Serialize, Serializer};
 
 /// What is known of one flag.
 #[derive(Clone, Copy, Debug)]
@@ -78,6 +79,13 @@ flags! {
     ARCH_3 = 42, "arch_3", "for the architecture (arm64: memory tags)";
 }
 
+/// The names.
+impl Serialize for PageFlags {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.names())
+    }
+}
+
 impl PageFlags {
     /// The name of this one flag, if it has one.
     pub fn known_name(self) -> Option<&'static str> {
@@ -86,15 +94,11 @@ impl PageFlags {
     }
     /// The names of the flags that are set, by bit; `bit27` and the like for those without a name.
     pub fn names(self) -> Vec<std::borrow::Cow<'static, str>> {
-        (0..64)
-            .filter(|bit| self.bits() >> bit & 1 == 1)
-            .map(
-                |bit| match PageFlags::from_bits_retain(1 << bit).known_name() {
-                    Some(name) => name.into(),
-                    None => format!("bit{bit}").into(),
-                },
-            )
-            .collect()
+        let name = |(bit, flag): (u32, PageFlags)| match flag.known_name() {
+            Some(name) => name.into(),
+            None => format!("bit{bit}").into(),
+        };
+        self.each().map(name).collect()
     }
     /// Whether the page is one of a large folio whose mappings some kernels count only as a whole (CONFIG_NO_PAGE_MAPCOUNT, Linux 6.15): the
     /// map count that they give for it is an average. Pages of the hugetlb pool are mapped whole or not at all.

@@ -2,10 +2,9 @@
 
 use super::Translation;
 use super::description::{FieldDescription, Form};
-use super::field::{Field, Hex, leaf};
+use super::field::{Hex, leaf};
 use super::record::record;
 use crate::kernel::Name;
-use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 record! {

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 /// A type that may be a field of a record.
-pub trait Field {
+pub trait Field: Serialize {
     /// What it is in JSON.
     const FORM: Form;
 
@@ -20,7 +20,9 @@ pub trait Field {
     ///
     /// # Errors
     /// Those of the serializer.
-    fn write<M: SerializeMap>(&self, name: &'static str, map: &mut M) -> Result<(), M::Error>;
+    fn write<M: SerializeMap>(&self, name: &'static str, map: &mut M) -> Result<(), M::Error> {
+        map.serialize_entry(name, self)
+    }
 
     /// Writes `null` under `name`.
     ///
@@ -55,12 +57,8 @@ pub trait Field {
 /// Types that serialize as they are.
 macro_rules! leaf {
     ($($type:ty => $form:expr),* $(,)?) => {
-        $(impl Field for $type {
-            const FORM: Form = $form;
-
-            fn write<M: SerializeMap>(&self, name: &'static str, map: &mut M) -> Result<(), M::Error> {
-                map.serialize_entry(name, self)
-            }
+        $(impl crate::report::field::Field for $type {
+            const FORM: crate::report::Form = $form;
         })*
     };
 }
@@ -105,10 +103,6 @@ impl Serialize for Hex {
 impl Field for bool {
     const FORM: Form = Form::Bool;
 
-    fn write<M: SerializeMap>(&self, name: &'static str, map: &mut M) -> Result<(), M::Error> {
-        map.serialize_entry(name, self)
-    }
-
     fn is_absent(&self) -> bool {
         !self
     }
@@ -119,7 +113,7 @@ impl Field for PageFlags {
     const FORM: Form = Form::Flags;
 
     fn write<M: SerializeMap>(&self, name: &'static str, map: &mut M) -> Result<(), M::Error> {
-        map.serialize_entry(name, &self.names())?;
+        map.serialize_entry(name, self)?;
         map.serialize_entry(FLAGS_RAW, &Hex(self.bits()))
     }
 
@@ -183,24 +177,16 @@ impl<T: Field> Field for Fact<T> {
     }
 }
 
-impl<T: Field + Serialize> Field for Vec<T> {
+impl<T: Field> Field for Vec<T> {
     const FORM: Form = Form::List(&T::FORM);
-
-    fn write<M: SerializeMap>(&self, name: &'static str, map: &mut M) -> Result<(), M::Error> {
-        map.serialize_entry(name, self)
-    }
 
     fn is_absent(&self) -> bool {
         self.is_empty()
     }
 }
 
-impl<K: Serialize + Ord, T: Field + Serialize> Field for BTreeMap<K, T> {
+impl<K: Serialize + Ord, T: Field> Field for BTreeMap<K, T> {
     const FORM: Form = Form::Map(&T::FORM);
-
-    fn write<M: SerializeMap>(&self, name: &'static str, map: &mut M) -> Result<(), M::Error> {
-        map.serialize_entry(name, self)
-    }
 
     fn is_absent(&self) -> bool {
         self.is_empty()

@@ -1,10 +1,9 @@
 //! Folios, for several records: pages that the kernel manages as one.
 
 use super::description::Form;
-use super::field::{Field, leaf};
+use super::field::leaf;
 use super::record::record;
 use crate::kernel::FrameNumber;
-use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 record! {

@@ -1,11 +1,11 @@
 //! Records of `map`.
 
 use super::description::Form;
-use super::field::{Field, leaf};
+use super::field::leaf;
 use super::record::record;
 use crate::kernel::words::worded;
 use crate::kernel::{Name, Permissions, VirtualAddress};
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde::{Serialize, Serializer};
 
 record! {
     /// A drawn region: cells of equally many pages.

@@ -1,11 +1,11 @@
 //! Where a frame lies, and the cgroup that it is charged to, for several records.
 
 use super::description::Form;
-use super::field::{Field, leaf};
+use super::field::leaf;
 use super::record::record;
 use super::{Fact, Reason};
 use crate::kernel::Name;
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde::{Serialize, Serializer};
 use std::fmt;
 
 record! {

@@ -55,10 +55,6 @@ macro_rules! record {
         impl crate::report::field::Field for $record {
             const FORM: crate::report::Form = crate::report::Form::Object(Self::FIELDS);
 
-            fn write<M: serde::ser::SerializeMap>(&self, name: &'static str, map: &mut M) -> Result<(), M::Error> {
-                map.serialize_entry(name, self)
-            }
-
             fn write_flat<M: serde::ser::SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
                 $(record!(@write self map $field $([$($mark)+])?);)*
                 Ok(())
@@ -176,10 +172,6 @@ macro_rules! shapes {
                 tag: $tag,
                 shapes: Self::SHAPES,
             };
-
-            fn write<M: serde::ser::SerializeMap>(&self, name: &'static str, map: &mut M) -> Result<(), M::Error> {
-                map.serialize_entry(name, self)
-            }
         }
     };
 }

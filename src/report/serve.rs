@@ -1,9 +1,8 @@
 //! Records of `--serve`.
 
 use super::description::Form;
-use super::field::{Field, leaf};
+use super::field::leaf;
 use super::record::record;
-use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize};
 
 record! {

@@ -1,14 +1,13 @@
 //! Records of `watch`.
 
 use super::description::Form;
-use super::field::{Field, leaf};
+use super::field::leaf;
 use super::record::record;
 use super::wire::{FlagNames, Numbers};
 use super::{SymbolBrief, Why};
 use crate::kernel::words::worded;
 use crate::kernel::{FrameNumber, Name, State, VirtualAddress};
 use serde::Serialize;
-use serde::ser::SerializeMap;
 
 leaf!(EventKind => Form::Text);
 

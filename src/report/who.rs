@@ -1,12 +1,11 @@
 //! Records of `who`.
 
 use super::description::Form;
-use super::field::{Field, leaf};
+use super::field::leaf;
 use super::record::record;
 use super::{FrameWords, RegionBrief, SymbolBrief};
 use crate::kernel::{FrameNumber, Name, PhysicalAddress, VirtualAddress};
 use serde::Serialize;
-use serde::ser::SerializeMap;
 
 record! {
     /// A process and an address that map the frame.

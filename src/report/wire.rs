@@ -3,13 +3,14 @@
 use super::description::{FieldDescription, Form};
 use super::field::{Field, leaf};
 use crate::kernel::{PageFlags, State};
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
 use std::ops::Deref;
 
 /// Pages in each state. JSON has a field for every state, 0 if there are none, so that programs can rely on them.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct EveryState(pub BTreeMap<State, u64>);
 
 impl EveryState {
@@ -67,10 +68,6 @@ impl<K: Serialize> Serialize for Numbers<K> {
 
 impl<K: Serialize> Field for Numbers<K> {
     const FORM: Form = Form::Map(&Form::Number);
-
-    fn write<M: SerializeMap>(&self, name: &'static str, map: &mut M) -> Result<(), M::Error> {
-        map.serialize_entry(name, self)
-    }
 }
 
 /// Bytes as digits, two a byte.
@@ -89,14 +86,8 @@ impl Serialize for Bytes {
 }
 
 /// Flags by name alone.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct FlagNames(pub PageFlags);
-
-impl Serialize for FlagNames {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.names())
-    }
-}
 
 leaf! {
     Bytes => Form::Text,
@@ -107,10 +98,12 @@ leaf! {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AsText<T>(pub T);
 
+impl<T: Display> Serialize for AsText<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
 impl<T: Display> Field for AsText<T> {
     const FORM: Form = Form::Text;
-
-    fn write<M: SerializeMap>(&self, name: &'static str, map: &mut M) -> Result<(), M::Error> {
-        map.serialize_entry(name, &format_args!("{}", self.0))
-    }
 }

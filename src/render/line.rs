@@ -176,6 +176,11 @@ impl Line {
         self.pad_to(column.max(least))
     }
 
+    /// The same, and wrapped lines begin there.
+    pub fn indent_at(&mut self, column: usize) -> &mut Self {
+        self.tab_to(column).indent_here()
+    }
+
     /// Adds a piece after `separator`, or at the start of a new line if it does not fit in this one.
     pub fn word(&mut self, separator: &str, role: Role, text: impl Display) -> &mut Self {
         let text = text.to_string();

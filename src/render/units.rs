@@ -135,7 +135,11 @@ pub fn count(number: u64) -> String {
 
 /// `1 page`, `12,000 pages`: a count and its noun.
 pub fn counted(number: u64, noun: &str) -> String {
-    let ending = if number == 1 { "" } else { "s" };
+    let ending = match number {
+        1 => "",
+        _ if noun.ends_with("ch") || noun.ends_with("ss") => "es",
+        _ => "s",
+    };
     format!("{} {noun}{ending}", count(number))
 }
 

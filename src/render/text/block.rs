@@ -5,7 +5,9 @@ use crate::kernel::Name;
 use crate::render::line::Line;
 use crate::render::theme::Role;
 use crate::render::units::{count, size};
-use crate::report::{CgroupPath, FolioReport, FramePlace, Hex, Reason, RegionBrief, SymbolBrief};
+use crate::report::{
+    CgroupPath, FolioReport, FramePlace, Hex, Reason, RegionBrief, SwapSlot, SymbolBrief,
+};
 use std::borrow::Cow;
 
 /// The column of remarks behind values: the longest values are 64-bit numbers and `present, private_copy`.
@@ -58,6 +60,20 @@ pub fn region(line: &mut Line, region: &RegionBrief) {
     }
 }
 
+/// A slot of a swap area: where it lies in the area, and which that is. `number` is the word for its number.
+pub fn swap(lines: &mut Lines, slot: &SwapSlot, number: &str) {
+    let line = lines.field("swap");
+    line.plain(format!("slot {:#x}", slot.offset))
+        .indent_at(REMARK)
+        .plain(format!("{number} {}", slot.kind));
+    if let Ok(device) = &slot.device {
+        line.plain(", ").push(Role::Name, device);
+    }
+    if let Some(byte) = slot.byte_offset {
+        line.plain(format!(", at byte {byte:#x}"));
+    }
+}
+
 /// The folio that a frame belongs to, if it has more pages than one.
 pub fn folio(lines: &mut Lines, folio: &FolioReport, huge: Option<bool>) {
     if folio.order == 0 {
@@ -66,8 +82,7 @@ pub fn folio(lines: &mut Lines, folio: &FolioReport, huge: Option<bool>) {
     let pages = 1u64 << folio.order;
     let line = lines.field("folio");
     line.plain(format!("{}, order {}", size(folio.bytes), folio.order))
-        .tab_to(REMARK)
-        .indent_here()
+        .indent_at(REMARK)
         .plain("frame ")
         .push(Role::Frame, folio.head)
         .plain(format!(" + {} of {pages}", folio.index));

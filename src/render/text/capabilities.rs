@@ -49,8 +49,7 @@ fn row(lines: &mut Lines, capability: &Capability) {
     line.push(role, word)
         .tab_to(NAME)
         .plain(capability.name)
-        .tab_to(FOUND)
-        .indent_here()
+        .indent_at(FOUND)
         .prose(Role::Plain, &capability.found);
     if capability.available != Some(true) {
         line.new_line().push(Role::Label, "without it: ");

@@ -1,6 +1,6 @@
 //! `snapshot`, `diff` and `compare`.
 
-use super::block::region_name;
+use super::block::{region_name, symbol_text};
 use super::cells::{length, none};
 use super::lines::Lines;
 use super::style::Style;
@@ -101,13 +101,7 @@ fn with(snapshot: &SnapshotRow) -> Cell<'static> {
 
 /// Where the change is, and what changed.
 fn told(change: &ChangeRow) -> Cell<'static> {
-    let mut parts = Vec::new();
-    if let Some(symbol) = &change.symbol {
-        parts.push(match symbol.offset {
-            0 => format!("<{}>", symbol.name),
-            offset => format!("<{}+{offset}>", symbol.name),
-        });
-    }
+    let mut parts: Vec<String> = change.symbol.iter().map(symbol_text).collect();
     // Frames are shown only for a single page.
     match change.pages {
         1 => parts.extend(story(change.before.as_ref(), change.after.as_ref())),

@@ -45,15 +45,11 @@ pub fn write(lines: &mut Lines, explanation: &Explanation) {
     behind(lines, explanation);
     access(lines, "read", &explanation.next_read, page);
     access(lines, "write", &explanation.next_write, page);
-    let mut notes = Footnotes::default();
     // No sentence here depends on soft-dirty bits.
-    let unsaid = |&(field, reason): &(&str, &Reason)| {
+    let is_unexplained = |field: &str, reason: &Reason| {
         field != "soft_dirty" && !matches!(reason, Reason::NotApplicable(_))
     };
-    for (field, reason) in Why::of_record(page).iter().filter(unsaid) {
-        notes.add(field, reason);
-    }
-    notes.write(lines);
+    Footnotes::of(&Why::of_record(page), is_unexplained).write(lines);
 }
 
 fn address(lines: &mut Lines, page: &Translation) {

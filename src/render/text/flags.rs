@@ -6,7 +6,7 @@ use super::lines::Lines;
 use super::words;
 use crate::kernel::PageFlags;
 use crate::render::theme::Role;
-use crate::report::{Decoded, DecodedEntry, DecodedFlags, FlagMeaning, FlagsReport, Why};
+use crate::report::{Decoded, DecodedEntry, DecodedFlags, FlagMeaning, FlagsReport, Reason, Why};
 
 /// The columns of a bit's name and its meaning.
 const BIT: usize = 10;
@@ -20,7 +20,7 @@ pub fn write(lines: &mut Lines, report: &FlagsReport) {
         Ok(frame) => line.push(Role::Frame, frame),
         Err(_) => line.push(Role::Warn, "hidden"),
     };
-    line.tab_to(REMARK).indent_here();
+    line.indent_at(REMARK);
     if let Ok(physical) = &report.physical {
         line.plain("physical ").push(Role::Physical, physical);
     }
@@ -52,24 +52,15 @@ pub fn write(lines: &mut Lines, report: &FlagsReport) {
         block::folio(lines, folio, None);
     }
     block::place(lines, &report.place);
-    let mut notes = Footnotes::default();
-    let why = Why::of_record(report);
-    for (field, reason) in why
-        .iter()
-        .filter(|(field, _)| !block::is_place_said(&report.place, field))
-    {
-        notes.add(field, reason);
-    }
-    notes.write(lines);
+    let is_unexplained = |field: &str, _: &Reason| !block::is_place_said(&report.place, field);
+    Footnotes::of(&Why::of_record(report), is_unexplained).write(lines);
 }
 
 fn raw_flags(lines: &mut Lines, flags: PageFlags) {
     let line = lines.field("flags");
     line.push(Role::Raw, format!("{:#018x}", flags.bits()));
     if flags.is_empty() {
-        line.tab_to(REMARK)
-            .indent_here()
-            .push(Role::Dim, "none set");
+        line.indent_at(REMARK).push(Role::Dim, "none set");
     }
 }
 
@@ -85,8 +76,7 @@ fn bit_line(lines: &mut Lines, number: &str, name: &str, meaning: &str) {
     line.push(Role::Dim, number)
         .tab_to(NAME)
         .push(Role::Flag, name)
-        .tab_to(MEANING)
-        .indent_here()
+        .indent_at(MEANING)
         .prose(Role::Plain, meaning);
 }
 
@@ -106,55 +96,36 @@ pub fn decoded(lines: &mut Lines, decoded: &Decoded) {
         }) => {
             let line = lines.field("entry");
             line.push(Role::Raw, format!("{raw:#018x}"))
-                .tab_to(REMARK)
-                .indent_here()
+                .indent_at(REMARK)
                 .plain("as a page-map entry");
             let line = lines.field("state");
             match state {
                 Some(state) => line
                     .push(words::state_role(*state), state.word())
-                    .tab_to(REMARK)
-                    .indent_here()
+                    .indent_at(REMARK)
                     .push(Role::Dim, words::meaning(*state)),
-                None if raw.0 & SOMETHING != 0 => line
-                    .push(Role::Warn, "not certain")
-                    .tab_to(REMARK)
-                    .indent_here()
-                    .push(
+                None if raw.0 & SOMETHING != 0 => {
+                    line.push(Role::Warn, "not certain").indent_at(REMARK).push(
                         Role::Dim,
                         "no page, but a special entry: the entry alone does not show which",
-                    ),
-                None => line
-                    .push(Role::Dim, "empty")
-                    .tab_to(REMARK)
-                    .indent_here()
-                    .push(
-                        Role::Dim,
-                        "nothing there: untouched, unmapped, or hidden by a driver",
-                    ),
+                    )
+                }
+                None => line.push(Role::Dim, "empty").indent_at(REMARK).push(
+                    Role::Dim,
+                    "nothing there: untouched, unmapped, or hidden by a driver",
+                ),
             };
             if let Some(frame) = pfn {
                 let line = lines.field("frame");
                 line.push(Role::Frame, frame);
                 if let Some(physical) = physical {
-                    line.tab_to(REMARK)
-                        .indent_here()
+                    line.indent_at(REMARK)
                         .plain("physical ")
                         .push(Role::Physical, physical);
                 }
             }
             if let Some(slot) = swap {
-                let line = lines.field("swap");
-                line.plain(format!("slot {:#x}", slot.offset))
-                    .tab_to(REMARK)
-                    .indent_here()
-                    .plain(format!("type {}", slot.kind));
-                if let Ok(device) = &slot.device {
-                    line.plain(", ").push(Role::Name, device);
-                }
-                if let Some(byte) = slot.byte_offset {
-                    line.plain(format!(", at byte {byte:#x}"));
-                }
+                block::swap(lines, slot, "type");
             }
             for bit in bits {
                 let number = match bit.bits.contains('-') {
@@ -167,8 +138,7 @@ pub fn decoded(lines: &mut Lines, decoded: &Decoded) {
         Decoded::Flags(DecodedFlags { raw, bits, .. }) => {
             let line = lines.field("flags");
             line.push(Role::Raw, format!("{raw:#018x}"))
-                .tab_to(REMARK)
-                .indent_here()
+                .indent_at(REMARK)
                 .plain("as the page flags of a frame");
             if bits.is_empty() {
                 lines.field("").push(Role::Dim, "none set");

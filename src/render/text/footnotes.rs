@@ -20,11 +20,13 @@ pub struct Footnotes {
 }
 
 impl Footnotes {
-    /// All reasons of a record that stands alone.
-    pub fn of(why: &Why) -> Self {
+    /// The reasons of a record that stands alone, for the fields whose absence its text does not explain.
+    pub fn of(why: &Why, is_unexplained: impl Fn(&str, &Reason) -> bool) -> Self {
         let mut notes = Footnotes::default();
         for (field, reason) in why.iter() {
-            notes.add(field, reason);
+            if is_unexplained(field, reason) {
+                notes.add(field, reason);
+            }
         }
         notes
     }

@@ -1,5 +1,6 @@
 //! `info line`.
 
+use super::block;
 use super::footnotes::Footnotes;
 use super::lines::Lines;
 use crate::render::theme::Role;
@@ -17,12 +18,7 @@ pub fn write(lines: &mut Lines, report: &LineReport) {
         None => line.push(Role::Address, report.address),
     };
     if let Some(symbol) = &report.symbol {
-        let offset = match symbol.offset {
-            0 => String::new(),
-            offset => format!("+{offset}"),
-        };
-        line.plain(" ")
-            .push(Role::Symbol, format!("<{}{offset}>", symbol.name));
+        block::symbol(line.plain(" "), symbol);
     }
     if let Some(module) = &report.module {
         line.plain(" of ").push(Role::Name, module);

@@ -35,7 +35,7 @@ impl Lines {
     /// Begins a labelled line; it wraps under its value.
     pub fn field(&mut self, label: &str) -> &mut Line {
         let line = self.line();
-        line.push(Role::Label, label).tab_to(VALUE).indent_here()
+        line.push(Role::Label, label).indent_at(VALUE)
     }
 
     /// Adds a line that is complete.

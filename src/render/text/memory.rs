@@ -141,10 +141,7 @@ fn of_region(line: &mut Line, region: &RegionBrief) {
 pub fn find_summary(lines: &mut Lines, summary: &FindSummary) {
     let line = lines.line();
     line.indent(2);
-    let matches = match summary.matches {
-        1 => "1 match".to_owned(),
-        matches => format!("{} matches", count(matches)),
-    };
+    let matches = counted(summary.matches, "match");
     let searched = match summary.searched {
         0 => "0 B".to_owned(),
         bytes => size(bytes),
@@ -234,11 +231,6 @@ pub fn patched_summary(lines: &mut Lines, summary: &PatchedSummary) {
     }
     if summary.stretches > 0 {
         let stretches = counted(summary.stretches, "stretch");
-        let stretches = if summary.stretches == 1 {
-            stretches
-        } else {
-            format!("{} stretches", count(summary.stretches))
-        };
         let differ = if summary.stretches == 1 {
             "differs"
         } else {

@@ -30,14 +30,14 @@ pub fn help(lines: &mut Lines, help: &Help) {
         }) => {
             let line = prose_line(lines);
             line.push(Role::Heading, name);
-            line.tab_to(SUMMARY).indent_here().prose(Role::Dim, about);
+            line.indent_at(SUMMARY).prose(Role::Dim, about);
             for command in commands {
                 let line = prose_line(lines);
                 line.plain("  ").push(Role::Command, command.name);
                 if !command.short.is_empty() {
                     line.push(Role::Dim, format!(", {}", command.short.join(", ")));
                 }
-                line.tab_to(SUMMARY).indent_here();
+                line.indent_at(SUMMARY);
                 line.prose(Role::Plain, command.summary);
             }
         }
@@ -76,8 +76,7 @@ pub fn help(lines: &mut Lines, help: &Help) {
                 prose_line(lines)
                     .plain("  ")
                     .push(Role::Command, last)
-                    .tab_to(SUMMARY * 2)
-                    .indent_here()
+                    .indent_at(SUMMARY * 2)
                     .prose(Role::Dim, does);
             }
         }
@@ -100,8 +99,7 @@ pub fn help(lines: &mut Lines, help: &Help) {
                 prose_line(lines)
                     .plain("  ")
                     .push(Role::Command, name)
-                    .tab_to(SUMMARY)
-                    .indent_here()
+                    .indent_at(SUMMARY)
                     .prose(Role::Plain, text.lines().next().unwrap_or_default());
             }
         }

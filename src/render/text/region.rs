@@ -36,7 +36,7 @@ pub fn write(lines: &mut Lines, region: &RegionReport) {
     if let Some(fields) = &region.smaps {
         smaps(lines, fields);
     }
-    Footnotes::of(&region.why).write(lines);
+    Footnotes::of(&region.why, |_, _| true).write(lines);
     if region.changed {
         totals::changed(lines, "the region");
     }
@@ -55,14 +55,12 @@ fn head(lines: &mut Lines, region: &RegionReport) {
     line.plain(exact_size(region.size));
     let line = lines.field("access");
     line.plain(region.perms)
-        .tab_to(REMARK)
-        .indent_here()
+        .indent_at(REMARK)
         .push(Role::Dim, access(region.perms));
     if region.inode != 0 {
         let line = lines.field("file");
         line.plain(format!("offset {:#x}", region.offset))
-            .tab_to(REMARK)
-            .indent_here()
+            .indent_at(REMARK)
             .plain(format!(
                 "inode {} of device {}",
                 region.inode, region.device
@@ -92,8 +90,7 @@ fn access(perms: Permissions) -> String {
 fn at(lines: &mut Lines, place: &RegionPlace) {
     let line = lines.field("address");
     line.push(Role::Address, place.address)
-        .tab_to(REMARK)
-        .indent_here()
+        .indent_at(REMARK)
         .plain(format!("{:#x} into the region", place.region_offset));
     if let Some(offset) = place.file_offset {
         line.word(", ", Role::Plain, format!("{offset:#x} into the file"));
@@ -133,9 +130,7 @@ fn contents(lines: &mut Lines, region: &RegionReport) {
                         }
                         _ => size(bytes),
                     });
-                line.tab_to(REMARK)
-                    .indent_here()
-                    .push(Role::Dim, part_words(name));
+                line.indent_at(REMARK).push(Role::Dim, part_words(name));
                 if let Some(share) = percent(bytes, whole).filter(|_| bytes > 0) {
                     line.push(Role::Dim, format!(", {share} of {}", whole_words(name)));
                 }
@@ -165,8 +160,7 @@ fn folios(lines: &mut Lines, label: &str, large: &LargeFolios) {
     let line = lines.field(label);
     line.pad_to(REMARK - 10 - size(large.bytes).len().min(8))
         .plain(size(large.bytes))
-        .tab_to(REMARK)
-        .indent_here();
+        .indent_at(REMARK);
     let how = match large.mapped {
         HowMapped::Pmd => "mapped by one entry each",
         HowMapped::Pte => "mapped page by page",

@@ -169,8 +169,7 @@ pub fn process(lines: &mut Lines, process: &ProcessReport) {
         line.push(Role::Plain, &memory.name)
             .pad_to(30usize.saturating_sub(bytes.len()))
             .push(Role::Size, bytes)
-            .tab_to(32)
-            .indent_here()
+            .indent_at(32)
             .prose(Role::Dim, memory.meaning);
         label = "";
     }

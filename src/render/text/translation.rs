@@ -15,7 +15,9 @@ pub fn write(lines: &mut Lines, t: &Translation) {
     physical(lines, t);
     state(lines, t);
     entry(lines, t);
-    swap(lines, t);
+    if let Ok(slot) = &t.swap {
+        block::swap(lines, slot, "area");
+    }
     flags(lines, t);
     mapped(lines, t);
     if let Ok(folio) = &t.folio {
@@ -29,15 +31,8 @@ pub fn write(lines: &mut Lines, t: &Translation) {
     if let Some(nearest) = &t.nearest {
         neighbours(lines, t, nearest);
     }
-    let mut notes = Footnotes::default();
-    let why = Why::of_record(t);
-    for (field, reason) in why
-        .iter()
-        .filter(|(field, reason)| !is_said(t, field, reason))
-    {
-        notes.add(field, reason);
-    }
-    notes.write(lines);
+    let is_unexplained = |field: &str, reason: &Reason| !is_said(t, field, reason);
+    Footnotes::of(&Why::of_record(t), is_unexplained).write(lines);
 }
 
 /// Whether the block already explains a missing field, by the missing frame or by the state.
@@ -53,7 +48,7 @@ fn address(lines: &mut Lines, t: &Translation) {
     let line = lines.field("address");
     line.push(Role::Address, t.address);
     if let Some(symbol) = &t.symbol {
-        line.tab_to(REMARK).indent_here();
+        line.indent_at(REMARK);
         block::symbol(line, symbol);
         line.plain(" in ").push(Role::Name, &symbol.module);
     }
@@ -65,8 +60,7 @@ fn physical(lines: &mut Lines, t: &Translation) {
         Ok(physical) => {
             line.push(Role::Physical, physical);
             if let Ok(frame) = t.pfn {
-                line.tab_to(REMARK)
-                    .indent_here()
+                line.indent_at(REMARK)
                     .plain("frame ")
                     .push(Role::Frame, frame)
                     .plain(format!(" + {:#x}", t.page_offset));
@@ -75,8 +69,7 @@ fn physical(lines: &mut Lines, t: &Translation) {
         // Only the number of the frame is hidden; the offset in it is known.
         Err(_) if t.pfn_hidden == Ok(true) => {
             line.push(Role::Warn, "hidden")
-                .tab_to(REMARK)
-                .indent_here()
+                .indent_at(REMARK)
                 .plain(format!(
                     "{:#x} into a frame whose number is hidden",
                     t.page_offset
@@ -84,8 +77,7 @@ fn physical(lines: &mut Lines, t: &Translation) {
         }
         Err(Reason::NotApplicable(reason)) => {
             line.push(Role::Dim, "none")
-                .tab_to(REMARK)
-                .indent_here()
+                .indent_at(REMARK)
                 .prose(Role::Dim, reason);
         }
         Err(reason) => {
@@ -100,7 +92,7 @@ fn state(lines: &mut Lines, t: &Translation) {
     if let Some(kind) = t.kind {
         line.plain(", ").plain(kind.word());
     }
-    line.tab_to(REMARK).indent_here();
+    line.indent_at(REMARK);
     // For present and untouched pages the kind says more; otherwise the state does.
     let meaning = match (t.state, t.kind) {
         (State::Present, Some(kind)) => words::kind_in(kind, t.region.as_ref()),
@@ -126,8 +118,7 @@ fn entry(lines: &mut Lines, t: &Translation) {
     let entry = PageMapEntry::new(raw);
     let line = lines.field("entry");
     line.push(Role::Raw, format!("{raw:#018x}"))
-        .tab_to(REMARK)
-        .indent_here();
+        .indent_at(REMARK);
     for bit in entry.set_bits() {
         line.word(", ", Role::Plain, format!("{} {}", bit.number, bit.name));
     }
@@ -147,29 +138,13 @@ fn entry(lines: &mut Lines, t: &Translation) {
     }
 }
 
-fn swap(lines: &mut Lines, t: &Translation) {
-    let Ok(slot) = &t.swap else { return };
-    let line = lines.field("swap");
-    line.plain(format!("slot {:#x}", slot.offset))
-        .tab_to(REMARK)
-        .indent_here();
-    line.plain(format!("area {}", slot.kind));
-    if let Ok(device) = &slot.device {
-        line.plain(", ").push(Role::Name, device);
-    }
-    if let Some(Hex(byte)) = slot.byte_offset {
-        line.plain(format!(", at byte {byte:#x}"));
-    }
-}
-
 fn flags(lines: &mut Lines, t: &Translation) {
     let Ok(flags) = t.words.flags else {
         return;
     };
     let line = lines.field("flags");
     line.push(Role::Raw, format!("{:#018x}", flags.bits()))
-        .tab_to(REMARK)
-        .indent_here();
+        .indent_at(REMARK);
     let names = words::flag_names(flags, t.huge == Ok(true));
     if names.is_empty() {
         line.push(Role::Dim, "none set");
@@ -192,11 +167,7 @@ fn mapped(lines: &mut Lines, t: &Translation) {
     }
     let line = lines.field("mapped");
     match (times, by) {
-        (Some(times), Some(by)) => line
-            .plain(times)
-            .tab_to(REMARK)
-            .indent_here()
-            .push(Role::Dim, by),
+        (Some(times), Some(by)) => line.plain(times).indent_at(REMARK).push(Role::Dim, by),
         (Some(one), None) => line.plain(one),
         (None, Some(one)) => line.plain(one),
         (None, None) => line,

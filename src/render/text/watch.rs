@@ -1,5 +1,6 @@
 //! `watch`: a line for each change.
 
+use super::block::symbol_text;
 use super::cells::{none, optional};
 use super::lines::Lines;
 use super::style::Style;
@@ -88,10 +89,7 @@ fn place_of(event: &Event, story: &mut Vec<String>) {
         story.push(region.file_name().to_string());
     }
     if let Some(symbol) = &event.symbol {
-        story.push(match symbol.offset {
-            0 => format!("<{}>", symbol.name),
-            offset => format!("<{}+{offset}>", symbol.name),
-        });
+        story.push(symbol_text(symbol));
     }
 }
 

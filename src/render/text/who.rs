@@ -47,7 +47,7 @@ pub fn summary(lines: &mut Lines, summary: &WhoSummary) {
         mappings => format!(
             "{} in {}",
             counted(mappings, "mapping"),
-            processes(summary.counts.processes)
+            counted(summary.counts.processes, "process")
         ),
     };
     line.word(": ", Role::Plain, found);
@@ -77,17 +77,23 @@ pub fn summary(lines: &mut Lines, summary: &WhoSummary) {
     prose(lines, role, &text);
     // If all mappings are found, unread processes do not matter.
     if summary.counts.unreadable > 0 && summary.ended != SearchEnd::Counted {
-        let text = format!("{} could not be read", processes(summary.counts.unreadable));
+        let text = format!(
+            "{} could not be read",
+            counted(summary.counts.unreadable, "process")
+        );
         prose(lines, Role::Warn, &text);
     }
     if summary.counts.gone > 0 {
-        let text = format!("{} ended meanwhile", processes(summary.counts.gone));
+        let text = format!(
+            "{} ended meanwhile",
+            counted(summary.counts.gone, "process")
+        );
         prose(lines, Role::Note, &text);
     }
     if summary.counts.same_memory > 0 {
         let text = format!(
             "{} not shown: the same memory as a process shown above",
-            processes(summary.counts.same_memory)
+            counted(summary.counts.same_memory, "process")
         );
         prose(lines, Role::Note, &text);
     }
@@ -117,7 +123,7 @@ fn of(summary: &WhoSummary) -> String {
     format!(
         "{} of {}",
         count(counts.looked_at),
-        processes(counts.listed)
+        counted(counts.listed, "process")
     )
 }
 
@@ -154,13 +160,6 @@ fn missing(summary: &WhoSummary) -> Option<u64> {
     let times = *summary.words.map_count.as_ref().ok()?;
     let missing = times.checked_sub(summary.counts.mappings)?;
     (missing > 0 && summary.because.is_none()).then_some(missing)
-}
-
-fn processes(number: u64) -> String {
-    match number {
-        1 => "1 process".to_owned(),
-        number => format!("{} processes", count(number)),
-    }
 }
 
 fn prose(lines: &mut Lines, role: Role, text: &str) {

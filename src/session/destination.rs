@@ -35,7 +35,7 @@ pub enum Destination<'a> {
         /// The shell.
         child: Child,
         /// Its input.
-        input: Option<BufWriter<ChildStdin>>,
+        input: BufWriter<ChildStdin>,
         /// Whether it is the user's pager.
         is_pager: bool,
     },
@@ -63,14 +63,10 @@ impl SharedDestination {
         let mut destination = self.0.borrow_mut();
         destination.flush()?;
         match &*destination {
-            Destination::Pipe {
-                input: Some(input), ..
-            } => input.get_ref().as_fd().try_clone_to_owned(),
+            Destination::Pipe { input, .. } => input.get_ref().as_fd().try_clone_to_owned(),
             Destination::File(file) => file.get_ref().as_fd().try_clone_to_owned(),
             Destination::Shared(shared) => shared.descriptor(),
-            Destination::Pipe { input: None, .. } | Destination::Screen { .. } => {
-                io::stdout().as_fd().try_clone_to_owned()
-            }
+            Destination::Screen { .. } => io::stdout().as_fd().try_clone_to_owned(),
         }
     }
 
@@ -93,16 +89,16 @@ impl<'a> Destination<'a> {
     }
 
     /// A shell command, or the user's pager, whose input was left open for us.
-    pub fn pipe(mut child: Child, is_pager: bool) -> Self {
-        let input = child
-            .stdin
-            .take()
-            .map(|input| BufWriter::with_capacity(BUFFER, input));
-        Destination::Pipe {
+    ///
+    /// # Errors
+    /// It was not.
+    pub fn pipe(mut child: Child, is_pager: bool) -> io::Result<Self> {
+        let input = child.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
+        Ok(Destination::Pipe {
             child,
-            input,
+            input: BufWriter::with_capacity(BUFFER, input),
             is_pager,
-        }
+        })
     }
 
     /// A file, begun anew or added to.
@@ -151,10 +147,7 @@ impl<'a> Destination<'a> {
                 output.write_all(text)?;
                 if *live { output.flush() } else { Ok(()) }
             }
-            Destination::Pipe {
-                input: Some(input), ..
-            } => input.write_all(text),
-            Destination::Pipe { input: None, .. } => Err(io::ErrorKind::BrokenPipe.into()),
+            Destination::Pipe { input, .. } => input.write_all(text),
             Destination::File(file) => file.write_all(text),
             Destination::Shared(SharedDestination(shared)) => shared.borrow_mut().write(text),
         }
@@ -168,7 +161,7 @@ impl<'a> Destination<'a> {
         let Some(held) = held.take() else {
             return Ok(());
         };
-        *self = Destination::pipe(held.start()?, true);
+        *self = Destination::pipe(held.start()?, true)?;
         self.write(held.text())
     }
 
@@ -184,10 +177,7 @@ impl<'a> Destination<'a> {
         }
         match self {
             Destination::Screen { output, .. } => output.flush(),
-            Destination::Pipe {
-                input: Some(input), ..
-            } => input.flush(),
-            Destination::Pipe { input: None, .. } => Ok(()),
+            Destination::Pipe { input, .. } => input.flush(),
             Destination::File(file) => file.flush(),
             Destination::Shared(SharedDestination(shared)) => shared.borrow_mut().flush(),
         }
@@ -239,7 +229,7 @@ impl<'a> Destination<'a> {
     pub fn as_fd(&self) -> Option<BorrowedFd<'_>> {
         match self {
             Destination::Screen { output, .. } => Some(output.get_ref().as_fd()),
-            Destination::Pipe { input, .. } => input.as_ref().map(|input| input.get_ref().as_fd()),
+            Destination::Pipe { input, .. } => Some(input.get_ref().as_fd()),
             Destination::File(_) | Destination::Shared(_) => None,
         }
     }

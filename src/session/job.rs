@@ -292,7 +292,7 @@ impl Session {
         let started =
             output.and_then(|output| shell::reader(&command.node, self.options.shell, output));
         started
-            .map(|child| Destination::pipe(child, false))
+            .and_then(|child| Destination::pipe(child, false))
             .map_err(|error| {
                 let message = format!("the shell cannot be started: {}", words(error));
                 eval::Error::new(command.at, message)

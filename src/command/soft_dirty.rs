@@ -9,7 +9,7 @@ use crate::inspect::{Filter, Need, Question, View, no_scan};
 use crate::kernel::Kind;
 use crate::lang::{self, PageField, SoftDirty, Span, Spanned};
 use crate::process::Target;
-use crate::report::{Fact, Record, SoftDirtyCleared, SoftDirtyReport};
+use crate::report::{Record, SoftDirtyCleared, SoftDirtyReport};
 use std::ops::ControlFlow;
 use std::time::{Instant, SystemTime};
 
@@ -110,13 +110,7 @@ fn clear(context: &mut Context, target: &Target, yes: bool) -> Outcome {
     let agreed = context.resume == Some(Resume::Agreed);
     if !agreed {
         let marked = marked(context, target)?;
-        context.sink.emit(Record::SoftDirty(SoftDirtyReport {
-            pid: identity.pid,
-            process: identity.name.clone(),
-            pages: marked.pages,
-            huge: marked.huge,
-            hugetlb: marked.hugetlb,
-        }))?;
+        context.sink.emit(Record::SoftDirty(marked))?;
         if !yes {
             let (pid, name) = (identity.pid, &identity.name);
             return Ok(Flow::Ask(format!(
@@ -138,27 +132,20 @@ fn clear(context: &mut Context, target: &Target, yes: bool) -> Outcome {
     target.process.clear_soft_dirty()?;
     let seconds = began.elapsed().as_secs_f64();
     context.state.soft_dirty_cleared = Some((identity.clone(), SystemTime::now()));
-    let marked = marked(context, target)?;
+    let pages = marked(context, target)?.pages;
     context
         .sink
         .emit(Record::SoftDirtyCleared(SoftDirtyCleared {
             pid: identity.pid,
             process: identity.name,
             seconds,
-            pages: marked.pages,
+            pages,
         }))?;
     Ok(Flow::Done)
 }
 
-/// The pages that clearing affects.
-struct Marked {
-    /// Pages that are present, soft-dirty and writable.
-    pages: u64,
-    huge: Fact<u64>,
-    hugetlb: u64,
-}
-
-fn marked(context: &mut Context, target: &Target) -> Result<Marked, Error> {
+/// The pages that clearing affects: those that are present, soft-dirty and writable.
+fn marked(context: &mut Context, target: &Target) -> Result<SoftDirtyReport, Error> {
     let view = View::of(target)?;
     let filter = lang::Filter::And(
         Box::new(is(PageField::SoftDirty)),
@@ -167,7 +154,10 @@ fn marked(context: &mut Context, target: &Target) -> Result<Marked, Error> {
     let filter = Spanned::new(filter, Span::default());
     let filter: Filter = eval::page_filter(&filter, &view, context.state)?;
     let need = view.obtainable(Need::KINDS | Need::HUGE);
-    let mut marked = Marked {
+    let identity = target.process.identity();
+    let mut marked = SoftDirtyReport {
+        pid: identity.pid,
+        process: identity.name,
         pages: 0,
         huge: Ok(0),
         hugetlb: 0,

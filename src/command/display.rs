@@ -108,18 +108,27 @@ fn show_all(context: &mut Context, run: Run) -> Outcome {
         match show(context, Some(number), &what, run) {
             Err(Error::Stopped(stopped)) => return Err(stopped.into()),
             Err(error) => {
-                let report = DisplayReport {
-                    number: Some(number),
-                    expression: text(&what),
-                    value: None,
-                    reason: Some(error.message()),
-                };
-                context.sink.emit(Record::Display(report))?;
+                let row = row(Some(number), &what, None, Some(error.message()));
+                context.sink.emit(row)?;
             }
             Ok(()) => {}
         }
     }
     Ok(Flow::Done)
+}
+
+fn row(
+    number: Option<u64>,
+    what: &Displayed,
+    value: Option<String>,
+    reason: Option<String>,
+) -> Record {
+    Record::Display(DisplayReport {
+        number,
+        expression: text(what),
+        value,
+        reason,
+    })
 }
 
 /// Shows one display. It does not change `$_` and other variables.
@@ -129,25 +138,17 @@ fn show(
     what: &Displayed,
     run: Run,
 ) -> Result<(), Error> {
-    let report = |value| {
-        Record::Display(DisplayReport {
-            number,
-            expression: text(what),
-            value,
-            reason: None,
-        })
-    };
     let command = match what {
         Displayed::Command { command, .. } => (**command).clone(),
         Displayed::Value { layout, value } => match memory(*layout) {
             Some(layout) => examination(layout, value)?,
             None => {
                 let text = value_text(context, layout.format, value)?;
-                return Ok(context.sink.emit(report(Some(text)))?);
+                return Ok(context.sink.emit(row(number, what, Some(text), None))?);
             }
         },
     };
-    context.sink.emit(report(None))?;
+    context.sink.emit(row(number, what, None, None))?;
     let before = (context.state.last_address, context.state.examined);
     let shown = run(
         &command.node,
@@ -241,13 +242,7 @@ pub(super) fn list(context: &mut Context) -> Outcome {
         context.sink.note(message)?;
     }
     for Display { number, what } in all {
-        let report = DisplayReport {
-            number: Some(number),
-            expression: text(&what),
-            value: None,
-            reason: None,
-        };
-        context.sink.emit(Record::Display(report))?;
+        context.sink.emit(row(Some(number), &what, None, None))?;
     }
     Ok(Flow::Done)
 }

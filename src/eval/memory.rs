@@ -17,11 +17,7 @@ impl Evaluator<'_> {
     /// `*A`: the pointer that is stored at an address, in the target's own width and byte order.
     pub(super) fn pointer(&self, address: VirtualAddress, at: Span) -> Result<Value> {
         let layout = self.target(at, "reading memory")?.process.layout();
-        let as_type = match layout.pointer_bytes {
-            4 => IntegerType::U32,
-            _ => IntegerType::U64,
-        };
-        let word = self.word(address, as_type, at)?;
+        let word = self.word(address, layout.pointer_bytes.into(), at)?;
         Ok(Value::Address(VirtualAddress::new(word)))
     }
 
@@ -32,20 +28,21 @@ impl Evaluator<'_> {
         as_type: IntegerType,
         at: Span,
     ) -> Result<Value> {
-        let word = self.word(address, as_type, at)?;
-        let bits = 8 * width(as_type) as u32;
-        let value = match is_signed(as_type) {
+        let (bytes, is_signed) = form(as_type);
+        let word = self.word(address, bytes, at)?;
+        let bits = 8 * bytes as u32;
+        let value = match is_signed {
             true => Integer::from((word as i64) << (64 - bits) >> (64 - bits)),
             false => Integer::from(word),
         };
         Ok(value.into())
     }
 
-    /// The bytes of `as_type` at `address`, extended with zeros.
-    fn word(&self, address: VirtualAddress, as_type: IntegerType, at: Span) -> Result<u64> {
+    /// So many bytes at `address`, extended with zeros.
+    fn word(&self, address: VirtualAddress, count: usize, at: Span) -> Result<u64> {
         let target = self.target(at, "reading memory")?;
         let mut bytes = [0; WIDEST];
-        let wanted = bytes.get_mut(..width(as_type)).unwrap_or_default();
+        let wanted = bytes.get_mut(..count).unwrap_or_default();
         self.read(target, address, wanted, at)?;
         Ok(target.process.layout().number(wanted))
     }
@@ -273,18 +270,16 @@ fn came_meanwhile(address: VirtualAddress, at: Span) -> Error {
     .hint("ask again")
 }
 
-const fn width(as_type: IntegerType) -> usize {
+/// How many bytes it has, and whether it is signed.
+const fn form(as_type: IntegerType) -> (usize, bool) {
     match as_type {
-        IntegerType::U8 | IntegerType::I8 => 1,
-        IntegerType::U16 | IntegerType::I16 => 2,
-        IntegerType::U32 | IntegerType::I32 => 4,
-        IntegerType::U64 | IntegerType::I64 => 8,
+        IntegerType::U8 => (1, false),
+        IntegerType::U16 => (2, false),
+        IntegerType::U32 => (4, false),
+        IntegerType::U64 => (8, false),
+        IntegerType::I8 => (1, true),
+        IntegerType::I16 => (2, true),
+        IntegerType::I32 => (4, true),
+        IntegerType::I64 => (8, true),
     }
-}
-
-const fn is_signed(as_type: IntegerType) -> bool {
-    matches!(
-        as_type,
-        IntegerType::I8 | IntegerType::I16 | IntegerType::I32 | IntegerType::I64
-    )
 }

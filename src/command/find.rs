@@ -7,7 +7,7 @@ use crate::inspect::{self, Need, Page, Question, Source, View, read_resident};
 use crate::kernel::{AddressRange, Kind, State, VirtualAddress};
 use crate::lang::{Expression, Find, Layout, Pattern, Spanned, UnaryOperator, Unit};
 use crate::process::{self, Target};
-use crate::report::{EveryState, FindSummary, Match, PagesByReason, Reason, Record, Sink, Why};
+use crate::report::{EveryState, FindSummary, Match, PagesByReason, Reason, Record, Sink};
 use crate::symbol;
 use memchr::memmem::Finder;
 use std::ops::ControlFlow;
@@ -94,17 +94,14 @@ pub(super) fn run(context: &mut Context, asked: &Find) -> Outcome {
         finder: Finder::new(&wanted),
         buffer: Vec::new(),
         next: None,
-        matches: 0,
         last: None,
         most: layout.count.unwrap_or(u64::MAX),
-        searched: 0,
-        cached: 0,
         of_file: Vec::new(),
-        unread: 0,
         cache_unread: PagesByReason::default(),
+        summary: FindSummary::default(),
     };
     let ended = search.through(&spans, filter.as_ref(), context.sink);
-    let (matches, last) = (search.matches, search.last);
+    let (matches, last) = (search.summary.matches, search.last);
     drop(search);
     let count = Value::Integer(Integer::from(matches));
     context.state.variables.insert("numfound".to_owned(), count);
@@ -191,19 +188,13 @@ struct Search<'a> {
     buffer: Vec<u8>,
     /// Where the buffer ends.
     next: Option<VirtualAddress>,
-    matches: u64,
     last: Option<VirtualAddress>,
     most: u64,
-    /// Bytes that were searched.
-    searched: u64,
-    /// Pages that were searched in the page cache.
-    cached: u64,
     /// The parts of the buffer that come from the page cache.
     of_file: Vec<AddressRange>,
-    /// Present pages that could not be searched.
-    unread: u64,
     /// Pages of the page cache that could not be read.
     cache_unread: PagesByReason,
+    summary: FindSummary,
 }
 
 impl Search<'_> {
@@ -229,30 +220,27 @@ impl Search<'_> {
                     _ => return Ok(ControlFlow::Continue(())),
                 };
                 self.page(page, source, spans, sink)?;
-                Ok(match self.matches >= self.most {
+                Ok(match self.is_enough() {
                     true => ControlFlow::Break(()),
                     false => ControlFlow::Continue(()),
                 })
             },
         )?;
-        let mut why = Why::default();
         self.cache_unread
             .extend(std::mem::take(&mut ended.selection.untold));
+        let mut summary = self.summary.clone();
         if let Some(reason) = self.cache_unread.reason() {
-            why.note("cache_unread", &reason);
+            summary.why.note("cache_unread", &reason);
         }
-        let summary = FindSummary {
-            matches: self.matches,
-            searched: self.searched,
-            unread: self.unread,
-            cached: self.cached,
-            cache_unread: self.cache_unread.pages(),
-            why,
-            cut_short: self.matches >= self.most || ended.stopped.is_some(),
-            states: EveryState(ended.totals.states().map()),
-        };
+        summary.cache_unread = self.cache_unread.pages();
+        summary.cut_short = self.is_enough() || ended.stopped.is_some();
+        summary.states = EveryState(ended.totals.states().map());
         ended.say_uncertain(sink)?;
         finish(Record::FindSummary(summary), ended.stopped, sink)
+    }
+
+    fn is_enough(&self) -> bool {
+        self.summary.matches >= self.most
     }
 
     /// Searches the part of these pages that lies in the spans.
@@ -280,7 +268,7 @@ impl Search<'_> {
     ) -> Result<(), Error> {
         let page = self.view.page();
         let mut from = range.start();
-        while from < range.end() && self.matches < self.most {
+        while from < range.end() && !self.is_enough() {
             sink.check()?;
             if self.next != Some(from) {
                 self.buffer.clear();
@@ -314,11 +302,11 @@ impl Search<'_> {
                 }
             };
             self.buffer.truncate(kept + read);
-            self.searched += read as u64;
-            self.unread += u64::from(missed);
+            self.summary.searched += read as u64;
+            self.summary.unread += u64::from(missed);
             let end = VirtualAddress::new(from.get() + read as u64);
             if let (Source::File, Some(read)) = (source, AddressRange::new(from, end)) {
-                self.cached += read.pages(page);
+                self.summary.cached += read.pages(page);
                 self.of_file.push(read);
             }
             let begins = VirtualAddress::new(from.get() - kept as u64);
@@ -347,13 +335,13 @@ impl Search<'_> {
         sink: &mut dyn Sink,
     ) -> Result<(), Error> {
         let mut from = 0;
-        while self.matches < self.most {
+        while !self.is_enough() {
             let rest = self.buffer.get(from..).unwrap_or_default();
             let Some(found) = self.finder.find(rest) else {
                 break;
             };
             let address = VirtualAddress::new(begins.get() + (from + found) as u64);
-            self.matches += 1;
+            self.summary.matches += 1;
             self.last = Some(address);
             let region = self.view.region(address);
             let end = address.get() + self.finder.needle().len() as u64;

@@ -58,6 +58,7 @@ record! {
 
 record! {
     /// What closes `find`.
+    #[derive(Default)]
     pub struct FindSummary with why if noted {
         /// How many places were found.
         matches: u64,

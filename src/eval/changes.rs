@@ -2,7 +2,7 @@
 //!
 //! They count what `diff` shows. Where `diff` adds a remark, they fail: a number cannot carry a remark.
 
-use super::error::{Error, Result};
+use super::error::{Call, Error, Result};
 use super::evaluator::Evaluator;
 use super::filter::page_filter;
 use super::snapshots::{NamedSnapshot, Refusal};
@@ -17,9 +17,9 @@ impl<'a> Evaluator<'a> {
     /// The pages that changed in this way.
     pub(super) fn changes(&self, asked: &Changes) -> Result<Value> {
         let Spanned { node: function, at } = asked.function;
-        let called = format!("{}()", function.name());
-        let target = self.target(at, &called)?;
-        let failed = |cause| Error::inspection(at, &called, cause);
+        let call = Call::of(function.name(), at);
+        let target = self.target(at, &call.called)?;
+        let failed = |cause| call.failed(cause);
         let from = self.snapshot(&asked.from)?;
         let attached = target.process.identity();
         let refused = |refusal: Refusal| Error::new(at, refusal.message).hint(refusal.hint);
@@ -52,16 +52,13 @@ impl<'a> Evaluator<'a> {
         for (kind, reason) in Watcher::unobservable(&view, &spans, Need::empty()) {
             // A page that goes to swap unseen still shows as gone.
             if counts(function, kind) && kind != EventKind::SwappedOut {
-                let what = format!(
-                    "{called} cannot be known, as not all pages that are {} show",
-                    kind.words()
-                );
-                return Err(Error::unknown(at, what, &reason));
+                let why = format!(", as not all pages that are {} show", kind.words());
+                return Err(call.unknown(why, &reason));
             }
         }
         let mut within = compared.ranges;
         if let Some(filter) = &asked.filter {
-            within = Some(self.kept(asked, filter, &view, spans, &called)?);
+            within = Some(self.kept(asked, filter, &view, spans, &call)?);
         }
         let mut counted = Counted {
             function,
@@ -80,8 +77,7 @@ impl<'a> Evaluator<'a> {
                 });
         compared.map_err(failed)?;
         if let Some(reason) = counted.uncertain {
-            let what = format!("{called} cannot be known: of some pages the state is not certain");
-            return Err(Error::unknown(at, what, &reason));
+            return Err(call.unknown(": of some pages the state is not certain", &reason));
         }
         // A page that changed in two ways has two rows.
         let pages = Spans::new(counted.pages, Origin::Written).map_or(0, |pages| pages.size());
@@ -108,7 +104,7 @@ impl<'a> Evaluator<'a> {
         filter: &Spanned<lang::Filter<PageField>>,
         view: &View,
         spans: Vec<AddressRange>,
-        called: &str,
+        call: &Call,
     ) -> Result<Vec<AddressRange>> {
         if asked.to.is_some() {
             let error = Error::new(filter.at, "`where` asks for pages as they are now");
@@ -124,17 +120,10 @@ impl<'a> Evaluator<'a> {
         };
         let question = Question::of_kept(&filter, Need::empty());
         let mut kept = Vec::new();
-        self.pages(
-            called,
-            view,
-            &spans,
-            question,
-            asked.function.at,
-            &mut |page| {
-                kept.extend(page.range(view.page()));
-                ControlFlow::Continue(())
-            },
-        )?;
+        self.pages(call, view, &spans, question, &mut |page| {
+            kept.extend(page.range(view.page()));
+            ControlFlow::Continue(())
+        })?;
         let kept = Spans::new(kept, Origin::Written);
         Ok(kept.map_or(Vec::new(), |kept| kept.ranges().to_vec()))
     }

@@ -104,6 +104,37 @@ impl Error {
     }
 }
 
+/// A call of a function, for its errors.
+pub(super) struct Call {
+    /// As it is named in a message: `count()`.
+    pub(super) called: String,
+    /// The argument.
+    pub(super) at: Span,
+}
+
+impl Call {
+    pub(super) fn of(function: &str, at: Span) -> Self {
+        let called = format!("{function}()");
+        Call { called, at }
+    }
+
+    /// A failed inspection of pages.
+    pub(super) fn failed(&self, cause: inspect::Error) -> Error {
+        Error::inspection(self.at, &self.called, cause)
+    }
+
+    /// There is no value; `why` follows the name.
+    pub(super) fn error(&self, why: impl fmt::Display) -> Error {
+        Error::new(self.at, format!("{}: {why}", self.called))
+    }
+
+    /// The value cannot be known for this reason; `why` follows these words.
+    pub(super) fn unknown(&self, why: impl fmt::Display, reason: &Reason) -> Error {
+        let what = format_args!("{} cannot be known{why}", self.called);
+        Error::unknown(self.at, what, reason)
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)

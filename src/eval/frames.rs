@@ -1,6 +1,6 @@
 //! `count(pfn:A..pfn:B where F)` and its like: of frames, without a process.
 
-use super::error::{Error, Result};
+use super::error::{Call, Error, Result};
 use super::evaluator::Evaluator;
 use super::filter::frame_filter;
 use super::{Integer, Value};
@@ -18,24 +18,23 @@ impl Evaluator<'_> {
         filter: Option<&Spanned<Filter<PageField>>>,
         at: Span,
     ) -> Result<Value> {
-        let called = format!("{}()", function.name());
+        let call = Call::of(function.name(), at);
+        let called = &call.called;
         if matches!(function, Function::Runs | Function::Longest) {
             let message = format!("{called} looks at pages of a process, not at frames");
-            return Err(
-                Error::new(at, message).hint("count(pfn:A..pfn:B where FILTER) counts frames")
-            );
+            let hint = "count(pfn:A..pfn:B where FILTER) counts frames";
+            return Err(Error::new(at, message).hint(hint));
         }
         let machine = self
             .scope
             .machine()
-            .ok_or_else(|| Error::no_target(at, &called))?;
+            .ok_or_else(|| Error::no_target(at, called))?;
         let filter = filter
             .map(|filter| frame_filter(filter, machine, self.scope))
             .transpose()?;
         // Flags are read of every frame, whatever the filter uses: they show which frames exist.
         let question = Question::new(filter.as_ref(), Need::FLAGS);
         let (mut frames, mut first, mut last) = (0u64, None, None);
-        let mut enough = false;
         let swept = sweep_frames(
             machine,
             range,
@@ -45,20 +44,19 @@ impl Evaluator<'_> {
                 frames += one.frames;
                 first = first.or(Some(one.first));
                 last = one.first.checked_add(one.frames - 1);
-                enough = function == Function::First;
-                match enough {
-                    true => Err(Stopped::Closed),
-                    false => Ok(()),
+                match function {
+                    Function::First => Err(Stopped::Closed),
+                    _ => Ok(()),
                 }
             },
         );
         match swept {
-            Err(inspect::Error::Stopped(_)) if enough => {}
-            Err(cause) => return Err(Error::inspection(at, called, cause)),
-            Ok(_) => {}
+            // `first` has enough.
+            Ok(_) | Err(inspect::Error::Stopped(Stopped::Closed)) => {}
+            Err(cause) => return Err(call.failed(cause)),
         }
         let found = |frame: Option<_>| {
-            let none = || Error::new(at, format!("{called}: no frame of the range matches"));
+            let none = || call.error("no frame of the range matches");
             frame.map(Value::Frame).ok_or_else(none)
         };
         match function {

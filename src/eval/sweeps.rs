@@ -2,7 +2,7 @@
 //!
 //! They see what `walk` and `regions` see. Where those add a remark, they fail: a number cannot carry a remark.
 
-use super::error::{Error, Result};
+use super::error::{Call, Error, Result};
 use super::evaluator::Evaluator;
 use super::filter::page_filter;
 use super::{Integer, Origin, Spans, Value};
@@ -15,18 +15,18 @@ use crate::report::{Fact, Stopped};
 use std::ops::ControlFlow;
 
 impl<'a> Evaluator<'a> {
-    fn view(&self, function: Function, at: Span) -> Result<View<'a>> {
-        let target = self.target(at, &called(function))?;
-        View::of(target).map_err(|cause| Error::inspection(at, called(function), cause))
+    fn view(&self, call: &Call) -> Result<View<'a>> {
+        let target = self.target(call.at, &call.called)?;
+        View::of(target).map_err(|cause| call.failed(cause))
     }
 
     /// Reads only one region if the range lies in it.
-    fn view_within(&self, function: Function, spans: &Spans, at: Span) -> Result<View<'a>> {
+    fn view_within(&self, call: &Call, spans: &Spans) -> Result<View<'a>> {
         let [range] = spans.ranges() else {
-            return self.view(function, at);
+            return self.view(call);
         };
-        let target = self.target(at, &called(function))?;
-        View::within(target, *range).map_err(|cause| Error::inspection(at, called(function), cause))
+        let target = self.target(call.at, &call.called)?;
+        View::within(target, *range).map_err(|cause| call.failed(cause))
     }
 
     /// `count(R where F)` and its like.
@@ -37,7 +37,8 @@ impl<'a> Evaluator<'a> {
         filter: Option<&Spanned<Filter<PageField>>>,
         at: Span,
     ) -> Result<Value> {
-        let view = self.view_within(function, spans, at)?;
+        let call = Call::of(function.name(), at);
+        let view = self.view_within(&call, spans)?;
         let filter = filter
             .map(|filter| page_filter(filter, &view, self.scope))
             .transpose()?;
@@ -47,12 +48,12 @@ impl<'a> Evaluator<'a> {
             _ => Need::empty(),
         };
         view.require(own.difference(Need::KINDS))
-            .map_err(|cause| Error::inspection(at, called(function), cause))?;
+            .map_err(|cause| call.failed(cause))?;
         let need = view.obtainable(own) | spans.holes();
         let question = Question::new(filter.as_ref(), need);
         let mut totals = Totals::new(view.page(), question.need());
         let (mut first, mut last) = (None, None);
-        self.pages(&called(function), &view, spans, question, at, &mut |page| {
+        self.pages(&call, &view, spans, question, &mut |page| {
             totals.add(page);
             first = first.or(Some(page.address));
             last = Some(page.end(view.page()));
@@ -62,15 +63,14 @@ impl<'a> Evaluator<'a> {
             }
         })?;
         let none = || {
-            let why = match (function, &filter) {
+            call.error(match (function, &filter) {
                 (Function::Longest, None) => "no page of the range has a frame of its own",
                 (Function::Longest, Some(_)) => {
                     "no page that matches the filter has a frame of its own"
                 }
                 (_, None) => "nothing is mapped in the range",
                 (_, Some(_)) => "no page of the range matches the filter",
-            };
-            Error::new(at, format!("{}: {why}", called(function)))
+            })
         };
         // A page may begin before the range does.
         let within = |address: VirtualAddress| {
@@ -97,11 +97,10 @@ impl<'a> Evaluator<'a> {
     /// Passes the pages that the question keeps to `each`, until that has enough. An undecided page is an error.
     pub(super) fn pages(
         &self,
-        called: &str,
+        call: &Call,
         view: &View,
         spans: &Spans,
         question: Question<'_>,
-        at: Span,
         each: &mut dyn FnMut(&Page) -> ControlFlow<()>,
     ) -> Result<()> {
         let mut selection = Selection::default();
@@ -131,20 +130,17 @@ impl<'a> Evaluator<'a> {
         );
         match swept {
             Err(inspect::Error::Stopped(_)) if enough => {}
-            Err(cause) => return Err(Error::inspection(at, called, cause)),
+            Err(cause) => return Err(call.failed(cause)),
             Ok(sweep) if sweep.changed.is_empty() => {}
             Ok(_) => self.scope.note(format!(
                 "the regions changed while {} looked at them: ask again for a consistent number",
-                called
+                call.called
             )),
         }
         let unknown = |pages, reason| {
             let plural = if pages == 1 { "" } else { "s" };
-            let what = format!(
-                "{} cannot be known: whether the filter holds for {pages} page{plural} is not certain",
-                called
-            );
-            Err(Error::unknown(at, what, &reason))
+            let why = format!(": whether the filter holds for {pages} page{plural} is not certain");
+            Err(call.unknown(why, &reason))
         };
         let undecided = selection.undecided;
         let undecided = undecided.and_then(|(pages, states)| Some((pages, states.uncertainty()?)));
@@ -162,7 +158,8 @@ impl<'a> Evaluator<'a> {
             Function::Huge => Need::HUGE,
             _ => Need::empty(),
         };
-        let view = self.view(function, at)?;
+        let call = Call::of(function.name(), at);
+        let view = self.view(&call)?;
         let (mut sum, mut known) = (Ok(0u64), false);
         let mut hidden = None;
         let swept = span_stats(
@@ -183,7 +180,7 @@ impl<'a> Evaluator<'a> {
                 Ok(())
             },
         );
-        swept.map_err(|cause| Error::inspection(at, called(function), cause))?;
+        swept.map_err(|cause| call.failed(cause))?;
         let sum = match (known, hidden) {
             (false, Some(reason)) => Err(reason),
             _ => sum,
@@ -193,13 +190,7 @@ impl<'a> Evaluator<'a> {
             sum => sum,
         };
         sum.map(|bytes| Integer::from(bytes).into())
-            .map_err(|reason| {
-                Error::unknown(
-                    at,
-                    format_args!("{} cannot be known", called(function)),
-                    &reason,
-                )
-            })
+            .map_err(|reason| call.unknown("", &reason))
     }
 
     /// The kernel's own count (smaps), if the range is made of whole regions. Everybody who may look at the process may read it.
@@ -247,7 +238,7 @@ impl<'a> Evaluator<'a> {
         spans: &Spans,
         at: Span,
     ) -> Result<Value> {
-        let word = called(function);
+        let call = Call::of(function.name(), at);
         let overlaps = |range: &AddressRange| {
             spans
                 .ranges()
@@ -255,7 +246,7 @@ impl<'a> Evaluator<'a> {
                 .any(|span| span.start() < range.end() && range.start() < span.end())
         };
         let mut words = self
-            .regions(at, &word)?
+            .regions(at, &call.called)?
             .iter()
             .filter(|region| overlaps(&region.range))
             .map(|region| match function {
@@ -264,20 +255,21 @@ impl<'a> Evaluator<'a> {
             });
         let first = words
             .next()
-            .ok_or_else(|| Error::new(at, format!("{word}: nothing is mapped there")))?;
+            .ok_or_else(|| call.error("nothing is mapped there"))?;
         match words.find(|other| *other != first) {
             None => Ok(Value::Text(first)),
             Some(other) => {
-                let message =
-                    format!("{word}: the range has several, {first} and {other} among them");
-                Err(Error::new(at, message).hint("foreach $r in regions takes them one by one"))
+                let why = format!("the range has several, {first} and {other} among them");
+                let error = call.error(why);
+                Err(error.hint("foreach $r in regions takes them one by one"))
             }
         }
     }
 
     /// `state(A)`, `kind(A)`: a word as `walk` shows it; of a range, the word of all its pages.
     pub(super) fn page_word(&self, function: Function, spans: &Spans, at: Span) -> Result<Value> {
-        let view = self.view_within(function, spans, at)?;
+        let call = Call::of(function.name(), at);
+        let view = self.view_within(&call, spans)?;
         let need = match function {
             Function::Kind => view.obtainable(Need::KINDS),
             _ => Need::empty(),
@@ -285,7 +277,7 @@ impl<'a> Evaluator<'a> {
         let mut found: Option<Page> = None;
         let mut other = None;
         let question = (need | spans.holes()).into();
-        self.pages(&called(function), &view, spans, question, at, &mut |page| {
+        self.pages(&call, &view, spans, question, &mut |page| {
             let is_same = |first: &Page| match function {
                 Function::State => first.state() == page.state(),
                 _ => first.kind == page.kind,
@@ -305,19 +297,14 @@ impl<'a> Evaluator<'a> {
                 (Function::Kind, Some(kind)) => kind.word(),
                 _ => page.state().word(),
             };
-            let message = format!(
-                "{}: the pages of the range differ, {} and {} are among them",
-                called(function),
-                word(&first),
-                word(&other)
-            );
+            let (first, other) = (word(&first), word(&other));
+            let error = call.error(format!(
+                "the pages of the range differ, {first} and {other} are among them"
+            ));
             let by = function.name();
-            return Err(Error::new(at, message).hint(format!("walk RANGE by {by} counts them")));
+            return Err(error.hint(format!("walk RANGE by {by} counts them")));
         }
-        let unknown = |reason| {
-            let what = format!("{} cannot be known", called(function));
-            Error::unknown(at, what, &reason)
-        };
+        let unknown = |reason| call.unknown("", &reason);
         let state = found.map_or(State::Unmapped, |page| page.state());
         if let Some(reason) = found.and_then(|page| page.states.uncertainty()) {
             return Err(unknown(reason));
@@ -338,10 +325,6 @@ impl<'a> Evaluator<'a> {
         };
         Ok(Value::Text(word.to_owned()))
     }
-}
-
-fn called(function: Function) -> String {
-    format!("{}()", function.name())
 }
 
 /// The number that a function returns.

@@ -3,6 +3,7 @@
 
 use super::memory::{Pages, byte_range, during};
 use super::protocol::Area;
+use crate::kernel::AddressRange;
 use crate::kernel::smaps::{self, Smaps};
 use rustix::fs::MemfdFlags;
 use rustix::mm::MapFlags;
@@ -85,18 +86,16 @@ pub(super) fn set_up(page: usize) -> io::Result<Areas> {
     );
 
     demo_counter.store(1, Ordering::Relaxed);
-    areas.push(
+    areas.add_range(
         "counter",
-        demo_counter.as_ptr().cast(),
-        size_of::<AtomicU64>(),
+        byte_range(demo_counter.as_ptr().cast(), size_of::<AtomicU64>()),
         "demo_counter, a 64-bit number that grows each time demo_busy changes",
     );
 
     let block: &'static mut [u8] = vec![0x5a; 48 * KIB].leak();
-    areas.push(
+    areas.add_range(
         "heap_block",
-        block.as_ptr(),
-        block.len(),
+        byte_range(block.as_ptr(), block.len()),
         "48 KiB from malloc, all written to",
     );
 
@@ -198,12 +197,10 @@ fn set_up_huge(areas: &mut Announced, page: usize) -> io::Result<()> {
 fn is_huge(pages: Pages) -> io::Result<bool> {
     let account = std::fs::read("/proc/self/smaps")?;
     let regions = smaps::parse(&account).map_err(io::Error::other)?;
-    let huge = |region: &Smaps| region.field("AnonHugePages").is_some_and(|bytes| bytes > 0);
-    Ok(pages.range().is_some_and(|range| {
-        regions
-            .iter()
-            .any(|region| region.range.contains(range.start()) && huge(region))
-    }))
+    let range = pages.range();
+    let region = range.and_then(|range| Smaps::at(&regions, range.start()));
+    let huge = region.and_then(|region| region.field("AnonHugePages"));
+    Ok(huge.is_some_and(|bytes| bytes > 0))
 }
 
 fn set_up_guard(areas: &mut Announced, page: usize) -> io::Result<()> {
@@ -224,15 +221,11 @@ struct Announced(Vec<Area>);
 
 impl Announced {
     fn add(&mut self, name: &str, pages: Pages, sentence: &str) {
-        self.0.extend(pages.range().map(|range| Area {
-            name: name.to_owned(),
-            range,
-            sentence: sentence.to_owned(),
-        }));
+        self.add_range(name, pages.range(), sentence);
     }
 
-    fn push(&mut self, name: &str, start: *const u8, length: usize, sentence: &str) {
-        self.0.extend(byte_range(start, length).map(|range| Area {
+    fn add_range(&mut self, name: &str, range: Option<AddressRange>, sentence: &str) {
+        self.0.extend(range.map(|range| Area {
             name: name.to_owned(),
             range,
             sentence: sentence.to_owned(),

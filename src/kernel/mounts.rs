@@ -73,8 +73,8 @@ fn mount(line: &[u8]) -> Option<Mount> {
             major: text::decimal(major)?,
             minor: text::decimal(minor)?,
         },
-        filesystem: String::from_utf8_lossy(filesystem).into_owned(),
-        options: String::from_utf8_lossy(options).into_owned(),
+        filesystem: text::lossy(filesystem),
+        options: text::lossy(options),
     })
 }
 

@@ -72,17 +72,3 @@ worded! {
         MaybeSwapped = "maybe_swapped",
     }
 }
-
-impl State {
-    /// The one that `word` names.
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|one| one.word() == word)
-    }
-}
-
-impl Kind {
-    /// The one that `word` names.
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|one| one.word() == word)
-    }
-}

@@ -65,7 +65,7 @@ pub fn parse_while(bytes: &[u8], go_on: &mut dyn FnMut() -> bool) -> Result<Vec<
         };
         let region = regions.last_mut().ok_or_else(|| line.bad("smaps"))?;
         if name == b"VmFlags" {
-            region.vm_flags = words.map(lossy).collect();
+            region.vm_flags = words.map(text::lossy).collect();
             continue;
         }
         if name == b"THPeligible" {
@@ -79,14 +79,10 @@ pub fn parse_while(bytes: &[u8], go_on: &mut dyn FnMut() -> bool) -> Result<Vec<
             let kibibytes: u64 = text::decimal(number).ok_or_else(|| line.bad("smaps"))?;
             region
                 .fields
-                .push((lossy(name), kibibytes.saturating_mul(1024)));
+                .push((text::lossy(name), kibibytes.saturating_mul(1024)));
         }
     }
     Ok(regions)
-}
-
-fn lossy(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// What a two-letter code of `VmFlags` means (show_smap_vma_flags in fs/proc/task_mmu.c).

@@ -92,18 +92,20 @@ impl Status {
         let (mut state, mut process, mut tracer, mut user) = (None, None, None, None);
         let (mut memory, mut own_number) = (Vec::new(), None);
         for line in text::lines(bytes) {
-            let Some((key, value)) = text::split_once(line.bytes, b':') else {
-                return Err(line.bad("status"));
-            };
+            let bad = || line.bad("status");
+            let (key, value) = text::split_once(line.bytes, b':').ok_or_else(bad)?;
             let first = text::fields(value).next().unwrap_or_default();
-            let number = || text::decimal(first).ok_or_else(|| line.bad("status"));
+            let number = || text::decimal(first).ok_or_else(bad);
             match key {
-                b"State" => state = Some(String::from_utf8_lossy(value.trim_ascii()).into_owned()),
+                b"State" => state = Some(text::lossy(value.trim_ascii())),
                 b"Tgid" => process = Some(number()?),
                 b"NSpid" => own_number = text::fields(value).last().and_then(text::decimal),
                 b"TracerPid" => tracer = Some(number()?),
                 b"Uid" => user = Some(number()?),
-                _ => memory.extend(amount(key, value).map_err(|()| line.bad("status"))?),
+                key if is_of_memory(key) => {
+                    memory.push((text::lossy(key), amount(value).ok_or_else(bad)?));
+                }
+                _ => {}
             }
         }
         let missing = |field: &str| BadLine {
@@ -123,24 +125,18 @@ impl Status {
     }
 }
 
-/// A field of the memory of a process, in bytes: `VmRSS: 1800 kB`. `None` for every other field.
-fn amount(key: &[u8], value: &[u8]) -> Result<Option<(String, u64)>, ()> {
-    let is_memory = [&b"Vm"[..], b"Rss", b"Huge"]
-        .iter()
-        .any(|start| key.starts_with(start));
-    if !is_memory {
-        return Ok(None);
-    }
+/// Whether a field is about the memory of a process.
+fn is_of_memory(key: &[u8]) -> bool {
+    let starts = [&b"Vm"[..], b"Rss", b"Huge"];
+    starts.iter().any(|start| key.starts_with(start))
+}
+
+/// `1800 kB`, in bytes.
+fn amount(value: &[u8]) -> Option<u64> {
     let words: Vec<&[u8]> = text::fields(value).collect();
     match words.as_slice() {
-        [number, b"kB"] => {
-            let bytes = text::decimal(number).and_then(|kib: u64| kib.checked_mul(1024));
-            Ok(Some((
-                String::from_utf8_lossy(key).into_owned(),
-                bytes.ok_or(())?,
-            )))
-        }
-        _ => Err(()),
+        [number, b"kB"] => text::kibibytes(number),
+        _ => None,
     }
 }
 

@@ -25,10 +25,8 @@ impl SwapAreas {
             let mut fields = line.fields();
             let mut next = || fields.next().ok_or_else(|| line.bad("swaps"));
             let name = Name::new(text::unescape_octal(next()?));
-            let kind = String::from_utf8_lossy(next()?).into_owned();
-            let size = text::decimal(next()?)
-                .and_then(|kib: u64| kib.checked_mul(1024))
-                .ok_or_else(|| line.bad("swaps"))?;
+            let kind = text::lossy(next()?);
+            let size = text::kibibytes(next()?).ok_or_else(|| line.bad("swaps"))?;
             Ok(SwapArea { name, kind, size })
         });
         Ok(SwapAreas(rows.collect::<Result<_, _>>()?))

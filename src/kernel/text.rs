@@ -83,6 +83,16 @@ pub(crate) fn decimal<T: std::str::FromStr>(bytes: &[u8]) -> Option<T> {
         .ok()
 }
 
+/// A number of units of 1024 bytes, in bytes.
+pub(crate) fn kibibytes(bytes: &[u8]) -> Option<u64> {
+    decimal(bytes).and_then(|number: u64| number.checked_mul(1024))
+}
+
+/// Text of the kernel's own, which is UTF-8.
+pub(crate) fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
 /// A hexadecimal number without `0x`, and nothing else.
 pub(crate) fn hexadecimal(bytes: &[u8]) -> Option<u64> {
     if bytes.is_empty() {

@@ -64,7 +64,7 @@ impl Zones {
                         .strip_suffix(b",")
                         .and_then(text::decimal)
                         .ok_or_else(bad)?,
-                    name: String::from_utf8_lossy(name).into_owned(),
+                    name: text::lossy(name),
                     start: FrameNumber::new(0),
                     spanned: 0,
                 }),

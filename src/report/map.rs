@@ -5,7 +5,7 @@ use super::field::leaf;
 use super::record::record;
 use crate::kernel::words::worded;
 use crate::kernel::{Name, Permissions, VirtualAddress};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 record! {
     /// A drawn region: cells of equally many pages.
@@ -42,7 +42,8 @@ record! {
 
 worded! {
     /// What a cell shows: the first in this order that it contains.
-    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+    #[serde(rename_all = "snake_case")]
     pub enum Mark, word {
         /// Broken memory, or an access that is poisoned.
         Poisoned = "poisoned",
@@ -78,9 +79,3 @@ worded! {
 }
 
 leaf!(Mark => Form::Text);
-
-impl Serialize for Mark {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.word())
-    }
-}

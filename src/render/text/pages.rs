@@ -4,6 +4,7 @@ use super::block::{ANONYMOUS, region_file_name};
 use super::cells::{fact, length, map_count, none, optional, reason, unknown};
 use super::tables::{END, MakeCell, PAGES, SIZE, START, Table};
 use super::words;
+use crate::kernel::words::Worded;
 use crate::kernel::{Kind, PageFlags, State};
 use crate::render::columns::{Cell, Column};
 use crate::render::theme::Role;

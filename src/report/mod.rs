@@ -36,7 +36,7 @@ mod wire;
 pub use capabilities::*;
 pub use description::{FieldDescription, Form, Shape};
 pub use explanation::*;
-pub use field::Hex;
+pub use field::{Field, Hex};
 pub use folio::*;
 pub use frame_words::FrameWords;
 pub use line::*;

@@ -185,14 +185,16 @@ fn access(lines: &mut Lines, label: &str, outcome: &Outcome, page: &Translation)
     let line = lines.field(label);
     let mut effects = outcome.effects.iter();
     if let Some(&effect) = effects.next() {
-        line.push(role(effect), fault(effect)).plain(": ");
+        let (role, fault) = fault(effect);
+        line.push(role, fault).plain(": ");
         line.prose(Role::Plain, told(effect));
     }
     if let Some(addition) = copy(outcome) {
         line.plain(", ").prose(Role::Plain, addition);
     }
     for &effect in effects {
-        line.plain("; or ").prose(role(effect), fault(effect));
+        let (role, fault) = fault(effect);
+        line.plain("; or ").prose(role, fault);
         line.plain(": ").prose(Role::Plain, told(effect));
     }
 }
@@ -209,23 +211,14 @@ fn copy(outcome: &Outcome) -> Option<&'static str> {
     }
 }
 
-fn role(effect: Effect) -> Role {
+fn fault(effect: Effect) -> (Role, &'static str) {
     match effect.fault() {
-        Fault::None => Role::Good,
-        Fault::Minor => Role::Note,
-        Fault::Major | Fault::Userfault => Role::Warn,
-        Fault::Segv | Fault::Bus => Role::Bad,
-    }
-}
-
-fn fault(effect: Effect) -> &'static str {
-    match effect.fault() {
-        Fault::None => "no fault",
-        Fault::Minor => "minor fault",
-        Fault::Major => "major fault",
-        Fault::Userfault => "userfault",
-        Fault::Segv => "SIGSEGV",
-        Fault::Bus => "SIGBUS",
+        Fault::None => (Role::Good, "no fault"),
+        Fault::Minor => (Role::Note, "minor fault"),
+        Fault::Major => (Role::Warn, "major fault"),
+        Fault::Userfault => (Role::Warn, "userfault"),
+        Fault::Segv => (Role::Bad, "SIGSEGV"),
+        Fault::Bus => (Role::Bad, "SIGBUS"),
     }
 }
 

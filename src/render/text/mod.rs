@@ -32,7 +32,7 @@ use super::Renderer;
 use super::columns::Layout;
 use super::marks::Legend;
 use super::theme::{Role, Theme};
-use crate::report::{Record, Why};
+use crate::report::{Field, Record, Why};
 use footnotes::Footnotes;
 use jiff::tz::TimeZone;
 use lines::Lines;
@@ -119,9 +119,9 @@ impl Text {
     }
 
     /// A row of a table, and the reasons of what it misses.
-    fn row_with_notes<T>(&mut self, table: &Table<T>, row: &T, why: &Why) {
+    fn row_with_notes<T: Field>(&mut self, table: &Table<T>, row: &T) {
         self.row(table, row);
-        self.footnotes.collect(why);
+        self.footnotes.collect(&Why::of_record(row));
     }
 
     /// Labelled lines that stand apart.
@@ -167,8 +167,8 @@ impl Text {
         match record {
             Record::Translation(translation) => self.block(translation::write, translation),
             Record::Explanation(explanation) => self.block(explanation::write, explanation),
-            Record::Run(run) => self.row_with_notes(&pages::RUNS, run, &Why::of_row(run)),
-            Record::Pages(row) => self.row_with_notes(&pages::PAGE_ROWS, row, &Why::of_row(row)),
+            Record::Run(run) => self.row_with_notes(&pages::RUNS, run),
+            Record::Pages(row) => self.row_with_notes(&pages::PAGE_ROWS, row),
             Record::Frames(frames) => self.row(&pages::FRAME_ROWS, frames),
             Record::WalkSummary(summary) => {
                 self.separate(Shape::Line);
@@ -177,12 +177,12 @@ impl Text {
                 self.notes();
             }
             Record::FramesSummary(summary) => self.line(totals::frames_summary, summary),
-            Record::Group(group) => self.row_with_notes(&pages::groups(group), group, &group.why),
+            Record::Group(group) => self.row_with_notes(&pages::groups(group), group),
             Record::MapRegion(region) => {
                 self.separate(Shape::Line);
                 map::region(&mut self.lines, &mut self.legend, region);
             }
-            Record::Summary(row) => self.row_with_notes(&pages::SUMMARY, row, &Why::of_row(row)),
+            Record::Summary(row) => self.row_with_notes(&pages::SUMMARY, row),
             Record::Mapper(mapper) => self.row(&who::MAPPERS, mapper),
             Record::WhoSummary(summary) => self.line(who::summary, summary),
             Record::Region(region) if region::is_row(region) => {
@@ -240,9 +240,7 @@ impl Text {
             Record::Process(process) => self.block(session::process, process),
             Record::Capabilities(report) => self.block(capabilities::write, report),
             Record::ProcessEntry(process) => self.row(processes::table(process), process),
-            Record::Thread(thread) => {
-                self.row_with_notes(&processes::THREADS, thread, &Why::of_row(thread))
-            }
+            Record::Thread(thread) => self.row_with_notes(&processes::THREADS, thread),
             Record::Target(target) => self.line(session::target, target),
             Record::Setting(setting) => self.row(&session::SETTINGS, setting),
             Record::History(entry) => self.row(&session::HISTORY, entry),

@@ -100,7 +100,6 @@ pub fn field(name: &str) -> &str {
         "flags_raw" => "flags",
         "map_count" => "map count",
         "soft_dirty" => "soft-dirty",
-        "exclusive" => "exclusive",
         "huge" => "huge mapping",
         "page_size" => "page size",
         "longest_run_bytes" => "longest run",

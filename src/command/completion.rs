@@ -69,7 +69,10 @@ impl Offers<'_> {
     fn of(&mut self, kind: Expected, expected: &Expectation) {
         if expected.quote.is_none() {
             // A blank follows a word that is complete.
-            let blank = matches!(kind, Expected::Command | Expected::Word(_) | Expected::How);
+            let blank = matches!(
+                kind,
+                Expected::Command | Expected::Word(_) | Expected::Option("--how")
+            );
             for word in kind.words() {
                 self.word(word, blank);
             }

@@ -2,7 +2,7 @@
 
 use super::commands::first_words;
 use super::expected::Expected;
-use super::lexer::{self, Token, TokenKind, is_blank};
+use super::lexer::{self, OPTIONS, Token, TokenKind, is_blank};
 use super::parser;
 
 /// What could stand where the cursor is.
@@ -16,15 +16,15 @@ pub struct Expectation {
     pub quote: Option<char>,
 }
 
-/// Words that begin with two minus signs.
-const OPTIONS: &[(&str, Expected)] = &[
-    ("--how", Expected::How),
-    ("--fault", Expected::Fault),
-    ("--yes", Expected::Yes),
-];
-
-fn is_option(kind: &Expected) -> bool {
-    OPTIONS.iter().any(|(_, option)| option == kind)
+impl Expectation {
+    /// One kind of thing, without a quote.
+    fn of(start: usize, kind: Expected) -> Self {
+        Expectation {
+            start,
+            kinds: vec![kind],
+            quote: None,
+        }
+    }
 }
 
 /// The index of the token with which a name begins that the text leaves open behind `::`, `.` or `@`.
@@ -57,7 +57,7 @@ pub fn expectation(line: &str, cursor: usize) -> Expectation {
     // The lexer reads half an option, or half of `soft-dirty`, as minus signs and names.
     let word = before.rsplit(is_blank).next().unwrap_or_default();
     let is_begun = |text: &str| !word.is_empty() && text.starts_with(word);
-    let option = OPTIONS.iter().any(|(text, _)| is_begun(text));
+    let option = OPTIONS.into_iter().any(is_begun);
     let command = word.contains('-') && first_words().any(is_begun);
     if option || command {
         start -= word.len();
@@ -65,7 +65,7 @@ pub fn expectation(line: &str, cursor: usize) -> Expectation {
         let (kinds, _) = parser::expected_at_end(before, &tokens);
         let is_meant = |kind: &Expected| match command {
             true => *kind == Expected::Command,
-            false => is_option(kind),
+            false => matches!(kind, Expected::Option(_)),
         };
         let kinds: Vec<Expected> = kinds.into_iter().filter(is_meant).collect();
         if !kinds.is_empty() {
@@ -79,11 +79,7 @@ pub fn expectation(line: &str, cursor: usize) -> Expectation {
     }
 
     if let Some(start) = source_path_begun(before) {
-        return Expectation {
-            start,
-            kinds: vec![Expected::SourceFile],
-            quote,
-        };
+        return Expectation::of(start, Expected::SourceFile);
     }
 
     let open = tokens
@@ -102,21 +98,12 @@ pub fn expectation(line: &str, cursor: usize) -> Expectation {
     } else if let Some(last) = tokens.last().filter(|last| last.at.end == before.len()) {
         match &last.kind {
             TokenKind::Redirect { offset, .. } => {
-                return Expectation {
-                    start: last.at.start + offset,
-                    kinds: vec![Expected::File],
-                    quote,
-                };
+                return Expectation::of(last.at.start + offset, Expected::File);
             }
             TokenKind::Pipe { .. } | TokenKind::Shell(_) => {
-                return Expectation {
-                    start,
-                    kinds: vec![Expected::ShellCommand],
-                    quote,
-                };
+                return Expectation::of(start, Expected::ShellCommand);
             }
-            TokenKind::Mark => {}
-            TokenKind::LonePipe => {}
+            TokenKind::Mark | TokenKind::LonePipe => {}
             _ => {
                 start = last.at.start;
                 tokens.pop();
@@ -129,9 +116,8 @@ pub fn expectation(line: &str, cursor: usize) -> Expectation {
         let quote = before.get(raw_start..).and_then(|text| text.chars().next());
         let quote = quote.filter(|first| matches!(first, '\'' | '"'));
         return Expectation {
-            start: raw_start,
-            kinds: vec![kind],
             quote,
+            ..Expectation::of(raw_start, kind)
         };
     }
     let (kinds, _) = parser::expected_at_end(before, &tokens);
@@ -182,7 +168,11 @@ mod tests {
     fn arguments_are_what_the_parser_expects() {
         assert_eq!(
             kinds("walk "),
-            [Expected::How, Expected::Range, Expected::Expression]
+            [
+                Expected::Option("--how"),
+                Expected::Range,
+                Expected::Expression
+            ]
         );
         assert_eq!(
             kinds("walk --how "),
@@ -257,15 +247,18 @@ mod tests {
     fn a_half_typed_how_is_no_minus_sign() {
         for half in ["-", "--", "--h", "--how"] {
             let found = at_end(&format!("region {half}"));
-            assert_eq!((found.start, found.kinds), (7, vec![Expected::How]));
+            assert_eq!(
+                (found.start, found.kinds),
+                (7, vec![Expected::Option("--how")])
+            );
         }
-        assert_eq!(kinds("soft-dirty clear --"), [Expected::Yes]);
+        assert_eq!(kinds("soft-dirty clear --"), [Expected::Option("--yes")]);
         for line in ["soft-", "soft-dir", "pipe soft-dir"] {
             assert_eq!(kinds(line), [Expected::Command], "{line}");
         }
         assert!(!kinds("print soft-dir").contains(&Expected::Command));
-        assert!(!kinds("print --h").contains(&Expected::How));
-        assert!(!kinds("region 1 --h").contains(&Expected::How));
+        assert!(!kinds("print --h").contains(&Expected::Option("--how")));
+        assert!(!kinds("region 1 --h").contains(&Expected::Option("--how")));
     }
 
     #[test]

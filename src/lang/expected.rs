@@ -14,12 +14,8 @@ pub enum Expected {
     NewCommand,
     /// Exactly this word.
     Word(&'static str),
-    /// `--how`
-    How,
-    /// `--fault`
-    Fault,
-    /// `--yes`
-    Yes,
+    /// Exactly this option: `--how`.
+    Option(&'static str),
     /// The letters behind `print/`.
     Format,
     /// The count and letters behind `x/`.
@@ -90,10 +86,9 @@ impl Expected {
         match self {
             Expected::Command => "a command".into(),
             Expected::NewCommand => "a name for the command".into(),
-            Expected::Word(text) | Expected::Mark(text) => format!("`{text}`"),
-            Expected::How => "`--how`".into(),
-            Expected::Fault => "`--fault`".into(),
-            Expected::Yes => "`--yes`".into(),
+            Expected::Word(text) | Expected::Mark(text) | Expected::Option(text) => {
+                format!("`{text}`")
+            }
             Expected::Search => "a size (b h w g) and a count, as in find/w4".into(),
             Expected::Pattern => "a value, a \"text\" or hex\"bytes\"".into(),
             Expected::Format => "a format (x d u o t a c z s f)".into(),
@@ -139,10 +134,7 @@ impl Expected {
         }
         match self {
             Expected::Command => super::commands::first_words().collect(),
-            Expected::Word(word) => vec![word],
-            Expected::How => vec!["--how"],
-            Expected::Fault => vec!["--fault"],
-            Expected::Yes => vec!["--yes"],
+            Expected::Word(word) | Expected::Option(word) => vec![word],
             Expected::Search => Unit::words().collect(),
             Expected::Pattern => functions().collect(),
             Expected::Format => Format::words().collect(),
@@ -161,7 +153,7 @@ impl Expected {
 pub(super) fn describe_all(expected: &[Expected]) -> Vec<String> {
     let implied = |one: &Expected| match one {
         // No line is wrong because it lacks an option.
-        Expected::How | Expected::Fault | Expected::Yes => expected.len() > 1,
+        Expected::Option(_) => expected.len() > 1,
         Expected::Expression => {
             expected.contains(&Expected::Range) || expected.contains(&Expected::NamedProcess)
         }

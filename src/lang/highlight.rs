@@ -45,7 +45,7 @@ fn class(kind: &TokenKind) -> Class {
         | TokenKind::PastedValue(_)
         | TokenKind::PastedAddress(_)
         | TokenKind::PastedRow(_) => Class::Number,
-        TokenKind::How | TokenKind::Fault | TokenKind::Yes | TokenKind::Format(_) => Class::Keyword,
+        TokenKind::Option | TokenKind::Format(_) => Class::Keyword,
         TokenKind::Mark | TokenKind::LonePipe | TokenKind::Other => Class::Operator,
     }
 }

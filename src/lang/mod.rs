@@ -73,18 +73,7 @@ pub fn parse_arguments(text: &str) -> Vec<Spanned<Argument>> {
 /// The duration that a text stands for: `100ms`; a number alone is in seconds.
 pub fn parse_duration(text: &str) -> Option<std::time::Duration> {
     match lexer::tokens(text).as_slice() {
-        [
-            lexer::Token {
-                kind: lexer::TokenKind::Duration(duration),
-                ..
-            },
-        ] => Some(*duration),
-        [
-            lexer::Token {
-                kind: lexer::TokenKind::Number(seconds),
-                ..
-            },
-        ] => Some(std::time::Duration::from_secs(*seconds)),
+        [token] => token.kind.duration(),
         _ => None,
     }
 }

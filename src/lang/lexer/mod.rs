@@ -13,6 +13,7 @@ mod rule;
 mod token;
 mod word;
 
+use super::commands::{Resolved, resolve_first};
 use super::span::Span;
 pub(super) use pasted_row::{is_pasted_row, only_address};
 pub use quoted::escape;
@@ -20,7 +21,7 @@ pub(super) use quoted::unescape;
 use rule::Lexed;
 pub(super) use rule::is_blank;
 pub(super) use token::{NumberFault, Pasted, Token, TokenKind};
-pub(super) use word::is_plain_name;
+pub(super) use word::{OPTIONS, is_plain_name};
 
 /// The line as tokens.
 pub(super) fn tokens(line: &str) -> Vec<Token<'_>> {
@@ -72,54 +73,41 @@ struct LexContext {
 
 /// The longest token at the start of `text`, which is not empty.
 fn longest(text: &str, context: LexContext) -> (TokenKind, usize) {
-    let rules: &[fn(&str) -> Lexed<'_, TokenKind>] = &[
-        line::comment,
-        word::name,
-        quoted::name,
-        quoted::text,
-        word::indexed,
-        word::bracketed,
-        word::variable,
-        word::history,
-        number::number,
-        pasted::value,
-        pasted::address,
-        pasted::cast_address,
-        word::option,
-        format::bytes,
-        word::mark,
-        word::other,
+    type Rule = fn(&str) -> Lexed<'_, TokenKind>;
+    let rules: [(bool, &[Rule]); 6] = [
+        (context.first, &[line::comment_line, line::shell]),
+        (context.begins_command, &[word::command_name]),
+        (
+            !context.inside_parentheses,
+            &[line::pipe, line::lone_pipe, line::redirect],
+        ),
+        (context.behind_command, &[format::format]),
+        (
+            true,
+            &[
+                line::comment,
+                word::name,
+                quoted::name,
+                quoted::text,
+                word::indexed,
+                word::bracketed,
+                word::variable,
+                word::history,
+                number::number,
+                pasted::value,
+                pasted::address,
+                pasted::cast_address,
+                word::option,
+                format::bytes,
+                word::mark,
+                word::other,
+            ],
+        ),
+        (context.begins_arguments, &[pasted_row::row]),
     ];
-    let at_line_start: &[fn(&str) -> Lexed<'_, TokenKind>] = if context.first {
-        &[line::comment_line, line::shell]
-    } else {
-        &[]
-    };
-    let begins_command: &[fn(&str) -> Lexed<'_, TokenKind>] = if context.begins_command {
-        &[word::command_name]
-    } else {
-        &[]
-    };
-    let at_top: &[fn(&str) -> Lexed<'_, TokenKind>] = if context.inside_parentheses {
-        &[]
-    } else {
-        &[line::pipe, line::lone_pipe, line::redirect]
-    };
-    let behind_command: &[fn(&str) -> Lexed<'_, TokenKind>] = if context.behind_command {
-        &[format::format]
-    } else {
-        &[]
-    };
-    let begins_arguments: &[fn(&str) -> Lexed<'_, TokenKind>] = if context.begins_arguments {
-        &[pasted_row::row]
-    } else {
-        &[]
-    };
-
     let mut best = (TokenKind::Other, 0);
-    let by_place = at_line_start.iter().chain(begins_command).chain(at_top);
-    let by_place = by_place.chain(behind_command);
-    for rule in by_place.chain(rules).chain(begins_arguments) {
+    let here = rules.into_iter().filter(|(may_match, _)| *may_match);
+    for rule in here.flat_map(|(_, rules)| rules) {
         if let Ok((remaining, kind)) = rule(text) {
             let length = text.len() - remaining.len();
             if length > best.1 {
@@ -134,7 +122,7 @@ fn longest(text: &str, context: LexContext) -> (TokenKind, usize) {
 fn begins_command(tokens: &[Token<'_>]) -> bool {
     match tokens {
         [] => true,
-        [pipe] => matches!(pipe.text, "pi" | "pip" | "pipe"),
+        [first] => is_first(first, "pipe"),
         _ => false,
     }
 }
@@ -144,7 +132,7 @@ fn begins_command(tokens: &[Token<'_>]) -> bool {
 fn is_command(tokens: &[Token<'_>], start: usize) -> bool {
     let name = match tokens {
         [name] => name,
-        [pipe, name] if matches!(pipe.text, "pi" | "pip" | "pipe") => name,
+        [pipe, name] if is_first(pipe, "pipe") => name,
         [display, name] if display.text == "display" && name.at.end == start => name,
         _ => return false,
     };
@@ -153,12 +141,8 @@ fn is_command(tokens: &[Token<'_>], start: usize) -> bool {
 
 /// Whether the arguments of a command begin behind these tokens: the words of a command and its options, `set $name =`, or `… in`.
 fn begins_arguments(tokens: &[Token<'_>]) -> bool {
-    let is_option = |token: &Token<'_>| {
-        matches!(
-            token.kind,
-            TokenKind::How | TokenKind::Fault | TokenKind::Yes | TokenKind::Format(_)
-        )
-    };
+    let is_option =
+        |token: &Token<'_>| matches!(token.kind, TokenKind::Option | TokenKind::Format(_));
     let words = tokens.len()
         - tokens
             .iter()
@@ -172,15 +156,17 @@ fn begins_arguments(tokens: &[Token<'_>]) -> bool {
         [_, .., last] if last.text == "in" => true,
         [_, variable, equals] if variable.kind == TokenKind::Variable => equals.text == "=",
         [first, second] => {
-            let has_two = matches!(
-                first.text,
-                "i" | "in" | "inf" | "info" | "pi" | "pip" | "pipe" | "display"
-            );
-            has_two && is_name(second)
+            let two = ["info", "pipe", "display"];
+            two.iter().any(|word| is_first(first, word)) && is_name(second)
         }
         [first] => is_name(first),
         _ => false,
     }
+}
+
+/// Whether a token is this first word of a command, or its abbreviation.
+fn is_first(token: &Token<'_>, word: &'static str) -> bool {
+    resolve_first(token.text) == Resolved::One(word)
 }
 
 fn skip_blanks(text: &str) -> &str {

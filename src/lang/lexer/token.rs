@@ -45,17 +45,24 @@ pub(in crate::lang) enum TokenKind {
     HexBytes(Vec<u8>),
     /// `/8xg`, glued to the name of a command.
     Format(Layout),
-    /// `--how`
-    How,
-    /// `--fault`
-    Fault,
-    /// `--yes`
-    Yes,
+    /// `--how` and the like.
+    Option,
     /// An operator or punctuation mark of the syntax.
     Mark,
     /// A `|` outside parentheses with no shell command behind it.
     LonePipe,
     Other,
+}
+
+impl TokenKind {
+    /// The time that it stands for; a number alone is in seconds.
+    pub fn duration(&self) -> Option<Duration> {
+        match self {
+            TokenKind::Duration(duration) => Some(*duration),
+            TokenKind::Number(seconds) => Some(Duration::from_secs(*seconds)),
+            _ => None,
+        }
+    }
 }
 
 /// What a pasted row shows.

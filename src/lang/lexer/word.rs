@@ -123,14 +123,14 @@ pub(super) fn command_name(text: &str) -> Lexed<'_, TokenKind> {
     no_match(text)
 }
 
-/// `--how`, `--fault`, `--yes`
+/// Words that begin with two minus signs.
+pub(in crate::lang) const OPTIONS: [&str; 3] = ["--how", "--fault", "--yes"];
+
 pub(super) fn option(text: &str) -> Lexed<'_, TokenKind> {
-    let options = alt((
-        value(TokenKind::How, tag("--how")),
-        value(TokenKind::Fault, tag("--fault")),
-        value(TokenKind::Yes, tag("--yes")),
-    ));
-    terminated(options, word_ends).parse(text)
+    match OPTIONS.iter().find(|option| text.starts_with(**option)) {
+        Some(option) => value(TokenKind::Option, terminated(tag(*option), word_ends)).parse(text),
+        None => no_match(text),
+    }
 }
 
 /// Matches where no word goes on.

@@ -11,10 +11,7 @@ use crate::lang::syntax::Argument;
 pub(super) fn of_text(text: &str) -> Vec<Spanned<Argument>> {
     let tokens = lexer::tokens(text);
     let notes = Notes::new(text, tokens.len());
-    of_tokens(Tokens {
-        rest: &tokens,
-        notes: &notes,
-    })
+    of_tokens(notes.input(&tokens))
 }
 
 /// The arguments up to the end of the command. Blanks outside parentheses separate them.
@@ -49,11 +46,7 @@ fn length(tokens: &[Token<'_>]) -> usize {
 fn argument(group: &[Token<'_>], line: &str) -> Option<Spanned<Argument>> {
     let at = group.first()?.at.to(group.last()?.at);
     let notes = Notes::new(line, group.len());
-    let tokens = Tokens {
-        rest: group,
-        notes: &notes,
-    };
-    let value = match range(tokens) {
+    let value = match range(notes.input(group)) {
         Ok((behind, range)) if behind.rest.is_empty() => Some(range),
         _ => None,
     };

@@ -101,21 +101,26 @@ fn with_how<'a>(
     input: Tokens<'a>,
     arguments: impl FnOnce(Tokens<'a>) -> Parsed<'a, Command>,
 ) -> Parsed<'a, Command> {
-    let (input, asked) = opt(option(Expected::How, TokenKind::How)).parse(input)?;
+    let (input, how) = option("--how")(input)?;
     let (behind, command) = arguments(input)?;
-    let command = match asked {
-        Some(_) => Command::How(Box::new(command)),
-        None => command,
+    let command = match how {
+        true => Command::How(Box::new(command)),
+        false => command,
     };
     Ok((behind, command))
 }
 
-/// `--how`, `--fault`, `--yes`
-fn option(expected: Expected, kind: TokenKind) -> impl for<'a> Fn(Tokens<'a>) -> Parsed<'a, Span> {
+/// `--how` and the like: whether it stands here.
+fn option<'a>(option: &'static str) -> impl Fn(Tokens<'a>) -> Parsed<'a, bool> {
     move |input| {
-        let (behind, found) = input.accept(expected, |token| (token.kind == kind).then_some(()))?;
+        let is_it = |token: &Token<'_>| {
+            (token.kind == TokenKind::Option && token.text == option).then_some(())
+        };
+        let Ok((behind, found)) = input.accept(Expected::Option(option), is_it) else {
+            return Ok((input, false));
+        };
         input.notes.note_class(Class::Keyword, found.at);
-        Ok((behind, found.at))
+        Ok((behind, true))
     }
 }
 
@@ -123,11 +128,11 @@ fn option(expected: Expected, kind: TokenKind) -> impl for<'a> Fn(Tokens<'a>) ->
 fn examine(input: Tokens<'_>) -> Parsed<'_, Command> {
     let (input, layout) = opt(layout).parse(input)?;
     with_how(input, |input| {
-        let (input, fault) = opt(option(Expected::Fault, TokenKind::Fault)).parse(input)?;
+        let (input, fault) = option("--fault")(input)?;
         let (behind, address) = opt(address).parse(input)?;
         let asked = Examine {
             layout: layout.unwrap_or_default(),
-            fault: fault.is_some(),
+            fault,
             address,
         };
         Ok((behind, Command::Examine(asked)))
@@ -506,11 +511,8 @@ fn compare(input: Tokens<'_>) -> Parsed<'_, Command> {
 
 /// `clear` by itself is a word; in an expression, or in quotes, it is a name.
 fn soft_dirty(input: Tokens<'_>) -> Parsed<'_, SoftDirty> {
-    let yes = opt(option(Expected::Yes, TokenKind::Yes));
-    let clear = map((word("clear"), yes, end_of_text), |(_, yes, ())| {
-        let yes = yes.is_some();
-        SoftDirty::Clear { yes }
-    });
+    let clear = (word("clear"), option("--yes"), end_of_text);
+    let clear = map(clear, |(_, yes, ())| SoftDirty::Clear { yes });
     alt((clear, map(opt(range), SoftDirty::Written))).parse(input)
 }
 

@@ -51,11 +51,7 @@ pub(super) fn parse(line: &str) -> Result<Line, SyntaxError> {
 
 fn parse_tokens(line: &str, tokens: &[Token<'_>]) -> Result<Line, SyntaxError> {
     let notes = Notes::new(line, tokens.len());
-    let input = Tokens {
-        rest: tokens,
-        notes: &notes,
-    };
-    match whole_line(input) {
+    match whole_line(notes.input(tokens)) {
         Ok((_, parsed)) => Ok(parsed),
         Err(_) => Err(fault::error(line, tokens, &notes)),
     }
@@ -81,10 +77,7 @@ pub(super) fn arguments(text: &str) -> Vec<Spanned<Argument>> {
 pub(super) fn call(text: &str) -> Result<(Vec<Spanned<Argument>>, Output), SyntaxError> {
     let tokens = lexer::tokens(text);
     let notes = Notes::new(text, tokens.len());
-    let input = Tokens {
-        rest: &tokens,
-        notes: &notes,
-    };
+    let input = notes.input(&tokens);
     let arguments = arguments::of_tokens(input);
     let (_, behind) = raw::split_text(input);
     let called = output(behind, false).and_then(|(behind, output)| {
@@ -105,10 +98,7 @@ pub(super) fn expected_at_end(
     let replaced = as_parsed(line, tokens);
     let tokens = replaced.as_deref().unwrap_or(tokens);
     let notes = Notes::new(line, tokens.len());
-    let raw = match whole_line(Tokens {
-        rest: tokens,
-        notes: &notes,
-    }) {
+    let raw = match whole_line(notes.input(tokens)) {
         Ok(_) => notes.raw_text(),
         Err(_) => None,
     };
@@ -125,13 +115,10 @@ pub(super) fn classes(line: &str, tokens: &[Token<'_>]) -> (Vec<Spanned<Class>>,
     let replaced = as_parsed(line, tokens);
     let tokens = replaced.as_deref().unwrap_or(tokens);
     let notes = Notes::new(line, tokens.len());
-    let wrong = match whole_line(Tokens {
-        rest: tokens,
-        notes: &notes,
-    }) {
-        Ok(_) => None,
-        Err(_) => Some(fault::error(line, tokens, &notes).at),
-    };
+    let parsed = whole_line(notes.input(tokens));
+    let wrong = parsed
+        .is_err()
+        .then(|| fault::error(line, tokens, &notes).at);
     (notes.classes(), wrong)
 }
 

@@ -159,8 +159,8 @@ fn mistake_in_command(
             matches!(time.kind, TokenKind::Duration(_))
                 .then(|| format!("watch RANGE every {text} sets the time between samples, watch RANGE for {text} the whole time"))
         }
-        (name, 2.., _) if takes_how(name) && first.kind != TokenKind::How => {
-            let is_how = tokens.get(position)?.kind == TokenKind::How;
+        (name, 2.., _) if takes_how(name) && first.text != "--how" => {
+            let is_how = tokens.get(position)?.text == "--how";
             is_how.then(|| {
                 format!("--how comes right after the name of the command: {name} --how \u{2026}")
             })

@@ -1,7 +1,6 @@
 //! The input of nom's combinators: tokens, and the notes that all attempts at parsing a line share.
 
 use std::cell::{Cell, RefCell};
-use std::time::Duration;
 
 use nom::error::{ErrorKind, ParseError};
 use nom::{IResult, Input, Needed, Parser};
@@ -46,6 +45,14 @@ impl<'a> Notes<'a> {
             operators: Cell::default(),
             raw_text: Cell::default(),
             classes: RefCell::default(),
+        }
+    }
+
+    /// The tokens, all still to be parsed.
+    pub(super) fn input(&'a self, tokens: &'a [Token<'a>]) -> Tokens<'a> {
+        Tokens {
+            rest: tokens,
+            notes: self,
         }
     }
 
@@ -272,10 +279,8 @@ pub(super) fn count(input: Tokens<'_>) -> Parsed<'_, Spanned<Count>> {
 
 /// A time: with a unit, in seconds without one, or in a variable.
 pub(super) fn time(input: Tokens<'_>) -> Parsed<'_, Spanned<Time>> {
-    let found = input.accept(Expected::Duration, |token| match token.kind {
-        TokenKind::Duration(duration) => Some(Time::Duration(duration)),
-        TokenKind::Number(seconds) => Some(Time::Duration(Duration::from_secs(seconds))),
-        _ => None,
+    let found = input.accept(Expected::Duration, |token| {
+        token.kind.duration().map(Time::Duration)
     });
     found.or_else(|_| {
         let (behind, name) = variable(input)?;

@@ -144,13 +144,15 @@ pub enum HistoryReference {
     Back(u64),
 }
 
-/// The registers that `/proc/PID/syscall` and `stat` may show.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Register {
-    /// `$pc`
-    ProgramCounter,
-    /// `$sp`
-    StackPointer,
+worded! {
+    /// The registers that `/proc/PID/syscall` and `stat` may show.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Register, text {
+        /// `$pc`
+        ProgramCounter = "$pc",
+        /// `$sp`
+        StackPointer = "$sp",
+    }
 }
 
 worded! {

@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use super::operators::{Operand, Operation, binary, unary};
 use crate::lang::expression::{
-    Changes, Expression, HistoryReference, NOW, Name, Range, Register, SymbolName,
+    Changes, Expression, HistoryReference, NOW, Name, Range, SymbolName,
 };
 use crate::lang::lexer::escape;
 use crate::lang::operators::Level;
@@ -34,10 +34,10 @@ impl Display for Range {
 }
 
 impl Operation for Expression {
-    fn operator(&self) -> Option<BinaryOperator> {
+    fn level(&self) -> Level {
         match self {
-            Expression::Binary { operator, .. } => Some(operator.node),
-            _ => None,
+            Expression::Binary { operator, .. } => operator.node.level(),
+            _ => Level::Unary,
         }
     }
 
@@ -91,14 +91,13 @@ impl Display for Expression {
             Expression::History(HistoryReference::Number(number)) => write!(f, "${number}"),
             Expression::History(HistoryReference::Back(number)) => write!(f, "$${number}"),
             Expression::LastAddress => f.write_str("$_"),
-            Expression::Register(Register::ProgramCounter) => f.write_str("$pc"),
-            Expression::Register(Register::StackPointer) => f.write_str("$sp"),
+            Expression::Register(register) => f.write_str(register.text()),
             Expression::Unary { operator, operand } => unary(f, operator.node, &operand.node),
             Expression::Binary {
                 operator,
                 left,
                 right,
-            } => binary(f, self, operator.node, &left.node, &right.node),
+            } => binary(f, self, &left.node, operator.node.text(), &right.node),
             Expression::Read { as_type, address } => {
                 write!(f, "{}({})", as_type.name(), address.node)
             }

@@ -2,16 +2,18 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use crate::lang::expression::{BinaryOperator, UnaryOperator};
+use crate::lang::expression::UnaryOperator;
 use crate::lang::operators::Level;
 
 /// A tree of operators.
 pub(super) trait Operation: Display {
-    /// The outermost operator, if it stands between two operands.
-    fn operator(&self) -> Option<BinaryOperator>;
+    /// How tightly its outermost operator binds, if that stands between two operands; otherwise [`Level::Unary`].
+    fn level(&self) -> Level;
 
     /// Whether it writes parentheses around itself.
-    fn always_parenthesised(&self) -> bool;
+    fn always_parenthesised(&self) -> bool {
+        false
+    }
 }
 
 /// An operand, in parentheses if it binds less tightly than the level and writes none itself.
@@ -20,8 +22,7 @@ pub(super) struct Operand<'a, T>(pub &'a T, pub Level);
 impl<T: Operation> Display for Operand<'_, T> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Operand(tree, least) = *self;
-        let level = tree.operator().map_or(Level::Unary, BinaryOperator::level);
-        if level >= least || tree.always_parenthesised() {
+        if tree.level() >= least || tree.always_parenthesised() {
             write!(f, "{tree}")
         } else {
             write!(f, "({tree})")
@@ -49,17 +50,15 @@ pub(super) fn unary<T: Operation>(
 pub(super) fn binary<T: Operation>(
     f: &mut Formatter<'_>,
     whole: &T,
-    operator: BinaryOperator,
     left: &T,
+    operator: &str,
     right: &T,
 ) -> fmt::Result {
-    let level = operator.level();
-    let left = Operand(left, level);
-    let right = Operand(right, level.tighter());
-    let text = operator.text();
+    let left = Operand(left, whole.level());
+    let right = Operand(right, whole.level().tighter());
     if whole.always_parenthesised() {
-        write!(f, "({left} {text} {right})")
+        write!(f, "({left} {operator} {right})")
     } else {
-        write!(f, "{left} {text} {right}")
+        write!(f, "{left} {operator} {right}")
     }
 }

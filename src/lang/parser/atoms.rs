@@ -1,6 +1,7 @@
 //! Values of a single token.
 
 use super::stream::{Parsed, Tokens};
+use crate::kernel::words::Worded;
 use crate::lang::expected::Expected;
 use crate::lang::expression::{Expression, Name, Register};
 use crate::lang::lexer::TokenKind;
@@ -16,9 +17,10 @@ pub(super) fn constant(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
         TokenKind::History(reference) => Some(Expression::History(*reference)),
         TokenKind::Variable => Some(match token.text {
             "$_" => Expression::LastAddress,
-            "$pc" => Expression::Register(Register::ProgramCounter),
-            "$sp" => Expression::Register(Register::StackPointer),
-            name => Expression::Variable(name.strip_prefix('$').unwrap_or(name).to_owned()),
+            text => match Register::from_word(text) {
+                Some(register) => Expression::Register(register),
+                None => Expression::Variable(text.trim_start_matches('$').to_owned()),
+            },
         }),
         _ => None,
     })

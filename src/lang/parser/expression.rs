@@ -38,16 +38,9 @@ fn unary(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
         Ok((behind, operator)) => {
             let (behind, operand) = input.nested(|| cut(unary).parse(behind))?;
             let at = operator.at.to(operand.at);
-            Ok((
-                behind,
-                Spanned::new(
-                    Expression::Unary {
-                        operator,
-                        operand: Box::new(operand),
-                    },
-                    at,
-                ),
-            ))
+            let operand = Box::new(operand);
+            let node = Expression::Unary { operator, operand };
+            Ok((behind, Spanned::new(node, at)))
         }
         Err(_) => primary(input),
     }
@@ -79,21 +72,10 @@ fn address_of(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
 
 /// `pfn:E`, `phys:E`
 fn physical(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
-    let (behind, (wrap, at)) = alt((
-        silent_word("pfn").map(|at| {
-            (
-                Expression::Frame as fn(Box<Spanned<Expression>>) -> Expression,
-                at,
-            )
-        }),
-        silent_word("phys").map(|at| {
-            (
-                Expression::Physical as fn(Box<Spanned<Expression>>) -> Expression,
-                at,
-            )
-        }),
-    ))
-    .parse(input)?;
+    type Wrap = fn(Box<Spanned<Expression>>) -> Expression;
+    let frame = silent_word("pfn").map(|at| (Expression::Frame as Wrap, at));
+    let physical = silent_word("phys").map(|at| (Expression::Physical as Wrap, at));
+    let (behind, (wrap, at)) = alt((frame, physical)).parse(input)?;
     if !glued(behind, ":") {
         return Err(nom::Err::Error(Failed));
     }

@@ -63,7 +63,7 @@ fn alternatives<F: FilterField>(
     first: Spanned<Filter<F>>,
 ) -> Parsed<'_, Spanned<Filter<F>>> {
     let (mut input, mut left) = all_of(input, first)?;
-    while let Some(behind) = optional(joint("or", "||")(input))? {
+    while let (behind, Some(_)) = opt(joint("or", "||")).parse(input)? {
         let (behind, right) = cut(test).parse(behind)?;
         let (behind, right) = all_of(behind, right)?;
         let at = left.at.to(right.at);
@@ -75,25 +75,15 @@ fn alternatives<F: FilterField>(
 
 fn all_of<F: FilterField>(
     mut input: Tokens<'_>,
-    first: Spanned<Filter<F>>,
+    mut left: Spanned<Filter<F>>,
 ) -> Parsed<'_, Spanned<Filter<F>>> {
-    let mut left = first;
-    while let Some(behind) = optional(joint("and", "&&")(input))? {
+    while let (behind, Some(_)) = opt(joint("and", "&&")).parse(input)? {
         let (behind, right) = cut(test).parse(behind)?;
         let at = left.at.to(right.at);
         left = Spanned::new(Filter::And(Box::new(left), Box::new(right)), at);
         input = behind;
     }
     Ok((input, left))
-}
-
-/// The tokens behind a match; `None` without a match. Only a final failure is an error.
-fn optional<'a, T>(result: Parsed<'a, T>) -> Result<Option<Tokens<'a>>, nom::Err<Failed>> {
-    match result {
-        Ok((behind, _)) => Ok(Some(behind)),
-        Err(nom::Err::Error(_)) => Ok(None),
-        Err(failure) => Err(failure),
-    }
 }
 
 /// `test<S>`
@@ -148,18 +138,16 @@ fn compared<F: FilterField>(input: Tokens<'_>, first: Spanned<Quantity<F>>) -> P
 }
 
 fn condition_of<F: FilterField>() -> Expected {
-    if F::HAS_FLAGS {
-        Expected::PageField
-    } else {
-        Expected::RegionField
+    match F::HAS_FLAGS {
+        true => Expected::PageField,
+        false => Expected::RegionField,
     }
 }
 
 fn quantity_of<F: FilterField>() -> Expected {
-    if F::HAS_FLAGS {
-        Expected::PageQuantity
-    } else {
-        Expected::RegionQuantity
+    match F::HAS_FLAGS {
+        true => Expected::PageQuantity,
+        false => Expected::RegionQuantity,
     }
 }
 
@@ -173,11 +161,8 @@ fn field<'a, F: FilterField>(
     let called = input.rest.get(1).is_some_and(|next| is_mark(next, "("));
     let (behind, field) = input.accept(expected, |token| {
         let is_function = || Function::from_word(token.text).is_some();
-        let field = if token.kind == TokenKind::Name && !(called && is_function()) {
-            F::from_name(token.text)
-        } else {
-            None
-        };
+        let may_be = token.kind == TokenKind::Name && !(called && is_function());
+        let field = F::from_name(token.text).filter(|_| may_be);
         field.filter(|field| wanted(field.value_type()))
     })?;
     input.notes.note_class(Class::Field, field.at);
@@ -203,12 +188,11 @@ fn condition<F: FilterField>(input: Tokens<'_>) -> Parsed<'_, Part<F>> {
             let (behind, value) = cut(|input| one_field(input, field.node)).parse(behind)?;
             let at = field.at.to(value.at);
             let is = Spanned::new(Filter::Is(value.node), at);
-            let node = if equal {
-                is.node
-            } else {
-                Filter::Not(Box::new(is))
+            let condition = match equal {
+                true => is,
+                false => Spanned::new(Filter::Not(Box::new(is)), at),
             };
-            Ok((behind, Part::Condition(Spanned::new(node, at))))
+            Ok((behind, Part::Condition(condition)))
         }
         ValueType::Text => {
             let (behind, comparison) = cut(text_comparison).parse(behind)?;
@@ -242,11 +226,9 @@ pub(super) fn quoted_text(input: Tokens<'_>) -> Parsed<'_, Spanned<String>> {
 
 /// A text, or a variable that may hold one.
 fn text_value(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
-    let text = quoted_text(input).map(|(behind, text)| (behind, text.map(Expression::Text)));
-    text.or_else(|_| {
-        let (behind, name) = variable(input)?;
-        Ok((behind, name.map(Expression::Variable)))
-    })
+    let text = quoted_text.map(|text| text.map(Expression::Text));
+    let variable = variable.map(|name| name.map(Expression::Variable));
+    alt((text, variable)).parse(input)
 }
 
 /// `==` or `!=`
@@ -323,16 +305,9 @@ fn signed<F: FilterField>(input: Tokens<'_>) -> Parsed<'_, Part<F>> {
     let (behind, operator) = unary_operator(input)?;
     let (behind, operand) = input.nested(|| cut(factor).parse(behind))?;
     let at = operator.at.to(operand.at);
-    Ok((
-        behind,
-        Part::Quantity(Spanned::new(
-            Quantity::Unary {
-                operator,
-                operand: Box::new(operand),
-            },
-            at,
-        )),
-    ))
+    let operand = Box::new(operand);
+    let node = Quantity::Unary { operator, operand };
+    Ok((behind, Part::Quantity(Spanned::new(node, at))))
 }
 
 fn constant<F: FilterField>(input: Tokens<'_>) -> Parsed<'_, Part<F>> {
@@ -361,13 +336,11 @@ fn parenthesised<F: FilterField>(input: Tokens<'_>) -> Parsed<'_, Part<F>> {
         let (behind, close) = cut(mark(")")).parse(behind)?;
         Ok((behind, (part, close)))
     };
-    let (behind, (part, close)) = input.nested(inside)?;
-    let at = open.to(close);
-    Ok((
-        behind,
-        match part {
-            Part::Condition(condition) => Part::Condition(Spanned::new(condition.node, at)),
-            Part::Quantity(quantity) => Part::Quantity(Spanned::new(quantity.node, at)),
-        },
-    ))
+    let (behind, (mut part, close)) = input.nested(inside)?;
+    match &mut part {
+        Part::Condition(Spanned { at, .. }) | Part::Quantity(Spanned { at, .. }) => {
+            *at = open.to(close);
+        }
+    }
+    Ok((behind, part))
 }

@@ -1,9 +1,10 @@
 //! Names, alone, in a module or before a line: `main`, `libc.so.6!malloc`, `libc.so.6!0x1149`, `server.c:210`.
 
 use nom::Parser;
-use nom::combinator::cut;
+use nom::branch::alt;
+use nom::combinator::{cut, map};
 
-use super::stream::{Parsed, Tokens, glued, is_mark, mark};
+use super::stream::{Parsed, Tokens, glued, is_mark, mark, spanned_number};
 use super::typed_name;
 use crate::kernel::words::Worded;
 use crate::lang::error::SyntaxError;
@@ -33,37 +34,17 @@ fn need_glue(input: Tokens<'_>, expected: Expected) -> Parsed<'_, ()> {
     }
 }
 
-/// The part after `MODULE!`.
-enum InModule {
-    Symbol(Name),
-    Address(u64),
-}
-
-/// The `!` and what follows it, if a `!` is glued on here.
-fn in_module<'a>(input: Tokens<'a>, addresses: bool) -> Parsed<'a, Option<Spanned<InModule>>> {
+/// What follows a `!`, if one is glued on here.
+fn in_module<'a, T>(
+    input: Tokens<'a>,
+    inside: impl Fn(Tokens<'a>) -> Parsed<'a, T>,
+) -> Parsed<'a, Option<T>> {
     if !glued(input, "!") {
         return Ok((input, None));
     }
     let (behind, _) = mark("!")(input)?;
     let (behind, ()) = cut(|input| need_glue(input, Expected::Symbol)).parse(behind)?;
-    let (behind, found) = cut(|input: Tokens<'a>| {
-        input.expect(Expected::Symbol);
-        input.accept(
-            if addresses {
-                Expected::Number
-            } else {
-                Expected::Symbol
-            },
-            |token| match &token.kind {
-                TokenKind::Name => Some(InModule::Symbol(Name(token.text.to_owned()))),
-                TokenKind::Quoted(name) => Some(InModule::Symbol(Name(name.clone()))),
-                TokenKind::Number(address) if addresses => Some(InModule::Address(*address)),
-                _ => None,
-            },
-        )
-    })
-    .parse(behind)?;
-    Ok((behind, Some(found)))
+    map(cut(inside), Some).parse(behind)
 }
 
 /// A name, alone or before a `!`.
@@ -78,45 +59,40 @@ pub(super) fn named(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     if glued(behind, ":") {
         return source_line(behind, first);
     }
-    let (behind, second) = in_module(behind, true)?;
-    Ok((
-        behind,
-        match second {
-            None => first.map(Expression::Name),
-            Some(second) => {
-                let at = first.at.to(second.at);
-                let node = match second.node {
-                    InModule::Symbol(name) => Expression::ModuleSymbol {
-                        module: first,
-                        symbol: Spanned::new(name, second.at),
-                    },
-                    InModule::Address(address) => Expression::ModuleAddress {
-                        module: first,
-                        address: Spanned::new(address, second.at),
-                    },
-                };
-                Spanned::new(node, at)
-            }
-        },
-    ))
+    let inside = |input| {
+        let symbol = map(symbol_name, |symbol| (symbol.at, Inside::Symbol(symbol)));
+        let address = map(spanned_number, |address| {
+            (address.at, Inside::Address(address))
+        });
+        alt((symbol, address)).parse(input)
+    };
+    let (behind, second) = in_module(behind, inside)?;
+    let Some((at, second)) = second else {
+        return Ok((behind, first.map(Expression::Name)));
+    };
+    let at = first.at.to(at);
+    let module = first;
+    let node = match second {
+        Inside::Symbol(symbol) => Expression::ModuleSymbol { module, symbol },
+        Inside::Address(address) => Expression::ModuleAddress { module, address },
+    };
+    Ok((behind, Spanned::new(node, at)))
+}
+
+/// What may stand behind `MODULE!` in an expression.
+enum Inside {
+    Symbol(Spanned<Name>),
+    Address(Spanned<u64>),
 }
 
 /// The `:` behind the name of a source file, and the line.
 fn source_line<'a>(input: Tokens<'a>, file: Spanned<Name>) -> Parsed<'a, Spanned<Expression>> {
     let (behind, _) = mark(":")(input)?;
     let (behind, ()) = cut(|input| need_glue(input, Expected::Number)).parse(behind)?;
-    let (behind, line) = cut(|input: Tokens<'a>| {
-        input.accept(Expected::Number, |token| match &token.kind {
-            TokenKind::Number(line) => Some(*line),
-            _ => None,
-        })
-    })
-    .parse(behind)?;
+    let (behind, line) = cut(spanned_number).parse(behind)?;
     let at = file.at.to(line.at);
-    Ok((
-        behind,
-        Spanned::new(Expression::SourceLine { file, line }, at),
-    ))
+    let node = Expression::SourceLine { file, line };
+    Ok((behind, Spanned::new(node, at)))
 }
 
 /// The hint for a field of pages that is called like a function.
@@ -143,34 +119,16 @@ fn unknown_function<'a, T>(input: Tokens<'a>, name: &Spanned<Name>) -> Parsed<'a
 
 /// `symbol`
 pub(super) fn symbol(input: Tokens<'_>) -> Parsed<'_, Spanned<SymbolName>> {
-    let (behind, first) = name(input, Expected::Symbol)?;
-    let (behind, second) = in_module(behind, false)?;
-    Ok((
-        behind,
-        match second {
-            Some(Spanned {
-                node: InModule::Symbol(name),
-                at,
-            }) => {
-                let whole = first.at.to(at);
-                Spanned::new(
-                    SymbolName {
-                        module: Some(first),
-                        symbol: Spanned::new(name, at),
-                    },
-                    whole,
-                )
-            }
-            _ => {
-                let at = first.at;
-                Spanned::new(
-                    SymbolName {
-                        module: None,
-                        symbol: first,
-                    },
-                    at,
-                )
-            }
-        },
-    ))
+    let (behind, first) = symbol_name(input)?;
+    let (behind, second) = in_module(behind, symbol_name)?;
+    let at = first.at;
+    let (at, module, symbol) = match second {
+        Some(symbol) => (at.to(symbol.at), Some(first), symbol),
+        None => (at, None, first),
+    };
+    Ok((behind, Spanned::new(SymbolName { module, symbol }, at)))
+}
+
+fn symbol_name(input: Tokens<'_>) -> Parsed<'_, Spanned<Name>> {
+    name(input, Expected::Symbol)
 }

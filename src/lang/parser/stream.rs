@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 
+use nom::branch::alt;
 use nom::error::{ErrorKind, ParseError};
 use nom::{IResult, Input, Needed, Parser};
 
@@ -260,32 +261,33 @@ pub(super) fn one_of<T: Worded>(input: Tokens<'_>) -> Parsed<'_, T> {
 
 /// A number, as a count.
 pub(super) fn number(input: Tokens<'_>) -> Parsed<'_, u64> {
-    let (behind, found) = input.accept(Expected::Number, |token| match token.kind {
+    let (behind, found) = spanned_number(input)?;
+    Ok((behind, found.node))
+}
+
+pub(super) fn spanned_number(input: Tokens<'_>) -> Parsed<'_, Spanned<u64>> {
+    input.accept(Expected::Number, |token| match token.kind {
         TokenKind::Number(number) => Some(number),
         _ => None,
-    })?;
-    Ok((behind, found.node))
+    })
 }
 
 /// A count: a number, or a variable that holds one.
 pub(super) fn count(input: Tokens<'_>) -> Parsed<'_, Spanned<Count>> {
-    let at = input.place();
-    if let Ok((behind, number)) = number(input) {
-        return Ok((behind, Spanned::new(Count::Number(number), at)));
-    }
-    let (behind, name) = variable(input)?;
-    Ok((behind, name.map(Count::Variable)))
+    let number = spanned_number.map(|number| number.map(Count::Number));
+    let variable = variable.map(|name| name.map(Count::Variable));
+    alt((number, variable)).parse(input)
 }
 
 /// A time: with a unit, in seconds without one, or in a variable.
-pub(super) fn time(input: Tokens<'_>) -> Parsed<'_, Spanned<Time>> {
-    let found = input.accept(Expected::Duration, |token| {
-        token.kind.duration().map(Time::Duration)
-    });
-    found.or_else(|_| {
-        let (behind, name) = variable(input)?;
-        Ok((behind, name.map(Time::Variable)))
-    })
+pub(super) fn time<'a>(input: Tokens<'a>) -> Parsed<'a, Spanned<Time>> {
+    let duration = |input: Tokens<'a>| {
+        input.accept(Expected::Duration, |token| {
+            token.kind.duration().map(Time::Duration)
+        })
+    };
+    let variable = variable.map(|name| name.map(Time::Variable));
+    alt((duration, variable)).parse(input)
 }
 
 /// `limit COUNT`, `top COUNT`

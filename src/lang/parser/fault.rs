@@ -1,6 +1,7 @@
 //! Makes an error message of the furthest failure.
 
-use super::slips::{self, short};
+use super::failure::{Failure, short};
+use super::slips;
 use super::stream::Notes;
 use super::typed_name;
 use crate::kernel::PageFlags;
@@ -27,38 +28,43 @@ fn without_pasted(line: &str, tokens: &[Token<'_>], notes: &Notes<'_>) -> Syntax
         return fault;
     }
     let (position, expected) = notes.furthest();
-    let Some(token) = tokens
-        .get(position)
+    let failed = Failure {
+        line,
+        tokens,
+        position,
+        expected,
+    };
+    let Some(token) = failed
+        .token()
         .filter(|token| token.kind != TokenKind::Comment)
     else {
-        let end = tokens
-            .get(position)
-            .map_or(line.trim_end().len(), |comment| comment.at.start);
+        let comment = failed.token();
+        let end = comment.map_or(line.trim_end().len(), |comment| comment.at.start);
         return SyntaxError {
             at: Span::new(end, end),
             message: "something is missing at the end".into(),
-            expected: describe_all(&expected),
-            hint: typed_name::quotes_around(line, tokens, position).or_else(|| last_value(tokens)),
+            expected: describe_all(&failed.expected),
+            hint: typed_name::quotes_around(&failed).or_else(|| last_value(&failed)),
         };
     };
-    if let Some(fault) = bytes(tokens, position) {
+    if let Some(fault) = bytes(&failed) {
         return fault;
     }
-    let (message, hint) = message_and_hint(token, &expected);
-    let hint = path_without_quotes(line, tokens, position, &expected)
-        .or_else(|| else_if(tokens, position))
-        .or_else(|| file_without_folder(tokens, position, &expected))
+    let (message, hint) = message_and_hint(token, &failed.expected);
+    let hint = path_without_quotes(&failed)
+        .or_else(|| else_if(&failed))
+        .or_else(|| file_without_folder(&failed))
         .or(hint);
-    let hint = behind_row(line, tokens, position)
-        .or_else(|| slips::hint(line, tokens, position, &expected))
-        .or_else(|| typed_name::quotes_around(line, tokens, position))
+    let hint = behind_row(&failed)
+        .or_else(|| slips::hint(&failed))
+        .or_else(|| typed_name::quotes_around(&failed))
         .or(hint)
-        .or_else(|| typed_name::quotes_near(tokens, position))
-        .or_else(|| second_operand(tokens, position, &expected));
+        .or_else(|| typed_name::quotes_near(&failed))
+        .or_else(|| second_operand(&failed));
     SyntaxError {
         at: token.at,
         message,
-        expected: describe_all(&expected),
+        expected: describe_all(&failed.expected),
         hint,
     }
 }
@@ -110,10 +116,8 @@ fn pasted(line: &str, tokens: &[Token<'_>], error: &SyntaxError) -> Option<Strin
 }
 
 /// The hint for an operator behind a pasted row: use the address that the row shows.
-fn behind_row(line: &str, tokens: &[Token<'_>], position: usize) -> Option<String> {
-    let [row, operator] = tokens.get(position.checked_sub(1)?..=position)? else {
-        return None;
-    };
+fn behind_row(failed: &Failure<'_>) -> Option<String> {
+    let (line, row, operator) = (failed.line, failed.before()?, failed.token()?);
     let TokenKind::PastedRow(pasted) = &row.kind else {
         return None;
     };
@@ -133,19 +137,14 @@ fn behind_row(line: &str, tokens: &[Token<'_>], position: usize) -> Option<Strin
 }
 
 /// `print` alone, which in gdb shows the last value.
-fn last_value(tokens: &[Token<'_>]) -> Option<String> {
-    let [command] = tokens else {
-        return None;
-    };
-    let is = resolve_first(command.text) == Resolved::One("print");
+fn last_value(failed: &Failure<'_>) -> Option<String> {
+    let is = failed.tokens.len() == 1 && failed.command() == Some("print");
     is.then(|| "the last value is $: print $".to_owned())
 }
 
 /// `hex"…"` without valid bytes: the lexer makes a name and a text of it.
-fn bytes(tokens: &[Token<'_>], position: usize) -> Option<SyntaxError> {
-    let [name, text] = tokens.get(position.checked_sub(1)?..=position)? else {
-        return None;
-    };
+fn bytes(failed: &Failure<'_>) -> Option<SyntaxError> {
+    let (name, text) = (failed.before()?, failed.token()?);
     let is = name.text == "hex" && text.glued && text.text.starts_with('"');
     let at = name.at.to(text.at);
     let message = match text.kind {
@@ -161,18 +160,17 @@ fn bytes(tokens: &[Token<'_>], position: usize) -> Option<SyntaxError> {
 }
 
 /// The hint for a path without quotes.
-fn path_without_quotes(
-    line: &str,
-    tokens: &[Token<'_>],
-    position: usize,
-    expected: &[Expected],
-) -> Option<String> {
-    let token = tokens.get(position)?;
-    let is_name = [Expected::Range, Expected::Expression];
-    if token.text != "/" || token.glued || !is_name.iter().any(|one| expected.contains(one)) {
+fn path_without_quotes(failed: &Failure<'_>) -> Option<String> {
+    let token = failed.token()?;
+    let is_name = failed.expects(Expected::Range) || failed.expects(Expected::Expression);
+    if token.text != "/" || token.glued || !is_name {
         return None;
     }
-    let path = line.get(token.at.start..)?.split_whitespace().next()?;
+    let path = failed
+        .line
+        .get(token.at.start..)?
+        .split_whitespace()
+        .next()?;
     let is_format = |c: char| c.is_ascii_digit() || "xduotaczsfbhwg-".contains(c);
     let is_path = path.len() > 1 && !path.contains('\'') && !path.chars().skip(1).all(is_format);
     is_path.then(|| format!("a path goes in 'single quotes': '{path}'"))
@@ -187,12 +185,8 @@ const BEHIND_RANGE: [&str; 8] = [
 const TAKE_RANGES: [&str; 4] = ["translate", "walk", "watch", "find"];
 
 /// The hint for two values with nothing between them.
-fn second_operand(tokens: &[Token<'_>], position: usize, expected: &[Expected]) -> Option<String> {
-    let Resolved::One(command) = resolve_first(tokens.first()?.text) else {
-        return None;
-    };
-    let token = tokens.get(position)?;
-    let before = tokens.get(position.checked_sub(1)?)?;
+fn second_operand(failed: &Failure<'_>) -> Option<String> {
+    let (command, token, before) = (failed.command()?, failed.token()?, failed.before()?);
     let is_value = |token: &Token<'_>| match token.kind {
         TokenKind::Number(_) | TokenKind::Pages(_) | TokenKind::Variable => true,
         TokenKind::Name => TAKE_RANGES.contains(&command) && !BEHIND_RANGE.contains(&token.text),
@@ -201,7 +195,7 @@ fn second_operand(tokens: &[Token<'_>], position: usize, expected: &[Expected]) 
     if !is_value(token) || token.glued {
         return None;
     }
-    if command == "find" && expected.contains(&Expected::Mark(",")) {
+    if command == "find" && failed.expects(Expected::Mark(",")) {
         return Some(format!(
             "a comma separates the values: \u{2026}, {}",
             token.text
@@ -213,34 +207,27 @@ fn second_operand(tokens: &[Token<'_>], position: usize, expected: &[Expected]) 
         TokenKind::Number(number) => number < 0x1000 || token.text.ends_with(['K', 'M', 'G', 'T']),
         _ => false,
     };
-    (expected.contains(&Expected::Mark("..")) && is_value(before)).then(|| match is_length {
+    (failed.expects(Expected::Mark("..")) && is_value(before)).then(|| match is_length {
         true => format!("a length follows a comma: {}, +{}", before.text, token.text),
         false => format!("a range is written A..B: {}..{}", before.text, token.text),
     })
 }
 
 /// The hint for `else if`, which gdb does not have either.
-fn else_if(tokens: &[Token<'_>], position: usize) -> Option<String> {
-    let [first, second] = tokens.get(..2)? else {
-        return None;
-    };
-    let is = position == 1 && first.text == "else" && second.text == "if";
+fn else_if(failed: &Failure<'_>) -> Option<String> {
+    let (first, second) = (failed.before()?, failed.token()?);
+    let is = failed.position == 1 && first.text == "else" && second.text == "if";
     is.then(|| "`else` has a line of its own; the `if` below it has an `end` of its own".to_owned())
 }
 
 /// The hint for `map > x.svg`: `>` redirects only before what looks like a path.
-fn file_without_folder(
-    tokens: &[Token<'_>],
-    position: usize,
-    expected: &[Expected],
-) -> Option<String> {
-    let [sign, name, rest @ ..] = tokens.get(position..)? else {
+fn file_without_folder(failed: &Failure<'_>) -> Option<String> {
+    let [sign, name] = failed.tokens.get(failed.position..)? else {
         return None;
     };
     let is_file = matches!(sign.text, ">" | ">>")
         && name.kind == TokenKind::Name
-        && rest.is_empty()
-        && expected.contains(&Expected::Pipe);
+        && failed.expects(Expected::Pipe);
     is_file.then(|| {
         format!(
             "a file's path begins with / ./ ../ ~/ or a quote: {} ./{}",

@@ -5,6 +5,7 @@ mod atoms;
 mod command;
 mod control;
 mod expression;
+mod failure;
 mod fault;
 mod filter;
 mod find;

@@ -1,39 +1,35 @@
 //! Common mistakes: what beginners leave out or write as in another language. Each gets a hint.
 
+use super::failure::{Failure, short};
 use crate::kernel::words::Worded;
-use crate::lang::commands::{Resolved, resolve_first, takes_how};
+use crate::lang::commands::takes_how;
 use crate::lang::expected::Expected;
 use crate::lang::field::{FilterField, PageField};
 use crate::lang::lexer::{Token, TokenKind};
 use crate::lang::syntax::{Kept, OnRequest};
 
 /// A hint how to write what stands at `position` or in front of it.
-pub(super) fn hint(
-    line: &str,
-    tokens: &[Token<'_>],
-    position: usize,
-    expected: &[Expected],
-) -> Option<String> {
-    pasted_prompt(line, position)
-        .or_else(|| maps_range(line, tokens, position))
-        .or_else(|| filter_word_in_value(line, tokens, position, expected))
-        .or_else(|| missing_with(tokens, position, expected))
-        .or_else(|| mistake_in_command(tokens, position, expected))
+pub(super) fn hint(failed: &Failure<'_>) -> Option<String> {
+    pasted_prompt(failed)
+        .or_else(|| maps_range(failed))
+        .or_else(|| filter_word_in_value(failed))
+        .or_else(|| missing_with(failed))
+        .or_else(|| mistake_in_command(failed))
 }
 
 /// Prompts that people paste together with the command behind them.
 const PROMPTS: [&str; 5] = ["(gdb)", "(pmdb)", "pwndbg>", "gef>", "crash>"];
 
-fn pasted_prompt(line: &str, position: usize) -> Option<String> {
-    let rest = line.trim_start();
-    let mut prompts = PROMPTS.iter().filter(|_| position == 0);
+fn pasted_prompt(failed: &Failure<'_>) -> Option<String> {
+    let rest = failed.line.trim_start();
+    let mut prompts = PROMPTS.iter().filter(|_| failed.position == 0);
     let command = prompts.find_map(|prompt| rest.strip_prefix(prompt))?.trim();
     (!command.is_empty()).then(|| format!("leave the prompt out: {command}"))
 }
 
 /// The first field of a line of maps: two addresses with `-` between them.
-fn maps_range(line: &str, tokens: &[Token<'_>], position: usize) -> Option<String> {
-    let [start, minus, end, ..] = tokens.get(position..)? else {
+fn maps_range(failed: &Failure<'_>) -> Option<String> {
+    let [start, minus, end, ..] = failed.tokens.get(failed.position..)? else {
         return None;
     };
     let is_number = |token: &Token<'_>| {
@@ -41,7 +37,7 @@ fn maps_range(line: &str, tokens: &[Token<'_>], position: usize) -> Option<Strin
         is_long && token.text.bytes().all(|byte| byte.is_ascii_hexdigit())
     };
     let is_span = minus.text == "-" && minus.glued && end.glued;
-    let command = match line.get(..start.at.start)?.trim() {
+    let command = match failed.line.get(..start.at.start)?.trim() {
         "" => "walk",
         command => command,
     };
@@ -57,27 +53,20 @@ fn maps_range(line: &str, tokens: &[Token<'_>], position: usize) -> Option<Strin
 const TAKE_VALUES: [&str; 5] = ["print", "output", "assert", "if", "while"];
 
 /// A word of filters, or of another language, in a command that takes a value.
-fn filter_word_in_value(
-    line: &str,
-    tokens: &[Token<'_>],
-    position: usize,
-    expected: &[Expected],
-) -> Option<String> {
-    let Resolved::One(command) = resolve_first(tokens.first()?.text) else {
-        return None;
-    };
-    let is_value = TAKE_VALUES.contains(&command) && expected.contains(&Expected::Operator);
-    let is_filter = expected.contains(&Expected::Word("and"));
-    if !is_value || is_filter {
+fn filter_word_in_value(failed: &Failure<'_>) -> Option<String> {
+    let command = failed.command()?;
+    let is_value = TAKE_VALUES.contains(&command) && failed.expects(Expected::Operator);
+    if !is_value || failed.expects(Expected::Word("and")) {
         return None;
     }
-    let token = tokens.get(position)?;
-    let before = tokens.get(position.checked_sub(1)?)?;
+    let (line, token, before) = (failed.line, failed.token()?, failed.before()?);
     match token.text {
         "and" => Some("between values `and` is written &&: A && B".to_owned()),
         "or" => Some("between values `or` is written ||: A || B".to_owned()),
-        "where" if !expected.contains(&Expected::Mark(")")) => {
-            let pages = line.get(tokens.get(1)?.at.start..token.at.start)?.trim();
+        "where" if !failed.expects(Expected::Mark(")")) => {
+            let pages = line
+                .get(failed.tokens.get(1)?.at.start..token.at.start)?
+                .trim();
             let than = match command {
                 "print" | "output" => "",
                 _ => " > 0",
@@ -102,19 +91,18 @@ fn filter_word_in_value(
 }
 
 /// A word that needs `with` before it.
-fn missing_with(tokens: &[Token<'_>], position: usize, expected: &[Expected]) -> Option<String> {
-    let word = tokens.get(position)?.text;
+fn missing_with(failed: &Failure<'_>) -> Option<String> {
+    let word = failed.token()?.text;
     let is_word = Kept::from_word(word).is_some() || OnRequest::from_word(word).is_some();
-    let is_wanted = expected.contains(&Expected::Word("with"));
-    (is_word && is_wanted).then(|| format!("put `with` before it: with {word}"))
+    (is_word && failed.expects(Expected::Word("with")))
+        .then(|| format!("put `with` before it: with {word}"))
 }
 
 /// A range behind the name of a snapshot, without `in`.
-fn missing_in(tokens: &[Token<'_>], position: usize, expected: &[Expected]) -> Option<String> {
-    let token = tokens.get(position)?;
+fn missing_in(failed: &Failure<'_>) -> Option<String> {
+    let token = failed.token()?;
     let is_range = !matches!(token.kind, TokenKind::Mark | TokenKind::Other);
-    let is_wanted = expected.contains(&Expected::Word("in"));
-    (is_range && is_wanted).then(|| {
+    (is_range && failed.expects(Expected::Word("in"))).then(|| {
         format!(
             "a snapshot has one name; a range comes behind `in`: in {}",
             short(token.text)
@@ -123,23 +111,14 @@ fn missing_in(tokens: &[Token<'_>], position: usize, expected: &[Expected]) -> O
 }
 
 /// Mistakes that belong to one command.
-fn mistake_in_command(
-    tokens: &[Token<'_>],
-    position: usize,
-    expected: &[Expected],
-) -> Option<String> {
-    let [command, first, ..] = tokens else {
-        return None;
-    };
-    let Resolved::One(name) = resolve_first(command.text) else {
-        return None;
-    };
-    match (name, position, first.text) {
+fn mistake_in_command(failed: &Failure<'_>) -> Option<String> {
+    let first = failed.tokens.get(1)?;
+    match (failed.command()?, failed.position, first.text) {
         ("foreach", 1, word) if first.kind == TokenKind::Name => Some(format!(
             "a variable begins with $: foreach ${word} in \u{2026}"
         )),
-        ("foreach", _, _) if expected.contains(&Expected::Mark(",")) => {
-            let is_value = matches!(tokens.get(position)?.kind, TokenKind::Number(_));
+        ("foreach", _, _) if failed.expects(Expected::Mark(",")) => {
+            let is_value = matches!(failed.token()?.kind, TokenKind::Number(_));
             is_value.then(|| "commas separate the values: foreach $i in 1, 2, 3".to_owned())
         }
         ("compare", 1, word) if first.kind == TokenKind::Name => Some(format!(
@@ -148,33 +127,25 @@ fn mistake_in_command(
         ("info", 2, word) if word.starts_with("reg") => {
             Some("for one register: print $sp, print $pc; gdb shows the others".to_owned())
         }
-        ("walk", 2, word @ ("where" | "by" | "limit" | "top"))
-        | ("watch", 2, word @ ("every" | "for" | "count" | "until" | "with" | "as" | "by")) => {
-            Some(format!("the range comes first: {name} all {word} \u{2026}"))
-        }
-        ("snapshot", 2.., _) => missing_in(tokens, position, expected),
-        ("watch", 2.., _) if expected.contains(&Expected::Word("every")) => {
-            let time = tokens.get(position)?;
+        (name @ "walk", 2, word @ ("where" | "by" | "limit" | "top"))
+        | (
+            name @ "watch",
+            2,
+            word @ ("every" | "for" | "count" | "until" | "with" | "as" | "by"),
+        ) => Some(format!("the range comes first: {name} all {word} \u{2026}")),
+        ("snapshot", 2.., _) => missing_in(failed),
+        ("watch", 2.., _) if failed.expects(Expected::Word("every")) => {
+            let time = failed.token()?;
             let text = time.text;
             matches!(time.kind, TokenKind::Duration(_))
                 .then(|| format!("watch RANGE every {text} sets the time between samples, watch RANGE for {text} the whole time"))
         }
         (name, 2.., _) if takes_how(name) && first.text != "--how" => {
-            let is_how = tokens.get(position)?.text == "--how";
+            let is_how = failed.token()?.text == "--how";
             is_how.then(|| {
                 format!("--how comes right after the name of the command: {name} --how \u{2026}")
             })
         }
         _ => None,
-    }
-}
-
-/// The beginning of a long token, such as a pasted line.
-pub(super) fn short(text: &str) -> String {
-    const MOST: usize = 24;
-    if text.chars().count() <= MOST {
-        text.to_owned()
-    } else {
-        text.chars().take(MOST).chain(['…']).collect()
     }
 }

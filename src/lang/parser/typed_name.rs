@@ -1,5 +1,6 @@
 //! C++ and Rust names without the quotes that their brackets and blanks need.
 
+use super::failure::Failure;
 use crate::kernel::words::Worded;
 use crate::lang::expression::{ChangeFunction, Function, IntegerType};
 use crate::lang::lexer::{Token, TokenKind};
@@ -9,7 +10,8 @@ pub(super) const QUOTES: &str =
     "a name with `<`, `(` or blanks in it goes in 'single quotes', as 'shapes::area(int)' does";
 
 /// A hint to quote the name that contains the token at `position` or ends right before it; `None` if there is no such name.
-pub(super) fn quotes_around(line: &str, tokens: &[Token<'_>], position: usize) -> Option<String> {
+pub(super) fn quotes_around(failed: &Failure<'_>) -> Option<String> {
+    let (tokens, position) = (failed.tokens, failed.position);
     let filter = |token: &Token<'_>| matches!(token.text, "where" | "until");
     if tokens.iter().take(position).any(filter) {
         return None;
@@ -19,7 +21,7 @@ pub(super) fn quotes_around(line: &str, tokens: &[Token<'_>], position: usize) -
         let rest = tokens.get(index..)?;
         (position <= index + length(rest)?).then_some(rest)
     });
-    quotes(line, starts.next()?)
+    quotes(failed.line, starts.next()?)
 }
 
 /// The same for a name at the start of these tokens.
@@ -68,8 +70,9 @@ fn is_own_function(tokens: &[Token<'_>]) -> bool {
 }
 
 /// A hint to quote a name whose end is not known, if the tokens around the failure look like one.
-pub(super) fn quotes_near(tokens: &[Token<'_>], position: usize) -> Option<String> {
-    let until = position.saturating_add(1).min(tokens.len());
+pub(super) fn quotes_near(failed: &Failure<'_>) -> Option<String> {
+    let tokens = failed.tokens;
+    let until = failed.position.saturating_add(1).min(tokens.len());
     let before = tokens.get(..until).unwrap_or_default();
     needs_quotes(before, tokens.get(until)).then(|| QUOTES.to_owned())
 }

@@ -29,57 +29,39 @@ pub(super) fn run(
     topic: Option<&Spanned<String>>,
 ) -> Outcome {
     let Some(topic) = topic else {
-        for group in Group::ALL {
-            context.sink.emit(Record::Help(group_help(table, *group)))?;
-        }
+        let groups = Group::ALL.iter().map(|group| group_help(table, *group));
         let subjects = Help::Group(HelpGroup {
             name: "subjects",
             about: "help SUBJECT",
             commands: SUBJECTS.iter().map(Subject::entry).collect(),
         });
-        context.sink.emit(Record::Help(subjects))?;
-        if !context.state.commands.is_empty() {
-            context
-                .sink
-                .emit(Record::Help(user_defined(context.state)))?;
-        }
-        return Ok(Flow::Done);
+        let own = (!context.state.commands.is_empty()).then(|| user_defined(context.state));
+        return show(context, groups.chain([subjects]).chain(own));
     };
     let words = topic.node.split_whitespace().collect::<Vec<_>>().join(" ");
     let setting = ["set ", "show "]
         .iter()
         .find_map(|command| words.strip_prefix(command));
     if let Some(help) = setting.and_then(Subject::setting) {
-        context.sink.emit(Record::Help(help))?;
-        return Ok(Flow::Done);
+        return show(context, [help]);
     }
     if words == "all" {
-        for about in table {
-            context.sink.emit(Record::Help(command_help(about)))?;
-        }
-        for subject in SUBJECTS {
-            context.sink.emit(Record::Help(subject.help()))?;
-        }
-        return Ok(Flow::Done);
+        let subjects = SUBJECTS.iter().map(Subject::help);
+        return show(context, table.iter().map(command_help).chain(subjects));
     }
     let subject = Subject::find(&words);
+    let subject_help = subject.map(Subject::help);
     if let Some(group) = Group::ALL.iter().find(|group| group.name() == words) {
-        context.sink.emit(Record::Help(group_help(table, *group)))?;
-        if let Some(subject) = subject {
-            context.sink.emit(Record::Help(subject.help()))?;
-        }
-        return Ok(Flow::Done);
+        let commands = group_help(table, *group);
+        return show(context, [commands].into_iter().chain(subject_help));
     }
     if let Some(command) = context.state.commands.get(&words) {
         let help = Help::UserCommand(user_help(&words, command));
-        context.sink.emit(Record::Help(help))?;
-        return Ok(Flow::Done);
+        return show(context, [help]);
     }
     if words == USER_DEFINED {
-        context
-            .sink
-            .emit(Record::Help(user_defined(context.state)))?;
-        return Ok(Flow::Done);
+        let help = user_defined(context.state);
+        return show(context, [help]);
     }
     // A name in full: of a command, of a subject, or of both.
     let is_name = table.iter().any(|about| about.name == words);
@@ -92,54 +74,66 @@ pub(super) fn run(
         found.clear();
     }
     if found.is_empty() && subject.is_none() {
-        let mut is_a_word = false;
-        for rows in Subject::rows_about(&words) {
-            is_a_word = true;
-            context.sink.emit(Record::Help(rows))?;
-        }
-        // A word of another program.
-        let habit = habits::of(&words).filter(|habit| habit.words == words);
-        match habit.map(|habit| (habit, habit.does)) {
-            Some((_, Does::Run(ours, _))) => return help_of_habit(context, table, &words, ours),
-            Some((habit, Does::Refuse(hint))) if is_a_word => {
-                context.sink.note(format!(
-                    "as a command of other programs: {}",
-                    habit.hint(hint)
-                ))?;
-            }
-            Some((habit, Does::Refuse(hint))) => {
-                let error = eval::Error::new(topic.at, format!("pmdb has no `{words}`"));
-                return Err(error.hint(habit.hint(hint)).into());
-            }
-            Some((_, Does::Nothing)) | None => {}
-        }
-        if is_a_word {
-            return Ok(Flow::Done);
-        }
-        let explained = Subject::words();
-        let names = table
-            .iter()
-            .map(|about| about.name)
-            .chain(Group::ALL.iter().map(|group| group.name()))
-            .chain(SUBJECTS.iter().map(|subject| subject.name))
-            .chain(explained.iter().map(String::as_str));
-        let near = lang::SyntaxError::did_you_mean(&words, names);
-        let error = eval::Error::new(topic.at, format!("no help on '{}'", topic.node));
-        let hint = near.unwrap_or_else(|| {
-            format!(
-                "help alone lists every command; apropos {} searches the help",
-                topic.node
-            )
-        });
-        return Err(error.hint(hint).into());
+        return other_word(context, table, topic, &words);
     }
-    for about in found {
-        context.sink.emit(Record::Help(command_help(about)))?;
-    }
-    if let Some(subject) = subject {
-        context.sink.emit(Record::Help(subject.help()))?;
+    show(
+        context,
+        found.into_iter().map(command_help).chain(subject_help),
+    )
+}
+
+fn show(context: &mut Context, all: impl IntoIterator<Item = Help>) -> Outcome {
+    for help in all {
+        context.sink.emit(Record::Help(help))?;
     }
     Ok(Flow::Done)
+}
+
+/// The help of a word that is neither a command nor a subject.
+fn other_word(
+    context: &mut Context,
+    table: &'static [About],
+    topic: &Spanned<String>,
+    words: &str,
+) -> Outcome {
+    let mut rows = Subject::rows_about(words).peekable();
+    let is_a_word = rows.peek().is_some();
+    show(context, rows)?;
+    // A word of another program.
+    let habit = habits::of(words).filter(|habit| habit.words == words);
+    match habit.map(|habit| (habit, habit.does)) {
+        Some((_, Does::Run(ours, _))) => return help_of_habit(context, table, words, ours),
+        Some((habit, Does::Refuse(hint))) if is_a_word => {
+            context.sink.note(format!(
+                "as a command of other programs: {}",
+                habit.hint(hint)
+            ))?;
+        }
+        Some((habit, Does::Refuse(hint))) => {
+            let error = eval::Error::new(topic.at, format!("pmdb has no `{words}`"));
+            return Err(error.hint(habit.hint(hint)).into());
+        }
+        Some((_, Does::Nothing)) | None => {}
+    }
+    if is_a_word {
+        return Ok(Flow::Done);
+    }
+    let explained = Subject::words();
+    let names = table
+        .iter()
+        .map(|about| about.name)
+        .chain(Group::ALL.iter().map(|group| group.name()))
+        .chain(SUBJECTS.iter().map(|subject| subject.name))
+        .chain(explained.iter().map(String::as_str));
+    let near = lang::SyntaxError::did_you_mean(words, names);
+    let error = eval::Error::new(topic.at, format!("no help on '{}'", topic.node));
+    let hint = near.unwrap_or_else(|| {
+        format!(
+            "help alone lists every command; apropos {} searches the help",
+            topic.node
+        )
+    });
+    Err(error.hint(hint).into())
 }
 
 /// The help of the command that a word of another program stands for.
@@ -155,10 +149,7 @@ fn help_of_habit(
     let about = names
         .iter()
         .find_map(|name| table.iter().find(|about| about.name == *name));
-    if let Some(about) = about {
-        context.sink.emit(Record::Help(command_help(about)))?;
-    }
-    Ok(Flow::Done)
+    show(context, about.map(command_help))
 }
 
 /// The topic `user-defined`, as in gdb.

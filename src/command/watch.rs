@@ -17,7 +17,6 @@ use crate::report::{
     WatchStart, WatchSummary,
 };
 use crate::state::DebugState;
-use crate::symbol::Symbols;
 use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -127,7 +126,6 @@ pub(super) fn run(context: &mut Context, asked: &lang::Watch) -> Outcome {
     let mut watch = Watch {
         target: &target,
         state: context.state,
-        symbols: &context.state.symbols,
         spans: &spans,
         until: asked.until.as_ref(),
         tally: Tally::until(count),
@@ -276,7 +274,6 @@ fn need(with: OnRequest) -> Need {
 struct Watch<'a> {
     target: &'a Target,
     state: &'a DebugState,
-    symbols: &'a Symbols,
     spans: &'a Spans,
     until: Option<&'a Until>,
     tally: Tally,
@@ -336,7 +333,7 @@ impl Watch<'_> {
         let Some(timeline) = &self.timeline else {
             return self.report_changes(sink, watcher);
         };
-        let (target, symbols, spans) = (self.target, self.symbols, self.spans);
+        let (target, symbols, spans) = (self.target, &self.state.symbols, self.spans);
         let tally = &mut self.tally;
         timeline.borrow_mut().end();
         let sampled = watcher.sample_pages(
@@ -369,7 +366,7 @@ impl Watch<'_> {
         let sink = RefCell::new(sink);
         let mut regions: Option<Vec<Region>> = None;
         let (tally, sums, sample) = (&mut self.tally, &mut self.sums, self.samples);
-        let (target, symbols, spans) = (self.target, self.symbols, self.spans);
+        let (target, symbols, spans) = (self.target, &self.state.symbols, self.spans);
         watcher.sample(
             target,
             &mut |view| current_ranges(spans, view, symbols, target),
@@ -413,7 +410,7 @@ impl Watch<'_> {
         let mut undecided: Option<(u64, StateSet)> = None;
         let swept = inspect::sweep(
             &view,
-            &current_ranges(self.spans, &view, self.symbols, self.target),
+            &current_ranges(self.spans, &view, &self.state.symbols, self.target),
             filter.need(),
             &mut || sink.check(),
             &mut |chunk| {

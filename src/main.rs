@@ -9,7 +9,7 @@ use pmdb::demo::{self, Demonstration};
 use pmdb::eval::{self, Spans, Value};
 use pmdb::lang::TargetName;
 use pmdb::report::{ErrorReport, Record, RequestId};
-use pmdb::session::{self, Assertions, Origin, Outcome, Session, SessionOptions, ShellIo, Tally};
+use pmdb::session::{self, Assertions, Input, Outcome, Session, SessionOptions, ShellIo, Tally};
 use pmdb::state::DebugState;
 use pmdb::{process, repl, source};
 use std::io::{self, IsTerminal, Write};
@@ -216,7 +216,7 @@ fn prepare(
     for step in arguments.steps() {
         tally.add(match step {
             Step::File(path) => session.run_file(path, None),
-            Step::Command(text) => session.run_line(text, Origin::default()),
+            Step::Command(text) => session.run_line(Input::typed(text)),
         })?;
     }
     ControlFlow::Continue(())

@@ -2,7 +2,7 @@
 
 use super::base::Session;
 use super::collector::Collector;
-use super::failure::Origin;
+use super::failure::Input;
 use super::outcome::Outcome;
 use super::tally::Tally;
 use crate::command::{self, Context};
@@ -58,16 +58,15 @@ impl Session {
         statement: &Statement,
         file: Option<&Name>,
     ) -> StatementEnd {
-        let origin = Origin {
-            file,
-            line: file.map(|_| statement.line),
+        let input = Input {
+            text: &statement.text,
+            file: file.map(|name| (name, statement.line)),
         };
-        let text = &*statement.text;
         StatementEnd::On(match &statement.node {
-            Node::Text => self.run_line(text, origin),
-            Node::Line(line) => match self.user_command(text) {
-                Some((name, command)) => self.run_user(text, origin, &name, &command),
-                None => self.run_parsed(text, origin, line).0,
+            Node::Text => self.run_line(input),
+            Node::Line(line) => match self.user_command(input.text) {
+                Some(command) => self.run_user(input, &command),
+                None => self.run_parsed(input, line).0,
             },
             Node::If {
                 condition,
@@ -76,19 +75,19 @@ impl Session {
             } => match self.truth(condition) {
                 Ok(true) => return self.run_block(then, file),
                 Ok(false) => return self.run_block(otherwise, file),
-                Err(error) => self.evaluation_failed(text, origin, error),
+                Err(error) => self.evaluation_failed(input, error),
             },
             Node::While { condition, body } => {
                 self.run_loop(file, body, |session| match session.truth(condition) {
                     Ok(goes_on) => Ok(goes_on),
-                    Err(error) => Err(session.evaluation_failed(text, origin, error)),
+                    Err(error) => Err(session.evaluation_failed(input, error)),
                 })
             }
             Node::Foreach {
                 variable,
                 rows,
                 body,
-            } => match self.rows(rows, text, origin) {
+            } => match self.rows(rows, input) {
                 Ok(rows) => {
                     let mut rows = rows.into_iter();
                     self.foreach += 1;
@@ -116,7 +115,7 @@ impl Session {
                     };
                     Outcome::Done
                 }
-                Err(error) => self.evaluation_failed(text, origin, error),
+                Err(error) => self.evaluation_failed(input, error),
             },
             Node::Document {
                 name,
@@ -130,7 +129,7 @@ impl Session {
                     let message = format!("you have defined no command `{}`", name.node);
                     let error = eval::Error::new(name.at, message)
                         .hint(format!("define {} defines one", name.node));
-                    self.evaluation_failed(text, origin, error)
+                    self.evaluation_failed(input, error)
                 }
             },
             Node::Break => return StatementEnd::Break,
@@ -180,16 +179,16 @@ impl Session {
     }
 
     /// The values of `foreach`, from one sweep.
-    fn rows(&mut self, rows: &Rows, text: &str, origin: Origin) -> Result<Vec<Value>, Outcome> {
+    fn rows(&mut self, rows: &Rows, input: Input) -> Result<Vec<Value>, Outcome> {
         match rows {
             Rows::Values(values) => values
                 .iter()
                 .map(|value| eval::value(value, &self.state))
                 .collect::<Result<_, _>>()
-                .map_err(|error| self.evaluation_failed(text, origin, error)),
+                .map_err(|error| self.evaluation_failed(input, error)),
             Rows::Threads => self
                 .stacks()
-                .map_err(|error| self.command_failed(text, origin, error)),
+                .map_err(|error| self.command_failed(input, error)),
             Rows::Of(command) => {
                 let mut collector = Collector::new(&self.interrupts);
                 let ran = command::run(
@@ -206,7 +205,7 @@ impl Session {
                 }
                 match ran {
                     Ok(_) => Ok(rows),
-                    Err(error) => Err(self.command_failed(text, origin, error)),
+                    Err(error) => Err(self.command_failed(input, error)),
                 }
             }
         }
@@ -220,53 +219,42 @@ impl Session {
     }
 
     /// Reports that an expression has no value.
-    pub(super) fn evaluation_failed(
-        &mut self,
-        text: &str,
-        origin: Origin,
-        error: eval::Error,
-    ) -> Outcome {
-        self.command_failed(text, origin, error.into())
+    pub(super) fn evaluation_failed(&mut self, input: Input, error: eval::Error) -> Outcome {
+        self.command_failed(input, error.into())
     }
 
     /// Reports why a command failed, unless it was only stopped.
-    fn command_failed(&mut self, text: &str, origin: Origin, error: command::Error) -> Outcome {
+    fn command_failed(&mut self, input: Input, error: command::Error) -> Outcome {
         let status = error.status();
-        match origin.command(text, error) {
+        match input.command(error) {
             Some(report) => self.fail(report, status),
             None => Outcome::Interrupted,
         }
     }
 
     /// The user-defined command that a line begins with.
-    pub(super) fn user_command(&self, text: &str) -> Option<(String, UserCommand)> {
+    pub(super) fn user_command(&self, text: &str) -> Option<UserCommand> {
         if self.state.commands.is_empty() {
             return None;
         }
         let (word, _) = first_word(text)?;
-        let command = self.state.commands.get(word)?;
-        Some((word.to_owned(), command.clone()))
+        self.state.commands.get(word).cloned()
     }
 
     /// Runs a line that begins with a user-defined command.
-    pub(super) fn run_user(
-        &mut self,
-        text: &str,
-        origin: Origin,
-        name: &str,
-        command: &UserCommand,
-    ) -> Outcome {
-        let Some((_, word)) = first_word(text) else {
+    pub(super) fn run_user(&mut self, input: Input, command: &UserCommand) -> Outcome {
+        let Some((name, word)) = first_word(input.text) else {
             return Outcome::Done;
         };
-        let rest = text.get(word.end..).unwrap_or_default();
+        let rest = input.text.get(word.end..).unwrap_or_default();
         if let Some(alias) = &command.alias {
             if self.aliases >= LONGEST_CHAIN {
                 let message = format!("the alias `{name}` stands for itself");
-                return self.fail(origin.about_line(text, message), 1);
+                return self.fail(input.about_line(message), 1);
             }
             self.aliases += 1;
-            let outcome = self.run_line(&format!("{alias}{rest}"), origin);
+            let text = &*format!("{alias}{rest}");
+            let outcome = self.run_line(Input { text, ..input });
             self.aliases -= 1;
             return outcome;
         }
@@ -274,13 +262,13 @@ impl Session {
             let message = format!(
                 "`{name}` is not run: commands call one another {DEEPEST_CALLS} levels deep"
             );
-            return self.fail(origin.about_line(text, message), 1);
+            return self.fail(input.about_line(message), 1);
         }
         // Blanks in place of the name keep the places of errors right.
         let blank = " ".repeat(word.end);
         let (arguments, output) = match lang::parse_call(&format!("{blank}{rest}")) {
             Ok(call) => call,
-            Err(error) => return self.fail(origin.syntax(text, error), 1),
+            Err(error) => return self.fail(input.syntax(error), 1),
         };
         let values: Result<Vec<Value>, _> = arguments
             .iter()
@@ -288,10 +276,10 @@ impl Session {
             .collect();
         let values = match values {
             Ok(values) => values,
-            Err(error) => return self.evaluation_failed(text, origin, error),
+            Err(error) => return self.evaluation_failed(input, error),
         };
         self.say_notes();
-        self.run_into(text, origin, &output, |session| {
+        self.run_into(input, &output, |session| {
             session.state.arguments.push(values);
             let end = session.run_block(&command.body, command.file.as_ref());
             session.state.arguments.pop();
@@ -316,10 +304,9 @@ impl Session {
     }
 
     /// Reports a line that only a block can hold.
-    pub(super) fn not_in_a_block(&mut self, text: &str, origin: Origin) -> Outcome {
-        let word = first_word(text).map(|(word, at)| (word.to_owned(), at));
-        let (word, at) = word.unwrap_or_default();
-        let (message, hint) = match word.as_str() {
+    pub(super) fn not_in_a_block(&mut self, input: Input) -> Outcome {
+        let (word, at) = first_word(input.text).unwrap_or_default();
+        let (message, hint) = match word {
             "end" | "else" => (
                 format!("this `{word}` belongs to no block"),
                 "a block begins with if, while, foreach, define or document",
@@ -330,7 +317,7 @@ impl Session {
             ),
         };
         let report = ErrorReport {
-            place: Some(origin.place(text, Some(at))),
+            place: Some(input.place(Some(at))),
             hint: Some(hint.to_owned()),
             ..ErrorReport::of(message)
         };

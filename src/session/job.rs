@@ -3,7 +3,7 @@
 use super::assertions::{self, Verdict};
 use super::base::Session;
 use super::destination::{Destination, SharedDestination};
-use super::failure::Origin;
+use super::failure::Input;
 use super::failure::words;
 use super::held_rows::HeldRows;
 use super::interrupt::Interrupts;
@@ -30,9 +30,7 @@ const SHELL_FAILED: u8 = 6;
 /// A command to run, with its context.
 pub(super) struct Job<'a> {
     /// The line, for errors.
-    pub(super) text: &'a str,
-    /// Where the line comes from.
-    pub(super) origin: Origin<'a>,
+    pub(super) input: Input<'a>,
     pub(super) command: &'a Spanned<Command>,
     pub(super) output: &'a Output,
     /// Where it continues, if it ran before.
@@ -43,10 +41,9 @@ pub(super) struct Job<'a> {
 
 impl<'a> Job<'a> {
     /// A command that prints to the screen.
-    pub(super) fn new(text: &'a str, origin: Origin<'a>, command: &'a Spanned<Command>) -> Self {
+    pub(super) fn new(input: Input<'a>, command: &'a Spanned<Command>) -> Self {
         Job {
-            text,
-            origin,
+            input,
             command,
             output: &Output::Screen,
             resume: None,
@@ -61,14 +58,14 @@ impl Session {
         self.notice_target();
         let interrupts = Rc::clone(&self.interrupts);
         // A command that draws no picture must fail before the file is overwritten.
-        let picture = self.picture(job.text, job.command, job.output);
+        let picture = self.picture(job.input.text, job.command, job.output);
         let opened = picture.and_then(|picture| {
             let destination = self.open(job.output, &interrupts)?;
             Ok((picture, destination))
         });
         let (picture, destination) = match opened {
             Ok(opened) => opened,
-            Err(why) => return (self.evaluation_failed(job.text, job.origin, why), None),
+            Err(why) => return (self.evaluation_failed(job.input, why), None),
         };
         let is_screen = *job.output == Output::Screen && self.shared.is_none();
         let renderer = picture.unwrap_or_else(|| self.renderer(is_screen));
@@ -115,7 +112,7 @@ impl Session {
             Ok(Flow::Done) if matches!(job.command.node, Command::Set(_)) => {
                 match self.follow_logging() {
                     Ok(()) => Outcome::Done,
-                    Err(message) => self.fail(job.origin.about_line(job.text, message), 1),
+                    Err(message) => self.fail(job.input.about_line(message), 1),
                 }
             }
             Ok(Flow::Done | Flow::More(_)) => Outcome::Done,
@@ -127,7 +124,7 @@ impl Session {
                     _ => job.command.at,
                 };
                 self.state.arguments.push(arguments);
-                let outcome = self.run_file(&path, Some(job.origin.place(job.text, Some(at))));
+                let outcome = self.run_file(&path, Some(job.input.place(Some(at))));
                 self.state.arguments.pop();
                 outcome
             }
@@ -138,11 +135,11 @@ impl Session {
             Err(command::Error::Stopped(Stopped::Closed)) => Outcome::Done,
             Err(error) => {
                 let status = error.status();
-                let Some(report) = job.origin.command(job.text, error) else {
+                let Some(report) = job.input.command(error) else {
                     return Outcome::Done;
                 };
                 if let Command::Assert { condition, .. } = &job.command.node {
-                    let place = job.origin.place(job.text, Some(condition.at));
+                    let place = job.input.place(Some(condition.at));
                     let verdict = Verdict::Unknown(report.message.clone());
                     let expression = condition.node.to_string();
                     self.assertions.add(Some(place), &expression, verdict);
@@ -183,7 +180,7 @@ impl Session {
             Command::Assert { condition, .. } => condition.at,
             _ => job.command.at,
         };
-        let place = job.origin.place(job.text, Some(at));
+        let place = job.input.place(Some(at));
         report.place = Some(place.clone());
         let failure = (!report.holds).then(|| assertions::failure(&report));
         let verdict = failure.clone().map_or(Verdict::Held, Verdict::Failed);
@@ -203,20 +200,20 @@ impl Session {
     }
 
     /// Runs shell text on the terminal.
-    pub(super) fn run_shell(&mut self, text: &str, origin: Origin, shell_text: &str) -> Outcome {
+    pub(super) fn run_shell(&mut self, input: Input, shell_text: &str) -> Outcome {
         if self.options.no_shell {
-            return self.fail(origin.about_line(text, NO_SHELL.to_owned()), 1);
+            return self.fail(input.about_line(NO_SHELL.to_owned()), 1);
         }
         let status = match shell::run(shell_text, self.options.shell) {
             Ok(status) => status,
             Err(error) => {
                 let message = format!("the shell cannot be started: {}", words(error));
-                return self.fail(origin.about_line(text, message), 1);
+                return self.fail(input.about_line(message), 1);
             }
         };
         // Ctrl-C was meant for the child. If it has ended the child, it also ends the command file.
         self.interrupts.forget();
-        let outcome = self.shell_ended(text, origin, status);
+        let outcome = self.shell_ended(input, status);
         match shell::was_interrupted(status) {
             true => Outcome::Interrupted,
             false => outcome,
@@ -225,7 +222,7 @@ impl Session {
 
     /// Sets `$_shell_exitcode` or `$_shell_exitsignal`, as gdb does. A failed command is a remark at the prompt and an error
     /// elsewhere.
-    fn shell_ended(&mut self, text: &str, origin: Origin, status: ExitStatus) -> Outcome {
+    fn shell_ended(&mut self, input: Input, status: ExitStatus) -> Outcome {
         let variables = &mut self.state.variables;
         for (name, number) in [
             ("_shell_exitcode", status.code()),
@@ -250,7 +247,7 @@ impl Session {
             return Outcome::Done;
         }
         let hint = Some("set shell errors off makes it a remark".to_owned());
-        let report = origin.about_line(text, remark);
+        let report = input.about_line(remark);
         self.fail(ErrorReport { hint, ..report }, SHELL_FAILED)
     }
 
@@ -302,8 +299,7 @@ impl Session {
     /// Runs several commands with one destination.
     pub(super) fn run_into(
         &mut self,
-        text: &str,
-        origin: Origin,
+        input: Input,
         output: &Output,
         run: impl FnOnce(&mut Session) -> Outcome,
     ) -> Outcome {
@@ -316,7 +312,7 @@ impl Session {
         };
         let shared = match opened {
             Ok(destination) => SharedDestination::new(destination),
-            Err(why) => return self.evaluation_failed(text, origin, why),
+            Err(why) => return self.evaluation_failed(input, why),
         };
         let outer = self.shared.replace(shared);
         let outcome = run(self);
@@ -325,11 +321,11 @@ impl Session {
             return outcome;
         };
         let flushed = destination.flush();
-        let reader = self.wait_for_reader(text, origin, destination);
+        let reader = self.wait_for_reader(input, destination);
         match (outcome, flushed) {
             (Outcome::Done, Err(error)) if error.kind() != io::ErrorKind::BrokenPipe => {
                 let message = format!("what it prints cannot be written: {}", words(error));
-                self.fail(origin.about_line(text, message), 1)
+                self.fail(input.about_line(message), 1)
             }
             (Outcome::Done, _) => reader,
             (outcome, _) => outcome,
@@ -349,34 +345,29 @@ impl Session {
             },
             Destination::Shared(_) => ("what the commands write to", Outcome::Done),
         };
-        let reader = self.wait_for_reader(job.text, job.origin, destination);
+        let reader = self.wait_for_reader(job.input, destination);
         match ended {
             Ended::Whole => reader,
             Ended::Closed if closed == Outcome::Done => reader,
             Ended::Closed => closed,
             Ended::Failed(error) => {
                 let message = format!("{what} cannot be written: {}", words(error));
-                self.fail(job.origin.about_line(job.text, message), 1)
+                self.fail(job.input.about_line(message), 1)
             }
         }
     }
 
-    fn wait_for_reader(
-        &mut self,
-        text: &str,
-        origin: Origin,
-        destination: Destination<'_>,
-    ) -> Outcome {
+    fn wait_for_reader(&mut self, input: Input, destination: Destination<'_>) -> Outcome {
         let Destination::Pipe {
             mut child,
-            input,
+            input: pipe,
             is_pager,
         } = destination
         else {
             return Outcome::Done;
         };
         // The reader sees the end of its input only when our side is closed.
-        drop(input);
+        drop(pipe);
         let status = child.wait();
         self.interrupts.forget();
         match status {
@@ -386,7 +377,7 @@ impl Session {
                 }
                 Outcome::Done
             }
-            Ok(status) => self.shell_ended(text, origin, status),
+            Ok(status) => self.shell_ended(input, status),
             Err(_) => Outcome::Done,
         }
     }

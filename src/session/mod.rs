@@ -46,7 +46,7 @@ mod view;
 
 pub use assertions::Assertions;
 pub use base::{Session, SessionOptions};
-pub use failure::Origin;
+pub use failure::Input;
 pub use folders::{history_file, init_file};
 pub use outcome::Outcome;
 pub use scripts::{help_of_file, list_of_scripts};

@@ -2,7 +2,7 @@
 
 use super::base::{Repeatable, Session};
 use super::block::StatementEnd;
-use super::failure::Origin;
+use super::failure::Input;
 use super::job::Job;
 use super::outcome::Outcome;
 use super::tally::Tally;
@@ -16,7 +16,7 @@ impl Session {
     pub fn attach(&mut self, target: TargetName) -> Outcome {
         let nowhere = Span::default();
         let command = Spanned::new(Command::Attach(Spanned::new(target, nowhere)), nowhere);
-        let mut job = Job::new("", Origin::default(), &command);
+        let mut job = Job::new(Input::typed(""), &command);
         job.quiet = self.options.quiet;
         self.run_job(&job).0
     }
@@ -33,7 +33,7 @@ impl Session {
             count: None,
         });
         let command = Spanned::new(all, nowhere);
-        self.run_job(&Job::new("display", Origin::default(), &command));
+        self.run_job(&Job::new(Input::typed("display"), &command));
         self.displayed = false;
     }
 
@@ -47,7 +47,7 @@ impl Session {
             };
             match value {
                 Ok(value) => values.push(value),
-                Err(error) => return self.evaluation_failed(text, Origin::default(), error),
+                Err(error) => return self.evaluation_failed(Input::typed(text), error),
             }
         }
         self.state.arguments.push(values);
@@ -55,13 +55,13 @@ impl Session {
     }
 
     /// Runs one line.
-    pub fn run_line(&mut self, text: &str, origin: Origin) -> Outcome {
-        if let Some((name, command)) = self.user_command(text) {
-            return self.run_user(text, origin, &name, &command);
+    pub fn run_line(&mut self, input: Input) -> Outcome {
+        if let Some(command) = self.user_command(input.text) {
+            return self.run_user(input, &command);
         }
-        match lang::parse_line(text) {
-            Ok(line) => self.run_parsed(text, origin, &line).0,
-            Err(error) => self.fail(origin.syntax(text, error), 1),
+        match lang::parse_line(input.text) {
+            Ok(line) => self.run_parsed(input, &line).0,
+            Err(error) => self.fail(input.syntax(error), 1),
         }
     }
 
@@ -78,12 +78,12 @@ impl Session {
 
     fn run_entry(&mut self, text: &str) -> Outcome {
         let last = self.last.take();
-        let origin = Origin::default();
+        let input = Input::typed(text);
         if opens_block(text) {
             return self.run_typed_lines(text);
         }
-        if let Some((name, command)) = self.user_command(text) {
-            return self.run_user(text, origin, &name, &command);
+        if let Some(command) = self.user_command(text) {
+            return self.run_user(input, &command);
         }
         if text.trim().is_empty() {
             return match last {
@@ -93,9 +93,9 @@ impl Session {
         }
         let line = match lang::parse_line(text) {
             Ok(line) => line,
-            Err(error) => return self.fail(origin.syntax(text, error), 1),
+            Err(error) => return self.fail(input.syntax(error), 1),
         };
-        let (outcome, resume) = self.run_parsed(text, origin, &line);
+        let (outcome, resume) = self.run_parsed(input, &line);
         self.last = match line {
             // An empty line never repeats a shell command, a redirection or a change of the process.
             Line::Command {
@@ -121,7 +121,7 @@ impl Session {
             Ok(())
         });
         if let Err(fault) = read.and_then(|()| builder.finish()) {
-            return self.fail(Origin::default().syntax(&fault.text, fault.error), 1);
+            return self.fail(Input::typed(&fault.text).syntax(fault.error), 1);
         }
         let mut tally = Tally::new(false);
         for statement in statements {
@@ -137,29 +137,24 @@ impl Session {
     }
 
     fn run_again(&mut self, last: Repeatable) -> Outcome {
-        let mut job = Job::new(&last.text, Origin::default(), &last.command);
+        let mut job = Job::new(Input::typed(&last.text), &last.command);
         job.resume = last.resume;
         let (outcome, resume) = self.run_job(&job);
         self.last = Some(Repeatable { resume, ..last });
         outcome
     }
 
-    pub(super) fn run_parsed(
-        &mut self,
-        text: &str,
-        origin: Origin,
-        line: &Line,
-    ) -> (Outcome, Option<Resume>) {
+    pub(super) fn run_parsed(&mut self, input: Input, line: &Line) -> (Outcome, Option<Resume>) {
         if let Some(refused) = self.refused_here(line) {
             let message = format!(
                 "`{}` cannot stand in `foreach`: its rows are of the process that is attached",
                 refused.node
             );
             let error = eval::Error::new(refused.at, message);
-            return (self.evaluation_failed(text, origin, error), None);
+            return (self.evaluation_failed(input, error), None);
         }
         match line {
-            Line::Control(_) => (self.not_in_a_block(text, origin), None),
+            Line::Control(_) => (self.not_in_a_block(input), None),
             // An assignment prints nothing and needs no destination, so loops run faster.
             Line::Command {
                 command:
@@ -173,12 +168,12 @@ impl Session {
                     self.say_notes();
                     (Outcome::Done, None)
                 }
-                Err(error) => (self.evaluation_failed(text, origin, error), None),
+                Err(error) => (self.evaluation_failed(input, error), None),
             },
             Line::Empty | Line::Comment => (Outcome::Done, None),
-            Line::Shell(shell_text) => (self.run_shell(text, origin, shell_text), None),
+            Line::Shell(shell_text) => (self.run_shell(input, shell_text), None),
             Line::Command { command, output } => {
-                let mut job = Job::new(text, origin, command);
+                let mut job = Job::new(input, command);
                 job.output = output;
                 self.run_job(&job)
             }

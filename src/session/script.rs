@@ -3,7 +3,7 @@
 
 use super::base::Session;
 use super::block::StatementEnd;
-use super::failure::{Origin, words};
+use super::failure::{Input, words};
 use super::lines::{self, BadLine, Lines, NoLine};
 use super::outcome::Outcome;
 use super::running::Running;
@@ -129,7 +129,7 @@ impl Session {
             };
             let step = match line.text {
                 Err(bad) if !builder.is_open() => Step::Bad(line.number, bad),
-                Err(bad) => return self.fail(bad.report(at_line(name, line.number)), 1),
+                Err(bad) => return self.fail(bad.report(at_line(name, line.number, &bad.text)), 1),
                 Ok(text) => {
                     bytes += text.len() + 1;
                     let pushed = match bytes > LARGEST && (whole || builder.is_open()) {
@@ -178,7 +178,7 @@ impl Session {
 
     fn take_step(&mut self, step: Step, name: &Name) -> Outcome {
         match step {
-            Step::Bad(line, bad) => self.fail(bad.report(at_line(name, line)), 1),
+            Step::Bad(line, bad) => self.fail(bad.report(at_line(name, line, &bad.text)), 1),
             Step::Statement(statement) => match self.run_statement(&statement, Some(name)) {
                 StatementEnd::On(outcome) => outcome,
                 StatementEnd::Break | StatementEnd::Continue => Outcome::Done,
@@ -187,7 +187,7 @@ impl Session {
     }
 
     fn fault(&mut self, name: &Name, fault: Fault) -> Outcome {
-        let report = at_line(name, fault.line).syntax(&fault.text, fault.error);
+        let report = at_line(name, fault.line, &fault.text).syntax(fault.error);
         self.fail(report, 1)
     }
 
@@ -220,10 +220,10 @@ impl Step {
     }
 }
 
-fn at_line(name: &Name, line: usize) -> Origin<'_> {
-    Origin {
-        file: Some(name),
-        line: Some(line),
+fn at_line<'a>(name: &'a Name, line: usize, text: &'a str) -> Input<'a> {
+    Input {
+        text,
+        file: Some((name, line)),
     }
 }
 
@@ -246,8 +246,8 @@ fn too_large(line: usize, text: &str) -> Fault {
 
 impl lines::BadLine {
     /// What is reported of it.
-    pub(super) fn report(self, origin: Origin) -> ErrorReport {
-        let mut place = origin.place(&self.text, None);
+    pub(super) fn report(&self, input: Input) -> ErrorReport {
+        let mut place = input.place(None);
         place.column = Some(self.column + 1);
         place.width = 1;
         ErrorReport {

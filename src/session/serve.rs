@@ -1,7 +1,7 @@
 //! `--serve`: JSON replies to the requests of a program. A failure ends a request, never the connection.
 
 use super::base::Session;
-use super::failure::{Origin, words};
+use super::failure::{Input, words};
 use super::outcome::Outcome;
 use super::requests::{AsText, Request, Requests, Unreadable};
 use crate::lang::script;
@@ -75,8 +75,8 @@ impl Session {
         self.reply = text;
         let outcome = match asked {
             Ok(line) if line.contains('\n') => self.run_typed_lines(&line),
-            Ok(line) => self.run_line(&line, Origin::default()),
-            Err(Unreadable::Line(bad)) => self.fail(bad.report(Origin::default()), 1),
+            Ok(line) => self.run_line(Input::typed(&line)),
+            Err(Unreadable::Line(bad)) => self.fail(bad.report(Input::typed(&bad.text)), 1),
             Err(Unreadable::Object(why) | Unreadable::Input(why)) => {
                 self.fail(ErrorReport::of(why), 1)
             }

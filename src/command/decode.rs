@@ -100,16 +100,10 @@ fn entry(entry: PageMapEntry, machine: &Machine) -> DecodedEntry {
             meaning: format!("{}, {}", swap.kind, type_words(layout.meaning(swap.kind))),
         });
     }
-    let evidence = PageObservation {
-        entry: Some(entry),
-        flags: None,
-        categories: None,
-        content: None,
-    };
     let rules = Numbered(layout);
     // Neither bit: untouched memory, a hidden device or no region at all. The entry alone does not show which.
     let tells = entry.is_present() || entry.swap().is_some();
-    let states = tells.then(|| classify(evidence, None, &rules).0);
+    let states = tells.then(|| classify(PageObservation::of(entry), None, &rules).0);
     let state = states
         .filter(|states| states.is_certain())
         .map(StateSet::likeliest);

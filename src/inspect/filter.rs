@@ -43,14 +43,8 @@ impl<'f> Filter<'f> {
         if page.states.is_certain() || self.matches(page, region) {
             return false;
         }
-        let place = region.map(|viewed| RegionFacts {
-            backing: viewed.backing,
-            shared: viewed.region.permissions.shared,
-            pfn_mapped: false,
-            may_be_copied: false,
-            may_be_huge: false,
-            merged: Some(false),
-        });
+        let place = region
+            .map(|viewed| RegionFacts::plain(viewed.backing, viewed.region.permissions.shared));
         page.states.iter().any(|state| {
             let as_if = Page {
                 states: state.into(),

@@ -227,18 +227,16 @@ impl GroupKey {
             GroupBy::Node => GroupKey::Node(OfFrame::of(page, page.zone.map(|zone| zone.node))),
             GroupBy::Zone => GroupKey::Zone(OfFrame::of(page, page.zone)),
             GroupBy::Cgroup => GroupKey::Cgroup(OfFrame::of(page, page.cgroup)),
-            GroupBy::PmdMapped => GroupKey::PmdMapped(match page.state() {
-                State::Present => OfFrame::of(page, page.is_pmd_mapped()),
-                _ => OfFrame::of(page, None),
-            }),
+            GroupBy::PmdMapped => {
+                let is_present = page.state() == State::Present;
+                let told = page.is_pmd_mapped().filter(|_| is_present);
+                GroupKey::PmdMapped(OfFrame::of(page, told))
+            }
             GroupBy::MapCount => GroupKey::MapCount(OfFrame::of(
                 page,
                 page.map_count.map(|count| (count, page.count_is_average)),
             )),
-            GroupBy::Exclusive => GroupKey::Exclusive(match page.state() {
-                State::Present => OfFrame::of(page, page.exclusive()),
-                _ => OfFrame::of(page, None),
-            }),
+            GroupBy::Exclusive => GroupKey::Exclusive(OfFrame::of(page, page.exclusive())),
             GroupBy::Symbol => GroupKey::Symbol(symbol),
         }
     }

@@ -70,22 +70,22 @@ impl View<'_> {
             true => need | Need::ENTRIES,
             false => need,
         };
-        let merged = need.contains(Need::KINDS)
-            && !need.contains(Need::FLAGS)
-            && self.availability().flags.is_ok()
-            && self.is_merging();
+        if need.contains(Need::FLAGS) {
+            return need;
+        }
+        let are_known = || self.availability().flags.is_ok();
         // Without marked entries, only flags distinguish a page that a PMD maps from a copy.
-        let unmarked = need.contains(Need::KINDS)
-            && !self.huge_files_are_marked()
-            && self.availability().flags.is_ok();
-        let untold = need.contains(Need::HUGE)
-            && !self
-                .target()
+        let tell_kinds = need.contains(Need::KINDS)
+            && are_known()
+            && (self.is_merging() || !self.huge_files_are_marked());
+        let scans = || {
+            self.target()
                 .process
                 .categories()
                 .contains(Categories::HUGE)
-            && self.availability().flags.is_ok();
-        match merged || unmarked || untold || need.contains(Need::ORDER) {
+        };
+        let tell_huge = need.contains(Need::HUGE) && !scans() && are_known();
+        match tell_kinds || tell_huge || need.contains(Need::ORDER) {
             true => need | Need::FLAGS,
             false => need,
         }

@@ -48,6 +48,20 @@ pub struct RegionFacts {
     pub merged: Option<bool>,
 }
 
+impl RegionFacts {
+    /// Those of a region of plain memory or of a file, as far as `maps` tells.
+    pub const fn plain(backing: Backing, shared: bool) -> Self {
+        RegionFacts {
+            backing,
+            shared,
+            pfn_mapped: false,
+            may_be_copied: false,
+            may_be_huge: false,
+            merged: Some(false),
+        }
+    }
+}
+
 /// What was read about one page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PageObservation {
@@ -62,6 +76,17 @@ pub struct PageObservation {
 }
 
 impl PageObservation {
+    /// An entry of which nothing else was read.
+    #[inline]
+    pub const fn of(entry: PageMapEntry) -> Self {
+        PageObservation {
+            entry: Some(entry),
+            flags: None,
+            categories: None,
+            content: None,
+        }
+    }
+
     /// Whether one PMD maps it, or it comes from the hugetlb pool; `None` if that was not asked.
     pub(super) fn is_huge(&self) -> Option<bool> {
         let categories = self.categories?;

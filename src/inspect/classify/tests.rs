@@ -48,25 +48,13 @@ impl KernelBehaviour for Known {
 }
 
 const fn place(backing: Backing, shared: bool) -> Option<RegionFacts> {
-    Some(RegionFacts {
-        backing,
-        shared,
-        pfn_mapped: false,
-        may_be_copied: false,
-        may_be_huge: false,
-        merged: Some(false),
-    })
+    Some(RegionFacts::plain(backing, shared))
 }
 const HEAP: Option<RegionFacts> = place(Anonymous, false);
 const LIBRARY: Option<RegionFacts> = place(File, false);
 
 fn evidence(raw: u64) -> PageObservation {
-    PageObservation {
-        entry: Some(PageMapEntry::new(raw)),
-        flags: None,
-        categories: None,
-        content: None,
-    }
+    PageObservation::of(PageMapEntry::new(raw))
 }
 
 /// With the likeliest state alone.

@@ -200,12 +200,7 @@ impl Pages<'_> {
         let (states, kind) = match self.class {
             Some((last, states, kind)) if last == bits => (states, kind),
             _ => {
-                let evidence = PageObservation {
-                    entry: Some(entry),
-                    flags: None,
-                    categories: None,
-                    content: None,
-                };
+                let evidence = PageObservation::of(entry);
                 let (states, kind) = classify(evidence, self.chunk.place, self.chunk.rules);
                 self.class = Some((bits, states, kind));
                 (states, kind)

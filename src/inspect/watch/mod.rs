@@ -83,39 +83,31 @@ impl Watcher {
         sink: &mut ChangeSink<'_>,
         seen: (Need, &mut Seen<'_>),
     ) -> Result<Sampled> {
-        match target.process.liveness()? {
-            Liveness::Exited => return self.exited(sink),
-            Liveness::Executed => {
-                self.last = None;
-                sink(Change::of_process(EventKind::Executed))?;
-            }
-            Liveness::Alive => {}
+        if self.note(target.process.liveness()?, sink)? == Sampled::Exited {
+            return Ok(Sampled::Exited);
         }
-        match self.compare(target, spans, check, sink, seen) {
-            Ok(()) => Ok(Sampled::Alive),
+        let liveness = match self.compare(target, spans, check, sink, seen) {
+            Ok(()) => Liveness::Alive,
             // It exited, or executed another program, during the sample: its liveness says which.
             Err(Error::Exited | Error::Target(process::Error::Gone { .. })) => {
-                match target.process.liveness()? {
-                    Liveness::Exited => self.exited(sink),
-                    Liveness::Executed => self.executed(sink),
-                    Liveness::Alive => Ok(Sampled::Alive),
-                }
+                target.process.liveness()?
             }
-            Err(Error::Executed) => self.executed(sink),
-            Err(error) => Err(error),
-        }
+            Err(Error::Executed) => Liveness::Executed,
+            Err(error) => return Err(error),
+        };
+        self.note(liveness, sink)
     }
 
-    fn exited(&mut self, sink: &mut ChangeSink<'_>) -> Result<Sampled> {
+    /// Reports the end of the process, or of the program that it ran: then nothing compares with the last sample.
+    fn note(&mut self, liveness: Liveness, sink: &mut ChangeSink<'_>) -> Result<Sampled> {
+        let (kind, sampled) = match liveness {
+            Liveness::Alive => return Ok(Sampled::Alive),
+            Liveness::Executed => (EventKind::Executed, Sampled::Alive),
+            Liveness::Exited => (EventKind::Exited, Sampled::Exited),
+        };
         self.last = None;
-        sink(Change::of_process(EventKind::Exited))?;
-        Ok(Sampled::Exited)
-    }
-
-    fn executed(&mut self, sink: &mut ChangeSink<'_>) -> Result<Sampled> {
-        self.last = None;
-        sink(Change::of_process(EventKind::Executed))?;
-        Ok(Sampled::Alive)
+        sink(Change::of_process(kind))?;
+        Ok(sampled)
     }
 
     fn compare(
@@ -220,14 +212,11 @@ fn report_regions(before: &Sample, now: &Sample, sink: &mut ChangeSink<'_>) -> R
     for change in regions::compare(&regions(before), &regions(now)) {
         if before.covers(change.range) || now.covers(change.range) {
             sink(Change {
-                kind: change.kind,
                 address: Some(change.range.start()),
-                pages: 0,
                 range: Some(change.range),
-                before: None,
-                after: None,
                 region: change.before.clone().or(change.after.clone()),
                 region_after: change.before.and(change.after),
+                ..Change::of_process(change.kind)
             })?;
         }
     }

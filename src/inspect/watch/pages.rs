@@ -67,10 +67,8 @@ impl<'a> Merger<'a> {
         let place_then = self.before.place(address).map(|(_, place)| place);
         let states = |seen: SampledPage, place| {
             let evidence = PageObservation {
-                entry: Some(seen.entry),
                 flags: seen.flags,
-                categories: None,
-                content: None,
+                ..PageObservation::of(seen.entry)
             };
             classify(evidence, place, self.rules).0
         };

@@ -58,17 +58,8 @@ impl Sample {
             .regions
             .partition_point(|(region, _)| region.range.start() <= address);
         let (region, backing) = self.regions.get(after.checked_sub(1)?)?;
-        region.range.contains(address).then_some((
-            region,
-            RegionFacts {
-                backing: *backing,
-                shared: region.permissions.shared,
-                pfn_mapped: false,
-                may_be_copied: false,
-                may_be_huge: false,
-                merged: Some(false),
-            },
-        ))
+        let facts = RegionFacts::plain(*backing, region.permissions.shared);
+        region.range.contains(address).then_some((region, facts))
     }
 
     pub fn covers(&self, range: AddressRange) -> bool {

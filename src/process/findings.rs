@@ -3,7 +3,7 @@
 use super::maps_text;
 use crate::kernel::status::Status;
 use crate::kernel::{AddressRange, Name, Region, VirtualAddress, maps};
-use crate::source::{Feature, File, Finding, Probe, Result, Source, finding, no, tried, yes};
+use crate::source::{Feature, File, Finding, Probe, Result, Source, no, tried, untold, yes};
 
 /// The findings that differ from process to process.
 pub(super) fn of_process(source: &dyn Source) -> Vec<Finding> {
@@ -82,7 +82,7 @@ fn map_files(
 ) -> Finding {
     let feature = Feature::MapFiles;
     let Some(region) = regions.iter().find(|region| region.inode != 0) else {
-        return finding(feature, None, format!("no file is mapped by {whose}"), None);
+        return untold(feature, format!("no file is mapped by {whose}"), "");
     };
     match follow(region.range) {
         Ok(_) => yes(feature, format!("a link of {whose} can be followed")),
@@ -107,11 +107,10 @@ fn soft_dirty(known: Option<bool>) -> Finding {
             "a page that pmdb has just written to is not soft-dirty (bit 55)",
             remedy,
         ),
-        None => finding(
+        None => untold(
             feature,
-            None,
             "the entry of a page of pmdb's own cannot be read",
-            Some(remedy.into()),
+            remedy,
         ),
     }
 }
@@ -131,7 +130,7 @@ fn exact_map_counts(exact: Option<bool>, kernel: (u32, u32)) -> Finding {
             "the kernel was built without CONFIG_PAGE_MAPCOUNT",
             remedy,
         ),
-        None => finding(feature, None, NO_CONFIG, Some(CONFIG.into())),
+        None => untold(feature, NO_CONFIG, CONFIG),
     }
 }
 
@@ -146,6 +145,6 @@ fn swap_types(configuration: Option<&Name>) -> Finding {
             feature,
             format!("from the configuration of this kernel in {place}"),
         ),
-        None => finding(feature, Some(false), NO_CONFIG, Some(CONFIG.into())),
+        None => no(feature, NO_CONFIG, CONFIG),
     }
 }

@@ -84,26 +84,34 @@ pub struct Access {
 
 /// A feature that is available.
 pub(crate) fn yes(feature: Feature, found: impl Into<String>) -> Finding {
-    finding(feature, Some(true), found, None)
+    finding(feature, Some(true), found, "")
 }
 
 /// A feature that is not available, and what would help.
 pub(crate) fn no(feature: Feature, found: impl Into<String>, remedy: impl Into<String>) -> Finding {
-    finding(feature, Some(false), found, Some(remedy.into()))
+    finding(feature, Some(false), found, remedy)
 }
 
-/// A feature, whether it is available, how that was found out, and what would help.
-pub(crate) fn finding(
+/// A feature of which it could not be found out whether it is available, and what would help.
+pub(crate) fn untold(
+    feature: Feature,
+    found: impl Into<String>,
+    remedy: impl Into<String>,
+) -> Finding {
+    finding(feature, None, found, remedy)
+}
+
+fn finding(
     feature: Feature,
     available: Option<bool>,
     found: impl Into<String>,
-    remedy: Option<String>,
+    remedy: impl Into<String>,
 ) -> Finding {
     Finding {
         feature,
         available,
         found: found.into(),
-        remedy: remedy.filter(|remedy| !remedy.is_empty()),
+        remedy: Some(remedy.into()).filter(|remedy| !remedy.is_empty()),
     }
 }
 
@@ -111,11 +119,10 @@ pub(crate) fn finding(
 pub(crate) fn tried<T>(feature: Feature, result: Result<T>, found: &str) -> Finding {
     match result {
         Ok(_) => yes(feature, found),
-        Err(error) => finding(
+        Err(error) => no(
             feature,
-            Some(false),
             error.to_string(),
-            error.remedy().map(str::to_owned),
+            error.remedy().unwrap_or_default(),
         ),
     }
 }

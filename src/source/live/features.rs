@@ -5,7 +5,7 @@ use super::directory::Directory;
 use super::frames::FrameFile;
 use super::{own_page, rights};
 use crate::kernel::{AddressRange, PageFlags, VirtualAddress};
-use crate::source::feature::{finding, no, tried, yes};
+use crate::source::feature::{no, tried, untold, yes};
 use crate::source::file::mapped_file;
 use crate::source::{Categories, Error, Feature, Finding, Query, Result, sys};
 use rustix::fd::OwnedFd;
@@ -29,13 +29,10 @@ pub(super) fn frame_numbers() -> Finding {
         ),
         None => {
             let found = "pmdb's own page map could not be read; judged by its rights";
-            let permitted = rights::has_sys_admin();
-            finding(
-                feature,
-                Some(permitted),
-                found,
-                (!permitted).then(|| rights::way_to(SYS_ADMIN)),
-            )
+            match rights::has_sys_admin() {
+                true => yes(feature, found),
+                false => no(feature, found, rights::way_to(SYS_ADMIN)),
+            }
         }
     }
 }
@@ -79,52 +76,37 @@ pub(super) fn calls() -> Vec<Finding> {
     let mut findings = Vec::new();
     let known = own("pagemap")
         .map(|own| Categories::supported(|question| sys::scan(&own, question, &mut []).is_ok()));
-    let (scan, known) = match known {
-        Ok(known) if known.is_empty() => (
-            no(
-                Feature::Scan,
-                "the kernel does not know the call PAGEMAP_SCAN",
-                "Linux 6.7 or later; no sandbox that refuses it",
+    findings.push(match &known {
+        Ok(known) if known.is_empty() => no(
+            Feature::Scan,
+            "the kernel does not know the call PAGEMAP_SCAN",
+            "Linux 6.7 or later; no sandbox that refuses it",
+        ),
+        Ok(known) => yes(
+            Feature::Scan,
+            format!(
+                "PAGEMAP_SCAN answers for pmdb's own page map; it knows {}",
+                category_names(*known).join(" ")
             ),
-            Some(known),
         ),
-        Ok(known) => (
-            yes(
-                Feature::Scan,
-                format!(
-                    "PAGEMAP_SCAN answers for pmdb's own page map; it knows {}",
-                    category_names(known).join(" ")
-                ),
-            ),
-            Some(known),
-        ),
-        Err(error) => (
-            finding(Feature::Scan, None, own_file("pagemap", error), None),
-            None,
-        ),
-    };
-    findings.push(scan);
+        Err(error) => untold(Feature::Scan, own_file("pagemap", *error), ""),
+    });
     findings.extend(
         CATEGORIES
             .iter()
             .map(|&(feature, category, tells)| match known {
-                Some(known) if known.contains(category) => yes(feature, tells),
-                Some(_) => no(
+                Ok(known) if known.contains(category) => yes(feature, tells),
+                Ok(_) => no(
                     feature,
                     "PAGEMAP_SCAN does not take its category",
                     "Linux 6.7 or later",
                 ),
-                None => finding(
-                    feature,
-                    None,
-                    "not asked: pmdb's own page map cannot be read",
-                    None,
-                ),
+                Err(_) => untold(feature, "not asked: pmdb's own page map cannot be read", ""),
             }),
     );
     findings.push(match own("maps") {
         Ok(maps) => maps_query(maps),
-        Err(error) => finding(Feature::MapsQuery, None, own_file("maps", error), None),
+        Err(error) => untold(Feature::MapsQuery, own_file("maps", error), ""),
     });
     findings
 }
@@ -209,7 +191,7 @@ pub(super) fn guard_bit() -> Finding {
             "the entry of a guard page of pmdb's own has no bit 58",
             "Linux 6.15 or later",
         ),
-        None => finding(feature, None, "pmdb's own page map cannot be read", None),
+        None => untold(feature, "pmdb's own page map cannot be read", ""),
     }
 }
 
@@ -260,11 +242,10 @@ pub(super) fn ksm_flag(flags: &FrameFile) -> Finding {
             feature,
             "a page of pmdb's own, which nobody merged, does not have the flag",
         ),
-        None => finding(
+        None => untold(
             feature,
-            None,
             "the flags of a page of pmdb's own cannot be read",
-            Some("what frame_numbers and kpageflags take".into()),
+            "what frame_numbers and kpageflags take",
         ),
     }
 }

@@ -165,18 +165,15 @@ impl PerfMap {
             };
             let whole = bytes.get(first..).unwrap_or_default();
             let (functions, is_cut) = Functions::parse(whole, MOST_FUNCTIONS);
-            Ok((functions, is_cut || begin > 0, file))
-        });
-        Some(match read {
-            Ok((functions, is_cut, file)) => Ok(PerfMap {
+            Ok(PerfMap {
                 owner,
                 file,
-                path,
+                path: path.clone(),
                 functions,
-                is_cut,
-            }),
-            Err(why) => Err(Refused { path, why }),
-        })
+                is_cut: is_cut || begin > 0,
+            })
+        });
+        Some(read.map_err(|why| Refused { path, why }))
     }
 
     /// Whether it is the target's, and complete.

@@ -53,6 +53,18 @@ pub struct LineSearch {
     pub silent: Vec<(Name, NoLines)>,
 }
 
+impl LineAt {
+    /// Nothing is known, for this reason.
+    fn unknown(module: Option<&Module>, why: NoLines) -> LineAt {
+        LineAt {
+            module: module.map(|module| module.name.clone()),
+            row: None,
+            frames: Vec::new(),
+            missing: Some(why),
+        }
+    }
+}
+
 impl LineSearch {
     /// Where the line begins: once for each function, and for each copy of an inlined one.
     pub fn firsts(&self) -> Vec<VirtualAddress> {
@@ -72,16 +84,12 @@ impl View<'_> {
         let Some((module, loaded, copy)) = self.copy_at(address) else {
             let module = self.module_at(address);
             let reason = module.and_then(|module| self.reason(module));
-            return Ok(LineAt {
-                module: module.map(|module| module.name.clone()),
-                row: None,
-                frames: Vec::new(),
-                missing: Some(match (module, reason) {
-                    (None, _) => NoLines::NoModule,
-                    (Some(_), Some(reason)) => NoLines::NoFile(reason),
-                    (Some(_), None) => NoLines::NotCovered,
-                }),
-            });
+            let why = match (module, reason) {
+                (None, _) => NoLines::NoModule,
+                (Some(_), Some(reason)) => NoLines::NoFile(reason),
+                (Some(_), None) => NoLines::NotCovered,
+            };
+            return Ok(LineAt::unknown(module, why));
         };
         let mut work = Work::new(stop, self.symbols.interrupts());
         let found = self.ask_lines(&loaded.symbols, module, &mut work, |lines, files, work| {
@@ -92,12 +100,7 @@ impl View<'_> {
         match found {
             Ok(found) => Ok(line_at(module, copy, found)),
             Err(NoLines::Stopped(stopped)) => Err(stopped),
-            Err(why) => Ok(LineAt {
-                module: Some(module.name.clone()),
-                row: None,
-                frames: Vec::new(),
-                missing: Some(why),
-            }),
+            Err(why) => Ok(LineAt::unknown(Some(module), why)),
         }
     }
 

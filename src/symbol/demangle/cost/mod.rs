@@ -145,10 +145,6 @@ impl<'a> Walk<'a> {
         Some(self.number_in(at, 10)?.1)
     }
 
-    fn optional_number(&mut self, at: usize) -> usize {
-        self.number(at).unwrap_or(at)
-    }
-
     fn signed_number(&mut self, at: usize) -> Option<usize> {
         self.number(self.optional_text(at, b"n"))
     }
@@ -158,16 +154,21 @@ impl<'a> Walk<'a> {
         Some(end)
     }
 
-    /// Reads what the letters of `shape` stand for: x expression, X expressions, t type, A template arguments, m member name,
-    /// n optional number; everything else for itself.
+    /// Reads what the letters of `shape` stand for: e encoding, N name, x expression, X expressions, t type, A template arguments, m member
+    /// name, o call offset, # optional number, s signed number, n optional signed number; everything else for itself.
     fn shape(&mut self, mut at: usize, shape: &str) -> Option<usize> {
         for letter in shape.bytes() {
             at = match letter {
+                b'e' => self.encoding(at)?,
+                b'N' => self.name(at)?,
                 b'x' => self.expression(at)?,
                 b'X' => self.many(at, Self::expression),
                 b't' => self.type_(at)?,
                 b'A' => self.many(at, Self::template_arg),
                 b'm' => self.member_name(at)?,
+                b'o' => self.call_offset(at)?,
+                b'#' => self.number(at).unwrap_or(at),
+                b's' => self.signed_number(at)?,
                 b'n' => self.signed_number(at).unwrap_or(at),
                 literal => self.one_of(at, &[literal])?,
             };
@@ -186,7 +187,7 @@ impl<'a> Walk<'a> {
                 let at = walk.text(at, b"_block_invoke")?;
                 return match walk.one_of(at, b"_.") {
                     Some(at) => walk.number(at),
-                    None => Some(walk.optional_number(at)),
+                    None => walk.shape(at, "#"),
                 };
             }
             if let Some(at) = walk.text(at, b"_GLOBAL_") {
@@ -353,8 +354,7 @@ impl<'a> Walk<'a> {
                 .or_else(|| self.closure_type_name(at))
                 .or_else(|| {
                     let at = self.text(at, b"Ut")?;
-                    let at = self.optional_number(at);
-                    self.text(at, b"_")
+                    self.shape(at, "#_")
                 })?,
         };
         // ABI tags.
@@ -421,40 +421,25 @@ impl<'a> Walk<'a> {
             Some(at) => at,
             None => self.one_or_more(at, Self::type_)?,
         };
-        let at = self.text(at, b"E")?;
-        let at = self.optional_number(at);
-        self.text(at, b"_")
+        self.shape(at, "E#_")
     }
 
     fn local_name(&mut self, at: usize) -> Option<usize> {
-        let at = self.text(at, b"Z")?;
-        let at = self.encoding(at)?;
-        let at = self.text(at, b"E")?;
-        if let Some(at) = self.text(at, b"s") {
-            return Some(self.discriminator(at).unwrap_or(at));
-        }
-        if let Some(at) = self.text(at, b"d") {
-            let at = self.signed_number(at).unwrap_or(at);
-            let at = self.text(at, b"_")?;
-            return self.name(at);
-        }
-        let at = self.name(at)?;
-        Some(self.discriminator(at).unwrap_or(at))
+        let at = self.shape(at, "ZeE")?;
+        let end = match self.peek(at) {
+            Some(b's') => at + 1,
+            Some(b'd') => return self.shape(at + 1, "n_N"),
+            _ => self.name(at)?,
+        };
+        Some(self.discriminator(end).unwrap_or(end))
     }
 
     fn special_name(&mut self, at: usize) -> Option<usize> {
         let inside = at + 2;
         match self.pair(at)? {
             b"TV" | b"TT" | b"TI" | b"TS" | b"TF" => self.type_(inside),
-            b"Tc" => {
-                let at = self.call_offset(inside)?;
-                let at = self.call_offset(at)?;
-                self.encoding(at)
-            }
-            b"Th" | b"Tv" => {
-                let at = self.call_offset(at + 1)?;
-                self.encoding(at)
-            }
+            b"Tc" => self.shape(inside, "ooe"),
+            b"Th" | b"Tv" => self.shape(at + 1, "oe"),
             b"TC" => {
                 let at = self.type_(inside)?;
                 let at = self.number(at)?;
@@ -484,16 +469,7 @@ impl<'a> Walk<'a> {
     }
 
     fn call_offset(&mut self, at: usize) -> Option<usize> {
-        let at = match self.text(at, b"h") {
-            Some(at) => self.signed_number(at)?,
-            None => {
-                let at = self.text(at, b"v")?;
-                let at = self.signed_number(at)?;
-                let at = self.text(at, b"_")?;
-                self.signed_number(at)?
-            }
-        };
-        self.text(at, b"_")
+        self.shape(at, "hs_").or_else(|| self.shape(at, "vs_s_"))
     }
 }
 
@@ -532,7 +508,7 @@ mod tests {
     use cpp_demangle::{BorrowedSymbol, ParseOptions, error::Error};
 
     /// Names with each production, some as compilers write them.
-    const NAMES: [&str; 24] = [
+    const NAMES: [&str; 25] = [
         "_ZNSt8functionIFvRPN4llvm5ValueEEEaSIZNS0_4LessELPKc0EEERS5_OT_",
         "_ZNK1aIXadL_ZN1b1cEvEELi5EJiDpT_EEcvT_IiEIcEEv.part.0.cold",
         "_ZZNKR3foo3barILb1EEEvENKUlT_RKS1_E0_clIiEEDaS0_",
@@ -557,6 +533,8 @@ mod tests {
         "_ZN1aCI21bEi",
         "_Z1fIXsrN1aI1bE1cEdnT_onplIiEEvv",
         "_ZDcv1aEXcvi_fp_EEA_iAfp__i",
+        // No unnamed type: that is `Ut`.
+        "_ZN1aUi_1bEi",
     ];
 
     /// The position after what is read; `None` if it is refused.

@@ -137,19 +137,14 @@ impl Walk<'_> {
 
     fn array_type(&mut self, at: usize) -> Option<usize> {
         let at = self.text(at, b"A")?;
-        let at = match self.number(at) {
-            Some(at) => at,
-            None => self.expression(at).unwrap_or(at),
-        };
-        self.shape(at, "_t")
+        let length = self.number(at).or_else(|| self.expression(at));
+        self.shape(length.unwrap_or(at), "_t")
     }
 
     fn vector_type(&mut self, at: usize) -> Option<usize> {
         let at = self.text(at, b"Dv")?;
-        match self.number(at) {
-            Some(at) => self.shape(at, "_t"),
-            None => self.shape(at, "x_t"),
-        }
+        let length = self.number(at).or_else(|| self.expression(at))?;
+        self.shape(length, "_t")
     }
 
     fn pointer_to_member_type(&mut self, at: usize) -> Option<usize> {
@@ -158,9 +153,7 @@ impl Walk<'_> {
 
     pub(super) fn template_param(&mut self, at: usize) -> Option<usize> {
         self.step(1)?;
-        let at = self.text(at, b"T")?;
-        let at = self.optional_number(at);
-        self.text(at, b"_")
+        self.shape(at, "T#_")
     }
 
     fn template_template_param(&mut self, at: usize) -> Option<usize> {
@@ -322,10 +315,7 @@ impl Walk<'_> {
         };
         let at = self.text(at, b"p")?;
         let at = self.cv_qualifiers(at);
-        self.text(at, b"T").or_else(|| {
-            let at = self.optional_number(at);
-            self.text(at, b"_")
-        })
+        self.text(at, b"T").or_else(|| self.shape(at, "#_"))
     }
 
     fn unresolved_name(&mut self, at: usize) -> Option<usize> {

@@ -11,7 +11,6 @@ use crate::kernel::Name;
 use crate::process::Modules;
 use crate::symbol::elf::Source;
 use crate::symbol::separate;
-use std::sync::Arc;
 
 /// `.gnu_debugaltlink` is a path and a build-id.
 const LONGEST_LINK: u64 = 8192;
@@ -46,7 +45,7 @@ impl Sharing {
         files: &Modules,
         room: u64,
         work: &mut Work,
-    ) -> Result<Arc<Shared>, NoLines> {
+    ) -> Result<&Shared, NoLines> {
         let found = self.found.get(|| {
             let found = self.link.find(&self.path, files)?;
             let sections = Sections::read_within(&found, room, |id| Some(id.name()), work)?;

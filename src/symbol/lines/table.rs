@@ -35,7 +35,7 @@ pub(in crate::symbol) struct Lines {
 }
 
 /// The shared debug information, or why it is unknown.
-type Known = Result<Arc<Shared>, NoLines>;
+type Known<'a> = Result<&'a Shared, NoLines>;
 
 /// What is known of an address.
 #[derive(Clone)]
@@ -109,7 +109,7 @@ impl Lines {
     }
 
     /// The debug information that it shares with others, or why that is unknown.
-    fn shared(&self, files: &Modules, work: &mut Work) -> Result<Known, NoLines> {
+    fn shared(&self, files: &Modules, work: &mut Work) -> Result<Known<'_>, NoLines> {
         let sharing = self.sharing.as_ref();
         let shared = sharing.map(|one| one.get(files, self.sections.room(), work));
         match shared.unwrap_or(Err(NoLines::NotNamed)) {
@@ -118,7 +118,7 @@ impl Lines {
         }
     }
 
-    fn dwarf<'a>(&'a self, shared: &'a Known) -> Dwarf<Bytes<'a>> {
+    fn dwarf<'a>(&'a self, shared: &Known<'a>) -> Dwarf<Bytes<'a>> {
         let mut dwarf = self.sections.dwarf();
         if let Ok(shared) = shared {
             dwarf.set_sup(shared.sections.dwarf());
@@ -131,7 +131,7 @@ impl Lines {
         &self,
         files: &Modules,
         work: &mut Work,
-    ) -> Result<Option<Arc<PackageSections>>, NoLines> {
+    ) -> Result<Option<&PackageSections>, NoLines> {
         let room = self.sections.room().saturating_sub(self.shared_size());
         let read = || split::package_of(&self.path, files, room, work);
         self.package.get(read)
@@ -301,23 +301,19 @@ impl Lines {
         Ok(())
     }
 
-    /// The split part of a unit; `None` if it is not split. What it is read from is kept in `package` or `object`.
+    /// The split part of a unit; `None` if it is not split. A file of its own is kept in `object`.
     fn split<'a>(
         &'a self,
         dwarf: &Dwarf<Bytes<'a>>,
         unit: &Unit<Bytes<'a>>,
         files: &Modules,
         work: &mut Work,
-        (package, object): (
-            &'a mut Option<Arc<PackageSections>>,
-            &'a mut Option<Arc<Object>>,
-        ),
+        object: &'a mut Option<Arc<Object>>,
     ) -> Result<Option<Split<'a>>, NoLines> {
         let Some(id) = unit.dwo_id else {
             return Ok(None);
         };
-        *package = self.package(files, work)?;
-        if let Some(package) = package
+        if let Some(package) = self.package(files, work)?
             && let Some(split) = Split::in_package(package, dwarf, unit, id, work)?
         {
             return Ok(Some(split));
@@ -344,9 +340,8 @@ impl Lines {
         work: &mut Work,
         ask: impl FnOnce(&Compiled, Option<NoLines>, &mut Work) -> Result<T, NoLines>,
     ) -> Result<T, NoLines> {
-        let (mut package, mut object) = (None, None);
-        let mut missing = None;
-        let split = self.split(dwarf, unit, files, work, (&mut package, &mut object));
+        let (mut object, mut missing) = (None, None);
+        let split = self.split(dwarf, unit, files, work, &mut object);
         let split = or_fault(split, &mut missing)?.flatten();
         let described = match &split {
             None => Described {

@@ -1,14 +1,14 @@
 //! Files of debug information that may be installed while pmdb runs.
 
 use super::NoLines;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::OnceLock;
 
 /// A value that each query searches for until it is found; then it is kept.
-pub(super) struct UntilFound<T>(Mutex<Option<Arc<T>>>);
+pub(super) struct UntilFound<T>(OnceLock<T>);
 
 impl<T> Default for UntilFound<T> {
     fn default() -> Self {
-        UntilFound(Mutex::default())
+        UntilFound(OnceLock::new())
     }
 }
 
@@ -17,19 +17,16 @@ impl<T> UntilFound<T> {
     pub(super) fn get(
         &self,
         read: impl FnOnce() -> Result<Option<T>, NoLines>,
-    ) -> Result<Option<Arc<T>>, NoLines> {
-        if let Some(known) = self.known() {
-            return Ok(Some(known));
+    ) -> Result<Option<&T>, NoLines> {
+        match self.known() {
+            None => Ok(read()?.map(|found| self.0.get_or_init(|| found))),
+            known => Ok(known),
         }
-        let found = read()?.map(Arc::new);
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = found.clone();
-        Ok(found)
     }
 
     /// The value, if it was found before.
-    pub(super) fn known(&self) -> Option<Arc<T>> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.clone()
+    pub(super) fn known(&self) -> Option<&T> {
+        self.0.get()
     }
 }
 
@@ -46,7 +43,7 @@ mod tests {
                 reads += 1;
                 there
             });
-            (found.ok().flatten().as_deref().copied(), reads)
+            (found.ok().flatten().copied(), reads)
         };
         assert_eq!(ask(Ok(None)), (None, 1));
         assert_eq!(ask(Err(NoLines::TooLarge)), (None, 2));

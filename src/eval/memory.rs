@@ -171,10 +171,9 @@ fn page_number_alone(
         found = chunk.pages().next();
         Ok(())
     })?;
-    let mut again = [PageMapEntry::default()];
-    target.process.entries(size.index(address), &mut again)?;
-    let is_settled =
-        |page: &Page| page.state() == State::Present && page.entry.frame() == again[0].frame();
+    let again = target.process.entry(size.index(address))?;
+    let frame = again.and_then(PageMapEntry::frame);
+    let is_settled = |page: &Page| page.state() == State::Present && page.entry.frame() == frame;
     Ok(found.filter(is_settled).and_then(|page| match function {
         Function::Mapcount => page.map_count,
         Function::Exclusive => page.exclusive().map(u64::from),
@@ -202,12 +201,8 @@ fn failed(cause: inspect::Error, at: Span) -> Error {
 /// One page-map entry; `None` past the end of the page map.
 fn entry_at(target: &Target, address: VirtualAddress, at: Span) -> Result<Option<PageMapEntry>> {
     let index = target.process.layout().page.index(address);
-    let mut entry = [PageMapEntry::default()];
-    let read = target
-        .process
-        .entries(index, &mut entry)
-        .map_err(|cause| Error::target(at, cause))?;
-    Ok(entry.first().copied().filter(|_| read > 0))
+    let entry = target.process.entry(index);
+    entry.map_err(|cause| Error::target(at, cause))
 }
 
 /// Why memory at `address` was not read, from the state that its page was found in just now.

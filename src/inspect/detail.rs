@@ -125,10 +125,8 @@ impl View<'_> {
     }
 
     fn entry(&self, address: VirtualAddress) -> Result<Option<PageMapEntry>> {
-        let mut entry = [PageMapEntry::default()];
         let index = self.page().index(address);
-        let read = self.target().process.entries(index, &mut entry)?;
-        Ok((read > 0).then_some(entry[0]))
+        Ok(self.target().process.entry(index)?)
     }
 
     fn read_page(

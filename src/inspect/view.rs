@@ -11,8 +11,7 @@ use crate::kernel::smaps::Smaps;
 use crate::kernel::swaps::{SwapAreas, SwapLayout, SwapMeaning};
 use crate::kernel::zones::Zones;
 use crate::kernel::{
-    AddressRange, Device, Name, PageFlags, PageMapEntry, PageSize, Region, SwapEntry,
-    VirtualAddress,
+    AddressRange, Device, Name, PageFlags, PageSize, Region, SwapEntry, VirtualAddress,
 };
 use crate::process::{self, MapsText, Merging, Target};
 use crate::report::{Fact, Reason};
@@ -205,11 +204,7 @@ impl<'a> View<'a> {
         &self,
         range: AddressRange,
     ) -> process::Result<(Option<AddressRange>, Option<AddressRange>)> {
-        let covers = |index: u64| {
-            let mut entry = [PageMapEntry::default()];
-            let read = self.target.process.entries(index, &mut entry)?;
-            Ok(read > 0)
-        };
+        let covers = |index: u64| Ok(self.target.process.entry(index)?.is_some());
         let last = VirtualAddress::new(range.end().get().saturating_sub(1));
         if covers(self.page.index(last))? {
             return Ok((Some(range), None));

@@ -172,8 +172,7 @@ impl Process {
             // Gate regions such as [vsyscall] are in the text only. They lie where no page map reaches.
             Answer::Nothing => {
                 let index = self.layout().page.index(address);
-                let reached = self.source.words(WordFile::PageMap, index, &mut [0])? == 1;
-                Ok(reached.then_some(None))
+                Ok(self.entry(index)?.map(|_| None))
             }
             Answer::Unavailable => Ok(None),
         }
@@ -235,6 +234,13 @@ impl Process {
     /// the page map ends there (`[vsyscall]`, the kernel half). A target that is gone is an error, not an end.
     pub fn entries(&self, first: u64, into: &mut [PageMapEntry]) -> Result<usize> {
         self.source.words(WordFile::PageMap, first, as_words(into))
+    }
+
+    /// The entry of the page with this index; `None` past the end of the page map.
+    pub fn entry(&self, index: u64) -> Result<Option<PageMapEntry>> {
+        let mut entry = [PageMapEntry::default()];
+        let read = self.entries(index, &mut entry)?;
+        Ok((read > 0).then_some(entry[0]))
     }
 
     /// Which categories [`Process::populated`] can tell here.

@@ -74,10 +74,8 @@ impl FrameScanner {
 
     /// Whether the page at `address` maps the frame.
     pub fn is_at(&self, process: &Process, address: VirtualAddress) -> Result<bool> {
-        let mut entry = [PageMapEntry::default()];
-        let read = process.entries(self.page.index(address), &mut entry)?;
-        let [entry] = entry;
-        Ok(read == 1 && entry.frame() == Some(self.frame))
+        let entry = process.entry(self.page.index(address))?;
+        Ok(entry.and_then(PageMapEntry::frame) == Some(self.frame))
     }
 
     /// Those of `pages` that map the frame.

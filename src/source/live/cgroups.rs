@@ -1,8 +1,9 @@
 //! Memory cgroups: from an inode number, as `/proc/kpagecgroup` gives it, to the path of a directory.
 
 use super::directory::{Directory, read_all};
+use super::module_file::numbers;
+use crate::kernel::Name;
 use crate::kernel::mounts::{self, Mount};
-use crate::kernel::{Device, Name};
 use crate::source::{Error, Group, Result};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, fstat, openat, statat};
@@ -32,11 +33,7 @@ impl Hierarchy {
         let point = OsStr::from_bytes(mount.point.as_bytes());
         let top = directory(CWD, point.as_bytes()).map_err(failed)?;
         // Something else may be mounted over it.
-        let device = fstat(&top).map_err(failed)?.st_dev;
-        let device = Device {
-            major: rustix::fs::major(device),
-            minor: rustix::fs::minor(device),
-        };
+        let (device, _) = numbers(&fstat(&top).map_err(failed)?);
         match device == mount.device {
             true if mount.filesystem == "cgroup2" && !has_memory(&top) => Err(none()),
             true => Ok(Hierarchy { mount, top }),

@@ -84,6 +84,11 @@ impl Directory {
     }
 }
 
+/// Opens a file of `/proc/self` for reading.
+pub(super) fn own_file(name: &str) -> Result<OwnedFd> {
+    Directory::open("/proc/self")?.file(name)
+}
+
 /// Reads to the end.
 pub(super) fn read_all(file: OwnedFd) -> Result<Vec<u8>> {
     read_to_end(|bytes, _| read(&file, spare_capacity(bytes)))

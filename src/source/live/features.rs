@@ -1,7 +1,7 @@
 //! Which features this kernel and pmdb's rights make available, found out by trying each on pmdb itself.
 
 use super::cgroups::Hierarchy;
-use super::directory::Directory;
+use super::directory::{Directory, own_file};
 use super::frames::FrameFile;
 use super::{own_page, rights};
 use crate::kernel::{AddressRange, PageFlags, VirtualAddress};
@@ -72,9 +72,8 @@ pub(super) fn cgroup_paths() -> Finding {
 
 /// The calls on page maps and maps, tried on pmdb itself.
 pub(super) fn calls() -> Vec<Finding> {
-    let own = |file| Directory::open("/proc/self").and_then(|own| own.file(file));
     let mut findings = Vec::new();
-    let known = own("pagemap")
+    let known = own_file("pagemap")
         .map(|own| Categories::supported(|question| sys::scan(&own, question, &mut []).is_ok()));
     findings.push(match &known {
         Ok(known) if known.is_empty() => no(
@@ -89,7 +88,7 @@ pub(super) fn calls() -> Vec<Finding> {
                 category_names(*known).join(" ")
             ),
         ),
-        Err(error) => untold(Feature::Scan, own_file("pagemap", *error), ""),
+        Err(error) => untold(Feature::Scan, not_opened("pagemap", *error), ""),
     });
     findings.extend(
         CATEGORIES
@@ -104,9 +103,9 @@ pub(super) fn calls() -> Vec<Finding> {
                 Err(_) => untold(feature, "not asked: pmdb's own page map cannot be read", ""),
             }),
     );
-    findings.push(match own("maps") {
+    findings.push(match own_file("maps") {
         Ok(maps) => maps_query(maps),
-        Err(error) => untold(Feature::MapsQuery, own_file("maps", error), ""),
+        Err(error) => untold(Feature::MapsQuery, not_opened("maps", error), ""),
     });
     findings
 }
@@ -163,7 +162,7 @@ fn maps_query(maps: OwnedFd) -> Finding {
     }
 }
 
-fn own_file(name: &str, error: Errno) -> String {
+fn not_opened(name: &str, error: Errno) -> String {
     format!("/proc/self/{name} cannot be opened: {error}")
 }
 
@@ -252,6 +251,5 @@ pub(super) fn ksm_flag(flags: &FrameFile) -> Finding {
 
 /// Opens a file of pmdb's own, with the errors of a target's.
 pub(super) fn own(file: &str) -> Result<OwnedFd> {
-    let opened = Directory::open("/proc/self").and_then(|own| own.file(file));
-    opened.map_err(|error| Error::io(format!("opening /proc/self/{file}"), error))
+    own_file(file).map_err(|error| Error::io(format!("opening /proc/self/{file}"), error))
 }

@@ -1,6 +1,6 @@
 //! A regular file that is certainly the one behind a region.
 
-use super::directory::{Directory, read_all};
+use super::directory::{own_file, read_all};
 use super::lease;
 use super::rights::raised;
 use crate::kernel::{Device, Region, VirtualAddress, maps};
@@ -115,7 +115,7 @@ impl AsFd for ModuleFile {
 }
 
 /// Device and inode of a file as `stat` has them.
-fn numbers(stat: &Stat) -> (Device, u64) {
+pub(super) fn numbers(stat: &Stat) -> (Device, u64) {
     let device = Device {
         major: major(stat.st_dev),
         minor: minor(stat.st_dev),
@@ -181,7 +181,7 @@ fn reopen(found: &OwnedFd) -> Result<OwnedFd> {
 /// Device and inode of a file as `maps` shows them, found by mapping the file.
 fn as_maps_says(file: &OwnedFd) -> Result<Option<(Device, u64)>> {
     let page = sys::ClosedPages::map(file)?;
-    let own = Directory::open("/proc/self")?.file("maps")?;
+    let own = own_file("maps")?;
     if let Ok(mapping) = sys::query_mapping(&own, Query::At(VirtualAddress::new(page.address()))) {
         let (major, minor) = mapping.device;
         return Ok(Some((Device { major, minor }, mapping.inode)));

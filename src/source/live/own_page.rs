@@ -1,6 +1,6 @@
 //! A page of pmdb's own. pmdb knows what the kernel should report of it, and so notices what the kernel hides or gets wrong.
 
-use super::directory::Directory;
+use super::directory::own_file;
 use super::frames::FrameFile;
 use super::words;
 use crate::kernel::{PageFlags, PageMapEntry, PageSize};
@@ -13,8 +13,7 @@ use std::sync::OnceLock;
 pub(super) fn flags(file: &FrameFile) -> Option<PageFlags> {
     let mut flags = [0];
     let read = file.read(entry()?.frame()?.get(), &mut flags).ok()?;
-    let [flags] = flags;
-    (read == 1).then_some(PageFlags::from_bits_retain(flags))
+    (read == 1).then_some(PageFlags::from_bits_retain(flags[0]))
 }
 
 /// The page-map entry of such a page, if it is resident.
@@ -27,18 +26,10 @@ pub(super) fn entry() -> Option<PageMapEntry> {
 
 /// The page-map entry of an address of this program.
 pub(super) fn entry_at(address: u64) -> Option<PageMapEntry> {
-    let own = Directory::open("/proc/self")
-        .and_then(|own| own.file("pagemap"))
-        .ok()?;
+    let index = address / rustix::param::page_size() as u64;
     let mut entry = [0];
-    let read = words::read(
-        &own,
-        address / rustix::param::page_size() as u64,
-        &mut entry,
-    )
-    .ok()?;
-    let [entry] = entry;
-    (read == 1).then_some(PageMapEntry::new(entry))
+    let read = words::read(own_file("pagemap").ok()?, index, &mut entry).ok()?;
+    (read == 1).then_some(PageMapEntry::new(entry[0]))
 }
 
 /// The lower of `end` and the end of what this program may scan. Ends below pmdb's own stack, which is near that limit, take no system
@@ -57,7 +48,7 @@ pub(super) fn limit(end: u64, page: PageSize) -> u64 {
 fn end_of_scans(page: PageSize) -> u64 {
     static PAGES: OnceLock<u64> = OnceLock::new();
     let pages = *PAGES.get_or_init(|| {
-        let Ok(own) = Directory::open("/proc/self").and_then(|own| own.file("pagemap")) else {
+        let Ok(own) = own_file("pagemap") else {
             return 0;
         };
         let covers = |index: u64| {

@@ -1,6 +1,6 @@
 //! Which file systems a server answers for: another program or machine, which may not answer at all.
 
-use super::directory::{Directory, read_to_end};
+use super::directory::{Directory, own_file, read_to_end};
 use crate::kernel::mounts::{self, Mount};
 use crate::kernel::{Device, Region};
 use rustix::buffer::spare_capacity;
@@ -77,7 +77,7 @@ struct Own {
 
 impl Own {
     fn read() -> Result<Own, Errno> {
-        let mountinfo = Directory::open("/proc/self")?.file("mountinfo")?;
+        let mountinfo = own_file("mountinfo")?;
         let text = read_to_end(|bytes, from| pread(&mountinfo, spare_capacity(bytes), from))?;
         let storage = Arc::new(Storage(mounts::parse(&text).unwrap_or_default()));
         Ok(Own { mountinfo, storage })

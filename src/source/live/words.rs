@@ -1,6 +1,6 @@
 //! Words of page maps and kpage files, as far as the kernel can be asked for them.
 
-use super::directory::Directory;
+use super::directory::own_file;
 use crate::source::sys;
 use rustix::fd::AsFd;
 use rustix::io::Result;
@@ -26,7 +26,7 @@ const WRAPPED: u64 = 1 << 29;
 fn offsets_wrap() -> bool {
     static WRAP: OnceLock<bool> = OnceLock::new();
     *WRAP.get_or_init(|| {
-        let own = Directory::open("/proc/self").and_then(|own| own.file("pagemap"));
-        own.is_ok_and(|own| sys::read_words(&own, WRAPPED, &mut [0]).is_ok_and(|read| read > 0))
+        own_file("pagemap")
+            .is_ok_and(|own| sys::read_words(&own, WRAPPED, &mut [0]).is_ok_and(|read| read > 0))
     })
 }

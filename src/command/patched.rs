@@ -3,7 +3,7 @@
 use super::page_sweep::{self, finish};
 use super::{About, Context, Error, Flow, Group, Outcome, example, translate};
 use crate::eval;
-use crate::inspect::{Need, Page, View, read_resident, reason};
+use crate::inspect::{Need, Page, View, read_resident};
 use crate::kernel::{AddressRange, Kind, State, VirtualAddress};
 use crate::lang::{self, Spanned};
 use crate::process::{OpenedFile, ReadAt};
@@ -256,7 +256,7 @@ impl Comparison<'_> {
         });
         let file = match &opened.file {
             Ok(file) => file,
-            Err(error) => return Ok(Err(reason(error))),
+            Err(error) => return Ok(Err(error.clone().into())),
         };
         let offset = page.start().get() - region.range.start().get() + region.offset;
         if let Err(error) = fill(file.as_ref(), offset, &mut of_file) {

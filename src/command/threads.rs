@@ -3,7 +3,6 @@
 use super::translate::brief;
 use super::{About, Context, Flow, Group, Outcome, example, print};
 use crate::eval::Value;
-use crate::inspect;
 use crate::kernel::registers::ThreadState;
 use crate::report::{Reason, Record, ThreadRow};
 
@@ -38,7 +37,7 @@ pub(super) fn run_threads(context: &mut Context) -> Outcome {
             Ok(ThreadState::Running) => Err(Reason::NotApplicable(
                 "the thread runs: the kernel shows the registers of waiting threads only",
             )),
-            Err(error) => Err(inspect::reason(&error)),
+            Err(error) => Err(error.into()),
         };
         let row = ThreadRow {
             id: thread.id,

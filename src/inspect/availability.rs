@@ -1,6 +1,5 @@
 //! Which facts can be known here: each is tried before a filter uses it.
 
-use super::reason::reason;
 use crate::kernel::{FrameNumber, PageFlags};
 use crate::process::{self, Categories, Target};
 use crate::report::{Fact, Reason};
@@ -28,10 +27,9 @@ impl Availability {
             true => Err(Reason::FrameHidden),
             false => Ok(()),
         };
-        let probe = |read: process::Result<usize>| match (&frames, read) {
-            (_, Err(error)) => Err(reason(&error)),
-            (Err(hidden), Ok(_)) => Err(hidden.clone()),
-            (Ok(()), Ok(_)) => Ok(()),
+        let probe = |read: process::Result<usize>| {
+            read?;
+            frames.clone()
         };
         Availability {
             flags: probe(machine.frame_flags(FrameNumber::new(1), &mut [PageFlags::empty()])),

@@ -5,7 +5,7 @@ use super::folio::Folio;
 use super::frames::{frame_detail, is_average, resources};
 use super::large::is_aligned;
 use super::page::{Page, huge_without_scan};
-use super::reason::{copied_or_not, no_scan, reason};
+use super::reason::{copied_or_not, no_scan};
 use super::region::ViewedRegion;
 use super::view::View;
 use super::{Error, Result};
@@ -191,12 +191,9 @@ impl View<'_> {
 
     /// The backing content of one page of `region`.
     fn backing_content(&self, region: &Region, page: AddressRange) -> Fact<BackingContent> {
-        let runs = self.target().modules.backing_content(region, page);
-        let first = runs.map(|runs| runs.into_iter().next());
-        match first.map_err(|error| reason(&error))? {
-            Some(run) => run.content.map_err(|error| reason(&error)),
-            None => Err(Reason::Changed),
-        }
+        let runs = self.target().modules.backing_content(region, page)?;
+        let first = runs.into_iter().next().ok_or(Reason::Changed)?;
+        Ok(first.content?)
     }
 
     fn describe(

@@ -5,7 +5,6 @@ use super::filter::Question;
 use super::folio::Folio;
 use super::ordered_pool::{self, Check, Planned, Producer, Work};
 use super::page::{InZone, Need, Page};
-use super::reason::reason;
 use crate::kernel::zones::{Zone, ZoneLookup, Zones};
 use crate::kernel::{
     FrameNumber, FrameRange, Name, PageFlags, PageMapEntry, PhysicalAddress, State, VirtualAddress,
@@ -366,15 +365,12 @@ pub(super) fn count_of(machine: &Machine, frame: FrameNumber) -> Fact<u64> {
 
 /// The folio of a frame with these flags.
 fn folio(machine: &Machine, frame: FrameNumber, flags: PageFlags) -> Fact<Folio> {
-    let found = Folio::find(machine, frame, flags);
-    found
-        .map_err(|error| reason(&error))?
-        .ok_or(Reason::Changed)
+    Folio::find(machine, frame, flags)?.ok_or(Reason::Changed)
 }
 
 /// The memory zone of a frame.
 pub fn zone(machine: &Machine, frame: FrameNumber) -> Fact<Zone> {
-    let zones = machine.zones().map_err(|error| reason(&error))?;
+    let zones = machine.zones()?;
     match zones.stretch(frame).spanned {
         ZoneLookup::In(index) => zones.get(index).cloned().ok_or(Reason::Changed),
         ZoneLookup::InNone => Err(Reason::NotApplicable("no memory zone spans this frame")),
@@ -387,7 +383,7 @@ pub fn zone(machine: &Machine, frame: FrameNumber) -> Fact<Zone> {
 
 /// The resources of `/proc/iomem` that hold a physical address, the outermost first.
 pub(super) fn resources(machine: &Machine, address: PhysicalAddress) -> Fact<Vec<Name>> {
-    let resources = machine.iomem().map_err(|error| reason(&error))?;
+    let resources = machine.iomem()?;
     match resources.at(address) {
         none if none.is_empty() => Err(NO_RESOURCE),
         nested => Ok(nested.into_iter().map(|one| one.name.clone()).collect()),
@@ -401,17 +397,16 @@ pub fn cgroup_path(machine: &Machine, inode: u64) -> Fact<CgroupPath> {
     if inode == 0 {
         return Err(Reason::NotApplicable("it is charged to no memory cgroup"));
     }
-    let path = machine.cgroup_path(inode).map_err(|error| reason(&error))?;
+    let path = machine.cgroup_path(inode)?;
     Ok(path.map_or(CgroupPath::Gone(inode), CgroupPath::Path))
 }
 
 /// The word that was read, if one was.
 fn one<T>(read: process::Result<usize>, [word]: [T; 1]) -> Fact<T> {
-    match read {
-        Ok(0) => Err(Reason::NotApplicable(
+    match read? {
+        0 => Err(Reason::NotApplicable(
             "the frame number is beyond physical memory",
         )),
-        Ok(_) => Ok(word),
-        Err(error) => Err(reason(&error)),
+        _ => Ok(word),
     }
 }

@@ -3,7 +3,6 @@
 use super::detail::PageDetail;
 use super::kernel_behaviour::KernelBehaviour;
 use super::page::Page;
-use super::reason::reason;
 use super::region::ViewedRegion;
 use super::state_set::StateSet;
 use super::{Result, View};
@@ -430,7 +429,7 @@ impl View<'_> {
         let into = into.get_mut(..usize::try_from(wanted.len()).unwrap_or(usize::MAX));
         let read = match modules.cached(&viewed.region, start, into.unwrap_or_default()) {
             Ok(read) => read,
-            Err(error) => return Ok(Err(reason(&error))),
+            Err(error) => return Ok(Err(error.into())),
         };
         let end = start.checked_add(read as u64);
         let Some(range) = end.and_then(|end| AddressRange::new(start, end)) else {

@@ -51,7 +51,7 @@ pub use memory::{Absent, Contents, MemoryRead, ReadEnd, Source, first_absent, re
 pub use needs::{require_cgroup_paths, require_of_frames};
 pub use outcome::{Access, OwnerUntold};
 pub use page::{InZone, Need, Page};
-pub use reason::{kind_untold, no_scan, reason};
+pub use reason::{kind_untold, no_scan};
 pub use region::ViewedRegion;
 pub use rows::{Neighbours, Row, Rows, Run, Runs};
 pub use selection::Selection;

@@ -2,11 +2,12 @@
 
 use super::kernel_behaviour::KernelBehaviour;
 use super::page::Need;
-use super::reason::{no_scan, reason};
+use super::reason::no_scan;
 use super::view::View;
 use super::{Error, Result};
 use crate::kernel::FrameNumber;
 use crate::process::{self, Categories, Machine};
+use crate::report::Reason;
 
 /// How errors name [`Need::ZONES`] and [`Need::CGROUPS`].
 const ZONES: &str = "zones and nodes of frames";
@@ -30,14 +31,14 @@ impl View<'_> {
             true => available
                 .frames
                 .clone()
-                .and_then(|()| self.zones().map(|_| ()).map_err(|error| reason(&error))),
+                .and_then(|()| self.zones().map(drop).map_err(Reason::from)),
             false => Ok(()),
         };
         let cgroups = match need.contains(Need::CGROUPS) {
             true => available.frames.clone().and_then(|()| {
                 let machine = &self.target().machine;
                 let read = machine.frame_cgroups(FrameNumber::new(1), &mut [0]);
-                read.map(drop).map_err(|error| reason(&error))
+                read.map(drop).map_err(Reason::from)
             }),
             false => Ok(()),
         };
@@ -124,9 +125,9 @@ pub fn require_cgroup_paths(machine: &Machine) -> Result<()> {
 }
 
 fn known<T>(what: &'static str, answer: process::Result<T>) -> Result<()> {
-    let unknown = |error| Error::Unknown {
+    let unknown = |error: process::Error| Error::Unknown {
         what,
-        reason: reason(&error),
+        reason: error.into(),
     };
     answer.map(drop).map_err(unknown)
 }

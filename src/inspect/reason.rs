@@ -34,19 +34,20 @@ pub fn no_scan() -> Reason {
     Reason::NotOnThisKernel("only PAGEMAP_SCAN tells, which came with Linux 6.7".into())
 }
 
-/// The reason that an error of `process` gives.
-pub fn reason(error: &process::Error) -> Reason {
-    match error {
-        process::Error::NotPermitted { what, remedy } => Reason::NotPermitted {
-            what: what.clone(),
-            remedy: Some(remedy.clone()).filter(|remedy| !remedy.is_empty()),
-        },
-        // It went, or changed during the read.
-        process::Error::Gone { .. } => Reason::Changed,
-        process::Error::NotAvailable { .. }
-        | process::Error::Malformed(_)
-        | process::Error::Ambiguous { .. }
-        | process::Error::Io { .. } => Reason::NotOnThisKernel(error.to_string()),
+impl From<process::Error> for Reason {
+    fn from(error: process::Error) -> Self {
+        match error {
+            process::Error::NotPermitted { what, remedy } => Reason::NotPermitted {
+                what,
+                remedy: Some(remedy).filter(|remedy| !remedy.is_empty()),
+            },
+            // It went, or changed during the read.
+            process::Error::Gone { .. } => Reason::Changed,
+            process::Error::NotAvailable { .. }
+            | process::Error::Malformed(_)
+            | process::Error::Ambiguous { .. }
+            | process::Error::Io { .. } => Reason::NotOnThisKernel(error.to_string()),
+        }
     }
 }
 
@@ -56,14 +57,14 @@ mod tests {
 
     #[test]
     fn a_failure_is_a_reason_of_its_class() {
-        let refused = process::Error::not_permitted("may not", "sudo");
+        let refused = Reason::from(process::Error::not_permitted("may not", "sudo"));
         assert_eq!(
-            (reason(&refused).cause(), reason(&refused).remedy()),
+            (refused.cause(), refused.remedy()),
             ("may not", Some("sudo"))
         );
         let what = || "process 1 has exited".to_owned();
-        assert_eq!(reason(&process::Error::gone(what())), Reason::Changed);
-        let missing = process::Error::not_available(what());
-        assert_eq!(reason(&missing), Reason::NotOnThisKernel(what()));
+        assert_eq!(Reason::from(process::Error::gone(what())), Reason::Changed);
+        let missing = Reason::from(process::Error::not_available(what()));
+        assert_eq!(missing, Reason::NotOnThisKernel(what()));
     }
 }

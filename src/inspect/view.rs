@@ -4,7 +4,6 @@ use super::Result;
 use super::availability::Availability;
 use super::classify::{Backing, RegionFacts};
 use super::kernel_behaviour::KernelBehaviour;
-use super::reason::reason;
 use super::region::{ViewedRegion, backing};
 use crate::kernel::mounts::MemoryFiles;
 use crate::kernel::smaps::Smaps;
@@ -176,7 +175,7 @@ impl<'a> View<'a> {
 
     /// The device or file that holds a slot.
     pub fn swap_device(&self, slot: SwapEntry) -> Fact<Name> {
-        let areas = self.swaps().map_err(|error| reason(&error))?;
+        let areas = self.swaps()?;
         let area = areas.area(slot, self.page);
         area.map(|area| area.name.clone()).ok_or_else(|| {
             Reason::NotOnThisKernel(

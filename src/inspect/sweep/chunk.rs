@@ -3,7 +3,6 @@
 use super::super::classify::{Backing, PageObservation, RegionFacts, classify};
 use super::super::kernel_behaviour::KernelBehaviour;
 use super::super::page::{Need, Page};
-use super::super::reason::reason;
 use super::super::region::ViewedRegion;
 use super::super::state_set::StateSet;
 use crate::kernel::zones::Zones;
@@ -103,7 +102,7 @@ impl<'a> Chunk<'a> {
     pub fn untold(&self) -> impl Iterator<Item = (u64, Reason)> {
         self.backing.iter().filter_map(|run| {
             let why = run.content.as_ref().err()?;
-            Some((run.range.pages(self.size), reason(why)))
+            Some((run.range.pages(self.size), why.clone().into()))
         })
     }
 

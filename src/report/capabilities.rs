@@ -19,9 +19,7 @@ record! {
         /// The features, one by one.
         capabilities: Vec<Capability>,
     }
-}
 
-record! {
     /// A feature of the kernel, or a right, that pmdb uses where it is available.
     #[derive(Eq)]
     pub struct Capability {

@@ -21,9 +21,7 @@ record! {
         /// What happens when the target next writes here.
         next_write: Outcome,
     }
-}
 
-record! {
     /// A place in a file.
     #[derive(Eq)]
     pub struct FilePlace {

@@ -21,9 +21,7 @@ record! {
         /// How the folio is mapped around this page, if the frame was reached by an address.
         [flat] mapped: Option<FolioMapping>,
     }
-}
 
-record! {
     /// How a folio is mapped around one of its pages.
     #[derive(Copy, Eq)]
     pub struct FolioMapping {
@@ -32,9 +30,7 @@ record! {
         /// Whether the folio begins at an address that is a multiple of its size: only then can one entry map all of it.
         aligned: bool,
     }
-}
 
-record! {
     /// Large folios of one size that are mapped in one way.
     #[derive(Copy, Eq)]
     pub struct LargeFolios {

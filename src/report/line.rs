@@ -31,9 +31,7 @@ record! {
         /// Why fields are `null`, or why `frames` is not complete.
         [flat] why: Why,
     }
-}
 
-record! {
     /// A function around an address.
     #[derive(Eq)]
     pub struct LineFrame with why if noted {

@@ -25,9 +25,7 @@ record! {
         /// The cells in order, neighbours that are alike together.
         cells: Vec<MapCells>,
     }
-}
 
-record! {
     /// Neighbouring cells that are alike.
     #[derive(Copy, Eq)]
     pub struct MapCells {

@@ -40,9 +40,7 @@ record! {
         /// Why a state is only the most likely one.
         [flat] why: Why,
     }
-}
 
-record! {
     /// A place that `find` has found.
     pub struct Match {
         /// Address of the first byte.
@@ -54,9 +52,7 @@ record! {
         /// Where the bytes come from: `memory`, or `file` if some come from the page cache of the file mapped there.
         source: &'static str,
     }
-}
 
-record! {
     /// What closes `find`.
     #[derive(Default)]
     pub struct FindSummary with why if noted {
@@ -77,9 +73,7 @@ record! {
         /// Why pages of the page cache could not be searched.
         [flat] why: Why,
     }
-}
 
-record! {
     /// A row of `patched`: bytes of code that differ from the file, or whole pages that are private copies and the same.
     pub struct Patch {
         /// Address of the first byte.
@@ -99,9 +93,7 @@ record! {
         /// The region.
         region: RegionBrief,
     }
-}
 
-record! {
     /// What closes `patched`.
     #[derive(Default)]
     pub struct PatchedSummary with why if noted {
@@ -122,9 +114,7 @@ record! {
         /// Why pages could not be compared.
         [flat] why: Why,
     }
-}
 
-record! {
     /// A row of `telescope`: a word of memory, and where it leads.
     pub struct Telescope with why if noted {
         /// Address of the word.
@@ -146,9 +136,7 @@ record! {
         /// Why the state is only the most likely one.
         [flat] why: Why,
     }
-}
 
-record! {
     /// An address that memory holds.
     pub struct Link with why if noted {
         /// The address.

@@ -21,9 +21,7 @@ record! {
         /// The device or file, when `/proc/swaps` has it.
         device: Fact<Name>,
     }
-}
 
-record! {
     /// The region that something lies in, in short.
     pub struct RegionBrief {
         /// First address.
@@ -139,9 +137,7 @@ record! {
         /// Why a value is only the most likely one.
         [flat] why: Why,
     }
-}
 
-record! {
     /// The regions around an address that is in none.
     pub struct Nearest {
         /// The region that ends below it.
@@ -149,9 +145,7 @@ record! {
         /// The region that starts above it.
         above: Option<RegionBrief>,
     }
-}
 
-record! {
     /// `flags`: one frame, each bit with its meaning.
     pub struct FlagsReport with why {
         /// The virtual address that was asked about, if any.
@@ -169,9 +163,7 @@ record! {
         /// What each set bit says of this frame.
         meanings: Vec<FlagMeaning>,
     }
-}
 
-record! {
     /// A flag and what it says of this frame.
     #[derive(Eq)]
     pub struct FlagMeaning {
@@ -210,9 +202,7 @@ record! {
         /// Each set bit (or field), with its meaning.
         bits: Vec<BitMeaning>,
     }
-}
 
-record! {
     /// A number read as a word of `/proc/kpageflags`.
     pub struct DecodedFlags {
         /// The number.
@@ -222,9 +212,7 @@ record! {
         /// Each set bit, with its meaning.
         bits: Vec<FlagMeaning>,
     }
-}
 
-record! {
     /// A bit or a field of a page-map entry.
     #[derive(Eq)]
     pub struct BitMeaning {

@@ -23,9 +23,7 @@ record! {
         /// A shell command that reads the same; `null` where there is none.
         repeat: Option<String>,
     }
-}
 
-record! {
     /// What closes the reads.
     pub struct ReadsSummary {
         /// Reads that are shown.

@@ -1,25 +1,27 @@
 //! The declaration of a record: its fields, their meanings, and their JSON, in one place.
 
-/// Declares a record: a struct of public fields, its JSON, and a description of its fields for the reference.
+/// Declares records: for each a struct of public fields, its JSON, and a description of its fields for the reference.
 ///
 /// Each field is a [`Field`](super::field::Field), whose type decides how it is written. Before its name may stand
 /// - `[optional]`: it is left out when it is empty,
 /// - `[flat]`: it is a record itself, whose fields stand in its place,
 /// - `[as "name"]`: its name in JSON, if Rust does not allow that name.
 ///
-/// Behind the name of the record may stand how the reasons for its unknown fields are written:
+/// Behind the name of a record may stand how the reasons for its unknown fields are written:
 /// - `with why`: as an object `why`, which is always there,
 /// - `with why if noted`: the same, left out when there is none,
 /// - `with why if any`: the same for a row, also without reasons of the kind "not applicable",
 /// - `within "name"`: it is only part of another record, as the field of that name, and that record has its reasons.
 macro_rules! record {
     (
-        $(#[$meta:meta])*
-        pub struct $record:ident $(with $why:ident $($when:ident)*)? $(within $within:literal)? {
-            $($fields:tt)*
-        }
+        $(
+            $(#[$meta:meta])*
+            pub struct $record:ident $(with $why:ident $($when:ident)*)? $(within $within:literal)? {
+                $($fields:tt)*
+            }
+        )+
     ) => {
-        record!(@declare [$(#[$meta])*] $record [$($why $($when)*)?] [$($within)?] { $($fields)* });
+        $(record!(@declare [$(#[$meta])*] $record [$($why $($when)*)?] [$($within)?] { $($fields)* });)+
     };
 
     (

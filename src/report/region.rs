@@ -59,9 +59,7 @@ record! {
         /// Reasons for what is `null`.
         [flat] why: Why,
     }
-}
 
-record! {
     /// One VmFlag of smaps.
     #[derive(Eq)]
     pub struct VmFlag {
@@ -70,9 +68,7 @@ record! {
         /// What they mean.
         meaning: &'static str,
     }
-}
 
-record! {
     /// Where in a region the address of `region ADDR` lies.
     #[derive(Eq)]
     pub struct RegionPlace {
@@ -87,9 +83,7 @@ record! {
         /// Symbol.
         symbol: Option<SymbolBrief>,
     }
-}
 
-record! {
     /// What closes `regions`.
     pub struct RegionsSummary {
         /// Regions listed.

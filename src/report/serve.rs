@@ -15,9 +15,7 @@ record! {
         /// The version of the protocol: a client that knows another one stops here.
         protocol: u32,
     }
-}
 
-record! {
     /// The end of an answer.
     pub struct End {
         /// The request's own id, or the number of its line, from 1; 0 for what the command line asks for.

@@ -23,9 +23,7 @@ record! {
         /// Name of the region, for an address in one.
         region: Option<Name>,
     }
-}
 
-record! {
     /// `info symbol`, `info address`
     pub struct SymbolReport {
         /// Demangled name.
@@ -47,9 +45,7 @@ record! {
         /// The address that it is linked at, as objdump shows it.
         file_address: VirtualAddress,
     }
-}
 
-record! {
     /// A row of `info modules`: a program or library, or the vdso.
     pub struct ModuleReport with why if noted {
         /// First address.
@@ -71,9 +67,7 @@ record! {
         /// Why fields are `null`; under `answers`, why the compressed table in the file could not be used.
         [flat] why: Why,
     }
-}
 
-record! {
     /// What closes `info symbols`.
     pub struct SymbolsSummary {
         /// Symbols that matched and were shown.
@@ -83,9 +77,7 @@ record! {
         /// Modules that gave no symbols.
         silent: Vec<SilentModule>,
     }
-}
 
-record! {
     /// A module that gave no symbols.
     pub struct SilentModule {
         /// Its file name.
@@ -93,9 +85,7 @@ record! {
         /// Why.
         reason: String,
     }
-}
 
-record! {
     /// `info process`
     pub struct ProcessReport {
         /// Process id.
@@ -127,9 +117,7 @@ record! {
         /// Whether frame numbers are hidden.
         frames_hidden: bool,
     }
-}
 
-record! {
     /// A memory field of `/proc/PID/status`.
     #[derive(Eq)]
     pub struct MemoryField {
@@ -140,9 +128,7 @@ record! {
         /// In words.
         meaning: &'static str,
     }
-}
 
-record! {
     /// A row of `ps`.
     pub struct ProcessRow {
         /// Process id.
@@ -160,9 +146,7 @@ record! {
         /// Command line.
         command_line: Option<Name>,
     }
-}
 
-record! {
     /// What the kernel counts of the memory of a process, in bytes.
     #[derive(Eq)]
     pub struct ProcessMemory {
@@ -177,9 +161,7 @@ record! {
         /// Whether they are `null` because the process may not be examined; otherwise it has no memory, or has ended.
         hidden: bool,
     }
-}
 
-record! {
     /// `display`: a value, or the line before the answer of a command.
     pub struct DisplayReport {
         /// The number that `undisplay` takes; `null` if it is not kept.
@@ -191,9 +173,7 @@ record! {
         /// Why it has no value now.
         [optional] reason: Option<String>,
     }
-}
 
-record! {
     /// What happened to the target.
     pub struct TargetReport {
         /// What happened: `attached`, `detached`, `executed`, `exited`.
@@ -209,9 +189,7 @@ record! {
         /// Remarks: it is a thread of …, it is pmdb itself.
         [optional] remarks: Vec<String>,
     }
-}
 
-record! {
     /// `show`
     pub struct SettingReport {
         /// Its name.
@@ -221,9 +199,7 @@ record! {
         /// What it does.
         meaning: String,
     }
-}
 
-record! {
     /// A line of `history`.
     pub struct HistoryEntry {
         /// Number.
@@ -231,9 +207,7 @@ record! {
         /// The line.
         line: Name,
     }
-}
 
-record! {
     /// `echo`: text as the user asked for it.
     pub struct Text {
         /// The text, its own line ends included.
@@ -267,9 +241,7 @@ record! {
         /// Commands: usage name, short forms, summary.
         commands: Vec<HelpEntry>,
     }
-}
 
-record! {
     /// One command in full.
     pub struct HelpCommand {
         /// Its name.
@@ -285,9 +257,7 @@ record! {
         /// Examples.
         examples: Vec<HelpExample>,
     }
-}
 
-record! {
     /// A subject that is no command.
     #[derive(Eq)]
     pub struct HelpSubject {
@@ -299,9 +269,7 @@ record! {
         /// its meaning.
         text: String,
     }
-}
 
-record! {
     /// A line, and what it does.
     #[derive(Eq)]
     pub struct HelpExample {
@@ -310,17 +278,13 @@ record! {
         /// What it does.
         does: &'static str,
     }
-}
 
-record! {
     /// The user-defined commands.
     pub struct UserCommands {
         /// Their names, and the first line of what `document` says.
         commands: Vec<UserHelp>,
     }
-}
 
-record! {
     /// A user-defined command.
     #[derive(Eq)]
     pub struct UserHelp {
@@ -329,9 +293,7 @@ record! {
         /// What `document` says, or what it is an alias of.
         text: String,
     }
-}
 
-record! {
     /// A command in a list.
     #[derive(Eq)]
     pub struct HelpEntry {
@@ -342,18 +304,14 @@ record! {
         /// One line.
         summary: &'static str,
     }
-}
 
-record! {
     /// A remark.
     #[derive(Eq)]
     pub struct Note {
         /// One sentence.
         message: String,
     }
-}
 
-record! {
     /// `assert`
     pub struct AssertionReport {
         /// The expression.
@@ -367,9 +325,7 @@ record! {
         /// Its place.
         [as "where"] place: Option<ErrorPlace>,
     }
-}
 
-record! {
     /// A part of an asserted expression.
     pub struct AssertionValue {
         /// The part.
@@ -379,9 +335,7 @@ record! {
         /// What it should have been.
         [optional] wanted: Option<String>,
     }
-}
 
-record! {
     /// What closes a run with `--keep-going` that made assertions.
     #[derive(Copy, Eq, Default)]
     pub struct AssertionsSummary {
@@ -392,9 +346,7 @@ record! {
         /// Assertions without a value: they neither held nor failed.
         unknown: u64,
     }
-}
 
-record! {
     /// A failure: what was tried, why it failed, and the remedy.
     #[derive(Default)]
     pub struct ErrorReport {

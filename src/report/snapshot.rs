@@ -26,9 +26,7 @@ record! {
         /// Bytes of pmdb's own memory that it takes.
         memory: u64,
     }
-}
 
-record! {
     /// A row of `diff`: neighbouring pages that changed in the same way, or a region.
     pub struct ChangeRow {
         /// What changed.
@@ -50,9 +48,7 @@ record! {
         /// More, in words: what became of a region.
         [optional] detail: Option<String>,
     }
-}
 
-record! {
     /// A row of `diff … by KEY`.
     pub struct ChangeGroup {
         /// The key: `region`, `symbol`, `change`.
@@ -66,9 +62,7 @@ record! {
         /// Bytes that were present before and are not now.
         went: u64,
     }
-}
 
-record! {
     /// The totals of `diff`.
     pub struct DiffSummary {
         /// The earlier snapshot.
@@ -90,9 +84,7 @@ record! {
         /// Kinds of change that the snapshots cannot show, each with the reason.
         blind: Vec<Blind>,
     }
-}
 
-record! {
     /// What `soft-dirty clear` would do to the process.
     pub struct SoftDirtyReport with why if noted {
         /// The process.
@@ -106,9 +98,7 @@ record! {
         /// Hugetlb pages, which have no bits of their own: after the clearing they never show as soft-dirty.
         hugetlb: u64,
     }
-}
 
-record! {
     /// The soft-dirty bits of a process were cleared.
     pub struct SoftDirtyCleared {
         /// The process.
@@ -120,9 +110,7 @@ record! {
         /// Writable pages that are soft-dirty again, or still.
         pages: u64,
     }
-}
 
-record! {
     /// How the attached process and another one share pages, in one region or in all. A page in swap counts for the processes that have it.
     #[derive(Copy, Default)]
     pub struct SharedCounts {
@@ -137,9 +125,7 @@ record! {
         /// Shared pages that the next write of the attached process copies.
         about_to_copy: u64,
     }
-}
 
-record! {
     /// A row of `compare`: a region of the attached process and its counterpart in the other one.
     pub struct Comparison {
         /// The other process.
@@ -153,9 +139,7 @@ record! {
         /// Pages by how both share them.
         [flat] counts: SharedCounts,
     }
-}
 
-record! {
     /// A row of `compare … by symbol`.
     pub struct ComparisonGroup {
         /// The other process.
@@ -165,9 +149,7 @@ record! {
         /// Pages by how both share them.
         [flat] counts: SharedCounts,
     }
-}
 
-record! {
     /// What closes `compare`: the sums of all regions.
     pub struct ComparisonSummary {
         /// The attached process.

@@ -20,9 +20,7 @@ record! {
         /// Regions that share the row.
         regions: u64,
     }
-}
 
-record! {
     /// A column of a timeline: one sample.
     pub struct TimelineSample {
         /// Seconds since the epoch.
@@ -30,9 +28,7 @@ record! {
         /// A cell for each row so far, in order, neighbours that are alike together.
         cells: Vec<TimelineCells>,
     }
-}
 
-record! {
     /// Neighbouring rows that are alike in a sample.
     #[derive(Copy, Eq)]
     pub struct TimelineCells {

@@ -23,9 +23,7 @@ record! {
         /// Why a value is only the most likely one.
         [flat] why: Why,
     }
-}
 
-record! {
     /// Neighbouring pages of the same state, kind and flags, with consecutive frames.
     pub struct Pages with why if any {
         /// First virtual address.
@@ -54,9 +52,7 @@ record! {
         /// Why a value is only the most likely one.
         [flat] why: Why,
     }
-}
 
-record! {
     /// Neighbouring frames with the same flags and map count.
     pub struct Frames with why if any {
         /// First frame.
@@ -74,9 +70,7 @@ record! {
         /// NUMA node.
         node: Fact<u32>,
     }
-}
 
-record! {
     /// What closes a walk.
     pub struct WalkSummary {
         /// Pages that matched.
@@ -96,9 +90,7 @@ record! {
         /// Pages in each state; in JSON every state has its count, 0 where there are none.
         [flat] states: EveryState,
     }
-}
 
-record! {
     /// What closes a walk of frames.
     pub struct FramesSummary {
         /// Frames that matched.
@@ -110,9 +102,7 @@ record! {
         /// Where physical memory ends, if the range goes past that.
         memory_ends: Option<FrameNumber>,
     }
-}
 
-record! {
     /// A row of `walk … by KEY`.
     pub struct Group with why if any {
         /// The key that pages are grouped by: `state`, `kind`, …
@@ -130,9 +120,7 @@ record! {
         /// Why the pages may not be what `key` says, under the name of the key.
         [flat] why: Why,
     }
-}
 
-record! {
     /// A row of `summary`: pages whose frames have the same flags, or pages without a frame that are in the same state.
     pub struct SummaryRow with why if any {
         /// The flags by name.

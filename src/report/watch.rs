@@ -100,9 +100,7 @@ record! {
         /// More, in words: the new end of a region, the program executed.
         [optional] detail: Option<String>,
     }
-}
 
-record! {
     /// One side of an event: the page before or after it.
     #[derive(Eq)]
     pub struct PageFacts with why if noted {
@@ -119,9 +117,7 @@ record! {
         /// Why the state is only the most likely one.
         [flat] why: Why,
     }
-}
 
-record! {
     /// What is being watched, and what cannot be seen here.
     pub struct WatchStart {
         /// Pages in the range now.
@@ -131,9 +127,7 @@ record! {
         /// Kinds of event that cannot be seen here, each with the reason.
         blind: Vec<Blind>,
     }
-}
 
-record! {
     /// A kind of event that cannot be seen.
     #[derive(Eq)]
     pub struct Blind {
@@ -142,9 +136,7 @@ record! {
         /// Why not.
         reason: String,
     }
-}
 
-record! {
     /// A row of `watch … by KEY`.
     pub struct EventGroup {
         /// The key: `region`.
@@ -158,9 +150,7 @@ record! {
         /// Changes of each kind, counted in pages; changes of the region are counted one by one.
         events: Numbers<EventKind>,
     }
-}
 
-record! {
     /// How a watch ended.
     pub struct WatchSummary {
         /// Samples taken.

@@ -23,9 +23,7 @@ record! {
         /// The symbol at the address.
         symbol: Option<SymbolBrief>,
     }
-}
 
-record! {
     /// The numbers of a search for the mappings of a frame.
     #[derive(Copy, Eq, Default)]
     pub struct WhoCounts {
@@ -46,9 +44,7 @@ record! {
         /// Processes that share the address space of one that is shown.
         same_memory: u64,
     }
-}
 
-record! {
     /// What closes `who`.
     pub struct WhoSummary with why {
         /// The frame.

@@ -177,10 +177,8 @@ impl Chains<'_> {
             absent: None,
         };
         while let Some(rest) = into.get_mut(read.count..).filter(|rest| !rest.is_empty()) {
-            let wanted = address.checked_add(read.count as u64).and_then(|from| {
-                let end = from.checked_add(rest.len() as u64)?;
-                AddressRange::new(from, end)
-            });
+            let from = address.checked_add(read.count as u64);
+            let wanted = from.and_then(|from| AddressRange::of_length(from, rest.len() as u64));
             let Some(wanted) = wanted else {
                 break;
             };

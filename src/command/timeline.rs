@@ -128,10 +128,9 @@ impl Timeline {
             // The samples so far show the previous program.
             self.is_whole = false;
         }
-        let pages = change.address.and_then(|start| {
-            let end = start.checked_add(change.pages << self.size.shift())?;
-            AddressRange::new(start, end)
-        });
+        let bytes = change.pages << self.size.shift();
+        let start = change.address;
+        let pages = start.and_then(|start| AddressRange::of_length(start, bytes));
         if let Some(range) = change.range.or(pages) {
             self.within(range, |row| row.changed = true);
         }

@@ -221,9 +221,7 @@ impl Counted<'_> {
         self.uncertain = self.uncertain.take().or_else(|| reason.cloned());
         let bytes = change.pages << self.view.page().shift();
         let start = change.address;
-        let end = start.and_then(|start| start.checked_add(bytes));
-        let range = start.zip(end);
         self.pages
-            .extend(range.and_then(|(start, end)| AddressRange::new(start, end)));
+            .extend(start.and_then(|start| AddressRange::of_length(start, bytes)));
     }
 }

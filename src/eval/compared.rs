@@ -2,7 +2,7 @@
 //! be equal.
 
 use super::error::{Error, Result};
-use super::evaluator::Evaluator;
+use super::evaluator::{Evaluator, is_equality};
 use super::operators;
 use super::value::Value;
 use crate::kernel::{Kind, State};
@@ -16,10 +16,7 @@ impl Evaluator<'_> {
         operator: &Spanned<BinaryOperator>,
         right: (&Expression, &Spanned<Value>),
     ) -> Result<Value> {
-        if matches!(
-            operator.node,
-            BinaryOperator::Equal | BinaryOperator::NotEqual
-        ) {
+        if is_equality(operator.node) {
             known_word(left.0, right)?;
             known_word(right.0, left)?;
         }

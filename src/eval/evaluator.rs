@@ -261,7 +261,7 @@ impl<'a> Evaluator<'a> {
     }
 }
 
-fn is_equality(operator: BinaryOperator) -> bool {
+pub(super) fn is_equality(operator: BinaryOperator) -> bool {
     matches!(operator, BinaryOperator::Equal | BinaryOperator::NotEqual)
 }
 

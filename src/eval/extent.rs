@@ -102,14 +102,7 @@ impl Evaluator<'_> {
                 let end = self.like(&start.node, &end)?;
                 self.span(start, end, at)
             }
-            (false, true) => Err(Error::new(
-                at,
-                format!(
-                    "{} and {} make no range",
-                    start.node.phrase(),
-                    end.node.phrase()
-                ),
-            )),
+            (false, true) => Err(no_range(at, &start.node, &end.node)),
             (true, true) => {
                 let first = self.whole_frame(&start)?;
                 let end = self.frame_after(&end)?;
@@ -155,14 +148,7 @@ impl Evaluator<'_> {
     /// A number in the unit of another value.
     fn like(&self, unit: &Value, number: &Spanned<Value>) -> Result<Spanned<Value>> {
         let Value::Integer(integer) = &number.node else {
-            return Err(Error::new(
-                number.at,
-                format!(
-                    "{} and {} make no range",
-                    unit.phrase(),
-                    number.node.phrase()
-                ),
-            ));
+            return Err(no_range(number.at, unit, &number.node));
         };
         let raw = integer
             .to_u64()
@@ -228,6 +214,11 @@ fn frame_range(start: FrameNumber, end: FrameNumber, at: Span) -> Result<FrameRa
             start == end,
         )
     })
+}
+
+fn no_range(at: Span, start: &Value, end: &Value) -> Error {
+    let (start, end) = (start.phrase(), end.phrase());
+    Error::new(at, format!("{start} and {end} make no range"))
 }
 
 fn past_the_end(at: Span) -> Error {

@@ -98,9 +98,7 @@ impl Evaluator<'_> {
         let at = argument.at;
         let address = to_address(&Spanned::new(value, at))?;
         let page = self.scope.page_size();
-        let start = page.floor(address);
-        let end = start.checked_add(page.bytes());
-        end.and_then(|end| AddressRange::new(start, end))
+        AddressRange::of_length(page.floor(address), page.bytes())
             .map(|page| Spans::one(page, Origin::Written))
             .ok_or_else(|| Error::new(at, format!("{address} is in the last page there can be")))
     }

@@ -8,30 +8,15 @@ use crate::lang::{self, Span, Spanned};
 
 /// The regions of one mapped thing, in address order and never empty: a file, or all that bears a name like `[heap]`.
 pub(super) struct Mapping<'a> {
+    first: &'a Region,
     pub(super) regions: Vec<&'a Region>,
 }
 
-impl<'a> Mapping<'a> {
-    fn first(&self) -> Option<&'a Region> {
-        self.regions.first().copied()
-    }
-
-    /// As `maps` calls it.
-    fn name(&self) -> Name {
-        self.first()
-            .map(|region| region.name.clone())
-            .unwrap_or_default()
-    }
-
-    fn is(&self, region: &Region) -> bool {
-        self.first()
-            .is_some_and(|first| identity(first) == identity(region))
-    }
-
+impl Mapping<'_> {
     /// All of it.
     pub(super) fn spans(&self, at: Span) -> Result<Spans> {
-        let name = self.name();
-        let origin = match self.first().is_some_and(|region| region.inode != 0) {
+        let name = self.first.name.clone();
+        let origin = match self.first.inode != 0 {
             true => Origin::Module(name),
             false => Origin::Region(name),
         };
@@ -55,9 +40,11 @@ fn is_called(region: &Region, name: &str) -> bool {
 pub(super) fn called<'a>(regions: &'a [Region], name: &str) -> Vec<Mapping<'a>> {
     let mut found: Vec<Mapping<'a>> = Vec::new();
     for region in regions.iter().filter(|region| is_called(region, name)) {
-        match found.iter_mut().find(|mapping| mapping.is(region)) {
+        let is_of = |mapping: &&mut Mapping| identity(mapping.first) == identity(region);
+        match found.iter_mut().find(is_of) {
             Some(mapping) => mapping.regions.push(region),
             None => found.push(Mapping {
+                first: region,
                 regions: vec![region],
             }),
         }
@@ -71,9 +58,8 @@ impl Evaluator<'_> {
         let mut found = called(self.regions(at, &format!("looking up '{name}'"))?, name);
         if found.len() > 1 {
             let list = suggest::list(found.iter().map(|mapping| {
-                let start = mapping.first().map(|region| region.range.start());
-                let start = start.unwrap_or_default();
-                format!("'{}' at {start}", mapping.name())
+                let Region { name, range, .. } = mapping.first;
+                format!("'{name}' at {}", range.start())
             }));
             return Err(Error::new(
                 at,

@@ -55,9 +55,7 @@ impl Evaluator<'_> {
         into: &mut [u8],
         at: Span,
     ) -> Result<()> {
-        let end = address.checked_add(into.len() as u64);
-        let range = end
-            .and_then(|end| AddressRange::new(address, end))
+        let range = AddressRange::of_length(address, into.len() as u64)
             .ok_or_else(|| Error::new(at, format!("reading at {address} would pass 2^64-1")))?;
         let page = target.process.layout().page;
         let absent = inspect::first_absent(target, range).map_err(|cause| failed(cause, at))?;
@@ -156,9 +154,7 @@ fn page_number_alone(
 ) -> inspect::Result<Option<u64>> {
     let view = View::at(target, address)?;
     let size = view.page();
-    let start = size.floor(address);
-    let end = start.checked_add(size.bytes());
-    let Some(range) = end.and_then(|end| AddressRange::new(start, end)) else {
+    let Some(range) = AddressRange::of_length(size.floor(address), size.bytes()) else {
         return Ok(None);
     };
     let asked = match function {

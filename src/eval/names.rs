@@ -23,8 +23,7 @@ impl From<SymbolAt> for Named {
 
 /// The bytes of a symbol; `None` when its file gives it no size.
 pub(super) fn spans_of(symbol: &SymbolAt) -> Option<Spans> {
-    let end = symbol.start.checked_add(symbol.size)?;
-    let range = AddressRange::new(symbol.start, end)?;
+    let range = AddressRange::of_length(symbol.start, symbol.size)?;
     Some(Spans::one(range, Origin::Symbol(symbol.name())))
 }
 

@@ -205,24 +205,20 @@ impl Evaluator<'_> {
 
     /// An error of `symbol`, at its place in the line.
     fn symbol_error(&self, cause: symbol::Error, module: &Spanned<Name>, inside: Span) -> Error {
+        let message = cause.to_string();
         match cause {
             symbol::Error::NoSuchModule { .. } => self.unknown_module(module),
-            symbol::Error::NoSymbols { .. } => {
-                let message = cause.to_string();
-                match cause {
-                    symbol::Error::NoSymbols {
-                        reason: symbol::NoSymbols::Unreadable(below),
-                        ..
-                    } => Error {
-                        message,
-                        ..Error::target(module.at, below)
-                    },
-                    _ => Error::new(module.at, message),
-                }
-            }
+            symbol::Error::NoSymbols {
+                reason: NoSymbols::Unreadable(below),
+                ..
+            } => Error {
+                message,
+                ..Error::target(module.at, below)
+            },
+            symbol::Error::NoSymbols { .. } => Error::new(module.at, message),
             symbol::Error::ThreadLocal { .. }
             | symbol::Error::Interrupted { .. }
-            | symbol::Error::NotInFile { .. } => Error::new(inside, cause.to_string()),
+            | symbol::Error::NotInFile { .. } => Error::new(inside, message),
         }
     }
 }

@@ -150,6 +150,10 @@ impl AddressRange {
     pub fn new(start: VirtualAddress, end: VirtualAddress) -> Option<Self> {
         (start < end).then_some(AddressRange { start, end })
     }
+    /// So many bytes from `start` on; `None` if that is none, or if they end behind the last address.
+    pub fn of_length(start: VirtualAddress, bytes: u64) -> Option<Self> {
+        Self::new(start, start.checked_add(bytes)?)
+    }
     /// The first address.
     pub const fn start(self) -> VirtualAddress {
         self.start

@@ -99,8 +99,7 @@ impl Examination<'_> {
     /// Whether a character at `address` can be read.
     fn is_there(&mut self, address: VirtualAddress) -> Result<bool, Error> {
         let size = self.unit.bytes();
-        let end = address.checked_add(size.into());
-        let Some(range) = end.and_then(|end| AddressRange::new(address, end)) else {
+        let Some(range) = AddressRange::of_length(address, size.into()) else {
             return Ok(false);
         };
         let mut unit = [0; 8];

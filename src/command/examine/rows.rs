@@ -127,8 +127,7 @@ impl Examination<'_> {
             source: Source::Faulted(_),
         } = contents
         {
-            let end = wanted.start().checked_add(count as u64);
-            let read = end.and_then(|end| AddressRange::new(wanted.start(), end));
+            let read = AddressRange::of_length(wanted.start(), count as u64);
             self.faulted += read.map_or(0, |read| read.pages(self.view.page()));
         }
         Ok(contents)

@@ -23,7 +23,7 @@ pub(super) const ABOUT: About = About {
            for anonymous memory, the same address in related processes and then in the others. It ends when it has found as \
            many mappings as the kernel counts; otherwise it scans all resident \
            memory of the processes. The last lines report how the search ended, and how many processes \
-           could not be read. Processes of the same name are shown with their command lines. The kernel does not count mappings of the page of zeros, so \
+           could not be read. Up to 50 processes of the same name are shown with their command lines. The kernel does not count mappings of the page of zeros, so \
            that search covers every process. Threads share one address space, which is shown once. `limit` ends the search after so many rows, \
            which is fast even among very many processes.",
     examples: &[
@@ -81,12 +81,8 @@ pub(super) fn run(
     };
     let namesakes = namesakes(listener.named);
     let summary = summary(answer, &question, &machine);
-    if !namesakes.is_empty() && stopped.is_none() {
-        // Command lines are read only where that brings in nothing: see `source::ProcessEntry`.
-        let listed = machine.processes()?;
-        for entry in listed.iter().filter(|entry| namesakes.contains(&entry.pid)) {
-            context.sink.emit(Record::ProcessEntry(ps::row(entry)))?;
-        }
+    if stopped.is_none() {
+        list(&namesakes, &machine, context.sink)?;
     }
     finish(Record::WhoSummary(summary), stopped, context.sink)?;
     Ok(Flow::Done)
@@ -137,6 +133,24 @@ fn by_address(
 
 /// A place in a file, which has the same symbol in every process.
 type FilePlace = (Device, u64, u64);
+
+/// Lists processes of the same name, so that their command lines tell them apart. A longer list would help nobody, and reading it
+/// takes longer than the search.
+fn list(namesakes: &BTreeSet<u32>, machine: &Machine, sink: &mut dyn Sink) -> Result<(), Error> {
+    const MOST: usize = 50;
+    if namesakes.len() > MOST {
+        let message = format!(
+            "{} of these processes share a name with another: `ps` shows their command lines",
+            namesakes.len()
+        );
+        return Ok(sink.note(message)?);
+    }
+    // Command lines are read only where that brings in nothing: see `source::ProcessEntry`.
+    for entry in namesakes.iter().filter_map(|pid| machine.listed(*pid)) {
+        sink.emit(Record::ProcessEntry(ps::row(&entry)))?;
+    }
+    Ok(())
+}
 
 /// The processes that share a name with another.
 fn namesakes(named: BTreeMap<Name, BTreeSet<u32>>) -> BTreeSet<u32> {

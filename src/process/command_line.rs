@@ -4,7 +4,7 @@
 use super::layout::page_size;
 use super::maps_text;
 use crate::kernel::{AddressRange, Name, PageMapEntry, VirtualAddress};
-use crate::source::{File, Source, WordFile, as_words};
+use crate::source::{Answer, File, Query, Source, WordFile, as_words};
 
 /// More pages than arguments can have (ARG_MAX): a program may claim any addresses (PR_SET_MM).
 const MOST_PAGES: u64 = 4096;
@@ -21,10 +21,14 @@ pub(super) fn read(source: &dyn Source, arguments: Option<AddressRange>) -> Opti
     let first = page.index(arguments.start());
     let read = source.words(WordFile::PageMap, first, as_words(&mut entries));
     entries.truncate(read.ok()?);
-    let is_mapped = || {
-        let regions = maps_text::read(source).ok();
-        let last = page.floor(VirtualAddress::new(title_end.get() - 1));
-        regions.is_none_or(|(regions, _)| regions.iter().any(|one| one.range.contains(last)))
+    let last = page.floor(VirtualAddress::new(title_end.get() - 1));
+    let is_mapped = || match source.query(Query::At(last)) {
+        Ok(Answer::Found(_)) => true,
+        Ok(Answer::Nothing) => false,
+        // Before Linux 6.11 only the text tells.
+        _ => maps_text::read(source).map_or(true, |(regions, _)| {
+            regions.iter().any(|one| one.range.contains(last))
+        }),
     };
     let may = may_be_read(&entries, own, is_mapped);
     let bytes = may.then(|| source.read(File::CommandLine, &mut || true).ok())??;

@@ -337,6 +337,12 @@ impl Machine {
         Ok(entries.collect())
     }
 
+    /// One process as a listing shows it; `None` if it has exited.
+    pub fn listed(&self, pid: u32) -> Option<ProcessEntry> {
+        let listed = self.source.list(List::One(pid)).ok()?;
+        entry(&*self.source, listed.first()?)
+    }
+
     /// What the kernel counts of all memory of a process (`/proc/PID/smaps_rollup`, since Linux 4.14). It walks all page tables for it.
     pub fn memory_of(&self, pid: u32) -> Result<Smaps> {
         let source = self.source.open(pid, &Held::default())?;

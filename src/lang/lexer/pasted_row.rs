@@ -213,7 +213,11 @@ pub(in crate::lang) fn is_pasted_row(text: &str) -> bool {
 fn may_be_row(text: &str) -> bool {
     const SIGNS: &[&str] = &["0x", " in section ", "segfault at ", "traps: "];
     let is_address = |bytes: &[u8]| bytes.iter().all(u8::is_ascii_hexdigit);
-    SIGNS.iter().any(|sign| text.contains(sign)) || text.as_bytes().windows(4).any(is_address)
+    // An address alone, which is what most people type, is no row: every form has a blank or a colon.
+    let has_parts = text.trim_end().contains([' ', '\t', ':']);
+    has_parts
+        && (SIGNS.iter().any(|sign| text.contains(sign))
+            || text.as_bytes().windows(4).any(is_address))
 }
 
 /// What the groups of a match hold, unless a number is too large.

@@ -9,6 +9,7 @@ use crate::source::{Error, Feature, File, Finding, Probe, Result, sys};
 use rustix::fs::{CWD, MemfdFlags, Mode, OFlags, fstat, major, memfd_create, minor, openat};
 use rustix::io::Errno;
 use std::cmp::Ordering;
+use std::sync::OnceLock;
 
 /// The files of the machine that stay open.
 pub(super) struct LiveMachine {
@@ -62,7 +63,7 @@ impl LiveMachine {
             Probe::OwnFlags => own_page::flags(&self.flags).map(|flags| vec![flags.bits()]),
             Probe::FrameRight => Some(vec![u64::from(rights::has_sys_admin())]),
             Probe::User => Some(vec![rustix::process::geteuid().as_raw().into()]),
-            Probe::SharedMemory => device_of_a_memfd(MemfdFlags::empty()).map(Vec::from),
+            Probe::SharedMemory => shared_memory().map(Vec::from),
             Probe::Pools => devices_of_pools().map(|devices| devices.concat()),
             Probe::Compare(one, other) => compare(one, other).map(|order| vec![order]),
             Probe::FollowOwn(range) => {
@@ -128,6 +129,12 @@ fn compare(one: u32, other: u32) -> Option<u64> {
         Ordering::Less => 1,
         Ordering::Greater => 2,
     })
+}
+
+/// The device of shared memory in no mounted filesystem, which no path leads to.
+pub(super) fn shared_memory() -> Option<[u64; 2]> {
+    static DEVICE: OnceLock<Option<[u64; 2]>> = OnceLock::new();
+    *DEVICE.get_or_init(|| device_of_a_memfd(MemfdFlags::empty()))
 }
 
 /// Every memfd, System V segment and shared anonymous mapping is on one filesystem that is mounted nowhere. A memfd of pmdb's own shows

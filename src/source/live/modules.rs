@@ -4,6 +4,7 @@ use super::attached::Attached;
 use super::backing::{self, from_bytes, in_bytes};
 use super::distant_file::{DistantFile, answer};
 use super::kept_file::KeptFile;
+use super::machine;
 use super::module_file::{ModuleFile, Refusal, TMPFS, Way};
 use super::rights::{SETCAP, raised};
 use super::root::Root;
@@ -21,7 +22,7 @@ use std::sync::{Arc, OnceLock};
 pub(super) struct LiveModules {
     attached: Arc<Attached>,
     /// The mounts that the target sees, read when a file is first asked for.
-    storage: OnceLock<Storage>,
+    storage: OnceLock<Arc<Storage>>,
 }
 
 impl LiveModules {
@@ -33,9 +34,8 @@ impl LiveModules {
     }
 
     fn storage(&self) -> &Storage {
-        let path = || self.attached.memory().path("mountinfo");
         self.storage
-            .get_or_init(|| Storage::of(self.attached.directory(), &path()))
+            .get_or_init(|| Storage::of(self.attached.directory(), &self.attached.memory()))
     }
 
     /// Whether a server, and not this machine's kernel, answers for the file behind `region`: it may not answer.
@@ -261,6 +261,11 @@ impl LiveModules {
 
     /// Whether the file behind `region` has this path in the target's root. False where a server may not answer: a name is not worth the wait.
     pub(super) fn is_named(&self, region: &Region, path: &[u8]) -> bool {
+        // No path leads there: the lookup, and reading what is mounted where, can be spared for all shared memory.
+        let device = [region.device.major, region.device.minor].map(u64::from);
+        if machine::shared_memory() == Some(device) {
+            return false;
+        }
         if self.storage().serves(region) == Some(true) {
             return false;
         }

@@ -1,13 +1,14 @@
 //! Which file systems a server answers for: another program or machine, which may not answer at all.
 
 use super::directory::{Directory, own_file, read_to_end};
+use super::memory::Memory;
 use crate::kernel::mounts::{self, Mount};
 use crate::kernel::{Device, Region};
 use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::{Errno, pread};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Types of file systems with a server, as mountinfo names them. FUSE has subtypes (`fuse.sshfs`).
 const SERVED: [&str; 14] = [
@@ -24,10 +25,22 @@ fn is_served(mount: &Mount) -> bool {
 pub(super) struct Storage(Vec<Mount>);
 
 impl Storage {
-    /// The mounts of the process with this directory; `path` is its mountinfo.
-    pub(super) fn of(directory: &Directory, path: &str) -> Storage {
-        let text = directory.read(path).unwrap_or_default();
-        Storage(mounts::parse(&text).unwrap_or_default())
+    /// The mounts of the process with this directory and memory. The kernel takes longer to write mountinfo than to answer most
+    /// other questions, and `who` asks about every process: so the mounts of pmdb itself serve for all that see the same ones.
+    pub(super) fn of(directory: &Directory, memory: &Memory) -> Arc<Storage> {
+        let link = |name| directory.link(&memory.path(name)).ok();
+        // The link leads to "/" if its root is that of pmdb, or the root of another namespace.
+        let is_own_root = || link("root").is_some_and(|root| root == b"/");
+        if let Some(namespace) = link("ns/mnt")
+            && own_namespace() == Some(namespace)
+            && is_own_root()
+        {
+            return Storage::own();
+        }
+        let text = directory.read(&memory.path("mountinfo"));
+        Arc::new(Storage(
+            mounts::parse(&text.unwrap_or_default()).unwrap_or_default(),
+        ))
     }
 
     /// The mounts of pmdb itself. One answer needs them several times, so they are read again only after they have changed.
@@ -64,6 +77,13 @@ impl Storage {
             .filter(|mount| is_served(mount))
             .map(|mount| mount.device)
     }
+}
+
+/// The mount namespace of pmdb itself, which it never leaves, as the link in `/proc` names it.
+fn own_namespace() -> Option<Vec<u8>> {
+    static OWN: OnceLock<Option<Vec<u8>>> = OnceLock::new();
+    let read = || Directory::open("/proc/self").and_then(|own| own.link("ns/mnt"));
+    OWN.get_or_init(|| read().ok()).clone()
 }
 
 /// The mounts of pmdb itself, as they were last read.

@@ -191,7 +191,7 @@ impl View<'_> {
 
     /// The backing content of one page of `region`.
     fn backing_content(&self, region: &Region, page: AddressRange) -> Fact<BackingContent> {
-        let runs = self.target().modules.backing_content(region, page)?;
+        let runs = self.files(region).backing_content(region, page)?;
         let first = runs.into_iter().next().ok_or(Reason::Changed)?;
         Ok(first.content?)
     }

@@ -353,7 +353,7 @@ impl View<'_> {
         from: VirtualAddress,
         end: VirtualAddress,
     ) -> VirtualAddress {
-        let modules = &self.target().modules;
+        let modules = self.files(&viewed.region);
         let mut pages = MOST_PAGES;
         let (mut at, mut before) = (from, None);
         loop {
@@ -425,7 +425,7 @@ impl View<'_> {
         let Some(wanted) = wanted else {
             return none();
         };
-        let modules = &self.target().modules;
+        let modules = self.files(&viewed.region);
         let into = into.get_mut(..usize::try_from(wanted.len()).unwrap_or(usize::MAX));
         let read = match modules.cached(&viewed.region, start, into.unwrap_or_default()) {
             Ok(read) => read,

@@ -12,9 +12,9 @@ use crate::kernel::zones::Zones;
 use crate::kernel::{
     AddressRange, Device, Name, PageFlags, PageSize, Region, SwapEntry, VirtualAddress,
 };
-use crate::process::{self, MapsText, Merging, Target};
+use crate::process::{self, Held, MapsText, Merging, Modules, Target};
 use crate::report::{Fact, Reason};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// The regions of a target at one moment. Each command makes its own: regions are never reused from an earlier one.
 pub struct View<'a> {
@@ -25,6 +25,8 @@ pub struct View<'a> {
     text: MapsText,
     complete: bool,
     known: Known,
+    /// The file behind the region that was last asked about, kept open.
+    held: Mutex<Option<(AddressRange, Held)>>,
 }
 
 /// What was found out so far.
@@ -107,7 +109,21 @@ impl<'a> View<'a> {
             text,
             complete,
             known: Known::default(),
+            held: Mutex::default(),
         }
+    }
+
+    /// The files that the target has mapped. The one behind `region` stays open until another is asked for: opening it takes longer than most
+    /// questions about a page of it.
+    pub(super) fn files(&self, region: &Region) -> &'a Modules {
+        let modules = &self.target.modules;
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        if held.as_ref().is_none_or(|(of, _)| *of != region.range) {
+            // The one before is closed first.
+            *held = None;
+            *held = Some((region.range, modules.hold(region)));
+        }
+        modules
     }
 
     /// The target.

@@ -20,7 +20,7 @@ mod tests;
 mod threads;
 
 pub use crate::source::{
-    BackingContent, BackingRun, Categories, Credentials, Error, Feature, Finding, Identity,
+    BackingContent, BackingRun, Categories, Credentials, Error, Feature, Finding, Held, Identity,
     InMemory, Liveness, ProcessEntry, ReadAt, Result, covered_pages,
 };
 pub use layout::Layout;

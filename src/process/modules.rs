@@ -4,7 +4,8 @@ use super::layout::Layout;
 use crate::kernel::status::Status;
 use crate::kernel::{AddressRange, Name, PageMapEntry, Region, VirtualAddress};
 use crate::source::{
-    BackingRun, Error, File, FileLocation, InMemory, ReadAt, Result, Source, WordFile, as_words,
+    BackingRun, Error, File, FileLocation, Held, InMemory, ReadAt, Result, Source, WordFile,
+    as_words,
 };
 use std::sync::Arc;
 
@@ -54,6 +55,11 @@ impl Modules {
             .source
             .file(FileLocation::Trusted(path.as_bytes(), status.user));
         Ok(file.transpose().map(|file| (Name::new(path), file)))
+    }
+
+    /// Keeps the file behind `region` open while the result lives.
+    pub fn hold(&self, region: &Region) -> Held {
+        self.source.hold(region)
     }
 
     /// The backing content of the pages of `range`, which lies in `region`: runs in address order, without gaps. The object is not read, and

@@ -137,6 +137,11 @@ pub trait Source: Send + Sync {
         Ok(None)
     }
 
+    /// Keeps the file behind `region` open while the result lives: what is asked about it meanwhile does not open it again.
+    fn hold(&self, _region: &Region) -> Held {
+        Held::default()
+    }
+
     /// The backing content of the pages of `range`, which lies in `region`: runs in address order, without gaps. The object is not read, and
     /// nothing is brought into memory. The number of system calls follows the number of runs, not of pages.
     fn backing_content(&self, region: &Region, _range: AddressRange) -> Result<Vec<BackingRun>> {

@@ -140,8 +140,8 @@ pub struct Listed {
     pub held: Held,
 }
 
-/// A source's own handle on a process, so that later opens never reach another process with a reused number. It is empty if there were too
-/// many processes to hold.
+/// A source's own handle on a process or a file. Later opens of the process never reach another one with a reused number. It is empty if
+/// there were too many processes to hold, or if there is no such file.
 #[derive(Clone, Default)]
 pub struct Held(pub(super) Option<Arc<dyn Any + Send + Sync>>);
 

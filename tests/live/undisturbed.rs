@@ -25,6 +25,10 @@ pub const TESTS: &[Test] = &[
         "undisturbed::what_needs_no_file_opens_none",
         what_needs_no_file_opens_none,
     ),
+    (
+        "undisturbed::one_answer_opens_a_mapped_file_once",
+        one_answer_opens_a_mapped_file_once,
+    ),
 ];
 
 pub const SCENARIOS: &[Scenario] = &[("leaseholder", leaseholder)];
@@ -103,17 +107,26 @@ fn leaseholder(paths: &[String]) {
 /// Watches the files of a folder being opened and read.
 fn watch(folder: &Path) -> OwnedFd {
     let watch = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).expect("inotify");
-    inotify::add_watch(&watch, folder, WatchFlags::OPEN | WatchFlags::ACCESS).expect("a watch");
+    // The kernel joins events that are alike and follow each other: closing a file stands between two that open it.
+    let flags = WatchFlags::OPEN | WatchFlags::ACCESS | WatchFlags::CLOSE;
+    inotify::add_watch(&watch, folder, flags).expect("a watch");
     watch
 }
 
-/// How many files were opened or read since this was last asked; opening the folder itself does not count.
+/// How many files were opened, read or closed since this was last asked; opening the folder itself does not count.
 fn events(watch: &OwnedFd) -> usize {
+    count_events(watch, inotify::ReadFlags::all())
+}
+
+/// How many of these events have come since this was last asked.
+fn count_events(watch: &OwnedFd, which: inotify::ReadFlags) -> usize {
     let mut buffer = [std::mem::MaybeUninit::uninit(); 4096];
     let mut events = inotify::Reader::new(watch, &mut buffer);
     let mut seen = 0;
     while let Ok(event) = events.next() {
-        seen += usize::from(!event.events().contains(inotify::ReadFlags::ISDIR));
+        let flags = event.events();
+        let is_of_file = !flags.contains(inotify::ReadFlags::ISDIR);
+        seen += usize::from(is_of_file && flags.intersects(which));
     }
     seen
 }
@@ -276,4 +289,28 @@ fn what_needs_no_file_opens_none() {
     // The watch does see a file that is read.
     _ = std::fs::read(&program).expect("its bytes");
     assert!(events(&watch) > 0);
+}
+
+/// Every other page of the file has a private copy: the bytes of the others are in the page cache, each in a stretch of its own.
+fn one_answer_opens_a_mapped_file_once() {
+    const PAGES: u64 = 32;
+    let page = page_bytes();
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("data");
+    std::fs::write(&path, vec![b'x'; (PAGES * page) as usize]).expect("a file");
+    let file = std::fs::File::open(&path).expect("the file");
+    let mut puppet = Puppet::start();
+    let (prot, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE);
+    let memory = puppet.maps_file(&file, PAGES, prot, flags);
+    puppet.writes(memory, PAGES);
+    for dropped in (0..PAGES).step_by(2) {
+        let advised = puppet.advises(memory + dropped * page, 1, libc::MADV_DONTNEED);
+        assert_eq!(advised, Ok(()));
+    }
+    let watch = watch(folder.path());
+    let find = format!("find {memory:#x}, +{}, \"nowhere in it\"", PAGES * page);
+    let output = pmdb(puppet.0.pid(), &find);
+    let summary: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one record");
+    assert_eq!(summary["cached"], PAGES / 2, "{summary}");
+    assert_eq!(count_events(&watch, inotify::ReadFlags::OPEN), 1);
 }

@@ -29,7 +29,10 @@ fn runs(view: &View<'_>, piece: &Piece, entries: &[PageMapEntry]) -> Vec<Backing
     let Some(range) = untouched else {
         return Vec::new();
     };
-    match view.target().modules.backing_content(&region.region, range) {
+    match view
+        .files(&region.region)
+        .backing_content(&region.region, range)
+    {
         Ok(runs) => runs,
         Err(error) => vec![BackingRun {
             range,

@@ -214,7 +214,7 @@ fn may_be_row(text: &str) -> bool {
     const SIGNS: &[&str] = &["0x", " in section ", "segfault at ", "traps: "];
     let is_address = |bytes: &[u8]| bytes.iter().all(u8::is_ascii_hexdigit);
     // An address alone, which is what most people type, is no row: every form has a blank or a colon.
-    let has_parts = text.trim_end().contains([' ', '\t', ':']);
+    let has_parts = text.trim_end().contains([' ', '\t', '\r', '\n', ':']);
     has_parts
         && (SIGNS.iter().any(|sign| text.contains(sign))
             || text.as_bytes().windows(4).any(is_address))

@@ -3,18 +3,21 @@
 use super::directory::{Directory, read_to_end};
 use super::handle::{Handle, named};
 use super::memory::Memory;
+use super::module_file::ModuleFile;
 use super::words;
-use crate::kernel::VirtualAddress;
+use crate::kernel::{Region, VirtualAddress};
 use crate::source::{Error, Identity, Liveness, Result};
 use rustix::buffer::spare_capacity;
 use rustix::fd::OwnedFd;
 use rustix::io::{Errno, pread, retry_on_intr};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 /// Shared by the sources of the process and of the files behind its regions.
 pub(super) struct Attached {
     handle: Arc<Handle>,
     memory: RwLock<Arc<Memory>>,
+    /// The file behind a region that somebody keeps open.
+    held: Mutex<Option<(Region, Weak<ModuleFile>)>>,
 }
 
 impl Attached {
@@ -34,7 +37,11 @@ impl Attached {
 
     fn with(handle: Arc<Handle>, memory: Memory) -> Self {
         let memory = RwLock::new(Arc::new(memory));
-        Attached { handle, memory }
+        Attached {
+            handle,
+            memory,
+            held: Mutex::default(),
+        }
     }
 
     pub(super) fn identity(&self) -> Identity {
@@ -59,6 +66,19 @@ impl Attached {
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
+    }
+
+    /// The file behind `region`, while somebody keeps it open.
+    pub(super) fn held(&self, region: &Region) -> Option<Arc<ModuleFile>> {
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let (of, file) = held.as_ref()?;
+        (of == region).then(|| file.upgrade()).flatten()
+    }
+
+    /// Takes note of the file behind `region` that somebody keeps open.
+    pub(super) fn set_held(&self, region: &Region, file: &Arc<ModuleFile>) {
+        let held = (region.clone(), Arc::downgrade(file));
+        *self.held.lock().unwrap_or_else(PoisonError::into_inner) = Some(held);
     }
 
     /// Whether it is still the same program; opens the address space of the new one if not.

@@ -35,6 +35,7 @@ use handle::{Handle, named};
 use machine::LiveMachine;
 use modules::LiveModules;
 use rustix::io::Errno;
+use std::any::Any;
 use std::sync::Arc;
 
 /// Opens what pmdb reads of the process with that id, or of the process that the thread with that id belongs to. The process does not
@@ -167,6 +168,11 @@ impl Source for Live {
             FileLocation::Trusted(path, user) => modules.trusted(path, user),
             FileLocation::OwnVdso(region) => Ok(modules::own_vdso(region)),
         }
+    }
+
+    fn hold(&self, region: &Region) -> Held {
+        let held = self.modules().ok().and_then(|modules| modules.hold(region));
+        Held(held.map(|file| file as Arc<dyn Any + Send + Sync>))
     }
 
     fn backing_content(&self, region: &Region, range: AddressRange) -> Result<Vec<BackingRun>> {

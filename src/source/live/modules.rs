@@ -184,7 +184,7 @@ impl LiveModules {
         address: VirtualAddress,
         into: &mut [u8],
     ) -> Result<usize> {
-        let file = self.file(region)?;
+        let file = self.held_or_opened(region)?;
         let offset = region.file_offset(address).ok_or_else(|| no_file(region))?;
         let end = address.checked_add(into.len() as u64);
         let Some(wanted) = end.and_then(|end| AddressRange::new(address, end)) else {
@@ -274,6 +274,28 @@ impl LiveModules {
         found.is_ok_and(|found| ModuleFile::is_behind(found, region))
     }
 
+    /// Opens the file behind `region`, unless a server answers for it.
+    pub(super) fn hold(&self, region: &Region) -> Option<Arc<ModuleFile>> {
+        if region.inode == 0 || self.is_distant(region) {
+            return None;
+        }
+        let file = Arc::new(self.file(region).ok()?);
+        self.attached.set_held(region, &file);
+        Some(file)
+    }
+
+    fn held_or_opened(&self, region: &Region) -> Result<Arc<ModuleFile>> {
+        match self.attached.held(region) {
+            Some(file) => Ok(file),
+            None => self.file(region).map(Arc::new),
+        }
+    }
+
+    /// As [`is_distant`](Self::is_distant), without a look at the mounts for a file that is kept open.
+    fn asks_a_server(&self, region: &Region) -> bool {
+        self.attached.held(region).is_none() && self.is_distant(region)
+    }
+
     pub(super) fn backing_content(
         &self,
         region: &Region,
@@ -283,8 +305,8 @@ impl LiveModules {
             return Err(no_file(region));
         }
         let page = self.attached.memory().page;
-        let look = || backing::runs(&self.file(region)?, region, range, page);
-        match self.is_distant(region) {
+        let look = || backing::runs(&*self.held_or_opened(region)?, region, range, page);
+        match self.asks_a_server(region) {
             false => look(),
             true => {
                 let told = answer(region.device, &region.name, || {
@@ -301,7 +323,7 @@ impl LiveModules {
         address: VirtualAddress,
         into: &mut [u8],
     ) -> Result<usize> {
-        if !self.is_distant(region) {
+        if !self.asks_a_server(region) {
             return self.cached_here(region, address, into);
         }
         let mut bytes = vec![0; into.len()];

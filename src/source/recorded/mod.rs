@@ -265,6 +265,10 @@ impl Source for Recorded {
         self.source.file(place)
     }
 
+    fn hold(&self, region: &Region) -> Held {
+        self.source.hold(region)
+    }
+
     fn backing_content(&self, region: &Region, range: AddressRange) -> Result<Vec<BackingRun>> {
         let answer = self.source.backing_content(region, range);
         let read = Read {

@@ -17,6 +17,14 @@ pub enum Extent {
 }
 
 impl Extent {
+    /// The first address or frame.
+    pub(super) fn start(&self) -> Value {
+        match self {
+            Extent::Addresses(spans) => Value::Address(spans.start()),
+            Extent::Frames(frames) => Value::Frame(frames.start()),
+        }
+    }
+
     /// The addresses; of frames the error.
     pub fn addresses(self, of_frames: impl FnOnce() -> Error) -> Result<Spans> {
         match self {

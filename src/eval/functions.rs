@@ -17,10 +17,7 @@ impl Evaluator<'_> {
     ) -> Result<Value> {
         let at = argument.at;
         match function {
-            Function::Start => Ok(match self.sized(argument)? {
-                Extent::Addresses(spans) => Value::Address(spans.start()),
-                Extent::Frames(frames) => Value::Frame(frames.start()),
-            }),
+            Function::Start => Ok(self.sized(argument)?.start()),
             Function::End => Ok(match self.sized(argument)? {
                 Extent::Addresses(spans) => Value::Address(spans.end()),
                 Extent::Frames(frames) => Value::Frame(frames.end()),
@@ -76,12 +73,7 @@ impl Evaluator<'_> {
     fn single(&self, argument: &Spanned<Range>) -> Result<Spanned<Value>> {
         let value = match &argument.node {
             Range::Expression(expression) => self.evaluate_at(expression, argument.at)?,
-            _ => Value::Address(match self.extent(argument)? {
-                Extent::Addresses(spans) => spans.start(),
-                Extent::Frames(frames) => {
-                    return Ok(Spanned::new(Value::Frame(frames.start()), argument.at));
-                }
-            }),
+            _ => self.extent(argument)?.start(),
         };
         Ok(Spanned::new(value, argument.at))
     }

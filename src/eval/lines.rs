@@ -3,7 +3,7 @@
 use super::error::{Error, Result};
 use super::evaluator::Evaluator;
 use super::{Value, suggest};
-use crate::lang::{Name, Span, Spanned};
+use crate::lang::{Name, Spanned};
 use crate::symbol::{LineSearch, NoLines, Stop};
 
 impl Evaluator<'_> {
@@ -23,14 +23,10 @@ impl Evaluator<'_> {
             Some(symbol) => format!("{address} in {}", symbol.name()),
             None => address.to_string(),
         }));
-        let message = format!(
-            "{}:{} has code at several places: {list}",
-            file.node, line.node
-        );
-        Err(Error::new(at, message).hint(format!(
-            "write the address itself; info line {}:{} says more",
-            file.node, line.node
-        )))
+        let place = format!("{}:{}", file.node, line.node);
+        let message = format!("{place} has code at several places: {list}");
+        let hint = format!("write the address itself; info line {place} says more");
+        Err(Error::new(at, message).hint(hint))
     }
 
     /// Where a line has code: at least one place, the first `with_frames` of a module with the functions there.
@@ -64,23 +60,20 @@ fn no_code(file: &Spanned<Name>, line: &Spanned<u64>, found: &LineSearch) -> Err
 }
 
 fn no_line(file: &Spanned<Name>, line: &Spanned<u64>, found: &LineSearch) -> Error {
-    let silent = silent(found);
-    let (at, message): (Span, String) = match found.has_file {
-        true => (
-            line.at,
-            format!(
-                "{} has no code at line {} or behind it",
-                file.node, line.node
-            ),
-        ),
-        false => (
-            file.at,
-            format!("no module was compiled from a file called {}", file.node),
-        ),
+    let (name, number) = (&file.node, line.node);
+    let error = match found.has_file {
+        true => {
+            let message = format!("{name} has no code at line {number} or behind it");
+            Error::new(line.at, message)
+        }
+        false => {
+            let message = format!("no module was compiled from a file called {name}");
+            Error::new(file.at, message)
+        }
     };
     Error {
-        hint: silent,
-        ..Error::new(at, message)
+        hint: silent(found),
+        ..error
     }
 }
 

@@ -131,41 +131,27 @@ impl NamedSnapshot {
     /// Both have nothing in common there: that nothing changed would be a wrong answer.
     pub fn compared(&self, to: &NamedSnapshot, asked: Option<&Spans>) -> Result<Compared, Refusal> {
         let common = self.common(to);
-        let compared = match asked {
-            None => Compared {
-                ranges: common,
-                is_part: false,
-            },
-            Some(asked) => {
-                // A name may stand for more now than it did then: what both have sampled counts.
-                let sampled = || self.snapshot.spans().to_vec();
-                match common.or_else(|| self.spans.as_ref().map(|_| sampled())) {
-                    None => Compared {
-                        ranges: Some(asked.ranges().to_vec()),
-                        is_part: false,
-                    },
-                    Some(covered) => {
-                        let both = intersection(&covered, asked.ranges());
-                        let is_whole = both == asked.ranges() || *asked.origin() == Origin::All;
-                        Compared {
-                            ranges: Some(both),
-                            is_part: !is_whole,
-                        }
-                    }
+        // A name may stand for more now than it did then: what both have sampled counts.
+        let sampled = |_| self.snapshot.spans().to_vec();
+        let (ranges, is_part) = match asked {
+            None => (common, false),
+            Some(asked) => match common.or_else(|| self.spans.as_ref().map(sampled)) {
+                None => (Some(asked.ranges().to_vec()), false),
+                Some(covered) => {
+                    let both = intersection(&covered, asked.ranges());
+                    let is_whole = both == asked.ranges() || *asked.origin() == Origin::All;
+                    (Some(both), !is_whole)
                 }
-            }
+            },
         };
-        match compared.ranges.as_ref().is_some_and(Vec::is_empty) {
-            true => Err(Refusal {
-                message: format!(
-                    "there is nothing to compare: {}, {}",
-                    self.coverage(),
-                    to.coverage()
-                ),
+        if ranges.as_ref().is_some_and(Vec::is_empty) {
+            let (from, to) = (self.coverage(), to.coverage());
+            return Err(Refusal {
+                message: format!("there is nothing to compare: {from}, {to}"),
                 hint: "`in RANGE` has to lie in what both snapshots cover".to_owned(),
-            }),
-            false => Ok(compared),
+            });
         }
+        Ok(Compared { ranges, is_part })
     }
 
     /// The addresses that both cover; `None` where they were asked for the same.

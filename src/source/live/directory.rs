@@ -3,7 +3,7 @@
 use super::rights::raised;
 use rustix::buffer::spare_capacity;
 use rustix::fd::OwnedFd;
-use rustix::fs::{CWD, Dir, Mode, OFlags, openat, readlinkat};
+use rustix::fs::{CWD, Dir, Mode, OFlags, Stat, fstat, openat, readlinkat};
 use rustix::io::{Errno, Result, read, retry_on_intr, write};
 
 /// A handle on `/proc`, or on `/proc/PID`.
@@ -62,6 +62,12 @@ impl Directory {
     /// Where a link leads, as the kernel writes it.
     pub(super) fn link(&self, path: &str) -> Result<Vec<u8>> {
         raised(|| readlinkat(&self.0, path, Vec::new())).map(|target| target.into_bytes())
+    }
+
+    /// The program that a process runs, without opening it.
+    pub(super) fn program(&self) -> Result<Stat> {
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        fstat(raised(|| openat(&self.0, "exe", flags, Mode::empty()))?)
     }
 
     /// The names in it, or in a directory below it, that are numbers: processes, threads.

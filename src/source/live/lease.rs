@@ -4,10 +4,12 @@
 //! process that does not handle it. `/proc/locks` lists the leases. Two leases escape this: one that is taken between reading the list and
 //! the open, and one whose holder is in a pid namespace that the mounted `/proc` does not show.
 
-use super::directory::{Directory, read_all};
+use super::directory::{Directory, own_file, read_all};
 use crate::kernel::locks::{self, Lease};
+use crate::kernel::{Device, maps};
 use rustix::fs::{AtFlags, accessat};
 use rustix::io::{Errno, Result};
+use std::sync::OnceLock;
 
 /// The lease, if there is one, that opening a file for reading would break. The file has one of these inode numbers.
 ///
@@ -23,6 +25,26 @@ pub(super) fn on(inodes: [u64; 2]) -> Result<Option<Lease>> {
     };
     let mut leases = locks::leases(&text).into_iter();
     Ok(leases.find(|lease| inodes.iter().any(|&inode| lease.may_be_on(inode))))
+}
+
+/// Whether pmdb itself runs from the file with these numbers in `maps`, or from one of its libraries: then nobody holds a write lease on
+/// it. The kernel gives one only to the process that has the file open alone (`check_conflicting_open` in fs/locks.c, which counts
+/// readers since Linux 5.3), and opening the file broke an earlier one. The same holds for the program of another process.
+///
+/// This spares reading `/proc/locks`, for which the kernel waits some 10 ms until no processor changes a lock.
+pub(super) fn is_open_here(file: (Device, u64)) -> bool {
+    static OWN: OnceLock<Vec<(Device, u64)>> = OnceLock::new();
+    let read = || {
+        let regions = maps::parse(&read_all(own_file("maps").ok()?).ok()?).ok()?;
+        let of_files = regions.iter().filter(|region| region.permissions.execute);
+        Some(
+            of_files
+                .map(|region| (region.device, region.inode))
+                .collect(),
+        )
+    };
+    let own = OWN.get_or_init(|| read().unwrap_or_default());
+    file.1 != 0 && own.contains(&file)
 }
 
 fn has_machine_files(proc: &Directory) -> bool {

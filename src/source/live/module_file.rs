@@ -1,6 +1,6 @@
 //! A regular file that is certainly the one behind a region.
 
-use super::directory::{own_file, read_all};
+use super::directory::{Directory, own_file, read_all};
 use super::lease;
 use super::rights::raised;
 use crate::kernel::{Device, Region, VirtualAddress, maps};
@@ -50,11 +50,12 @@ pub(super) enum Way {
 impl ModuleFile {
     /// Opens the file of a path handle (O_PATH), if it is a regular file and the one behind `region`.
     ///
-    /// A file that is not known to be that one is opened only with the user's own rights.
+    /// A file that is not known to be that one is opened only with the user's own rights. `process` is the directory of the process.
     pub(super) fn open(
         found: OwnedFd,
         region: &Region,
         way: Way,
+        process: &Directory,
     ) -> std::result::Result<Self, Refusal> {
         let (stat, kind) = keeps_bytes(&found)?;
         let mapped = (region.device, region.inode);
@@ -62,7 +63,14 @@ impl ModuleFile {
         if !is_it && !OTHER_NUMBERS.contains(&kind) {
             return Err(Refusal::Replaced);
         }
-        without_lease([stat.st_ino, region.inode])?;
+        let is_program = || {
+            process
+                .program()
+                .is_ok_and(|program| is_same(&program, &stat))
+        };
+        if !(is_it && lease::is_open_here(mapped)) && !is_program() {
+            without_lease([stat.st_ino, region.inode])?;
+        }
         let file = match is_it || way == Way::Mapping {
             true => raised(|| reopen(&found))?,
             false => reopen(&found)?,
@@ -102,9 +110,10 @@ impl ModuleFile {
     }
 
     /// Whether a path handle (O_PATH) is of the file behind `region`. Opens the file only if `stat` does not tell.
-    pub(super) fn is_behind(found: OwnedFd, region: &Region) -> bool {
+    pub(super) fn is_behind(found: OwnedFd, region: &Region, process: &Directory) -> bool {
         let is_so = |stat: Stat| numbers(&stat) == (region.device, region.inode);
-        fstat(&found).is_ok_and(is_so) || ModuleFile::open(found, region, Way::Path).is_ok()
+        fstat(&found).is_ok_and(is_so)
+            || ModuleFile::open(found, region, Way::Path, process).is_ok()
     }
 }
 
@@ -121,6 +130,10 @@ pub(super) fn numbers(stat: &Stat) -> (Device, u64) {
         minor: minor(stat.st_dev),
     };
     (device, stat.st_ino)
+}
+
+fn is_same(one: &Stat, other: &Stat) -> bool {
+    (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
 }
 
 /// The `stat` of a regular file on a file system that stores bytes, and the type of that file system.
@@ -253,16 +266,18 @@ mod tests {
             let mut buffer = [std::mem::MaybeUninit::uninit(); 1024];
             inotify::Reader::new(&watch, &mut buffer).next().is_ok()
         };
+        let own = Directory::open("/proc/self").expect("its directory");
         for way in [Way::Path, Way::Mapping] {
-            let refused = ModuleFile::open(found(&path), &region(&path, false), way).err();
+            let refused = ModuleFile::open(found(&path), &region(&path, false), way, &own).err();
             assert!(refused == Some(Refusal::Replaced) && !opens());
-            assert!(ModuleFile::open(found(&path), &region(&path, true), way).is_ok());
+            assert!(ModuleFile::open(found(&path), &region(&path, true), way, &own).is_ok());
             assert!(opens());
         }
     }
 
     #[test]
     fn a_file_whose_contents_the_kernel_makes_on_reading_is_not_opened() {
+        let own = Directory::open("/proc/self").expect("its directory");
         for path in [
             "/proc/version",
             "/proc/self/status",
@@ -272,7 +287,7 @@ mod tests {
             if !path.exists() {
                 continue;
             }
-            let refused = ModuleFile::open(found(path), &region(path, true), Way::Path);
+            let refused = ModuleFile::open(found(path), &region(path, true), Way::Path, &own);
             assert!(refused.err() == Some(Refusal::MadeUp), "{}", path.display());
         }
     }

@@ -85,8 +85,8 @@ impl LiveModules {
 
     /// By its path in the target's own root, where another file may be by now.
     fn by_path(&self, region: &Region) -> std::result::Result<ModuleFile, Refusal> {
-        let memory = self.attached.memory();
-        let mut root = Root::of(self.attached.directory(), &memory);
+        let (memory, directory) = (self.attached.memory(), self.attached.directory());
+        let mut root = Root::of(directory, &memory);
         let name = region.name.as_bytes();
         // The name may really end in what looks like the kernel's mark.
         let marked = [name, maps::DELETED].concat();
@@ -95,7 +95,7 @@ impl LiveModules {
             match root
                 .find(name)
                 .map_err(Refusal::Failed)
-                .and_then(|found| ModuleFile::open(found, region, Way::Path))
+                .and_then(|found| ModuleFile::open(found, region, Way::Path, directory))
             {
                 Ok(file) => return Ok(file),
                 Err(Refusal::Failed(Errno::NOENT)) => {}
@@ -114,7 +114,9 @@ impl LiveModules {
     /// The file, through `map_files` or by its path.
     fn file(&self, region: &Region) -> Result<ModuleFile> {
         let mapped = self.by_mapping(region).map_err(Refusal::Failed);
-        let file = match mapped.and_then(|found| ModuleFile::open(found, region, Way::Mapping)) {
+        let directory = self.attached.directory();
+        let open = |found| ModuleFile::open(found, region, Way::Mapping, directory);
+        let file = match mapped.and_then(open) {
             // The right is missing, or the region has changed meanwhile.
             Err(Refusal::Failed(_) | Refusal::Replaced) => match self.by_path(region) {
                 // Shared anonymous memory has the path of a device, but is none.
@@ -269,9 +271,9 @@ impl LiveModules {
         if self.storage().serves(region) == Some(true) {
             return false;
         }
-        let memory = self.attached.memory();
-        let found = Root::of(self.attached.directory(), &memory).find(path);
-        found.is_ok_and(|found| ModuleFile::is_behind(found, region))
+        let (memory, directory) = (self.attached.memory(), self.attached.directory());
+        let found = Root::of(directory, &memory).find(path);
+        found.is_ok_and(|found| ModuleFile::is_behind(found, region, directory))
     }
 
     /// Opens the file behind `region`, unless a server answers for it.

@@ -3,8 +3,9 @@
 mod generate;
 
 use clap::builder::styling::{Ansi256Color, Style, Styles};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
-use clap::{ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, ValueEnum};
+use clap::{ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser};
 use generate::Generated;
 use pmdb::lang::{self, ColorChoice, Line, Output, TargetName};
 use pmdb::session;
@@ -94,8 +95,8 @@ pub struct Arguments {
     pub no_shell: bool,
 
     /// When to colour output: auto (on a terminal, unless NO_COLOR, CLICOLOR or CLICOLOR_FORCE decide), always, never
-    #[arg(long, value_name = "WHEN", hide_possible_values = true)]
-    color: Option<Color>,
+    #[arg(long, value_name = "WHEN", hide_possible_values = true, value_parser = color_choice())]
+    pub color: Option<ColorChoice>,
 }
 
 /// The `-x` and `-ex` options; [`Arguments::parse`] puts them into the order in which they stand.
@@ -133,11 +134,15 @@ pub enum Subject {
     Demonstration,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Color {
-    Auto,
-    Always,
-    Never,
+/// Parses the value of `--color`.
+fn color_choice() -> impl TypedValueParser<Value = ColorChoice> {
+    let words = ColorChoice::ALL.iter().map(|choice| choice.word());
+    PossibleValuesParser::new(words).try_map(|word| color_of(&word).ok_or("no such choice"))
+}
+
+fn color_of(word: &str) -> Option<ColorChoice> {
+    let mut all = ColorChoice::ALL.iter().copied();
+    all.find(|choice| choice.word() == word)
 }
 
 /// The version, and the other facts that a bug report needs.
@@ -165,27 +170,6 @@ Long options may be written with one dash, as in gdb. Standard input that is not
 Exit status: 0 success, 1 error, 2 wrong command line, 3 no such target or it is gone, 4 not permitted,
 5 what `watch … until` waits for did not come in time, 6 a shell command failed.
 At the prompt: `help`.";
-
-/// Long options that are also understood with a single dash.
-const SINGLE_DASH: &[&str] = &[
-    "args",
-    "batch",
-    "color",
-    "command",
-    "ex",
-    "generate",
-    "help",
-    "json",
-    "keep-going",
-    "list-scripts",
-    "no-shell",
-    "nx",
-    "pid",
-    "quiet",
-    "report",
-    "serve",
-    "version",
-];
 
 impl Arguments {
     /// The text of `--generate`.
@@ -285,9 +269,9 @@ impl Arguments {
     /// The initial target.
     pub fn subject(&self) -> Subject {
         match (&self.pid, &self.target) {
-            (Some(name), _) => Subject::Process(target_name(name)),
+            (Some(name), _) => Subject::Process(TargetName::of(name)),
             (None, Some(name)) if name == "demo" => Subject::Demonstration,
-            (None, Some(name)) => Subject::Process(target_name(name)),
+            (None, Some(name)) => Subject::Process(TargetName::of(name)),
             (None, None) => Subject::Nothing,
         }
     }
@@ -295,15 +279,6 @@ impl Arguments {
     /// The `-x` and `-ex` options in the order in which they stand.
     pub fn steps(&self) -> &[Step] {
         &self.steps.in_order
-    }
-
-    /// `--color`, if it is given.
-    pub fn color(&self) -> Option<ColorChoice> {
-        Some(match self.color? {
-            Color::Auto => ColorChoice::Auto,
-            Color::Always => ColorChoice::Always,
-            Color::Never => ColorChoice::Never,
-        })
     }
 }
 
@@ -324,11 +299,8 @@ fn help_color(words: &[OsString]) -> clap::ColorChoice {
             None => {}
         }
     }
-    let choice = match choice.as_deref() {
-        Some("always") => ColorChoice::Always,
-        Some("never") => ColorChoice::Never,
-        _ => ColorChoice::Auto,
-    };
+    let choice = choice.and_then(|word| color_of(&word));
+    let choice = choice.unwrap_or(ColorChoice::Auto);
     match session::is_coloured(choice, std::io::stdout().is_terminal()) {
         true => clap::ColorChoice::Always,
         false => clap::ColorChoice::Never,
@@ -338,11 +310,14 @@ fn help_color(words: &[OsString]) -> clap::ColorChoice {
 /// Whether a word is an option of the program itself.
 fn is_option(word: &str) -> bool {
     let name = word.trim_start_matches('-');
+    name != word && is_long(name)
+}
+
+/// Whether an option has this long name.
+fn is_long(name: &str) -> bool {
     let options = Arguments::command();
-    name != word
-        && options
-            .get_arguments()
-            .any(|one| one.get_long() == Some(name))
+    let mut options = options.get_arguments();
+    options.any(|one| one.get_long() == Some(name))
 }
 
 /// The name of the command that these words begin with.
@@ -354,29 +329,14 @@ fn name_of_command(words: &[String]) -> String {
     }
 }
 
-fn target_name(text: &str) -> TargetName {
-    match text.parse::<u32>() {
-        // As at the prompt: a process called 007 is a name.
-        Ok(id) if id.to_string() == text => TargetName::Id(id),
-        _ if text == "self" => TargetName::Itself,
-        _ => TargetName::Name(text.to_owned()),
-    }
-}
-
 fn in_order(matches: &ArgMatches) -> Vec<Step> {
-    let files = matches
-        .indices_of("files")
-        .into_iter()
-        .flatten()
-        .zip(matches.get_many::<PathBuf>("files").into_iter().flatten())
-        .map(|(place, file)| (place, Step::File(file.clone())));
-    let commands = matches
-        .indices_of("commands")
-        .into_iter()
-        .flatten()
-        .zip(matches.get_many::<String>("commands").into_iter().flatten())
-        .map(|(place, command)| (place, Step::Command(command.clone())));
-    let mut steps: Vec<_> = files.chain(commands).collect();
+    let places = |option| matches.indices_of(option).into_iter().flatten();
+    let files = matches.get_many("files").into_iter().flatten();
+    let files = files.cloned().map(Step::File);
+    let commands = matches.get_many("commands").into_iter().flatten();
+    let commands = commands.cloned().map(Step::Command);
+    let files = places("files").zip(files);
+    let mut steps: Vec<_> = files.chain(places("commands").zip(commands)).collect();
     steps.sort_by_key(|(place, _)| *place);
     steps.into_iter().map(|(_, step)| step).collect()
 }
@@ -415,7 +375,8 @@ fn with_double_dashes(words: impl IntoIterator<Item = OsString>) -> Vec<OsString
         );
         has_process |= matches!(option, "p" | "pid") || (single && name.starts_with('p'));
         has_steps |= matches!(option, "ex" | "x" | "command");
-        changed.push(if single && SINGLE_DASH.contains(&option) {
+        let is_known = is_long(option) || matches!(option, "help" | "version");
+        changed.push(if single && is_known {
             format!("-{text}").into()
         } else {
             word

@@ -173,7 +173,7 @@ fn conclude(arguments: &Arguments, session: &mut Session, outcome: Outcome) -> O
 
 /// Applies the settings of the command line.
 fn apply(arguments: &Arguments, state: &mut DebugState) {
-    if let Some(color) = arguments.color() {
+    if let Some(color) = arguments.color {
         state.settings.color = color;
     }
     state.settings.json |= arguments.json || arguments.serve;

@@ -307,6 +307,17 @@ pub enum TargetName {
     Variable(String),
 }
 
+impl TargetName {
+    /// A PID if it is a plain number, else a name: a process called 007 is one.
+    pub fn of(text: &str) -> Self {
+        match text.parse::<u32>() {
+            Ok(id) if id.to_string() == text => TargetName::Id(id),
+            _ if text == "self" => TargetName::Itself,
+            _ => TargetName::Name(text.to_owned()),
+        }
+    }
+}
+
 /// What `summary` adds up.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "there is one line at a time")]

@@ -122,15 +122,14 @@ fn slice(line: &str, at: Span) -> String {
     line.get(at.start..at.end).unwrap_or_default().to_owned()
 }
 
-/// A PID if it is a plain number and not quoted, else a name.
+/// The process that an argument of `attach` names.
 pub(super) fn target(raw: Spanned<Raw>) -> Spanned<TargetName> {
-    raw.map(|raw| match raw.text.parse::<u32>() {
-        Ok(id) if !raw.quoted && id.to_string() == raw.text => TargetName::Id(id),
-        _ if raw.text == "self" && !raw.quoted => TargetName::Itself,
-        _ if !raw.quoted && is_variable(&raw.text) => {
+    raw.map(|raw| match raw.quoted {
+        true => TargetName::Name(raw.text),
+        false if is_variable(&raw.text) => {
             TargetName::Variable(raw.text.trim_start_matches('$').to_owned())
         }
-        _ => TargetName::Name(raw.text),
+        false => TargetName::of(&raw.text),
     })
 }
 

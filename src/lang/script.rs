@@ -9,7 +9,7 @@ use super::commands::{Resolved, resolve_first};
 use super::error::SyntaxError;
 use super::expression::Expression;
 use super::span::{Span, Spanned};
-use super::syntax::{Control, Line, Rows};
+use super::syntax::{Control, Line, Opening, Rows};
 use super::words::CONTROL_WORDS;
 
 /// The words that open a block.
@@ -111,34 +111,25 @@ struct Open {
     text: Rc<str>,
     /// Where its first word stands.
     word: Span,
-    kind: Kind,
+    opening: Opening,
     body: Vec<Statement>,
     /// The statements before `else`, once that has come.
     before_else: Option<Vec<Statement>>,
 }
 
-#[derive(Debug)]
-enum Kind {
-    If(Spanned<Expression>),
-    While(Spanned<Expression>),
-    Foreach(String, Rows),
-    Define(Spanned<String>),
-    Document(Spanned<String>, String),
-}
-
-impl Kind {
+impl Opening {
     fn word(&self) -> &'static str {
         match self {
-            Kind::If(_) => "if",
-            Kind::While(_) => "while",
-            Kind::Foreach(..) => "foreach",
-            Kind::Define(_) => "define",
-            Kind::Document(..) => "document",
+            Opening::If(_) => "if",
+            Opening::While(_) => "while",
+            Opening::Foreach { .. } => "foreach",
+            Opening::Define(_) => "define",
+            Opening::Document(_) => "document",
         }
     }
 
     fn is_loop(&self) -> bool {
-        matches!(self, Kind::While(_) | Kind::Foreach(..))
+        matches!(self, Opening::While(_) | Opening::Foreach { .. })
     }
 }
 
@@ -171,15 +162,9 @@ impl Builder {
     /// A line that cannot stand here: an `end` too many, an `else` without an `if`, a block that cannot be begun so.
     pub fn push(&mut self, line: usize, text: &str) -> Result<Option<Statement>, Fault> {
         let first = first_word(text);
-        if let Some(Open {
-            kind: Kind::Document(_, document),
-            ..
-        }) = self.open.last_mut()
-            && !first.is_some_and(|(word, _)| word == "end" && text.trim() == word)
-        {
-            document.push_str(text.trim());
-            document.push('\n');
-            return Ok(None);
+        let last = self.open.last().map(|open| &open.opening);
+        if matches!(last, Some(Opening::Document(_))) && text.trim() != "end" {
+            return Ok(self.add(line, text.into(), Node::Text));
         }
         let Some((_, word)) = first.filter(|(word, _)| CONTROL_WORDS.contains(word)) else {
             let node = match self.is_open() {
@@ -221,7 +206,7 @@ impl Builder {
             line: open.line,
             error: fault(
                 open.word,
-                format!("this `{}` has no `end`", open.kind.word()),
+                format!("this `{}` has no `end`", open.opening.word()),
                 "`end`",
             ),
             text: open.text,
@@ -248,16 +233,12 @@ impl Builder {
         let Line::Control(control) = super::parse_line(text)? else {
             return Ok(self.add(line, text.clone(), Node::Text));
         };
-        let kind = match *control {
-            Control::If(condition) => Kind::If(condition),
-            Control::While(condition) => Kind::While(condition),
-            Control::Foreach { variable, rows } => Kind::Foreach(variable.node, rows),
-            Control::Define(name) | Control::Document(name) if self.is_open() => {
+        let opening = match *control {
+            Control::Open(Opening::Define(name) | Opening::Document(name)) if self.is_open() => {
                 let message = "commands are made and documented outside of blocks".to_owned();
                 return Err(fault(name.at, message, "`end` of the block around it"));
             }
-            Control::Define(name) => Kind::Define(name),
-            Control::Document(name) => Kind::Document(name, String::new()),
+            Control::Open(opening) => opening,
             Control::Else => return self.begin_else(word).map(|()| None),
             Control::End => return self.end(word),
             Control::Break => return self.jump(line, text, word, Node::Break),
@@ -271,7 +252,7 @@ impl Builder {
             line,
             text: text.clone(),
             word,
-            kind,
+            opening,
             body: Vec::new(),
             before_else: None,
         });
@@ -281,7 +262,7 @@ impl Builder {
     fn begin_else(&mut self, word: Span) -> Result<(), SyntaxError> {
         match self.open.last_mut() {
             Some(Open {
-                kind: Kind::If(_),
+                opening: Opening::If(_),
                 body,
                 before_else: before_else @ None,
                 ..
@@ -303,28 +284,32 @@ impl Builder {
             return Err(fault(word, message, "a command"));
         };
         let body = Block(open.body);
-        let node = match (open.kind, open.before_else) {
-            (Kind::If(condition), None) => Node::If {
+        let node = match (open.opening, open.before_else) {
+            (Opening::If(condition), None) => Node::If {
                 condition,
                 then: body,
                 otherwise: Block::default(),
             },
-            (Kind::If(condition), Some(then)) => Node::If {
+            (Opening::If(condition), Some(then)) => Node::If {
                 condition,
                 then: Block(then),
                 otherwise: body,
             },
-            (Kind::While(condition), _) => Node::While { condition, body },
-            (Kind::Foreach(variable, rows), _) => Node::Foreach {
-                variable,
+            (Opening::While(condition), _) => Node::While { condition, body },
+            (Opening::Foreach { variable, rows }, _) => Node::Foreach {
+                variable: variable.node,
                 rows,
                 body,
             },
-            (Kind::Define(name), _) => Node::Define {
+            (Opening::Define(name), _) => Node::Define {
                 name,
                 body: Rc::new(body),
             },
-            (Kind::Document(name, text), _) => Node::Document { name, text },
+            (Opening::Document(name), _) => {
+                let lines = body.0.iter().flat_map(|line| [line.text.trim(), "\n"]);
+                let text = lines.collect();
+                Node::Document { name, text }
+            }
         };
         Ok(self.add(open.line, open.text, node))
     }
@@ -336,7 +321,7 @@ impl Builder {
         word: Span,
         node: Node,
     ) -> Result<Option<Statement>, SyntaxError> {
-        match self.open.iter().any(|open| open.kind.is_loop()) {
+        match self.open.iter().any(|open| open.opening.is_loop()) {
             true => Ok(self.add(line, text.clone(), node)),
             false => Err(fault(
                 word,

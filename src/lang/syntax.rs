@@ -44,18 +44,25 @@ pub enum Line {
 /// The lines that blocks are made of.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Control {
-    /// `if E`
-    If(Spanned<Expression>),
+    /// The line that opens a block.
+    Open(Opening),
     /// `else`
     Else,
     /// `end`
     End,
-    /// `while E`
-    While(Spanned<Expression>),
     /// `loop_break`
     Break,
     /// `loop_continue`
     Continue,
+}
+
+/// A line that opens a block.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Opening {
+    /// `if E`
+    If(Spanned<Expression>),
+    /// `while E`
+    While(Spanned<Expression>),
     /// `foreach $NAME in ROWS`
     Foreach {
         /// Without the `$`.

@@ -6,8 +6,9 @@ use std::time::Duration;
 use pmdb::lang::commands::is_displayed;
 use pmdb::lang::{
     self, Assignment, Command, Compare, Compared, Control, Count, Cut, Diff, Displayed, Examine,
-    Expression, Find, Format, Layout, Line, Name, Output, Pattern, Ps, Quantifier, Range, Regions,
-    Rows, Shown, Snapshot, SoftDirty, Summarized, TargetName, Time, Until, Walk, Watch, escape,
+    Expression, Find, Format, Layout, Line, Name, Opening, Output, Pattern, Ps, Quantifier, Range,
+    Regions, Rows, Shown, Snapshot, SoftDirty, Summarized, TargetName, Time, Until, Walk, Watch,
+    escape,
 };
 
 /// The line of a tree.
@@ -45,13 +46,13 @@ impl Display for Printed<'_, Line> {
 impl Display for Printed<'_, Control> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Control::If(condition) => write!(f, "if {}", condition.node),
+            Control::Open(Opening::If(condition)) => write!(f, "if {}", condition.node),
             Control::Else => f.write_str("else"),
             Control::End => f.write_str("end"),
-            Control::While(condition) => write!(f, "while {}", condition.node),
+            Control::Open(Opening::While(condition)) => write!(f, "while {}", condition.node),
             Control::Break => f.write_str("loop_break"),
             Control::Continue => f.write_str("loop_continue"),
-            Control::Foreach { variable, rows } => {
+            Control::Open(Opening::Foreach { variable, rows }) => {
                 write!(f, "foreach ${} in ", variable.node)?;
                 match rows {
                     Rows::Of(command) => Printed(&command.node).fmt(f),
@@ -67,8 +68,8 @@ impl Display for Printed<'_, Control> {
                     }
                 }
             }
-            Control::Define(name) => write!(f, "define {}", name.node),
-            Control::Document(name) => write!(f, "document {}", name.node),
+            Control::Open(Opening::Define(name)) => write!(f, "define {}", name.node),
+            Control::Open(Opening::Document(name)) => write!(f, "document {}", name.node),
         }
     }
 }

@@ -13,26 +13,27 @@ use super::stream::{Failed, Parsed, Tokens, mark, variable, word};
 use crate::lang::expected::Expected;
 use crate::lang::lexer::TokenKind;
 use crate::lang::span::Spanned;
-use crate::lang::syntax::{Control, Rows};
+use crate::lang::syntax::{Control, Opening, Rows};
 
 /// The rest of a line of blocks, behind its first word; an error if that is no word of blocks.
 pub(super) fn control<'a>(input: Tokens<'a>, name: &str) -> Parsed<'a, Control> {
-    match name {
-        "if" => map(cut(expression), Control::If).parse(input),
-        "while" => map(cut(expression), Control::While).parse(input),
-        "else" => Ok((input, Control::Else)),
-        "end" => Ok((input, Control::End)),
-        "loop_break" => Ok((input, Control::Break)),
-        "loop_continue" => Ok((input, Control::Continue)),
-        "define" => map(cut(new_name), Control::Define).parse(input),
-        "document" => map(cut(new_name), Control::Document).parse(input),
+    let opening = match name {
+        "if" => map(cut(expression), Opening::If).parse(input),
+        "while" => map(cut(expression), Opening::While).parse(input),
         "foreach" => map(
             (cut(variable), cut(word("in")), cut(rows)),
-            |(variable, _, rows)| Control::Foreach { variable, rows },
+            |(variable, _, rows)| Opening::Foreach { variable, rows },
         )
         .parse(input),
-        _ => Err(nom::Err::Error(Failed)),
-    }
+        "define" => map(cut(new_name), Opening::Define).parse(input),
+        "document" => map(cut(new_name), Opening::Document).parse(input),
+        "else" => return Ok((input, Control::Else)),
+        "end" => return Ok((input, Control::End)),
+        "loop_break" => return Ok((input, Control::Break)),
+        "loop_continue" => return Ok((input, Control::Continue)),
+        _ => return Err(nom::Err::Error(Failed)),
+    };
+    opening.map(|(behind, opening)| (behind, Control::Open(opening)))
 }
 
 /// A name for a new command.

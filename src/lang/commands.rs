@@ -13,99 +13,94 @@ pub struct CommandName {
     pub how: bool,
 }
 
-const fn plain(name: &'static str) -> CommandName {
-    short(name, &[])
-}
-
-const fn short(name: &'static str, short: &'static [&'static str]) -> CommandName {
+const fn row(name: &'static str) -> CommandName {
     CommandName {
         name,
-        short,
+        short: &[],
         whole: false,
         how: false,
     }
 }
 
-/// A command that counts only when it is typed whole.
-const fn whole(name: &'static str) -> CommandName {
-    CommandName {
-        name,
-        short: &[],
-        whole: true,
-        how: false,
+impl CommandName {
+    const fn short(self, short: &'static [&'static str]) -> Self {
+        CommandName { short, ..self }
     }
-}
 
-/// A command that takes `--how`.
-const fn with_how(command: CommandName) -> CommandName {
-    CommandName {
-        how: true,
-        ..command
+    const fn whole(self) -> Self {
+        CommandName {
+            whole: true,
+            ..self
+        }
+    }
+
+    const fn how(self) -> Self {
+        CommandName { how: true, ..self }
     }
 }
 
 /// Every command, in the order of the help; tested equal to the command words of `grammar/language.ebnf`.
 pub static COMMANDS: &[CommandName] = &[
-    plain("attach"),
-    plain("detach"),
-    plain("ps"),
-    plain("info process"),
-    whole("info threads"),
-    whole("info registers"),
-    plain("info capabilities"),
-    with_how(short("translate", &["t"])),
-    with_how(short("region", &["r"])),
-    with_how(plain("regions")),
-    with_how(short("walk", &["w"])),
-    with_how(short("flags", &["f"])),
-    whole("map"),
-    with_how(plain("who")),
-    with_how(plain("summary")),
-    with_how(short("explain", &["e"])),
-    with_how(whole("patched")),
-    plain("decode"),
-    with_how(plain("x")),
-    with_how(plain("telescope")),
-    plain("find"),
-    short("print", &["p"]),
-    plain("info symbol"),
-    plain("info address"),
-    plain("info symbols"),
-    plain("info modules"),
-    plain("info line"),
-    plain("watch"),
-    whole("snapshot"),
-    whole("info snapshots"),
-    whole("diff"),
-    whole("compare"),
-    with_how(whole("soft-dirty")),
-    whole("assert"),
-    whole("if"),
-    whole("else"),
-    whole("end"),
-    whole("while"),
-    whole("loop_break"),
-    whole("loop_continue"),
-    whole("foreach"),
-    whole("define"),
-    whole("document"),
-    whole("alias"),
-    whole("display"),
-    whole("undisplay"),
-    whole("info display"),
-    whole("printf"),
-    whole("output"),
-    plain("set"),
-    plain("show"),
-    plain("echo"),
-    plain("source"),
-    plain("history"),
-    whole("complete"),
-    short("help", &["h"]),
-    plain("apropos"),
-    short("quit", &["q"]),
-    plain("pipe"),
-    short("shell", &["!"]),
+    row("attach"),
+    row("detach"),
+    row("ps"),
+    row("info process"),
+    row("info threads").whole(),
+    row("info registers").whole(),
+    row("info capabilities"),
+    row("translate").short(&["t"]).how(),
+    row("region").short(&["r"]).how(),
+    row("regions").how(),
+    row("walk").short(&["w"]).how(),
+    row("flags").short(&["f"]).how(),
+    row("map").whole(),
+    row("who").how(),
+    row("summary").how(),
+    row("explain").short(&["e"]).how(),
+    row("patched").whole().how(),
+    row("decode"),
+    row("x").how(),
+    row("telescope").how(),
+    row("find"),
+    row("print").short(&["p"]),
+    row("info symbol"),
+    row("info address"),
+    row("info symbols"),
+    row("info modules"),
+    row("info line"),
+    row("watch"),
+    row("snapshot").whole(),
+    row("info snapshots").whole(),
+    row("diff").whole(),
+    row("compare").whole(),
+    row("soft-dirty").whole().how(),
+    row("assert").whole(),
+    row("if").whole(),
+    row("else").whole(),
+    row("end").whole(),
+    row("while").whole(),
+    row("loop_break").whole(),
+    row("loop_continue").whole(),
+    row("foreach").whole(),
+    row("define").whole(),
+    row("document").whole(),
+    row("alias").whole(),
+    row("display").whole(),
+    row("undisplay").whole(),
+    row("info display").whole(),
+    row("printf").whole(),
+    row("output").whole(),
+    row("set"),
+    row("show"),
+    row("echo"),
+    row("source"),
+    row("history"),
+    row("complete").whole(),
+    row("help").short(&["h"]),
+    row("apropos"),
+    row("quit").short(&["q"]),
+    row("pipe"),
+    row("shell").short(&["!"]),
 ];
 
 /// Whether the command of this name takes `--how`.

@@ -40,37 +40,29 @@ fn unit(text: &str) -> Lexed<'_, &str> {
 /// The kind of a whole word that begins with a digit.
 fn classify(word: &str) -> TokenKind {
     if let Some(value) = plain(word) {
-        return value.map_or(
-            TokenKind::BadNumber(NumberFault::TooLarge),
-            TokenKind::Number,
-        );
+        return or_too_large(value, TokenKind::Number);
     }
     for (suffix, shift) in [('K', 10), ('M', 20), ('G', 30), ('T', 40)] {
         if let Some(value) = word.strip_suffix(suffix).and_then(plain) {
             let value = value.and_then(|value| value.checked_mul(1 << shift));
-            return value.map_or(
-                TokenKind::BadNumber(NumberFault::TooLarge),
-                TokenKind::Number,
-            );
+            return or_too_large(value, TokenKind::Number);
         }
     }
     if let Some(value) = word.strip_suffix('p').and_then(plain) {
-        return value.map_or(
-            TokenKind::BadNumber(NumberFault::TooLarge),
-            TokenKind::Pages,
-        );
+        return or_too_large(value, TokenKind::Pages);
     }
     for unit in ["ms", "s", "m", "h"] {
         if let Some(whole) = word.strip_suffix(unit)
             && decimal(whole).is_some()
         {
-            return duration(whole, "0", unit).map_or(
-                TokenKind::BadNumber(NumberFault::TooLarge),
-                TokenKind::Duration,
-            );
+            return or_too_large(duration(whole, "0", unit), TokenKind::Duration);
         }
     }
     TokenKind::BadNumber(fault(word))
+}
+
+fn or_too_large<T>(value: Option<T>, kind: fn(T) -> TokenKind) -> TokenKind {
+    value.map_or(TokenKind::BadNumber(NumberFault::TooLarge), kind)
 }
 
 /// A number without a suffix; `Some(None)` if it is one but too large.

@@ -160,6 +160,20 @@ fn before_parenthesis<T: Worded>(input: Tokens<'_>) -> Parsed<'_, Spanned<T>> {
 
 /// `span`
 pub(super) fn span(input: Tokens<'_>) -> Parsed<'_, Spanned<Range>> {
+    span_with(input, |input| {
+        opt(preceded(
+            mark(","),
+            preceded(cut(mark("+")), cut(expression)),
+        ))
+        .parse(input)
+    })
+}
+
+/// A range of which `length` parses `, +LENGTH`.
+pub(super) fn span_with<'a>(
+    input: Tokens<'a>,
+    length: impl Fn(Tokens<'a>) -> Parsed<'a, Option<Spanned<Expression>>>,
+) -> Parsed<'a, Spanned<Range>> {
     input.expect(Expected::Range);
     let (behind, start) = expression(input)?;
     if let Ok((behind, _)) = mark("..")(behind) {
@@ -167,8 +181,8 @@ pub(super) fn span(input: Tokens<'_>) -> Parsed<'_, Spanned<Range>> {
         let at = start.at.to(end.at);
         return Ok((behind, Spanned::new(Range::Span { start, end }, at)));
     }
-    if let Ok((behind, _)) = mark(",")(behind) {
-        let (behind, (_, length)) = (cut(mark("+")), cut(expression)).parse(behind)?;
+    let (behind, length) = length(behind)?;
+    if let Some(length) = length {
         let at = start.at.to(length.at);
         return Ok((behind, Spanned::new(Range::Length { start, length }, at)));
     }

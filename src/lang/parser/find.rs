@@ -5,11 +5,11 @@ use nom::combinator::{cut, opt};
 use nom::multi::many0;
 use nom::sequence::preceded;
 
-use super::expression::{expression, whole};
+use super::expression::{expression, span_with};
 use super::layout::search;
 use super::stream::{Parsed, Tokens, is_mark, mark, silent_mark};
 use crate::lang::expected::Expected;
-use crate::lang::expression::{Expression, Range};
+use crate::lang::expression::Expression;
 use crate::lang::lexer::TokenKind;
 use crate::lang::span::Spanned;
 use crate::lang::syntax::{Command, Find, Pattern};
@@ -17,7 +17,7 @@ use crate::lang::syntax::{Command, Find, Pattern};
 /// `[/UN] RANGE, PATTERN, …`
 pub(super) fn find(input: Tokens<'_>) -> Parsed<'_, Command> {
     let (input, layout) = opt(search).parse(input)?;
-    let (input, range) = range(input)?;
+    let (input, range) = span_with(input, length)?;
     let (input, first) = cut(preceded(mark(","), pattern)).parse(input)?;
     let (input, more) = many0(preceded(mark(","), cut(pattern))).parse(input)?;
     let patterns = [vec![first], more].concat();
@@ -33,34 +33,15 @@ pub(super) fn find(input: Tokens<'_>) -> Parsed<'_, Command> {
     ))
 }
 
-/// `span`. A `, +` may also begin the first pattern: it is a length only if another comma follows.
-fn range(input: Tokens<'_>) -> Parsed<'_, Spanned<Range>> {
-    input.expect(Expected::Range);
-    let quoted = input
-        .first()
-        .is_none_or(|token| token.kind != TokenKind::Name);
-    let (behind, start) = expression(input)?;
-    if let Ok((behind, _)) = mark("..")(behind) {
-        let (behind, end) = cut(expression).parse(behind)?;
-        let at = start.at.to(end.at);
-        return Ok((behind, Spanned::new(Range::Span { start, end }, at)));
-    }
-    match length(behind) {
-        Some((behind, length)) => {
-            let at = start.at.to(length.at);
-            Ok((behind, Spanned::new(Range::Length { start, length }, at)))
+/// A `, +` may also begin the first pattern: it is a length only if another comma follows.
+fn length(input: Tokens<'_>) -> Parsed<'_, Option<Spanned<Expression>>> {
+    let length = preceded((silent_mark(","), silent_mark("+")), expression).parse(input);
+    match length {
+        Ok((behind, length)) if behind.first().is_some_and(|next| is_mark(next, ",")) => {
+            Ok((behind, Some(length)))
         }
-        None => Ok((behind, whole(start, quoted))),
+        _ => Ok((input, None)),
     }
-}
-
-/// `, +LENGTH` with another `,` behind it.
-fn length(input: Tokens<'_>) -> Option<(Tokens<'_>, Spanned<Expression>)> {
-    let (behind, _) = silent_mark(",")(input).ok()?;
-    let (behind, _) = silent_mark("+")(behind).ok()?;
-    let (behind, length) = expression(behind).ok()?;
-    let more = behind.first().is_some_and(|token| is_mark(token, ","));
-    more.then_some((behind, length))
 }
 
 /// `sought`

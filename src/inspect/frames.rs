@@ -9,7 +9,7 @@ use crate::kernel::zones::{Zone, ZoneLookup, Zones};
 use crate::kernel::{
     FrameNumber, FrameRange, Name, PageFlags, PageMapEntry, PhysicalAddress, State, VirtualAddress,
 };
-use crate::process::{self, Machine};
+use crate::process::{self, Machine, WordFile};
 use crate::report::{CgroupPath, Fact, FramePlace, FrameWords, Reason, Stopped};
 use std::ops::ControlFlow;
 
@@ -209,7 +209,7 @@ struct Stretch {
     /// The frames before the end of physical memory.
     known: usize,
     /// Empty, like the other words, when not asked for.
-    flags: Vec<PageFlags>,
+    flags: Vec<u64>,
     counts: Vec<u64>,
     cgroups: Vec<u64>,
     orders: Vec<Option<u8>>,
@@ -225,26 +225,28 @@ impl Stretch {
     ) -> process::Result<()> {
         let first = FrameNumber::new(self.first);
         self.known = self.frames;
-        if need.intersects(Need::FLAGS | Need::ORDER) {
-            self.flags.resize(self.frames, PageFlags::empty());
-            self.known = machine.frame_flags(first, &mut self.flags)?;
-        }
-        if need.contains(Need::COUNTS) {
-            self.counts.resize(self.frames, 0);
-            self.known = self
-                .known
-                .min(machine.frame_counts(first, &mut self.counts)?);
-        }
-        if need.contains(Need::CGROUPS) {
-            self.cgroups.resize(self.frames, 0);
-            self.known = self
-                .known
-                .min(machine.frame_cgroups(first, &mut self.cgroups)?);
+        let files = [
+            (
+                Need::FLAGS | Need::ORDER,
+                WordFile::FrameFlags,
+                &mut self.flags,
+            ),
+            (Need::COUNTS, WordFile::FrameCounts, &mut self.counts),
+            (Need::CGROUPS, WordFile::FrameCgroups, &mut self.cgroups),
+        ];
+        for (asked, file, words) in files {
+            if need.intersects(asked) {
+                words.resize(self.frames, 0);
+                self.known = self.known.min(machine.frame_words(file, first, words)?);
+            }
         }
         if need.contains(Need::ORDER) {
             self.orders.clear();
             self.orders.resize(self.frames, None);
-            let flags = |index: usize| self.flags.get(index).copied();
+            let flags = |index: usize| {
+                let word = self.flags.get(index)?;
+                Some(PageFlags::from_bits_retain(*word))
+            };
             let orders = &mut self.orders;
             Folio::each(
                 machine,
@@ -275,7 +277,7 @@ impl Stretch {
             let mut frames = left.min(self.known - at);
             let row = Frames {
                 first: frame,
-                flags: alike(&self.flags, at, &mut frames),
+                flags: alike(&self.flags, at, &mut frames).map(PageFlags::from_bits_retain),
                 map_count: alike(&self.counts, at, &mut frames),
                 order: alike(&self.orders, at, &mut frames).flatten(),
                 cgroup: alike(&self.cgroups, at, &mut frames),

@@ -98,20 +98,30 @@ impl Machine {
         self.page
     }
 
-    /// `/proc/kpageflags` from frame `first` on; fewer than asked for means that physical memory ends there.
+    /// The words of one of the files with a word for each frame, from frame `first` on; fewer than asked for means that physical memory ends
+    /// there.
+    pub fn frame_words(
+        &self,
+        file: WordFile,
+        first: FrameNumber,
+        into: &mut [u64],
+    ) -> Result<usize> {
+        self.source.words(file, first.get(), into)
+    }
+
+    /// `/proc/kpageflags` from frame `first` on.
     pub fn frame_flags(&self, first: FrameNumber, into: &mut [PageFlags]) -> Result<usize> {
-        let words = as_words(into);
-        self.source.words(WordFile::FrameFlags, first.get(), words)
+        self.frame_words(WordFile::FrameFlags, first, as_words(into))
     }
 
     /// `/proc/kpagecount` from frame `first` on: how often each frame is mapped.
     pub fn frame_counts(&self, first: FrameNumber, into: &mut [u64]) -> Result<usize> {
-        self.source.words(WordFile::FrameCounts, first.get(), into)
+        self.frame_words(WordFile::FrameCounts, first, into)
     }
 
     /// `/proc/kpagecgroup` from frame `first` on: inode numbers of memory cgroups.
     pub fn frame_cgroups(&self, first: FrameNumber, into: &mut [u64]) -> Result<usize> {
-        self.source.words(WordFile::FrameCgroups, first.get(), into)
+        self.frame_words(WordFile::FrameCgroups, first, into)
     }
 
     /// Flags that this kernel sets on pages where they do not hold: KSM where nothing is merged (`/sys/kernel/mm/ksm/pages_shared`) or

@@ -9,7 +9,7 @@ use super::frames::{Chosen, Gather};
 use super::huge;
 use super::pieces::{Pieces, Words};
 use crate::kernel::{FrameNumber, PageFlags};
-use crate::process::{self, Machine};
+use crate::process::{self, Machine, WordFile};
 
 /// Looks up what the filter needs, then the rest for the pages that it keeps.
 pub(super) fn all(
@@ -75,32 +75,15 @@ fn words(
     }
     gather.sort();
     let entries = pieces.entries.len();
-    if need.contains(Need::FLAGS) {
-        gather.read(
-            entries,
-            &mut pieces.flags,
-            PageFlags::empty(),
-            |first, into| machine.frame_flags(first, into),
-            |flags| flags.bits(),
-        )?;
-    }
-    if need.contains(Need::COUNTS) {
-        gather.read(
-            entries,
-            &mut pieces.counts,
-            0,
-            |first, into| machine.frame_counts(first, into),
-            |count| count,
-        )?;
-    }
-    if need.contains(Need::CGROUPS) {
-        gather.read(
-            entries,
-            &mut pieces.cgroups,
-            0,
-            |first, into| machine.frame_cgroups(first, into),
-            |inode| inode,
-        )?;
+    let files = [
+        (Need::FLAGS, WordFile::FrameFlags, &mut pieces.flags),
+        (Need::COUNTS, WordFile::FrameCounts, &mut pieces.counts),
+        (Need::CGROUPS, WordFile::FrameCgroups, &mut pieces.cgroups),
+    ];
+    for (asked, file, words) in files {
+        if need.contains(asked) {
+            gather.read(machine, file, entries, words)?;
+        }
     }
     if need.contains(Need::ORDER) {
         orders(pieces, gather, machine)?;

@@ -328,9 +328,7 @@ pub fn frame_words(machine: &Machine, flags: Fact<PageFlags>, map_count: Fact<u6
 
 /// All facts about one frame, each with a reason if it is unknown.
 pub fn frame_detail(machine: &Machine, frame: FrameNumber) -> FrameDetail {
-    let mut cgroup = [0];
-    let cgroup_read = machine.frame_cgroups(frame, &mut cgroup);
-    let cgroup = one(cgroup_read, cgroup);
+    let cgroup = word_of(machine, WordFile::FrameCgroups, frame);
     let flags = flags_of(machine, frame);
     let zone = zone(machine, frame);
     FrameDetail {
@@ -353,16 +351,22 @@ pub fn frame_detail(machine: &Machine, frame: FrameNumber) -> FrameDetail {
 
 /// The flags of one frame.
 pub(super) fn flags_of(machine: &Machine, frame: FrameNumber) -> Fact<PageFlags> {
-    let mut flags = [PageFlags::empty()];
-    let read = machine.frame_flags(frame, &mut flags);
-    one(read, flags)
+    word_of(machine, WordFile::FrameFlags, frame).map(PageFlags::from_bits_retain)
 }
 
 /// How often one frame is mapped.
 pub(super) fn count_of(machine: &Machine, frame: FrameNumber) -> Fact<u64> {
-    let mut count = [0];
-    let read = machine.frame_counts(frame, &mut count);
-    one(read, count)
+    word_of(machine, WordFile::FrameCounts, frame)
+}
+
+fn word_of(machine: &Machine, file: WordFile, frame: FrameNumber) -> Fact<u64> {
+    let mut word = [0];
+    match machine.frame_words(file, frame, &mut word)? {
+        0 => Err(Reason::NotApplicable(
+            "the frame number is beyond physical memory",
+        )),
+        _ => Ok(word[0]),
+    }
 }
 
 /// The folio of a frame with these flags.
@@ -401,14 +405,4 @@ pub fn cgroup_path(machine: &Machine, inode: u64) -> Fact<CgroupPath> {
     }
     let path = machine.cgroup_path(inode)?;
     Ok(path.map_or(CgroupPath::Gone(inode), CgroupPath::Path))
-}
-
-/// The word that was read, if one was.
-fn one<T>(read: process::Result<usize>, [word]: [T; 1]) -> Fact<T> {
-    match read? {
-        0 => Err(Reason::NotApplicable(
-            "the frame number is beyond physical memory",
-        )),
-        _ => Ok(word),
-    }
 }

@@ -6,7 +6,7 @@ use crate::eval;
 use crate::inspect::{Need, Page, View, read_resident};
 use crate::kernel::{AddressRange, Kind, State, VirtualAddress};
 use crate::lang::{self, Spanned};
-use crate::process::{OpenedFile, ReadAt};
+use crate::process::OpenedFile;
 use crate::report::{
     Bytes, Hex, PagesByReason, Patch, PatchedSummary, Reason, Record, RegionBrief, Sink, Stopped,
 };
@@ -244,7 +244,7 @@ impl Comparison<'_> {
             let mut header = [0; 20];
             if let Ok(file) = &file {
                 // Without an ELF header the machine is unknown, and breakpoints get no names.
-                let is_read = fill(file.as_ref(), 0, &mut header).is_ok();
+                let is_read = file.read_up_to(0, &mut header).is_ok();
                 if !is_read || !header.starts_with(b"\x7fELF") {
                     header = [0; 20];
                 }
@@ -259,7 +259,8 @@ impl Comparison<'_> {
             Err(error) => return Ok(Err(error.clone().into())),
         };
         let offset = page.start().get() - region.range.start().get() + region.offset;
-        if let Err(error) = fill(file.as_ref(), offset, &mut of_file) {
+        // Bytes behind the end of the file stay zero, as in memory.
+        if let Err(error) = file.read_up_to(offset, &mut of_file) {
             let what = format!("{}: {error}", region.name.file_name());
             return Ok(Err(Reason::NotInFile(what)));
         }
@@ -335,20 +336,6 @@ impl Comparison<'_> {
             region: region.into(),
         })))
     }
-}
-
-/// Reads a file at an offset. Bytes behind its end are zero, as in memory.
-fn fill(file: &dyn ReadAt, offset: u64, into: &mut [u8]) -> std::io::Result<()> {
-    let mut done = 0;
-    while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
-        match file.read_at(offset + done as u64, rest) {
-            Ok(0) => break,
-            Ok(read) => done += read,
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }
 
 /// The stretches of whole units that differ: from, to.

@@ -7,6 +7,22 @@ use crate::kernel::{AddressRange, Region};
 pub trait ReadAt: Send + Sync {
     /// Reads at `offset`; 0 at the end of the file.
     fn read_at(&self, offset: u64, into: &mut [u8]) -> std::io::Result<usize>;
+    /// Reads at `offset` until `into` is full or the file ends, and returns how much was read.
+    fn read_up_to(&self, offset: u64, into: &mut [u8]) -> std::io::Result<usize> {
+        let mut done = 0;
+        while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
+            let Some(at) = offset.checked_add(done as u64) else {
+                break;
+            };
+            match self.read_at(at, rest) {
+                Ok(0) => break,
+                Ok(read) => done += read.min(rest.len()),
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(done)
+    }
     /// Its size in bytes when it was opened.
     fn len(&self) -> u64;
     /// Whether it was empty when it was opened.

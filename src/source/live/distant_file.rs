@@ -53,14 +53,8 @@ impl DistantFile {
             };
             let file = file.ok_or_else(changed)?;
             let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
-            let mut done = 0;
-            while let Some(rest) = bytes.get_mut(done..).filter(|rest| !rest.is_empty()) {
-                match file.read_at(offset + done as u64, rest).map_err(failed)? {
-                    0 => break,
-                    read => done += read,
-                }
-            }
-            bytes.truncate(done);
+            let read = file.read_up_to(offset, &mut bytes).map_err(failed)?;
+            bytes.truncate(read);
             Ok(bytes)
         });
         bytes.map_err(io::Error::other)

@@ -85,19 +85,7 @@ impl File {
         offset: u64,
         into: &mut [u8],
     ) -> Result<usize, NoSymbols> {
-        let mut done = 0;
-        while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
-            let Some(at) = offset.checked_add(done as u64) else {
-                break;
-            };
-            match self.bytes.read_at(at, rest) {
-                Ok(0) => break,
-                Ok(read) => done += read.min(rest.len()),
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(done)
+        Ok(self.bytes.read_up_to(offset, into)?)
     }
 
     /// Reads what lies in `range`; `what` names it if the file is too short. Nothing is allocated beyond the file's length.

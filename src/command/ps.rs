@@ -82,7 +82,8 @@ pub(super) fn run(context: &mut Context, asked: &Ps) -> Outcome {
         context.sink.emit(Record::ProcessEntry(row))?;
     }
     if let Some(more) = all.checked_sub(most).filter(|&more| more > 0) {
-        say_rest(context, more)?;
+        let plural = if more == 1 { "" } else { "es" };
+        context.sink.note(format!("{more} more process{plural}"))?;
     }
     if hidden > 0 {
         let message = format!(
@@ -92,12 +93,6 @@ pub(super) fn run(context: &mut Context, asked: &Ps) -> Outcome {
         context.sink.note(message)?;
     }
     Ok(Flow::Done)
-}
-
-/// Says how many processes are not shown.
-fn say_rest(context: &mut Context, more: usize) -> Result<(), super::Error> {
-    let plural = if more == 1 { "" } else { "es" };
-    Ok(context.sink.note(format!("{more} more process{plural}"))?)
 }
 
 /// The note if a text looks like a clause. A lone `by` may also be a word of some command line.

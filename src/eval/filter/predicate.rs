@@ -12,6 +12,7 @@ use crate::kernel::{Name, PageFlags};
 use crate::lang::{self, BinaryOperator, Comparison, Filter, Spanned, TextComparison};
 use regex_lite::{Regex, RegexBuilder};
 use std::cmp::Ordering;
+use std::mem::discriminant;
 
 /// A question with three answers: yes, no, and none.
 #[derive(Debug)]
@@ -51,18 +52,8 @@ impl<F: Copy> Predicate<F> {
     ) -> Result<Self> {
         let at = filter.at;
         Ok(match &filter.node {
-            Filter::Or(..) => {
-                Predicate::Any(Self::chain(filter, fields, evaluator, |one| match one {
-                    Filter::Or(left, right) => Some((left, right)),
-                    _ => None,
-                })?)
-            }
-            Filter::And(..) => {
-                Predicate::All(Self::chain(filter, fields, evaluator, |one| match one {
-                    Filter::And(left, right) => Some((left, right)),
-                    _ => None,
-                })?)
-            }
+            Filter::Or(..) => Predicate::Any(Self::chain(filter, fields, evaluator)?),
+            Filter::And(..) => Predicate::All(Self::chain(filter, fields, evaluator)?),
             Filter::Not(inner) => {
                 Predicate::Not(Box::new(Self::prepare(inner, fields, evaluator)?))
             }
@@ -120,16 +111,17 @@ impl<F: Copy> Predicate<F> {
         })
     }
 
-    /// The links of `A or B or C …`, which lean to the left.
-    fn chain<'f>(
-        filter: &'f Spanned<Filter<F>>,
+    /// The links of `A or B or C …`, or of `A and B and C …`, which lean to the left.
+    fn chain(
+        filter: &Spanned<Filter<F>>,
         fields: &mut dyn Fields<F>,
         evaluator: &Evaluator<'_>,
-        split: impl Fn(&'f Filter<F>) -> Option<(&'f Spanned<Filter<F>>, &'f Spanned<Filter<F>>)>,
     ) -> Result<Vec<Self>> {
-        let mut links = Vec::new();
+        let mut links: Vec<&Spanned<Filter<F>>> = Vec::new();
         let mut leftmost = filter;
-        while let Some((left, right)) = split(&leftmost.node) {
+        while let Filter::Or(left, right) | Filter::And(left, right) = &leftmost.node
+            && discriminant(&leftmost.node) == discriminant(&filter.node)
+        {
             links.push(right);
             leftmost = left;
         }

@@ -68,7 +68,8 @@ impl ModuleFile {
                 .program()
                 .is_ok_and(|program| is_same(&program, &stat))
         };
-        if !(is_it && lease::is_open_here(mapped)) && !is_program() {
+        let cannot_be_leased = is_it && lease::is_open_here(mapped) || is_program();
+        if !cannot_be_leased {
             without_lease([stat.st_ino, region.inode])?;
         }
         let file = match is_it || way == Way::Mapping {

@@ -167,12 +167,7 @@ impl<T: Field> Field for Fact<T> {
     fn reasons<'a>(&'a self, name: &'static str, visit: &mut dyn FnMut(&'static str, &'a Reason)) {
         match self {
             Ok(value) => value.reasons(name, visit),
-            Err(reason) => {
-                visit(name, reason);
-                if matches!(T::FORM, Form::Flags) {
-                    visit(FLAGS_RAW, reason);
-                }
-            }
+            Err(reason) => visit(name, reason),
         }
     }
 }

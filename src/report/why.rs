@@ -1,6 +1,6 @@
 //! The reasons of a record: why fields of it are `null`.
 
-use super::description::Form;
+use super::description::{FLAGS_RAW, Form};
 use super::field::Field;
 use super::{Fact, Reason};
 use serde::Serialize;
@@ -27,7 +27,7 @@ impl Why {
         self.0.insert(field, reason.clone());
         // Two forms of one fact.
         if field == "flags" {
-            self.0.insert("flags_raw", reason.clone());
+            self.0.insert(FLAGS_RAW, reason.clone());
         }
     }
     /// The reasons in a record.

@@ -1,6 +1,6 @@
 //! `snapshot`, `diff` and `compare`.
 
-use super::block::{region_name, symbol_text};
+use super::block::{region_file_name, region_name, symbol_text};
 use super::cells::{length, none};
 use super::lines::Lines;
 use super::style::Style;
@@ -118,16 +118,15 @@ fn states(change: &ChangeRow) -> Option<String> {
     differ.then(|| format!("{} \u{2192} {}", before.state.word(), after.state.word()))
 }
 
-fn region(style: &Style, name: Option<&Name>) -> Cell<'static> {
+fn region<'a>(style: &Style, name: Option<&'a Name>) -> Cell<'a> {
     let Some(name) = name else {
         return none();
     };
-    let file = name.file_name();
     let (role, text) = match style.width {
-        Some(_) => region_name(&file),
+        Some(_) => region_file_name(name),
         None => region_name(name),
     };
-    Cell::of(role, text.into_owned())
+    Cell::of(role, text)
 }
 
 /// `+1.2 MiB`
@@ -161,11 +160,8 @@ pub fn summary(lines: &mut Lines, summary: &DiffSummary) {
         line.word("; ", Role::Size, format!("{net} present"));
     }
     if summary.cut > 0 {
-        line.word(
-            "; ",
-            Role::Note,
-            format!("{} not shown", counted(summary.cut, "row")),
-        );
+        let text = format!("{} not shown", counted(summary.cut, "row"));
+        line.word("; ", Role::Note, text);
     }
     if summary.uncompared > 0 {
         let line = lines.line();
@@ -196,17 +192,13 @@ pub fn comparison_summary(lines: &mut Lines, summary: &ComparisonSummary) {
         );
         line.word(", ", Role::Warn, text);
     }
-    line.word("; ", Role::Note, format!("copied {}", bytes(counts.copied)));
-    line.word(
-        "; ",
-        Role::Plain,
-        format!("only here {}", bytes(counts.only_here)),
-    );
-    line.word(
-        "; ",
-        Role::Plain,
-        format!("only there {}", bytes(counts.only_there)),
-    );
+    for (role, what, pages) in [
+        (Role::Note, "copied", counts.copied),
+        (Role::Plain, "only here", counts.only_here),
+        (Role::Plain, "only there", counts.only_there),
+    ] {
+        line.word("; ", role, format!("{what} {}", bytes(pages)));
+    }
     let Some(memory) = &summary.memory else {
         return;
     };

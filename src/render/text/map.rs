@@ -8,8 +8,6 @@ use crate::render::theme::Role;
 use crate::render::units::size;
 use crate::report::{MapCells, MapRegion, Mark};
 
-/// The width if none is known.
-const USUAL: usize = 80;
 /// Blanks before a row of cells.
 const INDENT: usize = 2;
 /// The most rows of cells of a region.
@@ -17,12 +15,7 @@ const MOST_ROWS: usize = 4;
 
 /// `0x5600d2d30000..0x5600d2d40000  rw-p  64 KiB  [heap]  a cell is 4 KiB`, and its cells.
 pub(super) fn region(lines: &mut Lines, legend: &mut Legend, region: &MapRegion) {
-    let room = lines
-        .style
-        .width
-        .unwrap_or(USUAL)
-        .saturating_sub(INDENT)
-        .max(8);
+    let room = lines.style.columns().saturating_sub(INDENT).max(8);
     let (cells, together) = fitting(&region.cells, room * MOST_ROWS);
     head(lines, region, together);
     if is_empty(region) {

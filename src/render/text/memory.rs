@@ -1,6 +1,6 @@
 //! What memory holds: rows as gdb's `x` has them.
 
-use super::block::{region_name, symbol, symbol_text};
+use super::block::{region_file_name, symbol, symbol_text};
 use super::lines::Lines;
 use super::style::Style;
 use super::words;
@@ -132,8 +132,7 @@ pub fn found(lines: &mut Lines, found: &Match) {
 }
 
 fn of_region(line: &mut Line, region: &RegionBrief) {
-    let file = region.name.file_name();
-    let name = region_name(&file).1;
+    let name = region_file_name(&region.name).1;
     line.push(Role::Dim, format!("  {name} {}", region.perms));
 }
 

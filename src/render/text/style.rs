@@ -31,6 +31,11 @@ impl Style {
         }
     }
 
+    /// The width of a picture.
+    pub(in crate::render) fn columns(&self) -> usize {
+        self.width.unwrap_or(80)
+    }
+
     /// The zone in which times are shown.
     pub(in crate::render) fn zone(&self) -> &TimeZone {
         self.zone.get_or_init(TimeZone::system)

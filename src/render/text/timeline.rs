@@ -9,8 +9,6 @@ use crate::render::theme::Role;
 use crate::render::timeline::{Timeline, ruler};
 use crate::render::units::{counted, size, time_of_day};
 
-/// The width if none is known.
-const USUAL: usize = 80;
 /// The most columns of a name.
 const NAME: usize = 16;
 /// The fewest columns of cells, however narrow the terminal.
@@ -91,8 +89,8 @@ impl Drawing {
 
 /// Columns for cells.
 fn room(style: &Style, timeline: &Timeline) -> usize {
-    let width = style.width.unwrap_or(USUAL);
-    width.saturating_sub(label(timeline) + 1).max(FEWEST)
+    let label = label(timeline) + 1;
+    style.columns().saturating_sub(label).max(FEWEST)
 }
 
 /// Columns before the cells.

@@ -75,39 +75,24 @@ pub fn summary(lines: &mut Lines, summary: &WhoSummary) {
         SearchEnd::Searched | SearchEnd::Nobody => (Role::Note, searched(summary, looked_at)),
     };
     prose(lines, role, &text);
+    let counts = &summary.counts;
+    let mut remark = |role, number, noun, what: &str| {
+        if number > 0 {
+            prose(lines, role, &format!("{} {what}", counted(number, noun)));
+        }
+    };
     // If all mappings are found, unread processes do not matter.
-    if summary.counts.unreadable > 0 && summary.ended != SearchEnd::Counted {
-        let text = format!(
-            "{} could not be read",
-            counted(summary.counts.unreadable, "process")
-        );
-        prose(lines, Role::Warn, &text);
+    if summary.ended != SearchEnd::Counted {
+        let what = "could not be read";
+        remark(Role::Warn, counts.unreadable, "process", what);
     }
-    if summary.counts.gone > 0 {
-        let text = format!(
-            "{} ended meanwhile",
-            counted(summary.counts.gone, "process")
-        );
-        prose(lines, Role::Note, &text);
-    }
-    if summary.counts.same_memory > 0 {
-        let text = format!(
-            "{} not shown: the same memory as a process shown above",
-            counted(summary.counts.same_memory, "process")
-        );
-        prose(lines, Role::Note, &text);
-    }
-    if summary.counts.left > 0 {
-        let text = format!(
-            "{} shown above left meanwhile: the frame is not mapped there any more",
-            counted(summary.counts.left, "mapping")
-        );
-        prose(lines, Role::Warn, &text);
-    }
+    remark(Role::Note, counts.gone, "process", "ended meanwhile");
+    let what = "not shown: the same memory as a process shown above";
+    remark(Role::Note, counts.same_memory, "process", what);
+    let what = "shown above left meanwhile: the frame is not mapped there any more";
+    remark(Role::Warn, counts.left, "mapping", what);
     moved(lines, summary);
-    let mut notes = Footnotes::default();
-    notes.collect(&Why::of_record(summary));
-    notes.write(lines);
+    Footnotes::of(&Why::of_row(summary), |_, _| true).write(lines);
 }
 
 fn moved(lines: &mut Lines, summary: &WhoSummary) {

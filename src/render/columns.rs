@@ -3,7 +3,7 @@
 use super::line::Line;
 use super::printable::{columns, cut, measured};
 use super::theme::{Role, Theme};
-use super::units::{Number, count};
+use super::units::Number;
 use crate::kernel::{FrameNumber, Name, PhysicalAddress, VirtualAddress};
 use std::borrow::Cow;
 
@@ -92,6 +92,8 @@ pub enum Words<'a> {
     Hexadecimal(u64),
     /// A number of bytes.
     Size(u64),
+    /// A number of things.
+    Count(u64),
 }
 
 impl<'a> Cell<'a> {
@@ -103,9 +105,9 @@ impl<'a> Cell<'a> {
             role: None,
         }
     }
-    /// A number of things, as [`count`] writes it.
+    /// A number of things, as [`count`](super::units::count) writes it.
     pub fn count(number: u64) -> Self {
-        Cell::new(count(number))
+        Cell::new(Words::Count(number))
     }
     /// A number of bytes, as [`size`](super::units::size) writes it.
     pub fn size(bytes: u64) -> Self {
@@ -235,6 +237,7 @@ impl Layout {
             match &cell.words {
                 Words::Hexadecimal(number) => put(Number::hexadecimal(*number)),
                 Words::Size(bytes) => put(Number::size(*bytes)),
+                Words::Count(number) => put(Number::count(*number)),
                 Words::Text(text) if Some(index) == last && !column.may_cut => {
                     let room = self.width.map(|whole| whole.saturating_sub(line.column()));
                     let fits = |text: &str| room.is_none_or(|room| columns(text) <= room);

@@ -23,6 +23,21 @@ impl Number {
         text
     }
 
+    /// A count, with commas between thousands from 10,000 on.
+    pub fn count(number: u64) -> Self {
+        let mut text = Number::default();
+        let mut rest = number;
+        while number >= 10_000 && rest >= 1000 {
+            for power in [1, 10, 100] {
+                text.put_digits::<10>(rest / power % 10);
+            }
+            text.put(b",");
+            rest /= 1000;
+        }
+        text.put_digits::<10>(rest);
+        text
+    }
+
     /// A number of bytes in at most eight columns: exact in the largest unit in which it is below 10,000, else rounded.
     pub fn size(bytes: u64) -> Self {
         let mut text = Number::default();
@@ -117,20 +132,9 @@ pub fn exact_size(bytes: u64) -> String {
     }
 }
 
-/// A count, with commas between thousands from 10,000 on.
+/// A count as [`Number::count`] writes it.
 pub fn count(number: u64) -> String {
-    let digits = number.to_string();
-    if digits.len() < 5 {
-        return digits;
-    }
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
+    Number::count(number).as_str().to_owned()
 }
 
 /// `1 page`, `12,000 pages`: a count and its noun.

@@ -56,7 +56,8 @@ pub fn amount<'a>(bytes: u64) -> Cell<'a> {
 
 pub fn map_count(words: &FrameWords) -> Cell<'_> {
     match &words.map_count {
-        Ok(times) => Cell::new(words::map_count(count(*times), words.map_count_average)),
+        Ok(times) if !words.map_count_average => Cell::count(*times),
+        Ok(times) => Cell::new(words::map_count(count(*times), true)),
         Err(why) => reason(why),
     }
 }

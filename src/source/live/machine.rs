@@ -2,7 +2,7 @@
 
 use super::directory::{Directory, read_all};
 use super::frames::FrameFile;
-use super::{features, own_page, rights};
+use super::{features, own_page, rights, storage};
 use crate::source::feature::tried;
 use crate::source::file::ConfigPlace;
 use crate::source::{Error, Feature, File, Finding, Probe, Result, sys};
@@ -43,7 +43,8 @@ impl LiveMachine {
             File::OwnUserNamespace => {
                 Directory::open("/proc/self").and_then(|own| own.link("ns/user"))
             }
-            File::OwnMaps | File::OwnMounts => below("/proc/self"),
+            File::OwnMaps => below("/proc/self"),
+            File::OwnMounts => storage::own_text(),
             File::Setting(_) => below("/sys"),
             File::Config(place @ (ConfigPlace::Boot | ConfigPlace::Modules)) => {
                 beside(&place.path(&String::from_utf8_lossy(&release())))

@@ -43,18 +43,9 @@ impl Storage {
         ))
     }
 
-    /// The mounts of pmdb itself. One answer needs them several times, so they are read again only after they have changed.
+    /// The mounts of pmdb itself.
     pub(super) fn own() -> Arc<Storage> {
-        let mut kept = OWN.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(own) = &*kept
-            && own.is_current()
-        {
-            return own.storage.clone();
-        }
-        let read = Own::read();
-        let storage = read.as_ref().ok().map(|own| own.storage.clone());
-        *kept = read.ok();
-        storage.unwrap_or_else(|| Arc::new(Storage(Vec::new())))
+        own(|own| own.storage.clone()).unwrap_or_else(|_| Arc::new(Storage(Vec::new())))
     }
 
     /// Whether a server answers for the file behind `region`. `None` if no mount has its device.
@@ -89,9 +80,25 @@ fn own_namespace() -> Option<Vec<u8>> {
 /// The mounts of pmdb itself, as they were last read.
 static OWN: Mutex<Option<Own>> = Mutex::new(None);
 
-/// Mounts, with the open file that they were read from.
+/// The text of mountinfo of pmdb itself.
+pub(super) fn own_text() -> Result<Vec<u8>, Errno> {
+    own(|own| own.text.clone())
+}
+
+/// What `wanted` takes of the mounts of pmdb itself. One answer needs them several times, so they are read again only after they have
+/// changed.
+fn own<T>(wanted: impl Fn(&Own) -> T) -> Result<T, Errno> {
+    let mut kept = OWN.lock().unwrap_or_else(PoisonError::into_inner);
+    match kept.take() {
+        Some(own) if own.is_current() => Ok(wanted(kept.insert(own))),
+        _ => Ok(wanted(kept.insert(Own::read()?))),
+    }
+}
+
+/// Mounts, with the open file that they were read from, and its text.
 struct Own {
     mountinfo: OwnedFd,
+    text: Vec<u8>,
     storage: Arc<Storage>,
 }
 
@@ -100,7 +107,11 @@ impl Own {
         let mountinfo = own_file("mountinfo")?;
         let text = read_to_end(|bytes, from| pread(&mountinfo, spare_capacity(bytes), from))?;
         let storage = Arc::new(Storage(mounts::parse(&text).unwrap_or_default()));
-        Ok(Own { mountinfo, storage })
+        Ok(Own {
+            mountinfo,
+            text,
+            storage,
+        })
     }
 
     /// Whether no mount has changed since the file was opened. A poll of the open file reports each change once (`mounts_poll` in

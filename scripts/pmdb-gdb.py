@@ -162,13 +162,13 @@ def place(value):
         return address, kind.sizeof or 0
     if kind.code == gdb.TYPE_CODE_PTR or kind.code in NUMBERS:
         return int(value) % 2 ** 64, 0
-    raise gdb.GdbError("a value of type {} is no address".format(value.type))
+    raise gdb.GdbError("a value of type {} is not an address".format(value.type))
 
 
 def number(text):
     value = evaluated(text)
     if value.type.strip_typedefs().code not in NUMBERS:
-        raise gdb.GdbError("{} is no number".format(text.strip()))
+        raise gdb.GdbError("{} is not a number".format(text.strip()))
     return int(value)
 
 
@@ -270,7 +270,7 @@ class Server:
         try:
             hello = self.record(time.monotonic() + PATIENCE)
             if hello.get("protocol") != PROTOCOL:
-                raise gdb.GdbError("{} is no pmdb that speaks protocol {}".format(command[0], PROTOCOL))
+                raise gdb.GdbError("{} is not a pmdb that speaks protocol {}".format(command[0], PROTOCOL))
             self.answer(0, lambda _: None, PATIENCE)
         except BaseException as error:
             self.kill()

@@ -8,7 +8,7 @@ use crate::report::AssertionReport;
 pub(super) const ABOUT: About = About {
     name: "assert",
     group: Group::Scripts,
-    summary: "an error unless a condition holds",
+    summary: "report an error unless a condition holds",
     text: "Prints nothing if the expression is true. Otherwise it is an error with status 1, which shows the message and \
            the values in the expression. An expression that cannot be evaluated is an error too: it neither holds nor fails.\n\n\
            With `--keep-going` a run evaluates all its assertions, and its last line says how many held and how many failed. \

@@ -62,7 +62,7 @@ pub(super) fn run(context: &mut Context, name: &TargetName) -> Outcome {
             Some(Value::Text(text)) => text,
             _ => {
                 return Err(Error::refused(
-                    format!("${name} holds no process: a number or a name is wanted"),
+                    format!("${name} holds no process: a number or a name is expected"),
                     "ps lists the processes",
                 ));
             }

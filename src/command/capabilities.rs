@@ -9,9 +9,9 @@ pub(super) const ABOUT: About = About {
     group: Group::Target,
     summary: "what this kernel and these rights allow",
     text: "Each kernel feature and permission that pmdb uses: whether it is available, how pmdb found out, what you lose without it, \
-           and how to get it. pmdb tries most of them on itself, so that neither a version number nor being root is taken for an \
-           answer. What it cannot try (the processes of other users, and whether map counts are exact) it concludes from the \
-           capabilities that it holds and from the kernel's release and configuration, and the reason says so.\n\n\
+           and how to get it. pmdb tests most of them on itself, and does not rely on version numbers or on being root. \
+           It cannot test access to the processes of other users, nor whether map counts are exact. It derives these from the capabilities that it holds \
+           and from the kernel's release and configuration, and the reason says so.\n\n\
            With a target, the features of a process (page map, mapped files, memory) are tested on the target.",
     examples: &[example("info capabilities", "what is possible here")],
 };

@@ -20,11 +20,12 @@ pub(super) const ABOUT: About = About {
     name: "compare",
     group: Group::Time,
     summary: "how two processes share their memory, and what a fork has copied",
-    text: "Compares the attached process with another one, region by region: pages that both map in the same frame (shared), pages that \
-           both have in different frames (copied), pages that only one of them maps (only here, only there; of a file or shared memory \
-           the other can map them without a copy), and shared pages that the next write of the attached process copies (about to copy: \
-           without pages of a file, which the first write copies in any case). After a fork, `copied` is what copy-on-write has cost, and `about to copy` what \
-           it can still cost. `by symbol` adds up the pages that begin in each symbol.\n\n\
+    text: "Compares the attached process with another one, region by region, and counts pages. `shared`: both map the same frame. `to \
+           copy`: shared pages that the next write of the attached process copies. `copied`: both have the page, in different frames. \
+           `here` and `there`: only the attached process, or only the other one, maps the page. After a fork, `copied` is what \
+           copy-on-write has cost, and `to copy` what it can still cost. Pages of a file never count as `to copy`: the first write \
+           copies them in any case. Pages of files and of shared memory under `here` and `there` need no copy: the other process \
+           can map them. `by symbol` adds up the pages that begin in each symbol.\n\n\
            A process is given by its id, or by its name as a text. Regions match by address; a file that is mapped elsewhere matches by \
            file and offset. Pages in the same swap slot count as shared. Several processes, or \
            all `children`, are compared one after the other. Only the sums of each are then shown, with the kernel's own uss and \
@@ -143,7 +144,7 @@ fn pid(value: &Spanned<lang::Expression>, context: &mut Context) -> Result<u32, 
     }
     let number = eval::integer(value, context.state)?.get();
     u32::try_from(number).map_err(|_| {
-        eval::Error::new(value.at, format!("{number} is no process id"))
+        eval::Error::new(value.at, format!("{number} is not a process id"))
             .hint("ps lists the processes")
             .into()
     })

@@ -109,7 +109,7 @@ pub(super) const DEFINE: About = about(
 
 pub(super) const DOCUMENT: About = about(
     "document",
-    "give a command of your own its help",
+    "write the help of a command of your own",
     "`help NAME` shows the lines up to one that is only `end`; lists show the first of them.",
     DEFINE_EXAMPLES,
 );

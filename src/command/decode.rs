@@ -37,7 +37,7 @@ pub(super) fn run(
 ) -> Outcome {
     let number = eval::integer(value, context.state)?;
     let Some(raw) = number.to_u64() else {
-        return Err(eval::Error::new(value.at, format!("{number} is no 64-bit word")).into());
+        return Err(eval::Error::new(value.at, format!("{number} is not a 64-bit word")).into());
     };
     let machine = context.state.machine().clone();
     if reading != Some(Reading::Flags) {
@@ -75,14 +75,14 @@ fn entry(entry: PageMapEntry, machine: &Machine) -> DecodedEntry {
             name: "frame",
             meaning: match entry.frame() {
                 Some(frame) => format!("{frame}, the page frame number"),
-                None => "0: hidden, as it was read without CAP_SYS_ADMIN".to_owned(),
+                None => "0: hidden, because it was read without CAP_SYS_ADMIN".to_owned(),
             },
         });
     } else if entry.is_swap_hidden() {
         bits.push(BitMeaning {
             bits: "0-54".to_owned(),
             name: "type, offset",
-            meaning: "0: hidden, as it was read without CAP_SYS_ADMIN".to_owned(),
+            meaning: "0: hidden, because it was read without CAP_SYS_ADMIN".to_owned(),
         });
     } else if let Some(swap) = entry.swap() {
         bits.push(BitMeaning {
@@ -153,7 +153,7 @@ fn type_words(meaning: SwapMeaning) -> &'static str {
     match meaning {
         SwapMeaning::Area => "a swap area",
         SwapMeaning::Hwpoison => "memory that failed",
-        SwapMeaning::Migration => "a page on its way to another frame",
+        SwapMeaning::Migration => "a page that is migrating to another frame",
         SwapMeaning::Device => "device memory",
         SwapMeaning::Marker => "a marker without a page",
         SwapMeaning::ReadError => "a page that could not be read back from swap",

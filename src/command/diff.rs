@@ -75,7 +75,7 @@ pub(super) fn run(context: &mut Context, asked: &Diff) -> Outcome {
     let compared = within.clone();
     if let Some(filter) = &asked.filter {
         if now.is_none() {
-            let error = eval::Error::new(filter.at, "`where` asks for pages as they are now");
+            let error = eval::Error::new(filter.at, "`where` tests pages as they are now");
             return Err(error
                 .hint("compare with the present: diff A where FILTER")
                 .into());

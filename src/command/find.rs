@@ -15,7 +15,7 @@ use std::ops::ControlFlow;
 pub(super) const ABOUT: About = About {
     name: "find",
     group: Group::Memory,
-    summary: "where bytes stand in memory",
+    summary: "search memory for bytes",
     text: "Searches the resident pages of a range for values that follow each other: numbers in the target's byte order, the \
            bytes of a \"text\" (without a zero at its end), hex\"bytes\". A number has the size behind the slash (b 1, h 2, w 4, g 8 bytes). \
            The default is 4 bytes, 8 if the number does not fit, and the size of a pointer for an address. A count behind the slash ends the \

@@ -15,7 +15,7 @@ const MOST_CELLS: u64 = 512;
 pub(super) const ABOUT: About = About {
     name: "map",
     group: Group::Look,
-    summary: "the address space, drawn: what is where",
+    summary: "draw the address space",
     text: "A block of cells for each region; its head says how many pages a cell has. The letter of a cell is the most important kind of \
            page in it, in the order of the legend; a small letter means that the cell has other pages too. `where` draws only pages that match. \
            An empty region has a head only.\n\n\

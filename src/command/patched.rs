@@ -17,7 +17,7 @@ use std::ops::ControlFlow;
 pub(super) const ABOUT: About = About {
     name: "patched",
     group: Group::Look,
-    summary: "executable pages that no longer are the file's, and what differs",
+    summary: "executable pages that are private copies, and how they differ from the file",
     text: "Lists what was written into program code: pages of private executable file mappings that have become private copies. Each is \
            compared with the file. Each stretch of bytes that differs is a row, with its function; breakpoint instructions are named (int3, \
            brk, ebreak, trap). A private copy that equals the file is listed too: something was written there and restored \

@@ -20,11 +20,10 @@ pub(super) const ABOUT: About = About {
     name: "region",
     group: Group::Look,
     summary: "the region around an address, and what is in it",
-    text: "The region that holds an address (or that a name stands for): its file and the offset in it, the \
-           ELF section and symbol, its rights in words, and how much of it is resident, shared with other \
-           mappings, mapped only here, swapped, and mapped by huge pages; its proportional share (PSS), and \
-           its large folios by size: mapped by one entry each or page by page, whole or in part, aligned or \
-           not.\n\n\
+    text: "The region that holds an address, or that a name stands for. The answer shows its file and the offset in it, the ELF section \
+           and symbol, and its permissions in words. It shows how much of the region is resident, shared with other mappings, mapped \
+           only here, in swap, and mapped by huge pages, and its proportional share (PSS). Large folios are listed by size: mapped \
+           by one entry each or page by page, whole or in part, aligned or not.\n\n\
            `full` adds what only /proc/PID/smaps knows: its flags in words, clean and \
            dirty. The kernel walks the whole process for that, so it is slower.",
     examples: &[
@@ -129,7 +128,7 @@ pub(super) fn report(viewed: &ViewedRegion, stats: Option<&RegionStats>) -> Regi
         .and_then(RegionStats::hidden)
         .map(|reason| match viewed.backing {
             Backing::Kernel => Reason::NotApplicable(
-                "the page map does not show the kernel's own pages, which are no memory of the process",
+                "the page map does not show the kernel's own pages, which are not memory of the process",
             ),
             _ => reason,
         });

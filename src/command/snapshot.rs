@@ -11,7 +11,7 @@ use std::time::SystemTime;
 pub(super) const ABOUT: About = About {
     name: "snapshot",
     group: Group::Time,
-    summary: "keep the page map, to ask later what changed",
+    summary: "save the page map, to compare it later",
     text: "Keeps the page map of the process, or of a range, under a name; without a name it is called s1, s2 and so on. `diff` \
            compares two snapshots, or one with the present. A new snapshot replaces one of the same name. Snapshots stay \
            when another process is attached; they are lost when pmdb ends.\n\n\

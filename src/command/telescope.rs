@@ -11,10 +11,10 @@ use crate::symbol;
 pub(super) const ABOUT: About = About {
     name: "telescope",
     group: Group::Memory,
-    summary: "words of memory, and where they lead as addresses",
+    summary: "words of memory, followed as pointers",
     text: "A row for each word of pointer size: its address, its offset from the first word, and its value. If the value is an \
            address, its region and symbol follow, the state of a page that is not resident, and the next value. A chain \
-           ends at a value that is no address, at a text, at a cycle, after a few steps, or at a page that is \
+           ends at a value that is not an address, at a text, at a cycle, after a few steps, or at a page that is \
            neither resident nor in the page cache (file): nothing is faulted in. An empty line continues behind the last row.",
     examples: &[
         example("telescope demo_counter 4", "four words"),

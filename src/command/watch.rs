@@ -25,7 +25,7 @@ use std::time::{Duration, Instant, SystemTime};
 pub(super) const ABOUT: About = About {
     name: "watch",
     group: Group::Time,
-    summary: "say what changes in a range",
+    summary: "report what changes in a range",
     text: "Samples the range again and again, and reports what changed between two samples: a page came, went, \
            moved to another frame, was swapped out or in, or was copied on write; a huge page was split or \
            collapsed; a guard was set; a region appeared, grew or went; the process executed another program \

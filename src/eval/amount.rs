@@ -28,7 +28,7 @@ pub fn time(time: &Spanned<Time>, scope: &dyn Scope) -> Result<Duration> {
     };
     match Evaluator::new(scope).variable(name, time.at)? {
         Value::Text(text) => lang::parse_duration(&text).ok_or_else(|| {
-            let message = format!("${name} is \"{text}\", which is no time");
+            let message = format!("${name} is \"{text}\", not a time");
             Error::new(time.at, message).hint("times end in ms, s, m or h: 100ms")
         }),
         _ => number(name, time.at, scope).map(Duration::from_secs),
@@ -39,9 +39,9 @@ fn number(name: &str, at: Span, scope: &dyn Scope) -> Result<u64> {
     match Evaluator::new(scope).variable(name, at)? {
         Value::Integer(number) => number
             .to_u64()
-            .ok_or_else(|| Error::new(at, format!("${name} is {number}, which is no count"))),
+            .ok_or_else(|| Error::new(at, format!("${name} is {number}, not a count"))),
         other => {
-            let message = format!("${name} is {}, and a number is wanted", other.phrase());
+            let message = format!("${name} is {}, not a number", other.phrase());
             Err(Error::new(at, message))
         }
     }

@@ -107,7 +107,7 @@ impl<'a> Evaluator<'a> {
         call: &Call,
     ) -> Result<Vec<AddressRange>> {
         if asked.to.is_some() {
-            let error = Error::new(filter.at, "`where` asks for pages as they are now");
+            let error = Error::new(filter.at, "`where` tests pages as they are now");
             let name = asked.function.node.name();
             let from = &asked.from.node;
             return Err(error.hint(format!(
@@ -183,7 +183,7 @@ fn require_contents(
         pages => {
             let plural = if pages == 1 { "" } else { "s" };
             let message = format!(
-                "{}() cannot be known: {pages} present page{plural} could not be read, so that their contents were not compared",
+                "{}() cannot be known: {pages} present page{plural} could not be read, so their contents were not compared",
                 function.name()
             );
             Err(Error::new(at, message))

@@ -62,7 +62,7 @@ fn known_word(said: &Expression, (text, value): (&Expression, &Spanned<Value>)) 
     if words.contains(&text.as_str()) {
         return Ok(());
     }
-    let error = Error::new(value.at, format!("\"{text}\" is no {what} of a page"));
+    let error = Error::new(value.at, format!("\"{text}\" is not a {what} of a page"));
     Err(match lang::near(text, words.iter().copied()).first() {
         Some(meant) => error.hint(format!("did you mean \"{meant}\"?")),
         None => error.hint(format!("it is one of: {}", words.join(", "))),

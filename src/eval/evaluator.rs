@@ -282,20 +282,24 @@ fn is_argument(name: &str) -> bool {
 pub(super) fn to_address(value: &Spanned<Value>) -> Result<VirtualAddress> {
     match &value.node {
         Value::Address(address) => Ok(*address),
-        Value::Integer(number) => number
-            .to_u64()
-            .map(VirtualAddress::new)
-            .ok_or_else(|| Error::new(value.at, format!("{number} is no address: it is negative"))),
+        Value::Integer(number) => number.to_u64().map(VirtualAddress::new).ok_or_else(|| {
+            Error::new(
+                value.at,
+                format!("{number} is not an address: it is negative"),
+            )
+        }),
         Value::Range(spans) | Value::Symbol(spans) => Ok(spans.start()),
         Value::Frame(_) | Value::Frames(_) | Value::Physical(_) => Err(Error::new(
             value.at,
-            format!("{} is no address of the process", value.node.phrase()),
+            format!("{} is not an address of the process", value.node.phrase()),
         )
         .hint("flags takes page frames and physical addresses: flags pfn:N, flags phys:N")),
         Value::Text(text) => Err(Error::new(
             value.at,
-            format!("the text \"{text}\" is no address"),
+            format!("the text \"{text}\" is not an address"),
         )
-        .hint("no symbol, region or module is called so; names with blanks go in 'single quotes'")),
+        .hint(
+            "no symbol, region or module has this name; names with blanks go in 'single quotes'",
+        )),
     }
 }

@@ -176,7 +176,7 @@ impl Evaluator<'_> {
             Value::Physical(address) => Ok(address.frame(self.scope.page_size())),
             _ => Err(Error::new(
                 value.at,
-                format!("{} is no page frame", value.node.phrase()),
+                format!("{} is not a page frame", value.node.phrase()),
             )),
         }
     }
@@ -226,7 +226,7 @@ fn frame_range(start: FrameNumber, end: FrameNumber, at: Span) -> Result<FrameRa
 
 fn no_range(at: Span, start: &Value, end: &Value) -> Error {
     let (start, end) = (start.phrase(), end.phrase());
-    Error::new(at, format!("{start} and {end} make no range"))
+    Error::new(at, format!("{start} and {end} do not form a range"))
 }
 
 fn past_the_end(at: Span) -> Error {

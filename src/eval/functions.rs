@@ -92,7 +92,7 @@ impl Evaluator<'_> {
         let page = self.scope.page_size();
         AddressRange::of_length(page.floor(address), page.bytes())
             .map(|page| Spans::one(page, Origin::Written))
-            .ok_or_else(|| Error::new(at, format!("{address} is in the last page there can be")))
+            .ok_or_else(|| Error::new(at, format!("{address} is in the last possible page")))
     }
 
     /// The argument of a function that wants a range: a lone address has no size.
@@ -108,7 +108,7 @@ impl Evaluator<'_> {
             Value::Frames(frames) => Ok(Extent::Frames(frames)),
             other => Err(Error::new(
                 argument.at,
-                format!("{} has no size: a range is wanted", other.phrase()),
+                format!("{} has no size: a range is expected", other.phrase()),
             )
             .hint("region(ADDRESS) is the region of an address; A..B and A, +LENGTH are ranges")),
         }

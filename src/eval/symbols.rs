@@ -151,7 +151,7 @@ impl Evaluator<'_> {
             .at(address)
             .ok_or_else(|| {
                 Error::new(at, format!("{address} is in no symbol"))
-                    .hint(format!("region {address} tells what is mapped there"))
+                    .hint(format!("region {address} shows what is mapped there"))
             })?;
         Ok(Value::Text(match symbol.offset {
             0 => symbol.name().to_string(),
@@ -267,7 +267,7 @@ fn several(name: &str, found: &[SymbolAt], at: Span) -> Error {
             "write the whole name, in quotes: {}",
             suggest::spelling(&whole)
         )),
-        _ => error.hint("write the address itself: the module does not part them"),
+        _ => error.hint("write the address itself: its module does not distinguish them"),
     }
 }
 

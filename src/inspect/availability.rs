@@ -41,7 +41,7 @@ impl Availability {
                     "this kernel does not track soft-dirty pages (CONFIG_MEM_SOFT_DIRTY)".into(),
                 )),
                 None => Err(Reason::NotOnThisKernel(
-                    "cannot tell whether this kernel tracks soft-dirty pages".into(),
+                    "pmdb cannot determine whether this kernel tracks soft-dirty pages".into(),
                 )),
             },
             categories: target.process.categories(),

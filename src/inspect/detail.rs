@@ -295,8 +295,8 @@ impl View<'_> {
             exclusive: match (state, page.exclusive()) {
                 (State::Present, Some(exclusive)) => Ok(exclusive),
                 (State::Present, None) => Err(Reason::NotOnThisKernel(match page.huge {
-                    Some(_) => "the kernel's own mark is wrong inside huge mappings, and the map count is not known or an average".into(),
-                    None => "the kernel's own mark is wrong inside huge mappings; whether this is one only PAGEMAP_SCAN tells (Linux 6.7), and the map count is not known or an average".into(),
+                    Some(_) => "bit 56 is wrong inside huge mappings, and the map count is unknown or an average".into(),
+                    None => "bit 56 is wrong inside huge mappings, and only PAGEMAP_SCAN (Linux 6.7) shows whether this is one; the map count is unknown or an average".into(),
                 })),
                 _ => Err(no_frame()),
             },

@@ -381,7 +381,7 @@ pub fn zone(machine: &Machine, frame: FrameNumber) -> Fact<Zone> {
         ZoneLookup::In(index) => zones.get(index).cloned().ok_or(Reason::Changed),
         ZoneLookup::InNone => Err(Reason::NotApplicable("no memory zone spans this frame")),
         ZoneLookup::InSeveral => Err(Reason::NotOnThisKernel(
-            "several memory zones span this frame, and /proc/zoneinfo does not tell in which it lies"
+            "several memory zones span this frame, and /proc/zoneinfo does not show which one holds it"
                 .into(),
         )),
     }

@@ -99,7 +99,7 @@ pub struct Page {
     pub entry: PageMapEntry,
     /// What is there, or may be.
     pub states: StateSet,
-    /// What it is or would be; `None` when it is in no region, or when what was read does not tell.
+    /// What it is or would be; `None` when it is in no region, or when the data that pmdb can read does not show it.
     pub kind: Option<Kind>,
     /// The frame's flags, when asked for and there is a frame: those that all of `pages` have.
     pub flags: Option<PageFlags>,

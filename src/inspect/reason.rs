@@ -16,7 +16,7 @@ pub fn kind_untold(page: &Page) -> Reason {
             "this kernel sets the flag of merged pages (KPF_KSM) on every anonymous page, and other pages of the region may be merged"
                 .into()
         }
-        Some(_) => "what was read does not tell".into(),
+        Some(_) => "the data that pmdb can read does not show it".into(),
         None => "without page flags it may be a merged page, or the page of zeros".into(),
     })
 }
@@ -31,7 +31,7 @@ pub(super) fn copied_or_not() -> Reason {
 
 /// There is no PAGEMAP_SCAN.
 pub fn no_scan() -> Reason {
-    Reason::NotOnThisKernel("only PAGEMAP_SCAN tells, which came with Linux 6.7".into())
+    Reason::NotOnThisKernel("only PAGEMAP_SCAN (Linux 6.7) shows it".into())
 }
 
 impl From<process::Error> for Reason {

@@ -149,7 +149,7 @@ impl StateSet {
                 "not certain: the page map does not show which marker a hugetlb page has; the state may be poisoned, migrating or hwpoison"
             }
             Cause::PoolUnscanned => {
-                "not certain: the page map does not show markers of hugetlb pages, and only PAGEMAP_SCAN (Linux 6.7) tells whether there is one; the state may be poisoned, migrating or hwpoison"
+                "not certain: the page map does not show markers of hugetlb pages, and only PAGEMAP_SCAN (Linux 6.7) shows whether there is one; the state may be poisoned, migrating or hwpoison"
             }
         };
         Some(Reason::NotOnThisKernel(text.to_owned()))

@@ -253,7 +253,7 @@ impl Tally {
             (true, _) => Err(match (&available.counts, self.average) {
                 (Err(reason), _) => reason.clone(),
                 (Ok(()), true) => Reason::NotOnThisKernel(
-                    "it cannot be told whether map counts are averages over large folios here"
+                    "pmdb cannot determine whether map counts here are averages over large folios"
                         .into(),
                 ),
                 (Ok(()), false) => Reason::Changed,
@@ -273,7 +273,7 @@ impl Tally {
                 && view.swap_in_use()
             {
                 true => Err(Reason::NotOnThisKernel(
-                    "the page map does not show what of shared memory is in swap; smaps does: region ADDR full"
+                    "the page map does not show which shared memory is in swap; smaps does: region ADDR full"
                         .into(),
                 )),
                 false => Ok(bytes(State::Swapped)),

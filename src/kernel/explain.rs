@@ -42,7 +42,7 @@ fn why_false(flag: PageFlags, all: PageFlags, context: FlagContext) -> Option<&'
     let is_slab = all.contains(F::SLAB);
     match flag {
         F::ANON | F::KSM | F::MMAP if is_slab => {
-            Some("not true: slab pages keep other data where the kernel reads this from")
+            Some("not true: slab pages keep other data where the kernel reads this flag")
         }
         F::KSM
             if context
@@ -78,7 +78,7 @@ fn in_context(flag: PageFlags, all: PageFlags, kernel: (u32, u32)) -> Option<&'s
         F::RECLAIM if has(F::WRITEBACK) => "to be freed as soon as it has been written",
         F::RECLAIM => "a readahead mark: reading this page starts the next readahead",
         F::THP if has(F::ZERO_PAGE) => "part of the huge page of zeros",
-        F::THP => "part of a large folio of whatever size; how it is mapped is another matter",
+        F::THP => "part of a large folio of any size; this flag does not say how it is mapped",
         F::ZERO_PAGE if has(F::THP) => "the shared huge page of zeros",
         F::MMAP if of_folio => "some page of its folio is mapped by a process",
         F::DIRTY if of_folio => "some page of its folio was written to since it was last saved",
@@ -146,7 +146,7 @@ mod tests {
                 NEW,
                 "as soon as it has been written",
             ),
-            (F::THP, F::COMPOUND_HEAD, NEW, "of whatever size"),
+            (F::THP, F::COMPOUND_HEAD, NEW, "of any size"),
             (F::THP, F::ZERO_PAGE, NEW, "huge page of zeros"),
             (F::MMAP, F::COMPOUND_TAIL, NEW, "some page of its folio"),
             (F::MMAP, F::COMPOUND_TAIL, (6, 1), "mapped by some process"),

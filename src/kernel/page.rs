@@ -17,9 +17,9 @@ worded! {
         Guard = "guard",
         /// A poison marker (UFFDIO_POISON, or failed memory): any access is SIGBUS.
         Poisoned = "poisoned",
-        /// Nothing there but a write-protection marker of userfaultfd.
+        /// No page, only a write-protection marker of userfaultfd.
         UffdWp = "uffd_wp",
-        /// On its way to another frame.
+        /// The kernel is moving it to another frame.
         Migrating = "migrating",
         /// The frame failed in hardware: an access is SIGBUS.
         Hwpoison = "hwpoison",
@@ -31,7 +31,7 @@ worded! {
         PfnMapped = "pfn_mapped",
         /// Beyond the page map, which ends where user space does: the vsyscall page.
         Outside = "outside",
-        /// In no region: an access is SIGSEGV, but for one that makes a stack grow.
+        /// In no region: an access is SIGSEGV, unless it makes a stack grow.
         Unmapped = "unmapped",
     }
 }

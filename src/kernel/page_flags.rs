@@ -71,12 +71,12 @@ flags! {
     OWNER_2 = 34, "owner_2", "anonymous: exclusive to one process; file: mapped to disk";
     PRIVATE = 35, "private", "has filesystem data";
     PRIVATE_2 = 36, "private_2", "has further filesystem data";
-    OWNER_PRIVATE = 37, "owner_private", "for its owner";
-    ARCH = 38, "arch", "for the architecture";
+    OWNER_PRIVATE = 37, "owner_private", "used by its filesystem or driver";
+    ARCH = 38, "arch", "specific to the architecture";
     UNCACHED = 39, "uncached", "mapped uncached";
     SOFTDIRTY = 40, "softdirty", "soft-dirty";
-    ARCH_2 = 41, "arch_2", "for the architecture";
-    ARCH_3 = 42, "arch_3", "for the architecture (arm64: memory tags)";
+    ARCH_2 = 41, "arch_2", "specific to the architecture";
+    ARCH_3 = 42, "arch_3", "specific to the architecture (arm64: memory tags)";
 }
 
 /// The names.

@@ -42,7 +42,7 @@ pub const ENTRY_BITS: [EntryBit; 9] = {
         bit(
             62,
             "swap entry",
-            "not present: in swap, or a marker, or on its way",
+            "not present: in swap, migrating, or a marker",
         ),
         bit(
             61,

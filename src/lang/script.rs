@@ -235,7 +235,7 @@ impl Builder {
         };
         let opening = match *control {
             Control::Open(Opening::Define(name) | Opening::Document(name)) if self.is_open() => {
-                let message = "commands are made and documented outside of blocks".to_owned();
+                let message = "`define` and `document` cannot stand in a block".to_owned();
                 return Err(fault(name.at, message, "`end` of the block around it"));
             }
             Control::Open(opening) => opening,
@@ -407,7 +407,7 @@ mod tests {
             ("loop_break", 1, "no loop"),
             ("if 1\nloop_continue\nend", 2, "no loop"),
             ("if", 1, "missing"),
-            ("if 1\ndefine x\nend\nend", 2, "outside of blocks"),
+            ("if 1\ndefine x\nend\nend", 2, "cannot stand in a block"),
             ("define x\n", 1, "`define` has no `end`"),
             ("document x\nend of it\n", 1, "`document` has no `end`"),
             ("echo\nwhlie 1\necho\nend", 2, "no command `whlie`"),

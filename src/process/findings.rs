@@ -134,7 +134,7 @@ fn exact_map_counts(exact: Option<bool>, kernel: (u32, u32)) -> Finding {
     }
 }
 
-const NO_CONFIG: &str = "the configuration of this kernel is nowhere to be read";
+const NO_CONFIG: &str = "the configuration of this kernel cannot be read";
 const CONFIG: &str = "a /proc/config.gz (CONFIG_IKCONFIG_PROC), or /boot/config-RELEASE";
 
 /// Whether the numbering of swap types is known, from the place that the configuration came from.

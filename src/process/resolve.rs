@@ -55,7 +55,7 @@ pub fn resolve(what: &str) -> Result<Resolved> {
         (None, _) => Err(Error::gone(match ended.first() {
             None => format!("no process is called '{}'", Name::from(what)),
             Some(ended) => format!(
-                "process {} ({}) has exited, and its parent has not noticed",
+                "process {} ({}) has exited, and its parent has not waited for it yet (a zombie)",
                 ended.pid, ended.name
             ),
         })),

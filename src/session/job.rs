@@ -156,7 +156,7 @@ impl Session {
         let is_answered = self.options.interactive && self.is_at_the_prompt();
         if !is_seen || !is_answered || !io::stdin().is_terminal() {
             let error = command::Error::refused(
-                "this changes how the process runs, and nobody can be asked here",
+                "this changes how the process runs, and pmdb cannot ask for confirmation here",
                 "--yes does it without a question",
             );
             return self.follow(job, Err(error));

@@ -220,7 +220,7 @@ fn text_of(line: Vec<u8>) -> Result<String, BadLine> {
     }
     if line.len() > LONGEST_LINE {
         return Err(bad(
-            "the line is longer than a million bytes: this is no command file",
+            "the line is longer than a million bytes: this is not a command file",
             0,
         ));
     }

@@ -21,7 +21,7 @@ pub(super) fn refuse_several(output: &Output) -> eval::Result<()> {
     let Some((path, _)) = svg(output) else {
         return Ok(());
     };
-    let message = "an SVG file holds the picture of one command, and here several write";
+    let message = "an SVG file holds the picture of one command; here several commands write";
     let hint = "write `> FILE.svg` behind the command that draws";
     Err(eval::Error::new(path.at, message).hint(hint))
 }
@@ -38,13 +38,13 @@ impl Session {
             return Ok(None);
         };
         if !command.node.is_drawn() {
-            let message = "this command draws no picture, and an SVG file is one";
+            let message = "this command draws no picture, so it cannot write an SVG file";
             let hint =
                 "`map … > FILE.svg` draws; for text, choose a name that does not end in .svg";
             return Err(eval::Error::new(path.at, message).hint(hint));
         }
         if append {
-            let message = "an SVG file holds one picture, and nothing can be added to it";
+            let message = "an SVG file holds one picture, so >> cannot add to it";
             return Err(eval::Error::new(path.at, message).hint("write > instead of >>"));
         }
         let at = command.at;

@@ -111,7 +111,7 @@ impl File {
             File::CommandLine => ("cmdline", "the command line"),
             File::Cgroup => ("cgroup", "the cgroups of the process"),
             File::Mounts => ("mountinfo", "the mounted filesystems"),
-            File::Auxiliary => ("auxv", "what the kernel told the program when it started"),
+            File::Auxiliary => ("auxv", "the auxiliary vector of the program"),
             File::Program => ("exe", "the program"),
             File::UserNamespace => ("ns/user", "the user namespace"),
             File::MappedFile(_) => ("map_files", "the name of a mapped file"),

@@ -39,7 +39,7 @@ fn a_condition_stops_where_a_page_became_resident() {
             ("print $_huge(pool[9])", "= 0"),
             ("print $_resident(*pool)", "an address and a length"),
             ("print $_resident(pool, -1)", "a length of -1 bytes"),
-            ("print $_page_state(1.5)", "is no address"),
+            ("print $_page_state(1.5)", "is not an address"),
             ("next", "1: $_resident(pool, 16*4096) = 8"),
             ("help function _page_state", "printf \"%s\\n\", $state"),
         ],

@@ -194,7 +194,7 @@ fn version_and_configuration() {
         None => {
             return skip(
                 "machine::version_and_configuration (options)",
-                "the configuration is nowhere to be read",
+                "the configuration cannot be read",
             );
         }
     }

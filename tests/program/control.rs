@@ -372,7 +372,7 @@ fn printf_and_output_add_no_line_end() {
         ("printf \"%q\", 1", "no conversion `%q`"),
         (
             "printf \"%d\", \"a\"",
-            "f.pmdb:1:14: error: %d wants a number",
+            "f.pmdb:1:14: error: %d takes a number",
         ),
     ] {
         run_file(text, &[]).failed(1, says);
@@ -541,7 +541,7 @@ fn what_changed_between_two_snapshots_is_a_value() {
         ),
         (
             "print came(before, after where present)",
-            "`where` asks for pages as they are now",
+            "`where` tests pages as they are now",
         ),
     ] {
         print(line).failed(1, why);
@@ -593,9 +593,9 @@ fn variables_stand_for_counts_times_processes_and_texts() {
     );
     for (line, says) in [
         ("walk all limit $x", "$x has not been set"),
-        ("set $x = \"a\"", "$x is text, and a number is wanted"),
+        ("set $x = \"a\"", "$x is text, not a number"),
         ("set $x = 0", "`limit 0` asks for nothing"),
-        ("set $x = \"soon\"", "$x is \"soon\", which is no time"),
+        ("set $x = \"soon\"", "$x is \"soon\", not a time"),
     ] {
         let text = match says.contains("time") {
             true => format!("{line}\nwatch demo_buffer for $x\n"),

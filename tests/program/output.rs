@@ -213,7 +213,7 @@ fn a_file_whose_name_ends_in_svg_gets_a_picture_or_is_left_alone() {
     assert!(roxmltree::Document::parse(&home.read("Stack.SVG")).is_ok());
     for (line, says) in [
         ("regions > ./stack.svg", "draws no picture"),
-        ("map >> ./stack.svg", "nothing can be added"),
+        ("map >> ./stack.svg", ">> cannot add to it"),
         ("map > stack.svg", "./stack.svg"),
     ] {
         home.run(&["-batch", "-p", "self", "-ex", line])
@@ -223,6 +223,6 @@ fn a_file_whose_name_ends_in_svg_gets_a_picture_or_is_left_alone() {
     }
     let several = "define both\nmap stack\nmap stack\nend\nboth > ./stack.svg\n";
     home.run_with(&["-p", "self"], several)
-        .failed(1, "here several write");
+        .failed(1, "here several commands write");
     assert_eq!(home.read("stack.svg"), svg);
 }

@@ -13,7 +13,7 @@ use rows::Examination;
 pub(super) const ABOUT: About = About {
     name: "x",
     group: Group::Memory,
-    summary: "what memory holds",
+    summary: "show the contents of memory",
     text: "As gdb's: a count, a format and a size behind a slash. Formats: x hexadecimal, d signed, u unsigned, o octal, \
            t binary, a address with its symbol, c character, z padded hexadecimal, s text up to a zero, f floating point. Sizes: \
            b 1, h 2, w 4, g 8 bytes. Omitted parts stay as in the last x. Without an address it continues where the last one \
@@ -54,7 +54,7 @@ pub(super) fn run(context: &mut Context, asked: &Examine) -> Outcome {
     let goes_on = written.is_none();
     let (format, unit) = context.state.examined.settle(layout, pointer, goes_on);
     if (format, layout.unit) == (Format::Text, Some(Unit::GiantWord)) {
-        let message = "no text has characters of 8 bytes (g): shown in bytes";
+        let message = "text has no characters of 8 bytes (g): shown in bytes";
         context.sink.note(message)?;
     }
     let again = goes_on && layout == Layout::default();

@@ -86,7 +86,7 @@ fn conversion(text: &str) -> Result<(Conversion, &str), String> {
             number => number.parse().unwrap_or(usize::MAX),
         };
         match value > WIDEST {
-            true => Err(format!("`%{text}`: nothing is written wider than {WIDEST}")),
+            true => Err(format!("`%{text}`: a width is at most {WIDEST}")),
             false => Ok((value, digits)),
         }
     };
@@ -188,7 +188,7 @@ impl Conversion {
                 let number = number()?;
                 let character = u32::try_from(number).ok().and_then(char::from_u32);
                 let character = character.ok_or_else(|| {
-                    eval::Error::new(value.at, format!("{number} is the code of no character"))
+                    eval::Error::new(value.at, format!("{number} is not the code of a character"))
                 })?;
                 self.padded(&escaped(&character.to_string()))
             }
@@ -239,7 +239,7 @@ fn number(letter: char, value: &Spanned<Value>) -> Result<i128, Error> {
     match value.node.number() {
         Some(number) => Ok(number.get()),
         None => {
-            let message = format!("%{letter} wants a number, and this is text");
+            let message = format!("%{letter} takes a number, not text");
             let error = eval::Error::new(value.at, message);
             Err(error.hint("%s prints text").into())
         }

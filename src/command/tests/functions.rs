@@ -118,11 +118,11 @@ fn what_cannot_be_known_is_an_error_with_its_reason() {
         ("state(0x1000000, +4p)", "differ, untouched and present"),
         (
             "state(0x1000000) == \"presnt\"",
-            "\"presnt\" is no state of a page",
+            "\"presnt\" is not a state of a page",
         ),
         (
             "\"anon\" != kind(0x1002000)",
-            "\"anon\" is no kind of a page",
+            "\"anon\" is not a kind of a page",
         ),
         ("runs(pfn:1..pfn:2)", "not at frames"),
         ("rss(pfn:1..pfn:2)", "not at frames"),

@@ -91,7 +91,7 @@ impl<F: Copy> Predicate<F> {
                 let text = match evaluator.evaluate(text)? {
                     Value::Text(text) => text,
                     other => {
-                        let message = format!("{} is no text", other.phrase());
+                        let message = format!("{} is not a text", other.phrase());
                         return Err(Error::new(text.at, message));
                     }
                 };

@@ -79,11 +79,11 @@ fn ranges_that_are_none() {
         ),
         (
             "0x1000..pfn:5",
-            "0x1000..pfn:5: an integer and a page frame make no range",
+            "0x1000..pfn:5: an integer and a page frame do not form a range",
         ),
         (
             "pfn:5..main",
-            "main: a page frame and an address make no range",
+            "main: a page frame and an address do not form a range",
         ),
         ("heap / 2", "heap: a range is not a number"),
         ("1 << heap", "heap: a range is not a number"),

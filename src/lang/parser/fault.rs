@@ -293,7 +293,7 @@ fn no_format(text: &str) -> (String, Option<String>) {
     }
     let hint =
         (text == "-").then(|| "x shows what is before an address: x/-3xb ADDRESS".to_owned());
-    (format!("`{}` is no format", short(text)), hint)
+    (format!("`{}` is not a format", short(text)), hint)
 }
 
 /// The hint for a token that cannot stand here.
@@ -377,14 +377,14 @@ fn number(fault: NumberFault, word: &str) -> (String, Option<String>) {
             hexadecimal(),
         ),
         NumberFault::LooksHexadecimal => (
-            format!("`{}` is no decimal number", short(word)),
+            format!("`{}` is not a decimal number", short(word)),
             hexadecimal(),
         ),
         NumberFault::Suffix => (
             format!("`{}` has an unknown suffix", short(word)),
             Some("sizes end in K M G T, or p for pages; times in ms s m h".into()),
         ),
-        NumberFault::Malformed => (format!("`{}` is no number", short(word)), None),
+        NumberFault::Malformed => (format!("`{}` is not a number", short(word)), None),
     }
 }
 

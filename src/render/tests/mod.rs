@@ -157,14 +157,14 @@ state     present                a page frame is mapped here
 state     swapped                its contents are in a swap area
 state     guard                  a guard page (MADV_GUARD_INSTALL): any access is SIGSEGV
 state     poisoned               a poison marker (UFFDIO_POISON, or failed memory): any access is SIGBUS
-state     uffd_wp                nothing there but a write-protection marker of userfaultfd
-state     migrating              on its way to another frame
+state     uffd_wp                no page, only a write-protection marker of userfaultfd
+state     migrating              the kernel is moving it to another frame
 state     hwpoison               the frame failed in hardware: an access is SIGBUS
 state     device                 in device memory, or reserved for a device: an access by the CPU brings it back
 state     untouched              in a region, but nothing is mapped here yet, or no longer
 state     pfn_mapped             mapped straight to physical memory (VM_PFNMAP): the page map does not show it
 state     outside                beyond the page map, which ends where user space does: the vsyscall page
-state     unmapped               in no region: an access is SIGSEGV, but for one that makes a stack grow
+state     unmapped               in no region: an access is SIGSEGV, unless it makes a stack grow
 state     untouched, anonymous   nothing there yet: a read maps the page of zeros, a write a new page
 state     untouched, file        nothing mapped here: an access maps a page of the file
 state     untouched, shmem       nothing mapped here: an access maps a page of the shared memory

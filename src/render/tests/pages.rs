@@ -476,7 +476,7 @@ pub fn decoded_entry() -> Decoded {
             BitMeaning {
                 bits: "62".into(),
                 name: "swap entry",
-                meaning: "not present: in swap, or a marker, or on its way".into(),
+                meaning: "not present: in swap, migrating, or a marker".into(),
             },
             BitMeaning {
                 bits: "0-4".into(),

@@ -28,7 +28,11 @@ pub fn write(lines: &mut Lines, report: &Capabilities) {
             }
         }
         if report.first_user_namespace == Some(false) {
-            line.word(", ", Role::Warn, "in a user namespace, not the first");
+            line.word(
+                ", ",
+                Role::Warn,
+                "in a user namespace other than the initial one",
+            );
         }
     }
     if let Some(pid) = report.pid {

@@ -232,9 +232,7 @@ fn does(effect: Effect, is_write: bool) -> &'static str {
         Effect::Copy => "this process gets a copy of the page",
         Effect::Reuse => "the page is made writable where it is, without a copy",
         Effect::MapCached => "the page is mapped from the page cache, without I/O",
-        Effect::ReadFile => {
-            "the file is read from its disk (where it has a hole, nothing is there to read)"
-        }
+        Effect::ReadFile => "the file is read from disk (a hole needs no read)",
         Effect::SwapIn => {
             "the page is read back from swap (a minor fault if the swap cache still has it)"
         }
@@ -250,6 +248,6 @@ fn does(effect: Effect, is_write: bool) -> &'static str {
         Effect::PastEnd => "the file ends before this page",
         Effect::PoolEmpty => "the hugetlb pool has no page left",
         Effect::Poisoned => "the page is poisoned",
-        Effect::Hwpoison => "the memory behind the page is broken",
+        Effect::Hwpoison => "the memory of the page has failed",
     }
 }

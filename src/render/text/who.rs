@@ -89,7 +89,7 @@ pub fn summary(lines: &mut Lines, summary: &WhoSummary) {
     remark(Role::Note, counts.gone, "process", "ended meanwhile");
     let what = "not shown: the same memory as a process shown above";
     remark(Role::Note, counts.same_memory, "process", what);
-    let what = "shown above left meanwhile: the frame is not mapped there any more";
+    let what = "shown above ended during the search: the frame is no longer mapped there";
     remark(Role::Warn, counts.left, "mapping", what);
     moved(lines, summary);
     Footnotes::of(&Why::of_row(summary), |_, _| true).write(lines);

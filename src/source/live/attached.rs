@@ -118,7 +118,7 @@ impl Attached {
         }
         let who = named(self.handle.pid(), memory.name(&self.handle));
         Error::gone(format!(
-            "{who} has executed another program: what was known of its memory is void"
+            "{who} has executed another program: earlier answers about its memory no longer hold"
         ))
     }
 

@@ -166,7 +166,7 @@ impl<'f> Asked<'f> {
                 bytes if bytes >= self.size => Ok(BackingContent::Contents { cached: true }),
                 // Neither SEEK_DATA nor cachestat knows hugetlb pages.
                 _ => Err(Error::not_available(format!(
-                    "{} has some of its huge pages, and the kernel does not tell which",
+                    "{} has some of its huge pages, and the kernel does not show which",
                     self.region.name
                 ))),
             };

@@ -84,7 +84,7 @@ pub(super) fn calls() -> Vec<Finding> {
         Ok(known) => yes(
             Feature::Scan,
             format!(
-                "PAGEMAP_SCAN answers for pmdb's own page map; it knows {}",
+                "PAGEMAP_SCAN answers for pmdb's own page map; it supports {}",
                 category_names(*known).join(" ")
             ),
         ),
@@ -115,17 +115,17 @@ const CATEGORIES: [(Feature, Categories, &str); 3] = [
     (
         Feature::ScanZero,
         Categories::ZERO,
-        "PAGE_IS_PFNZERO tells the page of zeros, whoever asks",
+        "PAGE_IS_PFNZERO identifies the page of zeros, without any rights",
     ),
     (
         Feature::ScanHuge,
         Categories::HUGE,
-        "PAGE_IS_HUGE tells what one page-table entry maps whole",
+        "PAGE_IS_HUGE identifies pages that one entry maps as a huge page",
     ),
     (
         Feature::ScanWriteTracked,
         Categories::WRITE_TRACKED,
-        "PAGE_IS_WPALLOWED tells where userfaultfd records writes and lets them pass",
+        "PAGE_IS_WPALLOWED identifies regions where userfaultfd records writes and lets them pass",
     ),
 ];
 
@@ -176,7 +176,7 @@ pub(super) fn guard_bit() -> Finding {
             return no(
                 feature,
                 found,
-                "nothing is amiss: before Linux 6.13 there are none",
+                "Linux 6.13 or later, the first with guard pages",
             );
         }
     };

@@ -74,7 +74,7 @@ impl LiveMachine {
             }
             Probe::Follow(_) | Probe::IsNamed(..) => None,
         };
-        words.ok_or_else(|| Error::not_available("the kernel does not tell"))
+        words.ok_or_else(|| Error::not_available("the kernel does not report it"))
     }
 
     /// The findings that take no decoding.

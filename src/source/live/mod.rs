@@ -230,7 +230,7 @@ impl Attached {
                 Error::not_available(format!("there is no thread {thread} any more"))
             }
             (File::Syscall, Errno::NOENT) if !handle.has_exited() => Error::not_available(format!(
-                "this kernel does not tell the registers of {} (no /proc/PID/syscall)",
+                "this kernel does not show the registers of {} (no /proc/PID/syscall)",
                 named(handle.pid(), memory.name(handle))
             )),
             (_, Errno::SRCH | Errno::NOENT) => handle.exited(memory.name(handle)),

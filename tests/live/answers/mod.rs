@@ -359,7 +359,7 @@ fn essential(truth: &Truth, translation: &Value, explanation: &Value) -> Vec<&'s
         "past_end" => "SIGBUS: the file ends",
         "pool_empty" => "SIGBUS: the hugetlb pool has no page left",
         "poisoned" => "SIGBUS: the page is poisoned",
-        "hwpoison" => "SIGBUS: the memory behind the page is broken",
+        "hwpoison" => "SIGBUS: the memory of the page has failed",
         effect => panic!("what is told of {effect}?"),
     });
     std::iter::once(what).chain(effects).collect()

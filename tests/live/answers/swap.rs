@@ -154,7 +154,7 @@ fn is_in_swap_cache(pid: u32, object: u64) -> bool {
     next()["kind"] == "cached" && next()["smaps"]["Swap"] == page_bytes()
 }
 
-/// The page map does not show what of shared memory is in swap; smaps does.
+/// The page map does not show which shared memory is in swap; smaps does.
 fn in_the_region(pid: u32, object: u64) {
     let region = |full: &str| -> serde_json::Value {
         let text = program(&[], pid, true, &[format!("region {object:#x} {full}")]);

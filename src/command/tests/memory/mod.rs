@@ -557,7 +557,7 @@ fn a_number_shown_as_an_address_has_what_lies_there() {
 fn text_has_no_characters_of_eight_bytes() {
     let mut session = Session::on(heap());
     let said =
-        "note: no text has characters of 8 bytes (g): shown in bytes\n0x505000:       \"hi\"";
+        "note: text has no characters of 8 bytes (g): shown in bytes\n0x505000:       \"hi\"";
     assert_eq!(session.says("x/sg 0x505000"), said);
     assert_eq!(session.says("x/sb 0x505000"), "0x505000:       \"hi\"");
 }

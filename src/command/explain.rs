@@ -3,7 +3,7 @@
 use super::translate::{note_shorter, translation};
 use super::{About, Context, Flow, Group, Outcome, example};
 use crate::eval;
-use crate::inspect::{OwnerUntold, PageDetail, View, kind_untold};
+use crate::inspect::{OwnerUnknown, PageDetail, View, kind_unknown};
 use crate::kernel::{Region, State, VirtualAddress};
 use crate::lang::{Expression, Spanned};
 use crate::process::Target;
@@ -46,12 +46,12 @@ pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome
         .as_ref()
         .filter(|region| !is_zeroed(&context.state.symbols, &target, region, address))
         .and_then(|region| file_place(region, address));
-    let untold = consequences
+    let unknown = consequences
         .owner
         .err()
-        .and_then(|untold| reason(untold, &detail));
+        .and_then(|unknown| reason(unknown, &detail));
     let mut page = translation(&view, detail, &context.state.symbols);
-    if let Some(reason) = untold {
+    if let Some(reason) = unknown {
         page.why.note("owner", &reason);
     }
     let is_outside = page.state == State::Outside && page.region.is_none();
@@ -72,16 +72,16 @@ pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome
 }
 
 /// Why the owner of a mapped page is unknown.
-fn reason(untold: OwnerUntold, detail: &PageDetail) -> Option<Reason> {
+fn reason(unknown: OwnerUnknown, detail: &PageDetail) -> Option<Reason> {
     let limit = |text: &str| Some(Reason::NotOnThisKernel(text.into()));
-    match untold {
-        OwnerUntold::NoPage => None,
-        OwnerUntold::Kind => Some(kind_untold(&detail.page)),
-        OwnerUntold::Exclusive => detail.exclusive.clone().err(),
-        OwnerUntold::SwapCache => limit(
+    match unknown {
+        OwnerUnknown::NoPage => None,
+        OwnerUnknown::Kind => Some(kind_unknown(&detail.page)),
+        OwnerUnknown::Exclusive => detail.exclusive.clone().err(),
+        OwnerUnknown::SwapCache => limit(
             "it is in the swap cache, and the kernel does not show whether another process has the same slot",
         ),
-        OwnerUntold::MarkOfFolio => limit(
+        OwnerUnknown::MarkOfFolio => limit(
             "it is mapped here alone, but of a large folio only the first page shows whether it was ever shared",
         ),
     }

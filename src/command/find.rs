@@ -227,7 +227,7 @@ impl Search<'_> {
             },
         )?;
         self.cache_unread
-            .extend(std::mem::take(&mut ended.selection.untold));
+            .extend(std::mem::take(&mut ended.selection.unknown_content));
         let mut summary = self.summary.clone();
         if let Some(reason) = self.cache_unread.reason() {
             summary.why.note("cache_unread", &reason);

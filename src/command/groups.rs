@@ -107,7 +107,7 @@ pub(super) fn name(machine: &Machine, key: Key) -> (String, Why) {
             }
         }),
         Key::Order(order) => of_frame("order", order, changed, |order| order.to_string()),
-        Key::Node(OfFrame::Untold) | Key::Zone(OfFrame::Untold) => plain("in no zone"),
+        Key::Node(OfFrame::Unknown) | Key::Zone(OfFrame::Unknown) => plain("in no zone"),
         Key::Node(node) => of_frame("node", node, changed, |node| node.to_string()),
         Key::Zone(zone) => of_frame("zone", zone, changed, |zone| zone_name(machine, zone)),
         Key::Cgroup(OfFrame::Is(0)) => plain("charged to none"),
@@ -133,16 +133,16 @@ fn plain(name: &str) -> (String, Why) {
     (name.to_owned(), Why::default())
 }
 
-/// The name of a group by a fact about frames, or why it is unknown: `untold` if there is a frame.
+/// The name of a group by a fact about frames, or why it is unknown: `reason` if there is a frame.
 fn of_frame<T>(
     field: &'static str,
     fact: OfFrame<T>,
-    untold: Reason,
+    reason: Reason,
     name: impl FnOnce(T) -> String,
 ) -> (String, Why) {
     match fact {
         OfFrame::Is(fact) => plain(&name(fact)),
-        OfFrame::Untold => ("unknown".to_owned(), because(field, untold)),
+        OfFrame::Unknown => ("unknown".to_owned(), because(field, reason)),
         OfFrame::Hidden => {
             let reason =
                 "the page map does not show the frames of device mappings (VM_PFNMAP)".to_owned();

@@ -41,8 +41,8 @@ impl Ended {
 
     /// Emits the totals. Returns the error of a stopped sweep.
     pub fn close(self, sink: &mut dyn Sink, cut_short: bool) -> Result<(), Error> {
-        if let Some(reason) = self.selection.untold.reason() {
-            let pages = self.selection.untold.pages();
+        if let Some(reason) = self.selection.unknown_content.reason() {
+            let pages = self.selection.unknown_content.pages();
             let message = format!(
                 "left out: {pages} untouched {}: whether they are cached, swapped or past the end is unknown: {reason}",
                 if pages == 1 { "page" } else { "pages" },

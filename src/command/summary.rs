@@ -124,7 +124,7 @@ fn frames(context: &mut Context, range: FrameRange) -> Outcome {
     let sink = &mut *context.sink;
     let ended = frames::sweep(&machine, range, Need::FLAGS, sink, |frames, counted, _| {
         let flags = frames.flags.map(|flags| OfFrame::Is(flags.bits()));
-        let key = GroupKey::Flags(flags.unwrap_or(OfFrame::Untold));
+        let key = GroupKey::Flags(flags.unwrap_or(OfFrame::Unknown));
         groups.count(key, frames.frames);
         *counted += frames.frames;
         Ok(ControlFlow::Continue(()))

@@ -4,7 +4,7 @@ use super::cut::Cut;
 use super::page_sweep;
 use super::{About, Context, Error, Flow, Group, Outcome, Resume, example, walk};
 use crate::eval::{self, Spans, Subject};
-use crate::inspect::{self, Need, PageDetail, Runs, View, frame_words, kind_untold};
+use crate::inspect::{self, Need, PageDetail, Runs, View, frame_words, kind_unknown};
 use crate::kernel::{PageMapEntry, PageSize, Region, State, VirtualAddress};
 use crate::lang::{self, Spanned};
 use crate::process::{self, Target};
@@ -148,7 +148,7 @@ pub(super) fn translation(view: &View, detail: PageDetail, symbols: &Symbols) ->
     });
     if detail.page.kind.is_none() && detail.region.is_some() {
         let uncertainty = detail.page.states.uncertainty();
-        let reason = uncertainty.unwrap_or_else(|| kind_untold(&detail.page));
+        let reason = uncertainty.unwrap_or_else(|| kind_unknown(&detail.page));
         why.note("kind", &reason);
     }
     // The kind is known, but not whether the file's page is cached.

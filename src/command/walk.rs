@@ -7,7 +7,7 @@ use super::{About, Context, Flow, Group, Outcome, Resume, example, frames, group
 use crate::eval::{self, Extent, Spans};
 use crate::inspect::{
     Filter, GroupBy, GroupKey as Key, Groups, Need, Question, Row, Rows, Run, Runs, View,
-    kind_untold, no_scan,
+    kind_unknown, no_scan,
 };
 use crate::kernel::{AddressRange, Name, State};
 use crate::lang::{self, GroupKey};
@@ -150,8 +150,8 @@ impl Walk<'_> {
                 .kind
                 .ok_or_else(|| match (page.states.uncertainty(), row.region) {
                     (Some(reason), _) => reason,
-                    (None, Some(_)) if page.state() == State::PfnMapped => kind_untold(page),
-                    (None, Some(_)) => absent().unwrap_or_else(|| kind_untold(page)),
+                    (None, Some(_)) if page.state() == State::PfnMapped => kind_unknown(page),
+                    (None, Some(_)) => absent().unwrap_or_else(|| kind_unknown(page)),
                     (None, None) => Reason::NotApplicable("it is in no region"),
                 }),
             pfn: page

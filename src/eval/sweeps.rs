@@ -7,7 +7,7 @@ use super::evaluator::Evaluator;
 use super::filter::page_filter;
 use super::{Integer, Origin, Spans, Value};
 use crate::inspect::{
-    self, Need, Page, Question, RegionStats, Selection, Totals, View, kind_untold, span_stats,
+    self, Need, Page, Question, RegionStats, Selection, Totals, View, kind_unknown, span_stats,
 };
 use crate::kernel::{AddressRange, State, VirtualAddress};
 use crate::lang::{Filter, Function, PageField, Span, Spanned};
@@ -144,9 +144,9 @@ impl<'a> Evaluator<'a> {
         };
         let undecided = selection.undecided;
         let undecided = undecided.and_then(|(pages, states)| Some((pages, states.uncertainty()?)));
-        match (undecided, selection.untold.reason()) {
+        match (undecided, selection.unknown_content.reason()) {
             (Some((pages, reason)), _) => unknown(pages, reason),
-            (None, Some(reason)) => unknown(selection.untold.pages(), reason),
+            (None, Some(reason)) => unknown(selection.unknown_content.pages(), reason),
             (None, None) => Ok(()),
         }
     }
@@ -314,7 +314,7 @@ impl<'a> Evaluator<'a> {
             (_, Some(kind)) => kind.word(),
             (_, None) => {
                 return Err(match found.filter(|_| state != State::Unmapped) {
-                    Some(page) => unknown(kind_untold(&page)),
+                    Some(page) => unknown(kind_unknown(&page)),
                     None => {
                         let message =
                             format!("{} is in no region: its page has no kind", spans.start());

@@ -2,7 +2,7 @@
 
 use super::detail::PageDetail;
 use super::frames::flags_of;
-use super::outcome::{self, Access, AccessFacts, OwnerUntold};
+use super::outcome::{self, Access, AccessFacts, OwnerUnknown};
 use super::view::View;
 use crate::kernel::smaps::Smaps;
 use crate::kernel::{Kind, PageFlags, PageMapEntry, Region, State, VirtualAddress};
@@ -12,7 +12,7 @@ use crate::report::{Outcome, Owner};
 #[derive(Clone, Debug)]
 pub struct Consequences {
     /// Whose it is.
-    pub owner: Result<Owner, OwnerUntold>,
+    pub owner: Result<Owner, OwnerUnknown>,
     /// What a read will do.
     pub read: Outcome,
     /// What a write will do.
@@ -37,7 +37,7 @@ impl View<'_> {
             _ => None,
         };
         let of_region = viewed.zip(smaps.as_deref());
-        let told = |code: &str| {
+        let vm_flag = |code: &str| {
             of_region.and_then(|(viewed, smaps)| has_flag(smaps, &viewed.region, code))
         };
         let machine = &self.target().machine;
@@ -60,8 +60,8 @@ impl View<'_> {
             huge: page.huge,
             content: page.content,
             write_tracked: detail.write_tracked,
-            missing_told: told("um"),
-            minor_told: told("ui"),
+            uffd_missing: vm_flag("um"),
+            uffd_minor: vm_flag("ui"),
             pool_has_spare: match page.kind {
                 Some(Kind::Hugetlb) => of_region
                     .and_then(|(viewed, smaps)| Smaps::at(smaps, viewed.range().start()))
@@ -69,7 +69,7 @@ impl View<'_> {
                     .and_then(|bytes| machine.huge_pages_to_spare(bytes)),
                 _ => None,
             },
-            pool_promised: told("nr").map(|without| !without),
+            pool_may_be_reserved: vm_flag("nr").map(|without| !without),
             folio_shared: self.folio_shared(detail),
             huge_may_come: self.huge_may_come(detail, smaps.as_deref()),
             stack_grows: self.stack_grows(detail, smaps.as_deref()),

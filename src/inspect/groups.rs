@@ -106,7 +106,7 @@ pub enum OfFrame<T> {
     /// It is this.
     Is(T),
     /// There is a frame, and this is unknown.
-    Untold,
+    Unknown,
     /// There is a frame that the page map does not show.
     Hidden,
     /// There is no frame.
@@ -117,7 +117,7 @@ impl<T> OfFrame<T> {
     fn of(page: &Page, told: Option<T>) -> Self {
         match (told, page.state()) {
             (Some(told), _) => OfFrame::Is(told),
-            (None, State::Present) => OfFrame::Untold,
+            (None, State::Present) => OfFrame::Unknown,
             (None, State::PfnMapped) => OfFrame::Hidden,
             (None, _) => OfFrame::None,
         }

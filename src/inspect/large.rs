@@ -58,7 +58,7 @@ impl Large {
             (Some(Kind::Hugetlb), _) => HowMapped::Hugetlb,
             (_, Some(true)) => HowMapped::Pmd,
             (_, Some(false)) => HowMapped::Pte,
-            (_, None) => HowMapped::Untold,
+            (_, None) => HowMapped::Unknown,
         };
         let at = self.size.index(page.address);
         let mut done = 0;

@@ -269,7 +269,7 @@ impl View<'_> {
                 return bytes(read, Source::Faulted(page.state()));
             }
         }
-        let mut unknown = untold(&page, content);
+        let mut unknown = why_unknown(&page, content);
         if (page.state(), page.kind) == (State::Untouched, Some(Kind::Cached)) {
             match self.cached(start, into)? {
                 Ok(read) => return bytes(read, Source::File),
@@ -448,7 +448,7 @@ impl View<'_> {
 }
 
 /// Why the backing content of an untouched page is unknown.
-fn untold(page: &Page, content: Fact<BackingContent>) -> Option<Reason> {
+fn why_unknown(page: &Page, content: Fact<BackingContent>) -> Option<Reason> {
     let is_asked =
         page.state() == State::Untouched && matches!(page.kind, Some(Kind::File | Kind::Shmem));
     content

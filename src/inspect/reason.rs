@@ -6,7 +6,7 @@ use crate::process;
 use crate::report::Reason;
 
 /// Why the kind of a page in a region is not known.
-pub fn kind_untold(page: &Page) -> Reason {
+pub fn kind_unknown(page: &Page) -> Reason {
     if page.state() == State::PfnMapped {
         return copied_or_not();
     }

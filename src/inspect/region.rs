@@ -63,7 +63,7 @@ impl ViewedRegion {
 pub(super) fn backing(
     region: &Region,
     memory_files: &mut dyn FnMut(Device) -> Option<MemoryFiles>,
-    pools_are_told: &dyn Fn() -> bool,
+    pools_are_known: &dyn Fn() -> bool,
 ) -> Backing {
     let name = region.name.as_bytes();
     let shared = region.permissions.shared;
@@ -76,7 +76,7 @@ pub(super) fn backing(
         _ => match memory_files(region.device) {
             Some(MemoryFiles::Shared) => Backing::Shmem,
             Some(MemoryFiles::Hugetlb) => Backing::Hugetlb,
-            None if is_called_hugetlb(region) && !pools_are_told() => Backing::Hugetlb,
+            None if is_called_hugetlb(region) && !pools_are_known() => Backing::Hugetlb,
             None => Backing::File,
         },
     }
@@ -108,10 +108,10 @@ mod tests {
             _ => None,
         };
         for name in ["/anon_hugepage", "/memfd:x", "/SYSV00000000", "/tmp/file"] {
-            let mut is = |minor, told: bool| backing(&region(name, minor), &mut files, &|| told);
-            for told in [true, false] {
-                assert_eq!(is(1, told), Backing::Shmem, "{name}");
-                assert_eq!(is(2, told), Backing::Hugetlb, "{name}");
+            let mut is = |minor, known: bool| backing(&region(name, minor), &mut files, &|| known);
+            for known in [true, false] {
+                assert_eq!(is(1, known), Backing::Shmem, "{name}");
+                assert_eq!(is(2, known), Backing::Hugetlb, "{name}");
             }
             assert_eq!(is(3, true), Backing::File, "{name}");
             let by_name = match name {

@@ -10,7 +10,7 @@ use crate::report::{PagesByReason, Stopped};
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
     /// Untouched pages whose backing content is unknown.
-    pub untold: PagesByReason,
+    pub unknown_content: PagesByReason,
     /// The possible states of the first kept page whose state is uncertain.
     pub uncertain: Option<StateSet>,
     /// Pages that the question can neither keep nor leave out, and the possible states of the first.
@@ -25,8 +25,8 @@ impl Selection {
         question: Question<'_>,
         mut each: impl FnMut(&Page) -> Result<(), Stopped>,
     ) -> Result<(), Stopped> {
-        for (pages, reason) in chunk.untold() {
-            self.untold.add(pages, reason);
+        for (pages, reason) in chunk.unknown_content() {
+            self.unknown_content.add(pages, reason);
         }
         for page in chunk.pages() {
             if !question.keeps(&page, chunk.region) {

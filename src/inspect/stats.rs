@@ -106,12 +106,12 @@ pub fn span_stats<'v>(
     let wanted = view.obtainable(wanted);
     // Where bit 56 is reliable, a page with it set has a map count of 1: map counts are read only for other pages. Flags, which tell
     // averages and folios, are read for all.
-    let is_untold = Filter::new(Need::ENTRIES, |page, _| {
+    let is_unknown = Filter::new(Need::ENTRIES, |page, _| {
         page.huge != Some(false) || page.exclusive() != Some(true)
     });
     let question = match wanted.intersects(Need::FLAGS | Need::ORDER) {
         true => Question::from(wanted),
-        false => Question::of_kept(&is_untold, wanted),
+        false => Question::of_kept(&is_unknown, wanted),
     };
     let mut current: Option<(usize, Tally)> = None;
     let mut finish = |(index, tally): &(usize, Tally)| match view.regions().get(*index) {

@@ -443,7 +443,7 @@ fn where_every_page_is_flagged_as_merged_the_region_decides() {
             "{merged_pages} {flag} {merged:?}"
         );
         // An unknown kind has a reason that names the flag.
-        let why = super::kind_untold(&detail.page).to_string();
+        let why = super::kind_unknown(&detail.page).to_string();
         assert!(why.contains("KPF_KSM"), "{why}");
     }
 }

@@ -92,11 +92,11 @@ impl<'a> View<'a> {
                 answer
             }
         };
-        let pools_are_told = || target.machine.pools_are_told();
+        let pools_are_known = || target.machine.pools_are_known();
         let regions = regions
             .into_iter()
             .map(|region| ViewedRegion {
-                backing: backing(&region, &mut memory_files, &pools_are_told),
+                backing: backing(&region, &mut memory_files, &pools_are_known),
                 region,
                 pfn_mapped: OnceLock::new(),
                 merged: OnceLock::new(),

@@ -3,7 +3,7 @@
 use super::maps_text;
 use crate::kernel::status::Status;
 use crate::kernel::{AddressRange, Name, Region, VirtualAddress, maps};
-use crate::source::{Feature, File, Finding, Probe, Result, Source, no, tried, untold, yes};
+use crate::source::{Feature, File, Finding, Probe, Result, Source, no, tried, unknown, yes};
 
 /// The findings that differ from process to process.
 pub(super) fn of_process(source: &dyn Source) -> Vec<Finding> {
@@ -82,7 +82,7 @@ fn map_files(
 ) -> Finding {
     let feature = Feature::MapFiles;
     let Some(region) = regions.iter().find(|region| region.inode != 0) else {
-        return untold(feature, format!("no file is mapped by {whose}"), "");
+        return unknown(feature, format!("no file is mapped by {whose}"), "");
     };
     match follow(region.range) {
         Ok(_) => yes(feature, format!("a link of {whose} can be followed")),
@@ -107,7 +107,7 @@ fn soft_dirty(known: Option<bool>) -> Finding {
             "a page that pmdb has just written to is not soft-dirty (bit 55)",
             remedy,
         ),
-        None => untold(
+        None => unknown(
             feature,
             "the entry of a page of pmdb's own cannot be read",
             remedy,
@@ -130,7 +130,7 @@ fn exact_map_counts(exact: Option<bool>, kernel: (u32, u32)) -> Finding {
             "the kernel was built without CONFIG_PAGE_MAPCOUNT",
             remedy,
         ),
-        None => untold(feature, NO_CONFIG, CONFIG),
+        None => unknown(feature, NO_CONFIG, CONFIG),
     }
 }
 

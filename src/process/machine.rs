@@ -313,7 +313,7 @@ impl Machine {
 
     /// Whether [`memory_files`](Self::memory_files) knows hugetlb memory that is in no mounted filesystem, as most of it is. If not, only
     /// names tell.
-    pub fn pools_are_told(&self) -> bool {
+    pub fn pools_are_known(&self) -> bool {
         self.pools().is_some()
     }
 

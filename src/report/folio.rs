@@ -62,7 +62,7 @@ pub enum HowMapped {
     /// As a page of the hugetlb pool: always whole.
     Hugetlb,
     /// This kernel does not show it.
-    Untold,
+    Unknown,
 }
 
 impl HowMapped {
@@ -72,7 +72,7 @@ impl HowMapped {
             HowMapped::Pmd => Some("pmd"),
             HowMapped::Pte => Some("pte"),
             HowMapped::Hugetlb => Some("hugetlb"),
-            HowMapped::Untold => None,
+            HowMapped::Unknown => None,
         }
     }
 }

@@ -93,7 +93,7 @@ pub(crate) fn no(feature: Feature, found: impl Into<String>, remedy: impl Into<S
 }
 
 /// A feature of which it could not be found out whether it is available, and what would help.
-pub(crate) fn untold(
+pub(crate) fn unknown(
     feature: Feature,
     found: impl Into<String>,
     remedy: impl Into<String>,

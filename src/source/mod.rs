@@ -21,7 +21,7 @@ mod sys;
 pub use backing::{BackingContent, BackingRun, FileLocation, ReadAt};
 pub use error::{Error, Result};
 pub use feature::{Access, Credentials, Feature, Finding};
-pub(crate) use feature::{no, tried, untold, yes};
+pub(crate) use feature::{no, tried, unknown, yes};
 pub use file::{ConfigPlace, File, Setting, WordFile};
 pub use in_memory::InMemory;
 pub use page_map_end::covered_pages;

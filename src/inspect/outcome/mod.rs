@@ -48,13 +48,13 @@ pub struct AccessFacts {
     /// Whether userfaultfd write protection is asynchronous here: it records writes, and lets them pass.
     pub write_tracked: Option<bool>,
     /// Whether a userfaultfd is registered for missing pages here: those that nobody has filled.
-    pub missing_told: Option<bool>,
+    pub uffd_missing: Option<bool>,
     /// Whether a userfaultfd is registered for minor faults here: on pages that the file or shared memory has, and this mapping has not.
-    pub minor_told: Option<bool>,
+    pub uffd_minor: Option<bool>,
     /// Whether the hugetlb pool of its region has a free page that is not reserved.
     pub pool_has_spare: Option<bool>,
     /// Whether the region may have reserved pages in the pool: it was mapped without MAP_NORESERVE.
-    pub pool_promised: Option<bool>,
+    pub pool_may_be_reserved: Option<bool>,
     /// Whether a page of its large folio is known to be mapped more than once: by another process, that is.
     pub folio_shared: bool,
     /// Whether an access may map a transparent huge page where nothing is mapped.
@@ -65,7 +65,7 @@ pub struct AccessFacts {
 
 /// Why the owner of a page is unknown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum OwnerUntold {
+pub enum OwnerUnknown {
     /// No page is mapped.
     NoPage,
     /// Its kind is unknown.
@@ -79,24 +79,24 @@ pub enum OwnerUntold {
 }
 
 /// Whose the page is, or why that is unknown.
-pub fn owner(facts: &AccessFacts) -> Result<Owner, OwnerUntold> {
+pub fn owner(facts: &AccessFacts) -> Result<Owner, OwnerUnknown> {
     if facts.state != State::Present {
-        return Err(OwnerUntold::NoPage);
+        return Err(OwnerUnknown::NoPage);
     }
-    Ok(match facts.kind.ok_or(OwnerUntold::Kind)? {
+    Ok(match facts.kind.ok_or(OwnerUnknown::Kind)? {
         Kind::Zero | Kind::HugeZero | Kind::Vdso => Owner::Kernel,
         Kind::Ksm => Owner::Merged,
         Kind::DeviceMemory => Owner::Device,
         Kind::Hugetlb if facts.of_object => Owner::Object,
         Kind::Anonymous | Kind::PrivateCopy | Kind::Hugetlb => {
-            let exclusive = facts.exclusive.ok_or(OwnerUntold::Exclusive)?;
+            let exclusive = facts.exclusive.ok_or(OwnerUnknown::Exclusive)?;
             match (exclusive, facts.own()) {
                 (false, _) => Owner::CopyOnWrite,
                 (true, Own::No | Own::Unknown) if facts.is_in_swap_cache() => {
-                    return Err(OwnerUntold::SwapCache);
+                    return Err(OwnerUnknown::SwapCache);
                 }
                 // The page may be exclusive itself, or not.
-                (true, Own::OfFolio(false)) => return Err(OwnerUntold::MarkOfFolio),
+                (true, Own::OfFolio(false)) => return Err(OwnerUnknown::MarkOfFolio),
                 (true, Own::No) => Owner::LeftOver,
                 (true, Own::Yes | Own::OfFolio(true) | Own::Unknown) => Owner::Sole,
             }
@@ -252,8 +252,8 @@ fn zeros(facts: &AccessFacts) -> &'static [Effect] {
 fn from_pool(facts: &AccessFacts, content: Option<BackingContent>) -> &'static [Effect] {
     use Effect::{MapCached, PastEnd, PoolEmpty, Zeros};
     let spare = facts.pool_has_spare == Some(true);
-    let promised = facts.pool_promised != Some(false);
-    match (content, spare, promised) {
+    let may_be_reserved = facts.pool_may_be_reserved != Some(false);
+    match (content, spare, may_be_reserved) {
         (Some(BackingContent::PastEnd), ..) => &[PastEnd],
         (Some(BackingContent::Contents { .. }), ..) => &[MapCached],
         (Some(BackingContent::Hole), true, _) => &[Zeros],
@@ -270,8 +270,8 @@ fn from_pool(facts: &AccessFacts, content: Option<BackingContent>) -> &'static [
 /// not, is a "minor" fault, and any other is "missing" (shmem_get_folio_gfp in mm/shmem.c, hugetlb_no_page in mm/hugetlb.c).
 fn userfault(facts: &AccessFacts) -> Option<&'static [Effect]> {
     use Effect::{MapCached, Notify, SwapIn, Zeros};
-    let missing = facts.missing_told == Some(true);
-    let minor = facts.minor_told == Some(true);
+    let missing = facts.uffd_missing == Some(true);
+    let minor = facts.uffd_minor == Some(true);
     match (facts.kind?, facts.content) {
         (Kind::Anonymous, _) | (Kind::Shmem | Kind::Hugetlb, Some(BackingContent::Hole))
             if missing =>

@@ -40,10 +40,10 @@ fn page(state: State, kind: Kind) -> AccessFacts {
         huge: Some(false),
         content: None,
         write_tracked: Some(false),
-        missing_told: Some(false),
-        minor_told: Some(false),
+        uffd_missing: Some(false),
+        uffd_minor: Some(false),
         pool_has_spare: Some(true),
-        pool_promised: Some(true),
+        pool_may_be_reserved: Some(true),
         folio_shared: false,
         huge_may_come: Some(false),
         stack_grows: None,
@@ -70,8 +70,8 @@ fn check(facts: AccessFacts, read: &[Effect], write: &[Effect]) {
 
 #[test]
 fn where_nothing_is_mapped() {
-    let told = AccessFacts {
-        missing_told: Some(true),
+    let registered = AccessFacts {
+        uffd_missing: Some(true),
         ..untouched(Kind::Anonymous)
     };
     let hole = AccessFacts {
@@ -80,10 +80,10 @@ fn where_nothing_is_mapped() {
     };
     // Its backing is unknown.
     let pooled = untouched(Kind::Hugetlb);
-    let without = |content, promised| AccessFacts {
+    let without = |content, reserved| AccessFacts {
         content,
         pool_has_spare: Some(false),
-        pool_promised: Some(promised),
+        pool_may_be_reserved: Some(reserved),
         ..pooled
     };
     let of_pool = |content| AccessFacts {
@@ -93,7 +93,7 @@ fn where_nothing_is_mapped() {
     let is_there = BackingContent::Contents { cached: true };
     for (facts, effects) in [
         (untouched(Kind::Anonymous), &[Zeros][..]),
-        (told, &[Notify]),
+        (registered, &[Notify]),
         (of_pool(BackingContent::Hole), &[Zeros]),
         (of_pool(is_there), &[MapCached]),
         (of_pool(BackingContent::PastEnd), &[PastEnd]),
@@ -206,9 +206,9 @@ fn anonymous_pages() {
         assert_eq!(super::owner(&facts).ok(), owner, "{facts:?}");
     }
     let cached = present(PageFlags::ANON | PageFlags::SWAPCACHE, 1);
-    assert_eq!(super::owner(&cached), Err(OwnerUntold::SwapCache));
+    assert_eq!(super::owner(&cached), Err(OwnerUnknown::SwapCache));
     let tail = folio(TAIL, false, 1);
-    assert_eq!(super::owner(&tail), Err(OwnerUntold::MarkOfFolio));
+    assert_eq!(super::owner(&tail), Err(OwnerUnknown::MarkOfFolio));
     let clean = AccessFacts {
         soft_clean: true,
         ..present(OWN, 1)
@@ -236,8 +236,8 @@ fn without_the_rights_to_flags_and_counts() {
         ..seen(Some(false))
     };
     check(either, &[Nothing], &[Copy, Zeros]);
-    assert_eq!(super::owner(&either), Err(OwnerUntold::Kind));
-    assert_eq!(super::owner(&seen(None)), Err(OwnerUntold::Exclusive));
+    assert_eq!(super::owner(&either), Err(OwnerUnknown::Kind));
+    assert_eq!(super::owner(&seen(None)), Err(OwnerUnknown::Exclusive));
 }
 
 #[test]
@@ -328,7 +328,7 @@ fn states_that_decide_alone() {
         check(page(state, Kind::Anonymous), effects, effects);
         assert_eq!(
             super::owner(&page(state, Kind::Anonymous)),
-            Err(OwnerUntold::NoPage)
+            Err(OwnerUnknown::NoPage)
         );
     }
 }
@@ -498,19 +498,19 @@ fn missing_and_minor_faults_of_a_userfaultfd() {
         ),
         (hole(Kind::Hugetlb), notify, &[Zeros], notify),
     ] {
-        let told = |missing, minor| AccessFacts {
-            missing_told: Some(missing),
-            minor_told: Some(minor),
+        let registered = |missing, minor| AccessFacts {
+            uffd_missing: Some(missing),
+            uffd_minor: Some(minor),
             ..facts
         };
-        check(told(true, false), missing, missing);
-        check(told(false, true), minor, minor);
-        check(told(true, true), both, both);
+        check(registered(true, false), missing, missing);
+        check(registered(false, true), minor, minor);
+        check(registered(true, true), both, both);
     }
     // A page with a write-protection marker is missing too.
     let marker = AccessFacts {
         uffd_wp: true,
-        missing_told: Some(true),
+        uffd_missing: Some(true),
         write_tracked: Some(true),
         ..page(State::UffdWp, Kind::Anonymous)
     };
@@ -535,8 +535,8 @@ fn whether_an_access_makes_a_copy() {
     let shared_by_a_fork = present(PageFlags::ANON, 2);
     assert_eq!(copies(&shared_by_a_fork, Write), Some(true));
     assert_eq!(copies(&shared_by_a_fork, Read), Some(false));
-    let untold = page(State::Present, Kind::Anonymous);
-    assert_eq!(copies(&untold, Write), None);
+    let unknown = page(State::Present, Kind::Anonymous);
+    assert_eq!(copies(&unknown, Write), None);
     // A child may have the slot too.
     let swapped = page(State::Swapped, Kind::Anonymous);
     assert_eq!(copies(&swapped, Write), None);

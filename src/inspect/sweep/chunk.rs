@@ -99,7 +99,7 @@ impl<'a> Chunk<'a> {
     }
 
     /// The numbers of pages whose backing content is unknown, each with the reason.
-    pub fn untold(&self) -> impl Iterator<Item = (u64, Reason)> {
+    pub fn unknown_content(&self) -> impl Iterator<Item = (u64, Reason)> {
         self.backing.iter().filter_map(|run| {
             let why = run.content.as_ref().err()?;
             Some((run.range.pages(self.size), why.clone().into()))

@@ -604,19 +604,19 @@ fn backing_content_is_read_only_where_it_matters() {
         assert_eq!(kind(page), Some(expected), "{page:#x}");
     }
     let view = View::of(&target).expect("a view");
-    let mut untold = 0;
+    let mut unknown = 0;
     let count = sweep(
         &view,
         &view.spans(),
         Need::CONTENT,
         &mut || Ok(()),
         &mut |chunk| {
-            untold += chunk.untold().map(|(pages, _)| pages).sum::<u64>();
+            unknown += chunk.unknown_content().map(|(pages, _)| pages).sum::<u64>();
             Ok(())
         },
     );
     count.expect("a sweep");
-    assert_eq!(untold, 10);
+    assert_eq!(unknown, 10);
 }
 
 #[test]

@@ -165,7 +165,7 @@ fn folios(lines: &mut Lines, label: &str, large: &LargeFolios) {
         HowMapped::Pmd => "mapped by one entry each",
         HowMapped::Pte => "mapped page by page",
         HowMapped::Hugetlb => "of the hugetlb pool",
-        HowMapped::Untold => "mapped",
+        HowMapped::Unknown => "mapped",
     };
     line.prose(
         Role::Dim,

@@ -5,7 +5,7 @@ use super::directory::{Directory, own_file};
 use super::frames::FrameFile;
 use super::{own_page, rights};
 use crate::kernel::{AddressRange, PageFlags, VirtualAddress};
-use crate::source::feature::{no, tried, untold, yes};
+use crate::source::feature::{no, tried, unknown, yes};
 use crate::source::file::mapped_file;
 use crate::source::{Categories, Error, Feature, Finding, Query, Result, sys};
 use rustix::fd::OwnedFd;
@@ -88,7 +88,7 @@ pub(super) fn calls() -> Vec<Finding> {
                 category_names(*known).join(" ")
             ),
         ),
-        Err(error) => untold(Feature::Scan, not_opened("pagemap", *error), ""),
+        Err(error) => unknown(Feature::Scan, not_opened("pagemap", *error), ""),
     });
     findings.extend(
         CATEGORIES
@@ -100,12 +100,12 @@ pub(super) fn calls() -> Vec<Finding> {
                     "PAGEMAP_SCAN does not take its category",
                     "Linux 6.7 or later",
                 ),
-                Err(_) => untold(feature, "not asked: pmdb's own page map cannot be read", ""),
+                Err(_) => unknown(feature, "not asked: pmdb's own page map cannot be read", ""),
             }),
     );
     findings.push(match own_file("maps") {
         Ok(maps) => maps_query(maps),
-        Err(error) => untold(Feature::MapsQuery, not_opened("maps", error), ""),
+        Err(error) => unknown(Feature::MapsQuery, not_opened("maps", error), ""),
     });
     findings
 }
@@ -190,7 +190,7 @@ pub(super) fn guard_bit() -> Finding {
             "the entry of a guard page of pmdb's own has no bit 58",
             "Linux 6.15 or later",
         ),
-        None => untold(feature, "pmdb's own page map cannot be read", ""),
+        None => unknown(feature, "pmdb's own page map cannot be read", ""),
     }
 }
 
@@ -241,7 +241,7 @@ pub(super) fn ksm_flag(flags: &FrameFile) -> Finding {
             feature,
             "a page of pmdb's own, which nobody merged, does not have the flag",
         ),
-        None => untold(
+        None => unknown(
             feature,
             "the flags of a page of pmdb's own cannot be read",
             "what frame_numbers and kpageflags take",

@@ -273,9 +273,9 @@ pub fn says_to(before: &[&str], pid: u32, address: u64, truth: &Truth) -> Said {
         (row, "huge"),
         (explanation, "owner"),
     ] {
-        let is_untold = truth.state == "present" && answer[field].is_null();
+        let is_unknown = truth.state == "present" && answer[field].is_null();
         let why = &answer["why"][field];
-        assert!(!is_untold || why.is_string(), "{what}: {field}: {answer}");
+        assert!(!is_unknown || why.is_string(), "{what}: {field}: {answer}");
     }
     let said: Vec<&str> = text.split_whitespace().collect();
     let said = said.join(" ");

@@ -36,7 +36,7 @@ impl Cgroups {
             }
             _ => {}
         }
-        let of_process = source.read(File::Cgroup, &mut || true).ok();
+        let of_process = source.whole(File::Cgroup).ok();
         if let Some(path) = of_process.and_then(|text| hierarchy.group_among(&text))
             && is_at(&path)?
         {
@@ -59,7 +59,7 @@ struct Hierarchy {
 
 impl Hierarchy {
     fn of(source: &dyn Source) -> Result<Self> {
-        let mounts = mounts::parse(&source.read(File::OwnMounts, &mut || true)?)?;
+        let mounts = mounts::parse(&source.whole(File::OwnMounts)?)?;
         let mount = mounts::memory_hierarchy(&mounts).cloned();
         let mount = mount.ok_or_else(|| {
             Error::not_available(

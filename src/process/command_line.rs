@@ -1,7 +1,6 @@
 //! The command line of a process. The kernel reads it from the process's memory, and would fault absent pages in. So it is read only
 //! where the page map says that all of it is resident.
 
-use super::layout::page_size;
 use super::maps_text;
 use crate::kernel::{AddressRange, Name, PageMapEntry, VirtualAddress};
 use crate::source::{Answer, File, Query, Source, WordFile, as_words};
@@ -11,7 +10,7 @@ const MOST_PAGES: u64 = 4096;
 
 /// The text of `cmdline`; `None` if it may not be read. `arguments` are the addresses from `stat`.
 pub(super) fn read(source: &dyn Source, arguments: Option<AddressRange>) -> Option<Name> {
-    let page = page_size(source);
+    let page = source.page_size();
     let arguments = arguments.filter(|arguments| arguments.pages(page) <= MOST_PAGES)?;
     let own = usize::try_from(arguments.pages(page)).ok()?;
     let title_end = arguments.start().checked_add(page.bytes())?;
@@ -31,7 +30,7 @@ pub(super) fn read(source: &dyn Source, arguments: Option<AddressRange>) -> Opti
         }),
     };
     let may = may_be_read(&entries, own, is_mapped);
-    let bytes = may.then(|| source.read(File::CommandLine, &mut || true).ok())??;
+    let bytes = may.then(|| source.whole(File::CommandLine).ok())??;
     Some(separated(&bytes))
 }
 

@@ -39,7 +39,7 @@ pub(super) fn of_machine(source: &dyn Source, facts: MachineFacts) -> Vec<Findin
         return Vec::new();
     };
     let mut findings = access.findings;
-    let own_maps = source.read(File::OwnMaps, &mut || true);
+    let own_maps = source.whole(File::OwnMaps);
     findings.extend(own_maps.ok().map(|text| {
         let regions = maps::parse(&text).unwrap_or_default();
         let follow = |range| source.probe(Probe::FollowOwn(range));
@@ -57,11 +57,9 @@ pub(super) fn of_machine(source: &dyn Source, facts: MachineFacts) -> Vec<Findin
 
 /// That the page map of a process is open, and whose process it is.
 fn relation(source: &dyn Source, who: &str) -> String {
-    let read = |file| source.read(file, &mut || true).ok();
-    let us = source.probe(Probe::User).ok();
-    let us = us.and_then(|words| words.first().copied());
+    let read = |file| source.whole(file).ok();
     let status = read(File::Status).and_then(|text| Status::parse(&text).ok());
-    let user = match (status, us) {
+    let user = match (status, source.word(Probe::User)) {
         (Some(status), Some(us)) if u64::from(status.user) != us => {
             format!(", which runs as user {}, pmdb as user {us}", status.user)
         }

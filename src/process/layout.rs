@@ -37,22 +37,13 @@ impl Layout {
     /// The layout that the auxiliary vector gives, or pmdb's own if that may not be read. The program file gives the same, but a watch on
     /// that file (inotify) would notice the read.
     pub(super) fn of(source: &dyn Source) -> Self {
-        let told = source.read(File::Auxiliary, &mut || true).ok();
+        let told = source.whole(File::Auxiliary).ok();
         let pointer_bytes = told.and_then(|bytes| auxiliary::pointer_bytes(&bytes));
-        let order = source.probe(Probe::LittleEndian).ok();
+        let order = source.word(Probe::LittleEndian);
         Layout {
-            page: page_size(source),
+            page: source.page_size(),
             pointer_bytes: pointer_bytes.unwrap_or(size_of::<usize>() as u8),
-            little_endian: order.map_or(cfg!(target_endian = "little"), |words| words == [1]),
+            little_endian: order.map_or(cfg!(target_endian = "little"), |first| first == 1),
         }
     }
-}
-
-/// The size of the pages of the machine.
-pub(super) fn page_size(source: &dyn Source) -> PageSize {
-    let bytes = source.probe(Probe::PageBytes).ok();
-    let bytes = bytes.and_then(|words| words.first().copied());
-    bytes
-        .and_then(PageSize::from_bytes)
-        .unwrap_or(PageSize::FOUR_KIB)
 }

@@ -3,7 +3,6 @@
 use super::cgroups::Cgroups;
 use super::command_line;
 use super::findings::{self, MachineFacts};
-use super::layout::page_size;
 use super::modules::Modules;
 use super::target_process::{Abilities, Process};
 use crate::kernel::config::Config;
@@ -65,7 +64,7 @@ impl Machine {
     /// The machine that a source reads.
     pub fn new(source: Arc<dyn Source>) -> Self {
         Machine {
-            page: page_size(&*source),
+            page: source.page_size(),
             source,
             known: Known::default(),
         }
@@ -83,7 +82,7 @@ impl Machine {
 
     fn version(&self) -> &KernelVersion {
         self.known.kernel.get_or_init(|| {
-            let release = self.read(File::Release).unwrap_or_default();
+            let release = self.source.whole(File::Release).unwrap_or_default();
             let release = String::from_utf8_lossy(&release).into_owned();
             let mut numbers = release
                 .split(|c: char| !c.is_ascii_digit())
@@ -127,11 +126,11 @@ impl Machine {
     /// Flags that this kernel sets on pages where they do not hold: KSM where nothing is merged (`/sys/kernel/mm/ksm/pages_shared`) or
     /// where a page of pmdb's own has it. `None` when neither could be looked at. For [`FlagContext`](crate::kernel::explain::FlagContext).
     pub fn false_flags(&self) -> Option<PageFlags> {
-        let own = || self.probe(Probe::OwnFlags).map(PageFlags::from_bits_retain);
-        let found = *self
-            .known
-            .false_flags
-            .get_or_init(|| Some(own()? & PageFlags::KSM));
+        let look = || {
+            let own = PageFlags::from_bits_retain(self.source.word(Probe::OwnFlags)?);
+            Some(own & PageFlags::KSM)
+        };
+        let found = *self.known.false_flags.get_or_init(look);
         // Merging may begin at any time; a kernel's mistake stays.
         match self.setting(Setting::MergedPages) {
             Some(0) => Some(found.unwrap_or_default() | PageFlags::KSM),
@@ -156,7 +155,7 @@ impl Machine {
     /// Zone and node of frames (`/proc/zoneinfo`).
     pub fn zones(&self) -> Result<Arc<Zones>> {
         let read = || {
-            let zones = Zones::parse(&self.read(File::Zones)?)?;
+            let zones = Zones::parse(&self.source.whole(File::Zones)?)?;
             let is_empty = zones.iter().next().is_none();
             match is_empty {
                 false => Ok(Arc::new(zones)),
@@ -171,7 +170,7 @@ impl Machine {
     /// What lies at which physical address (`/proc/iomem`).
     pub fn iomem(&self) -> Result<Arc<Resources>> {
         let read = || {
-            let resources = match self.read(File::Iomem) {
+            let resources = match self.source.whole(File::Iomem) {
                 Err(Error::Io {
                     error: Errno::NOENT,
                     ..
@@ -211,7 +210,7 @@ impl Machine {
 
     /// Swap areas (`/proc/swaps`), read anew.
     pub fn swaps(&self) -> Result<SwapAreas> {
-        Ok(SwapAreas::parse(&self.read(File::Swaps)?)?)
+        Ok(SwapAreas::parse(&self.source.whole(File::Swaps)?)?)
     }
 
     /// How this kernel numbers its pseudo swap types (from its configuration, when that can be read).
@@ -230,7 +229,7 @@ impl Machine {
     /// The configuration of the kernel that runs, from itself or from where distributions leave it.
     fn config(&self) -> Option<&(Config, Name)> {
         let at = |place: ConfigPlace| {
-            let bytes = self.read(File::Config(place)).ok()?;
+            let bytes = self.source.whole(File::Config(place)).ok()?;
             let text = match place {
                 ConfigPlace::Kernel => unpacked(&bytes)?,
                 ConfigPlace::Boot | ConfigPlace::Modules => bytes,
@@ -293,7 +292,7 @@ impl Machine {
     /// kernel's configuration.
     pub fn has_soft_dirty(&self) -> Option<bool> {
         let look = || {
-            let entry = PageMapEntry::new(self.probe(Probe::OwnEntry)?);
+            let entry = PageMapEntry::new(self.source.word(Probe::OwnEntry)?);
             Some(entry.is_soft_dirty())
         };
         *self.known.soft_dirty.get_or_init(look)
@@ -333,7 +332,7 @@ impl Machine {
         // The mounts of a container are not in pmdb's own list.
         let lists = [File::OwnMounts, File::Mounts].into_iter();
         lists
-            .filter_map(|list| mounts::parse(&self.read(list).ok()?).ok())
+            .filter_map(|list| mounts::parse(&self.source.whole(list).ok()?).ok())
             .flatten()
             .filter(|mount| mount.device == device)
             .find_map(|mount| mount.memory_files())
@@ -356,7 +355,7 @@ impl Machine {
     /// What the kernel counts of all memory of a process (`/proc/PID/smaps_rollup`, since Linux 4.14). It walks all page tables for it.
     pub fn memory_of(&self, pid: u32) -> Result<Smaps> {
         let source = self.source.open(pid, &Held::default())?;
-        let text = source.read(File::SmapsRollup, &mut || true)?;
+        let text = source.whole(File::SmapsRollup)?;
         let mut whole = smaps::parse(&text)?.into_iter();
         whole
             .next()
@@ -407,7 +406,7 @@ impl Machine {
     ) -> Option<std::result::Result<usize, usize>> {
         let mut is_told = true;
         let place = others.binary_search_by(|&other| {
-            let order = match self.probe(Probe::Compare(other, process)) {
+            let order = match self.source.word(Probe::Compare(other, process)) {
                 Some(0) => Some(Ordering::Equal),
                 Some(1) => Some(Ordering::Less),
                 Some(2) => Some(Ordering::Greater),
@@ -419,19 +418,10 @@ impl Machine {
         is_told.then_some(place)
     }
 
-    fn read(&self, file: File) -> Result<Vec<u8>> {
-        self.source.read(file, &mut || true)
-    }
-
     /// The value of a setting.
     fn setting(&self, setting: Setting) -> Option<u64> {
-        let text = self.read(File::Setting(setting)).ok()?;
+        let text = self.source.whole(File::Setting(setting)).ok()?;
         std::str::from_utf8(&text).ok()?.trim().parse().ok()
-    }
-
-    /// The first word of a probe's result.
-    fn probe(&self, probe: Probe<'_>) -> Option<u64> {
-        self.source.probe(probe).ok()?.first().copied()
     }
 }
 

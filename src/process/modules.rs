@@ -48,7 +48,7 @@ impl Modules {
     /// target's own root, PID being what the target itself is called, and its path there. Only a regular file of the target's user, or
     /// of root, is believed: anything else there is an error. `None` if there is none.
     pub fn perf_map(&self) -> Result<Option<(Name, OpenedFile)>> {
-        let status = self.source.read(File::MainStatus, &mut || true)?;
+        let status = self.source.whole(File::MainStatus)?;
         let status = Status::parse(&status)?;
         let path = format!("/tmp/perf-{}.map", status.own_number);
         let file = self

@@ -49,9 +49,7 @@ fn called(region: &Region) -> (Name, bool) {
 fn unescaped(source: &dyn Source, region: &Region) -> Option<(Name, bool)> {
     let name = match source.query(Query::At(region.range.start())) {
         Ok(Answer::Found(mapping)) => mapping.name,
-        _ => source
-            .read(File::MappedFile(region.range), &mut || true)
-            .ok()?,
+        _ => source.whole(File::MappedFile(region.range)).ok()?,
     };
     let is_it = maps::name(&text::unescape_newline(&name)) == called(region);
     is_it.then(|| maps::name(&name))

@@ -43,10 +43,9 @@ pub(super) struct Abilities {
 
 impl Abilities {
     fn of(source: &dyn Source) -> Self {
-        let word = |probe| source.probe(probe).ok()?.first().copied();
-        let entry = word(Probe::OwnEntry).map(PageMapEntry::new);
+        let entry = source.word(Probe::OwnEntry).map(PageMapEntry::new);
         // Its own page map may be closed to a program that changed its ids; or the page is already in swap.
-        let by_right = || word(Probe::FrameRight) == Some(0);
+        let by_right = || source.word(Probe::FrameRight) == Some(0);
         Abilities {
             scannable: Categories::supported(|question| source.scan(question, &mut []).is_ok()),
             // Root in a container or a user namespace seems to have this right too, so the entry is what counts.
@@ -334,7 +333,7 @@ impl Process {
 
     /// How large its stack may grow (RLIMIT_STACK, of `/proc/PID/limits`), in bytes; `None` without a limit.
     pub fn stack_limit(&self) -> Result<Option<u64>> {
-        let limits = self.file(File::Limits)?;
+        let limits = self.source.whole(File::Limits)?;
         status::stack_limit(&limits)
             .ok_or_else(|| Error::not_available("/proc/PID/limits holds no stack limit"))
     }
@@ -348,13 +347,13 @@ impl Process {
 
     /// Where `/proc/PID/exe` leads, if that may be known.
     pub fn executable(&self) -> Option<Name> {
-        self.file(File::Program).ok().map(Name::new)
+        self.source.whole(File::Program).ok().map(Name::new)
     }
 
     /// `/proc/PID/status` and `stat`, decoded, for `info process`.
     pub fn status(&self) -> Result<ProcessStatus> {
-        let stat = Stat::parse(&self.file(File::Stat)?)?;
-        let status = Status::parse(&self.file(File::Status)?)?;
+        let stat = Stat::parse(&self.source.whole(File::Stat)?)?;
+        let status = Status::parse(&self.source.whole(File::Status)?)?;
         Ok(ProcessStatus {
             pid: self.identity().pid,
             parent: stat.parent,
@@ -368,11 +367,6 @@ impl Process {
             command_line: command_line::read(&*self.source, stat.arguments),
             memory: status.memory,
         })
-    }
-
-    /// The whole of a file.
-    fn file(&self, file: File) -> Result<Vec<u8>> {
-        self.source.read(file, &mut || true)
     }
 }
 
@@ -430,8 +424,8 @@ fn region(mapping: Mapping) -> Option<Region> {
 
 /// Seconds since a process started, from its start in clock ticks since boot.
 fn age(source: &dyn Source, start_time: u64) -> Option<f64> {
-    let uptime = source.read(File::Uptime, &mut || true).ok()?;
+    let uptime = source.whole(File::Uptime).ok()?;
     let uptime = procfs::Uptime::from_read(&uptime[..]).ok()?.uptime;
-    let ticks = source.probe(Probe::TicksPerSecond).ok()?;
-    Some(uptime - start_time as f64 / *ticks.first()? as f64)
+    let ticks = source.word(Probe::TicksPerSecond)?;
+    Some(uptime - start_time as f64 / ticks as f64)
 }

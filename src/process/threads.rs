@@ -91,7 +91,7 @@ impl Process {
     }
 
     fn read_state(&self, file: File) -> Result<ThreadState> {
-        let text = self.source().read(file, &mut || true)?;
+        let text = self.source().whole(file)?;
         let bad_line = || BadLine {
             file: "syscall",
             line: 1,

@@ -31,7 +31,7 @@ pub use question::{
 };
 pub use sys::{Word, as_words};
 
-use crate::kernel::{AddressRange, Name, Region, VirtualAddress};
+use crate::kernel::{AddressRange, Name, PageSize, Region, VirtualAddress};
 use std::sync::Arc;
 
 /// The identity of a process: more than its number, as numbers are reused.
@@ -162,6 +162,26 @@ pub trait Source: Send + Sync {
     /// What this source may read, found out by trying; `None` where rights do not matter.
     fn access(&self) -> Option<Access> {
         None
+    }
+}
+
+impl dyn Source + '_ {
+    /// The whole of a file, or where a link leads.
+    pub(crate) fn whole(&self, file: File) -> Result<Vec<u8>> {
+        self.read(file, &mut || true)
+    }
+
+    /// The first word that a probe gives; `None` if it fails.
+    pub(crate) fn word(&self, probe: Probe<'_>) -> Option<u64> {
+        self.probe(probe).ok()?.first().copied()
+    }
+
+    /// The size of the pages of the machine.
+    pub(crate) fn page_size(&self) -> PageSize {
+        let bytes = self.word(Probe::PageBytes);
+        bytes
+            .and_then(PageSize::from_bytes)
+            .unwrap_or(PageSize::FOUR_KIB)
     }
 }
 

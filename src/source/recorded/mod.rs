@@ -19,11 +19,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Wraps `source`: `log` records what is read of it, and of the processes that it opens.
 pub fn source(source: &Arc<dyn Source>, log: &Arc<Log>) -> Arc<dyn Source> {
-    let page = source.probe(Probe::PageBytes).ok();
-    let page = page.and_then(|words| PageSize::from_bytes(*words.first()?));
     Arc::new(Recorded {
         pid: source.identity().pid,
-        page: page.unwrap_or(PageSize::FOUR_KIB),
+        page: source.page_size(),
         source: Arc::clone(source),
         log: Arc::clone(log),
         lines: AtomicUsize::new(0),
@@ -57,7 +55,7 @@ impl Recorded {
 
     /// The mount point of the memory hierarchy: inodes of other cgroup hierarchies may coincide.
     fn cgroup_mount(&self) -> String {
-        let mounts = self.source.read(File::OwnMounts, &mut || true).ok();
+        let mounts = self.source.whole(File::OwnMounts).ok();
         let mounts = mounts.and_then(|text| mounts::parse(&text).ok());
         let mount = mounts.as_deref().and_then(mounts::memory_hierarchy);
         mount.map_or("/sys/fs/cgroup".to_owned(), |mount| mount.point.to_string())

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 const MOST: usize = 64;
 
 /// Bytes in a word of the files that have one for each page.
-const WORD: u64 = 8;
+pub(super) const WORD: u64 = 8;
 
 /// One read.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -87,41 +87,6 @@ impl Log {
         reads.kept.push(read);
     }
 
-    /// Records a read of `asked` words of `file` from the word `first` on, which gave `words`.
-    pub(super) fn add_words(
-        &self,
-        kind: &'static str,
-        file: String,
-        first: u64,
-        asked: usize,
-        words: Result<Vec<u64>, &Error>,
-        what: String,
-    ) {
-        let (words, found) = match words {
-            Ok(words) if words.len() < asked => {
-                let ends = format!("it ends after {} of {asked} words", words.len());
-                (words, Some(ends))
-            }
-            Ok(words) => (words, None),
-            Err(error) => (Vec::new(), Some(error.to_string())),
-        };
-        let offset = first.saturating_mul(WORD);
-        let shown = words.len().clamp(1, MOST) as u64 * WORD;
-        self.add(
-            kind,
-            Read {
-                repeat: Some(dump(&file, offset, shown)),
-                file,
-                offset: Some(offset),
-                length: Some(asked as u64 * WORD),
-                words,
-                what,
-                found,
-                times: 1,
-            },
-        );
-    }
-
     /// Records that a file was read whole: what was searched for in it, and what was found.
     pub(super) fn add_file(&self, kind: &'static str, file: String, what: &str, found: String) {
         self.add(
@@ -140,8 +105,9 @@ impl Log {
     }
 }
 
-/// The command that shows `length` bytes from `offset` on as words, one a line.
-pub(super) fn dump(file: &str, offset: u64, length: u64) -> String {
+/// The command that shows the first of `words` words of a file from `offset` on, one a line.
+pub(super) fn dump(file: &str, offset: u64, words: usize) -> String {
+    let length = words.clamp(1, MOST) as u64 * WORD;
     command(file, &format!("{offset:#x}"), &length.to_string())
 }
 

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::kernel::mounts;
 use crate::kernel::{AddressRange, PageSize, Region, VirtualAddress};
-use log::{counted, told};
+use log::{WORD, counted, dump, told};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -113,18 +113,34 @@ impl Source for Recorded {
 
     fn words(&self, file: WordFile, first: u64, into: &mut [u64]) -> Result<usize> {
         let answer = self.source.words(file, first, into);
-        let words = answer.as_ref();
-        let words = words.map(|&read| into.get(..read).unwrap_or_default().to_vec());
-        let (name, what) = (
-            file.name(),
-            sentences::words(file, first, into.len(), self.page),
-        );
-        let path = match file {
-            WordFile::PageMap => self.file(name),
-            _ => format!("/proc/{name}"),
+        let asked = into.len();
+        let (words, found) = match &answer {
+            Ok(read) if *read < asked => {
+                let ends = format!("it ends after {read} of {asked} words");
+                (into.get(..*read), Some(ends))
+            }
+            Ok(_) => (Some(&*into), None),
+            Err(error) => (None, Some(error.to_string())),
         };
-        self.log
-            .add_words(name, path, first, into.len(), words, what);
+        let words = words.unwrap_or_default().to_vec();
+        let path = match file {
+            WordFile::PageMap => self.file(file.name()),
+            _ => format!("/proc/{}", file.name()),
+        };
+        let offset = first.saturating_mul(WORD);
+        self.log.add(
+            file.name(),
+            Read {
+                repeat: Some(dump(&path, offset, words.len())),
+                file: path,
+                offset: Some(offset),
+                length: Some(asked as u64 * WORD),
+                words,
+                what: sentences::words(file, first, asked, self.page),
+                found,
+                ..Read::default()
+            },
+        );
         answer
     }
 

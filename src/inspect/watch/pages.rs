@@ -5,7 +5,6 @@ use super::sample::Sample;
 use super::words::SampledPage;
 use crate::inspect::StateSet;
 use crate::inspect::classify::{PageObservation, classify};
-use crate::inspect::kernel_behaviour::KernelBehaviour;
 use crate::inspect::page::Need;
 use crate::inspect::view::View;
 use crate::kernel::{PageSize, State, VirtualAddress};
@@ -24,8 +23,7 @@ pub(super) enum Join {
 pub(super) struct Merger<'a> {
     before: &'a Sample,
     now: &'a Sample,
-    rules: &'a dyn KernelBehaviour,
-    size: PageSize,
+    view: &'a View<'a>,
     extra: Need,
     join: Join,
     /// One change of each kind may be growing: flags and map count of a page can change at once.
@@ -36,15 +34,14 @@ impl<'a> Merger<'a> {
     pub fn new(
         before: &'a Sample,
         now: &'a Sample,
-        view: &'a View<'_>,
+        view: &'a View<'a>,
         extra: Need,
         join: Join,
     ) -> Self {
         Merger {
             before,
             now,
-            rules: view,
-            size: view.page(),
+            view,
             extra,
             join,
             growing: Vec::new(),
@@ -59,7 +56,7 @@ impl<'a> Merger<'a> {
         now: SampledPage,
         sink: &mut ChangeSink<'_>,
     ) -> Result<(), Stopped> {
-        let address = VirtualAddress::new(page << self.size.shift());
+        let address = VirtualAddress::new(page << self.view.page().shift());
         // Pages that went with their region were reported with it.
         let Some((region, place)) = self.now.place(address) else {
             return Ok(());
@@ -70,20 +67,18 @@ impl<'a> Merger<'a> {
                 flags: seen.flags,
                 ..PageObservation::of(seen.entry)
             };
-            classify(evidence, place, self.rules).0
+            classify(evidence, place, self.view).0
         };
         let before = facts(then, states(then, place_then));
         let after = facts(now, states(now, Some(place)));
         for kind in kinds(then, before.state, now, after.state, self.extra) {
             let change = Change {
-                kind,
                 address: Some(address),
                 pages: 1,
-                range: None,
                 before: Some(before.clone()),
                 after: Some(after.clone()),
                 region: Some(region.clone()),
-                region_after: None,
+                ..Change::of_process(kind)
             };
             self.add(change, sink)?;
         }
@@ -91,7 +86,7 @@ impl<'a> Merger<'a> {
     }
 
     fn add(&mut self, change: Change, sink: &mut ChangeSink<'_>) -> Result<(), Stopped> {
-        let (size, join) = (self.size, self.join);
+        let (size, join) = (self.view.page(), self.join);
         let slot = self
             .growing
             .iter_mut()
@@ -159,9 +154,8 @@ fn kinds(
     let same_frame = before == State::Present
         && after == State::Present
         && then.entry.frame() == now.entry.frame();
-    let differ = |flags: bool| flags.then_some(()).filter(|()| same_frame);
-    let flags = differ(then.flags != now.flags && extra.contains(Need::FLAGS));
-    let counts = differ(then.map_count != now.map_count && extra.contains(Need::COUNTS));
+    let flags = same_frame && extra.contains(Need::FLAGS) && then.flags != now.flags;
+    let counts = same_frame && extra.contains(Need::COUNTS) && then.map_count != now.map_count;
     let soft_dirty =
         extra.contains(Need::SOFT_DIRTY) && then.entry.is_soft_dirty() != now.entry.is_soft_dirty();
     let main = main_kind(then, before, now, after);
@@ -173,8 +167,8 @@ fn kinds(
     [
         main,
         written.then_some(EventKind::Written),
-        flags.map(|()| EventKind::FlagsChanged),
-        counts.map(|()| EventKind::MapCountChanged),
+        flags.then_some(EventKind::FlagsChanged),
+        counts.then_some(EventKind::MapCountChanged),
         soft_dirty.then_some(EventKind::SoftDirty),
     ]
     .into_iter()

@@ -199,13 +199,9 @@ impl Watcher {
 }
 
 fn report_regions(before: &Sample, now: &Sample, sink: &mut ChangeSink<'_>) -> Result<()> {
-    let regions = |sample: &Sample| -> Vec<Region> {
-        sample
-            .regions
-            .iter()
-            .map(|(region, _)| region.clone())
-            .collect()
-    };
+    fn regions(sample: &Sample) -> Vec<&Region> {
+        sample.regions.iter().map(|(region, _)| region).collect()
+    }
     if before.regions == now.regions {
         return Ok(());
     }
@@ -214,8 +210,8 @@ fn report_regions(before: &Sample, now: &Sample, sink: &mut ChangeSink<'_>) -> R
             sink(Change {
                 address: Some(change.range.start()),
                 range: Some(change.range),
-                region: change.before.clone().or(change.after.clone()),
-                region_after: change.before.and(change.after),
+                region: change.before.or(change.after).cloned(),
+                region_after: change.before.and(change.after).cloned(),
                 ..Change::of_process(change.kind)
             })?;
         }

@@ -4,25 +4,25 @@ use crate::kernel::{AddressRange, Region};
 use crate::report::EventKind;
 
 /// A range of addresses whose region has changed.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct RegionChange {
+pub(super) struct RegionChange<'a> {
     pub kind: EventKind,
     pub range: AddressRange,
-    pub before: Option<Region>,
-    pub after: Option<Region>,
+    pub before: Option<&'a Region>,
+    pub after: Option<&'a Region>,
 }
 
 /// Compares two lists in address order. A region split or joined by a change of permissions has not gone: the comparison is of the
 /// objects at the addresses.
-pub(super) fn compare(before: &[Region], after: &[Region]) -> Vec<RegionChange> {
-    let is_new = |list: &[Region], region: &&Region| {
+pub(super) fn compare<'a>(before: &[&'a Region], after: &[&'a Region]) -> Vec<RegionChange<'a>> {
+    let lacks = |list: &[&Region], region: &Region| {
         let index = list.partition_point(|other| other.range.start() < region.range.start());
-        list.get(index) != Some(region)
+        list.get(index).copied() != Some(region)
     };
-    let gone: Vec<&Region> = before.iter().filter(|one| is_new(after, one)).collect();
-    let come: Vec<&Region> = after.iter().filter(|one| is_new(before, one)).collect();
+    let gone = before.iter().copied().filter(|one| lacks(after, one));
+    let come = after.iter().copied().filter(|one| lacks(before, one));
+    let (gone, come): (Vec<_>, Vec<_>) = (gone.collect(), come.collect());
     let mut changes = Vec::new();
-    for old in &gone {
+    for &old in &gone {
         for new in overlapping(&come, old.range).filter(|new| is_same_object(old, new)) {
             if let Some(range) = old.range.intersection(new.range)
                 && old.permissions != new.permissions
@@ -30,8 +30,8 @@ pub(super) fn compare(before: &[Region], after: &[Region]) -> Vec<RegionChange> 
                 changes.push(RegionChange {
                     kind: EventKind::RegionChanged,
                     range,
-                    before: Some((*old).clone()),
-                    after: Some(new.clone()),
+                    before: Some(old),
+                    after: Some(new),
                 });
             }
         }
@@ -42,12 +42,12 @@ pub(super) fn compare(before: &[Region], after: &[Region]) -> Vec<RegionChange> 
                     None => EventKind::RegionWent,
                 },
                 range,
-                before: Some((*old).clone()),
-                after: rest.cloned(),
+                before: Some(old),
+                after: rest,
             });
         }
     }
-    for new in &come {
+    for &new in &come {
         for (range, rest) in parts(new, &gone) {
             changes.push(RegionChange {
                 kind: match rest {
@@ -55,8 +55,8 @@ pub(super) fn compare(before: &[Region], after: &[Region]) -> Vec<RegionChange> 
                     None => EventKind::RegionAppeared,
                 },
                 range,
-                before: rest.cloned(),
-                after: Some((*new).clone()),
+                before: rest,
+                after: Some(new),
             });
         }
     }
@@ -125,7 +125,8 @@ mod tests {
     }
 
     fn said(before: &[Region], after: &[Region]) -> Vec<(EventKind, u64, u64)> {
-        compare(before, after)
+        let (before, after): (Vec<_>, Vec<_>) = (before.iter().collect(), after.iter().collect());
+        compare(&before, &after)
             .iter()
             .map(|change| {
                 let range = change.range;

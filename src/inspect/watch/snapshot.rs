@@ -233,9 +233,11 @@ impl Snapshot {
         let page = self.page;
         let first = page.index(range.start());
         let behind = page.index(theirs);
-        let mine = self.pages(range).map(|(index, seen)| (index - first, seen));
         let end = behind + range.pages(page);
-        let others = other.sample.words.pages(behind, end);
+        let held = |(_, seen): &(u64, SampledPage)| self.holds(seen.entry);
+        let mine = self.pages(range).filter(held);
+        let mine = mine.map(|(index, seen)| (index - first, seen));
+        let others = other.sample.words.pages(behind, end).filter(held);
         let others = others.map(|(index, seen)| (index - behind, seen));
         let (mut mine, mut others) = (mine.peekable(), others.peekable());
         let mut open: Option<(u64, SharedPages)> = None;
@@ -246,11 +248,7 @@ impl Snapshot {
             };
             let one = mine.next_if(|(at, _)| *at == index).map(|(_, seen)| seen);
             let two = others.next_if(|(at, _)| *at == index).map(|(_, seen)| seen);
-            let with_contents =
-                |seen: Option<SampledPage>| seen.filter(|seen| self.holds(seen.entry));
-            let Some(relation) = relation(with_contents(one), with_contents(two)) else {
-                continue;
-            };
+            let relation = relation(one, two);
             let copied_by_next_write =
                 one.is_some_and(|one| is_copied_by_next_write(one, relation));
             match &mut open {
@@ -285,24 +283,22 @@ impl Snapshot {
     }
 }
 
-/// The relation of two pages. A page counts if it is present or in swap; `None` if neither does.
-fn relation(one: Option<SampledPage>, two: Option<SampledPage>) -> Option<Relation> {
-    match (one, two) {
-        (Some(one), Some(two)) => {
-            let same = match (one.entry.frame(), two.entry.frame()) {
-                (Some(one), Some(two)) => one == two,
-                // Both in one slot of swap.
-                (None, None) => one.entry.swap().is_some() && one.entry.swap() == two.entry.swap(),
-                _ => false,
-            };
-            Some(match same {
-                true => Relation::Shared,
-                false => Relation::Different,
-            })
-        }
-        (Some(_), None) => Some(Relation::OnlyFirst),
-        (None, Some(_)) => Some(Relation::OnlySecond),
-        (None, None) => None,
+/// The relation of two pages with contents, of which one may be missing.
+fn relation(one: Option<SampledPage>, two: Option<SampledPage>) -> Relation {
+    let (one, two) = match (one, two) {
+        (Some(one), Some(two)) => (one.entry, two.entry),
+        (_, None) => return Relation::OnlyFirst,
+        (None, _) => return Relation::OnlySecond,
+    };
+    let same = match (one.frame(), two.frame()) {
+        (Some(one), Some(two)) => one == two,
+        // Both in one slot of swap.
+        (None, None) => one.swap().is_some() && one.swap() == two.swap(),
+        _ => false,
+    };
+    match same {
+        true => Relation::Shared,
+        false => Relation::Different,
     }
 }
 

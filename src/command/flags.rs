@@ -7,7 +7,7 @@ use crate::kernel::explain::{FlagContext, explain};
 use crate::kernel::{FrameNumber, PageFlags, VirtualAddress};
 use crate::lang::{Expression, Spanned};
 use crate::process::Machine;
-use crate::report::{Fact, FlagMeaning, FlagsReport, FramePlace, FrameWords, Reason, Record};
+use crate::report::{Fact, FlagMeaning, FlagsReport, Reason, Record};
 
 pub(super) const ABOUT: About = About {
     name: "flags",
@@ -35,10 +35,7 @@ pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome
             (frame_at(context, place, address)?, Some(address))
         }
     };
-    let report = match frame {
-        Ok(frame) => report(&machine, frame, address),
-        Err(reason) => without_frame(&reason, address),
-    };
+    let report = report(&machine, frame, address);
     context.sink.emit(Record::PageFlags(report))?;
     Ok(Flow::Done)
 }
@@ -63,37 +60,32 @@ fn frame_at(
     }
 }
 
-fn report(machine: &Machine, frame: FrameNumber, address: Option<VirtualAddress>) -> FlagsReport {
-    let detail = frame_detail(machine, frame);
+fn report(
+    machine: &Machine,
+    pfn: Fact<FrameNumber>,
+    address: Option<VirtualAddress>,
+) -> FlagsReport {
+    let size = machine.page();
+    let detail = frame_detail(machine, &pfn);
     let words = frame_words(machine, detail.flags, detail.map_count);
+    let physical = |frame: FrameNumber| {
+        frame
+            .physical(size)
+            .ok_or(Reason::NotApplicable("no physical address is that large"))
+    };
     FlagsReport {
         address,
-        pfn: Ok(frame),
-        physical: frame
-            .physical(machine.page())
-            .ok_or(Reason::NotApplicable("no physical address is that large")),
-        folio: detail
-            .folio
-            .map(|folio| folio.report(frame, machine.page())),
+        physical: pfn.clone().and_then(physical),
+        folio: pfn
+            .clone()
+            .and_then(|frame| Ok(detail.folio?.report(frame, size))),
+        pfn,
         place: detail.place,
         meanings: match &words.flags {
             Ok(flags) => meanings(*flags, machine),
             Err(_) => Vec::new(),
         },
         words,
-    }
-}
-
-/// The report about a frame whose number is unknown: every fact has that reason.
-fn without_frame(reason: &Reason, address: Option<VirtualAddress>) -> FlagsReport {
-    FlagsReport {
-        address,
-        pfn: Err(reason.clone()),
-        physical: Err(reason.clone()),
-        words: FrameWords::unknown(reason),
-        folio: Err(reason.clone()),
-        place: FramePlace::unknown(reason),
-        meanings: Vec::new(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::classify::{Backing, PageObservation, RegionFacts, classify};
 use super::folio::Folio;
-use super::frames::{frame_detail, is_average, resources};
+use super::frames::{FrameDetail, frame_detail, is_average, resources};
 use super::large::is_aligned;
 use super::page::{Page, huge_without_scan};
 use super::reason::{copied_or_not, no_scan};
@@ -220,18 +220,22 @@ impl View<'_> {
             (true, None) => Err(Reason::FrameHidden),
             (false, None) => Err(no_frame()),
         };
-        let of_frame = frame
-            .clone()
-            .map(|frame| frame_detail(&self.target().machine, frame));
-        let flags = of_frame.clone().and_then(|detail| detail.flags);
-        let map_count = of_frame.clone().and_then(|detail| detail.map_count);
-        let folio = match of_frame.clone().and_then(|detail| detail.folio) {
+        let machine = &self.target().machine;
+        let FrameDetail {
+            flags,
+            map_count,
+            folio,
+            place: frame_place,
+        } = frame_detail(machine, &frame);
+        let folio = match folio {
             Ok(folio) => Ok((folio, self.folio_mapping(address, viewed, folio, reading)?)),
             Err(reason) => Err(reason),
         };
+        let known_flags = flags.as_ref().ok().copied();
+        let known_count = map_count.as_ref().ok().copied();
         let evidence = PageObservation {
             entry: reading.entry,
-            flags: flags.clone().ok(),
+            flags: known_flags,
             categories: reading.categories,
             content: reading.content.clone().ok(),
         };
@@ -243,7 +247,7 @@ impl View<'_> {
         };
         let huge = match (state, reading.categories) {
             (State::Present, Some(categories)) => Ok(categories.contains(Categories::HUGE)),
-            (State::Present, None) => huge_without_scan(kind, flags.clone().ok())
+            (State::Present, None) => huge_without_scan(kind, known_flags)
                 .or_else(|| is_never_huge().then_some(false))
                 .ok_or_else(no_scan),
             // A hugetlb page with failed memory is still huge.
@@ -258,14 +262,10 @@ impl View<'_> {
             entry,
             states,
             kind,
-            flags: flags.clone().ok(),
-            map_count: map_count.clone().ok(),
+            flags: known_flags,
+            map_count: known_count,
             huge: huge.clone().ok(),
-            count_is_average: is_average(
-                &self.target().machine,
-                flags.clone().ok(),
-                map_count.clone().ok(),
-            ),
+            count_is_average: is_average(machine, known_flags, known_count),
             order: folio.as_ref().ok().map(|(folio, _)| folio.order),
             zone: None,
             cgroup: None,
@@ -313,14 +313,14 @@ impl View<'_> {
                 }
                 (Some(entry), Ok(())) => Ok(entry.is_soft_dirty()),
             },
-            place: match of_frame {
-                Ok(detail) => detail.place,
+            place: match &frame {
+                Ok(_) => frame_place,
                 // Device memory has no frame here, but it has a physical address.
-                Err(reason) => FramePlace {
+                Err(_) => FramePlace {
                     iomem: physical
                         .clone()
-                        .and_then(|physical| resources(&self.target().machine, physical)),
-                    ..FramePlace::unknown(&reason)
+                        .and_then(|physical| resources(machine, physical)),
+                    ..frame_place
                 },
             },
             swap: match (state, entry.swap()) {

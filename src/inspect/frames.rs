@@ -76,8 +76,6 @@ impl Frames {
 /// What is known of one frame.
 #[derive(Clone, Debug)]
 pub struct FrameDetail {
-    /// The frame.
-    pub frame: FrameNumber,
     /// Its flags.
     pub flags: Fact<PageFlags>,
     /// How often it is mapped.
@@ -326,13 +324,23 @@ pub fn frame_words(machine: &Machine, flags: Fact<PageFlags>, map_count: Fact<u6
     }
 }
 
-/// All facts about one frame, each with a reason if it is unknown.
-pub fn frame_detail(machine: &Machine, frame: FrameNumber) -> FrameDetail {
+/// All facts about one frame, each with a reason if it is unknown. If the number of the frame is unknown, that reason holds for all.
+pub fn frame_detail(machine: &Machine, frame: &Fact<FrameNumber>) -> FrameDetail {
+    let frame = match frame {
+        Ok(frame) => *frame,
+        Err(reason) => {
+            return FrameDetail {
+                flags: Err(reason.clone()),
+                map_count: Err(reason.clone()),
+                folio: Err(reason.clone()),
+                place: FramePlace::unknown(reason),
+            };
+        }
+    };
     let cgroup = word_of(machine, WordFile::FrameCgroups, frame);
     let flags = flags_of(machine, frame);
     let zone = zone(machine, frame);
     FrameDetail {
-        frame,
         folio: flags.clone().and_then(|flags| folio(machine, frame, flags)),
         flags,
         map_count: count_of(machine, frame),

@@ -1,7 +1,7 @@
 //! The words of a frame, as many records have them.
 
+use super::Fact;
 use super::record::record;
-use super::{Fact, Reason};
 use crate::kernel::PageFlags;
 
 record! {
@@ -25,7 +25,8 @@ impl FrameWords {
     }
 
     /// For a frame about which nothing can be known.
-    pub fn unknown(reason: &Reason) -> Self {
+    #[cfg(test)]
+    pub fn unknown(reason: &super::Reason) -> Self {
         FrameWords {
             flags: Err(reason.clone()),
             map_count: Err(reason.clone()),

@@ -138,7 +138,7 @@ fn who_has_no_group_is_not_looked_for() {
     let Some(frame) = entry.frame() else {
         return skip(name, "frame numbers are hidden from this user");
     };
-    let place = frame_detail(&target.machine, frame).place;
+    let place = frame_detail(&target.machine, &Ok(frame)).place;
     match place.cgroup {
         Ok(inode) => assert_eq!(inode, 0),
         Err(reason) => return skip(name, &reason.to_string()),

@@ -178,7 +178,7 @@ fn memory_is_where_iomem_says() {
     let block = std::hint::black_box(vec![5u8; 64 << 10]);
     let entry = support::entries(&own.process, block.as_ptr().addr() as u64 + 8192, 1)[0];
     let frame = entry.frame().expect("who sees these addresses sees frames");
-    let place = pmdb::inspect::frame_detail(&machine, frame).place;
+    let place = pmdb::inspect::frame_detail(&machine, &Ok(frame)).place;
     assert_eq!(place.iomem.expect("its place"), ["System RAM".into()]);
 }
 

@@ -106,12 +106,11 @@ impl Handle {
             return Some(code);
         }
         let stat = self.stat().ok().filter(|stat| stat.state == 'Z')?;
-        let may_know = || {
-            let status = Status::parse(&self.directory.read("status").ok()?).ok()?;
+        let may_know = |status: Status| {
             let user = rustix::process::geteuid().as_raw();
-            Some(user == 0 || user == status.user)
+            user == 0 || user == status.user
         };
-        (stat.exit_code != 0 || may_know() == Some(true)).then_some(stat.exit_code)
+        (stat.exit_code != 0 || self.status().is_some_and(may_know)).then_some(stat.exit_code)
     }
 
     /// A pidfd becomes readable when the process ends, whether or not its parent has reaped it.
@@ -148,6 +147,11 @@ impl Handle {
             error => Error::io(format!("reading /proc/{}/stat", self.pid), error),
         })?;
         Ok(Stat::parse(&stat)?)
+    }
+
+    /// `/proc/PID/status`, if it can be read.
+    pub(super) fn status(&self) -> Option<Status> {
+        Status::parse(&self.directory.read("status").ok()?).ok()
     }
 
     fn read_stat(&self) -> rustix::io::Result<Vec<u8>> {

@@ -2,8 +2,8 @@
 //! file that was not read for a while is closed, and opened again for the next read.
 
 use super::module_file::ModuleFile;
+use super::rights;
 use crate::source::ReadAt;
-use rustix::process::{Resource, getrlimit};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -107,9 +107,7 @@ impl ReadAt for KeptFile {
 
 /// Half of the files that this program may have open: the rest is for everything else.
 fn most() -> usize {
-    let limit = getrlimit(Resource::Nofile).current;
-    let limit = limit.and_then(|limit| usize::try_from(limit).ok());
-    (limit.unwrap_or(MOST) / 2).clamp(LEAST, MOST)
+    (rights::open_files() / 2).clamp(LEAST, MOST)
 }
 
 /// Counts the file at `place`, which has just been opened, and closes others if there are more than `most`.

@@ -2,7 +2,7 @@
 
 use super::handle::{Handle, named};
 use super::{rights, words};
-use crate::kernel::status::{Stat, Status};
+use crate::kernel::status::Stat;
 use crate::kernel::{Name, PageSize};
 use crate::source::{Error, Result};
 use rustix::fd::OwnedFd;
@@ -48,13 +48,13 @@ impl Memory {
     fn called(name: OnceLock<Name>, handle: &Handle) -> Result<Self> {
         let (thread, page_map) = open_page_map(handle).map_err(|error| {
             let name = name.get_or_init(|| handle.first_name());
-            let who = named(handle.pid(), name);
             match error {
                 Errno::SRCH | Errno::NOENT if is_zombie(handle) => Error::gone(format!(
-                    "{who} is a zombie: it has exited, and its parent has not waited for it yet"
+                    "{} is a zombie: it has exited, and its parent has not waited for it yet",
+                    named(handle.pid(), name)
                 )),
                 Errno::SRCH | Errno::NOENT => handle.exited(name),
-                error => refused(handle, &who, "pagemap", error),
+                error => refused(handle, name, "pagemap", error),
             }
         })?;
         Ok(Memory {
@@ -86,14 +86,13 @@ impl Memory {
     /// `/proc/PID/maps`, of the same address space as the page map.
     pub(super) fn maps(&self, handle: &Handle) -> Result<&OwnedFd> {
         let open = || {
-            let path = self.path("maps");
-            let who = named(handle.pid(), self.name(handle));
+            let (path, name) = (self.path("maps"), self.name(handle));
             let opened = handle.directory().file(&path);
-            let maps = opened.map_err(|error| refused(handle, &who, &path, error));
+            let maps = opened.map_err(|error| refused(handle, name, &path, error));
             // It was opened after the page map: if the process has executed another program in between, it belongs to that one.
             match self.is_alive() {
                 true => maps,
-                false => Err(handle.exited(self.name(handle))),
+                false => Err(handle.exited(name)),
             }
         };
         kept(&self.maps, open)
@@ -102,12 +101,11 @@ impl Memory {
     /// `/proc/PID/mem`, opened when it is first needed: it takes more rights than the page map.
     pub(super) fn contents(&self, handle: &Handle) -> Result<&OwnedFd> {
         let open = || {
-            let path = self.path("mem");
-            let who = named(handle.pid(), self.name(handle));
+            let (path, name) = (self.path("mem"), self.name(handle));
             let opened = handle.directory().file(&path);
             opened.map_err(|error| match error {
-                Errno::SRCH | Errno::NOENT => handle.exited(self.name(handle)),
-                error => refused(handle, &who, &path, error),
+                Errno::SRCH | Errno::NOENT => handle.exited(name),
+                error => refused(handle, name, &path, error),
             })
         };
         kept(&self.contents, open)
@@ -174,18 +172,14 @@ fn is_zombie(handle: &Handle) -> bool {
 }
 
 /// Why a file of a process may not be opened, and what would help.
-pub(super) fn refused(handle: &Handle, who: &str, file: &str, error: Errno) -> Error {
+pub(super) fn refused(handle: &Handle, name: &Name, file: &str, error: Errno) -> Error {
+    let who = named(handle.pid(), name);
     let path = format!("/proc/{}/{file}", handle.pid());
     if error != Errno::ACCESS && error != Errno::PERM {
         return Error::io(format!("opening {path} of {who}"), error);
     }
     let us = rustix::process::geteuid().as_raw();
-    let owner = handle
-        .directory()
-        .read("status")
-        .ok()
-        .and_then(|bytes| Status::parse(&bytes).ok());
-    let why = match owner {
+    let why = match handle.status() {
         Some(status) if status.user != us => {
             format!("it runs as user {}, pmdb as user {us}", status.user)
         }

@@ -236,8 +236,7 @@ impl Attached {
             (_, Errno::SRCH | Errno::NOENT) => handle.exited(memory.name(handle)),
             // Only those who may trace the process may read it.
             (File::Syscall | File::ThreadSyscall(_), error) => {
-                let who = named(handle.pid(), memory.name(handle));
-                memory::refused(handle, &who, &path, error)
+                memory::refused(handle, memory.name(handle), &path, error)
             }
             (_, error) => Error::io(format!("reading /proc/{}/{path}", handle.pid()), error),
         })

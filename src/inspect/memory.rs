@@ -74,11 +74,8 @@ pub fn read_resident(
 /// The target is gone.
 pub fn first_absent(target: &Target, range: AddressRange) -> Result<Option<VirtualAddress>> {
     let page = target.process.layout().page;
-    let (first, end) = (
-        page.index(range.start()),
-        page.index(range.start()) + range.pages(page),
-    );
-    let mut next = first;
+    let mut next = page.index(range.start());
+    let end = next + range.pages(page);
     while next < end {
         let pages = (end - next).min(MOST_PAGES);
         let found = entries(target, next, pages)?;
@@ -92,12 +89,6 @@ pub fn first_absent(target: &Target, range: AddressRange) -> Result<Option<Virtu
     Ok(None)
 }
 
-/// The first pages that `range` touches, at most [`MOST_PAGES`].
-fn first_pages(target: &Target, range: AddressRange) -> (u64, u64) {
-    let page = target.process.layout().page;
-    (page.index(range.start()), range.pages(page).min(MOST_PAGES))
-}
-
 /// Reads at most [`MOST_PAGES`].
 fn read_some(
     target: &Target,
@@ -109,7 +100,7 @@ fn read_some(
     let Some(range) = AddressRange::new(start, end) else {
         return Ok((0, Some(ReadEnd::NotResident)));
     };
-    let (first, pages) = first_pages(target, range);
+    let (first, pages) = (page.index(start), range.pages(page).min(MOST_PAGES));
     // The number of bytes in the first `pages` pages.
     let all = into.len();
     let bytes_in = |pages: usize| {
@@ -324,9 +315,8 @@ impl View<'_> {
     ) -> Result<VirtualAddress> {
         let page = self.page();
         let process = &self.target().process;
-        let scans = process.categories().contains(Categories::HUGE);
         let mut end = viewed.range().end().min(limit);
-        if !scans || self.has_object(viewed) {
+        if !process.has_scan() || self.has_object(viewed) {
             let soon = from.checked_add(MOST_ALIKE * page.bytes());
             end = end.min(soon.unwrap_or(end));
         }

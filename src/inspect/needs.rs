@@ -79,13 +79,8 @@ impl View<'_> {
         let tell_kinds = need.contains(Need::KINDS)
             && are_known()
             && (self.is_merging() || !self.huge_files_are_marked());
-        let scans = || {
-            self.target()
-                .process
-                .categories()
-                .contains(Categories::HUGE)
-        };
-        let tell_huge = need.contains(Need::HUGE) && !scans() && are_known();
+        let tell_huge =
+            need.contains(Need::HUGE) && !self.target().process.has_scan() && are_known();
         match tell_kinds || tell_huge || need.contains(Need::ORDER) {
             true => need | Need::FLAGS,
             false => need,

@@ -250,6 +250,11 @@ impl Process {
         }
     }
 
+    /// Whether the kernel reports what is populated (PAGEMAP_SCAN).
+    pub fn has_scan(&self) -> bool {
+        !self.scannable().is_empty()
+    }
+
     /// Whether PAGEMAP_SCAN and PROCMAP_QUERY may be used. They are where the kernel has them; switched off, plain reads give
     /// the same answers.
     pub fn set_scan(&self, on: bool) {
@@ -303,7 +308,7 @@ impl Process {
     /// Whether the kernel hides the pages of the region (VM_PFNMAP), judged by a scan, which skips such regions; `None` where only smaps
     /// tells.
     pub fn is_pfn_mapped(&self, region: &Region) -> Result<Option<bool>> {
-        if self.scannable().is_empty() {
+        if !self.has_scan() {
             return Ok(None);
         }
         let start = region.range.start();

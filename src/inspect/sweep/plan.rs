@@ -204,13 +204,7 @@ impl<'a> Plan<'a> {
             self.read(current.region, current.left, Action::Read);
             return Ok(());
         }
-        let scans = self
-            .view
-            .target()
-            .process
-            .categories()
-            .contains(Categories::HUGE);
-        if !scans {
+        if !self.view.target().process.has_scan() {
             // A limited number of pages at a time: a region may be as large as the address space.
             let (now, rest) = split(current.left, self.aligned(current.left, STRAIGHT_PAGES));
             self.read(current.region, now, Action::Read);

@@ -108,12 +108,6 @@ impl FrameScanner {
         Ok(still)
     }
 
-    /// Whether the kernel reports what is populated (PAGEMAP_SCAN). Where it does not, every entry of a region has to be read, and regions
-    /// alone are read: the addresses between them would take for ever.
-    pub fn reports_populated(process: &Process) -> bool {
-        process.categories().contains(Categories::HUGE)
-    }
-
     /// Two stretches with the gap between them, if one read of all takes less time than two.
     fn joined(&self, one: AddressRange, next: AddressRange) -> Option<AddressRange> {
         let gap = AddressRange::new(one.end(), next.start())?;
@@ -125,15 +119,15 @@ impl FrameScanner {
 }
 
 impl ProcessScan<'_, '_> {
-    /// Scans `range`. It must be of one region unless the kernel [reports what is populated](FrameScanner::reports_populated). Returns the rest of
-    /// it if runs are to be reported first, or if `check` says to stop.
+    /// Scans `range`. Unless the kernel [reports what is populated](Process::has_scan), every entry of it is read, so it must be of one region:
+    /// the addresses between regions would take for ever. Returns the rest of it if runs are to be reported first, or if `check` says to stop.
     pub fn scan(&mut self, range: AddressRange) -> Result<Option<AddressRange>> {
         let (scanner, process) = (self.scanner, self.process);
         let rest = |from: Option<VirtualAddress>| {
             let from = from?;
             AddressRange::new(from, range.end())
         };
-        if !FrameScanner::reports_populated(process) {
+        if !process.has_scan() {
             return Ok(rest(self.read(range)?));
         }
         let mut ended = Ok(None);

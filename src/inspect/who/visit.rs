@@ -163,7 +163,7 @@ impl Visitor<'_> {
     /// The ranges of a process that can map the frame.
     fn ranges(&self, process: &Process) -> Result<Vec<AddressRange>> {
         let is_of_file = self.class == FrameClass::File;
-        if !is_of_file && FrameScanner::reports_populated(process) {
+        if !is_of_file && process.has_scan() {
             return Ok(Vec::from_iter(self.scanner.everything()));
         }
         let regions = process.regions()?.into_iter();

@@ -126,7 +126,7 @@ pub enum List {
 }
 
 /// A process in a listing.
-#[derive(Clone, Debug)]
+#[derive(Clone, Default, Debug)]
 pub struct Listed {
     /// The number that it is listed by.
     pub pid: u32,

@@ -32,7 +32,7 @@ fn listed(pid: u32) -> rustix::io::Result<Listed> {
         stat: directory.read("stat")?,
         status: directory.read("status")?,
         program: directory.link("exe").ok(),
-        held: Held::default(),
+        ..Listed::default()
     })
 }
 
@@ -44,9 +44,7 @@ pub(super) fn threads(process: &Directory) -> Result<Vec<Listed>> {
         Some(Listed {
             pid: id,
             stat: process.read(&format!("task/{id}/stat")).ok()?,
-            status: Vec::new(),
-            program: None,
-            held: Held::default(),
+            ..Listed::default()
         })
     };
     Ok(numbers.into_iter().filter_map(listed).collect())
@@ -75,9 +73,8 @@ pub(super) fn held() -> Result<Vec<Listed>> {
         Some(Ok(Listed {
             pid,
             stat,
-            status: Vec::new(),
-            program: None,
             held: Held(handle),
+            ..Listed::default()
         }))
     };
     let all_of = |share: &[u32]| -> Result<Vec<Listed>> {

@@ -53,11 +53,9 @@ fn end_of_scans(page: PageSize) -> u64 {
         };
         let covers = |index: u64| {
             let one = Scan {
-                start: 0,
                 end: (index + 1) << page.shift(),
-                any_of: 0,
-                returned: 0,
                 max_pages: 1,
+                ..Scan::default()
             };
             let is_read = words::read(&own, index, &mut [0]).is_ok_and(|read| read == 1);
             let is_scanned = || sys::scan(&own, one, &mut [PageRegion::default()]);

@@ -57,9 +57,7 @@ impl<'a> View<'a> {
     ///
     /// Fails when the kernel refuses, or the target is gone.
     pub fn at(target: &'a Target, address: VirtualAddress) -> Result<View<'a>> {
-        let region = target.process.region_at(address)?;
-        let region = region.into_iter().collect();
-        Ok(Self::new(target, region, MapsText::default(), false))
+        Ok(Self::in_part(target, target.process.region_at(address)?))
     }
 
     /// Reads only the region that holds `range`, or all if none does: enough to [`sweep`](super::sweep) that range. A single page takes at
@@ -73,12 +71,14 @@ impl<'a> View<'a> {
             None => range.pages(target.process.layout().page) <= 1,
         };
         match is_enough {
-            true => {
-                let region = region.into_iter().collect();
-                Ok(Self::new(target, region, MapsText::default(), false))
-            }
+            true => Ok(Self::in_part(target, region)),
             false => View::of(target),
         }
+    }
+
+    fn in_part(target: &'a Target, region: Option<Region>) -> View<'a> {
+        let regions = region.into_iter().collect();
+        Self::new(target, regions, MapsText::default(), false)
     }
 
     fn new(target: &'a Target, regions: Vec<Region>, text: MapsText, complete: bool) -> View<'a> {

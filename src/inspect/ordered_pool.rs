@@ -1,19 +1,24 @@
 //! Work that several cores do at once, delivered in the order in which it was planned.
 //!
-//! The caller's thread plans pieces and delivers results. Each worker thread has a bounded channel for its pieces and one for its
-//! results. Pieces are dealt round robin and results are taken round robin, so they come in order. A slow piece lets the other workers
-//! run ahead by the depth of their channels, and no further. Threads are started only once enough work was done to be worth them.
+//! The caller's thread plans pieces and delivers results. Each worker thread has a bounded channel for batches of pieces and one for
+//! their results. Batches are dealt round robin and results are taken round robin, so they come in order. A slow piece lets the other
+//! workers run ahead by the depth of their channels, and no further. Threads are started only once enough work was done to be worth them.
 
 use super::{Error, Result};
 use crate::report::Stopped;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::{Builder, Scope, available_parallelism};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long the caller's thread waits for a result before it checks whether to stop.
 const PATIENCE: Duration = Duration::from_millis(20);
+
+/// A batch that takes longer is handed over in parts.
+const LONG: Duration = Duration::from_millis(1);
 
 /// Whether to go on.
 pub(super) type Check<'a> = dyn FnMut() -> Result<(), Stopped> + 'a;
@@ -42,7 +47,9 @@ pub(super) struct Spread {
     threads: usize,
     /// Full pieces done on the caller's thread before others are started: some 0.5 ms of work, where a thread costs 0.05.
     alone: u32,
-    /// Pieces that each worker has, so that none waits for the next to be planned.
+    /// Pieces that are handed over together: waking a thread takes about as long as a small piece.
+    batch: usize,
+    /// Batches that each worker has, so that none waits for the next to be planned.
     depth: usize,
 }
 
@@ -51,13 +58,15 @@ impl Spread {
     pub const COARSE: Spread = Spread {
         threads: 8,
         alone: 4,
+        batch: 1,
         depth: 4,
     };
     /// For pieces of some 0.02 ms, of which each holds files open.
     pub const FINE: Spread = Spread {
         threads: 4,
         alone: 32,
-        depth: 16,
+        batch: 8,
+        depth: 2,
     };
 }
 
@@ -150,7 +159,7 @@ fn run_on_threads<W: Work>(
         let workers: Vec<_> = (0..threads).map_while(start).collect();
         let pool = Pool {
             workers: &workers,
-            most: W::SPREAD.depth * workers.len(),
+            spread: W::SPREAD,
             stop: &stop,
         };
         match workers.is_empty() {
@@ -162,8 +171,8 @@ fn run_on_threads<W: Work>(
 
 /// A worker thread, as the caller's thread sees it.
 struct Worker<P> {
-    pieces: SyncSender<P>,
-    results: Receiver<(P, Result<()>)>,
+    pieces: SyncSender<Vec<P>>,
+    results: Receiver<Vec<(P, Result<()>)>>,
 }
 
 impl<P: Send> Worker<P> {
@@ -176,21 +185,35 @@ impl<P: Send> Worker<P> {
     where
         P: 'scope,
     {
-        // Neither side ever waits to send: a worker has at most so many pieces.
-        let (pieces, to_do) = sync_channel::<P>(W::SPREAD.depth);
-        let (done, results) = sync_channel(W::SPREAD.depth);
+        // Neither side ever waits to send: a worker has at most so many batches.
+        let (pieces, to_do) = sync_channel::<Vec<P>>(W::SPREAD.depth);
+        let (done, results) = sync_channel(W::SPREAD.depth * W::SPREAD.batch);
         let thread = move || {
             let mut scratch = W::Scratch::default();
-            let mut check = || match stop.load(Ordering::Relaxed) {
-                true => Err(Stopped::Interrupted),
-                false => Ok(()),
+            let finished = RefCell::new(Vec::new());
+            let hand_over = || match finished.take() {
+                nothing if nothing.is_empty() => true,
+                results => done.send(results).is_ok(),
             };
-            for mut piece in to_do {
-                if check().is_err() {
-                    return;
+            let begun = Cell::new(Instant::now());
+            // Results do not wait for work that takes long.
+            let mut check = || {
+                let goes_on = begun.get().elapsed() < LONG || hand_over();
+                match goes_on && !stop.load(Ordering::Relaxed) {
+                    true => Ok(()),
+                    false => Err(Stopped::Interrupted),
                 }
-                let result = work.work(&mut piece, &mut scratch, &mut check);
-                if done.send((piece, result)).is_err() {
+            };
+            for batch in to_do {
+                begun.set(Instant::now());
+                for mut piece in batch {
+                    if stop.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    let result = work.work(&mut piece, &mut scratch, &mut check);
+                    finished.borrow_mut().push((piece, result));
+                }
+                if !hand_over() || stop.load(Ordering::Relaxed) {
                     return;
                 }
             }
@@ -203,8 +226,7 @@ impl<P: Send> Worker<P> {
 /// All workers, as long as there is something to do.
 struct Pool<'w, P> {
     workers: &'w [Worker<P>],
-    /// Pieces that they have together, at most.
-    most: usize,
+    spread: Spread,
     /// No piece is begun, and pieces under way may end early.
     stop: &'w AtomicBool,
 }
@@ -214,48 +236,64 @@ impl<P: Default> Pool<'_, P> {
     fn run(&self, producer: &mut dyn Producer<P>) -> Result<()> {
         let mut deal_to = self.workers.iter().cycle();
         let mut take_from = self.workers.iter().cycle();
-        let mut under_way = 0;
-        let mut spare = None;
+        let most = self.spread.depth * self.workers.len();
+        // How many pieces of each batch have not come back.
+        let mut under_way: VecDeque<usize> = VecDeque::new();
+        let mut from = take_from.next();
+        let mut spare: Vec<P> = Vec::new();
         // Set once nothing more is planned. What was planned before an error is delivered first.
         let mut ended = None;
         let mut stopped = None;
         loop {
-            while ended.is_none() && under_way < self.most {
-                let mut piece: P = spare.take().unwrap_or_default();
-                match producer.plan(&mut piece) {
-                    Ok(Planned::Nothing) => ended = Some(Ok(())),
-                    Err(error) => ended = Some(Err(error)),
-                    Ok(Planned::Small | Planned::Full) => {
-                        // A worker that panicked takes none. Its results end.
-                        _ = deal_to.next().map(|worker| worker.pieces.send(piece));
-                        under_way += 1;
+            while ended.is_none() && under_way.len() < most {
+                let mut batch = Vec::with_capacity(self.spread.batch);
+                while ended.is_none() && batch.len() < self.spread.batch {
+                    let mut piece = spare.pop().unwrap_or_default();
+                    match producer.plan(&mut piece) {
+                        Ok(Planned::Nothing) => ended = Some(Ok(())),
+                        Err(error) => ended = Some(Err(error)),
+                        Ok(Planned::Small | Planned::Full) => batch.push(piece),
                     }
                 }
+                if !batch.is_empty() {
+                    under_way.push_back(batch.len());
+                    // A worker that panicked takes none. Its results end.
+                    _ = deal_to.next().map(|worker| worker.pieces.send(batch));
+                }
             }
-            let worker = take_from.next().filter(|_| under_way > 0);
+            if under_way.front() == Some(&0) {
+                under_way.pop_front();
+                from = take_from.next();
+                continue;
+            }
+            let worker = from.filter(|_| !under_way.is_empty());
             let result = worker.and_then(|worker| self.wait(worker, producer, &mut stopped));
             if stopped.is_some() {
                 ended = Some(Ok(()));
             }
             // Nothing comes after the last piece, after a stop, and after a panic, which the end of the scope passes on.
-            let Some((mut piece, result)) = result else {
+            let Some(results) = result else {
                 return stopped.map_or(ended.unwrap_or(Ok(())), |why| Err(why.into()));
             };
-            under_way -= 1;
-            if deliver(result, &mut piece, producer, stopped)?.is_break() {
-                return Ok(());
+            if let Some(left) = under_way.front_mut() {
+                *left -= results.len();
             }
-            spare = Some(piece);
+            for (mut piece, result) in results {
+                if deliver(result, &mut piece, producer, stopped)?.is_break() {
+                    return Ok(());
+                }
+                spare.push(piece);
+            }
         }
     }
 
-    /// The next result of a worker; `None` if there will be none. Sets `stopped` if the producer says to stop.
+    /// The next results of a worker; `None` if there will be none. Sets `stopped` if the producer says to stop.
     fn wait(
         &self,
         worker: &Worker<P>,
         producer: &mut dyn Producer<P>,
         stopped: &mut Option<Stopped>,
-    ) -> Option<(P, Result<()>)> {
+    ) -> Option<Vec<(P, Result<()>)>> {
         loop {
             match worker.results.recv_timeout(PATIENCE) {
                 Ok(result) => return Some(result),
@@ -372,7 +410,7 @@ mod tests {
             match self {
                 Way::Alone => 0,
                 Way::OnThreads(_) | Way::Coarse => self.threads() * Spread::COARSE.depth,
-                Way::Fine => self.threads() * Spread::FINE.depth,
+                Way::Fine => self.threads() * Spread::FINE.depth * Spread::FINE.batch,
             }
         }
 

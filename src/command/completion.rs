@@ -261,11 +261,9 @@ impl Offers<'_> {
         for name in self.state.variables.keys() {
             self.word(&format!("${name}"), false);
         }
-        ["$_", "$pc", "$sp"].iter().for_each(|name| {
-            if self.typed.starts_with('$') {
-                self.word(name, false);
-            }
-        });
+        if self.typed.starts_with('$') {
+            lang::fixed_variables().for_each(|name| self.word(name, false));
+        }
     }
 
     fn processes(&mut self) {

@@ -245,12 +245,8 @@ impl<'a> Evaluator<'a> {
     }
 
     fn register(&self, register: Register, at: Span) -> Result<VirtualAddress> {
-        let name = match register {
-            Register::ProgramCounter => "$pc",
-            Register::StackPointer => "$sp",
-        };
         let registers = self
-            .target(at, name)?
+            .target(at, register.text())?
             .process
             .registers()
             .map_err(|cause| Error::target(at, cause))?;

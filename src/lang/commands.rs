@@ -11,6 +11,17 @@ pub struct CommandName {
     pub whole: bool,
     /// Whether it looks at pages, so that it can show its reads: `--how`.
     pub how: bool,
+    /// What the line does, if blocks are made of such lines.
+    pub block: Option<BlockLine>,
+}
+
+/// What a line of blocks does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlockLine {
+    /// It opens one.
+    Opens,
+    /// It stands in one.
+    Inside,
 }
 
 const fn row(name: &'static str) -> CommandName {
@@ -19,6 +30,7 @@ const fn row(name: &'static str) -> CommandName {
         short: &[],
         whole: false,
         how: false,
+        block: None,
     }
 }
 
@@ -36,6 +48,13 @@ impl CommandName {
 
     const fn how(self) -> Self {
         CommandName { how: true, ..self }
+    }
+
+    const fn block(self, line: BlockLine) -> Self {
+        CommandName {
+            block: Some(line),
+            ..self.whole()
+        }
     }
 }
 
@@ -75,15 +94,15 @@ pub static COMMANDS: &[CommandName] = &[
     row("compare").whole(),
     row("soft-dirty").whole().how(),
     row("assert").whole(),
-    row("if").whole(),
-    row("else").whole(),
-    row("end").whole(),
-    row("while").whole(),
-    row("loop_break").whole(),
-    row("loop_continue").whole(),
-    row("foreach").whole(),
-    row("define").whole(),
-    row("document").whole(),
+    row("if").block(BlockLine::Opens),
+    row("else").block(BlockLine::Inside),
+    row("end").block(BlockLine::Inside),
+    row("while").block(BlockLine::Opens),
+    row("loop_break").block(BlockLine::Inside),
+    row("loop_continue").block(BlockLine::Inside),
+    row("foreach").block(BlockLine::Opens),
+    row("define").block(BlockLine::Opens),
+    row("document").block(BlockLine::Opens),
     row("alias").whole(),
     row("display").whole(),
     row("undisplay").whole(),
@@ -106,6 +125,18 @@ pub static COMMANDS: &[CommandName] = &[
 /// Whether the command of this name takes `--how`.
 pub fn takes_how(name: &str) -> bool {
     COMMANDS.iter().any(|row| row.how && row.name == name)
+}
+
+/// What a line does that begins with this unabbreviated word, if blocks are made of such lines.
+pub fn block_line(word: &str) -> Option<BlockLine> {
+    let row = COMMANDS.iter().find(|row| row.name == word)?;
+    row.block
+}
+
+/// The words that open a block.
+pub fn opening_words() -> impl Iterator<Item = &'static str> {
+    let opens = |row: &&CommandName| row.block == Some(BlockLine::Opens);
+    COMMANDS.iter().filter(opens).map(|row| row.name)
 }
 
 /// Whether `display` may run the command that begins with this unabbreviated word: one that changes nothing.

@@ -2,7 +2,7 @@
 
 use super::field::PageField;
 use super::span::Spanned;
-use crate::kernel::words::worded;
+use crate::kernel::words::{Worded, worded};
 
 /// A name: plain (`main`, `libc.so.6`, `a::b`) or from 'single quotes'.
 ///
@@ -153,6 +153,19 @@ worded! {
         /// `$sp`
         StackPointer = "$sp",
     }
+}
+
+/// The address that the last command has shown.
+pub const LAST_ADDRESS: &str = "$_";
+
+/// The variables that no line can set.
+pub fn fixed_variables() -> impl Iterator<Item = &'static str> {
+    [LAST_ADDRESS].into_iter().chain(Register::words())
+}
+
+/// Whether a variable is one of them.
+pub fn is_fixed(variable: &str) -> bool {
+    fixed_variables().any(|fixed| fixed == variable)
 }
 
 worded! {

@@ -11,7 +11,7 @@
 //! script                    lines → blocks
 //! parser      display       tokens → tree               expression → text
 //! lexer                     text → tokens
-//! commands    operators     words    setting    field   the tables: each fact declared once
+//! commands    operators     setting    field            the tables: each fact declared once
 //! habits                    the words of other programs, for a line that does not parse
 //! expected    error         class                       what is known about a place in the line
 //! syntax      arguments     expression    amount  span  the tree
@@ -39,7 +39,6 @@ pub mod script;
 pub mod setting;
 mod span;
 mod syntax;
-mod words;
 
 pub use commands::{COMMANDS, CommandName};
 pub use error::SyntaxError;

@@ -5,15 +5,11 @@
 
 use std::rc::Rc;
 
-use super::commands::{Resolved, resolve_first};
+use super::commands::{BlockLine, Resolved, block_line, opening_words, resolve_first};
 use super::error::SyntaxError;
 use super::expression::Expression;
 use super::span::{Span, Spanned};
 use super::syntax::{Control, Line, Opening, Rows};
-use super::words::CONTROL_WORDS;
-
-/// The words that open a block.
-const OPENING: &[&str] = &["if", "while", "foreach", "define", "document"];
 
 /// Blocks nested deeper than this are an error.
 const DEEPEST: usize = 64;
@@ -118,16 +114,6 @@ struct Open {
 }
 
 impl Opening {
-    fn word(&self) -> &'static str {
-        match self {
-            Opening::If(_) => "if",
-            Opening::While(_) => "while",
-            Opening::Foreach { .. } => "foreach",
-            Opening::Define(_) => "define",
-            Opening::Document(_) => "document",
-        }
-    }
-
     fn is_loop(&self) -> bool {
         matches!(self, Opening::While(_) | Opening::Foreach { .. })
     }
@@ -166,7 +152,8 @@ impl Builder {
         if matches!(last, Some(Opening::Document(_))) && text.trim() != "end" {
             return Ok(self.add(line, text.into(), Node::Text));
         }
-        let Some((_, word)) = first.filter(|(word, _)| CONTROL_WORDS.contains(word)) else {
+        let control = first.and_then(|(word, at)| Some((block_line(word)?, at)));
+        let Some((does, word)) = control else {
             let node = match self.is_open() {
                 // A line that does not parse now may begin with a command that is defined by then.
                 true => super::parse_line(text).map_or(Node::Text, |line| Node::Line(line.into())),
@@ -177,9 +164,6 @@ impl Builder {
             return Ok(self.add(line, text.into(), node));
         };
         let text: Rc<str> = text.into();
-        let opens = OPENING
-            .iter()
-            .any(|word| text.trim_start().starts_with(word));
         self.control(line, &text, word).map_err(|error| {
             let fault = Fault {
                 line,
@@ -187,7 +171,7 @@ impl Builder {
                 error,
             };
             // The line that should have opened a block is the one to look at.
-            match self.misspelt.take().filter(|_| !opens) {
+            match self.misspelt.take().filter(|_| does != BlockLine::Opens) {
                 Some(misspelt) => misspelt,
                 None => fault,
             }
@@ -202,13 +186,11 @@ impl Builder {
         let Some(open) = self.open.pop() else {
             return Ok(());
         };
+        let word = open.text.get(open.word.start..open.word.end);
+        let message = format!("this `{}` has no `end`", word.unwrap_or_default());
         Err(Fault {
             line: open.line,
-            error: fault(
-                open.word,
-                format!("this `{}` has no `end`", open.opening.word()),
-                "`end`",
-            ),
+            error: fault(open.word, message, "`end`"),
             text: open.text,
         })
     }
@@ -341,7 +323,7 @@ fn misspelt(line: usize, text: &str, (word, at): (&str, Span)) -> Option<Fault> 
     let meant = match word {
         "If" | "IF" | "iff" => "if",
         "for" | "each" => "foreach",
-        _ => super::near(word, OPENING.iter().copied()).first()?,
+        _ => super::near(word, opening_words()).first()?,
     };
     Some(Fault {
         line,

@@ -1,6 +1,6 @@
 //! The settings of `set` and `show`.
 
-use crate::kernel::words::worded;
+use crate::kernel::words::{Worded, worded};
 
 /// The type of a setting's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +34,25 @@ pub enum SettingValue {
     Editing(Editing),
     /// What shows long output.
     Pager(PagerChoice),
+}
+
+/// The value of a switch.
+impl Worded for bool {
+    const ALL: &'static [Self] = &[true, false];
+
+    fn word(self) -> &'static str {
+        match self {
+            true => "on",
+            false => "off",
+        }
+    }
+
+    fn about(self) -> &'static str {
+        match self {
+            true => "The setting is on.",
+            false => "The setting is off.",
+        }
+    }
 }
 
 worded! {

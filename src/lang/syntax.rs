@@ -13,7 +13,7 @@ pub use super::arguments::{
 pub use super::expression::{
     BinaryOperator, ChangeFunction, Changes, Comparison, Expression, Filter, Function,
     HistoryReference, IntegerType, NOW, Name, Quantity, Range, Register, SymbolName,
-    TextComparison, UnaryOperator,
+    TextComparison, UnaryOperator, fixed_variables,
 };
 pub use super::field::{FilterField, PageField, RegionField, ValueType};
 pub use super::layout::{Format, Layout, Unit};

@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use super::operators::{Operand, Operation, binary, unary};
 use crate::lang::expression::{
-    Changes, Expression, HistoryReference, NOW, Name, Range, SymbolName,
+    Changes, Expression, HistoryReference, LAST_ADDRESS, NOW, Name, Range, SymbolName,
 };
 use crate::lang::lexer::escape;
 use crate::lang::operators::Level;
@@ -90,7 +90,7 @@ impl Display for Expression {
             Expression::History(HistoryReference::Last) => f.write_str("$"),
             Expression::History(HistoryReference::Number(number)) => write!(f, "${number}"),
             Expression::History(HistoryReference::Back(number)) => write!(f, "$${number}"),
-            Expression::LastAddress => f.write_str("$_"),
+            Expression::LastAddress => f.write_str(LAST_ADDRESS),
             Expression::Register(register) => f.write_str(register.text()),
             Expression::Unary { operator, operand } => unary(f, operator.node, &operand.node),
             Expression::Binary {

@@ -3,7 +3,7 @@
 use super::stream::{Parsed, Tokens};
 use crate::kernel::words::Worded;
 use crate::lang::expected::Expected;
-use crate::lang::expression::{Expression, Name, Register};
+use crate::lang::expression::{Expression, LAST_ADDRESS, Name, Register};
 use crate::lang::lexer::TokenKind;
 use crate::lang::span::{Span, Spanned};
 
@@ -16,7 +16,7 @@ pub(super) fn constant(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
         TokenKind::Pages(count) => Some(Expression::Pages(*count)),
         TokenKind::History(reference) => Some(Expression::History(*reference)),
         TokenKind::Variable => Some(match token.text {
-            "$_" => Expression::LastAddress,
+            LAST_ADDRESS => Expression::LastAddress,
             text => match Register::from_word(text) {
                 Some(register) => Expression::Register(register),
                 None => Expression::Variable(text.trim_start_matches('$').to_owned()),

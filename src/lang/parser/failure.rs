@@ -37,6 +37,12 @@ impl<'a> Failure<'a> {
     pub fn expects(&self, one: Expected) -> bool {
         self.expected.contains(&one)
     }
+
+    /// Whether this word could have stood there.
+    pub fn expects_word(&self, word: &str) -> bool {
+        let is_it = |one: &Expected| matches!(one, Expected::Word(other) if *other == word);
+        self.expected.iter().any(is_it)
+    }
 }
 
 /// The beginning of a long token, such as a pasted line.

@@ -1,6 +1,7 @@
 //! Makes an error message of the furthest failure.
 
 use super::failure::{Failure, short};
+use super::range::is_clause;
 use super::slips;
 use super::stream::Notes;
 use super::typed_name;
@@ -176,11 +177,6 @@ fn path_without_quotes(failed: &Failure<'_>) -> Option<String> {
     is_path.then(|| format!("a path goes in 'single quotes': '{path}'"))
 }
 
-/// Words that begin a clause behind a range.
-const BEHIND_RANGE: [&str; 8] = [
-    "where", "by", "limit", "top", "every", "for", "until", "with",
-];
-
 /// Commands in which two names without `..` probably mean a range.
 const TAKE_RANGES: [&str; 4] = ["translate", "walk", "watch", "find"];
 
@@ -189,7 +185,7 @@ fn second_operand(failed: &Failure<'_>) -> Option<String> {
     let (command, token, before) = (failed.command()?, failed.token()?, failed.before()?);
     let is_value = |token: &Token<'_>| match token.kind {
         TokenKind::Number(_) | TokenKind::Pages(_) | TokenKind::Variable => true,
-        TokenKind::Name => TAKE_RANGES.contains(&command) && !BEHIND_RANGE.contains(&token.text),
+        TokenKind::Name => TAKE_RANGES.contains(&command) && !is_clause(token.text),
         _ => false,
     };
     if !is_value(token) || token.glued {

@@ -25,13 +25,13 @@ use nom::Parser;
 use nom::combinator::cut;
 
 use super::class::Class;
+use super::commands::block_line;
 use super::error::SyntaxError;
 use super::expected::Expected;
 use super::habits::{self, Does};
 use super::lexer::{self, Token, TokenKind};
 use super::span::{Span, Spanned};
 use super::syntax::{Argument, Line, Output};
-use super::words::CONTROL_WORDS;
 use stream::{Failed, Notes, Parsed, Tokens};
 
 /// Parses one line. A line that does not parse may begin with the words of another program.
@@ -162,7 +162,7 @@ fn statement(input: Tokens<'_>) -> Parsed<'_, Line> {
         "shell" => return behind.fail(Expected::ShellCommand),
         "pipe" => {
             let (behind, inner) = command::command_name(behind)?;
-            if matches!(inner.node, "pipe" | "shell") || CONTROL_WORDS.contains(&inner.node) {
+            if matches!(inner.node, "pipe" | "shell") || block_line(inner.node).is_some() {
                 return behind.fault(fault::not_piped(&inner));
             }
             (behind, inner, true)

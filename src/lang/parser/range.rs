@@ -19,6 +19,11 @@ const CLAUSES: [&str; 8] = [
 /// Words that do so only in commands that have these clauses: rows contain them too, for instance in names of Rust functions.
 const RARE_CLAUSES: [&str; 3] = ["for", "count", "as"];
 
+/// Whether a clause begins with this word.
+pub(super) fn is_clause(word: &str) -> bool {
+    word == "in" || CLAUSES.contains(&word) || RARE_CLAUSES.contains(&word)
+}
+
 /// `range`
 pub(super) fn range(input: Tokens<'_>) -> Parsed<'_, Spanned<Range>> {
     input.expect(Expected::Range);

@@ -3,6 +3,7 @@
 use super::stream::{Parsed, Tokens};
 use crate::lang::class::Class;
 use crate::lang::expected::Expected;
+use crate::lang::expression::is_fixed;
 use crate::lang::lexer::{Token, TokenKind};
 use crate::lang::span::{Span, Spanned};
 use crate::lang::syntax::TargetName;
@@ -44,7 +45,7 @@ pub(super) fn pattern<'a>(what: Expected) -> impl Fn(Tokens<'a>) -> Parsed<'a, S
 }
 
 /// The same where words of the language could stand too: completion offers both.
-/// One of the words of `clauses` ends the part, also if it is glued.
+/// One of the words of `clauses` ends the part, also if it is glued, and begins none.
 pub(super) fn part_of_name<'a>(input: Tokens<'a>, clauses: &[&str]) -> Parsed<'a, Spanned<String>> {
     let (tokens, _) = up_to_blank(input);
     let is_clause = |token: &Token<'_>| clauses.contains(&token.text);
@@ -53,9 +54,9 @@ pub(super) fn part_of_name<'a>(input: Tokens<'a>, clauses: &[&str]) -> Parsed<'a
     let (tokens, rest) = input.rest.split_at(length);
     let behind = Tokens { rest, ..input };
     let may_begin = |token: &Token<'_>| match token.kind {
-        TokenKind::Name | TokenKind::Quoted(_) | TokenKind::Text(_) => true,
-        TokenKind::Bracketed => true,
-        TokenKind::Variable => !matches!(token.text, "$_" | "$pc" | "$sp"),
+        TokenKind::Name => !is_clause(token),
+        TokenKind::Quoted(_) | TokenKind::Text(_) | TokenKind::Bracketed => true,
+        TokenKind::Variable => !is_fixed(token.text),
         _ => token.text == "/",
     };
     match tokens.first().is_some_and(may_begin) {

@@ -42,13 +42,7 @@ pub(super) fn after<'a, T>(
 const REGION_CLAUSES: &[&str] = &["where", "by", "limit", "top", "full"];
 
 pub(super) fn regions(input: Tokens<'_>) -> Parsed<'_, Command> {
-    let is_clause = input
-        .first()
-        .is_some_and(|token| REGION_CLAUSES.contains(&token.text));
-    let (mut input, name) = match is_clause {
-        true => (input, None),
-        false => opt(|input| part_of_name(input, REGION_CLAUSES)).parse(input)?,
-    };
+    let (mut input, name) = opt(|input| part_of_name(input, REGION_CLAUSES)).parse(input)?;
     let (mut where_, mut by, mut cut, mut full) = (None, None, None, None);
     while clause(&mut input, &mut where_, after("where", filter))?
         || clause(&mut input, &mut by, after("by", one_of))?

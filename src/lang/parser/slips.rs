@@ -127,12 +127,9 @@ fn mistake_in_command(failed: &Failure<'_>) -> Option<String> {
         ("info", 2, word) if word.starts_with("reg") => {
             Some("for one register: print $sp, print $pc; gdb shows the others".to_owned())
         }
-        (name @ "walk", 2, word @ ("where" | "by" | "limit" | "top"))
-        | (
-            name @ "watch",
-            2,
-            word @ ("every" | "for" | "count" | "until" | "with" | "as" | "by"),
-        ) => Some(format!("the range comes first: {name} all {word} \u{2026}")),
+        (name @ ("walk" | "watch"), 2, word) if failed.expects_word(word) => {
+            Some(format!("the range comes first: {name} all {word} \u{2026}"))
+        }
         ("snapshot", 2.., _) => missing_in(failed),
         ("watch", 2.., _) if failed.expects(Expected::Word("every")) => {
             let time = failed.token()?;

@@ -10,6 +10,7 @@ use crate::kernel::words::Worded;
 use crate::lang::class::Class;
 use crate::lang::error::SyntaxError;
 use crate::lang::expected::Expected;
+use crate::lang::expression::is_fixed;
 use crate::lang::lexer::{Token, TokenKind};
 use crate::lang::span::{Span, Spanned};
 use crate::lang::syntax::{Count, Cut, Time};
@@ -300,11 +301,8 @@ pub(super) fn cut_to(input: Tokens<'_>) -> Parsed<'_, Cut> {
 /// A variable that can be set.
 pub(super) fn variable(input: Tokens<'_>) -> Parsed<'_, Spanned<String>> {
     input.accept(Expected::Variable, |token| {
-        match (&token.kind, token.text) {
-            (_, "$_" | "$pc" | "$sp") => None,
-            (TokenKind::Variable, text) => Some(text.trim_start_matches('$').to_owned()),
-            _ => None,
-        }
+        let can_be_set = token.kind == TokenKind::Variable && !is_fixed(token.text);
+        can_be_set.then(|| token.text.trim_start_matches('$').to_owned())
     })
 }
 

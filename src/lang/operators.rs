@@ -19,25 +19,6 @@ pub(super) enum Level {
 }
 
 impl Level {
-    /// The loosest of all.
-    pub(super) const LOOSEST: Level = Level::Or;
-
-    /// The next tighter level: that of the right operand, because operators are left-associative.
-    pub(super) fn tighter(self) -> Level {
-        match self {
-            Level::Or => Level::And,
-            Level::And => Level::BitOr,
-            Level::BitOr => Level::BitXor,
-            Level::BitXor => Level::BitAnd,
-            Level::BitAnd => Level::Equality,
-            Level::Equality => Level::Relation,
-            Level::Relation => Level::Shift,
-            Level::Shift => Level::Sum,
-            Level::Sum => Level::Product,
-            Level::Product | Level::Unary => Level::Unary,
-        }
-    }
-
     /// Whether the result is a number and not a truth value.
     pub(super) fn is_arithmetic(self) -> bool {
         self >= Level::Shift || matches!(self, Level::BitOr | Level::BitXor | Level::BitAnd)

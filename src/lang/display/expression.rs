@@ -52,7 +52,7 @@ impl Operation for Expression {
         match operator.node {
             BinaryOperator::BitOr => true,
             BinaryOperator::Greater | BinaryOperator::ShiftRight => {
-                let right = Operand(&right.node, operator.node.level().tighter()).to_string();
+                let right = Operand::right(&right.node, operator.node.level()).to_string();
                 right.starts_with(['\'', '"'])
             }
             _ => false,
@@ -137,7 +137,7 @@ impl Display for Primary<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.0 {
             Expression::Unary { .. } => write!(f, "({})", self.0),
-            other => write!(f, "{}", Operand(other, Level::Unary)),
+            other => write!(f, "{}", Operand::of(other, Level::Unary)),
         }
     }
 }

@@ -12,7 +12,7 @@ impl<F: FilterField> Display for Filter<F> {
         match self {
             Filter::Or(left, right) => binary(f, self, &left.node, "or", &right.node),
             Filter::And(left, right) => binary(f, self, &left.node, "and", &right.node),
-            Filter::Not(inner) => write!(f, "not {}", Operand(&inner.node, Level::Unary)),
+            Filter::Not(inner) => write!(f, "not {}", Operand::of(&inner.node, Level::Unary)),
             Filter::Is(field) => f.write_str(field.name()),
             Filter::Flag(name) => write!(f, "flags({})", name.node),
             Filter::Compare {

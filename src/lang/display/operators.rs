@@ -16,16 +16,32 @@ pub(super) trait Operation: Display {
     }
 }
 
-/// An operand, in parentheses if it binds less tightly than the level and writes none itself.
-pub(super) struct Operand<'a, T>(pub &'a T, pub Level);
+/// An operand, in parentheses if it binds too loosely and writes none itself.
+pub(super) struct Operand<'a, T> {
+    tree: &'a T,
+    is_loose: bool,
+}
+
+impl<'a, T: Operation> Operand<'a, T> {
+    /// One that binds at least as tightly as `level`.
+    pub(super) fn of(tree: &'a T, level: Level) -> Self {
+        let is_loose = tree.level() < level;
+        Operand { tree, is_loose }
+    }
+
+    /// One on the right, which binds more tightly than `level`, because operators are left-associative.
+    pub(super) fn right(tree: &'a T, level: Level) -> Self {
+        let is_loose = tree.level() <= level;
+        Operand { tree, is_loose }
+    }
+}
 
 impl<T: Operation> Display for Operand<'_, T> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Operand(tree, least) = *self;
-        if tree.level() >= least || tree.always_parenthesised() {
-            write!(f, "{tree}")
-        } else {
-            write!(f, "({tree})")
+        let tree = self.tree;
+        match self.is_loose && !tree.always_parenthesised() {
+            true => write!(f, "({tree})"),
+            false => write!(f, "{tree}"),
         }
     }
 }
@@ -36,7 +52,10 @@ pub(super) fn unary<T: Operation>(
     operator: UnaryOperator,
     operand: &T,
 ) -> fmt::Result {
-    let (sign, operand) = (operator.text(), Operand(operand, Level::Unary).to_string());
+    let (sign, operand) = (
+        operator.text(),
+        Operand::of(operand, Level::Unary).to_string(),
+    );
     // Two minus signs in a row would look like the start of `--how`.
     let blank = if sign == "-" && operand.starts_with('-') {
         " "
@@ -54,8 +73,8 @@ pub(super) fn binary<T: Operation>(
     operator: &str,
     right: &T,
 ) -> fmt::Result {
-    let left = Operand(left, whole.level());
-    let right = Operand(right, whole.level().tighter());
+    let left = Operand::of(left, whole.level());
+    let right = Operand::right(right, whole.level());
     if whole.always_parenthesised() {
         write!(f, "({left} {operator} {right})")
     } else {

@@ -2,13 +2,13 @@
 
 use nom::Parser;
 use nom::branch::alt;
-use nom::bytes::complete::{tag, take_while_m_n, take_while1};
+use nom::bytes::complete::{tag, take_while_m_n};
 use nom::character::complete::{char, one_of};
 use nom::combinator::{map_opt, map_res, opt};
 use nom::multi::many1;
 use nom::sequence::{delimited, preceded, terminated};
 
-use super::rule::{Lexed, blanks0};
+use super::rule::{Lexed, blanks0, digits1};
 use super::token::TokenKind;
 use super::word::word_ends;
 use crate::kernel::words::Worded;
@@ -61,7 +61,7 @@ fn unit(text: &str) -> Lexed<'_, Unit> {
 }
 
 fn count(text: &str) -> Lexed<'_, u64> {
-    map_res(take_while1(|c: char| c.is_ascii_digit()), str::parse).parse(text)
+    map_res(digits1, str::parse).parse(text)
 }
 
 /// `hex"de ad be ef"`

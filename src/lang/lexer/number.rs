@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use nom::Parser;
 use nom::branch::alt;
-use nom::bytes::complete::{tag, take_while1};
+use nom::bytes::complete::tag;
 use nom::character::complete::{char, satisfy};
 use nom::combinator::{opt, recognize};
 use nom::sequence::pair;
 
-use super::rule::{Lexed, is_word_character};
+use super::rule::{Lexed, digits1, is_word_character};
 use super::token::{NumberFault, TokenKind};
 
 /// NUMBER, PAGES, DURATION or BAD_NUMBER.
@@ -27,10 +27,6 @@ pub(super) fn number(text: &str) -> Lexed<'_, TokenKind> {
         return Ok((remaining, TokenKind::Duration(duration)));
     }
     Ok((remaining, classify(word)))
-}
-
-fn digits1(text: &str) -> Lexed<'_, &str> {
-    take_while1(|c: char| c.is_ascii_digit())(text)
 }
 
 fn unit(text: &str) -> Lexed<'_, &str> {

@@ -9,7 +9,7 @@ use nom::sequence::{preceded, terminated};
 
 use super::number::decimal;
 use super::quoted;
-use super::rule::{Lexed, blanks0, is_letter, no_match};
+use super::rule::{Lexed, blanks0, digits1, is_letter, no_match};
 use super::token::TokenKind;
 
 /// The most characters of a type or symbol. Without a limit, every opening bracket of such a line would be read to the end of the line.
@@ -85,10 +85,6 @@ fn is_pointer_cast(cast: &str) -> bool {
             }
             None => false,
         }
-}
-
-fn digits1(text: &str) -> Lexed<'_, &str> {
-    take_while1(|c: char| c.is_ascii_digit())(text)
 }
 
 fn hexadecimal(text: &str) -> Lexed<'_, u64> {

@@ -1,6 +1,6 @@
 //! What the rules for tokens are made of.
 
-use nom::bytes::complete::take_while;
+use nom::bytes::complete::{take_while, take_while1};
 
 /// What nom's parsers return here: the rest, and what was found.
 pub(super) type Lexed<'a, T> = nom::IResult<&'a str, T>;
@@ -19,6 +19,10 @@ pub(super) fn is_word_character(character: char) -> bool {
 
 pub(super) fn blanks0(text: &str) -> Lexed<'_, &str> {
     take_while(is_blank)(text)
+}
+
+pub(super) fn digits1(text: &str) -> Lexed<'_, &str> {
+    take_while1(|c: char| c.is_ascii_digit())(text)
 }
 
 /// The rule does not match here.

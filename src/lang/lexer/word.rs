@@ -9,7 +9,7 @@ use nom::multi::many0_count;
 use nom::sequence::terminated;
 
 use super::quoted;
-use super::rule::{Lexed, is_blank, is_letter, is_word_character, no_match};
+use super::rule::{Lexed, digits1, is_blank, is_letter, is_word_character, no_match};
 use super::token::{NumberFault, TokenKind};
 use crate::lang::commands::first_words;
 use crate::lang::expression::HistoryReference;
@@ -54,12 +54,7 @@ pub(super) fn name(text: &str) -> Lexed<'_, TokenKind> {
 pub(super) fn indexed(text: &str) -> Lexed<'_, TokenKind> {
     let (bracket, module) =
         alt((name_text.map(str::to_owned), quoted::name_content)).parse(text)?;
-    let (remaining, (_, digits, _)) = (
-        char('['),
-        take_while1(|c: char| c.is_ascii_digit()),
-        char(']'),
-    )
-        .parse(bracket)?;
+    let (remaining, (_, digits, _)) = (char('['), digits1, char(']')).parse(bracket)?;
     match digits.parse() {
         Ok(index) => Ok((
             remaining,

@@ -3,7 +3,6 @@
 use nom::Parser;
 use nom::branch::alt;
 use nom::combinator::{cut, map, opt, peek};
-use nom::multi::{many0, many1, separated_list1};
 use nom::sequence::{preceded, terminated};
 
 use super::arguments as values;
@@ -20,7 +19,8 @@ use super::rows::{after, clause, regions, walk};
 use super::setting::{log, setting, setting_value};
 use super::snapshots::{later, snapshot_name};
 use super::stream::{
-    Failed, Parsed, Tokens, count, cut_to, mark, number, one_of, silent_mark, time, variable, word,
+    Failed, Parsed, Tokens, count, cut_to, many, mark, number, one_of, silent_mark, time, variable,
+    with_commas, word,
 };
 use crate::kernel::words::Worded;
 use crate::lang::class::Class;
@@ -160,7 +160,8 @@ fn parser_of(name: &str) -> Option<Arguments> {
             Ok((input, Command::Translate { range, cut }))
         },
         "region" => |input| {
-            let (input, (address, full)) = (address, full).parse(input)?;
+            let (input, (address, full)) = (address, opt(word("full"))).parse(input)?;
+            let full = full.is_some();
             Ok((input, Command::Region { address, full }))
         },
         "regions" => regions,
@@ -218,10 +219,10 @@ fn parser_of(name: &str) -> Option<Arguments> {
             Ok((input, Command::Alias { name, text }))
         },
         "display" => display,
-        "undisplay" => |input| map(many0(number), Command::Undisplay).parse(input),
+        "undisplay" => |input| map(many(number), Command::Undisplay).parse(input),
         "info display" => |input| Ok((input, Command::InfoDisplay)),
         "printf" => |input| {
-            let values = many0(preceded(mark(","), cut(listed)));
+            let values = many(preceded(mark(","), cut(listed)));
             let (input, (format, values)) = (quoted_text, values).parse(input)?;
             Ok((input, Command::Printf { format, values }))
         },
@@ -492,7 +493,9 @@ fn diff(input: Tokens<'_>) -> Parsed<'_, Command> {
 fn compare(input: Tokens<'_>) -> Parsed<'_, Command> {
     input.expect(Expected::NamedProcess);
     let children = map(word("children"), |_| Compared::Children);
-    let processes = map(many1(alt((place, text_value))), Compared::Processes);
+    let process = |input| alt((place, text_value)).parse(input);
+    let processes = (process, many(process)).map(|(first, more)| [vec![first], more].concat());
+    let processes = map(processes, Compared::Processes);
     let (mut input, with) = alt((children, processes)).parse(input)?;
     let (mut in_, mut by, mut cut) = (None, None, None);
     while clause(&mut input, &mut in_, after("in", range))?
@@ -529,7 +532,7 @@ fn until_clause(input: Tokens<'_>) -> Parsed<'_, Until> {
 
 /// Words with commas between them, each kept once.
 fn list_once<T: Worded + PartialEq>(input: Tokens<'_>) -> Parsed<'_, Vec<T>> {
-    let (behind, kinds) = separated_list1(mark(","), cut(one_of)).parse(input)?;
+    let (behind, kinds) = with_commas(one_of).parse(input)?;
     let mut once = Vec::new();
     for kind in kinds {
         if !once.contains(&kind) {
@@ -537,10 +540,6 @@ fn list_once<T: Worded + PartialEq>(input: Tokens<'_>) -> Parsed<'_, Vec<T>> {
         }
     }
     Ok((behind, once))
-}
-
-fn full(input: Tokens<'_>) -> Parsed<'_, bool> {
-    map(opt(word("full")), |full| full.is_some()).parse(input)
 }
 
 /// Where the arguments end.

@@ -3,13 +3,12 @@
 use nom::Parser;
 use nom::branch::alt;
 use nom::combinator::{cut, map, peek};
-use nom::multi::separated_list1;
 use nom::sequence::terminated;
 
 use super::expression::expression;
 use super::range::listed;
 use super::rows::{regions, ungrouped};
-use super::stream::{Failed, Parsed, Tokens, mark, variable, word};
+use super::stream::{Failed, Parsed, Tokens, variable, with_commas, word};
 use crate::lang::expected::Expected;
 use crate::lang::lexer::TokenKind;
 use crate::lang::span::Spanned;
@@ -55,7 +54,7 @@ fn rows(input: Tokens<'_>) -> Parsed<'_, Rows> {
         Ok(found) => return Ok(found),
         Err(failure) => failure,
     };
-    let values = map(separated_list1(mark(","), listed), Rows::Values);
+    let values = map(with_commas(listed), Rows::Values);
     match terminated(values, peek(end)).parse(input) {
         Err(nom::Err::Error(_)) => Err(failure),
         values => values,

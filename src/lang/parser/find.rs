@@ -2,12 +2,11 @@
 
 use nom::Parser;
 use nom::combinator::{cut, opt};
-use nom::multi::many0;
 use nom::sequence::preceded;
 
 use super::expression::{expression, span_with};
 use super::layout::search;
-use super::stream::{Parsed, Tokens, is_mark, mark, silent_mark};
+use super::stream::{Parsed, Tokens, is_mark, mark, silent_mark, with_commas};
 use crate::lang::expected::Expected;
 use crate::lang::expression::Expression;
 use crate::lang::lexer::TokenKind;
@@ -18,9 +17,7 @@ use crate::lang::syntax::{Command, Find, Pattern};
 pub(super) fn find(input: Tokens<'_>) -> Parsed<'_, Command> {
     let (input, layout) = opt(search).parse(input)?;
     let (input, range) = span_with(input, length)?;
-    let (input, first) = cut(preceded(mark(","), pattern)).parse(input)?;
-    let (input, more) = many0(preceded(mark(","), cut(pattern))).parse(input)?;
-    let patterns = [vec![first], more].concat();
+    let (input, patterns) = cut(preceded(mark(","), with_commas(pattern))).parse(input)?;
     let (input, filter) = input.page_filter()?;
     Ok((
         input,

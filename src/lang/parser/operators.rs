@@ -27,23 +27,23 @@ impl<'a, T> Chain<'a, T> {
         first: Spanned<T>,
         wanted: fn(Level) -> bool,
     ) -> Parsed<'a, Spanned<T>> {
-        self.climb(input, first, wanted, Level::LOOSEST)
+        self.climb(input, first, wanted, None)
     }
 
-    /// All operators that bind at least as tightly as `loosest`.
+    /// All operators that bind more tightly than `level`, because operators are left-associative.
     fn climb(
         &self,
         mut input: Tokens<'a>,
         mut left: Spanned<T>,
         wanted: fn(Level) -> bool,
-        loosest: Level,
+        level: Option<Level>,
     ) -> Parsed<'a, Spanned<T>> {
         while let (behind, Some(operator)) =
-            operator(input, |level| wanted(level) && level >= loosest)?
+            operator(input, |own| wanted(own) && Some(own) > level)?
         {
             let (behind, right) = cut(self.operand).parse(behind)?;
-            let tighter = operator.node.level().tighter();
-            let (behind, right) = self.climb(behind, right, wanted, tighter)?;
+            let level = Some(operator.node.level());
+            let (behind, right) = self.climb(behind, right, wanted, level)?;
             let at = left.at.to(right.at);
             left = Spanned::new((self.join)(operator, Box::new(left), Box::new(right)), at);
             input = behind;

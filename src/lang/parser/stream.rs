@@ -3,8 +3,10 @@
 use std::cell::{Cell, RefCell};
 
 use nom::branch::alt;
+use nom::combinator::cut;
 use nom::error::{ErrorKind, ParseError};
-use nom::{IResult, Input, Needed, Parser};
+use nom::sequence::preceded;
+use nom::{IResult, Parser};
 
 use crate::kernel::words::Worded;
 use crate::lang::class::Class;
@@ -171,12 +173,7 @@ impl<'a> Tokens<'a> {
     pub(super) fn nested<T>(self, inside: impl FnOnce() -> Parsed<'a, T>) -> Parsed<'a, T> {
         let depth = self.notes.depth.get();
         if depth >= DEEPEST_NESTING {
-            return self.fault(SyntaxError {
-                at: self.place(),
-                message: format!("nested more than {DEEPEST_NESTING} levels deep"),
-                expected: vec!["a simpler expression".into()],
-                hint: Some("give a part of it a name: set $part = …".into()),
-            });
+            return self.too_much(format!("nested more than {DEEPEST_NESTING} levels deep"));
         }
         self.notes.depth.set(depth + 1);
         let result = inside();
@@ -191,9 +188,13 @@ impl<'a> Tokens<'a> {
         if count <= MOST_OPERATORS {
             return Ok((self, ()));
         }
+        self.too_much(format!("more than {MOST_OPERATORS} operators in one line"))
+    }
+
+    fn too_much<T>(self, message: String) -> Parsed<'a, T> {
         self.fault(SyntaxError {
             at: self.place(),
-            message: format!("more than {MOST_OPERATORS} operators in one line"),
+            message,
             expected: vec!["a simpler expression".into()],
             hint: Some("give a part of it a name: set $part = …".into()),
         })
@@ -260,6 +261,36 @@ pub(super) fn one_of<T: Worded>(input: Tokens<'_>) -> Parsed<'_, T> {
     Err(nom::Err::Error(Failed))
 }
 
+/// As many as stand here, also none.
+pub(super) fn many<'a, T>(
+    mut parser: impl Parser<Tokens<'a>, Output = T, Error = Failed>,
+) -> impl FnMut(Tokens<'a>) -> Parsed<'a, Vec<T>> {
+    move |mut input| {
+        let mut found = Vec::new();
+        loop {
+            match parser.parse(input) {
+                Ok((behind, one)) => {
+                    found.push(one);
+                    input = behind;
+                }
+                Err(nom::Err::Error(_)) => return Ok((input, found)),
+                Err(failure) => return Err(failure),
+            }
+        }
+    }
+}
+
+/// At least one, with commas between them.
+pub(super) fn with_commas<'a, T: Clone>(
+    parser: impl Fn(Tokens<'a>) -> Parsed<'a, T>,
+) -> impl FnMut(Tokens<'a>) -> Parsed<'a, Vec<T>> {
+    move |input| {
+        let (input, first) = parser(input)?;
+        let (input, more) = many(preceded(mark(","), cut(&parser)))(input)?;
+        Ok((input, [vec![first], more].concat()))
+    }
+}
+
 /// A number, as a count.
 pub(super) fn number(input: Tokens<'_>) -> Parsed<'_, u64> {
     let (behind, found) = spanned_number(input)?;
@@ -294,7 +325,7 @@ pub(super) fn time<'a>(input: Tokens<'a>) -> Parsed<'a, Spanned<Time>> {
 /// `limit COUNT`, `top COUNT`
 pub(super) fn cut_to(input: Tokens<'_>) -> Parsed<'_, Cut> {
     let (behind, which) = one_of(input)?;
-    let (behind, rows) = nom::combinator::cut(count).parse(behind)?;
+    let (behind, rows) = cut(count).parse(behind)?;
     Ok((behind, Cut { which, rows }))
 }
 
@@ -304,45 +335,4 @@ pub(super) fn variable(input: Tokens<'_>) -> Parsed<'_, Spanned<String>> {
         let can_be_set = token.kind == TokenKind::Variable && !is_fixed(token.text);
         can_be_set.then(|| token.text.trim_start_matches('$').to_owned())
     })
-}
-
-impl<'a> Input for Tokens<'a> {
-    type Item = &'a Token<'a>;
-    type Iter = std::slice::Iter<'a, Token<'a>>;
-    type IterIndices = std::iter::Enumerate<Self::Iter>;
-
-    fn input_len(&self) -> usize {
-        self.rest.len()
-    }
-    fn take(&self, index: usize) -> Self {
-        Tokens {
-            rest: self.rest.get(..index).unwrap_or(self.rest),
-            ..*self
-        }
-    }
-    fn take_from(&self, index: usize) -> Self {
-        Tokens {
-            rest: self.rest.get(index..).unwrap_or(&[]),
-            ..*self
-        }
-    }
-    fn take_split(&self, index: usize) -> (Self, Self) {
-        (self.take_from(index), self.take(index))
-    }
-    fn position<P: Fn(Self::Item) -> bool>(&self, predicate: P) -> Option<usize> {
-        self.rest.iter().position(predicate)
-    }
-    fn iter_elements(&self) -> Self::Iter {
-        self.rest.iter()
-    }
-    fn iter_indices(&self) -> Self::IterIndices {
-        self.rest.iter().enumerate()
-    }
-    fn slice_index(&self, count: usize) -> Result<usize, Needed> {
-        if count <= self.rest.len() {
-            Ok(count)
-        } else {
-            Err(Needed::new(count - self.rest.len()))
-        }
-    }
 }

@@ -44,7 +44,7 @@ impl Ended {
         if let Some(reason) = self.selection.unknown_content.reason() {
             let pages = self.selection.unknown_content.pages();
             let message = format!(
-                "left out: {pages} untouched {}: whether they are cached, swapped or past the end is unknown: {reason}",
+                "left out: {pages} untouched {} whose contents are unknown (cached, swapped or past the end): {reason}",
                 if pages == 1 { "page" } else { "pages" },
             );
             sink.note(message)?;

@@ -22,10 +22,7 @@ pub(super) const ABOUT: About = About {
     examples: &[
         example("ps", "all processes"),
         example("ps demo", "those with demo in their name"),
-        example(
-            "ps by pss top 3",
-            "who uses most memory, shared pages taken into account",
-        ),
+        example("ps by pss top 3", "the three largest proportional shares"),
     ],
 };
 

@@ -37,7 +37,7 @@ pub(super) const ABOUT: About = About {
            range matches a filter, `until all` as soon as every page does, `until none` as soon as none does, and \
            `until rss(heap) < 1G` as soon as the comparison holds. Ctrl-C ends it too. All end with a summary. If `for` passes \
            before `until` comes true, that is an error with status 5; if the process exits before, one with status 3.\n\n\
-           `by region` adds the changes up by region instead, with the number of samples that saw some, and shows the sums when the watch ends.\n\n\
+           `by region` shows the sums for each region when the watch ends, with the number of samples that showed a change.\n\n\
            `as timeline` draws instead: a row for each page, or for a stretch of pages where there are many, and a column for each sample, \
            with the letters of `map`; a star is a change that leaves the letter as it is. On a terminal each picture replaces the one \
            before; `> ./FILE.svg` writes it as SVG.",

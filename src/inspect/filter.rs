@@ -67,13 +67,13 @@ impl std::fmt::Debug for Filter<'_> {
 pub struct Question<'f> {
     /// What is needed of pages that the filter keeps.
     pub(super) need: Need,
-    /// Which pages it is needed of. All pages are delivered, and the caller filters them. Pages that are not kept may lack what the filter
-    /// does not need.
+    /// The pages for which `need` is read. All pages are delivered, and the caller filters them. A page that the filter does not keep may
+    /// have only what the filter needs.
     pub(super) filter: Option<&'f Filter<'f>>,
 }
 
 impl<'f> Question<'f> {
-    /// What `filter` needs of all pages, and `need` of those that it keeps.
+    /// Reads what `filter` needs of all pages, and `need` of the pages that it keeps.
     pub fn of_kept(filter: &'f Filter<'f>, need: Need) -> Self {
         Question {
             need: need | filter.need(),

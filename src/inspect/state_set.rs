@@ -75,8 +75,8 @@ impl StateSet {
             .or(State::Guard, !write_protected && !guards_are_marked)
     }
 
-    /// The states of an entry whose type is not a swap area's, if the kernel's configuration cannot be read. Every kernel has migration
-    /// entries, and they are by far the most frequent.
+    /// The states of an entry whose type is not that of a swap area, if the kernel's configuration cannot be read. Migration entries are
+    /// the likeliest: every kernel has them, and they are by far the most frequent.
     pub(super) fn special() -> Self {
         let others = [State::Hwpoison, State::Device];
         StateSet::uncertain(Cause::Special, State::Migrating, &others)

@@ -113,8 +113,8 @@ impl PageMapEntry {
     pub const fn is_exclusive(self) -> bool {
         self.bit(56)
     }
-    /// Bit 55 of what is there: soft-dirty. Zero for ever where the kernel has no soft-dirty tracking. On an empty entry the bit is the
-    /// region's (VM_SOFTDIRTY), and nothing was written.
+    /// Bit 55: soft-dirty. A kernel without soft-dirty tracking never sets it. On an empty entry the bit belongs to the region
+    /// (VM_SOFTDIRTY), and nothing was written.
     pub const fn is_soft_dirty(self) -> bool {
         self.bit(55) && !self.is_empty()
     }

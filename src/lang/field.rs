@@ -27,7 +27,7 @@ pub trait FilterField: Copy + Debug + PartialEq + Eq + 'static {
     fn name(self) -> &'static str;
     /// What it holds.
     fn value_type(self) -> ValueType;
-    /// Whether a field of words, this one, is compared with the boolean field `word`.
+    /// Whether this field can be compared with the boolean field `word`: `state == swapped`.
     fn takes(self, word: Self) -> bool;
     /// The field with that name.
     fn from_name(name: &str) -> Option<Self> {

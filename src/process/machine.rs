@@ -311,7 +311,7 @@ impl Machine {
     }
 
     /// Whether [`memory_files`](Self::memory_files) knows hugetlb memory that is in no mounted filesystem, as most of it is. If not, only
-    /// names tell.
+    /// the names of regions show it.
     pub fn pools_are_known(&self) -> bool {
         self.pools().is_some()
     }

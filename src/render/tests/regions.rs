@@ -33,7 +33,7 @@ pub fn region_row() -> RegionReport {
         changed: false,
         why: why(&[(
             "huge",
-            Reason::NotOnThisKernel("huge mappings are told by Linux 6.7 and later".into()),
+            Reason::NotOnThisKernel("Linux 6.7 and later show huge mappings".into()),
         )]),
     }
 }

@@ -226,7 +226,7 @@ pub fn capabilities() -> Capabilities {
                     "soft_dirty",
                     Some(false),
                     "pmdb's own regions have no `sd` among their VmFlags",
-                    "pages written to since a mark was set cannot be told",
+                    "pages written to since the bits were cleared are unknown",
                 )
             },
             capability("swap_types", None, "it may not be read", "told as a group"),

@@ -317,7 +317,7 @@ fn markers_of_the_pool() {
         let said = program(&[], pid, true, &lines);
         assert_eq!(said.contains("\"state\":\"uffd_wp\""), certain, "{said}");
         assert_eq!(
-            said.contains("only PAGEMAP_SCAN (Linux 6.7) tells"),
+            said.contains("only PAGEMAP_SCAN (Linux 6.7) shows"),
             !certain,
             "{said}"
         );

@@ -95,6 +95,11 @@ pub(super) fn run(context: &mut Context, asked: &Ps) -> Outcome {
 /// The note if a text looks like a clause. A lone `by` may also be a word of some command line.
 fn clause_in(text: &str, is_in_none: bool) -> Option<&'static str> {
     let mut words = text.split_whitespace().peekable();
+    if words.peek() == Some(&"where") {
+        return Some(
+            "`where` was searched for: ps takes a text, and no filter; `ps by rss top 10` lists the largest",
+        );
+    }
     while let Some(word) = words.next() {
         let is_order = words
             .peek()
@@ -167,5 +172,24 @@ pub(super) fn row(entry: &ProcessEntry) -> ProcessRow {
         memory: None,
         name: entry.name.clone(),
         command_line: entry.command_line.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::clause_in;
+
+    #[test]
+    fn a_clause_that_was_searched_for_as_text_is_noted() {
+        for (text, is_in_none, noted) in [
+            ("where rss > 50M", false, true),
+            ("where", true, true),
+            ("nowhere", true, false),
+            ("python by rss", false, true),
+            ("python top", true, true),
+            ("python top", false, false),
+        ] {
+            assert_eq!(clause_in(text, is_in_none).is_some(), noted, "{text}");
+        }
     }
 }

@@ -181,6 +181,13 @@ fn defined<S: Sym<Endian = Endianness>>(
     if name == 0 || (section.is_special() && section != elf::SHN_XINDEX) {
         return None;
     }
+    // Debug files of libraries name the linker's warnings (`.gnu.warning.*`), which no process has in memory.
+    let stands_in = section
+        .index()
+        .and_then(|number| elf.sections.get(usize::from(number)));
+    if stands_in.is_some_and(|section| !section.is_loaded()) {
+        return None;
+    }
     let kind = match entry.st_type() {
         elf::STT_FUNC | elf::STT_GNU_IFUNC => Kind::Function,
         elf::STT_OBJECT => Kind::Object,

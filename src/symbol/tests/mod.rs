@@ -189,6 +189,11 @@ fn symbols_without_an_address_are_left_out() {
             section: 0,
             ..entry("imported", 0x1000, 0x100, GLOBAL, FUNCTION)
         },
+        Entry {
+            // A section that is not loaded.
+            section: 5,
+            ..entry("warning", 0x1000, 0x100, LOCAL, OBJECT)
+        },
     ];
     assert_eq!(names_at(symbols, &[0x1000]), [None]);
 }

@@ -1,7 +1,8 @@
 //! Storage that stops answering: a FUSE mount whose server takes requests and never replies.
 
+use super::puppet::Puppet;
 use super::support::{page_bytes, skip};
-use super::target::{Target, announce, wait};
+use super::target::{Target, announce, command_as, wait};
 use super::{Scenario, Test};
 use std::fs::File;
 use std::io::{Read, Write};
@@ -17,6 +18,10 @@ pub const TESTS: &[Test] = &[
         what_needs_only_proc_is_answered_and_the_program_ends,
     ),
     ("silent::ctrl_c_ends_the_wait", ctrl_c_ends_the_wait),
+    (
+        "silent::a_silent_program_keeps_no_other_file_from_being_read",
+        a_silent_program_keeps_no_other_file_from_being_read,
+    ),
 ];
 
 pub const SCENARIOS: &[Scenario] = &[("served", served)];
@@ -200,7 +205,7 @@ fn served(arguments: &[String]) {
 struct Served {
     target: Target,
     start: u64,
-    _point: tempfile::TempDir,
+    point: tempfile::TempDir,
 }
 
 impl Served {
@@ -212,7 +217,7 @@ impl Served {
             Ok(start) => Ok(Served {
                 target,
                 start,
-                _point: point,
+                point,
             }),
             Err(_) => Err(line),
         }
@@ -225,6 +230,20 @@ impl Served {
 
     /// pmdb, started with these lines.
     fn runs(&self, lines: &[&str]) -> Running {
+        let address = format!("{:#x}", self.start);
+        let lines: Vec<String> = lines
+            .iter()
+            .map(|line| line.replace("ADDR", &address))
+            .collect();
+        Running::start(self.target.pid(), &lines)
+    }
+}
+
+struct Running(Option<Child>);
+
+impl Running {
+    /// pmdb, attached to that process, with these lines.
+    fn start(pid: u32, lines: &[String]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pmdb"));
         command.args([
             "-nx",
@@ -233,10 +252,10 @@ impl Served {
             "--json",
             "--keep-going",
             "-p",
-            &self.target.pid().to_string(),
+            &pid.to_string(),
         ]);
         for line in lines {
-            command.args(["-ex", &line.replace("ADDR", &format!("{:#x}", self.start))]);
+            command.args(["-ex", line]);
         }
         command
             .stdin(Stdio::null())
@@ -244,11 +263,7 @@ impl Served {
             .stderr(Stdio::piped());
         Running(Some(command.spawn().expect("it starts")))
     }
-}
 
-struct Running(Option<Child>);
-
-impl Running {
     /// Its output until it ended, and the time it took. A program that does not end fails the test.
     fn ends(mut self) -> (String, Duration) {
         let (child, started) = (self.0.take().expect("a child"), Instant::now());
@@ -364,4 +379,27 @@ fn ctrl_c_ends_the_wait() {
     unsafe { libc::kill(pid as i32, libc::SIGINT) };
     let (_, took) = running.ends();
     assert!(took < Duration::from_millis(1500), "{took:?}");
+}
+
+/// The target runs a program of such a mount, and maps another file.
+fn a_silent_program_keeps_no_other_file_from_being_read() {
+    let mut served = match Served::start() {
+        Ok(served) => served,
+        Err(why) => {
+            let name = "silent::a_silent_program_keeps_no_other_file_from_being_read";
+            return skip(name, &why);
+        }
+    };
+    let (pid, point) = (served.target.pid(), served.point.path().display());
+    let program = format!("/proc/{pid}/root{point}/file");
+    let mut puppet = Puppet::run(&mut command_as(program.as_ref(), "puppet"));
+    let mut file = tempfile::tempfile().expect("a file");
+    let page = page_bytes();
+    file.write_all(&vec![b'x'; page as usize]).expect("written");
+    let memory = puppet.maps_file(&file, 1, libc::PROT_READ, libc::MAP_PRIVATE);
+    served.falls_silent();
+    let line = format!("find {memory:#x}, +{page}, \"nowhere in it\"");
+    let (said, took) = Running::start(puppet.0.pid(), &[line]).ends();
+    assert!(took < Duration::from_secs(15), "{took:?}");
+    assert_eq!(records(&said)[0]["cached"], 1, "{said}");
 }

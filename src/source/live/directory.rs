@@ -1,9 +1,10 @@
 //! A directory under `/proc`, held open: reads through it never reach another process.
 
 use super::rights::raised;
+use crate::kernel::Device;
 use rustix::buffer::spare_capacity;
 use rustix::fd::OwnedFd;
-use rustix::fs::{CWD, Dir, Mode, OFlags, Stat, fstat, openat, readlinkat};
+use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, StatxFlags, openat, readlinkat, statx};
 use rustix::io::{Errno, Result, read, retry_on_intr, write};
 
 /// A handle on `/proc`, or on `/proc/PID`.
@@ -64,10 +65,15 @@ impl Directory {
         raised(|| readlinkat(&self.0, path, Vec::new())).map(|target| target.into_bytes())
     }
 
-    /// The program that a process runs, without opening it.
-    pub(super) fn program(&self) -> Result<Stat> {
+    /// Device and inode, as `stat` has them, of the program that a process runs. It is not opened. A server, which may not answer, is not
+    /// asked about it.
+    pub(super) fn program(&self) -> Result<(Device, u64)> {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
-        fstat(raised(|| openat(&self.0, "exe", flags, Mode::empty()))?)
+        let program = raised(|| openat(&self.0, "exe", flags, Mode::empty()))?;
+        let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+        let found = statx(program, "", flags, StatxFlags::INO)?;
+        let (major, minor) = (found.stx_dev_major, found.stx_dev_minor);
+        Ok((Device { major, minor }, found.stx_ino))
     }
 
     /// The names in it, or in a directory below it, that are numbers: processes, threads.

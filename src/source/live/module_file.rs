@@ -63,11 +63,7 @@ impl ModuleFile {
         if !is_it && !OTHER_NUMBERS.contains(&kind) {
             return Err(Refusal::Replaced);
         }
-        let is_program = || {
-            process
-                .program()
-                .is_ok_and(|program| is_same(&program, &stat))
-        };
+        let is_program = || process.program() == Ok(numbers(&stat));
         let cannot_be_leased = is_it && lease::is_open_here(mapped) || is_program();
         if !cannot_be_leased {
             without_lease([stat.st_ino, region.inode])?;
@@ -131,10 +127,6 @@ pub(super) fn numbers(stat: &Stat) -> (Device, u64) {
         minor: minor(stat.st_dev),
     };
     (device, stat.st_ino)
-}
-
-fn is_same(one: &Stat, other: &Stat) -> bool {
-    (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
 }
 
 /// The `stat` of a regular file on a file system that stores bytes, and the type of that file system.

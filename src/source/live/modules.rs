@@ -45,28 +45,16 @@ impl LiveModules {
         known.unwrap_or_else(|| !is_kernels_own(region))
     }
 
-    /// The file that `open` opens, now and whenever it is needed again; `None` if there is none. Only a child process opens a file whose
-    /// storage is `served`.
-    fn opened(
-        &self,
-        served: Option<Device>,
-        name: &Name,
-        open: impl Fn(&LiveModules) -> Result<Option<ModuleFile>> + Send + Sync + 'static,
-    ) -> Result<Option<Box<dyn ReadAt>>> {
+    /// What `open` opens, as long as the target is attached.
+    fn while_attached<F>(&self, open: F) -> impl Fn() -> Result<Option<ModuleFile>> + use<F>
+    where
+        F: Fn(&LiveModules) -> Result<Option<ModuleFile>>,
+    {
         let attached = Arc::downgrade(&self.attached);
-        let open = move || match attached.upgrade() {
+        move || match attached.upgrade() {
             Some(attached) => open(&LiveModules::new(attached)),
             None => Ok(None),
-        };
-        if let Some(storage) = served {
-            let file = DistantFile::open(storage, name, Box::new(open))?;
-            return Ok(file.map(|file| Box::new(file) as Box<dyn ReadAt>));
         }
-        let Some(file) = open()? else {
-            return Ok(None);
-        };
-        let again = Box::new(move || open().ok()?);
-        Ok(Some(Box::new(KeptFile::new(file, again))))
     }
 
     /// Through `/proc/PID/map_files`: the mapped file itself, even if it was moved or deleted.
@@ -182,18 +170,18 @@ impl LiveModules {
     /// As [`cached`](Self::cached), by this process itself.
     fn cached_here(
         &self,
+        file: &ModuleFile,
         region: &Region,
         address: VirtualAddress,
         into: &mut [u8],
     ) -> Result<usize> {
-        let file = self.held_or_opened(region)?;
         let offset = region.file_offset(address).ok_or_else(|| no_file(region))?;
         let end = address.checked_add(into.len() as u64);
         let Some(wanted) = end.and_then(|end| AddressRange::new(address, end)) else {
             return Ok(0);
         };
         // Pages come and go: which are cached is checked right before the read.
-        let runs = backing::runs(&file, region, wanted, self.attached.memory().page)?;
+        let runs = backing::runs(file, region, wanted, self.attached.memory().page)?;
         let Some(run) = runs.into_iter().next() else {
             return Ok(0);
         };
@@ -211,8 +199,8 @@ impl LiveModules {
         match file.filesystem().map_err(failed)? {
             // A plain read allocates no page for a hole (`shmem_file_read_iter` in mm/shmem.c passes SGP_READ), reads nothing ahead, and
             // changes no map count. Only a page that is swapped out in this very instant is brought back.
-            TMPFS => retry_on_intr(|| pread(&file, &mut *into, offset)).map_err(failed),
-            _ => sys::cached_bytes(&file, offset, into).map_err(failed),
+            TMPFS => retry_on_intr(|| pread(file, &mut *into, offset)).map_err(failed),
+            _ => sys::cached_bytes(file, offset, into).map_err(failed),
         }
     }
 }
@@ -224,21 +212,21 @@ impl LiveModules {
         }
         let served = self.is_distant(region).then_some(region.device);
         let wanted = region.clone();
-        let open = move |modules: &LiveModules| modules.file(&wanted).map(Some);
-        let file = self.opened(served, &region.name, open)?;
+        let open = self.while_attached(move |modules| modules.file(&wanted).map(Some));
+        let file = opened(served, &region.name, open)?;
         file.ok_or_else(|| no_file(region))
     }
 
     pub(super) fn at_path(&self, path: &[u8]) -> Result<Option<Box<dyn ReadAt>>> {
         let wanted = path.to_vec();
-        let open = move |modules: &LiveModules| unmapped(&wanted, modules.followed(&wanted));
-        self.opened(self.storage().served_at(path), &Name::new(path), open)
+        let open = self.while_attached(move |modules| unmapped(&wanted, modules.followed(&wanted)));
+        opened(self.storage().served_at(path), &Name::new(path), open)
     }
 
     pub(super) fn at_own_path(&self, path: &[u8]) -> Result<Option<Box<dyn ReadAt>>> {
         let wanted = path.to_vec();
-        let open = move |_: &LiveModules| unmapped(&wanted, own(&wanted));
-        self.opened(Storage::own().served_at(path), &Name::new(path), open)
+        let open = move || unmapped(&wanted, own(&wanted));
+        opened(Storage::own().served_at(path), &Name::new(path), open)
     }
 
     /// A file in the target's root that belongs to root or `user`.
@@ -286,16 +274,13 @@ impl LiveModules {
         Some(file)
     }
 
-    fn held_or_opened(&self, region: &Region) -> Result<Arc<ModuleFile>> {
+    /// The file behind `region`, kept open or opened now; `None` if only a child process may open it.
+    fn held_or_opened(&self, region: &Region) -> Result<Option<Arc<ModuleFile>>> {
         match self.attached.held(region) {
-            Some(file) => Ok(file),
-            None => self.file(region).map(Arc::new),
+            None if self.is_distant(region) => Ok(None),
+            None => self.file(region).map(|file| Some(Arc::new(file))),
+            held => Ok(held),
         }
-    }
-
-    /// As [`is_distant`](Self::is_distant), without a look at the mounts for a file that is kept open.
-    fn asks_a_server(&self, region: &Region) -> bool {
-        self.attached.held(region).is_none() && self.is_distant(region)
     }
 
     pub(super) fn backing_content(
@@ -307,16 +292,14 @@ impl LiveModules {
             return Err(no_file(region));
         }
         let page = self.attached.memory().page;
-        let look = || backing::runs(&*self.held_or_opened(region)?, region, range, page);
-        match self.asks_a_server(region) {
-            false => look(),
-            true => {
-                let told = answer(region.device, &region.name, || {
-                    look().map(|runs| in_bytes(&runs))
-                })?;
-                Ok(from_bytes(&told))
-            }
+        if let Some(file) = self.held_or_opened(region)? {
+            return backing::runs(&file, region, range, page);
         }
+        let told = answer(region.device, &region.name, || {
+            let runs = backing::runs(&self.file(region)?, region, range, page)?;
+            Ok(in_bytes(&runs))
+        })?;
+        Ok(from_bytes(&told))
     }
 
     pub(super) fn cached(
@@ -325,18 +308,36 @@ impl LiveModules {
         address: VirtualAddress,
         into: &mut [u8],
     ) -> Result<usize> {
-        if !self.asks_a_server(region) {
-            return self.cached_here(region, address, into);
+        if let Some(file) = self.held_or_opened(region)? {
+            return self.cached_here(&file, region, address, into);
         }
         let mut bytes = vec![0; into.len()];
         let told = answer(region.device, &region.name, || {
-            let read = self.cached_here(region, address, &mut bytes)?;
+            let read = self.cached_here(&self.file(region)?, region, address, &mut bytes)?;
             bytes.truncate(read);
             Ok(bytes)
         })?;
         // A slice never fails.
         Ok(told.as_slice().read(into).unwrap_or(0))
     }
+}
+
+/// The file that `open` opens, now and whenever it is needed again; `None` if there is none. Only a child process opens a file whose
+/// storage is `served`.
+fn opened(
+    served: Option<Device>,
+    name: &Name,
+    open: impl Fn() -> Result<Option<ModuleFile>> + Send + Sync + 'static,
+) -> Result<Option<Box<dyn ReadAt>>> {
+    if let Some(storage) = served {
+        let file = DistantFile::open(storage, name, Box::new(open))?;
+        return Ok(file.map(|file| Box::new(file) as Box<dyn ReadAt>));
+    }
+    let Some(file) = open()? else {
+        return Ok(None);
+    };
+    let again = Box::new(move || open().ok()?);
+    Ok(Some(Box::new(KeptFile::new(file, again))))
 }
 
 /// A handle on the file that a path leads to where pmdb runs, without opening it.

@@ -57,8 +57,6 @@ pub struct Session {
     pub(super) foreach: usize,
     /// How many aliases are being expanded.
     pub(super) aliases: usize,
-    /// The failure of a loop's turn that `loop_break` or `loop_continue` ended.
-    pub(super) failed_turn: Option<Outcome>,
     /// Whether the running line was typed at the prompt.
     pub(super) typed: bool,
     /// The form of a text answer to the running request, if it wants text.
@@ -100,7 +98,6 @@ impl Session {
             assertions: Assertions::default(),
             foreach: 0,
             aliases: 0,
-            failed_turn: None,
             typed: false,
             reply: None,
             last: None,

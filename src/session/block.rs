@@ -19,15 +19,33 @@ const DEEPEST_CALLS: usize = 100;
 /// How many aliases may follow from one another.
 const LONGEST_CHAIN: usize = 16;
 
-/// The outcome of a statement, and where the run goes on.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum StatementEnd {
-    /// With the next statement, if the outcome allows.
-    On(Outcome),
+/// The outcome of a statement or of a block, and where the run goes on.
+pub(super) struct StatementEnd {
+    pub(super) outcome: Outcome,
+    /// Where to; with the next statement, if there is none and the outcome allows.
+    jump: Option<Jump>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Jump {
     /// Behind the loop.
     Break,
-    /// With the next turn of the loop.
+    /// To the next turn of the loop.
     Continue,
+}
+
+impl From<Outcome> for StatementEnd {
+    fn from(outcome: Outcome) -> Self {
+        let jump = None;
+        StatementEnd { outcome, jump }
+    }
+}
+
+impl From<Jump> for StatementEnd {
+    fn from(jump: Jump) -> Self {
+        let (outcome, jump) = (Outcome::Done, Some(jump));
+        StatementEnd { outcome, jump }
+    }
 }
 
 impl Session {
@@ -35,21 +53,14 @@ impl Session {
     pub(super) fn run_block(&mut self, block: &Block, file: Option<&Name>) -> StatementEnd {
         let mut tally = Tally::new(self.options.keep_going);
         for statement in &block.0 {
-            match self.run_statement(statement, file) {
-                StatementEnd::On(outcome) => {
-                    if tally.add(outcome).is_break() {
-                        break;
-                    }
-                }
+            let StatementEnd { outcome, jump } = self.run_statement(statement, file);
+            if tally.add(outcome).is_break() || jump.is_some() {
                 // With --keep-going a failure must not be lost when a jump ends the turn.
-                jump if tally.outcome() == Outcome::Done => return jump,
-                jump => {
-                    self.failed_turn = Some(tally.outcome());
-                    return jump;
-                }
+                let outcome = tally.outcome();
+                return StatementEnd { outcome, jump };
             }
         }
-        StatementEnd::On(tally.outcome())
+        tally.outcome().into()
     }
 
     /// Runs one statement.
@@ -62,7 +73,7 @@ impl Session {
             text: &statement.text,
             file: file.map(|name| (name, statement.line)),
         };
-        StatementEnd::On(match &statement.node {
+        let outcome = match &statement.node {
             Node::Text => self.run_line(input),
             Node::Line(line) => match self.user_command(input.text) {
                 Some(command) => self.run_user(input, &command),
@@ -132,9 +143,10 @@ impl Session {
                     self.evaluation_failed(input, error)
                 }
             },
-            Node::Break => return StatementEnd::Break,
-            Node::Continue => return StatementEnd::Continue,
-        })
+            Node::Break => return Jump::Break.into(),
+            Node::Continue => return Jump::Continue.into(),
+        };
+        outcome.into()
     }
 
     /// Whether a condition holds now.
@@ -165,14 +177,8 @@ impl Session {
                     return tally.outcome();
                 }
             }
-            let end = self.run_block(body, file);
-            let outcome = match end {
-                StatementEnd::On(outcome) => outcome,
-                StatementEnd::Break | StatementEnd::Continue => {
-                    self.failed_turn.take().unwrap_or(Outcome::Done)
-                }
-            };
-            if tally.add(outcome).is_break() || end == StatementEnd::Break {
+            let StatementEnd { outcome, jump } = self.run_block(body, file);
+            if tally.add(outcome).is_break() || jump == Some(Jump::Break) {
                 return tally.outcome();
             }
         }
@@ -283,10 +289,7 @@ impl Session {
             session.state.arguments.push(values);
             let end = session.run_block(&command.body, command.file.as_ref());
             session.state.arguments.pop();
-            match end {
-                StatementEnd::On(outcome) => outcome,
-                StatementEnd::Break | StatementEnd::Continue => Outcome::Done,
-            }
+            end.outcome
         })
     }
 

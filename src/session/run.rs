@@ -1,7 +1,6 @@
 //! Parses lines and runs them as jobs.
 
 use super::base::{Repeatable, Session};
-use super::block::StatementEnd;
 use super::failure::Input;
 use super::job::Job;
 use super::outcome::Outcome;
@@ -125,11 +124,8 @@ impl Session {
         }
         let mut tally = Tally::new(false);
         for statement in statements {
-            let outcome = match self.run_statement(&statement, None) {
-                StatementEnd::On(outcome) => outcome,
-                StatementEnd::Break | StatementEnd::Continue => Outcome::Done,
-            };
-            if tally.add(outcome).is_break() {
+            let end = self.run_statement(&statement, None);
+            if tally.add(end.outcome).is_break() {
                 break;
             }
         }

@@ -2,7 +2,6 @@
 //! pipe may have no end, so its lines run as they come.
 
 use super::base::Session;
-use super::block::StatementEnd;
 use super::failure::{Input, words};
 use super::lines::{self, BadLine, Lines, NoLine};
 use super::outcome::Outcome;
@@ -179,10 +178,7 @@ impl Session {
     fn take_step(&mut self, step: Step, name: &Name) -> Outcome {
         match step {
             Step::Bad(line, bad) => self.fail(bad.report(at_line(name, line, &bad.text)), 1),
-            Step::Statement(statement) => match self.run_statement(&statement, Some(name)) {
-                StatementEnd::On(outcome) => outcome,
-                StatementEnd::Break | StatementEnd::Continue => Outcome::Done,
-            },
+            Step::Statement(statement) => self.run_statement(&statement, Some(name)).outcome,
         }
     }
 

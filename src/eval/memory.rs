@@ -58,13 +58,13 @@ impl Evaluator<'_> {
         let range = AddressRange::of_length(address, into.len() as u64)
             .ok_or_else(|| Error::new(at, format!("reading at {address} would pass 2^64-1")))?;
         let page = target.process.layout().page;
-        let absent = inspect::first_absent(target, range).map_err(|cause| failed(cause, at))?;
+        let failed = |cause| Error::inspection(at, "reading memory", cause);
+        let absent = inspect::first_absent(target, range).map_err(failed)?;
         if let Some(stop) = absent {
             let state = self.state(target, stop, at)?;
             return Err(not_resident(stop, state, at));
         }
-        let read = inspect::read_resident(target, range.start(), into)
-            .map_err(|cause| failed(cause, at))?;
+        let read = inspect::read_resident(target, range.start(), into).map_err(failed)?;
         let stop = VirtualAddress::new(address.get().saturating_add(read.bytes as u64));
         let Some(why) = read.ended else {
             return Ok(());
@@ -114,11 +114,11 @@ impl Evaluator<'_> {
     ) -> Result<Value> {
         let what = format!("{}() of {address}", function.name());
         let target = self.target(at, &what)?;
-        let swept = page_number_alone(target, function, address);
-        if let Some(number) = swept.map_err(|cause| failed(cause, at))? {
+        let failed = |cause| Error::inspection(at, &what, cause);
+        if let Some(number) = page_number_alone(target, function, address).map_err(failed)? {
             return Ok(Integer::from(number).into());
         }
-        let (view, detail) = View::detail_at(target, address).map_err(|cause| failed(cause, at))?;
+        let (view, detail) = View::detail_at(target, address).map_err(failed)?;
         let number = match (function, &detail.huge) {
             (Function::Mapcount, _) => detail.map_count.clone(),
             (Function::Exclusive, _) => detail.exclusive.clone().map(u64::from),
@@ -128,7 +128,7 @@ impl Evaluator<'_> {
         match number {
             Ok(number) => Ok(Integer::from(number).into()),
             Err(Reason::NotApplicable(_)) => {
-                let state = found_state(&view, &detail).map_err(|cause| failed(cause, at))?;
+                let state = found_state(&view, &detail).map_err(failed)?;
                 Err(no_frame(address, state, at))
             }
             Err(reason) => {
@@ -141,7 +141,7 @@ impl Evaluator<'_> {
     fn state(&self, target: &Target, address: VirtualAddress, at: Span) -> Result<FoundState> {
         View::detail_at(target, address)
             .and_then(|(view, detail)| found_state(&view, &detail))
-            .map_err(|cause| failed(cause, at))
+            .map_err(|cause| Error::inspection(at, "the state of a page", cause))
     }
 }
 
@@ -184,14 +184,6 @@ fn found_state(view: &View, detail: &PageDetail) -> inspect::Result<FoundState> 
         is_cached: detail.page.kind == Some(Kind::Cached)
             && view.cached(detail.address, &mut [0])?.is_ok(),
     })
-}
-
-/// An error of `inspect`, at its place in the line.
-fn failed(cause: inspect::Error, at: Span) -> Error {
-    match cause {
-        inspect::Error::Target(cause) => Error::target(at, cause),
-        cause => Error::new(at, cause.to_string()),
-    }
 }
 
 /// One page-map entry; `None` past the end of the page map.

@@ -2,6 +2,7 @@
 
 use super::{World, process};
 use crate::kernel::{Registers, VirtualAddress};
+use crate::process::Liveness;
 use crate::process::fake::Fake;
 use std::sync::atomic::Ordering;
 
@@ -147,6 +148,16 @@ fn hidden_frames_are_not_zero() {
         assert_eq!(error.status(), 4);
     }
     assert_eq!(world.print("u16(0x500000)"), "integer 16");
+}
+
+#[test]
+fn a_program_that_ends_meanwhile_is_gone() {
+    let world = World::of(heap());
+    for text in ["mapcount(0x500010)", "count(0x500000..0x501000)"] {
+        *world.watched.liveness.lock().unwrap() = Some(Liveness::Executed);
+        let (_, error) = world.error(text);
+        assert_eq!(error.status(), 3, "{text}: {error}");
+    }
 }
 
 #[test]

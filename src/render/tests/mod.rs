@@ -324,6 +324,25 @@ fn notes_of_a_table_stand_under_it_also_after_a_block() {
 }
 
 #[test]
+fn what_is_unknown_of_frames_has_its_reason_under_the_table() {
+    let mut unknown = frames();
+    unknown.words.map_count = Err(crate::report::Reason::Changed);
+    let said = [
+        Record::Frames(unknown),
+        Record::FramesSummary(frames_summary()),
+    ];
+    let text = text(Some(120), &said);
+    let notes: Vec<&str> = text
+        .lines()
+        .skip_while(|line| !line.contains("stopped"))
+        .collect();
+    assert!(
+        notes.len() == 2 && notes[1].starts_with("unknown   map count: "),
+        "{text}"
+    );
+}
+
+#[test]
 fn blocks_and_tables_stand_apart() {
     let said = [
         Record::Translation(Box::new(present())),

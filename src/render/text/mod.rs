@@ -169,14 +169,17 @@ impl Text {
             Record::Explanation(explanation) => self.block(explanation::write, explanation),
             Record::Run(run) => self.row_with_notes(&pages::RUNS, run),
             Record::Pages(row) => self.row_with_notes(&pages::PAGE_ROWS, row),
-            Record::Frames(frames) => self.row(&pages::FRAME_ROWS, frames),
+            Record::Frames(frames) => self.row_with_notes(&pages::FRAME_ROWS, frames),
             Record::WalkSummary(summary) => {
                 self.separate(Shape::Line);
                 map::legend(&mut self.lines, &mut self.legend);
                 totals::walk_summary(&mut self.lines, summary);
                 self.notes();
             }
-            Record::FramesSummary(summary) => self.line(totals::frames_summary, summary),
+            Record::FramesSummary(summary) => {
+                self.line(totals::frames_summary, summary);
+                self.notes();
+            }
             Record::Group(group) => self.row_with_notes(&pages::groups(group), group),
             Record::MapRegion(region) => {
                 self.separate(Shape::Line);

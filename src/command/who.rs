@@ -23,7 +23,7 @@ pub(super) const ABOUT: About = About {
            for anonymous memory, the same address in related processes and then in the others. It ends when it has found as \
            many mappings as the kernel counts; otherwise it scans all resident \
            memory of the processes. The last lines report how the search ended, and how many processes \
-           could not be read. Up to 50 processes of the same name are shown with their command lines. The kernel does not count mappings of the page of zeros, so \
+           could not be read. Processes that share a name are listed with their command lines, if there are at most 50. The kernel does not count mappings of the page of zeros, so \
            that search covers every process. Threads share one address space, which is shown once. `limit` ends the search after so many rows, \
            which is fast even among very many processes.",
     examples: &[

@@ -149,8 +149,8 @@ fn kept_going_the_first_failure_gives_the_status() {
     ]);
     assert_eq!(run.failed(1, "f:1:1: error: ").out, "on\nend\n");
     // Also where a jump ends the turn of the loop.
-    let turns = "foreach $i in 1, 2\nif 1\nattach 2147483647\nloop_continue\nend\necho no\nend\nfrobnicate\necho end\n";
-    let run = home.run_with(&["-batch", "--keep-going"], turns);
+    let turns = "set $i = 0\nwhile $i < 2\nset $i = $i + 1\nif 1\nattach 2147483647\nloop_continue\nend\necho no\nend\nfrobnicate\necho end\n";
+    let run = home.run_with(&["--keep-going"], turns);
     assert_eq!(run.failed(3, "2147483647").out, "end\n");
 }
 

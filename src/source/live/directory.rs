@@ -65,13 +65,13 @@ impl Directory {
         raised(|| readlinkat(&self.0, path, Vec::new())).map(|target| target.into_bytes())
     }
 
-    /// Device and inode, as `stat` has them, of the program that a process runs. It is not opened. A server, which may not answer, is not
-    /// asked about it.
-    pub(super) fn program(&self) -> Result<(Device, u64)> {
+    /// Device and inode, as `stat` has them, of what a link such as `exe` or `root` leads to. It is not opened. A server, which may not answer,
+    /// is not asked about it.
+    pub(super) fn behind_link(&self, path: &str) -> Result<(Device, u64)> {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
-        let program = raised(|| openat(&self.0, "exe", flags, Mode::empty()))?;
+        let behind = raised(|| openat(&self.0, path, flags, Mode::empty()))?;
         let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
-        let found = statx(program, "", flags, StatxFlags::INO)?;
+        let found = statx(behind, "", flags, StatxFlags::INO)?;
         let (major, minor) = (found.stx_dev_major, found.stx_dev_minor);
         Ok((Device { major, minor }, found.stx_ino))
     }

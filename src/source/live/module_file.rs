@@ -63,7 +63,7 @@ impl ModuleFile {
         if !is_it && !OTHER_NUMBERS.contains(&kind) {
             return Err(Refusal::Replaced);
         }
-        let is_program = || process.program() == Ok(numbers(&stat));
+        let is_program = || process.behind_link("exe") == Ok(numbers(&stat));
         let cannot_be_leased = is_it && lease::is_open_here(mapped) || is_program();
         if !cannot_be_leased {
             without_lease([stat.st_ino, region.inode])?;

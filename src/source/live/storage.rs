@@ -28,13 +28,8 @@ impl Storage {
     /// The mounts of the process with this directory and memory. The kernel takes longer to write mountinfo than to answer most
     /// other questions, and `who` asks about every process: so the mounts of pmdb itself serve for all that see the same ones.
     pub(super) fn of(directory: &Directory, memory: &Memory) -> Arc<Storage> {
-        let link = |name| directory.link(&memory.path(name)).ok();
-        // The link leads to "/" if its root is that of pmdb, or the root of another namespace.
-        let is_own_root = || link("root").is_some_and(|root| root == b"/");
-        if let Some(namespace) = link("ns/mnt")
-            && own_namespace() == Some(namespace)
-            && is_own_root()
-        {
+        let outlook = Outlook::of(directory, |name| memory.path(name));
+        if outlook.is_some() && outlook == *own_outlook() {
             return Storage::own();
         }
         let text = directory.read(&memory.path("mountinfo"));
@@ -70,11 +65,28 @@ impl Storage {
     }
 }
 
-/// The mount namespace of pmdb itself, which it never leaves, as the link in `/proc` names it.
-fn own_namespace() -> Option<Vec<u8>> {
-    static OWN: OnceLock<Option<Vec<u8>>> = OnceLock::new();
-    let read = || Directory::open("/proc/self").and_then(|own| own.link("ns/mnt"));
-    OWN.get_or_init(|| read().ok()).clone()
+/// What decides which mounts a process sees.
+#[derive(PartialEq)]
+struct Outlook {
+    /// Its mount namespace, as the link in `/proc` names it.
+    namespace: Vec<u8>,
+    /// Device and inode of its root directory: another one after chroot(2).
+    root: (Device, u64),
+}
+
+impl Outlook {
+    fn of(directory: &Directory, path: impl Fn(&str) -> String) -> Option<Self> {
+        Some(Outlook {
+            namespace: directory.link(&path("ns/mnt")).ok()?,
+            root: directory.behind_link(&path("root")).ok()?,
+        })
+    }
+}
+
+/// That of pmdb itself, which changes neither.
+fn own_outlook() -> &'static Option<Outlook> {
+    static OWN: OnceLock<Option<Outlook>> = OnceLock::new();
+    OWN.get_or_init(|| Outlook::of(&Directory::open("/proc/self").ok()?, str::to_owned))
 }
 
 /// The mounts of pmdb itself, as they were last read.

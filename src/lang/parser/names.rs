@@ -79,7 +79,7 @@ pub(super) fn named(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     Ok((behind, Spanned::new(node, at)))
 }
 
-/// What may stand behind `MODULE!` in an expression.
+/// A symbol or an address of a module: the second part of `MODULE!SYMBOL`.
 enum Inside {
     Symbol(Spanned<Name>),
     Address(Spanned<u64>),

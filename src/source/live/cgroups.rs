@@ -1,7 +1,8 @@
 //! Memory cgroups: from an inode number, as `/proc/kpagecgroup` gives it, to the path of a directory.
 
-use super::directory::{Directory, read_all};
+use super::directory::read_all;
 use super::module_file::numbers;
+use super::storage;
 use crate::kernel::Name;
 use crate::kernel::mounts::{self, Mount};
 use crate::source::{Error, Group, Result};
@@ -19,8 +20,8 @@ pub(super) struct Hierarchy {
 
 impl Hierarchy {
     pub(super) fn open() -> Result<Self> {
-        let text = Directory::open("/proc/self").and_then(|own| own.read("mountinfo"));
-        let text = text.map_err(|error| Error::io("reading /proc/self/mountinfo", error))?;
+        let text = storage::own_text()
+            .map_err(|error| Error::io("reading /proc/self/mountinfo", error))?;
         let mounts = mounts::parse(&text)?;
         let none = || {
             Error::not_available(

@@ -18,10 +18,7 @@ fn main() {
         // The standard library asks for `-lgcc_s`. What the linker finds under that name is a script of its own, which names the archive.
         let script = Path::new(&folder).join("libgcc_s.so");
         if fs::write(script, format!("INPUT(\"{}\")\n", archive.display())).is_ok() {
-            println!(
-                "cargo:rustc-link-search=native={}",
-                folder.to_string_lossy()
-            );
+            println!("cargo:rustc-link-search=native={}", folder.to_string_lossy());
         }
     }
 }
@@ -44,18 +41,12 @@ fn tell_the_build() {
 fn commit() -> Option<String> {
     const PACKAGE: &str = ".cargo_vcs_info.json";
     let in_package = fs::read_to_string(PACKAGE).ok();
-    if let Some((_, behind)) = in_package
-        .as_deref()
-        .and_then(|text| text.split_once("\"sha1\""))
-    {
+    if let Some((_, behind)) = in_package.as_deref().and_then(|text| text.split_once("\"sha1\"")) {
         return behind.split('"').nth(1).map(str::to_owned);
     }
     println!("cargo:rerun-if-changed=.git/HEAD");
     println!("cargo:rerun-if-changed=.git/logs/HEAD");
-    let output = Command::new("git")
-        .args(["rev-parse", "--short=12", "HEAD"])
-        .output()
-        .ok()?;
+    let output = Command::new("git").args(["rev-parse", "--short=12", "HEAD"]).output().ok()?;
     let commit = String::from_utf8(output.stdout).ok()?;
     Some(commit.trim().to_owned()).filter(|commit| output.status.success() && !commit.is_empty())
 }
@@ -63,12 +54,7 @@ fn commit() -> Option<String> {
 /// The archive, if there is one.
 fn archive() -> Option<PathBuf> {
     let linker = env::var_os("RUSTC_LINKER").unwrap_or_else(|| "cc".into());
-    let output = Command::new(linker)
-        .arg("-print-file-name=libgcc_eh.a")
-        .output()
-        .ok()?;
+    let output = Command::new(linker).arg("-print-file-name=libgcc_eh.a").output().ok()?;
     let path = PathBuf::from(String::from_utf8(output.stdout).ok()?.trim_end());
-    path.is_absolute()
-        .then_some(path)
-        .filter(|path| path.is_file())
+    path.is_absolute().then_some(path).filter(|path| path.is_file())
 }

@@ -58,12 +58,7 @@ pub struct Arguments {
     pub list_scripts: bool,
 
     /// Print a manual page, the completions of a shell, or pmdb's commands for gdb: man, man-language, man-json, json-schema, complete-bash, complete-zsh, complete-fish, gdb
-    #[arg(
-        long,
-        hide_short_help = true,
-        value_name = "WHAT",
-        hide_possible_values = true
-    )]
+    #[arg(long, hide_short_help = true, value_name = "WHAT", hide_possible_values = true)]
     pub generate: Option<Generated>,
 
     /// Leave after the commands of -x and -ex; no prompt, no pager, no greeting
@@ -198,8 +193,7 @@ impl Arguments {
 
     /// The command in the words behind the process, or in words that need no process (`help`).
     fn take_command(&mut self) -> Result<Option<String>, clap::Error> {
-        let refused =
-            |message: String| Err(Arguments::command().error(ErrorKind::UnknownArgument, message));
+        let refused = |message: String| Err(Arguments::command().error(ErrorKind::UnknownArgument, message));
         let mut words = Vec::new();
         if self.pid.is_some() || self.target.as_deref().is_some_and(needs_no_process) {
             words.extend(self.target.take());
@@ -211,9 +205,9 @@ impl Arguments {
             // Behind a process they are arguments.
             return match words.first() {
                 None => Ok(None),
-                Some(word) => refused(format!(
-                    "unexpected argument '{word}': put the arguments of a command file after --args"
-                )),
+                Some(word) => {
+                    refused(format!("unexpected argument '{word}': put the arguments of a command file after --args"))
+                }
             };
         }
         if !first.starts_with(|c: char| c.is_alphabetic() || c == '?') {
@@ -235,12 +229,9 @@ impl Arguments {
             ));
         }
         match parsed {
-            Ok(Line::Command {
-                output: Output::Screen,
-                ..
-            })
-            | Ok(Line::Empty | Line::Comment)
-            | Err(_) => Ok(Some(text)),
+            Ok(Line::Command { output: Output::Screen, .. }) | Ok(Line::Empty | Line::Comment) | Err(_) => {
+                Ok(Some(text))
+            }
             Ok(_) => refused(format!(
                 "'{text}' is not a single command: leave pipes, files and shell commands to the shell, as in pmdb 812 regions | less"
             )),
@@ -355,8 +346,7 @@ fn with_double_dashes(words: impl IntoIterator<Item = OsString>) -> Vec<OsString
         }
         if !word.to_string_lossy().starts_with('-') {
             // The command behind the process has options of its own.
-            options_ended =
-                !has_steps && (has_process || word.to_str().is_some_and(needs_no_process));
+            options_ended = !has_steps && (has_process || word.to_str().is_some_and(needs_no_process));
             has_process = true;
             if options_ended {
                 changed.push("--".into());
@@ -369,18 +359,11 @@ fn with_double_dashes(words: impl IntoIterator<Item = OsString>) -> Vec<OsString
         let name = text.trim_start_matches('-');
         let option = name.split('=').next().unwrap_or(name);
         let single = text.starts_with('-') && !text.starts_with("--");
-        is_value = matches!(
-            name,
-            "ex" | "x" | "command" | "p" | "pid" | "color" | "report" | "generate"
-        );
+        is_value = matches!(name, "ex" | "x" | "command" | "p" | "pid" | "color" | "report" | "generate");
         has_process |= matches!(option, "p" | "pid") || (single && name.starts_with('p'));
         has_steps |= matches!(option, "ex" | "x" | "command");
         let is_known = is_long(option) || matches!(option, "help" | "version");
-        changed.push(if single && is_known {
-            format!("-{text}").into()
-        } else {
-            word
-        });
+        changed.push(if single && is_known { format!("-{text}").into() } else { word });
     }
     changed
 }
@@ -390,11 +373,7 @@ mod tests {
     use super::*;
 
     fn parse(line: &[&str]) -> Result<Arguments, clap::Error> {
-        Arguments::parse(
-            std::iter::once("pmdb")
-                .chain(line.iter().copied())
-                .map(OsString::from),
-        )
+        Arguments::parse(std::iter::once("pmdb").chain(line.iter().copied()).map(OsString::from))
     }
 
     #[test]
@@ -404,26 +383,10 @@ mod tests {
 
     #[test]
     fn gdb_spellings_are_understood() {
-        let arguments = parse(&[
-            "-q",
-            "-nx",
-            "-p",
-            "812",
-            "-batch",
-            "-ex",
-            "-batch",
-            "-x",
-            "f",
-            "--ex=echo",
-        ])
-        .unwrap();
+        let arguments = parse(&["-q", "-nx", "-p", "812", "-batch", "-ex", "-batch", "-x", "f", "--ex=echo"]).unwrap();
         assert!(arguments.quiet && arguments.no_init && arguments.batch);
         assert_eq!(arguments.subject(), Subject::Process(TargetName::Id(812)));
-        let expected = [
-            Step::Command("-batch".into()),
-            Step::File("f".into()),
-            Step::Command("echo".into()),
-        ];
+        let expected = [Step::Command("-batch".into()), Step::File("f".into()), Step::Command("echo".into())];
         assert_eq!(arguments.steps(), expected);
     }
 
@@ -431,10 +394,7 @@ mod tests {
     fn targets_are_ids_names_self_or_the_demonstration() {
         assert_eq!(parse(&[]).unwrap().subject(), Subject::Nothing);
         assert_eq!(parse(&["demo"]).unwrap().subject(), Subject::Demonstration);
-        assert_eq!(
-            parse(&["self"]).unwrap().subject(),
-            Subject::Process(TargetName::Itself)
-        );
+        assert_eq!(parse(&["self"]).unwrap().subject(), Subject::Process(TargetName::Itself));
         let name = Subject::Process(TargetName::Name("demo".into()));
         assert_eq!(parse(&["-p", "demo"]).unwrap().subject(), name);
         // Too large for a process id: a name like any other, and no process has it.
@@ -445,24 +405,12 @@ mod tests {
     #[test]
     fn what_follows_the_process_or_args_is_for_the_commands() {
         let given = |line: &[&str]| parse(line).unwrap().arguments().to_vec();
-        assert_eq!(
-            given(&["-batch", "-x", "f", "812", "80", "a b"]),
-            ["80", "a b"]
-        );
-        assert_eq!(
-            given(&["-p", "812", "-x", "f", "-args", "-1", "--json"]),
-            ["-1", "--json"]
-        );
+        assert_eq!(given(&["-batch", "-x", "f", "812", "80", "a b"]), ["80", "a b"]);
+        assert_eq!(given(&["-p", "812", "-x", "f", "-args", "-1", "--json"]), ["-1", "--json"]);
         assert!(given(&["-x", "f", "812"]).is_empty());
-        assert_eq!(
-            parse(&["-x", "f", "--args", "1"]).unwrap().subject(),
-            Subject::Nothing
-        );
+        assert_eq!(parse(&["-x", "f", "--args", "1"]).unwrap().subject(), Subject::Nothing);
         let explained = |line: &[&str]| Arguments::file_to_explain(line.iter().map(OsString::from));
-        assert_eq!(
-            explained(&["pmdb", "-batch", "-x", "f", "--help"]),
-            Some("f".into())
-        );
+        assert_eq!(explained(&["pmdb", "-batch", "-x", "f", "--help"]), Some("f".into()));
         assert_eq!(explained(&["pmdb", "--help"]), None);
     }
 
@@ -476,43 +424,20 @@ mod tests {
     fn what_follows_the_process_is_one_command() {
         let run = |line: &[&str]| {
             let arguments = parse(line).unwrap();
-            assert!(
-                arguments.batch && arguments.arguments().is_empty(),
-                "{line:?}"
-            );
+            assert!(arguments.batch && arguments.arguments().is_empty(), "{line:?}");
             (arguments.subject(), arguments.steps().to_vec())
         };
         let process = || Subject::Process(TargetName::Id(812));
         let step = |text: &str| vec![Step::Command(text.to_owned())];
         for (line, subject, text) in [
-            (
-                &["812", "walk", "--how", "heap"][..],
-                process(),
-                "walk --how heap",
-            ),
-            (
-                &["-p", "812", "walk", "--how", "heap"],
-                process(),
-                "walk --how heap",
-            ),
+            (&["812", "walk", "--how", "heap"][..], process(), "walk --how heap"),
+            (&["-p", "812", "walk", "--how", "heap"], process(), "walk --how heap"),
             (&["-p812", "regions"], process(), "regions"),
-            (
-                &["--json", "demo", "p", "1 + 1"],
-                Subject::Demonstration,
-                "p 1 + 1",
-            ),
+            (&["--json", "demo", "p", "1 + 1"], Subject::Demonstration, "p 1 + 1"),
             (&["help"], Subject::Nothing, "help"),
             (&["apropos", "--how"], Subject::Nothing, "apropos --how"),
-            (
-                &["help", "info", "symbol"],
-                Subject::Nothing,
-                "help info symbol",
-            ),
-            (
-                &["812", "info", "symbol", "--help"],
-                process(),
-                "help info symbol",
-            ),
+            (&["help", "info", "symbol"], Subject::Nothing, "help info symbol"),
+            (&["812", "info", "symbol", "--help"], process(), "help info symbol"),
             (&["812", "walk", "heap", "--help"], process(), "help walk"),
         ] {
             assert_eq!(run(line), (subject, step(text)), "{line:?}");
@@ -530,13 +455,7 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        for line in [
-            &["-frobnicate"][..],
-            &["1", "2"],
-            &["1", "-p", "2"],
-            &["-ex"],
-            &["--color", "pink"],
-        ] {
+        for line in [&["-frobnicate"][..], &["1", "2"], &["1", "-p", "2"], &["-ex"], &["--color", "pink"]] {
             assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line:?}");
         }
     }

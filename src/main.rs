@@ -114,12 +114,7 @@ fn run(arguments: &Arguments) -> Result<u8, Ending> {
 }
 
 /// Runs everything up to the last line.
-fn run_session(
-    arguments: &Arguments,
-    session: &mut Session,
-    terminal: bool,
-    prompt: bool,
-) -> Outcome {
+fn run_session(arguments: &Arguments, session: &mut Session, terminal: bool, prompt: bool) -> Outcome {
     // Kept until the end: dropping it ends the demonstration process.
     let mut demonstration = None;
     let mut tally = Tally::new(arguments.keep_going);
@@ -223,18 +218,11 @@ fn prepare(
 }
 
 /// Attaches to the demonstration process. Sets a variable for each of its areas, and prints what they are.
-fn demonstrate(
-    demonstration: &Demonstration,
-    session: &mut Session,
-    arguments: &Arguments,
-) -> Outcome {
+fn demonstrate(demonstration: &Demonstration, session: &mut Session, arguments: &Arguments) -> Outcome {
     let outcome = session.attach(TargetName::Id(demonstration.pid));
     for area in &demonstration.areas {
         let spans = Spans::one(area.range, eval::Origin::Written);
-        session
-            .state_mut()
-            .variables
-            .insert(area.name.clone(), Value::Range(spans));
+        session.state_mut().variables.insert(area.name.clone(), Value::Range(spans));
         if !arguments.quiet && !arguments.batch {
             session.note(format!("${}: {}", area.name, area.sentence));
         }

@@ -12,10 +12,7 @@ use std::process::{Child, Command, Stdio};
 const PMDB: &str = env!("CARGO_BIN_EXE_pmdb");
 
 /// A deadline for something immediate: reached only if it does not happen.
-const DEADLINE: Timespec = Timespec {
-    tv_sec: 20,
-    tv_nsec: 0,
-};
+const DEADLINE: Timespec = Timespec { tv_sec: 20, tv_nsec: 0 };
 
 fn started() -> Demonstration {
     demo::start_program(Path::new(PMDB)).expect("the demonstration starts")
@@ -40,10 +37,7 @@ fn entries(pid: u32, area: &Area) -> Vec<u64> {
     File::open(format!("/proc/{pid}/pagemap"))
         .and_then(|map| map.read_exact_at(&mut bytes, first * 8))
         .expect("the page map");
-    bytes
-        .chunks_exact(8)
-        .map(|entry| u64::from_ne_bytes(entry.try_into().expect("8 bytes")))
-        .collect()
+    bytes.chunks_exact(8).map(|entry| u64::from_ne_bytes(entry.try_into().expect("8 bytes"))).collect()
 }
 
 fn present(entry: u64) -> bool {
@@ -62,11 +56,7 @@ fn exclusive(entry: u64) -> bool {
 fn it_sets_up_what_it_says() {
     let demonstration = started();
     let pid = demonstration.pid;
-    let names: Vec<&str> = demonstration
-        .areas
-        .iter()
-        .map(|area| area.name.as_str())
-        .collect();
+    let names: Vec<&str> = demonstration.areas.iter().map(|area| area.name.as_str()).collect();
     assert_eq!(
         names,
         [
@@ -88,11 +78,7 @@ fn it_sets_up_what_it_says() {
 
     let buffer = of("buffer");
     let (written, read) = buffer.split_at(buffer.len().div_ceil(2));
-    assert!(
-        written
-            .iter()
-            .all(|&entry| present(entry) && !of_file(entry))
-    );
+    assert!(written.iter().all(|&entry| present(entry) && !of_file(entry)));
     assert!(read.iter().all(|&entry| present(entry) && of_file(entry)));
     // The child has copied the first two; the others are still shared with it.
     assert!(written.iter().take(2).all(|&entry| exclusive(entry)));
@@ -106,36 +92,15 @@ fn it_sets_up_what_it_says() {
 
     let private = of("private_file");
     assert!(private.iter().all(|&entry| present(entry)));
-    assert!(
-        private
-            .iter()
-            .enumerate()
-            .all(|(index, &entry)| of_file(entry) == (index != 1))
-    );
+    assert!(private.iter().enumerate().all(|(index, &entry)| of_file(entry) == (index != 1)));
 
     let shared = of("shared");
-    assert!(
-        shared
-            .iter()
-            .take(8)
-            .all(|&entry| present(entry) && of_file(entry) && !exclusive(entry))
-    );
+    assert!(shared.iter().take(8).all(|&entry| present(entry) && of_file(entry) && !exclusive(entry)));
     assert!(shared.iter().skip(8).all(|&entry| !present(entry)));
 
     let anonymous = of("anonymous");
-    assert!(
-        anonymous
-            .iter()
-            .take(4)
-            .all(|&entry| present(entry) && exclusive(entry))
-    );
-    assert!(
-        anonymous
-            .iter()
-            .take(16)
-            .skip(4)
-            .all(|&entry| present(entry) && !exclusive(entry))
-    );
+    assert!(anonymous.iter().take(4).all(|&entry| present(entry) && exclusive(entry)));
+    assert!(anonymous.iter().take(16).skip(4).all(|&entry| present(entry) && !exclusive(entry)));
     assert!(anonymous.iter().skip(16).all(|&entry| !present(entry)));
 
     let zero = of("zero");
@@ -148,10 +113,7 @@ fn it_sets_up_what_it_says() {
     assert_eq!(guard.len(), 1);
     // A guard page is a marker of its own kind in an entry that is not present; without it the page was written to.
     assert_eq!(present(guard[0]), sentence.contains("no guard pages"));
-    assert_eq!(
-        guard[0] >> 62 & 1 == 1,
-        sentence.starts_with("a guard page")
-    );
+    assert_eq!(guard[0] >> 62 & 1 == 1, sentence.starts_with("a guard page"));
 }
 
 #[test]
@@ -162,12 +124,9 @@ fn the_huge_page_is_as_huge_as_it_says() {
     let smaps = File::open(format!("/proc/{}/smaps", demonstration.pid)).expect("smaps");
     let holds_it = |line: &String| {
         let number = |text| u64::from_str_radix(text, 16).unwrap_or_default();
-        line.split(' ')
-            .next()
-            .and_then(|range| range.split_once('-'))
-            .is_some_and(|(start, end)| {
-                number(start) <= huge.range.start().get() && huge.range.end().get() <= number(end)
-            })
+        line.split(' ').next().and_then(|range| range.split_once('-')).is_some_and(|(start, end)| {
+            number(start) <= huge.range.start().get() && huge.range.end().get() <= number(end)
+        })
     };
     let huge_kib = BufReader::new(smaps)
         .lines()
@@ -176,12 +135,7 @@ fn the_huge_page_is_as_huge_as_it_says() {
         .find(|line| line.starts_with("AnonHugePages:"))
         .expect("its region says how much is huge");
     let is_huge = !huge_kib.ends_with(" 0 kB");
-    assert_eq!(
-        is_huge,
-        huge.sentence.contains("in one huge page"),
-        "{}: {huge_kib}",
-        huge.sentence
-    );
+    assert_eq!(is_huge, huge.sentence.contains("in one huge page"), "{}: {huge_kib}", huge.sentence);
 }
 
 #[test]
@@ -189,18 +143,9 @@ fn the_child_has_its_own_copies() {
     let demonstration = started();
     let buffer = demonstration.area("buffer").expect("buffer");
     let child = entries(demonstration.child_pid, buffer);
-    assert!(
-        child
-            .iter()
-            .take(2)
-            .all(|&entry| present(entry) && exclusive(entry))
-    );
-    let status = std::fs::read_to_string(format!("/proc/{}/status", demonstration.child_pid))
-        .expect("status");
-    assert!(
-        status.contains(&format!("PPid:\t{}\n", demonstration.pid)),
-        "{status}"
-    );
+    assert!(child.iter().take(2).all(|&entry| present(entry) && exclusive(entry)));
+    let status = std::fs::read_to_string(format!("/proc/{}/status", demonstration.child_pid)).expect("status");
+    assert!(status.contains(&format!("PPid:\t{}\n", demonstration.pid)), "{status}");
     for pid in [demonstration.pid, demonstration.child_pid] {
         let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).expect("comm");
         assert_eq!(name, "pmdb-demo\n");
@@ -270,11 +215,7 @@ fn the_end_of_the_pipe_alone_ends_both() {
 fn the_death_of_the_parent_alone_ends_both() {
     // The shell takes the place of pmdb; the pipe stays open in this process.
     let mut parent = Command::new("sh")
-        .args([
-            "-c",
-            "exec 3<&0; \"$0\" __demo $$ <&3 & echo process $! >&2; wait",
-            PMDB,
-        ])
+        .args(["-c", "exec 3<&0; \"$0\" __demo $$ <&3 & echo process $! >&2; wait", PMDB])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -282,13 +223,8 @@ fn the_death_of_the_parent_alone_ends_both() {
         .expect("the shell starts");
     let pipe = parent.stdin.take();
     let mut line = String::new();
-    BufReader::new(parent.stderr.take().expect("a pipe"))
-        .read_line(&mut line)
-        .expect("a line");
-    let pid = line
-        .trim()
-        .strip_prefix("process ")
-        .and_then(|pid| pid.parse().ok());
+    BufReader::new(parent.stderr.take().expect("a pipe")).read_line(&mut line).expect("a line");
+    let pid = line.trim().strip_prefix("process ").and_then(|pid| pid.parse().ok());
     let process = handle(pid.expect("a pid"));
     let child = handle(child_of(&mut parent));
     parent.kill().expect("the shell is killed");
@@ -302,10 +238,7 @@ fn asked_for_by_somebody_else_it_refuses() {
     let without_parent = Command::new(PMDB).arg("__demo").output().expect("it runs");
     assert_eq!(without_parent.status.code(), Some(2));
     // Process 1 is the parent of no test.
-    let orphan = Command::new(PMDB)
-        .args(["__demo", "1"])
-        .output()
-        .expect("it runs");
+    let orphan = Command::new(PMDB).args(["__demo", "1"]).output().expect("it runs");
     assert_eq!(orphan.status.code(), Some(1));
     assert!(orphan.stdout.starts_with(b"failed "));
 }
@@ -313,10 +246,7 @@ fn asked_for_by_somebody_else_it_refuses() {
 #[test]
 fn a_program_that_is_none_is_an_error() {
     let missing = demo::start_program(Path::new("/nonexistent/pmdb")).expect_err("no such program");
-    assert!(
-        missing.to_string().contains("demonstration process"),
-        "{missing}"
-    );
+    assert!(missing.to_string().contains("demonstration process"), "{missing}");
     let other = demo::start_program(Path::new("/bin/true")).expect_err("it says nothing");
     assert!(other.to_string().contains("before it was ready"), "{other}");
 }

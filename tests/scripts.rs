@@ -29,14 +29,8 @@ fn answer(arguments: &[&str]) -> String {
 #[track_caller]
 fn succeed(arguments: &[&str]) -> String {
     let run = run(arguments);
-    let (output, errors) = (
-        String::from_utf8_lossy(&run.stdout),
-        String::from_utf8_lossy(&run.stderr),
-    );
-    assert!(
-        run.status.success() && errors.is_empty(),
-        "{output}\n{errors}"
-    );
+    let (output, errors) = (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
+    assert!(run.status.success() && errors.is_empty(), "{output}\n{errors}");
     output.into_owned()
 }
 
@@ -58,13 +52,7 @@ fn each_script_is_known_here() {
         .join("scripts")
         .read_dir()
         .expect("scripts")
-        .map(|entry| {
-            entry
-                .expect("an entry")
-                .file_name()
-                .into_string()
-                .expect("a plain name")
-        })
+        .map(|entry| entry.expect("an entry").file_name().into_string().expect("a plain name"))
         .filter(|name| name.ends_with(".pmdb"))
         .collect();
     scripts.sort();
@@ -96,10 +84,7 @@ fn regions_and_letters(svg: &str) -> (Vec<String>, Vec<String>) {
             .filter_map(|node| node.text().map(str::to_owned));
         texts.collect::<Vec<_>>()
     };
-    let body = document
-        .descendants()
-        .find(|node| node.has_tag_name("g"))
-        .expect("what is drawn");
+    let body = document.descendants().find(|node| node.has_tag_name("g")).expect("what is drawn");
     let lines = texts(body);
     let legend = lines.iter().position(|line| line.starts_with("letters"));
     let (regions, legend) = lines.split_at(legend.expect("a legend"));
@@ -116,33 +101,18 @@ fn the_picture_of_the_readme_is_what_its_script_draws() {
     let folder = tempfile::tempdir().expect("a folder");
     let drawn = folder.path().join("drawn.svg");
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/picture");
-    let run = Command::new(script)
-        .arg(&drawn)
-        .env("PMDB", PMDB)
-        .output()
-        .expect("the script runs");
+    let run = Command::new(script).arg(&drawn).env("PMDB", PMDB).output().expect("the script runs");
     assert!(run.status.success(), "{run:?}");
     let drawn = std::fs::read_to_string(drawn).expect("a picture");
     let kept = include_str!("../scripts/picture.svg");
     let (regions, letters) = regions_and_letters(kept);
-    let words = [
-        "huge",
-        "private_copy",
-        "anonymous",
-        "shmem",
-        "file",
-        "zero",
-        "untouched",
-    ];
+    let words = ["huge", "private_copy", "anonymous", "shmem", "file", "zero", "untouched"];
     assert_eq!(letters, words);
     assert_eq!(regions.len(), 5, "{regions:?}");
     // If there is no huge page, the memory is in small ones.
     let (now, letters_now) = regions_and_letters(&drawn);
     assert_eq!(now, regions);
-    assert!(
-        letters_now == words || letters_now == words[1..],
-        "{letters_now:?}"
-    );
+    assert!(letters_now == words || letters_now == words[1..], "{letters_now:?}");
     for name in ["/home/", "/tmp/", "target/"] {
         assert!(!kept.contains(name) && !drawn.contains(name), "{name}");
     }
@@ -172,10 +142,7 @@ fn the_tour_shows_the_five_verbs() {
 fn copy_on_write_tells_shared_from_copied() {
     let report = answer(&["-x", "scripts/cow.pmdb"]);
     let (shared, own) = report.split_once("Its own:").expect("two parts");
-    assert!(
-        shared.contains("[heap]") && own.contains("libc.so"),
-        "{report}"
-    );
+    assert!(shared.contains("[heap]") && own.contains("libc.so"), "{report}");
     // Of the 16 pages there, the child has copied 4.
     let own = answer(&["-ex", "walk $anonymous where present and exclusive"]);
     assert!(own.contains("\n4 pages, "), "{own}");
@@ -197,15 +164,10 @@ fn huge_pages_are_found_where_there_are_any() {
         let run = run(&arguments);
         let errors = String::from_utf8_lossy(&run.stderr);
         assert_eq!(run.status.code(), Some(4), "{errors}");
-        assert!(
-            errors.contains("walk all where present by order"),
-            "{errors}"
-        );
+        assert!(errors.contains("walk all where present by order"), "{errors}");
         String::from_utf8_lossy(&run.stdout).into_owned()
     };
-    let (_, mapped) = report
-        .split_once("Mapped as huge pages:\n")
-        .expect("its part");
+    let (_, mapped) = report.split_once("Mapped as huge pages:\n").expect("its part");
     assert_eq!(!mapped.starts_with("0 pages"), given, "{report}");
 }
 
@@ -214,10 +176,7 @@ fn a_buffer_is_judged_for_a_device_where_frames_are_shown() {
     let arguments = ["-ex", "set $dma = $huge", "-x", "scripts/dma.pmdb"];
     if frames_are_shown() {
         let report = answer(&arguments);
-        assert!(
-            report.contains("nothing changed") && report.ends_with("has not moved.\n"),
-            "{report}"
-        );
+        assert!(report.contains("nothing changed") && report.ends_with("has not moved.\n"), "{report}");
     } else {
         // A filter on what is hidden is an error that says so.
         let run = run(&[&["demo"][..], &arguments].concat());
@@ -230,21 +189,8 @@ fn a_buffer_is_judged_for_a_device_where_frames_are_shown() {
 #[test]
 fn each_area_has_a_variable() {
     let values = answer(&["-ex", "show convenience"]);
-    for name in [
-        "buffer",
-        "zeroed",
-        "counter",
-        "private_file",
-        "shared",
-        "anonymous",
-        "huge",
-        "guard",
-        "busy",
-    ] {
-        assert!(
-            values.contains(&format!("${name} ")),
-            "${name} is missing in\n{values}"
-        );
+    for name in ["buffer", "zeroed", "counter", "private_file", "shared", "anonymous", "huge", "guard", "busy"] {
+        assert!(values.contains(&format!("${name} ")), "${name} is missing in\n{values}");
     }
 }
 
@@ -269,8 +215,7 @@ fn every_example_of_the_help_runs() {
             false => run(&["demo", "-ex", example.line]),
         };
         let errors = String::from_utf8_lossy(&run.stderr);
-        let lacks_rights =
-            !shown && errors.contains("CAP_") || errors.contains("CONFIG_MEM_SOFT_DIRTY");
+        let lacks_rights = !shown && errors.contains("CAP_") || errors.contains("CONFIG_MEM_SOFT_DIRTY");
         assert!(
             run.status.success() && errors.is_empty() || lacks_rights,
             "{}\n{}\n{errors}",
@@ -278,24 +223,11 @@ fn every_example_of_the_help_runs() {
             String::from_utf8_lossy(&run.stdout),
         );
         // Settings, variables and leaving print nothing, and nothing was typed yet.
-        let is_silent = [
-            "set $start",
-            "set $all",
-            "set p",
-            "set l",
-            "quit",
-            "history",
-            "assert",
-            "alias",
-        ]
-        .iter()
-        .any(|word| example.line.starts_with(word));
+        let is_silent = ["set $start", "set $all", "set p", "set l", "quit", "history", "assert", "alias"]
+            .iter()
+            .any(|word| example.line.starts_with(word));
         let is_silent = is_silent || example.line.contains("> ./");
-        assert!(
-            is_silent || lacks_rights || !run.stdout.is_empty(),
-            "{}",
-            example.line
-        );
+        assert!(is_silent || lacks_rights || !run.stdout.is_empty(), "{}", example.line);
         count += 1;
     }
     assert!(count > 40, "{count} examples");
@@ -323,28 +255,14 @@ impl Array {
         let source = folder.path().join("array.c");
         let program = folder.path().join("array");
         std::fs::write(&source, text).expect("a file");
-        let compiled = Command::new("cc")
-            .arg(&source)
-            .arg("-pthread")
-            .arg("-o")
-            .arg(&program)
-            .status();
+        let compiled = Command::new("cc").arg(&source).arg("-pthread").arg("-o").arg(&program).status();
         assert!(compiled.expect("a compiler").success());
-        let mut child = Command::new(program)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("it starts");
+        let mut child = Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
         let mut line = String::new();
         let out = child.stdout.as_mut().expect("its output");
-        std::io::BufReader::new(out)
-            .read_line(&mut line)
-            .expect("a line");
+        std::io::BufReader::new(out).read_line(&mut line).expect("a line");
         assert_eq!(line, "ready\n");
-        Array {
-            child,
-            _folder: folder,
-        }
+        Array { child, _folder: folder }
     }
 }
 
@@ -363,10 +281,7 @@ fn all_pages_of_an_array_are_checked() {
     let set = ["-p", &pid, "-ex", "set $dma = buffer"];
     let run = run(&[&set[..], &["-x", ":dma", "--args", "1T"]].concat());
     let output = String::from_utf8_lossy(&run.stdout);
-    assert!(
-        output.contains(&format!("\n{pages} pages, 64 MiB\n")),
-        "{output}"
-    );
+    assert!(output.contains(&format!("\n{pages} pages, 64 MiB\n")), "{output}");
     if frames_are_shown() {
         assert!(run.status.success(), "{run:?}");
         // One byte of room is too little for all of it.
@@ -399,17 +314,13 @@ fn a_buffer_that_is_not_in_memory_or_moves_is_refused() {
     let pid = moving.child.id().to_string();
     let dma = ["-ex", "set $dma = buffer, +1p", "-x", ":dma"];
     // Between the two there is no page at all: then it tries again.
-    let is_absent = |run: &std::process::Output| {
-        String::from_utf8_lossy(&run.stderr).contains("pages are not in memory")
-    };
+    let is_absent =
+        |run: &std::process::Output| String::from_utf8_lossy(&run.stderr).contains("pages are not in memory");
     let mut runs = (0..50).map(|_| run(&[&["-p", &pid][..], &dma].concat()));
     let moved = runs.find(|run| !is_absent(run)).expect("a page");
     let errors = String::from_utf8_lossy(&moved.stderr);
     assert_eq!(moved.status.code(), Some(1), "{moved:?}");
-    assert!(
-        errors.contains("came, went or moved: $_changes = "),
-        "{errors}"
-    );
+    assert!(errors.contains("came, went or moved: $_changes = "), "{errors}");
 }
 
 /// A program of these lines of C, ready when it says so.
@@ -422,10 +333,7 @@ fn program(lines: &str) -> Array {
 #[test]
 fn stacks_without_a_guard_are_found() {
     let report = succeed(&["-x", ":guard-stacks", "self"]);
-    assert!(
-        report.contains("The stack of each ends at a guard"),
-        "{report}"
-    );
+    assert!(report.contains("The stack of each ends at a guard"), "{report}");
     assert!(answer(&["-x", ":guard-stacks"]).contains("Threads: 1."));
     let thread = |stack: &str| {
         program(&format!(
@@ -450,10 +358,7 @@ fn stacks_without_a_guard_are_found() {
     let run = run(&["-x", ":guard-stacks", &pid]);
     let errors = String::from_utf8_lossy(&run.stderr);
     assert_eq!(run.status.code(), Some(1), "{run:?}");
-    assert!(
-        errors.contains("the stack of a thread has no guard"),
-        "{errors}"
-    );
+    assert!(errors.contains("the stack of a thread has no guard"), "{errors}");
 }
 
 #[test]
@@ -494,18 +399,9 @@ fn what_a_fork_has_copied_is_added_up_and_bounded() {
     let failed = run(&["-x", ":fork-cost", &pid, "1M"]);
     let errors = String::from_utf8_lossy(&failed.stderr);
     assert_eq!(failed.status.code(), Some(1), "{failed:?}");
-    assert!(
-        errors.contains("copy-on-write has cost too much: $_copied = "),
-        "{errors}"
-    );
+    assert!(errors.contains("copy-on-write has cost too much: $_copied = "), "{errors}");
     // In JSON: exactly what was written, and exactly what is left to write.
-    let json = succeed(&[
-        "--json",
-        "-p",
-        &pid,
-        "-ex",
-        "compare children in buffer by symbol",
-    ]);
+    let json = succeed(&["--json", "-p", &pid, "-ex", "compare children in buffer by symbol"]);
     let pages = |bytes: usize| bytes / rustix::param::page_size();
     let (copied, shared) = (pages(2 << 20), pages(14 << 20));
     let wanted = format!(
@@ -540,10 +436,7 @@ fn what_grows_in_each_interval_is_a_leak() {
     let errors = String::from_utf8_lossy(&failed.stderr);
     assert_eq!(failed.status.code(), Some(1), "{failed:?}");
     assert!(output.contains("(anonymous)"), "{output}");
-    assert!(
-        errors.contains("memory grew in every interval: $grown = 2; $count = 2"),
-        "{errors}"
-    );
+    assert!(errors.contains("memory grew in every interval: $grown = 2; $count = 2"), "{errors}");
 }
 
 #[test]
@@ -556,20 +449,14 @@ fn coverage_by_huge_pages_is_decided_by_an_argument() {
     let failed = coverage("101");
     let errors = String::from_utf8_lossy(&failed.stderr);
     assert_eq!(failed.status.code(), Some(1), "{errors}");
-    assert!(
-        errors.contains("too little is on huge pages: $percent = "),
-        "{errors}"
-    );
+    assert!(errors.contains("too little is on huge pages: $percent = "), "{errors}");
     assert!(errors.contains("$arg0 = 101"), "{errors}");
 }
 
 #[test]
 fn a_script_without_its_argument_says_the_command_line() {
     for (script, line) in [
-        (
-            ":huge-coverage",
-            "pmdb -batch -x :huge-coverage PID PERCENT",
-        ),
+        (":huge-coverage", "pmdb -batch -x :huge-coverage PID PERCENT"),
         (":same-page", "pmdb -batch -x :same-page PID LIBRARY"),
     ] {
         let failed = run(&["-x", script, "self"]);
@@ -618,11 +505,7 @@ fn the_debian_package_is_installed_used_and_removed() {
     let dpkg = |arguments: &[&str]| {
         let output = Command::new("dpkg")
             .arg(format!("--root={}", system.display()))
-            .args([
-                "--force-not-root",
-                "--force-architecture",
-                "--log=/dev/null",
-            ])
+            .args(["--force-not-root", "--force-architecture", "--log=/dev/null"])
             .args(arguments)
             // dpkg looks for these in the path.
             .env("PATH", "/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin")

@@ -53,15 +53,14 @@ fn subject(page: &mut Page, name: &str) {
 fn manual(command: &Command) -> String {
     let mut page = Page::new("PMDB", 1, "User Commands");
     let about = command.get_about().map(ToString::to_string);
-    page.section("name")
-        .text(&format!("pmdb - {}", about.unwrap_or_default()));
+    page.section("name").text(&format!("pmdb - {}", about.unwrap_or_default()));
     page.section("synopsis");
     page.line("pmdb [OPTIONS] [PID | NAME | demo] [COMMAND …]");
     page.line("pmdb help [TOPIC]");
     let about = command.get_long_about().map(ToString::to_string);
-    page.section("description")
-        .text(&about.unwrap_or_default())
-        .text("`pmdb help` lists the commands, `pmdb help COMMAND` explains one, and `pmdb help SUBJECT` what several share.");
+    page.section("description").text(&about.unwrap_or_default()).text(
+        "`pmdb help` lists the commands, `pmdb help COMMAND` explains one, and `pmdb help SUBJECT` what several share.",
+    );
     page.section("options");
     for argument in options(command) {
         let values = argument.get_value_names().unwrap_or_default().join(" ");
@@ -81,24 +80,18 @@ fn manual(command: &Command) -> String {
             page.row(about.name, about.summary);
         }
     }
-    for name in [
-        "cookbook", "scripts", "gdb", "keys", "rights", "traces", "files", "faq",
-    ] {
+    for name in ["cookbook", "scripts", "gdb", "keys", "rights", "traces", "files", "faq"] {
         subject(&mut page, name);
     }
-    page.section("see also").text(
-        "pmdb-language(7), pmdb-json(7), gdb(1), pmap(1), proc_pid_pagemap(5), proc_kpageflags(5)",
-    );
+    page.section("see also")
+        .text("pmdb-language(7), pmdb-json(7), gdb(1), pmap(1), proc_pid_pagemap(5), proc_kpageflags(5)");
     page.finish()
 }
 
 fn language() -> String {
     let mut page = Page::new("PMDB-LANGUAGE", 7, "Miscellaneous");
-    page.section("name")
-        .text("pmdb-language - the commands, values and filters of pmdb");
-    let names = [
-        "language", "values", "ranges", "filters", "states", "kinds", "flags", "units", "settings",
-    ];
+    page.section("name").text("pmdb-language - the commands, values and filters of pmdb");
+    let names = ["language", "values", "ranges", "filters", "states", "kinds", "flags", "units", "settings"];
     for name in names {
         subject(&mut page, name);
     }
@@ -121,8 +114,7 @@ fn language() -> String {
 
 fn json() -> String {
     let mut page = Page::new("PMDB-JSON", 7, "Miscellaneous");
-    page.section("name")
-        .text("pmdb-json - the records of pmdb --json and pmdb --serve");
+    page.section("name").text("pmdb-json - the records of pmdb --json and pmdb --serve");
     for name in ["json", "records", "serve", "python", "jq"] {
         subject(&mut page, name);
     }
@@ -153,16 +145,9 @@ fn filled(script: &str, command: &Command) -> String {
     let all: Vec<String> = options(command).flat_map(names).collect();
     let subjects = SUBJECTS.iter().map(|subject| subject.name);
     let groups = Group::ALL.iter().map(|group| group.name());
-    let topics: Vec<&str> = TABLE
-        .iter()
-        .map(|about| about.name)
-        .chain(groups)
-        .chain(subjects)
-        .filter(|name| !name.contains(' '))
-        .collect();
-    script
-        .replace("@OPTIONS@", &all.join(" "))
-        .replace("@TOPICS@", &topics.join(" "))
+    let topics: Vec<&str> =
+        TABLE.iter().map(|about| about.name).chain(groups).chain(subjects).filter(|name| !name.contains(' ')).collect();
+    script.replace("@OPTIONS@", &all.join(" ")).replace("@TOPICS@", &topics.join(" "))
 }
 
 fn fish(command: &Command) -> String {

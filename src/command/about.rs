@@ -63,17 +63,12 @@ pub(super) fn matching(table: &'static [About], words: &str) -> Vec<&'static Abo
         let mut commands = COMMANDS.iter();
         commands.any(|command| command.name == about.name && command.short.contains(&words))
     };
-    if let Some(about) = table
-        .iter()
-        .find(|about| about.name == words || is_short(about))
-    {
+    if let Some(about) = table.iter().find(|about| about.name == words || is_short(about)) {
         return vec![about];
     }
     let begins = |about: &&About| {
         let mut name = about.name.split(' ');
-        words
-            .split(' ')
-            .all(|word| name.next().is_some_and(|part| part.starts_with(word)))
+        words.split(' ').all(|word| name.next().is_some_and(|part| part.starts_with(word)))
     };
     table.iter().filter(|about| begins(about)).collect()
 }

@@ -12,18 +12,12 @@ pub(super) const ABOUT: About = About {
     summary: "another name for a command with its first arguments",
     text: "A line that begins with the name then stands for the command, followed by the rest of the line. The name has \
            no abbreviations. It cannot be a name or fixed short name of a pmdb command.",
-    examples: &[example(
-        "alias wp = walk demo_buffer where present",
-        "wp by kind then walks and adds up",
-    )],
+    examples: &[example("alias wp = walk demo_buffer where present", "wp by kind then walks and adds up")],
 };
 
 pub(super) fn run(context: &mut Context, name: &Spanned<String>, text: &str) -> Outcome {
     refuse_taken(name)?;
-    let command = UserCommand {
-        alias: Some(text.to_owned()),
-        ..UserCommand::default()
-    };
+    let command = UserCommand { alias: Some(text.to_owned()), ..UserCommand::default() };
     context.state.commands.insert(name.node.clone(), command);
     Ok(Flow::Done)
 }
@@ -34,9 +28,7 @@ pub(super) fn run(context: &mut Context, name: &Spanned<String>, text: &str) -> 
 /// With the place of the name.
 pub fn refuse_taken(name: &Spanned<String>) -> Result<(), eval::Error> {
     let is_taken = commands::first_words().any(|word| word == name.node)
-        || COMMANDS
-            .iter()
-            .any(|command| command.short.contains(&name.node.as_str()));
+        || COMMANDS.iter().any(|command| command.short.contains(&name.node.as_str()));
     match is_taken {
         true => {
             let message = format!("`{}` is a command of pmdb's own", name.node);

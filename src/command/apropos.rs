@@ -15,35 +15,19 @@ pub(super) const ABOUT: About = About {
     examples: &[example("apropos swap", "commands about swap")],
 };
 
-pub(super) fn run(
-    context: &mut Context,
-    table: &'static [About],
-    pattern: &Spanned<String>,
-) -> Outcome {
+pub(super) fn run(context: &mut Context, table: &'static [About], pattern: &Spanned<String>) -> Outcome {
     let regex = eval::regex(pattern, true)?;
     let matching = |about: &&About| {
-        let mut examples = about
-            .examples
-            .iter()
-            .flat_map(|example| [example.line, example.does]);
-        [about.name, about.summary, about.text]
-            .into_iter()
-            .any(|text| regex.is_match(text))
+        let mut examples = about.examples.iter().flat_map(|example| [example.line, example.does]);
+        [about.name, about.summary, about.text].into_iter().any(|text| regex.is_match(text))
             || examples.any(|text| regex.is_match(text))
             || subjects::is_for(about, |purpose| regex.is_match(purpose))
     };
     for group in Group::ALL {
         let of_group = table.iter().filter(|about| about.group == *group);
-        let commands: Vec<_> = of_group
-            .filter(|about| matching(about))
-            .map(help::entry)
-            .collect();
+        let commands: Vec<_> = of_group.filter(|about| matching(about)).map(help::entry).collect();
         if !commands.is_empty() {
-            let found = Help::Group(HelpGroup {
-                name: group.name(),
-                about: group.about(),
-                commands,
-            });
+            let found = Help::Group(HelpGroup { name: group.name(), about: group.about(), commands });
             context.sink.emit(Record::Help(found))?;
         }
     }
@@ -54,11 +38,7 @@ pub(super) fn run(
     let commands: Vec<_> = found.map(Subject::entry).collect();
     let has_subjects = !commands.is_empty();
     if has_subjects {
-        let found = Help::Group(HelpGroup {
-            name: "subjects",
-            about: "help SUBJECT",
-            commands,
-        });
+        let found = Help::Group(HelpGroup { name: "subjects", about: "help SUBJECT", commands });
         context.sink.emit(Record::Help(found))?;
     }
     if !has_subjects && !table.iter().any(|about| matching(&about)) {

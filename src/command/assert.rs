@@ -14,22 +14,12 @@ pub(super) const ABOUT: About = About {
            With `--keep-going` a run evaluates all its assertions, and its last line says how many held and how many failed. \
            `--report FILE` writes the same as JUnit XML, for CI.",
     examples: &[
-        example(
-            "assert count(demo_buffer where not present) == 0",
-            "all of it is in memory",
-        ),
-        example(
-            "assert swapped(all) == 0, \"nothing may be swapped\"",
-            "with a message",
-        ),
+        example("assert count(demo_buffer where not present) == 0", "all of it is in memory"),
+        example("assert swapped(all) == 0, \"nothing may be swapped\"", "with a message"),
     ],
 };
 
-pub(super) fn run(
-    context: &mut Context,
-    condition: &Spanned<Expression>,
-    message: Option<&str>,
-) -> Outcome {
+pub(super) fn run(context: &mut Context, condition: &Spanned<Expression>, message: Option<&str>) -> Outcome {
     Ok(Flow::Asserted(Box::new(AssertionReport {
         message: message.map(str::to_owned),
         ..eval::judge(condition, context.state)?

@@ -74,9 +74,9 @@ pub(super) fn run(context: &mut Context, name: &TargetName) -> Outcome {
     let target = context.state.attach(target);
     let identity = target.process.identity();
     let remarks = match resolved.asked {
-        process::Asked::Thread(thread) => vec![format!(
-            "{thread} is a thread of it: $pc and $sp are those of its main thread"
-        )],
+        process::Asked::Thread(thread) => {
+            vec![format!("{thread} is a thread of it: $pc and $sp are those of its main thread")]
+        }
         process::Asked::Itself => {
             vec!["it is pmdb itself: its memory changes while it runs".to_owned()]
         }
@@ -89,16 +89,8 @@ pub(super) fn run(context: &mut Context, name: &TargetName) -> Outcome {
         event: "attached",
         pid: identity.pid,
         name: identity.name,
-        executable: target
-            .process
-            .status()
-            .ok()
-            .and_then(|status| status.executable),
-        regions: target
-            .process
-            .regions()
-            .ok()
-            .map(|regions| regions.len() as u64),
+        executable: target.process.status().ok().and_then(|status| status.executable),
+        regions: target.process.regions().ok().map(|regions| regions.len() as u64),
         remarks,
     }))?;
     Ok(Flow::Done)

@@ -22,10 +22,7 @@ pub(super) fn run(context: &mut Context) -> Outcome {
     let target = context.state.target().cloned();
     let own = target.as_ref().map(|target| target.process.findings());
     for finding in own.into_iter().flatten() {
-        match findings
-            .iter_mut()
-            .find(|one| one.feature == finding.feature)
-        {
+        match findings.iter_mut().find(|one| one.feature == finding.feature) {
             Some(general) => *general = finding,
             None => findings.push(finding),
         }
@@ -35,9 +32,7 @@ pub(super) fn run(context: &mut Context) -> Outcome {
         kernel: machine.kernel().release,
         pid: target.map(|target| target.process.identity().pid),
         user: credentials.as_ref().map(|credentials| credentials.user),
-        first_user_namespace: credentials
-            .as_ref()
-            .and_then(|credentials| credentials.in_first_user_namespace),
+        first_user_namespace: credentials.as_ref().and_then(|credentials| credentials.in_first_user_namespace),
         rights: credentials.map(|credentials| credentials.rights),
         capabilities: findings.into_iter().map(capability).collect(),
     };
@@ -47,23 +42,14 @@ pub(super) fn run(context: &mut Context) -> Outcome {
 
 fn capability(finding: Finding) -> Capability {
     let (name, without) = words(finding.feature);
-    Capability {
-        name,
-        available: finding.available,
-        found: finding.found,
-        without,
-        remedy: finding.remedy,
-    }
+    Capability { name, available: finding.available, found: finding.found, without, remedy: finding.remedy }
 }
 
 /// The name of a feature, and what is missing without it.
 fn words(feature: Feature) -> (&'static str, &'static str) {
     match feature {
         Feature::PageMap => ("page_map", "nothing is known of the pages of a process"),
-        Feature::OtherUsers => (
-            "other_users",
-            "only processes of this user can be attached to",
-        ),
+        Feature::OtherUsers => ("other_users", "only processes of this user can be attached to"),
         Feature::FrameNumbers => (
             "frame_numbers",
             "frame numbers, physical addresses and swap slots are hidden; so are flags, map counts and cgroups \
@@ -73,71 +59,43 @@ fn words(feature: Feature) -> (&'static str, &'static str) {
             "kpageflags",
             "the flags of frames are unknown, and with them which pages are merged (ksm), dirty or locked",
         ),
-        Feature::MapCounts => (
-            "kpagecount",
-            "map counts are unknown, and so is whether a page of a huge mapping is exclusive",
-        ),
+        Feature::MapCounts => {
+            ("kpagecount", "map counts are unknown, and so is whether a page of a huge mapping is exclusive")
+        }
         Feature::ExactMapCounts => (
             "exact_map_counts",
             "the map count of a page of a large folio is an average over the folio, and marked with ~",
         ),
-        Feature::FrameCgroups => (
-            "kpagecgroup",
-            "which memory cgroup a frame is charged to is not known",
-        ),
-        Feature::CgroupPaths => (
-            "cgroup_paths",
-            "memory cgroups are shown by inode number only",
-        ),
+        Feature::FrameCgroups => ("kpagecgroup", "which memory cgroup a frame is charged to is not known"),
+        Feature::CgroupPaths => ("cgroup_paths", "memory cgroups are shown by inode number only"),
         Feature::Iomem => ("iomem", "what lies at a physical address is unknown"),
-        Feature::MapFiles => (
-            "map_files",
-            "mapped files are looked for by path: one that was deleted or replaced gives no symbols",
-        ),
-        Feature::Memory => (
-            "memory",
-            "memory cannot be read: no *ADDR, no u8() to i64(), no symbols of the vdso",
-        ),
+        Feature::MapFiles => {
+            ("map_files", "mapped files are looked for by path: one that was deleted or replaced gives no symbols")
+        }
+        Feature::Memory => ("memory", "memory cannot be read: no *ADDR, no u8() to i64(), no symbols of the vdso"),
         Feature::Scan => (
             "pagemap_scan",
             "every entry of a range is read, which takes long in sparse regions; only smaps shows pfn_mapped \
              regions",
         ),
-        Feature::ScanWriteTracked => (
-            "scan_wpallowed",
-            "regions whose writes userfaultfd tracks look like others",
-        ),
-        Feature::ScanZero => (
-            "scan_zero",
-            "only the flags of the frame identify the page of zeros",
-        ),
-        Feature::ScanHuge => (
-            "scan_huge",
-            "whether a huge page is mapped by one page-table entry is not known",
-        ),
-        Feature::MapsQuery => (
-            "procmap_query",
-            "the region of an address is looked up in all of /proc/PID/maps: the same answer, later",
-        ),
-        Feature::SoftDirty => (
-            "soft_dirty",
-            "soft_dirty is not known: which pages were written to since the bits were cleared",
-        ),
-        Feature::GuardBit => (
-            "guard_bit",
-            "guard pages are identified by the marker in their entries, which kernels have from 6.13 on",
-        ),
-        Feature::IdleBitmap => (
-            "idle_bitmap",
-            "nothing marks pages idle on request, and the idle flag of a frame says little",
-        ),
-        Feature::KsmFlag => (
-            "ksm_flag",
-            "the KSM flag is not trusted: merged pages are shown as anonymous",
-        ),
-        Feature::SwapTypes => (
-            "swap_types",
-            "entries of pages that migrate, have failed or belong to a device cannot be distinguished",
-        ),
+        Feature::ScanWriteTracked => ("scan_wpallowed", "regions whose writes userfaultfd tracks look like others"),
+        Feature::ScanZero => ("scan_zero", "only the flags of the frame identify the page of zeros"),
+        Feature::ScanHuge => ("scan_huge", "whether a huge page is mapped by one page-table entry is not known"),
+        Feature::MapsQuery => {
+            ("procmap_query", "the region of an address is looked up in all of /proc/PID/maps: the same answer, later")
+        }
+        Feature::SoftDirty => {
+            ("soft_dirty", "soft_dirty is not known: which pages were written to since the bits were cleared")
+        }
+        Feature::GuardBit => {
+            ("guard_bit", "guard pages are identified by the marker in their entries, which kernels have from 6.13 on")
+        }
+        Feature::IdleBitmap => {
+            ("idle_bitmap", "nothing marks pages idle on request, and the idle flag of a frame says little")
+        }
+        Feature::KsmFlag => ("ksm_flag", "the KSM flag is not trusted: merged pages are shown as anonymous"),
+        Feature::SwapTypes => {
+            ("swap_types", "entries of pages that migrate, have failed or belong to a device cannot be distinguished")
+        }
     }
 }

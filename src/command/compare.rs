@@ -9,9 +9,7 @@ use crate::inspect::{Need, Relation, SharedPages, Snapshot, View};
 use crate::kernel::{AddressRange, Region};
 use crate::lang::{self, Compare, CompareKey, Compared, Spanned};
 use crate::process::{self, Target};
-use crate::report::{
-    Comparison, ComparisonGroup, ComparisonSummary, Record, SharedCounts, Sink, Stopped,
-};
+use crate::report::{Comparison, ComparisonGroup, ComparisonSummary, Record, SharedCounts, Sink, Stopped};
 use crate::source::Identity;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -32,18 +30,9 @@ pub(super) const ABOUT: About = About {
            pss (smaps_rollup). `$_shared`, `$_copied` and `$_about_to_copy` are the bytes of all. \
            compare needs frame numbers (CAP_SYS_ADMIN).",
     examples: &[
-        example(
-            "compare children",
-            "what a fork has copied, and what it can still copy",
-        ),
-        example(
-            "compare children by symbol",
-            "which variables a fork has copied",
-        ),
-        example(
-            "compare children in heap",
-            "what each child shares of the heap",
-        ),
+        example("compare children", "what a fork has copied, and what it can still copy"),
+        example("compare children by symbol", "which variables a fork has copied"),
+        example("compare children in heap", "what each child shares of the heap"),
     ],
 };
 
@@ -52,10 +41,9 @@ pub(super) fn run(context: &mut Context, asked: &Compare) -> Outcome {
     let target = context.target()?;
     let mine = target.process.identity().pid;
     let others = match &asked.with {
-        Compared::Processes(given) => given
-            .iter()
-            .map(|value| pid(value, context))
-            .collect::<Result<Vec<u32>, Error>>()?,
+        Compared::Processes(given) => {
+            given.iter().map(|value| pid(value, context)).collect::<Result<Vec<u32>, Error>>()?
+        }
         Compared::Children => children(&target, mine)?,
     };
     if others.contains(&mine) {
@@ -64,17 +52,11 @@ pub(super) fn run(context: &mut Context, asked: &Compare) -> Outcome {
             "compare takes other processes; ps lists them",
         ));
     }
-    let spans = asked
-        .range
-        .as_ref()
-        .map(|range| snapshot::spans(range, context.state))
-        .transpose()?;
+    let spans = asked.range.as_ref().map(|range| snapshot::spans(range, context.state)).transpose()?;
     let view = View::of(&target)?;
     view.require(Need::FRAMES)?;
     // With a range, only its addresses are compared.
-    let is_all = spans
-        .as_ref()
-        .is_none_or(|spans| *spans.origin() == Origin::All);
+    let is_all = spans.as_ref().is_none_or(|spans| *spans.origin() == Origin::All);
     let ranges = match &spans {
         Some(spans) if !is_all => spans.ranges().to_vec(),
         _ => view.spans(),
@@ -144,26 +126,17 @@ fn pid(value: &Spanned<lang::Expression>, context: &mut Context) -> Result<u32, 
     }
     let number = eval::integer(value, context.state)?.get();
     u32::try_from(number).map_err(|_| {
-        eval::Error::new(value.at, format!("{number} is not a process id"))
-            .hint("ps lists the processes")
-            .into()
+        eval::Error::new(value.at, format!("{number} is not a process id")).hint("ps lists the processes").into()
     })
 }
 
 fn no_children(parent: u32) -> Error {
-    Error::refused(
-        format!("process {parent} has no children"),
-        "compare PID takes any process",
-    )
+    Error::refused(format!("process {parent} has no children"), "compare PID takes any process")
 }
 
 fn children(target: &Target, parent: u32) -> Result<Vec<u32>, Error> {
     let all = target.machine.relations()?;
-    let children: Vec<u32> = all
-        .iter()
-        .filter(|one| one.parent == parent)
-        .map(|one| one.pid)
-        .collect();
+    let children: Vec<u32> = all.iter().filter(|one| one.parent == parent).map(|one| one.pid).collect();
     match children.is_empty() {
         false => Ok(children),
         true => Err(no_children(parent)),
@@ -209,11 +182,7 @@ struct Side<'a, 'n> {
 
 impl Side<'_, '_> {
     /// Compares the part of each region of the attached process that lies in `ranges`. Returns the compared ranges of the other process.
-    fn regions_here(
-        &mut self,
-        ranges: &[AddressRange],
-        sink: &mut dyn Sink,
-    ) -> Result<Vec<AddressRange>, Stopped> {
+    fn regions_here(&mut self, ranges: &[AddressRange], sink: &mut dyn Sink) -> Result<Vec<AddressRange>, Stopped> {
         let counterparts = Counterparts::new(self.there.regions());
         let mut compared = Vec::new();
         for region in self.here.regions() {
@@ -243,20 +212,13 @@ impl Side<'_, '_> {
     }
 
     /// Adds the parts of the other process's regions that have no counterpart here.
-    fn regions_there(
-        &mut self,
-        compared: Vec<AddressRange>,
-        sink: &mut dyn Sink,
-    ) -> Result<(), Stopped> {
+    fn regions_there(&mut self, compared: Vec<AddressRange>, sink: &mut dyn Sink) -> Result<(), Stopped> {
         let compared = Spans::new(compared, Origin::Written);
         let compared = compared.as_ref().map_or(&[][..], Spans::ranges);
         for region in self.there.regions() {
             sink.check()?;
             for rest in region.range.outside(compared) {
-                let counts = SharedCounts {
-                    only_there: self.there.held_in(rest),
-                    ..SharedCounts::default()
-                };
+                let counts = SharedCounts { only_there: self.there.held_in(rest), ..SharedCounts::default() };
                 self.add_to_group_of_region(region, counts);
                 self.row(region, rest, counts);
             }
@@ -278,26 +240,15 @@ impl Side<'_, '_> {
             }),
         }
         for (count, symbol) in parts {
-            let name = symbol.map_or_else(
-                || name_among_symbols(&region.name),
-                |symbol| symbols.name(symbol),
-            );
-            let part = SharedPages {
-                pages: count,
-                ..pages.clone()
-            };
+            let name = symbol.map_or_else(|| name_among_symbols(&region.name), |symbol| symbols.name(symbol));
+            let part = SharedPages { pages: count, ..pages.clone() };
             add(groups.entry(name).or_default(), &part, is_writable);
         }
     }
 
     fn add_to_group_of_region(&mut self, region: &Region, counts: SharedCounts) {
         if self.symbols.is_some() && counts != SharedCounts::default() {
-            add_counts(
-                self.groups
-                    .entry(name_among_symbols(&region.name))
-                    .or_default(),
-                counts,
-            );
+            add_counts(self.groups.entry(name_among_symbols(&region.name)).or_default(), counts);
         }
     }
 
@@ -326,17 +277,11 @@ impl Side<'_, '_> {
     /// The rows of `by symbol`, the most copied or about to be copied first.
     fn show_groups(&mut self, cut: Option<Cut>, sink: &mut dyn Sink) -> Result<(), Stopped> {
         let mut groups: Vec<_> = std::mem::take(&mut self.groups).into_iter().collect();
-        groups.sort_by_key(|(_, counts)| {
-            Reverse((counts.copied + counts.about_to_copy, counts.shared))
-        });
+        groups.sort_by_key(|(_, counts)| Reverse((counts.copied + counts.about_to_copy, counts.shared)));
         let more = cut::keep(&mut groups, cut, |(_, counts)| pages(counts));
         let mut groups = groups.into_iter();
         groups.try_for_each(|(symbol, counts)| {
-            sink.emit(Record::ComparisonGroup(ComparisonGroup {
-                other: self.other.pid,
-                symbol,
-                counts,
-            }))
+            sink.emit(Record::ComparisonGroup(ComparisonGroup { other: self.other.pid, symbol, counts }))
         })?;
         say_cut(more, "symbol", sink)
     }

@@ -25,21 +25,11 @@ const PATIENCE: Duration = Duration::from_millis(250);
 const PATIENCE_WITH_LINES: Duration = Duration::from_millis(200);
 
 /// Where the word at the cursor begins, and what it could become.
-pub(super) fn complete(
-    table: &'static [About],
-    state: &DebugState,
-    line: &str,
-    cursor: usize,
-) -> (usize, Vec<Offer>) {
+pub(super) fn complete(table: &'static [About], state: &DebugState, line: &str, cursor: usize) -> (usize, Vec<Offer>) {
     let expected = expectation(line, cursor);
     let typed = line.get(expected.start..cursor).unwrap_or_default();
-    let mut offers = Offers {
-        table,
-        state,
-        before: line.get(..expected.start).unwrap_or_default(),
-        typed,
-        found: BTreeSet::new(),
-    };
+    let mut offers =
+        Offers { table, state, before: line.get(..expected.start).unwrap_or_default(), typed, found: BTreeSet::new() };
     for &kind in &expected.kinds {
         offers.of(kind, &expected);
     }
@@ -69,10 +59,7 @@ impl Offers<'_> {
     fn of(&mut self, kind: Expected, expected: &Expectation) {
         if expected.quote.is_none() {
             // A blank follows a word that is complete.
-            let blank = matches!(
-                kind,
-                Expected::Command | Expected::Word(_) | Expected::Option("--how")
-            );
+            let blank = matches!(kind, Expected::Command | Expected::Word(_) | Expected::Option("--how"));
             for word in kind.words() {
                 self.word(word, blank);
             }
@@ -128,11 +115,8 @@ impl Offers<'_> {
 
     fn word(&mut self, word: &str, blank: bool) {
         if word.starts_with(self.typed) {
-            let typed = if blank && word.ends_with(char::is_alphanumeric) {
-                format!("{word} ")
-            } else {
-                word.to_owned()
-            };
+            let typed =
+                if blank && word.ends_with(char::is_alphanumeric) { format!("{word} ") } else { word.to_owned() };
             self.add(word.to_owned(), typed);
         }
     }
@@ -158,14 +142,8 @@ impl Offers<'_> {
                 let names = |zones: &Zones| zones.iter().map(|zone| zone.name.clone()).collect();
                 zones.map_or_else(|_| BTreeSet::new(), |zones| names(&zones))
             }
-            "name" => regions()
-                .iter()
-                .map(|region| region.name.file_name().to_string())
-                .collect(),
-            "perms" => regions()
-                .iter()
-                .map(|region| region.permissions.letters().to_owned())
-                .collect(),
+            "name" => regions().iter().map(|region| region.name.file_name().to_string()).collect(),
+            "perms" => regions().iter().map(|region| region.permissions.letters().to_owned()).collect(),
             _ => BTreeSet::new(),
         };
         let begun = self.typed.trim_start_matches('"');
@@ -242,10 +220,7 @@ impl Offers<'_> {
         if self.before.ends_with('!') {
             return;
         }
-        let regions = self
-            .state
-            .target()
-            .and_then(|target| target.process.regions().ok());
+        let regions = self.state.target().and_then(|target| target.process.regions().ok());
         for region in regions.unwrap_or_default() {
             let file_name = region.name.file_name();
             let whole = region.name.to_string();
@@ -292,21 +267,13 @@ impl Offers<'_> {
     }
 
     fn files(&mut self) {
-        let quote = self
-            .typed
-            .chars()
-            .next()
-            .filter(|first| matches!(first, '\'' | '"'));
+        let quote = self.typed.chars().next().filter(|first| matches!(first, '\'' | '"'));
         let begun = quote.map_or(self.typed, |quote| self.typed.trim_start_matches(quote));
         let (folder, start) = match begun.rfind('/') {
             Some(slash) => begun.split_at(slash + 1),
             None => ("", begun),
         };
-        let looked_in = if folder.is_empty() {
-            "./".into()
-        } else {
-            expand_home(folder)
-        };
+        let looked_in = if folder.is_empty() { "./".into() } else { expand_home(folder) };
         let Ok(entries) = fs::read_dir(looked_in) else {
             return;
         };
@@ -329,18 +296,9 @@ impl Offers<'_> {
                     let quote = quote.unwrap_or('\'');
                     let escaped: String = path
                         .chars()
-                        .flat_map(|c| {
-                            (c == quote || c == '\\')
-                                .then_some('\\')
-                                .into_iter()
-                                .chain([c])
-                        })
+                        .flat_map(|c| (c == quote || c == '\\').then_some('\\').into_iter().chain([c]))
                         .collect();
-                    if is_folder {
-                        format!("{quote}{escaped}")
-                    } else {
-                        format!("{quote}{escaped}{quote}")
-                    }
+                    if is_folder { format!("{quote}{escaped}") } else { format!("{quote}{escaped}{quote}") }
                 }
             };
             self.add(shown, typed);
@@ -362,13 +320,8 @@ fn module_before(before: &str) -> Option<String> {
         let start = quoted.rfind('\'')?;
         return quoted.get(start + 1..).map(str::to_owned);
     }
-    let start = before
-        .rfind(|c: char| !(c.is_alphanumeric() || "_.:".contains(c)))
-        .map_or(0, |at| at + 1);
-    before
-        .get(start..)
-        .filter(|module| !module.is_empty())
-        .map(str::to_owned)
+    let start = before.rfind(|c: char| !(c.is_alphanumeric() || "_.:".contains(c))).map_or(0, |at| at + 1);
+    before.get(start..).filter(|module| !module.is_empty()).map(str::to_owned)
 }
 
 #[cfg(test)]
@@ -380,11 +333,7 @@ mod tests {
 
     fn replacements(line: &str) -> Vec<String> {
         let state = DebugState::new(process::machine());
-        complete(TABLE, &state, line, line.len())
-            .1
-            .into_iter()
-            .map(|offer| offer.typed)
-            .collect()
+        complete(TABLE, &state, line, line.len()).1.into_iter().map(|offer| offer.typed).collect()
     }
 
     #[test]
@@ -393,10 +342,8 @@ mod tests {
         let fake = Fake::new().region(0x40_1000, 0x40_2000, "r-xp", 7, "/bin/program");
         let mut state = DebugState::new(process::machine());
         state.attach(fake.target());
-        for (line, text) in [
-            ("regions where name == ", "\"program\""),
-            ("regions where name == \"pro", "\"program\""),
-        ] {
+        for (line, text) in [("regions where name == ", "\"program\""), ("regions where name == \"pro", "\"program\"")]
+        {
             let offers = complete(TABLE, &state, line, line.len()).1;
             assert!(offers.iter().any(|offer| offer.typed == text), "{line}");
         }
@@ -423,19 +370,10 @@ mod tests {
         fs::create_dir(folder.path().join("sub folder")).unwrap();
         fs::write(folder.path().join("script.pmdb"), "").unwrap();
         fs::write(folder.path().join(".hidden"), "").unwrap();
-        assert_eq!(
-            replacements(&format!("source {base}/scr")),
-            [format!("{base}/script.pmdb")]
-        );
-        assert_eq!(
-            replacements(&format!("source {base}/su")),
-            [format!("'{base}/sub folder/")]
-        );
+        assert_eq!(replacements(&format!("source {base}/scr")), [format!("{base}/script.pmdb")]);
+        assert_eq!(replacements(&format!("source {base}/su")), [format!("'{base}/sub folder/")]);
         assert_eq!(replacements(&format!("source {base}/")).len(), 2);
-        assert_eq!(
-            replacements(&format!("show > {base}/scr")),
-            [format!("{base}/script.pmdb")]
-        );
+        assert_eq!(replacements(&format!("show > {base}/scr")), [format!("{base}/script.pmdb")]);
     }
 
     #[test]
@@ -445,10 +383,7 @@ mod tests {
         for name in ["evil\u{1b}[2J", "evil\u{202e}", "evil\n", "evil"] {
             fs::write(folder.path().join(name), "").unwrap();
         }
-        assert_eq!(
-            replacements(&format!("source {base}/ev")),
-            [format!("{base}/evil")]
-        );
+        assert_eq!(replacements(&format!("source {base}/ev")), [format!("{base}/evil")]);
     }
 
     #[test]
@@ -503,20 +438,8 @@ mod tests {
     fn behind_two_colons_come_the_names_of_the_path() {
         use crate::symbol::tests::builder::{Builder, FUNCTION, GLOBAL, entry};
         let file = Builder::with(vec![
-            entry(
-                "_ZN2rs4main17h0123456789abcdefE",
-                0x1000,
-                0x10,
-                GLOBAL,
-                FUNCTION,
-            ),
-            entry(
-                "_ZN2rs5inner4work17h0123456789abcdefE",
-                0x1020,
-                0x10,
-                GLOBAL,
-                FUNCTION,
-            ),
+            entry("_ZN2rs4main17h0123456789abcdefE", 0x1000, 0x10, GLOBAL, FUNCTION),
+            entry("_ZN2rs5inner4work17h0123456789abcdefE", 0x1020, 0x10, GLOBAL, FUNCTION),
             entry("rsync", 0x1040, 0x10, GLOBAL, FUNCTION),
         ]);
         let fake = Fake::new().region(0x40_1000, 0x40_2000, "r-xp", 7, "/bin/rs");
@@ -530,67 +453,40 @@ mod tests {
         let both = vec!["rs::inner::work".to_owned(), "rs::main".to_owned()];
         assert_eq!(offered("print rs::"), (6, both.clone()));
         assert_eq!(offered("info address rs!rs::"), (16, both));
-        assert_eq!(
-            offered("print 1 + rs::inner::"),
-            (10, vec!["rs::inner::work".to_owned()])
-        );
+        assert_eq!(offered("print 1 + rs::inner::"), (10, vec!["rs::inner::work".to_owned()]));
     }
 
     #[test]
     fn source_files_are_completed_before_a_line_and_read_only_where_one_is_asked_for() {
         use crate::symbol::tests::compiled::compiled_from;
-        let program = compiled_from(&[
-            b"main.c",
-            b"man/page.c",
-            b"my-file.c",
-            b"main.c",
-            b"/abs/x.c",
-        ]);
+        let program = compiled_from(&[b"main.c", b"man/page.c", b"my-file.c", b"main.c", b"/abs/x.c"]);
         let library = compiled_from(&[b"malloc.c"]);
-        let fake = Fake::new()
-            .region(0x40_1000, 0x40_2000, "r-xp", 7, "/bin/program")
-            .region(0x7000_1000, 0x7000_2000, "r-xp", 8, "/lib/library.so");
-        let fake = fake
-            .file("/bin/program", program.bytes())
-            .file("/lib/library.so", library.bytes());
+        let fake = Fake::new().region(0x40_1000, 0x40_2000, "r-xp", 7, "/bin/program").region(
+            0x7000_1000,
+            0x7000_2000,
+            "r-xp",
+            8,
+            "/lib/library.so",
+        );
+        let fake = fake.file("/bin/program", program.bytes()).file("/lib/library.so", library.bytes());
         let mut state = DebugState::new(process::machine());
         state.attach(fake.target());
         let offered = |line: &str| -> (usize, Vec<String>) {
             let (start, pairs) = complete(TABLE, &state, line, line.len());
             let sources = pairs.into_iter().map(|offer| offer.typed);
-            (
-                start,
-                sources.filter(|typed| typed.ends_with(':')).collect(),
-            )
+            (start, sources.filter(|typed| typed.ends_with(':')).collect())
         };
-        let named = |start: usize, names: &[&str]| {
-            (start, names.iter().map(|name| (*name).to_owned()).collect())
-        };
-        assert_eq!(
-            offered("print ma"),
-            named(6, &[]),
-            "nothing was asked of a line"
-        );
+        let named = |start: usize, names: &[&str]| (start, names.iter().map(|name| (*name).to_owned()).collect());
+        assert_eq!(offered("print ma"), named(6, &[]), "nothing was asked of a line");
         // The library was not asked before, and is not now.
         assert_eq!(offered("info line ma"), named(10, &["main.c:"]));
         assert_eq!(offered("print 1 + ma"), named(10, &["main.c:"]));
-        assert_eq!(
-            offered("info line m"),
-            named(10, &["main.c:", "'my-file.c':"])
-        );
+        assert_eq!(offered("info line m"), named(10, &["main.c:", "'my-file.c':"]));
         assert_eq!(offered("info line man/p"), named(10, &["'man/page.c':"]));
         assert_eq!(offered("info line 'man/p"), named(10, &["'man/page.c':"]));
         assert_eq!(
             offered("info line /"),
-            named(
-                10,
-                &[
-                    "'/abs/x.c':",
-                    "'/src/main.c':",
-                    "'/src/man/page.c':",
-                    "'/src/my-file.c':"
-                ]
-            )
+            named(10, &["'/abs/x.c':", "'/src/main.c':", "'/src/man/page.c':", "'/src/my-file.c':"])
         );
         assert_eq!(offered("info line src/main"), named(10, &["'src/main.c':"]));
         assert_eq!(offered("info line "), named(10, &[]));
@@ -641,10 +537,7 @@ mod tests {
     #[test]
     fn the_module_before_a_symbol_is_found() {
         assert_eq!(module_before("t libc.so.6!").as_deref(), Some("libc.so.6"));
-        assert_eq!(
-            module_before("t 'ld-linux.so.2'!").as_deref(),
-            Some("ld-linux.so.2")
-        );
+        assert_eq!(module_before("t 'ld-linux.so.2'!").as_deref(), Some("ld-linux.so.2"));
         assert_eq!(module_before("t ").as_deref(), None);
         assert_eq!(module_before("t !").as_deref(), None);
     }

@@ -9,19 +9,11 @@ const fn about(
     text: &'static str,
     examples: &'static [HelpExample],
 ) -> About {
-    About {
-        name,
-        group: Group::Scripts,
-        summary,
-        text,
-        examples,
-    }
+    About { name, group: Group::Scripts, summary, text, examples }
 }
 
-const IF_EXAMPLES: &[HelpExample] = &[example(
-    "if count(demo_buffer where present) > 0\necho there\nelse\necho not there\nend",
-    "one of two",
-)];
+const IF_EXAMPLES: &[HelpExample] =
+    &[example("if count(demo_buffer where present) > 0\necho there\nelse\necho not there\nend", "one of two")];
 
 const WHILE_EXAMPLES: &[HelpExample] = &[example(
     "set $i = 0\nwhile 1\nset $i = $i + 1\nif $i == 2\nloop_continue\nend\nif $i > 3\nloop_break\nend\nprint $i\nend",
@@ -65,12 +57,8 @@ pub(super) const WHILE: About = about(
     WHILE_EXAMPLES,
 );
 
-pub(super) const LOOP_BREAK: About = about(
-    "loop_break",
-    "leave a loop",
-    "Leaves the innermost `while` or `foreach` around it.",
-    WHILE_EXAMPLES,
-);
+pub(super) const LOOP_BREAK: About =
+    about("loop_break", "leave a loop", "Leaves the innermost `while` or `foreach` around it.", WHILE_EXAMPLES);
 
 pub(super) const LOOP_CONTINUE: About = about(
     "loop_continue",
@@ -91,10 +79,7 @@ pub(super) const FOREACH: About = about(
             "foreach $r in regions where writable and rss > 64K\nprint size($r)\nend",
             "the size of some regions, one by one",
         ),
-        example(
-            "foreach $p in walk demo_buffer where present\nprint $p\nend",
-            "the range of each row of a walk",
-        ),
+        example("foreach $p in walk demo_buffer where present\nprint $p\nend", "the range of each row of a walk"),
     ],
 );
 

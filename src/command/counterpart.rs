@@ -39,10 +39,7 @@ impl<'a> Counterparts<'a> {
         let regions: Vec<&Region> = regions.collect();
         let mut by_file: HashMap<MappedFile, Vec<&Region>> = HashMap::new();
         for region in regions.iter().filter(|region| region.inode != 0) {
-            by_file
-                .entry(MappedFile::of(region))
-                .or_default()
-                .push(region);
+            by_file.entry(MappedFile::of(region)).or_default().push(region);
         }
         for of_file in by_file.values_mut() {
             of_file.sort_by_key(|region| region.offset);
@@ -64,9 +61,7 @@ impl<'a> Counterparts<'a> {
     }
 
     fn is_at_same_address(&self, region: &Region, part: AddressRange) -> bool {
-        let first = self
-            .regions
-            .partition_point(|other| other.range.end() <= part.start());
+        let first = self.regions.partition_point(|other| other.range.end() <= part.start());
         let there = self.regions.iter().skip(first);
         let mut overlapping = there.take_while(|other| other.range.start() < part.end());
         overlapping.any(|other| {
@@ -95,21 +90,9 @@ mod tests {
     fn a_region_matches_at_its_address_or_by_file_and_offset() {
         let file = "1000-3000 rw-p 4000 08:01 7 /a";
         for (mine, theirs, start) in [
-            (
-                "1000-3000 rw-p 0 00:00 0 ",
-                "2000-9000 rw-p 0 00:00 0 ",
-                Some(0x1000),
-            ),
-            (
-                "1000-3000 rw-p 0 00:00 0 ",
-                "3000-9000 rw-p 0 00:00 0 ",
-                None,
-            ),
-            (
-                "1000-3000 rw-p 0 00:00 0 [heap]",
-                "1000-3000 rw-p 0 00:00 0 ",
-                None,
-            ),
+            ("1000-3000 rw-p 0 00:00 0 ", "2000-9000 rw-p 0 00:00 0 ", Some(0x1000)),
+            ("1000-3000 rw-p 0 00:00 0 ", "3000-9000 rw-p 0 00:00 0 ", None),
+            ("1000-3000 rw-p 0 00:00 0 [heap]", "1000-3000 rw-p 0 00:00 0 ", None),
             (file, "1000-3000 rw-p 4000 08:01 7 /a", Some(0x1000)),
             (file, "1000-3000 rw-p 0 08:01 7 /a", None),
             (file, "1000-3000 rw-p 4000 08:01 8 /a", None),
@@ -117,11 +100,7 @@ mod tests {
             (file, "a000-f000 r--p 3000 08:01 7 /a", None),
             (file, "a000-f000 rw-s 3000 08:01 7 /a", None),
             // The mapping whose offset is nearest does not reach so far; another one does.
-            (
-                file,
-                "a000-f000 rw-p 2000 08:01 7 /a\n10000-11000 rw-p 3000 08:01 7 /a",
-                Some(0xc000),
-            ),
+            (file, "a000-f000 rw-p 2000 08:01 7 /a\n10000-11000 rw-p 3000 08:01 7 /a", Some(0xc000)),
             // An offset near the end of what a file can have.
             (file, "a000-f000 rw-p fffffffffffff000 08:01 7 /a", None),
         ] {

@@ -40,14 +40,12 @@ impl Cut {
 
     /// The N of `limit N`, for a stream that ends there.
     pub fn limit(cut: Option<Cut>) -> Option<u64> {
-        cut.filter(|cut| cut.which == Which::First)
-            .map(|cut| cut.most)
+        cut.filter(|cut| cut.which == Which::First).map(|cut| cut.most)
     }
 
     /// The N of `top N`.
     pub fn top(cut: Option<Cut>) -> Option<u64> {
-        cut.filter(|cut| cut.which == Which::Largest)
-            .map(|cut| cut.most)
+        cut.filter(|cut| cut.which == Which::Largest).map(|cut| cut.most)
     }
 }
 
@@ -83,11 +81,7 @@ pub(super) struct Largest<T> {
 
 impl<T> Largest<T> {
     pub fn new(most: u64) -> Self {
-        Largest {
-            most: usize::try_from(most).unwrap_or(usize::MAX),
-            seen: 0,
-            kept: BTreeMap::new(),
-        }
+        Largest { most: usize::try_from(most).unwrap_or(usize::MAX), seen: 0, kept: BTreeMap::new() }
     }
 
     pub fn add(&mut self, size: u64, row: T) {

@@ -8,9 +8,7 @@ use crate::kernel::swaps::{SwapLayout, SwapMeaning};
 use crate::kernel::{PageFlags, PageMapEntry, State};
 use crate::lang::{Expression, Reading, Spanned};
 use crate::process::Machine;
-use crate::report::{
-    BitMeaning, Decoded, DecodedEntry, DecodedFlags, FlagNames, Hex, Reason, Record, SwapSlot,
-};
+use crate::report::{BitMeaning, Decoded, DecodedEntry, DecodedFlags, FlagNames, Hex, Reason, Record, SwapSlot};
 
 pub(super) const ABOUT: About = About {
     name: "decode",
@@ -20,21 +18,14 @@ pub(super) const ABOUT: About = About {
            /proc/kpageflags; `as entry` or `as flags` shows only one. It needs no target: the number may \
            come from another tool or another machine of the same kind.",
     examples: &[
-        example(
-            "decode 0x8600000000123456 as entry",
-            "an entry of a page map",
-        ),
+        example("decode 0x8600000000123456 as entry", "an entry of a page map"),
         example("decode 0x440000000000009f as entry", "a guard page's entry"),
         example("decode 0x40005868 as flags", "a word of /proc/kpageflags"),
         example("decode 0x868", "both readings"),
     ],
 };
 
-pub(super) fn run(
-    context: &mut Context,
-    value: &Spanned<Expression>,
-    reading: Option<Reading>,
-) -> Outcome {
+pub(super) fn run(context: &mut Context, value: &Spanned<Expression>, reading: Option<Reading>) -> Outcome {
     let number = eval::integer(value, context.state)?;
     let Some(raw) = number.to_u64() else {
         return Err(eval::Error::new(value.at, format!("{number} is not a 64-bit word")).into());
@@ -46,14 +37,8 @@ pub(super) fn run(
     }
     if reading != Some(Reading::Entry) {
         let flags = PageFlags::from_bits_retain(raw);
-        let decoded = DecodedFlags {
-            raw: Hex(raw),
-            flags: FlagNames(flags),
-            bits: flags::meanings(flags, &machine),
-        };
-        context
-            .sink
-            .emit(Record::Decoded(Decoded::Flags(decoded)))?;
+        let decoded = DecodedFlags { raw: Hex(raw), flags: FlagNames(flags), bits: flags::meanings(flags, &machine) };
+        context.sink.emit(Record::Decoded(Decoded::Flags(decoded)))?;
     }
     Ok(Flow::Done)
 }
@@ -63,11 +48,7 @@ fn entry(entry: PageMapEntry, machine: &Machine) -> DecodedEntry {
     let layout = machine.swap_layout();
     let mut bits: Vec<BitMeaning> = entry
         .set_bits()
-        .map(|bit| BitMeaning {
-            bits: bit.number.to_string(),
-            name: bit.name,
-            meaning: bit.meaning.to_owned(),
-        })
+        .map(|bit| BitMeaning { bits: bit.number.to_string(), name: bit.name, meaning: bit.meaning.to_owned() })
         .collect();
     if entry.is_present() {
         bits.push(BitMeaning {
@@ -88,11 +69,7 @@ fn entry(entry: PageMapEntry, machine: &Machine) -> DecodedEntry {
         bits.push(BitMeaning {
             bits: "5-54".to_owned(),
             name: "offset",
-            meaning: format!(
-                "{:#x}, {}",
-                swap.offset,
-                offset_words(layout.meaning(swap.kind))
-            ),
+            meaning: format!("{:#x}, {}", swap.offset, offset_words(layout.meaning(swap.kind))),
         });
         bits.push(BitMeaning {
             bits: "0-4".to_owned(),
@@ -104,25 +81,18 @@ fn entry(entry: PageMapEntry, machine: &Machine) -> DecodedEntry {
     // Neither bit: untouched memory, a hidden device or no region at all. The entry alone does not show which.
     let tells = entry.is_present() || entry.swap().is_some();
     let states = tells.then(|| classify(PageObservation::of(entry), None, &rules).0);
-    let state = states
-        .filter(|states| states.is_certain())
-        .map(StateSet::likeliest);
+    let state = states.filter(|states| states.is_certain()).map(StateSet::likeliest);
     DecodedEntry {
         raw: Hex(entry.raw()),
         state,
         pfn: entry.frame(),
-        physical: entry
-            .frame()
-            .and_then(|frame| frame.physical(machine.page())),
-        swap: entry
-            .swap()
-            .filter(|_| state == Some(State::Swapped) && !entry.is_swap_hidden())
-            .map(|swap| SwapSlot {
-                kind: swap.kind,
-                offset: swap.offset,
-                byte_offset: swap.offset.checked_mul(machine.page().bytes()).map(Hex),
-                device: Err(Reason::NotApplicable("the number alone names no device")),
-            }),
+        physical: entry.frame().and_then(|frame| frame.physical(machine.page())),
+        swap: entry.swap().filter(|_| state == Some(State::Swapped) && !entry.is_swap_hidden()).map(|swap| SwapSlot {
+            kind: swap.kind,
+            offset: swap.offset,
+            byte_offset: swap.offset.checked_mul(machine.page().bytes()).map(Hex),
+            device: Err(Reason::NotApplicable("the number alone names no device")),
+        }),
         bits,
     }
 }
@@ -166,10 +136,9 @@ fn type_words(meaning: SwapMeaning) -> &'static str {
 fn offset_words(meaning: SwapMeaning) -> &'static str {
     match meaning {
         SwapMeaning::Area => "the page slot in the area",
-        SwapMeaning::Hwpoison
-        | SwapMeaning::Migration
-        | SwapMeaning::Device
-        | SwapMeaning::Special => "a page frame number",
+        SwapMeaning::Hwpoison | SwapMeaning::Migration | SwapMeaning::Device | SwapMeaning::Special => {
+            "a page frame number"
+        }
         SwapMeaning::Marker => "marks: 1 userfaultfd write-protection, 2 poisoned, 4 guard",
         SwapMeaning::ReadError => "nothing",
     }

@@ -11,9 +11,7 @@ use crate::inspect::{self, Change, Snapshot, View};
 use crate::kernel::{AddressRange, Name, PageSize, Region};
 use crate::lang::{Diff, DiffKey};
 use crate::process::Target;
-use crate::report::{
-    Blind, ChangeGroup, ChangeRow, DiffSummary, EventKind, Numbers, Record, Sink, Stopped,
-};
+use crate::report::{Blind, ChangeGroup, ChangeRow, DiffSummary, EventKind, Numbers, Record, Sink, Stopped};
 use crate::state::NamedSnapshot;
 use crate::symbol;
 use std::cmp::Reverse;
@@ -34,14 +32,8 @@ pub(super) const ABOUT: About = About {
            after A, a copied page shows as moved: it was not shared in A.",
     examples: &[
         example("snapshot\ndiff", "since the last snapshot"),
-        example(
-            "snapshot before\ndiff before by region top 5",
-            "what grew most since `before`",
-        ),
-        example(
-            "snapshot before\nsnapshot after\ndiff before after in demo_busy",
-            "a symbol, between two snapshots",
-        ),
+        example("snapshot before\ndiff before by region top 5", "what grew most since `before`"),
+        example("snapshot before\nsnapshot after\ndiff before after in demo_busy", "a symbol, between two snapshots"),
     ],
 };
 
@@ -64,9 +56,7 @@ pub(super) fn run(context: &mut Context, asked: &Diff) -> Outcome {
     }
     let view = View::of(&target)?;
     let range = asked.range.as_ref();
-    let asked_for = range
-        .map(|range| snapshot::spans(range, state))
-        .transpose()?;
+    let asked_for = range.map(|range| snapshot::spans(range, state)).transpose()?;
     let Compared { ranges, is_part } = from.compared(to, asked_for.as_ref())?;
     if is_part {
         say_partly_compared(context.sink)?;
@@ -76,9 +66,7 @@ pub(super) fn run(context: &mut Context, asked: &Diff) -> Outcome {
     if let Some(filter) = &asked.filter {
         if now.is_none() {
             let error = eval::Error::new(filter.at, "`where` tests pages as they are now");
-            return Err(error
-                .hint("compare with the present: diff A where FILTER")
-                .into());
+            return Err(error.hint("compare with the present: diff A where FILTER").into());
         }
         let ranges = within.unwrap_or_else(|| view.spans());
         let filter = eval::page_filter(filter, &view, state)?;
@@ -86,30 +74,18 @@ pub(super) fn run(context: &mut Context, asked: &Diff) -> Outcome {
     }
     let names = state.symbols.over(&target, view.maps());
     let page = view.page();
-    let mut difference = Difference {
-        from: &from.snapshot,
-        within: within.as_deref(),
-        page,
-        target: &target,
-        names,
-        rows: Vec::new(),
-    };
-    from.snapshot
-        .changes(&to.snapshot, within.as_deref(), &view, &mut |change| {
-            difference.add(change)
-        })?;
-    let Difference {
-        mut rows, names, ..
-    } = difference;
+    let mut difference =
+        Difference { from: &from.snapshot, within: within.as_deref(), page, target: &target, names, rows: Vec::new() };
+    from.snapshot.changes(&to.snapshot, within.as_deref(), &view, &mut |change| difference.add(change))?;
+    let Difference { mut rows, names, .. } = difference;
     rows.sort_by_key(|row| row.start);
     if rows.is_empty() && asked.filter.is_some() {
         let mut others = 0;
         let compared = compared.as_deref();
-        from.snapshot
-            .changes(&to.snapshot, compared, &view, &mut |change| {
-                others += change.pages;
-                Ok(())
-            })?;
+        from.snapshot.changes(&to.snapshot, compared, &view, &mut |change| {
+            others += change.pages;
+            Ok(())
+        })?;
         say_filtered(others, context.sink)?;
     }
     let shared = from.snapshot.extra() & to.snapshot.extra();
@@ -166,10 +142,7 @@ fn say_filtered(pages: u64, sink: &mut dyn Sink) -> Result<(), Stopped> {
 }
 
 /// The earlier snapshot.
-fn earlier<'a>(
-    state: &'a crate::state::DebugState,
-    asked: &Diff,
-) -> Result<&'a NamedSnapshot, Error> {
+fn earlier<'a>(state: &'a crate::state::DebugState, asked: &Diff) -> Result<&'a NamedSnapshot, Error> {
     match &asked.from {
         Some(name) => called(state, name),
         None => state.snapshots.iter().next_back().ok_or_else(no_snapshot),
@@ -177,10 +150,7 @@ fn earlier<'a>(
 }
 
 fn no_snapshot() -> Error {
-    Error::refused(
-        "no snapshot has been taken",
-        "snapshot NAME takes one; diff then shows what changed since",
-    )
+    Error::refused("no snapshot has been taken", "snapshot NAME takes one; diff then shows what changed since")
 }
 
 /// A snapshot of the present, with the range and the kept facts of the earlier one.
@@ -200,18 +170,12 @@ fn matching(
     sink: &mut dyn Sink,
 ) -> Result<Vec<AddressRange>, Error> {
     let mut found = Vec::new();
-    inspect::sweep(
-        view,
-        ranges,
-        filter.need(),
-        &mut || sink.check(),
-        &mut |chunk| {
-            let pages = chunk.pages();
-            let kept = pages.filter(|page| filter.matches(page, chunk.region));
-            found.extend(kept.filter_map(|page| page.range(view.page())));
-            Ok(())
-        },
-    )?;
+    inspect::sweep(view, ranges, filter.need(), &mut || sink.check(), &mut |chunk| {
+        let pages = chunk.pages();
+        let kept = pages.filter(|page| filter.matches(page, chunk.region));
+        found.extend(kept.filter_map(|page| page.range(view.page())));
+        Ok(())
+    })?;
     let spans = Spans::new(found, Origin::Written);
     Ok(spans.map_or(Vec::new(), |spans| spans.ranges().to_vec()))
 }
@@ -221,10 +185,7 @@ fn effect(change: EventKind, pages: u64, page: PageSize) -> (u64, u64) {
     let bytes = pages.saturating_mul(page.bytes());
     match change {
         EventKind::Came | EventKind::SwappedIn => (bytes, 0),
-        EventKind::Went
-        | EventKind::SwappedOut
-        | EventKind::RegionWent
-        | EventKind::RegionShrank => (0, bytes),
+        EventKind::Went | EventKind::SwappedOut | EventKind::RegionWent | EventKind::RegionShrank => (0, bytes),
         _ => (0, 0),
     }
 }
@@ -309,12 +270,7 @@ fn show<T>(
 }
 
 /// Groups of rows, the largest net effect first. By symbol, a row is split between the symbols that its pages begin in.
-fn groups(
-    by: DiffKey,
-    rows: &[ChangeRow],
-    mut symbols: PagesOfSymbols,
-    page: PageSize,
-) -> Vec<ChangeGroup> {
+fn groups(by: DiffKey, rows: &[ChangeRow], mut symbols: PagesOfSymbols, page: PageSize) -> Vec<ChangeGroup> {
     let mut groups: BTreeMap<String, ChangeGroup> = BTreeMap::new();
     let mut add = |key: String, change: EventKind, pages: u64| {
         let group = groups.entry(key).or_insert_with_key(|key| ChangeGroup {

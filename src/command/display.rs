@@ -2,9 +2,7 @@
 
 use super::{About, Context, Error, Flow, Group, Outcome, example, print};
 use crate::eval;
-use crate::lang::{
-    self, Command, Displayed, Examine, Expression, Format, Layout, Range, Spanned, Unit,
-};
+use crate::lang::{self, Command, Displayed, Examine, Expression, Format, Layout, Range, Spanned, Unit};
 use crate::report::{DisplayReport, HelpExample, Record};
 use crate::state::Display;
 use std::time::Duration;
@@ -12,14 +10,8 @@ use std::time::Duration;
 const EXAMPLES: &[HelpExample] = &[
     example("display rss(demo_buffer)", "a value, at each prompt"),
     example("display/4xb demo_buffer", "memory, as x shows it"),
-    example(
-        "display walk demo_buffer by state",
-        "the answer of a command",
-    ),
-    example(
-        "display rss(demo_buffer) every 10ms count 3",
-        "now, and twice more",
-    ),
+    example("display walk demo_buffer by state", "the answer of a command"),
+    example("display rss(demo_buffer) every 10ms count 3", "now, and twice more"),
     example("display rss(demo_buffer)\nundisplay 1", "removes it"),
 ];
 
@@ -58,13 +50,9 @@ const SHORTEST: Duration = Duration::from_millis(1);
 
 pub(super) fn run(context: &mut Context, asked: &lang::Display, run: Run) -> Outcome {
     let every = asked.every.as_ref();
-    let every = every
-        .map(|time| eval::time(time, context.state))
-        .transpose()?;
+    let every = every.map(|time| eval::time(time, context.state)).transpose()?;
     let count = asked.count.as_ref();
-    let count = count
-        .map(|count| eval::count(count, context.state))
-        .transpose()?;
+    let count = count.map(|count| eval::count(count, context.state)).transpose()?;
     let Some(what) = &asked.what else {
         return show_all(context, run);
     };
@@ -76,21 +64,12 @@ pub(super) fn run(context: &mut Context, asked: &lang::Display, run: Run) -> Out
     }
     let number = context.state.displays.next();
     show(context, Some(number), what, run)?;
-    context.state.displays.keep(Display {
-        number,
-        what: what.clone(),
-    });
+    context.state.displays.keep(Display { number, what: what.clone() });
     Ok(Flow::Done)
 }
 
 /// `every TIME`
-fn again(
-    context: &mut Context,
-    what: &Displayed,
-    every: Duration,
-    count: Option<u64>,
-    run: Run,
-) -> Outcome {
+fn again(context: &mut Context, what: &Displayed, every: Duration, count: Option<u64>, run: Run) -> Outcome {
     let mut left = count.unwrap_or(u64::MAX);
     loop {
         show(context, None, what, run)?;
@@ -117,27 +96,12 @@ fn show_all(context: &mut Context, run: Run) -> Outcome {
     Ok(Flow::Done)
 }
 
-fn row(
-    number: Option<u64>,
-    what: &Displayed,
-    value: Option<String>,
-    reason: Option<String>,
-) -> Record {
-    Record::Display(DisplayReport {
-        number,
-        expression: text(what),
-        value,
-        reason,
-    })
+fn row(number: Option<u64>, what: &Displayed, value: Option<String>, reason: Option<String>) -> Record {
+    Record::Display(DisplayReport { number, expression: text(what), value, reason })
 }
 
 /// Shows one display. It does not change `$_` and other variables.
-fn show(
-    context: &mut Context,
-    number: Option<u64>,
-    what: &Displayed,
-    run: Run,
-) -> Result<(), Error> {
+fn show(context: &mut Context, number: Option<u64>, what: &Displayed, run: Run) -> Result<(), Error> {
     let command = match what {
         Displayed::Command { command, .. } => (**command).clone(),
         Displayed::Value { layout, value } => match memory(*layout) {
@@ -150,33 +114,20 @@ fn show(
     };
     context.sink.emit(row(number, what, None, None))?;
     let before = (context.state.last_address, context.state.examined);
-    let shown = run(
-        &command.node,
-        &mut Context {
-            state: &mut *context.state,
-            sink: &mut *context.sink,
-            resume: None,
-        },
-    );
+    let shown = run(&command.node, &mut Context { state: &mut *context.state, sink: &mut *context.sink, resume: None });
     (context.state.last_address, context.state.examined) = before;
     shown.map(|_| ())
 }
 
-fn value_text(
-    context: &Context,
-    format: Option<Format>,
-    written: &Spanned<Range>,
-) -> Result<String, Error> {
+fn value_text(context: &Context, format: Option<Format>, written: &Spanned<Range>) -> Result<String, Error> {
     let value = eval::value(written, context.state)?;
     Ok(print::text_of(context.state, format, &value))
 }
 
 /// The layout, if it is one for memory: a value has no count and no size.
 fn memory(layout: Layout) -> Option<Layout> {
-    let is_memory = layout.count.is_some()
-        || layout.unit.is_some()
-        || layout.backward
-        || layout.format == Some(Format::Text);
+    let is_memory =
+        layout.count.is_some() || layout.unit.is_some() || layout.backward || layout.format == Some(Format::Text);
     is_memory.then_some(layout)
 }
 
@@ -186,11 +137,7 @@ fn examination(layout: Layout, value: &Spanned<Range>) -> Result<Spanned<Command
         return Err(error.hint("display/4xb ADDRESS").into());
     };
     let address = Some(Spanned::<Expression>::new(expression.clone(), value.at));
-    let command = Command::Examine(Examine {
-        layout,
-        fault: false,
-        address,
-    });
+    let command = Command::Examine(Examine { layout, fault: false, address });
     Ok(Spanned::new(command, value.at))
 }
 
@@ -209,13 +156,8 @@ fn text(what: &Displayed) -> String {
 /// `/4xb`
 fn layout_text(layout: Layout) -> String {
     let backward = if layout.backward { "-" } else { "" };
-    let count = layout
-        .count
-        .map_or(String::new(), |count| count.to_string());
-    let letters = [
-        layout.format.map(Format::letter),
-        layout.unit.map(Unit::letter),
-    ];
+    let count = layout.count.map_or(String::new(), |count| count.to_string());
+    let letters = [layout.format.map(Format::letter), layout.unit.map(Unit::letter)];
     let letters: String = letters.into_iter().flatten().collect();
     format!("/{backward}{count}{letters}")
 }
@@ -226,10 +168,7 @@ pub(super) fn undisplay(context: &mut Context, numbers: &[u64]) -> Outcome {
     }
     for number in numbers {
         if !context.state.displays.remove(*number) {
-            return Err(Error::refused(
-                format!("there is no display {number}"),
-                "info display lists them",
-            ));
+            return Err(Error::refused(format!("there is no display {number}"), "info display lists them"));
         }
     }
     Ok(Flow::Done)

@@ -15,8 +15,6 @@ pub(super) const ABOUT: About = About {
 pub(super) fn run(context: &mut Context, text: &str) -> Outcome {
     // gdb's echo adds no line end, so its command files write one.
     let end = if text.ends_with('\n') { "" } else { "\n" };
-    context.sink.emit(Record::Text(Text {
-        text: format!("{text}{end}"),
-    }))?;
+    context.sink.emit(Record::Text(Text { text: format!("{text}{end}") }))?;
     Ok(Flow::Done)
 }

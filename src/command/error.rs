@@ -69,19 +69,14 @@ impl From<inspect::Error> for Error {
         match error {
             inspect::Error::Target(error) => Error::Target(error),
             inspect::Error::Stopped(stopped) => Error::Stopped(stopped),
-            inspect::Error::Exited | inspect::Error::Executed => {
-                Error::Target(process::Error::gone(error.to_string()))
-            }
+            inspect::Error::Exited | inspect::Error::Executed => Error::Target(process::Error::gone(error.to_string())),
             inspect::Error::Unknown { what, reason } if reason.is_refusal() => {
                 Error::Target(process::Error::not_permitted(
                     format!("{what} cannot be known here: {}", reason.cause()),
                     reason.remedy().unwrap_or_default(),
                 ))
             }
-            inspect::Error::Unknown { .. } => Error::Refused {
-                message: error.to_string(),
-                hint: None,
-            },
+            inspect::Error::Unknown { .. } => Error::Refused { message: error.to_string(), hint: None },
         }
     }
 }
@@ -95,10 +90,7 @@ impl Error {
 
     /// What was tried cannot be done; `hint` is the remedy.
     pub fn refused(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Error::Refused {
-            message: message.into(),
-            hint: Some(hint.into()),
-        }
+        Error::Refused { message: message.into(), hint: Some(hint.into()) }
     }
 
     /// `count 0`, `limit 0`: a clause that asks for nothing.
@@ -143,16 +135,8 @@ mod tests {
 
     #[test]
     fn what_more_rights_would_show_ends_with_status_4_and_its_remedy_apart() {
-        let unknown = |reason| {
-            Error::from(inspect::Error::Unknown {
-                what: "frame numbers",
-                reason,
-            })
-        };
-        let refused = Reason::NotPermitted {
-            what: "no".into(),
-            remedy: Some("sudo".into()),
-        };
+        let unknown = |reason| Error::from(inspect::Error::Unknown { what: "frame numbers", reason });
+        let refused = Reason::NotPermitted { what: "no".into(), remedy: Some("sudo".into()) };
         for reason in [Reason::FrameHidden, refused] {
             let Error::Target(error) = unknown(reason) else {
                 panic!("not of the target");

@@ -46,10 +46,7 @@ pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome
         .as_ref()
         .filter(|region| !is_zeroed(&context.state.symbols, &target, region, address))
         .and_then(|region| file_place(region, address));
-    let unknown = consequences
-        .owner
-        .err()
-        .and_then(|unknown| reason(unknown, &detail));
+    let unknown = consequences.owner.err().and_then(|unknown| reason(unknown, &detail));
     let mut page = translation(&view, detail, &context.state.symbols);
     if let Some(reason) = unknown {
         page.why.note("owner", &reason);
@@ -62,9 +59,7 @@ pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome
         next_read: consequences.read,
         next_write: consequences.write,
     };
-    context
-        .sink
-        .emit(Record::Explanation(Box::new(explanation)))?;
+    context.sink.emit(Record::Explanation(Box::new(explanation)))?;
     if is_outside {
         note_shorter(context, &target, address)?;
     }
@@ -78,21 +73,19 @@ fn reason(unknown: OwnerUnknown, detail: &PageDetail) -> Option<Reason> {
         OwnerUnknown::NoPage => None,
         OwnerUnknown::Kind => Some(kind_unknown(&detail.page)),
         OwnerUnknown::Exclusive => detail.exclusive.clone().err(),
-        OwnerUnknown::SwapCache => limit(
-            "it is in the swap cache, and the kernel does not show whether another process has the same slot",
-        ),
-        OwnerUnknown::MarkOfFolio => limit(
-            "it is mapped here alone, but of a large folio only the first page shows whether it was ever shared",
-        ),
+        OwnerUnknown::SwapCache => {
+            limit("it is in the swap cache, and the kernel does not show whether another process has the same slot")
+        }
+        OwnerUnknown::MarkOfFolio => {
+            limit("it is mapped here alone, but of a large folio only the first page shows whether it was ever shared")
+        }
     }
 }
 
 /// Whether the loader cleared these bytes of the file.
 fn is_zeroed(symbols: &Symbols, target: &Target, region: &Region, address: VirtualAddress) -> bool {
     symbols.may_name(target, region)
-        && symbols
-            .regions(target)
-            .is_ok_and(|regions| symbols.over(target, &*regions).is_zeroed(address))
+        && symbols.regions(target).is_ok_and(|regions| symbols.over(target, &*regions).is_zeroed(address))
 }
 
 /// Which byte of which file the region maps at an address.

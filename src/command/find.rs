@@ -28,22 +28,10 @@ pub(super) const ABOUT: About = About {
            find A..B, VALUE.",
     examples: &[
         example("find [stack], \"PATH=\"", "a text on the stack"),
-        example(
-            "find/b demo_buffer, 1, 2",
-            "two bytes that follow each other",
-        ),
-        example(
-            "find/g1 all, demo_buffer",
-            "the first pointer to a buffer, anywhere",
-        ),
-        example(
-            "find all, \"demo\" where writable",
-            "only in pages that the filter keeps",
-        ),
-        example(
-            "find demo_buffer, +4p, hex\"7f 45 4c 46\"",
-            "bytes in hexadecimal",
-        ),
+        example("find/b demo_buffer, 1, 2", "two bytes that follow each other"),
+        example("find/g1 all, demo_buffer", "the first pointer to a buffer, anywhere"),
+        example("find all, \"demo\" where writable", "only in pages that the filter keeps"),
+        example("find demo_buffer, +4p, hex\"7f 45 4c 46\"", "bytes in hexadecimal"),
     ],
 };
 
@@ -77,17 +65,10 @@ pub(super) fn run(context: &mut Context, asked: &Find) -> Outcome {
             0 => "no bytes to look for".to_owned(),
             _ => format!("more than {LONGEST} bytes to look for"),
         };
-        return Err(Error::Refused {
-            message,
-            hint: None,
-        });
+        return Err(Error::Refused { message, hint: None });
     }
     let view = View::of(&target)?;
-    let filter = asked
-        .filter
-        .as_ref()
-        .map(|filter| eval::page_filter(filter, &view, context.state))
-        .transpose()?;
+    let filter = asked.filter.as_ref().map(|filter| eval::page_filter(filter, &view, context.state)).transpose()?;
     let mut search = Search {
         symbols: context.state.symbols.over(&target, view.maps()),
         view: &view,
@@ -111,18 +92,12 @@ pub(super) fn run(context: &mut Context, asked: &Find) -> Outcome {
 }
 
 /// The bytes of a pattern.
-fn bytes(
-    pattern: &Spanned<Pattern>,
-    layout: Layout,
-    context: &Context,
-    target: &Target,
-) -> Result<Vec<u8>, Error> {
+fn bytes(pattern: &Spanned<Pattern>, layout: Layout, context: &Context, target: &Target) -> Result<Vec<u8>, Error> {
     let expression = match &pattern.node {
         Pattern::Bytes(bytes) => return Ok(bytes.clone()),
         Pattern::Value(expression) => Spanned::new(expression.clone(), pattern.at),
     };
-    let value = eval::evaluate(&expression, context.state)
-        .map_err(|error| with_quotes(error, &expression.node))?;
+    let value = eval::evaluate(&expression, context.state).map_err(|error| with_quotes(error, &expression.node))?;
     let words = target.process.layout();
     if let Value::Text(text) = &value {
         return Ok(text.clone().into_bytes());
@@ -145,9 +120,7 @@ fn bytes(
         let error = eval::Error::new(pattern.at, message);
         return Err(match size {
             8 => error,
-            _ => error.hint(format!(
-                "for a larger size put its letter after the slash: {larger}"
-            )),
+            _ => error.hint(format!("for a larger size put its letter after the slash: {larger}")),
         }
         .into());
     }
@@ -160,9 +133,7 @@ fn with_quotes(error: eval::Error, pattern: &Expression) -> eval::Error {
         Expression::Name(word) if error.cause.is_none() => {
             let quotes = format!("text goes in double quotes: \"{}\"", word.0);
             let hint = match &error.hint {
-                Some(meant)
-                    if meant.starts_with("did you mean") || meant.starts_with("a hexadecimal") =>
-                {
+                Some(meant) if meant.starts_with("did you mean") || meant.starts_with("a hexadecimal") => {
                     format!("{quotes}; {meant}")
                 }
                 _ => quotes,
@@ -207,27 +178,20 @@ impl Search<'_> {
     ) -> Result<(), Error> {
         let need = spans.holes() | Need::CONTENT;
         let question = Question::new(filter, need);
-        let mut ended = page_sweep::sweep(
-            self.view,
-            spans.ranges(),
-            question,
-            sink,
-            |page, _, totals, sink| {
-                totals.add(page);
-                let source = match (page.state(), page.kind) {
-                    (State::Present, _) => Source::Memory,
-                    (State::Untouched, Some(Kind::Cached)) => Source::File,
-                    _ => return Ok(ControlFlow::Continue(())),
-                };
-                self.page(page, source, spans, sink)?;
-                Ok(match self.is_enough() {
-                    true => ControlFlow::Break(()),
-                    false => ControlFlow::Continue(()),
-                })
-            },
-        )?;
-        self.cache_unread
-            .extend(std::mem::take(&mut ended.selection.unknown_content));
+        let mut ended = page_sweep::sweep(self.view, spans.ranges(), question, sink, |page, _, totals, sink| {
+            totals.add(page);
+            let source = match (page.state(), page.kind) {
+                (State::Present, _) => Source::Memory,
+                (State::Untouched, Some(Kind::Cached)) => Source::File,
+                _ => return Ok(ControlFlow::Continue(())),
+            };
+            self.page(page, source, spans, sink)?;
+            Ok(match self.is_enough() {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            })
+        })?;
+        self.cache_unread.extend(std::mem::take(&mut ended.selection.unknown_content));
         let mut summary = self.summary.clone();
         if let Some(reason) = self.cache_unread.reason() {
             summary.why.note("cache_unread", &reason);
@@ -244,28 +208,15 @@ impl Search<'_> {
     }
 
     /// Searches the part of these pages that lies in the spans.
-    fn page(
-        &mut self,
-        page: &Page,
-        source: Source,
-        spans: &Spans,
-        sink: &mut dyn Sink,
-    ) -> Result<(), Error> {
+    fn page(&mut self, page: &Page, source: Source, spans: &Spans, sink: &mut dyn Sink) -> Result<(), Error> {
         let Some(pages) = page.range(self.view.page()) else {
             return Ok(());
         };
-        pages
-            .within(spans.ranges())
-            .try_for_each(|range| self.range(range, source, sink))
+        pages.within(spans.ranges()).try_for_each(|range| self.range(range, source, sink))
     }
 
     /// Searches a range that was just resident or in the page cache.
-    fn range(
-        &mut self,
-        range: AddressRange,
-        source: Source,
-        sink: &mut dyn Sink,
-    ) -> Result<(), Error> {
+    fn range(&mut self, range: AddressRange, source: Source, sink: &mut dyn Sink) -> Result<(), Error> {
         let page = self.view.page();
         let mut from = range.start();
         while from < range.end() && !self.is_enough() {
@@ -329,11 +280,7 @@ impl Search<'_> {
     }
 
     /// Reports the matches in the buffer, which begins at `begins`.
-    fn matches_in_buffer(
-        &mut self,
-        begins: VirtualAddress,
-        sink: &mut dyn Sink,
-    ) -> Result<(), Error> {
+    fn matches_in_buffer(&mut self, begins: VirtualAddress, sink: &mut dyn Sink) -> Result<(), Error> {
         let mut from = 0;
         while !self.is_enough() {
             let rest = self.buffer.get(from..).unwrap_or_default();

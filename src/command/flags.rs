@@ -50,35 +50,23 @@ fn frame_at(
     let (_, detail) = View::detail_at(&target, address)?;
     match detail.frame {
         Err(reason) if reason != Reason::FrameHidden => {
-            let message = format!(
-                "no flags for {address}: its page is {}: {reason}",
-                detail.page.state().word()
-            );
+            let message = format!("no flags for {address}: its page is {}: {reason}", detail.page.state().word());
             Err(eval::Error::new(place.at, message).into())
         }
         frame => Ok(frame),
     }
 }
 
-fn report(
-    machine: &Machine,
-    pfn: Fact<FrameNumber>,
-    address: Option<VirtualAddress>,
-) -> FlagsReport {
+fn report(machine: &Machine, pfn: Fact<FrameNumber>, address: Option<VirtualAddress>) -> FlagsReport {
     let size = machine.page();
     let detail = frame_detail(machine, &pfn);
     let words = frame_words(machine, detail.flags, detail.map_count);
-    let physical = |frame: FrameNumber| {
-        frame
-            .physical(size)
-            .ok_or(Reason::NotApplicable("no physical address is that large"))
-    };
+    let physical =
+        |frame: FrameNumber| frame.physical(size).ok_or(Reason::NotApplicable("no physical address is that large"));
     FlagsReport {
         address,
         physical: pfn.clone().and_then(physical),
-        folio: pfn
-            .clone()
-            .and_then(|frame| Ok(detail.folio?.report(frame, size))),
+        folio: pfn.clone().and_then(|frame| Ok(detail.folio?.report(frame, size))),
         pfn,
         place: detail.place,
         meanings: match &words.flags {
@@ -91,10 +79,7 @@ fn report(
 
 /// What each set flag means together with the others.
 pub(super) fn meanings(flags: PageFlags, machine: &Machine) -> Vec<FlagMeaning> {
-    let context = FlagContext {
-        kernel: machine.kernel().number,
-        false_flags: machine.false_flags(),
-    };
+    let context = FlagContext { kernel: machine.kernel().number, false_flags: machine.false_flags() };
     flags
         .each()
         .map(|(bit, flag)| FlagMeaning {

@@ -169,10 +169,7 @@ fn push_wide(text: &mut String, character: char, bytes: u8) {
 fn ends_in_hexadecimal(text: &str) -> bool {
     let digits = |c: char| c.is_ascii_hexdigit();
     let before = text.trim_end_matches(digits);
-    let Some(before) = before
-        .strip_suffix("\\x")
-        .filter(|_| before.len() < text.len())
-    else {
+    let Some(before) = before.strip_suffix("\\x").filter(|_| before.len() < text.len()) else {
         return false;
     };
     let backslashes = before.len() - before.trim_end_matches('\\').len();
@@ -211,18 +208,8 @@ mod tests {
             (Format::Float, 4, 0x3dcc_cccd, "0.100000001"),
             (Format::Float, 4, 0x0302_0100, "3.82047143e-37"),
             (Format::Float, 4, 0x7fc0_0000, "nan(0x400000)"),
-            (
-                Format::Float,
-                8,
-                0x3fb9_9999_9999_999a,
-                "0.10000000000000001",
-            ),
-            (
-                Format::Float,
-                8,
-                0x7f1b_0d0c_0b0a_0908,
-                "1.8550618780552368e+304",
-            ),
+            (Format::Float, 8, 0x3fb9_9999_9999_999a, "0.10000000000000001"),
+            (Format::Float, 8, 0x7f1b_0d0c_0b0a_0908, "1.8550618780552368e+304"),
             (Format::Float, 8, 0x7ff8 << 48, "nan(0x8000000000000)"),
             (Format::Float, 8, 0xfff0 << 48, "-inf"),
             (Format::Float, 8, 1 << 63, "-0"),
@@ -239,10 +226,7 @@ mod tests {
             let units: Vec<u64> = bytes.iter().map(|&byte| byte.into()).collect();
             text(&units, 1)
         };
-        assert_eq!(
-            of(b"\x01\x07\r\x1b\x7f\xffAb'\"\\"),
-            r#""\001\a\r\033\177\377Ab'\"\\""#
-        );
+        assert_eq!(of(b"\x01\x07\r\x1b\x7f\xffAb'\"\\"), r#""\001\a\r\033\177\377Ab'\"\\""#);
         assert_eq!(of("\u{e4}x".as_bytes()), "\"\u{e4}x\"");
         assert_eq!(of(b"\xc3("), r#""\303(""#);
         assert_eq!(of("\u{202e}".as_bytes()), r#""\342\200\256""#);
@@ -254,10 +238,7 @@ mod tests {
     fn characters_that_cannot_be_shown_are_the_units_they_are_stored_in() {
         // Not assigned, for private use, no character at all, invisible.
         let hidden = [0x0a64, 0xf489, 0xffff, 0x206f, 0x85];
-        for (bytes, expected) in [
-            (2, r#"u"\xa64\xf489\xffff\x206f\205""#),
-            (4, r#"U"\xa64\xf489\xffff\x206f\205""#),
-        ] {
+        for (bytes, expected) in [(2, r#"u"\xa64\xf489\xffff\x206f\205""#), (4, r#"U"\xa64\xf489\xffff\x206f\205""#)] {
             assert_eq!(text(&hidden, bytes), expected);
         }
         // A digit behind one would be read as a part of it.
@@ -274,9 +255,6 @@ mod tests {
         let utf8: Vec<u64> = "\u{ffff}".bytes().map(u64::from).collect();
         assert_eq!(text(&utf8, 1), r#""\357\277\277""#);
         // What can be shown is, blanks and marks over letters too.
-        assert_eq!(
-            text(&[0xa0, 0x65, 0x301, 0x3000], 2),
-            "u\"\u{a0}e\u{301}\u{3000}\""
-        );
+        assert_eq!(text(&[0xa0, 0x65, 0x301, 0x3000], 2), "u\"\u{a0}e\u{301}\u{3000}\"");
     }
 }

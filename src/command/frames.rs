@@ -4,9 +4,7 @@ use super::cut::{Cut, Largest, show_largest};
 use super::page_sweep::finish;
 use super::{Context, Error, Flow, Outcome, Resume, groups};
 use crate::eval;
-use crate::inspect::{
-    self, Frames, GroupBy, Groups, Need, Question, frame_words, require_of_frames, sweep_frames,
-};
+use crate::inspect::{self, Frames, GroupBy, Groups, Need, Question, frame_words, require_of_frames, sweep_frames};
 use crate::kernel::{FrameNumber, FrameRange, PageSize};
 use crate::lang::Walk;
 use crate::process::Machine;
@@ -14,18 +12,9 @@ use crate::report::{self, FramesSummary, Reason, Record, Sink, Stopped};
 use std::cell::RefCell;
 use std::ops::ControlFlow;
 
-pub(super) fn walk(
-    context: &mut Context,
-    range: FrameRange,
-    asked: &Walk,
-    cut: Option<Cut>,
-) -> Outcome {
+pub(super) fn walk(context: &mut Context, range: FrameRange, asked: &Walk, cut: Option<Cut>) -> Outcome {
     let machine = context.state.machine().clone();
-    let filter = asked
-        .filter
-        .as_ref()
-        .map(|filter| eval::frame_filter(filter, &machine, context.state))
-        .transpose()?;
+    let filter = asked.filter.as_ref().map(|filter| eval::frame_filter(filter, &machine, context.state)).transpose()?;
     context.state.last_address = None;
     let by = match groups::parted(&asked.by)? {
         None if asked.by.is_empty() => None,
@@ -58,34 +47,26 @@ pub(super) fn walk(
     let mut left = Cut::limit(cut).unwrap_or(u64::MAX);
     let mut largest = Cut::top(cut).map(Largest::new);
     let mut more = None;
-    let ended = sweep(
-        &machine,
-        range,
-        question,
-        context.sink,
-        |frames, counted, sink| {
-            if grouped.is_none() && left == 0 {
-                more = Some(frames.first);
-                return Ok(ControlFlow::Break(()));
-            }
-            *counted += frames.frames;
-            left -= u64::from(grouped.is_none());
-            match (&mut grouped, &mut largest) {
-                (Some(groups), _) => groups.add(&frames.as_page(&machine), None),
-                (None, Some(largest)) => largest.add(frames.frames, *frames),
-                (None, None) => sink.emit(row(&machine, frames))?,
-            }
-            Ok(ControlFlow::Continue(()))
-        },
-    )?;
+    let ended = sweep(&machine, range, question, context.sink, |frames, counted, sink| {
+        if grouped.is_none() && left == 0 {
+            more = Some(frames.first);
+            return Ok(ControlFlow::Break(()));
+        }
+        *counted += frames.frames;
+        left -= u64::from(grouped.is_none());
+        match (&mut grouped, &mut largest) {
+            (Some(groups), _) => groups.add(&frames.as_page(&machine), None),
+            (None, Some(largest)) => largest.add(frames.frames, *frames),
+            (None, None) => sink.emit(row(&machine, frames))?,
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
     if let Some(grouped) = grouped {
         let name = |key| groups::name(&machine, key);
         let rows = grouped.finish_parted();
         groups::emit(&asked.by, rows, cut, size, name, context.sink)?;
     }
-    show_largest(largest, "row", context.sink, |frames, sink| {
-        sink.emit(row(&machine, frames))
-    })?;
+    show_largest(largest, "row", context.sink, |frames, sink| sink.emit(row(&machine, frames)))?;
     ended.close(size, context.sink)?;
     Ok(more.map_or(Flow::Done, |frame| Flow::More(Resume::Frame(frame))))
 }
@@ -164,11 +145,7 @@ fn row(machine: &Machine, frames: &Frames) -> Record {
         physical: frames.first.physical(size),
         frames: frames.frames,
         bytes: frames.frames.checked_mul(size.bytes()),
-        words: frame_words(
-            machine,
-            frames.flags.ok_or_else(unread),
-            frames.map_count.ok_or_else(unread),
-        ),
+        words: frame_words(machine, frames.flags.ok_or_else(unread), frames.map_count.ok_or_else(unread)),
         node: zone.as_ref().map(|zone| zone.node).map_err(Clone::clone),
         zone: zone.map(|zone| zone.name),
     })

@@ -100,11 +100,9 @@ pub(super) fn name(machine: &Machine, key: Key) -> (String, Why) {
         }
         Key::Region(_) => plain("in no region"),
         Key::Symbol(_) => plain("no symbol"),
-        Key::Flags(raw) => of_frame("flags", raw, changed, |_| {
-            match key.flags().unwrap_or_default().names() {
-                names if names.is_empty() => "none set".to_owned(),
-                names => names.join(","),
-            }
+        Key::Flags(raw) => of_frame("flags", raw, changed, |_| match key.flags().unwrap_or_default().names() {
+            names if names.is_empty() => "none set".to_owned(),
+            names => names.join(","),
         }),
         Key::Order(order) => of_frame("order", order, changed, |order| order.to_string()),
         Key::Node(OfFrame::Unknown) | Key::Zone(OfFrame::Unknown) => plain("in no zone"),
@@ -120,12 +118,8 @@ pub(super) fn name(machine: &Machine, key: Key) -> (String, Why) {
             (count, true) => format!("~{count}"),
             (count, false) => count.to_string(),
         }),
-        Key::PmdMapped(is) => of_frame("pmd_mapped", is, inspect::no_scan(), |is| {
-            is_or_not(is, "pmd_mapped")
-        }),
-        Key::Exclusive(is) => of_frame("exclusive", is, inspect::no_scan(), |is| {
-            is_or_not(is, "exclusive")
-        }),
+        Key::PmdMapped(is) => of_frame("pmd_mapped", is, inspect::no_scan(), |is| is_or_not(is, "pmd_mapped")),
+        Key::Exclusive(is) => of_frame("exclusive", is, inspect::no_scan(), |is| is_or_not(is, "exclusive")),
     }
 }
 
@@ -134,18 +128,12 @@ fn plain(name: &str) -> (String, Why) {
 }
 
 /// The name of a group by a fact about frames, or why it is unknown: `reason` if there is a frame.
-fn of_frame<T>(
-    field: &'static str,
-    fact: OfFrame<T>,
-    reason: Reason,
-    name: impl FnOnce(T) -> String,
-) -> (String, Why) {
+fn of_frame<T>(field: &'static str, fact: OfFrame<T>, reason: Reason, name: impl FnOnce(T) -> String) -> (String, Why) {
     match fact {
         OfFrame::Is(fact) => plain(&name(fact)),
         OfFrame::Unknown => ("unknown".to_owned(), because(field, reason)),
         OfFrame::Hidden => {
-            let reason =
-                "the page map does not show the frames of device mappings (VM_PFNMAP)".to_owned();
+            let reason = "the page map does not show the frames of device mappings (VM_PFNMAP)".to_owned();
             let why = because(field, Reason::NotOnThisKernel(reason));
             ("hidden".to_owned(), why)
         }

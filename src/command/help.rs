@@ -23,11 +23,7 @@ pub(super) const ABOUT: About = About {
     ],
 };
 
-pub(super) fn run(
-    context: &mut Context,
-    table: &'static [About],
-    topic: Option<&Spanned<String>>,
-) -> Outcome {
+pub(super) fn run(context: &mut Context, table: &'static [About], topic: Option<&Spanned<String>>) -> Outcome {
     let Some(topic) = topic else {
         let groups = Group::ALL.iter().map(|group| group_help(table, *group));
         let subjects = Help::Group(HelpGroup {
@@ -39,9 +35,7 @@ pub(super) fn run(
         return show(context, groups.chain([subjects]).chain(own));
     };
     let words = topic.node.split_whitespace().collect::<Vec<_>>().join(" ");
-    let setting = ["set ", "show "]
-        .iter()
-        .find_map(|command| words.strip_prefix(command));
+    let setting = ["set ", "show "].iter().find_map(|command| words.strip_prefix(command));
     if let Some(help) = setting.and_then(Subject::setting) {
         return show(context, [help]);
     }
@@ -76,10 +70,7 @@ pub(super) fn run(
     if found.is_empty() && subject.is_none() {
         return other_word(context, table, topic, &words);
     }
-    show(
-        context,
-        found.into_iter().map(command_help).chain(subject_help),
-    )
+    show(context, found.into_iter().map(command_help).chain(subject_help))
 }
 
 fn show(context: &mut Context, all: impl IntoIterator<Item = Help>) -> Outcome {
@@ -90,12 +81,7 @@ fn show(context: &mut Context, all: impl IntoIterator<Item = Help>) -> Outcome {
 }
 
 /// The help of a word that is neither a command nor a subject.
-fn other_word(
-    context: &mut Context,
-    table: &'static [About],
-    topic: &Spanned<String>,
-    words: &str,
-) -> Outcome {
+fn other_word(context: &mut Context, table: &'static [About], topic: &Spanned<String>, words: &str) -> Outcome {
     let mut rows = Subject::rows_about(words).peekable();
     let is_a_word = rows.peek().is_some();
     show(context, rows)?;
@@ -104,10 +90,7 @@ fn other_word(
     match habit.map(|habit| (habit, habit.does)) {
         Some((_, Does::Run(ours, _))) => return help_of_habit(context, table, words, ours),
         Some((habit, Does::Refuse(hint))) if is_a_word => {
-            context.sink.note(format!(
-                "as a command of other programs: {}",
-                habit.hint(hint)
-            ))?;
+            context.sink.note(format!("as a command of other programs: {}", habit.hint(hint)))?;
         }
         Some((habit, Does::Refuse(hint))) => {
             let error = eval::Error::new(topic.at, format!("pmdb has no `{words}`"));
@@ -127,28 +110,17 @@ fn other_word(
         .chain(explained.iter().map(String::as_str));
     let near = lang::SyntaxError::did_you_mean(words, names);
     let error = eval::Error::new(topic.at, format!("no help on '{}'", topic.node));
-    let hint = near.unwrap_or_else(|| {
-        format!(
-            "help alone lists every command; apropos {} searches the help",
-            topic.node
-        )
-    });
+    let hint =
+        near.unwrap_or_else(|| format!("help alone lists every command; apropos {} searches the help", topic.node));
     Err(error.hint(hint).into())
 }
 
 /// The help of the command that a word of another program stands for.
-fn help_of_habit(
-    context: &mut Context,
-    table: &'static [About],
-    words: &str,
-    ours: &str,
-) -> Outcome {
+fn help_of_habit(context: &mut Context, table: &'static [About], words: &str, ours: &str) -> Outcome {
     context.sink.note(format!("`{words}` is {ours} here"))?;
     let first = ours.split(['/', ',']).next().unwrap_or(ours);
     let names = [first, first.split(' ').next().unwrap_or(first)];
-    let about = names
-        .iter()
-        .find_map(|name| table.iter().find(|about| about.name == *name));
+    let about = names.iter().find_map(|name| table.iter().find(|about| about.name == *name));
     show(context, about.map(command_help))
 }
 
@@ -157,11 +129,7 @@ const USER_DEFINED: &str = "user-defined";
 
 fn user_defined(state: &DebugState) -> Help {
     let commands = state.commands.iter();
-    Help::UserDefined(UserCommands {
-        commands: commands
-            .map(|(name, command)| user_help(name, command))
-            .collect(),
-    })
+    Help::UserDefined(UserCommands { commands: commands.map(|(name, command)| user_help(name, command)).collect() })
 }
 
 fn user_help(name: &str, command: &UserCommand) -> UserHelp {
@@ -170,29 +138,18 @@ fn user_help(name: &str, command: &UserCommand) -> UserHelp {
         (None, Some(alias)) => format!("alias of: {alias}"),
         (None, None) => "not documented".to_owned(),
     };
-    UserHelp {
-        name: name.to_owned(),
-        text,
-    }
+    UserHelp { name: name.to_owned(), text }
 }
 
 /// The list of one group.
 fn group_help(table: &'static [About], group: Group) -> Help {
     let commands = table.iter().filter(|about| about.group == group).map(entry);
-    Help::Group(HelpGroup {
-        name: group.name(),
-        about: group.about(),
-        commands: commands.collect(),
-    })
+    Help::Group(HelpGroup { name: group.name(), about: group.about(), commands: commands.collect() })
 }
 
 /// A command as lists show it.
 pub(super) fn entry(about: &About) -> HelpEntry {
-    HelpEntry {
-        name: about.name,
-        short: short_forms(about),
-        summary: about.summary,
-    }
+    HelpEntry { name: about.name, short: short_forms(about), summary: about.summary }
 }
 
 /// A command in full.
@@ -208,8 +165,6 @@ fn command_help(about: &'static About) -> Help {
 }
 
 fn short_forms(about: &About) -> Vec<&'static str> {
-    let known = lang::COMMANDS
-        .iter()
-        .find(|command| command.name == about.name);
+    let known = lang::COMMANDS.iter().find(|command| command.name == about.name);
     known.map_or_else(Vec::new, |command| command.short.to_vec())
 }

@@ -18,10 +18,7 @@ pub(super) const ABOUT: About = About {
 pub(super) fn run(context: &mut Context, limit: Option<u64>) -> Outcome {
     let wanted = limit.map_or(USUAL, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     for (number, line) in context.state.lines.last(wanted) {
-        let entry = HistoryEntry {
-            number,
-            line: line.into(),
-        };
+        let entry = HistoryEntry { number, line: line.into() };
         context.sink.emit(Record::History(entry))?;
     }
     Ok(Flow::Done)

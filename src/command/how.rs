@@ -27,21 +27,12 @@ pub(super) fn run(context: &mut Context, command: impl FnOnce(&mut Context) -> O
 }
 
 fn emit(sink: &mut dyn Sink, log: &Log) -> Result<(), Stopped> {
-    let Reads {
-        kept,
-        more_reads,
-        more_words,
-    } = log.take();
+    let Reads { kept, more_reads, more_words } = log.take();
     let reads = kept.len() as u64;
     for read in kept {
         sink.emit(Record::Read(record(read)))?;
     }
-    sink.emit(Record::ReadsSummary(ReadsSummary {
-        reads,
-        more_reads,
-        more_words,
-        repeat: dump_of_any(),
-    }))
+    sink.emit(Record::ReadsSummary(ReadsSummary { reads, more_reads, more_words, repeat: dump_of_any() }))
 }
 
 fn record(read: Read) -> KernelRead {

@@ -51,8 +51,7 @@ pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome
             && regions.iter().all(|region| !region.range.contains(address))
         {
             // In gdb a number is a line of the current file.
-            let message =
-                format!("a number is an address; a line takes its file too: FILE:{number}");
+            let message = format!("a number is an address; a line takes its file too: FILE:{number}");
             context.sink.note(message)?;
         }
     }
@@ -87,10 +86,7 @@ fn run_line(context: &mut Context, file: &Spanned<Name>, line: &Spanned<u64>) ->
             continue;
         };
         told += 1;
-        let report = LineReport {
-            first: Some(place.is_first),
-            ..report(&names, *start, known)
-        };
+        let report = LineReport { first: Some(place.is_first), ..report(&names, *start, known) };
         context.sink.emit(Record::Line(Box::new(report)))?;
     }
     if let Some(message) = left_out(all - told) {
@@ -153,12 +149,7 @@ fn namesakes(place: &Spanned<Expression>, context: &Context) -> Option<Vec<Virtu
 }
 
 fn report(names: &View, address: VirtualAddress, found: LineAt) -> LineReport {
-    let LineAt {
-        module,
-        row,
-        frames,
-        missing,
-    } = found;
+    let LineAt { module, row, frames, missing } = found;
     let last = frames.len().saturating_sub(1);
     let told_by_symbol = frames.iter().find(|frame| frame.by_symbol);
     let told_by_symbol = told_by_symbol.and_then(Frame::name);
@@ -240,9 +231,7 @@ fn line_frame(frame: Frame, number: usize, last: usize, missing: Option<&NoLines
     };
     note("file", frame.file.is_some(), Reason::NotInFile(file.into()));
     let line = match is_call {
-        true => {
-            Reason::NotInFile("the debug information does not contain the place of the call".into())
-        }
+        true => Reason::NotInFile("the debug information does not contain the place of the call".into()),
         false => in_file(&NoLines::NoLine),
     };
     note("line", frame.line.is_some(), line);
@@ -277,13 +266,7 @@ mod tests {
     use super::*;
 
     fn frame(line: Option<u64>, function: Option<&str>) -> Frame {
-        Frame {
-            function: function.map(TargetName::from),
-            by_symbol: false,
-            file: None,
-            line,
-            column: None,
-        }
+        Frame { function: function.map(TargetName::from), by_symbol: false, file: None, line, column: None }
     }
 
     #[test]
@@ -322,9 +305,7 @@ mod tests {
     fn a_line_without_code_is_not_said_to_have_some() {
         let file = Name("f.c".to_owned());
         assert!(elsewhere(&file, 3, 5, true).ends_with("the next line that has is 5"));
-        assert!(
-            elsewhere(&file, 3, 5, false).ends_with("the next line in the debug information is 5")
-        );
+        assert!(elsewhere(&file, 3, 5, false).ends_with("the next line in the debug information is 5"));
     }
 
     #[test]

@@ -24,10 +24,7 @@ pub(super) const ABOUT: About = About {
         example("map", "all of the process"),
         example("map demo_buffer", "one page in each cell"),
         example("map demo_buffer > ./demo.svg", "as a picture in a file"),
-        example(
-            "map where present and not exclusive",
-            "what is shared with others",
-        ),
+        example("map where present and not exclusive", "what is shared with others"),
     ],
 };
 
@@ -49,35 +46,25 @@ pub(super) fn run(
     };
     let target = context.target()?;
     let view = View::of(&target)?;
-    let filter = filter
-        .map(|filter| eval::page_filter(filter, &view, context.state))
-        .transpose()?;
+    let filter = filter.map(|filter| eval::page_filter(filter, &view, context.state)).transpose()?;
     let holes = spans.as_ref().map_or(Need::empty(), Spans::holes);
     let ranges = spans.map_or_else(|| view.spans(), |spans| spans.ranges().to_vec());
     let need = view.obtainable(Need::KINDS | Need::HUGE) | holes;
     let question = Question::new(filter.as_ref(), need);
     let mut drawing: Option<Drawing> = None;
-    let mut ended = page_sweep::sweep(
-        &view,
-        &ranges,
-        question,
-        context.sink,
-        |page, region, totals, sink| {
-            totals.add(page);
-            let goes_on = drawing
-                .as_mut()
-                .is_some_and(|drawing| drawing.add(page, region));
-            if !goes_on {
-                let next = Drawing::begin(&view, &ranges, page, region);
-                let done = std::mem::replace(&mut drawing, next);
-                if let Some(drawing) = &mut drawing {
-                    drawing.add(page, region);
-                }
-                done.map_or(Ok(()), |done| sink.emit(done.record(&view)))?;
+    let mut ended = page_sweep::sweep(&view, &ranges, question, context.sink, |page, region, totals, sink| {
+        totals.add(page);
+        let goes_on = drawing.as_mut().is_some_and(|drawing| drawing.add(page, region));
+        if !goes_on {
+            let next = Drawing::begin(&view, &ranges, page, region);
+            let done = std::mem::replace(&mut drawing, next);
+            if let Some(drawing) = &mut drawing {
+                drawing.add(page, region);
             }
-            Ok(ControlFlow::Continue(()))
-        },
-    )?;
+            done.map_or(Ok(()), |done| sink.emit(done.record(&view)))?;
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
     if let Some(done) = drawing.filter(|_| ended.stopped.is_none()) {
         ended.add_stop(context.sink.emit(done.record(&view)));
     }
@@ -101,19 +88,11 @@ pub(super) struct Cell {
     pub mixed: bool,
 }
 
-pub(super) const EMPTY: Cell = Cell {
-    mark: Mark::Nothing,
-    mixed: false,
-};
+pub(super) const EMPTY: Cell = Cell { mark: Mark::Nothing, mixed: false };
 
 impl Drawing {
     /// The wanted part of the page's region around the page.
-    fn begin(
-        view: &View,
-        ranges: &[AddressRange],
-        page: &Page,
-        region: Option<usize>,
-    ) -> Option<Self> {
+    fn begin(view: &View, ranges: &[AddressRange], page: &Page, region: Option<usize>) -> Option<Self> {
         let size = view.page();
         let viewed = region.and_then(|index| view.regions().get(index));
         let asked = ranges.iter().find(|range| range.contains(page.address));
@@ -121,9 +100,7 @@ impl Drawing {
         let bounds = [viewed.map(|viewed| viewed.range()), asked.copied()];
         let start = bounds.iter().flatten().map(|one| one.start()).max();
         let end = bounds.iter().flatten().map(|one| one.end()).min();
-        let whole = start
-            .zip(end)
-            .and_then(|(start, end)| AddressRange::new(size.floor(start), end));
+        let whole = start.zip(end).and_then(|(start, end)| AddressRange::new(size.floor(start), end));
         // A hole is as long as its page record.
         let range = match viewed {
             Some(_) => whole.or(own),
@@ -132,13 +109,7 @@ impl Drawing {
         let pages = range.pages(size);
         let cell_pages = pages.div_ceil(MOST_CELLS).next_power_of_two();
         let cells = usize::try_from(pages.div_ceil(cell_pages)).unwrap_or_default();
-        Some(Drawing {
-            size,
-            range,
-            region,
-            cell_pages,
-            cells: vec![EMPTY; cells],
-        })
+        Some(Drawing { size, range, region, cell_pages, cells: vec![EMPTY; cells] })
     }
 
     /// Draws pages. Returns whether they lie in this part.
@@ -166,11 +137,7 @@ impl Drawing {
         for cell in &self.cells {
             match cells.last_mut() {
                 Some(last) if (last.mark, last.mixed) == (cell.mark, cell.mixed) => last.cells += 1,
-                _ => cells.push(MapCells {
-                    cells: 1,
-                    mark: cell.mark,
-                    mixed: cell.mixed,
-                }),
+                _ => cells.push(MapCells { cells: 1, mark: cell.mark, mixed: cell.mixed }),
             }
         }
         Record::MapRegion(MapRegion {

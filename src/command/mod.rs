@@ -158,14 +158,8 @@ pub fn run(command: &Spanned<Command>, context: &mut Context) -> Outcome {
     context.state.symbols.share_regions(true);
     context.state.notes.take();
     let mut shown = Shown::new(context.state, context.sink);
-    let outcome = dispatch(
-        &command.node,
-        &mut Context {
-            state: &mut *context.state,
-            sink: &mut shown,
-            resume: context.resume,
-        },
-    );
+    let outcome =
+        dispatch(&command.node, &mut Context { state: &mut *context.state, sink: &mut shown, resume: context.resume });
     // Displays at the prompt must not change `$_`.
     if !matches!(command.node, Command::Display(_)) {
         shown.remember(context.state);
@@ -224,9 +218,7 @@ fn dispatch(command: &Command, context: &mut Context) -> Outcome {
         Command::Undisplay(numbers) => display::undisplay(context, numbers),
         Command::InfoDisplay => display::list(context),
         Command::Echo(text) => echo::run(context, text),
-        Command::Assert { condition, message } => {
-            assert::run(context, condition, message.as_deref())
-        }
+        Command::Assert { condition, message } => assert::run(context, condition, message.as_deref()),
         Command::Alias { name, text } => alias::run(context, name, &text.node),
         Command::Source { path, arguments } => source::run(context, &path.node, arguments),
         Command::History(limit) => history::run(context, *limit),

@@ -48,11 +48,7 @@ fn jit_report(jit: JitSurvey) -> ModuleReport {
         note(&mut why, "symbols", reason);
     }
     if jit.is_cut {
-        note(
-            &mut why,
-            "answers",
-            "the list is so long that only its end is read",
-        );
+        note(&mut why, "answers", "the list is so long that only its end is read");
     }
     ModuleReport {
         start: jit.start,

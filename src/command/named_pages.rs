@@ -25,30 +25,19 @@ pub(super) struct PagesOfSymbols<'a> {
 
 impl<'a> PagesOfSymbols<'a> {
     pub fn new(names: View<'a>, size: PageSize) -> Self {
-        PagesOfSymbols {
-            names,
-            size,
-            called: Vec::new(),
-            numbers: HashMap::new(),
-        }
+        PagesOfSymbols { names, size, called: Vec::new(), numbers: HashMap::new() }
     }
 
     /// The name that a number stands for.
     pub fn name(&self, number: u32) -> String {
-        let name = usize::try_from(number)
-            .ok()
-            .and_then(|at| self.called.get(at));
+        let name = usize::try_from(number).ok().and_then(|at| self.called.get(at));
         name.cloned().unwrap_or_default()
     }
 
     /// Passes on the pages in parts, each with the number of the symbol in which its pages begin.
     pub fn part(&mut self, pages: &Page, mut each: impl FnMut(&Page, Option<u32>)) {
         self.split(pages.address, pages.pages, |address, count, symbol| {
-            let part = Page {
-                address,
-                pages: count,
-                ..*pages
-            };
+            let part = Page { address, pages: count, ..*pages };
             each(&part, symbol);
         });
     }

@@ -34,9 +34,7 @@ impl Ended {
         let Some(reason) = self.selection.uncertain.and_then(StateSet::uncertainty) else {
             return Ok(());
         };
-        sink.note(format!(
-            "the states of pages that are not present are {reason}"
-        ))
+        sink.note(format!("the states of pages that are not present are {reason}"))
     }
 
     /// Emits the totals. Returns the error of a stopped sweep.
@@ -67,11 +65,7 @@ impl Ended {
 }
 
 /// Emits the last record. Returns the error of a stopped sweep.
-pub(super) fn finish(
-    last: Record,
-    stopped: Option<Stopped>,
-    sink: &mut dyn Sink,
-) -> Result<(), Error> {
+pub(super) fn finish(last: Record, stopped: Option<Stopped>, sink: &mut dyn Sink) -> Result<(), Error> {
     // Nobody reads the last record of a closed output.
     if stopped != Some(Stopped::Closed) {
         sink.emit(last)?;
@@ -80,16 +74,9 @@ pub(super) fn finish(
 }
 
 /// Says that a filter leaves out so many pages or regions (`what`) because it cannot be evaluated for them.
-pub(super) fn say_left_out(
-    count: u64,
-    what: &str,
-    why: &str,
-    sink: &mut dyn Sink,
-) -> Result<(), Stopped> {
+pub(super) fn say_left_out(count: u64, what: &str, why: &str, sink: &mut dyn Sink) -> Result<(), Stopped> {
     let plural = if count == 1 { "" } else { "s" };
-    sink.note(format!(
-        "left out: {count} {what}{plural} for which the filter cannot be evaluated: {why}"
-    ))
+    sink.note(format!("left out: {count} {what}{plural} for which the filter cannot be evaluated: {why}"))
 }
 
 /// The note that states of pages are uncertain, and why.
@@ -105,12 +92,7 @@ pub(super) fn sweep<'f>(
     spans: &[AddressRange],
     question: impl Into<Question<'f>>,
     sink: &mut dyn Sink,
-    mut each: impl FnMut(
-        &Page,
-        Option<usize>,
-        &mut Totals,
-        &mut dyn Sink,
-    ) -> Result<ControlFlow<()>, Error>,
+    mut each: impl FnMut(&Page, Option<usize>, &mut Totals, &mut dyn Sink) -> Result<ControlFlow<()>, Error>,
 ) -> Result<Ended, Error> {
     let question = question.into();
     let mut totals = Totals::new(view.page(), question.need());
@@ -120,31 +102,23 @@ pub(super) fn sweep<'f>(
     let mut enough = false;
     let mut failed = None;
     let mut selection = Selection::default();
-    let swept = inspect::sweep(
-        view,
-        spans,
-        question,
-        &mut || sink.borrow_mut().check(),
-        &mut |chunk| {
-            let sink = &mut **sink.borrow_mut();
-            sink.progress(done, total, "pages")?;
-            done = done.saturating_add(chunk.pages);
-            selection.take(chunk, question, |page| {
-                match each(page, chunk.region_index, &mut totals, sink) {
-                    Ok(ControlFlow::Continue(())) => Ok(()),
-                    Ok(ControlFlow::Break(())) => {
-                        enough = true;
-                        Err(Stopped::Closed)
-                    }
-                    Err(Error::Stopped(stopped)) => Err(stopped),
-                    Err(error) => {
-                        failed = Some(error);
-                        Err(Stopped::Closed)
-                    }
-                }
-            })
-        },
-    );
+    let swept = inspect::sweep(view, spans, question, &mut || sink.borrow_mut().check(), &mut |chunk| {
+        let sink = &mut **sink.borrow_mut();
+        sink.progress(done, total, "pages")?;
+        done = done.saturating_add(chunk.pages);
+        selection.take(chunk, question, |page| match each(page, chunk.region_index, &mut totals, sink) {
+            Ok(ControlFlow::Continue(())) => Ok(()),
+            Ok(ControlFlow::Break(())) => {
+                enough = true;
+                Err(Stopped::Closed)
+            }
+            Err(Error::Stopped(stopped)) => Err(stopped),
+            Err(error) => {
+                failed = Some(error);
+                Err(Stopped::Closed)
+            }
+        })
+    });
     if let Some(error) = failed {
         return Err(error);
     }
@@ -154,12 +128,7 @@ pub(super) fn sweep<'f>(
         Err(inspect::Error::Stopped(stopped)) => (false, Some(stopped)),
         Err(error) => return Err(error.into()),
     };
-    Ok(Ended {
-        totals,
-        changed,
-        selection,
-        stopped,
-    })
+    Ok(Ended { totals, changed, selection, stopped })
 }
 
 /// Sweeps `spans` and emits the rows of neighbours that are wanted, then the totals. Returns where the row begins that would be one too many.

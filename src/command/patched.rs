@@ -7,9 +7,7 @@ use crate::inspect::{Need, Page, View, read_resident};
 use crate::kernel::{AddressRange, Kind, State, VirtualAddress};
 use crate::lang::{self, Spanned};
 use crate::process::OpenedFile;
-use crate::report::{
-    Bytes, Hex, PagesByReason, Patch, PatchedSummary, Reason, Record, RegionBrief, Sink, Stopped,
-};
+use crate::report::{Bytes, Hex, PagesByReason, Patch, PatchedSummary, Reason, Record, RegionBrief, Sink, Stopped};
 use crate::symbol;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -48,9 +46,7 @@ pub(super) fn run(context: &mut Context, range: Option<&Spanned<lang::Range>>) -
     });
     let code: Vec<AddressRange> = match &spans {
         None => code.map(|region| region.range).collect(),
-        Some(spans) => code
-            .flat_map(|region| region.range.within(spans.ranges()))
-            .collect(),
+        Some(spans) => code.flat_map(|region| region.range.within(spans.ranges())).collect(),
     };
     let mut comparison = Comparison {
         view: &view,
@@ -60,17 +56,11 @@ pub(super) fn run(context: &mut Context, range: Option<&Spanned<lang::Range>>) -
         uncompared: PagesByReason::default(),
         equal: None,
     };
-    let mut ended = page_sweep::sweep(
-        &view,
-        &code,
-        Need::ENTRIES,
-        context.sink,
-        |page, _, totals, sink| {
-            totals.add(page);
-            comparison.pages(page, &code, sink)?;
-            Ok(ControlFlow::Continue(()))
-        },
-    )?;
+    let mut ended = page_sweep::sweep(&view, &code, Need::ENTRIES, context.sink, |page, _, totals, sink| {
+        totals.add(page);
+        comparison.pages(page, &code, sink)?;
+        Ok(ControlFlow::Continue(()))
+    })?;
     let answer = comparison.say_equal(context.sink);
     ended.add_stop(answer);
     let mut summary = comparison.summary;
@@ -128,13 +118,7 @@ impl Machine {
                 ],
             ),
             // RISC-V
-            243 => (
-                2,
-                &[
-                    (&[0x02, 0x90], ALL, "ebreak"),
-                    (&[0x73, 0x00, 0x10, 0x00], ALL, "ebreak"),
-                ],
-            ),
+            243 => (2, &[(&[0x02, 0x90], ALL, "ebreak"), (&[0x73, 0x00, 0x10, 0x00], ALL, "ebreak")]),
             // PowerPC
             20 | 21 => (4, &[(&[0x08, 0x00, 0xe0, 0x7f], ALL, "trap")]),
             // S/390: an invalid instruction.
@@ -144,11 +128,7 @@ impl Machine {
             258 => (4, &[(&[0, 0, 0x2a, 0], &[0, 0x80, 0xff, 0xff], "break")]),
             _ => (1, &[]),
         };
-        Machine {
-            unit,
-            breakpoints,
-            little_endian,
-        }
+        Machine { unit, breakpoints, little_endian }
     }
 
     /// The name of the breakpoint instruction, if the bytes are nothing else.
@@ -161,16 +141,12 @@ impl Machine {
                     false => chunk.get(chunk.len() - 1 - index),
                 };
                 let bits = code.iter().zip(mask.iter()).enumerate();
-                bits.into_iter().all(|(index, (code, mask))| {
-                    byte(index).is_some_and(|byte| byte & mask == *code)
-                })
+                bits.into_iter().all(|(index, (code, mask))| byte(index).is_some_and(|byte| byte & mask == *code))
             });
             same && chunks.remainder().is_empty()
         };
         let found = self.breakpoints.iter().find(is);
-        found
-            .filter(|_| !bytes.is_empty())
-            .map(|(_, _, name)| *name)
+        found.filter(|_| !bytes.is_empty()).map(|(_, _, name)| *name)
     }
 }
 
@@ -188,12 +164,7 @@ struct Comparison<'a> {
 
 impl Comparison<'_> {
     /// Compares those of these pages that are private copies.
-    fn pages(
-        &mut self,
-        page: &Page,
-        code: &[AddressRange],
-        sink: &mut dyn Sink,
-    ) -> Result<(), Error> {
+    fn pages(&mut self, page: &Page, code: &[AddressRange], sink: &mut dyn Sink) -> Result<(), Error> {
         let is_swapped = matches!(page.state(), State::Swapped | State::Migrating);
         let is_copy = page.state() == State::Present && page.kind == Some(Kind::PrivateCopy);
         if !is_copy && !is_swapped {
@@ -249,10 +220,7 @@ impl Comparison<'_> {
                     header = [0; 20];
                 }
             }
-            Opened {
-                file,
-                machine: Machine::of(header),
-            }
+            Opened { file, machine: Machine::of(header) }
         });
         let file = match &opened.file {
             Ok(file) => file,
@@ -273,8 +241,7 @@ impl Comparison<'_> {
         for (from, to) in stretches(&memory, &of_file, machine.unit) {
             let start = VirtualAddress::new(page.start().get() + from as u64);
             let end = VirtualAddress::new(page.start().get() + to as u64);
-            let is_asked = AddressRange::new(start, end)
-                .is_some_and(|stretch| stretch.within(code).next().is_some());
+            let is_asked = AddressRange::new(start, end).is_some_and(|stretch| stretch.within(code).next().is_some());
             if !is_asked {
                 continue;
             }

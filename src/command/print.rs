@@ -32,10 +32,7 @@ pub(super) const ABOUT: About = About {
         example("print size([stack])", "bytes in a region"),
         example("print u32(demo_counter)", "four bytes of memory"),
         example("print/x 4p + 8", "pages become bytes"),
-        example(
-            "print count(demo_buffer where present)",
-            "pages that are there",
-        ),
+        example("print count(demo_buffer where present)", "pages that are there"),
         example("print phys(demo_buffer)", "a physical address"),
     ],
 };
@@ -49,11 +46,7 @@ pub(super) const ABOUT_OUTPUT: About = About {
     examples: &[example("output/x size(demo_buffer)", "the number alone")],
 };
 
-pub(super) fn run(
-    context: &mut Context,
-    format: Option<Format>,
-    written: &Spanned<lang::Range>,
-) -> Outcome {
+pub(super) fn run(context: &mut Context, format: Option<Format>, written: &Spanned<lang::Range>) -> Outcome {
     let value = eval::value(written, context.state)?;
     let text = written_out(format, &value);
     if let Some(address) = value.address() {
@@ -61,9 +54,7 @@ pub(super) fn run(
     }
     let address = match (format, &value) {
         // A number that is shown as an address gets its symbol and region too.
-        (Some(Format::Address), Value::Integer(number)) => {
-            Some(VirtualAddress::new(wrapped(*number)))
-        }
+        (Some(Format::Address), Value::Integer(number)) => Some(VirtualAddress::new(wrapped(*number))),
         _ => value.address(),
     };
     let mut report = described(context.state, &value, text, address);
@@ -73,11 +64,7 @@ pub(super) fn run(
 }
 
 /// `output[/FMT] VALUE`: the value alone, without a line end, and not kept.
-pub(super) fn output(
-    context: &mut Context,
-    format: Option<Format>,
-    written: &Spanned<lang::Range>,
-) -> Outcome {
+pub(super) fn output(context: &mut Context, format: Option<Format>, written: &Spanned<lang::Range>) -> Outcome {
     let value = eval::value(written, context.state)?;
     let text = text_of(context.state, format, &value);
     context.sink.emit(Record::Text(Text { text }))?;
@@ -89,9 +76,7 @@ pub(super) fn text_of(state: &DebugState, format: Option<Format>, value: &Value)
     let text = Name::new(written_out(format, value).as_bytes()).to_string();
     match described(state, value, String::new(), value.address()).symbol {
         None => text,
-        Some(AsText(SymbolBrief {
-            name, offset: 0, ..
-        })) => format!("{text} <{name}>"),
+        Some(AsText(SymbolBrief { name, offset: 0, .. })) => format!("{text} <{name}>"),
         Some(AsText(SymbolBrief { name, offset, .. })) => format!("{text} <{name}+{offset}>"),
     }
 }
@@ -115,24 +100,19 @@ pub(super) fn kept_values(state: &DebugState) -> Vec<ValueReport> {
         region: None,
     };
     let last = match state.last_address.map(Value::Address) {
-        Some(value) => ValueReport {
-            name: Some("_".to_owned()),
-            ..described_value(state, &value)
-        },
+        Some(value) => ValueReport { name: Some("_".to_owned()), ..described_value(state, &value) },
         None => void("_"),
     };
-    let unset = eval::own_variables()
-        .filter(|name| !state.variables.contains_key(*name))
-        .map(void);
+    let unset = eval::own_variables().filter(|name| !state.variables.contains_key(*name)).map(void);
     let own = std::iter::once(last).chain(unset);
-    let variables = state.variables.iter().map(|(name, value)| ValueReport {
-        name: Some(name.clone()),
-        ..described_value(state, value)
-    });
-    let values = state.values.iter().map(|(number, value)| ValueReport {
-        number: Some(number),
-        ..described_value(state, value)
-    });
+    let variables = state
+        .variables
+        .iter()
+        .map(|(name, value)| ValueReport { name: Some(name.clone()), ..described_value(state, value) });
+    let values = state
+        .values
+        .iter()
+        .map(|(number, value)| ValueReport { number: Some(number), ..described_value(state, value) });
     own.chain(variables).chain(values).collect()
 }
 
@@ -142,12 +122,7 @@ pub(super) fn described_value(state: &DebugState, value: &Value) -> ValueReport 
 }
 
 /// The record of a value, with its other forms and what lies at `address`.
-fn described(
-    state: &DebugState,
-    value: &Value,
-    text: String,
-    address: Option<VirtualAddress>,
-) -> ValueReport {
+fn described(state: &DebugState, value: &Value, text: String, address: Option<VirtualAddress>) -> ValueReport {
     let mut report = ValueReport {
         number: None,
         name: None,

@@ -18,11 +18,7 @@ pub(super) fn run(context: &mut Context) -> Outcome {
     let layout = target.process.layout();
     let memory = status.memory.into_iter().map(|(name, bytes)| {
         let meaning = meaning(&name);
-        MemoryField {
-            name,
-            bytes,
-            meaning,
-        }
+        MemoryField { name, bytes, meaning }
     });
     let report = ProcessReport {
         pid: status.pid,

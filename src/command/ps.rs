@@ -34,11 +34,7 @@ pub(super) fn run(context: &mut Context, asked: &Ps) -> Outcome {
     let filter = filter.map(|text| meant(context, text).node);
     let wanted = |entry: &&ProcessEntry| {
         filter.as_ref().is_none_or(|text| {
-            let contains = |bytes: &[u8]| {
-                bytes
-                    .windows(text.len().max(1))
-                    .any(|part| part == text.as_bytes())
-            };
+            let contains = |bytes: &[u8]| bytes.windows(text.len().max(1)).any(|part| part == text.as_bytes());
             text.is_empty()
                 || contains(entry.name.as_bytes())
                 || entry
@@ -56,10 +52,7 @@ pub(super) fn run(context: &mut Context, asked: &Ps) -> Outcome {
         let message = "no process has that in its name or command line";
         context.sink.note(message)?;
     }
-    if let Some(clause) = filter
-        .as_deref()
-        .and_then(|text| clause_in(text, rows.is_empty()))
-    {
+    if let Some(clause) = filter.as_deref().and_then(|text| clause_in(text, rows.is_empty())) {
         context.sink.note(clause)?;
     }
     if let Some(order) = order {
@@ -83,10 +76,8 @@ pub(super) fn run(context: &mut Context, asked: &Ps) -> Outcome {
         context.sink.note(format!("{more} more process{plural}"))?;
     }
     if hidden > 0 {
-        let message = format!(
-            "not known of {hidden} process{}, which you may not look at",
-            if hidden == 1 { "" } else { "es" }
-        );
+        let message =
+            format!("not known of {hidden} process{}, which you may not look at", if hidden == 1 { "" } else { "es" });
         context.sink.note(message)?;
     }
     Ok(Flow::Done)
@@ -96,14 +87,10 @@ pub(super) fn run(context: &mut Context, asked: &Ps) -> Outcome {
 fn clause_in(text: &str, is_in_none: bool) -> Option<&'static str> {
     let mut words = text.split_whitespace().peekable();
     if words.peek() == Some(&"where") {
-        return Some(
-            "`where` was searched for: ps takes a text, and no filter; `ps by rss top 10` lists the largest",
-        );
+        return Some("`where` was searched for: ps takes a text, and no filter; `ps by rss top 10` lists the largest");
     }
     while let Some(word) = words.next() {
-        let is_order = words
-            .peek()
-            .is_some_and(|next| ["rss", "pss", "uss", "swapped", "huge"].contains(next));
+        let is_order = words.peek().is_some_and(|next| ["rss", "pss", "uss", "swapped", "huge"].contains(next));
         match word {
             "by" if is_order => {
                 return Some("taken for text: only `top N` or `limit N` can follow the order");
@@ -135,13 +122,7 @@ pub(super) fn memory(machine: &Machine, pid: u32) -> ProcessMemory {
         pss: sum(&["Pss"]),
         uss: sum(&["Private_Clean", "Private_Dirty", "Private_Hugetlb"]),
         swapped: sum(&["Swap"]),
-        huge: sum(&[
-            "AnonHugePages",
-            "ShmemPmdMapped",
-            "FilePmdMapped",
-            "Shared_Hugetlb",
-            "Private_Hugetlb",
-        ]),
+        huge: sum(&["AnonHugePages", "ShmemPmdMapped", "FilePmdMapped", "Shared_Hugetlb", "Private_Hugetlb"]),
         hidden: is_hidden,
     }
 }

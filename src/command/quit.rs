@@ -19,8 +19,6 @@ pub(super) fn run(context: &mut Context, status: Option<&Spanned<Expression>>) -
     let value = eval::integer(written, context.state)?;
     match value.to_u64().and_then(|number| u8::try_from(number).ok()) {
         Some(status) => Ok(Flow::Quit(status)),
-        None => {
-            Err(eval::Error::new(written.at, "an exit status is a number from 0 to 255").into())
-        }
+        None => Err(eval::Error::new(written.at, "an exit status is a number from 0 to 255").into()),
     }
 }

@@ -3,15 +3,11 @@
 use super::translate::symbol_at;
 use super::{About, Context, Error, Flow, Group, Outcome, example};
 use crate::eval;
-use crate::inspect::{
-    self, Backing, Need, PageDetail, RegionStats, StateSet, Sweep, View, ViewedRegion, region_stats,
-};
+use crate::inspect::{self, Backing, Need, PageDetail, RegionStats, StateSet, Sweep, View, ViewedRegion, region_stats};
 use crate::kernel::smaps::{Smaps, vm_flag_meaning};
 use crate::lang::{Expression, Span, Spanned};
 use crate::process::Target;
-use crate::report::{
-    Fact, Hex, Numbers, Reason, Record, RegionPlace, RegionReport, Sink, Stopped, VmFlag, Why,
-};
+use crate::report::{Fact, Hex, Numbers, Reason, Record, RegionPlace, RegionReport, Sink, Stopped, VmFlag, Why};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -67,11 +63,7 @@ pub(super) fn run(context: &mut Context, expression: &Spanned<Expression>, full:
         address,
         region_offset: address.get() - viewed.range().start().get(),
         file_offset: viewed.region.file_offset(address).map(Hex),
-        section: context
-            .state
-            .symbols
-            .over(&target, &*regions)
-            .section_at(address),
+        section: context.state.symbols.over(&target, &*regions).section_at(address),
         symbol: symbol_at(&context.state.symbols, &target, &regions, address),
     });
     if full {
@@ -84,11 +76,7 @@ pub(super) fn run(context: &mut Context, expression: &Spanned<Expression>, full:
 /// An address in no region, with its neighbours.
 pub(super) fn unmapped(at: Span, detail: PageDetail) -> Error {
     let (below, above) = detail.nearest.unwrap_or_default();
-    Error::Unmapped {
-        at,
-        address: detail.address,
-        nearest: below.iter().chain(&above).map(Into::into).collect(),
-    }
+    Error::Unmapped { at, address: detail.address, nearest: below.iter().chain(&above).map(Into::into).collect() }
 }
 
 /// The facts that a row of `regions` shows.
@@ -105,18 +93,12 @@ pub(super) fn stats(
     let sink = RefCell::new(sink);
     let total = regions.len() as u64;
     let mut done = 0;
-    region_stats(
-        view,
-        regions,
-        need,
-        &mut || sink.borrow_mut().check(),
-        &mut |viewed, stats| {
-            let sink = &mut **sink.borrow_mut();
-            sink.progress(done, total, "regions")?;
-            done += 1;
-            each(viewed, stats, sink)
-        },
-    )
+    region_stats(view, regions, need, &mut || sink.borrow_mut().check(), &mut |viewed, stats| {
+        let sink = &mut **sink.borrow_mut();
+        sink.progress(done, total, "regions")?;
+        done += 1;
+        each(viewed, stats, sink)
+    })
 }
 
 /// The record of a region, with its counts if there are any.
@@ -124,14 +106,12 @@ pub(super) fn report(viewed: &ViewedRegion, stats: Option<&RegionStats>) -> Regi
     let region = &viewed.region;
     let mut why = Why::default();
     // The kernel maps pages of its own into every process.
-    let hidden = stats
-        .and_then(RegionStats::hidden)
-        .map(|reason| match viewed.backing {
-            Backing::Kernel => Reason::NotApplicable(
-                "the page map does not show the kernel's own pages, which are not memory of the process",
-            ),
-            _ => reason,
-        });
+    let hidden = stats.and_then(RegionStats::hidden).map(|reason| match viewed.backing {
+        Backing::Kernel => Reason::NotApplicable(
+            "the page map does not show the kernel's own pages, which are not memory of the process",
+        ),
+        _ => reason,
+    });
     let mut take = |field, count: fn(&RegionStats) -> Fact<u64>| {
         let stats = stats?;
         why.take(field, hidden.clone().map_or_else(|| count(stats), Err))
@@ -177,9 +157,7 @@ pub(super) fn report(viewed: &ViewedRegion, stats: Option<&RegionStats>) -> Regi
 /// Its proportional share. The kernel counts none for hugetlb, and 0 would be wrong.
 pub(super) fn share(viewed: &ViewedRegion, pss: Fact<u64>) -> Fact<u64> {
     match viewed.backing {
-        Backing::Hugetlb => Err(Reason::NotApplicable(
-            "the kernel counts no shares of the hugetlb pool",
-        )),
+        Backing::Hugetlb => Err(Reason::NotApplicable("the kernel counts no shares of the hugetlb pool")),
         _ => pss,
     }
 }
@@ -214,15 +192,7 @@ pub(super) fn add_smaps(report: &mut RegionReport, viewed: &ViewedRegion, smaps:
         report.why.forget("swapped");
         report.swapped = Some(swap);
     }
-    report.vm_flags = Some(
-        smaps
-            .vm_flags
-            .iter()
-            .map(|code| VmFlag {
-                code: code.clone(),
-                meaning: vm_flag_meaning(code),
-            })
-            .collect(),
-    );
+    report.vm_flags =
+        Some(smaps.vm_flags.iter().map(|code| VmFlag { code: code.clone(), meaning: vm_flag_meaning(code) }).collect());
     report.smaps = Some(Numbers(smaps.fields.clone()));
 }

@@ -25,16 +25,10 @@ pub(super) const ABOUT: About = About {
     examples: &[
         example("regions", "all of them, by address"),
         example("regions by rss", "the most resident first"),
-        example(
-            "regions where writable and rss > 64K",
-            "writable regions with more than 64 KiB resident",
-        ),
+        example("regions where writable and rss > 64K", "writable regions with more than 64 KiB resident"),
         example("regions libc", "those with libc in their name"),
         example("regions by pss top 5", "the five largest shares"),
-        example(
-            "regions where name ~ \"\\.so\"",
-            "those whose name matches a regular expression",
-        ),
+        example("regions where name ~ \"\\.so\"", "those whose name matches a regular expression"),
         example("regions where name == \"[heap]\"", "those of one name"),
     ],
 };
@@ -57,11 +51,7 @@ pub(super) fn run(context: &mut Context, asked: &Regions) -> Outcome {
     let full = asked.full;
     let target = context.target()?;
     let view = View::of(&target)?;
-    let filter = asked
-        .filter
-        .as_ref()
-        .map(|filter| eval::region_filter(filter, context.state))
-        .transpose()?;
+    let filter = asked.filter.as_ref().map(|filter| eval::region_filter(filter, context.state)).transpose()?;
     let name = asked.name.as_ref();
     let within = name.and_then(|name| range_in(context, name));
     let part = name.map(|name| meant(context, name).node);
@@ -78,19 +68,9 @@ pub(super) fn run(context: &mut Context, asked: &Regions) -> Outcome {
     let shares = order == Some(RegionOrder::Pss) || asks(RegionField::Pss);
     // smaps has the facts of map counts without needing further rights.
     let counted = view.availability().counts.is_ok();
-    let smaps = if full || (shares && !counted) {
-        region::smaps(&target, context.sink)?
-    } else {
-        Vec::new()
-    };
-    let mut summary = RegionsSummary {
-        regions: 0,
-        size: 0,
-        present: Some(0),
-        swapped: Some(0),
-        changed: false,
-        cut_short: false,
-    };
+    let smaps = if full || (shares && !counted) { region::smaps(&target, context.sink)? } else { Vec::new() };
+    let mut summary =
+        RegionsSummary { regions: 0, size: 0, present: Some(0), swapped: Some(0), changed: false, cut_short: false };
     let mut sorted: Vec<Box<RegionReport>> = Vec::new();
     let mut uncertain: Option<StateSet> = None;
     // Regions that the filter can neither keep nor leave out.
@@ -100,66 +80,56 @@ pub(super) fn run(context: &mut Context, asked: &Regions) -> Outcome {
     // Conditions that need no counting come first: they exclude most regions before their pages are counted.
     let is_wanted = |viewed: &&ViewedRegion| {
         is_named(viewed)
-            && filter.as_ref().is_none_or(|filter| {
-                filter.needs_stats() || filter.holds(viewed, None) == Some(true)
-            })
+            && filter.as_ref().is_none_or(|filter| filter.needs_stats() || filter.holds(viewed, None) == Some(true))
     };
     let wanted: Vec<&ViewedRegion> = view.regions().iter().filter(is_wanted).collect();
-    let swept = region::stats(
-        &view,
-        &wanted,
-        region::SHOWN,
-        context.sink,
-        |viewed, stats, sink| {
-            let told = (shares && !counted).then(|| with_share(stats, viewed, &smaps));
-            let stats = told.as_ref().unwrap_or(stats);
-            let holds = filter
-                .as_ref()
-                .filter(|filter| filter.needs_stats())
-                .map_or(Some(true), |filter| filter.holds(viewed, Some(stats)));
-            let unknown = |field, fact: &Fact<u64>| fact.clone().err().filter(|_| asks(field));
-            let hidden = stats
-                .hidden()
-                .or_else(|| stats.swapped.clone().err())
-                .or_else(|| unknown(RegionField::Pss, &stats.pss))
-                .or_else(|| unknown(RegionField::Huge, &stats.huge));
-            match (holds, stats.uncertain, hidden) {
-                (None, Some(states), _) => {
-                    undecided.get_or_insert_with(|| (0, states_are(states))).0 += 1;
-                }
-                (None, None, Some(_)) if viewed.backing == Backing::Kernel => of_the_kernel += 1,
-                (None, None, Some(reason)) => {
-                    unseen.get_or_insert_with(|| (0, reason.to_string())).0 += 1;
-                }
-                _ => {}
+    let swept = region::stats(&view, &wanted, region::SHOWN, context.sink, |viewed, stats, sink| {
+        let told = (shares && !counted).then(|| with_share(stats, viewed, &smaps));
+        let stats = told.as_ref().unwrap_or(stats);
+        let holds = filter
+            .as_ref()
+            .filter(|filter| filter.needs_stats())
+            .map_or(Some(true), |filter| filter.holds(viewed, Some(stats)));
+        let unknown = |field, fact: &Fact<u64>| fact.clone().err().filter(|_| asks(field));
+        let hidden = stats
+            .hidden()
+            .or_else(|| stats.swapped.clone().err())
+            .or_else(|| unknown(RegionField::Pss, &stats.pss))
+            .or_else(|| unknown(RegionField::Huge, &stats.huge));
+        match (holds, stats.uncertain, hidden) {
+            (None, Some(states), _) => {
+                undecided.get_or_insert_with(|| (0, states_are(states))).0 += 1;
             }
-            if holds != Some(true) {
-                return Ok(());
+            (None, None, Some(_)) if viewed.backing == Backing::Kernel => of_the_kernel += 1,
+            (None, None, Some(reason)) => {
+                unseen.get_or_insert_with(|| (0, reason.to_string())).0 += 1;
             }
-            uncertain = uncertain.or(stats.uncertain);
-            let mut report = Box::new(region::report(viewed, Some(stats)));
-            if shares {
-                report.pss = report
-                    .why
-                    .take("pss", region::share(viewed, stats.pss.clone()));
-            }
-            if full {
-                region::add_smaps(&mut report, viewed, &smaps);
-            }
-            summary.regions += 1;
-            summary.size = summary.size.saturating_add(report.size);
-            summary.present = summary.present.map(|sum| sum + stats.present);
-            // Regions that the page map does not show at all add nothing, as for `present`.
-            let swapped = report.swapped.or(stats.swapped.clone().ok());
-            summary.swapped = summary.swapped.zip(swapped).map(|(sum, one)| sum + one);
-            match order {
-                None if Cut::limit(cut).is_some_and(|most| summary.regions > most) => {}
-                None => sink.emit(Record::Region(report))?,
-                Some(_) => sorted.push(report),
-            }
-            Ok(())
-        },
-    );
+            _ => {}
+        }
+        if holds != Some(true) {
+            return Ok(());
+        }
+        uncertain = uncertain.or(stats.uncertain);
+        let mut report = Box::new(region::report(viewed, Some(stats)));
+        if shares {
+            report.pss = report.why.take("pss", region::share(viewed, stats.pss.clone()));
+        }
+        if full {
+            region::add_smaps(&mut report, viewed, &smaps);
+        }
+        summary.regions += 1;
+        summary.size = summary.size.saturating_add(report.size);
+        summary.present = summary.present.map(|sum| sum + stats.present);
+        // Regions that the page map does not show at all add nothing, as for `present`.
+        let swapped = report.swapped.or(stats.swapped.clone().ok());
+        summary.swapped = summary.swapped.zip(swapped).map(|(sum, one)| sum + one);
+        match order {
+            None if Cut::limit(cut).is_some_and(|most| summary.regions > most) => {}
+            None => sink.emit(Record::Region(report))?,
+            Some(_) => sorted.push(report),
+        }
+        Ok(())
+    });
     let mut stopped = match swept {
         Ok(sweep) => {
             summary.changed = !sweep.changed.is_empty();
@@ -201,9 +171,7 @@ pub(super) fn run(context: &mut Context, asked: &Regions) -> Outcome {
         context.sink.note(message)?;
     }
     if let Some(reason) = uncertain.and_then(StateSet::uncertainty) {
-        context
-            .sink
-            .note(format!("the swapped bytes are {reason}"))?;
+        context.sink.note(format!("the swapped bytes are {reason}"))?;
     }
     finish(Record::RegionsSummary(summary), stopped, context.sink)?;
     Ok(Flow::Done)
@@ -212,10 +180,7 @@ pub(super) fn run(context: &mut Context, asked: &Regions) -> Outcome {
 /// The stats of a region with the share from smaps.
 fn with_share(stats: &RegionStats, viewed: &ViewedRegion, smaps: &[Smaps]) -> RegionStats {
     let told = Smaps::at(smaps, viewed.range().start()).and_then(|smaps| smaps.field("Pss"));
-    RegionStats {
-        pss: told.ok_or(Reason::Changed),
-        ..stats.clone()
-    }
+    RegionStats { pss: told.ok_or(Reason::Changed), ..stats.clone() }
 }
 
 /// The range that a variable holds, if the text is such a variable: the regions in it are then meant.

@@ -18,26 +18,11 @@ pub(super) const ABOUT: About = About {
            only to the file.",
     examples: &[
         example("set $start = demo_buffer + 4K", "keeps an address"),
-        example(
-            "set $all = demo_buffer, +16p",
-            "keeps a range of sixteen pages",
-        ),
-        example(
-            "set perf maps on",
-            "symbols of JIT-compiled code, from /tmp/perf-PID.map",
-        ),
-        example(
-            "set logging file /tmp/pmdb.log",
-            "the file that `set logging on` will write",
-        ),
-        example(
-            "set pager program",
-            "less, or what PAGER names, shows output that is longer than the screen",
-        ),
-        example(
-            "set pagination off",
-            "long output no longer stops at each screen",
-        ),
+        example("set $all = demo_buffer, +16p", "keeps a range of sixteen pages"),
+        example("set perf maps on", "symbols of JIT-compiled code, from /tmp/perf-PID.map"),
+        example("set logging file /tmp/pmdb.log", "the file that `set logging on` will write"),
+        example("set pager program", "less, or what PAGER names, shows output that is longer than the screen"),
+        example("set pagination off", "long output no longer stops at each screen"),
     ],
 };
 
@@ -50,19 +35,14 @@ pub(super) fn run(context: &mut Context, assignment: &Assignment) -> Outcome {
             assign(context.state, name, value)?;
         }
         Assignment::Setting { setting, value } => {
-            if context.state.settings.serving
-                && (*setting, *value) == (Setting::Json, SettingValue::Switch(false))
-            {
+            if context.state.settings.serving && (*setting, *value) == (Setting::Json, SettingValue::Switch(false)) {
                 return Err(Error::refused(
                     "--serve replies in JSON: `json` stays on",
                     "for text, start pmdb without --serve",
                 ));
             }
             let set = context.state.settings.set(*setting, *value);
-            set.map_err(|error| Error::Refused {
-                message: error.to_string(),
-                hint: None,
-            })?;
+            set.map_err(|error| Error::Refused { message: error.to_string(), hint: None })?;
             if *setting == Setting::PerfMaps {
                 return use_perf_maps(context);
             }
@@ -78,11 +58,7 @@ pub(super) fn run(context: &mut Context, assignment: &Assignment) -> Outcome {
 ///
 /// # Errors
 /// The value has none, or pmdb itself sets the variable.
-pub fn assign(
-    state: &mut DebugState,
-    name: &Spanned<String>,
-    value: &Spanned<Range>,
-) -> Result<(), eval::Error> {
+pub fn assign(state: &mut DebugState, name: &Spanned<String>, value: &Spanned<Range>) -> Result<(), eval::Error> {
     let (at, name) = (name.at, name.node.as_str());
     if eval::is_set_by_pmdb(name) {
         let error = eval::Error::new(at, format!("${name} is set by pmdb itself"));

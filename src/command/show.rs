@@ -20,15 +20,9 @@ pub(super) const ABOUT: About = About {
 
 pub(super) fn run(context: &mut Context, shown: Shown) -> Outcome {
     match shown {
-        Shown::All => SETTINGS
-            .iter()
-            .try_for_each(|info| show_setting(context, info.setting))?,
+        Shown::All => SETTINGS.iter().try_for_each(|info| show_setting(context, info.setting))?,
         Shown::Logging => {
-            for setting in [
-                Setting::Logging,
-                Setting::LoggingOverwrite,
-                Setting::LoggingRedirect,
-            ] {
+            for setting in [Setting::Logging, Setting::LoggingOverwrite, Setting::LoggingRedirect] {
                 show_setting(context, setting)?;
             }
             context.sink.emit(Record::Setting(SettingReport {
@@ -49,10 +43,7 @@ pub(super) fn run(context: &mut Context, shown: Shown) -> Outcome {
 }
 
 fn show_setting(context: &mut Context, setting: Setting) -> Result<(), super::Error> {
-    let meaning = SETTINGS
-        .iter()
-        .find(|info| info.setting == setting)
-        .map_or("", |info| info.doc);
+    let meaning = SETTINGS.iter().find(|info| info.setting == setting).map_or("", |info| info.doc);
     let report = SettingReport {
         name: setting.name().into(),
         value: context.state.settings.get(setting).to_string(),

@@ -50,22 +50,12 @@ impl<'a> Shown<'a> {
             Record::WatchSummary(totals) => self.changes(&totals.events),
             Record::DiffSummary(totals) => {
                 self.changes(&totals.changes);
-                self.totals
-                    .extend([("_came", totals.came), ("_went", totals.went)]);
+                self.totals.extend([("_came", totals.came), ("_went", totals.went)]);
             }
             // Several processes add up.
             Record::ComparisonSummary(totals) => {
-                let SharedCounts {
-                    shared,
-                    copied,
-                    about_to_copy,
-                    ..
-                } = totals.counts;
-                for (name, pages) in [
-                    ("_shared", shared),
-                    ("_copied", copied),
-                    ("_about_to_copy", about_to_copy),
-                ] {
+                let SharedCounts { shared, copied, about_to_copy, .. } = totals.counts;
+                for (name, pages) in [("_shared", shared), ("_copied", copied), ("_about_to_copy", about_to_copy)] {
                     *self.totals.entry(name).or_default() += pages * totals.page_size;
                 }
             }

@@ -22,10 +22,7 @@ pub(super) const ABOUT: About = About {
            for programs: they are not listed, and `diff` alone does not take them for the last.",
     examples: &[
         example("snapshot before", "the whole process"),
-        example(
-            "snapshot in demo_busy with content",
-            "a symbol, with what its pages hold",
-        ),
+        example("snapshot in demo_busy with content", "a symbol, with what its pages hold"),
         example("snapshot before\nsnapshot delete before", "forget one"),
     ],
 };
@@ -63,10 +60,7 @@ pub(super) fn list(context: &mut Context) -> Outcome {
         context.sink.emit(Record::Snapshot(row(snapshot)))?;
     }
     if context.state.snapshots.iter().next().is_none() {
-        return Err(Error::refused(
-            "no snapshot has been taken",
-            "snapshot NAME takes one",
-        ));
+        return Err(Error::refused("no snapshot has been taken", "snapshot NAME takes one"));
     }
     Ok(Flow::Done)
 }
@@ -79,14 +73,8 @@ pub(super) fn spans(range: &Spanned<lang::Range>, state: &DebugState) -> Result<
 }
 
 /// The snapshot of that name.
-pub(super) fn called<'a>(
-    state: &'a DebugState,
-    name: &Spanned<String>,
-) -> Result<&'a NamedSnapshot, Error> {
-    state
-        .snapshots
-        .called(&name.node)
-        .ok_or_else(|| unknown(state, name))
+pub(super) fn called<'a>(state: &'a DebugState, name: &Spanned<String>) -> Result<&'a NamedSnapshot, Error> {
+    state.snapshots.called(&name.node).ok_or_else(|| unknown(state, name))
 }
 
 fn unknown(state: &DebugState, name: &Spanned<String>) -> Error {
@@ -94,12 +82,7 @@ fn unknown(state: &DebugState, name: &Spanned<String>) -> Error {
 }
 
 /// Takes a snapshot of what is attached.
-fn take(
-    context: &mut Context,
-    name: String,
-    spans: Option<Spans>,
-    with: &[Kept],
-) -> Result<NamedSnapshot, Error> {
+fn take(context: &mut Context, name: String, spans: Option<Spans>, with: &[Kept]) -> Result<NamedSnapshot, Error> {
     let target = context.target()?;
     let mut keep = Keep::default();
     for kept in with {

@@ -29,14 +29,8 @@ pub(super) const ABOUT: About = About {
            CONFIG_MEM_SOFT_DIRTY accept the clearing and do nothing; pmdb tests that on itself and refuses. There, `snapshot with \
            content` and `diff` find written pages.",
     examples: &[
-        example(
-            "soft-dirty demo_busy",
-            "the pages of a symbol that were written",
-        ),
-        example(
-            "soft-dirty clear --yes",
-            "clear the bits without a question",
-        ),
+        example("soft-dirty demo_busy", "the pages of a symbol that were written"),
+        example("soft-dirty clear --yes", "clear the bits without a question"),
     ],
 };
 
@@ -53,13 +47,10 @@ pub(super) fn run(context: &mut Context, asked: &SoftDirty) -> Outcome {
 fn require(target: &Target) -> Result<(), Error> {
     let why = match target.machine.has_soft_dirty() {
         Some(true) => return Ok(()),
-        Some(false) => {
-            "this kernel does not track soft-dirty pages: it is built without CONFIG_MEM_SOFT_DIRTY"
-        }
+        Some(false) => "this kernel does not track soft-dirty pages: it is built without CONFIG_MEM_SOFT_DIRTY",
         None => "pmdb cannot find out whether this kernel tracks soft-dirty pages",
     };
-    let content = "snapshot with content, then diff, shows pages that were written in the meantime"
-        .to_owned();
+    let content = "snapshot with content, then diff, shows pages that were written in the meantime".to_owned();
     let view = View::of(target)?;
     let tracked = target.process.write_tracked(&view.spans())?;
     let region = tracked.and_then(|range| view.region(range.start()));
@@ -73,11 +64,7 @@ fn require(target: &Target) -> Result<(), Error> {
     Err(Error::refused(why, hint))
 }
 
-fn written(
-    context: &mut Context,
-    target: &Target,
-    range: Option<&Spanned<lang::Range>>,
-) -> Outcome {
+fn written(context: &mut Context, target: &Target, range: Option<&Spanned<lang::Range>>) -> Outcome {
     let identity = target.process.identity();
     let cleared = context.state.soft_dirty_cleared.as_ref();
     let cleared = cleared.filter(|(process, _)| process.is_same_process(&identity));
@@ -86,9 +73,11 @@ fn written(
             "written since pmdb cleared the soft-dirty bits, {:.1} s ago",
             seconds(SystemTime::now()) - seconds(*time)
         ),
-        None => "pmdb has not cleared the marks of this process: a page has its mark since its region was made, or since \
+        None => {
+            "pmdb has not cleared the marks of this process: a page has its mark since its region was made, or since \
                  somebody else cleared it"
-            .to_owned(),
+                .to_owned()
+        }
     };
     context.sink.note(message)?;
     let all = Spanned::new(lang::Range::All, Span::default());
@@ -113,9 +102,7 @@ fn clear(context: &mut Context, target: &Target, yes: bool) -> Outcome {
         context.sink.emit(Record::SoftDirty(marked))?;
         if !yes {
             let (pid, name) = (identity.pid, &identity.name);
-            return Ok(Flow::Ask(format!(
-                "Clear the soft-dirty bits of process {pid} ({name})?"
-            )));
+            return Ok(Flow::Ask(format!("Clear the soft-dirty bits of process {pid} ({name})?")));
         }
     }
     // The question was about the program before.
@@ -133,35 +120,24 @@ fn clear(context: &mut Context, target: &Target, yes: bool) -> Outcome {
     let seconds = began.elapsed().as_secs_f64();
     context.state.soft_dirty_cleared = Some((identity.clone(), SystemTime::now()));
     let pages = marked(context, target)?.pages;
-    context
-        .sink
-        .emit(Record::SoftDirtyCleared(SoftDirtyCleared {
-            pid: identity.pid,
-            process: identity.name,
-            seconds,
-            pages,
-        }))?;
+    context.sink.emit(Record::SoftDirtyCleared(SoftDirtyCleared {
+        pid: identity.pid,
+        process: identity.name,
+        seconds,
+        pages,
+    }))?;
     Ok(Flow::Done)
 }
 
 /// The pages that clearing affects: those that are present, soft-dirty and writable.
 fn marked(context: &mut Context, target: &Target) -> Result<SoftDirtyReport, Error> {
     let view = View::of(target)?;
-    let filter = lang::Filter::And(
-        Box::new(is(PageField::SoftDirty)),
-        Box::new(is(PageField::Writable)),
-    );
+    let filter = lang::Filter::And(Box::new(is(PageField::SoftDirty)), Box::new(is(PageField::Writable)));
     let filter = Spanned::new(filter, Span::default());
     let filter: Filter = eval::page_filter(&filter, &view, context.state)?;
     let need = view.obtainable(Need::KINDS | Need::HUGE);
     let identity = target.process.identity();
-    let mut marked = SoftDirtyReport {
-        pid: identity.pid,
-        process: identity.name,
-        pages: 0,
-        huge: Ok(0),
-        hugetlb: 0,
-    };
+    let mut marked = SoftDirtyReport { pid: identity.pid, process: identity.name, pages: 0, huge: Ok(0), hugetlb: 0 };
     let question = Question::of_kept(&filter, need);
     let spans = view.spans();
     let ended = page_sweep::sweep(&view, &spans, question, context.sink, |page, _, _, _| {

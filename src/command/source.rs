@@ -20,9 +20,7 @@ pub(super) const ABOUT: About = About {
 };
 
 pub(super) fn run(context: &mut Context, path: &str, arguments: &[Spanned<Argument>]) -> Outcome {
-    let arguments = arguments
-        .iter()
-        .map(|argument| eval::argument(argument, context.state))
-        .collect::<Result<_, _>>()?;
+    let arguments =
+        arguments.iter().map(|argument| eval::argument(argument, context.state)).collect::<Result<_, _>>()?;
     Ok(Flow::Source(path.into(), arguments))
 }

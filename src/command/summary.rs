@@ -26,10 +26,7 @@ pub(super) const ABOUT: About = About {
         example("summary", "the whole process"),
         example("summary [heap]", "a region"),
         example("summary demo_buffer", "the pages of a symbol"),
-        example(
-            "summary pfn:0x1000..pfn:0x2000",
-            "frames of physical memory",
-        ),
+        example("summary pfn:0x1000..pfn:0x2000", "frames of physical memory"),
     ],
 };
 
@@ -50,16 +47,10 @@ pub(super) fn run(context: &mut Context, summarized: &Summarized) -> Outcome {
 /// Frames up to the end of the last zone.
 fn all_frames(machine: &Machine) -> Result<FrameRange, Error> {
     let zones = machine.zones()?;
-    let ends = zones
-        .iter()
-        .map(|zone| zone.start.get().saturating_add(zone.spanned));
+    let ends = zones.iter().map(|zone| zone.start.get().saturating_add(zone.spanned));
     let end = FrameNumber::new(ends.max().unwrap_or_default());
-    FrameRange::new(FrameNumber::default(), end).ok_or_else(|| {
-        Error::refused(
-            "/proc/zoneinfo lists no memory",
-            "name the frames: summary pfn:A..pfn:B",
-        )
-    })
+    FrameRange::new(FrameNumber::default(), end)
+        .ok_or_else(|| Error::refused("/proc/zoneinfo lists no memory", "name the frames: summary pfn:A..pfn:B"))
 }
 
 /// What pages in a row have in common.
@@ -96,13 +87,10 @@ fn pages(context: &mut Context, spans: Option<Spans>) -> Outcome {
         let key: Key = (State::Present.into(), key.flags());
         (key, pages)
     });
-    let without = by_state
-        .finish()
-        .into_iter()
-        .filter_map(|(key, pages)| match key {
-            GroupKey::State(states) => Some(((states, None), pages)),
-            _ => None,
-        });
+    let without = by_state.finish().into_iter().filter_map(|(key, pages)| match key {
+        GroupKey::State(states) => Some(((states, None), pages)),
+        _ => None,
+    });
     let unreadable = view.availability().flags.clone().err();
     for ((states, flags), pages) in with_flags.chain(without) {
         let flags = flags.ok_or_else(|| match states.likeliest() {
@@ -138,13 +126,7 @@ fn frames(context: &mut Context, range: FrameRange) -> Outcome {
     Ok(Flow::Done)
 }
 
-fn row(
-    flags: Fact<PageFlags>,
-    state: Option<State>,
-    pages: u64,
-    size: PageSize,
-    why: Why,
-) -> SummaryRow {
+fn row(flags: Fact<PageFlags>, state: Option<State>, pages: u64, size: PageSize, why: Why) -> SummaryRow {
     SummaryRow {
         letters: flags.as_ref().ok().map(|flags| flags.letters()),
         flags,

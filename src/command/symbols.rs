@@ -18,10 +18,7 @@ pub(super) const ABOUT: About = About {
            the list early, `top N` lists the N largest.",
     examples: &[
         example("info symbols ^demo_", "those that begin so"),
-        example(
-            "info symbols \"alloc|free\" limit 10",
-            "the first ten with one of these words",
-        ),
+        example("info symbols \"alloc|free\" limit 10", "the first ten with one of these words"),
     ],
 };
 
@@ -34,11 +31,7 @@ pub(super) fn meant(context: &Context, pattern: &Spanned<String>) -> Spanned<Str
     }
 }
 
-pub(super) fn run(
-    context: &mut Context,
-    pattern: &Spanned<String>,
-    cut: Option<&lang::Cut>,
-) -> Outcome {
+pub(super) fn run(context: &mut Context, pattern: &Spanned<String>, cut: Option<&lang::Cut>) -> Outcome {
     let cut = Cut::of(cut, context.state)?;
     let pattern = meant(context, pattern);
     let regex = eval::regex(&pattern, false)?;
@@ -47,11 +40,7 @@ pub(super) fn run(
     let symbols = context.state.symbols.over(&target, &*regions);
     let limit = Cut::limit(cut).unwrap_or(u64::MAX);
     let mut largest = Cut::top(cut).map(Largest::new);
-    let mut summary = SymbolsSummary {
-        symbols: 0,
-        cut_short: false,
-        silent: Vec::new(),
-    };
+    let mut summary = SymbolsSummary { symbols: 0, cut_short: false, silent: Vec::new() };
     // Both closures need it.
     let sink = RefCell::new(&mut *context.sink);
     let outcome = symbols.matching(
@@ -77,19 +66,14 @@ pub(super) fn run(
         &mut |module, reason| {
             // An executable mapping that is no ELF file never has symbols.
             if !matches!(reason, NoSymbols::NotElf | NoSymbols::NotLoaded) {
-                summary.silent.push(SilentModule {
-                    module: module.file_name(),
-                    reason: reason.to_string(),
-                });
+                summary.silent.push(SilentModule { module: module.file_name(), reason: reason.to_string() });
             }
         },
     );
     match outcome {
         Err(stopped) if !summary.cut_short => Err(stopped.into()),
         _ => {
-            show_largest(largest, "symbol", context.sink, |row, sink| {
-                sink.emit(Record::SymbolRow(row.clone()))
-            })?;
+            show_largest(largest, "symbol", context.sink, |row, sink| sink.emit(Record::SymbolRow(row.clone())))?;
             context.sink.emit(Record::SymbolsSummary(summary))?;
             Ok(Flow::Done)
         }

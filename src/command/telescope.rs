@@ -18,10 +18,7 @@ pub(super) const ABOUT: About = About {
            neither resident nor in the page cache (file): nothing is faulted in. An empty line continues behind the last row.",
     examples: &[
         example("telescope demo_counter 4", "four words"),
-        example(
-            "telescope end([stack]) - 512 8",
-            "what is at the beginning of the stack",
-        ),
+        example("telescope end([stack]) - 512 8", "what is at the beginning of the stack"),
     ],
 };
 
@@ -37,11 +34,7 @@ const LONGEST_TEXT: usize = 64;
 /// The fewest characters of a text; fewer are taken for a number.
 const SHORTEST_TEXT: usize = 4;
 
-pub(super) fn run(
-    context: &mut Context,
-    written: &Spanned<Expression>,
-    count: Option<u64>,
-) -> Outcome {
+pub(super) fn run(context: &mut Context, written: &Spanned<Expression>, count: Option<u64>) -> Outcome {
     if count == Some(0) {
         return Err(Error::nothing_counted("telescope … 0"));
     }
@@ -51,10 +44,7 @@ pub(super) fn run(
     if view.region(first).is_none() {
         return Err(super::region::unmapped(written.at, view.detail(first)?));
     }
-    let chains = Chains {
-        symbols: context.state.symbols.over(&target, view.maps()),
-        view: &view,
-    };
+    let chains = Chains { symbols: context.state.symbols.over(&target, view.maps()), view: &view };
     let size = u64::from(target.process.layout().pointer_bytes);
     let mut next = match context.resume {
         Some(Resume::Address(next)) => next,
@@ -147,35 +137,18 @@ impl Chains<'_> {
         let read = self.read(address, &mut word)?;
         let value = (read.count == word.len()).then(|| layout.number(&word));
         Ok(match (read.absent, read.source) {
-            (None, Some(source)) => Word {
-                value,
-                state: source.state(),
-                source: Some(source),
-                why: Why::default(),
-            },
-            (Some(absent), _) => Word {
-                value: None,
-                state: absent.states.likeliest(),
-                source: None,
-                why: absent.why("state", "source"),
-            },
+            (None, Some(source)) => Word { value, state: source.state(), source: Some(source), why: Why::default() },
+            (Some(absent), _) => {
+                Word { value: None, state: absent.states.likeliest(), source: None, why: absent.why("state", "source") }
+            }
             // The word would pass the last address.
-            (None, None) => Word {
-                value: None,
-                state: State::Unmapped,
-                source: None,
-                why: Why::default(),
-            },
+            (None, None) => Word { value: None, state: State::Unmapped, source: None, why: Why::default() },
         })
     }
 
     /// Reads as many bytes as can be read.
     fn read(&self, address: VirtualAddress, into: &mut [u8]) -> Result<Read, Error> {
-        let mut read = Read {
-            count: 0,
-            source: None,
-            absent: None,
-        };
+        let mut read = Read { count: 0, source: None, absent: None };
         while let Some(rest) = into.get_mut(read.count..).filter(|rest| !rest.is_empty()) {
             let from = address.checked_add(read.count as u64);
             let wanted = from.and_then(|from| AddressRange::of_length(from, rest.len() as u64));
@@ -206,8 +179,7 @@ impl Chains<'_> {
         let shows = |&byte: &u8| matches!(byte, b' '..=b'~' | b'\t' | b'\n' | 0x80..);
         let is_text = text.len() >= SHORTEST_TEXT
             && text.iter().all(shows)
-            && std::str::from_utf8(text)
-                .is_ok_and(|text| !text.chars().any(char::is_control) || text.is_ascii());
+            && std::str::from_utf8(text).is_ok_and(|text| !text.chars().any(char::is_control) || text.is_ascii());
         let Some(source) = read.source.filter(|_| is_text) else {
             return Ok(None);
         };

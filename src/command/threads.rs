@@ -34,19 +34,16 @@ pub(super) fn run_threads(context: &mut Context) -> Outcome {
         context.sink.check()?;
         let registers = match target.process.thread_state(thread.id) {
             Ok(ThreadState::Waiting(registers)) => Ok(registers),
-            Ok(ThreadState::Running) => Err(Reason::NotApplicable(
-                "the thread runs: the kernel shows the registers of waiting threads only",
-            )),
+            Ok(ThreadState::Running) => {
+                Err(Reason::NotApplicable("the thread runs: the kernel shows the registers of waiting threads only"))
+            }
             Err(error) => Err(error.into()),
         };
         let row = ThreadRow {
             id: thread.id,
             name: thread.name,
             state: thread.state.to_string(),
-            symbol: registers
-                .as_ref()
-                .ok()
-                .and_then(|registers| brief(&symbols, registers.program_counter)),
+            symbol: registers.as_ref().ok().and_then(|registers| brief(&symbols, registers.program_counter)),
             sp: registers.clone().map(|registers| registers.stack_pointer),
             pc: registers.map(|registers| registers.program_counter),
         };
@@ -58,10 +55,7 @@ pub(super) fn run_threads(context: &mut Context) -> Outcome {
 pub(super) fn run_registers(context: &mut Context) -> Outcome {
     let target = context.target()?;
     let registers = target.process.registers()?;
-    for (name, address) in [
-        ("pc", registers.program_counter),
-        ("sp", registers.stack_pointer),
-    ] {
+    for (name, address) in [("pc", registers.program_counter), ("sp", registers.stack_pointer)] {
         let mut report = print::described_value(context.state, &Value::Address(address));
         report.name = Some(name.to_owned());
         context.sink.emit(Record::Value(report))?;

@@ -81,24 +81,14 @@ impl Timeline {
             self.stretch = stretch(&ranges, self.size, room, self.stretch);
         }
         for (range, group) in ranges.into_iter().zip(groups) {
-            self.left_out -= group
-                .iter()
-                .map(|(part, _)| part.pages(self.size))
-                .sum::<u64>();
-            let region = group
-                .first()
-                .and_then(|(_, index)| view.regions().get(*index));
+            self.left_out -= group.iter().map(|(part, _)| part.pages(self.size)).sum::<u64>();
+            let region = group.first().and_then(|(_, index)| view.regions().get(*index));
             // Several regions in one group share one row.
             let pages = if together > 1 { 1 << 52 } else { self.stretch };
             for part in pieces(range, pages.saturating_mul(self.size.bytes())) {
                 let inside = group.iter().filter_map(|(own, _)| own.intersection(part));
                 let number = self.rows.len();
-                self.rows.push(Row {
-                    range: part,
-                    number,
-                    cell: EMPTY,
-                    changed: false,
-                });
+                self.rows.push(Row { range: part, number, cell: EMPTY, changed: false });
                 self.new.push(TimelineRow {
                     row: number as u64,
                     start: part.start(),
@@ -153,12 +143,7 @@ impl Timeline {
         rows.sort_by_key(|row| row.number);
         let mut cells: Vec<TimelineCells> = Vec::new();
         for row in rows {
-            let one = TimelineCells {
-                cells: 1,
-                mark: row.cell.mark,
-                mixed: row.cell.mixed,
-                changed: row.changed,
-            };
+            let one = TimelineCells { cells: 1, mark: row.cell.mark, mixed: row.cell.mixed, changed: row.changed };
             match cells.last_mut() {
                 Some(last) if (TimelineCells { cells: 1, ..*last }) == one => last.cells += 1,
                 _ => cells.push(one),
@@ -168,19 +153,15 @@ impl Timeline {
         sink.emit(Record::TimelineSample(TimelineSample { time, cells }))?;
         if self.left_out > 0 && self.rows.len() == MOST_ROWS && !self.left_out_said {
             self.left_out_said = true;
-            let message = format!(
-                "{} pages that came later are not drawn: there are {MOST_ROWS} rows at most",
-                self.left_out
-            );
+            let message =
+                format!("{} pages that came later are not drawn: there are {MOST_ROWS} rows at most", self.left_out);
             sink.note(message)?;
         }
         Ok(())
     }
 
     fn within(&mut self, range: AddressRange, mut each: impl FnMut(&mut Row)) {
-        let first = self
-            .rows
-            .partition_point(|row| row.range.end() <= range.start());
+        let first = self.rows.partition_point(|row| row.range.end() <= range.start());
         for row in self.rows.iter_mut().skip(first) {
             if row.range.start() >= range.end() {
                 break;
@@ -199,9 +180,7 @@ fn joined(group: &[(AddressRange, usize)]) -> Option<AddressRange> {
 /// How many pages a row must have for all to fit, if each range has a row of its own at least.
 fn stretch(ranges: &[AddressRange], size: PageSize, room: usize, least: u64) -> u64 {
     let rows = |stretch: u64| -> u64 {
-        let rows = ranges
-            .iter()
-            .map(|range| range.pages(size).div_ceil(stretch));
+        let rows = ranges.iter().map(|range| range.pages(size).div_ceil(stretch));
         rows.sum()
     };
     let mut stretch = least;
@@ -215,10 +194,7 @@ fn stretch(ranges: &[AddressRange], size: PageSize, room: usize, least: u64) -> 
 fn pieces(range: AddressRange, bytes: u64) -> impl Iterator<Item = AddressRange> {
     let mut start = range.start();
     std::iter::from_fn(move || {
-        let end = start
-            .checked_add(bytes)
-            .unwrap_or(range.end())
-            .min(range.end());
+        let end = start.checked_add(bytes).unwrap_or(range.end()).min(range.end());
         let piece = AddressRange::new(start, end);
         start = end;
         piece
@@ -244,9 +220,7 @@ mod tests {
         }
         assert_eq!(stretch(&ranges, size, 9, 4), 4);
         // However large: that of the last row is not whole.
-        let parts: Vec<u64> = pieces(range(0x1000, 10), 4 << 12)
-            .map(AddressRange::len)
-            .collect();
+        let parts: Vec<u64> = pieces(range(0x1000, 10), 4 << 12).map(AddressRange::len).collect();
         assert_eq!(parts, [4 << 12, 4 << 12, 2 << 12]);
     }
 }

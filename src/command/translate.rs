@@ -8,9 +8,7 @@ use crate::inspect::{self, Need, PageDetail, Runs, View, frame_words, kind_unkno
 use crate::kernel::{PageMapEntry, PageSize, Region, State, VirtualAddress};
 use crate::lang::{self, Spanned};
 use crate::process::{self, Target};
-use crate::report::{
-    FolioReport, Hex, Nearest, Reason, Record, Run, SwapSlot, SymbolBrief, Translation,
-};
+use crate::report::{FolioReport, Hex, Nearest, Reason, Record, Run, SwapSlot, SymbolBrief, Translation};
 use crate::symbol::{self, NoSymbols, Symbols};
 
 pub(super) const ABOUT: About = About {
@@ -27,29 +25,16 @@ pub(super) const ABOUT: About = About {
            With --how, here and in other commands, the answer is followed by the reads behind it: \
            file, offset and value of each, which xxd can show again.",
     examples: &[
-        example(
-            "translate demo_buffer",
-            "a symbol: its first byte, then its runs",
-        ),
+        example("translate demo_buffer", "a symbol: its first byte, then its runs"),
         example("t demo_buffer + 0x1234", "one byte of a buffer"),
         example("translate demo_buffer, +4p", "the runs of four pages"),
-        example(
-            "translate --how demo_buffer + 0x1234",
-            "with the reads behind the answer",
-        ),
+        example("translate --how demo_buffer + 0x1234", "with the reads behind the answer"),
         example("translate [stack]", "the runs of a region"),
-        example(
-            "translate all limit 20",
-            "twenty runs; an empty line continues",
-        ),
+        example("translate all limit 20", "twenty runs; an empty line continues"),
     ],
 };
 
-pub(super) fn run(
-    context: &mut Context,
-    range: &Spanned<lang::Range>,
-    cut: Option<&lang::Cut>,
-) -> Outcome {
+pub(super) fn run(context: &mut Context, range: &Spanned<lang::Range>, cut: Option<&lang::Cut>) -> Outcome {
     let cut = Cut::of(cut, context.state)?;
     let target = context.target()?;
     match eval::subject(range, context.state)? {
@@ -74,9 +59,7 @@ fn detail(context: &mut Context, target: &Target, address: VirtualAddress) -> Re
     let (view, detail) = View::detail_at(target, address)?;
     let too_long = detail.page.state() == State::Outside && detail.region.is_none();
     let translation = translation(&view, detail, &context.state.symbols);
-    context
-        .sink
-        .emit(Record::Translation(Box::new(translation)))?;
+    context.sink.emit(Record::Translation(Box::new(translation)))?;
     match too_long {
         true => Ok(note_shorter(context, target, address)?),
         false => Ok(()),
@@ -85,11 +68,7 @@ fn detail(context: &mut Context, target: &Target, address: VirtualAddress) -> Re
 
 /// For an address outside of the page map: notes the mapped address with one digit less. One digit too many among twelve is easily
 /// overlooked.
-pub(super) fn note_shorter(
-    context: &mut Context,
-    target: &Target,
-    address: VirtualAddress,
-) -> Result<(), Error> {
+pub(super) fn note_shorter(context: &mut Context, target: &Target, address: VirtualAddress) -> Result<(), Error> {
     let digits = format!("{:x}", address.get());
     // The last digits first: people most often miscount zeros.
     for left_out in (0..digits.len()).rev() {
@@ -100,10 +79,7 @@ pub(super) fn note_shorter(
         };
         if let Some(region) = target.process.region_at(shorter)? {
             let name = region.name.to_string();
-            let message = format!(
-                "{shorter}, with one digit less, is mapped: {} {name}",
-                region.range
-            );
+            let message = format!("{shorter}, with one digit less, is mapped: {} {name}", region.range);
             return Ok(context.sink.note(message.trim_end())?);
         }
     }
@@ -123,11 +99,7 @@ pub(super) fn symbol_at(
 /// The symbol at an address, in short, for look-ups of many addresses.
 pub(super) fn brief(symbols: &symbol::View, address: VirtualAddress) -> Option<SymbolBrief> {
     let symbol = symbols.at(address)?;
-    Some(SymbolBrief {
-        name: symbol.name(),
-        offset: symbol.offset,
-        module: symbol.module.file_name(),
-    })
+    Some(SymbolBrief { name: symbol.name(), offset: symbol.offset, module: symbol.module.file_name() })
 }
 
 /// The record of one address. Regions are listed for its symbol only where it can have one.
@@ -152,16 +124,12 @@ pub(super) fn translation(view: &View, detail: PageDetail, symbols: &Symbols) ->
         why.note("kind", &reason);
     }
     // The kind is known, but not whether the file's page is cached.
-    if let Err(
-        reason @ (Reason::NotPermitted { .. } | Reason::NotOnThisKernel(_) | Reason::Changed),
-    ) = &detail.content
+    if let Err(reason @ (Reason::NotPermitted { .. } | Reason::NotOnThisKernel(_) | Reason::Changed)) = &detail.content
     {
         why.note("kind", reason);
     }
     let frame = detail.page.frame();
-    let entry = detail.entry.ok_or(Reason::NotApplicable(
-        "the page map ends before this address",
-    ));
+    let entry = detail.entry.ok_or(Reason::NotApplicable("the page map ends before this address"));
     let of_entry = |ask: fn(PageMapEntry) -> bool| entry.clone().map(ask);
     Translation {
         pid: view.target().process.identity().pid,
@@ -188,10 +156,9 @@ pub(super) fn translation(view: &View, detail: PageDetail, symbols: &Symbols) ->
         }),
         words: frame_words(&target.machine, detail.flags, detail.map_count),
         folio: match (detail.folio, frame) {
-            (Ok((folio, mapping)), Some(frame)) => Ok(FolioReport {
-                mapped: Some(mapping),
-                ..folio.report(frame, page)
-            }),
+            (Ok((folio, mapping)), Some(frame)) => {
+                Ok(FolioReport { mapped: Some(mapping), ..folio.report(frame, page) })
+            }
             (Ok(_), None) => Err(Reason::Changed),
             (Err(reason), _) => Err(reason),
         },
@@ -210,10 +177,7 @@ pub(super) fn translation(view: &View, detail: PageDetail, symbols: &Symbols) ->
 fn unnamed(reason: NoSymbols) -> Reason {
     match reason {
         NoSymbols::Unreadable(process::Error::NotPermitted { what, remedy }) => {
-            Reason::NotPermitted {
-                what,
-                remedy: Some(remedy).filter(|remedy| !remedy.is_empty()),
-            }
+            Reason::NotPermitted { what, remedy: Some(remedy).filter(|remedy| !remedy.is_empty()) }
         }
         reason => Reason::NotInFile(reason.to_string()),
     }
@@ -238,9 +202,9 @@ fn runs(context: &mut Context, target: &Target, spans: &Spans, cut: Option<Cut>)
 fn row(run: &inspect::Run, page: PageSize) -> Run {
     let pfn = run.frame.ok_or_else(|| match run.states.likeliest() {
         State::Present => Reason::FrameHidden,
-        State::PfnMapped => Reason::NotOnThisKernel(
-            "the kernel hides the frames of device mappings (VM_PFNMAP)".to_owned(),
-        ),
+        State::PfnMapped => {
+            Reason::NotOnThisKernel("the kernel hides the frames of device mappings (VM_PFNMAP)".to_owned())
+        }
         _ => Reason::NotApplicable("no frame is mapped here"),
     });
     Run {

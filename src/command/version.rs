@@ -7,16 +7,8 @@ use crate::report::{Record, SettingReport};
 fn facts() -> [(&'static str, &'static str, &'static str); 4] {
     [
         ("version", env!("CARGO_PKG_VERSION"), "of pmdb"),
-        (
-            "commit",
-            env!("PMDB_COMMIT"),
-            "of the source, recorded in release builds",
-        ),
-        (
-            "target",
-            env!("PMDB_TARGET"),
-            "processor, system and C library",
-        ),
+        ("commit", env!("PMDB_COMMIT"), "of the source, recorded in release builds"),
+        ("target", env!("PMDB_TARGET"), "processor, system and C library"),
         ("build", env!("PMDB_PROFILE"), "how it was compiled"),
     ]
 }

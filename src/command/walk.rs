@@ -6,8 +6,7 @@ use super::page_sweep;
 use super::{About, Context, Flow, Group, Outcome, Resume, example, frames, groups};
 use crate::eval::{self, Extent, Spans};
 use crate::inspect::{
-    Filter, GroupBy, GroupKey as Key, Groups, Need, Question, Row, Rows, Run, Runs, View,
-    kind_unknown, no_scan,
+    Filter, GroupBy, GroupKey as Key, Groups, Need, Question, Row, Rows, Run, Runs, View, kind_unknown, no_scan,
 };
 use crate::kernel::{AddressRange, Name, State};
 use crate::lang::{self, GroupKey};
@@ -36,22 +35,10 @@ pub(super) const ABOUT: About = About {
     examples: &[
         example("walk demo_buffer", "a symbol, page by page"),
         example("walk heap where present", "the resident pages of the heap"),
-        example(
-            "walk all where present by kind",
-            "the whole process, added up",
-        ),
-        example(
-            "walk demo_buffer where mapcount > 1",
-            "pages that others map too",
-        ),
-        example(
-            "walk all where present by order",
-            "how much memory is in folios of each size",
-        ),
-        example(
-            "walk all by region, state top 5",
-            "by two keys, the five largest groups",
-        ),
+        example("walk all where present by kind", "the whole process, added up"),
+        example("walk demo_buffer where mapcount > 1", "pages that others map too"),
+        example("walk all where present by order", "how much memory is in folios of each size"),
+        example("walk all by region, state top 5", "by two keys, the five largest groups"),
         example("walk [stack] limit 4", "four rows; an empty line continues"),
         example("walk pfn:0x1000..pfn:0x1010", "frames of physical memory"),
     ],
@@ -65,18 +52,9 @@ pub(super) fn run(context: &mut Context, asked: &lang::Walk) -> Outcome {
     };
     let target = context.target()?;
     let view = View::of(&target)?;
-    let filter = asked
-        .filter
-        .as_ref()
-        .map(|filter| eval::page_filter(filter, &view, context.state))
-        .transpose()?;
+    let filter = asked.filter.as_ref().map(|filter| eval::page_filter(filter, &view, context.state)).transpose()?;
     context.state.last_address = None;
-    let walk = Walk {
-        view: &view,
-        filter: filter.as_ref(),
-        spans: &spans,
-        cut,
-    };
+    let walk = Walk { view: &view, filter: filter.as_ref(), spans: &spans, cut };
     match groups::parted(&asked.by)? {
         Some(keys) => walk.groups(context, &asked.by, keys),
         None if asked.by.is_empty() => walk.rows(context),
@@ -87,11 +65,9 @@ pub(super) fn run(context: &mut Context, asked: &lang::Walk) -> Outcome {
 /// The spans from where the same command stopped before.
 pub(super) fn rest(spans: &Spans, resume: Option<Resume>) -> Vec<AddressRange> {
     match resume {
-        Some(Resume::Address(from)) => spans
-            .ranges()
-            .iter()
-            .filter_map(|range| AddressRange::new(range.start().max(from), range.end()))
-            .collect(),
+        Some(Resume::Address(from)) => {
+            spans.ranges().iter().filter_map(|range| AddressRange::new(range.start().max(from), range.end())).collect()
+        }
         _ => spans.ranges().to_vec(),
     }
 }
@@ -119,14 +95,10 @@ impl Walk<'_> {
     fn rows(&self, context: &mut Context) -> Outcome {
         let spans = rest(self.spans, context.resume);
         let shown = Need::KINDS | Need::FLAGS | Need::COUNTS | Need::HUGE | Need::ORDER;
-        let more = page_sweep::rows::<Rows>(
-            self.view,
-            &spans,
-            self.question(shown),
-            self.cut,
-            context.sink,
-            |row, sink| self.emit(row, sink),
-        )?;
+        let more =
+            page_sweep::rows::<Rows>(self.view, &spans, self.question(shown), self.cut, context.sink, |row, sink| {
+                self.emit(row, sink)
+            })?;
         Ok(more.map_or(Flow::Done, |address| Flow::More(Resume::Address(address))))
     }
 
@@ -138,25 +110,20 @@ impl Walk<'_> {
             State::Present => None,
             _ => Some(Reason::NotApplicable("no frame is mapped here")),
         };
-        let unread = |fact: &Fact<()>| {
-            absent().unwrap_or_else(|| fact.as_ref().err().unwrap_or(&Reason::Changed).clone())
-        };
+        let unread =
+            |fact: &Fact<()>| absent().unwrap_or_else(|| fact.as_ref().err().unwrap_or(&Reason::Changed).clone());
         sink.emit(Record::Pages(Pages {
             start: page.address,
             end: page.end(self.view.page()),
             pages: page.pages,
             state: page.state(),
-            kind: page
-                .kind
-                .ok_or_else(|| match (page.states.uncertainty(), row.region) {
-                    (Some(reason), _) => reason,
-                    (None, Some(_)) if page.state() == State::PfnMapped => kind_unknown(page),
-                    (None, Some(_)) => absent().unwrap_or_else(|| kind_unknown(page)),
-                    (None, None) => Reason::NotApplicable("it is in no region"),
-                }),
-            pfn: page
-                .frame()
-                .ok_or_else(|| absent().unwrap_or(Reason::FrameHidden)),
+            kind: page.kind.ok_or_else(|| match (page.states.uncertainty(), row.region) {
+                (Some(reason), _) => reason,
+                (None, Some(_)) if page.state() == State::PfnMapped => kind_unknown(page),
+                (None, Some(_)) => absent().unwrap_or_else(|| kind_unknown(page)),
+                (None, None) => Reason::NotApplicable("it is in no region"),
+            }),
+            pfn: page.frame().ok_or_else(|| absent().unwrap_or(Reason::FrameHidden)),
             frames: row.frames,
             words: FrameWords {
                 flags: page.flags.ok_or_else(|| unread(&available.flags)),
@@ -176,19 +143,13 @@ impl Walk<'_> {
     }
 
     /// Groups of what pages have in common.
-    fn groups(
-        &self,
-        context: &mut Context,
-        written: &[GroupKey],
-        (by, and): (GroupBy, Option<GroupBy>),
-    ) -> Outcome {
+    fn groups(&self, context: &mut Context, written: &[GroupKey], (by, and): (GroupBy, Option<GroupBy>)) -> Outcome {
         let has = |one| by == one || and == Some(one);
         let need = and.map_or(Need::empty(), |and| and.need(self.view)) | by.need(self.view);
         self.view.require(need)?;
         let mut groups = Groups::new(by).and(and);
         let target = self.view.target();
-        let names =
-            has(GroupBy::Symbol).then(|| context.state.symbols.over(target, self.view.maps()));
+        let names = has(GroupBy::Symbol).then(|| context.state.symbols.over(target, self.view.maps()));
         let mut symbols = names.map(|names| PagesOfSymbols::new(names, self.view.page()));
         let ended = page_sweep::sweep(
             self.view,
@@ -211,14 +172,7 @@ impl Walk<'_> {
             (Key::Symbol(Some(number)), Some(symbols)) => (symbols.name(number), Why::default()),
             _ => self.group_name(key),
         };
-        groups::emit(
-            written,
-            groups.finish_parted(),
-            self.cut,
-            size,
-            name,
-            context.sink,
-        )?;
+        groups::emit(written, groups.finish_parted(), self.cut, size, name, context.sink)?;
         if !has(GroupBy::State) {
             ended.say_uncertain(context.sink)?;
         }
@@ -251,10 +205,8 @@ impl Walk<'_> {
         self.view.require(Need::FRAMES)?;
         let size = self.view.page();
         let emit = |run: &Run, sink: &mut dyn Sink| {
-            let frame = run.frame.map_or_else(
-                || run.states.likeliest().word().to_owned(),
-                |frame| format!("pfn:{frame}"),
-            );
+            let frame =
+                run.frame.map_or_else(|| run.states.likeliest().word().to_owned(), |frame| format!("pfn:{frame}"));
             let key = format!("{}..{} {frame}", run.start, run.end(size));
             let bytes = run.pages.saturating_mul(size.bytes());
             sink.emit(Record::Group(report::Group {

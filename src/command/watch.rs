@@ -13,8 +13,8 @@ use crate::kernel::{AddressRange, Region};
 use crate::lang::{self, OnRequest, Quantifier, Span, Until, WatchKey};
 use crate::process::{self, Target};
 use crate::report::{
-    Blind, Event, EventGroup, EventKind, Numbers, PageFacts, Record, Sink, Stopped, SymbolBrief,
-    WatchStart, WatchSummary,
+    Blind, Event, EventGroup, EventKind, Numbers, PageFacts, Record, Sink, Stopped, SymbolBrief, WatchStart,
+    WatchSummary,
 };
 use crate::state::DebugState;
 use std::cell::RefCell;
@@ -43,22 +43,10 @@ pub(super) const ABOUT: About = About {
            before; `> ./FILE.svg` writes it as SVG.",
     examples: &[
         example("watch demo_busy for 1s", "one second"),
-        example(
-            "watch demo_busy every 50ms count 2",
-            "until two pages have changed",
-        ),
-        example(
-            "watch demo_buffer for 200ms with flags, mapcount",
-            "with changes of flags and map counts",
-        ),
-        example(
-            "watch demo_busy every 20ms for 500ms as timeline",
-            "drawn: a column for each sample",
-        ),
-        example(
-            "watch all for 1s by region",
-            "where most changes, added up at the end",
-        ),
+        example("watch demo_busy every 50ms count 2", "until two pages have changed"),
+        example("watch demo_buffer for 200ms with flags, mapcount", "with changes of flags and map counts"),
+        example("watch demo_busy every 20ms for 500ms as timeline", "drawn: a column for each sample"),
+        example("watch all for 1s by region", "where most changes, added up at the end"),
         example("watch demo_busy until present", "until the page is there"),
     ],
 };
@@ -77,8 +65,7 @@ pub(super) fn run(context: &mut Context, asked: &lang::Watch) -> Outcome {
     let target = context.target()?;
     let spans = eval::range(&asked.range, context.state)?.addresses(|| {
         let message = "only pages of the process can be watched, not frames";
-        eval::Error::new(asked.range.at, message)
-            .hint("walk pfn:A..pfn:B shows frames as they are now")
+        eval::Error::new(asked.range.at, message).hint("walk pfn:A..pfn:B shows frames as they are now")
     })?;
     if asked.is_timeline && asked.by.is_some() {
         return Err(Error::refused(
@@ -101,26 +88,15 @@ pub(super) fn run(context: &mut Context, asked: &lang::Watch) -> Outcome {
     context.state.last_address = None;
     let view = View::of(&target)?;
     refuse_unmapped(asked.range.at, &spans, &view, &target)?;
-    if let Some(until) = asked
-        .until
-        .as_ref()
-        .filter(|until| until.filter.node.has_fields())
-    {
+    if let Some(until) = asked.until.as_ref().filter(|until| until.filter.node.has_fields()) {
         // What cannot be answered is said before anything is shown.
         eval::page_filter(&until.filter, &view, context.state)?;
     }
-    let wanted = asked
-        .with
-        .iter()
-        .map(|with| need(*with))
-        .fold(Need::empty(), Need::union);
+    let wanted = asked.with.iter().map(|with| need(*with)).fold(Need::empty(), Need::union);
     let ranges = current_ranges(&spans, &view, &context.state.symbols, &target);
     let pages = ranges.iter().map(|range| range.pages(view.page()));
-    let start = WatchStart {
-        pages: pages.sum(),
-        every: every.as_secs_f64(),
-        blind: unobservable(&view, &ranges, wanted),
-    };
+    let start =
+        WatchStart { pages: pages.sum(), every: every.as_secs_f64(), blind: unobservable(&view, &ranges, wanted) };
     let extra = view.obtainable(wanted);
     context.sink.emit(Record::WatchStart(start))?;
     let mut watch = Watch {
@@ -132,9 +108,7 @@ pub(super) fn run(context: &mut Context, asked: &lang::Watch) -> Outcome {
         sums: asked.by.map(Sums::new),
         samples: 0,
         undecided_said: false,
-        timeline: asked
-            .is_timeline
-            .then(|| RefCell::new(Timeline::new(view.page()))),
+        timeline: asked.is_timeline.then(|| RefCell::new(Timeline::new(view.page()))),
     };
     let began = Instant::now();
     let ended = watch.follow(context.sink, Watcher::new(extra), every, duration)?;
@@ -149,12 +123,8 @@ pub(super) fn run(context: &mut Context, asked: &lang::Watch) -> Outcome {
         ended,
     }))?;
     match (&asked.until, ended) {
-        (Some(_), "duration") => Err(Error::Unmet {
-            message: "`until` did not come true within `for`".to_owned(),
-        }),
-        (Some(_), "exited") => {
-            Err(process::Error::gone("`until` did not come true: the process has exited").into())
-        }
+        (Some(_), "duration") => Err(Error::Unmet { message: "`until` did not come true within `for`".to_owned() }),
+        (Some(_), "exited") => Err(process::Error::gone("`until` did not come true: the process has exited").into()),
         // The next lines of a command file rely on the condition.
         (Some(_), "interrupted") => Err(Stopped::Interrupted.into()),
         _ => Ok(Flow::Done),
@@ -164,10 +134,7 @@ pub(super) fn run(context: &mut Context, asked: &lang::Watch) -> Outcome {
 /// The kinds of change that cannot be seen, each with the reason.
 pub(super) fn unobservable(view: &View, ranges: &[AddressRange], wanted: Need) -> Vec<Blind> {
     let kinds = Watcher::unobservable(view, ranges, wanted).into_iter();
-    let blind = kinds.map(|(kind, reason)| Blind {
-        kind,
-        reason: reason.to_string(),
-    });
+    let blind = kinds.map(|(kind, reason)| Blind { kind, reason: reason.to_string() });
     blind.collect()
 }
 
@@ -194,11 +161,7 @@ struct Tally {
 
 impl Tally {
     fn until(count: Option<u64>) -> Self {
-        Tally {
-            left: count.unwrap_or(u64::MAX),
-            events: BTreeMap::new(),
-            rows: BTreeMap::new(),
-        }
+        Tally { left: count.unwrap_or(u64::MAX), events: BTreeMap::new(), rows: BTreeMap::new() }
     }
 
     /// Counts a row: each of its pages, or the one region or process that it is about.
@@ -227,10 +190,7 @@ struct Sum {
 
 impl Sums {
     fn new(by: WatchKey) -> Self {
-        Sums {
-            by,
-            groups: BTreeMap::new(),
-        }
+        Sums { by, groups: BTreeMap::new() }
     }
 
     fn add(&mut self, region: &Region, change: &Change, sample: u64) {
@@ -358,11 +318,7 @@ impl Watch<'_> {
     }
 
     /// Takes one sample and emits a record for each change.
-    fn report_changes(
-        &mut self,
-        sink: &mut dyn Sink,
-        watcher: &mut Watcher,
-    ) -> inspect::Result<Sampled> {
+    fn report_changes(&mut self, sink: &mut dyn Sink, watcher: &mut Watcher) -> inspect::Result<Sampled> {
         let sink = RefCell::new(sink);
         let mut regions: Option<Vec<Region>> = None;
         let (tally, sums, sample) = (&mut self.tally, &mut self.sums, self.samples);
@@ -380,14 +336,12 @@ impl Watch<'_> {
                         _ => sink.borrow_mut().check(),
                     };
                 }
-                let regions =
-                    regions.get_or_insert_with(|| target.process.regions().unwrap_or_default());
+                let regions = regions.get_or_insert_with(|| target.process.regions().unwrap_or_default());
                 let symbol = change
                     .address
                     .filter(|_| change.pages > 0)
                     .and_then(|address| symbol_at(symbols, target, regions, address));
-                sink.borrow_mut()
-                    .emit(Record::Event(event(change, symbol, target)))?;
+                sink.borrow_mut().emit(Record::Event(event(change, symbol, target)))?;
                 match tally.left {
                     0 => Err(Stopped::Closed),
                     _ => Ok(()),
@@ -455,11 +409,7 @@ impl Watch<'_> {
 /// With the mark of map counts that are averages.
 pub(super) fn marked(facts: PageFacts, target: &Target) -> PageFacts {
     PageFacts {
-        map_count_average: is_average(
-            &target.machine,
-            facts.flags.map(|flags| flags.0),
-            facts.map_count,
-        ),
+        map_count_average: is_average(&target.machine, facts.flags.map(|flags| flags.0), facts.map_count),
         ..facts
     }
 }
@@ -484,9 +434,7 @@ pub(super) fn detail(change: &Change, target: &Target) -> Option<String> {
     match (&change.kind, &change.region, &change.region_after) {
         (EventKind::Executed, ..) => {
             let status = target.process.status().ok();
-            status
-                .and_then(|status| status.executable)
-                .map(|program| program.to_string())
+            status.and_then(|status| status.executable).map(|program| program.to_string())
         }
         // Of a region that was split, a part has changed or gone.
         (EventKind::RegionChanged, Some(before), Some(after)) => {
@@ -516,11 +464,8 @@ mod tests {
 
     #[test]
     fn pages_are_counted_and_the_row_that_reaches_the_number_ends_it() {
-        let change = |kind, pages| Change {
-            address: Some(VirtualAddress::new(0x1000)),
-            pages,
-            ..Change::of_process(kind)
-        };
+        let change =
+            |kind, pages| Change { address: Some(VirtualAddress::new(0x1000)), pages, ..Change::of_process(kind) };
         let mut tally = Tally::until(Some(5));
         tally.add(&change(EventKind::SwappedIn, 3));
         tally.add(&change(EventKind::RegionGrew, 0));

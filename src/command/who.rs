@@ -29,23 +29,13 @@ pub(super) const ABOUT: About = About {
     examples: &[
         example("who demo_buffer", "who else maps the page behind a symbol"),
         example("who $shared", "a page of shared memory"),
-        example(
-            "who pfn(demo_buffer)",
-            "the same by the number of the frame",
-        ),
-        example(
-            "who demo_buffer limit 1",
-            "only the first mapping that is found",
-        ),
+        example("who pfn(demo_buffer)", "the same by the number of the frame"),
+        example("who demo_buffer limit 1", "only the first mapping that is found"),
         example("who phys:0x1000", "the frame at a physical address"),
     ],
 };
 
-pub(super) fn run(
-    context: &mut Context,
-    place: &Spanned<Expression>,
-    limit: Option<&Spanned<Count>>,
-) -> Outcome {
+pub(super) fn run(context: &mut Context, place: &Spanned<Expression>, limit: Option<&Spanned<Count>>) -> Outcome {
     let count = |limit| eval::count(limit, context.state);
     let limit = limit.map(count).transpose()?;
     if limit == Some(0) {
@@ -100,11 +90,7 @@ fn by_frame(context: &Context, frame: FrameNumber) -> Question {
 }
 
 /// The frame behind an address; an error if there is none, or if its number is hidden.
-fn by_address(
-    context: &mut Context,
-    place: &Spanned<Expression>,
-    address: VirtualAddress,
-) -> Result<Question, Error> {
+fn by_address(context: &mut Context, place: &Spanned<Expression>, address: VirtualAddress) -> Result<Question, Error> {
     let target = context.target()?;
     let (view, detail) = View::detail_at(&target, address)?;
     let frame = detail.frame.map_err(|reason| {
@@ -115,8 +101,7 @@ fn by_address(
                 eval::Error::unknown(place.at, what, &reason)
             }
             false => {
-                let message =
-                    format!("there is no frame to look for at {address}: its page is {state}");
+                let message = format!("there is no frame to look for at {address}: its page is {state}");
                 eval::Error::new(place.at, message)
             }
         }
@@ -139,10 +124,8 @@ type FilePlace = (Device, u64, u64);
 fn list(namesakes: &BTreeSet<u32>, machine: &Machine, sink: &mut dyn Sink) -> Result<(), Error> {
     const MOST: usize = 50;
     if namesakes.len() > MOST {
-        let message = format!(
-            "{} of these processes share a name with another: `ps` shows their command lines",
-            namesakes.len()
-        );
+        let message =
+            format!("{} of these processes share a name with another: `ps` shows their command lines", namesakes.len());
         return Ok(sink.note(message)?);
     }
     // Command lines are read only where that brings in nothing: see `source::ProcessEntry`.
@@ -172,10 +155,7 @@ impl MapperSink for Listener<'_> {
         let identity = mapper.target.process.identity();
         let address = VirtualAddress::new(mapper.address.get() + self.offset);
         let symbol = self.symbol(mapper, address);
-        self.named
-            .entry(identity.name.clone())
-            .or_default()
-            .insert(identity.pid);
+        self.named.entry(identity.name.clone()).or_default().insert(identity.pid);
         self.sink.emit(Record::Mapper(Mapper {
             pid: identity.pid,
             name: identity.name,
@@ -198,9 +178,7 @@ impl MapperSink for Listener<'_> {
 impl Listener<'_> {
     fn symbol(&mut self, mapper: &who::Mapper<'_>, address: VirtualAddress) -> Option<SymbolBrief> {
         let region = mapper.region.as_ref()?;
-        let place = region
-            .file_offset(address)
-            .map(|offset| (region.device, region.inode, offset));
+        let place = region.file_offset(address).map(|offset| (region.device, region.inode, offset));
         if let Some(known) = place.and_then(|place| self.of_files.get(&place)) {
             return known.clone();
         }

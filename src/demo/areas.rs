@@ -79,11 +79,7 @@ pub(super) fn set_up(page: usize) -> io::Result<Areas> {
 
     let zeroed = demo_zeroed.pages(page);
     zeroed.slice(0..4).write();
-    areas.add(
-        "zeroed",
-        zeroed,
-        "demo_zeroed, zeroed data (.bss): only the first 4 pages have been written to",
-    );
+    areas.add("zeroed", zeroed, "demo_zeroed, zeroed data (.bss): only the first 4 pages have been written to");
 
     demo_counter.store(1, Ordering::Relaxed);
     areas.add_range(
@@ -93,11 +89,7 @@ pub(super) fn set_up(page: usize) -> io::Result<Areas> {
     );
 
     let block: &'static mut [u8] = vec![0x5a; 48 * KIB].leak();
-    areas.add_range(
-        "heap_block",
-        byte_range(block.as_ptr(), block.len()),
-        "48 KiB from malloc, all written to",
-    );
+    areas.add_range("heap_block", byte_range(block.as_ptr(), block.len()), "48 KiB from malloc, all written to");
 
     let program = File::open("/proc/self/exe")?;
     let private = Pages::of_file(program.as_fd(), MapFlags::PRIVATE, 16, page)?;
@@ -109,8 +101,8 @@ pub(super) fn set_up(page: usize) -> io::Result<Areas> {
         "the start of the program file, mapped privately and read; the second page has been written to",
     );
 
-    let memory = rustix::fs::memfd_create("demo_shared", MemfdFlags::CLOEXEC)
-        .map_err(during("making a file in memory"))?;
+    let memory =
+        rustix::fs::memfd_create("demo_shared", MemfdFlags::CLOEXEC).map_err(during("making a file in memory"))?;
     rustix::fs::ftruncate(&memory, 16 * page as u64).map_err(during("sizing a file in memory"))?;
     let shared = Pages::of_file(memory.as_fd(), MapFlags::SHARED, 16, page)?;
     let written = shared.slice(0..8);
@@ -123,26 +115,14 @@ pub(super) fn set_up(page: usize) -> io::Result<Areas> {
 
     let anonymous = Pages::anonymous(64, page, c"demo_anonymous")?;
     anonymous.slice(0..16).write();
-    areas.add(
-        "anonymous",
-        anonymous,
-        "anonymous memory: the first 16 of 64 pages have been written to",
-    );
+    areas.add("anonymous", anonymous, "anonymous memory: the first 16 of 64 pages have been written to");
 
     let zero = Pages::anonymous(8, page, c"demo_zero")?;
     zero.read();
-    areas.add(
-        "zero",
-        zero,
-        "anonymous memory that was only read: every page is the one zero page of the kernel",
-    );
+    areas.add("zero", zero, "anonymous memory that was only read: every page is the one zero page of the kernel");
 
     let untouched = Pages::anonymous(256, page, c"demo_untouched")?;
-    areas.add(
-        "untouched",
-        untouched,
-        "anonymous memory that was never touched",
-    );
+    areas.add("untouched", untouched, "anonymous memory that was never touched");
 
     set_up_huge(&mut areas, page)?;
     set_up_guard(&mut areas, page)?;
@@ -154,12 +134,7 @@ pub(super) fn set_up(page: usize) -> io::Result<Areas> {
         "the first 8 pages of demo_busy: five times a second one of them comes, goes or moves to another frame",
     );
 
-    Ok(Areas {
-        areas: areas.0,
-        copied: [buffer.slice(0..2), anonymous.slice(0..4)],
-        shared: written,
-        busy,
-    })
+    Ok(Areas { areas: areas.0, copied: [buffer.slice(0..2), anonymous.slice(0..4)], shared: written, busy })
 }
 
 fn set_up_huge(areas: &mut Announced, page: usize) -> io::Result<()> {
@@ -185,9 +160,7 @@ fn set_up_huge(areas: &mut Announced, page: usize) -> io::Result<()> {
         &if given {
             format!("{size} KiB of anonymous memory in one huge page: one write brought it all")
         } else {
-            format!(
-                "{size} KiB of anonymous memory for which a huge page was asked; the kernel gave ordinary pages"
-            )
+            format!("{size} KiB of anonymous memory for which a huge page was asked; the kernel gave ordinary pages")
         },
     );
     Ok(())
@@ -225,11 +198,7 @@ impl Announced {
     }
 
     fn add_range(&mut self, name: &str, range: Option<AddressRange>, sentence: &str) {
-        self.0.extend(range.map(|range| Area {
-            name: name.to_owned(),
-            range,
-            sentence: sentence.to_owned(),
-        }));
+        self.0.extend(range.map(|range| Area { name: name.to_owned(), range, sentence: sentence.to_owned() }));
     }
 }
 
@@ -242,11 +211,7 @@ pub(super) struct Busy {
 
 impl Busy {
     fn new(pages: Pages) -> Self {
-        Busy {
-            pages,
-            at: 0,
-            goes: false,
-        }
+        Busy { pages, at: 0, goes: false }
     }
 
     /// One change: a page moves to another frame while the next one comes, and then it goes; so it is the next one's turn.

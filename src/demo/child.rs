@@ -14,10 +14,7 @@ use std::io::{self, Write};
 use std::process::exit;
 
 /// How often `demo_busy` changes.
-const TICK: Timespec = Timespec {
-    tv_sec: 0,
-    tv_nsec: 200_000_000,
-};
+const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 
 /// If this program was executed to be the demonstration process, becomes it and never returns. To be called first
 /// in `main`, before a second thread exists: it forks.
@@ -26,14 +23,9 @@ pub fn become_child_if_asked() {
     if arguments.next().is_none_or(|first| first != CHILD_ARGUMENT) {
         return;
     }
-    let parent = arguments
-        .next()
-        .and_then(|pid| pid.to_str()?.parse().ok())
-        .and_then(Pid::from_raw);
+    let parent = arguments.next().and_then(|pid| pid.to_str()?.parse().ok()).and_then(Pid::from_raw);
     let Some(parent) = parent else {
-        eprintln!(
-            "pmdb: {CHILD_ARGUMENT} is internal to pmdb; to start the demonstration: pmdb demo"
-        );
+        eprintln!("pmdb: {CHILD_ARGUMENT} is internal to pmdb; to start the demonstration: pmdb demo");
         exit(2)
     };
     if let Err(error) = live(parent) {
@@ -57,12 +49,7 @@ fn live(parent: Pid) -> io::Result<()> {
     };
     rustix::thread::set_capabilities(None, none).map_err(during("dropping capabilities"))?;
 
-    let Areas {
-        areas,
-        copied,
-        shared,
-        busy,
-    } = areas::set_up(rustix::param::page_size())?;
+    let Areas { areas, copied, shared, busy } = areas::set_up(rustix::param::page_size())?;
     let child = fork(|| {
         copied.iter().for_each(|pages| pages.write());
         shared.read();
@@ -111,9 +98,7 @@ fn die_with(parent: Pid) -> io::Result<()> {
     if rustix::process::getppid() == Some(parent) {
         Ok(())
     } else {
-        Err(io::Error::other(
-            "the process that started this one has gone",
-        ))
+        Err(io::Error::other("the process that started this one has gone"))
     }
 }
 

@@ -28,11 +28,7 @@ impl Pages {
     /// The bytes are mapped readable and writable, stay so until the process ends, and are used by nobody else.
     pub(super) unsafe fn within(start: *mut u8, length: usize, page: usize) -> Self {
         let skipped = start.align_offset(page).min(length);
-        Pages {
-            start: start.wrapping_add(skipped),
-            count: (length - skipped) / page,
-            page,
-        }
+        Pages { start: start.wrapping_add(skipped), count: (length - skipped) / page, page }
     }
 
     /// `count` fresh pages of anonymous private memory, between two that cannot be touched, so that they are a
@@ -51,14 +47,8 @@ impl Pages {
         .map_err(during("mapping anonymous memory"))?;
         let start = mapping.cast::<u8>().wrapping_add(page);
         // SAFETY: all but the first and the last page of the mapping just made.
-        unsafe {
-            rustix::mm::mprotect(
-                start.cast(),
-                length,
-                MprotectFlags::READ | MprotectFlags::WRITE,
-            )
-        }
-        .map_err(during("making anonymous memory writable"))?;
+        unsafe { rustix::mm::mprotect(start.cast(), length, MprotectFlags::READ | MprotectFlags::WRITE) }
+            .map_err(during("making anonymous memory writable"))?;
         // SAFETY: mapped and readable; the reference ends with the call, which hands only the address to the kernel.
         let region = unsafe { std::slice::from_raw_parts(start, length) };
         // Only a convenience: kernels before 5.17, or without CONFIG_ANON_VMA_NAME, refuse.
@@ -67,18 +57,12 @@ impl Pages {
     }
 
     /// The first `count` pages of `file`, readable and writable.
-    pub(super) fn of_file(
-        file: BorrowedFd<'_>,
-        flags: MapFlags,
-        count: usize,
-        page: usize,
-    ) -> io::Result<Self> {
+    pub(super) fn of_file(file: BorrowedFd<'_>, flags: MapFlags, count: usize, page: usize) -> io::Result<Self> {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a fresh mapping at an address that the kernel picks changes nothing that exists.
-        let start =
-            unsafe { rustix::mm::mmap(ptr::null_mut(), count * page, protection, flags, file, 0) }
-                .map_err(during("mapping a file"))?
-                .cast();
+        let start = unsafe { rustix::mm::mmap(ptr::null_mut(), count * page, protection, flags, file, 0) }
+            .map_err(during("mapping a file"))?
+            .cast();
         Ok(Pages { start, count, page })
     }
 
@@ -96,11 +80,7 @@ impl Pages {
     pub(super) fn slice(self, pages: Range<usize>) -> Self {
         let end = pages.end.min(self.count);
         let first = pages.start.min(end);
-        Pages {
-            start: self.start.wrapping_add(first * self.page),
-            count: end - first,
-            page: self.page,
-        }
+        Pages { start: self.start.wrapping_add(first * self.page), count: end - first, page: self.page }
     }
 
     /// Moves the start up to a multiple of `bytes`, keeping `bytes` from there.
@@ -143,8 +123,7 @@ impl Pages {
 
     fn advise(self, advice: Advice) -> io::Result<()> {
         // SAFETY: whole mapped pages; nobody holds a reference to what they hold, which may change.
-        unsafe { rustix::mm::madvise(self.start.cast(), self.count * self.page, advice) }
-            .map_err(io::Error::from)
+        unsafe { rustix::mm::madvise(self.start.cast(), self.count * self.page, advice) }.map_err(io::Error::from)
     }
 
     /// Makes guard pages of them: touching one is a fault, yet they stay part of their region. Says whether the kernel

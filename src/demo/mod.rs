@@ -33,10 +33,7 @@ pub const NAME: &str = "pmdb-demo";
 const CHILD_ARGUMENT: &str = "__demo";
 
 /// How long the process may take to leave by itself before it is killed. A debugger may have stopped it.
-const PATIENCE: Timespec = Timespec {
-    tv_sec: 1,
-    tv_nsec: 0,
-};
+const PATIENCE: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
 /// A running demonstration process; dropping it ends the process.
 #[derive(Debug)]
@@ -74,11 +71,7 @@ pub fn start_program(program: &Path) -> Result<Demonstration> {
         .stderr(Stdio::null())
         // A Ctrl-C at the terminal is meant for the prompt.
         .process_group(0);
-    let mut process = Process(
-        command
-            .spawn()
-            .map_err(|error| failed("starting the demonstration process", &error))?,
-    );
+    let mut process = Process(command.spawn().map_err(|error| failed("starting the demonstration process", &error))?);
 
     let announcements = process.0.stdout.take();
     let mut areas = Vec::new();
@@ -94,20 +87,13 @@ pub fn start_program(program: &Path) -> Result<Demonstration> {
             }
             Some(Announcement::Ready) => {
                 if let Some(child_pid) = child_pid {
-                    return Ok(Demonstration {
-                        pid: process.0.id(),
-                        child_pid,
-                        areas,
-                        process,
-                    });
+                    return Ok(Demonstration { pid: process.0.id(), child_pid, areas, process });
                 }
             }
             None => break,
         }
     }
-    Err(Error::gone(
-        "the demonstration process ended before it was ready",
-    ))
+    Err(Error::gone("the demonstration process ended before it was ready"))
 }
 
 impl Demonstration {
@@ -123,17 +109,14 @@ impl Demonstration {
 }
 
 fn lines(pipe: impl io::Read) -> impl Iterator<Item = Result<String>> {
-    BufReader::new(pipe).lines().map(|line| {
-        line.map_err(|error| failed("reading what the demonstration process says", &error))
-    })
+    BufReader::new(pipe)
+        .lines()
+        .map(|line| line.map_err(|error| failed("reading what the demonstration process says", &error)))
 }
 
 fn failed(what: &str, error: &io::Error) -> Error {
     match rustix::io::Errno::from_io_error(error) {
-        Some(error) => Error::Io {
-            what: what.to_owned(),
-            error,
-        },
+        Some(error) => Error::Io { what: what.to_owned(), error },
         None => Error::not_available(format!("{what}: {error}")),
     }
 }

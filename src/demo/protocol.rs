@@ -30,14 +30,9 @@ pub(super) enum Announcement {
 impl fmt::Display for Announcement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Announcement::Area(area) => write!(
-                f,
-                "area {} {:#x} {} {}",
-                area.name,
-                area.range.start().get(),
-                area.range.len(),
-                area.sentence
-            ),
+            Announcement::Area(area) => {
+                write!(f, "area {} {:#x} {} {}", area.name, area.range.start().get(), area.range.len(), area.sentence)
+            }
             Announcement::Child(pid) => write!(f, "child {pid}"),
             Announcement::Ready => f.write_str("ready"),
             Announcement::Failed(what) => write!(f, "failed {}", what.replace('\n', " ")),
@@ -58,11 +53,7 @@ impl Announcement {
                 let sentence = fields.next()?.to_owned();
                 let start = VirtualAddress::new(start);
                 let range = AddressRange::new(start, start.checked_add(length)?)?;
-                Some(Announcement::Area(Area {
-                    name,
-                    range,
-                    sentence,
-                }))
+                Some(Announcement::Area(Area { name, range, sentence }))
             }
             "child" => rest.parse().ok().map(Announcement::Child),
             "ready" if rest.is_empty() => Some(Announcement::Ready),

@@ -39,9 +39,7 @@ impl<'a> Evaluator<'a> {
             Some(range) => Some((self.addresses(range)?, range.at)),
             None => None,
         };
-        let compared = from
-            .compared(to, range.as_ref().map(|(spans, _)| spans))
-            .map_err(refused)?;
+        let compared = from.compared(to, range.as_ref().map(|(spans, _)| spans)).map_err(refused)?;
         if let (true, Some((_, at))) = (compared.is_part, &range) {
             let message = "only a part of the range is in both snapshots".to_owned();
             return Err(Error::new(*at, message));
@@ -69,12 +67,10 @@ impl<'a> Evaluator<'a> {
             gone: 0,
             uncertain: None,
         };
-        let compared =
-            from.snapshot
-                .changes(&to.snapshot, within.as_deref(), &view, &mut |change| {
-                    counted.add(&change);
-                    Ok(())
-                });
+        let compared = from.snapshot.changes(&to.snapshot, within.as_deref(), &view, &mut |change| {
+            counted.add(&change);
+            Ok(())
+        });
         compared.map_err(failed)?;
         if let Some(reason) = counted.uncertain {
             return Err(call.unknown(": of some pages the state is not certain", &reason));
@@ -93,8 +89,7 @@ impl<'a> Evaluator<'a> {
 
     fn addresses(&self, range: &Spanned<lang::Range>) -> Result<Spans> {
         let message = "a snapshot is of pages of the process, not of frames";
-        self.extent(range)?
-            .addresses(|| Error::new(range.at, message))
+        self.extent(range)?.addresses(|| Error::new(range.at, message))
     }
 
     /// The pages of `spans` that the filter keeps, as ranges in order.
@@ -110,9 +105,7 @@ impl<'a> Evaluator<'a> {
             let error = Error::new(filter.at, "`where` tests pages as they are now");
             let name = asked.function.node.name();
             let from = &asked.from.node;
-            return Err(error.hint(format!(
-                "compare with the present: {name}({from}, now where FILTER)"
-            )));
+            return Err(error.hint(format!("compare with the present: {name}({from}, now where FILTER)")));
         }
         let filter = page_filter(filter, view, self.scope)?;
         let Some(spans) = Spans::new(spans, Origin::Written) else {
@@ -144,10 +137,7 @@ fn counts(function: ChangeFunction, kind: EventKind) -> bool {
     match function {
         ChangeFunction::Changed => {
             kind.is_of_pages()
-                && !matches!(
-                    kind,
-                    EventKind::FlagsChanged | EventKind::MapCountChanged | EventKind::SoftDirty
-                )
+                && !matches!(kind, EventKind::FlagsChanged | EventKind::MapCountChanged | EventKind::SoftDirty)
         }
         ChangeFunction::Came => kind == EventKind::Came,
         ChangeFunction::Went => kind == EventKind::Went,
@@ -158,24 +148,13 @@ fn counts(function: ChangeFunction, kind: EventKind) -> bool {
 }
 
 /// Contents can be compared only if both snapshots have those of all their pages.
-fn require_contents(
-    function: ChangeFunction,
-    from: &NamedSnapshot,
-    to: &NamedSnapshot,
-    at: Span,
-) -> Result<()> {
+fn require_contents(function: ChangeFunction, from: &NamedSnapshot, to: &NamedSnapshot, at: Span) -> Result<()> {
     if !matches!(function, ChangeFunction::Written | ChangeFunction::Changed) {
         return Ok(());
     }
-    let without = [from, to]
-        .into_iter()
-        .find(|one| !one.snapshot.has_contents());
+    let without = [from, to].into_iter().find(|one| !one.snapshot.has_contents());
     if let (ChangeFunction::Written, Some(one)) = (function, without) {
-        let message = format!(
-            "{}() compares contents, and the snapshot '{}' has none",
-            function.name(),
-            one.name
-        );
+        let message = format!("{}() compares contents, and the snapshot '{}' has none", function.name(), one.name);
         return Err(Error::new(at, message).hint("snapshot NAME with content keeps them"));
     }
     match to.snapshot.uncompared(&from.snapshot) {
@@ -205,9 +184,7 @@ struct Counted<'a> {
 
 impl Counted<'_> {
     fn add(&mut self, change: &Change) {
-        if let (Some(range), EventKind::RegionWent | EventKind::RegionShrank) =
-            (change.range, change.kind)
-        {
+        if let (Some(range), EventKind::RegionWent | EventKind::RegionShrank) = (change.range, change.kind) {
             if counts(self.function, EventKind::Went) {
                 self.gone += self.from.snapshot.present_within(range, self.within);
             }
@@ -221,7 +198,6 @@ impl Counted<'_> {
         self.uncertain = self.uncertain.take().or_else(|| reason.cloned());
         let bytes = change.pages << self.view.page().shift();
         let start = change.address;
-        self.pages
-            .extend(start.and_then(|start| AddressRange::of_length(start, bytes)));
+        self.pages.extend(start.and_then(|start| AddressRange::of_length(start, bytes)));
     }
 }

@@ -24,11 +24,7 @@ impl Evaluator<'_> {
     }
 
     /// The value that something is compared with. An error for a bare word says that texts need quotes.
-    pub(super) fn compared(
-        &self,
-        with: &Expression,
-        expression: &Spanned<Expression>,
-    ) -> Result<Spanned<Value>> {
+    pub(super) fn compared(&self, with: &Expression, expression: &Spanned<Expression>) -> Result<Spanned<Value>> {
         let value = self.placed(expression);
         match (words_of(with), &expression.node) {
             (Some((_, words)), Expression::Name(name)) if words.contains(&name.0.as_str()) => {
@@ -42,14 +38,12 @@ impl Evaluator<'_> {
 /// The words that `expression` can be, if it calls `state()` or `kind()`.
 fn words_of(expression: &Expression) -> Option<(&'static str, Vec<&'static str>)> {
     match expression {
-        Expression::Call {
-            function: Function::State,
-            ..
-        } => Some(("state", State::ALL.iter().map(|one| one.word()).collect())),
-        Expression::Call {
-            function: Function::Kind,
-            ..
-        } => Some(("kind", Kind::ALL.iter().map(|one| one.word()).collect())),
+        Expression::Call { function: Function::State, .. } => {
+            Some(("state", State::ALL.iter().map(|one| one.word()).collect()))
+        }
+        Expression::Call { function: Function::Kind, .. } => {
+            Some(("kind", Kind::ALL.iter().map(|one| one.word()).collect()))
+        }
         _ => None,
     }
 }

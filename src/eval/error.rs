@@ -27,13 +27,7 @@ pub struct Error {
 impl Error {
     /// A failure at a place.
     pub fn new(at: Span, message: impl Into<String>) -> Self {
-        Error {
-            at,
-            message: message.into(),
-            hint: None,
-            cause: None,
-            stopped: None,
-        }
+        Error { at, message: message.into(), hint: None, cause: None, stopped: None }
     }
 
     /// Adds a remedy.
@@ -65,10 +59,7 @@ impl Error {
                 let what = cause.to_string();
                 Error::target(at, process::Error::gone(what))
             }
-            inspect::Error::Stopped(stopped) => Error {
-                stopped: Some(stopped),
-                ..Error::new(at, "stopped")
-            },
+            inspect::Error::Stopped(stopped) => Error { stopped: Some(stopped), ..Error::new(at, "stopped") },
         }
     }
 
@@ -81,17 +72,12 @@ impl Error {
             }
             _ => None,
         };
-        Error {
-            cause,
-            hint: reason.remedy().map(str::to_owned),
-            ..Error::new(at, message)
-        }
+        Error { cause, hint: reason.remedy().map(str::to_owned), ..Error::new(at, message) }
     }
 
     /// No process is attached, and `what` needs one.
     pub fn no_target(at: Span, what: impl fmt::Display) -> Self {
-        Error::new(at, format!("{what}: no process is attached"))
-            .hint("attach to one with: attach PID (ps lists them)")
+        Error::new(at, format!("{what}: no process is attached")).hint("attach to one with: attach PID (ps lists them)")
     }
 
     /// The exit status it ends a batch with.

@@ -19,22 +19,10 @@ static VOID: &[(&str, &str)] = &[
     ("_shared", "no process has been compared yet"),
     ("_copied", "no process has been compared yet"),
     ("_about_to_copy", "no process has been compared yet"),
-    (
-        "_shell_exitcode",
-        "no shell command has ended by itself yet",
-    ),
-    (
-        "_shell_exitsignal",
-        "the last shell command was not ended by a signal",
-    ),
-    (
-        "_exitcode",
-        "the process has not exited, or its exit status is not known",
-    ),
-    (
-        "_exitsignal",
-        "the process has not been ended by a signal, or that is not known",
-    ),
+    ("_shell_exitcode", "no shell command has ended by itself yet"),
+    ("_shell_exitsignal", "the last shell command was not ended by a signal"),
+    ("_exitcode", "the process has not exited, or its exit status is not known"),
+    ("_exitsignal", "the process has not been ended by a signal, or that is not known"),
 ];
 
 /// The variables that pmdb sets itself, beside `$_`.
@@ -50,17 +38,12 @@ pub(super) struct Evaluator<'a> {
 
 impl<'a> Evaluator<'a> {
     pub(super) fn new(scope: &'a dyn Scope) -> Self {
-        Evaluator {
-            scope,
-            regions: OnceCell::new(),
-        }
+        Evaluator { scope, regions: OnceCell::new() }
     }
 
     /// The target, or an error that says what needs one.
     pub(super) fn target(&self, at: Span, what: &str) -> Result<&'a Target> {
-        self.scope
-            .target()
-            .ok_or_else(|| Error::no_target(at, what))
+        self.scope.target().ok_or_else(|| Error::no_target(at, what))
     }
 
     /// The target's regions in address order, read on the first call.
@@ -69,11 +52,7 @@ impl<'a> Evaluator<'a> {
             return Ok(regions);
         }
         let target = self.target(at, what)?;
-        let regions = self
-            .scope
-            .symbols()
-            .regions(target)
-            .map_err(|cause| Error::target(at, cause))?;
+        let regions = self.scope.symbols().regions(target).map_err(|cause| Error::target(at, cause))?;
         Ok(self.regions.get_or_init(|| regions))
     }
 
@@ -91,12 +70,8 @@ impl<'a> Evaluator<'a> {
             Expression::Pages(pages) => self.bytes_of_pages(*pages, at)?.into(),
             Expression::Text(text) => Value::Text(text.clone()),
             Expression::Name(name) => self.name(name, at)?.value(),
-            Expression::ModuleSymbol { module, symbol } => {
-                self.module_symbol(module, symbol)?.value()
-            }
-            Expression::ModuleAddress { module, address } => {
-                self.module_address(module, address)?
-            }
+            Expression::ModuleSymbol { module, symbol } => self.module_symbol(module, symbol)?.value(),
+            Expression::ModuleAddress { module, address } => self.module_address(module, address)?,
             Expression::SourceLine { file, line } => self.source_line(file, line)?,
             Expression::ModuleRegion { module, index } => self.module_region(module, index)?,
             Expression::BracketedRegion(name) => Value::Range(self.bracketed(name, at)?),
@@ -104,35 +79,25 @@ impl<'a> Evaluator<'a> {
             Expression::Frame(number) => self.frame_number(number)?,
             Expression::Physical(number) => self.physical(number)?,
             Expression::Variable(name) => self.variable(name, at)?,
-            Expression::History(reference) => self
-                .scope
-                .history(*reference)
-                .map_err(|message| Error::new(at, message))?,
+            Expression::History(reference) => {
+                self.scope.history(*reference).map_err(|message| Error::new(at, message))?
+            }
             Expression::LastAddress => Value::Address(self.last_address(at)?),
             Expression::Register(register) => Value::Address(self.register(*register, at)?),
             Expression::Unary { operator, operand } => self.unary(operator, operand, at)?,
-            Expression::Binary {
-                operator,
-                left,
-                right,
-            } => self.chain(operator, left, right)?,
+            Expression::Binary { operator, left, right } => self.chain(operator, left, right)?,
             Expression::Read { as_type, address } => {
                 let start = self.address(address)?;
                 self.integer_at(start, *as_type, address.at)?
             }
-            Expression::Call {
-                function,
-                argument,
-                filter,
-            } => self.call(*function, argument, filter.as_deref())?,
+            Expression::Call { function, argument, filter } => self.call(*function, argument, filter.as_deref())?,
             Expression::Changes(asked) => self.changes(asked)?,
         })
     }
 
     /// A value with its place, for error messages.
     pub(super) fn placed(&self, expression: &Spanned<Expression>) -> Result<Spanned<Value>> {
-        self.evaluate(expression)
-            .map(|value| Spanned::new(value, expression.at))
+        self.evaluate(expression).map(|value| Spanned::new(value, expression.at))
     }
 
     /// The value as an address. A number that is not negative is one; a range stands for its first address.
@@ -149,12 +114,7 @@ impl<'a> Evaluator<'a> {
             .ok_or_else(|| Error::new(at, "too many pages: their bytes pass 2^64-1"))
     }
 
-    fn unary(
-        &self,
-        operator: &Spanned<UnaryOperator>,
-        operand: &Spanned<Expression>,
-        at: Span,
-    ) -> Result<Value> {
+    fn unary(&self, operator: &Spanned<UnaryOperator>, operand: &Spanned<Expression>, at: Span) -> Result<Value> {
         match operator.node {
             UnaryOperator::Dereference => self.pointer(self.address(operand)?, at),
             _ => operators::unary(operator, &self.placed(operand)?),
@@ -170,19 +130,12 @@ impl<'a> Evaluator<'a> {
     ) -> Result<Value> {
         let mut links = vec![(operator, right)];
         let mut leftmost = left;
-        while let Expression::Binary {
-            operator,
-            left,
-            right,
-        } = &leftmost.node
-        {
+        while let Expression::Binary { operator, left, right } = &leftmost.node {
             links.push((operator, right));
             leftmost = left;
         }
         let mut value = match links.last() {
-            Some((operator, right)) if is_equality(operator.node) => {
-                self.compared(&right.node, leftmost)?
-            }
+            Some((operator, right)) if is_equality(operator.node) => self.compared(&right.node, leftmost)?,
             _ => self.placed(leftmost)?,
         };
         // The left side as it was written; `None` once it is a result.
@@ -211,8 +164,7 @@ impl<'a> Evaluator<'a> {
     }
 
     pub(super) fn variable(&self, name: &str, at: Span) -> Result<Value> {
-        let unset = || {
-            match VOID.iter().find(|(void, _)| *void == name) {
+        let unset = || match VOID.iter().find(|(void, _)| *void == name) {
             Some((_, why)) => Error::new(at, format!("${name} has no value: {why}")),
             None if is_argument(name) => {
                 let message = format!("${name} has no value: fewer arguments were given");
@@ -220,15 +172,13 @@ impl<'a> Evaluator<'a> {
                     "arguments follow the name of your command, source FILE, or on the command line the process: pmdb -batch -x FILE PID VALUE …",
                 )
             }
-            None => Error::new(at, format!("${name} has not been set")).hint(
-                match registers::is_register(name) {
-                    true => "the kernel shows $pc and $sp of a thread that waits; the other registers are gdb's: gdb -p PID".to_owned(),
-                    false => format!(
-                        "set ${name} = VALUE gives it a value; show convenience lists those there are"
-                    ),
-                },
-            ),
-        }
+            None => Error::new(at, format!("${name} has not been set")).hint(match registers::is_register(name) {
+                true => {
+                    "the kernel shows $pc and $sp of a thread that waits; the other registers are gdb's: gdb -p PID"
+                        .to_owned()
+                }
+                false => format!("set ${name} = VALUE gives it a value; show convenience lists those there are"),
+            }),
         };
         match (self.scope.variable(name), registers::named(name)) {
             (Some(value), _) => Ok(value),
@@ -245,11 +195,8 @@ impl<'a> Evaluator<'a> {
     }
 
     fn register(&self, register: Register, at: Span) -> Result<VirtualAddress> {
-        let registers = self
-            .target(at, register.text())?
-            .process
-            .registers()
-            .map_err(|cause| Error::target(at, cause))?;
+        let registers =
+            self.target(at, register.text())?.process.registers().map_err(|cause| Error::target(at, cause))?;
         Ok(match register {
             Register::ProgramCounter => registers.program_counter,
             Register::StackPointer => registers.stack_pointer,
@@ -263,9 +210,7 @@ pub(super) fn is_equality(operator: BinaryOperator) -> bool {
 
 /// Whether pmdb sets this variable itself: an assignment would have no effect, or hide the true value.
 pub fn is_set_by_pmdb(name: &str) -> bool {
-    is_argument(name)
-        || registers::named(name).is_some()
-        || VOID.iter().any(|(void, _)| *void == name)
+    is_argument(name) || registers::named(name).is_some() || VOID.iter().any(|(void, _)| *void == name)
 }
 
 /// `$argc`, `$arg0`, `$arg1` …
@@ -278,24 +223,16 @@ fn is_argument(name: &str) -> bool {
 pub(super) fn to_address(value: &Spanned<Value>) -> Result<VirtualAddress> {
     match &value.node {
         Value::Address(address) => Ok(*address),
-        Value::Integer(number) => number.to_u64().map(VirtualAddress::new).ok_or_else(|| {
-            Error::new(
-                value.at,
-                format!("{number} is not an address: it is negative"),
-            )
-        }),
+        Value::Integer(number) => number
+            .to_u64()
+            .map(VirtualAddress::new)
+            .ok_or_else(|| Error::new(value.at, format!("{number} is not an address: it is negative"))),
         Value::Range(spans) | Value::Symbol(spans) => Ok(spans.start()),
-        Value::Frame(_) | Value::Frames(_) | Value::Physical(_) => Err(Error::new(
-            value.at,
-            format!("{} is not an address of the process", value.node.phrase()),
-        )
-        .hint("flags takes page frames and physical addresses: flags pfn:N, flags phys:N")),
-        Value::Text(text) => Err(Error::new(
-            value.at,
-            format!("the text \"{text}\" is not an address"),
-        )
-        .hint(
-            "no symbol, region or module has this name; names with blanks go in 'single quotes'",
-        )),
+        Value::Frame(_) | Value::Frames(_) | Value::Physical(_) => {
+            Err(Error::new(value.at, format!("{} is not an address of the process", value.node.phrase()))
+                .hint("flags takes page frames and physical addresses: flags pfn:N, flags phys:N"))
+        }
+        Value::Text(text) => Err(Error::new(value.at, format!("the text \"{text}\" is not an address"))
+            .hint("no symbol, region or module has this name; names with blanks go in 'single quotes'")),
     }
 }

@@ -51,10 +51,7 @@ impl Evaluator<'_> {
             Range::All => self.all(range.at).map(Extent::Addresses),
             Range::Expression(expression) => match self.named_extent(expression, range.at)? {
                 Some(spans) => Ok(Extent::Addresses(spans)),
-                None => self.lone(Spanned::new(
-                    self.evaluate_at(expression, range.at)?,
-                    range.at,
-                )),
+                None => self.lone(Spanned::new(self.evaluate_at(expression, range.at)?, range.at)),
             },
             Range::Span { start, end } => {
                 let span = self.span(self.placed(start)?, self.placed(end)?, range.at);
@@ -119,19 +116,11 @@ impl Evaluator<'_> {
         }
     }
 
-    fn length(
-        &self,
-        start: Spanned<Value>,
-        length: &Spanned<Expression>,
-        at: Span,
-    ) -> Result<Extent> {
+    fn length(&self, start: Spanned<Value>, length: &Spanned<Expression>, at: Span) -> Result<Extent> {
         let bytes = match self.evaluate(length)? {
             Value::Integer(bytes) => bytes.to_u64().filter(|&bytes| bytes > 0),
             other => {
-                return Err(Error::new(
-                    length.at,
-                    format!("a length is an integer, not {}", other.phrase()),
-                ));
+                return Err(Error::new(length.at, format!("a length is an integer, not {}", other.phrase())));
             }
         };
         let bytes = bytes.ok_or_else(|| Error::new(length.at, "a length is more than zero"))?;
@@ -141,15 +130,10 @@ impl Evaluator<'_> {
         }
         let page = self.scope.page_size();
         if bytes % page.bytes() != 0 {
-            return Err(
-                Error::new(length.at, "a length of frames is in whole pages")
-                    .hint("`+16p` is sixteen pages"),
-            );
+            return Err(Error::new(length.at, "a length of frames is in whole pages").hint("`+16p` is sixteen pages"));
         }
         let first = self.whole_frame(&start)?;
-        let end = first
-            .checked_add(page.pages_in(bytes))
-            .ok_or_else(|| past_the_end(at))?;
+        let end = first.checked_add(page.pages_in(bytes)).ok_or_else(|| past_the_end(at))?;
         frame_range(first, end, at).map(Extent::Frames)
     }
 
@@ -158,9 +142,7 @@ impl Evaluator<'_> {
         let Value::Integer(integer) = &number.node else {
             return Err(no_range(number.at, unit, &number.node));
         };
-        let raw = integer
-            .to_u64()
-            .ok_or_else(|| Error::new(number.at, format!("{integer} is negative")))?;
+        let raw = integer.to_u64().ok_or_else(|| Error::new(number.at, format!("{integer} is negative")))?;
         let value = match unit {
             Value::Physical(_) => Value::Physical(PhysicalAddress::new(raw)),
             _ => Value::Frame(FrameNumber::new(raw)),
@@ -174,10 +156,7 @@ impl Evaluator<'_> {
             Value::Frame(frame) => Ok(frame),
             Value::Frames(frames) => Ok(frames.start()),
             Value::Physical(address) => Ok(address.frame(self.scope.page_size())),
-            _ => Err(Error::new(
-                value.at,
-                format!("{} is not a page frame", value.node.phrase()),
-            )),
+            _ => Err(Error::new(value.at, format!("{} is not a page frame", value.node.phrase()))),
         }
     }
 
@@ -199,10 +178,7 @@ fn is_length(end: &Expression) -> bool {
 }
 
 fn is_physical(value: &Value) -> bool {
-    matches!(
-        value,
-        Value::Frame(_) | Value::Frames(_) | Value::Physical(_)
-    )
+    matches!(value, Value::Frame(_) | Value::Frames(_) | Value::Physical(_))
 }
 
 fn addresses(start: VirtualAddress, end: Option<VirtualAddress>, at: Span) -> Result<Extent> {
@@ -214,14 +190,8 @@ fn addresses(start: VirtualAddress, end: Option<VirtualAddress>, at: Span) -> Re
 
 /// A range of frames from two frames, with its place for an empty or reversed one.
 fn frame_range(start: FrameNumber, end: FrameNumber, at: Span) -> Result<FrameRange> {
-    FrameRange::new(start, end).ok_or_else(|| {
-        not_ascending(
-            at,
-            &format!("pfn:{start}"),
-            &format!("pfn:{end}"),
-            start == end,
-        )
-    })
+    FrameRange::new(start, end)
+        .ok_or_else(|| not_ascending(at, &format!("pfn:{start}"), &format!("pfn:{end}"), start == end))
 }
 
 fn no_range(at: Span, start: &Value, end: &Value) -> Error {
@@ -234,20 +204,12 @@ fn past_the_end(at: Span) -> Error {
 }
 
 /// An empty or reversed range.
-fn not_ascending(
-    at: Span,
-    start: &dyn std::fmt::Display,
-    end: &dyn std::fmt::Display,
-    empty: bool,
-) -> Error {
+fn not_ascending(at: Span, start: &dyn std::fmt::Display, end: &dyn std::fmt::Display, empty: bool) -> Error {
     match empty {
         true => Error::new(at, format!("the range from {start} to {end} is empty"))
             .hint("the end of a range is not part of it; A, +LENGTH is a range too"),
-        false => Error::new(
-            at,
-            format!("the range is reversed: {start} lies after {end}"),
-        )
-        .hint(format!("did you mean {end}..{start}?")),
+        false => Error::new(at, format!("the range is reversed: {start} lies after {end}"))
+            .hint(format!("did you mean {end}..{start}?")),
     }
 }
 
@@ -257,14 +219,9 @@ impl Evaluator<'_> {
         let value = self.placed(number)?;
         match value.node {
             Value::Frame(_) => Ok(value.node),
-            Value::Integer(_) => self
-                .like(&Value::Frame(FrameNumber::default()), &value)
-                .map(|value| value.node),
-            _ => Err(Error::new(
-                value.at,
-                format!("pfn: takes a number, not {}", value.node.phrase()),
-            )
-            .hint("pfn(ADDRESS) is the frame behind an address")),
+            Value::Integer(_) => self.like(&Value::Frame(FrameNumber::default()), &value).map(|value| value.node),
+            _ => Err(Error::new(value.at, format!("pfn: takes a number, not {}", value.node.phrase()))
+                .hint("pfn(ADDRESS) is the frame behind an address")),
         }
     }
 
@@ -273,14 +230,11 @@ impl Evaluator<'_> {
         let value = self.placed(number)?;
         match value.node {
             Value::Physical(_) => Ok(value.node),
-            Value::Integer(_) => self
-                .like(&Value::Physical(PhysicalAddress::default()), &value)
-                .map(|value| value.node),
-            _ => Err(Error::new(
-                value.at,
-                format!("phys: takes a number, not {}", value.node.phrase()),
-            )
-            .hint("phys(ADDRESS) is the physical address behind an address")),
+            Value::Integer(_) => {
+                self.like(&Value::Physical(PhysicalAddress::default()), &value).map(|value| value.node)
+            }
+            _ => Err(Error::new(value.at, format!("phys: takes a number, not {}", value.node.phrase()))
+                .hint("phys(ADDRESS) is the physical address behind an address")),
         }
     }
 }

@@ -25,13 +25,8 @@ impl Evaluator<'_> {
             let hint = "count(pfn:A..pfn:B where FILTER) counts frames";
             return Err(Error::new(at, message).hint(hint));
         }
-        let machine = self
-            .scope
-            .machine()
-            .ok_or_else(|| Error::no_target(at, called))?;
-        let filter = filter
-            .map(|filter| frame_filter(filter, machine, self.scope))
-            .transpose()?;
+        let machine = self.scope.machine().ok_or_else(|| Error::no_target(at, called))?;
+        let filter = filter.map(|filter| frame_filter(filter, machine, self.scope)).transpose()?;
         // Flags are read of every frame, whatever the filter uses: they show which frames exist.
         let question = Question::new(filter.as_ref(), Need::FLAGS);
         let (mut frames, mut first, mut last) = (0u64, None, None);

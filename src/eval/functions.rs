@@ -106,11 +106,8 @@ impl Evaluator<'_> {
         match self.evaluate_at(expression, argument.at)? {
             Value::Range(spans) | Value::Symbol(spans) => Ok(Extent::Addresses(spans)),
             Value::Frames(frames) => Ok(Extent::Frames(frames)),
-            other => Err(Error::new(
-                argument.at,
-                format!("{} has no size: a range is expected", other.phrase()),
-            )
-            .hint("region(ADDRESS) is the region of an address; A..B and A, +LENGTH are ranges")),
+            other => Err(Error::new(argument.at, format!("{} has no size: a range is expected", other.phrase()))
+                .hint("region(ADDRESS) is the region of an address; A..B and A, +LENGTH are ranges")),
         }
     }
 
@@ -136,12 +133,7 @@ impl Evaluator<'_> {
         self.pfn(of)?
             .physical(page)
             .and_then(|start| start.checked_add(offset))
-            .ok_or_else(|| {
-                Error::new(
-                    at,
-                    "the frame lies beyond the last physical address, 2^64-1",
-                )
-            })
+            .ok_or_else(|| Error::new(at, "the frame lies beyond the last physical address, 2^64-1"))
     }
 
     fn page(&self, of: Spanned<Value>) -> Result<Value> {
@@ -157,17 +149,10 @@ impl Evaluator<'_> {
 
     fn region(&self, address: VirtualAddress, at: Span) -> Result<Value> {
         let target = self.target(at, "finding the region of an address")?;
-        let region = target
-            .process
-            .region_at(address)
-            .map_err(|cause| Error::target(at, cause))?
-            .ok_or_else(|| {
-                Error::new(at, format!("{address} is in no region"))
-                    .hint("region ADDRESS names the nearest below and above")
-            })?;
-        Ok(Value::Range(Spans::one(
-            region.range,
-            Origin::Region(region.name),
-        )))
+        let region = target.process.region_at(address).map_err(|cause| Error::target(at, cause))?.ok_or_else(|| {
+            Error::new(at, format!("{address} is in no region"))
+                .hint("region ADDRESS names the nearest below and above")
+        })?;
+        Ok(Value::Range(Spans::one(region.range, Origin::Region(region.name))))
     }
 }

@@ -16,9 +16,7 @@ impl Integer {
 
     /// The integer, if it is in the span.
     pub fn new(value: i128) -> Option<Self> {
-        (Self::MIN.0..=Self::MAX.0)
-            .contains(&value)
-            .then_some(Integer(value))
+        (Self::MIN.0..=Self::MAX.0).contains(&value).then_some(Integer(value))
     }
     /// As a plain number.
     pub const fn get(self) -> i128 {
@@ -232,9 +230,6 @@ mod tests {
         assert_eq!(one.shift_left(Integer::from(64u64)), None);
         assert_eq!(one.shift_left(Integer::MAX), None);
         assert_eq!(one.shift_right(Integer::from(-1i64)), None);
-        assert_eq!(
-            Integer::MIN.shift_right(Integer::MAX),
-            Some(Integer::from(-1i64))
-        );
+        assert_eq!(Integer::MIN.shift_right(Integer::MAX), Some(Integer::from(-1i64)));
     }
 }

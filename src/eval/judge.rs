@@ -11,30 +11,16 @@ impl Evaluator<'_> {
     pub(super) fn judge(&self, expression: &Spanned<Expression>) -> Result<AssertionReport> {
         let mut values = Vec::new();
         let holds = self.holds(expression, &mut values)?;
-        Ok(AssertionReport {
-            expression: expression.node.to_string(),
-            holds,
-            message: None,
-            values,
-            place: None,
-        })
+        Ok(AssertionReport { expression: expression.node.to_string(), holds, message: None, values, place: None })
     }
 
     /// Whether it is true. Of `A && B` only the side that decides is kept.
-    fn holds(
-        &self,
-        expression: &Spanned<Expression>,
-        decided: &mut Vec<AssertionValue>,
-    ) -> Result<bool> {
+    fn holds(&self, expression: &Spanned<Expression>, decided: &mut Vec<AssertionValue>) -> Result<bool> {
         match &expression.node {
             Expression::Unary { operator, operand } if operator.node == UnaryOperator::Not => {
                 Ok(!self.holds(operand, decided)?)
             }
-            Expression::Binary {
-                operator,
-                left,
-                right,
-            } if matches!(operator.node, Op::And | Op::Or) => {
+            Expression::Binary { operator, left, right } if matches!(operator.node, Op::And | Op::Or) => {
                 let before = decided.len();
                 let decides = operator.node == Op::Or;
                 if self.holds(left, decided)? == decides {
@@ -45,15 +31,8 @@ impl Evaluator<'_> {
                 }
                 self.holds(right, decided)
             }
-            Expression::Binary {
-                operator,
-                left,
-                right,
-            } if wanted(operator.node, "").is_some() => {
-                let (a, b) = (
-                    self.compared(&right.node, left)?,
-                    self.compared(&left.node, right)?,
-                );
+            Expression::Binary { operator, left, right } if wanted(operator.node, "").is_some() => {
+                let (a, b) = (self.compared(&right.node, left)?, self.compared(&left.node, right)?);
                 let compared = self.combine((&left.node, &a), operator, (&right.node, &b))?;
                 let is_literal = is_literal(&right.node);
                 let wanted = wanted(operator.node, &shown(&b.node)).filter(|_| is_literal);
@@ -90,10 +69,7 @@ fn shown(value: &Value) -> String {
 }
 
 fn is_literal(expression: &Expression) -> bool {
-    matches!(
-        expression,
-        Expression::Integer(_) | Expression::Pages(_) | Expression::Text(_)
-    )
+    matches!(expression, Expression::Integer(_) | Expression::Pages(_) | Expression::Text(_))
 }
 
 /// What a comparison wants of its left side, in words; `None` for other operators.

@@ -43,10 +43,7 @@ pub(super) fn called<'a>(regions: &'a [Region], name: &str) -> Vec<Mapping<'a>> 
         let is_of = |mapping: &&mut Mapping| identity(mapping.first) == identity(region);
         match found.iter_mut().find(is_of) {
             Some(mapping) => mapping.regions.push(region),
-            None => found.push(Mapping {
-                first: region,
-                regions: vec![region],
-            }),
+            None => found.push(Mapping { first: region, regions: vec![region] }),
         }
     }
     found
@@ -61,11 +58,8 @@ impl Evaluator<'_> {
                 let Region { name, range, .. } = mapping.first;
                 format!("'{name}' at {}", range.start())
             }));
-            return Err(Error::new(
-                at,
-                format!("several files called '{name}' are mapped: {list}"),
-            )
-            .hint("write the whole path in 'single quotes', or region(ADDRESS)"));
+            return Err(Error::new(at, format!("several files called '{name}' are mapped: {list}"))
+                .hint("write the whole path in 'single quotes', or region(ADDRESS)"));
         }
         Ok(found.pop())
     }
@@ -78,20 +72,13 @@ impl Evaluator<'_> {
     }
 
     /// `libc.so.6[2]`
-    pub(super) fn module_region(
-        &self,
-        module: &Spanned<lang::Name>,
-        index: &Spanned<u64>,
-    ) -> Result<Value> {
+    pub(super) fn module_region(&self, module: &Spanned<lang::Name>, index: &Spanned<u64>) -> Result<Value> {
         let mapping = self.mapping(&module.node.0, module.at)?.ok_or_else(|| {
-            self.no_element(module, index.node)
-                .unwrap_or_else(|| self.neither_module_nor_array(module, index.node))
+            self.no_element(module, index.node).unwrap_or_else(|| self.neither_module_nor_array(module, index.node))
         })?;
         let regions = mapping.regions.len();
-        let region = usize::try_from(index.node)
-            .ok()
-            .and_then(|index| mapping.regions.get(index))
-            .ok_or_else(|| {
+        let region =
+            usize::try_from(index.node).ok().and_then(|index| mapping.regions.get(index)).ok_or_else(|| {
                 let name = &module.node.0;
                 let message = match regions {
                     1 => format!("'{name}' has one region: only [0] is there"),
@@ -108,9 +95,7 @@ impl Evaluator<'_> {
         let name = &symbol.node.0;
         let found = self.symbols_called(name, symbol.at).ok()?;
         found.first()?;
-        let message = format!(
-            "'{name}' is a symbol, and pmdb knows neither its type nor the size of its elements"
-        );
+        let message = format!("'{name}' is a symbol, and pmdb knows neither its type nor the size of its elements");
         let spelled = &symbol.node;
         Some(Error::new(symbol.at, message).hint(format!(
             "multiply the index by the element size: {spelled} + {index}*SIZE; a 4-byte element is i32({spelled} + {index}*4)"
@@ -155,9 +140,7 @@ impl Evaluator<'_> {
     /// What is mapped under a similar name, if regions can be had.
     pub(super) fn similar_mappings(&self, name: &str) -> Vec<String> {
         let regions = self.regions(Span::default(), "").unwrap_or_default();
-        let names = regions
-            .iter()
-            .map(|region| region.name.file_name().to_string());
+        let names = regions.iter().map(|region| region.name.file_name().to_string());
         lang::near(name, names)
     }
 }

@@ -22,12 +22,7 @@ impl Evaluator<'_> {
     }
 
     /// `u8(A)` … `i64(A)`
-    pub(super) fn integer_at(
-        &self,
-        address: VirtualAddress,
-        as_type: IntegerType,
-        at: Span,
-    ) -> Result<Value> {
+    pub(super) fn integer_at(&self, address: VirtualAddress, as_type: IntegerType, at: Span) -> Result<Value> {
         let (bytes, is_signed) = form(as_type);
         let word = self.word(address, bytes, at)?;
         let bits = 8 * bytes as u32;
@@ -48,13 +43,7 @@ impl Evaluator<'_> {
     }
 
     /// Memory is read only where frames are mapped before and after.
-    fn read(
-        &self,
-        target: &Target,
-        address: VirtualAddress,
-        into: &mut [u8],
-        at: Span,
-    ) -> Result<()> {
+    fn read(&self, target: &Target, address: VirtualAddress, into: &mut [u8], at: Span) -> Result<()> {
         let range = AddressRange::of_length(address, into.len() as u64)
             .ok_or_else(|| Error::new(at, format!("reading at {address} would pass 2^64-1")))?;
         let page = target.process.layout().page;
@@ -77,16 +66,12 @@ impl Evaluator<'_> {
         };
         match why {
             ReadEnd::NotResident => Err(not_there()?),
-            ReadEnd::Unreadable => Err(Error::new(
-                at,
-                format!("memory at {stop} cannot be read, though a frame is mapped there"),
-            )),
+            ReadEnd::Unreadable => {
+                Err(Error::new(at, format!("memory at {stop} cannot be read, though a frame is mapped there")))
+            }
             ReadEnd::Changed => {
                 let error = not_there()?;
-                let message = format!(
-                    "the page changed while it was being read: {}",
-                    error.message
-                );
+                let message = format!("the page changed while it was being read: {}", error.message);
                 Err(Error::new(error.at, message))
             }
         }
@@ -106,12 +91,7 @@ impl Evaluator<'_> {
     }
 
     /// `mapcount(A)`, `exclusive(A)` and `pmd_mapped(A)`. A page without a frame has no map count, but `pmd_mapped` is certainly 0.
-    pub(super) fn page_number(
-        &self,
-        function: Function,
-        address: VirtualAddress,
-        at: Span,
-    ) -> Result<Value> {
+    pub(super) fn page_number(&self, function: Function, address: VirtualAddress, at: Span) -> Result<Value> {
         let what = format!("{}() of {address}", function.name());
         let target = self.target(at, &what)?;
         let failed = |cause| Error::inspection(at, &what, cause);
@@ -147,11 +127,7 @@ impl Evaluator<'_> {
 
 /// `mapcount(A)` and its kin from one sweep of the page; `None` where it does not tell, or the page changes meanwhile. A full
 /// [`PageDetail`] takes three times as long, and conditions of breakpoints are evaluated very often.
-fn page_number_alone(
-    target: &Target,
-    function: Function,
-    address: VirtualAddress,
-) -> inspect::Result<Option<u64>> {
+fn page_number_alone(target: &Target, function: Function, address: VirtualAddress) -> inspect::Result<Option<u64>> {
     let view = View::at(target, address)?;
     let size = view.page();
     let Some(range) = AddressRange::of_length(size.floor(address), size.bytes()) else {
@@ -181,8 +157,7 @@ fn found_state(view: &View, detail: &PageDetail) -> inspect::Result<FoundState> 
     Ok(FoundState {
         state: detail.page.state(),
         is_certain: detail.page.states.is_certain(),
-        is_cached: detail.page.kind == Some(Kind::Cached)
-            && view.cached(detail.address, &mut [0])?.is_ok(),
+        is_cached: detail.page.kind == Some(Kind::Cached) && view.cached(detail.address, &mut [0])?.is_ok(),
     })
 }
 
@@ -195,23 +170,18 @@ fn entry_at(target: &Target, address: VirtualAddress, at: Span) -> Result<Option
 
 /// Why memory at `address` was not read, from the state that its page was found in just now.
 fn not_resident(address: VirtualAddress, found: FoundState, at: Span) -> Error {
-    let error = Error::new(
-        at,
-        format!("memory at {address} was not read: the page is {found}"),
-    );
+    let error = Error::new(at, format!("memory at {address} was not read: the page is {found}"));
     match found.state {
         State::Unmapped => error.hint("regions lists what is mapped"),
         // An expression never reads the page cache: its value could not say so, as a row of x does.
-        State::Untouched if found.is_cached => error.hint(format!(
-            "the process has no page there; what the page cache of the file holds: x/xg {address}"
-        )),
+        State::Untouched if found.is_cached => {
+            error.hint(format!("the process has no page there; what the page cache of the file holds: x/xg {address}"))
+        }
         State::Swapped | State::Untouched | State::UffdWp | State::Migrating | State::Device => {
             error.hint("reading it would fault it in and so change what is looked at")
         }
         State::Present => came_meanwhile(address, at),
-        State::Guard | State::Poisoned | State::Hwpoison | State::PfnMapped | State::Outside => {
-            error
-        }
+        State::Guard | State::Poisoned | State::Hwpoison | State::PfnMapped | State::Outside => error,
     }
 }
 
@@ -219,10 +189,7 @@ fn not_resident(address: VirtualAddress, found: FoundState, at: Span) -> Error {
 fn no_frame(address: VirtualAddress, found: FoundState, at: Span) -> Error {
     match found.state {
         State::Present => came_meanwhile(address, at),
-        _ => Error::new(
-            at,
-            format!("{address} has no page frame: the page is {found}"),
-        ),
+        _ => Error::new(at, format!("{address} has no page frame: the page is {found}")),
     }
 }
 
@@ -246,11 +213,7 @@ impl fmt::Display for FoundState {
 
 /// The page was absent at first, and present when its state was read.
 fn came_meanwhile(address: VirtualAddress, at: Span) -> Error {
-    Error::new(
-        at,
-        format!("the page of {address} came while it was being looked at"),
-    )
-    .hint("ask again")
+    Error::new(at, format!("the page of {address} came while it was being looked at")).hint("ask again")
 }
 
 /// How many bytes it has, and whether it is signed.

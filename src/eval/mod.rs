@@ -78,9 +78,7 @@ pub fn evaluate(expression: &Spanned<Expression>, scope: &dyn Scope) -> Result<V
 /// An expression has no value. The error gives its place.
 pub fn value(written: &Spanned<lang::Range>, scope: &dyn Scope) -> Result<Value> {
     match &written.node {
-        lang::Range::Expression(expression) => {
-            Evaluator::new(scope).evaluate_at(expression, written.at)
-        }
+        lang::Range::Expression(expression) => Evaluator::new(scope).evaluate_at(expression, written.at),
         _ => range(written, scope).map(Value::from),
     }
 }

@@ -31,9 +31,7 @@ impl Named {
     /// As a value: a symbol is its address, which remembers its bytes.
     pub(super) fn value(self) -> Value {
         match self {
-            Named::Symbol(symbol) => {
-                spans_of(&symbol).map_or(Value::Address(symbol.start), Value::Symbol)
-            }
+            Named::Symbol(symbol) => spans_of(&symbol).map_or(Value::Address(symbol.start), Value::Symbol),
             Named::Range(spans) => Value::Range(spans),
         }
     }
@@ -44,9 +42,7 @@ impl Evaluator<'_> {
     pub(super) fn named(&self, expression: &Expression, at: Span) -> Result<Option<Named>> {
         match expression {
             Expression::Name(name) => self.name(name, at).map(Some),
-            Expression::ModuleSymbol { module, symbol } => {
-                self.module_symbol(module, symbol).map(Some)
-            }
+            Expression::ModuleSymbol { module, symbol } => self.module_symbol(module, symbol).map(Some),
             _ => Ok(None),
         }
     }
@@ -72,25 +68,18 @@ impl Evaluator<'_> {
     }
 
     fn unknown(&self, name: &str, at: Span) -> Error {
-        let error = Error::new(
-            at,
-            format!("no symbol, region or module is called '{name}'"),
-        );
+        let error = Error::new(at, format!("no symbol, region or module is called '{name}'"));
         if suggest::looks_hexadecimal(name) {
             return error.hint(hexadecimal_hint(name));
         }
         if suggest::looks_like_file(name) {
-            return error.hint(format!(
-                "a file's path begins with / ./ ../ ~/ or a quote: > ./{name}"
-            ));
+            return error.hint(format!("a file's path begins with / ./ ../ ~/ or a quote: > ./{name}"));
         }
         let mut near = self.similar_mappings(name);
         near.extend(self.similar_symbols(None, name));
         let hint = match near.is_empty() {
             false => suggest::did_you_mean(near),
-            true => self
-                .silent_modules()
-                .unwrap_or_else(|| "regions lists what is mapped".to_owned()),
+            true => self.silent_modules().unwrap_or_else(|| "regions lists what is mapped".to_owned()),
         };
         error.hint(hint)
     }

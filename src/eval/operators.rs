@@ -24,8 +24,7 @@ impl Operand {
             Some(number) => Ok(Operand { space, number }),
             None => {
                 let message = format!("the text \"{}\" is not a number", value.node);
-                Err(Error::new(value.at, message)
-                    .hint("text can only be compared with text, by == and !="))
+                Err(Error::new(value.at, message).hint("text can only be compared with text, by == and !="))
             }
         }
     }
@@ -63,9 +62,7 @@ pub(super) fn binary(
             _ => {}
         }
     }
-    if let Op::Multiply | Op::Divide | Op::Remainder | Op::ShiftLeft | Op::ShiftRight =
-        operator.node
-    {
+    if let Op::Multiply | Op::Divide | Op::Remainder | Op::ShiftLeft | Op::ShiftRight = operator.node {
         refuse_range(left)?;
         refuse_range(right)?;
     }
@@ -73,12 +70,8 @@ pub(super) fn binary(
     let space = space::of_binary(a.space, operator, b.space)?;
     let zero = Integer::default();
     match operator.node {
-        Op::Divide | Op::Remainder if b.number == zero => {
-            Err(Error::new(right.at, "division by zero"))
-        }
-        Op::ShiftLeft | Op::ShiftRight if b.number < zero => {
-            Err(Error::new(right.at, "a shift by less than zero"))
-        }
+        Op::Divide | Op::Remainder if b.number == zero => Err(Error::new(right.at, "division by zero")),
+        Op::ShiftLeft | Op::ShiftRight if b.number < zero => Err(Error::new(right.at, "a shift by less than zero")),
         op => finish(operator, space, calculate(op, a.number, b.number)),
     }
 }
@@ -86,25 +79,17 @@ pub(super) fn binary(
 /// Refuses a range as an operand: `longest(R)/1K` means the length, and its start divided would look like an answer.
 fn refuse_range(operand: &Spanned<Value>) -> Result<()> {
     match &operand.node {
-        Value::Range(_) | Value::Frames(_) => {
-            Err(Error::new(operand.at, "a range is not a number")
-                .hint("size(RANGE) is its length in bytes, start(RANGE) its first address"))
-        }
+        Value::Range(_) | Value::Frames(_) => Err(Error::new(operand.at, "a range is not a number")
+            .hint("size(RANGE) is its length in bytes, start(RANGE) its first address")),
         _ => Ok(()),
     }
 }
 
 /// A result as a value, or an error at the operator if it does not fit.
-fn finish<T>(
-    operator: &Spanned<T>,
-    space: Option<Space>,
-    number: Option<Integer>,
-) -> Result<Value> {
+fn finish<T>(operator: &Spanned<T>, space: Option<Space>, number: Option<Integer>) -> Result<Value> {
     let value = match space {
         None => number.map(Value::Integer),
-        Some(space) => number
-            .and_then(Integer::to_u64)
-            .map(|position| space.value(position)),
+        Some(space) => number.and_then(Integer::to_u64).map(|position| space.value(position)),
     };
     value.ok_or_else(|| {
         let limits = match space {

@@ -17,9 +17,9 @@ const MACHINES: &[(&str, &[&str], &[&str])] = &[
 
 /// Other registers that gdb knows on some machine.
 const OTHERS: &[&str] = &[
-    "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "rip", "rsp", "eax", "ebx", "ecx", "edx",
-    "esi", "edi", "ebp", "eip", "esp", "eflags", "cs", "ss", "ds", "es", "fs", "gs", "fs_base",
-    "gs_base", "orig_rax", "fp", "lr", "ra", "cpsr", "tpidr", "ps",
+    "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "rip", "rsp", "eax", "ebx", "ecx", "edx", "esi", "edi", "ebp",
+    "eip", "esp", "eflags", "cs", "ss", "ds", "es", "fs", "gs", "fs_base", "gs_base", "orig_rax", "fp", "lr", "ra",
+    "cpsr", "tpidr", "ps",
 ];
 
 /// Which of the two registers this is on the machine that pmdb runs on.
@@ -40,9 +40,7 @@ fn of_machine(machine: &str, name: &str) -> Option<Register> {
 pub(super) fn is_register(name: &str) -> bool {
     let numbered = name.strip_prefix(['r', 'x', 'w', 'f', 'v']);
     let is_number = |rest: &str| !rest.is_empty() && rest.chars().all(|c| c.is_ascii_digit());
-    OTHERS.contains(&name)
-        || numbered.is_some_and(is_number)
-        || name.strip_prefix("xmm").is_some_and(is_number)
+    OTHERS.contains(&name) || numbered.is_some_and(is_number) || name.strip_prefix("xmm").is_some_and(is_number)
 }
 
 #[cfg(test)]

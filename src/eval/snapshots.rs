@@ -71,13 +71,7 @@ impl NamedSnapshot {
         let extra = keep.extra | view.obtainable(Need::SOFT_DIRTY);
         let time = SystemTime::now();
         let snapshot = Snapshot::take(&view, ranges, extra, keep.contents, check)?;
-        Ok(NamedSnapshot {
-            name,
-            process: target.process.identity(),
-            time,
-            spans,
-            snapshot,
-        })
+        Ok(NamedSnapshot { name, process: target.process.identity(), time, spans, snapshot })
     }
 
     /// A snapshot of the present that covers the same, with the same facts.
@@ -111,9 +105,7 @@ impl NamedSnapshot {
         let (this, attached) = (&self.name, attached.pid);
         Err(match *pid == attached {
             true => Refusal {
-                message: format!(
-                    "the snapshot '{this}' is of an earlier process {pid} ({name}), which has ended"
-                ),
+                message: format!("the snapshot '{this}' is of an earlier process {pid} ({name}), which has ended"),
                 hint: "snapshot NAME takes one of this process".to_owned(),
             },
             false => Refusal {
@@ -180,36 +172,22 @@ fn intersection(some: &[AddressRange], others: &[AddressRange]) -> Vec<AddressRa
 }
 
 /// The addresses that the range has now: a name stands for all that bears it now.
-pub fn current_ranges(
-    spans: &Spans,
-    view: &View,
-    symbols: &Symbols,
-    target: &Target,
-) -> Vec<AddressRange> {
+pub fn current_ranges(spans: &Spans, view: &View, symbols: &Symbols, target: &Target) -> Vec<AddressRange> {
     let regions = |wanted: &dyn Fn(&Region) -> bool| -> Vec<AddressRange> {
-        let regions = view
-            .regions()
-            .iter()
-            .filter(|viewed| wanted(&viewed.region));
+        let regions = view.regions().iter().filter(|viewed| wanted(&viewed.region));
         regions.map(|viewed| viewed.range()).collect()
     };
     match spans.origin() {
         Origin::All => view.spans(),
         Origin::Module(file) => {
             let mapped = regions(&|region| region.inode != 0 && region.name == *file);
-            let all: Vec<Region> = view
-                .regions()
-                .iter()
-                .map(|one| one.region.clone())
-                .collect();
+            let all: Vec<Region> = view.regions().iter().map(|one| one.region.clone()).collect();
             let bss = symbols.over(target, &all).bss_of(file);
             let with_bss = Spans::new(mapped.iter().copied().chain(bss), spans.origin().clone());
             with_bss.map_or(mapped, |spans| spans.ranges().to_vec())
         }
         // The kernel gives each of these names to one thing; several regions of a file bear the file's.
-        Origin::Region(name) if name.as_bytes().starts_with(b"[") => {
-            regions(&|region| region.name == *name)
-        }
+        Origin::Region(name) if name.as_bytes().starts_with(b"[") => regions(&|region| region.name == *name),
         _ => spans.ranges().to_vec(),
     }
 }

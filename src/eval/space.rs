@@ -35,27 +35,19 @@ impl Space {
 }
 
 /// The space of `op A`, or why it makes no sense.
-pub(super) fn of_unary(
-    operator: &Spanned<UnaryOperator>,
-    operand: Option<Space>,
-) -> Result<Option<Space>> {
+pub(super) fn of_unary(operator: &Spanned<UnaryOperator>, operand: Option<Space>) -> Result<Option<Space>> {
     match (operator.node, operand) {
         (UnaryOperator::Plus, space) => Ok(space),
         (UnaryOperator::Dereference, _) => Ok(Some(Space::Virtual)),
-        (UnaryOperator::Negate | UnaryOperator::BitNot, Some(space)) => Err(Error::new(
-            operator.at,
-            format!("{} have no such opposite", space.plural()),
-        )),
+        (UnaryOperator::Negate | UnaryOperator::BitNot, Some(space)) => {
+            Err(Error::new(operator.at, format!("{} have no such opposite", space.plural())))
+        }
         _ => Ok(None),
     }
 }
 
 /// The space of `A op B`, or why the two make no sense together.
-pub(super) fn of_binary(
-    left: Option<Space>,
-    operator: &Spanned<Op>,
-    right: Option<Space>,
-) -> Result<Option<Space>> {
+pub(super) fn of_binary(left: Option<Space>, operator: &Spanned<Op>, right: Option<Space>) -> Result<Option<Space>> {
     let op = operator.node;
     let refuse = |who: String| {
         let message = format!("{who} cannot be {}", participle(op));
@@ -64,9 +56,7 @@ pub(super) fn of_binary(
     match (left, right) {
         (None, None) => Ok(None),
         _ if matches!(op, Op::And | Op::Or) => Ok(None),
-        (Some(one), Some(other)) if one == other && (op == Op::Subtract || is_comparison(op)) => {
-            Ok(None)
-        }
+        (Some(one), Some(other)) if one == other && (op == Op::Subtract || is_comparison(op)) => Ok(None),
         (Some(one), Some(other)) if one == other => refuse(format!("two {}", one.plural())),
         (Some(one), Some(other)) => refuse(format!("{} and {}", one.plural(), other.plural())),
         _ if is_comparison(op) => Ok(None),
@@ -85,10 +75,7 @@ pub(super) fn of_binary(
 }
 
 fn is_comparison(operator: Op) -> bool {
-    matches!(
-        operator,
-        Op::Less | Op::LessOrEqual | Op::Greater | Op::GreaterOrEqual | Op::Equal | Op::NotEqual
-    )
+    matches!(operator, Op::Less | Op::LessOrEqual | Op::Greater | Op::GreaterOrEqual | Op::Equal | Op::NotEqual)
 }
 
 fn participle(operator: Op) -> &'static str {
@@ -99,11 +86,6 @@ fn participle(operator: Op) -> &'static str {
         Op::Subtract => "subtracted",
         Op::ShiftLeft | Op::ShiftRight => "shifted",
         Op::BitAnd | Op::BitXor | Op::BitOr | Op::And | Op::Or => "combined",
-        Op::Less
-        | Op::LessOrEqual
-        | Op::Greater
-        | Op::GreaterOrEqual
-        | Op::Equal
-        | Op::NotEqual => "compared",
+        Op::Less | Op::LessOrEqual | Op::Greater | Op::GreaterOrEqual | Op::Equal | Op::NotEqual => "compared",
     }
 }

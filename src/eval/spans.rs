@@ -29,10 +29,7 @@ pub struct Spans {
 impl Spans {
     /// One span.
     pub fn one(range: AddressRange, origin: Origin) -> Self {
-        Spans {
-            ranges: vec![range],
-            origin,
-        }
+        Spans { ranges: vec![range], origin }
     }
 
     /// From ranges in any order; those that overlap or touch become one. `None` if there are none.
@@ -72,16 +69,12 @@ impl Spans {
 
     /// The first address.
     pub fn start(&self) -> VirtualAddress {
-        self.ranges
-            .first()
-            .map_or_else(VirtualAddress::default, |range| range.start())
+        self.ranges.first().map_or_else(VirtualAddress::default, |range| range.start())
     }
 
     /// The address after the last one.
     pub fn end(&self) -> VirtualAddress {
-        self.ranges
-            .last()
-            .map_or_else(VirtualAddress::default, |range| range.end())
+        self.ranges.last().map_or_else(VirtualAddress::default, |range| range.end())
     }
 
     /// Bytes in it, gaps not counted.
@@ -92,9 +85,7 @@ impl Spans {
     /// Whether `address` lies in one of the spans.
     pub fn contains(&self, address: VirtualAddress) -> bool {
         let after = self.ranges.partition_point(|range| range.end() <= address);
-        self.ranges
-            .get(after)
-            .is_some_and(|range| range.contains(address))
+        self.ranges.get(after).is_some_and(|range| range.contains(address))
     }
 }
 

@@ -37,9 +37,7 @@ impl Subject {
     pub fn spans(self, at: Span, hint: &str) -> Result<Spans> {
         match self {
             Subject::Sized(spans) | Subject::Range(spans) => Ok(spans),
-            Subject::Address(_) => {
-                Err(Error::new(at, "one address is not a range to search").hint(hint))
-            }
+            Subject::Address(_) => Err(Error::new(at, "one address is not a range to search").hint(hint)),
         }
     }
 }
@@ -76,8 +74,7 @@ impl Evaluator<'_> {
         }
         let spans = self.extent(range)?.addresses(|| {
             let message = "page frames are physical already: there is nothing to translate";
-            Error::new(range.at, message)
-                .hint("walk pfn:A..pfn:B shows frames, flags pfn:N one of them")
+            Error::new(range.at, message).hint("walk pfn:A..pfn:B shows frames, flags pfn:N one of them")
         });
         spans.map(Subject::Range)
     }

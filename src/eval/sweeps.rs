@@ -6,9 +6,7 @@ use super::error::{Call, Error, Result};
 use super::evaluator::Evaluator;
 use super::filter::page_filter;
 use super::{Integer, Origin, Spans, Value};
-use crate::inspect::{
-    self, Need, Page, Question, RegionStats, Selection, Totals, View, kind_unknown, span_stats,
-};
+use crate::inspect::{self, Need, Page, Question, RegionStats, Selection, Totals, View, kind_unknown, span_stats};
 use crate::kernel::{AddressRange, State, VirtualAddress};
 use crate::lang::{Filter, Function, PageField, Span, Spanned};
 use crate::report::{Fact, Stopped};
@@ -39,16 +37,13 @@ impl<'a> Evaluator<'a> {
     ) -> Result<Value> {
         let call = Call::of(function.name(), at);
         let view = self.view_within(&call, spans)?;
-        let filter = filter
-            .map(|filter| page_filter(filter, &view, self.scope))
-            .transpose()?;
+        let filter = filter.map(|filter| page_filter(filter, &view, self.scope)).transpose()?;
         let own = match function {
             // The zero page is no run of anybody's memory.
             Function::Runs | Function::Longest => Need::FRAMES | Need::KINDS,
             _ => Need::empty(),
         };
-        view.require(own.difference(Need::KINDS))
-            .map_err(|cause| call.failed(cause))?;
+        view.require(own.difference(Need::KINDS)).map_err(|cause| call.failed(cause))?;
         let need = view.obtainable(own) | spans.holes();
         let question = Question::new(filter.as_ref(), need);
         let mut totals = Totals::new(view.page(), question.need());
@@ -65,9 +60,7 @@ impl<'a> Evaluator<'a> {
         let none = || {
             call.error(match (function, &filter) {
                 (Function::Longest, None) => "no page of the range has a frame of its own",
-                (Function::Longest, Some(_)) => {
-                    "no page that matches the filter has a frame of its own"
-                }
+                (Function::Longest, Some(_)) => "no page that matches the filter has a frame of its own",
                 (_, None) => "nothing is mapped in the range",
                 (_, Some(_)) => "no page of the range matches the filter",
             })
@@ -105,29 +98,19 @@ impl<'a> Evaluator<'a> {
     ) -> Result<()> {
         let mut selection = Selection::default();
         let mut enough = false;
-        let total = spans
-            .ranges()
-            .iter()
-            .map(|span| span.pages(view.page()))
-            .sum();
+        let total = spans.ranges().iter().map(|span| span.pages(view.page())).sum();
         let mut done = 0u64;
-        let swept = inspect::sweep(
-            view,
-            spans.ranges(),
-            question,
-            &mut || self.scope.check(),
-            &mut |chunk| {
-                done = done.saturating_add(chunk.pages);
-                self.scope.progress(done, total, "pages")?;
-                selection.take(chunk, question, |page| {
-                    enough = each(page).is_break();
-                    match enough {
-                        true => Err(Stopped::Closed),
-                        false => Ok(()),
-                    }
-                })
-            },
-        );
+        let swept = inspect::sweep(view, spans.ranges(), question, &mut || self.scope.check(), &mut |chunk| {
+            done = done.saturating_add(chunk.pages);
+            self.scope.progress(done, total, "pages")?;
+            selection.take(chunk, question, |page| {
+                enough = each(page).is_break();
+                match enough {
+                    true => Err(Stopped::Closed),
+                    false => Ok(()),
+                }
+            })
+        });
         match swept {
             Err(inspect::Error::Stopped(_)) if enough => {}
             Err(cause) => return Err(call.failed(cause)),
@@ -162,24 +145,18 @@ impl<'a> Evaluator<'a> {
         let view = self.view(&call)?;
         let (mut sum, mut known) = (Ok(0u64), false);
         let mut hidden = None;
-        let swept = span_stats(
-            &view,
-            spans.ranges(),
-            need,
-            &mut || self.scope.check(),
-            &mut |_, stats| {
-                // The kernel shows nothing of device mappings, and adds nothing for them either.
-                match stats.hidden() {
-                    Some(reason) => hidden = hidden.take().or(Some(reason)),
-                    None => {
-                        known = true;
-                        let more = amount(function, stats);
-                        sum = sum.clone().and_then(|sum| Ok(sum + more?));
-                    }
+        let swept = span_stats(&view, spans.ranges(), need, &mut || self.scope.check(), &mut |_, stats| {
+            // The kernel shows nothing of device mappings, and adds nothing for them either.
+            match stats.hidden() {
+                Some(reason) => hidden = hidden.take().or(Some(reason)),
+                None => {
+                    known = true;
+                    let more = amount(function, stats);
+                    sum = sum.clone().and_then(|sum| Ok(sum + more?));
                 }
-                Ok(())
-            },
-        );
+            }
+            Ok(())
+        });
         swept.map_err(|cause| call.failed(cause))?;
         let sum = match (known, hidden) {
             (false, Some(reason)) => Err(reason),
@@ -189,8 +166,7 @@ impl<'a> Evaluator<'a> {
             Err(reason) => self.kernel_count(function, &view, spans)?.ok_or(reason),
             sum => sum,
         };
-        sum.map(|bytes| Integer::from(bytes).into())
-            .map_err(|reason| call.unknown("", &reason))
+        sum.map(|bytes| Integer::from(bytes).into()).map_err(|reason| call.unknown("", &reason))
     }
 
     /// The kernel's own count (smaps), if the range is made of whole regions. Everybody who may look at the process may read it.
@@ -221,41 +197,25 @@ impl<'a> Evaluator<'a> {
         let Ok(smaps) = smaps else {
             return Ok(None);
         };
-        let counted = smaps.iter().filter(|one| {
-            spans
-                .ranges()
-                .iter()
-                .any(|span| span.contains(one.range.start()))
-        });
+        let counted = smaps.iter().filter(|one| spans.ranges().iter().any(|span| span.contains(one.range.start())));
         let bytes = counted.flat_map(|one| fields.iter().filter_map(|field| one.field(field)));
         Ok(Some(bytes.sum()))
     }
 
     /// `name(R)`, `perms(R)`: the same for every region of the range, or an error.
-    pub(super) fn mapping_word(
-        &self,
-        function: Function,
-        spans: &Spans,
-        at: Span,
-    ) -> Result<Value> {
+    pub(super) fn mapping_word(&self, function: Function, spans: &Spans, at: Span) -> Result<Value> {
         let call = Call::of(function.name(), at);
         let overlaps = |range: &AddressRange| {
-            spans
-                .ranges()
-                .iter()
-                .any(|span| span.start() < range.end() && range.start() < span.end())
+            spans.ranges().iter().any(|span| span.start() < range.end() && range.start() < span.end())
         };
-        let mut words = self
-            .regions(at, &call.called)?
-            .iter()
-            .filter(|region| overlaps(&region.range))
-            .map(|region| match function {
-                Function::Name => region.name.to_string(),
-                _ => region.permissions.to_string(),
-            });
-        let first = words
-            .next()
-            .ok_or_else(|| call.error("nothing is mapped there"))?;
+        let mut words =
+            self.regions(at, &call.called)?.iter().filter(|region| overlaps(&region.range)).map(
+                |region| match function {
+                    Function::Name => region.name.to_string(),
+                    _ => region.permissions.to_string(),
+                },
+            );
+        let first = words.next().ok_or_else(|| call.error("nothing is mapped there"))?;
         match words.find(|other| *other != first) {
             None => Ok(Value::Text(first)),
             Some(other) => {
@@ -298,9 +258,7 @@ impl<'a> Evaluator<'a> {
                 _ => page.state().word(),
             };
             let (first, other) = (word(&first), word(&other));
-            let error = call.error(format!(
-                "the pages of the range differ, {first} and {other} are among them"
-            ));
+            let error = call.error(format!("the pages of the range differ, {first} and {other} are among them"));
             let by = function.name();
             return Err(error.hint(format!("walk RANGE by {by} counts them")));
         }
@@ -316,8 +274,7 @@ impl<'a> Evaluator<'a> {
                 return Err(match found.filter(|_| state != State::Unmapped) {
                     Some(page) => unknown(kind_unknown(&page)),
                     None => {
-                        let message =
-                            format!("{} is in no region: its page has no kind", spans.start());
+                        let message = format!("{} is in no region: its page has no kind", spans.start());
                         Error::new(at, message)
                     }
                 });

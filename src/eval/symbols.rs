@@ -34,21 +34,13 @@ impl Evaluator<'_> {
     }
 
     /// `libc.so.6!malloc`
-    pub(super) fn module_symbol(
-        &self,
-        module: &Spanned<Name>,
-        symbol: &Spanned<Name>,
-    ) -> Result<Named> {
+    pub(super) fn module_symbol(&self, module: &Spanned<Name>, symbol: &Spanned<Name>) -> Result<Named> {
         let found = self.symbols_in(module, symbol)?;
         self.one(&symbol.node.0, found, symbol.at).map(Named::from)
     }
 
     /// `libc.so.6!0x1149`
-    pub(super) fn module_address(
-        &self,
-        module: &Spanned<Name>,
-        address: &Spanned<u64>,
-    ) -> Result<Value> {
+    pub(super) fn module_address(&self, module: &Spanned<Name>, address: &Spanned<u64>) -> Result<Value> {
         let name = &module.node.0;
         let found = self
             .names(module.at, &format!("looking up '{name}'"))?
@@ -60,10 +52,7 @@ impl Evaluator<'_> {
                 let list = suggest::list(copies.iter().map(VirtualAddress::to_string));
                 Err(Error::new(
                     module.at,
-                    format!(
-                        "'{name}' is mapped more than once; its {:#x} is at {list}",
-                        address.node
-                    ),
+                    format!("'{name}' is mapped more than once; its {:#x} is at {list}", address.node),
                 )
                 .hint("write the address itself"))
             }
@@ -74,8 +63,7 @@ impl Evaluator<'_> {
     pub(super) fn symbol_address(&self, symbol: &SymbolName) -> Result<VirtualAddress> {
         let found = self.symbols(symbol)?;
         let written = &symbol.symbol;
-        self.one(&written.node.0, found, written.at)
-            .map(|symbol| symbol.start)
+        self.one(&written.node.0, found, written.at).map(|symbol| symbol.start)
     }
 
     /// Every symbol that is meant: at least one.
@@ -119,9 +107,7 @@ impl Evaluator<'_> {
         if found.len() > 1 {
             return self.preferred(name, &found, at);
         }
-        found
-            .pop()
-            .ok_or_else(|| Error::new(at, format!("no symbol is called '{name}'")))
+        found.pop().ok_or_else(|| Error::new(at, format!("no symbol is called '{name}'")))
     }
 
     fn preferred(&self, name: &str, found: &[SymbolAt], at: Span) -> Result<SymbolAt> {
@@ -137,22 +123,17 @@ impl Evaluator<'_> {
             let others = found.iter().filter(|symbol| symbol.start != one.start);
             let others = suggest::list(others.map(|symbol| spelled_in_module(symbol, name, found)));
             let chosen = spelled_in_module(one, name, found);
-            self.scope.note(format!(
-                "'{name}' is {chosen} here; others of that name: {others}"
-            ));
+            self.scope.note(format!("'{name}' is {chosen} here; others of that name: {others}"));
         }
         Ok(one.clone())
     }
 
     /// `symbol(A)`: the name, and how far into it.
     pub(super) fn symbol_text(&self, address: VirtualAddress, at: Span) -> Result<Value> {
-        let symbol = self
-            .names(at, "finding the symbol of an address")?
-            .at(address)
-            .ok_or_else(|| {
-                Error::new(at, format!("{address} is in no symbol"))
-                    .hint(format!("region {address} shows what is mapped there"))
-            })?;
+        let symbol = self.names(at, "finding the symbol of an address")?.at(address).ok_or_else(|| {
+            Error::new(at, format!("{address} is in no symbol"))
+                .hint(format!("region {address} shows what is mapped there"))
+        })?;
         Ok(Value::Text(match symbol.offset {
             0 => symbol.name().to_string(),
             offset => format!("{}+{offset}", symbol.name()),
@@ -184,10 +165,7 @@ impl Evaluator<'_> {
         let near = self.similar_symbols(module.map(|module| module.node.0.as_str()), name);
         match (near.is_empty(), module) {
             (false, _) => error.hint(suggest::did_you_mean(near)),
-            (true, None) => Error {
-                hint: self.silent_modules(),
-                ..error
-            },
+            (true, None) => Error { hint: self.silent_modules(), ..error },
             (true, Some(_)) => error,
         }
     }
@@ -208,27 +186,19 @@ impl Evaluator<'_> {
         let message = cause.to_string();
         match cause {
             symbol::Error::NoSuchModule { .. } => self.unknown_module(module),
-            symbol::Error::NoSymbols {
-                reason: NoSymbols::Unreadable(below),
-                ..
-            } => Error {
-                message,
-                ..Error::target(module.at, below)
-            },
+            symbol::Error::NoSymbols { reason: NoSymbols::Unreadable(below), .. } => {
+                Error { message, ..Error::target(module.at, below) }
+            }
             symbol::Error::NoSymbols { .. } => Error::new(module.at, message),
-            symbol::Error::ThreadLocal { .. }
-            | symbol::Error::Interrupted { .. }
-            | symbol::Error::NotInFile { .. } => Error::new(inside, message),
+            symbol::Error::ThreadLocal { .. } | symbol::Error::Interrupted { .. } | symbol::Error::NotInFile { .. } => {
+                Error::new(inside, message)
+            }
         }
     }
 }
 
 /// Whether `is_rival` holds for another one of `found`.
-fn has_rival(
-    symbol: &SymbolAt,
-    found: &[SymbolAt],
-    is_rival: fn(&SymbolAt, &SymbolAt) -> bool,
-) -> bool {
+fn has_rival(symbol: &SymbolAt, found: &[SymbolAt], is_rival: fn(&SymbolAt, &SymbolAt) -> bool) -> bool {
     let mut others = found.iter().filter(|other| other.start != symbol.start);
     others.any(|other| is_rival(symbol, other))
 }
@@ -250,23 +220,18 @@ fn spelled_in_module(symbol: &SymbolAt, name: &str, found: &[SymbolAt]) -> Strin
 
 /// Several symbols, each with the spelling that means it alone, where there is one.
 fn several(name: &str, found: &[SymbolAt], at: Span) -> Error {
-    let spelled = found
-        .iter()
-        .map(|symbol| spelled_in_module(symbol, name, found));
+    let spelled = found.iter().map(|symbol| spelled_in_module(symbol, name, found));
     let list = suggest::list(spelled);
     let error = Error::new(at, format!("several symbols are called '{name}': {list}"));
-    let mut rivals = found
-        .iter()
-        .filter(|symbol| has_rival(symbol, found, is_of_the_same));
+    let mut rivals = found.iter().filter(|symbol| has_rival(symbol, found, is_of_the_same));
     let Some(first) = rivals.next() else {
         return error.hint("name the module: MODULE!NAME");
     };
     let is_alone = |symbol| spelled_out(symbol, found).is_some();
     match spelled_out(first, found) {
-        Some(whole) if rivals.all(is_alone) => error.hint(format!(
-            "write the whole name, in quotes: {}",
-            suggest::spelling(&whole)
-        )),
+        Some(whole) if rivals.all(is_alone) => {
+            error.hint(format!("write the whole name, in quotes: {}", suggest::spelling(&whole)))
+        }
         _ => error.hint("write the address itself: its module does not distinguish them"),
     }
 }

@@ -10,8 +10,7 @@ use super::region::ViewedRegion;
 use super::view::View;
 use super::{Error, Result};
 use crate::kernel::{
-    AddressRange, FrameNumber, Kind, PageFlags, PageMapEntry, PhysicalAddress, Region, State,
-    SwapEntry, VirtualAddress,
+    AddressRange, FrameNumber, Kind, PageFlags, PageMapEntry, PhysicalAddress, Region, State, SwapEntry, VirtualAddress,
 };
 use crate::process::{BackingContent, Categories, Target};
 use crate::report::{Fact, FolioMapping, FramePlace, Reason};
@@ -70,10 +69,7 @@ impl<'a> View<'a> {
     /// Finds out all facts about `address` and its region, of one moment. Facts that keep changing meanwhile are unknown.
     ///
     /// Fails when the kernel refuses, or the target is gone.
-    pub fn detail_at(
-        target: &'a Target,
-        address: VirtualAddress,
-    ) -> Result<(View<'a>, PageDetail)> {
+    pub fn detail_at(target: &'a Target, address: VirtualAddress) -> Result<(View<'a>, PageDetail)> {
         let mut tries = 0;
         loop {
             tries += 1;
@@ -92,14 +88,7 @@ impl<'a> View<'a> {
 
 /// Whether both regions map the same memory at `address`. They may differ elsewhere.
 fn is_same_place(one: Option<&Region>, other: Option<&Region>, address: VirtualAddress) -> bool {
-    let place = |region: &Region| {
-        (
-            region.permissions,
-            region.device,
-            region.inode,
-            region.file_offset(address),
-        )
-    };
+    let place = |region: &Region| (region.permissions, region.device, region.inode, region.file_offset(address));
     one.map(place) == other.map(place)
 }
 
@@ -129,11 +118,7 @@ impl View<'_> {
         Ok(self.target().process.entry(index)?)
     }
 
-    fn read_page(
-        &self,
-        address: VirtualAddress,
-        viewed: Option<&ViewedRegion>,
-    ) -> Result<PageReading> {
+    fn read_page(&self, address: VirtualAddress, viewed: Option<&ViewedRegion>) -> Result<PageReading> {
         let process = &self.target().process;
         let page = self.page();
         let start = page.floor(address);
@@ -144,13 +129,9 @@ impl View<'_> {
         let known = process.categories() & asked;
         let scans = known.contains(Categories::HUGE);
         let entry = self.entry(address)?;
-        let range = start
-            .checked_add(page.bytes())
-            .and_then(|end| AddressRange::new(start, end));
+        let range = start.checked_add(page.bytes()).and_then(|end| AddressRange::new(start, end));
         let categories = match (range, entry) {
-            (Some(range), Some(entry))
-                if (entry.is_present() || entry.is_uffd_wp() || of_pool) && scans =>
-            {
+            (Some(range), Some(entry)) if (entry.is_present() || entry.is_uffd_wp() || of_pool) && scans => {
                 let mut found = Categories::empty();
                 process.populated(range, known, &mut |stretch| {
                     found = stretch.categories;
@@ -166,27 +147,18 @@ impl View<'_> {
             {
                 self.backing_content(&viewed.region, range)
             }
-            (Some(range), Some(viewed), Some(entry))
-                if !entry.is_present() && viewed.backing == Backing::Hugetlb =>
-            {
+            (Some(range), Some(viewed), Some(entry)) if !entry.is_present() && viewed.backing == Backing::Hugetlb => {
                 let asked = self.backing_content(&viewed.region, range);
                 // Nobody else can map this memory, so nobody else has filled it.
-                let is_own = !viewed.region.permissions.shared
-                    && viewed.region.name.as_bytes() == b"/anon_hugepage";
+                let is_own = !viewed.region.permissions.shared && viewed.region.name.as_bytes() == b"/anon_hugepage";
                 asked.or_else(|reason| match is_own {
                     true => Ok(BackingContent::Hole),
                     false => Err(reason),
                 })
             }
-            _ => Err(Reason::NotApplicable(
-                "asked only of untouched pages of files and shared memory",
-            )),
+            _ => Err(Reason::NotApplicable("asked only of untouched pages of files and shared memory")),
         };
-        Ok(PageReading {
-            entry,
-            categories,
-            content,
-        })
+        Ok(PageReading { entry, categories, content })
     }
 
     /// The backing content of one page of `region`.
@@ -210,9 +182,9 @@ impl View<'_> {
         // The page map shows nothing of a device mapping, but something is mapped there.
         let is_hidden = place.is_some_and(|place| place.pfn_mapped) && entry.is_empty();
         let no_frame = || match is_hidden {
-            true => Reason::NotOnThisKernel(
-                "the page map does not show the frames of device mappings (VM_PFNMAP)".into(),
-            ),
+            true => {
+                Reason::NotOnThisKernel("the page map does not show the frames of device mappings (VM_PFNMAP)".into())
+            }
             false => Reason::NotApplicable("no frame is mapped here"),
         };
         let frame = match (entry.is_present(), entry.frame()) {
@@ -221,12 +193,7 @@ impl View<'_> {
             (false, None) => Err(no_frame()),
         };
         let machine = &self.target().machine;
-        let FrameDetail {
-            flags,
-            map_count,
-            folio,
-            place: frame_place,
-        } = frame_detail(machine, &frame);
+        let FrameDetail { flags, map_count, folio, place: frame_place } = frame_detail(machine, &frame);
         let folio = match folio {
             Ok(folio) => Ok((folio, self.folio_mapping(address, viewed, folio, reading)?)),
             Err(reason) => Err(reason),
@@ -241,19 +208,15 @@ impl View<'_> {
         };
         let (states, kind) = classify(evidence, place, self);
         let state = states.likeliest();
-        let is_never_huge = || {
-            place.is_some_and(|place| !place.may_be_huge)
-                || viewed.is_some_and(|viewed| self.has_no_huge(viewed))
-        };
+        let is_never_huge =
+            || place.is_some_and(|place| !place.may_be_huge) || viewed.is_some_and(|viewed| self.has_no_huge(viewed));
         let huge = match (state, reading.categories) {
             (State::Present, Some(categories)) => Ok(categories.contains(Categories::HUGE)),
-            (State::Present, None) => huge_without_scan(kind, known_flags)
-                .or_else(|| is_never_huge().then_some(false))
-                .ok_or_else(no_scan),
-            // A hugetlb page with failed memory is still huge.
-            (State::Hwpoison, Some(categories)) if categories.contains(Categories::HUGE) => {
-                Ok(true)
+            (State::Present, None) => {
+                huge_without_scan(kind, known_flags).or_else(|| is_never_huge().then_some(false)).ok_or_else(no_scan)
             }
+            // A hugetlb page with failed memory is still huge.
+            (State::Hwpoison, Some(categories)) if categories.contains(Categories::HUGE) => Ok(true),
             _ => Err(no_frame()),
         };
         let page = Page {
@@ -272,16 +235,11 @@ impl View<'_> {
             content: reading.content.clone().ok(),
         };
         let offset = size.offset(address);
-        let physical = match (
-            state,
-            viewed.and_then(|viewed| viewed.physical_base().zip(Some(viewed))),
-        ) {
-            (State::PfnMapped, Some(_)) if place.is_some_and(|place| place.may_be_copied) => {
-                Err(copied_or_not())
+        let physical = match (state, viewed.and_then(|viewed| viewed.physical_base().zip(Some(viewed)))) {
+            (State::PfnMapped, Some(_)) if place.is_some_and(|place| place.may_be_copied) => Err(copied_or_not()),
+            (State::PfnMapped, Some((base, viewed))) => {
+                base.checked_add(address.get() - viewed.range().start().get()).ok_or_else(no_frame)
             }
-            (State::PfnMapped, Some((base, viewed))) => base
-                .checked_add(address.get() - viewed.range().start().get())
-                .ok_or_else(no_frame),
             (State::PfnMapped, None) => Err(Reason::NotOnThisKernel(
                 "the kernel hides the frames of VM_PFNMAP mappings, and the mapped file does not show them".into(),
             )),
@@ -362,25 +320,16 @@ impl View<'_> {
         let index = frame.and_then(|frame| folio.index(frame));
         let index = index.unwrap_or_default();
         let aligned = is_aligned(folio, index, at);
-        let by_one_entry = reading
-            .categories
-            .is_some_and(|categories| categories.contains(Categories::HUGE));
+        let by_one_entry = reading.categories.is_some_and(|categories| categories.contains(Categories::HUGE));
         let whole = folio.order == 0 || by_one_entry && aligned;
-        let Some(viewed) = viewed.filter(|viewed| !whole && viewed.backing != Backing::Hugetlb)
-        else {
-            return Ok(FolioMapping {
-                mapped_pages: folio.frames(),
-                aligned,
-            });
+        let Some(viewed) = viewed.filter(|viewed| !whole && viewed.backing != Backing::Hugetlb) else {
+            return Ok(FolioMapping { mapped_pages: folio.frames(), aligned });
         };
         // The addresses of the folio's pages, as far as these lie in the region.
         let begins = at.saturating_sub(index);
         let range = viewed.range();
         let first = self.page().index(range.start()).max(begins);
-        let end = self
-            .page()
-            .index(range.end())
-            .min(begins.saturating_add(folio.frames()));
+        let end = self.page().index(range.end()).min(begins.saturating_add(folio.frames()));
         let mut entries = vec![PageMapEntry::default(); end.saturating_sub(first) as usize];
         let read = self.target().process.entries(first, &mut entries)?;
         let mapped = (first..).zip(&entries).take(read).filter(|(page, entry)| {
@@ -388,10 +337,7 @@ impl View<'_> {
             let is = entry.frame().and_then(|frame| folio.index(frame));
             is.is_some() && is == belongs
         });
-        Ok(FolioMapping {
-            mapped_pages: mapped.count() as u64,
-            aligned,
-        })
+        Ok(FolioMapping { mapped_pages: mapped.count() as u64, aligned })
     }
 
     /// The regions that end below `address` and start above it.
@@ -405,14 +351,9 @@ impl View<'_> {
             }
         };
         let above = regions.partition_point(|region| region.range.start() <= address);
-        let below = above
-            .checked_sub(1)
-            .and_then(|below| regions.get(below))
-            .filter(|region| region.range.end() <= address);
-        Ok((
-            below.map(|region| (*region).clone()),
-            regions.get(above).map(|region| (*region).clone()),
-        ))
+        let below =
+            above.checked_sub(1).and_then(|below| regions.get(below)).filter(|region| region.range.end() <= address);
+        Ok((below.map(|region| (*region).clone()), regions.get(above).map(|region| (*region).clone())))
     }
 }
 

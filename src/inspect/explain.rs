@@ -22,11 +22,7 @@ pub struct Consequences {
 impl View<'_> {
     /// What follows from `detail`: whose the page is, and what the target's next accesses will do. Where nothing is mapped,
     /// it reads `smaps`, unless `go_on` says no: then the result is incomplete, and must be dropped.
-    pub fn consequences(
-        &self,
-        detail: &PageDetail,
-        go_on: &mut dyn FnMut() -> bool,
-    ) -> Consequences {
+    pub fn consequences(&self, detail: &PageDetail, go_on: &mut dyn FnMut() -> bool) -> Consequences {
         let viewed = self.region(detail.address);
         let page = &detail.page;
         // The facts in smaps matter only there.
@@ -37,16 +33,12 @@ impl View<'_> {
             _ => None,
         };
         let of_region = viewed.zip(smaps.as_deref());
-        let vm_flag = |code: &str| {
-            of_region.and_then(|(viewed, smaps)| has_flag(smaps, &viewed.region, code))
-        };
+        let vm_flag = |code: &str| of_region.and_then(|(viewed, smaps)| has_flag(smaps, &viewed.region, code));
         let machine = &self.target().machine;
         let facts = AccessFacts {
             state: page.state(),
             // If the entry may be only a marker: the kind that a page would have there.
-            kind: page.kind.or(viewed
-                .filter(|_| !page.states.is_certain())
-                .map(|viewed| viewed.backing.kind())),
+            kind: page.kind.or(viewed.filter(|_| !page.states.is_certain()).map(|viewed| viewed.backing.kind())),
             permissions: viewed.map(|viewed| viewed.region.permissions),
             backing: viewed.map(|viewed| viewed.backing),
             of_object: page.entry.is_file_or_shared(),
@@ -85,8 +77,7 @@ impl View<'_> {
     fn head_flags(&self, detail: &PageDetail) -> Option<PageFlags> {
         let machine = &self.target().machine;
         let (folio, _) = detail.folio.as_ref().ok()?;
-        let is_asked =
-            detail.page.flags?.contains(PageFlags::COMPOUND_TAIL) && self.kernel() < (6, 10);
+        let is_asked = detail.page.flags?.contains(PageFlags::COMPOUND_TAIL) && self.kernel() < (6, 10);
         is_asked.then(|| flags_of(machine, folio.head).ok())?
     }
 

@@ -17,14 +17,8 @@ pub struct Filter<'f> {
 impl<'f> Filter<'f> {
     /// From a test and what it needs. The test gets a page and its region. Neighbours that are the same come as one page, unless `need` has
     /// [`Need::EACH`].
-    pub fn new(
-        need: Need,
-        test: impl Fn(&Page, Option<&ViewedRegion>) -> bool + Send + Sync + 'f,
-    ) -> Self {
-        Filter {
-            need,
-            test: Box::new(test),
-        }
+    pub fn new(need: Need, test: impl Fn(&Page, Option<&ViewedRegion>) -> bool + Send + Sync + 'f) -> Self {
+        Filter { need, test: Box::new(test) }
     }
 
     /// What a sweep has to find out.
@@ -43,14 +37,10 @@ impl<'f> Filter<'f> {
         if page.states.is_certain() || self.matches(page, region) {
             return false;
         }
-        let place = region
-            .map(|viewed| RegionFacts::plain(viewed.backing, viewed.region.permissions.shared));
+        let place = region.map(|viewed| RegionFacts::plain(viewed.backing, viewed.region.permissions.shared));
         page.states.iter().any(|state| {
-            let as_if = Page {
-                states: state.into(),
-                kind: absent_kind(state, page.entry, place, page.content),
-                ..*page
-            };
+            let as_if =
+                Page { states: state.into(), kind: absent_kind(state, page.entry, place, page.content), ..*page };
             self.matches(&as_if, region)
         })
     }
@@ -75,10 +65,7 @@ pub struct Question<'f> {
 impl<'f> Question<'f> {
     /// Reads what `filter` needs of all pages, and `need` of the pages that it keeps.
     pub fn of_kept(filter: &'f Filter<'f>, need: Need) -> Self {
-        Question {
-            need: need | filter.need(),
-            filter: Some(filter),
-        }
+        Question { need: need | filter.need(), filter: Some(filter) }
     }
 
     /// The same with an optional filter: without one, `need` is of all pages.
@@ -92,14 +79,12 @@ impl<'f> Question<'f> {
     /// Whether the filter keeps the page.
     #[inline]
     pub fn keeps(&self, page: &Page, region: Option<&ViewedRegion>) -> bool {
-        self.filter
-            .is_none_or(|filter| filter.matches(page, region))
+        self.filter.is_none_or(|filter| filter.matches(page, region))
     }
 
     /// Whether the filter has no answer for the page, because its state is uncertain.
     pub fn is_undecided(&self, page: &Page, region: Option<&ViewedRegion>) -> bool {
-        self.filter
-            .is_some_and(|filter| filter.is_undecided(page, region))
+        self.filter.is_some_and(|filter| filter.is_undecided(page, region))
     }
 
     /// What is needed of pages that the filter keeps: never less than the filter needs.
@@ -109,10 +94,7 @@ impl<'f> Question<'f> {
 
     /// Adds all that has to be read for it in `view`.
     pub(super) fn with_implied(self, view: &View<'_>) -> Self {
-        Question {
-            need: view.with_implied(self.need),
-            ..self
-        }
+        Question { need: view.with_implied(self.need), ..self }
     }
 
     /// What is needed of every page.

@@ -33,10 +33,7 @@ impl Folio {
     /// them so.
     pub fn around(frame: FrameNumber, order: u8) -> Folio {
         let mask = (1u64 << order.min(LARGEST)) - 1;
-        Folio {
-            head: FrameNumber::new(frame.get() & !mask),
-            order,
-        }
+        Folio { head: FrameNumber::new(frame.get() & !mask), order }
     }
 
     /// Finds the folios of the frames from `first` on, given their flags (`None` if unknown). `set` receives the frames of each folio, and
@@ -66,8 +63,7 @@ impl Folio {
                     }
                 })?;
             }
-            if let Some((folio, index)) = last.and_then(|folio| Some((folio, folio.index(frame)?)))
-            {
+            if let Some((folio, index)) = last.and_then(|folio| Some((folio, folio.index(frame)?))) {
                 let pages = usize::try_from(folio.frames() - index).unwrap_or(frames);
                 at = here.saturating_add(pages).min(frames);
                 set(here..at, folio);
@@ -88,19 +84,12 @@ impl Folio {
     }
 
     /// The folio of `frame`, which has these flags; see [`Folio::find_with`].
-    pub(super) fn find(
-        machine: &Machine,
-        frame: FrameNumber,
-        flags: PageFlags,
-    ) -> process::Result<Option<Folio>> {
+    pub(super) fn find(machine: &Machine, frame: FrameNumber, flags: PageFlags) -> process::Result<Option<Folio>> {
         Folio::find_with(frame, flags, &mut |frame| Folio::flags_of(machine, frame))
     }
 
     /// The flags of one frame; `None` beyond memory.
-    pub(super) fn flags_of(
-        machine: &Machine,
-        frame: FrameNumber,
-    ) -> process::Result<Option<PageFlags>> {
+    pub(super) fn flags_of(machine: &Machine, frame: FrameNumber) -> process::Result<Option<PageFlags>> {
         let mut flags = [PageFlags::empty()];
         let read = machine.frame_flags(frame, &mut flags)?;
         Ok((read > 0).then_some(flags[0]))
@@ -117,9 +106,7 @@ impl Folio {
         if !flags.intersects(PageFlags::COMPOUND_HEAD | PageFlags::COMPOUND_TAIL) {
             return Ok(Some(folio));
         }
-        let mut has = |at: FrameNumber, flag: PageFlags| {
-            Ok(flags_of(at)?.is_some_and(|flags| flags.contains(flag)))
-        };
+        let mut has = |at: FrameNumber, flag: PageFlags| Ok(flags_of(at)?.is_some_and(|flags| flags.contains(flag)));
         if !flags.contains(PageFlags::COMPOUND_HEAD) {
             // Its possible first frames, backwards: all but the true one are tails.
             loop {
@@ -127,8 +114,7 @@ impl Folio {
                     return Ok(None);
                 }
                 let larger = Folio::around(frame, folio.order + 1);
-                let found =
-                    larger.head != folio.head && has(larger.head, PageFlags::COMPOUND_HEAD)?;
+                let found = larger.head != folio.head && has(larger.head, PageFlags::COMPOUND_HEAD)?;
                 folio = larger;
                 if found {
                     break;
@@ -175,27 +161,21 @@ mod tests {
     }
 
     fn find(memory: &HashMap<u64, PageFlags>, frame: u64, reads: &mut u32) -> Option<Folio> {
-        let result: Result<_, Infallible> =
-            Folio::find_with(FrameNumber::new(frame), memory[&frame], &mut |frame| {
-                *reads += 1;
-                Ok(memory.get(&frame.get()).copied())
-            });
+        let result: Result<_, Infallible> = Folio::find_with(FrameNumber::new(frame), memory[&frame], &mut |frame| {
+            *reads += 1;
+            Ok(memory.get(&frame.get()).copied())
+        });
         result.unwrap_or(None)
     }
 
     #[test]
     fn every_page_of_every_folio() {
         // Each begins where it can.
-        let orders = [
-            9, 4, 2, 2, 1, 0, 0, 2, 3, 3, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9,
-        ];
+        let orders = [9, 4, 2, 2, 1, 0, 0, 2, 3, 3, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9];
         let memory = memory(&orders);
         let mut head = 1 << 20;
         for order in orders {
-            let folio = Folio {
-                head: FrameNumber::new(head),
-                order,
-            };
+            let folio = Folio { head: FrameNumber::new(head), order };
             for index in 0..folio.frames() {
                 let mut reads = 0;
                 assert_eq!(find(&memory, head + index, &mut reads), Some(folio));

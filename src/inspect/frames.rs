@@ -6,9 +6,7 @@ use super::folio::Folio;
 use super::ordered_pool::{self, Check, Planned, Producer, Work};
 use super::page::{InZone, Need, Page};
 use crate::kernel::zones::{Zone, ZoneLookup, Zones};
-use crate::kernel::{
-    FrameNumber, FrameRange, Name, PageFlags, PageMapEntry, PhysicalAddress, State, VirtualAddress,
-};
+use crate::kernel::{FrameNumber, FrameRange, Name, PageFlags, PageMapEntry, PhysicalAddress, State, VirtualAddress};
 use crate::process::{self, Machine, WordFile};
 use crate::report::{CgroupPath, Fact, FramePlace, FrameWords, Reason, Stopped};
 use std::ops::ControlFlow;
@@ -35,21 +33,13 @@ pub struct Frames {
 impl Frames {
     /// Whether they differ only in `first` and `frames`.
     fn is_like(&self, other: &Frames) -> bool {
-        Frames {
-            first: other.first,
-            frames: other.frames,
-            ..*self
-        } == *other
+        Frames { first: other.first, frames: other.frames, ..*self } == *other
     }
 
     /// The frames one by one.
     pub fn each(&self) -> impl Iterator<Item = Frames> + use<> {
         let all = *self;
-        (0..all.frames).map(move |index| Frames {
-            first: FrameNumber::new(all.first.get() + index),
-            frames: 1,
-            ..all
-        })
+        (0..all.frames).map(move |index| Frames { first: FrameNumber::new(all.first.get() + index), frames: 1, ..all })
     }
 
     /// A page without a process, for filters on frames.
@@ -103,9 +93,7 @@ pub fn sweep_frames<'f>(
     visit: &mut dyn FnMut(&Frames) -> Result<(), Stopped>,
 ) -> Result<u64> {
     let Question { need, filter } = question.into();
-    let is_kept = |frames: &Frames| {
-        filter.is_none_or(|filter| filter.matches(&frames.as_page(machine), None))
-    };
+    let is_kept = |frames: &Frames| filter.is_none_or(|filter| filter.matches(&frames.as_page(machine), None));
     let mut kept = |frames: &Frames| match is_kept(frames) {
         true => visit(frames),
         false => Ok(()),
@@ -115,11 +103,7 @@ pub fn sweep_frames<'f>(
         false => kept(frames),
     };
     let zones = machine.zones().ok();
-    let reader = Reader {
-        machine,
-        zones: zones.as_deref(),
-        need,
-    };
+    let reader = Reader { machine, zones: zones.as_deref(), need };
     let mut delivery = Delivery {
         next: range.start().get(),
         end: range.end().get(),
@@ -215,20 +199,11 @@ struct Stretch {
 }
 
 impl Stretch {
-    fn read(
-        &mut self,
-        machine: &Machine,
-        zones: Option<&Zones>,
-        need: Need,
-    ) -> process::Result<()> {
+    fn read(&mut self, machine: &Machine, zones: Option<&Zones>, need: Need) -> process::Result<()> {
         let first = FrameNumber::new(self.first);
         self.known = self.frames;
         let files = [
-            (
-                Need::FLAGS | Need::ORDER,
-                WordFile::FrameFlags,
-                &mut self.flags,
-            ),
+            (Need::FLAGS | Need::ORDER, WordFile::FrameFlags, &mut self.flags),
             (Need::COUNTS, WordFile::FrameCounts, &mut self.counts),
             (Need::CGROUPS, WordFile::FrameCgroups, &mut self.cgroups),
         ];
@@ -246,17 +221,10 @@ impl Stretch {
                 Some(PageFlags::from_bits_retain(*word))
             };
             let orders = &mut self.orders;
-            Folio::each(
-                machine,
-                first,
-                self.known,
-                &flags,
-                &mut None,
-                &mut |at, folio| {
-                    let orders = orders.get_mut(at).unwrap_or_default();
-                    orders.fill(Some(folio.order));
-                },
-            )?;
+            Folio::each(machine, first, self.known, &flags, &mut None, &mut |at, folio| {
+                let orders = orders.get_mut(at).unwrap_or_default();
+                orders.fill(Some(folio.order));
+            })?;
         }
         if !need.contains(Need::FLAGS) {
             self.flags.clear();
@@ -317,11 +285,7 @@ pub fn is_average(machine: &Machine, flags: Option<PageFlags>, map_count: Option
 /// The words of one frame on `machine`, and whether its map count is an average.
 pub fn frame_words(machine: &Machine, flags: Fact<PageFlags>, map_count: Fact<u64>) -> FrameWords {
     let known = (flags.as_ref().ok().copied(), map_count.as_ref().ok());
-    FrameWords {
-        map_count_average: is_average(machine, known.0, known.1.copied()),
-        flags,
-        map_count,
-    }
+    FrameWords { map_count_average: is_average(machine, known.0, known.1.copied()), flags, map_count }
 }
 
 /// All facts about one frame, each with a reason if it is unknown. If the number of the frame is unknown, that reason holds for all.
@@ -347,10 +311,7 @@ pub fn frame_detail(machine: &Machine, frame: &Fact<FrameNumber>) -> FrameDetail
         place: FramePlace {
             node: zone.as_ref().map(|zone| zone.node).map_err(Clone::clone),
             zone: zone.map(|zone| zone.name),
-            iomem: frame
-                .physical(machine.page())
-                .ok_or(NO_RESOURCE)
-                .and_then(|start| resources(machine, start)),
+            iomem: frame.physical(machine.page()).ok_or(NO_RESOURCE).and_then(|start| resources(machine, start)),
             cgroup_path: cgroup.clone().and_then(|inode| cgroup_path(machine, inode)),
             cgroup,
         },
@@ -370,9 +331,7 @@ pub(super) fn count_of(machine: &Machine, frame: FrameNumber) -> Fact<u64> {
 fn word_of(machine: &Machine, file: WordFile, frame: FrameNumber) -> Fact<u64> {
     let mut word = [0];
     match machine.frame_words(file, frame, &mut word)? {
-        0 => Err(Reason::NotApplicable(
-            "the frame number is beyond physical memory",
-        )),
+        0 => Err(Reason::NotApplicable("the frame number is beyond physical memory")),
         _ => Ok(word[0]),
     }
 }
@@ -389,8 +348,7 @@ pub fn zone(machine: &Machine, frame: FrameNumber) -> Fact<Zone> {
         ZoneLookup::In(index) => zones.get(index).cloned().ok_or(Reason::Changed),
         ZoneLookup::InNone => Err(Reason::NotApplicable("no memory zone spans this frame")),
         ZoneLookup::InSeveral => Err(Reason::NotOnThisKernel(
-            "several memory zones span this frame, and /proc/zoneinfo does not show which one holds it"
-                .into(),
+            "several memory zones span this frame, and /proc/zoneinfo does not show which one holds it".into(),
         )),
     }
 }

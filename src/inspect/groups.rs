@@ -140,12 +140,7 @@ pub struct Groups {
 impl Groups {
     /// Without pages yet.
     pub fn new(by: GroupBy) -> Self {
-        Groups {
-            by,
-            and: None,
-            pages: HashMap::new(),
-            last: None,
-        }
+        Groups { by, and: None, pages: HashMap::new(), last: None }
     }
 
     /// Splits each group by a second key.
@@ -162,10 +157,8 @@ impl Groups {
     /// The same of a page that begins in the symbol with that number.
     #[inline]
     pub fn add_named(&mut self, page: &Page, region: Option<usize>, symbol: Option<u32>) {
-        let key = (
-            GroupKey::of(self.by, page, region, symbol),
-            self.and.map(|and| GroupKey::of(and, page, region, symbol)),
-        );
+        let key =
+            (GroupKey::of(self.by, page, region, symbol), self.and.map(|and| GroupKey::of(and, page, region, symbol)));
         match &mut self.last {
             Some((last, pages)) if *last == key => *pages = pages.saturating_add(page.pages),
             last => {
@@ -215,13 +208,8 @@ impl GroupKey {
     fn of(by: GroupBy, page: &Page, region: Option<usize>, symbol: Option<u32>) -> Self {
         match by {
             GroupBy::State => GroupKey::State(page.states),
-            GroupBy::Kind => GroupKey::Kind(
-                page.kind,
-                page.states.if_uncertain().filter(|_| page.kind.is_none()),
-            ),
-            GroupBy::Flags => {
-                GroupKey::Flags(OfFrame::of(page, page.flags.map(|flags| flags.bits())))
-            }
+            GroupBy::Kind => GroupKey::Kind(page.kind, page.states.if_uncertain().filter(|_| page.kind.is_none())),
+            GroupBy::Flags => GroupKey::Flags(OfFrame::of(page, page.flags.map(|flags| flags.bits()))),
             GroupBy::Region => GroupKey::Region(region),
             GroupBy::Order => GroupKey::Order(OfFrame::of(page, page.order)),
             GroupBy::Node => GroupKey::Node(OfFrame::of(page, page.zone.map(|zone| zone.node))),
@@ -232,10 +220,9 @@ impl GroupKey {
                 let told = page.is_pmd_mapped().filter(|_| is_present);
                 GroupKey::PmdMapped(OfFrame::of(page, told))
             }
-            GroupBy::MapCount => GroupKey::MapCount(OfFrame::of(
-                page,
-                page.map_count.map(|count| (count, page.count_is_average)),
-            )),
+            GroupBy::MapCount => {
+                GroupKey::MapCount(OfFrame::of(page, page.map_count.map(|count| (count, page.count_is_average))))
+            }
             GroupBy::Exclusive => GroupKey::Exclusive(OfFrame::of(page, page.exclusive())),
             GroupBy::Symbol => GroupKey::Symbol(symbol),
         }

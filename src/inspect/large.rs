@@ -38,20 +38,13 @@ struct Pages {
 
 impl Large {
     pub(super) fn new(size: PageSize) -> Self {
-        Large {
-            size,
-            part: None,
-            uses: BTreeMap::new(),
-        }
+        Large { size, part: None, uses: BTreeMap::new() }
     }
 
     /// Takes the next page. Those of small folios, and of the huge page of zeros, do not count.
     pub(super) fn add(&mut self, page: &Page) {
-        let (Some(order), Some(frame), false) = (
-            page.order.filter(|&order| order > 0),
-            page.frame(),
-            page.is_zero(),
-        ) else {
+        let (Some(order), Some(frame), false) = (page.order.filter(|&order| order > 0), page.frame(), page.is_zero())
+        else {
             return;
         };
         let how = match (page.kind, page.huge) {
@@ -66,13 +59,7 @@ impl Large {
             let folio = Folio::around(frame, order);
             let first = folio.index(frame).unwrap_or_default();
             let pages = (folio.frames() - first).min(page.pages - done);
-            self.push(Part {
-                folio,
-                how,
-                first,
-                at: at + done,
-                pages,
-            });
+            self.push(Part { folio, how, first, at: at + done, pages });
             done += pages;
         }
     }
@@ -176,12 +163,6 @@ mod tests {
             (one.order, one.mapped, pages)
         };
         let all: Vec<_> = large.finish().iter().map(brief).collect();
-        assert_eq!(
-            all,
-            [
-                (9, HowMapped::Pmd, [512, 0, 0]),
-                (2, HowMapped::Pte, [15, 3, 4])
-            ]
-        );
+        assert_eq!(all, [(9, HowMapped::Pmd, [512, 0, 0]), (2, HowMapped::Pte, [15, 3, 4])]);
     }
 }

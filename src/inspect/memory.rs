@@ -46,11 +46,7 @@ pub enum ReadEnd {
 ///
 /// # Errors
 /// The target is gone, or its memory may not be read.
-pub fn read_resident(
-    target: &Target,
-    start: VirtualAddress,
-    into: &mut [u8],
-) -> Result<MemoryRead> {
+pub fn read_resident(target: &Target, start: VirtualAddress, into: &mut [u8]) -> Result<MemoryRead> {
     let mut done = 0;
     let ended = loop {
         let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) else {
@@ -90,11 +86,7 @@ pub fn first_absent(target: &Target, range: AddressRange) -> Result<Option<Virtu
 }
 
 /// Reads at most [`MOST_PAGES`].
-fn read_some(
-    target: &Target,
-    start: VirtualAddress,
-    into: &mut [u8],
-) -> Result<(usize, Option<ReadEnd>)> {
+fn read_some(target: &Target, start: VirtualAddress, into: &mut [u8]) -> Result<(usize, Option<ReadEnd>)> {
     let page = target.process.layout().page;
     let end = VirtualAddress::new(start.get().saturating_add(into.len() as u64));
     let Some(range) = AddressRange::new(start, end) else {
@@ -138,10 +130,7 @@ fn read_some(
 
 /// How many pages from the first on have a frame.
 fn resident(entries: &[PageMapEntry]) -> usize {
-    entries
-        .iter()
-        .take_while(|entry| entry.is_present())
-        .count()
+    entries.iter().take_while(|entry| entry.is_present()).count()
 }
 
 /// Page-map entries, fewer where the page map ends.
@@ -267,10 +256,7 @@ impl View<'_> {
                 Err(reason) => unknown = Some(reason),
             }
         }
-        Ok(Contents::Absent(Absent {
-            unknown,
-            ..self.absent(wanted, why, &page)?
-        }))
+        Ok(Contents::Absent(Absent { unknown, ..self.absent(wanted, why, &page)? }))
     }
 
     /// The pages from the start of `wanted` on that are like its first page, `first`.
@@ -278,41 +264,24 @@ impl View<'_> {
         let page = self.page();
         let start = wanted.start();
         let viewed = self.region(start);
-        let next = page
-            .floor(start)
-            .checked_add(page.bytes())
-            .unwrap_or(wanted.end());
+        let next = page.floor(start).checked_add(page.bytes()).unwrap_or(wanted.end());
         let end = match viewed {
             _ if why != ReadEnd::NotResident || first.state() == State::Present => next,
             None => {
                 let above = self.regions().iter().map(|viewed| viewed.range().start());
-                above
-                    .filter(|&region| region > start)
-                    .min()
-                    .unwrap_or(wanted.end())
+                above.filter(|&region| region > start).min().unwrap_or(wanted.end())
             }
             Some(viewed) if first.state() == State::Outside => viewed.range().end(),
             Some(viewed) if first.entry.is_empty() => self.alike(viewed, next, wanted.end())?,
             Some(viewed) => self.same_entries(first.entry, next, viewed.range().end())?,
         };
         let range = AddressRange::new(start, end.min(wanted.end()));
-        Ok(Absent {
-            range: range.unwrap_or(wanted),
-            states: first.states,
-            kind: first.kind,
-            why,
-            unknown: None,
-        })
+        Ok(Absent { range: range.unwrap_or(wanted), states: first.states, kind: first.kind, why, unknown: None })
     }
 
     /// Where in `viewed`, from `from` on, pages are no longer untouched, or have other backing content. Where each page costs a query, the
     /// number of pages is limited.
-    fn alike(
-        &self,
-        viewed: &ViewedRegion,
-        from: VirtualAddress,
-        limit: VirtualAddress,
-    ) -> Result<VirtualAddress> {
+    fn alike(&self, viewed: &ViewedRegion, from: VirtualAddress, limit: VirtualAddress) -> Result<VirtualAddress> {
         let page = self.page();
         let process = &self.target().process;
         let mut end = viewed.range().end().min(limit);
@@ -337,12 +306,7 @@ impl View<'_> {
 
     /// The first page in `from..end` with other backing content, or `end`. The queried windows grow: the cost follows the length of the
     /// answer.
-    fn same_behind(
-        &self,
-        viewed: &ViewedRegion,
-        from: VirtualAddress,
-        end: VirtualAddress,
-    ) -> VirtualAddress {
+    fn same_behind(&self, viewed: &ViewedRegion, from: VirtualAddress, end: VirtualAddress) -> VirtualAddress {
         let modules = self.files(&viewed.region);
         let mut pages = MOST_PAGES;
         let (mut at, mut before) = (from, None);
@@ -369,12 +333,7 @@ impl View<'_> {
     }
 
     /// Where entries are no longer the same as `first`; the soft-dirty bit does not count.
-    fn same_entries(
-        &self,
-        first: PageMapEntry,
-        from: VirtualAddress,
-        end: VirtualAddress,
-    ) -> Result<VirtualAddress> {
+    fn same_entries(&self, first: PageMapEntry, from: VirtualAddress, end: VirtualAddress) -> Result<VirtualAddress> {
         let page = self.page();
         let index = page.index(from);
         let pages = AddressRange::new(from, end).map_or(0, |range| range.pages(page));
@@ -439,11 +398,8 @@ impl View<'_> {
 
 /// Why the backing content of an untouched page is unknown.
 fn why_unknown(page: &Page, content: Fact<BackingContent>) -> Option<Reason> {
-    let is_asked =
-        page.state() == State::Untouched && matches!(page.kind, Some(Kind::File | Kind::Shmem));
-    content
-        .err()
-        .filter(|reason| is_asked && !matches!(reason, Reason::NotApplicable(_)))
+    let is_asked = page.state() == State::Untouched && matches!(page.kind, Some(Kind::File | Kind::Shmem));
+    content.err().filter(|reason| is_asked && !matches!(reason, Reason::NotApplicable(_)))
 }
 
 #[cfg(test)]
@@ -456,10 +412,7 @@ mod tests {
     fn untouched_file(pages: u64, content: impl Fn(u64) -> BackingContent) -> World {
         let mut file = region(16, pages);
         (file.inode, file.device.major) = (7, 8);
-        World {
-            content: (16..16 + 4096).map(|page| (page, content(page))).collect(),
-            ..World::new([file])
-        }
+        World { content: (16..16 + 4096).map(|page| (page, content(page))).collect(), ..World::new([file]) }
     }
 
     fn absent(world: World) -> (std::sync::Arc<World>, u64) {
@@ -479,9 +432,7 @@ mod tests {
     #[test]
     fn the_cost_follows_the_number_of_equal_pages() {
         // The end of the file is far away; the equal pages end soon.
-        let content = |page| BackingContent::Contents {
-            cached: page >= 16 + 3,
-        };
+        let content = |page| BackingContent::Contents { cached: page >= 16 + 3 };
         let (world, pages) = absent(untouched_file(1 << 24, content));
         assert_eq!(pages, 3);
         let asked = world.behind_pages.load(Ordering::Relaxed);

@@ -42,9 +42,7 @@ pub use error::{Error, Result};
 pub use explain::Consequences;
 pub use filter::{Filter, Question};
 pub use folio::Folio;
-pub use frames::{
-    FrameDetail, Frames, cgroup_path, frame_detail, frame_words, is_average, sweep_frames, zone,
-};
+pub use frames::{FrameDetail, Frames, cgroup_path, frame_detail, frame_words, is_average, sweep_frames, zone};
 pub use groups::{GroupBy, GroupKey, Groups, Keys, OfFrame};
 pub use kernel_behaviour::KernelBehaviour;
 pub use memory::{Absent, Contents, MemoryRead, ReadEnd, Source, first_absent, read_resident};
@@ -60,6 +58,4 @@ pub use stats::{RegionStats, region_stats, span_stats};
 pub use sweep::{Chunk, Pages, Sweep, sweep};
 pub use totals::{StateCounts, Totals};
 pub use view::View;
-pub use watch::{
-    Change, ChangeSink, Relation, SampleSpans, Sampled, Seen, SharedPages, Snapshot, Watcher,
-};
+pub use watch::{Change, ChangeSink, Relation, SampleSpans, Sampled, Seen, SharedPages, Snapshot, Watcher};

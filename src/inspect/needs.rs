@@ -22,16 +22,12 @@ impl View<'_> {
             false => available.flags.clone(),
         };
         // Without a scan, flags show that a page is in no large folio, so that no PMD maps it. Other pages are left out and counted.
-        let huge = match available.categories.contains(Categories::HUGE) || available.flags.is_ok()
-        {
+        let huge = match available.categories.contains(Categories::HUGE) || available.flags.is_ok() {
             true => Ok(()),
             false => Err(no_scan()),
         };
         let zones = match need.contains(Need::ZONES) {
-            true => available
-                .frames
-                .clone()
-                .and_then(|()| self.zones().map(drop).map_err(Reason::from)),
+            true => available.frames.clone().and_then(|()| self.zones().map(drop).map_err(Reason::from)),
             false => Ok(()),
         };
         let cgroups = match need.contains(Need::CGROUPS) {
@@ -55,10 +51,7 @@ impl View<'_> {
         ];
         for (asked, what, fact) in facts {
             if let (true, Err(reason)) = (need.contains(asked), fact) {
-                return Err(Error::Unknown {
-                    what,
-                    reason: reason.clone(),
-                });
+                return Err(Error::Unknown { what, reason: reason.clone() });
             }
         }
         Ok(())
@@ -76,11 +69,9 @@ impl View<'_> {
         }
         let are_known = || self.availability().flags.is_ok();
         // Without marked entries, only flags distinguish a page that a PMD maps from a copy.
-        let tell_kinds = need.contains(Need::KINDS)
-            && are_known()
-            && (self.is_merging() || !self.huge_files_are_marked());
-        let tell_huge =
-            need.contains(Need::HUGE) && !self.target().process.has_scan() && are_known();
+        let tell_kinds =
+            need.contains(Need::KINDS) && are_known() && (self.is_merging() || !self.huge_files_are_marked());
+        let tell_huge = need.contains(Need::HUGE) && !self.target().process.has_scan() && are_known();
         match tell_kinds || tell_huge || need.contains(Need::ORDER) {
             true => need | Need::FLAGS,
             false => need,
@@ -113,16 +104,10 @@ pub fn require_of_frames(need: Need, machine: &Machine) -> Result<()> {
 pub fn require_cgroup_paths(machine: &Machine) -> Result<()> {
     /// The inode of no cgroup: the kernel counts them from 1.
     const NO_CGROUP: u64 = 0;
-    known(
-        "the paths of memory cgroups",
-        machine.cgroup_path(NO_CGROUP),
-    )
+    known("the paths of memory cgroups", machine.cgroup_path(NO_CGROUP))
 }
 
 fn known<T>(what: &'static str, answer: process::Result<T>) -> Result<()> {
-    let unknown = |error: process::Error| Error::Unknown {
-        what,
-        reason: error.into(),
-    };
+    let unknown = |error: process::Error| Error::Unknown { what, reason: error.into() };
     answer.map(drop).map_err(unknown)
 }

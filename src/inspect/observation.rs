@@ -79,12 +79,7 @@ impl PageObservation {
     /// An entry of which nothing else was read.
     #[inline]
     pub const fn of(entry: PageMapEntry) -> Self {
-        PageObservation {
-            entry: Some(entry),
-            flags: None,
-            categories: None,
-            content: None,
-        }
+        PageObservation { entry: Some(entry), flags: None, categories: None, content: None }
     }
 
     /// Whether one PMD maps it, or it comes from the hugetlb pool; `None` if that was not asked.

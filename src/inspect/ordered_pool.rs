@@ -33,12 +33,7 @@ pub(super) trait Work: Sync {
     const SPREAD: Spread = Spread::COARSE;
 
     /// Does a piece. Work that takes longer than some milliseconds calls `check` in between.
-    fn work(
-        &self,
-        piece: &mut Self::Piece,
-        scratch: &mut Self::Scratch,
-        check: &mut Check<'_>,
-    ) -> Result<()>;
+    fn work(&self, piece: &mut Self::Piece, scratch: &mut Self::Scratch, check: &mut Check<'_>) -> Result<()>;
 }
 
 /// How pieces are spread over threads.
@@ -55,19 +50,9 @@ pub(super) struct Spread {
 
 impl Spread {
     /// For pieces of some 0.1 ms or more.
-    pub const COARSE: Spread = Spread {
-        threads: 8,
-        alone: 4,
-        batch: 1,
-        depth: 4,
-    };
+    pub const COARSE: Spread = Spread { threads: 8, alone: 4, batch: 1, depth: 4 };
     /// For pieces of some 0.02 ms, of which each holds files open.
-    pub const FINE: Spread = Spread {
-        threads: 4,
-        alone: 32,
-        batch: 8,
-        depth: 2,
-    };
+    pub const FINE: Spread = Spread { threads: 4, alone: 32, batch: 8, depth: 2 };
 }
 
 /// What the caller's thread alone does.
@@ -109,11 +94,7 @@ pub(super) fn run<W: Work>(work: &W, producer: &mut dyn Producer<W::Piece>) -> R
 }
 
 /// Does all pieces, or at most `most` full ones, on this thread. Returns whether there may be more to do.
-fn run_alone<W: Work>(
-    most: Option<u32>,
-    work: &W,
-    producer: &mut dyn Producer<W::Piece>,
-) -> Result<ControlFlow<()>> {
+fn run_alone<W: Work>(most: Option<u32>, work: &W, producer: &mut dyn Producer<W::Piece>) -> Result<ControlFlow<()>> {
     let (mut piece, mut scratch) = (W::Piece::default(), W::Scratch::default());
     let mut full = 0;
     while most != Some(full) {
@@ -123,9 +104,8 @@ fn run_alone<W: Work>(
             Planned::Full => full += 1,
         }
         let mut stopped = None;
-        let result = work.work(&mut piece, &mut scratch, &mut || {
-            producer.check().inspect_err(|&why| stopped = Some(why))
-        });
+        let result =
+            work.work(&mut piece, &mut scratch, &mut || producer.check().inspect_err(|&why| stopped = Some(why)));
         if deliver(result, &mut piece, producer, stopped)?.is_break() {
             return Ok(ControlFlow::Break(()));
         }
@@ -147,21 +127,13 @@ fn deliver<P>(
     delivered.map_err(|error| stopped.map_or(error, Error::from))
 }
 
-fn run_on_threads<W: Work>(
-    threads: usize,
-    work: &W,
-    producer: &mut dyn Producer<W::Piece>,
-) -> Result<()> {
+fn run_on_threads<W: Work>(threads: usize, work: &W, producer: &mut dyn Producer<W::Piece>) -> Result<()> {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         // This user may have no more threads: then there are fewer workers, or none.
         let start = |_| Worker::start(scope, work, &stop);
         let workers: Vec<_> = (0..threads).map_while(start).collect();
-        let pool = Pool {
-            workers: &workers,
-            spread: W::SPREAD,
-            stop: &stop,
-        };
+        let pool = Pool { workers: &workers, spread: W::SPREAD, stop: &stop };
         match workers.is_empty() {
             true => run_alone(None, work, producer).map(drop),
             false => pool.run(producer),
@@ -428,9 +400,7 @@ mod tests {
             }
             let squares = Squares::<_, false> { of, done };
             let ended = match self {
-                Way::Alone => {
-                    run_alone(None, &squares, producer).map(|more| assert!(more.is_break()))
-                }
+                Way::Alone => run_alone(None, &squares, producer).map(|more| assert!(more.is_break())),
                 Way::OnThreads(threads) => run_on_threads(threads, &squares, producer),
                 Way::Coarse | Way::Fine => run(&squares, producer),
             };
@@ -457,13 +427,7 @@ mod tests {
         of: &(dyn Fn(u64, &mut Check<'_>) -> Result<u64> + Sync),
         until: &dyn Fn(u64) -> Result<ControlFlow<()>>,
     ) -> (Vec<u64>, usize, Result<()>) {
-        let mut taker = Taker {
-            planned: 0,
-            count,
-            until,
-            patience,
-            found: Vec::new(),
-        };
+        let mut taker = Taker { planned: 0, count, until, patience, found: Vec::new() };
         let (done, ended) = way.run(of, &mut taker);
         (taker.found, done, ended)
     }
@@ -478,10 +442,7 @@ mod tests {
 
     #[test]
     fn everything_comes_once_and_in_order() {
-        for (way, count) in Way::ALL
-            .into_iter()
-            .flat_map(|way| [0, 1, 4, 32, 33, 1000].map(|count| (way, count)))
-        {
+        for (way, count) in Way::ALL.into_iter().flat_map(|way| [0, 1, 4, 32, 33, 1000].map(|count| (way, count))) {
             // The first of some take the longest.
             let work = |of: u64, _: &mut Check<'_>| {
                 (0..(9 - of % 10) * 1000).for_each(|number| _ = std::hint::black_box(number));
@@ -535,13 +496,8 @@ mod tests {
     #[test]
     fn pieces_planned_before_an_error_are_delivered_before_it() {
         for way in Way::ALL {
-            let mut producer = Unplannable(Taker {
-                planned: 0,
-                count: u64::MAX,
-                until: &all,
-                patience: 0,
-                found: Vec::new(),
-            });
+            let mut producer =
+                Unplannable(Taker { planned: 0, count: u64::MAX, until: &all, patience: 0, found: Vec::new() });
             let (_, ended) = way.run(|of, _| Ok(of), &mut producer);
             assert!(matches!(ended, Err(Error::Stopped(_))));
             assert!(producer.0.found.into_iter().eq(0..50));
@@ -550,10 +506,7 @@ mod tests {
 
     #[test]
     fn little_is_done_that_nobody_wants() {
-        for (way, last) in Way::ALL
-            .into_iter()
-            .flat_map(|way| [2, 33, 500].map(|last| (way, last)))
-        {
+        for (way, last) in Way::ALL.into_iter().flat_map(|way| [2, 33, 500].map(|last| (way, last))) {
             let until = |of| {
                 Ok(match of == last {
                     true => ControlFlow::Break(()),
@@ -588,20 +541,13 @@ mod tests {
             assert!(matches!(ended, Err(Error::Stopped(Stopped::Closed))));
             let whole = found.iter().filter(|&&is| is != BROKEN_OFF);
             assert!(whole.copied().eq(0..70));
-            assert!(
-                (71..=70 + way.threads()).contains(&found.len()),
-                "{}",
-                found.len()
-            );
+            assert!((71..=70 + way.threads()).contains(&found.len()), "{}", found.len());
         }
     }
 
     #[test]
     fn a_panic_is_passed_on_and_nobody_waits_for_it() {
-        for (way, at) in Way::ALL
-            .into_iter()
-            .flat_map(|way| [0, 50].map(|at| (way, at)))
-        {
+        for (way, at) in Way::ALL.into_iter().flat_map(|way| [0, 50].map(|at| (way, at))) {
             let work = |of: u64, _: &mut Check<'_>| match of == at {
                 true => panic!("as it is meant to"),
                 false => Ok(of),

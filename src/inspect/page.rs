@@ -3,8 +3,7 @@
 use super::state_set::StateSet;
 use crate::kernel::zones::{ZoneLookup, Zones};
 use crate::kernel::{
-    AddressRange, FrameNumber, Kind, PageFlags, PageMapEntry, PageSize, PhysicalAddress, State,
-    VirtualAddress,
+    AddressRange, FrameNumber, Kind, PageFlags, PageMapEntry, PageSize, PhysicalAddress, State, VirtualAddress,
 };
 use crate::process::BackingContent;
 use bitflags::bitflags;
@@ -45,10 +44,7 @@ bitflags! {
 
 impl Need {
     /// The needs that are looked up by frame.
-    pub(super) const WORDS: Need = Need::FLAGS
-        .union(Need::COUNTS)
-        .union(Need::ORDER)
-        .union(Need::CGROUPS);
+    pub(super) const WORDS: Need = Need::FLAGS.union(Need::COUNTS).union(Need::ORDER).union(Need::CGROUPS);
 
     /// Whether more is asked for than states.
     pub fn has_entries(self) -> bool {
@@ -61,9 +57,7 @@ impl Need {
 pub(super) fn huge_without_scan(kind: Option<Kind>, flags: Option<PageFlags>) -> Option<bool> {
     match kind {
         Some(Kind::Hugetlb) => Some(true),
-        _ => flags
-            .is_some_and(|flags| !flags.is_in_large_folio())
-            .then_some(false),
+        _ => flags.is_some_and(|flags| !flags.is_in_large_folio()).then_some(false),
     }
 }
 
@@ -154,8 +148,7 @@ impl Page {
 
     /// Whether one PMD maps it as a huge page, and not one of the hugetlb pool; `None` where that was not told.
     pub fn is_pmd_mapped(&self) -> Option<bool> {
-        self.huge
-            .map(|huge| huge && self.kind != Some(Kind::Hugetlb))
+        self.huge.map(|huge| huge && self.kind != Some(Kind::Hugetlb))
     }
 
     /// Whether the frame is mapped here and nowhere else; `None` without a frame, and where bit 56 cannot be trusted and there is no map
@@ -169,9 +162,7 @@ impl Page {
             // Bit 56 holds for hugetlb pages, which are counted whole, and for zero and merged pages, which are small. Any other page may be
             // part of a PMD mapping, where the bit is that of the first page (pagemap_pmd_range in fs/proc/task_mmu.c: up to Linux 6.10, and
             // again after 6.12).
-            (State::Present, None, _)
-                if matches!(self.kind, Some(Kind::Hugetlb | Kind::Zero | Kind::Ksm)) =>
-            {
+            (State::Present, None, _) if matches!(self.kind, Some(Kind::Hugetlb | Kind::Zero | Kind::Ksm)) => {
                 Some(self.entry.is_exclusive())
             }
             _ => None,
@@ -197,17 +188,10 @@ impl Page {
     pub fn nth(&self, index: u64, page: PageSize) -> Page {
         let address = self.address.get().saturating_add(index << page.shift());
         let entry = match self.entry.frame() {
-            Some(_) if self.kind != Some(Kind::Zero) => {
-                PageMapEntry::new(self.entry.raw().wrapping_add(index))
-            }
+            Some(_) if self.kind != Some(Kind::Zero) => PageMapEntry::new(self.entry.raw().wrapping_add(index)),
             _ => self.entry,
         };
-        Page {
-            address: VirtualAddress::new(address),
-            pages: 1,
-            entry,
-            ..*self
-        }
+        Page { address: VirtualAddress::new(address), pages: 1, entry, ..*self }
     }
 
     /// Its pages one by one.

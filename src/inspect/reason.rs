@@ -37,10 +37,9 @@ pub fn no_scan() -> Reason {
 impl From<process::Error> for Reason {
     fn from(error: process::Error) -> Self {
         match error {
-            process::Error::NotPermitted { what, remedy } => Reason::NotPermitted {
-                what,
-                remedy: Some(remedy).filter(|remedy| !remedy.is_empty()),
-            },
+            process::Error::NotPermitted { what, remedy } => {
+                Reason::NotPermitted { what, remedy: Some(remedy).filter(|remedy| !remedy.is_empty()) }
+            }
             // It went, or changed during the read.
             process::Error::Gone { .. } => Reason::Changed,
             process::Error::NotAvailable { .. }
@@ -58,10 +57,7 @@ mod tests {
     #[test]
     fn a_failure_is_a_reason_of_its_class() {
         let refused = Reason::from(process::Error::not_permitted("may not", "sudo"));
-        assert_eq!(
-            (refused.cause(), refused.remedy()),
-            ("may not", Some("sudo"))
-        );
+        assert_eq!((refused.cause(), refused.remedy()), ("may not", Some("sudo")));
         let what = || "process 1 has exited".to_owned();
         assert_eq!(Reason::from(process::Error::gone(what())), Reason::Changed);
         let missing = Reason::from(process::Error::not_available(what()));

@@ -54,11 +54,7 @@ impl Neighbours for Rows {
 
     #[inline]
     fn push(&mut self, page: &Page, region: Option<usize>) -> Option<Row> {
-        let next = Row {
-            page: *page,
-            region,
-            frames: None,
-        };
+        let next = Row { page: *page, region, frames: None };
         match &mut self.row {
             Some(row) if joins(row, &next, self.size) => {
                 row.frames = row.frames_with(page);
@@ -116,8 +112,7 @@ impl Row {
 
     /// How many frames the row has with `next`, which joins it.
     fn frames_with(&self, next: &Page) -> Option<u64> {
-        self.frames
-            .or_else(|| self.begins_again(next).then_some(self.page.pages))
+        self.frames.or_else(|| self.begins_again(next).then_some(self.page.pages))
     }
 }
 

@@ -33,22 +33,14 @@ const fn bit(state: State) -> u16 {
 impl From<State> for StateSet {
     #[inline]
     fn from(state: State) -> Self {
-        StateSet {
-            likeliest: state,
-            cause: None,
-            bits: bit(state),
-        }
+        StateSet { likeliest: state, cause: None, bits: bit(state) }
     }
 }
 
 impl StateSet {
     fn uncertain(cause: Cause, likeliest: State, others: &[State]) -> Self {
         let bits = |bits, &state| bits | bit(state);
-        StateSet {
-            likeliest,
-            cause: Some(cause),
-            bits: others.iter().fold(bit(likeliest), bits),
-        }
+        StateSet { likeliest, cause: Some(cause), bits: others.iter().fold(bit(likeliest), bits) }
     }
 
     /// Adds a state, if it is possible.
@@ -58,11 +50,7 @@ impl StateSet {
     }
 
     /// The states of an entry whose type and offset are hidden. Bit 57 (write-protected) is visible to everybody.
-    pub(crate) fn hidden(
-        write_protected: bool,
-        swap_in_use: bool,
-        guards_are_marked: bool,
-    ) -> Self {
+    pub(crate) fn hidden(write_protected: bool, swap_in_use: bool, guards_are_marked: bool) -> Self {
         let likeliest = match write_protected {
             true => State::UffdWp,
             false if swap_in_use => State::Swapped,
@@ -166,9 +154,9 @@ impl StateSet {
             (false, true) => {
                 format!("the state may be swapped, {markers}, migrating, hwpoison or device")
             }
-            (false, false) => format!(
-                "no swap is in use, so the state may be {markers}, migrating, hwpoison or device"
-            ),
+            (false, false) => {
+                format!("no swap is in use, so the state may be {markers}, migrating, hwpoison or device")
+            }
         }
     }
 
@@ -188,8 +176,7 @@ mod tests {
 
     /// Every uncertain set that can occur.
     fn all() -> impl Iterator<Item = StateSet> {
-        let hidden =
-            (0..8u8).map(|bits| StateSet::hidden(bits & 1 != 0, bits & 2 != 0, bits & 4 != 0));
+        let hidden = (0..8u8).map(|bits| StateSet::hidden(bits & 1 != 0, bits & 2 != 0, bits & 4 != 0));
         let of_pool = [None, Some(true)].into_iter().flat_map(StateSet::of_pool);
         hidden.chain([StateSet::special()]).chain(of_pool)
     }
@@ -222,13 +209,7 @@ mod tests {
     fn an_uncertain_entry_that_is_not_empty_is_neither_present_nor_untouched() {
         // Only an entry of the hugetlb pool may be empty and uncertain.
         for set in all().filter(|set| set.likeliest() != State::Untouched) {
-            for state in [
-                State::Present,
-                State::Untouched,
-                State::PfnMapped,
-                State::Outside,
-                State::Unmapped,
-            ] {
+            for state in [State::Present, State::Untouched, State::PfnMapped, State::Outside, State::Unmapped] {
                 assert_eq!(set.is(state), Some(false), "{set:?} {state:?}");
             }
         }

@@ -46,9 +46,7 @@ pub struct RegionStats {
 impl RegionStats {
     /// `swapped`, unless it is only the most likely number.
     pub fn certainly_swapped(&self) -> Fact<u64> {
-        let uncertain = self
-            .uncertain
-            .filter(|states| states.may_be(State::Swapped));
+        let uncertain = self.uncertain.filter(|states| states.may_be(State::Swapped));
         match uncertain.and_then(StateSet::uncertainty) {
             Some(reason) => Err(reason),
             None => self.swapped.clone(),
@@ -62,9 +60,7 @@ impl RegionStats {
             (true, _) => Some(Reason::NotOnThisKernel(
                 "the page map does not show the pages of device mappings (VM_PFNMAP)".to_owned(),
             )),
-            (_, true) => Some(Reason::NotApplicable(
-                "the page map ends before this region",
-            )),
+            (_, true) => Some(Reason::NotApplicable("the page map ends before this region")),
             _ => None,
         }
     }
@@ -106,9 +102,7 @@ pub fn span_stats<'v>(
     let wanted = view.obtainable(wanted);
     // Where bit 56 is reliable, a page with it set has a map count of 1: map counts are read only for other pages. Flags, which tell
     // averages and folios, are read for all.
-    let is_unknown = Filter::new(Need::ENTRIES, |page, _| {
-        page.huge != Some(false) || page.exclusive() != Some(true)
-    });
+    let is_unknown = Filter::new(Need::ENTRIES, |page, _| page.huge != Some(false) || page.exclusive() != Some(true));
     let question = match wanted.intersects(Need::FLAGS | Need::ORDER) {
         true => Question::from(wanted),
         false => Question::of_kept(&is_unknown, wanted),
@@ -253,8 +247,7 @@ impl Tally {
             (true, _) => Err(match (&available.counts, self.average) {
                 (Err(reason), _) => reason.clone(),
                 (Ok(()), true) => Reason::NotOnThisKernel(
-                    "pmdb cannot determine whether map counts here are averages over large folios"
-                        .into(),
+                    "pmdb cannot determine whether map counts here are averages over large folios".into(),
                 ),
                 (Ok(()), false) => Reason::Changed,
             }),
@@ -273,8 +266,7 @@ impl Tally {
                 && view.swap_in_use()
             {
                 true => Err(Reason::NotOnThisKernel(
-                    "the page map does not show which shared memory is in swap; smaps does: region ADDR full"
-                        .into(),
+                    "the page map does not show which shared memory is in swap; smaps does: region ADDR full".into(),
                 )),
                 false => Ok(bytes(State::Swapped)),
             },

@@ -1,8 +1,7 @@
 //! Single pages, rows and totals of fake processes.
 
 use super::{
-    GroupBy, GroupKey, Groups, Need, Neighbours, OfFrame, Page, Row, Rows, Runs, Totals, View,
-    region_stats, sweep,
+    GroupBy, GroupKey, Groups, Need, Neighbours, OfFrame, Page, Row, Rows, Runs, Totals, View, region_stats, sweep,
 };
 use crate::kernel::{Kind, Name, PageFlags, PageSize, PhysicalAddress, State, VirtualAddress};
 use crate::process::Target;
@@ -16,9 +15,7 @@ const SIZE: PageSize = PageSize::FOUR_KIB;
 fn each(target: &Target, need: Need, mut visit: impl FnMut(&Page, Option<usize>)) {
     let view = View::of(target).expect("a view");
     sweep(&view, &view.spans(), need, &mut || Ok(()), &mut |chunk| {
-        chunk
-            .pages()
-            .for_each(|page| visit(&page, chunk.region_index));
+        chunk.pages().for_each(|page| visit(&page, chunk.region_index));
         Ok(())
     })
     .expect("a sweep");
@@ -27,9 +24,7 @@ fn each(target: &Target, need: Need, mut visit: impl FnMut(&Page, Option<usize>)
 fn rows(target: &Target, need: Need) -> Vec<Row> {
     let mut rows = Rows::new(SIZE);
     let mut all = Vec::new();
-    each(target, need, |page, region| {
-        all.extend(rows.push(page, region))
-    });
+    each(target, need, |page, region| all.extend(rows.push(page, region)));
     all.extend(rows.finish());
     all
 }
@@ -40,13 +35,9 @@ fn rows_join_neighbours_that_are_the_same() {
     world.maps(0x100, 3, 500);
     // The frames go on, and so does a row across a folio's head and tails.
     world.maps(0x103, 4, 503);
-    world
-        .flags
-        .insert(503, (PageFlags::ANON | PageFlags::COMPOUND_HEAD).bits());
+    world.flags.insert(503, (PageFlags::ANON | PageFlags::COMPOUND_HEAD).bits());
     for frame in 504..507 {
-        world
-            .flags
-            .insert(frame, (PageFlags::ANON | PageFlags::COMPOUND_TAIL).bits());
+        world.flags.insert(frame, (PageFlags::ANON | PageFlags::COMPOUND_TAIL).bits());
     }
     // Other frames, other counts, another region.
     world.maps(0x107, 2, 900);
@@ -71,42 +62,18 @@ fn rows_join_neighbours_that_are_the_same() {
             (0x116, 2, Some(1)),
         ]
     );
-    assert_eq!(
-        all[0].page.flags,
-        Some(PageFlags::ANON),
-        "what all of them have"
-    );
+    assert_eq!(all[0].page.flags, Some(PageFlags::ANON), "what all of them have");
     // With hidden frames there are fewer rows. Physical runs do not end with regions.
     let mut runs = Runs::new(SIZE);
     let mut lengths = Vec::new();
-    each(&target, Need::ENTRIES, |page, _| {
-        lengths.extend(runs.push(page, None))
-    });
+    each(&target, Need::ENTRIES, |page, _| lengths.extend(runs.push(page, None)));
     lengths.extend(runs.finish());
-    let lengths: Vec<_> = lengths
-        .iter()
-        .map(|run| (run.frame.map(|frame| frame.get()), run.pages))
-        .collect();
-    assert_eq!(
-        lengths,
-        [
-            (Some(500), 7),
-            (Some(900), 4),
-            (None, 7),
-            (Some(300), 4),
-            (None, 2)
-        ]
-    );
+    let lengths: Vec<_> = lengths.iter().map(|run| (run.frame.map(|frame| frame.get()), run.pages)).collect();
+    assert_eq!(lengths, [(Some(500), 7), (Some(900), 4), (None, 7), (Some(300), 4), (None, 2)]);
     let mut totals = Totals::new(SIZE, Need::ENTRIES);
     each(&target, Need::ENTRIES, |page, _| totals.add(page));
-    assert_eq!(
-        (totals.runs(), totals.longest_run_bytes()),
-        (Some(3), Some(7 * PAGE))
-    );
-    assert_eq!(
-        (totals.state(State::Present), totals.bytes()),
-        (15, 24 * PAGE)
-    );
+    assert_eq!((totals.runs(), totals.longest_run_bytes()), (Some(3), Some(7 * PAGE)));
+    assert_eq!((totals.state(State::Present), totals.bytes()), (15, 24 * PAGE));
 }
 
 #[test]
@@ -119,10 +86,7 @@ fn the_zero_page_is_one_row_and_no_run() {
     world.maps(0x108, 4, 2);
     let (_, target) = world.target();
     for need in [Need::KINDS, Need::KINDS | Need::FLAGS | Need::COUNTS] {
-        let lengths: Vec<u64> = rows(&target, need)
-            .iter()
-            .map(|row| row.page.pages)
-            .collect();
+        let lengths: Vec<u64> = rows(&target, need).iter().map(|row| row.page.pages).collect();
         assert_eq!(lengths, [8, 4, 8]);
         let mut runs = Runs::new(SIZE);
         let mut all = Vec::new();
@@ -132,23 +96,10 @@ fn the_zero_page_is_one_row_and_no_run() {
             totals.add(page);
         });
         all.extend(runs.finish());
-        let brief: Vec<_> = all
-            .iter()
-            .map(|run| (run.frame.map(|frame| frame.get()), run.pages, run.kind))
-            .collect();
+        let brief: Vec<_> = all.iter().map(|run| (run.frame.map(|frame| frame.get()), run.pages, run.kind)).collect();
         let anonymous = Some(Kind::Anonymous);
-        assert_eq!(
-            brief,
-            [
-                (Some(1), 8, Some(Kind::Zero)),
-                (Some(2), 4, anonymous),
-                (None, 8, anonymous)
-            ]
-        );
-        assert_eq!(
-            (totals.runs(), totals.longest_run_bytes()),
-            (Some(1), Some(4 * PAGE))
-        );
+        assert_eq!(brief, [(Some(1), 8, Some(Kind::Zero)), (Some(2), 4, anonymous), (None, 8, anonymous)]);
+        assert_eq!((totals.runs(), totals.longest_run_bytes()), (Some(1), Some(4 * PAGE)));
     }
     let zeros = rows(&target, Need::KINDS)[0].page;
     let frames: Vec<_> = zeros.each(SIZE).map(|page| page.frame()).collect();
@@ -174,32 +125,18 @@ fn groups_add_up() {
     let (_, target) = world.target();
     let grouped = |by: GroupBy| {
         let mut groups = Groups::new(by);
-        each(&target, by.need_of_frames(), |page, region| {
-            groups.add(page, region)
-        });
+        each(&target, by.need_of_frames(), |page, region| groups.add(page, region));
         groups.finish()
     };
     use GroupKey as K;
     assert_eq!(
         grouped(GroupBy::State),
-        [
-            (K::State(State::Untouched.into()), 77),
-            (K::State(State::Present.into()), 33)
-        ]
+        [(K::State(State::Untouched.into()), 77), (K::State(State::Present.into()), 33)]
     );
-    assert_eq!(
-        grouped(GroupBy::Region),
-        [(K::Region(Some(0)), 100), (K::Region(Some(1)), 10)]
-    );
-    assert_eq!(
-        grouped(GroupBy::Kind),
-        [(K::Kind(Some(Kind::Anonymous), None), 110)]
-    );
+    assert_eq!(grouped(GroupBy::Region), [(K::Region(Some(0)), 100), (K::Region(Some(1)), 10)]);
+    assert_eq!(grouped(GroupBy::Kind), [(K::Kind(Some(Kind::Anonymous), None), 110)]);
     let anonymous = K::Flags(OfFrame::Is(PageFlags::ANON.bits()));
-    assert_eq!(
-        grouped(GroupBy::Flags),
-        [(K::Flags(OfFrame::None), 77), (anonymous, 33)]
-    );
+    assert_eq!(grouped(GroupBy::Flags), [(K::Flags(OfFrame::None), 77), (anonymous, 33)]);
 }
 
 /// A file of a filesystem without a disk, mapped shared.
@@ -219,30 +156,18 @@ fn physical_addresses_of_devices_come_from_the_file() {
         let (_, target) = World::new([device_file(name, 0xfe00_0000)]).target();
         let view = View::at(&target, address).expect("a view");
         let detail = view.detail(address).expect("its detail");
-        assert_eq!(
-            (detail.page.state(), detail.page.kind),
-            (State::PfnMapped, Some(Kind::DeviceMemory))
-        );
+        assert_eq!((detail.page.state(), detail.page.kind), (State::PfnMapped, Some(Kind::DeviceMemory)));
         detail.physical
     };
     let expected = Ok(PhysicalAddress::new(0xfe00_0000 + 2 * PAGE + 5));
     assert_eq!(physical("/dev/mem"), expected);
-    assert_eq!(
-        physical("/sys/devices/pci0000:00/0000:00:01.0/resource0"),
-        expected
-    );
-    assert_eq!(
-        physical("/sys/devices/pci0000:00/0000:00:01.0/resource2_wc"),
-        expected
-    );
+    assert_eq!(physical("/sys/devices/pci0000:00/0000:00:01.0/resource0"), expected);
+    assert_eq!(physical("/sys/devices/pci0000:00/0000:00:01.0/resource2_wc"), expected);
     // A file that only has such a name is an ordinary one, whatever the address.
     let (_, target) = World::new([device_file("/tmp/resource0", 0xfe00_0000)]).target();
     let view = View::at(&target, address).expect("a view");
     let detail = view.detail(address).expect("its detail");
-    assert_eq!(
-        (detail.page.state(), detail.page.kind),
-        (State::Untouched, Some(Kind::File))
-    );
+    assert_eq!((detail.page.state(), detail.page.kind), (State::Untouched, Some(Kind::File)));
     assert!(matches!(detail.physical, Err(Reason::NotApplicable(_))));
 }
 
@@ -263,14 +188,8 @@ fn an_address_has_the_frame_and_the_offset_in_it() {
     let view = View::at(&target, between).expect("a view");
     let detail = view.detail(between).expect("its detail");
     let (below, above) = detail.nearest.expect("neighbours");
-    assert_eq!(
-        below.map(|region| region.range.start().get()),
-        Some(0x100 * PAGE)
-    );
-    assert_eq!(
-        above.map(|region| region.range.start().get()),
-        Some(0x200 * PAGE)
-    );
+    assert_eq!(below.map(|region| region.range.start().get()), Some(0x100 * PAGE));
+    assert_eq!(above.map(|region| region.range.start().get()), Some(0x200 * PAGE));
     assert_eq!(detail.page.state(), State::Unmapped);
 }
 
@@ -295,24 +214,15 @@ fn exclusive_inside_a_huge_mapping_takes_a_map_count() {
     assert_eq!(page(None, Some(false), 0).exclusive(), Some(false));
     assert_eq!(page(None, Some(true), EXCLUSIVE).exclusive(), None);
     assert_eq!(page(None, None, EXCLUSIVE).exclusive(), None);
-    let merged = Page {
-        kind: Some(Kind::Ksm),
-        ..page(None, None, 0)
-    };
+    let merged = Page { kind: Some(Kind::Ksm), ..page(None, None, 0) };
     assert_eq!(merged.exclusive(), Some(false));
     assert_eq!(page(Some(1), Some(true), 0).exclusive(), Some(true));
-    assert_eq!(
-        page(Some(2), Some(true), EXCLUSIVE).exclusive(),
-        Some(false)
-    );
+    assert_eq!(page(Some(2), Some(true), EXCLUSIVE).exclusive(), Some(false));
 }
 
 #[test]
 fn files_of_a_mounted_hugetlbfs_are_hugetlb_with_flags_and_without() {
-    let device = crate::kernel::Device {
-        major: 0,
-        minor: 40,
-    };
+    let device = crate::kernel::Device { major: 0, minor: 40 };
     let mut file = region(0x1000, 2 * HUGE);
     file.name = Name::from("/mnt/pool/file");
     file.inode = 7;
@@ -333,15 +243,10 @@ fn files_of_a_mounted_hugetlbfs_are_hugetlb_with_flags_and_without() {
     }
     for need in [Need::ENTRIES, Need::KINDS | Need::CONTENT] {
         let mut kinds = Vec::new();
-        each(&target, need, |page, _| {
-            kinds.push((page.state(), page.kind))
-        });
+        each(&target, need, |page, _| kinds.push((page.state(), page.kind)));
         kinds.dedup();
         let hugetlb = Some(Kind::Hugetlb);
-        assert_eq!(
-            kinds,
-            [(State::Present, hugetlb), (State::Untouched, hugetlb)]
-        );
+        assert_eq!(kinds, [(State::Present, hugetlb), (State::Untouched, hugetlb)]);
     }
 }
 
@@ -350,10 +255,7 @@ fn pages_with_one_frame_share_a_row() {
     let mut world = World::new([region(0x1000, 4 * HUGE)]);
     let ksm = (PageFlags::ANON | PageFlags::KSM).bits();
     // Three pages merged into one, two into another, and one into the first again.
-    for (index, frame) in [0x700, 0x700, 0x700, 0x7f0, 0x7f0, 0x700]
-        .into_iter()
-        .enumerate()
-    {
+    for (index, frame) in [0x700, 0x700, 0x700, 0x7f0, 0x7f0, 0x700].into_iter().enumerate() {
         world.entries.insert(0x1000 + index as u64, PRESENT | frame);
         world.flags.insert(frame, ksm);
         world.counts.insert(frame, 4);
@@ -398,14 +300,10 @@ fn where_every_page_is_flagged_as_merged_the_region_decides() {
     let bytes = 2 * PAGE;
     let offered = |at: u64, flag: &str, merged: Option<u64>| Smaps {
         range: region(at, 2).range,
-        fields: [
-            ("Rss", Some(bytes)),
-            ("Anonymous", Some(bytes)),
-            ("KSM", merged),
-        ]
-        .into_iter()
-        .filter_map(|(field, bytes)| Some((field.to_owned(), bytes?)))
-        .collect(),
+        fields: [("Rss", Some(bytes)), ("Anonymous", Some(bytes)), ("KSM", merged)]
+            .into_iter()
+            .filter_map(|(field, bytes)| Some((field.to_owned(), bytes?)))
+            .collect(),
         vm_flags: vec!["rd".to_owned(), flag.to_owned()],
         may_be_huge: None,
     };
@@ -419,11 +317,8 @@ fn where_every_page_is_flagged_as_merged_the_region_decides() {
         (1, "mg", None, None),
         (1, "mr", None, own),
     ] {
-        let mut world = World {
-            merged_pages,
-            smaps: vec![offered(0x100, flag, merged)],
-            ..World::new([region(0x100, 2)])
-        };
+        let mut world =
+            World { merged_pages, smaps: vec![offered(0x100, flag, merged)], ..World::new([region(0x100, 2)]) };
         for page in 0..2 {
             world.entries.insert(0x100 + page, PRESENT | 0x700);
         }
@@ -438,10 +333,7 @@ fn where_every_page_is_flagged_as_merged_the_region_decides() {
         let address = VirtualAddress::new(0x100 * PAGE);
         let view = View::of(&target).expect("a view");
         let detail = view.detail(address).expect("its detail");
-        assert_eq!(
-            detail.page.kind, expected,
-            "{merged_pages} {flag} {merged:?}"
-        );
+        assert_eq!(detail.page.kind, expected, "{merged_pages} {flag} {merged:?}");
         // An unknown kind has a reason that names the flag.
         let why = super::kind_unknown(&detail.page).to_string();
         assert!(why.contains("KPF_KSM"), "{why}");
@@ -452,12 +344,9 @@ fn where_every_page_is_flagged_as_merged_the_region_decides() {
 #[test]
 fn a_copied_page_of_a_device_mapping_has_no_physical_address_of_the_device() {
     use crate::kernel::smaps::Smaps;
-    for (shared, anonymous, is_known) in [
-        (true, Some(0), true),
-        (false, Some(0), true),
-        (false, Some(PAGE), false),
-        (false, None, false),
-    ] {
+    for (shared, anonymous, is_known) in
+        [(true, Some(0), true), (false, Some(0), true), (false, Some(PAGE), false), (false, None, false)]
+    {
         let mut device = region(0x100, 2);
         (device.name, device.inode, device.offset) = ("/dev/mem".into(), 3, 0xf_0000);
         device.permissions.shared = shared;
@@ -476,18 +365,11 @@ fn a_copied_page_of_a_device_mapping_has_no_physical_address_of_the_device() {
         let address = VirtualAddress::new(0x101 * PAGE);
         let detail = view.detail(address).expect("its detail");
         let (physical, kind) = match is_known {
-            true => (
-                Some(PhysicalAddress::new(0xf_1000)),
-                Some(Kind::DeviceMemory),
-            ),
+            true => (Some(PhysicalAddress::new(0xf_1000)), Some(Kind::DeviceMemory)),
             false => (None, None),
         };
         assert_eq!(detail.page.state(), State::PfnMapped);
-        assert_eq!(
-            detail.physical.clone().ok(),
-            physical,
-            "{shared} {anonymous:?}"
-        );
+        assert_eq!(detail.physical.clone().ok(), physical, "{shared} {anonymous:?}");
         assert_eq!(detail.page.kind, kind, "{shared} {anonymous:?}");
         each(&target, Need::KINDS, |page, _| assert_eq!(page.kind, kind));
     }
@@ -512,12 +394,8 @@ fn without_a_scan_a_page_in_no_large_folio_is_not_huge() {
         }
         let range = region(start, 2 * HUGE).range;
         let fields = in_smaps.map(|bytes| {
-            [
-                ("AnonHugePages", bytes),
-                ("ShmemPmdMapped", 0),
-                ("FilePmdMapped", 0),
-            ]
-            .map(|(field, bytes)| (field.to_owned(), bytes))
+            [("AnonHugePages", bytes), ("ShmemPmdMapped", 0), ("FilePmdMapped", 0)]
+                .map(|(field, bytes)| (field.to_owned(), bytes))
         });
         world.smaps = vec![Smaps {
             range,
@@ -527,9 +405,7 @@ fn without_a_scan_a_page_in_no_large_folio_is_not_huge() {
         }];
         let (_, target) = world.target();
         let view = View::of(&target).expect("a view");
-        let detail = view
-            .detail(VirtualAddress::new(start * PAGE))
-            .expect("its detail");
+        let detail = view.detail(VirtualAddress::new(start * PAGE)).expect("its detail");
         assert_eq!(detail.huge.ok(), of_page, "{large} {in_smaps:?}");
         view.require(Need::HUGE).expect("flags tell of small pages");
         each(&target, Need::HUGE, |page, _| {
@@ -539,16 +415,10 @@ fn without_a_scan_a_page_in_no_large_folio_is_not_huge() {
         });
         let mut seen = None;
         let regions: Vec<_> = view.regions().iter().collect();
-        region_stats(
-            &view,
-            &regions,
-            Need::HUGE,
-            &mut || Ok(()),
-            &mut |_, stats| {
-                seen = Some(stats.huge.clone().ok());
-                Ok(())
-            },
-        )
+        region_stats(&view, &regions, Need::HUGE, &mut || Ok(()), &mut |_, stats| {
+            seen = Some(stats.huge.clone().ok());
+            Ok(())
+        })
         .expect("stats");
         assert_eq!(seen, Some(of_region), "{large} {in_smaps:?}");
     }

@@ -34,12 +34,7 @@ struct Physical {
 impl Totals {
     /// For pages of `size` bytes, of which `need` is known.
     pub fn new(size: PageSize, need: Need) -> Self {
-        Totals {
-            pages: 0,
-            size,
-            states: StateCounts::default(),
-            physical: need.has_entries().then(Physical::default),
-        }
+        Totals { pages: 0, size, states: StateCounts::default(), physical: need.has_entries().then(Physical::default) }
     }
 
     /// The size of a page.

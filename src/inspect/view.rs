@@ -9,9 +9,7 @@ use crate::kernel::mounts::MemoryFiles;
 use crate::kernel::smaps::Smaps;
 use crate::kernel::swaps::{SwapAreas, SwapLayout, SwapMeaning};
 use crate::kernel::zones::Zones;
-use crate::kernel::{
-    AddressRange, Device, Name, PageFlags, PageSize, Region, SwapEntry, VirtualAddress,
-};
+use crate::kernel::{AddressRange, Device, Name, PageFlags, PageSize, Region, SwapEntry, VirtualAddress};
 use crate::process::{self, Held, MapsText, Merging, Modules, Target};
 use crate::report::{Fact, Reason};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -158,9 +156,7 @@ impl<'a> View<'a> {
 
     /// The region that holds `address`.
     pub fn region(&self, address: VirtualAddress) -> Option<&ViewedRegion> {
-        let after = self
-            .regions
-            .partition_point(|viewed| viewed.region.range.start() <= address);
+        let after = self.regions.partition_point(|viewed| viewed.region.range.start() <= address);
         let viewed = self.regions.get(after.checked_sub(1)?)?;
         viewed.region.range.contains(address).then_some(viewed)
     }
@@ -171,9 +167,7 @@ impl<'a> View<'a> {
         let ends_before = |viewed: &ViewedRegion| viewed.range().end() <= address;
         let rest = self.regions.get(from..).unwrap_or_default();
         match rest {
-            [_, next, ..] if !ends_before(next) => {
-                from + usize::from(rest.first().is_some_and(ends_before))
-            }
+            [_, next, ..] if !ends_before(next) => from + usize::from(rest.first().is_some_and(ends_before)),
             rest => from + rest.partition_point(ends_before),
         }
     }
@@ -194,9 +188,7 @@ impl<'a> View<'a> {
         let areas = self.swaps()?;
         let area = areas.area(slot, self.page);
         area.map(|area| area.name.clone()).ok_or_else(|| {
-            Reason::NotOnThisKernel(
-                "/proc/swaps has no type numbers, and several areas may have this one".into(),
-            )
+            Reason::NotOnThisKernel("/proc/swaps has no type numbers, and several areas may have this one".into())
         })
     }
 
@@ -215,26 +207,16 @@ impl<'a> View<'a> {
     /// How much of `range` the page map covers: a part at its beginning, and behind that what lies outside.
     ///
     /// Fails when the target is gone.
-    pub(super) fn covered(
-        &self,
-        range: AddressRange,
-    ) -> process::Result<(Option<AddressRange>, Option<AddressRange>)> {
+    pub(super) fn covered(&self, range: AddressRange) -> process::Result<(Option<AddressRange>, Option<AddressRange>)> {
         let covers = |index: u64| Ok(self.target.process.entry(index)?.is_some());
         let last = VirtualAddress::new(range.end().get().saturating_sub(1));
         if covers(self.page.index(last))? {
             return Ok((Some(range), None));
         }
-        let pages = self
-            .known
-            .covered_pages
-            .get_or_init(|| process::covered_pages(self.page, covers))
-            .clone()?;
+        let pages = self.known.covered_pages.get_or_init(|| process::covered_pages(self.page, covers)).clone()?;
         let end = VirtualAddress::new(pages.saturating_mul(self.page.bytes()));
         let (start, end_of_range) = (range.start(), range.end());
-        Ok((
-            AddressRange::new(start, end.min(end_of_range)),
-            AddressRange::new(end.max(start), end_of_range),
-        ))
+        Ok((AddressRange::new(start, end.min(end_of_range)), AddressRange::new(end.max(start), end_of_range)))
     }
 
     /// The facts about `viewed` that classification needs.
@@ -251,10 +233,7 @@ impl<'a> View<'a> {
 
     /// The state of samepage merging on the machine.
     fn merging(&self) -> Merging {
-        *self
-            .known
-            .merging
-            .get_or_init(|| self.target.machine.merging())
+        *self.known.merging.get_or_init(|| self.target.machine.merging())
     }
 
     /// Whether any page of the machine may be a merged one.
@@ -273,9 +252,8 @@ impl<'a> View<'a> {
             let smaps = Smaps::at(self.smaps(), viewed.range().start())?;
             let bytes = |field| smaps.field(field);
             // `KSM` came with Linux 6.6. It counts pages of zeros too, if those are used for merging; `Rss` does not.
-            let all = bytes("KSM").is_some_and(|merged| {
-                bytes("Rss") == Some(merged) && bytes("Anonymous") == Some(merged)
-            });
+            let all =
+                bytes("KSM").is_some_and(|merged| bytes("Rss") == Some(merged) && bytes("Anonymous") == Some(merged));
             let is_offered = smaps.vm_flags.is_empty() || smaps.has_flag("mg");
             match bytes("KSM") {
                 _ if !is_offered => Some(false),
@@ -290,11 +268,7 @@ impl<'a> View<'a> {
     /// ordinary memory. The page map does not show it. Smaps counts it since Linux 6.2 (before, `walk_page_vma` skipped such regions).
     fn may_be_copied(&self, viewed: &ViewedRegion) -> bool {
         let is_counted = self.kernel() >= (6, 2);
-        let copied = || {
-            Smaps::at(self.smaps(), viewed.range().start())?
-                .field("Anonymous")
-                .filter(|_| is_counted)
-        };
+        let copied = || Smaps::at(self.smaps(), viewed.range().start())?.field("Anonymous").filter(|_| is_counted);
         viewed.backing != Backing::Kernel
             && !viewed.region.permissions.shared
             && self.is_pfn_mapped(viewed)
@@ -323,17 +297,11 @@ impl<'a> View<'a> {
         let bytes = self.huge_bytes();
         let range = viewed.range();
         let first = range.start().get().checked_next_multiple_of(bytes);
-        first
-            .and_then(|first| first.checked_add(bytes))
-            .is_some_and(|end| end <= range.end().get())
+        first.and_then(|first| first.checked_add(bytes)).is_some_and(|end| end <= range.end().get())
     }
 
     /// The stretch around `address` that one PMD would map, if it is in `viewed`.
-    pub(super) fn huge_stretch(
-        &self,
-        viewed: &ViewedRegion,
-        address: VirtualAddress,
-    ) -> Option<AddressRange> {
+    pub(super) fn huge_stretch(&self, viewed: &ViewedRegion, address: VirtualAddress) -> Option<AddressRange> {
         let bytes = self.huge_bytes();
         let start = address.get() - address.get() % bytes;
         let end = VirtualAddress::new(start.checked_add(bytes)?);
@@ -355,12 +323,11 @@ impl<'a> View<'a> {
     pub fn is_pfn_mapped(&self, viewed: &ViewedRegion) -> bool {
         // Almost no region can be VM_PFNMAP: the check and its cache are skipped for the others.
         viewed.may_be_pfn_mapped()
-            && *viewed.pfn_mapped.get_or_init(|| {
-                match self.target.process.is_pfn_mapped(&viewed.region) {
-                    Ok(Some(told)) => told,
-                    Ok(None) | Err(_) if viewed.is_pfn_mapped_by_name() => true,
-                    Ok(None) | Err(_) => Smaps::at(self.smaps(), viewed.range().start())
-                        .is_some_and(|smaps| smaps.has_flag("pf")),
+            && *viewed.pfn_mapped.get_or_init(|| match self.target.process.is_pfn_mapped(&viewed.region) {
+                Ok(Some(told)) => told,
+                Ok(None) | Err(_) if viewed.is_pfn_mapped_by_name() => true,
+                Ok(None) | Err(_) => {
+                    Smaps::at(self.smaps(), viewed.range().start()).is_some_and(|smaps| smaps.has_flag("pf"))
                 }
             })
     }
@@ -420,10 +387,7 @@ mod tests {
             let region = Region {
                 name: "/dev/some".into(),
                 inode: 3,
-                permissions: crate::kernel::Permissions {
-                    shared: true,
-                    ..Default::default()
-                },
+                permissions: crate::kernel::Permissions { shared: true, ..Default::default() },
                 ..crate::process::fake::region(at, 4)
             };
             let smaps = Smaps {
@@ -442,11 +406,7 @@ mod tests {
         };
         let (_, target) = world.target();
         let view = View::of(&target).expect("a view");
-        let told: Vec<bool> = view
-            .regions()
-            .iter()
-            .map(|one| view.is_pfn_mapped(one))
-            .collect();
+        let told: Vec<bool> = view.regions().iter().map(|one| view.is_pfn_mapped(one)).collect();
         assert_eq!(told, [true, false]);
     }
 }

@@ -90,9 +90,8 @@ impl PageSize {
 
     /// From a number of bytes; `None` unless it is a power of two between 512 bytes and 1 GiB.
     pub fn from_bytes(bytes: u64) -> Option<Self> {
-        (bytes.is_power_of_two() && (512..=1 << 30).contains(&bytes)).then(|| PageSize {
-            shift: bytes.trailing_zeros() as u8,
-        })
+        (bytes.is_power_of_two() && (512..=1 << 30).contains(&bytes))
+            .then(|| PageSize { shift: bytes.trailing_zeros() as u8 })
     }
     /// Bytes in a page.
     pub const fn bytes(self) -> u64 {
@@ -191,21 +190,12 @@ impl AddressRange {
         let mut from = self.start;
         taken
             .chain(std::iter::once(behind_all))
-            .filter_map(move |(start, end)| {
-                AddressRange::new(std::mem::replace(&mut from, end), start)
-            })
+            .filter_map(move |(start, end)| AddressRange::new(std::mem::replace(&mut from, end), start))
     }
     /// Grown to whole pages. The last page of the address space keeps its ragged end.
     pub fn to_pages(self, page: PageSize) -> AddressRange {
-        let end = self
-            .end
-            .0
-            .checked_add(page.bytes() - 1)
-            .map_or(self.end, |end| page.floor(VirtualAddress(end)));
-        AddressRange {
-            start: page.floor(self.start),
-            end,
-        }
+        let end = self.end.0.checked_add(page.bytes() - 1).map_or(self.end, |end| page.floor(VirtualAddress(end)));
+        AddressRange { start: page.floor(self.start), end }
     }
     /// The number of pages that it touches.
     pub fn pages(self, page: PageSize) -> u64 {
@@ -262,15 +252,9 @@ mod tests {
         }
         let page = PageSize::from_bytes(65536).expect("a page size");
         assert_eq!((page.bytes(), page.shift()), (65536, 16));
-        assert_eq!(
-            (page.pages_in(0), page.pages_in(1), page.pages_in(65537)),
-            (0, 1, 2)
-        );
+        assert_eq!((page.pages_in(0), page.pages_in(1), page.pages_in(65537)), (0, 1, 2));
         assert_eq!(page.floor(LAST).get(), u64::MAX - 65535);
-        assert_eq!(
-            (page.offset(LAST), page.index(LAST)),
-            (65535, u64::MAX >> 16)
-        );
+        assert_eq!((page.offset(LAST), page.index(LAST)), (65535, u64::MAX >> 16));
     }
 
     #[test]
@@ -285,10 +269,7 @@ mod tests {
         assert_eq!(parts(0, 10), (vec![], vec![range(0, 10)]));
         assert_eq!(
             parts(5, 45),
-            (
-                vec![range(10, 20), range(20, 30), range(40, 45)],
-                vec![range(5, 10), range(30, 40)]
-            )
+            (vec![range(10, 20), range(20, 30), range(40, 45)], vec![range(5, 10), range(30, 40)])
         );
         assert_eq!(parts(15, 25), (vec![range(15, 20), range(20, 25)], vec![]));
         assert_eq!(parts(60, 70), (vec![], vec![range(60, 70)]));
@@ -310,13 +291,7 @@ mod tests {
         let page = PageSize::FOUR_KIB;
         assert_eq!(range(0x1001, 0x1002).to_pages(page), range(0x1000, 0x2000));
         assert_eq!(range(0x1000, 0x2000).to_pages(page), range(0x1000, 0x2000));
-        assert_eq!(
-            (
-                range(0xfff, 0x1001).pages(page),
-                range(0, 0x1000).pages(page)
-            ),
-            (2, 1)
-        );
+        assert_eq!((range(0xfff, 0x1001).pages(page), range(0, 0x1000).pages(page)), (2, 1));
         let top = range(u64::MAX - 1, u64::MAX);
         assert_eq!(top.to_pages(page), range(u64::MAX - 4095, u64::MAX));
         assert_eq!(top.to_pages(page).pages(page), 1);
@@ -327,10 +302,7 @@ mod tests {
         let page = PageSize::FOUR_KIB;
         let frame = FrameNumber::new(0x1a_4eac);
         let physical = frame.physical(page).expect("it fits");
-        assert_eq!(
-            (physical.get(), physical.frame(page), physical.offset(page)),
-            (0x1_a4ea_c000, frame, 0)
-        );
+        assert_eq!((physical.get(), physical.frame(page), physical.offset(page)), (0x1_a4ea_c000, frame, 0));
         assert_eq!(FrameNumber::new(1 << 52).physical(page), None);
         assert_eq!(LAST.checked_add(1), None);
         assert_eq!(VirtualAddress::new(0).checked_sub(1), None);

@@ -16,12 +16,8 @@ impl Config {
 
     /// Whether `option`, as `CONFIG_MIGRATION`, is built in: `=y`.
     pub fn is_set(&self, option: &str) -> bool {
-        text::lines(&self.0).any(|line| {
-            line.bytes
-                .strip_prefix(option.as_bytes())
-                .map(<[u8]>::trim_ascii_end)
-                == Some(b"=y")
-        })
+        text::lines(&self.0)
+            .any(|line| line.bytes.strip_prefix(option.as_bytes()).map(<[u8]>::trim_ascii_end) == Some(b"=y"))
     }
 
     /// Whether the kernel counts the mappings of each page, as all did before Linux 6.15, and not only those of a large folio as a whole.
@@ -51,28 +47,15 @@ mod tests {
         let config = Config::new(text.to_vec()).expect("options");
         assert_eq!(
             config.swap_options(),
-            SwapOptions {
-                memory_failure: false,
-                migration: true,
-                device_private: true,
-                pte_marker: false
-            }
+            SwapOptions { memory_failure: false, migration: true, device_private: true, pte_marker: false }
         );
-        for absent in [
-            "CONFIG_ZRAM",
-            "CONFIG_HZ",
-            "CONFIG_MIGRATIO",
-            "CONFIG",
-            "MIGRATION",
-        ] {
+        for absent in ["CONFIG_ZRAM", "CONFIG_HZ", "CONFIG_MIGRATIO", "CONFIG", "MIGRATION"] {
             assert!(!config.is_set(absent), "{absent}");
         }
         assert!(!config.counts_each_page());
-        let exact =
-            Config::new(b"# CONFIG_NO_PAGE_MAPCOUNT is not set\nCONFIG_PAGE_MAPCOUNT=y\n".to_vec());
+        let exact = Config::new(b"# CONFIG_NO_PAGE_MAPCOUNT is not set\nCONFIG_PAGE_MAPCOUNT=y\n".to_vec());
         assert!(exact.expect("options").counts_each_page());
-        let average =
-            Config::new(b"CONFIG_NO_PAGE_MAPCOUNT=y\n# CONFIG_PAGE_MAPCOUNT is not set\n".to_vec());
+        let average = Config::new(b"CONFIG_NO_PAGE_MAPCOUNT=y\n# CONFIG_PAGE_MAPCOUNT is not set\n".to_vec());
         assert!(!average.expect("options").counts_each_page());
         assert_eq!(Config::new(b"# nothing\n".to_vec()), None);
         assert_eq!(Config::new(Vec::new()), None);

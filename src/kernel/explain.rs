@@ -24,12 +24,10 @@ pub fn believable(all: PageFlags, context: FlagContext) -> PageFlags {
 
 /// What `flag` means for a page frame with the flags `all`.
 pub fn explain(flag: PageFlags, all: PageFlags, context: FlagContext) -> &'static str {
-    why_false(flag, all, context)
-        .or_else(|| in_context(flag, all, context.kernel))
-        .unwrap_or_else(|| {
-            let known = FLAGS.iter().find(|info| info.flag == flag);
-            known.map_or("not known to this version of pmdb", |info| info.meaning)
-        })
+    why_false(flag, all, context).or_else(|| in_context(flag, all, context.kernel)).unwrap_or_else(|| {
+        let known = FLAGS.iter().find(|info| info.flag == flag);
+        known.map_or("not known to this version of pmdb", |info| info.meaning)
+    })
 }
 
 /// From this kernel on none sets KSM on all anonymous memory. Many do from 6.10 on; stable releases were fixed one by one.
@@ -44,11 +42,7 @@ fn why_false(flag: PageFlags, all: PageFlags, context: FlagContext) -> Option<&'
         F::ANON | F::KSM | F::MMAP if is_slab => {
             Some("not true: slab pages keep other data where the kernel reads this flag")
         }
-        F::KSM
-            if context
-                .false_flags
-                .is_some_and(|flags| flags.contains(F::KSM)) =>
-        {
+        F::KSM if context.false_flags.is_some_and(|flags| flags.contains(F::KSM)) => {
             Some("says nothing: this kernel sets it on all anonymous memory")
         }
         F::KSM if all.contains(F::OWNER_2) => Some(
@@ -66,9 +60,7 @@ fn in_context(flag: PageFlags, all: PageFlags, kernel: (u32, u32)) -> Option<&'s
     // Since 6.10 most bits of a page of a folio are those of its folio.
     let of_folio = all.intersects(F::COMPOUND_HEAD | F::COMPOUND_TAIL) && kernel >= (6, 10);
     Some(match flag {
-        F::OWNER_2 if is_anonymous && kernel >= (5, 19) => {
-            "exclusive to one process: a write needs no copy"
-        }
+        F::OWNER_2 if is_anonymous && kernel >= (5, 19) => "exclusive to one process: a write needs no copy",
         F::OWNER_2 if !is_anonymous => "its place on disk is known to the filesystem",
         F::OWNER_PRIVATE if has(F::SWAPCACHE) => "another name of the bit of swapcache",
         F::OWNER_PRIVATE => "used by its filesystem or driver",
@@ -113,10 +105,7 @@ mod tests {
     const NEW: (u32, u32) = (6, 18);
 
     fn said(flag: F, all: F, kernel: (u32, u32), false_flags: Option<F>) -> &'static str {
-        let context = FlagContext {
-            kernel,
-            false_flags,
-        };
+        let context = FlagContext { kernel, false_flags };
         explain(flag, all | flag, context)
     }
 
@@ -125,27 +114,12 @@ mod tests {
         let anonymous = F::ANON | F::MMAP | F::SWAPBACKED | F::UPTODATE;
         for (flag, all, kernel, part) in [
             (F::OWNER_2, anonymous, NEW, "exclusive to one process"),
-            (
-                F::OWNER_2,
-                anonymous,
-                (5, 15),
-                "anonymous: exclusive to one process; file",
-            ),
+            (F::OWNER_2, anonymous, (5, 15), "anonymous: exclusive to one process; file"),
             (F::OWNER_2, F::UPTODATE, NEW, "its place on disk"),
-            (
-                F::OWNER_PRIVATE,
-                anonymous | F::SWAPCACHE,
-                NEW,
-                "another name",
-            ),
+            (F::OWNER_PRIVATE, anonymous | F::SWAPCACHE, NEW, "another name"),
             (F::OWNER_PRIVATE, F::UPTODATE, NEW, "filesystem"),
             (F::RECLAIM, F::UPTODATE, NEW, "readahead mark"),
-            (
-                F::RECLAIM,
-                F::WRITEBACK,
-                NEW,
-                "as soon as it has been written",
-            ),
+            (F::RECLAIM, F::WRITEBACK, NEW, "as soon as it has been written"),
             (F::THP, F::COMPOUND_HEAD, NEW, "of any size"),
             (F::THP, F::ZERO_PAGE, NEW, "huge page of zeros"),
             (F::MMAP, F::COMPOUND_TAIL, NEW, "some page of its folio"),
@@ -159,10 +133,7 @@ mod tests {
             (F::BUDDY, F::empty(), NEW, "free"),
         ] {
             let words = said(flag, all, kernel, None);
-            assert!(
-                words.contains(part),
-                "{flag:?} of {all:?} on {kernel:?}: {words}"
-            );
+            assert!(words.contains(part), "{flag:?} of {all:?} on {kernel:?}: {words}");
         }
     }
 
@@ -172,31 +143,13 @@ mod tests {
         for (all, kernel, false_flags, expected) in [
             // As seen on slab pages of Linux 6.18 with KSM off.
             (F::from_bits_retain(0x20_1080), NEW, None, F::SLAB),
-            (
-                anonymous | F::KSM | F::OWNER_2,
-                (6, 12),
-                None,
-                anonymous | F::OWNER_2,
-            ),
+            (anonymous | F::KSM | F::OWNER_2, (6, 12), None, anonymous | F::OWNER_2),
             (anonymous | F::KSM, (6, 12), Some(F::KSM), anonymous),
-            (
-                anonymous | F::KSM,
-                (6, 12),
-                Some(F::empty()),
-                anonymous | F::KSM,
-            ),
+            (anonymous | F::KSM, (6, 12), Some(F::empty()), anonymous | F::KSM),
             (anonymous | F::KSM, NEW, None, anonymous | F::KSM),
-            (
-                F::from_bits_retain(1 << 63),
-                NEW,
-                None,
-                F::from_bits_retain(1 << 63),
-            ),
+            (F::from_bits_retain(1 << 63), NEW, None, F::from_bits_retain(1 << 63)),
         ] {
-            let context = FlagContext {
-                kernel,
-                false_flags,
-            };
+            let context = FlagContext { kernel, false_flags };
             assert_eq!(believable(all, context), expected, "{all:?}");
         }
         assert!(said(F::KSM, F::ANON, (6, 12), Some(F::KSM)).contains("says nothing"));

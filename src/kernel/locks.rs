@@ -24,9 +24,7 @@ impl Lease {
 /// A lease for reading (`F_RDLCK`) conflicts only with writers. One that is being broken (`BREAKING`) is listed under the type that it
 /// will have, and its file cannot be opened yet.
 pub fn leases(bytes: &[u8]) -> Vec<Lease> {
-    text::lines(bytes)
-        .filter_map(|line| lease(line.fields()))
-        .collect()
+    text::lines(bytes).filter_map(|line| lease(line.fields())).collect()
 }
 
 /// `1: LEASE  ACTIVE    WRITE 812 08:01:1234 0 EOF` (`lock_get_status` in fs/locks.c); delegations have the same form.
@@ -40,10 +38,7 @@ fn lease<'a>(mut fields: impl Iterator<Item = &'a [u8]>) -> Option<Lease> {
     // -1 stands for a holder on another machine.
     let holder = text::decimal(fields.next()?).unwrap_or(0);
     let inode = fields.next()?.rsplit(|&byte| byte == b':').next()?;
-    Some(Lease {
-        holder,
-        inode: text::decimal(inode)?,
-    })
+    Some(Lease { holder, inode: text::decimal(inode)? })
 }
 
 #[cfg(test)]
@@ -62,20 +57,14 @@ mod tests {
             7: -> POSIX  ADVISORY  WRITE 817 00:1f:1239 0 EOF\n\
             8: LEASE  ACTIVE    WRITE 818 <none>:0 0 EOF\n\
             9: LEASE  ACTIVE\n";
-        let found: Vec<_> = leases(text)
-            .iter()
-            .map(|lease| (lease.holder, lease.inode))
-            .collect();
+        let found: Vec<_> = leases(text).iter().map(|lease| (lease.holder, lease.inode)).collect();
         let expected = [(812, 1234), (814, 1236), (815, 1237), (0, 1238), (818, 0)];
         assert_eq!(found, expected);
     }
 
     #[test]
     fn a_lease_is_matched_by_its_inode_number_alone() {
-        let lease = Lease {
-            holder: 812,
-            inode: 7,
-        };
+        let lease = Lease { holder: 812, inode: 7 };
         assert!(lease.may_be_on(7));
         assert!(lease.may_be_on(7 | 1 << 32), "as a 32-bit kernel prints it");
         assert!(!lease.may_be_on(8));

@@ -71,10 +71,7 @@ fn region_after(before: Option<&Name>, line: &[u8]) -> Option<Region> {
         range: AddressRange::new(VirtualAddress::new(start), VirtualAddress::new(end))?,
         permissions: letters(permissions)?,
         offset,
-        device: Device {
-            major: major.try_into().ok()?,
-            minor: minor.try_into().ok()?,
-        },
+        device: Device { major: major.try_into().ok()?, minor: minor.try_into().ok()? },
         inode: text::decimal(inode)?,
         name: same.cloned().unwrap_or_else(|| Name::copied(called)),
         deleted,
@@ -119,11 +116,7 @@ fn without(region: Region, covered: VirtualAddress) -> Option<Region> {
         0 => region.offset,
         _ => region.file_offset(start).unwrap_or(region.offset),
     };
-    Some(Region {
-        range,
-        offset,
-        ..region
-    })
+    Some(Region { range, offset, ..region })
 }
 
 #[cfg(test)]
@@ -142,28 +135,11 @@ mod tests {
         let region = one(b"7f0c2a628000-7f0c2a77d000 r-xp 00028000 fe:00 1835010                    /usr/lib/x86_64-linux-gnu/libc.so.6\n");
         assert_eq!(region.range.start().get(), 0x7f0c_2a62_8000);
         assert_eq!(region.range.end().get(), 0x7f0c_2a77_d000);
-        assert_eq!(
-            region.permissions,
-            Permissions {
-                read: true,
-                write: false,
-                execute: true,
-                shared: false
-            }
-        );
+        assert_eq!(region.permissions, Permissions { read: true, write: false, execute: true, shared: false });
         assert_eq!(region.offset, 0x28000);
-        assert_eq!(
-            region.device,
-            Device {
-                major: 0xfe,
-                minor: 0
-            }
-        );
+        assert_eq!(region.device, Device { major: 0xfe, minor: 0 });
         assert_eq!(region.inode, 1_835_010);
-        assert_eq!(
-            region.name.as_bytes(),
-            b"/usr/lib/x86_64-linux-gnu/libc.so.6"
-        );
+        assert_eq!(region.name.as_bytes(), b"/usr/lib/x86_64-linux-gnu/libc.so.6");
         assert!(!region.deleted);
     }
 
@@ -172,17 +148,9 @@ mod tests {
         for (text, name, deleted) in [
             (&b""[..], &b""[..], false),
             (b"[stack]", b"[stack]", false),
-            (
-                b"[anon: a heap of my own]",
-                b"[anon: a heap of my own]",
-                false,
-            ),
+            (b"[anon: a heap of my own]", b"[anon: a heap of my own]", false),
             (b"[anon:x (deleted)]", b"[anon:x (deleted)]", false),
-            (
-                b"/tmp/with blanks  and\ttab ",
-                b"/tmp/with blanks  and\ttab ",
-                false,
-            ),
+            (b"/tmp/with blanks  and\ttab ", b"/tmp/with blanks  and\ttab ", false),
             (b"/tmp/a\\012b", b"/tmp/a\nb", false),
             (b"/tmp/a\\134b\\01", b"/tmp/a\\134b\\01", false),
             (b"/tmp/\xff\xfe\x1b[31m", b"/tmp/\xff\xfe\x1b[31m", false),
@@ -193,11 +161,7 @@ mod tests {
             (b"/memfd:one (deleted)", b"/memfd:one", true),
             (b"/dev/zero (deleted)", b"/dev/zero", true),
             (b"(unreachable)/x", b"(unreachable)/x", false),
-            (
-                b"anon_inode:[perf_event]",
-                b"anon_inode:[perf_event]",
-                false,
-            ),
+            (b"anon_inode:[perf_event]", b"anon_inode:[perf_event]", false),
             (b"socket:[12345]", b"socket:[12345]", false),
         ] {
             let mut line = b"55d0a0000000-55d0a0021000 rw-p 00000000 00:01 7 ".to_vec();
@@ -216,17 +180,9 @@ mod tests {
         assert!(region.permissions.shared);
         let region = one(b"ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsyscall]\n");
         assert_eq!(region.range.end().get(), 0xffff_ffff_ff60_1000);
-        let region = one(
-            b"7f0000000000-7f0000001000 rw-s 3f00000000 103:fffff 18446744073709551615 /dev/mem",
-        );
+        let region = one(b"7f0000000000-7f0000001000 rw-s 3f00000000 103:fffff 18446744073709551615 /dev/mem");
         assert_eq!(region.offset, 0x3f_0000_0000);
-        assert_eq!(
-            region.device,
-            Device {
-                major: 0x103,
-                minor: 0xfffff
-            }
-        );
+        assert_eq!(region.device, Device { major: 0x103, minor: 0xfffff });
         assert_eq!(region.inode, u64::MAX);
     }
 
@@ -258,26 +214,16 @@ mod tests {
             2000-5000 rw-p 00007000 08:01 9 /f\n\
             5000-6000 rw-p 00000000 00:00 0 \n";
         let regions = parse(text).expect("regions");
-        let ranges: Vec<_> = regions
-            .iter()
-            .map(|r| (r.range.start().get(), r.range.end().get()))
-            .collect();
-        assert_eq!(
-            ranges,
-            [(0x1000, 0x3000), (0x3000, 0x5000), (0x5000, 0x6000)]
-        );
+        let ranges: Vec<_> = regions.iter().map(|r| (r.range.start().get(), r.range.end().get())).collect();
+        assert_eq!(ranges, [(0x1000, 0x3000), (0x3000, 0x5000), (0x5000, 0x6000)]);
         assert_eq!(regions.get(1).map(|r| r.offset), Some(0x8000));
     }
 
     fn line() -> impl Strategy<Value = Vec<u8>> {
-        let name =
-            proptest::collection::vec(any::<u8>().prop_filter("one line", |&b| b != b'\n'), 0..30);
+        let name = proptest::collection::vec(any::<u8>().prop_filter("one line", |&b| b != b'\n'), 0..30);
         (any::<u64>(), 1u64..1 << 40, name).prop_map(|(start, len, name)| {
-            let mut line = format!(
-                "{start:08x}-{:08x} rw-p 00000000 00:01 77 ",
-                start.saturating_add(len)
-            )
-            .into_bytes();
+            let mut line =
+                format!("{start:08x}-{:08x} rw-p 00000000 00:01 77 ", start.saturating_add(len)).into_bytes();
             line.extend(name);
             line
         })

@@ -22,9 +22,7 @@ pub mod text;
 pub mod words;
 pub mod zones;
 
-pub use address::{
-    AddressRange, FrameNumber, FrameRange, PageSize, PhysicalAddress, VirtualAddress,
-};
+pub use address::{AddressRange, FrameNumber, FrameRange, PageSize, PhysicalAddress, VirtualAddress};
 pub use name::Name;
 pub use page::{Kind, State};
 pub use page_flags::PageFlags;

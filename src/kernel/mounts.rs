@@ -52,8 +52,7 @@ pub fn memory_hierarchy(mounts: &[Mount]) -> Option<&Mount> {
 
 /// Decodes the file: `id parent major:minor root point options [tags] - type source options`.
 pub fn parse(bytes: &[u8]) -> Result<Vec<Mount>, BadLine> {
-    let rows =
-        text::lines(bytes).map(|line| mount(line.bytes).ok_or_else(|| line.bad("mountinfo")));
+    let rows = text::lines(bytes).map(|line| mount(line.bytes).ok_or_else(|| line.bad("mountinfo")));
     rows.collect()
 }
 
@@ -69,10 +68,7 @@ fn mount(line: &[u8]) -> Option<Mount> {
     Some(Mount {
         root,
         point,
-        device: Device {
-            major: text::decimal(major)?,
-            minor: text::decimal(minor)?,
-        },
+        device: Device { major: text::decimal(major)?, minor: text::decimal(minor)? },
         filesystem: text::lossy(filesystem),
         options: text::lossy(options),
     })
@@ -90,17 +86,8 @@ mod tests {
             26 24 0:30 / /dev/hugepages rw - hugetlbfs hugetlbfs rw,pagesize=2M\n\
             27 1 254:0 / /with\\040blank\\040-\\040dash rw - ext4 /dev/vda rw\n";
         let mounts = parse(text).expect("rows");
-        let rows: Vec<_> = mounts
-            .iter()
-            .map(|m| {
-                (
-                    m.device.major,
-                    m.device.minor,
-                    &*m.filesystem,
-                    m.memory_files(),
-                )
-            })
-            .collect();
+        let rows: Vec<_> =
+            mounts.iter().map(|m| (m.device.major, m.device.minor, &*m.filesystem, m.memory_files())).collect();
         assert_eq!(
             rows,
             [
@@ -110,10 +97,7 @@ mod tests {
                 (254, 0, "ext4", None)
             ]
         );
-        assert_eq!(
-            parse(b"24 27 0:6 / /dev rw devtmpfs\n").map_err(|bad| bad.line),
-            Err(1)
-        );
+        assert_eq!(parse(b"24 27 0:6 / /dev rw devtmpfs\n").map_err(|bad| bad.line), Err(1));
     }
 
     #[test]
@@ -121,16 +105,8 @@ mod tests {
         let text = b"27 1 254:0 /a\\134b /with\\040blank\\040-\\040dash rw shared:1 - ext4 /dev/vda rw,x=1\n\
             28 1 0:9 / /bare rw - proc  ro\n";
         let mounts = parse(text).expect("rows");
-        let rows: Vec<_> = mounts
-            .iter()
-            .map(|mount| {
-                (
-                    mount.root.as_bytes(),
-                    mount.point.as_bytes(),
-                    &*mount.options,
-                )
-            })
-            .collect();
+        let rows: Vec<_> =
+            mounts.iter().map(|mount| (mount.root.as_bytes(), mount.point.as_bytes(), &*mount.options)).collect();
         let (first, second): (&[u8], &[u8]) = (b"/a\\b", b"/with blank - dash");
         assert_eq!(rows, [(first, second, "rw,x=1"), (b"/", b"/bare", "ro")]);
     }
@@ -145,14 +121,8 @@ mod tests {
             let mounts = parse(texts.concat().as_bytes()).expect("rows");
             memory_hierarchy(&mounts).map(|mount| mount.point.to_string())
         };
-        assert_eq!(
-            point(&[two, others, one]).as_deref(),
-            Some("/sys/fs/cgroup/memory")
-        );
-        assert_eq!(
-            point(&[others, two]).as_deref(),
-            Some("/sys/fs/cgroup/unified")
-        );
+        assert_eq!(point(&[two, others, one]).as_deref(), Some("/sys/fs/cgroup/memory"));
+        assert_eq!(point(&[others, two]).as_deref(), Some("/sys/fs/cgroup/unified"));
         assert_eq!(point(&[others]), None);
     }
 

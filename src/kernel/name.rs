@@ -48,10 +48,7 @@ impl Name {
     }
     fn tail(&self) -> &[u8] {
         let bytes = &*self.0;
-        bytes
-            .iter()
-            .rposition(|&byte| byte == b'/')
-            .map_or(bytes, |slash| &bytes[slash + 1..])
+        bytes.iter().rposition(|&byte| byte == b'/').map_or(bytes, |slash| &bytes[slash + 1..])
     }
 }
 
@@ -189,36 +186,17 @@ mod tests {
 
     #[test]
     fn what_was_escaped_is_read_back() {
-        for bytes in [
-            &b"a\x1b[31m\x7f\n"[..],
-            b"\xff\xfe",
-            "a\u{202e}b\u{feff}".as_bytes(),
-            b"",
-        ] {
+        for bytes in [&b"a\x1b[31m\x7f\n"[..], b"\xff\xfe", "a\u{202e}b\u{feff}".as_bytes(), b""] {
             assert_eq!(unescape(&escape(bytes)), bytes);
         }
-        for plain in [
-            "\\d+",
-            "\\x1",
-            "\\x+1",
-            "\\u{}",
-            "\\u{110000}",
-            "\\u{41",
-            "a\\",
-            "\\x\u{e4}\u{e4}",
-        ] {
+        for plain in ["\\d+", "\\x1", "\\x+1", "\\u{}", "\\u{110000}", "\\u{41", "a\\", "\\x\u{e4}\u{e4}"] {
             assert_eq!(unescape(plain), plain.as_bytes());
         }
     }
 
     #[test]
     fn file_names() {
-        for (path, name) in [
-            ("/usr/lib/libc.so.6", "libc.so.6"),
-            ("plain", "plain"),
-            ("/a/", ""),
-            ("", ""),
-        ] {
+        for (path, name) in [("/usr/lib/libc.so.6", "libc.so.6"), ("plain", "plain"), ("/a/", ""), ("", "")] {
             assert_eq!(Name::from(path).file_name(), Name::from(name));
         }
     }

@@ -103,21 +103,15 @@ impl PageFlags {
     /// Whether the page is one of a large folio whose mappings some kernels count only as a whole (CONFIG_NO_PAGE_MAPCOUNT, Linux 6.15): the
     /// map count that they give for it is an average. Pages of the hugetlb pool are mapped whole or not at all.
     pub fn is_in_large_folio(self) -> bool {
-        self.intersects(PageFlags::COMPOUND_HEAD | PageFlags::COMPOUND_TAIL)
-            && !self.contains(PageFlags::HUGE)
+        self.intersects(PageFlags::COMPOUND_HEAD | PageFlags::COMPOUND_TAIL) && !self.contains(PageFlags::HUGE)
     }
     /// Each set flag by itself with its bit, the nameless too.
     pub fn each(self) -> impl Iterator<Item = (u32, PageFlags)> {
-        (0..64)
-            .map(|bit| (bit, PageFlags::from_bits_retain(1 << bit)))
-            .filter(move |&(_, flag)| self.contains(flag))
+        (0..64).map(|bit| (bit, PageFlags::from_bits_retain(1 << bit))).filter(move |&(_, flag)| self.contains(flag))
     }
     /// The flag of that name (any case, `bitNN` for the nameless).
     pub fn from_flag_name(name: &str) -> Option<PageFlags> {
-        let known = FLAGS
-            .iter()
-            .find(|info| info.name.eq_ignore_ascii_case(name))
-            .map(|info| info.flag);
+        let known = FLAGS.iter().find(|info| info.name.eq_ignore_ascii_case(name)).map(|info| info.flag);
         known.or_else(|| {
             let bit: u32 = name.strip_prefix("bit")?.parse().ok()?;
             (bit < 64).then(|| PageFlags::from_bits_retain(1 << bit))

@@ -16,11 +16,7 @@ impl PageFlags {
             .zip(LETTERS.chars())
             .map(|(info, letter)| {
                 rest.remove(info.flag);
-                if self.contains(info.flag) {
-                    letter
-                } else {
-                    '_'
-                }
+                if self.contains(info.flag) { letter } else { '_' }
             })
             .collect();
         if !rest.is_empty() {

@@ -31,34 +31,18 @@ pub struct EntryBit {
 /// The bits above the frame number, the highest first.
 pub const ENTRY_BITS: [EntryBit; 9] = {
     const fn bit(number: u32, name: &'static str, meaning: &'static str) -> EntryBit {
-        EntryBit {
-            number,
-            name,
-            meaning,
-        }
+        EntryBit { number, name, meaning }
     }
     [
         bit(63, "present", "a page frame is mapped"),
-        bit(
-            62,
-            "swap entry",
-            "not present: in swap, migrating, or a marker",
-        ),
-        bit(
-            61,
-            "file or shared",
-            "a page of a file or of shared memory, no private copy",
-        ),
+        bit(62, "swap entry", "not present: in swap, migrating, or a marker"),
+        bit(61, "file or shared", "a page of a file or of shared memory, no private copy"),
         bit(60, "bit60", "unknown to pmdb"),
         bit(59, "bit59", "unknown to pmdb"),
         bit(58, "guard", "a guard page: any access is SIGSEGV"),
         bit(57, "uffd-wp", "write-protected through userfaultfd"),
         bit(56, "exclusive", "mapped only once"),
-        bit(
-            55,
-            "soft-dirty",
-            "written to since soft-dirty was cleared, or never cleared",
-        ),
+        bit(55, "soft-dirty", "written to since soft-dirty was cleared, or never cleared"),
     ]
 };
 
@@ -85,9 +69,7 @@ impl PageMapEntry {
     }
     /// The bits above the frame number that are set, the highest first.
     pub fn set_bits(self) -> impl Iterator<Item = EntryBit> {
-        ENTRY_BITS
-            .into_iter()
-            .filter(move |bit| self.bit(bit.number))
+        ENTRY_BITS.into_iter().filter(move |bit| self.bit(bit.number))
     }
     /// Bit 63: a page frame is mapped.
     pub const fn is_present(self) -> bool {
@@ -143,15 +125,12 @@ impl PageMapEntry {
     /// Whether type and offset of a non-present entry are hidden: both are 0 for an opener without CAP_SYS_ADMIN. The first slot of
     /// an area holds its header, so no page is ever really there.
     pub fn is_swap_hidden(self) -> bool {
-        self.swap()
-            .is_some_and(|swap| (swap.kind, swap.offset) == (0, 0))
+        self.swap().is_some_and(|swap| (swap.kind, swap.offset) == (0, 0))
     }
     /// Type and offset of a non-present entry, when bit 62 says that there is one.
     pub fn swap(self) -> Option<SwapEntry> {
-        (!self.is_present() && self.is_swap_entry()).then_some(SwapEntry {
-            kind: (self.0 & 0x1f) as u8,
-            offset: self.0 >> 5 & ((1 << 50) - 1),
-        })
+        (!self.is_present() && self.is_swap_entry())
+            .then_some(SwapEntry { kind: (self.0 & 0x1f) as u8, offset: self.0 >> 5 & ((1 << 50) - 1) })
     }
 }
 
@@ -200,10 +179,7 @@ mod tests {
         let soft_dirty_hole = PageMapEntry::new(1 << 55);
         assert!(soft_dirty_hole.is_empty() && !soft_dirty_hole.is_soft_dirty());
         assert!(!soft_dirty_hole.is_present() && !soft_dirty_hole.is_frame_hidden());
-        assert_eq!(
-            (soft_dirty_hole.frame(), soft_dirty_hole.swap()),
-            (None, None)
-        );
+        assert_eq!((soft_dirty_hole.frame(), soft_dirty_hole.swap()), (None, None));
     }
 
     #[test]
@@ -214,10 +190,7 @@ mod tests {
             let entry = PageMapEntry::new(1 << bit);
             let written = PageMapEntry::new(1 << bit | SOFT_DIRTY);
             assert!(!entry.is_empty() && !written.is_empty(), "bit {bit}");
-            assert!(
-                !entry.is_soft_dirty() && written.is_soft_dirty(),
-                "bit {bit}"
-            );
+            assert!(!entry.is_soft_dirty() && written.is_soft_dirty(), "bit {bit}");
             assert_eq!(written.without_soft_dirty(), entry);
         }
     }
@@ -227,10 +200,7 @@ mod tests {
         let all = PageMapEntry::new(u64::MAX);
         assert_eq!(all.frame(), Some(FrameNumber::new((1 << 55) - 1)));
         let not_present = PageMapEntry::new(!(1 << 63));
-        let widest = SwapEntry {
-            kind: 31,
-            offset: (1 << 50) - 1,
-        };
+        let widest = SwapEntry { kind: 31, offset: (1 << 50) - 1 };
         assert_eq!(not_present.swap(), Some(widest));
     }
 }

@@ -100,9 +100,7 @@ impl Region {
         let tail = self.name.file_name();
         let bytes = tail.as_bytes();
         let is_bracketed = bytes.starts_with(b"[") && bytes.ends_with(b"]");
-        [self.name.clone()]
-            .into_iter()
-            .chain((!is_bracketed).then_some(tail))
+        [self.name.clone()].into_iter().chain((!is_bracketed).then_some(tail))
     }
 
     /// Whether it is memory that never had a directory entry. The kernel still gives it a path, marked as deleted: shared anonymous memory
@@ -123,9 +121,7 @@ impl Region {
     /// The offset of `address` in the region's file; `None` outside of the region or without a file.
     pub fn file_offset(&self, address: VirtualAddress) -> Option<u64> {
         let inside = self.inode != 0 && self.range.contains(address);
-        inside
-            .then(|| address.get() - self.range.start().get())
-            .and_then(|into| self.offset.checked_add(into))
+        inside.then(|| address.get() - self.range.start().get()).and_then(|into| self.offset.checked_add(into))
     }
 }
 

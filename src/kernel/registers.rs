@@ -30,9 +30,7 @@ impl ThreadState {
         let mut words = text.split(' ').rev();
         let mut address = || {
             let digits = words.next()?.strip_prefix("0x")?;
-            u64::from_str_radix(digits, 16)
-                .ok()
-                .map(VirtualAddress::new)
+            u64::from_str_radix(digits, 16).ok().map(VirtualAddress::new)
         };
         let program_counter = address()?;
         let stack_pointer = address()?;
@@ -42,10 +40,7 @@ impl ThreadState {
             _ => return None,
         };
         number.parse::<i64>().ok()?;
-        Some(ThreadState::Waiting(Registers {
-            program_counter,
-            stack_pointer,
-        }))
+        Some(ThreadState::Waiting(Registers { program_counter, stack_pointer }))
     }
 }
 
@@ -74,15 +69,8 @@ mod tests {
 
     #[test]
     fn anything_else_is_nothing() {
-        for text in [
-            "",
-            "running away",
-            "-1 0x1",
-            "-1 1 2",
-            "0 0x1 0x2 0x3",
-            "x 0x1 0x2",
-            "-1 0x1 0x10000000000000000",
-        ] {
+        for text in ["", "running away", "-1 0x1", "-1 1 2", "0 0x1 0x2 0x3", "x 0x1 0x2", "-1 0x1 0x10000000000000000"]
+        {
             assert_eq!(ThreadState::parse(text.as_bytes()), None, "{text}");
         }
         assert_eq!(ThreadState::parse(b"\xff 0x1 0x2"), None);

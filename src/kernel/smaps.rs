@@ -20,10 +20,7 @@ pub struct Smaps {
 impl Smaps {
     /// The bytes that one field gives.
     pub fn field(&self, name: &str) -> Option<u64> {
-        self.fields
-            .iter()
-            .find(|(field, _)| field == name)
-            .map(|&(_, bytes)| bytes)
+        self.fields.iter().find(|(field, _)| field == name).map(|&(_, bytes)| bytes)
     }
 
     /// Whether `VmFlags` has this two-letter code.
@@ -55,12 +52,7 @@ pub fn parse_while(bytes: &[u8], go_on: &mut dyn FnMut() -> bool) -> Result<Vec<
                 break;
             }
             let region = maps::region(line.bytes).ok_or_else(|| line.bad("smaps"))?;
-            regions.push(Smaps {
-                range: region.range,
-                fields: Vec::new(),
-                vm_flags: Vec::new(),
-                may_be_huge: None,
-            });
+            regions.push(Smaps { range: region.range, fields: Vec::new(), vm_flags: Vec::new(), may_be_huge: None });
             continue;
         };
         let region = regions.last_mut().ok_or_else(|| line.bad("smaps"))?;
@@ -69,17 +61,12 @@ pub fn parse_while(bytes: &[u8], go_on: &mut dyn FnMut() -> bool) -> Result<Vec<
             continue;
         }
         if name == b"THPeligible" {
-            region.may_be_huge = words
-                .next()
-                .and_then(text::decimal)
-                .map(|number: u64| number > 0);
+            region.may_be_huge = words.next().and_then(text::decimal).map(|number: u64| number > 0);
             continue;
         }
         if let (Some(number), Some(b"kB")) = (words.next(), words.next()) {
             let kibibytes: u64 = text::decimal(number).ok_or_else(|| line.bad("smaps"))?;
-            region
-                .fields
-                .push((text::lossy(name), kibibytes.saturating_mul(1024)));
+            region.fields.push((text::lossy(name), kibibytes.saturating_mul(1024)));
         }
     }
     Ok(regions)

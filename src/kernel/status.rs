@@ -33,11 +33,7 @@ pub struct Stat {
 impl Stat {
     /// Decodes the one line. `comm` stands in parentheses and may hold any byte, parentheses and newlines too.
     pub fn parse(bytes: &[u8]) -> Result<Self, BadLine> {
-        Self::fields(bytes).ok_or_else(|| BadLine {
-            file: "stat",
-            line: 1,
-            text: Name::new(bytes.trim_ascii_end()),
-        })
+        Self::fields(bytes).ok_or_else(|| BadLine { file: "stat", line: 1, text: Name::new(bytes.trim_ascii_end()) })
     }
 
     fn fields(bytes: &[u8]) -> Option<Self> {
@@ -47,11 +43,7 @@ impl Stat {
         // `procfs` decodes the numbers well, but wants the name to be UTF-8 and something other than blanks (also of Unicode) after it: it
         // gets another name, and never a blank rest.
         let line = [b"1 (name) ", rest].concat();
-        let stat = rest
-            .first()?
-            .is_ascii_graphic()
-            .then(|| procfs::process::Stat::from_read(&line[..]))?
-            .ok()?;
+        let stat = rest.first()?.is_ascii_graphic().then(|| procfs::process::Stat::from_read(&line[..]))?.ok()?;
         let address = |address: Option<u64>| address.map(VirtualAddress::new);
         Some(Stat {
             name: Name::new(bytes.get(open + 1..close)?),
@@ -144,9 +136,7 @@ fn amount(value: &[u8]) -> Option<u64> {
 pub fn stack_limit(bytes: &[u8]) -> Option<Option<u64>> {
     // `procfs` underflows on a line with fewer words than the kernel writes.
     let line = text::lines(bytes).find_map(|line| line.bytes.strip_prefix(b"Max stack size"))?;
-    let soft = line
-        .split(u8::is_ascii_whitespace)
-        .find(|word| !word.is_empty())?;
+    let soft = line.split(u8::is_ascii_whitespace).find(|word| !word.is_empty())?;
     match soft {
         b"unlimited" => Some(None),
         number => text::decimal(number).map(Some),
@@ -165,14 +155,7 @@ mod tests {
 
     #[test]
     fn stat_with_any_name() {
-        for name in [
-            &b"cat"[..],
-            b"",
-            b"a) S 1 (b",
-            b"x\ny",
-            b"\xff\x1b[0m",
-            b"(sd-pam)",
-        ] {
+        for name in [&b"cat"[..], b"", b"a) S 1 (b", b"x\ny", b"\xff\x1b[0m", b"(sd-pam)"] {
             let line = [b"5 (".as_slice(), name, b")", TAIL.as_bytes()].concat();
             let stat = Stat::parse(&line).expect("a good line");
             assert_eq!(stat.name.as_bytes(), name);
@@ -180,48 +163,27 @@ mod tests {
             assert_eq!((stat.start_time, stat.resident_pages), (98134, 394));
             assert!(!stat.is_kernel_thread);
         }
-        let kernel = b"2 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 1 0 0 18446744073709551615 0 0 0 0 0 0 0 \
+        let kernel =
+            b"2 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 1 0 0 18446744073709551615 0 0 0 0 0 0 0 \
             2147483647 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n";
         assert!(Stat::parse(kernel).expect("a good line").is_kernel_thread);
-        for bad in [
-            &b""[..],
-            b"1 (x",
-            b"1 x) S 1",
-            b")(",
-            b"1 (x) S 1 2 3",
-            b"1 (x)",
-            b"1 (x) ",
-        ] {
+        for bad in [&b""[..], b"1 (x", b"1 x) S 1", b")(", b"1 (x) S 1 2 3", b"1 (x)", b"1 (x) "] {
             assert!(Stat::parse(bad).is_err());
         }
     }
 
-    const STATUS: &[u8] = b"Name:\tbash\nUmask:\t0022\nState:\tS (sleeping)\nTgid:\t812\nNgid:\t0\nPid:\t813\nPPid:\t1\nTracerPid:\t77\n\
+    const STATUS: &[u8] =
+        b"Name:\tbash\nUmask:\t0022\nState:\tS (sleeping)\nTgid:\t812\nNgid:\t0\nPid:\t813\nPPid:\t1\nTracerPid:\t77\n\
         Uid:\t1000\t1001\t1002\t1003\nGroups:\t \nVmPeak:\t    2928 kB\nVmRSS:\t    1800 kB\nRssAnon:\t     116 kB\n\
         HugetlbPages:\t       0 kB\nuntag_mask:\t0xffffffffffffffff\nThreads:\t1\n";
 
     #[test]
     fn status_in_order() {
         let status = Status::parse(STATUS).expect("status");
-        assert_eq!(
-            (status.process, status.tracer, status.user),
-            (812, 77, 1000)
-        );
+        assert_eq!((status.process, status.tracer, status.user), (812, 77, 1000));
         assert_eq!(status.state, "S (sleeping)");
-        let names: Vec<_> = status
-            .memory
-            .iter()
-            .map(|(name, bytes)| (&**name, *bytes))
-            .collect();
-        assert_eq!(
-            names,
-            [
-                ("VmPeak", 2928 << 10),
-                ("VmRSS", 1800 << 10),
-                ("RssAnon", 116 << 10),
-                ("HugetlbPages", 0)
-            ]
-        );
+        let names: Vec<_> = status.memory.iter().map(|(name, bytes)| (&**name, *bytes)).collect();
+        assert_eq!(names, [("VmPeak", 2928 << 10), ("VmRSS", 1800 << 10), ("RssAnon", 116 << 10), ("HugetlbPages", 0)]);
     }
 
     #[test]
@@ -229,9 +191,7 @@ mod tests {
         let limits = std::fs::read("/proc/self/limits").expect("limits");
         let text = String::from_utf8(limits.clone()).expect("text");
         let row = text.lines().find(|line| line.starts_with("Max stack size"));
-        let soft = row
-            .and_then(|row| row.split_whitespace().nth(3))
-            .expect("a limit");
+        let soft = row.and_then(|row| row.split_whitespace().nth(3)).expect("a limit");
         assert_eq!(stack_limit(&limits), Some(soft.parse().ok()));
         let unlimited = text.replace(
             row.expect("a row"),

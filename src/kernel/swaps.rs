@@ -125,11 +125,7 @@ impl SwapLayout {
             return SwapMeaning::Marker;
         }
         let lowest = top - self.markers(true) - self.devices(true) - self.migrations(true) - 1;
-        if kind >= lowest {
-            SwapMeaning::Special
-        } else {
-            SwapMeaning::Area
-        }
+        if kind >= lowest { SwapMeaning::Special } else { SwapMeaning::Area }
     }
 
     fn read_errors(self) -> u8 {
@@ -170,10 +166,7 @@ mod tests {
             device_private: has('d'),
             pte_marker: has('p'),
         };
-        SwapLayout {
-            options: Some(options),
-            kernel,
-        }
+        SwapLayout { options: Some(options), kernel }
     }
 
     /// One letter for each of the types 20 to 31.
@@ -203,26 +196,16 @@ mod tests {
             ((5, 15), "fmd", "aaaaahmmdddd"),
             ((5, 10), "fmd", "aaaaaaahmmdd"),
         ] {
-            assert_eq!(
-                top(layout(kernel, options)),
-                expected,
-                "{kernel:?} {options}"
-            );
+            assert_eq!(top(layout(kernel, options)), expected, "{kernel:?} {options}");
         }
     }
 
     #[test]
     fn without_the_configuration_only_what_is_certain() {
-        for (kernel, expected) in [
-            ((6, 12), "aaa????????p"),
-            ((6, 18), "aaaa???????p"),
-            ((6, 1), "aa?????????e"),
-            ((5, 10), "aaaaaaa?????"),
-        ] {
-            let layout = SwapLayout {
-                options: None,
-                kernel,
-            };
+        for (kernel, expected) in
+            [((6, 12), "aaa????????p"), ((6, 18), "aaaa???????p"), ((6, 1), "aa?????????e"), ((5, 10), "aaaaaaa?????")]
+        {
+            let layout = SwapLayout { options: None, kernel };
             assert_eq!(top(layout), expected, "{kernel:?}");
         }
     }
@@ -237,20 +220,14 @@ mod tests {
         assert_eq!(areas.0[0].size, 1_048_572 * 1024);
         assert_eq!(areas.0[1].name.as_bytes(), b"/var/swap file");
         assert_eq!(areas.0[1].kind, "file");
-        assert_eq!(
-            SwapAreas::parse(b"Filename\n/x file twelve").map_err(|bad| bad.line),
-            Err(2)
-        );
+        assert_eq!(SwapAreas::parse(b"Filename\n/x file twelve").map_err(|bad| bad.line), Err(2));
     }
 
     #[test]
     fn a_slot_is_in_an_area_only_where_no_other_can_have_it() {
         const PAGE: u64 = 4096;
-        let area = |name: &str, pages: u64| SwapArea {
-            name: Name::from(name),
-            kind: "file".to_owned(),
-            size: pages * PAGE,
-        };
+        let area =
+            |name: &str, pages: u64| SwapArea { name: Name::from(name), kind: "file".to_owned(), size: pages * PAGE };
         let page = PageSize::from_bytes(PAGE).expect("a power of two");
         let areas = SwapAreas(vec![area("/a", 10), area("/b", 20), area("/c", 20)]);
         let name = |areas: &SwapAreas, kind, offset| {

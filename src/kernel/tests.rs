@@ -8,13 +8,7 @@ use super::*;
 /// stays, and `decode` shows the two without a meaning.
 #[test]
 fn bits_of_later_kernels_change_no_other() {
-    for raw in [
-        0x8180_0000_001a_4eac,
-        0xa000_0000_0000_0001,
-        0x4400_0000_0000_009f,
-        0x4000_0000_0000_0020,
-        0,
-    ] {
+    for raw in [0x8180_0000_001a_4eac, 0xa000_0000_0000_0001, 0x4400_0000_0000_009f, 0x4000_0000_0000_0020, 0] {
         let known = PageMapEntry::new(raw);
         for later in [1 << 59, 1 << 60, 3 << 59] {
             let entry = PageMapEntry::new(raw | later);
@@ -35,23 +29,11 @@ fn bits_of_later_kernels_change_no_other() {
 /// `SWP_DEVICE_READ` (include/linux/swap.h), whose offset is a frame number that no processor can read.
 #[test]
 fn memory_of_a_graphics_card_is_not_swap() {
-    let options = SwapOptions {
-        memory_failure: true,
-        migration: true,
-        device_private: true,
-        pte_marker: true,
-    };
+    let options = SwapOptions { memory_failure: true, migration: true, device_private: true, pte_marker: true };
     // Kernel, and the types of device-private memory: two below what lies above them (MAX_SWAPFILES + SWP_HWPOISON_NUM +
     // SWP_MIGRATION_NUM).
-    for (kernel, types) in [
-        ((5, 10), [30, 31]),
-        ((5, 15), [28, 29]),
-        ((6, 12), [27, 28]),
-    ] {
-        let layout = SwapLayout {
-            options: Some(options),
-            kernel,
-        };
+    for (kernel, types) in [((5, 10), [30, 31]), ((5, 15), [28, 29]), ((6, 12), [27, 28])] {
+        let layout = SwapLayout { options: Some(options), kernel };
         for kind in types {
             let entry = PageMapEntry::new(1 << 62 | 0x7f_ffff << 5 | kind);
             let swap = entry.swap().expect("an entry that is not present");
@@ -71,9 +53,7 @@ fn a_node_of_memory_alone() {
         Node 3, zone  Movable\n  pages free     100\n        spanned  33554432\n        present  33554432\n  start_pfn:           4294967296\n";
     let zones = Zones::parse(text).expect("zones");
     assert_eq!(zones.iter().count(), 2);
-    let far = zones
-        .of(FrameNumber::new(4_294_967_296 + 7))
-        .expect("a zone");
+    let far = zones.of(FrameNumber::new(4_294_967_296 + 7)).expect("a zone");
     assert_eq!((far.node, far.name.as_str()), (3, "Movable"));
     let gap = zones.stretch(FrameNumber::new(1 << 31));
     assert_eq!(gap.spanned, ZoneLookup::InNone);
@@ -96,10 +76,7 @@ fn pages_of_256_kib() {
     assert_eq!(physical.frame(page), FrameNumber::new(0x48d1));
     assert_eq!(physical.offset(page), 0x1_6789);
     let frame = FrameNumber::new(0x48d1);
-    assert_eq!(
-        frame.physical(page),
-        Some(PhysicalAddress::new(0x1_2344_0000))
-    );
+    assert_eq!(frame.physical(page), Some(PhysicalAddress::new(0x1_2344_0000)));
     let range = AddressRange::new(address, VirtualAddress::new(0x4020_0001)).expect("a range");
     assert_eq!(range.pages(page), 5);
 }

@@ -28,11 +28,7 @@ pub(crate) struct Line<'a> {
 impl<'a> Line<'a> {
     /// The error for this line of `file`.
     pub(crate) fn bad(self, file: &'static str) -> BadLine {
-        BadLine {
-            file,
-            line: self.number,
-            text: Name::new(self.bytes),
-        }
+        BadLine { file, line: self.number, text: Name::new(self.bytes) }
     }
     /// Its fields, separated by blanks and tabs.
     pub(crate) fn fields(self) -> impl Iterator<Item = &'a [u8]> {
@@ -54,16 +50,12 @@ pub(crate) fn lines_from(before: usize, bytes: &[u8]) -> impl Iterator<Item = Li
         start = end + 1;
         Line { number, bytes }
     };
-    ends.zip(before + 1..)
-        .map(line)
-        .filter(|line| !line.bytes.is_empty())
+    ends.zip(before + 1..).map(line).filter(|line| !line.bytes.is_empty())
 }
 
 /// The fields of `bytes`, separated by blanks and tabs.
 pub(crate) fn fields(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
-    bytes
-        .split(|byte| matches!(byte, b' ' | b'\t'))
-        .filter(|field| !field.is_empty())
+    bytes.split(|byte| matches!(byte, b' ' | b'\t')).filter(|field| !field.is_empty())
 }
 
 /// What stands before and after the first `mark`.
@@ -76,11 +68,7 @@ pub(crate) fn split_once(bytes: &[u8], mark: u8) -> Option<(&[u8], &[u8])> {
 pub(crate) fn decimal<T: std::str::FromStr>(bytes: &[u8]) -> Option<T> {
     // `parse` would also take a sign.
     let digits = !bytes.is_empty() && bytes.iter().all(u8::is_ascii_digit);
-    std::str::from_utf8(bytes)
-        .ok()
-        .filter(|_| digits)?
-        .parse()
-        .ok()
+    std::str::from_utf8(bytes).ok().filter(|_| digits)?.parse().ok()
 }
 
 /// A number of units of 1024 bytes, in bytes.
@@ -172,14 +160,9 @@ mod tests {
 
     #[test]
     fn octal_escapes() {
-        for (text, plain) in [
-            ("a\\040b", "a b"),
-            ("\\012", "\n"),
-            ("\\01", "\\01"),
-            ("\\777", "\\777"),
-            ("\\\\134x", "\\\\x"),
-            ("", ""),
-        ] {
+        for (text, plain) in
+            [("a\\040b", "a b"), ("\\012", "\n"), ("\\01", "\\01"), ("\\777", "\\777"), ("\\\\134x", "\\\\x"), ("", "")]
+        {
             assert_eq!(unescape_octal(text.as_bytes()), plain.as_bytes(), "{text}");
         }
     }
@@ -190,10 +173,7 @@ mod tests {
             assert_eq!(decimal::<u64>(bad.as_bytes()), None, "{bad}");
         }
         assert_eq!(decimal(b"18446744073709551615"), Some(u64::MAX));
-        assert_eq!(
-            hexadecimal(b"ffffffffff600000"),
-            Some(0xffff_ffff_ff60_0000)
-        );
+        assert_eq!(hexadecimal(b"ffffffffff600000"), Some(0xffff_ffff_ff60_0000));
         assert_eq!(hexadecimal(b"10000000000000000"), None);
         assert_eq!(hexadecimal(b"+f"), None);
         assert_eq!(hexadecimal_before(b'-', b"1f-2"), Some((0x1f, &b"2"[..])));

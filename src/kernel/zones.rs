@@ -60,10 +60,7 @@ impl Zones {
             let words: Vec<&[u8]> = line.fields().collect();
             match (words.as_slice(), zones.last_mut()) {
                 ([b"Node", node, b"zone", name], _) => zones.push(Zone {
-                    node: node
-                        .strip_suffix(b",")
-                        .and_then(text::decimal)
-                        .ok_or_else(bad)?,
+                    node: node.strip_suffix(b",").and_then(text::decimal).ok_or_else(bad)?,
                     name: text::lossy(name),
                     start: FrameNumber::new(0),
                     spanned: 0,
@@ -78,10 +75,7 @@ impl Zones {
             }
         }
         zones.retain(|zone| zone.spanned > 0);
-        Ok(Zones {
-            stretches: stretches(&zones),
-            zones,
-        })
+        Ok(Zones { stretches: stretches(&zones), zones })
     }
 
     /// The one zone that spans `frame`; `None` when none does, and when several do.
@@ -95,10 +89,10 @@ impl Zones {
     /// The stretch of frames around `frame` that the same zones span.
     pub fn stretch(&self, frame: FrameNumber) -> Stretch {
         let after = self.stretches.partition_point(|one| one.end <= frame);
-        self.stretches.get(after).copied().unwrap_or(Stretch {
-            end: FrameNumber::new(u64::MAX),
-            spanned: ZoneLookup::InNone,
-        })
+        self.stretches
+            .get(after)
+            .copied()
+            .unwrap_or(Stretch { end: FrameNumber::new(u64::MAX), spanned: ZoneLookup::InNone })
     }
 
     /// One of [`Zones::iter`].
@@ -169,11 +163,7 @@ Node 1, zone   Device
     #[test]
     fn zone_and_node_of_a_frame() {
         let zones = Zones::parse(TEXT).expect("zones");
-        let of = |frame| {
-            zones
-                .of(FrameNumber::new(frame))
-                .map(|zone| (zone.node, &*zone.name))
-        };
+        let of = |frame| zones.of(FrameNumber::new(frame)).map(|zone| (zone.node, &*zone.name));
         assert_eq!(of(0), None);
         assert_eq!(of(1), Some((0, "DMA")));
         assert_eq!(of(4095), Some((0, "DMA")));

@@ -25,13 +25,7 @@ pub enum BlockLine {
 }
 
 const fn row(name: &'static str) -> CommandName {
-    CommandName {
-        name,
-        short: &[],
-        whole: false,
-        how: false,
-        block: None,
-    }
+    CommandName { name, short: &[], whole: false, how: false, block: None }
 }
 
 impl CommandName {
@@ -40,10 +34,7 @@ impl CommandName {
     }
 
     const fn whole(self) -> Self {
-        CommandName {
-            whole: true,
-            ..self
-        }
+        CommandName { whole: true, ..self }
     }
 
     const fn how(self) -> Self {
@@ -51,10 +42,7 @@ impl CommandName {
     }
 
     const fn block(self, line: BlockLine) -> Self {
-        CommandName {
-            block: Some(line),
-            ..self.whole()
-        }
+        CommandName { block: Some(line), ..self.whole() }
     }
 }
 
@@ -178,10 +166,7 @@ pub fn second_words(first: &str) -> impl Iterator<Item = &'static str> {
 
 /// Resolves the first word of a command, or its abbreviation.
 pub fn resolve_first(word: &str) -> Resolved {
-    match COMMANDS
-        .iter()
-        .find(|command| command.short.contains(&word))
-    {
+    match COMMANDS.iter().find(|command| command.short.contains(&word)) {
         Some(command) => Resolved::One(command.name),
         None => resolve(word, first_words(), first_is_whole),
     }
@@ -199,28 +184,16 @@ fn first_is_whole(first: &str) -> bool {
 pub fn resolve_second(first: &str, word: &str) -> Resolved {
     resolve(word, second_words(first), |second| {
         let is_it = |command: &&CommandName| command.name.split_once(' ') == Some((first, second));
-        COMMANDS
-            .iter()
-            .find(is_it)
-            .is_some_and(|command| command.whole)
+        COMMANDS.iter().find(is_it).is_some_and(|command| command.whole)
     })
 }
 
-fn resolve(
-    word: &str,
-    words: impl Iterator<Item = &'static str>,
-    is_whole: impl Fn(&str) -> bool,
-) -> Resolved {
-    let candidates: Vec<&'static str> = words
-        .filter(|candidate| candidate.starts_with(word))
-        .collect();
+fn resolve(word: &str, words: impl Iterator<Item = &'static str>, is_whole: impl Fn(&str) -> bool) -> Resolved {
+    let candidates: Vec<&'static str> = words.filter(|candidate| candidate.starts_with(word)).collect();
     if let Some(exact) = candidates.iter().find(|candidate| **candidate == word) {
         return Resolved::One(exact);
     }
-    let candidates: Vec<&'static str> = candidates
-        .into_iter()
-        .filter(|candidate| !is_whole(candidate))
-        .collect();
+    let candidates: Vec<&'static str> = candidates.into_iter().filter(|candidate| !is_whole(candidate)).collect();
     match candidates.as_slice() {
         [] => Resolved::Unknown,
         [one] => Resolved::One(one),

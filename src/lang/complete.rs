@@ -19,19 +19,13 @@ pub struct Expectation {
 impl Expectation {
     /// One kind of thing, without a quote.
     fn of(start: usize, kind: Expected) -> Self {
-        Expectation {
-            start,
-            kinds: vec![kind],
-            quote: None,
-        }
+        Expectation { start, kinds: vec![kind], quote: None }
     }
 }
 
 /// The index of the token with which a name begins that the text leaves open behind `::`, `.` or `@`.
 fn path_begun(text: &str, tokens: &[Token<'_>]) -> Option<usize> {
-    let number = tokens
-        .iter()
-        .rposition(|token| token.kind == TokenKind::Name)?;
+    let number = tokens.iter().rposition(|token| token.kind == TokenKind::Name)?;
     let joint = text.get(tokens.get(number)?.at.end..)?;
     ["::", ".", "@", "@@"].contains(&joint).then_some(number)
 }
@@ -69,11 +63,7 @@ pub fn expectation(line: &str, cursor: usize) -> Expectation {
         };
         let kinds: Vec<Expected> = kinds.into_iter().filter(is_meant).collect();
         if !kinds.is_empty() {
-            return Expectation {
-                start,
-                kinds,
-                quote,
-            };
+            return Expectation { start, kinds, quote };
         }
         start = before.len();
     }
@@ -82,15 +72,10 @@ pub fn expectation(line: &str, cursor: usize) -> Expectation {
         return Expectation::of(start, Expected::SourceFile);
     }
 
-    let open = tokens
-        .iter()
-        .position(|token| token.kind == TokenKind::Other && matches!(token.text, "'" | "\"" | "["));
+    let open = tokens.iter().position(|token| token.kind == TokenKind::Other && matches!(token.text, "'" | "\"" | "["));
     if let Some(open) = open {
         start = tokens.get(open).map_or(start, |token| token.at.start);
-        quote = before
-            .get(start..)
-            .and_then(|text| text.chars().next())
-            .filter(|opener| *opener != '[');
+        quote = before.get(start..).and_then(|text| text.chars().next()).filter(|opener| *opener != '[');
         tokens.truncate(open);
     } else if let Some(begun) = path_begun(before, &tokens) {
         start = tokens.get(begun).map_or(start, |name| name.at.start);
@@ -115,17 +100,10 @@ pub fn expectation(line: &str, cursor: usize) -> Expectation {
     if let (_, Some((kind, raw_start))) = parser::expected_at_end(before, &whole) {
         let quote = before.get(raw_start..).and_then(|text| text.chars().next());
         let quote = quote.filter(|first| matches!(first, '\'' | '"'));
-        return Expectation {
-            quote,
-            ..Expectation::of(raw_start, kind)
-        };
+        return Expectation { quote, ..Expectation::of(raw_start, kind) };
     }
     let (kinds, _) = parser::expected_at_end(before, &tokens);
-    Expectation {
-        start,
-        kinds,
-        quote,
-    }
+    Expectation { start, kinds, quote }
 }
 
 #[cfg(test)]
@@ -143,22 +121,8 @@ mod tests {
 
     #[test]
     fn the_beginning_of_a_line_is_a_command() {
-        assert_eq!(
-            at_end(""),
-            Expectation {
-                start: 0,
-                kinds: vec![Expected::Command],
-                quote: None
-            }
-        );
-        assert_eq!(
-            at_end("  wa"),
-            Expectation {
-                start: 2,
-                kinds: vec![Expected::Command],
-                quote: None
-            }
-        );
+        assert_eq!(at_end(""), Expectation { start: 0, kinds: vec![Expected::Command], quote: None });
+        assert_eq!(at_end("  wa"), Expectation { start: 2, kinds: vec![Expected::Command], quote: None });
         let second: Vec<Expected> = second_words("info").map(Expected::Word).collect();
         assert_eq!(kinds("info "), second);
         assert_eq!(kinds("pipe "), [Expected::Command]);
@@ -166,18 +130,8 @@ mod tests {
 
     #[test]
     fn arguments_are_what_the_parser_expects() {
-        assert_eq!(
-            kinds("walk "),
-            [
-                Expected::Option("--how"),
-                Expected::Range,
-                Expected::Expression
-            ]
-        );
-        assert_eq!(
-            kinds("walk --how "),
-            [Expected::Range, Expected::Expression]
-        );
+        assert_eq!(kinds("walk "), [Expected::Option("--how"), Expected::Range, Expected::Expression]);
+        assert_eq!(kinds("walk --how "), [Expected::Range, Expected::Expression]);
         assert_eq!(at_end("walk heap wh").start, 10);
         assert!(kinds("walk heap wh").contains(&Expected::Word("where")));
         assert!(kinds("walk heap where pres").contains(&Expected::PageField));
@@ -204,41 +158,24 @@ mod tests {
             .map(Expected::Word)
         );
         assert!(kinds("set ").contains(&Expected::Word("pagination")));
-        assert_eq!(
-            kinds("set scan o"),
-            [Expected::Word("on"), Expected::Word("off")]
-        );
+        assert_eq!(kinds("set scan o"), [Expected::Word("on"), Expected::Word("off")]);
         assert_eq!(kinds("info address libc.so.6!mal"), [Expected::Symbol]);
     }
 
     #[test]
     fn a_line_of_the_source_begins_with_the_path_of_its_file() {
-        for line in [
-            "info line ",
-            "info line ser",
-            "info line 'my ser",
-            "info line server.",
-        ] {
+        for line in ["info line ", "info line ser", "info line 'my ser", "info line server."] {
             assert!(kinds(line).contains(&Expected::SourceFile), "{line}");
             assert!(kinds(line).contains(&Expected::Expression), "{line}");
         }
-        for line in [
-            "info line src/ser",
-            "info line src/",
-            "info line /a/b-c/d.",
-            "info line ../x",
-        ] {
+        for line in ["info line src/ser", "info line src/", "info line /a/b-c/d.", "info line ../x"] {
             let path = at_end(line);
             assert_eq!((path.start, path.quote), (10, None), "{line}");
             assert_eq!(path.kinds, [Expected::SourceFile], "{line}");
         }
-        for line in [
-            "print src/ser",
-            "info line *src/ser",
-            "info line 2 + src/ser",
-            "info line server.c:",
-            "info symbol ser",
-        ] {
+        for line in
+            ["print src/ser", "info line *src/ser", "info line 2 + src/ser", "info line server.c:", "info symbol ser"]
+        {
             assert!(!kinds(line).contains(&Expected::SourceFile), "{line}");
         }
     }
@@ -247,10 +184,7 @@ mod tests {
     fn a_half_typed_how_is_no_minus_sign() {
         for half in ["-", "--", "--h", "--how"] {
             let found = at_end(&format!("region {half}"));
-            assert_eq!(
-                (found.start, found.kinds),
-                (7, vec![Expected::Option("--how")])
-            );
+            assert_eq!((found.start, found.kinds), (7, vec![Expected::Option("--how")]));
         }
         assert_eq!(kinds("soft-dirty clear --"), [Expected::Option("--yes")]);
         for line in ["soft-", "soft-dir", "pipe soft-dir"] {
@@ -263,38 +197,10 @@ mod tests {
 
     #[test]
     fn raw_text_and_files_begin_where_they_begin() {
-        assert_eq!(
-            at_end("source ~/a"),
-            Expectation {
-                start: 7,
-                kinds: vec![Expected::File],
-                quote: None
-            }
-        );
-        assert_eq!(
-            at_end("source "),
-            Expectation {
-                start: 7,
-                kinds: vec![Expected::File],
-                quote: None
-            }
-        );
-        assert_eq!(
-            at_end("walk heap > /tm"),
-            Expectation {
-                start: 12,
-                kinds: vec![Expected::File],
-                quote: None
-            }
-        );
-        assert_eq!(
-            at_end("attach fire"),
-            Expectation {
-                start: 7,
-                kinds: vec![Expected::Process],
-                quote: None
-            }
-        );
+        assert_eq!(at_end("source ~/a"), Expectation { start: 7, kinds: vec![Expected::File], quote: None });
+        assert_eq!(at_end("source "), Expectation { start: 7, kinds: vec![Expected::File], quote: None });
+        assert_eq!(at_end("walk heap > /tm"), Expectation { start: 12, kinds: vec![Expected::File], quote: None });
+        assert_eq!(at_end("attach fire"), Expectation { start: 7, kinds: vec![Expected::Process], quote: None });
         assert_eq!(kinds("walk heap | gr"), [Expected::ShellCommand]);
     }
 
@@ -314,10 +220,7 @@ mod tests {
             assert!(path.kinds.contains(&Expected::Expression), "{line}");
         }
         let in_module = at_end("info address program!rs::");
-        assert_eq!(
-            (in_module.start, in_module.kinds),
-            (21, vec![Expected::Symbol])
-        );
+        assert_eq!((in_module.start, in_module.kinds), (21, vec![Expected::Symbol]));
         // One colon stands before a line of the source.
         assert_eq!(at_end("info line main:").kinds, [Expected::Number]);
         assert_eq!(kinds("print rs ::"), []);

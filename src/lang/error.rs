@@ -41,11 +41,7 @@ impl SyntaxError {
         const BEFORE: usize = 60;
         const CONTENT: usize = 40;
         let (mut shown, mut before, mut under) = (String::new(), 0, 0);
-        let first = line
-            .char_indices()
-            .rev()
-            .filter(|(offset, _)| *offset < self.at.start)
-            .nth(BEFORE);
+        let first = line.char_indices().rev().filter(|(offset, _)| *offset < self.at.start).nth(BEFORE);
         if let Some((offset, _)) = first {
             shown.push('…');
             before = 1;
@@ -83,10 +79,7 @@ impl SyntaxError {
 
     /// The column of the place, counted in characters from 1, as editors do.
     pub fn column(&self, line: &str) -> usize {
-        line.char_indices()
-            .take_while(|(offset, _)| *offset < self.at.start)
-            .count()
-            + 1
+        line.char_indices().take_while(|(offset, _)| *offset < self.at.start).count() + 1
     }
 
     /// The same error, with this hint unless it has one already.
@@ -96,19 +89,14 @@ impl SyntaxError {
     }
 
     /// "did you mean", if one of the words is near enough.
-    pub fn did_you_mean<'a>(
-        typed: &str,
-        words: impl IntoIterator<Item = &'a str>,
-    ) -> Option<String> {
+    pub fn did_you_mean<'a>(typed: &str, words: impl IntoIterator<Item = &'a str>) -> Option<String> {
         let near = near(typed, words);
         near.first().map(|word| format!("did you mean `{word}`?"))
     }
 }
 
 fn printable(text: &str) -> String {
-    text.chars()
-        .map(|character| printable_character(character).0)
-        .collect()
+    text.chars().map(|character| printable_character(character).0).collect()
 }
 
 /// A character as it may go to a terminal, and its width there.
@@ -126,12 +114,7 @@ fn printable_character(character: char) -> (String, usize) {
 
 impl fmt::Display for SyntaxError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}; expected {}",
-            printable(&self.message),
-            printable(&self.expected_text())
-        )
+        write!(f, "{}; expected {}", printable(&self.message), printable(&self.expected_text()))
     }
 }
 
@@ -153,29 +136,19 @@ mod tests {
     #[test]
     fn the_caret_stands_under_the_place() {
         let drawing = error(2, 4).draw("a bb c");
-        assert_eq!(
-            drawing,
-            "a bb c\n  ^~\n`b` cannot stand here\nexpected a, b or c\ndid you mean `a`?"
-        );
+        assert_eq!(drawing, "a bb c\n  ^~\n`b` cannot stand here\nexpected a, b or c\ndid you mean `a`?");
     }
 
     #[test]
     fn widths_are_those_of_the_terminal() {
-        assert_eq!(
-            error("世 ".len(), "世 b".len()).draw_place("世 b"),
-            "世 b\n   ^\n"
-        );
+        assert_eq!(error("世 ".len(), "世 b".len()).draw_place("世 b"), "世 b\n   ^\n");
         assert_eq!(error(1, 2).draw_place("\tb"), " b\n ^\n");
     }
 
     #[test]
     fn nothing_reaches_the_terminal_raw() {
         let drawing = error(0, 1).draw("\u{1b}[2J\u{7f}\u{202e}");
-        assert!(
-            !drawing.contains('\u{1b}')
-                && !drawing.contains('\u{7f}')
-                && !drawing.contains('\u{202e}')
-        );
+        assert!(!drawing.contains('\u{1b}') && !drawing.contains('\u{7f}') && !drawing.contains('\u{202e}'));
         assert!(drawing.starts_with("\\u{1b}[2J"), "{drawing}");
     }
 

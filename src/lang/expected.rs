@@ -92,9 +92,7 @@ impl Expected {
             Expected::Search => "a size (b h w g) and a count, as in find/w4".into(),
             Expected::Pattern => "a value, a \"text\" or hex\"bytes\"".into(),
             Expected::Format => "a format (x d u o t a c z s f)".into(),
-            Expected::Layout => {
-                "a count, a format (x d u o t a c z s f) and a size (b h w g), as in x/8xg".into()
-            }
+            Expected::Layout => "a count, a format (x d u o t a c z s f) and a size (b h w g), as in x/8xg".into(),
             Expected::Operator => "an operator".into(),
             Expected::Comparison => "a comparison (== != < <= > >=)".into(),
             Expected::Range => "a range".into(),
@@ -154,9 +152,7 @@ pub(super) fn describe_all(expected: &[Expected]) -> Vec<String> {
     let implied = |one: &Expected| match one {
         // No line is wrong because it lacks an option.
         Expected::Option(_) => expected.len() > 1,
-        Expected::Expression => {
-            expected.contains(&Expected::Range) || expected.contains(&Expected::NamedProcess)
-        }
+        Expected::Expression => expected.contains(&Expected::Range) || expected.contains(&Expected::NamedProcess),
         Expected::SourceFile => expected.contains(&Expected::Expression),
         Expected::PageQuantity => expected.contains(&Expected::PageField),
         Expected::RegionQuantity => expected.contains(&Expected::RegionField),

@@ -315,12 +315,7 @@ impl Function {
     pub fn takes_filter(self) -> bool {
         matches!(
             self,
-            Function::Count
-                | Function::Bytes
-                | Function::Runs
-                | Function::Longest
-                | Function::First
-                | Function::Last
+            Function::Count | Function::Bytes | Function::Runs | Function::Longest | Function::First | Function::Last
         )
     }
 }
@@ -401,13 +396,9 @@ impl<F> Filter<F> {
     /// Whether it tests a page or region. A filter that only compares values gives the same answer for all.
     pub fn has_fields(&self) -> bool {
         match self {
-            Filter::Or(left, right) | Filter::And(left, right) => {
-                left.node.has_fields() || right.node.has_fields()
-            }
+            Filter::Or(left, right) | Filter::And(left, right) => left.node.has_fields() || right.node.has_fields(),
             Filter::Not(inner) => inner.node.has_fields(),
-            Filter::Compare { left, right, .. } => {
-                left.node.has_fields() || right.node.has_fields()
-            }
+            Filter::Compare { left, right, .. } => left.node.has_fields() || right.node.has_fields(),
             Filter::Is(_) | Filter::Flag(_) | Filter::Text { .. } => true,
         }
     }
@@ -419,9 +410,7 @@ impl<F> Quantity<F> {
             Quantity::Field(_) => true,
             Quantity::Value(_) => false,
             Quantity::Unary { operand, .. } => operand.node.has_fields(),
-            Quantity::Binary { left, right, .. } => {
-                left.node.has_fields() || right.node.has_fields()
-            }
+            Quantity::Binary { left, right, .. } => left.node.has_fields() || right.node.has_fields(),
         }
     }
 }

@@ -19,10 +19,7 @@ pub fn usage(command: &str) -> Option<String> {
     }
     let body = rule(&command.replace([' ', '-'], "_"))?;
     let lexemes: Vec<&str> = lexemes(body).collect();
-    let mut words = Words {
-        line: String::new(),
-        glue: true,
-    };
+    let mut words = Words { line: String::new(), glue: true };
     words.add_all(&lexemes);
     Some(words.line)
 }
@@ -31,9 +28,7 @@ pub fn usage(command: &str) -> Option<String> {
 fn rule(name: &str) -> Option<&'static str> {
     let mut rest = LANGUAGE;
     loop {
-        let body = rest
-            .strip_prefix(name)
-            .and_then(|behind| behind.trim_start().strip_prefix("= "));
+        let body = rest.strip_prefix(name).and_then(|behind| behind.trim_start().strip_prefix("= "));
         if let Some((body, _)) = body.and_then(|body| body.split_once(" ;")) {
             return Some(body);
         }
@@ -48,11 +43,7 @@ fn lexemes(body: &'static str) -> impl Iterator<Item = &'static str> {
         rest = rest.trim_start();
         let first = rest.chars().next()?;
         let length = match first {
-            '"' | '`' => rest
-                .char_indices()
-                .skip(1)
-                .find(|(_, c)| *c == first)
-                .map_or(rest.len(), |(end, _)| end + 1),
+            '"' | '`' => rest.char_indices().skip(1).find(|(_, c)| *c == first).map_or(rest.len(), |(end, _)| end + 1),
             '[' | ']' | '(' | ')' | '{' | '}' | '|' | '&' | '~' => 1,
             _ => rest.find(|c: char| c.is_whitespace()).unwrap_or(rest.len()),
         };
@@ -112,12 +103,7 @@ impl Words {
                 }
                 "{" => {
                     self.push("[", true);
-                    self.push(
-                        &inside
-                            .first()
-                            .map_or_else(String::new, |first| shown(first)),
-                        false,
-                    );
+                    self.push(&inside.first().map_or_else(String::new, |first| shown(first)), false);
                     self.close(" …]");
                     rest = behind.get(inside.len() + 1..).unwrap_or(&[]);
                 }
@@ -156,13 +142,7 @@ impl Words {
 /// A word of a rule as a person reads it: literals as they are, the names of rules in capitals.
 fn shown(word: &str) -> String {
     if let Some(command) = word.strip_prefix('`') {
-        return command
-            .trim_start_matches('=')
-            .trim_end_matches('`')
-            .split('|')
-            .next()
-            .unwrap_or(command)
-            .to_owned();
+        return command.trim_start_matches('=').trim_end_matches('`').split('|').next().unwrap_or(command).to_owned();
     }
     if let Some(literal) = word.strip_prefix('"') {
         return literal.trim_end_matches('"').to_owned();
@@ -209,8 +189,7 @@ mod tests {
     #[test]
     fn every_command_has_a_usage_that_begins_with_its_name() {
         for command in COMMANDS {
-            let usage =
-                usage(command.name).unwrap_or_else(|| panic!("{} has no rule", command.name));
+            let usage = usage(command.name).unwrap_or_else(|| panic!("{} has no rule", command.name));
             assert!(usage.starts_with(command.name), "{usage}");
         }
     }
@@ -226,10 +205,7 @@ mod tests {
                 "regions",
                 "regions [--how] [TEXT] [where FILTER] [by size|rss|name|pss|swapped|huge] [limit|top N] [full]",
             ),
-            (
-                "ps",
-                "ps [TEXT] [by rss|pss|uss|swapped|huge] [limit|top N]",
-            ),
+            ("ps", "ps [TEXT] [by rss|pss|uss|swapped|huge] [limit|top N]"),
             ("printf", "printf TEXT [, …]"),
             ("print", "print[/x|d|u|o|t|a|c|z|s|f] RANGE"),
             ("x", "x[/NFU] [--how] [--fault] [ADDRESS]"),

@@ -34,11 +34,7 @@ const fn run(command: &'static str, words: &'static [&'static str]) -> Habit {
     Habit { words, does }
 }
 
-const fn run_or(
-    command: &'static str,
-    hint: &'static str,
-    words: &'static [&'static str],
-) -> Habit {
+const fn run_or(command: &'static str, hint: &'static str, words: &'static [&'static str]) -> Habit {
     let does = Does::Run(command, Some(hint));
     Habit { words, does }
 }
@@ -258,14 +254,8 @@ impl Found {
     /// The tokens of a line with pmdb's words in the place of these.
     pub(super) fn replaced<'a>(&self, ours: &'static str, tokens: &[Token<'a>]) -> Vec<Token<'a>> {
         let ours = lexer::tokens(ours).into_iter();
-        let ours = ours.map(|token| Token {
-            at: self.at,
-            ..token
-        });
-        let behind = tokens
-            .iter()
-            .filter(|token| token.at.start >= self.at.end)
-            .cloned();
+        let ours = ours.map(|token| Token { at: self.at, ..token });
+        let behind = tokens.iter().filter(|token| token.at.start >= self.at.end).cloned();
         ours.chain(behind).collect()
     }
 
@@ -312,8 +302,7 @@ mod tests {
                 (first, None) => first,
                 _ => Resolved::Unknown,
             };
-            let is_command =
-                matches!(meaning, Resolved::One(one) if second_words(one).next().is_none());
+            let is_command = matches!(meaning, Resolved::One(one) if second_words(one).next().is_none());
             let longer = words.split(' ').count() > 2;
             assert!(!is_command || longer, "`{words}` means {meaning:?} already");
         }
@@ -324,10 +313,7 @@ mod tests {
         for (words, does) in each() {
             let found = of(words).map(|found| found.words);
             assert_eq!(found, Some(words));
-            assert_eq!(
-                of(&format!("{words}x")).filter(|one| one.words == words),
-                None
-            );
+            assert_eq!(of(&format!("{words}x")).filter(|one| one.words == words), None);
             match does {
                 Does::Nothing => assert_eq!(parse_line(&format!("{words} on")), parse_line("#")),
                 Does::Refuse(hint) => {
@@ -351,12 +337,7 @@ mod tests {
 
     #[test]
     fn a_line_of_the_language_is_not_touched() {
-        for line in [
-            "info process",
-            "region 0x10",
-            "watch heap",
-            "find 0x10, +8, 1",
-        ] {
+        for line in ["info process", "region 0x10", "watch heap", "find 0x10, +8, 1"] {
             assert!(parse_line(line).is_ok(), "{line}");
         }
         let error = parse_line("hexdump 0x10 64").expect_err("two arguments");

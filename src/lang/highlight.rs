@@ -55,12 +55,7 @@ mod tests {
     use super::*;
 
     fn of(line: &str) -> Vec<(&str, Class)> {
-        let part = |part: Spanned<Class>| {
-            (
-                line.get(part.at.start..part.at.end).unwrap_or_default(),
-                part.node,
-            )
-        };
+        let part = |part: Spanned<Class>| (line.get(part.at.start..part.at.end).unwrap_or_default(), part.node);
         classes(line).into_iter().map(part).collect()
     }
 
@@ -90,14 +85,7 @@ mod tests {
                 ("pfn", Class::Name),
             ]
         );
-        assert_eq!(
-            of("echo 1 # x"),
-            [
-                ("echo", Class::Command),
-                ("1", Class::Text),
-                ("# x", Class::Comment)
-            ]
-        );
+        assert_eq!(of("echo 1 # x"), [("echo", Class::Command), ("1", Class::Text), ("# x", Class::Comment)]);
     }
 
     #[test]

@@ -22,10 +22,7 @@ pub fn near<W: AsRef<str> + Ord>(typed: &str, words: impl IntoIterator<Item = W>
         .filter_map(|word| {
             let other = bare(word.as_ref());
             let is_beginning = other.starts_with(&wanted)
-                || (other.len() >= SHORTEST
-                    && wanted
-                        .strip_prefix(&other)
-                        .is_some_and(|rest| rest.len() <= 2));
+                || (other.len() >= SHORTEST && wanted.strip_prefix(&other).is_some_and(|rest| rest.len() <= 2));
             let distance = match is_beginning && other != wanted {
                 true => 1,
                 false => strsim::damerau_levenshtein(&wanted, &other),
@@ -47,17 +44,7 @@ pub fn near<W: AsRef<str> + Ord>(typed: &str, words: impl IntoIterator<Item = W>
 mod tests {
     use super::*;
 
-    const WORDS: [&str; 9] = [
-        "walk",
-        "watch",
-        "print",
-        "pipe",
-        "ps",
-        "[heap]",
-        "translate",
-        "swapcache",
-        "swapped",
-    ];
+    const WORDS: [&str; 9] = ["walk", "watch", "print", "pipe", "ps", "[heap]", "translate", "swapcache", "swapped"];
 
     #[test]
     fn a_letter_more_less_or_other_and_a_beginning_are_near() {

@@ -165,11 +165,7 @@ impl Builder {
         };
         let text: Rc<str> = text.into();
         self.control(line, &text, word).map_err(|error| {
-            let fault = Fault {
-                line,
-                text: text.clone(),
-                error,
-            };
+            let fault = Fault { line, text: text.clone(), error };
             // The line that should have opened a block is the one to look at.
             match self.misspelt.take().filter(|_| does != BlockLine::Opens) {
                 Some(misspelt) => misspelt,
@@ -188,11 +184,7 @@ impl Builder {
         };
         let word = open.text.get(open.word.start..open.word.end);
         let message = format!("this `{}` has no `end`", word.unwrap_or_default());
-        Err(Fault {
-            line: open.line,
-            error: fault(open.word, message, "`end`"),
-            text: open.text,
-        })
+        Err(Fault { line: open.line, error: fault(open.word, message, "`end`"), text: open.text })
     }
 
     fn add(&mut self, line: usize, text: Rc<str>, node: Node) -> Option<Statement> {
@@ -206,12 +198,7 @@ impl Builder {
         }
     }
 
-    fn control(
-        &mut self,
-        line: usize,
-        text: &Rc<str>,
-        word: Span,
-    ) -> Result<Option<Statement>, SyntaxError> {
+    fn control(&mut self, line: usize, text: &Rc<str>, word: Span) -> Result<Option<Statement>, SyntaxError> {
         let Line::Control(control) = super::parse_line(text)? else {
             return Ok(self.add(line, text.clone(), Node::Text));
         };
@@ -230,33 +217,17 @@ impl Builder {
             let message = format!("blocks are nested more than {DEEPEST} levels deep");
             return Err(fault(word, message, "`end`"));
         }
-        self.open.push(Open {
-            line,
-            text: text.clone(),
-            word,
-            opening,
-            body: Vec::new(),
-            before_else: None,
-        });
+        self.open.push(Open { line, text: text.clone(), word, opening, body: Vec::new(), before_else: None });
         Ok(None)
     }
 
     fn begin_else(&mut self, word: Span) -> Result<(), SyntaxError> {
         match self.open.last_mut() {
-            Some(Open {
-                opening: Opening::If(_),
-                body,
-                before_else: before_else @ None,
-                ..
-            }) => {
+            Some(Open { opening: Opening::If(_), body, before_else: before_else @ None, .. }) => {
                 *before_else = Some(std::mem::take(body));
                 Ok(())
             }
-            _ => Err(fault(
-                word,
-                "this `else` belongs to no `if`".into(),
-                "a command",
-            )),
+            _ => Err(fault(word, "this `else` belongs to no `if`".into(), "a command")),
         }
     }
 
@@ -267,26 +238,11 @@ impl Builder {
         };
         let body = Block(open.body);
         let node = match (open.opening, open.before_else) {
-            (Opening::If(condition), None) => Node::If {
-                condition,
-                then: body,
-                otherwise: Block::default(),
-            },
-            (Opening::If(condition), Some(then)) => Node::If {
-                condition,
-                then: Block(then),
-                otherwise: body,
-            },
+            (Opening::If(condition), None) => Node::If { condition, then: body, otherwise: Block::default() },
+            (Opening::If(condition), Some(then)) => Node::If { condition, then: Block(then), otherwise: body },
             (Opening::While(condition), _) => Node::While { condition, body },
-            (Opening::Foreach { variable, rows }, _) => Node::Foreach {
-                variable: variable.node,
-                rows,
-                body,
-            },
-            (Opening::Define(name), _) => Node::Define {
-                name,
-                body: Rc::new(body),
-            },
+            (Opening::Foreach { variable, rows }, _) => Node::Foreach { variable: variable.node, rows, body },
+            (Opening::Define(name), _) => Node::Define { name, body: Rc::new(body) },
             (Opening::Document(name), _) => {
                 let lines = body.0.iter().flat_map(|line| [line.text.trim(), "\n"]);
                 let text = lines.collect();
@@ -296,20 +252,10 @@ impl Builder {
         Ok(self.add(open.line, open.text, node))
     }
 
-    fn jump(
-        &mut self,
-        line: usize,
-        text: &Rc<str>,
-        word: Span,
-        node: Node,
-    ) -> Result<Option<Statement>, SyntaxError> {
+    fn jump(&mut self, line: usize, text: &Rc<str>, word: Span, node: Node) -> Result<Option<Statement>, SyntaxError> {
         match self.open.iter().any(|open| open.opening.is_loop()) {
             true => Ok(self.add(line, text.clone(), node)),
-            false => Err(fault(
-                word,
-                "there is no loop around it".into(),
-                "`while` or `foreach` above it",
-            )),
+            false => Err(fault(word, "there is no loop around it".into(), "`while` or `foreach` above it")),
         }
     }
 }
@@ -336,12 +282,7 @@ fn misspelt(line: usize, text: &str, (word, at): (&str, Span)) -> Option<Fault> 
 }
 
 fn fault(at: Span, message: String, expected: &str) -> SyntaxError {
-    SyntaxError {
-        at,
-        message,
-        expected: vec![expected.to_owned()],
-        hint: None,
-    }
+    SyntaxError { at, message, expected: vec![expected.to_owned()], hint: None }
 }
 
 #[cfg(test)]
@@ -363,10 +304,7 @@ mod tests {
         let statements = build(text).unwrap();
         assert_eq!(statements.len(), 3);
         assert_eq!((statements[0].line, statements[2].line), (1, 12));
-        let Node::If {
-            then, otherwise, ..
-        } = &statements[1].node
-        else {
+        let Node::If { then, otherwise, .. } = &statements[1].node else {
             panic!("{statements:?}");
         };
         let Node::While { body, .. } = &then.0[0].node else {
@@ -394,11 +332,7 @@ mod tests {
             ("document x\nend of it\n", 1, "`document` has no `end`"),
             ("echo\nwhlie 1\necho\nend", 2, "no command `whlie`"),
             ("iff 1\nwhile 1\nend\nend", 1, "no command `iff`"),
-            (
-                "while 1\nforech $p in all\nend\nend",
-                2,
-                "no command `forech`",
-            ),
+            ("while 1\nforech $p in all\nend\nend", 2, "no command `forech`"),
         ] {
             let fault = build(text).expect_err(text);
             assert_eq!(fault.line, line, "{text}");
@@ -406,13 +340,7 @@ mod tests {
             assert!(!fault.error.expected.is_empty());
         }
         let deep = "if 1\n".repeat(DEEPEST + 1);
-        assert!(
-            build(&deep)
-                .unwrap_err()
-                .error
-                .message
-                .contains("64 levels")
-        );
+        assert!(build(&deep).unwrap_err().error.message.contains("64 levels"));
     }
 
     #[test]

@@ -22,57 +22,27 @@ fn error(line: &str) -> SyntaxError {
 
 #[test]
 fn a_hundred_thousand_of_anything_is_an_answer_and_no_crash() {
-    for part in [
-        "(", "-", "!", "* ", "not ", "[", "'", "\"", "&", "pfn:", "$1 = (", "0x1 <a", "u8(", "a+",
-        "{", "1,", "|",
-    ] {
+    for part in
+        ["(", "-", "!", "* ", "not ", "[", "'", "\"", "&", "pfn:", "$1 = (", "0x1 <a", "u8(", "a+", "{", "1,", "|"]
+    {
         for head in ["print ", "walk all where ", "echo ", ""] {
-            let line = format!(
-                "{head}{}",
-                part.repeat(if part.len() > 4 { 500 } else { 20_000 })
-            );
+            let line = format!("{head}{}", part.repeat(if part.len() > 4 { 500 } else { 20_000 }));
             if let Err(error) = parse_line(&line) {
                 assert!(!error.expected.is_empty(), "{head}{part}");
                 assert!(error.draw(&line).len() < 2_000, "{head}{part}");
             }
         }
     }
-    assert!(
-        error(&format!("print {}", "(".repeat(200_000)))
-            .message
-            .contains("nested more than")
-    );
-    assert!(
-        error(&format!("print 1{}", "+1".repeat(1_000)))
-            .message
-            .contains("operators")
-    );
+    assert!(error(&format!("print {}", "(".repeat(200_000))).message.contains("nested more than"));
+    assert!(error(&format!("print 1{}", "+1".repeat(1_000))).message.contains("operators"));
 }
 
 #[test]
 fn a_comparison_is_no_redirection() {
     let line = parsed("walk heap where mapcount > 1");
-    assert!(
-        matches!(
-            line,
-            Line::Command {
-                output: Output::Screen,
-                ..
-            }
-        ),
-        "{line:?}"
-    );
+    assert!(matches!(line, Line::Command { output: Output::Screen, .. }), "{line:?}");
     let line = parsed("walk heap where mapcount > 1 >> ~/x # as asked");
-    assert!(
-        matches!(
-            line,
-            Line::Command {
-                output: Output::File { append: true, .. },
-                ..
-            }
-        ),
-        "{line:?}"
-    );
+    assert!(matches!(line, Line::Command { output: Output::File { append: true, .. }, .. }), "{line:?}");
 }
 
 #[test]
@@ -80,10 +50,7 @@ fn shortened_names() {
     assert_eq!(command("w heap"), command("walk heap"));
     assert_eq!(command("inf proc"), Command::InfoProcess);
     assert_eq!(error("wa heap").expected, ["`walk`", "`watch`"]);
-    assert_eq!(
-        error("wlak heap").hint.as_deref(),
-        Some("did you mean `walk`?")
-    );
+    assert_eq!(error("wlak heap").hint.as_deref(), Some("did you mean `walk`?"));
 }
 
 #[test]
@@ -99,17 +66,9 @@ fn a_name_as_its_source_spells_it_is_told_about_quotes() {
         let hint = error(line).hint.unwrap_or_default();
         assert!(hint.contains("'single quotes'"), "{line}: {hint}");
     }
-    for line in [
-        "print 1 < , 2",
-        "print main, ,",
-        "info address libc.so.6:",
-        "print 1 2",
-    ] {
+    for line in ["print 1 < , 2", "print main, ,", "info address libc.so.6:", "print 1 2"] {
         let hint = error(line).hint.unwrap_or_default();
         assert!(!hint.contains("'single quotes'"), "{line}: {hint}");
     }
-    assert_eq!(
-        error("print strat(1)").hint.as_deref(),
-        Some("did you mean `start`?")
-    );
+    assert_eq!(error("print strat(1)").hint.as_deref(), Some("did you mean `start`?"));
 }

@@ -62,9 +62,7 @@ impl Hierarchy {
         let mounts = mounts::parse(&source.whole(File::OwnMounts)?)?;
         let mount = mounts::memory_hierarchy(&mounts).cloned();
         let mount = mount.ok_or_else(|| {
-            Error::not_available(
-                "no hierarchy of memory cgroups is mounted here: their paths are not known",
-            )
+            Error::not_available("no hierarchy of memory cgroups is mounted here: their paths are not known")
         })?;
         Ok(Hierarchy { mount })
     }
@@ -77,9 +75,7 @@ impl Hierarchy {
             let (controllers, path) = (parts.next()?, parts.next()?);
             let is_this = match self.mount.filesystem.as_bytes() {
                 b"cgroup2" => controllers.is_empty(),
-                _ => controllers
-                    .split(|&byte| byte == b',')
-                    .any(|one| one == b"memory"),
+                _ => controllers.split(|&byte| byte == b',').any(|one| one == b"memory"),
             };
             is_this.then_some(path)
         })?;

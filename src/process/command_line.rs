@@ -25,9 +25,7 @@ pub(super) fn read(source: &dyn Source, arguments: Option<AddressRange>) -> Opti
         Ok(Answer::Found(_)) => true,
         Ok(Answer::Nothing) => false,
         // Before Linux 6.11 only the text tells.
-        _ => maps_text::read(source).map_or(true, |(regions, _)| {
-            regions.iter().any(|one| one.range.contains(last))
-        }),
+        _ => maps_text::read(source).map_or(true, |(regions, _)| regions.iter().any(|one| one.range.contains(last))),
     };
     let may = may_be_read(&entries, own, is_mapped);
     let bytes = may.then(|| source.whole(File::CommandLine).ok())??;
@@ -37,11 +35,7 @@ pub(super) fn read(source: &dyn Source, arguments: Option<AddressRange>) -> Opti
 /// Whether a read of the command line faults no page in. The first `own` entries belong to the pages of the arguments. If the
 /// last argument does not end in a zero byte (setproctitle), the kernel reads a page's worth from the first argument on
 /// (get_mm_proctitle in fs/proc/base.c). That may reach into one more page, which is harmless if it is resident, or in no region.
-fn may_be_read(
-    entries: &[PageMapEntry],
-    own: usize,
-    next_is_mapped: impl FnOnce() -> bool,
-) -> bool {
+fn may_be_read(entries: &[PageMapEntry], own: usize, next_is_mapped: impl FnOnce() -> bool) -> bool {
     let Some((arguments, next)) = entries.split_at_checked(own) else {
         return false;
     };
@@ -54,14 +48,9 @@ fn may_be_read(
 
 /// The arguments with blanks between them, in place of the zero bytes at their ends.
 fn separated(bytes: &[u8]) -> Name {
-    let end = bytes
-        .iter()
-        .rposition(|&byte| byte != 0)
-        .map_or(0, |last| last + 1);
+    let end = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     let arguments = bytes.get(..end).unwrap_or_default();
-    let separated = arguments
-        .iter()
-        .map(|&byte| if byte == 0 { b' ' } else { byte });
+    let separated = arguments.iter().map(|&byte| if byte == 0 { b' ' } else { byte });
     Name::new(separated.collect::<Vec<u8>>())
 }
 

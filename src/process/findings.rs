@@ -73,11 +73,7 @@ fn relation(source: &dyn Source, who: &str) -> String {
 }
 
 /// Whether links to mapped files can be followed, tried with one of a process with these regions.
-fn map_files(
-    regions: &[Region],
-    whose: &str,
-    follow: impl FnOnce(AddressRange) -> Result<Vec<u64>>,
-) -> Finding {
+fn map_files(regions: &[Region], whose: &str, follow: impl FnOnce(AddressRange) -> Result<Vec<u64>>) -> Finding {
     let feature = Feature::MapFiles;
     let Some(region) = regions.iter().find(|region| region.inode != 0) else {
         return unknown(feature, format!("no file is mapped by {whose}"), "");
@@ -96,20 +92,9 @@ fn soft_dirty(known: Option<bool>) -> Finding {
     let feature = Feature::SoftDirty;
     let remedy = "a kernel built with CONFIG_MEM_SOFT_DIRTY, which not every architecture has";
     match known {
-        Some(true) => yes(
-            feature,
-            "a page that pmdb has just written to is soft-dirty (bit 55)",
-        ),
-        Some(false) => no(
-            feature,
-            "a page that pmdb has just written to is not soft-dirty (bit 55)",
-            remedy,
-        ),
-        None => unknown(
-            feature,
-            "the entry of a page of pmdb's own cannot be read",
-            remedy,
-        ),
+        Some(true) => yes(feature, "a page that pmdb has just written to is soft-dirty (bit 55)"),
+        Some(false) => no(feature, "a page that pmdb has just written to is not soft-dirty (bit 55)", remedy),
+        None => unknown(feature, "the entry of a page of pmdb's own cannot be read", remedy),
     }
 }
 
@@ -118,16 +103,9 @@ fn exact_map_counts(exact: Option<bool>, kernel: (u32, u32)) -> Finding {
     let feature = Feature::ExactMapCounts;
     let remedy = "a kernel built with CONFIG_PAGE_MAPCOUNT";
     match exact {
-        Some(true) if kernel < (6, 15) => yes(
-            feature,
-            "before Linux 6.15 every kernel counts for each page",
-        ),
+        Some(true) if kernel < (6, 15) => yes(feature, "before Linux 6.15 every kernel counts for each page"),
         Some(true) => yes(feature, "the kernel was built with CONFIG_PAGE_MAPCOUNT"),
-        Some(false) => no(
-            feature,
-            "the kernel was built without CONFIG_PAGE_MAPCOUNT",
-            remedy,
-        ),
+        Some(false) => no(feature, "the kernel was built without CONFIG_PAGE_MAPCOUNT", remedy),
         None => unknown(feature, NO_CONFIG, CONFIG),
     }
 }
@@ -139,10 +117,7 @@ const CONFIG: &str = "a /proc/config.gz (CONFIG_IKCONFIG_PROC), or /boot/config-
 fn swap_types(configuration: Option<&Name>) -> Finding {
     let feature = Feature::SwapTypes;
     match configuration {
-        Some(place) => yes(
-            feature,
-            format!("from the configuration of this kernel in {place}"),
-        ),
+        Some(place) => yes(feature, format!("from the configuration of this kernel in {place}")),
         None => no(feature, NO_CONFIG, CONFIG),
     }
 }

@@ -14,8 +14,8 @@ use crate::kernel::swaps::{SwapAreas, SwapLayout};
 use crate::kernel::zones::Zones;
 use crate::kernel::{Device, FrameNumber, Name, PageFlags, PageMapEntry, PageSize};
 use crate::source::{
-    ConfigPlace, Credentials, Error, File, Finding, Held, List, Listed, Probe, ProcessEntry,
-    Result, Setting, Source, WordFile, as_words, live, recorded,
+    ConfigPlace, Credentials, Error, File, Finding, Held, List, Listed, Probe, ProcessEntry, Result, Setting, Source,
+    WordFile, as_words, live, recorded,
 };
 use flate2::read::GzDecoder;
 use rustix::io::Errno;
@@ -63,11 +63,7 @@ pub struct Merging {
 impl Machine {
     /// The machine that a source reads.
     pub fn new(source: Arc<dyn Source>) -> Self {
-        Machine {
-            page: source.page_size(),
-            source,
-            known: Known::default(),
-        }
+        Machine { page: source.page_size(), source, known: Known::default() }
     }
 
     /// The same machine; `log` records what is read of it, and of the processes that it opens.
@@ -84,9 +80,7 @@ impl Machine {
         self.known.kernel.get_or_init(|| {
             let release = self.source.whole(File::Release).unwrap_or_default();
             let release = String::from_utf8_lossy(&release).into_owned();
-            let mut numbers = release
-                .split(|c: char| !c.is_ascii_digit())
-                .map(|part| part.parse().unwrap_or(0));
+            let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse().unwrap_or(0));
             let number = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
             KernelVersion { release, number }
         })
@@ -99,12 +93,7 @@ impl Machine {
 
     /// The words of one of the files with a word for each frame, from frame `first` on; fewer than asked for means that physical memory ends
     /// there.
-    pub fn frame_words(
-        &self,
-        file: WordFile,
-        first: FrameNumber,
-        into: &mut [u64],
-    ) -> Result<usize> {
+    pub fn frame_words(&self, file: WordFile, first: FrameNumber, into: &mut [u64]) -> Result<usize> {
         self.source.words(file, first.get(), into)
     }
 
@@ -159,9 +148,7 @@ impl Machine {
             let is_empty = zones.iter().next().is_none();
             match is_empty {
                 false => Ok(Arc::new(zones)),
-                true => Err(Error::not_available(
-                    "/proc/zoneinfo is empty: something hides it, as containers do",
-                )),
+                true => Err(Error::not_available("/proc/zoneinfo is empty: something hides it, as containers do")),
             }
         };
         self.known.zones.get_or_init(read).clone()
@@ -171,20 +158,13 @@ impl Machine {
     pub fn iomem(&self) -> Result<Arc<Resources>> {
         let read = || {
             let resources = match self.source.whole(File::Iomem) {
-                Err(Error::Io {
-                    error: Errno::NOENT,
-                    ..
-                }) => {
-                    return Err(Error::not_available(
-                        "there is no /proc/iomem: this /proc shows processes only",
-                    ));
+                Err(Error::Io { error: Errno::NOENT, .. }) => {
+                    return Err(Error::not_available("there is no /proc/iomem: this /proc shows processes only"));
                 }
                 text => Resources::parse(&text?)?,
             };
             if resources.is_empty() {
-                return Err(Error::not_available(
-                    "/proc/iomem is empty: something hides it, as containers do",
-                ));
+                return Err(Error::not_available("/proc/iomem is empty: something hides it, as containers do"));
             }
             match resources.are_hidden() {
                 false => Ok(Arc::new(resources)),
@@ -215,10 +195,7 @@ impl Machine {
 
     /// How this kernel numbers its pseudo swap types (from its configuration, when that can be read).
     pub fn swap_layout(&self) -> SwapLayout {
-        SwapLayout {
-            options: self.config().map(|(config, _)| config.swap_options()),
-            kernel: self.version().number,
-        }
+        SwapLayout { options: self.config().map(|(config, _)| config.swap_options()), kernel: self.version().number }
     }
 
     /// The file that has the kernel's configuration; `None` when none can be read.
@@ -357,19 +334,14 @@ impl Machine {
         let source = self.source.open(pid, &Held::default())?;
         let text = source.whole(File::SmapsRollup)?;
         let mut whole = smaps::parse(&text)?.into_iter();
-        whole
-            .next()
-            .ok_or_else(|| Error::not_available(format!("process {pid} has no memory")))
+        whole.next().ok_or_else(|| Error::not_available(format!("process {pid} has no memory")))
     }
 
     /// Every process that may have memory of its own, each with its parent, by number. Cheaper than a listing, and reads nothing of
     /// their memory (a command line is read from it).
     pub fn relations(&self) -> Result<Vec<Relation>> {
         let mut relations = Vec::new();
-        for Listed {
-            pid, stat, held, ..
-        } in self.source.list(List::Held)?
-        {
+        for Listed { pid, stat, held, .. } in self.source.list(List::Held)? {
             let stat = Stat::parse(&stat)?;
             let parent = stat.parent;
             let relation = (!stat.is_kernel_thread).then_some(Relation { pid, parent, held });
@@ -390,20 +362,13 @@ impl Machine {
             None => Process::new(Arc::clone(&source)),
         };
         self.known.abilities.get_or_init(|| process.abilities());
-        Ok(Opened {
-            process,
-            modules: Modules::new(source),
-        })
+        Ok(Opened { process, modules: Modules::new(source) })
     }
 
     /// Binary search by `kcmp(2)`: `others` are sorted by their address spaces, in an order that means nothing but that equal ones are the
     /// same. `Ok(i)`: `process` shares memory with `others[i]`; `Err(i)`: it belongs there; `None`: the kernel cannot compare. Two processes
     /// share memory without being threads of each other after vfork, or `clone` with CLONE_VM alone.
-    pub fn find_memory(
-        &self,
-        others: &[u32],
-        process: u32,
-    ) -> Option<std::result::Result<usize, usize>> {
+    pub fn find_memory(&self, others: &[u32], process: u32) -> Option<std::result::Result<usize, usize>> {
         let mut is_told = true;
         let place = others.binary_search_by(|&other| {
             let order = match self.source.word(Probe::Compare(other, process)) {
@@ -488,10 +453,7 @@ pub(super) fn entry(source: &dyn Source, listed: &Listed) -> Option<ProcessEntry
 fn devices(words: &[u64]) -> Vec<Device> {
     let device = |pair: &[u64]| {
         let [major, minor] = *pair else { return None };
-        Some(Device {
-            major: major.try_into().ok()?,
-            minor: minor.try_into().ok()?,
-        })
+        Some(Device { major: major.try_into().ok()?, minor: minor.try_into().ok()? })
     };
     words.chunks(2).filter_map(device).collect()
 }
@@ -501,9 +463,6 @@ fn unpacked(packed: &[u8]) -> Option<Vec<u8>> {
     // A generous bound for a text of some 300 KiB.
     const MOST: u64 = 8 << 20;
     let mut text = Vec::new();
-    GzDecoder::new(packed)
-        .take(MOST)
-        .read_to_end(&mut text)
-        .ok()?;
+    GzDecoder::new(packed).take(MOST).read_to_end(&mut text).ok()?;
     Some(text)
 }

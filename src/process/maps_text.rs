@@ -85,11 +85,7 @@ struct Blocks<'a> {
 
 impl<'a> Blocks<'a> {
     fn behind(source: &'a dyn Source, so_far: u64) -> Self {
-        Blocks {
-            source,
-            so_far,
-            is_at_end: false,
-        }
+        Blocks { source, so_far, is_at_end: false }
     }
 }
 

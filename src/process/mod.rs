@@ -20,8 +20,8 @@ mod tests;
 mod threads;
 
 pub use crate::source::{
-    BackingContent, BackingRun, Categories, Credentials, Error, Feature, Finding, Held, Identity,
-    InMemory, Liveness, ProcessEntry, ReadAt, Result, WordFile, covered_pages,
+    BackingContent, BackingRun, Categories, Credentials, Error, Feature, Finding, Held, Identity, InMemory, Liveness,
+    ProcessEntry, ReadAt, Result, WordFile, covered_pages,
 };
 pub use layout::Layout;
 pub use machine::{KernelVersion, Machine, Merging, Opened, Relation};

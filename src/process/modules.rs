@@ -4,8 +4,7 @@ use super::layout::Layout;
 use crate::kernel::status::Status;
 use crate::kernel::{AddressRange, Name, PageMapEntry, Region, VirtualAddress};
 use crate::source::{
-    BackingRun, Error, File, FileLocation, Held, InMemory, ReadAt, Result, Source, WordFile,
-    as_words,
+    BackingRun, Error, File, FileLocation, Held, InMemory, ReadAt, Result, Source, WordFile, as_words,
 };
 use std::sync::Arc;
 
@@ -27,9 +26,7 @@ impl Modules {
     /// path under the target's own root).
     pub fn open(&self, region: &Region) -> Result<Box<dyn ReadAt>> {
         let file = self.source.file(FileLocation::Region(region))?;
-        file.ok_or_else(|| {
-            Error::not_available(format!("there is no file behind {}", region.range))
-        })
+        file.ok_or_else(|| Error::not_available(format!("there is no file behind {}", region.range)))
     }
 
     /// Opens the regular file that bears `path` in the target's own root, links followed as the target would: for files that no region
@@ -51,9 +48,7 @@ impl Modules {
         let status = self.source.whole(File::MainStatus)?;
         let status = Status::parse(&status)?;
         let path = format!("/tmp/perf-{}.map", status.own_number);
-        let file = self
-            .source
-            .file(FileLocation::Trusted(path.as_bytes(), status.user));
+        let file = self.source.file(FileLocation::Trusted(path.as_bytes(), status.user));
         Ok(file.transpose().map(|file| (Name::new(path), file)))
     }
 
@@ -70,12 +65,7 @@ impl Modules {
 
     /// Reads the page cache of the object behind `region` (a file or shared memory) at `address`, without filling it: right before the read it
     /// checks which pages are cached. Returns the number of bytes before the first page that is not cached, or before the end of the object.
-    pub fn cached(
-        &self,
-        region: &Region,
-        address: VirtualAddress,
-        into: &mut [u8],
-    ) -> Result<usize> {
+    pub fn cached(&self, region: &Region, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
         self.source.cached(region, address, into)
     }
 
@@ -94,10 +84,7 @@ impl Modules {
                 return Ok(vdso);
             }
         }
-        Err(Error::not_available(format!(
-            "{} is not all resident, and reading it would change that",
-            region.name
-        )))
+        Err(Error::not_available(format!("{} is not all resident, and reading it would change that", region.name)))
     }
 
     /// The bytes of a region of which every page is resident.

@@ -21,10 +21,8 @@ type Visit<'a> = dyn FnMut(Populated) -> ControlFlow<()> + 'a;
 const ANY: Categories = Categories::PRESENT.union(Categories::SWAPPED);
 
 /// What a single entry tells without the kernel's scan.
-pub(super) const IN_ENTRIES: Categories = ANY
-    .union(Categories::FILE)
-    .union(Categories::SOFT_DIRTY)
-    .union(Categories::GUARD);
+pub(super) const IN_ENTRIES: Categories =
+    ANY.union(Categories::FILE).union(Categories::SOFT_DIRTY).union(Categories::GUARD);
 
 /// Joins stretches that touch and have the same categories: the kernel splits them wherever its buffer was full.
 struct Joined<'a, 'b> {
@@ -35,9 +33,7 @@ struct Joined<'a, 'b> {
 impl Joined<'_, '_> {
     fn push(&mut self, next: Populated) -> ControlFlow<()> {
         match &mut self.pending {
-            Some(last)
-                if last.range.end() == next.range.start() && last.categories == next.categories =>
-            {
+            Some(last) if last.range.end() == next.range.start() && last.categories == next.categories => {
                 let whole = AddressRange::new(last.range.start(), next.range.end());
                 last.range = whole.unwrap_or(last.range);
                 ControlFlow::Continue(())
@@ -82,10 +78,7 @@ pub(super) fn visit(
     visit: &mut Visit<'_>,
 ) -> Result<()> {
     let range = range.to_pages(page);
-    let mut joined = Joined {
-        pending: None,
-        visit,
-    };
+    let mut joined = Joined { pending: None, visit };
     let reached = match scannable.is_empty() {
         true => ControlFlow::Continue(range.start()),
         false => {
@@ -132,13 +125,8 @@ fn scan(
     let mut found = [PageRegion::default(); 512];
     let mut start = range.start().get();
     while start < range.end().get() {
-        let question = Scan {
-            start,
-            end: range.end().get(),
-            any_of: ANY.bits(),
-            returned: asked.bits(),
-            max_pages: most,
-        };
+        let question =
+            Scan { start, end: range.end().get(), any_of: ANY.bits(), returned: asked.bits(), max_pages: most };
         let (count, stopped) = source.scan(question, &mut found)?;
         let stretches = found.get(..count).unwrap_or_default();
         // The kernel collects stretches in a buffer of its own, with an entry for each page that a PMD maps, and empties it when it is
@@ -151,10 +139,7 @@ fn scan(
             if !categories.contains(Categories::WRITE_TRACKED) {
                 categories.remove(Categories::WRITTEN);
             }
-            let ends = (
-                VirtualAddress::new(stretch.start),
-                VirtualAddress::new(stretch.end),
-            );
+            let ends = (VirtualAddress::new(stretch.start), VirtualAddress::new(stretch.end));
             let Some(range) = AddressRange::new(ends.0, ends.1) else {
                 continue;
             };
@@ -168,10 +153,7 @@ fn scan(
         }
         // The page limit was reached: the visitor decides whether to go on.
         let boundary = VirtualAddress::new(stopped - stopped % whole_bytes);
-        if stopped < range.end().get()
-            && count < found.len()
-            && joined.finish_before(boundary).is_break()
-        {
+        if stopped < range.end().get() && count < found.len() && joined.finish_before(boundary).is_break() {
             return Ok(ControlFlow::Break(()));
         }
         start = stopped;
@@ -205,11 +187,7 @@ fn read(
             return Ok(ControlFlow::Break(()));
         }
         let mut done = read as u64;
-        if done < left
-            && into
-                .iter()
-                .all(|entry| !categories_of(*entry).intersects(ANY))
-        {
+        if done < left && into.iter().all(|entry| !categories_of(*entry).intersects(ANY)) {
             // Between regions there is nothing, and much of it. Where something is, the list of regions is not needed.
             let regions = match &mut regions {
                 Some(regions) => regions,
@@ -241,9 +219,7 @@ fn push_entries(
             continue;
         }
         let start = VirtualAddress::new(index << page.shift());
-        let end = start
-            .checked_add(page.bytes())
-            .unwrap_or(VirtualAddress::new(u64::MAX));
+        let end = start.checked_add(page.bytes()).unwrap_or(VirtualAddress::new(u64::MAX));
         if let Some(range) = AddressRange::new(start, end) {
             let categories = categories & wanted;
             joined.push(Populated { range, categories })?;
@@ -264,20 +240,11 @@ fn categories_of(entry: PageMapEntry) -> Categories {
 
 /// Whether scans skip the region: a scan of its first page without conditions returns that page in every other region. `None` where no scan
 /// reaches.
-pub(super) fn is_passed_over(
-    source: &dyn Source,
-    start: VirtualAddress,
-    page: PageSize,
-) -> Result<Option<bool>> {
+pub(super) fn is_passed_over(source: &dyn Source, start: VirtualAddress, page: PageSize) -> Result<Option<bool>> {
     let Some(end) = start.checked_add(page.bytes()) else {
         return Ok(None);
     };
-    let question = Scan {
-        start: start.get(),
-        end: end.get(),
-        max_pages: 1,
-        ..Scan::default()
-    };
+    let question = Scan { start: start.get(), end: end.get(), max_pages: 1, ..Scan::default() };
     let (count, stopped) = source.scan(question, &mut [PageRegion::default()])?;
     Ok((count > 0 || stopped > start.get()).then_some(count == 0))
 }
@@ -304,8 +271,7 @@ mod tests {
         }
 
         fn maps(&self, offset: u64, into: &mut Vec<u8>) -> Result<usize> {
-            self.lists
-                .fetch_add(u32::from(offset == 0), Ordering::Relaxed);
+            self.lists.fetch_add(u32::from(offset == 0), Ordering::Relaxed);
             let rest = &self.maps.as_bytes()[offset as usize..];
             into.extend_from_slice(rest);
             Ok(rest.len())
@@ -328,9 +294,7 @@ mod tests {
             let at = |index: u64| VirtualAddress::new(index << page.shift());
             AddressRange::new(at(first), at(end)).expect("pages")
         };
-        let line = |&(first, end): &(u64, u64)| {
-            format!("{:x}-{:x} rw-p 00000000 00:00 0\n", first << 12, end << 12)
-        };
+        let line = |&(first, end): &(u64, u64)| format!("{:x}-{:x} rw-p 00000000 00:00 0\n", first << 12, end << 12);
         let source = Counted {
             maps: regions.iter().map(line).collect(),
             populated,
@@ -342,10 +306,7 @@ mod tests {
             pages += stretch.range.pages(page);
             ControlFlow::Continue(())
         };
-        let mut joined = Joined {
-            pending: None,
-            visit: &mut visit,
-        };
+        let mut joined = Joined { pending: None, visit: &mut visit };
         let range = span(range.0, range.1);
         let read = read(&source, page, range, Categories::PRESENT, &mut joined);
         assert!(read.expect("entries").is_continue());
@@ -371,10 +332,7 @@ mod tests {
                     false => ControlFlow::Continue(()),
                 }
             };
-            let mut joined = Joined {
-                pending: None,
-                visit: &mut visit,
-            };
+            let mut joined = Joined { pending: None, visit: &mut visit };
             let (source, page) = (&**process.source(), process.layout().page);
             let (range, wanted) = (range.to_pages(page), Categories::HUGE);
             let ended = scan(source, page, range, wanted, most, &mut joined);
@@ -411,22 +369,12 @@ mod tests {
     fn the_list_of_regions_is_read_only_to_pass_over_holes_and_once() {
         let batch = BATCH as u64;
         // Small or dense ranges need no list.
-        assert_eq!(
-            found((0x100, 0x110), &[(0x100, 0x200)], (0x105, 0x108)),
-            (3, 1, 0)
-        );
+        assert_eq!(found((0x100, 0x110), &[(0x100, 0x200)], (0x105, 0x108)), (3, 1, 0));
         let dense = (0x100, 0x100 + 4 * batch);
         assert_eq!(found(dense, &[dense], dense), (4 * batch, 4, 0));
         // A hole as large as the address space costs one read, and one list.
         let (first, last) = ((0x100, 0x200), ((1 << 34), (1 << 34) + 0x100));
-        assert_eq!(
-            found(
-                (0x100, last.1),
-                &[first, last],
-                ((1 << 34) + 1, (1 << 34) + 3)
-            ),
-            (2, 2, 1)
-        );
+        assert_eq!(found((0x100, last.1), &[first, last], ((1 << 34) + 1, (1 << 34) + 3)), (2, 2, 1));
         assert_eq!(found((0x100, 1 << 35), &[first], (0, 0)), (0, 1, 1));
     }
 }

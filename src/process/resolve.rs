@@ -34,10 +34,7 @@ pub enum Asked {
 /// [`Gone`](Error::Gone) if there is none, [`Ambiguous`](Error::Ambiguous) with all of them if there are several.
 pub fn resolve(what: &str) -> Result<Resolved> {
     if what == "self" {
-        return Ok(Resolved {
-            pid: std::process::id(),
-            asked: Asked::Itself,
-        });
+        return Ok(Resolved { pid: std::process::id(), asked: Asked::Itself });
     }
     if !what.is_empty() && what.bytes().all(|byte| byte.is_ascii_digit()) {
         return by_number(what);
@@ -59,38 +56,21 @@ pub fn resolve(what: &str) -> Result<Resolved> {
                 ended.pid, ended.name
             ),
         })),
-        (Some(only), true) => Ok(Resolved {
-            pid: only.pid,
-            asked: Asked::Name,
-        }),
+        (Some(only), true) => Ok(Resolved { pid: only.pid, asked: Asked::Name }),
         (Some(last), false) => {
             candidates.push(last);
-            Err(Error::Ambiguous {
-                name: Name::from(what).to_string(),
-                candidates,
-            })
+            Err(Error::Ambiguous { name: Name::from(what).to_string(), candidates })
         }
     }
 }
 
 fn by_number(digits: &str) -> Result<Resolved> {
-    let absent = || {
-        Error::gone(format!(
-            "there is no process {digits} (or it is hidden from this user)"
-        ))
-    };
+    let absent = || Error::gone(format!("there is no process {digits} (or it is hidden from this user)"));
     let number: u32 = digits.parse().map_err(|_| absent())?;
     // A thread has a directory too, though no listing shows it.
     let listed = live::machine().list(List::One(number))?;
     let pid = Status::parse(&listed.first().ok_or_else(absent)?.status)?.process;
-    Ok(Resolved {
-        pid,
-        asked: if pid == number {
-            Asked::Process
-        } else {
-            Asked::Thread(number)
-        },
-    })
+    Ok(Resolved { pid, asked: if pid == number { Asked::Process } else { Asked::Thread(number) } })
 }
 
 /// The kernel cuts `comm` off after 15 bytes.

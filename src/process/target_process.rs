@@ -6,12 +6,10 @@ use super::populated::{self, IN_ENTRIES, Populated};
 use super::{command_line, findings, naming};
 use crate::kernel::smaps::{self, Smaps};
 use crate::kernel::status::{self, Stat, Status};
-use crate::kernel::{
-    AddressRange, Device, Name, PageMapEntry, Permissions, Region, VirtualAddress, maps,
-};
+use crate::kernel::{AddressRange, Device, Name, PageMapEntry, Permissions, Region, VirtualAddress, maps};
 use crate::source::{
-    Answer, Categories, Error, File, Finding, Identity, Liveness, Mapping, Probe, Query, Result,
-    Source, WordFile, as_words,
+    Answer, Categories, Error, File, Finding, Identity, Liveness, Mapping, Probe, Query, Result, Source, WordFile,
+    as_words,
 };
 use procfs::FromRead;
 use std::ops::ControlFlow;
@@ -57,15 +55,8 @@ impl Abilities {
 impl Process {
     /// The process that a source reads.
     pub fn new(source: Arc<dyn Source>) -> Self {
-        let known = Known {
-            abilities: OnceLock::new(),
-            layout: RwLock::default(),
-            scan: AtomicBool::new(true),
-        };
-        Process {
-            source,
-            known: Arc::new(known),
-        }
+        let known = Known { abilities: OnceLock::new(), layout: RwLock::default(), scan: AtomicBool::new(true) };
+        Process { source, known: Arc::new(known) }
     }
 
     /// The process that a source reads, with known abilities.
@@ -211,12 +202,7 @@ impl Process {
 
     /// The regions below `address` that follow each other with less than `gap` bytes between them, the nearest first and no more than
     /// `most`; `None` where the kernel has no query for one region (before Linux 6.11).
-    pub fn nearest_below(
-        &self,
-        address: VirtualAddress,
-        gap: u64,
-        most: usize,
-    ) -> Result<Option<Vec<Region>>> {
+    pub fn nearest_below(&self, address: VirtualAddress, gap: u64, most: usize) -> Result<Option<Vec<Region>>> {
         let mut found: Vec<Region> = Vec::new();
         while found.len() < most {
             let start = found.last().map_or(address, |last| last.range.start());
@@ -281,17 +267,16 @@ impl Process {
             return Ok(None);
         }
         for span in spans {
-            self.populated(
-                *span,
-                Categories::WRITE_TRACKED,
-                &mut |stretch| match stretch.categories.contains(Categories::WRITE_TRACKED) {
-                    true => {
-                        found = Some(stretch.range);
-                        ControlFlow::Break(())
-                    }
-                    false => ControlFlow::Continue(()),
-                },
-            )?;
+            self.populated(*span, Categories::WRITE_TRACKED, &mut |stretch| match stretch
+                .categories
+                .contains(Categories::WRITE_TRACKED)
+            {
+                true => {
+                    found = Some(stretch.range);
+                    ControlFlow::Break(())
+                }
+                false => ControlFlow::Continue(()),
+            })?;
             if found.is_some() {
                 break;
             }
@@ -339,8 +324,7 @@ impl Process {
     /// How large its stack may grow (RLIMIT_STACK, of `/proc/PID/limits`), in bytes; `None` without a limit.
     pub fn stack_limit(&self) -> Result<Option<u64>> {
         let limits = self.source.whole(File::Limits)?;
-        status::stack_limit(&limits)
-            .ok_or_else(|| Error::not_available("/proc/PID/limits holds no stack limit"))
+        status::stack_limit(&limits).ok_or_else(|| Error::not_available("/proc/PID/limits holds no stack limit"))
     }
 
     /// What the kernel counts in each region (`/proc/PID/smaps`). The kernel walks all page tables for it, which takes long for many regions
@@ -404,21 +388,13 @@ pub struct ProcessStatus {
 
 /// The region that PROCMAP_QUERY found, as its line of `maps` decodes.
 fn region(mapping: Mapping) -> Option<Region> {
-    let range = AddressRange::new(
-        VirtualAddress::new(mapping.start),
-        VirtualAddress::new(mapping.end),
-    )?;
+    let range = AddressRange::new(VirtualAddress::new(mapping.start), VirtualAddress::new(mapping.end))?;
     let (name, deleted) = maps::name(&mapping.name);
     let has = |bit: u64| mapping.flags & bit != 0;
     let (major, minor) = mapping.device;
     Some(Region {
         range,
-        permissions: Permissions {
-            read: has(1),
-            write: has(2),
-            execute: has(4),
-            shared: has(8),
-        },
+        permissions: Permissions { read: has(1), write: has(2), execute: has(4), shared: has(8) },
         offset: mapping.offset,
         device: Device { major, minor },
         inode: mapping.inode,

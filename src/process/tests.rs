@@ -1,9 +1,7 @@
 //! A recorded source gives the answers of the source that it wraps, and the log has them.
 
 use super::Target;
-use crate::kernel::{
-    AddressRange, FrameNumber, PageFlags, PageMapEntry, Registers, VirtualAddress,
-};
+use crate::kernel::{AddressRange, FrameNumber, PageFlags, PageMapEntry, Registers, VirtualAddress};
 use crate::process::fake::{Fake, World, region};
 use crate::process::{Categories, Populated};
 use crate::source::recorded::{Log, Reads};
@@ -23,10 +21,11 @@ fn recorded(fake: Fake) -> (Target, Arc<Log>) {
 }
 
 fn fake() -> Fake {
-    Fake::new()
-        .region(ADDRESS, ADDRESS + 0x10_0000, "rw-p", 0, "[heap]")
-        .page(ADDRESS, 0x111, b"abc")
-        .page(ADDRESS + 0x1000, 0x222, b"")
+    Fake::new().region(ADDRESS, ADDRESS + 0x10_0000, "rw-p", 0, "[heap]").page(ADDRESS, 0x111, b"abc").page(
+        ADDRESS + 0x1000,
+        0x222,
+        b"",
+    )
 }
 
 #[test]
@@ -74,16 +73,10 @@ fn flags_and_counts_of_frames_and_what_is_refused() {
 #[test]
 fn registers_are_described_in_words() {
     let mut fake = fake();
-    fake.registers = Some(Registers {
-        program_counter: at(0x40_1000),
-        stack_pointer: at(0x7ffe_0000),
-    });
+    fake.registers = Some(Registers { program_counter: at(0x40_1000), stack_pointer: at(0x7ffe_0000) });
     let (target, log) = recorded(fake);
     target.process.registers().expect("registers");
-    assert_eq!(
-        log.take().kept[0].found.as_deref(),
-        Some("program counter 0x401000, stack pointer 0x7ffe0000")
-    );
+    assert_eq!(log.take().kept[0].found.as_deref(), Some("program counter 0x401000, stack pointer 0x7ffe0000"));
 }
 
 #[test]
@@ -106,10 +99,7 @@ fn of_many_reads_the_first_are_kept_and_the_others_counted() {
     target.process.entries(first + 100, &mut entries).unwrap();
     // Of another kind of file there is as much room.
     let mut flags = [PageFlags::default(); 3];
-    target
-        .machine
-        .frame_flags(FrameNumber::new(7), &mut flags)
-        .unwrap();
+    target.machine.frame_flags(FrameNumber::new(7), &mut flags).unwrap();
     let reads = log.take();
     let words: Vec<usize> = reads.kept.iter().map(|read| read.words.len()).collect();
     assert_eq!(words, [64, 3]);
@@ -122,10 +112,7 @@ fn of_many_reads_the_first_are_kept_and_the_others_counted() {
 fn repeated_reads_are_counted_and_kept_once() {
     let (target, log) = recorded(fake());
     for _ in 0..3 {
-        target
-            .process
-            .entries(1, &mut [PageMapEntry::default()])
-            .unwrap();
+        target.process.entries(1, &mut [PageMapEntry::default()]).unwrap();
     }
     target.process.regions().unwrap();
     let kept = log.take().kept;
@@ -143,18 +130,12 @@ fn scans_and_regions_say_what_they_found() {
         pages += found.range.len() / 4096;
         ControlFlow::Continue(())
     };
-    target
-        .process
-        .populated(range, Categories::PRESENT, visit)
-        .unwrap();
+    target.process.populated(range, Categories::PRESENT, visit).unwrap();
     assert_eq!(pages, 2);
     assert!(target.process.region_at(at(ADDRESS)).unwrap().is_some());
     assert!(target.process.region_at(at(1)).unwrap().is_none());
     let kept = log.take().kept;
-    assert_eq!(
-        kept[0].found.as_deref(),
-        Some("0x700000000000..0x700000002000 present")
-    );
+    assert_eq!(kept[0].found.as_deref(), Some("0x700000000000..0x700000002000 present"));
     assert_eq!(kept[0].offset, Some(ADDRESS / 4096 * 8));
     assert_eq!(kept[0].length, Some(64));
     assert!(kept[1].found.as_deref().unwrap().ends_with("[heap]"));
@@ -177,10 +158,7 @@ fn no_stretch_comes_twice_from_a_scan_that_says_it_stopped_too_early() {
         starts.push(found.range.start().get() / 4096);
         ControlFlow::Continue(())
     };
-    target
-        .process
-        .populated(range, Categories::PRESENT, visit)
-        .unwrap();
+    target.process.populated(range, Categories::PRESENT, visit).unwrap();
     let expected: Vec<u64> = (0..100).map(|stretch| 0x1000 + 3 * stretch).collect();
     assert_eq!(starts, expected);
 }

@@ -33,11 +33,7 @@ impl Process {
         let mut threads = Vec::new();
         for listed in self.source().list(List::Threads)? {
             let stat = Stat::parse(&listed.stat)?;
-            threads.push(Thread {
-                id: listed.pid,
-                name: stat.name,
-                state: stat.state,
-            });
+            threads.push(Thread { id: listed.pid, name: stat.name, state: stat.state });
         }
         threads.sort_unstable_by_key(|thread| thread.id);
         Ok(threads)
@@ -92,17 +88,11 @@ impl Process {
 
     fn read_state(&self, file: File) -> Result<ThreadState> {
         let text = self.source().whole(file)?;
-        let bad_line = || BadLine {
-            file: "syscall",
-            line: 1,
-            text: Name::new(text.trim_ascii()),
-        };
+        let bad_line = || BadLine { file: "syscall", line: 1, text: Name::new(text.trim_ascii()) };
         Ok(ThreadState::parse(&text).ok_or_else(bad_line)?)
     }
 }
 
 fn is_running(what: &str, id: u32) -> Error {
-    Error::not_available(format!(
-        "{what} {id} is running: the kernel shows the registers only of a thread that waits"
-    ))
+    Error::not_available(format!("{what} {id} is running: the kernel shows the registers only of a thread that waits"))
 }

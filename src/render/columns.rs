@@ -43,29 +43,15 @@ pub struct Column {
 impl Column {
     /// A column of words that must stay whole.
     pub const fn word(title: &'static str, width: usize, role: Role) -> Self {
-        Column {
-            title,
-            width,
-            align: Align::Left,
-            role,
-            rank: 0,
-            may_cut: false,
-            uncut: width,
-        }
+        Column { title, width, align: Align::Left, role, rank: 0, may_cut: false, uncut: width }
     }
     /// A column of numbers, right-aligned.
     pub const fn number(title: &'static str, width: usize, role: Role) -> Self {
-        Column {
-            align: Align::Right,
-            ..Column::word(title, width, role)
-        }
+        Column { align: Align::Right, ..Column::word(title, width, role) }
     }
     /// A column of names that may be long.
     pub const fn name(title: &'static str, width: usize, role: Role) -> Self {
-        Column {
-            may_cut: true,
-            ..Column::word(title, width, role)
-        }
+        Column { may_cut: true, ..Column::word(title, width, role) }
     }
     /// With another width if nothing is cut.
     pub const fn uncut(self, uncut: usize) -> Self {
@@ -99,11 +85,7 @@ pub enum Words<'a> {
 impl<'a> Cell<'a> {
     /// In the column's own role.
     pub fn new(words: impl Into<Words<'a>>) -> Self {
-        Cell {
-            words: words.into(),
-            short: None,
-            role: None,
-        }
+        Cell { words: words.into(), short: None, role: None }
     }
     /// A number of things, as [`count`](super::units::count) writes it.
     pub fn count(number: u64) -> Self {
@@ -115,17 +97,11 @@ impl<'a> Cell<'a> {
     }
     /// In another role.
     pub fn of(role: Role, words: impl Into<Words<'a>>) -> Self {
-        Cell {
-            role: Some(role),
-            ..Cell::new(words)
-        }
+        Cell { role: Some(role), ..Cell::new(words) }
     }
     /// With a shorter text for too little room, in a column that may be cut or in the last one.
     pub fn or(self, short: impl Into<Cow<'a, str>>) -> Self {
-        Cell {
-            short: Some(short.into()),
-            ..self
-        }
+        Cell { short: Some(short.into()), ..self }
     }
 }
 
@@ -170,12 +146,7 @@ impl Layout {
                 column.width = column.uncut;
             }
         }
-        Layout {
-            ends: ends(&columns, width),
-            columns,
-            width,
-            line: Line::new(theme, None),
-        }
+        Layout { ends: ends(&columns, width), columns, width, line: Line::new(theme, None) }
     }
 
     /// Makes room for the addresses of this row. Returns whether columns have moved, so that the titles must be written again.
@@ -197,10 +168,7 @@ impl Layout {
     /// The titles of the columns that do not fit the terminal.
     pub fn left_out(&self) -> Vec<&'static str> {
         let columns = self.columns.iter().zip(&self.ends);
-        columns
-            .filter(|(_, end)| end.is_none())
-            .map(|(column, _)| column.title)
-            .collect()
+        columns.filter(|(_, end)| end.is_none()).map(|(column, _)| column.title).collect()
     }
 
     /// Writes the titles.
@@ -231,8 +199,7 @@ impl Layout {
                 Align::Right => end.saturating_sub(width),
             };
             let mut put = |number: Number| {
-                line.pad_to(first(number.columns()))
-                    .push_number(role, &number);
+                line.pad_to(first(number.columns())).push_number(role, &number);
             };
             match &cell.words {
                 Words::Hexadecimal(number) => put(Number::hexadecimal(*number)),
@@ -249,9 +216,7 @@ impl Layout {
                         None => line.indent(INDENT),
                         Some(_) => line.indent_here(),
                     };
-                    line.limit(self.width)
-                        .push_measured(role, &text, width)
-                        .limit(None);
+                    line.limit(self.width).push_measured(role, &text, width).limit(None);
                 }
                 Words::Text(text) => {
                     let (mut text, mut width) = measured(text);
@@ -336,14 +301,8 @@ mod tests {
     fn columns_line_up_and_long_cells_take_the_blanks_of_the_next() {
         let row = |cells| row(None, cells);
         assert_eq!(row(["0x10", "1", "a", "b"]), "0x10       1  a      b\n");
-        assert_eq!(
-            row(["0x1000000", "1", "a", "b"]),
-            "0x1000000  1  a      b\n"
-        );
-        assert_eq!(
-            row(["0x10", "1", "abcdefg", "b"]),
-            "0x10       1  abcdefg b\n"
-        );
+        assert_eq!(row(["0x1000000", "1", "a", "b"]), "0x1000000  1  a      b\n");
+        assert_eq!(row(["0x10", "1", "abcdefg", "b"]), "0x10       1  abcdefg b\n");
     }
 
     #[test]
@@ -386,9 +345,6 @@ mod tests {
         assert_eq!(row(Some(27), cells), "0x10 1234567  abcde… flagg…\n");
         assert_eq!(row(Some(20), cells), "0x10 1234567  abcde…\n");
         assert_eq!(row(Some(13), cells), "0x10   abcde…\n");
-        assert_eq!(
-            row(Some(1), ["0x123456789", "", "a", ""]),
-            "0x123456789 a\n"
-        );
+        assert_eq!(row(Some(1), ["0x123456789", "", "a", ""]), "0x123456789 a\n");
     }
 }

@@ -64,11 +64,7 @@ fn in_record(text: &[u8], out: &mut dyn Write) -> io::Result<()> {
 struct Printable;
 
 impl Formatter for Printable {
-    fn write_string_fragment<W: Write + ?Sized>(
-        &mut self,
-        writer: &mut W,
-        fragment: &str,
-    ) -> io::Result<()> {
+    fn write_string_fragment<W: Write + ?Sized>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
         if is_ascii(fragment) {
             return writer.write_all(fragment.as_bytes());
         }

@@ -24,14 +24,7 @@ const BLANKS: &[u8] = b"                                ";
 impl Line {
     /// An empty line. [`word`](Self::word) and its kin wrap at `limit` columns, if there is one.
     pub fn new(theme: Theme, limit: Option<usize>) -> Self {
-        Line {
-            theme,
-            text: Vec::with_capacity(128),
-            column: 0,
-            limit,
-            indent: 0,
-            blanks: 0,
-        }
+        Line { theme, text: Vec::with_capacity(128), column: 0, limit, indent: 0, blanks: 0 }
     }
 
     /// The same, wrapped from now on at `limit` columns.
@@ -242,8 +235,7 @@ impl Line {
             true => 0,
             false => columns(separator),
         };
-        self.limit
-            .is_none_or(|limit| self.column + between + width < limit)
+        self.limit.is_none_or(|limit| self.column + between + width < limit)
     }
 
     /// Goes on in a new line, at the indent.
@@ -292,9 +284,7 @@ mod tests {
         for limit in 12..40 {
             let mut line = Line::new(Theme::PLAIN, Some(limit));
             for code in ["rd", "wr", "mr", "mw", "me"] {
-                line.word(", ", Role::Flag, code)
-                    .plain(" ")
-                    .prose(Role::Dim, "may be so");
+                line.word(", ", Role::Flag, code).plain(" ").prose(Role::Dim, "may be so");
             }
             for line in written(&mut line).lines() {
                 assert!(line.len() <= limit, "{limit}: {line:?}");
@@ -321,9 +311,7 @@ mod tests {
     #[test]
     fn colours_take_no_columns_and_hostile_text_is_escaped() {
         let mut line = Line::new(Theme::new(Some(Background::Any)), None);
-        line.push(Role::Name, "a\x1b[2Jb")
-            .push(Role::Address, "0x10")
-            .tab_to(4);
+        line.push(Role::Name, "a\x1b[2Jb").push(Role::Address, "0x10").tab_to(4);
         assert_eq!(line.column(), "a\\x1b[2Jb0x10  ".len());
         let text = written(&mut line);
         assert!(text.starts_with("a\\x1b[2Jb\x1b["), "{text:?}");

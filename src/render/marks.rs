@@ -15,11 +15,7 @@ pub(super) struct Cell {
 
 impl Cell {
     pub fn new(mark: Mark, mixed: bool) -> Self {
-        Cell {
-            mark,
-            mixed,
-            again: false,
-        }
+        Cell { mark, mixed, again: false }
     }
 
     /// The letter: a small one if the cell has other pages too.
@@ -77,15 +73,9 @@ impl Legend {
 
     /// Takes the marks, the most important first, and the remarks out of the legend.
     pub fn take(&mut self) -> (impl Iterator<Item = Mark> + use<>, Vec<&'static str>) {
-        let Legend {
-            marks,
-            mixed,
-            again,
-        } = std::mem::take(self);
-        let remarks = [
-            (mixed, "a small letter: others too"),
-            (again, "a star: changed, with the same letter as before"),
-        ];
+        let Legend { marks, mixed, again } = std::mem::take(self);
+        let remarks =
+            [(mixed, "a small letter: others too"), (again, "a star: changed, with the same letter as before")];
         let remarks = remarks.into_iter().filter(|(is, _)| *is);
         (marks.into_iter(), remarks.map(|(_, words)| words).collect())
     }

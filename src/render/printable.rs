@@ -82,10 +82,7 @@ mod tests {
     #[test]
     fn what_moves_a_terminal_is_escaped_and_the_rest_is_left() {
         assert_eq!(printable("plain \\ é 漢"), "plain \\ é 漢");
-        assert_eq!(
-            printable("a\x1b[2J\n\u{9b}\u{202e}"),
-            "a\\x1b[2J\\x0a\\u{9b}\\u{202e}"
-        );
+        assert_eq!(printable("a\x1b[2J\n\u{9b}\u{202e}"), "a\\x1b[2J\\x0a\\u{9b}\\u{202e}");
     }
 
     #[test]

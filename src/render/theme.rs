@@ -70,21 +70,14 @@ impl ColorChoice {
     /// Whether to colour. An explicit choice beats the context.
     pub fn decide(self, context: ColorContext<'_>) -> bool {
         let is_set = |variable: Option<&str>| variable.is_some_and(|value| !value.is_empty());
-        let ColorContext {
-            no_color,
-            force,
-            clicolor,
-            ..
-        } = context;
+        let ColorContext { no_color, force, clicolor, .. } = context;
         match self {
             ColorChoice::Always => true,
             ColorChoice::Never => false,
             ColorChoice::Auto if is_set(no_color) => false,
             ColorChoice::Auto if is_set(force) && force != Some("0") => true,
             ColorChoice::Auto => {
-                context.is_terminal
-                    && clicolor != Some("0")
-                    && !matches!(context.term, None | Some("" | "dumb"))
+                context.is_terminal && clicolor != Some("0") && !matches!(context.term, None | Some("" | "dumb"))
             }
         }
     }
@@ -134,11 +127,7 @@ impl Theme {
     /// `text` in the colour of its role. The text is not escaped here.
     pub fn paint(self, role: Role, text: impl Display) -> String {
         let style = self.style(role);
-        if style.is_plain() {
-            text.to_string()
-        } else {
-            text.style(style).to_string()
-        }
+        if style.is_plain() { text.to_string() } else { text.style(style).to_string() }
     }
 
     fn style(self, role: Role) -> Style {
@@ -230,69 +219,31 @@ const fn hue(role: Role) -> Option<Hue> {
 mod tests {
     use super::*;
 
-    const TERMINAL: ColorContext<'static> = ColorContext {
-        is_terminal: true,
-        no_color: None,
-        force: None,
-        clicolor: None,
-        term: Some("xterm-256color"),
-    };
+    const TERMINAL: ColorContext<'static> =
+        ColorContext { is_terminal: true, no_color: None, force: None, clicolor: None, term: Some("xterm-256color") };
 
     #[test]
     fn auto_colours_only_a_terminal_that_can_and_may() {
         let auto = |context| ColorChoice::Auto.decide(context);
         assert!(auto(TERMINAL));
-        assert!(auto(ColorContext {
-            no_color: Some(""),
-            ..TERMINAL
-        }));
+        assert!(auto(ColorContext { no_color: Some(""), ..TERMINAL }));
         for no in [
-            ColorContext {
-                is_terminal: false,
-                ..TERMINAL
-            },
-            ColorContext {
-                no_color: Some("1"),
-                ..TERMINAL
-            },
-            ColorContext {
-                term: Some("dumb"),
-                ..TERMINAL
-            },
-            ColorContext {
-                term: None,
-                ..TERMINAL
-            },
-            ColorContext {
-                clicolor: Some("0"),
-                ..TERMINAL
-            },
-            ColorContext {
-                no_color: Some("1"),
-                force: Some("1"),
-                ..TERMINAL
-            },
-            ColorContext {
-                force: Some("0"),
-                ..ColorContext::default()
-            },
+            ColorContext { is_terminal: false, ..TERMINAL },
+            ColorContext { no_color: Some("1"), ..TERMINAL },
+            ColorContext { term: Some("dumb"), ..TERMINAL },
+            ColorContext { term: None, ..TERMINAL },
+            ColorContext { clicolor: Some("0"), ..TERMINAL },
+            ColorContext { no_color: Some("1"), force: Some("1"), ..TERMINAL },
+            ColorContext { force: Some("0"), ..ColorContext::default() },
         ] {
             assert!(!auto(no), "{no:?}");
         }
-        assert!(auto(ColorContext {
-            force: Some("1"),
-            clicolor: Some("0"),
-            ..ColorContext::default()
-        }));
+        assert!(auto(ColorContext { force: Some("1"), clicolor: Some("0"), ..ColorContext::default() }));
     }
 
     #[test]
     fn a_choice_beats_the_surroundings() {
-        let bare = ColorContext {
-            is_terminal: false,
-            no_color: Some("1"),
-            ..ColorContext::default()
-        };
+        let bare = ColorContext { is_terminal: false, no_color: Some("1"), ..ColorContext::default() };
         assert!(ColorChoice::Always.decide(bare));
         assert!(!ColorChoice::Never.decide(TERMINAL));
     }
@@ -320,22 +271,11 @@ mod tests {
     #[test]
     fn every_colour_can_be_read_on_its_background() {
         let (black, white) = ([0; 3], [255; 3]);
-        let hues = [
-            Hue::Blue,
-            Hue::Cyan,
-            Hue::Magenta,
-            Hue::Green,
-            Hue::Yellow,
-            Hue::Red,
-            Hue::Violet,
-            Hue::Grey,
-        ];
+        let hues = [Hue::Blue, Hue::Cyan, Hue::Magenta, Hue::Green, Hue::Yellow, Hue::Red, Hue::Violet, Hue::Grey];
         for hue in hues {
-            for (background, grounds) in [
-                (Background::Any, &[black, white][..]),
-                (Background::Dark, &[black]),
-                (Background::Light, &[white]),
-            ] {
+            for (background, grounds) in
+                [(Background::Any, &[black, white][..]), (Background::Dark, &[black]), (Background::Light, &[white])]
+            {
                 for ground in grounds {
                     let contrast = contrast(rgb(hue.number(background)), *ground);
                     assert!(contrast >= 4.5, "{hue:?} {background:?}: {contrast}");
@@ -351,9 +291,6 @@ mod tests {
         assert_eq!(auto(Some("15;0")), Background::Dark);
         assert_eq!(auto(Some("0;default;15")), Background::Light);
         assert_eq!(auto(Some("nonsense")), Background::Any);
-        assert_eq!(
-            StyleChoice::Light.background(Some("15;0")),
-            Background::Light
-        );
+        assert_eq!(StyleChoice::Light.background(Some("15;0")), Background::Light);
     }
 }

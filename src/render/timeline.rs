@@ -36,9 +36,7 @@ pub(super) struct Drawn<'a> {
 impl Drawn<'_> {
     /// Whether nothing is there in any sample.
     fn is_quiet(&self) -> bool {
-        self.cells
-            .iter()
-            .all(|cell| cell.mark >= Mark::Untouched && !cell.again)
+        self.cells.iter().all(|cell| cell.mark >= Mark::Untouched && !cell.again)
     }
 
     /// The name of its region, unless the row above has the same, and how many rows are folded into it.
@@ -101,11 +99,7 @@ impl Timeline {
             changed.extend(std::iter::repeat_n(alike.changed, count));
         }
         self.number += 1;
-        self.samples.push_back(Sample {
-            time: sample.time,
-            cells,
-            changed,
-        });
+        self.samples.push_back(Sample { time: sample.time, cells, changed });
     }
 
     /// Leaves only the last `most` samples to be drawn.
@@ -121,32 +115,17 @@ impl Timeline {
         let mut folded: Vec<Drawn<'_>> = Vec::new();
         let drawn = groups.filter_map(|(index, rows)| {
             let first = index * together;
-            let mut above = self
-                .before
-                .as_ref()
-                .map(|sample| sample.joined(first, rows.len()).0);
+            let mut above = self.before.as_ref().map(|sample| sample.joined(first, rows.len()).0);
             let cells = self.samples.iter().map(|sample| {
                 let (cell, changed) = sample.joined(first, rows.len());
                 let is_same = above.replace(cell) == Some(cell);
-                Cell {
-                    again: changed && is_same && !cell.is_blank(),
-                    ..cell
-                }
+                Cell { again: changed && is_same && !cell.is_blank(), ..cell }
             });
-            Some(Drawn {
-                row: rows.first()?,
-                last: rows.last()?,
-                folded: 1,
-                cells: cells.collect(),
-            })
+            Some(Drawn { row: rows.first()?, last: rows.last()?, folded: 1, cells: cells.collect() })
         });
         for row in drawn {
             match folded.last_mut() {
-                Some(last)
-                    if last.is_quiet()
-                        && row.cells == last.cells
-                        && row.row.region == last.last.region =>
-                {
+                Some(last) if last.is_quiet() && row.cells == last.cells && row.row.region == last.last.region => {
                     last.folded += 1;
                     last.last = row.last;
                 }

@@ -104,10 +104,7 @@ impl Number {
 
 impl Default for Number {
     fn default() -> Self {
-        Number {
-            bytes: [b' '; Self::MOST],
-            first: Self::MOST,
-        }
+        Number { bytes: [b' '; Self::MOST], first: Self::MOST }
     }
 }
 
@@ -189,10 +186,7 @@ pub fn duration(seconds: f64) -> String {
 /// The time of day in `zone`, to the millisecond; `seconds` since the epoch.
 pub fn time_of_day(seconds: f64, zone: &TimeZone) -> String {
     match Timestamp::from_millisecond((seconds * 1000.0).round() as i64) {
-        Ok(time) => time
-            .to_zoned(zone.clone())
-            .strftime("%H:%M:%S%.3f")
-            .to_string(),
+        Ok(time) => time.to_zoned(zone.clone()).strftime("%H:%M:%S%.3f").to_string(),
         Err(_) => format!("{seconds:.3}"),
     }
 }
@@ -275,10 +269,7 @@ mod tests {
     #[test]
     fn a_time_of_day_is_local() {
         let berlin = TimeZone::fixed(jiff::tz::offset(2));
-        assert_eq!(
-            time_of_day(1_700_000_000.125, &TimeZone::UTC),
-            "22:13:20.125"
-        );
+        assert_eq!(time_of_day(1_700_000_000.125, &TimeZone::UTC), "22:13:20.125");
         assert_eq!(time_of_day(1_700_000_000.125, &berlin), "00:13:20.125");
         assert_eq!(time_of_day(f64::INFINITY, &TimeZone::UTC), "inf");
     }

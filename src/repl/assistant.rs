@@ -21,9 +21,7 @@ pub(super) struct Assistant<'a> {
 
 impl<'a> Assistant<'a> {
     pub(super) fn new(session: &Shared<'a>) -> Self {
-        Assistant {
-            session: Rc::clone(session),
-        }
+        Assistant { session: Rc::clone(session) }
     }
 
     /// The colours as they are set now.
@@ -38,18 +36,10 @@ impl Validator for Assistant<'_> {}
 impl Completer for Assistant<'_> {
     type Candidate = Pair;
 
-    fn complete(
-        &self,
-        line: &str,
-        pos: usize,
-        _: &Context<'_>,
-    ) -> rustyline::Result<(usize, Vec<Pair>)> {
+    fn complete(&self, line: &str, pos: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<Pair>)> {
         let session = self.session.borrow();
         let (start, offers) = command::complete(session.state(), line, pos);
-        let pairs = offers.into_iter().map(|offer| Pair {
-            display: offer.shown,
-            replacement: offer.typed,
-        });
+        let pairs = offers.into_iter().map(|offer| Pair { display: offer.shown, replacement: offer.typed });
         Ok((start, pairs.collect()))
     }
 }
@@ -94,8 +84,7 @@ impl Highlighter for Assistant<'_> {
             true => {
                 let session = self.session.borrow();
                 let commands = &session.state().commands;
-                let own =
-                    script::first_word(&shown).filter(|(word, _)| commands.contains_key(*word));
+                let own = script::first_word(&shown).filter(|(word, _)| commands.contains_key(*word));
                 Cow::Owned(match own {
                     Some((_, at)) => colours::painted_own(&shown, at, session.theme()),
                     None => colours::painted(&shown, session.theme()),
@@ -109,11 +98,7 @@ impl Highlighter for Assistant<'_> {
         (self.theme().is_coloured() || hidden::named(line).is_some()) && kind != CmdKind::MoveCursor
     }
 
-    fn highlight_prompt<'b, 's: 'b, 'p: 'b>(
-        &'s self,
-        prompt: &'p str,
-        _default: bool,
-    ) -> Cow<'b, str> {
+    fn highlight_prompt<'b, 's: 'b, 'p: 'b>(&'s self, prompt: &'p str, _default: bool) -> Cow<'b, str> {
         Cow::Owned(self.theme().paint(Role::Prompt, prompt))
     }
 

@@ -50,27 +50,16 @@ mod tests {
     fn bare(painted: &str) -> String {
         let mut parts = painted.split('\x1b');
         let first = parts.next().unwrap_or_default().to_owned();
-        parts.fold(first, |text, part| {
-            text + part.split_once('m').map_or("", |(_, text)| text)
-        })
+        parts.fold(first, |text, part| text + part.split_once('m').map_or("", |(_, text)| text))
     }
 
     #[test]
     fn colours_change_nothing_that_is_shown() {
-        for line in [
-            "walk heap where mapcount > 1",
-            "t [heap] \u{e4}\u{4e2d} 'x",
-            "foo bar",
-            "",
-            "print \"",
-            "| | |",
-            "t 0x 5",
-        ] {
+        for line in
+            ["walk heap where mapcount > 1", "t [heap] \u{e4}\u{4e2d} 'x", "foo bar", "", "print \"", "| | |", "t 0x 5"]
+        {
             assert_eq!(painted(line, Theme::PLAIN), line);
-            assert_eq!(
-                bare(&painted(line, Theme::new(Some(Background::Any)))),
-                line
-            );
+            assert_eq!(bare(&painted(line, Theme::new(Some(Background::Any)))), line);
         }
     }
 

@@ -12,9 +12,7 @@ pub(super) fn usage(line: &str) -> Option<String> {
     }
     if let Some(name) = command_name(words) {
         let usage = grammar::usage(&name)?;
-        return usage
-            .strip_prefix(name.as_str())
-            .map(|rest| rest.trim_start().to_owned());
+        return usage.strip_prefix(name.as_str()).map(|rest| rest.trim_start().to_owned());
     }
     let clauses: Vec<&str> = expectation(line, line.len())
         .kinds

@@ -17,13 +17,8 @@ pub(super) struct History {
 
 impl History {
     /// Reads the lines of earlier sessions. A failure is reported once, and is never fatal.
-    pub(super) fn load<H: Helper>(
-        session: &mut Session,
-        editor: &mut Editor<H, FileHistory>,
-    ) -> Self {
-        let mut history = History {
-            file: session::history_file(),
-        };
+    pub(super) fn load<H: Helper>(session: &mut Session, editor: &mut Editor<H, FileHistory>) -> Self {
+        let mut history = History { file: session::history_file() };
         let Some(path) = &history.file else {
             return history;
         };
@@ -65,9 +60,7 @@ impl History {
     fn give_up(&mut self, session: &mut Session, error: &ReadlineError) {
         if let Some(path) = self.file.take() {
             let path = path.display();
-            session.note(format!(
-                "what you type is not kept for the next session: {path}: {error}"
-            ));
+            session.note(format!("what you type is not kept for the next session: {path}: {error}"));
         }
     }
 }

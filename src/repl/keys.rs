@@ -9,9 +9,9 @@ pub(super) fn edit_mode(editing: Editing) -> EditMode {
     match editing {
         Editing::Emacs => EditMode::Emacs,
         Editing::Vi => EditMode::Vi,
-        Editing::Auto => inputrc()
-            .and_then(|path| std::fs::read_to_string(path).ok())
-            .map_or(EditMode::Emacs, |text| mode_in(&text)),
+        Editing::Auto => {
+            inputrc().and_then(|path| std::fs::read_to_string(path).ok()).map_or(EditMode::Emacs, |text| mode_in(&text))
+        }
     }
 }
 
@@ -32,10 +32,7 @@ fn mode_in(text: &str) -> EditMode {
             _ => Some(EditMode::Emacs),
         }
     };
-    text.lines()
-        .rev()
-        .find_map(words)
-        .unwrap_or(EditMode::Emacs)
+    text.lines().rev().find_map(words).unwrap_or(EditMode::Emacs)
 }
 
 #[cfg(test)]

@@ -59,12 +59,7 @@ impl<'a> Prompt<'a> {
         let mut editor = Editor::with_config(config)?;
         editor.set_helper(Some(Assistant::new(session)));
         let history = History::load(&mut session.borrow_mut(), &mut editor);
-        Ok(Prompt {
-            session: Rc::clone(session),
-            editor,
-            history,
-            block: String::new(),
-        })
+        Ok(Prompt { session: Rc::clone(session), editor, history, block: String::new() })
     }
 
     fn run(&mut self) -> Result<Outcome, ReadlineError> {
@@ -117,8 +112,7 @@ impl<'a> Prompt<'a> {
             }
             // A block is one entry of the history, to be edited whole.
             let entry = std::mem::take(&mut self.block);
-            self.history
-                .add(&mut self.session.borrow_mut(), &mut self.editor, &entry)?;
+            self.history.add(&mut self.session.borrow_mut(), &mut self.editor, &entry)?;
             let outcome = self.session.borrow_mut().run_typed(&entry);
             if let Some(ending) = ending(outcome) {
                 return Ok(Some(ending));

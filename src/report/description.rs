@@ -66,22 +66,13 @@ pub const WHY: &str = "why";
 impl FieldDescription {
     /// A field that is always there, and is not flat.
     pub const fn new(name: &'static str, about: &'static str, form: Form) -> Self {
-        FieldDescription {
-            name,
-            about,
-            form,
-            is_optional: false,
-            is_flat: false,
-        }
+        FieldDescription { name, about, form, is_optional: false, is_flat: false }
     }
 
     /// The reasons for what is `null`.
     pub const fn why(is_optional: bool) -> Self {
         let about = "Why fields are `null` or uncertain: a reason under the name of each.";
-        FieldDescription {
-            is_optional,
-            ..FieldDescription::new(WHY, about, Form::Map(&Form::Text))
-        }
+        FieldDescription { is_optional, ..FieldDescription::new(WHY, about, Form::Map(&Form::Text)) }
     }
 }
 
@@ -93,25 +84,16 @@ impl Form {
         match self {
             Form::Object(fields) => fields.iter().for_each(|field| field.expand(&mut all)),
             Form::OneOf { tag, shapes } => {
-                all.push(FieldDescription::new(
-                    tag,
-                    "Which form this record has.",
-                    Form::Text,
-                ));
+                all.push(FieldDescription::new(tag, "Which form this record has.", Form::Text));
                 let shapes: Vec<_> = shapes.iter().map(|shape| shape.form.fields()).collect();
                 let everywhere = |name| {
-                    let has = |fields: &Vec<FieldDescription>| {
-                        fields.iter().any(|field| field.name == name)
-                    };
+                    let has = |fields: &Vec<FieldDescription>| fields.iter().any(|field| field.name == name);
                     shapes.iter().all(has)
                 };
                 for field in shapes.iter().flatten() {
                     let is_optional = field.is_optional || !everywhere(field.name);
                     if all.iter().all(|known| known.name != field.name) {
-                        all.push(FieldDescription {
-                            is_optional,
-                            ..*field
-                        });
+                        all.push(FieldDescription { is_optional, ..*field });
                     }
                 }
             }
@@ -135,23 +117,12 @@ impl FieldDescription {
                 return all.extend(fields.filter(|field| field.name != WHY).map(is_optional));
             }
             Form::Flags => (Form::List(&Form::Text), Form::Hex),
-            Form::OrNull(Form::Flags) => (
-                Form::OrNull(&Form::List(&Form::Text)),
-                Form::OrNull(&Form::Hex),
-            ),
+            Form::OrNull(Form::Flags) => (Form::OrNull(&Form::List(&Form::Text)), Form::OrNull(&Form::Hex)),
             _ => return all.push(*self),
         };
-        all.push(FieldDescription {
-            form: names,
-            ..*self
-        });
+        all.push(FieldDescription { form: names, ..*self });
         let name = FLAGS_RAW;
         let about = "The same flags as a number.";
-        all.push(FieldDescription {
-            name,
-            about,
-            form: number,
-            ..*self
-        });
+        all.push(FieldDescription { name, about, form: number, ..*self });
     }
 }

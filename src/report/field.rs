@@ -3,9 +3,7 @@
 use super::description::{FLAGS_RAW, Form};
 use super::{Fact, Reason};
 use crate::kernel::address::serialize_hex;
-use crate::kernel::{
-    Device, FrameNumber, Kind, Name, PageFlags, Permissions, PhysicalAddress, State, VirtualAddress,
-};
+use crate::kernel::{Device, FrameNumber, Kind, Name, PageFlags, Permissions, PhysicalAddress, State, VirtualAddress};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use std::collections::BTreeMap;
@@ -46,12 +44,7 @@ pub trait Field: Serialize {
     }
 
     /// Visits the reasons for what is `null` in it.
-    fn reasons<'a>(
-        &'a self,
-        _name: &'static str,
-        _visit: &mut dyn FnMut(&'static str, &'a Reason),
-    ) {
-    }
+    fn reasons<'a>(&'a self, _name: &'static str, _visit: &mut dyn FnMut(&'static str, &'a Reason)) {}
 }
 
 /// Types that serialize as they are.

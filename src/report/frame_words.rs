@@ -27,10 +27,6 @@ impl FrameWords {
     /// For a frame about which nothing can be known.
     #[cfg(test)]
     pub fn unknown(reason: &super::Reason) -> Self {
-        FrameWords {
-            flags: Err(reason.clone()),
-            map_count: Err(reason.clone()),
-            map_count_average: false,
-        }
+        FrameWords { flags: Err(reason.clone()), map_count: Err(reason.clone()), map_count_average: false }
     }
 }

@@ -4,9 +4,7 @@ use super::field::Hex;
 use super::record::{record, shapes};
 use super::wire::FlagNames;
 use super::{Fact, FolioReport, FramePlace, FrameWords, Why};
-use crate::kernel::{
-    FrameNumber, Kind, Name, Permissions, PhysicalAddress, Region, State, VirtualAddress,
-};
+use crate::kernel::{FrameNumber, Kind, Name, Permissions, PhysicalAddress, Region, State, VirtualAddress};
 use std::fmt;
 
 record! {

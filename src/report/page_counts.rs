@@ -51,15 +51,9 @@ mod tests {
         assert_eq!((counts.pages(), counts.reason()), (0, None));
         counts.add(2, Reason::Changed);
         counts.add(1, Reason::Changed);
-        assert_eq!(
-            (counts.pages(), counts.reason()),
-            (3, Some(Reason::Changed))
-        );
+        assert_eq!((counts.pages(), counts.reason()), (3, Some(Reason::Changed)));
         let mut others = PagesByReason::default();
-        others.add(
-            1,
-            Reason::not_permitted("the page cache of libc.so.6 is not shown"),
-        );
+        others.add(1, Reason::not_permitted("the page cache of libc.so.6 is not shown"));
         counts.extend(others);
         let reason = counts.reason().expect("a reason");
         assert!(reason.is_refusal());

@@ -44,10 +44,7 @@ impl fmt::Display for Reason {
 impl Reason {
     /// A refusal by the kernel, without a known remedy.
     pub fn not_permitted(what: impl Into<String>) -> Self {
-        Reason::NotPermitted {
-            what: what.into(),
-            remedy: None,
-        }
+        Reason::NotPermitted { what: what.into(), remedy: None }
     }
 
     /// The cause, without the remedy.
@@ -64,9 +61,9 @@ impl Reason {
     /// The remedy, if more rights would help.
     pub fn remedy(&self) -> Option<&str> {
         match self {
-            Reason::FrameHidden => Some(
-                "run pmdb as root outside of containers, or give it that capability with setcap",
-            ),
+            Reason::FrameHidden => {
+                Some("run pmdb as root outside of containers, or give it that capability with setcap")
+            }
             Reason::NotPermitted { remedy, .. } => remedy.as_deref(),
             _ => None,
         }

@@ -366,10 +366,7 @@ record! {
 impl ErrorReport {
     /// A failure with a message only.
     pub fn of(message: impl Into<String>) -> Self {
-        ErrorReport {
-            message: message.into(),
-            ..ErrorReport::default()
-        }
+        ErrorReport { message: message.into(), ..ErrorReport::default() }
     }
 }
 

@@ -39,8 +39,7 @@ impl Why {
     /// The same for a row: without reasons of the kind "not applicable".
     pub fn of_row(row: &impl Field) -> Self {
         let mut why = Why::of_record(row);
-        why.0
-            .retain(|_, reason| !matches!(reason, Reason::NotApplicable(_)));
+        why.0.retain(|_, reason| !matches!(reason, Reason::NotApplicable(_)));
         why
     }
     /// Drops the reason for `field`: it is known after all.

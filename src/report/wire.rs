@@ -42,9 +42,9 @@ impl Field for EveryState {
     }
 
     fn write_flat<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
-        State::ALL.iter().try_for_each(|state| {
-            map.serialize_entry(state.word(), &self.get(state).copied().unwrap_or(0))
-        })
+        State::ALL
+            .iter()
+            .try_for_each(|state| map.serialize_entry(state.word(), &self.get(state).copied().unwrap_or(0)))
     }
 }
 

@@ -32,10 +32,7 @@ pub(super) enum Verdict {
 impl Assertions {
     /// With every assertion kept for a report.
     pub fn kept() -> Self {
-        Assertions {
-            kept: Some(Vec::new()),
-            ..Assertions::default()
-        }
+        Assertions { kept: Some(Vec::new()), ..Assertions::default() }
     }
 
     /// How many held and how many failed; `None` without assertions.
@@ -51,11 +48,7 @@ impl Assertions {
             Verdict::Unknown(_) => self.counts.unknown += 1,
         }
         if let Some(kept) = &mut self.kept {
-            kept.push(Case {
-                place,
-                expression: expression.to_owned(),
-                result,
-            });
+            kept.push(Case { place, expression: expression.to_owned(), result });
         }
     }
 
@@ -76,11 +69,7 @@ impl Assertions {
 
     /// The report, as JUnit has it.
     pub fn junit(&self) -> String {
-        let AssertionsSummary {
-            held,
-            failed,
-            unknown,
-        } = self.counts;
+        let AssertionsSummary { held, failed, unknown } = self.counts;
         let errors = unknown + self.broken as u64;
         let tests = held + failed + errors;
         let mut xml = format!(
@@ -161,13 +150,8 @@ mod tests {
     fn the_report_says_what_held_what_failed_and_what_is_not_known() {
         let mut assertions = Assertions::kept();
         assert_eq!(assertions.counts(), None);
-        let place = ErrorPlace {
-            file: Some("a&b.pmdb".into()),
-            line: Some(3),
-            column: Some(1),
-            width: 1,
-            text: String::new(),
-        };
+        let place =
+            ErrorPlace { file: Some("a&b.pmdb".into()), line: Some(3), column: Some(1), width: 1, text: String::new() };
         assertions.add(Some(place), "1 < 2", Verdict::Held);
         assertions.add(None, "x == \"y\"", Verdict::Failed("x = \"\u{1b}\"".into()));
         assertions.add(None, "z", Verdict::Unknown("hidden".into()));
@@ -201,9 +185,6 @@ mod tests {
             }],
             place: None,
         };
-        assert_eq!(
-            failure(&assertion),
-            "the assertion fails: count(all) = 412, 512 wanted"
-        );
+        assert_eq!(failure(&assertion), "the assertion fails: count(all) = 412, 512 wanted");
     }
 }

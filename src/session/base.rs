@@ -84,8 +84,7 @@ impl Session {
         state.interrupted = interrupts.flag();
         let progress = Rc::new(RefCell::new(Progress::new(true)));
         let shown = Rc::clone(&progress);
-        state.waiting =
-            Waiting::new(move |done, total, what| shown.borrow_mut().show(done, total, what));
+        state.waiting = Waiting::new(move |done, total, what| shown.borrow_mut().show(done, total, what));
         Ok(Session {
             state,
             options,
@@ -122,11 +121,7 @@ impl Session {
     /// Prints the greeting, if there is a prompt.
     pub fn greet(&mut self) {
         if self.options.interactive && !self.options.quiet && !self.is_json() {
-            let text = concat!(
-                "pmdb ",
-                env!("CARGO_PKG_VERSION"),
-                ". For help, type: help\n"
-            );
+            let text = concat!("pmdb ", env!("CARGO_PKG_VERSION"), ". For help, type: help\n");
             self.say(Record::Text(Text { text: text.into() }));
         }
     }
@@ -134,9 +129,7 @@ impl Session {
     /// Ends the row of the prompt after Ctrl-D with the word that does the same, as gdb does.
     pub fn say_word(&mut self, word: &str) {
         if io::stdout().is_terminal() && !self.is_json() {
-            self.say(Record::Text(Text {
-                text: format!("{word}\n"),
-            }));
+            self.say(Record::Text(Text { text: format!("{word}\n") }));
         }
     }
 
@@ -165,10 +158,8 @@ impl Session {
     /// Prints a record that answers no command. The outcome is [`Outcome::Closed`] if nobody reads it.
     pub fn say(&mut self, record: Record) -> Outcome {
         let screen = Destination::screen(None, None, false);
-        let mut printer = self
-            .printer(self.renderer(true), screen, &self.interrupts)
-            .regardless()
-            .logged(self.logged());
+        let mut printer =
+            self.printer(self.renderer(true), screen, &self.interrupts).regardless().logged(self.logged());
         // `finish` reports whether it could be written.
         let _ = printer.emit(record);
         match printer.finish() {
@@ -198,9 +189,7 @@ impl Session {
 
     /// Prints a remark.
     pub fn note(&mut self, message: impl Into<String>) {
-        self.say(Record::Note(Note {
-            message: message.into(),
-        }));
+        self.say(Record::Note(Note { message: message.into() }));
     }
 
     /// Reports a failure: in JSON as a record, otherwise on standard error. Also adds it to the report of assertions.
@@ -231,9 +220,7 @@ impl Session {
         }
         let mut renderer = self.error_renderer();
         let mut text = Vec::new();
-        let rendered = renderer
-            .record(&record, &mut text)
-            .and_then(|()| renderer.finish(&mut text));
+        let rendered = renderer.record(&record, &mut text).and_then(|()| renderer.finish(&mut text));
         // With standard error closed there is nowhere left to complain.
         let _ = rendered.and_then(|()| io::stderr().write_all(&text));
         Outcome::Failed(status)

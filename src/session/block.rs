@@ -64,41 +64,24 @@ impl Session {
     }
 
     /// Runs one statement.
-    pub(super) fn run_statement(
-        &mut self,
-        statement: &Statement,
-        file: Option<&Name>,
-    ) -> StatementEnd {
-        let input = Input {
-            text: &statement.text,
-            file: file.map(|name| (name, statement.line)),
-        };
+    pub(super) fn run_statement(&mut self, statement: &Statement, file: Option<&Name>) -> StatementEnd {
+        let input = Input { text: &statement.text, file: file.map(|name| (name, statement.line)) };
         let outcome = match &statement.node {
             Node::Text => self.run_line(input),
             Node::Line(line) => match self.user_command(input.text) {
                 Some(command) => self.run_user(input, &command),
                 None => self.run_parsed(input, line).0,
             },
-            Node::If {
-                condition,
-                then,
-                otherwise,
-            } => match self.truth(condition) {
+            Node::If { condition, then, otherwise } => match self.truth(condition) {
                 Ok(true) => return self.run_block(then, file),
                 Ok(false) => return self.run_block(otherwise, file),
                 Err(error) => self.evaluation_failed(input, error),
             },
-            Node::While { condition, body } => {
-                self.run_loop(file, body, |session| match session.truth(condition) {
-                    Ok(goes_on) => Ok(goes_on),
-                    Err(error) => Err(session.evaluation_failed(input, error)),
-                })
-            }
-            Node::Foreach {
-                variable,
-                rows,
-                body,
-            } => match self.rows(rows, input) {
+            Node::While { condition, body } => self.run_loop(file, body, |session| match session.truth(condition) {
+                Ok(goes_on) => Ok(goes_on),
+                Err(error) => Err(session.evaluation_failed(input, error)),
+            }),
+            Node::Foreach { variable, rows, body } => match self.rows(rows, input) {
                 Ok(rows) => {
                     let mut rows = rows.into_iter();
                     self.foreach += 1;
@@ -128,18 +111,14 @@ impl Session {
                 }
                 Err(error) => self.evaluation_failed(input, error),
             },
-            Node::Document {
-                name,
-                text: document,
-            } => match self.state.commands.get_mut(&name.node) {
+            Node::Document { name, text: document } => match self.state.commands.get_mut(&name.node) {
                 Some(command) => {
                     command.document = Some(document.clone());
                     Outcome::Done
                 }
                 None => {
                     let message = format!("you have defined no command `{}`", name.node);
-                    let error = eval::Error::new(name.at, message)
-                        .hint(format!("define {} defines one", name.node));
+                    let error = eval::Error::new(name.at, message).hint(format!("define {} defines one", name.node));
                     self.evaluation_failed(input, error)
                 }
             },
@@ -192,19 +171,11 @@ impl Session {
                 .map(|value| eval::value(value, &self.state))
                 .collect::<Result<_, _>>()
                 .map_err(|error| self.evaluation_failed(input, error)),
-            Rows::Threads => self
-                .stacks()
-                .map_err(|error| self.command_failed(input, error)),
+            Rows::Threads => self.stacks().map_err(|error| self.command_failed(input, error)),
             Rows::Of(command) => {
                 let mut collector = Collector::new(&self.interrupts);
-                let ran = command::run(
-                    command,
-                    &mut Context {
-                        state: &mut self.state,
-                        sink: &mut collector,
-                        resume: None,
-                    },
-                );
+                let ran =
+                    command::run(command, &mut Context { state: &mut self.state, sink: &mut collector, resume: None });
                 let (rows, notes) = collector.finish();
                 for note in notes {
                     self.say(note);
@@ -265,9 +236,7 @@ impl Session {
             return outcome;
         }
         if self.state.arguments.len() >= DEEPEST_CALLS {
-            let message = format!(
-                "`{name}` is not run: commands call one another {DEEPEST_CALLS} levels deep"
-            );
+            let message = format!("`{name}` is not run: commands call one another {DEEPEST_CALLS} levels deep");
             return self.fail(input.about_line(message), 1);
         }
         // Blanks in place of the name keep the places of errors right.
@@ -276,10 +245,8 @@ impl Session {
             Ok(call) => call,
             Err(error) => return self.fail(input.syntax(error), 1),
         };
-        let values: Result<Vec<Value>, _> = arguments
-            .iter()
-            .map(|argument| eval::argument(argument, &self.state))
-            .collect();
+        let values: Result<Vec<Value>, _> =
+            arguments.iter().map(|argument| eval::argument(argument, &self.state)).collect();
         let values = match values {
             Ok(values) => values,
             Err(error) => return self.evaluation_failed(input, error),
@@ -319,11 +286,8 @@ impl Session {
                 "write it into a command file: -x FILE, source FILE",
             ),
         };
-        let report = ErrorReport {
-            place: Some(input.place(Some(at))),
-            hint: Some(hint.to_owned()),
-            ..ErrorReport::of(message)
-        };
+        let report =
+            ErrorReport { place: Some(input.place(Some(at))), hint: Some(hint.to_owned()), ..ErrorReport::of(message) };
         self.fail(report, 1)
     }
 }

@@ -16,11 +16,7 @@ pub(super) struct Collector<'a> {
 
 impl<'a> Collector<'a> {
     pub(super) fn new(interrupts: &'a Interrupts) -> Self {
-        Collector {
-            interrupts,
-            rows: Vec::new(),
-            notes: Vec::new(),
-        }
+        Collector { interrupts, rows: Vec::new(), notes: Vec::new() }
     }
 
     /// The rows, and the remarks.

@@ -80,12 +80,7 @@ impl SharedDestination {
 impl<'a> Destination<'a> {
     /// Standard output.
     pub fn screen(pager: Option<Pager<'a>>, held: Option<HeldRows>, live: bool) -> Self {
-        Destination::Screen {
-            output: BufWriter::with_capacity(BUFFER, io::stdout()),
-            pager,
-            held,
-            live,
-        }
+        Destination::Screen { output: BufWriter::with_capacity(BUFFER, io::stdout()), pager, held, live }
     }
 
     /// A shell command, or the user's pager, whose input was left open for us.
@@ -94,11 +89,7 @@ impl<'a> Destination<'a> {
     /// It was not.
     pub fn pipe(mut child: Child, is_pager: bool) -> io::Result<Self> {
         let input = child.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
-        Ok(Destination::Pipe {
-            child,
-            input: BufWriter::with_capacity(BUFFER, input),
-            is_pager,
-        })
+        Ok(Destination::Pipe { child, input: BufWriter::with_capacity(BUFFER, input), is_pager })
     }
 
     /// A file, begun anew or added to.
@@ -106,24 +97,16 @@ impl<'a> Destination<'a> {
     /// # Errors
     /// Why it cannot be opened, in words.
     pub fn file(path: &Path, append: bool) -> Result<Self, String> {
-        let how = if append {
-            OFlags::APPEND
-        } else {
-            OFlags::TRUNC
-        };
+        let how = if append { OFlags::APPEND } else { OFlags::TRUNC };
         // Non-blocking: opening a named pipe without a reader would wait, and Ctrl-C would not end that.
-        let flags =
-            OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
         let mode = Mode::from_raw_mode(0o666);
         let file = rustix::fs::open(path, flags | how, mode).map_err(|error| match error {
             Errno::NXIO => "nobody reads this pipe".to_owned(),
             error => words(error),
         })?;
         rustix::fs::fcntl_setfl(&file, how & OFlags::APPEND).map_err(words)?;
-        Ok(Destination::File(BufWriter::with_capacity(
-            BUFFER,
-            file.into(),
-        )))
+        Ok(Destination::File(BufWriter::with_capacity(BUFFER, file.into())))
     }
 
     /// Writes text, page by page where there is a pager.
@@ -132,17 +115,11 @@ impl<'a> Destination<'a> {
     /// `BrokenPipe` also when the reader has left the pager.
     pub fn write(&mut self, text: &[u8]) -> io::Result<()> {
         match self {
-            Destination::Screen {
-                held: Some(held), ..
-            } => match held.hold(text) {
+            Destination::Screen { held: Some(held), .. } => match held.hold(text) {
                 true => Ok(()),
                 false => self.start_pager(),
             },
-            Destination::Screen {
-                output,
-                pager: Some(pager),
-                ..
-            } => pager.write(text, output),
+            Destination::Screen { output, pager: Some(pager), .. } => pager.write(text, output),
             Destination::Screen { output, live, .. } => {
                 output.write_all(text)?;
                 if *live { output.flush() } else { Ok(()) }
@@ -185,10 +162,7 @@ impl<'a> Destination<'a> {
 
     /// Begins a new row on a terminal.
     pub fn start_row(&mut self) {
-        if let Destination::Screen {
-            output, live: true, ..
-        } = self
-        {
+        if let Destination::Screen { output, live: true, .. } = self {
             // If this fails, the next write fails too and is reported.
             let _ = output.write_all(b"\n").and_then(|()| output.flush());
         }
@@ -203,12 +177,11 @@ impl<'a> Destination<'a> {
     pub fn leaves_the_terminal_alone(&self) -> bool {
         match self {
             Destination::Screen { live: true, .. } | Destination::File(_) => true,
-            Destination::Screen { output, .. } => rustix::fs::fstat(output.get_ref())
-                .is_ok_and(|stat| !FileType::from_raw_mode(stat.st_mode).is_fifo()),
-            Destination::Pipe { .. } => false,
-            Destination::Shared(SharedDestination(shared)) => {
-                shared.borrow().leaves_the_terminal_alone()
+            Destination::Screen { output, .. } => {
+                rustix::fs::fstat(output.get_ref()).is_ok_and(|stat| !FileType::from_raw_mode(stat.st_mode).is_fifo())
             }
+            Destination::Pipe { .. } => false,
+            Destination::Shared(SharedDestination(shared)) => shared.borrow().leaves_the_terminal_alone(),
         }
     }
 

@@ -32,10 +32,7 @@ impl<'a> Input<'a> {
     /// The place of the part `at` of the line; of the whole line without `at`.
     pub fn place(&self, at: Option<Span>) -> ErrorPlace {
         let characters = |start: usize, end: usize| {
-            self.text
-                .char_indices()
-                .filter(|(offset, _)| (start..end).contains(offset))
-                .count()
+            self.text.char_indices().filter(|(offset, _)| (start..end).contains(offset)).count()
         };
         ErrorPlace {
             file: self.file.map(|(name, _)| name.clone()),
@@ -79,24 +76,16 @@ impl<'a> Input<'a> {
                 hint: error.hint,
                 ..ErrorReport::default()
             }),
-            command::Error::Unmapped {
-                at,
-                address,
-                nearest,
-            } => Some(ErrorReport {
+            command::Error::Unmapped { at, address, nearest } => Some(ErrorReport {
                 place: Some(self.place(Some(at))),
                 nearest,
                 ..ErrorReport::of(format!("{address} is in no region"))
             }),
-            command::Error::Target(error) => Some(ErrorReport {
-                hint: error.remedy().map(str::to_owned),
-                ..self.about_line(error.to_string())
-            }),
+            command::Error::Target(error) => {
+                Some(ErrorReport { hint: error.remedy().map(str::to_owned), ..self.about_line(error.to_string()) })
+            }
             command::Error::Unmet { message } => Some(self.about_line(message)),
-            command::Error::Refused { message, hint } => Some(ErrorReport {
-                hint,
-                ..self.about_line(message)
-            }),
+            command::Error::Refused { message, hint } => Some(ErrorReport { hint, ..self.about_line(message) }),
         }
     }
 }
@@ -108,10 +97,7 @@ mod tests {
     #[test]
     fn a_line_as_a_whole_has_a_place_in_a_file_only() {
         let file = Name::from("f");
-        let input = Input {
-            text: "  walk heap ",
-            file: Some((&file, 7)),
-        };
+        let input = Input { text: "  walk heap ", file: Some((&file, 7)) };
         let place = input.about_line("no").place.unwrap();
         assert_eq!((place.column, place.width), (Some(3), 9));
         assert_eq!(Input::typed("walk").about_line("no").place, None);

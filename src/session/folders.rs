@@ -13,8 +13,7 @@ pub fn history_file() -> Option<PathBuf> {
 }
 
 fn folder(variable: &str, below_home: &str) -> Option<PathBuf> {
-    let absolute =
-        |value: std::ffi::OsString| Some(PathBuf::from(value)).filter(|path| path.is_absolute());
+    let absolute = |value: std::ffi::OsString| Some(PathBuf::from(value)).filter(|path| path.is_absolute());
     let base = std::env::var_os(variable).and_then(absolute).or_else(|| {
         let home = std::env::var_os("HOME").and_then(absolute)?;
         Some(home.join(below_home))

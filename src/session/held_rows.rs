@@ -21,13 +21,7 @@ pub struct HeldRows {
 impl HeldRows {
     /// Nothing is held yet. `program` is a line for the shell; `height` and `width` are those of the screen.
     pub fn new(program: String, height: usize, width: usize) -> Self {
-        HeldRows {
-            program,
-            height,
-            width: width.max(1),
-            rows: 0,
-            text: Vec::new(),
-        }
+        HeldRows { program, height, width: width.max(1), rows: 0, text: Vec::new() }
     }
 
     /// Holds more. Returns whether it still fits the screen, with a row for the prompt.

@@ -58,19 +58,12 @@ impl Interrupts {
         let (wake, notify) = rustix::pipe::pipe_with(flags)?;
         let own = Arc::new(File::from(notify.try_clone()?));
         signal_hook::low_level::pipe::register(signal_hook::consts::SIGINT, notify)?;
-        Ok(Interrupts {
-            came,
-            wake: File::from(wake),
-            notify: own,
-        })
+        Ok(Interrupts { came, wake: File::from(wake), notify: own })
     }
 
     /// A handle that stops a command from another thread.
     pub fn raiser(&self) -> InterruptHandle {
-        InterruptHandle {
-            came: Arc::clone(&self.came),
-            notify: Arc::clone(&self.notify),
-        }
+        InterruptHandle { came: Arc::clone(&self.came), notify: Arc::clone(&self.notify) }
     }
 
     /// The flag itself, for code that has no sink.
@@ -105,26 +98,15 @@ impl Interrupts {
     ///
     /// # Errors
     /// [`Stopped::Interrupted`] when Ctrl-C comes first, [`Stopped::Closed`] when the other end of `output` is closed.
-    pub fn wait_for(
-        &self,
-        duration: Duration,
-        output: Option<BorrowedFd<'_>>,
-    ) -> Result<(), Stopped> {
+    pub fn wait_for(&self, duration: Duration, output: Option<BorrowedFd<'_>>) -> Result<(), Stopped> {
         // Even with no event requested, poll reports the error state of a pipe without a reader.
-        match self.wait(
-            output.map(|output| (output, PollFlags::empty())),
-            Some(duration),
-        )? {
+        match self.wait(output.map(|output| (output, PollFlags::empty())), Some(duration))? {
             Woken::Ready => Err(Stopped::Closed),
             Woken::TimedOut => Ok(()),
         }
     }
 
-    fn wait(
-        &self,
-        what: Option<(BorrowedFd<'_>, PollFlags)>,
-        limit: Option<Duration>,
-    ) -> Result<Woken, Stopped> {
+    fn wait(&self, what: Option<(BorrowedFd<'_>, PollFlags)>, limit: Option<Duration>) -> Result<Woken, Stopped> {
         let end = limit.and_then(|limit| Instant::now().checked_add(limit));
         loop {
             self.check()?;
@@ -137,11 +119,7 @@ impl Interrupts {
             };
             match poll(&mut sources, timeout.as_ref()) {
                 Ok(0) => return Ok(Woken::TimedOut),
-                Ok(_)
-                    if sources
-                        .get(1)
-                        .is_some_and(|source| !source.revents().is_empty()) =>
-                {
+                Ok(_) if sources.get(1).is_some_and(|source| !source.revents().is_empty()) => {
                     self.check()?;
                     return Ok(Woken::Ready);
                 }

@@ -42,13 +42,7 @@ pub(super) struct Job<'a> {
 impl<'a> Job<'a> {
     /// A command that prints to the screen.
     pub(super) fn new(input: Input<'a>, command: &'a Spanned<Command>) -> Self {
-        Job {
-            input,
-            command,
-            output: &Output::Screen,
-            resume: None,
-            quiet: false,
-        }
+        Job { input, command, output: &Output::Screen, resume: None, quiet: false }
     }
 }
 
@@ -73,11 +67,7 @@ impl Session {
             .printer(renderer, destination, &interrupts)
             .quietly(job.quiet)
             .logged(self.logged().filter(|_| is_screen));
-        let context = &mut Context {
-            state: &mut self.state,
-            sink: &mut printer,
-            resume: job.resume,
-        };
+        let context = &mut Context { state: &mut self.state, sink: &mut printer, resume: job.resume };
         let result = command::run(job.command, context);
         let interrupted = printer.was_interrupted();
         let log_failure = printer.log_failure();
@@ -85,10 +75,8 @@ impl Session {
         if let Some(error) = log_failure {
             self.log_failed(error);
         }
-        self.displayed |= matches!(
-            job.command.node,
-            Command::Display(_) | Command::Undisplay(_) | Command::InfoDisplay
-        );
+        self.displayed |=
+            matches!(job.command.node, Command::Display(_) | Command::Undisplay(_) | Command::InfoDisplay);
         let closed = self.close(job, destination, ended);
         let resume = match &result {
             Ok(Flow::More(resume)) => Some(*resume),
@@ -109,12 +97,10 @@ impl Session {
     /// Does what a finished command asks for, or reports why it failed.
     fn follow(&mut self, job: &Job, result: Result<Flow, command::Error>) -> Outcome {
         match result {
-            Ok(Flow::Done) if matches!(job.command.node, Command::Set(_)) => {
-                match self.follow_logging() {
-                    Ok(()) => Outcome::Done,
-                    Err(message) => self.fail(job.input.about_line(message), 1),
-                }
-            }
+            Ok(Flow::Done) if matches!(job.command.node, Command::Set(_)) => match self.follow_logging() {
+                Ok(()) => Outcome::Done,
+                Err(message) => self.fail(job.input.about_line(message), 1),
+            },
             Ok(Flow::Done | Flow::More(_)) => Outcome::Done,
             Ok(Flow::Asserted(report)) => self.follow_assertion(job, *report),
             Ok(Flow::Source(path, arguments)) => {
@@ -164,10 +150,7 @@ impl Session {
         match pager::asks(question, &self.interrupts) {
             Ok(false) => Outcome::Done,
             Ok(true) => {
-                let job = Job {
-                    resume: Some(Resume::Agreed),
-                    ..*job
-                };
+                let job = Job { resume: Some(Resume::Agreed), ..*job };
                 self.run_job(&job).0
             }
             Err(_) => Outcome::Interrupted,
@@ -184,18 +167,14 @@ impl Session {
         report.place = Some(place.clone());
         let failure = (!report.holds).then(|| assertions::failure(&report));
         let verdict = failure.clone().map_or(Verdict::Held, Verdict::Failed);
-        self.assertions
-            .add(Some(place.clone()), &report.expression, verdict);
+        self.assertions.add(Some(place.clone()), &report.expression, verdict);
         if self.is_json() && self.say(Record::Assertion(report)) == Outcome::Closed {
             return Outcome::Closed;
         }
         let Some(message) = failure else {
             return Outcome::Done;
         };
-        let report = ErrorReport {
-            place: Some(place),
-            ..ErrorReport::of(message)
-        };
+        let report = ErrorReport { place: Some(place), ..ErrorReport::of(message) };
         self.fail_only(report, 1)
     }
 
@@ -224,10 +203,7 @@ impl Session {
     /// elsewhere.
     fn shell_ended(&mut self, input: Input, status: ExitStatus) -> Outcome {
         let variables = &mut self.state.variables;
-        for (name, number) in [
-            ("_shell_exitcode", status.code()),
-            ("_shell_exitsignal", status.signal()),
-        ] {
+        for (name, number) in [("_shell_exitcode", status.code()), ("_shell_exitsignal", status.signal())] {
             match number.and_then(|number| u64::try_from(number).ok()) {
                 Some(number) => {
                     let value = Value::Integer(Integer::from(number));
@@ -239,10 +215,7 @@ impl Session {
         let Some(remark) = shell::remark(status) else {
             return Outcome::Done;
         };
-        if self.is_at_the_prompt()
-            || !self.state.settings.shell_errors
-            || shell::lost_its_reader(status)
-        {
+        if self.is_at_the_prompt() || !self.state.settings.shell_errors || shell::lost_its_reader(status) {
             self.note(remark);
             return Outcome::Done;
         }
@@ -251,26 +224,20 @@ impl Session {
         self.fail(ErrorReport { hint, ..report }, SHELL_FAILED)
     }
 
-    fn open<'a>(
-        &self,
-        output: &Output,
-        interrupts: &'a Interrupts,
-    ) -> eval::Result<Destination<'a>> {
+    fn open<'a>(&self, output: &Output, interrupts: &'a Interrupts) -> eval::Result<Destination<'a>> {
         match output {
-            Output::Pipe(Spanned { at, .. })
-            | Output::File {
-                path: Spanned { at, .. },
-                ..
-            } if self.options.no_shell => Err(eval::Error::new(*at, NO_SHELL)),
+            Output::Pipe(Spanned { at, .. }) | Output::File { path: Spanned { at, .. }, .. }
+                if self.options.no_shell =>
+            {
+                Err(eval::Error::new(*at, NO_SHELL))
+            }
             Output::Screen => {
                 if let Some(shared) = &self.shared {
                     return Ok(Destination::Shared(shared.clone()));
                 }
                 let size = self.pager_size();
                 let pager = size.and_then(|(height, width)| Pager::new(interrupts, height, width));
-                let held = size.and_then(|(height, width)| {
-                    Some(HeldRows::new(self.pager_program()?, height, width))
-                });
+                let held = size.and_then(|(height, width)| Some(HeldRows::new(self.pager_program()?, height, width)));
                 let live = io::stdout().is_terminal();
                 Ok(Destination::screen(pager, held, live))
             }
@@ -286,14 +253,11 @@ impl Session {
             Some(shared) => shared.descriptor().map(Some),
             None => Ok(None),
         };
-        let started =
-            output.and_then(|output| shell::reader(&command.node, self.options.shell, output));
-        started
-            .and_then(|child| Destination::pipe(child, false))
-            .map_err(|error| {
-                let message = format!("the shell cannot be started: {}", words(error));
-                eval::Error::new(command.at, message)
-            })
+        let started = output.and_then(|output| shell::reader(&command.node, self.options.shell, output));
+        started.and_then(|child| Destination::pipe(child, false)).map_err(|error| {
+            let message = format!("the shell cannot be started: {}", words(error));
+            eval::Error::new(command.at, message)
+        })
     }
 
     /// Runs several commands with one destination.
@@ -306,9 +270,7 @@ impl Session {
         let opened = match output {
             Output::Screen => return run(self),
             Output::Pipe(command) => self.reader(command),
-            Output::File { path, append } => {
-                refuse_several(output).and_then(|()| file(path, *append))
-            }
+            Output::File { path, append } => refuse_several(output).and_then(|()| file(path, *append)),
         };
         let shared = match opened {
             Ok(destination) => SharedDestination::new(destination),
@@ -358,12 +320,7 @@ impl Session {
     }
 
     fn wait_for_reader(&mut self, input: Input, destination: Destination<'_>) -> Outcome {
-        let Destination::Pipe {
-            mut child,
-            input: pipe,
-            is_pager,
-        } = destination
-        else {
+        let Destination::Pipe { mut child, input: pipe, is_pager } = destination else {
             return Outcome::Done;
         };
         // The reader sees the end of its input only when our side is closed.

@@ -74,21 +74,12 @@ pub fn open(path: &Path) -> Result<OwnedFd, String> {
 impl Lines {
     /// The lines of an open file.
     pub fn new(source: OwnedFd) -> Self {
-        Lines {
-            source,
-            buffer: Vec::new(),
-            used: 0,
-            searched: 0,
-            number: 0,
-            passing_over: false,
-            ended: false,
-        }
+        Lines { source, buffer: Vec::new(), used: 0, searched: 0, number: 0, passing_over: false, ended: false }
     }
 
     /// Whether the source is a regular file, which has an end.
     pub fn are_of_a_file(&self) -> bool {
-        rustix::fs::fstat(&self.source)
-            .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile)
+        rustix::fs::fstat(&self.source).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile)
     }
 
     /// The next line, joined with its continuation lines; `None` at the end.
@@ -115,10 +106,7 @@ impl Lines {
         interrupts.check().map_err(NoLine::Stopped)?;
         loop {
             let unseen = self.buffer.get(self.searched..).unwrap_or_default();
-            let end = unseen
-                .iter()
-                .position(|&byte| byte == b'\n')
-                .map(|at| self.searched + at);
+            let end = unseen.iter().position(|&byte| byte == b'\n').map(|at| self.searched + at);
             match end {
                 Some(end) => {
                     let line = self.take(end);
@@ -196,10 +184,7 @@ impl Lines {
         if self.number == 1 && line.starts_with(b"\xef\xbb\xbf") {
             line.drain(..3);
         }
-        NumberedLine {
-            number: self.number,
-            text: text_of(line),
-        }
+        NumberedLine { number: self.number, text: text_of(line) }
     }
 }
 
@@ -213,16 +198,10 @@ fn text_of(line: Vec<u8>) -> Result<String, BadLine> {
         }
     };
     if let Some(fault) = line.iter().position(|&byte| byte == 0) {
-        return Err(bad(
-            "a zero byte: this is a binary file, not a command file",
-            fault,
-        ));
+        return Err(bad("a zero byte: this is a binary file, not a command file", fault));
     }
     if line.len() > LONGEST_LINE {
-        return Err(bad(
-            "the line is longer than a million bytes: this is not a command file",
-            0,
-        ));
+        return Err(bad("the line is longer than a million bytes: this is not a command file", 0));
     }
     match std::str::from_utf8(&line) {
         Ok(text) => Ok(text.to_owned()),
@@ -245,10 +224,7 @@ mod tests {
     }
 
     fn texts(bytes: &[u8]) -> Vec<Result<String, (&'static str, usize)>> {
-        lines(bytes)
-            .into_iter()
-            .map(|line| line.text.map_err(|bad| (bad.message, bad.column)))
-            .collect()
+        lines(bytes).into_iter().map(|line| line.text.map_err(|bad| (bad.message, bad.column))).collect()
     }
 
     #[test]
@@ -302,12 +278,7 @@ mod tests {
         file.extend(b"\nnext");
         let seen = lines(&file);
         assert_eq!(seen.len(), 2);
-        assert!(
-            seen[0]
-                .text
-                .as_ref()
-                .is_err_and(|bad| bad.message.contains("longer"))
-        );
+        assert!(seen[0].text.as_ref().is_err_and(|bad| bad.message.contains("longer")));
         assert_eq!((seen[1].number, &seen[1].text), (2, &Ok("next".to_owned())));
     }
 }

@@ -39,21 +39,12 @@ impl Log {
             .truncate(overwrite)
             .open(expand_home(path))
             .map_err(words)?;
-        Ok(Log {
-            path: path.to_owned(),
-            file: Rc::new(file),
-        })
+        Ok(Log { path: path.to_owned(), file: Rc::new(file) })
     }
 
     /// The log's sink for the records of one command.
     pub(super) fn logged(&self, renderer: Box<dyn Renderer>, redirect: bool) -> Logged {
-        Logged {
-            renderer,
-            file: Rc::clone(&self.file),
-            redirect,
-            text: Vec::new(),
-            failure: None,
-        }
+        Logged { renderer, file: Rc::clone(&self.file), redirect, text: Vec::new(), failure: None }
     }
 }
 

@@ -30,13 +30,7 @@ enum Answer {
 impl<'a> Pager<'a> {
     /// A pager for a screen of so many rows and columns; `None` if the screen has no room for a row and the question.
     pub fn new(interrupts: &'a Interrupts, height: usize, width: usize) -> Option<Self> {
-        (height >= 2).then(|| Pager {
-            interrupts,
-            height,
-            width: width.max(1),
-            rows: 0,
-            paging: true,
-        })
+        (height >= 2).then(|| Pager { interrupts, height, width: width.max(1), rows: 0, paging: true })
     }
 
     /// Writes text, asking at each full screen.
@@ -121,9 +115,7 @@ fn question(width: usize) -> Cow<'static, str> {
 
 /// How many rows of the screen a line takes.
 pub(super) fn rows(line: &[u8], width: usize) -> usize {
-    columns(&String::from_utf8_lossy(line))
-        .div_ceil(width)
-        .max(1)
+    columns(&String::from_utf8_lossy(line)).div_ceil(width).max(1)
 }
 
 /// How many columns text takes, colours not counted.

@@ -39,8 +39,7 @@ impl Session {
         };
         if !command.node.is_drawn() {
             let message = "this command draws no picture, so it cannot write an SVG file";
-            let hint =
-                "`map … > FILE.svg` draws; for text, choose a name that does not end in .svg";
+            let hint = "`map … > FILE.svg` draws; for text, choose a name that does not end in .svg";
             return Err(eval::Error::new(path.at, message).hint(hint));
         }
         if append {

@@ -78,10 +78,7 @@ impl<'a> Printer<'a> {
 
     /// Ignores Ctrl-C, for short output that is no command.
     pub fn regardless(self) -> Self {
-        Printer {
-            regardless: true,
-            ..self
-        }
+        Printer { regardless: true, ..self }
     }
 
     /// Whether Ctrl-C has stopped the command.
@@ -97,19 +94,13 @@ impl<'a> Printer<'a> {
         }
         if self.failure.is_none() {
             let finished = self.renderer.finish(&mut self.text);
-            let written = finished
-                .and_then(|()| self.destination.write(&self.text))
-                .and_then(|()| self.destination.flush());
+            let written =
+                finished.and_then(|()| self.destination.write(&self.text)).and_then(|()| self.destination.flush());
             self.failure = written.err();
         }
         let ended = match self.failure {
             None => Ended::Whole,
-            Some(error)
-                if matches!(
-                    error.kind(),
-                    io::ErrorKind::BrokenPipe | io::ErrorKind::Interrupted
-                ) =>
-            {
+            Some(error) if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::Interrupted) => {
                 Ended::Closed
             }
             Some(error) => Ended::Failed(error),

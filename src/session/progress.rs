@@ -24,11 +24,7 @@ pub struct Progress {
 impl Progress {
     /// Without a line so far. It stays so if `wanted` is false or standard error is no terminal.
     pub fn new(wanted: bool) -> Self {
-        Progress {
-            silent_since: Instant::now(),
-            bar: None,
-            wanted: wanted && io::stderr().is_terminal(),
-        }
+        Progress { silent_since: Instant::now(), bar: None, wanted: wanted && io::stderr().is_terminal() }
     }
 
     /// Whether there was no output for long enough.

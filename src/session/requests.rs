@@ -147,12 +147,7 @@ impl Requests {
     }
 }
 
-fn read_all(
-    mut lines: Lines,
-    interrupts: &Interrupts,
-    sender: &SyncSender<Request>,
-    cancel: impl Fn(RequestId),
-) {
+fn read_all(mut lines: Lines, interrupts: &Interrupts, sender: &SyncSender<Request>, cancel: impl Fn(RequestId)) {
     loop {
         let (number, text) = match lines.next(interrupts) {
             Ok(Some(line)) => (line.number as u64, line.text.map_err(Unreadable::Line)),
@@ -172,17 +167,8 @@ fn read_all(
         let id = RequestId::Number(number);
         let said = match text {
             Ok(text) if text.trim_start().starts_with('{') => object(id, &text),
-            Ok(line) => InputLine::Request(Request {
-                id,
-                asked: Ok(Asked {
-                    line,
-                    ..Asked::default()
-                }),
-            }),
-            Err(bad) => InputLine::Request(Request {
-                id,
-                asked: Err(bad),
-            }),
+            Ok(line) => InputLine::Request(Request { id, asked: Ok(Asked { line, ..Asked::default() }) }),
+            Err(bad) => InputLine::Request(Request { id, asked: Err(bad) }),
         };
         match said {
             InputLine::Cancel(id) => cancel(id),
@@ -216,11 +202,7 @@ fn object(id: RequestId, text: &str) -> InputLine {
                 has_error_records: object.errors == Some(Form::Json),
             };
             let text = (object.form == Some(Form::Text)).then_some(text);
-            let asked = Ok(Asked {
-                line,
-                text,
-                is_object: true,
-            });
+            let asked = Ok(Asked { line, text, is_object: true });
             InputLine::Request(Request { id, asked })
         }
         _ => wrong(id, "a request has either `line` or `cancel`".to_owned()),
@@ -243,20 +225,11 @@ mod tests {
         let (id, said) = asked(r#"{"line":"walk heap"}"#);
         let line = |line: &str, text| {
             let line = line.to_owned();
-            Ok(Asked {
-                line,
-                text,
-                is_object: true,
-            })
+            Ok(Asked { line, text, is_object: true })
         };
         assert_eq!((id, said), (RequestId::Number(3), line("walk heap", None)));
-        let text = AsText {
-            width: Some(80),
-            color: true,
-            has_error_records: false,
-        };
-        let (id, said) =
-            asked(r#"{"id":"a","line":"if 1\nend","as":"text","width":80,"color":true}"#);
+        let text = AsText { width: Some(80), color: true, has_error_records: false };
+        let (id, said) = asked(r#"{"id":"a","line":"if 1\nend","as":"text","width":80,"color":true}"#);
         assert_eq!(id, RequestId::Text("a".into()));
         assert_eq!(said, line("if 1\nend", Some(text)));
         let cancel = object(RequestId::Number(3), r#"{"cancel":"a"}"#);

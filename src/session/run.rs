@@ -26,11 +26,7 @@ impl Session {
             return;
         }
         let nowhere = Span::default();
-        let all = Command::Display(lang::Display {
-            what: None,
-            every: None,
-            count: None,
-        });
+        let all = Command::Display(lang::Display { what: None, every: None, count: None });
         let command = Spanned::new(all, nowhere);
         self.run_job(&Job::new(Input::typed("display"), &command));
         self.displayed = false;
@@ -97,14 +93,9 @@ impl Session {
         let (outcome, resume) = self.run_parsed(input, &line);
         self.last = match line {
             // An empty line never repeats a shell command, a redirection or a change of the process.
-            Line::Command {
-                command,
-                output: Output::Screen,
-            } if !command.node.is_change() => Some(Repeatable {
-                text: text.to_owned(),
-                command,
-                resume,
-            }),
+            Line::Command { command, output: Output::Screen } if !command.node.is_change() => {
+                Some(Repeatable { text: text.to_owned(), command, resume })
+            }
             _ => None,
         };
         outcome
@@ -142,10 +133,8 @@ impl Session {
 
     pub(super) fn run_parsed(&mut self, input: Input, line: &Line) -> (Outcome, Option<Resume>) {
         if let Some(refused) = self.refused_here(line) {
-            let message = format!(
-                "`{}` cannot stand in `foreach`: its rows are of the process that is attached",
-                refused.node
-            );
+            let message =
+                format!("`{}` cannot stand in `foreach`: its rows are of the process that is attached", refused.node);
             let error = eval::Error::new(refused.at, message);
             return (self.evaluation_failed(input, error), None);
         }
@@ -153,11 +142,7 @@ impl Session {
             Line::Control(_) => (self.not_in_a_block(input), None),
             // An assignment prints nothing and needs no destination, so loops run faster.
             Line::Command {
-                command:
-                    Spanned {
-                        node: Command::Set(Assignment::Variable { name, value }),
-                        ..
-                    },
+                command: Spanned { node: Command::Set(Assignment::Variable { name, value }), .. },
                 output: Output::Screen,
             } => match command::assign(&mut self.state, name, value) {
                 Ok(()) => {

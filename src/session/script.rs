@@ -28,18 +28,13 @@ impl Session {
         let name = Name::new(path.as_os_str().as_bytes());
         let outcome = match scripts::built_in(path) {
             Some(built_in) => built_in.map(|text| self.run_text(text, &name)),
-            None => lines::open(path)
-                .map_err(|why| format!("{name} cannot be read: {why}"))
-                .and_then(|file| {
-                    let identity = self.not_running(&name, &file)?;
-                    Ok(self.run_lines(file, Running { name, identity }))
-                }),
+            None => lines::open(path).map_err(|why| format!("{name} cannot be read: {why}")).and_then(|file| {
+                let identity = self.not_running(&name, &file)?;
+                Ok(self.run_lines(file, Running { name, identity }))
+            }),
         };
         outcome.unwrap_or_else(|message| {
-            let report = ErrorReport {
-                place: asked,
-                ..ErrorReport::of(message)
-            };
+            let report = ErrorReport { place: asked, ..ErrorReport::of(message) };
             self.fail(report, 1)
         })
     }
@@ -54,10 +49,7 @@ impl Session {
                 Err(fault) => return self.fault(name, fault),
             }
         }
-        let running = Running {
-            name: name.clone(),
-            identity: None,
-        };
+        let running = Running { name: name.clone(), identity: None };
         self.files.push(running);
         let outcome = self.take_steps(waiting, name, Tally::new(self.options.keep_going));
         self.files.pop();
@@ -82,15 +74,10 @@ impl Session {
         if let Some(first) = files.position(|running| running.identity == identity) {
             let again = self.files.iter().skip(first);
             let chain: Vec<String> = again.map(|running| running.name.to_string()).collect();
-            return Err(format!(
-                "{name} would run itself without end: {} \u{2192} {name}",
-                chain.join(" \u{2192} ")
-            ));
+            return Err(format!("{name} would run itself without end: {} \u{2192} {name}", chain.join(" \u{2192} ")));
         }
         if self.files.len() >= DEEPEST {
-            return Err(format!(
-                "{name} is not run: {DEEPEST} command files run one another already"
-            ));
+            return Err(format!("{name} is not run: {DEEPEST} command files run one another already"));
         }
         Ok(identity)
     }
@@ -217,10 +204,7 @@ impl Step {
 }
 
 fn at_line<'a>(name: &'a Name, line: usize, text: &'a str) -> Input<'a> {
-    Input {
-        text,
-        file: Some((name, line)),
-    }
+    Input { text, file: Some((name, line)) }
 }
 
 /// The fault of a file or block that is too large to be held in memory.
@@ -235,7 +219,9 @@ fn too_large(line: usize, text: &str) -> Fault {
                 LARGEST >> 20
             ),
             expected: vec!["its end before this line".to_owned()],
-            hint: Some("lines that come through a pipe run one by one, whatever their number: pmdb -x <(cat FILE)".to_owned()),
+            hint: Some(
+                "lines that come through a pipe run one by one, whatever their number: pmdb -x <(cat FILE)".to_owned(),
+            ),
         },
     }
 }
@@ -246,9 +232,6 @@ impl lines::BadLine {
         let mut place = input.place(None);
         place.column = Some(self.column + 1);
         place.width = 1;
-        ErrorReport {
-            place: Some(place),
-            ..ErrorReport::of(self.message)
-        }
+        ErrorReport { place: Some(place), ..ErrorReport::of(self.message) }
     }
 }

@@ -10,14 +10,8 @@ static SCRIPTS: &[(&str, &str)] = &[
     ("cow", include_str!("../../scripts/cow.pmdb")),
     ("dma", include_str!("../../scripts/dma.pmdb")),
     ("fork-cost", include_str!("../../scripts/fork-cost.pmdb")),
-    (
-        "guard-stacks",
-        include_str!("../../scripts/guard-stacks.pmdb"),
-    ),
-    (
-        "huge-coverage",
-        include_str!("../../scripts/huge-coverage.pmdb"),
-    ),
+    ("guard-stacks", include_str!("../../scripts/guard-stacks.pmdb")),
+    ("huge-coverage", include_str!("../../scripts/huge-coverage.pmdb")),
     ("hugepages", include_str!("../../scripts/hugepages.pmdb")),
     ("leak", include_str!("../../scripts/leak.pmdb")),
     ("same-page", include_str!("../../scripts/same-page.pmdb")),
@@ -31,10 +25,7 @@ pub(super) fn built_in(path: &Path) -> Option<Result<&'static str, String>> {
     let found = SCRIPTS.iter().find(|(script, _)| *script == name);
     Some(found.map(|(_, text)| *text).ok_or_else(|| {
         let names: Vec<&str> = SCRIPTS.iter().map(|(name, _)| *name).collect();
-        format!(
-            "no command file :{name} is built in; there are :{}",
-            names.join(" :")
-        )
+        format!("no command file :{name} is built in; there are :{}", names.join(" :"))
     }))
 }
 
@@ -100,14 +91,9 @@ mod tests {
             assert!(help_of(text.lines()).lines().count() > 2, "{name}");
             assert!(list.contains(&format!(":{name} ")), "{list}");
             assert!(!list.contains(":\n"), "{list}");
-            assert!(matches!(
-                built_in(Path::new(&format!(":{name}"))),
-                Some(Ok(_))
-            ));
+            assert!(matches!(built_in(Path::new(&format!(":{name}"))), Some(Ok(_))));
         }
-        assert!(
-            matches!(built_in(Path::new(":none")), Some(Err(message)) if message.contains(":dma"))
-        );
+        assert!(matches!(built_in(Path::new(":none")), Some(Err(message)) if message.contains(":dma")));
         assert_eq!(built_in(Path::new("dma")), None);
     }
 }

@@ -77,9 +77,7 @@ impl Session {
             Ok(line) if line.contains('\n') => self.run_typed_lines(&line),
             Ok(line) => self.run_line(Input::typed(&line)),
             Err(Unreadable::Line(bad)) => self.fail(bad.report(Input::typed(&bad.text)), 1),
-            Err(Unreadable::Object(why) | Unreadable::Input(why)) => {
-                self.fail(ErrorReport::of(why), 1)
-            }
+            Err(Unreadable::Object(why) | Unreadable::Input(why)) => self.fail(ErrorReport::of(why), 1),
         };
         self.reply = None;
         outcome

@@ -13,10 +13,7 @@ pub struct Tally {
 impl Tally {
     /// No line yet. A failure ends the run unless `keep_going` is set.
     pub fn new(keep_going: bool) -> Self {
-        Tally {
-            keep_going,
-            outcome: Outcome::Done,
-        }
+        Tally { keep_going, outcome: Outcome::Done }
     }
 
     /// Adds the outcome of a line; `Break` if the next line does not run.

@@ -69,8 +69,7 @@ impl Session {
 
     /// Rows and columns of the screen, if long output stops at each screen.
     pub(super) fn pager_size(&self) -> Option<(usize, usize)> {
-        let paging =
-            self.options.interactive && !self.is_json() && self.state().settings.pagination;
+        let paging = self.options.interactive && !self.is_json() && self.state().settings.pagination;
         if !paging || !io::stdin().is_terminal() || !io::stdout().is_terminal() {
             return None;
         }
@@ -117,9 +116,8 @@ fn count(setting: u64) -> usize {
 
 /// Rows and columns of the terminal on standard output or standard error, if it reports them.
 fn screen_size() -> Option<(usize, usize)> {
-    let size = rustix::termios::tcgetwinsize(io::stdout())
-        .or_else(|_| rustix::termios::tcgetwinsize(io::stderr()))
-        .ok()?;
+    let size =
+        rustix::termios::tcgetwinsize(io::stdout()).or_else(|_| rustix::termios::tcgetwinsize(io::stderr())).ok()?;
     (size.ws_row > 0 && size.ws_col > 0).then(|| (size.ws_row.into(), size.ws_col.into()))
 }
 

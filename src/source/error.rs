@@ -57,10 +57,7 @@ impl Error {
 
     /// The kernel refuses; `remedy` would help.
     pub(crate) fn not_permitted(what: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Error::NotPermitted {
-            what: what.into(),
-            remedy: remedy.into(),
-        }
+        Error::NotPermitted { what: what.into(), remedy: remedy.into() }
     }
 
     /// This kernel, or this kind of process, has no such thing.
@@ -70,30 +67,20 @@ impl Error {
 
     /// Any other failure of a system call.
     pub(crate) fn io(what: impl Into<String>, error: rustix::io::Errno) -> Self {
-        Error::Io {
-            what: what.into(),
-            error,
-        }
+        Error::Io { what: what.into(), error }
     }
 
     /// Whether a retry may succeed: files or memory were short.
     pub(crate) fn is_passing(&self) -> bool {
         use rustix::io::Errno;
-        let short = |error| {
-            matches!(
-                error,
-                Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::INTR
-            )
-        };
+        let short = |error| matches!(error, Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::INTR);
         matches!(self, Error::Io { error, .. } if short(*error))
     }
 
     /// The remedy, if there is one.
     pub fn remedy(&self) -> Option<&str> {
         match self {
-            Error::NotPermitted { remedy, .. } => {
-                Some(&**remedy).filter(|remedy| !remedy.is_empty())
-            }
+            Error::NotPermitted { remedy, .. } => Some(&**remedy).filter(|remedy| !remedy.is_empty()),
             Error::Ambiguous { .. } => Some("give its process id instead"),
             _ => None,
         }

@@ -93,36 +93,18 @@ pub(crate) fn no(feature: Feature, found: impl Into<String>, remedy: impl Into<S
 }
 
 /// A feature of which it could not be found out whether it is available, and what would help.
-pub(crate) fn unknown(
-    feature: Feature,
-    found: impl Into<String>,
-    remedy: impl Into<String>,
-) -> Finding {
+pub(crate) fn unknown(feature: Feature, found: impl Into<String>, remedy: impl Into<String>) -> Finding {
     finding(feature, None, found, remedy)
 }
 
-fn finding(
-    feature: Feature,
-    available: Option<bool>,
-    found: impl Into<String>,
-    remedy: impl Into<String>,
-) -> Finding {
-    Finding {
-        feature,
-        available,
-        found: found.into(),
-        remedy: Some(remedy.into()).filter(|remedy| !remedy.is_empty()),
-    }
+fn finding(feature: Feature, available: Option<bool>, found: impl Into<String>, remedy: impl Into<String>) -> Finding {
+    Finding { feature, available, found: found.into(), remedy: Some(remedy.into()).filter(|remedy| !remedy.is_empty()) }
 }
 
 /// The result of a try: `found` if it succeeded, otherwise the error and its remedy.
 pub(crate) fn tried<T>(feature: Feature, result: Result<T>, found: &str) -> Finding {
     match result {
         Ok(_) => yes(feature, found),
-        Err(error) => no(
-            feature,
-            error.to_string(),
-            error.remedy().unwrap_or_default(),
-        ),
+        Err(error) => no(feature, error.to_string(), error.remedy().unwrap_or_default()),
     }
 }

@@ -161,8 +161,7 @@ pub(super) fn mapped_file(range: AddressRange) -> String {
 
 impl ConfigPlace {
     /// From the likeliest to have it.
-    pub const ALL: [ConfigPlace; 3] =
-        [ConfigPlace::Kernel, ConfigPlace::Boot, ConfigPlace::Modules];
+    pub const ALL: [ConfigPlace; 3] = [ConfigPlace::Kernel, ConfigPlace::Boot, ConfigPlace::Modules];
 
     /// The path of the configuration of a release.
     pub fn path(self, release: &str) -> String {
@@ -177,9 +176,7 @@ impl ConfigPlace {
 impl Setting {
     /// Its path below `/sys`.
     pub(super) fn path(self) -> String {
-        let pool = |bytes: u64, name: &str| {
-            format!("kernel/mm/hugepages/hugepages-{}kB/{name}", bytes >> 10)
-        };
+        let pool = |bytes: u64, name: &str| format!("kernel/mm/hugepages/hugepages-{}kB/{name}", bytes >> 10);
         match self {
             Setting::MergedPages => "kernel/mm/ksm/pages_shared".to_owned(),
             Setting::ZeroPageIsMerged => "kernel/mm/ksm/use_zero_pages".to_owned(),
@@ -191,9 +188,7 @@ impl Setting {
 
     fn what(self) -> &'static str {
         match self {
-            Setting::MergedPages => {
-                "how many pages KSM has merged: with none, its flag means nothing"
-            }
+            Setting::MergedPages => "how many pages KSM has merged: with none, its flag means nothing",
             Setting::ZeroPageIsMerged => "whether KSM uses the page of zeros",
             Setting::HugePageBytes => "bytes that one PMD maps",
             Setting::FreePoolPages(_) => "free pages of the hugetlb pool",

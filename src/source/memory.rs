@@ -42,18 +42,13 @@ pub fn check(size: u64) -> Result<()> {
 /// The most of `wanted`, its half, a quarter and so on that can be allocated.
 pub fn at_most(wanted: u64) -> u64 {
     let halves = std::iter::successors(Some(wanted), |size| Some(size / 2));
-    halves
-        .take_while(|&size| size > 0)
-        .find(|&size| check(size).is_ok())
-        .unwrap_or(0)
+    halves.take_while(|&size| size > 0).find(|&size| check(size).is_ok()).unwrap_or(0)
 }
 
 /// `MemAvailable` of the machine that pmdb runs on: what can be allocated without swapping.
 fn available() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     kib.checked_mul(1024)
 }
@@ -68,15 +63,8 @@ mod tests {
 
     #[test]
     fn what_the_machine_does_not_have_is_refused() {
-        for size in [
-            u64::MAX,
-            1 << 62,
-            available().expect("Linux 3.14 and later have it"),
-        ] {
-            assert_eq!(
-                empty(size).expect_err("too much").kind(),
-                ErrorKind::OutOfMemory
-            );
+        for size in [u64::MAX, 1 << 62, available().expect("Linux 3.14 and later have it")] {
+            assert_eq!(empty(size).expect_err("too much").kind(), ErrorKind::OutOfMemory);
             assert!(zeroed(size).is_err());
         }
         assert_eq!(zeroed(5).expect("five bytes"), [0; 5]);

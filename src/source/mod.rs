@@ -26,9 +26,7 @@ pub use file::{ConfigPlace, File, Setting, WordFile};
 pub use in_memory::InMemory;
 pub use page_map_end::covered_pages;
 pub use process_entry::ProcessEntry;
-pub use question::{
-    Answer, Categories, Group, Groups, Held, List, Listed, Mapping, PageRegion, Probe, Query, Scan,
-};
+pub use question::{Answer, Categories, Group, Groups, Held, List, Listed, Mapping, PageRegion, Probe, Query, Scan};
 pub use sys::{Word, as_words};
 
 use crate::kernel::{AddressRange, Name, PageSize, Region, VirtualAddress};
@@ -179,14 +177,10 @@ impl dyn Source + '_ {
     /// The size of the pages of the machine.
     pub(crate) fn page_size(&self) -> PageSize {
         let bytes = self.word(Probe::PageBytes);
-        bytes
-            .and_then(PageSize::from_bytes)
-            .unwrap_or(PageSize::FOUR_KIB)
+        bytes.and_then(PageSize::from_bytes).unwrap_or(PageSize::FOUR_KIB)
     }
 }
 
 fn lacks<T>(what: &str) -> Result<T> {
-    Err(Error::not_available(format!(
-        "this target does not hold {what}"
-    )))
+    Err(Error::not_available(format!("this target does not hold {what}")))
 }

@@ -6,10 +6,7 @@ use crate::kernel::PageSize;
 ///
 /// # Errors
 /// Those of `covers`.
-pub fn covered_pages<E>(
-    page: PageSize,
-    mut covers: impl FnMut(u64) -> Result<bool, E>,
-) -> Result<u64, E> {
+pub fn covered_pages<E>(page: PageSize, mut covers: impl FnMut(u64) -> Result<bool, E>) -> Result<u64, E> {
     let (mut low, mut high) = (0, (u64::MAX >> page.shift()).saturating_add(1));
     while low < high {
         let middle = low + (high - low) / 2;

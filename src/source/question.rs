@@ -35,12 +35,7 @@ impl Categories {
     /// The categories that the kernel's scan knows: none before Linux 6.7. `answers` tries a scan. A scan for an unknown category fails, so
     /// the sets that kernels have had are tried on an empty range, the newest first.
     pub fn supported(answers: impl Fn(Scan) -> bool) -> Categories {
-        let knows = |&returned: &u64| {
-            answers(Scan {
-                returned,
-                ..Scan::default()
-            })
-        };
+        let knows = |&returned: &u64| answers(Scan { returned, ..Scan::default() });
         let known = [0x1ff, 0xff, 0x7f].into_iter().find(knows);
         known.map_or(Categories::empty(), Categories::from_bits_retain)
     }

@@ -41,11 +41,8 @@ pub(crate) fn read_words(file: impl AsFd, first: u64, into: &mut [u64]) -> Resul
     while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
         let words = rest.len().min(READ_BYTES / WORD);
         // SAFETY: a number takes whatever bytes are written; `words` is within `rest`.
-        let bytes =
-            unsafe { std::slice::from_raw_parts_mut(rest.as_mut_ptr().cast::<u8>(), words * WORD) };
-        let offset = first
-            .checked_add(done as u64)
-            .and_then(|word| word.checked_mul(WORD as u64));
+        let bytes = unsafe { std::slice::from_raw_parts_mut(rest.as_mut_ptr().cast::<u8>(), words * WORD) };
+        let offset = first.checked_add(done as u64).and_then(|word| word.checked_mul(WORD as u64));
         let Some(offset) = offset.filter(|&offset| i64::try_from(offset).is_ok()) else {
             break;
         };
@@ -65,16 +62,7 @@ pub(crate) fn compare_memory(one: u32, other: u32) -> Option<Ordering> {
     const KCMP_VM: libc::c_int = 1;
     let pid = |pid: u32| libc::pid_t::try_from(pid).ok();
     // SAFETY: the call takes five numbers and no pointers.
-    let answer = unsafe {
-        libc::syscall(
-            libc::SYS_kcmp,
-            pid(one)?,
-            pid(other)?,
-            KCMP_VM,
-            0usize,
-            0usize,
-        )
-    };
+    let answer = unsafe { libc::syscall(libc::SYS_kcmp, pid(one)?, pid(other)?, KCMP_VM, 0usize, 0usize) };
     match answer {
         0 => Some(Ordering::Equal),
         1 => Some(Ordering::Less),
@@ -101,11 +89,7 @@ struct ScanArgument {
 }
 
 /// PAGEMAP_SCAN. Returns the number of stretches found and where the walk stopped: `scan.end` unless `into` was full.
-pub(crate) fn scan(
-    page_map: impl AsFd,
-    scan: Scan,
-    into: &mut [PageRegion],
-) -> Result<(usize, u64)> {
+pub(crate) fn scan(page_map: impl AsFd, scan: Scan, into: &mut [PageRegion]) -> Result<(usize, u64)> {
     let argument = ScanArgument {
         size: size_of::<ScanArgument>() as u64,
         flags: 0,
@@ -122,8 +106,7 @@ pub(crate) fn scan(
     };
     into.as_mut_ptr().expose_provenance();
     // SAFETY: the kernel writes `walk_end` and at most `vec_len` elements of `vec`, which `into` lends for that long.
-    let (found, argument) =
-        unsafe { ioctl::ioctl(page_map, Exchange::<ScanArgument, b'f', 16>(argument))? };
+    let (found, argument) = unsafe { ioctl::ioctl(page_map, Exchange::<ScanArgument, b'f', 16>(argument))? };
     let found = usize::try_from(found).ok();
     let found = found.filter(|&found| found <= into.len());
     Ok((found.ok_or(Errno::OVERFLOW)?, argument.walk_end))
@@ -204,15 +187,7 @@ pub(crate) fn cached_pages(file: impl AsFd, offset: u64, length: u64) -> Result<
     // nr_cache, nr_dirty, nr_writeback, nr_evicted, nr_recently_evicted
     let mut counts = [0u64; 5];
     // SAFETY: the kernel reads the two words of `struct cachestat_range` and writes the five of `struct cachestat`.
-    let result = unsafe {
-        libc::syscall(
-            CACHESTAT,
-            file.as_fd().as_raw_fd(),
-            range.as_ptr(),
-            counts.as_mut_ptr(),
-            0,
-        )
-    };
+    let result = unsafe { libc::syscall(CACHESTAT, file.as_fd().as_raw_fd(), range.as_ptr(), counts.as_mut_ptr(), 0) };
     match result {
         0 => Ok(counts[0]),
         _ => Err(last_error()),
@@ -283,14 +258,8 @@ pub(crate) fn cached_bytes(file: impl AsFd, offset: u64, into: &mut [u8]) -> Res
 /// Reads memory of this program from `address` on, which may become inaccessible meanwhile.
 fn own_memory(address: u64, into: &mut [u8]) -> Result<usize> {
     let start = usize::try_from(address).map_err(|_| Errno::FAULT)?;
-    let local = libc::iovec {
-        iov_base: into.as_mut_ptr().cast(),
-        iov_len: into.len(),
-    };
-    let remote = libc::iovec {
-        iov_base: std::ptr::with_exposed_provenance_mut(start),
-        iov_len: into.len(),
-    };
+    let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
+    let remote = libc::iovec { iov_base: std::ptr::with_exposed_provenance_mut(start), iov_len: into.len() };
     // SAFETY: the kernel writes at most the length of `into` to it, and checks its reads as for another process.
     let read = unsafe { libc::process_vm_readv(libc::getpid(), &local, 1, &remote, 1, 0) };
     usize::try_from(read).map_err(|_| last_error())
@@ -312,9 +281,7 @@ pub(crate) fn in_child(work: impl FnOnce()) -> Result<Pid> {
             // SAFETY: ends the process at once, without cleaning up what belongs to its parent.
             unsafe { libc::_exit(0) }
         }
-        child => Pid::from_raw(child)
-            .filter(|_| child > 0)
-            .ok_or_else(last_error),
+        child => Pid::from_raw(child).filter(|_| child > 0).ok_or_else(last_error),
     }
 }
 
@@ -371,8 +338,7 @@ impl ClosedPages {
         let length = (self.length - at).min(MOST * page);
         let mut residency = [0u8; MOST];
         // SAFETY: a part of the mapping that begins on a page, and there is a byte for each page of it.
-        let result =
-            unsafe { libc::mincore(self.start.byte_add(at), length, residency.as_mut_ptr()) };
+        let result = unsafe { libc::mincore(self.start.byte_add(at), length, residency.as_mut_ptr()) };
         let asked = residency.iter().take(length.div_ceil(page));
         match result {
             0 => Ok(asked.take_while(|&byte| byte & 1 != 0).count()),
@@ -406,10 +372,7 @@ struct PidfdInfo {
 /// How the process of a pidfd ended, as `wait` gives it (PIDFD_GET_INFO, Linux 6.15). The kernel tells once the parent has reaped it.
 pub fn exit_of(pidfd: impl AsFd) -> Option<i32> {
     const PIDFD_INFO_EXIT: u64 = 1 << 3;
-    let info = PidfdInfo {
-        mask: PIDFD_INFO_EXIT,
-        ..PidfdInfo::default()
-    };
+    let info = PidfdInfo { mask: PIDFD_INFO_EXIT, ..PidfdInfo::default() };
     // SAFETY: the kernel reads and writes just this structure, whose size is in the opcode.
     let (_, info) = unsafe { ioctl::ioctl(pidfd, Exchange::<_, 0xff, 11>(info)) }.ok()?;
     (info.mask & PIDFD_INFO_EXIT != 0).then_some(info.exit_code)
@@ -447,12 +410,9 @@ mod tests {
         let page = rustix::param::page_size();
         let folder = std::env::current_exe().expect("this program");
         // The folder of the build is on a disk, but may be closed to this user.
-        let mut file = tempfile::tempfile_in(folder.parent()?)
-            .or_else(|_| tempfile::tempfile())
-            .ok()?;
+        let mut file = tempfile::tempfile_in(folder.parent()?).or_else(|_| tempfile::tempfile()).ok()?;
         for index in 0..pages {
-            file.write_all(&vec![index as u8 + 1; page])
-                .expect("to fill it");
+            file.write_all(&vec![index as u8 + 1; page]).expect("to fill it");
         }
         file.sync_all().expect("to save it");
         let (offset, length) = (dropped.start * page, dropped.len() * page);
@@ -485,10 +445,6 @@ mod tests {
         // Up to the end of the file.
         assert_eq!(read(5, 0), 3 * page);
         assert!(bytes[..page].iter().all(|&byte| byte == 6));
-        assert_eq!(
-            cached_map(&file, 0, PAGES * page).expect("a map"),
-            before,
-            "pages in the page cache"
-        );
+        assert_eq!(cached_map(&file, 0, PAGES * page).expect("a map"), before, "pages in the page cache");
     }
 }

@@ -18,12 +18,7 @@ pub struct Examined {
 
 impl Default for Examined {
     fn default() -> Self {
-        Examined {
-            format: Format::Hexadecimal,
-            unit: Unit::Word,
-            count: 1,
-            next: None,
-        }
+        Examined { format: Format::Hexadecimal, unit: Unit::Word, count: 1, next: None }
     }
 }
 
@@ -86,21 +81,10 @@ mod tests {
             (Some(Text), Some(Word), (Text, Word)),
             (Some(Hexadecimal), None, (Hexadecimal, Byte)),
         ] {
-            let layout = Layout {
-                format,
-                unit,
-                ..Layout::default()
-            };
-            assert_eq!(
-                examined.settle(layout, GiantWord, false),
-                expected,
-                "{layout:?}"
-            );
+            let layout = Layout { format, unit, ..Layout::default() };
+            assert_eq!(examined.settle(layout, GiantWord, false), expected, "{layout:?}");
         }
-        let address = Layout {
-            format: Some(Address),
-            ..Layout::default()
-        };
+        let address = Layout { format: Some(Address), ..Layout::default() };
         assert_eq!(examined.settle(address, Word, false), (Address, Word));
     }
 }

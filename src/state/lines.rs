@@ -38,11 +38,7 @@ impl LineHistory {
     pub fn last(&self, count: usize) -> impl Iterator<Item = (usize, &str)> {
         let skipped = self.lines.len().saturating_sub(count);
         let first = self.gone + skipped + 1;
-        self.lines
-            .iter()
-            .skip(skipped)
-            .enumerate()
-            .map(move |(index, line)| (first + index, line.as_str()))
+        self.lines.iter().skip(skipped).enumerate().map(move |(index, line)| (first + index, line.as_str()))
     }
 }
 

@@ -112,8 +112,6 @@ impl DebugState {
 
     /// The target's machine; without a target the one that pmdb runs on.
     pub fn machine(&self) -> &Arc<Machine> {
-        self.target
-            .as_ref()
-            .map_or(&self.here, |target| &target.machine)
+        self.target.as_ref().map_or(&self.here, |target| &target.machine)
     }
 }

@@ -17,10 +17,7 @@ impl DebugState {
         let target = self.target.take();
         let here = self.here.recorded(log);
         self.target = target.as_ref().map(|target| Arc::new(target.recorded(log)));
-        Unrecorded {
-            target,
-            here: std::mem::replace(&mut self.here, here),
-        }
+        Unrecorded { target, here: std::mem::replace(&mut self.here, here) }
     }
 
     /// Ends what [`record`](Self::record) began.

@@ -16,9 +16,7 @@ impl Scope for DebugState {
     }
 
     fn page_size(&self) -> PageSize {
-        self.target
-            .as_ref()
-            .map_or_else(|| self.here.page(), |target| target.process.layout().page)
+        self.target.as_ref().map_or_else(|| self.here.page(), |target| target.process.layout().page)
     }
 
     fn symbols(&self) -> &Symbols {
@@ -26,8 +24,7 @@ impl Scope for DebugState {
     }
 
     fn variable(&self, name: &str) -> Option<Value> {
-        self.argument(name)
-            .or_else(|| self.variables.get(name).cloned())
+        self.argument(name).or_else(|| self.variables.get(name).cloned())
     }
 
     fn history(&self, reference: HistoryReference) -> Result<Value, String> {

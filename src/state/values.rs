@@ -18,10 +18,7 @@ impl ValueHistory {
 
     /// Every value with its number.
     pub fn iter(&self) -> impl Iterator<Item = (usize, &Value)> {
-        self.values
-            .iter()
-            .enumerate()
-            .map(|(index, value)| (index + 1, value))
+        self.values.iter().enumerate().map(|(index, value)| (index + 1, value))
     }
 
     /// The value that `$`, `$N`, `$$` or `$$N` means, or why there is none.

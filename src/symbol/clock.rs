@@ -17,18 +17,12 @@ pub(super) struct Clock<'a> {
 
 impl<'a> Clock<'a> {
     pub(super) fn new(budget: Duration, interrupts: &'a AtomicBool) -> Self {
-        Clock {
-            end: Instant::now() + budget,
-            interrupts,
-            asked: 0,
-            over: false,
-        }
+        Clock { end: Instant::now() + budget, interrupts, asked: 0, over: false }
     }
 
     /// Whether the time is up, or Ctrl-C was typed.
     pub(super) fn is_over_now(&mut self) -> bool {
-        self.over =
-            self.over || self.interrupts.load(Ordering::Relaxed) || Instant::now() >= self.end;
+        self.over = self.over || self.interrupts.load(Ordering::Relaxed) || Instant::now() >= self.end;
         self.over
     }
 

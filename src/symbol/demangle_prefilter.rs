@@ -28,9 +28,7 @@ pub(super) fn of_beginning(text: &str) -> Vec<u8> {
     // The last word may be incomplete.
     let begins_one = |word: &str| {
         text.ends_with(word)
-            && NOT_SPELLED_OUT
-                .split_whitespace()
-                .any(|other| other.starts_with(&word.to_ascii_lowercase()))
+            && NOT_SPELLED_OUT.split_whitespace().any(|other| other.starts_with(&word.to_ascii_lowercase()))
     };
     longest(text, |word| !begins_one(word)).as_bytes().to_vec()
 }
@@ -44,11 +42,7 @@ fn longest(text: &str, counts: impl Fn(&str) -> bool) -> &str {
     let (name, _clone) = text.split_once(" [").unwrap_or((text, ""));
     name.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
         .filter(|word| !word.starts_with(|c: char| c.is_ascii_digit()))
-        .filter(|word| {
-            NOT_SPELLED_OUT
-                .split_whitespace()
-                .all(|other| !other.eq_ignore_ascii_case(word))
-        })
+        .filter(|word| NOT_SPELLED_OUT.split_whitespace().all(|other| !other.eq_ignore_ascii_case(word)))
         .filter(|word| counts(word))
         .max_by_key(|word| word.len())
         .unwrap_or_default()

@@ -22,10 +22,7 @@ impl Default for Expanded {
 impl Expanded {
     /// An empty count with this limit.
     pub(super) fn at_most(most: u64) -> Expanded {
-        Expanded {
-            held: Arc::default(),
-            most,
-        }
+        Expanded { held: Arc::default(), most }
     }
 
     /// Bytes that may still be kept.
@@ -41,10 +38,7 @@ impl Expanded {
     /// Counts bytes until the result is dropped.
     pub(super) fn keep(&self, bytes: u64) -> Kept {
         self.held.fetch_add(bytes, Ordering::Relaxed);
-        Kept {
-            held: Arc::clone(&self.held),
-            bytes,
-        }
+        Kept { held: Arc::clone(&self.held), bytes }
     }
 }
 

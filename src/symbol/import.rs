@@ -31,19 +31,11 @@ impl Import {
             ControlFlow::Break(())
         });
         let offset = offset.filter(|_| visited.is_ok())?;
-        Some(Import {
-            number,
-            offset,
-            name: source.file.string(table.strings, offset)?,
-        })
+        Some(Import { number, offset, name: source.file.string(table.strings, offset)? })
     }
 
     /// All functions that `name` means, by number. Once `clock` has run out, only those found until then.
-    pub(super) fn called(
-        source: &Source,
-        name: &str,
-        clock: &mut Clock,
-    ) -> Result<HashMap<u32, Import>, NoSymbols> {
+    pub(super) fn called(source: &Source, name: &str, clock: &mut Clock) -> Result<HashMap<u32, Import>, NoSymbols> {
         let mut found = HashMap::new();
         let Some(table) = dynamic(source) else {
             return Ok(found);
@@ -55,19 +47,13 @@ impl Import {
             if clock.is_over() {
                 return ControlFlow::Break(());
             }
-            let rest = usize::try_from(offset)
-                .ok()
-                .and_then(|at| strings.get(at..));
+            let rest = usize::try_from(offset).ok().and_then(|at| strings.get(at..));
             let name = rest.and_then(names::up_to_end);
             if let Some(number) = numbers.next()
                 && let Some(called) = name.filter(|called| query.is(called))
             {
                 let name = called.to_vec();
-                let import = Import {
-                    number,
-                    offset,
-                    name,
-                };
+                let import = Import { number, offset, name };
                 found.insert(number, import);
             }
             ControlFlow::Continue(())

@@ -108,11 +108,7 @@ fn sweep(elf: &Elf, symbols: &[Symbol], names: &Names) -> IntervalMap {
     for place in places {
         while let Some((position, symbol)) = coming.next_if(|(_, one)| one.address <= place) {
             if symbol.size > 0 {
-                covering.push(Covering {
-                    start: symbol.address,
-                    rank: symbol.rank(),
-                    position: Reverse(position),
-                });
+                covering.push(Covering { start: symbol.address, rank: symbol.rank(), position: Reverse(position) });
             }
             if let Some(section) = symbol.section {
                 nearest.entry(section).or_default().offer(*symbol);
@@ -120,10 +116,7 @@ fn sweep(elf: &Elf, symbols: &[Symbol], names: &Names) -> IntervalMap {
         }
         let beginning = |symbol: &Symbol| {
             let mut bytes = NO_NAME;
-            bytes
-                .iter_mut()
-                .zip(names.from(symbol))
-                .for_each(|(into, &byte)| *into = byte);
+            bytes.iter_mut().zip(names.from(symbol)).for_each(|(into, &byte)| *into = byte);
             bytes
         };
         let symbol = speaking(symbols, &mut covering, place)

@@ -63,10 +63,7 @@ impl IntervalMap {
         // All places but the first are still unused.
         let mut distances = [UNUSED; BLOCK];
         distances[0] = 0;
-        self.blocks.push(Block {
-            distances,
-            symbols: [symbol; BLOCK],
-        });
+        self.blocks.push(Block { distances, symbols: [symbol; BLOCK] });
         self.used = 1;
     }
 
@@ -83,9 +80,7 @@ impl IntervalMap {
         let block = self.blocks.get(from + number)?;
         // A count instead of a binary search: it has no branches to mispredict.
         let starts = block.distances.iter();
-        let after = starts
-            .map(|&one| usize::from(one <= distance))
-            .sum::<usize>();
+        let after = starts.map(|&one| usize::from(one <= distance)).sum::<usize>();
         block.symbols.get(after.checked_sub(1)?).copied()
     }
 }

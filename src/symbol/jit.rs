@@ -44,9 +44,7 @@ impl View<'_> {
 
     fn is_jit_at(&self, address: VirtualAddress) -> bool {
         let region = self.region_number(address);
-        region
-            .and_then(|number| self.regions.get(number))
-            .is_some_and(|region| is_jit_region(region))
+        region.and_then(|number| self.regions.get(number)).is_some_and(|region| is_jit_region(region))
     }
 
     /// The JIT-compiled function at `address`.
@@ -59,8 +57,7 @@ impl View<'_> {
 
     /// Whether `module` is a name of the list.
     pub(super) fn is_perf_map_name(&self, module: &str) -> bool {
-        self.perf_map_read()
-            .is_some_and(|map| map.is_called(module))
+        self.perf_map_read().is_some_and(|map| map.is_called(module))
     }
 
     /// All JIT-compiled functions, in memory where code can be.
@@ -163,9 +160,7 @@ mod tests {
         let regions = target.process.regions().expect("its regions");
         let symbols = Symbols::default();
         let at = |address| {
-            let found = symbols
-                .over(&target, &regions)
-                .at(VirtualAddress::new(address));
+            let found = symbols.over(&target, &regions).at(VirtualAddress::new(address));
             found.map(|one| format!("{}+{} {}", one.name(), one.offset, one.module))
         };
         assert_eq!(at(0x10_0014), None, "only if perf maps are used");

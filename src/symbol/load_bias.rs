@@ -63,21 +63,16 @@ impl LoadedCopy {
 
 /// Whether a file address lies in the memory of a load segment.
 pub(super) fn in_segment(segments: &[Segment], file_address: u64) -> bool {
-    segments.iter().any(|segment| {
-        file_address
-            .checked_sub(segment.address)
-            .is_some_and(|into| into < segment.memory_size)
-    })
+    segments
+        .iter()
+        .any(|segment| file_address.checked_sub(segment.address).is_some_and(|into| into < segment.memory_size))
 }
 
 /// The copies of `module`, the one with most regions first; none if it is mapped as data.
 pub(super) fn place(module: &Module, segments: &[Segment], page: PageSize) -> Vec<LoadedCopy> {
     let mut votes: HashMap<u64, u64> = HashMap::new();
-    let candidates: Vec<Vec<(u64, usize)>> = module
-        .regions
-        .iter()
-        .map(|region| candidates(region, segments, page, module.is_vdso()))
-        .collect();
+    let candidates: Vec<Vec<(u64, usize)>> =
+        module.regions.iter().map(|region| candidates(region, segments, page, module.is_vdso())).collect();
     for (region, biases) in module.regions.iter().zip(&candidates) {
         for &(bias, number) in biases {
             let segment = segments.get(number);
@@ -98,10 +93,7 @@ pub(super) fn place(module: &Module, segments: &[Segment], page: PageSize) -> Ve
         let Some(&(bias, _)) = biases.iter().rev().max_by_key(weight) else {
             continue;
         };
-        let copy = copies.entry(bias).or_insert_with(|| LoadedCopy {
-            bias,
-            regions: Vec::new(),
-        });
+        let copy = copies.entry(bias).or_insert_with(|| LoadedCopy { bias, regions: Vec::new() });
         copy.regions.push(region.range);
     }
     let begun = |copy: &LoadedCopy| {
@@ -119,12 +111,7 @@ pub(super) fn place(module: &Module, segments: &[Segment], page: PageSize) -> Ve
 
 /// The biases that would explain `region`, each with the number of its segment. `is_whole`: the kernel maps the whole image of a vdso, also
 /// the part after its last segment.
-fn candidates(
-    region: &Region,
-    segments: &[Segment],
-    page: PageSize,
-    is_whole: bool,
-) -> Vec<(u64, usize)> {
+fn candidates(region: &Region, segments: &[Segment], page: PageSize, is_whole: bool) -> Vec<(u64, usize)> {
     let Some(last) = region.offset.checked_add(region.range.len() - 1) else {
         return Vec::new();
     };
@@ -132,18 +119,10 @@ fn candidates(
     let mut found: Vec<(u64, usize)> = Vec::new();
     for (number, segment) in segments.iter().enumerate() {
         // Neighbouring segments can share a region if they have the same bias; the part after the last one is not loaded.
-        let ends_in_one = || {
-            segments
-                .iter()
-                .any(|other| moved(other) == moved(segment) && pages_hold(other, last, page))
-        };
+        let ends_in_one =
+            || segments.iter().any(|other| moved(other) == moved(segment) && pages_hold(other, last, page));
         if pages_hold(segment, region.offset, page) && (is_whole || ends_in_one()) {
-            let bias = region
-                .range
-                .start()
-                .get()
-                .wrapping_sub(region.offset)
-                .wrapping_sub(moved(segment));
+            let bias = region.range.start().get().wrapping_sub(region.offset).wrapping_sub(moved(segment));
             if found.iter().all(|&(other, _)| other != bias) {
                 found.push((bias, number));
             }
@@ -157,10 +136,7 @@ fn pages_hold(segment: &Segment, offset: u64, page: PageSize) -> bool {
     let mask = page.bytes() - 1;
     segment.file_size > 0
         && offset >= segment.offset & !mask
-        && segment
-            .offset
-            .checked_add(segment.file_size - 1)
-            .is_some_and(|last| offset <= last | mask)
+        && segment.offset.checked_add(segment.file_size - 1).is_some_and(|last| offset <= last | mask)
 }
 
 #[cfg(test)]
@@ -186,13 +162,7 @@ mod tests {
         }
     }
 
-    fn segment(
-        offset: u64,
-        address: u64,
-        file_size: u64,
-        memory_size: u64,
-        rights: &str,
-    ) -> Segment {
+    fn segment(offset: u64, address: u64, file_size: u64, memory_size: u64, rights: &str) -> Segment {
         Segment {
             offset,
             file_size,
@@ -299,10 +269,7 @@ mod tests {
         let edges = [0, 1, 0xfff, 0x1000, u64::MAX - 0xfff, u64::MAX];
         for offset in edges {
             for size in edges {
-                let segments = [
-                    segment(offset, size, size, size, "r"),
-                    segment(size, offset, offset, 1, "x"),
-                ];
+                let segments = [segment(offset, size, size, size, "r"), segment(size, offset, offset, 1, "x")];
                 for start in [0, 0x1000, u64::MAX - 0x1fff] {
                     for at in [0, 0x1000, !0xfff] {
                         biases(vec![region(start, 0x1000, at, "r")], &segments);

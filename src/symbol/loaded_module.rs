@@ -36,26 +36,14 @@ impl LoadedModule {
     }
 
     /// A symbol, once for each copy.
-    pub(super) fn in_each_copy(
-        &self,
-        symbol: &Symbol,
-        mangled: &Name,
-    ) -> impl Iterator<Item = SymbolAt> {
+    pub(super) fn in_each_copy(&self, symbol: &Symbol, mangled: &Name) -> impl Iterator<Item = SymbolAt> {
         let copies = self.copies.iter();
         copies.map(|copy| self.symbol_at(copy, symbol, mangled.clone(), 0))
     }
 
     /// A symbol in a copy; `offset` is the distance of the requested address from its start.
-    pub(super) fn symbol_at(
-        &self,
-        copy: &LoadedCopy,
-        symbol: &Symbol,
-        mangled: Name,
-        offset: u64,
-    ) -> SymbolAt {
-        let section = symbol
-            .section
-            .and_then(|number| self.symbols.elf().section_name(number.into()));
+    pub(super) fn symbol_at(&self, copy: &LoadedCopy, symbol: &Symbol, mangled: Name, offset: u64) -> SymbolAt {
+        let section = symbol.section.and_then(|number| self.symbols.elf().section_name(number.into()));
         SymbolAt {
             mangled,
             start: copy.address(symbol.address),

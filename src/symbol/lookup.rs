@@ -66,10 +66,7 @@ impl Nearest {
     pub(super) fn offer(&mut self, symbol: Symbol) {
         let start = Some(symbol.address);
         if start > self.start {
-            *self = Nearest {
-                start,
-                ..Nearest::default()
-            };
+            *self = Nearest { start, ..Nearest::default() };
         }
         if start == self.start {
             self.has_size |= symbol.size > 0;
@@ -101,7 +98,5 @@ pub(super) fn look_up(sources: &Sources, address: u64) -> Result<Option<Symbol>,
         ControlFlow::Continue(())
     })?;
     let beginning = |symbol: &Symbol| table::beginning_of_name(sources, symbol);
-    Ok(covering
-        .choose(beginning)
-        .or_else(|| nearest.reaching()?.choose(beginning)))
+    Ok(covering.choose(beginning).or_else(|| nearest.reaching()?.choose(beginning)))
 }

@@ -59,9 +59,7 @@ pub fn modules(regions: &[Region]) -> Vec<Module> {
 }
 
 /// The modules, and for each region the index of its module.
-pub(super) fn group<'a>(
-    regions: impl IntoIterator<Item = &'a Region>,
-) -> (Vec<Module>, Vec<Option<usize>>) {
+pub(super) fn group<'a>(regions: impl IntoIterator<Item = &'a Region>) -> (Vec<Module>, Vec<Option<usize>>) {
     let mut modules: Vec<Module> = Vec::new();
     let mut numbers: HashMap<(Device, u64, &Name), usize> = HashMap::new();
     let of_region = regions

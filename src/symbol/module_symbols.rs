@@ -84,9 +84,7 @@ impl ModuleSymbols {
             return None;
         }
         self.asked.fetch_add(1, Ordering::Relaxed);
-        let symbol = lookup::look_up(&self.sources, address)
-            .map_err(|reason| self.fail(reason))
-            .ok()??;
+        let symbol = lookup::look_up(&self.sources, address).map_err(|reason| self.fail(reason)).ok()??;
         let name = table::name(&self.sources, &symbol)?;
         Some((symbol, Name::new(name)))
     }
@@ -108,19 +106,12 @@ impl ModuleSymbols {
         if self.asked.load(Ordering::Relaxed) < LOOK_UPS_BEFORE_INDEX {
             return None;
         }
-        let build = || {
-            Index::build(&self.sources)
-                .map_err(|reason| self.fail(reason))
-                .unwrap_or_default()
-        };
+        let build = || Index::build(&self.sources).map_err(|reason| self.fail(reason)).unwrap_or_default();
         self.index.get_or_init(build).as_ref()
     }
 
     /// Visits all symbols until `visit` breaks, with all names: those of the index, or read for this call.
-    pub(super) fn visit(
-        &self,
-        visit: &mut dyn FnMut(Symbol, &Names) -> ControlFlow<()>,
-    ) -> Result<(), NoSymbols> {
+    pub(super) fn visit(&self, visit: &mut dyn FnMut(Symbol, &Names) -> ControlFlow<()>) -> Result<(), NoSymbols> {
         let read;
         let names = match self.index.get() {
             Some(Some(index)) => index.names(),

@@ -55,15 +55,8 @@ impl Function {
     fn parse(line: &[u8]) -> Option<Function> {
         let (start, rest) = number(line)?;
         let (size, name) = number(rest)?;
-        let is_sound = size > 0
-            && start.checked_add(size).is_some()
-            && !name.is_empty()
-            && name.len() < LONGEST_NAME;
-        is_sound.then(|| Function {
-            start,
-            size,
-            name: name.into(),
-        })
+        let is_sound = size > 0 && start.checked_add(size).is_some() && !name.is_empty() && name.len() < LONGEST_NAME;
+        is_sound.then(|| Function { start, size, name: name.into() })
     }
 
     fn end(&self) -> u64 {
@@ -84,46 +77,32 @@ impl Functions {
     fn parse(bytes: &[u8], most: usize) -> (Functions, bool) {
         let whole = memchr::memrchr(b'\n', bytes).unwrap_or(0);
         let lines = bytes.get(..whole).unwrap_or_default();
-        let mut lines = lines
-            .rsplit(|&byte| byte == b'\n')
-            .filter_map(Function::parse);
+        let mut lines = lines.rsplit(|&byte| byte == b'\n').filter_map(Function::parse);
         let mut listed: Vec<Function> = lines.by_ref().take(most).collect();
         listed.reverse();
-        let functions = Functions {
-            stretches: sweep(&listed),
-            listed,
-        };
+        let functions = Functions { stretches: sweep(&listed), listed };
         (functions, lines.next().is_some())
     }
 
     fn at(&self, address: u64) -> Option<&Function> {
-        let after = self
-            .stretches
-            .partition_point(|&(start, _)| start <= address);
+        let after = self.stretches.partition_point(|&(start, _)| start <= address);
         let &(_, position) = self.stretches.get(after.checked_sub(1)?)?;
         self.listed.get(position?)
     }
 
     /// The functions whose first byte was not overwritten, in the order of the file.
     fn there(&self) -> impl Iterator<Item = &Function> {
-        let is_there = |one: &&Function| {
-            self.at(one.start)
-                .is_some_and(|speaking| std::ptr::eq(speaking, *one))
-        };
+        let is_there = |one: &&Function| self.at(one.start).is_some_and(|speaking| std::ptr::eq(speaking, *one));
         self.listed.iter().filter(is_there)
     }
 }
 
 /// Assigns each place to the last listed function that covers it.
 fn sweep(listed: &[Function]) -> Vec<(u64, Option<usize>)> {
-    let mut places: Vec<u64> = listed
-        .iter()
-        .flat_map(|one| [one.start, one.end()])
-        .collect();
+    let mut places: Vec<u64> = listed.iter().flat_map(|one| [one.start, one.end()]).collect();
     places.sort_unstable();
     places.dedup();
-    let mut coming: Vec<(u64, usize)> =
-        (0..).zip(listed).map(|(at, one)| (one.start, at)).collect();
+    let mut coming: Vec<(u64, usize)> = (0..).zip(listed).map(|(at, one)| (one.start, at)).collect();
     coming.sort_unstable();
     let mut coming = coming.into_iter().peekable();
     let mut covering: BinaryHeap<(usize, u64)> = BinaryHeap::new();
@@ -136,10 +115,7 @@ fn sweep(listed: &[Function]) -> Vec<(u64, Option<usize>)> {
             covering.pop();
         }
         let speaking = covering.peek().map(|&(at, _)| at);
-        if stretches
-            .last()
-            .is_none_or(|&(_, before)| before != speaking)
-        {
+        if stretches.last().is_none_or(|&(_, before)| before != speaking) {
             stretches.push((place, speaking));
         }
     }
@@ -165,13 +141,7 @@ impl PerfMap {
             };
             let whole = bytes.get(first..).unwrap_or_default();
             let (functions, is_cut) = Functions::parse(whole, MOST_FUNCTIONS);
-            Ok(PerfMap {
-                owner,
-                file,
-                path: path.clone(),
-                functions,
-                is_cut: is_cut || begin > 0,
-            })
+            Ok(PerfMap { owner, file, path: path.clone(), functions, is_cut: is_cut || begin > 0 })
         });
         Some(read.map_err(|why| Refused { path, why }))
     }
@@ -249,17 +219,11 @@ mod tests {
     fn of_overlapping_lines_the_last_is_valid() {
         let text = b"1000 100 outer\n1040 10 py::inner:/a b.py\n1080 100 newer\n10f0 8 short\n";
         let functions = Functions::parse(text, 100).0;
-        let asked = [
-            0xfff, 0x1000, 0x103f, 0x1040, 0x104f, 0x1050, 0x107f, 0x1080, 0x10f0, 0x10f8, 0x117f,
-            0x1180,
-        ];
+        let asked = [0xfff, 0x1000, 0x103f, 0x1040, 0x104f, 0x1050, 0x107f, 0x1080, 0x10f0, 0x10f8, 0x117f, 0x1180];
         let inner = "py::inner:/a b.py";
         assert_eq!(
             names(&functions, &asked),
-            [
-                "-", "outer", "outer", inner, inner, "outer", "outer", "newer", "short", "newer",
-                "newer", "-"
-            ]
+            ["-", "outer", "outer", inner, inner, "outer", "outer", "newer", "short", "newer", "newer", "-"]
         );
         // A function whose start was overwritten is not there any more.
         let functions = Functions::parse(b"1000 10 old\n1000 10 new\n", 100).0;
@@ -278,10 +242,7 @@ mod tests {
         let functions = Functions::parse(&text, 100).0;
         let listed: Vec<&[u8]> = functions.listed.iter().map(|one| &*one.name).collect();
         assert_eq!(listed, [&b"good"[..], b"\x1b[31m\xff"]);
-        assert_eq!(
-            names(&functions, &[0x2000, 0x3000]),
-            ["good", "\\x1b[31m\\xff"]
-        );
+        assert_eq!(names(&functions, &[0x2000, 0x3000]), ["good", "\\x1b[31m\\xff"]);
         let (last, is_cut) = Functions::parse(b"1000 10 old\n2000 10 newer\n3000 10 last\n", 2);
         let there: Vec<&[u8]> = last.there().map(|one| &*one.name).collect();
         assert_eq!((there, is_cut), (vec![&b"newer"[..], b"last"], true));

@@ -39,9 +39,7 @@ impl Part {
         Some(match elf.section_name(number)? {
             b".got" | b".got.plt" => (Part::Slot, elf.pointer_bytes()),
             b".plt" | b".plt.sec" | b".plt.bnd" if has_stubs => (Part::Stub, STUB_BYTES),
-            b".plt.got" if has_stubs && section.alignment == STUB_BYTES / 2 => {
-                (Part::Stub, STUB_BYTES / 2)
-            }
+            b".plt.got" if has_stubs && section.alignment == STUB_BYTES / 2 => (Part::Stub, STUB_BYTES / 2),
             b".plt.got" if has_stubs => (Part::Stub, STUB_BYTES),
             _ => return None,
         })
@@ -125,8 +123,7 @@ pub(super) fn called(
         let stubs = file.read(section.in_file(), "stubs")?;
         let mut start = section.address;
         for stub in stubs.chunks_exact(usize::try_from(size).unwrap_or(usize::MAX)) {
-            let function =
-                slot(stub, start).and_then(|place| functions.get(&slots.get(&place)?.function));
+            let function = slot(stub, start).and_then(|place| functions.get(&slots.get(&place)?.function));
             found.extend(function.map(|one| part.named(source, (start, size), one)));
             start = start.saturating_add(size);
         }
@@ -149,13 +146,9 @@ mod tests {
     #[test]
     fn the_jump_gives_the_slot() {
         // With lazy binding, and behind `endbr64` and `bnd`.
-        let lazy = [
-            0xff, 0x25, 0xe2, 0x2f, 0, 0, 0x68, 0, 0, 0, 0, 0xe9, 0xe0, 0xff, 0xff, 0xff,
-        ];
+        let lazy = [0xff, 0x25, 0xe2, 0x2f, 0, 0, 0x68, 0, 0, 0, 0, 0xe9, 0xe0, 0xff, 0xff, 0xff];
         assert_eq!(slot(&lazy, 0x1030), Some(0x4018));
-        let marked = [
-            0xf3, 0x0f, 0x1e, 0xfa, 0xf2, 0xff, 0x25, 0x75, 0x2f, 0, 0, 0x0f, 0x1f, 0x44, 0, 0,
-        ];
+        let marked = [0xf3, 0x0f, 0x1e, 0xfa, 0xf2, 0xff, 0x25, 0x75, 0x2f, 0, 0, 0x0f, 0x1f, 0x44, 0, 0];
         assert_eq!(slot(&marked, 0x1050), Some(0x3fd0));
         assert_eq!(slot(&[0x90; 16], 0x1000), None);
         assert_eq!(slot(&[0xff, 0x25, 1], 0x1000), None);

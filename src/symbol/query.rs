@@ -33,13 +33,12 @@ impl<'a> Query<'a> {
             text: text.as_bytes(),
             displayed: Some(displayed).filter(|bytes| bytes != text.as_bytes()),
             squeezed: squeeze(text.as_bytes()),
-            version: text
-                .split_once('@')
-                .filter(|(base, _)| !base.is_empty())
-                .map(|(base, version)| match version.strip_prefix('@') {
+            version: text.split_once('@').filter(|(base, _)| !base.is_empty()).map(|(base, version)| {
+                match version.strip_prefix('@') {
                     Some(current) => (base.as_bytes(), current.as_bytes(), true),
                     None => (base.as_bytes(), version.as_bytes(), false),
-                }),
+                }
+            }),
             needle,
         }
     }
@@ -56,10 +55,7 @@ impl<'a> Query<'a> {
 
     /// Whether the bytes at the beginning of `rest` (a name, its end, and what follows) spell the query.
     pub(super) fn is_spelled_by(&self, rest: &[u8]) -> bool {
-        let after = |beginning: &[u8]| {
-            rest.strip_prefix(beginning)
-                .map(|after| after.split_first())
-        };
+        let after = |beginning: &[u8]| rest.strip_prefix(beginning).map(|after| after.split_first());
         match self.version {
             None => {
                 let mut spellings = self.spellings();
@@ -114,8 +110,7 @@ impl<'a> Query<'a> {
     }
 
     fn may_be_in(&self, name: &[u8]) -> bool {
-        may_be_mangled(name)
-            && (self.needle.is_empty() || memchr::memmem::find(name, &self.needle).is_some())
+        may_be_mangled(name) && (self.needle.is_empty() || memchr::memmem::find(name, &self.needle).is_some())
     }
 }
 
@@ -141,10 +136,7 @@ mod tests {
             let in_table = [name, b"\0next"].concat();
             assert!(query.is(name) && query.is_spelled_by(&in_table), "{typed}");
             let longer = [name, b"r\0"].concat();
-            assert!(
-                !query.is(b"other") && !query.is_spelled_by(&longer),
-                "{typed}"
-            );
+            assert!(!query.is(b"other") && !query.is_spelled_by(&longer), "{typed}");
         }
     }
 }

@@ -51,10 +51,7 @@ pub enum NoSymbols {
 impl NoSymbols {
     /// Whether another query may still succeed.
     pub(super) fn is_passing(&self) -> bool {
-        matches!(
-            self,
-            NoSymbols::TooCostly | NoSymbols::Interrupted | NoSymbols::OutOfMemory
-        )
+        matches!(self, NoSymbols::TooCostly | NoSymbols::Interrupted | NoSymbols::OutOfMemory)
     }
 }
 
@@ -131,9 +128,7 @@ pub enum Error {
         reason: NoSymbols,
     },
     /// The only symbol of that name has a copy in each thread.
-    #[error(
-        "'{name}' in '{module}' is thread-local: each thread has its own copy, so it has no one address"
-    )]
+    #[error("'{name}' in '{module}' is thread-local: each thread has its own copy, so it has no one address")]
     ThreadLocal {
         /// As it was asked for.
         name: Name,

@@ -66,19 +66,14 @@ impl ModuleSymbols {
                     name.as_deref() == Some(wanted) && !(version.is_old && current_only)
                 })
             };
-            let is_meant = || {
-                names
-                    .get(&symbol)
-                    .is_some_and(|name| query.is_meant_by(name))
-            };
+            let is_meant = || names.get(&symbol).is_some_and(|name| query.is_meant_by(name));
             let is_match = query.is_spelled_by(rest)
                 || query.version_of(rest).is_some_and(has_version)
                 || (may_be_mangled(rest) && is_meant());
             if is_match && let Some(name) = names.get(&symbol) {
                 let (base, old) = split_version(name);
                 let known = matches.iter_mut().find(|(other, other_name, _)| {
-                    other.address == symbol.address
-                        && split_version(other_name.as_bytes()).0 == base
+                    other.address == symbol.address && split_version(other_name.as_bytes()).0 == base
                 });
                 let old = || old || version().is_some_and(|version| version.is_old);
                 match known {
@@ -137,9 +132,7 @@ impl ModuleSymbols {
                             place.insert(symbol);
                         }
                         // The current version, whose name is shown without it, replaces an old one.
-                        Entry::Occupied(mut place)
-                            if place.get().table == symbol.table && *shown == *base =>
-                        {
+                        Entry::Occupied(mut place) if place.get().table == symbol.table && *shown == *base => {
                             place.insert(symbol);
                         }
                         Entry::Occupied(_) => {}
@@ -156,10 +149,7 @@ impl ModuleSymbols {
             ControlFlow::Continue(())
         });
         stopped?;
-        Ok(passed.map(|()| Matches {
-            symbols: found.into_values().collect(),
-            too_many,
-        }))
+        Ok(passed.map(|()| Matches { symbols: found.into_values().collect(), too_many }))
     }
 
     /// Adds names that begin with `prefix` to `found` until there are `limit` or `clock` has run out.

@@ -168,12 +168,7 @@ impl Found {
 }
 
 /// The files that may be the separate debug file of `image`, whose path is `path`.
-pub(super) fn find(
-    modules: &Modules,
-    path: &Name,
-    image: &Source,
-    interrupts: &Arc<AtomicBool>,
-) -> Candidates {
+pub(super) fn find(modules: &Modules, path: &Name, image: &Source, interrupts: &Arc<AtomicBool>) -> Candidates {
     if image.elf.has_full_table() && image.has_section(b".debug_info") {
         return Candidates::none(NoSeparate::NotNeeded, interrupts);
     }
@@ -215,12 +210,7 @@ pub(super) fn find(
             found.refusal = NoSeparate::OfAnotherBuild { path };
             continue;
         }
-        found.files.push(Separate {
-            path,
-            place: number,
-            source,
-            has_build_id,
-        });
+        found.files.push(Separate { path, place: number, source, has_build_id });
         if has_build_id {
             break;
         }
@@ -237,15 +227,7 @@ pub(super) fn as_elf(bytes: Option<Box<dyn ReadAt>>) -> Option<Source> {
 pub(super) fn place_of(id: &[u8]) -> Vec<u8> {
     let digits = build_id::digits(id);
     let (folder, name) = digits.split_at_checked(2).unwrap_or((&digits, ""));
-    [
-        FOLDER,
-        b"/.build-id/",
-        folder.as_bytes(),
-        b"/",
-        name.as_bytes(),
-        b".debug",
-    ]
-    .concat()
+    [FOLDER, b"/.build-id/", folder.as_bytes(), b"/", name.as_bytes(), b".debug"].concat()
 }
 
 /// Whether `other` could have been stripped from `image`, and is not the same file.
@@ -274,15 +256,9 @@ impl Link {
         let name = bytes.get(..end)?;
         let sum = bytes.get((end + 1).next_multiple_of(4)..)?.first_chunk()?;
         // It must be a file name, not a path: the folders are fixed.
-        let is_a_name = !name.is_empty()
-            && name.len() <= LONGEST_NAME
-            && !name.contains(&b'/')
-            && name != b"."
-            && name != b"..";
-        is_a_name.then(|| Link {
-            name: name.to_vec(),
-            sum: endian.read_u32(*sum),
-        })
+        let is_a_name =
+            !name.is_empty() && name.len() <= LONGEST_NAME && !name.contains(&b'/') && name != b"." && name != b"..";
+        is_a_name.then(|| Link { name: name.to_vec(), sum: endian.read_u32(*sum) })
     }
 
     /// Where it may be, for a file called `path`.
@@ -304,10 +280,7 @@ impl Link {
 fn sum(file: &File, interrupts: &AtomicBool) -> Result<Option<u32>, NoSeparate> {
     let mut crc = Crc::new();
     let mut is_stopped = false;
-    let whole = FileRange {
-        offset: 0,
-        size: file.length(),
-    };
+    let whole = FileRange { offset: 0, size: file.length() };
     let passed = file.pass::<u8>(whole, "contents", &mut |bytes| {
         crc.update(bytes);
         is_stopped = interrupts.load(Ordering::Relaxed);

@@ -47,11 +47,7 @@ enum Origin {
 impl Sources {
     /// The files together. Whether `separate` belongs to `image` is checked at once only if its table is needed. An interrupted check, or an
     /// interrupted decompression, is an error.
-    pub(super) fn new(
-        image: Source,
-        separate: Candidates,
-        expanded: &Expanded,
-    ) -> Result<Sources, NoSymbols> {
+    pub(super) fn new(image: Source, separate: Candidates, expanded: &Expanded) -> Result<Sources, NoSymbols> {
         let is_full = |source: &Source| source.elf.has_full_table();
         let has_table = is_full(&image)
             || match separate.chosen() {
@@ -91,9 +87,7 @@ impl Sources {
             }
         }
         let own = 0..sources.image.elf.tables.len();
-        sources
-            .tables
-            .extend(own.map(|number| (Origin::Image, number)));
+        sources.tables.extend(own.map(|number| (Origin::Image, number)));
         Ok(sources)
     }
 
@@ -223,11 +217,7 @@ pub enum Answers {
 }
 
 /// The small ELF file in `.gnu_debugdata`, as Fedora adds it: a table of the functions that `.dynsym` lacks.
-fn mini(
-    image: &Source,
-    expanded: &Expanded,
-    clock: &mut Clock,
-) -> Result<Option<(Source, Kept)>, NoSymbols> {
+fn mini(image: &Source, expanded: &Expanded, clock: &mut Clock) -> Result<Option<(Source, Kept)>, NoSymbols> {
     let go_on = &mut || !clock.is_over_now();
     let compressed = image.section_while(b".gnu_debugdata", LARGEST_MINI, go_on);
     let compressed = compressed.map_err(|reason| match reason {
@@ -251,9 +241,7 @@ fn mini(
 /// The numbers in `image` of the sections of `other`: those at the same addresses.
 fn renumbered(other: &Elf, image: &Elf) -> Vec<Option<u16>> {
     let of = |section: &super::elf::Section| {
-        let number = section
-            .is_loaded()
-            .then(|| image.section_at(section.address))??;
+        let number = section.is_loaded().then(|| image.section_at(section.address))??;
         u16::try_from(number).ok()
     };
     other.sections.iter().map(of).collect()

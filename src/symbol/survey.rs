@@ -49,11 +49,7 @@ impl View<'_> {
         check: &mut dyn FnMut() -> Result<(), Stopped>,
         each: &mut dyn FnMut(Survey<'_>) -> Result<(), Stopped>,
     ) -> Result<(), Stopped> {
-        let programs: Vec<&Module> = self
-            .modules()
-            .iter()
-            .filter(|module| module.is_executable())
-            .collect();
+        let programs: Vec<&Module> = self.modules().iter().filter(|module| module.is_executable()).collect();
         let readers = available_parallelism().map_or(1, usize::from);
         let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
         let work = || {
@@ -117,9 +113,7 @@ impl View<'_> {
                 Survey {
                     module,
                     copies: loaded.hulls(self.page()),
-                    build_id: build_id
-                        .map(|id| build_id::digits(&id))
-                        .ok_or(NoBuildId::None),
+                    build_id: build_id.map(|id| build_id::digits(&id)).ok_or(NoBuildId::None),
                     answers: count(sources),
                     no_debugdata: sources.no_debugdata().cloned(),
                     separate: sources.separate().map(|one| one.path.clone()),
@@ -162,10 +156,7 @@ impl View<'_> {
                     continue;
                 }
             };
-            let limits = Limits {
-                symbols: left,
-                bytes: memory::at_most(MOST_BYTES),
-            };
+            let limits = Limits { symbols: left, bytes: memory::at_most(MOST_BYTES) };
             match loaded.symbols.matching(is_match, &limits, check)? {
                 Ok(found) => {
                     left -= found.symbols.len();
@@ -175,9 +166,7 @@ impl View<'_> {
                             continue;
                         };
                         let name = Name::new(name);
-                        loaded
-                            .in_each_copy(&symbol, &name)
-                            .try_for_each(&mut *each)?;
+                        loaded.in_each_copy(&symbol, &name).try_for_each(&mut *each)?;
                     }
                     if found.too_many {
                         silent(module, NoSymbols::TooManyMatches);

@@ -54,10 +54,7 @@ struct FileKey {
 impl Symbols {
     /// Nothing known yet. Long searches end when `interrupts` becomes true: Ctrl-C.
     pub fn heeding(interrupts: Arc<AtomicBool>) -> Symbols {
-        Symbols {
-            interrupts,
-            ..Symbols::default()
-        }
+        Symbols { interrupts, ..Symbols::default() }
     }
 
     /// Forgets all files.
@@ -70,10 +67,7 @@ impl Symbols {
     /// Begins or ends a command: in between the regions of a target are read once, and never kept from one command to the next.
     pub fn share_regions(&self, are_shared: bool) {
         let mut regions = self.regions.lock().unwrap_or_else(PoisonError::into_inner);
-        *regions = Regions {
-            are_shared,
-            read: None,
-        };
+        *regions = Regions { are_shared, read: None };
     }
 
     /// The regions of `target` in address order, as they were when the command first needed them.
@@ -89,9 +83,7 @@ impl Symbols {
             return Ok(Arc::clone(read));
         }
         let read: Arc<[Region]> = target.process.regions()?.into();
-        regions.read = regions
-            .are_shared
-            .then(|| (identity.clone(), Arc::clone(&read)));
+        regions.read = regions.are_shared.then(|| (identity.clone(), Arc::clone(&read)));
         Ok(read)
     }
 
@@ -133,12 +125,7 @@ impl Symbols {
     }
 
     /// The file of a module, opened and read if it is new or has changed.
-    pub(super) fn load(
-        &self,
-        target: &Target,
-        module: &Module,
-        view: u64,
-    ) -> Result<Arc<ModuleSymbols>, NoSymbols> {
+    pub(super) fn load(&self, target: &Target, module: &Module, view: u64) -> Result<Arc<ModuleSymbols>, NoSymbols> {
         let Some(region) = module.regions.first() else {
             return Err(NoSymbols::NotLoaded);
         };
@@ -146,9 +133,7 @@ impl Symbols {
             device: module.device,
             inode: module.inode,
             name: module.name.clone(),
-            image: module
-                .is_vdso()
-                .then(|| (target.process.identity().pid, region.range)),
+            image: module.is_vdso().then(|| (target.process.identity().pid, region.range)),
         };
         let lock = || self.files.lock().unwrap_or_else(PoisonError::into_inner);
         let known = lock().get(&key).cloned();

@@ -66,18 +66,12 @@ pub(super) struct Symbol {
 impl Symbol {
     /// Whether it has a size and `address` lies in it.
     pub(super) fn covers(&self, address: u64) -> bool {
-        address
-            .checked_sub(self.address)
-            .is_some_and(|into| into < self.size)
+        address.checked_sub(self.address).is_some_and(|into| into < self.size)
     }
 
     /// Its rank among symbols with the same start.
     pub(super) fn rank(&self) -> Rank {
-        Rank {
-            shared: !self.local,
-            typed: self.kind != Kind::Untyped,
-            full_table: self.table == 0,
-        }
+        Rank { shared: !self.local, typed: self.kind != Kind::Untyped, full_table: self.table == 0 }
     }
 
     /// Whether it might be `$x` or `$d`: only its name tells.
@@ -88,10 +82,7 @@ impl Symbol {
 
 /// Visits the symbols of every table of a module, `.symtab` first, until `visit` breaks. Undefined, absolute, section and file symbols
 /// are left out.
-pub(super) fn visit(
-    sources: &Sources,
-    visit: &mut dyn FnMut(Symbol) -> ControlFlow<()>,
-) -> Result<(), NoSymbols> {
+pub(super) fn visit(sources: &Sources, visit: &mut dyn FnMut(Symbol) -> ControlFlow<()>) -> Result<(), NoSymbols> {
     let mut is_stripped = true;
     for (number, (source, table)) in sources.tables().enumerate() {
         is_stripped = false;
@@ -126,9 +117,7 @@ fn visit_table<S: Sym<Endian = Endianness> + Pod>(
         let Some(mut symbol) = defined(entry, elf, number, position) else {
             return ControlFlow::Continue(());
         };
-        symbol.section = symbol
-            .section
-            .and_then(|section| sources.section_in_image(number, section, symbol.address));
+        symbol.section = symbol.section.and_then(|section| sources.section_in_image(number, section, symbol.address));
         if elf.has_mapping_symbols() && symbol.may_be_mapping_symbol() {
             if mapping.0 != symbol.name {
                 let name = file.string(table.strings, symbol.name);
@@ -169,12 +158,7 @@ pub(super) fn visit_names(
 }
 
 /// The symbol, if it names something that this file defines.
-fn defined<S: Sym<Endian = Endianness>>(
-    entry: &S,
-    elf: &Elf,
-    table: u8,
-    number: u32,
-) -> Option<Symbol> {
+fn defined<S: Sym<Endian = Endianness>>(entry: &S, elf: &Elf, table: u8, number: u32) -> Option<Symbol> {
     let endian = elf.endian;
     let name = entry.st_name(endian);
     let section = entry.st_shndx(endian);
@@ -182,9 +166,7 @@ fn defined<S: Sym<Endian = Endianness>>(
         return None;
     }
     // Debug files of libraries name the linker's warnings (`.gnu.warning.*`), which no process has in memory.
-    let stands_in = section
-        .index()
-        .and_then(|number| elf.sections.get(usize::from(number)));
+    let stands_in = section.index().and_then(|number| elf.sections.get(usize::from(number)));
     if stands_in.is_some_and(|section| !section.is_loaded()) {
         return None;
     }
@@ -239,8 +221,5 @@ pub(super) fn name(sources: &Sources, symbol: &Symbol) -> Option<Vec<u8>> {
 
 /// `$a`, `$d`, `$t`, `$x`, alone or with a dotted tail; RISC-V adds the instruction set (`$xrv64gc`).
 fn is_mapping_name(name: &[u8]) -> bool {
-    matches!(
-        name,
-        [b'$', b'a' | b'd' | b't'] | [b'$', b'x', ..] | [b'$', b'a' | b'd' | b't', b'.', ..]
-    )
+    matches!(name, [b'$', b'a' | b'd' | b't'] | [b'$', b'x', ..] | [b'$', b'a' | b'd' | b't', b'.', ..])
 }

@@ -4,9 +4,7 @@ use super::elf::{File, FileRange, Source, VersionTable};
 use super::sources::Sources;
 use super::table::Symbol;
 use object::Endianness;
-use object::elf::{
-    VER_NDX_GLOBAL, Verdaux, Verdef, Vernaux, Verneed, VersionIndex, Versym, VersymIndex,
-};
+use object::elf::{VER_NDX_GLOBAL, Verdaux, Verdef, Vernaux, Verneed, VersionIndex, Versym, VersymIndex};
 use object::pod::{self, Pod};
 
 /// Larger tables of version names are not read: the C library's has less than 2 KiB.
@@ -28,10 +26,7 @@ impl Version {
         let range = FileRange { offset, size: 2 };
         let words = file.table::<Versym<Endianness>>(range, "symbol versions");
         let word = words.ok()?.first()?.0.get(elf.endian);
-        Some(Version {
-            number: word.index(),
-            is_old: word.is_hidden(),
-        })
+        Some(Version { number: word.index(), is_old: word.is_hidden() })
     }
 
     /// Its name in the file: `GLIBC_2.2.5`.

@@ -23,10 +23,7 @@ const WIDEST_GAP: u64 = 2 << 20;
 pub fn may_have_names(target: &Target, region: &Region) -> bool {
     let start = region.range.start();
     module::belongs_to_module(region)
-        || match target
-            .process
-            .nearest_below(start, WIDEST_GAP, MOST_BSS_REGIONS)
-        {
+        || match target.process.nearest_below(start, WIDEST_GAP, MOST_BSS_REGIONS) {
             Ok(Some(below)) => below.iter().any(module::belongs_to_module),
             Ok(None) | Err(_) => true,
         }
@@ -67,11 +64,7 @@ impl Symbols {
 
     /// The names of `target` as its `regions` (in address order) are now. Made for one command: a view checks once for each file
     /// it uses that the file has not changed, and reads it again if it has.
-    pub fn over<'a>(
-        &'a self,
-        target: &'a Target,
-        regions: impl IntoIterator<Item = &'a Region>,
-    ) -> View<'a> {
+    pub fn over<'a>(&'a self, target: &'a Target, regions: impl IntoIterator<Item = &'a Region>) -> View<'a> {
         View {
             symbols: self,
             target,
@@ -136,11 +129,7 @@ impl View<'_> {
                 Err(_) => {}
             }
         }
-        let Matches {
-            mut found,
-            copied,
-            thread_local,
-        } = matches;
+        let Matches { mut found, copied, thread_local } = matches;
         // A library's variable is not used if the program has a copy of it. Static variables are never copied.
         let is_used = |one: &SymbolAt| {
             let is_here = || copied.iter().any(|copy| copy.module == one.module);
@@ -153,10 +142,7 @@ impl View<'_> {
         }
         match (thread_local, given_up) {
             _ if !found.is_empty() => Ok(found),
-            (Some(module), _) => Err(Error::ThreadLocal {
-                name: name.into(),
-                module,
-            }),
+            (Some(module), _) => Err(Error::ThreadLocal { name: name.into(), module }),
             (None, Some((module, reason))) => Err(Error::NoSymbols { module, reason }),
             (None, None) => Ok(found),
         }
@@ -197,13 +183,7 @@ impl View<'_> {
 
     /// Names of one module, or of all programs and libraries, that begin with `prefix`, as they may be typed, in order: at most `limit`, and
     /// as many as are found in `budget`.
-    pub fn names(
-        &self,
-        module: Option<&str>,
-        prefix: &str,
-        limit: usize,
-        budget: Duration,
-    ) -> Vec<Name> {
+    pub fn names(&self, module: Option<&str>, prefix: &str, limit: usize, budget: Duration) -> Vec<Name> {
         let mut clock = Clock::new(budget, self.symbols.interrupts());
         let mut found = BTreeSet::new();
         for (number, _) in self.wanted(module).unwrap_or_default() {
@@ -232,11 +212,7 @@ impl View<'_> {
     ///
     /// # Errors
     /// If no module is called so, if its file cannot be read, or if the address lies in none of its load segments.
-    pub fn address_in(
-        &self,
-        module: &str,
-        file_address: u64,
-    ) -> Result<Vec<VirtualAddress>, Error> {
+    pub fn address_in(&self, module: &str, file_address: u64) -> Result<Vec<VirtualAddress>, Error> {
         let mut found = Vec::new();
         let mut failure = None;
         for (number, one) in self.wanted(Some(module))? {
@@ -327,18 +303,12 @@ impl View<'_> {
     fn grouped(&self) -> &Grouped {
         self.grouped.get_or_init(|| {
             let (modules, of_region) = module::group(self.regions.iter().copied());
-            Grouped {
-                loaded: modules.iter().map(|_| OnceLock::new()).collect(),
-                modules,
-                of_region,
-            }
+            Grouped { loaded: modules.iter().map(|_| OnceLock::new()).collect(), modules, of_region }
         })
     }
 
     /// The programs and libraries, each with its file and where it was loaded.
-    pub(super) fn programs(
-        &self,
-    ) -> impl Iterator<Item = (&Module, Result<&LoadedModule, NoSymbols>)> {
+    pub(super) fn programs(&self) -> impl Iterator<Item = (&Module, Result<&LoadedModule, NoSymbols>)> {
         let modules = self.modules().iter().enumerate();
         let programs = modules.filter(|(_, one)| one.is_executable());
         programs.map(|(number, one)| (one, self.loaded(number)))
@@ -350,13 +320,9 @@ impl View<'_> {
         let Some(name) = name else {
             return Ok(modules.filter(|(_, one)| one.is_executable()).collect());
         };
-        let called: Vec<_> = modules
-            .filter(|(_, one)| one.is_called(name.as_bytes()))
-            .collect();
+        let called: Vec<_> = modules.filter(|(_, one)| one.is_called(name.as_bytes())).collect();
         match called.is_empty() {
-            true => Err(Error::NoSuchModule {
-                module: name.into(),
-            }),
+            true => Err(Error::NoSuchModule { module: name.into() }),
             false => Ok(called),
         }
     }
@@ -364,8 +330,7 @@ impl View<'_> {
     /// The file of a module and where it was loaded, found out once.
     fn loaded(&self, number: usize) -> Result<&LoadedModule, NoSymbols> {
         let grouped = self.grouped();
-        let (Some(module), Some(slot)) = (grouped.modules.get(number), grouped.loaded.get(number))
-        else {
+        let (Some(module), Some(slot)) = (grouped.modules.get(number), grouped.loaded.get(number)) else {
             return Err(NoSymbols::NotLoaded);
         };
         slot.get_or_init(|| {
@@ -374,11 +339,7 @@ impl View<'_> {
             let name = module.name.clone();
             match copies.is_empty() {
                 true => Err(NoSymbols::NotLoaded),
-                false => Ok(LoadedModule {
-                    name,
-                    symbols,
-                    copies,
-                }),
+                false => Ok(LoadedModule { name, symbols, copies }),
             }
         })
         .as_ref()
@@ -386,19 +347,14 @@ impl View<'_> {
     }
 
     pub(super) fn region_number(&self, address: VirtualAddress) -> Option<usize> {
-        let after = self
-            .regions
-            .partition_point(|region| region.range.start() <= address);
+        let after = self.regions.partition_point(|region| region.range.start() <= address);
         let number = after.checked_sub(1)?;
         let region = self.regions.get(number)?;
         region.range.contains(address).then_some(number)
     }
 
     /// The module and the copy of it that `address` belongs to.
-    pub(super) fn copy_at(
-        &self,
-        address: VirtualAddress,
-    ) -> Option<(&Module, &LoadedModule, &LoadedCopy)> {
+    pub(super) fn copy_at(&self, address: VirtualAddress) -> Option<(&Module, &LoadedModule, &LoadedCopy)> {
         let of_region = &self.grouped().of_region;
         let region = self.region_number(address)?;
         // Mapped data files are not searched for names: a read would bring their pages into the page cache, or back from swap.
@@ -413,10 +369,7 @@ impl View<'_> {
         let number = self.module_before(region)?;
         let module = program(number)?;
         let loaded = self.loaded(number).ok()?;
-        let copy = loaded
-            .copies
-            .iter()
-            .find(|copy| copy.loads(loaded.segments(), address))?;
+        let copy = loaded.copies.iter().find(|copy| copy.loads(loaded.segments(), address))?;
         Some((module, loaded, copy))
     }
 
@@ -428,9 +381,7 @@ impl View<'_> {
             .take(MOST_BSS_REGIONS)
             .take_while(|&before| {
                 let neighbours = self.regions.get(before).zip(self.regions.get(before + 1));
-                neighbours.is_some_and(|(one, next)| {
-                    next.range.start().get() - one.range.end().get() < WIDEST_GAP
-                })
+                neighbours.is_some_and(|(one, next)| next.range.start().get() - one.range.end().get() < WIDEST_GAP)
             })
             .find_map(|before| of_region.get(before).copied()?)
     }

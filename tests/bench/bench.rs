@@ -36,11 +36,7 @@ pub struct Size {
 
 impl Size {
     fn from_environment() -> Size {
-        let number = |name| {
-            env::var(name)
-                .ok()
-                .and_then(|text| text.parse::<u64>().ok())
-        };
+        let number = |name| env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
         Size {
             percent: number("PMDB_BENCH_SCALE").unwrap_or(100).clamp(1, 1000),
             rounds: number("PMDB_BENCH_ROUNDS").unwrap_or(7).clamp(1, 1000) as usize,

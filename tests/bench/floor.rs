@@ -20,13 +20,7 @@ pub fn page_map(pid: u32) -> File {
 }
 
 /// Reads the words from `first` to `end` of a file; returns how many there were.
-fn words(
-    file: &File,
-    first: u64,
-    end: u64,
-    buffer: &mut [u64],
-    mut each: impl FnMut(&[u64]),
-) -> u64 {
+fn words(file: &File, first: u64, end: u64, buffer: &mut [u64], mut each: impl FnMut(&[u64])) -> u64 {
     let mut at = first;
     while at < end {
         let wanted = ((end - at) as usize).min(buffer.len());
@@ -48,15 +42,9 @@ fn words(
 pub fn entries(pid: u32, (start, len): (u64, u64)) {
     let (file, page) = (page_map(pid), page_bytes());
     let mut buffer = vec![0; READ_WORDS];
-    words(
-        &file,
-        start / page,
-        (start + len) / page,
-        &mut buffer,
-        |words| {
-            black_box(words);
-        },
-    );
+    words(&file, start / page, (start + len) / page, &mut buffer, |words| {
+        black_box(words);
+    });
 }
 
 /// Reads a range of addresses whole, and searches it for bytes that it does not hold.
@@ -67,14 +55,8 @@ pub fn find(pid: u32, (start, len): (u64, u64), needle: &[u8]) {
     for at in (start..start + len).step_by(CHUNK as usize) {
         let wanted = CHUNK.min(start + len - at) as usize;
         let (local, remote) = (
-            libc::iovec {
-                iov_base: buffer.as_mut_ptr().cast(),
-                iov_len: wanted,
-            },
-            libc::iovec {
-                iov_base: at as *mut libc::c_void,
-                iov_len: wanted,
-            },
+            libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: wanted },
+            libc::iovec { iov_base: at as *mut libc::c_void, iov_len: wanted },
         );
         // SAFETY: no more is written than the buffer takes; the other address is of the other process.
         let read = unsafe { libc::process_vm_readv(pid as i32, &local, 1, &remote, 1, 0) };
@@ -101,26 +83,17 @@ pub fn huge_entries(pid: u32, range: (u64, u64)) {
 
 /// The populated pages of a range of addresses.
 pub fn scan(pid: u32, (start, len): (u64, u64)) {
-    assert!(kernel_calls::scan(
-        &page_map(pid),
-        start,
-        start + len,
-        |stretch| {
-            black_box(stretch);
-        }
-    ));
+    assert!(kernel_calls::scan(&page_map(pid), start, start + len, |stretch| {
+        black_box(stretch);
+    }));
 }
 
 /// Anonymous memory that this program has now.
 pub fn own_anonymous_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("its own status");
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("RssAnon:"));
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
     let kib = line.and_then(|rest| rest.split_whitespace().next());
-    kib.and_then(|kib| kib.parse::<u64>().ok())
-        .expect("a number")
-        << 10
+    kib.and_then(|kib| kib.parse::<u64>().ok()).expect("a number") << 10
 }
 
 /// The runs of frames of a range, in the order of frames: a reader of the other two files has to know them first.
@@ -128,15 +101,9 @@ pub fn frame_runs(pid: u32, (start, len): (u64, u64)) -> Vec<(u64, u64)> {
     let (file, page) = (page_map(pid), page_bytes());
     let mut frames = Vec::new();
     let mut buffer = vec![0; READ_WORDS];
-    words(
-        &file,
-        start / page,
-        (start + len) / page,
-        &mut buffer,
-        |words| {
-            frames.extend(words.iter().map(|word| word & FRAME_BITS));
-        },
-    );
+    words(&file, start / page, (start + len) / page, &mut buffer, |words| {
+        frames.extend(words.iter().map(|word| word & FRAME_BITS));
+    });
     frames.sort_unstable();
     let mut runs: Vec<(u64, u64)> = Vec::new();
     for frame in frames {
@@ -196,15 +163,9 @@ pub fn populated(pids: &[u32]) {
         let mut stretches = Vec::new();
         kernel_calls::scan(&file, 0, TASK_BYTES, |stretch| stretches.push(stretch));
         for stretch in stretches {
-            words(
-                &file,
-                stretch.start / page,
-                stretch.end / page,
-                &mut buffer,
-                |words| {
-                    black_box(words);
-                },
-            );
+            words(&file, stretch.start / page, stretch.end / page, &mut buffer, |words| {
+                black_box(words);
+            });
         }
     }
 }

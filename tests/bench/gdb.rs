@@ -44,16 +44,8 @@ impl Gdb {
         let mut command = Command::new("gdb");
         command
             .args(["-nx", "-q", "-ex", "set confirm off", "-ex", "set height 0"])
-            .args([
-                "-ex",
-                &format!("set pmdb program {}", env!("CARGO_BIN_EXE_pmdb")),
-            ])
-            .args([
-                "-iex",
-                &format!("source {PLUGIN}"),
-                "-ex",
-                "python import time",
-            ])
+            .args(["-ex", &format!("set pmdb program {}", env!("CARGO_BIN_EXE_pmdb"))])
+            .args(["-iex", &format!("source {PLUGIN}"), "-ex", "python import time"])
             .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -61,11 +53,7 @@ impl Gdb {
         let mut child = command.spawn().ok()?;
         let lines = child.stdin.take();
         let answers = BufReader::new(child.stdout.take()?).lines();
-        Some(Gdb {
-            child,
-            lines,
-            answers,
-        })
+        Some(Gdb { child, lines, answers })
     }
 
     fn run(&mut self, line: &str) {
@@ -75,9 +63,7 @@ impl Gdb {
 
     /// How long a statement in Python takes.
     fn time(&mut self, python: &str) -> Duration {
-        self.run(&format!(
-            "python start = time.monotonic(); {python}; print('took', time.monotonic() - start)"
-        ));
+        self.run(&format!("python start = time.monotonic(); {python}; print('took', time.monotonic() - start)"));
         loop {
             let line = self.answers.next().expect("an answer").expect("text");
             if let Some((_, seconds)) = line.split_once("took ") {
@@ -117,17 +103,10 @@ pub fn plugin(size: &Size, table: &mut Table) {
         gdb.command(&format!("condition 1 {condition}"));
         gdb.command("continue") / HITS
     };
-    for condition in [
-        "$_resident(pool, 65536) > 100",
-        "$_pfn(pool) == 0",
-        "$_huge(pool) > 1",
-    ] {
+    for condition in ["$_resident(pool, 65536) > 100", "$_pfn(pool) == 0", "$_huge(pool) > 1"] {
         let rounds = (0..size.rounds).map(|_| (hits("turns < 0"), hits(condition)));
         let (own, with): (Vec<Duration>, Vec<Duration>) = rounds.unzip();
-        let beyond = with
-            .iter()
-            .zip(&own)
-            .map(|(with, own)| with.saturating_sub(*own));
+        let beyond = with.iter().zip(&own).map(|(with, own)| with.saturating_sub(*own));
         table.row(
             &format!("(p) {condition}, a hit, beyond gdb's own"),
             &Times::measured(beyond.collect()),
@@ -137,8 +116,7 @@ pub fn plugin(size: &Size, table: &mut Table) {
         );
     }
     gdb.command("pmdb translate pool");
-    let rounds = (0..size.rounds * 20)
-        .map(|_| (gdb.command("pmdb translate pool"), gdb.command("x/xg pool")));
+    let rounds = (0..size.rounds * 20).map(|_| (gdb.command("pmdb translate pool"), gdb.command("x/xg pool")));
     let (ours, own): (Vec<Duration>, Vec<Duration>) = rounds.unzip();
     table.row(
         "(p) pmdb translate ADDR, after the first",
@@ -156,10 +134,7 @@ fn tracked(size: &Size, table: &mut Table) {
     let target = subject.target.attach();
     let attach = format!("attach {}", subject.pid());
     let mut gdb = Gdb::start(&["-ex", &attach]).expect("gdb is here");
-    gdb.command(&format!(
-        "pmdb track {:#x}, +{:#x}",
-        subject.start, subject.len
-    ));
+    gdb.command(&format!("pmdb track {:#x}, +{:#x}", subject.start, subject.len));
     gdb.time("at_stop(None)");
     let (mut reads, mut stops) = (Vec::new(), Vec::new());
     for _ in 0..size.rounds {

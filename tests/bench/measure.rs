@@ -53,9 +53,8 @@ impl Clock {
 }
 
 fn now(clock: Clock) -> Duration {
-    let duration = |seconds: i64, nanoseconds: i64| {
-        Duration::new(seconds.unsigned_abs(), nanoseconds.unsigned_abs() as u32)
-    };
+    let duration =
+        |seconds: i64, nanoseconds: i64| Duration::new(seconds.unsigned_abs(), nanoseconds.unsigned_abs() as u32);
     match clock {
         Clock::Wall => {
             let now = clock_gettime(ClockId::Monotonic);

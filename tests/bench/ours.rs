@@ -59,11 +59,7 @@ pub struct Watch<'a> {
 impl<'a> Watch<'a> {
     pub fn of(target: &'a Target, range: AddressRange) -> Self {
         let watcher = Watcher::new(Need::empty());
-        let mut watch = Watch {
-            watcher,
-            target,
-            range,
-        };
+        let mut watch = Watch { watcher, target, range };
         watch.look();
         watch
     }
@@ -71,15 +67,10 @@ impl<'a> Watch<'a> {
     pub fn look(&mut self) {
         let range = self.range;
         let mut changes = 0;
-        let look = self.watcher.sample(
-            self.target,
-            &mut |_| vec![range],
-            &mut || Ok(()),
-            &mut |_| {
-                changes += 1;
-                Ok(())
-            },
-        );
+        let look = self.watcher.sample(self.target, &mut |_| vec![range], &mut || Ok(()), &mut |_| {
+            changes += 1;
+            Ok(())
+        });
         look.expect("a sample");
         assert_eq!(changes, 0, "nothing moves");
     }
@@ -113,11 +104,7 @@ impl Prompt {
         let mut pmdb = piped.spawn().expect("to start pmdb");
         let lines = pmdb.stdin.take();
         let answers = BufReader::new(pmdb.stdout.take().expect("its output")).lines();
-        let mut prompt = Prompt {
-            pmdb,
-            lines,
-            answers,
-        };
+        let mut prompt = Prompt { pmdb, lines, answers };
         prompt.answer();
         prompt
     }

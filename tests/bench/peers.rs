@@ -11,10 +11,7 @@ pub fn pagemap(pid: u32) {
     for region in map.maps().expect("its regions") {
         // It cannot read the page map of [vsyscall].
         if region.path() != Some("[vsyscall]") {
-            black_box(
-                map.pagemap_region(&region.memory_region())
-                    .expect("its entries"),
-            );
+            black_box(map.pagemap_region(&region.memory_region()).expect("its entries"));
         }
     }
 }
@@ -52,9 +49,6 @@ pub fn run_page_types(program: &PathBuf, pid: u32) {
 /// All symbols of a file by `nm`, if it is installed.
 pub fn nm(path: &str) {
     let mut command = Command::new("nm");
-    command
-        .arg(path)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
+    command.arg(path).stdout(Stdio::null()).stderr(Stdio::null());
     _ = command.status();
 }

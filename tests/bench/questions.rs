@@ -57,80 +57,28 @@ fn small_pages(size: &Size, table: &mut Table) {
         ],
     );
     let entries = "pread of the entries";
-    table.row(
-        "(a) frames and states, one core",
-        &one,
-        entries,
-        &raw,
-        Ratio(1.1),
-    );
-    table.row(
-        "(a) frames and states, two cores",
-        &two,
-        entries,
-        &raw,
-        Ratio(0.65),
-    );
-    table.row(
-        "(a) states alone, one core",
-        &states,
-        entries,
-        &raw,
-        Ratio(0.5),
-    );
-    table.row(
-        "(a) states alone, one core",
-        &states,
-        "PAGEMAP_SCAN",
-        &scanned,
-        Nothing,
-    );
+    table.row("(a) frames and states, one core", &one, entries, &raw, Ratio(1.1));
+    table.row("(a) frames and states, two cores", &two, entries, &raw, Ratio(0.65));
+    table.row("(a) states alone, one core", &states, entries, &raw, Ratio(0.5));
+    table.row("(a) states alone, one core", &states, "PAGEMAP_SCAN", &scanned, Nothing);
 
     let runs = floor::frame_runs(pid, whole);
     let [raw, one, two] = in_turn(
         size.rounds,
-        [
-            &mut || floor::three_files(pid, whole, &runs),
-            &mut || on_one_core(facts),
-            &mut || facts(),
-        ],
+        [&mut || floor::three_files(pid, whole, &runs), &mut || on_one_core(facts), &mut || facts()],
     );
     let three = "pread of three files, by frame";
-    table.row(
-        "(a) with flags and map counts, one core",
-        &one,
-        three,
-        &raw,
-        Ratio(1.15),
-    );
-    table.row(
-        "(a) with flags and map counts, two cores",
-        &two,
-        three,
-        &raw,
-        Ratio(0.7),
-    );
+    table.row("(a) with flags and map counts, one core", &one, three, &raw, Ratio(1.15));
+    table.row("(a) with flags and map counts, two cores", &two, three, &raw, Ratio(0.7));
 
     let [crate_pagemap] = in_turn(1, [&mut || peers::pagemap(pid)]);
-    table.row(
-        "(a) with flags and map counts, two cores",
-        &two,
-        "crate pagemap",
-        &crate_pagemap,
-        Nothing,
-    );
+    table.row("(a) with flags and map counts, two cores", &two, "crate pagemap", &crate_pagemap, Nothing);
     const PART: u64 = 256;
     let part = (subject.start, (subject.len / PART).max(2 * MIB));
     let [crate_procfs] = in_turn(1, [&mut || peers::procfs(pid, part)]);
     let crate_procfs = crate_procfs.scaled(subject.len as f64 / part.1 as f64);
     let name = format!("crate procfs, flags alone ({PART} × a part)");
-    table.row(
-        "(a) with flags and map counts, two cores",
-        &two,
-        &name,
-        &crate_procfs,
-        Nothing,
-    );
+    table.row("(a) with flags and map counts, two cores", &two, &name, &crate_procfs, Nothing);
     let question = "(a) with flags and map counts, two cores";
     match peers::page_types() {
         Some(program) => {
@@ -161,12 +109,7 @@ fn snapshots(size: &Size, table: &mut Table) {
     let target = subject.target.attach();
     let kept = [
         ("(t) memory of a snapshot", Need::empty(), false, 12),
-        (
-            "(t) with flags, map counts and contents",
-            Need::FLAGS | Need::COUNTS,
-            true,
-            40,
-        ),
+        ("(t) with flags, map counts and contents", Need::FLAGS | Need::COUNTS, true, 40),
     ];
     for (name, extra, contents, most) in kept {
         let before = floor::own_anonymous_bytes();
@@ -177,9 +120,7 @@ fn snapshots(size: &Size, table: &mut Table) {
     }
     let [runs, snapshot] = in_turn(
         size.rounds,
-        [&mut || ours::runs(&target, whole), &mut || {
-            drop(ours::snapshot(&target, whole, Need::empty(), false))
-        }],
+        [&mut || ours::runs(&target, whole), &mut || drop(ours::snapshot(&target, whole, Need::empty(), false))],
     );
     let question = "(t) a snapshot, two cores";
     table.row(question, &snapshot, "a walk by run", &runs, Ratio(1.15));
@@ -203,27 +144,14 @@ fn huge_pages(size: &Size, table: &mut Table) {
             &mut || on_small(Need::ENTRIES),
         ],
     );
-    let [facts, small_facts] = in_turn(
-        size.rounds,
-        [&mut || on_huge(ALL_FACTS), &mut || on_small(ALL_FACTS)],
-    );
+    let [facts, small_facts] = in_turn(size.rounds, [&mut || on_huge(ALL_FACTS), &mut || on_small(ALL_FACTS)]);
     for (name, ours, plain) in [
         ("(b) frames and states, one core", &frames, &small_frames),
-        (
-            "(b) with flags and map counts, one core",
-            &facts,
-            &small_facts,
-        ),
+        ("(b) with flags and map counts, one core", &facts, &small_facts),
     ] {
         table.row(name, ours, "the same of (a)", plain, Ratio(1.0 / 40.0));
     }
-    table.row(
-        "(b) frames and states, one core",
-        &frames,
-        "PAGEMAP_SCAN and pread of an entry each",
-        &least,
-        Nothing,
-    );
+    table.row("(b) frames and states, one core", &frames, "PAGEMAP_SCAN and pread of an entry each", &least, Nothing);
     drop(small);
 
     huge.target.send("fork");
@@ -237,13 +165,7 @@ fn huge_pages(size: &Size, table: &mut Table) {
         }],
     );
     let three = "pread of three files, by frame";
-    table.row(
-        "(b) after a fork, flags and map counts, one core",
-        &ours,
-        three,
-        &raw,
-        Ratio(1.15),
-    );
+    table.row("(b) after a fork, flags and map counts, one core", &ours, three, &raw, Ratio(1.15));
 }
 
 /// (c) 1 TiB and 16 TiB that nobody may touch, with a thousand pages.
@@ -252,28 +174,13 @@ fn reservations(size: &Size, table: &mut Table) {
     let one = Subject::start("reserved", &[TIB, pages]);
     let sixteen = Subject::start("reserved", &[16 * TIB, pages]);
     let walk = |subject: &Subject| {
-        let line = format!(
-            "walk {:#x},+{:#x} where present",
-            subject.start, subject.len
-        );
+        let line = format!("walk {:#x},+{:#x} where present", subject.start, subject.len);
         assert!(ours::program(subject.pid(), &line));
     };
     let [small, large] = in_turn(size.rounds, [&mut || walk(&one), &mut || walk(&sixteen)]);
     let most = Required::Time(Duration::from_millis(25));
-    table.row(
-        "(c) walk 1 TiB where present, whole program",
-        &small,
-        "16 TiB",
-        &large,
-        most,
-    );
-    table.row(
-        "(c) walk 16 TiB where present, whole program",
-        &large,
-        "1 TiB",
-        &small,
-        Ratio(1.2),
-    );
+    table.row("(c) walk 1 TiB where present, whole program", &small, "16 TiB", &large, most);
+    table.row("(c) walk 16 TiB where present, whole program", &large, "1 TiB", &small, Ratio(1.2));
 }
 
 /// (d) Very many regions.
@@ -291,67 +198,24 @@ fn regions(size: &Size, table: &mut Table) {
             &mut || prompt.ask(&line),
             &mut || assert!(ours::program(pid, &line)),
             &mut || assert!(ours::program(pid, "regions")),
-            &mut || {
-                assert!(ours::alone(&[
-                    "--json",
-                    "-p",
-                    &pid.to_string(),
-                    "-ex",
-                    "regions"
-                ]))
-            },
+            &mut || assert!(ours::alone(&["--json", "-p", &pid.to_string(), "-ex", "regions"])),
         ],
     );
     let most = Required::Time(Duration::from_millis(2));
-    table.row(
-        "(d) region ADDR, at the prompt",
-        &region,
-        "read of maps",
-        &raw,
-        most,
-    );
-    table.row(
-        "(d) region ADDR, whole program",
-        &whole,
-        "read of maps",
-        &raw,
-        Nothing,
-    );
-    table.row(
-        "(d) regions, whole program",
-        &regions,
-        "read of maps",
-        &raw,
-        Ratio(1.5),
-    );
+    table.row("(d) region ADDR, at the prompt", &region, "read of maps", &raw, most);
+    table.row("(d) region ADDR, whole program", &whole, "read of maps", &raw, Nothing);
+    table.row("(d) regions, whole program", &regions, "read of maps", &raw, Ratio(1.5));
     let counted = "maps, entries, maps: one thread";
-    table.row(
-        "(d) regions, whole program",
-        &regions,
-        counted,
-        &reads,
-        Nothing,
-    );
+    table.row("(d) regions, whole program", &regions, counted, &reads, Nothing);
     table.row("(d) regions in JSON", &json, counted, &reads, Nothing);
-    table.row(
-        "(d) maps, entries, maps: one thread",
-        &reads,
-        "read of maps",
-        &raw,
-        Nothing,
-    );
+    table.row("(d) maps, entries, maps: one thread", &reads, "read of maps", &raw, Nothing);
 }
 
 /// (e) Who maps a frame, among very many processes.
 fn processes(size: &Size, table: &mut Table) {
     let len = 256 << 10;
     let mut subject = Subject::start("processes", &[size.of(2000, 1), len]);
-    let pids: Vec<u32> = subject
-        .target
-        .numbers()
-        .iter()
-        .map(|&pid| pid as u32)
-        .collect();
+    let pids: Vec<u32> = subject.target.numbers().iter().map(|&pid| pid as u32).collect();
     let pid = subject.pid();
     let address = subject.start;
     if !ours::program(pid, &format!("who {address:#x}")) {
@@ -395,17 +259,9 @@ fn start(size: &Size, table: &mut Table) {
     };
     let [least, ours] = in_turn(
         size.rounds * 20,
-        [&mut || minimal.run(pid, address), &mut || {
-            assert!(ours::program(pid, &format!("translate {address:#x}")))
-        }],
+        [&mut || minimal.run(pid, address), &mut || assert!(ours::program(pid, &format!("translate {address:#x}")))],
     );
-    table.row(
-        "(f) translate ADDR, whole program",
-        &ours,
-        "a C program of one pread",
-        &least,
-        Ratio(2.0),
-    );
+    table.row("(f) translate ADDR, whole program", &ours, "a C program of one pread", &least, Ratio(2.0));
 }
 
 /// (n) Pages as a number, and a loop of arithmetic.
@@ -415,29 +271,18 @@ fn numbers(size: &Size, table: &mut Table) {
     let mut other = ours::Prompt::start(subject.pid());
     let [walk, count] = in_turn(
         size.rounds,
-        [&mut || prompt.ask("walk all by state"), &mut || {
-            other.ask("print count(all where present)")
-        }],
+        [&mut || prompt.ask("walk all by state"), &mut || other.ask("print count(all where present)")],
     );
-    table.row(
-        "(n) count(all where present)",
-        &count,
-        "walk all by state",
-        &walk,
-        Ratio(1.1),
-    );
+    table.row("(n) count(all where present)", &count, "walk all by state", &walk, Ratio(1.1));
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("loop.pmdb");
     let turns = size.of(100_000, 100);
-    let text =
-        format!("set $i = 0\nwhile $i < {turns}\nset $i = $i + 1\nend\nassert $i == {turns}\n");
+    let text = format!("set $i = 0\nwhile $i < {turns}\nset $i = $i + 1\nend\nassert $i == {turns}\n");
     std::fs::write(&path, text).expect("a file");
     let path = path.to_str().expect("a plain path");
     let [nothing, turned] = in_turn(
         size.rounds,
-        [&mut || assert!(ours::alone(&["-ex", "echo"])), &mut || {
-            assert!(ours::alone(&["-x", path]))
-        }],
+        [&mut || assert!(ours::alone(&["-ex", "echo"])), &mut || assert!(ours::alone(&["-x", path]))],
     );
     table.row(
         "(n) a loop of 100,000 turns, whole program",
@@ -451,23 +296,11 @@ fn numbers(size: &Size, table: &mut Table) {
 /// (g) The flags of all frames.
 fn machine(size: &Size, table: &mut Table) {
     let summary = || assert!(ours::alone(&["-ex", "summary frames"]));
-    let [raw, one, all] = in_turn(
-        size.rounds,
-        [
-            &mut || _ = floor::all_flags(),
-            &mut || on_one_core(summary),
-            &mut || summary(),
-        ],
-    );
+    let [raw, one, all] =
+        in_turn(size.rounds, [&mut || _ = floor::all_flags(), &mut || on_one_core(summary), &mut || summary()]);
     let flags = "pread of kpageflags";
     table.row("(g) summary frames, one core", &one, flags, &raw, Nothing);
-    table.row(
-        "(g) summary frames, two cores",
-        &all,
-        flags,
-        &raw,
-        Ratio(0.7),
-    );
+    table.row("(g) summary frames, two cores", &all, flags, &raw, Ratio(0.7));
 }
 
 /// A watch of memory in which nothing happens: the cost of a sample.
@@ -476,20 +309,9 @@ fn watch(size: &Size, table: &mut Table) {
     let (pid, whole) = (subject.pid(), subject.range());
     let target = subject.target.attach();
     let mut watch = ours::Watch::of(&target, ours::range(whole));
-    let [raw, look] = in_turn(
-        size.rounds,
-        [&mut || floor::entries(pid, whole), &mut || {
-            on_one_core(|| watch.look())
-        }],
-    );
+    let [raw, look] = in_turn(size.rounds, [&mut || floor::entries(pid, whole), &mut || on_one_core(|| watch.look())]);
     let most = Required::Time(Duration::from_millis(10));
-    table.row(
-        "watch 1 GiB, one look, one core",
-        &look,
-        "pread of the entries",
-        &raw,
-        most,
-    );
+    table.row("watch 1 GiB, one look, one core", &look, "pread of the entries", &raw, most);
 }
 
 /// A search in 1 GiB of resident memory, without a match.
@@ -499,20 +321,9 @@ fn memory(size: &Size, table: &mut Table) {
     let (pid, whole) = (subject.pid(), subject.range());
     let mut prompt = ours::Prompt::start(pid);
     let line = format!("find {:#x}, +{}, \"{NEEDLE}\"", whole.0, whole.1);
-    let [raw, find] = in_turn(
-        size.rounds,
-        [
-            &mut || floor::find(pid, whole, NEEDLE.as_bytes()),
-            &mut || prompt.ask(&line),
-        ],
-    );
-    table.row(
-        "find in 1 GiB",
-        &find,
-        "memmem over process_vm_readv",
-        &raw,
-        Ratio(1.5),
-    );
+    let [raw, find] =
+        in_turn(size.rounds, [&mut || floor::find(pid, whole, NEEDLE.as_bytes()), &mut || prompt.ask(&line)]);
+    table.row("find in 1 GiB", &find, "memmem over process_vm_readv", &raw, Ratio(1.5));
     let subject = Subject::start("partly", &[size.of(128 * MIB, 2 * MIB)]);
     let (start, len) = subject.range();
     let mut prompt = ours::Prompt::start(subject.pid());
@@ -520,26 +331,12 @@ fn memory(size: &Size, table: &mut Table) {
     let shown = format!("x/{}xg {start:#x}", len / 8 / 16);
     let [raw, find, rows] = in_turn(
         size.rounds,
-        [
-            &mut || floor::entries(subject.pid(), subject.range()),
-            &mut || prompt.ask(&find),
-            &mut || assert!(ours::program(subject.pid(), &shown)),
-        ],
+        [&mut || floor::entries(subject.pid(), subject.range()), &mut || prompt.ask(&find), &mut || {
+            assert!(ours::program(subject.pid(), &shown))
+        }],
     );
     let entries = "pread of the entries";
     let file = "of a file, cached by 4 pages";
-    table.row(
-        &format!("find in 128 MiB {file}"),
-        &find,
-        entries,
-        &raw,
-        Nothing,
-    );
-    table.row(
-        &format!("x of 8 MiB {file}, whole program"),
-        &rows,
-        entries,
-        &raw,
-        Nothing,
-    );
+    table.row(&format!("find in 128 MiB {file}"), &find, entries, &raw, Nothing);
+    table.row(&format!("x of 8 MiB {file}, whole program"), &rows, entries, &raw, Nothing);
 }

@@ -188,8 +188,7 @@ fn partly(len: usize) {
     rustix::fs::fadvise(&file, 0, whole, rustix::fs::Advice::Random).expect("advice");
     for start in (0..len).step_by(2 * stretch) {
         let mut bytes = vec![0; stretch];
-        file.read_exact_at(&mut bytes, start as u64)
-            .expect("a read");
+        file.read_exact_at(&mut bytes, start as u64).expect("a read");
     }
     let (prot, flags, null) = (libc::PROT_READ, libc::MAP_PRIVATE, std::ptr::null_mut());
     // SAFETY: a new mapping of a file that nobody cuts short.
@@ -257,14 +256,10 @@ fn library(path: &str) {
     let bytes = std::fs::read(path).expect("the library");
     let header = FileHeader64::<object::Endianness>::parse(&*bytes).expect("an ELF file");
     let endian = header.endian().expect("a byte order");
-    let segments = header
-        .program_headers(endian, &*bytes)
-        .expect("its segments");
+    let segments = header.program_headers(endian, &*bytes).expect("its segments");
     let loaded = || segments.iter().filter(|one| one.p_type(endian) == PT_LOAD);
     let page = page_bytes();
-    let end = loaded()
-        .map(|one| one.p_vaddr(endian) + one.p_memsz(endian))
-        .max();
+    let end = loaded().map(|one| one.p_vaddr(endian) + one.p_memsz(endian)).max();
     let whole = map(end.expect("load segments").next_multiple_of(page) as usize);
     for one in loaded().filter(|one| one.p_filesz(endian) > 0) {
         let into = one.p_vaddr(endian) % page;
@@ -273,10 +268,7 @@ fn library(path: &str) {
             true => libc::PROT_READ | libc::PROT_EXEC,
             false => libc::PROT_READ,
         };
-        let (len, flags) = (
-            (one.p_filesz(endian) + into) as usize,
-            libc::MAP_PRIVATE | libc::MAP_FIXED,
-        );
+        let (len, flags) = ((one.p_filesz(endian) + into) as usize, libc::MAP_PRIVATE | libc::MAP_FIXED);
         let offset = (one.p_offset(endian) - into) as libc::off_t;
         // SAFETY: over the mapping that was just made, of which nothing is used.
         let mapped = unsafe { libc::mmap(at.cast(), len, prot, flags, file.as_raw_fd(), offset) };

@@ -32,16 +32,10 @@ const FOLDER: &str = "/usr/lib/x86_64-linux-gnu";
 
 pub fn symbols(size: &Size, table: &mut Table) {
     let driver = Command::new("rustc").args(["--print", "sysroot"]).output();
-    let sysroot = driver
-        .ok()
-        .and_then(|out| String::from_utf8(out.stdout).ok());
-    let debug = in_folder(Path::new(FOLDER), |name| {
-        name.starts_with("libpython3.") && name.contains("d.so")
-    });
+    let sysroot = driver.ok().and_then(|out| String::from_utf8(out.stdout).ok());
+    let debug = in_folder(Path::new(FOLDER), |name| name.starts_with("libpython3.") && name.contains("d.so"));
     let folder = tempfile::tempdir().expect("a folder");
-    let apart = debug
-        .as_ref()
-        .and_then(|path| taken_apart(path, folder.path()));
+    let apart = debug.as_ref().and_then(|path| taken_apart(path, folder.path()));
     for library in [
         Library {
             name: "(s) libpython with its debug package",
@@ -185,12 +179,6 @@ fn ask(library: &Library, size: &Size, table: &mut Table) {
     let name = library.name;
     let row = |what: &str| format!("{name}: {what}");
     table.row(&row("first answer"), &first, "nm", &nm, Time(library.first));
-    table.row(
-        &row("10,000 answers"),
-        &answers,
-        "nm",
-        &nm,
-        Time(Duration::from_millis(10)),
-    );
+    table.row(&row("10,000 answers"), &answers, "nm", &nm, Time(Duration::from_millis(10)));
     table.bytes(&row("memory"), grown, Bytes(library.memory));
 }

@@ -25,14 +25,7 @@ pub struct Table {
 
 impl Table {
     /// A benchmark with the times of pmdb and those of `other`.
-    pub fn row(
-        &mut self,
-        question: &str,
-        ours: &Times,
-        other: &str,
-        theirs: &Times,
-        required: Required,
-    ) {
+    pub fn row(&mut self, question: &str, ours: &Times, other: &str, theirs: &Times, required: Required) {
         let (median, ratio) = (ours.median(), ours.over(theirs));
         let (wanted, met) = match required {
             Required::Ratio(most) => (format!("≤ {most} ×"), ratio <= most),
@@ -60,37 +53,15 @@ impl Table {
     /// A benchmark that cannot run here.
     pub fn without(&mut self, question: &str, why: &str) {
         let why = format!("({why})");
-        self.push(
-            question,
-            String::new(),
-            why,
-            String::new(),
-            String::new(),
-            true,
-        );
+        self.push(question, String::new(), why, String::new(), String::new(), true);
     }
 
-    fn push(
-        &mut self,
-        question: &str,
-        ours: String,
-        other: String,
-        ratio: String,
-        wanted: String,
-        met: bool,
-    ) {
+    fn push(&mut self, question: &str, ours: String, other: String, ratio: String, wanted: String, met: bool) {
         let mark = if met { "" } else { "missed" };
         self.missed += usize::from(!met);
         // A run takes minutes: each row is shown at once.
         eprintln!("{question}: {ours} · {other} · {ratio} {wanted} {mark}");
-        self.rows.push([
-            question.to_owned(),
-            ours,
-            other,
-            ratio,
-            wanted,
-            mark.to_owned(),
-        ]);
+        self.rows.push([question.to_owned(), ours, other, ratio, wanted, mark.to_owned()]);
     }
 
     pub fn print(&self, size: &Size) {
@@ -109,10 +80,7 @@ impl Table {
             }
         }
         let (rounds, percent) = (size.rounds, size.percent);
-        println!(
-            "\nMedians of {rounds} rounds, sizes at {percent} %; {} missed.",
-            self.missed
-        );
+        println!("\nMedians of {rounds} rounds, sizes at {percent} %; {} missed.", self.missed);
     }
 }
 

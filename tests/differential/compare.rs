@@ -38,17 +38,10 @@ pub struct Tally {
 }
 
 impl Tally {
-    pub fn compare(
-        &mut self,
-        before: &Snapshot,
-        after: &Snapshot,
-        answers: &Answers,
-        subject: &Subject,
-    ) {
+    pub fn compare(&mut self, before: &Snapshot, after: &Snapshot, answers: &Answers, subject: &Subject) {
         let is_same = |&(address, words): &(&u64, &Words)| after.pages.get(address) == Some(words);
         let steady = before.pages.iter().filter(is_same);
-        let steady: BTreeMap<u64, Words> =
-            steady.map(|(&address, &words)| (address, words)).collect();
+        let steady: BTreeMap<u64, Words> = steady.map(|(&address, &words)| (address, words)).collect();
         let rows = rows_by_page(answers);
         let page_bytes = before.page;
         for (&address, words) in &steady {
@@ -79,8 +72,7 @@ impl Tally {
                 self.note(What::Region, start, differences);
             }
         }
-        let frames =
-            |snapshot: &Snapshot| -> Vec<_> { snapshot.pages.values().map(Words::frame).collect() };
+        let frames = |snapshot: &Snapshot| -> Vec<_> { snapshot.pages.values().map(Words::frame).collect() };
         if frames(before) == frames(after) {
             self.nodes(before, answers);
         }
@@ -99,11 +91,7 @@ impl Tally {
         for record in answers.of_type("group") {
             let said = record["pages"].as_u64();
             let Some(node) = record["key"].as_str().and_then(|key| key.parse().ok()) else {
-                self.note(
-                    What::Node,
-                    u64::MAX,
-                    vec![format!("a row of no node: {record}")],
-                );
+                self.note(What::Node, u64::MAX, vec![format!("a row of no node: {record}")]);
                 continue;
             };
             let pages = nodes.iter().filter(|&&one| one == node).count() as u64;
@@ -153,15 +141,8 @@ impl Tally {
             ("nodes", What::Node),
         ];
         for (name, what) in kinds {
-            let differing = self
-                .differing
-                .keys()
-                .filter(|(one, _)| *one == what)
-                .count();
-            println!(
-                "compared {name} {} {differing}",
-                self.agreed_of(what) + differing
-            );
+            let differing = self.differing.keys().filter(|(one, _)| *one == what).count();
+            println!("compared {name} {} {differing}", self.agreed_of(what) + differing);
         }
     }
 }
@@ -214,11 +195,7 @@ fn flags(record: &Value, words: &Words, hidden: u64) -> Option<String> {
     const REFERENCED: u64 = 1 << 2;
     let passing = if is_everybodys(record) { REFERENCED } else { 0 };
     let visible = |flags: u64| flags & !hidden & !passing;
-    differ(
-        "flags",
-        number(record, "flags_raw").map(visible),
-        words.flags.map(visible),
-    )
+    differ("flags", number(record, "flags_raw").map(visible), words.flags.map(visible))
 }
 
 fn map_count(record: &Value, words: &Words) -> Option<String> {
@@ -286,15 +263,10 @@ fn summary<'a>(pages: impl Iterator<Item = &'a Words>) -> String {
             true => entry >> 55 << 55,
             false => entry,
         });
-        let kind = format!(
-            "entry {entry:x?}, flags {:x?}, mapped {:?}",
-            words.flags, words.count
-        );
+        let kind = format!("entry {entry:x?}, flags {:x?}, mapped {:?}", words.flags, words.count);
         *counts.entry(kind).or_default() += 1;
     }
-    let lines = counts
-        .iter()
-        .map(|(kind, count)| format!("\n    {count} pages: {kind}"));
+    let lines = counts.iter().map(|(kind, count)| format!("\n    {count} pages: {kind}"));
     lines.collect()
 }
 
@@ -308,34 +280,19 @@ fn is_special(words: &Words) -> bool {
 /// `special` bytes.
 fn region(record: &Value, smaps: &BTreeMap<String, u64>, special: u64) -> Vec<String> {
     let said = |name: &str| record[name].as_u64();
-    let resident = said("present")
-        .zip(said("zero"))
-        .map(|(all, zero)| all - zero);
+    let resident = said("present").zip(said("zero")).map(|(all, zero)| all - zero);
     let sum = |name, said: Option<u64>, fields: &[&str]| {
         let kernel = fields.iter().filter_map(|name| smaps.get(*name)).sum();
         // Pages that the page map hides are reported as unknown, with the reason. Smaps counts none of them, except shared memory in swap.
-        let unknown =
-            said.is_none() && record["why"].as_object().is_some_and(|why| !why.is_empty());
+        let unknown = said.is_none() && record["why"].as_object().is_some_and(|why| !why.is_empty());
         let fits = unknown && (kernel == 0 || name == "swapped");
         let counted = said.is_some_and(|said| special > 0 && said + special == kernel);
         differ(name, said, Some(kernel)).filter(|_| !fits && !counted)
     };
     [
-        sum(
-            "shared",
-            said("shared"),
-            &["Shared_Clean", "Shared_Dirty", "Shared_Hugetlb"],
-        ),
-        sum(
-            "private",
-            said("private"),
-            &["Private_Clean", "Private_Dirty", "Private_Hugetlb"],
-        ),
-        sum(
-            "present but for zero pages",
-            resident,
-            &["Rss", "Shared_Hugetlb", "Private_Hugetlb"],
-        ),
+        sum("shared", said("shared"), &["Shared_Clean", "Shared_Dirty", "Shared_Hugetlb"]),
+        sum("private", said("private"), &["Private_Clean", "Private_Dirty", "Private_Hugetlb"]),
+        sum("present but for zero pages", resident, &["Rss", "Shared_Hugetlb", "Private_Hugetlb"]),
         sum("swapped", said("swapped"), &["Swap"]),
     ]
     .into_iter()
@@ -347,15 +304,10 @@ fn states(area: &Area, rows: &BTreeMap<u64, (&Value, u64)>) -> Vec<String> {
     let mut pages = 0;
     let mut differences = BTreeSet::new();
     // A row may begin before the area and end after it.
-    for (row, _) in rows
-        .range(area.start..)
-        .take(area.pages as usize)
-        .map(|(_, row)| row)
-    {
+    for (row, _) in rows.range(area.start..).take(area.pages as usize).map(|(_, row)| row) {
         pages += 1;
         let kind = row["kind"].as_str();
-        let fits =
-            row["state"] == *area.state && area.kind.as_deref().is_none_or(|one| kind == Some(one));
+        let fits = row["state"] == *area.state && area.kind.as_deref().is_none_or(|one| kind == Some(one));
         if !fits {
             differences.insert(format!("{}: a row of {} {kind:?}", area.name, row["state"]));
         }

@@ -44,10 +44,7 @@ pub struct Snapshot {
 impl Snapshot {
     pub fn take(program: &Path, pid: u32) -> Self {
         let smaps = std::fs::read(format!("/proc/{pid}/smaps")).expect("its smaps");
-        let output = Command::new(program)
-            .arg(pid.to_string())
-            .output()
-            .expect("words runs");
+        let output = Command::new(program).arg(pid.to_string()).output().expect("words runs");
         assert!(output.status.success(), "words fails: {output:?}");
         let lines = String::from_utf8(output.stdout).expect("plain text");
         Snapshot {
@@ -70,8 +67,7 @@ impl Snapshot {
 
     /// The node of a frame; `None` where no zone or zones of several nodes span it.
     pub fn node(&self, frame: u64) -> Option<u64> {
-        let holds =
-            |&&(first, frames, _): &&(u64, u64, u64)| (first..first + frames).contains(&frame);
+        let holds = |&&(first, frames, _): &&(u64, u64, u64)| (first..first + frames).contains(&frame);
         let mut nodes: Vec<u64> = self.zones.iter().filter(holds).map(|zone| zone.2).collect();
         nodes.dedup();
         match nodes[..] {
@@ -82,17 +78,10 @@ impl Snapshot {
 }
 
 fn page(line: &str) -> (u64, Words) {
-    let mut fields = line
-        .split(' ')
-        .map(|field| u64::from_str_radix(field, 16).ok());
+    let mut fields = line.split(' ').map(|field| u64::from_str_radix(field, 16).ok());
     let mut next = || fields.next().expect("a field");
     let address = next().expect("an address");
-    let words = Words {
-        entry: next(),
-        flags: next(),
-        count: next(),
-        cgroup: next(),
-    };
+    let words = Words { entry: next(), flags: next(), count: next(), cgroup: next() };
     (address, words)
 }
 

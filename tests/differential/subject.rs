@@ -32,11 +32,7 @@ impl Subject {
             .spawn()
             .expect("subject starts");
         let output = child.stdout.take().expect("its output");
-        let mut subject = Subject {
-            child,
-            areas: Vec::new(),
-            impossible: Vec::new(),
-        };
+        let mut subject = Subject { child, areas: Vec::new(), impossible: Vec::new() };
         for line in BufReader::new(output).lines() {
             let line = line.expect("a line");
             match line.split(' ').collect::<Vec<_>>()[..] {

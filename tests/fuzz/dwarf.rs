@@ -69,9 +69,7 @@ const OPERATIONS: [u8; 18] = [1, 1, 1, 0xfb, 14, 13, 0, 1, 1, 1, 1, 0, 0, 0, 1, 
 fn operations() -> Vec<u8> {
     let mut bytes = vec![0, 9, 2];
     bytes.extend(TEXT.to_le_bytes());
-    bytes.extend([
-        0x4b, 0x83, 4, 2, 5, 9, 0x91, 4, 1, 0xf3, 3, 0x7f, 1, 2, 0xa0, 1, 0, 1, 1,
-    ]);
+    bytes.extend([0x4b, 0x83, 4, 2, 5, 9, 0x91, 4, 1, 0xf3, 3, 0x7f, 1, 2, 0xa0, 1, 0, 1, 1]);
     bytes
 }
 
@@ -88,19 +86,13 @@ fn rows_4() -> Vec<u8> {
 
 /// Version 4; `pack` compresses the sections, or not.
 pub fn version_4(pack: fn(&'static str, Vec<u8>) -> Section) -> Vec<Section> {
-    vec![
-        pack(".debug_abbrev", abbreviations_4()),
-        pack(".debug_info", information_4()),
-        pack(".debug_line", rows_4()),
-    ]
+    vec![pack(".debug_abbrev", abbreviations_4()), pack(".debug_info", information_4()), pack(".debug_line", rows_4())]
 }
 
 fn abbreviations_5() -> Vec<u8> {
     let mut bytes = Vec::new();
     // name (strx1), comp_dir (line_strp), stmt_list, str_offsets_base, addr_base, rnglists_base, low_pc, ranges (rnglistx).
-    let unit = [
-        0x03, 0x25, 0x1b, 0x1f, 0x10, 0x17, 0x72, 0x17, 0x73, 0x17, 0x74, 0x17, 0x11, 1, 0x55, 0x23,
-    ];
+    let unit = [0x03, 0x25, 0x1b, 0x1f, 0x10, 0x17, 0x72, 0x17, 0x73, 0x17, 0x74, 0x17, 0x11, 1, 0x55, 0x23];
     abbreviation(&mut bytes, [1, 0x11, 1], &unit);
     // name (strp), low_pc (addrx), high_pc (udata).
     let function = [0x03, 0x0e, 0x11, 0x1b, 0x12, 0x0f];
@@ -192,10 +184,7 @@ pub fn version_5() -> Vec<Section> {
         new(".debug_info", information_5()),
         new(".debug_line", rows_5()),
         new(".debug_line_str", b"/src\0server.c\0shape.h\0".to_vec()),
-        new(
-            ".debug_str",
-            b"server.c\0main\0_ZN6shapes4areaEi\0".to_vec(),
-        ),
+        new(".debug_str", b"server.c\0main\0_ZN6shapes4areaEi\0".to_vec()),
         new(".debug_str_offsets", offsets()),
         new(".debug_addr", addresses()),
         new(".debug_rnglists", ranges()),

@@ -28,9 +28,7 @@ impl Source for OneFile {
     fn read(&self, file: File, _: &mut dyn FnMut() -> bool) -> Result<Vec<u8>> {
         match file {
             File::MainStatus => Ok(STATUS.to_vec()),
-            file => Err(Error::NotAvailable {
-                what: format!("no {file:?}"),
-            }),
+            file => Err(Error::NotAvailable { what: format!("no {file:?}") }),
         }
     }
     /// Nothing is resident.
@@ -53,17 +51,9 @@ pub fn region(start: u64, inode: u64, name: &str) -> Region {
     let end = VirtualAddress::new(start + 0x1000);
     Region {
         range: AddressRange::new(VirtualAddress::new(start), end).expect("a range"),
-        permissions: Permissions {
-            read: true,
-            write: false,
-            execute: true,
-            shared: false,
-        },
+        permissions: Permissions { read: true, write: false, execute: true, shared: false },
         offset: 0,
-        device: Device {
-            major: 8 * u32::from(inode != 0),
-            minor: u32::from(inode != 0),
-        },
+        device: Device { major: 8 * u32::from(inode != 0), minor: u32::from(inode != 0) },
         inode,
         name: Name::from(name),
         deleted: false,
@@ -75,23 +65,13 @@ static TARGET: Mutex<Option<Target>> = Mutex::new(None);
 
 /// Calls `with` with the names of a target that has mapped these bytes.
 fn mapped<T>(bytes: &[u8], with: impl FnOnce(&View) -> T) -> T {
-    let regions = [
-        region(BASE, 77, "/usr/bin/server"),
-        region(LENT, 0, "[vdso]"),
-    ];
+    let regions = [region(BASE, 77, "/usr/bin/server"), region(LENT, 0, "[vdso]")];
     with_names(bytes, &Symbols::default(), &regions, with)
 }
 
 /// Calls `with` with the names of a target that has such regions, all of its files being these bytes.
-pub fn with_names<T>(
-    bytes: &[u8],
-    symbols: &Symbols,
-    regions: &[Region],
-    with: impl FnOnce(&View) -> T,
-) -> T {
-    let mut kept = TARGET
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
+pub fn with_names<T>(bytes: &[u8], symbols: &Symbols, regions: &[Region], with: impl FnOnce(&View) -> T) -> T {
+    let mut kept = TARGET.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let target = kept.get_or_insert_with(|| attach(std::process::id()).expect("this process"));
     target.modules = Modules::new(Arc::new(OneFile(bytes.to_vec())));
     with(&symbols.over(target, regions))
@@ -100,13 +80,8 @@ pub fn with_names<T>(
 /// All queries by address: names by a pass and by the index, sections, lines. Returns whether a line was found.
 fn ask_addresses(names: &View) -> bool {
     let mut found = false;
-    let offsets = [
-        0, 0x10, 0x16, 0x18, 0x85, 0xc4, 0xd4, 0xe0, 0x100, 0x113, 0xdff,
-    ];
-    for (base, into) in offsets
-        .iter()
-        .flat_map(|&into| [(BASE, into), (LENT, into)])
-    {
+    let offsets = [0, 0x10, 0x16, 0x18, 0x85, 0xc4, 0xd4, 0xe0, 0x100, 0x113, 0xdff];
+    for (base, into) in offsets.iter().flat_map(|&into| [(BASE, into), (LENT, into)]) {
         let address = VirtualAddress::new(base + TEXT + into);
         if let Some(symbol) = names.at(address) {
             _ = (symbol.name().to_string(), symbol.module.to_string());
@@ -132,14 +107,7 @@ fn ask_names(names: &View) {
         let lines = names.find_line(file, 3, 10, &mut || Ok(()));
         _ = lines.expect("nobody stops it");
     }
-    for name in [
-        "shapes::area",
-        "clock@V_1.2",
-        "environ",
-        "malloc",
-        "clock@plt",
-        "clock@got.plt",
-    ] {
+    for name in ["shapes::area", "clock@V_1.2", "environ", "malloc", "clock@plt", "clock@got.plt"] {
         _ = names.find(None, name);
     }
     _ = names.find(Some("server"), "data@V1");
@@ -158,10 +126,7 @@ fn ask_names(names: &View) {
     );
     matching.expect("nobody stops it");
     let survey = names.survey(&mut || Ok(()), &mut |survey| {
-        _ = (
-            survey.build_id,
-            survey.answers.map_err(|why| why.to_string()),
-        );
+        _ = (survey.build_id, survey.answers.map_err(|why| why.to_string()));
         Ok(())
     });
     survey.expect("nobody stops it");

@@ -35,9 +35,9 @@ fn ask(names: &View) {
             if let Ok(name) = std::str::from_utf8(symbol.mangled.as_bytes()) {
                 let found = names.find(Some(PERF_MAP), name).expect("a list");
                 let is_there = symbol.start.get() >= CODE
-                    && names.at(symbol.start).is_some_and(|one| {
-                        (one.start, one.mangled) == (symbol.start, symbol.mangled.clone())
-                    });
+                    && names
+                        .at(symbol.start)
+                        .is_some_and(|one| (one.start, one.mangled) == (symbol.start, symbol.mangled.clone()));
                 assert!(!is_there || !found.is_empty(), "{name:?}");
             }
             _ = (symbol.name().to_string(), symbol.module.to_string());
@@ -56,10 +56,5 @@ fn ask(names: &View) {
         &mut |_, _| (),
     );
     matching.expect("nobody stops it");
-    assert_eq!(
-        names
-            .jit_survey()
-            .map_or(0, |made| made.functions.expect("a list")),
-        listed
-    );
+    assert_eq!(names.jit_survey().map_or(0, |made| made.functions.expect("a list")), listed);
 }

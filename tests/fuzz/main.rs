@@ -45,10 +45,7 @@ pub struct Fuzzed {
 }
 
 fn main() {
-    let limit = rustix::process::Rlimit {
-        current: Some(MOST_BYTES),
-        maximum: Some(MOST_BYTES),
-    };
+    let limit = rustix::process::Rlimit { current: Some(MOST_BYTES), maximum: Some(MOST_BYTES) };
     rustix::process::setrlimit(rustix::process::Resource::As, limit).expect("a limit");
     let mut arguments = Arguments::from_args();
     // Each is one thread's work; two at a time leave cores for others.
@@ -95,12 +92,7 @@ fn run(fuzzed: &'static Fuzzed) {
         number += 1;
     }
     progress.over.store(true, Ordering::Relaxed);
-    println!(
-        "{}: {} inputs from {start} on, the longest {} ms",
-        fuzzed.name,
-        number - start,
-        longest.as_millis()
-    );
+    println!("{}: {} inputs from {start} on, the longest {} ms", fuzzed.name, number - start, longest.as_millis());
 }
 
 /// Feeds one input, and returns the CPU time that it took.
@@ -108,10 +100,7 @@ fn fed_in_time(fuzzed: &Fuzzed, input: &[u8]) -> Duration {
     let before = spent(ClockId::ThreadCPUTime);
     (fuzzed.feed)(input);
     let took = spent(ClockId::ThreadCPUTime).saturating_sub(before);
-    assert!(
-        took <= fuzzed.longest * UNOPTIMISED,
-        "it took {took:?} of CPU time"
-    );
+    assert!(took <= fuzzed.longest * UNOPTIMISED, "it took {took:?} of CPU time");
     took
 }
 
@@ -140,10 +129,7 @@ impl Progress {
             let mut last = (start, spent(ClockId::ProcessCPUTime));
             while !over.load(Ordering::Relaxed) {
                 std::thread::park_timeout(Duration::from_secs(1));
-                let now = (
-                    number.load(Ordering::Relaxed),
-                    spent(ClockId::ProcessCPUTime),
-                );
+                let now = (number.load(Ordering::Relaxed), spent(ClockId::ProcessCPUTime));
                 if now.0 != last.0 {
                     last = now;
                 } else if now.1.saturating_sub(last.1) > ENDLESS {
@@ -158,8 +144,6 @@ impl Progress {
     fn note(&self, number: u64) {
         self.number.store(number, Ordering::Relaxed);
         let text = format!("{number:20}\n");
-        self.file
-            .write_at(text.as_bytes(), 0)
-            .expect("to note the number");
+        self.file.write_at(text.as_bytes(), 0).expect("to note the number");
     }
 }

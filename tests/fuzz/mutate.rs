@@ -53,9 +53,7 @@ pub fn input(seeds: &[Vec<u8>], words: &[&str], number: u64) -> Vec<u8> {
 
 fn change(bytes: &mut Vec<u8>, seeds: &[Vec<u8>], words: &[&str], numbers: &mut Numbers) {
     let at = numbers.below(bytes.len() + 1);
-    let length = numbers
-        .below(bytes.len() - at + 1)
-        .min(1 << numbers.below(10));
+    let length = numbers.below(bytes.len() - at + 1).min(1 << numbers.below(10));
     match numbers.below(10) {
         0 => {
             if let Some(byte) = bytes.get_mut(at) {

@@ -54,16 +54,8 @@ pub fn seeds() -> Vec<Vec<u8>> {
         "_RINvNtC3std3mem8align_ofNtNtC3std3mem12DiscriminantE",
         "_RNvXs_NtC1a1bINtB4_1cTjhENtB4_1dE1f",
         "memcpy@GLIBC_2.2.5",
-        &nested(
-            "_Z1fRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRi",
-            "S10_",
-            1900,
-        ),
-        &nested(
-            "_RIC1aTMIC1bppppppppppppppppppppppppppppppppppppppEu",
-            "B5_",
-            2000,
-        ),
+        &nested("_Z1fRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRi", "S10_", 1900),
+        &nested("_RIC1aTMIC1bppppppppppppppppppppppppppppppppppppppEu", "B5_", 2000),
         &nested("_Z1fIX", "dl", 40),
     ]
     .map(|name| name.as_bytes().to_vec())

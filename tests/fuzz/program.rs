@@ -26,26 +26,11 @@ const COMPRESSED: u64 = 0x800;
 impl Section {
     /// A section without special fields.
     pub fn plain(name: &'static str, bytes: Vec<u8>) -> Section {
-        Section {
-            name,
-            kind: 1,
-            flags: 0,
-            link: 0,
-            entry: 0,
-            alignment: 1,
-            bytes,
-        }
+        Section { name, kind: 1, flags: 0, link: 0, entry: 0, alignment: 1, bytes }
     }
 
     fn loaded(name: &'static str, kind: u32, link: u32, entry: u64, bytes: Vec<u8>) -> Section {
-        Section {
-            kind,
-            flags: LOADED,
-            link,
-            entry,
-            alignment: 8,
-            ..Section::plain(name, bytes)
-        }
+        Section { kind, flags: LOADED, link, entry, alignment: 8, ..Section::plain(name, bytes) }
     }
 
     fn compressed(name: &'static str, method: u32, size: usize, packed: Vec<u8>) -> Section {
@@ -53,10 +38,7 @@ impl Section {
         bytes.extend((size as u64).to_le_bytes());
         bytes.extend(1u64.to_le_bytes());
         bytes.extend(packed);
-        Section {
-            flags: COMPRESSED,
-            ..Section::plain(name, bytes)
-        }
+        Section { flags: COMPRESSED, ..Section::plain(name, bytes) }
     }
 }
 
@@ -104,10 +86,7 @@ fn symbols(all: &[(&str, u64, u64, u8, u16)]) -> (Vec<u8>, Vec<u8>) {
 }
 
 fn text() -> Section {
-    Section {
-        flags: 6,
-        ..Section::loaded(".text", 1, 0, 0, vec![0x90; 0x100])
-    }
+    Section { flags: 6, ..Section::loaded(".text", 1, 0, 0, vec![0x90; 0x100]) }
 }
 
 /// `.symtab` and `.strtab`, to be the third and fourth section of the file.
@@ -117,25 +96,11 @@ fn table() -> [Section; 2] {
         ("_ZN6shapes4areaEi", TEXT + 0x80, 0x20, 0x12, 1),
         ("data@@V1", COPIED, 0x10, 0x11, 1),
         ("without_size", TEXT + 0xd0, 0, 2, 1),
-        (
-            "_RNvCskwGfYPst2Cb_3foo16example_function",
-            TEXT + 0xd0,
-            0,
-            0x12,
-            1,
-        ),
+        ("_RNvCskwGfYPst2Cb_3foo16example_function", TEXT + 0xd0, 0, 0x12, 1),
         ("chosen", TEXT + 0xe0, 8, 0x1a, 1),
     ]);
-    let symbols = Section {
-        kind: 2,
-        link: 4,
-        entry: 24,
-        ..Section::plain(".symtab", table)
-    };
-    let names = Section {
-        kind: 3,
-        ..Section::plain(".strtab", names)
-    };
+    let symbols = Section { kind: 2, link: 4, entry: 24, ..Section::plain(".symtab", table) };
+    let names = Section { kind: 3, ..Section::plain(".strtab", names) };
     [symbols, names]
 }
 
@@ -152,20 +117,15 @@ fn debug_link() -> Section {
 /// The sections for the dynamic linker, to be the second and following ones: symbols, names, versions, defined versions, a hash table,
 /// relocations.
 fn dynamic() -> Vec<Section> {
-    let (table, mut names) = symbols(&[
-        ("malloc", 0, 0, 0x12, 0),
-        ("environ", COPIED, 8, 0x11, 1),
-        ("clock", TEXT + 0x40, 0x20, 0x12, 1),
-    ]);
+    let (table, mut names) =
+        symbols(&[("malloc", 0, 0, 0x12, 0), ("environ", COPIED, 8, 0x11, 1), ("clock", TEXT + 0x40, 0x20, 0x12, 1)]);
     let version = names.len() as u32;
     names.extend(b"V_1.2\0");
     // Version 1, number 2, one name, its hash, the offset of the name's record, and no next entry.
     let mut defined = [1u16, 0, 2, 1].map(u16::to_le_bytes).concat();
     defined.extend([0u32, 20, 0, version, 0].map(u32::to_le_bytes).concat());
     let hash = [1u32, 4, 1, 0, 2, 3, 0].map(u32::to_le_bytes).concat();
-    let relocation = |at: u64, symbol: u64, kind: u64| {
-        [at, symbol << 32 | kind, 0].map(u64::to_le_bytes).concat()
-    };
+    let relocation = |at: u64, symbol: u64, kind: u64| [at, symbol << 32 | kind, 0].map(u64::to_le_bytes).concat();
     let halves = [0u16, 1, 2, 0x8002].map(u16::to_le_bytes).concat();
     let jump = (SLOT as i32 - (TEXT + 0x106) as i32).to_le_bytes();
     let stub = [&[0xff, 0x25][..], &jump, &[0x90; 10]].concat();
@@ -189,10 +149,7 @@ fn program(sections: Vec<Section>, has_headers: bool) -> Vec<u8> {
     let mut headers = vec![0; 64];
     let mut places = Vec::new();
     let count = sections.len() as u16 + 2;
-    let last = Section {
-        kind: 3,
-        ..Section::plain(".shstrtab", Vec::new())
-    };
+    let last = Section { kind: 3, ..Section::plain(".shstrtab", Vec::new()) };
     for section in sections.into_iter().chain([last]) {
         let name = names.len() as u32;
         names.extend(section.name.bytes().chain([0]));
@@ -207,30 +164,17 @@ fn program(sections: Vec<Section>, has_headers: bool) -> Vec<u8> {
         let offset = body.len() as u64;
         places.push((section.name, offset, bytes.len() as u64));
         headers.extend([name.to_le_bytes(), section.kind.to_le_bytes()].concat());
-        let address = if section.flags & LOADED != 0 {
-            offset
-        } else {
-            0
-        };
+        let address = if section.flags & LOADED != 0 { offset } else { 0 };
         for word in [section.flags, address, offset, bytes.len() as u64] {
             headers.extend(word.to_le_bytes());
         }
         headers.extend([section.link.to_le_bytes(), [0; 4]].concat());
-        headers.extend(
-            [section.alignment, section.entry]
-                .map(u64::to_le_bytes)
-                .concat(),
-        );
+        headers.extend([section.alignment, section.entry].map(u64::to_le_bytes).concat());
         body.extend(bytes);
     }
     let place = |name: &str| places.iter().find(|place| place.0 == name);
     let mut tags = Vec::new();
-    for (tag, name) in [
-        (6u64, ".dynsym"),
-        (5, ".dynstr"),
-        (4, ".hash"),
-        (0x6fff_fff0, ".gnu.version"),
-    ] {
+    for (tag, name) in [(6u64, ".dynsym"), (5, ".dynstr"), (4, ".hash"), (0x6fff_fff0, ".gnu.version")] {
         if let Some(&(_, offset, size)) = place(name) {
             tags.extend([tag, offset]);
             if tag == 5 {
@@ -250,11 +194,7 @@ fn program(sections: Vec<Section>, has_headers: bool) -> Vec<u8> {
     let table = if has_headers { table } else { 0 };
     head.extend([TEXT, 64, table].map(u64::to_le_bytes).concat());
     head.extend([0u8; 4]);
-    let counts = if has_headers {
-        [64, count, count - 1]
-    } else {
-        [0; 3]
-    };
+    let counts = if has_headers { [64, count, count - 1] } else { [0; 3] };
     head.extend([64u16, 56, 3].map(u16::to_le_bytes).concat());
     head.extend(counts.map(u16::to_le_bytes).concat());
     let note = place(".note.gnu.build-id").map_or((0, 0), |place| (place.1, place.2));
@@ -270,10 +210,7 @@ fn program(sections: Vec<Section>, has_headers: bool) -> Vec<u8> {
 
 /// A file in a section of another: `.gnu_debugdata`.
 fn within() -> Section {
-    let small = program(
-        [text(), build_id()].into_iter().chain(table()).collect(),
-        true,
-    );
+    let small = program([text(), build_id()].into_iter().chain(table()).collect(), true);
     let options = lzma_rust2::XzOptions::with_preset(1);
     let mut packer = lzma_rust2::XzWriter::new(Vec::new(), options).expect("sound options");
     packer.write_all(&small).expect("memory takes it");
@@ -284,10 +221,7 @@ fn within() -> Section {
 pub fn all() -> Vec<(&'static str, bool, Vec<u8>)> {
     let packed = |information: Vec<Section>| {
         let first = [text(), build_id()].into_iter().chain(table());
-        program(
-            first.chain(information).chain([debug_link()]).collect(),
-            true,
-        )
+        program(first.chain(information).chain([debug_link()]).collect(), true)
     };
     let linked = |more: Vec<Section>, has_headers| {
         let first = [text()].into_iter().chain(dynamic());
@@ -301,10 +235,6 @@ pub fn all() -> Vec<(&'static str, bool, Vec<u8>)> {
         ("version 5", true, packed(dwarf::version_5())),
         ("linked", false, linked(vec![debug_link()], true)),
         ("small table", false, linked(vec![within()], true)),
-        (
-            "without section headers, as a vdso",
-            false,
-            linked(Vec::new(), false),
-        ),
+        ("without section headers, as a vdso", false, linked(Vec::new(), false)),
     ]
 }

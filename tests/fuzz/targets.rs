@@ -33,9 +33,8 @@ pub const ALL: &[Fuzzed] = &[
         name: "language",
         seeds: sentences,
         words: &[
-            "(", ")", "'", "\"", "[", "]", "|", ">", "!", "#", "*", "..", ", +", ":", "::",
-            "$1 = ", "0x", "4p", " where ", " by ", " not ", "--how ", "pfn:", "\u{301}",
-            "\u{feff}", "é",
+            "(", ")", "'", "\"", "[", "]", "|", ">", "!", "#", "*", "..", ", +", ":", "::", "$1 = ", "0x", "4p",
+            " where ", " by ", " not ", "--how ", "pfn:", "\u{301}", "\u{feff}", "é",
         ],
         feed: line,
         longest: Duration::from_millis(100),
@@ -43,18 +42,7 @@ pub const ALL: &[Fuzzed] = &[
     Fuzzed {
         name: "kernel-text",
         seeds: kernel_texts,
-        words: &[
-            " ",
-            "\n",
-            ":",
-            "-",
-            "\t",
-            " kB",
-            "/SYSV",
-            " (deleted)",
-            "\\040",
-            "18446744073709551616",
-        ],
+        words: &[" ", "\n", ":", "-", "\t", " kB", "/SYSV", " (deleted)", "\\040", "18446744073709551616"],
         feed: kernel_text,
         longest: Duration::from_millis(100),
     },
@@ -75,9 +63,7 @@ fn sentences() -> Vec<Vec<u8>> {
         for entry in std::fs::read_dir(folder).expect("the grammar") {
             let path = entry.expect("a file").path();
             let text = std::fs::read_to_string(path).expect("text");
-            let sentences = text
-                .lines()
-                .filter(|line| !line.starts_with(' ') && !line.is_empty());
+            let sentences = text.lines().filter(|line| !line.starts_with(' ') && !line.is_empty());
             all.extend(sentences.map(|line| line.as_bytes().to_vec()));
         }
     }
@@ -99,15 +85,10 @@ fn line(bytes: &[u8]) {
             assert!(!error.draw(&text).is_empty());
         }
     }
-    let cursor = bytes.iter().fold(7usize, |sum, &byte| {
-        sum.wrapping_mul(31) + usize::from(byte)
-    });
+    let cursor = bytes.iter().fold(7usize, |sum, &byte| sum.wrapping_mul(31) + usize::from(byte));
     complete::expectation(&text, cursor % (text.len() + 1));
     for class in highlight::classes(&text) {
-        assert!(
-            text.get(class.at.start..class.at.end).is_some(),
-            "{text:?}: {class:?}"
-        );
+        assert!(text.get(class.at.start..class.at.end).is_some(), "{text:?}: {class:?}");
     }
 }
 
@@ -164,12 +145,7 @@ fn words(bytes: &[u8]) {
     for bytes in bytes.as_chunks::<8>().0 {
         let raw = u64::from_ne_bytes(*bytes);
         let entry = PageMapEntry::new(raw);
-        _ = (
-            entry.frame(),
-            entry.swap(),
-            entry.is_present(),
-            entry.set_bits().count(),
-        );
+        _ = (entry.frame(), entry.swap(), entry.is_present(), entry.set_bits().count());
         let flags = PageFlags::from_bits_retain(raw);
         assert!(flags.names().len() <= 64);
         _ = (flags.each().count(), flags.is_in_large_folio());

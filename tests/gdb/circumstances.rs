@@ -19,19 +19,13 @@ fn a_pmdb_that_is_lost_or_hangs_is_started_again() {
         AT_WORK,
         &[
             ("pmdb walk *pool@16 by state", COUNTED),
-            (
-                "python import os, signal; os.kill(server().child.pid, signal.SIGKILL)",
-                "",
-            ),
+            ("python import os, signal; os.kill(server().child.pid, signal.SIGKILL)", ""),
             ("pmdb walk *pool@16 by state", COUNTED),
             ("pmdb track *pool@16", "tracking"),
             ("python os.kill(server().child.pid, signal.SIGKILL)", ""),
             ("next", "are reported from now on"),
             ("next", "19\t"),
-            (
-                "python PATIENCE = 0.2; os.kill(server().child.pid, signal.SIGSTOP)",
-                "",
-            ),
+            ("python PATIENCE = 0.2; os.kill(server().child.pid, signal.SIGSTOP)", ""),
             ("print $_resident(pool, 8*page)", "= 8"),
         ],
     );
@@ -43,12 +37,7 @@ fn each_inferior_has_its_own_through_fork_exec_and_kill() {
         return;
     };
     program.check(
-        &[
-            "set follow-fork-mode child",
-            "break forked",
-            "run",
-            "break wrote",
-        ],
+        &["set follow-fork-mode child", "break forked", "run", "break wrote"],
         &[
             ("pmdb walk shared, +4*4096 by state", "4 present"),
             ("continue", "wrote ()"),
@@ -73,10 +62,7 @@ fn a_process_that_runs_can_be_asked_and_so_can_others_beside_gdb() {
         return;
     };
     let beside = "python import subprocess; print(subprocess.run([program(), str(gdb.selected_inferior().pid), 'print', '6*7'], capture_output=True, text=True).stdout)";
-    program.check(
-        &[AT_WORK, &["pmdb explain pool"]].concat(),
-        &[(beside, "$1 = 42")],
-    );
+    program.check(&[AT_WORK, &["pmdb explain pool"]].concat(), &[(beside, "$1 = 42")]);
     program.check(
         &["set args wait", "set non-stop on", "run &"],
         &[("pmdb -- walk [stack] by state", "present"), ("kill", "")],
@@ -114,17 +100,8 @@ fn a_process_can_be_attached_to_left_and_attached_to_again() {
     let mut said = waiting.stdout.take().expect("its output");
     said.read_exact(&mut ready).expect("it says that it waits");
     let attach = format!("attach {}", waiting.id());
-    let lines = [
-        &attach,
-        "pmdb walk *pool@16 by state",
-        "pmdb track *pool@16",
-    ];
-    let left = [
-        "detach",
-        "python print(len(SERVERS), \"running\")",
-        "info pmdb track",
-        "pmdb walk pool",
-    ];
+    let lines = [&attach, "pmdb walk *pool@16 by state", "pmdb track *pool@16"];
+    let left = ["detach", "python print(len(SERVERS), \"running\")", "info pmdb track", "pmdb walk pool"];
     let answers = program.answers(&[&lines[..], &left, &lines[..2], &["kill"]].concat());
     waiting.kill().expect("it is still there, or was");
     waiting.wait().expect("it ends");
@@ -164,25 +141,17 @@ fn settings_and_languages_change_nothing() {
         "set style enabled off",
         "set host-charset ASCII",
     ];
-    let languages = [
-        "c", "c++", "rust", "go", "asm", "minimal", "d", "fortran", "pascal",
-    ];
+    let languages = ["c", "c++", "rust", "go", "asm", "minimal", "d", "fortran", "pascal"];
     let languages = languages.map(|language| format!("set language {language}"));
     for setting in settings.map(str::to_owned).iter().chain(&languages) {
         lines.push(setting.clone());
         lines.push("pmdb walk $address, +65536 by state".to_owned());
         lines.push("pmdb who".to_owned());
     }
-    lines.insert(
-        AT_WORK.len(),
-        "set $address = (unsigned long)pool".to_owned(),
-    );
+    lines.insert(AT_WORK.len(), "set $address = (unsigned long)pool".to_owned());
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     let answers = program.answers(&lines);
-    let width = lines
-        .iter()
-        .position(|line| *line == "set width 1")
-        .expect("it is set");
+    let width = lines.iter().position(|line| *line == "set width 1").expect("it is set");
     for (at, (line, answer)) in lines.iter().zip(&answers).enumerate() {
         // One character is enough for nothing.
         if line.starts_with("pmdb walk") && at != width + 1 {
@@ -201,12 +170,7 @@ fn nothing_is_left_when_gdb_is_killed() {
     };
     let mut gdb = program
         .gdb_at_work()
-        .args([
-            "-ex",
-            "python print('pmdb is', server().child.pid)",
-            "-ex",
-            "pmdb watch *pool@16 every 1h",
-        ])
+        .args(["-ex", "python print('pmdb is', server().child.pid)", "-ex", "pmdb watch *pool@16 every 1h"])
         .arg(&program.path)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -220,25 +184,14 @@ fn nothing_is_left_when_gdb_is_killed() {
             return behind.trim().to_owned();
         }
     };
-    let pmdb = line("pmdb is")
-        .parse()
-        .ok()
-        .and_then(Pid::from_raw)
-        .expect("a process");
+    let pmdb = line("pmdb is").parse().ok().and_then(Pid::from_raw).expect("a process");
     let handle = pidfd_open(pmdb, PidfdFlags::empty()).expect("it runs");
     line("watching");
     gdb.kill().expect("gdb is killed");
     gdb.wait().expect("gdb ends");
     let mut ended = [PollFd::new(&handle, PollFlags::IN)];
-    let deadline = Timespec {
-        tv_sec: 20,
-        tv_nsec: 0,
-    };
-    assert_eq!(
-        poll(&mut ended, Some(&deadline)).expect("a poll"),
-        1,
-        "pmdb goes on without gdb"
-    );
+    let deadline = Timespec { tv_sec: 20, tv_nsec: 0 };
+    assert_eq!(poll(&mut ended, Some(&deadline)).expect("a poll"), 1, "pmdb goes on without gdb");
 }
 
 #[test]
@@ -248,36 +201,18 @@ fn ctrl_c_ends_a_watch_and_leaves_both_alive() {
     };
     let mut gdb = program
         .gdb_at_work()
-        .args([
-            "-batch",
-            "-ex",
-            "pmdb watch *pool@16 every 1h",
-            "-ex",
-            "pmdb walk *pool@16 by state",
-        ])
+        .args(["-batch", "-ex", "pmdb watch *pool@16 every 1h", "-ex", "pmdb walk *pool@16 by state"])
         .arg(&program.path)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
         .expect("gdb starts");
-    let mut lines = BufReader::new(gdb.stdout.take().expect("its output"))
-        .lines()
-        .map_while(Result::ok);
+    let mut lines = BufReader::new(gdb.stdout.take().expect("its output")).lines().map_while(Result::ok);
     assert!(lines.any(|line| line.starts_with("watching")));
-    let pid = i32::try_from(gdb.id())
-        .ok()
-        .and_then(Pid::from_raw)
-        .expect("a process");
+    let pid = i32::try_from(gdb.id()).ok().and_then(Pid::from_raw).expect("a process");
     rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("a signal");
     let rest: Vec<String> = lines.collect();
-    assert!(
-        rest.iter().any(|line| line.starts_with("watched for")),
-        "{rest:?}"
-    );
-    assert!(
-        rest.iter()
-            .any(|line| line.contains("8 present, 8 untouched")),
-        "{rest:?}"
-    );
+    assert!(rest.iter().any(|line| line.starts_with("watched for")), "{rest:?}");
+    assert!(rest.iter().any(|line| line.contains("8 present, 8 untouched")), "{rest:?}");
     assert!(gdb.wait().expect("gdb ends").success());
 }

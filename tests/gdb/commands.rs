@@ -17,26 +17,11 @@ fn expressions_mean_what_they_mean_to_x() {
             // A pointer is an address; an array is its bytes.
             ("pmdb walk pool by state", "1 page, 4 KiB: 1 present"),
             ("pmdb walk pool[2] by state", "1 page, 4 KiB: 1 present"),
-            (
-                "pmdb walk *pool@16 by state",
-                "16 pages, 64 KiB: 7 present, 9 untouched",
-            ),
-            (
-                "pmdb walk (*pool@16) by state",
-                "16 pages, 64 KiB: 7 present, 9 untouched",
-            ),
-            (
-                "pmdb walk pool, +16*sizeof(*pool) by state",
-                "7 present, 9 untouched",
-            ),
-            (
-                "pmdb walk pool[6]..pool[8] by state",
-                "1 present, 1 untouched",
-            ),
-            (
-                "pmdb walk bytes + 6*page, +2*page by state",
-                "1 present, 1 untouched",
-            ),
+            ("pmdb walk *pool@16 by state", "16 pages, 64 KiB: 7 present, 9 untouched"),
+            ("pmdb walk (*pool@16) by state", "16 pages, 64 KiB: 7 present, 9 untouched"),
+            ("pmdb walk pool, +16*sizeof(*pool) by state", "7 present, 9 untouched"),
+            ("pmdb walk pool[6]..pool[8] by state", "1 present, 1 untouched"),
+            ("pmdb walk bytes + 6*page, +2*page by state", "1 present, 1 untouched"),
             // A structure and what is in it.
             ("pmdb walk object by state", "4 pages"),
             ("pmdb walk object.inner.bytes by state", "4 pages"),
@@ -49,14 +34,8 @@ fn expressions_mean_what_they_mean_to_x() {
             ("pmdb x/2xb pool[3]", "0x01    0x00"),
             ("pmdb find bytes, +8*page, 0x01", "7 matches"),
             ("pmdb -- print {page} + 1", "= 4097"),
-            (
-                "pmdb -- print count({pool}..{bytes + 16*page} where present)",
-                "= 7",
-            ),
-            (
-                "pmdb -- walk all where state == present by state limit {turns}",
-                "present",
-            ),
+            ("pmdb -- print count({pool}..{bytes + 16*page} where present)", "= 7"),
+            ("pmdb -- walk all where state == present by state limit {turns}", "present"),
             // Clauses begin outside of brackets and after an operand.
             ("pmdb walk *pool@16 where present limit 2", " present"),
             ("pmdb snapshot before in *pool@16", "before"),
@@ -71,28 +50,15 @@ fn each_part_is_evaluated_once_and_its_contents_are_not_fetched() {
     let Some(program) = compiled("each_part_is_evaluated_once", "pages.c") else {
         return;
     };
-    let set = [
-        "set $turn = 0",
-        "set max-value-size 128",
-        "set print elements 1",
-    ];
+    let set = ["set $turn = 0", "set max-value-size 128", "set print elements 1"];
     program.check(
         &[AT_WORK, &set].concat(),
         &[
-            (
-                "pmdb walk pool[$turn++]..pool[15+$turn++] by state",
-                "7 present, 9 untouched",
-            ),
+            ("pmdb walk pool[$turn++]..pool[15+$turn++] by state", "7 present, 9 untouched"),
             ("print $turn", "= 2"),
-            (
-                "pmdb walk pool[$turn++], +page*($turn++ + 11) by state",
-                "14 pages",
-            ),
+            ("pmdb walk pool[$turn++], +page*($turn++ + 11) by state", "14 pages"),
             ("print $turn", "= 4"),
-            (
-                "pmdb walk pool[$turn++]@4 by state",
-                "3 present, 1 untouched",
-            ),
+            ("pmdb walk pool[$turn++]@4 by state", "3 present, 1 untouched"),
             ("pmdb walk pool[$turn++] by state", "1 present"),
             ("print $turn", "= 6"),
             ("pmdb walk object by state", "4 pages"),
@@ -108,10 +74,7 @@ fn errors_are_those_of_gdb_in_one_line() {
         return;
     };
     let table = [
-        (
-            "pmdb walk nowhere",
-            "No symbol \"nowhere\" in current context.",
-        ),
+        ("pmdb walk nowhere", "No symbol \"nowhere\" in current context."),
         ("pmdb walk pool frob", "A syntax error in expression"),
         ("pmdb walk", "expected an address or a range"),
         ("pmdb walk pool where frob", "`frob` cannot stand here"),
@@ -123,14 +86,8 @@ fn errors_are_those_of_gdb_in_one_line() {
         ("pmdb -- !ls", "gdb's own pipe"),
         ("pmdb -- attach 1", "pmdb in gdb has no attach"),
         ("pmdb -- print {1", "a { has no }"),
-        (
-            "pmdb walk pool[1]..pool[0]",
-            "its end must be above its start",
-        ),
-        (
-            "pmdb walk pool, 4096",
-            "a length follows a comma as +LENGTH",
-        ),
+        ("pmdb walk pool[1]..pool[0]", "its end must be above its start"),
+        ("pmdb walk pool, 4096", "a length follows a comma as +LENGTH"),
         ("pmdb frobnicate", "pmdb has no command frobnicate"),
         ("pmdb", "help pmdb lists them"),
         ("set pmdb program pmdb", "absolute path"),
@@ -151,15 +108,9 @@ fn objects_of_other_languages_lie_somewhere_too() {
             &[
                 ("pmdb walk reference by state", "9 pages, 36 KiB: 9 present"),
                 ("pmdb translate &element", "+4096>"),
-                (
-                    "pmdb walk reference.items, +8*4096 where present by state",
-                    "present",
-                ),
+                ("pmdb walk reference.items, +8*4096 where present by state", "present"),
                 ("pmdb walk 'ring'.items by state", "present"),
-                (
-                    "pmdb explain this",
-                    "No symbol \"this\" in current context.",
-                ),
+                ("pmdb explain this", "No symbol \"this\" in current context."),
             ],
         );
     }
@@ -169,14 +120,8 @@ fn objects_of_other_languages_lie_somewhere_too() {
             &[
                 ("pmdb walk slice.data_ptr, +length by state", "present"),
                 ("pmdb walk slices::TABLE by state", "9 pages, 36 KiB: "),
-                (
-                    "pmdb walk slices::TABLE[0]..slices::TABLE[4096] by state",
-                    "its end must be",
-                ),
-                (
-                    "pmdb walk &slices::TABLE[0]..&slices::TABLE[4096] by state",
-                    "present",
-                ),
+                ("pmdb walk slices::TABLE[0]..slices::TABLE[4096] by state", "its end must be"),
+                ("pmdb walk &slices::TABLE[0]..&slices::TABLE[4096] by state", "present"),
                 ("pmdb translate &length", "[stack]"),
             ],
         );
@@ -197,10 +142,7 @@ fn help_and_completion_are_those_of_pmdb() {
             ("complete pmdb expl", "pmdb explain"),
             ("complete pmdb walk poo", "pmdb walk pool"),
             ("complete pmdb walk pool wh", "pmdb walk pool where"),
-            (
-                "complete pmdb walk pool where pres",
-                "pmdb walk pool where present",
-            ),
+            ("complete pmdb walk pool where pres", "pmdb walk pool where present"),
             ("complete pmdb walk pool + obj", "pmdb walk pool + object"),
             ("complete pmdb -- sh", "pmdb -- show"),
             ("show pmdb program", PMDB),
@@ -215,11 +157,6 @@ fn the_program_prints_the_plugin() {
     let printed = String::from_utf8(output.expect("it runs").stdout).expect("text");
     assert_eq!(printed, plugin());
     let check = "import ast, sys; ast.parse(sys.argv[1], feature_version=(3, 7))";
-    let checked = Command::new("python3")
-        .args(["-c", check, &printed])
-        .status();
-    assert!(
-        checked.is_ok_and(|status| status.success()),
-        "Python 3.7 reads it"
-    );
+    let checked = Command::new("python3").args(["-c", check, &printed]).status();
+    assert!(checked.is_ok_and(|status| status.success()), "Python 3.7 reads it");
 }

@@ -14,16 +14,10 @@ fn a_condition_stops_where_a_page_became_resident() {
         &[
             ("print number", "= 5"),
             ("print turns", "= 5"),
-            (
-                "tbreak turn if $_streq($_page_state(bytes + 6*page), \"present\")",
-                "Temporary",
-            ),
+            ("tbreak turn if $_streq($_page_state(bytes + 6*page), \"present\")", "Temporary"),
             ("continue", "number=7"),
             ("display $_resident(pool, 16*4096)", ""),
-            (
-                "printf \"%d of %d\\n\", $_resident(pool, 8*page), 8",
-                "7 of 8",
-            ),
+            ("printf \"%d of %d\\n\", $_resident(pool, 8*page), 8", "7 of 8"),
             ("output $_page_state(pool)", "\"present\""),
             ("output $_page_state(pool[9])", "\"untouched\""),
             ("set $state = $_page_state(pool)", ""),
@@ -31,10 +25,7 @@ fn a_condition_stops_where_a_page_became_resident() {
             // Nothing of this has called malloc in the program.
             ("pmdb -- print size(heap)", "no region is called [heap]"),
             ("print $_swapped(pool, 16*4096)", "= 0"),
-            (
-                "print $_resident(0, 4096) + $_resident(0, 1 << 30) + $_swapped(0, 4096)",
-                "= 0",
-            ),
+            ("print $_resident(0, 4096) + $_resident(0, 1 << 30) + $_swapped(0, 4096)", "= 0"),
             ("print $_resident(pool, 0)", "= 0"),
             ("print $_huge(pool[9])", "= 0"),
             ("print $_resident(*pool)", "an address and a length"),
@@ -65,40 +56,20 @@ fn frames_are_numbers_or_errors_with_the_reason() {
         "print $_map_count(0)",
     ];
     let answers = program.answers(&lines);
-    let [
-        pfn,
-        same,
-        physical,
-        too,
-        count,
-        exclusive,
-        none,
-        uncounted,
-        nowhere,
-    ] = &answers[2..]
-    else {
+    let [pfn, same, physical, too, count, exclusive, none, uncounted, nowhere] = &answers[2..] else {
         panic!("{answers:#?}");
     };
     match is_root() {
         true => {
             assert_eq!((pfn.trim(), physical.trim()), (same.trim(), too.trim()));
-            assert!(
-                count.contains("= 1") && exclusive.contains("= 1"),
-                "{answers:#?}"
-            );
+            assert!(count.contains("= 1") && exclusive.contains("= 1"), "{answers:#?}");
         }
         false => assert!(
-            [pfn, physical, count]
-                .iter()
-                .all(|said| said.contains("hidden") || said.contains("root")),
+            [pfn, physical, count].iter().all(|said| said.contains("hidden") || said.contains("root")),
             "{answers:#?}"
         ),
     }
-    for (said, state) in [
-        (none, "untouched"),
-        (uncounted, "untouched"),
-        (nowhere, "unmapped"),
-    ] {
+    for (said, state) in [(none, "untouched"), (uncounted, "untouched"), (nowhere, "unmapped")] {
         let why = format!("has no page frame: the page is {state}");
         assert!(said.contains(&why), "{answers:#?}");
     }

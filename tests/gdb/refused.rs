@@ -19,10 +19,7 @@ fn recordings_and_core_files_are_refused() {
             ("kill", "killed"),
             ("core-file core", "#0"),
             ("pmdb walk pool", "a core file contains nothing about pages"),
-            (
-                "print $_resident(pool, 1)",
-                "a core file contains nothing about pages",
-            ),
+            ("print $_resident(pool, 1)", "a core file contains nothing about pages"),
         ],
     );
 }

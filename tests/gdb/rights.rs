@@ -18,11 +18,7 @@ fn frames_are_shown_to_a_user_whose_pmdb_has_capabilities() {
         return skip(test, why);
     }
     fs::set_permissions(folder, PermissionsExt::from_mode(0o755)).expect("it is ours");
-    let (plain, able, plugin) = (
-        folder.join("plain"),
-        folder.join("able"),
-        folder.join("plugin.py"),
-    );
+    let (plain, able, plugin) = (folder.join("plain"), folder.join("able"), folder.join("plugin.py"));
     for path in [&plain, &able] {
         fs::create_dir(path).expect("a folder");
     }
@@ -31,25 +27,15 @@ fn frames_are_shown_to_a_user_whose_pmdb_has_capabilities() {
     fs::copy(PLUGIN, &plugin).expect("a copy");
     let answer = |beside: &std::path::Path| {
         let mut gdb = program.gdb();
-        gdb.env("PATH", format!("{}:/usr/bin:/bin", beside.display()))
-            .uid(capabilities::USER)
-            .gid(capabilities::USER);
-        let lines = [
-            "break turn if number == 7",
-            "run",
-            "print $_pfn(pool) != 0",
-            "pmdb walk *pool@16 by state",
-        ];
+        gdb.env("PATH", format!("{}:/usr/bin:/bin", beside.display())).uid(capabilities::USER).gid(capabilities::USER);
+        let lines = ["break turn if number == 7", "run", "print $_pfn(pool) != 0", "pmdb walk *pool@16 by state"];
         program.answers_from(gdb, &plugin.display().to_string(), &lines)
     };
     let hidden = answer(&plain);
     assert!(hidden[2].contains("hidden"), "{hidden:#?}");
     let shown = answer(&able);
     for answers in [&hidden, &shown] {
-        assert!(
-            answers[3].contains("7 present, 9 untouched"),
-            "{answers:#?}"
-        );
+        assert!(answers[3].contains("7 present, 9 untouched"), "{answers:#?}");
     }
     if shown[2].contains("hidden even from root") {
         return skip(test, "frames are hidden even from root here");

@@ -11,11 +11,8 @@ pub const PMDB: &str = env!("CARGO_BIN_EXE_pmdb");
 pub const PLUGIN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/pmdb-gdb.py");
 
 /// The compilers of test programs, by the suffix of a source file.
-const COMPILERS: &[(&str, &str, &[&str])] = &[
-    ("c", "gcc", &["-g", "-O0", "-pthread"]),
-    ("cc", "g++", &["-g", "-O0"]),
-    ("rs", "rustc", &["-g"]),
-];
+const COMPILERS: &[(&str, &str, &[&str])] =
+    &[("c", "gcc", &["-g", "-O0", "-pthread"]), ("cc", "g++", &["-g", "-O0"]), ("rs", "rustc", &["-g"])];
 
 /// A compiled program.
 pub struct Program {
@@ -48,10 +45,7 @@ pub fn compiled(test: &str, source: &str) -> Option<Program> {
         .args(*options)
         .arg("-o")
         .arg(&path)
-        .arg(format!(
-            "{}/tests/gdb/programs/{source}",
-            env!("CARGO_MANIFEST_DIR")
-        ))
+        .arg(format!("{}/tests/gdb/programs/{source}", env!("CARGO_MANIFEST_DIR")))
         .current_dir(folder.path());
     let output = command.output().expect("it compiles");
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -99,11 +93,7 @@ impl Program {
             command.args(["-ex", "echo \\n@@@\\n", "-ex", line]);
         }
         let (mut output, errors) = std::io::pipe().expect("a pipe");
-        command
-            .arg(&self.path)
-            .stdin(Stdio::null())
-            .stdout(errors.try_clone().expect("a pipe"))
-            .stderr(errors);
+        command.arg(&self.path).stdin(Stdio::null()).stdout(errors.try_clone().expect("a pipe")).stderr(errors);
         let mut child = command.spawn().expect("gdb starts");
         drop(command);
         let mut text = Vec::new();
@@ -113,10 +103,7 @@ impl Program {
         let answers: Vec<String> = text.split("\n@@@\n").map(str::to_owned).collect();
         assert_eq!(answers.len(), lines.len() + 1, "{text}");
         assert_eq!(answers[0].trim(), "", "the plugin greets nobody");
-        assert!(
-            !text.contains("Traceback") && !text.contains("Python Exception"),
-            "{text}"
-        );
+        assert!(!text.contains("Traceback") && !text.contains("Python Exception"), "{text}");
         answers[1..].to_vec()
     }
 
@@ -127,10 +114,7 @@ impl Program {
         let lines: Vec<&str> = before.iter().copied().chain(asked).collect();
         let answers = self.answers(&lines);
         for ((line, expected), answer) in table.iter().zip(&answers[before.len()..]) {
-            assert!(
-                answer.contains(expected),
-                "{line}: expected {expected:?} in {answer}\n{answers:#?}"
-            );
+            assert!(answer.contains(expected), "{line}: expected {expected:?} in {answer}\n{answers:#?}");
         }
     }
 }

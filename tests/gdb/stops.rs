@@ -20,10 +20,7 @@ fn first_touches_and_writes_show_at_the_next_stop() {
             ("pmdb track object", "tracking object"),
             ("pmdb track/content *pool@16", "tracking *pool@16"),
             ("info pmdb track", "inferior 1: *pool@16"),
-            (
-                "pmdb track/contents pool",
-                "the only option of pmdb track is /content",
-            ),
+            ("pmdb track/contents pool", "the only option of pmdb track is /content"),
             ("pmdb track nowhere", "No symbol"),
             ("continue", "came            5 pages 0x"),
             ("continue", "written         2 pages 0x"),
@@ -63,18 +60,9 @@ fn both_sides_of_a_fork_and_a_collapse_show() {
         return;
     };
     if !is_root() {
-        return skip(
-            "both_sides_of_a_fork",
-            "copies of anonymous pages show by their frames alone",
-        );
+        return skip("both_sides_of_a_fork", "copies of anonymous pages show by their frames alone");
     }
-    let before = [
-        "set detach-on-fork off",
-        "set schedule-multiple on",
-        "break forked",
-        "run",
-        "tbreak wrote",
-    ];
+    let before = ["set detach-on-fork off", "set schedule-multiple on", "break forked", "run", "tbreak wrote"];
     program.check(
         &before,
         &[
@@ -82,19 +70,10 @@ fn both_sides_of_a_fork_and_a_collapse_show() {
             ("pmdb track huge, +2<<20", "tracking"),
             ("continue", "hit Temporary breakpoint"),
             ("info inferiors", "* 2 "),
-            (
-                "print $_map_count(shared) + 10*$_map_count(shared + 4096)",
-                "= 12",
-            ),
-            (
-                "print $_exclusive(shared) + 10*$_exclusive(shared + 4096)",
-                "= 10",
-            ),
+            ("print $_map_count(shared) + 10*$_map_count(shared + 4096)", "= 12"),
+            ("print $_exclusive(shared) + 10*$_exclusive(shared + 4096)", "= 10"),
             ("inferior 1", "Switching to inferior 1"),
-            (
-                "print $_map_count(shared) + 10*$_map_count(shared + 4096)",
-                "= 12",
-            ),
+            ("print $_map_count(shared) + 10*$_map_count(shared + 4096)", "= 12"),
             ("pmdb compare children", ""),
         ],
     );
@@ -103,16 +82,8 @@ fn both_sides_of_a_fork_and_a_collapse_show() {
         return skip("a_collapse", "this kernel makes no huge page of small ones");
     }
     program.check(
-        &[
-            "break forked",
-            "run",
-            "pmdb track huge, +2<<20",
-            "break done",
-        ],
-        &[
-            ("continue", "collapsed     512 pages 0x"),
-            ("print $_huge(huge)", "= 1"),
-        ],
+        &["break forked", "run", "pmdb track huge, +2<<20", "break done"],
+        &[("continue", "collapsed     512 pages 0x"), ("print $_huge(huge)", "= 1")],
     );
 }
 
@@ -126,11 +97,7 @@ fn breakpoints_in_code_are_seen_and_so_is_that_they_are_gone() {
         false => "<turn+",
     };
     program.check(
-        &[
-            "set breakpoint always-inserted on",
-            "break turn if number == 7",
-            "run",
-        ],
+        &["set breakpoint always-inserted on", "break turn if number == 7", "run"],
         &[
             ("pmdb patched turn", instruction),
             ("pmdb patched turn", "1 stretch differs from the file"),
@@ -146,10 +113,7 @@ fn breakpoints_in_code_are_seen_and_so_is_that_they_are_gone() {
         &["break turn if number == 7", "run"],
         &[
             ("pmdb patched turn", "private, the same as the file"),
-            (
-                "pmdb patched",
-                "private, the same as the file  program r-xp",
-            ),
+            ("pmdb patched", "private, the same as the file  program r-xp"),
         ],
     );
 }

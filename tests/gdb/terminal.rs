@@ -11,12 +11,8 @@ const DONE: &str = "it is done";
 /// What gdb prints for a line.
 fn answer(session: &mut PtySession, line: &str) -> String {
     session.send_line(line).expect("gdb reads");
-    session
-        .send_line(&format!("echo {}\\n", DONE.replace(' ', "\\ ")))
-        .expect("gdb reads");
-    session
-        .exp_string(&format!("{DONE}\r\n"))
-        .expect("an answer")
+    session.send_line(&format!("echo {}\\n", DONE.replace(' ', "\\ "))).expect("gdb reads");
+    session.exp_string(&format!("{DONE}\r\n")).expect("an answer")
 }
 
 #[test]
@@ -35,22 +31,15 @@ fn colours_tab_and_ctrl_c_work_at_a_terminal() {
     session.exp_string("Breakpoint 1, ").expect("it stops");
     answer(&mut session, "set width 120");
     let shown = answer(&mut session, walk);
-    assert!(
-        shown.contains("\u{1b}[") && shown.contains("untouched"),
-        "{shown}"
-    );
+    assert!(shown.contains("\u{1b}[") && shown.contains("untouched"), "{shown}");
     // Output that goes elsewhere has no colours; cat -v would show them.
     let piped = answer(&mut session, &format!("pipe {walk} | cat -v"));
     assert!(piped.contains(counted) && !piped.contains("^["), "{piped}");
     // Tab completes, and the completed line runs.
     session.send("pmdb expl\t$sp\n").expect("gdb reads");
-    session
-        .exp_string("[stack]")
-        .expect("the command was completed");
+    session.exp_string("[stack]").expect("the command was completed");
     // Ctrl-C ends the watch alone.
-    session
-        .send_line("pmdb watch *pool@16 every 1h")
-        .expect("gdb reads");
+    session.send_line("pmdb watch *pool@16 every 1h").expect("gdb reads");
     session.exp_string("Ctrl-C ends it").expect("it watches");
     session.send_control('c').expect("gdb reads");
     session.exp_string("watched for").expect("its last words");

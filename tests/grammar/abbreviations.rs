@@ -10,10 +10,7 @@ const THEN: &str = include_str!("abbreviations.txt");
 
 #[test]
 fn every_abbreviation_keeps_its_meaning() {
-    let then: BTreeMap<&str, &str> = THEN
-        .lines()
-        .filter_map(|line| line.split_once(": "))
-        .collect();
+    let then: BTreeMap<&str, &str> = THEN.lines().filter_map(|line| line.split_once(": ")).collect();
     assert!(then.len() > 150, "{} abbreviations", then.len());
     for (typed, meaning) in then {
         let now = match typed.split_once(' ') {

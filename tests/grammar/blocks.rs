@@ -27,9 +27,7 @@ fn is_parsed(block: &Block) -> bool {
     block.0.iter().all(|statement| match &statement.node {
         // A line that is parsed later may be of a user's command; these files have none.
         Node::Text => parse_line(&statement.text).is_ok(),
-        Node::If {
-            then, otherwise, ..
-        } => is_parsed(then) && is_parsed(otherwise),
+        Node::If { then, otherwise, .. } => is_parsed(then) && is_parsed(otherwise),
         Node::While { body, .. } | Node::Foreach { body, .. } => is_parsed(body),
         Node::Define { body, .. } => is_parsed(body),
         Node::Line(_) | Node::Document { .. } | Node::Break | Node::Continue => true,
@@ -50,15 +48,7 @@ fn damaged(lines: &[String], random: &mut Random) -> Vec<String> {
             lines.swap(a, b);
         }
         _ => {
-            let words = [
-                "end",
-                "else",
-                "loop_break",
-                "if 1",
-                "end # x",
-                "document d",
-                "define d",
-            ];
+            let words = ["end", "else", "loop_break", "if 1", "end # x", "document d", "define d"];
             lines.insert(random.below(lines.len()), (*random.pick(&words)).to_owned());
         }
     }
@@ -82,10 +72,7 @@ fn files_and_grammar_agree() {
     assert!(files.len() > 4, "{files:?}");
     for path in &files {
         let text = fs::read_to_string(path).expect("text");
-        assert!(
-            recogniser.accepts_file(&text),
-            "not in the grammar: {path:?}"
-        );
+        assert!(recogniser.accepts_file(&text), "not in the grammar: {path:?}");
         assert!(is_put_together(&text), "not put together: {path:?}");
     }
     let text = fs::read_to_string(folder.join("grammar/files/programs.pmdb")).expect("text");

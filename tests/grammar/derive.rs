@@ -49,17 +49,8 @@ pub struct Deriver<'a> {
 impl<'a> Deriver<'a> {
     pub fn new(grammar: &'a Grammar) -> Deriver<'a> {
         let literals = grammar.literals();
-        let words = literals
-            .iter()
-            .filter(|word| word.starts_with(char::is_alphabetic))
-            .cloned()
-            .collect();
-        let mut deriver = Deriver {
-            grammar,
-            shortest: HashMap::new(),
-            literals,
-            words,
-        };
+        let words = literals.iter().filter(|word| word.starts_with(char::is_alphabetic)).cloned().collect();
+        let mut deriver = Deriver { grammar, shortest: HashMap::new(), literals, words };
         deriver.find_shortest();
         deriver
     }
@@ -82,13 +73,7 @@ impl<'a> Deriver<'a> {
         ];
         let mut tokens = Vec::new();
         let depth = 24 + random.below(24);
-        self.derive(
-            &Node::Rule((*random.pick(STARTS)).into()),
-            depth,
-            random,
-            &mut tokens,
-            &mut false,
-        );
+        self.derive(&Node::Rule((*random.pick(STARTS)).into()), depth, random, &mut tokens, &mut false);
         tokens
     }
 
@@ -118,11 +103,8 @@ impl<'a> Deriver<'a> {
                     return add(random.pick(&command.short).clone());
                 }
                 for word in words {
-                    let length = if command.whole || random.chance(80) {
-                        word.len()
-                    } else {
-                        1 + random.below(word.len())
-                    };
+                    let length =
+                        if command.whole || random.chance(80) { word.len() } else { 1 + random.below(word.len()) };
                     add(word[..length].to_owned());
                 }
             }
@@ -136,40 +118,24 @@ impl<'a> Deriver<'a> {
                     panic!("only a token may leave words out: {inner:?}");
                 };
                 let is_out = |text: &str| {
-                    let leaves_out =
-                        |node: &Node| matches!(node, Node::Literal(word) if word == text);
+                    let leaves_out = |node: &Node| matches!(node, Node::Literal(word) if word == text);
                     without.iter().any(leaves_out)
                 };
                 let rule = if name == "ANY" { "NAME" } else { name };
                 let token = (0..200).map(|_| self.token(rule, random));
-                add(token
-                    .into_iter()
-                    .find(|token| !is_out(token))
-                    .expect("something is left"));
+                add(token.into_iter().find(|token| !is_out(token)).expect("something is left"));
             }
             Node::Rule(name) => {
                 let node = self.grammar.rule(name);
                 self.derive(node, depth.saturating_sub(1), random, tokens, glue);
             }
             Node::Sequence(nodes) => {
-                nodes
-                    .iter()
-                    .for_each(|node| self.derive(node, depth, random, tokens, glue));
+                nodes.iter().for_each(|node| self.derive(node, depth, random, tokens, glue));
             }
             Node::Choice(nodes) => {
-                let short: Vec<&Node> = nodes
-                    .iter()
-                    .filter(|node| self.length(node) <= depth)
-                    .collect();
-                let shortest = nodes
-                    .iter()
-                    .min_by_key(|node| self.length(node))
-                    .expect("a choice of something");
-                let chosen = if short.is_empty() {
-                    shortest
-                } else {
-                    *random.pick(&short)
-                };
+                let short: Vec<&Node> = nodes.iter().filter(|node| self.length(node) <= depth).collect();
+                let shortest = nodes.iter().min_by_key(|node| self.length(node)).expect("a choice of something");
+                let chosen = if short.is_empty() { shortest } else { *random.pick(&short) };
                 self.derive(chosen, depth, random, tokens, glue);
             }
             Node::Optional(inner) => {
@@ -218,9 +184,7 @@ impl<'a> Deriver<'a> {
             }
             Node::Except(node, without) => {
                 let mut excluded = Vec::new();
-                without
-                    .iter()
-                    .for_each(|node| self.single_characters(node, &mut excluded));
+                without.iter().for_each(|node| self.single_characters(node, &mut excluded));
                 let one = (0..200).find_map(|_| {
                     let mut one = String::new();
                     self.characters(node, depth, random, &mut one);
@@ -228,14 +192,9 @@ impl<'a> Deriver<'a> {
                 });
                 text.push_str(&one.expect("something is left"));
             }
-            Node::Sequence(nodes) => nodes
-                .iter()
-                .for_each(|node| self.characters(node, depth, random, text)),
+            Node::Sequence(nodes) => nodes.iter().for_each(|node| self.characters(node, depth, random, text)),
             Node::Choice(nodes) => {
-                let fitting: Vec<&Node> = nodes
-                    .iter()
-                    .filter(|node| self.length(node) <= depth)
-                    .collect();
+                let fitting: Vec<&Node> = nodes.iter().filter(|node| self.length(node) <= depth).collect();
                 if let Some(node) = fitting.get(random.below(fitting.len())) {
                     self.characters(node, depth, random, text);
                 }
@@ -250,12 +209,7 @@ impl<'a> Deriver<'a> {
                     self.characters(inner, depth, random, text);
                 }
             }
-            Node::Rule(name) => self.characters(
-                self.grammar.rule(name),
-                depth.saturating_sub(1),
-                random,
-                text,
-            ),
+            Node::Rule(name) => self.characters(self.grammar.rule(name), depth.saturating_sub(1), random, text),
             Node::Condition(inner, _) => self.characters(inner, depth, random, text),
             Node::Command(..) | Node::Glue | Node::Interleave(_) | Node::Class(_) => {
                 panic!("{node:?} in a token")
@@ -268,9 +222,7 @@ impl<'a> Deriver<'a> {
         match node {
             Node::Literal(text) => found.push(text.clone()),
             Node::Rule(name) => self.single_characters(self.grammar.rule(name), found),
-            Node::Choice(nodes) => nodes
-                .iter()
-                .for_each(|node| self.single_characters(node, found)),
+            Node::Choice(nodes) => nodes.iter().for_each(|node| self.single_characters(node, found)),
             other => panic!("{other:?} is taken from a set of characters"),
         }
     }
@@ -278,20 +230,9 @@ impl<'a> Deriver<'a> {
     fn length(&self, node: &Node) -> usize {
         match node {
             Node::Rule(name) if name == "ANY" => 0,
-            Node::Rule(name) => self
-                .shortest
-                .get(name)
-                .map_or(usize::MAX / 2, |length| length + 1),
-            Node::Sequence(nodes) => nodes
-                .iter()
-                .map(|node| self.length(node))
-                .max()
-                .unwrap_or(0),
-            Node::Choice(nodes) => nodes
-                .iter()
-                .map(|node| self.length(node))
-                .min()
-                .unwrap_or(0),
+            Node::Rule(name) => self.shortest.get(name).map_or(usize::MAX / 2, |length| length + 1),
+            Node::Sequence(nodes) => nodes.iter().map(|node| self.length(node)).max().unwrap_or(0),
+            Node::Choice(nodes) => nodes.iter().map(|node| self.length(node)).min().unwrap_or(0),
             Node::Except(node, _) | Node::Condition(node, _) => self.length(node),
             _ => 0,
         }
@@ -302,17 +243,13 @@ impl<'a> Deriver<'a> {
         let names: Vec<String> = self
             .grammar
             .names()
-            .flat_map(|name| {
-                ["page", "region"].map(|subject| name.replace("<S>", &format!("<{subject}>")))
-            })
+            .flat_map(|name| ["page", "region"].map(|subject| name.replace("<S>", &format!("<{subject}>"))))
             .collect();
         loop {
             let mut changed = false;
             for name in &names {
                 let length = self.length(self.grammar.rule(name));
-                if length < usize::MAX / 2
-                    && self.shortest.get(name).is_none_or(|known| length < *known)
-                {
+                if length < usize::MAX / 2 && self.shortest.get(name).is_none_or(|known| length < *known) {
                     self.shortest.insert(name.clone(), length);
                     changed = true;
                 }
@@ -337,11 +274,7 @@ pub fn join(tokens: &[(String, bool)], random: &mut Random) -> String {
 }
 
 /// The tokens with one mutation, which may be valid too.
-pub fn mutate(
-    tokens: &[(String, bool)],
-    deriver: &Deriver<'_>,
-    random: &mut Random,
-) -> Vec<(String, bool)> {
+pub fn mutate(tokens: &[(String, bool)], deriver: &Deriver<'_>, random: &mut Random) -> Vec<(String, bool)> {
     let mut tokens = tokens.to_vec();
     let place = random.below(tokens.len());
     match random.below(8) {

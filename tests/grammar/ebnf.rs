@@ -61,25 +61,14 @@ impl Grammar {
     /// Reads the file; a fault in it is a fault of the project.
     pub fn read(text: &str) -> Grammar {
         let lexemes = lexemes(text);
-        let mut reader = Reader {
-            lexemes: &lexemes,
-            next: 0,
-        };
-        let mut grammar = Grammar {
-            rules: HashMap::new(),
-            order: Vec::new(),
-        };
+        let mut reader = Reader { lexemes: &lexemes, next: 0 };
+        let mut grammar = Grammar { rules: HashMap::new(), order: Vec::new() };
         while reader.next < lexemes.len() {
-            let Lexeme::Word(name) = reader.take() else {
-                panic!("a rule must begin with its name")
-            };
+            let Lexeme::Word(name) = reader.take() else { panic!("a rule must begin with its name") };
             assert_eq!(reader.take(), Lexeme::Mark("="), "after {name}");
             let node = reader.choice();
             assert_eq!(reader.take(), Lexeme::Mark(";"), "at the end of {name}");
-            assert!(
-                grammar.rules.insert(name.clone(), node).is_none(),
-                "{name} is there twice"
-            );
+            assert!(grammar.rules.insert(name.clone(), node).is_none(), "{name} is there twice");
             grammar.order.push(name);
         }
         grammar.fill_in_subjects();
@@ -91,18 +80,14 @@ impl Grammar {
         for name in self.order.iter().filter(|name| name.ends_with("<S>")) {
             for subject in ["page", "region"] {
                 let node = with_subject(&self.rules[name], subject);
-                self.rules
-                    .entry(name.replace("<S>", &format!("<{subject}>")))
-                    .or_insert(node);
+                self.rules.entry(name.replace("<S>", &format!("<{subject}>"))).or_insert(node);
             }
         }
     }
 
     /// The rule with that name.
     pub fn rule(&self, name: &str) -> &Node {
-        self.rules
-            .get(name)
-            .unwrap_or_else(|| panic!("there is no rule {name}"))
+        self.rules.get(name).unwrap_or_else(|| panic!("there is no rule {name}"))
     }
 
     /// The names of rules in the order of the file.
@@ -168,21 +153,14 @@ fn collect(node: &Node, visit: &mut impl FnMut(&Node)) {
         Node::Sequence(inner) | Node::Choice(inner) | Node::Interleave(inner) => {
             inner.iter().for_each(|node| collect(node, visit));
         }
-        Node::Optional(inner) | Node::Repeat(inner) | Node::Condition(inner, _) => {
-            collect(inner, visit)
-        }
+        Node::Optional(inner) | Node::Repeat(inner) | Node::Condition(inner, _) => collect(inner, visit),
         Node::Except(inner, _) => collect(inner, visit),
         _ => {}
     }
 }
 
 fn with_subject(node: &Node, subject: &str) -> Node {
-    let all = |nodes: &[Node]| {
-        nodes
-            .iter()
-            .map(|node| with_subject(node, subject))
-            .collect()
-    };
+    let all = |nodes: &[Node]| nodes.iter().map(|node| with_subject(node, subject)).collect();
     match node {
         Node::Sequence(inner) => Node::Sequence(all(inner)),
         Node::Choice(inner) => Node::Choice(all(inner)),
@@ -205,10 +183,7 @@ impl Reader<'_> {
     }
 
     fn take(&mut self) -> Lexeme {
-        let lexeme = self
-            .peek()
-            .expect("the grammar ends in the middle of a rule")
-            .clone();
+        let lexeme = self.peek().expect("the grammar ends in the middle of a rule").clone();
         self.next += 1;
         lexeme
     }
@@ -224,11 +199,7 @@ impl Reader<'_> {
         while self.skip("|") {
             nodes.push(self.interleave());
         }
-        if nodes.len() == 1 {
-            nodes.remove(0)
-        } else {
-            Node::Choice(nodes)
-        }
+        if nodes.len() == 1 { nodes.remove(0) } else { Node::Choice(nodes) }
     }
 
     fn interleave(&mut self) -> Node {
@@ -236,11 +207,7 @@ impl Reader<'_> {
         while self.skip("&") {
             nodes.push(self.sequence());
         }
-        if nodes.len() == 1 {
-            nodes.remove(0)
-        } else {
-            Node::Interleave(nodes)
-        }
+        if nodes.len() == 1 { nodes.remove(0) } else { Node::Interleave(nodes) }
     }
 
     fn sequence(&mut self) -> Node {
@@ -263,27 +230,17 @@ impl Reader<'_> {
                     while self.skip("-") {
                         without.push(self.item());
                     }
-                    nodes.push(if without.is_empty() {
-                        item
-                    } else {
-                        Node::Except(Box::new(item), without)
-                    });
+                    nodes.push(if without.is_empty() { item } else { Node::Except(Box::new(item), without) });
                 }
             }
         }
-        if nodes.len() == 1 {
-            nodes.remove(0)
-        } else {
-            Node::Sequence(nodes)
-        }
+        if nodes.len() == 1 { nodes.remove(0) } else { Node::Sequence(nodes) }
     }
 
     fn item(&mut self) -> Node {
         match self.take() {
             Lexeme::Literal(text) if self.skip("..") => {
-                let Lexeme::Literal(last) = self.take() else {
-                    panic!("a span must end with a character")
-                };
+                let Lexeme::Literal(last) = self.take() else { panic!("a span must end with a character") };
                 let one = |text: &str| text.chars().next().expect("a span is of characters");
                 Node::Span(one(&text), one(&last))
             }
@@ -297,11 +254,7 @@ impl Reader<'_> {
                 };
                 let mut forms = forms.split('|').map(str::to_owned);
                 let name = forms.next().expect("a command word has a name");
-                Node::Command(CommandWord {
-                    name,
-                    short: forms.collect(),
-                    whole,
-                })
+                Node::Command(CommandWord { name, short: forms.collect(), whole })
             }
             Lexeme::Mark("(") => self.closed(")"),
             Lexeme::Mark("[") => Node::Optional(Box::new(self.closed("]"))),
@@ -312,25 +265,17 @@ impl Reader<'_> {
 
     fn closed(&mut self, close: &'static str) -> Node {
         let node = self.choice();
-        assert!(
-            self.skip(close),
-            "a {close} is missing near lexeme {}",
-            self.next
-        );
+        assert!(self.skip(close), "a {close} is missing near lexeme {}", self.next);
         node
     }
 }
 
 fn lexemes(text: &str) -> Vec<Lexeme> {
-    const MARKS: &[&str] = &[
-        "..", "=", ";", "|", "&", "~", "-", "(", ")", "[", "]", "{", "}",
-    ];
+    const MARKS: &[&str] = &["..", "=", ";", "|", "&", "~", "-", "(", ")", "[", "]", "{", "}"];
     let mut lexemes = Vec::new();
     let mut rest = text.trim_start();
     let until = |rest: &str, close: &str| {
-        let (inner, behind) = rest
-            .split_once(close)
-            .unwrap_or_else(|| panic!("{close} is missing"));
+        let (inner, behind) = rest.split_once(close).unwrap_or_else(|| panic!("{close} is missing"));
         (inner.to_owned(), behind.len())
     };
     while !rest.is_empty() {
@@ -338,11 +283,7 @@ fn lexemes(text: &str) -> Vec<Lexeme> {
             until(comment, "*)").1
         } else if let Some(quoted) = rest.strip_prefix('"') {
             // "\\" and "\"" are the only literals with a backslash before something that could end them
-            let end = if quoted.starts_with('\\') {
-                2
-            } else {
-                quoted.find('"').expect("a quote is not closed")
-            };
+            let end = if quoted.starts_with('\\') { 2 } else { quoted.find('"').expect("a quote is not closed") };
             let literal = &quoted[..end];
             let plain = match literal {
                 "\\t" => "\t",

@@ -12,13 +12,9 @@ use crate::grammar;
 use crate::recognise::Recogniser;
 
 fn files(folder: &str) -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("grammar")
-        .join(folder);
-    let mut files: Vec<PathBuf> = fs::read_dir(folder)
-        .expect("the folder is there")
-        .map(|e| e.expect("readable").path())
-        .collect();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("grammar").join(folder);
+    let mut files: Vec<PathBuf> =
+        fs::read_dir(folder).expect("the folder is there").map(|e| e.expect("readable").path()).collect();
     files.sort();
     files
 }

@@ -31,10 +31,7 @@ const LONGEST: usize = 300;
 
 /// PMDB_GRAMMAR_SEED repeats a run that failed, PMDB_GRAMMAR_SENTENCES makes it longer.
 fn from_environment(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name)
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(otherwise)
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
 
 /// The line as the parser sees it must mean the same when it is printed and parsed again.
@@ -42,9 +39,7 @@ fn check_round_trip(line: &str, tree: &pmdb::lang::Line) -> Result<(), String> {
     let printed = printer::printed(tree);
     match pmdb::lang::parse_line(&printed) {
         Ok(again) if again == *tree => Ok(()),
-        Ok(again) => Err(format!(
-            "{line}\nis printed as\n{printed}\nand that means\n{again:?}\nbut not\n{tree:?}"
-        )),
+        Ok(again) => Err(format!("{line}\nis printed as\n{printed}\nand that means\n{again:?}\nbut not\n{tree:?}")),
         Err(error) => Err(format!("{line}\nis printed as\n{}", error.draw(&printed))),
     }
 }
@@ -58,17 +53,10 @@ fn check_line(recogniser: &Recogniser, line: &str) -> Result<bool, String> {
     }
     match (recognised, pmdb::lang::parse_line(line)) {
         (true, Ok(tree)) => check_round_trip(line, &tree).map(|()| true),
-        (false, Err(error)) if error.expected.is_empty() => {
-            Err(format!("{line}\nfails with nothing expected"))
-        }
+        (false, Err(error)) if error.expected.is_empty() => Err(format!("{line}\nfails with nothing expected")),
         (false, Err(_)) => Ok(false),
-        (true, Err(error)) => Err(format!(
-            "the grammar has this line, the parser has not:\n{}",
-            error.draw(line)
-        )),
-        (false, Ok(tree)) => Err(format!(
-            "the parser has this line, the grammar has not:\n{line}\n{tree:?}"
-        )),
+        (true, Err(error)) => Err(format!("the grammar has this line, the parser has not:\n{}", error.draw(line))),
+        (false, Ok(tree)) => Err(format!("the parser has this line, the grammar has not:\n{line}\n{tree:?}")),
     }
 }
 
@@ -110,23 +98,11 @@ fn parser_and_grammar_agree() {
             break;
         }
     }
-    println!(
-        "{derived} derived, {accepted} of them accepted; {mutated} mutated, {rejected} of them rejected"
-    );
-    assert!(
-        wrong.is_empty(),
-        "PMDB_GRAMMAR_SEED={seed}\n{}",
-        wrong.join("\n\n")
-    );
+    println!("{derived} derived, {accepted} of them accepted; {mutated} mutated, {rejected} of them rejected");
+    assert!(wrong.is_empty(), "PMDB_GRAMMAR_SEED={seed}\n{}", wrong.join("\n\n"));
     // Joined without a blank, cut by a comment or at a pipe, some derived sentences are none.
-    assert!(
-        accepted * 10 > derived * 7,
-        "only {accepted} of {derived} derived sentences are accepted"
-    );
-    assert!(
-        rejected * 10 > mutated * 3,
-        "only {rejected} of {mutated} mutations are rejected"
-    );
+    assert!(accepted * 10 > derived * 7, "only {accepted} of {derived} derived sentences are accepted");
+    assert!(rejected * 10 > mutated * 3, "only {rejected} of {mutated} mutations are rejected");
 }
 
 proptest! {

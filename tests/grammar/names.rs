@@ -15,20 +15,10 @@ fn set(words: impl IntoIterator<Item = impl Into<String>>) -> BTreeSet<String> {
 #[test]
 fn command_names() {
     // `!` is how SHELL begins, not a word.
-    let short = |forms: &[&str]| {
-        forms
-            .iter()
-            .filter(|form| **form != "!")
-            .map(|form| (*form).to_owned())
-            .collect()
-    };
+    let short = |forms: &[&str]| forms.iter().filter(|form| **form != "!").map(|form| (*form).to_owned()).collect();
     let code: BTreeSet<CommandWord> = COMMANDS
         .iter()
-        .map(|command| CommandWord {
-            name: command.name.to_owned(),
-            short: short(command.short),
-            whole: command.whole,
-        })
+        .map(|command| CommandWord { name: command.name.to_owned(), short: short(command.short), whole: command.whole })
         .collect();
     let written: BTreeSet<CommandWord> = grammar().commands().into_iter().collect();
     assert_eq!(code, written);
@@ -39,39 +29,22 @@ fn every_command_rule_is_named_as_its_command() {
     let grammar = grammar();
     for CommandWord { name, .. } in grammar.commands() {
         let rule = name.replace([' ', '-'], "_");
-        assert!(
-            grammar.names().any(|one| one == rule),
-            "{name} has no rule {rule}"
-        );
+        assert!(grammar.names().any(|one| one == rule), "{name} has no rule {rule}");
     }
 }
 
 fn fields<F: FilterField>(wanted: impl Fn(ValueType) -> bool) -> BTreeSet<String> {
-    set(F::all()
-        .filter(|field| wanted(field.value_type()))
-        .map(F::name))
+    set(F::all().filter(|field| wanted(field.value_type())).map(F::name))
 }
 
 #[test]
 fn fields_of_filters() {
     let grammar = grammar();
     let words = |rule: &str| set(grammar.words(rule));
-    assert_eq!(
-        fields::<PageField>(|kind| kind == ValueType::Boolean),
-        words("boolean<page>")
-    );
-    assert_eq!(
-        fields::<PageField>(|kind| kind == ValueType::Integer),
-        words("integer<page>")
-    );
-    assert_eq!(
-        fields::<RegionField>(|kind| kind == ValueType::Boolean),
-        words("boolean<region>")
-    );
-    assert_eq!(
-        fields::<RegionField>(|kind| kind == ValueType::Integer),
-        words("integer<region>")
-    );
+    assert_eq!(fields::<PageField>(|kind| kind == ValueType::Boolean), words("boolean<page>"));
+    assert_eq!(fields::<PageField>(|kind| kind == ValueType::Integer), words("integer<page>"));
+    assert_eq!(fields::<RegionField>(|kind| kind == ValueType::Boolean), words("boolean<region>"));
+    assert_eq!(fields::<RegionField>(|kind| kind == ValueType::Integer), words("integer<region>"));
     for (field, rule) in [(PageField::AnyState, "state"), (PageField::AnyKind, "kind")] {
         assert_eq!(field.value_type(), ValueType::Word, "{rule}");
         let taken = PageField::all().filter(|word| field.takes(*word));

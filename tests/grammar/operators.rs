@@ -12,11 +12,7 @@ fn infix() -> Vec<Vec<&'static str>> {
 }
 
 fn rows(kind: &str) -> Vec<Vec<&'static str>> {
-    OPERATORS
-        .lines()
-        .filter_map(|line| line.strip_prefix(kind))
-        .map(|row| row.split_whitespace().collect())
-        .collect()
+    OPERATORS.lines().filter_map(|line| line.strip_prefix(kind)).map(|row| row.split_whitespace().collect()).collect()
 }
 
 fn same(left: &str, right: &str) -> bool {
@@ -26,15 +22,11 @@ fn same(left: &str, right: &str) -> bool {
 #[test]
 fn every_pair_of_operators_groups_as_the_table_says() {
     let levels = infix();
-    for (first_level, first) in levels
-        .iter()
-        .enumerate()
-        .flat_map(|(level, row)| row.iter().map(move |one| (level, one)))
+    for (first_level, first) in
+        levels.iter().enumerate().flat_map(|(level, row)| row.iter().map(move |one| (level, one)))
     {
-        for (second_level, second) in levels
-            .iter()
-            .enumerate()
-            .flat_map(|(level, row)| row.iter().map(move |one| (level, one)))
+        for (second_level, second) in
+            levels.iter().enumerate().flat_map(|(level, row)| row.iter().map(move |one| (level, one)))
         {
             let bare = format!("print (a {first} b {second} c)");
             let left = format!("print ((a {first} b) {second} c)");
@@ -51,10 +43,7 @@ fn operators_before_an_operand_bind_tightest() {
     for prefix in rows("prefix").concat() {
         for operator in infix().concat() {
             assert!(
-                same(
-                    &format!("print ({prefix}a {operator} b)"),
-                    &format!("print (({prefix}a) {operator} b)")
-                ),
+                same(&format!("print ({prefix}a {operator} b)"), &format!("print (({prefix}a) {operator} b)")),
                 "{prefix} {operator}"
             );
         }
@@ -85,11 +74,7 @@ fn the_table_has_the_operators_of_the_grammar() {
         assert_eq!(own, level, "{rule}");
     }
     let mut prefix = own_literals(grammar.rule("unary"));
-    let mut table: Vec<String> = rows("prefix")
-        .concat()
-        .into_iter()
-        .map(str::to_owned)
-        .collect();
+    let mut table: Vec<String> = rows("prefix").concat().into_iter().map(str::to_owned).collect();
     prefix.sort();
     table.sort();
     assert_eq!(prefix, table);
@@ -99,9 +84,7 @@ fn own_literals(node: &crate::ebnf::Node) -> Vec<String> {
     use crate::ebnf::Node;
     match node {
         Node::Literal(text) => vec![text.clone()],
-        Node::Sequence(inner) | Node::Choice(inner) => {
-            inner.iter().flat_map(own_literals).collect()
-        }
+        Node::Sequence(inner) | Node::Choice(inner) => inner.iter().flat_map(own_literals).collect(),
         Node::Repeat(inner) | Node::Optional(inner) => own_literals(inner),
         _ => Vec::new(),
     }

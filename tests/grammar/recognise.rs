@@ -43,36 +43,22 @@ impl Recogniser {
 
     /// For sentences of the rule `start`.
     pub fn of(grammar: &Grammar, start: &str) -> Recogniser {
-        let mut builder = Builder {
-            grammar,
-            words: grammar.commands(),
-            names: HashMap::new(),
-            productions: Vec::new(),
-        };
+        let mut builder =
+            Builder { grammar, words: grammar.commands(), names: HashMap::new(), productions: Vec::new() };
         let start = builder.rule(start);
         let mut nullable = HashSet::new();
         loop {
-            let is_null =
-                |symbol: &Symbol| matches!(symbol, Symbol::Nonterminal(n) if nullable.contains(n));
+            let is_null = |symbol: &Symbol| matches!(symbol, Symbol::Nonterminal(n) if nullable.contains(n));
             let more: Vec<usize> = (0..builder.productions.len())
                 .filter(|n| !nullable.contains(n))
-                .filter(|n| {
-                    builder.productions[*n]
-                        .iter()
-                        .any(|production| production.iter().all(is_null))
-                })
+                .filter(|n| builder.productions[*n].iter().any(|production| production.iter().all(is_null)))
                 .collect();
             if more.is_empty() {
                 break;
             }
             nullable.extend(more);
         }
-        Recogniser {
-            scanner: Scanner::new(grammar),
-            productions: builder.productions,
-            nullable,
-            start,
-        }
+        Recogniser { scanner: Scanner::new(grammar), productions: builder.productions, nullable, start }
     }
 
     /// Whether the line is in the language.
@@ -86,11 +72,7 @@ impl Recogniser {
             .lines()
             .flat_map(|line| {
                 let mut tokens = self.scanner.scan(line);
-                tokens.push(Token {
-                    text: "\n".to_owned(),
-                    rule: Some("NEWLINE".to_owned()),
-                    glued: false,
-                });
+                tokens.push(Token { text: "\n".to_owned(), rule: Some("NEWLINE".to_owned()), glued: false });
                 tokens
             })
             .collect();
@@ -117,17 +99,12 @@ impl Recogniser {
                 let mut found = Vec::new();
                 match self.productions[nonterminal][production].get(dot) {
                     None => {
-                        let parents = waiting[origin]
-                            .get(&nonterminal)
-                            .cloned()
-                            .unwrap_or_default();
+                        let parents = waiting[origin].get(&nonterminal).cloned().unwrap_or_default();
                         found.extend(parents.into_iter().map(|(n, p, d, o)| (n, p, d + 1, o)));
                     }
                     Some(Symbol::Nonterminal(inner)) => {
                         waiting[position].entry(*inner).or_default().push(item);
-                        found.extend(
-                            (0..self.productions[*inner].len()).map(|p| (*inner, p, 0, position)),
-                        );
+                        found.extend((0..self.productions[*inner].len()).map(|p| (*inner, p, 0, position)));
                         if self.nullable.contains(inner) {
                             found.push(advanced);
                         }
@@ -138,9 +115,7 @@ impl Recogniser {
                         }
                     }
                     Some(terminal) => {
-                        if tokens
-                            .get(position)
-                            .is_some_and(|token| matches(terminal, token))
+                        if tokens.get(position).is_some_and(|token| matches(terminal, token))
                             && seen[position + 1].insert(advanced)
                         {
                             sets[position + 1].push(advanced);
@@ -154,9 +129,7 @@ impl Recogniser {
                 }
             }
         }
-        let whole = |(n, p, d, o): &Item| {
-            *n == self.start && *o == 0 && self.productions[*n][*p].len() == *d
-        };
+        let whole = |(n, p, d, o): &Item| *n == self.start && *o == 0 && self.productions[*n][*p].len() == *d;
         sets[tokens.len()].iter().any(whole)
     }
 }
@@ -164,13 +137,10 @@ impl Recogniser {
 fn matches(terminal: &Symbol, token: &Token) -> bool {
     match terminal {
         Symbol::Literal(text) => token.text == *text,
-        Symbol::Token(rule, but) => {
-            token.rule.as_deref() == Some(rule) && !but.contains(&token.text)
-        }
+        Symbol::Token(rule, but) => token.rule.as_deref() == Some(rule) && !but.contains(&token.text),
         Symbol::AnyToken(but) => {
             let rule = token.rule.as_deref();
-            !matches!(rule, Some("PIPE" | "REDIRECT" | "COMMENT" | "NEWLINE"))
-                && !but.contains(&token.text)
+            !matches!(rule, Some("PIPE" | "REDIRECT" | "COMMENT" | "NEWLINE")) && !but.contains(&token.text)
         }
         Symbol::Word(spellings) => spellings.contains(&token.text),
         Symbol::Nonterminal(_) | Symbol::Glue => false,
@@ -254,40 +224,23 @@ impl Builder<'_> {
                         other => panic!("only optional parts may stand in any order: {other:?}"),
                     })
                     .collect();
-                vec![Symbol::Nonterminal(self.any_order(
-                    &parts,
-                    (1 << parts.len()) - 1,
-                    &mut HashMap::new(),
-                ))]
+                vec![Symbol::Nonterminal(self.any_order(&parts, (1 << parts.len()) - 1, &mut HashMap::new()))]
             }
             other => panic!("{other:?} in the syntax"),
         }
     }
 
     /// Those of the parts whose bit is set, each at most once, in any order.
-    fn any_order(
-        &mut self,
-        parts: &[Vec<Symbol>],
-        left: usize,
-        known: &mut HashMap<usize, usize>,
-    ) -> usize {
+    fn any_order(&mut self, parts: &[Vec<Symbol>], left: usize, known: &mut HashMap<usize, usize>) -> usize {
         if let Some(number) = known.get(&left) {
             return *number;
         }
         let number = self.fresh();
         known.insert(left, number);
         let mut productions = vec![Vec::new()];
-        for (bit, part) in parts
-            .iter()
-            .enumerate()
-            .filter(|(bit, _)| left & (1 << bit) != 0)
-        {
+        for (bit, part) in parts.iter().enumerate().filter(|(bit, _)| left & (1 << bit) != 0) {
             let mut production = part.clone();
-            production.push(Symbol::Nonterminal(self.any_order(
-                parts,
-                left & !(1 << bit),
-                known,
-            )));
+            production.push(Symbol::Nonterminal(self.any_order(parts, left & !(1 << bit), known)));
             productions.push(production);
         }
         self.productions[number] = productions;
@@ -296,15 +249,8 @@ impl Builder<'_> {
 
     /// All spellings of a command, a symbol for each of its words.
     fn command(&self, command: &CommandWord) -> Vec<Symbol> {
-        let split = |command: &CommandWord| -> Vec<String> {
-            command.name.split(' ').map(str::to_owned).collect()
-        };
-        let taken: HashSet<&str> = self
-            .words
-            .iter()
-            .flat_map(|word| &word.short)
-            .map(String::as_str)
-            .collect();
+        let split = |command: &CommandWord| -> Vec<String> { command.name.split(' ').map(str::to_owned).collect() };
+        let taken: HashSet<&str> = self.words.iter().flat_map(|word| &word.short).map(String::as_str).collect();
         let words = split(command);
         let mut symbols = Vec::new();
         for (index, word) in words.iter().enumerate() {
@@ -321,19 +267,11 @@ impl Builder<'_> {
             let is_clear = |prefix: &&str| {
                 *prefix == word
                     || !is_whole(command, words.len())
-                        && rivals
-                            .iter()
-                            .filter(|rival| rival.starts_with(*prefix))
-                            .count()
-                            == 1
+                        && rivals.iter().filter(|rival| rival.starts_with(*prefix)).count() == 1
             };
-            let prefixes = (1..=word.len())
-                .map(|length| &word[..length])
-                .filter(is_clear);
-            let mut spellings: Vec<String> = prefixes
-                .filter(|prefix| index > 0 || !taken.contains(prefix))
-                .map(str::to_owned)
-                .collect();
+            let prefixes = (1..=word.len()).map(|length| &word[..length]).filter(is_clear);
+            let mut spellings: Vec<String> =
+                prefixes.filter(|prefix| index > 0 || !taken.contains(prefix)).map(str::to_owned).collect();
             if index == 0 {
                 spellings.extend(command.short.iter().cloned());
             }

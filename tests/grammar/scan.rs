@@ -39,15 +39,7 @@ struct Place {
 
 /// After the words of a command and its options, after `set $name =`, or after `in`.
 fn begins_arguments(tokens: &[Token]) -> bool {
-    const OPTIONS: &[&str] = &[
-        "HOW",
-        "FAULT",
-        "YES",
-        "FORMAT",
-        "COUNT_OR_UNIT",
-        "LAYOUT",
-        "BACKWARD",
-    ];
+    const OPTIONS: &[&str] = &["HOW", "FAULT", "YES", "FORMAT", "COUNT_OR_UNIT", "LAYOUT", "BACKWARD"];
     let rule = |token: &Token| token.rule.clone().unwrap_or_default();
     let is_option = |token: &&Token| OPTIONS.contains(&rule(token).as_str());
     let options = tokens.iter().rev().take_while(is_option).count();
@@ -57,10 +49,7 @@ fn begins_arguments(tokens: &[Token]) -> bool {
     match texts[..] {
         [_, .., "in"] => true,
         [_, _, "="] => rule(&before[1]) == "VARIABLE",
-        [
-            "i" | "in" | "inf" | "info" | "pi" | "pip" | "pipe" | "display",
-            _,
-        ] => is_name(&before[1]),
+        ["i" | "in" | "inf" | "info" | "pi" | "pip" | "pipe" | "display", _] => is_name(&before[1]),
         [_] => is_name(&before[0]),
         _ => false,
     }
@@ -73,11 +62,7 @@ impl Scanner {
         Scanner {
             tokens: grammar.tokens().map(rule).collect(),
             rules: level_one().map(rule).collect(),
-            literals: grammar
-                .literals()
-                .iter()
-                .map(|literal| literal.chars().collect())
-                .collect(),
+            literals: grammar.literals().iter().map(|literal| literal.chars().collect()).collect(),
         }
     }
 
@@ -94,9 +79,7 @@ impl Scanner {
             }
             let first = tokens.is_empty();
             let words: Vec<&str> = tokens.iter().map(|token| token.text.as_str()).collect();
-            let behind_command = tokens
-                .last()
-                .is_some_and(|word| word.rule.as_deref() == Some("NAME"))
+            let behind_command = tokens.last().is_some_and(|word| word.rule.as_deref() == Some("NAME"))
                 && match words[..] {
                     [_] | ["pi" | "pip" | "pipe", _] => true,
                     ["display", _] => glued,
@@ -119,11 +102,7 @@ impl Scanner {
             // A format counts as glued to its command, even after blanks.
             let formats = ["FORMAT", "COUNT_OR_UNIT", "LAYOUT", "BACKWARD"];
             let is_format = rule.as_deref().is_some_and(|rule| formats.contains(&rule));
-            tokens.push(Token {
-                text: token,
-                rule,
-                glued: glued || is_format,
-            });
+            tokens.push(Token { text: token, rule, glued: glued || is_format });
             glued = true;
             position += length;
         }
@@ -132,28 +111,15 @@ impl Scanner {
 
     fn is_blank(&self, character: char) -> bool {
         let text = [character];
-        let mut attempt = Attempt {
-            scanner: self,
-            text: &text,
-            place: Place::default(),
-            known: HashMap::new(),
-        };
+        let mut attempt = Attempt { scanner: self, text: &text, place: Place::default(), known: HashMap::new() };
         !attempt.ends(&self.rules["blank"], 0).is_empty()
     }
 
     fn longest(&self, text: &[char], position: usize, place: Place) -> (usize, Option<String>) {
         let mut best = (0, None);
-        let mut attempt = Attempt {
-            scanner: self,
-            text,
-            place,
-            known: HashMap::new(),
-        };
+        let mut attempt = Attempt { scanner: self, text, place, known: HashMap::new() };
         for (name, rule) in &self.tokens {
-            let length = attempt
-                .ends(rule, position)
-                .last()
-                .map_or(0, |end| end - position);
+            let length = attempt.ends(rule, position).last().map_or(0, |end| end - position);
             if length > best.0 {
                 best = (length, Some(name.clone()));
             }
@@ -178,12 +144,10 @@ fn simple(grammar: &Grammar, node: &Node) -> Node {
             [one] => Node::Class(vec![(one, one)]),
             _ => node.clone(),
         },
-        Node::Rule(name) if !crate::ebnf::is_token(name) && !is_recursive(name) => {
-            match simple(grammar.rule(name)) {
-                Node::Class(spans) => Node::Class(spans),
-                _ => node.clone(),
-            }
-        }
+        Node::Rule(name) if !crate::ebnf::is_token(name) && !is_recursive(name) => match simple(grammar.rule(name)) {
+            Node::Class(spans) => Node::Class(spans),
+            _ => node.clone(),
+        },
         Node::Choice(nodes) => {
             let nodes = all(nodes);
             let spans = nodes.iter().map(|node| match node {
@@ -191,10 +155,7 @@ fn simple(grammar: &Grammar, node: &Node) -> Node {
                 _ => None,
             });
             let spans: Option<Vec<_>> = spans.collect();
-            spans.map_or_else(
-                || Node::Choice(nodes.clone()),
-                |spans| Node::Class(spans.concat()),
-            )
+            spans.map_or_else(|| Node::Choice(nodes.clone()), |spans| Node::Class(spans.concat()))
         }
         Node::Sequence(nodes) => Node::Sequence(all(nodes)),
         Node::Optional(inner) => Node::Optional(Box::new(simple(inner))),
@@ -204,11 +165,11 @@ fn simple(grammar: &Grammar, node: &Node) -> Node {
             let (inner, without) = (simple(inner), all(without));
             let is_class = |node: &Node| matches!(node, Node::Class(_));
             if is_class(&inner) && without.iter().all(is_class) {
-                Node::Class(without.iter().fold(spans(&inner), |left, out| {
-                    spans(out)
-                        .into_iter()
-                        .fold(left, |left, out| minus(&left, out))
-                }))
+                Node::Class(
+                    without.iter().fold(spans(&inner), |left, out| {
+                        spans(out).into_iter().fold(left, |left, out| minus(&left, out))
+                    }),
+                )
             } else {
                 Node::Except(Box::new(inner), without)
             }
@@ -240,10 +201,7 @@ fn minus(spans: &[(char, char)], (first, last): (char, char)) -> Vec<(char, char
 
 /// The rules of level 1 that name themselves, or one that does: brackets in brackets.
 fn is_recursive(name: &str) -> bool {
-    matches!(
-        name,
-        "bracketed_cast" | "bracketed_part" | "cast_part" | "angle"
-    )
+    matches!(name, "bracketed_cast" | "bracketed_part" | "cast_part" | "angle")
 }
 
 impl Attempt<'_> {
@@ -253,24 +211,13 @@ impl Attempt<'_> {
             Node::Literal(literal) => {
                 let literal: Vec<char> = literal.chars().collect();
                 let found = self.text[start..].starts_with(&literal);
-                if found {
-                    vec![start + literal.len()]
-                } else {
-                    Vec::new()
-                }
+                if found { vec![start + literal.len()] } else { Vec::new() }
             }
             Node::Span(first, last) => self.one(start, |c| (*first..=*last).contains(&c)),
-            Node::Class(spans) => self.one(start, |c| {
-                spans
-                    .iter()
-                    .any(|(first, last)| (*first..=*last).contains(&c))
-            }),
+            Node::Class(spans) => self.one(start, |c| spans.iter().any(|(first, last)| (*first..=*last).contains(&c))),
             Node::Any => self.one(start, |_| true),
             Node::Except(node, without) => {
-                let excluded: Vec<usize> = without
-                    .iter()
-                    .flat_map(|node| self.ends(node, start))
-                    .collect();
+                let excluded: Vec<usize> = without.iter().flat_map(|node| self.ends(node, start)).collect();
                 let mut ends = self.ends(node, start);
                 ends.retain(|end| !excluded.contains(end));
                 ends
@@ -283,10 +230,7 @@ impl Attempt<'_> {
                 starts
             }
             Node::Choice(nodes) => {
-                let mut ends: Vec<usize> = nodes
-                    .iter()
-                    .flat_map(|node| self.ends(node, start))
-                    .collect();
+                let mut ends: Vec<usize> = nodes.iter().flat_map(|node| self.ends(node, start)).collect();
                 ends.sort_unstable();
                 ends.dedup();
                 ends
@@ -309,9 +253,7 @@ impl Attempt<'_> {
                 while !frontier.is_empty() {
                     frontier = self.each(node, &frontier);
                     // Mostly each is after all others: then there is nothing to look up.
-                    frontier.retain(|end| {
-                        ends.last().is_some_and(|last| end > last) || !ends.contains(end)
-                    });
+                    frontier.retain(|end| ends.last().is_some_and(|last| end > last) || !ends.contains(end));
                     ends.extend(&frontier);
                 }
                 ends.sort_unstable();
@@ -319,10 +261,7 @@ impl Attempt<'_> {
             }
             Node::Rule(name) => {
                 let scanner = self.scanner;
-                let rule = scanner
-                    .rules
-                    .get(name)
-                    .unwrap_or_else(|| panic!("{name} is no rule of level 1"));
+                let rule = scanner.rules.get(name).unwrap_or_else(|| panic!("{name} is no rule of level 1"));
                 let key = (std::ptr::from_ref(rule), start);
                 if let Some(known) = self.known.get(&key) {
                     return known.clone();
@@ -342,21 +281,14 @@ impl Attempt<'_> {
     }
 
     fn each(&mut self, node: &Node, starts: &[usize]) -> Vec<usize> {
-        let mut ends: Vec<usize> = starts
-            .iter()
-            .flat_map(|start| self.ends(node, *start))
-            .collect();
+        let mut ends: Vec<usize> = starts.iter().flat_map(|start| self.ends(node, *start)).collect();
         ends.sort_unstable();
         ends.dedup();
         ends
     }
 
     fn one(&self, start: usize, wanted: impl Fn(char) -> bool) -> Vec<usize> {
-        if self.text.get(start).is_some_and(|c| wanted(*c)) {
-            vec![start + 1]
-        } else {
-            Vec::new()
-        }
+        if self.text.get(start).is_some_and(|c| wanted(*c)) { vec![start + 1] } else { Vec::new() }
     }
 
     fn goes_on(&self, end: usize) -> bool {
@@ -380,24 +312,18 @@ impl Attempt<'_> {
     fn holds(&self, words: &str, start: usize, end: usize) -> bool {
         let text: String = self.text[start..end].iter().collect();
         match words {
-            "first on the line"
-            | "outside parentheses"
-            | "where the arguments of a command begin" => true,
+            "first on the line" | "outside parentheses" | "where the arguments of a command begin" => true,
             "at the end of the line" => end == self.text.len(),
             "none of $_ $pc $sp" => !["$_", "$pc", "$sp"].contains(&text.as_str()),
             "no word goes on behind it" | "a word where a command begins" => !self.goes_on(end),
             "of a command" => !self.goes_on(end),
             "no digit follows" => !self.text.get(end).is_some_and(char::is_ascii_digit),
-            "no hexadecimal digit follows" => {
-                !self.text.get(end).is_some_and(char::is_ascii_hexdigit)
-            }
+            "no hexadecimal digit follows" => !self.text.get(end).is_some_and(char::is_ascii_hexdigit),
             "at most 4096 characters" => end - start <= 4096,
             "below 4096 characters" => end - start < 4096,
             "below 2^64" => number(&text).is_none_or(|value| value < 1 << 64),
             "in KiB below 2^64" => number(&text).is_none_or(|value| value < 1 << 54),
-            "hexadecimal below 2^64" => {
-                u128::from_str_radix(&text, 16).is_ok_and(|value| value < 1 << 64)
-            }
+            "hexadecimal below 2^64" => u128::from_str_radix(&text, 16).is_ok_and(|value| value < 1 << 64),
             other => panic!("the grammar states a condition that this test does not know: {other}"),
         }
     }
@@ -405,9 +331,7 @@ impl Attempt<'_> {
 
 /// The number in a token, whatever surrounds it: `$$5`, `name[5]`, `5K`, `5p`, `1.5s`. None if there is none.
 fn number(text: &str) -> Option<u128> {
-    let inner = text
-        .rsplit_once('[')
-        .map_or(text, |(_, index)| index.trim_end_matches(']'));
+    let inner = text.rsplit_once('[').map_or(text, |(_, index)| index.trim_end_matches(']'));
     let inner = inner.trim_start_matches('$').replace('_', "");
     let huge = |digits: &str, radix| Some(u128::from_str_radix(digits, radix).unwrap_or(u128::MAX));
     let (digits, radix) = match inner.get(..2) {
@@ -415,9 +339,7 @@ fn number(text: &str) -> Option<u128> {
         Some("0b") => (&inner[2..], 2),
         _ => (inner.as_str(), 10),
     };
-    let end = digits
-        .find(|c: char| !c.is_digit(radix))
-        .unwrap_or(digits.len());
+    let end = digits.find(|c: char| !c.is_digit(radix)).unwrap_or(digits.len());
     if end == 0 {
         return None;
     }

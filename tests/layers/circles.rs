@@ -8,9 +8,7 @@ use proc_macro2::{Delimiter, TokenTree};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Keywords before the name of a definition.
-const DEFINING: [&str; 8] = [
-    "fn", "struct", "enum", "union", "trait", "type", "const", "static",
-];
+const DEFINING: [&str; 8] = ["fn", "struct", "enum", "union", "trait", "type", "const", "static"];
 
 /// The most re-exports that are followed for a name: they may form a circle too.
 const MOST_HOPS: usize = 16;
@@ -89,13 +87,7 @@ impl Reading {
     }
 
     /// Reads the tree of a `use`; `before` is the path that leads to these tokens.
-    fn read_use(
-        &mut self,
-        tokens: &[TokenTree],
-        module: &[String],
-        before: &[String],
-        public: bool,
-    ) {
+    fn read_use(&mut self, tokens: &[TokenTree], module: &[String], before: &[String], public: bool) {
         for item in tokens.split(|token| is_mark(token, ',')) {
             let mut path = before.to_vec();
             let mut name = None;
@@ -119,11 +111,7 @@ impl Reading {
                 path.pop();
             }
             if let Some(last) = path.last().cloned() {
-                self.imports.push(Import {
-                    path: from_root(&path, module),
-                    name: name.unwrap_or(last),
-                    public,
-                });
+                self.imports.push(Import { path: from_root(&path, module), name: name.unwrap_or(last), public });
             }
         }
     }
@@ -146,8 +134,7 @@ fn is_of_tests(first: &TokenTree, after: &[TokenTree]) -> bool {
 /// The tokens after the item that begins here.
 fn after_item(tokens: &[TokenTree]) -> &[TokenTree] {
     let ends = |token: &TokenTree| {
-        is_semicolon(token)
-            || matches!(token, TokenTree::Group(group) if group.delimiter() == Delimiter::Brace)
+        is_semicolon(token) || matches!(token, TokenTree::Group(group) if group.delimiter() == Delimiter::Brace)
     };
     let end = tokens.iter().position(ends);
     end.map_or(&[], |end| &tokens[end + 1..])
@@ -191,16 +178,12 @@ impl House {
         };
         // The root only names the modules, and the program is above the library.
         let inside = |source: &&Source| source.path.contains('/');
-        House {
-            files: sources.into_iter().filter(inside).map(file).collect(),
-        }
+        House { files: sources.into_iter().filter(inside).map(file).collect() }
     }
 
     /// The file that defines what a path leads to, if it is of this crate.
     fn home(&self, path: &[String], hops: usize) -> Option<&str> {
-        let inside = (1..=path.len())
-            .rev()
-            .find(|length| self.files.contains_key(&path[..*length]))?;
+        let inside = (1..=path.len()).rev().find(|length| self.files.contains_key(&path[..*length]))?;
         let (file, reading) = self.files.get(&path[..inside])?;
         let Some(name) = path.get(inside) else {
             return Some(file);
@@ -242,11 +225,8 @@ impl House {
 
     /// The groups of files that depend on each other, each in the order of the paths.
     fn circles(&self) -> Vec<Vec<String>> {
-        let needs: HashMap<&str, BTreeSet<String>> = self
-            .files
-            .values()
-            .map(|(file, reading)| (file.as_str(), self.needs(file, reading)))
-            .collect();
+        let needs: HashMap<&str, BTreeSet<String>> =
+            self.files.values().map(|(file, reading)| (file.as_str(), self.needs(file, reading))).collect();
         let reached: HashMap<&str, HashSet<&str>> = needs
             .keys()
             .map(|file| {
@@ -275,10 +255,7 @@ impl House {
 /// The faults of the files, taken together.
 pub fn faults(sources: &[Source]) -> Vec<String> {
     let circles = House::new(sources).circles();
-    circles
-        .iter()
-        .map(|circle| format!("need each other: {}", circle.join(", ")))
-        .collect()
+    circles.iter().map(|circle| format!("need each other: {}", circle.join(", "))).collect()
 }
 
 #[track_caller]
@@ -348,14 +325,8 @@ fn names_in_tests_do_not_count() {
     assert_eq!(
         circles([
             ("eval/a.rs", "use super::b::B; struct A;"),
-            (
-                "eval/b.rs",
-                "struct B; #[cfg(test)] mod tests { use crate::eval::a::A; }",
-            ),
-            (
-                "eval/c.rs",
-                "// use super::d::D;\npub(in crate::eval::d) struct C;",
-            ),
+            ("eval/b.rs", "struct B; #[cfg(test)] mod tests { use crate::eval::a::A; }",),
+            ("eval/c.rs", "// use super::d::D;\npub(in crate::eval::d) struct C;",),
             ("eval/d.rs", "use super::c::C; struct D;"),
         ]),
         [""; 0]

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 /// The rooms from the top. One may use those below it. `main.rs` stands above, as a crate of its own.
 const FLOORS: [&str; 15] = [
-    "args", "repl", "session", "demo", "command", "state", "eval", "inspect", "symbol", "process",
-    "source", "render", "report", "lang", "kernel",
+    "args", "repl", "session", "demo", "command", "state", "eval", "inspect", "symbol", "process", "source", "render",
+    "report", "lang", "kernel",
 ];
 
 /// The demonstration stands beside the house: of what is below it, it may use this and what is below this.
@@ -32,25 +32,17 @@ struct Source {
 
 impl Source {
     fn new(path: &str, text: &str) -> Self {
-        Source {
-            path: path.to_owned(),
-            text: text.to_owned(),
-        }
+        Source { path: path.to_owned(), text: text.to_owned() }
     }
 
     /// The path of its module: `command/watch.rs` is `command`, `watch`; `lib.rs` is the root.
     fn module(&self) -> Vec<&str> {
         let path = self.path.trim_end_matches(".rs");
-        path.split('/')
-            .filter(|part| !matches!(*part, "mod" | "lib" | "main"))
-            .collect()
+        path.split('/').filter(|part| !matches!(*part, "mod" | "lib" | "main")).collect()
     }
 
     fn tokens(&self) -> Vec<TokenTree> {
-        let tokens: TokenStream = self
-            .text
-            .parse()
-            .unwrap_or_else(|error| panic!("{}: {error}", self.path));
+        let tokens: TokenStream = self.text.parse().unwrap_or_else(|error| panic!("{}: {error}", self.path));
         tokens.into_iter().collect()
     }
 
@@ -77,21 +69,19 @@ impl Source {
             .filter(|used| used != room && used != "skips")
             .filter_map(|used| match floor_of(&used) {
                 None => Some(format!("{}: uses '{used}', which is no room", self.path)),
-                Some(below) if below <= floor => {
-                    Some(format!("{}: uses '{used}' from a floor above", self.path))
+                Some(below) if below <= floor => Some(format!("{}: uses '{used}' from a floor above", self.path)),
+                Some(below) if room == "demo" && Some(below) < floor_of(DEMO_USES_FROM) => {
+                    Some(format!("{}: uses '{used}', which is not beside it", self.path))
                 }
-                Some(below) if room == "demo" && Some(below) < floor_of(DEMO_USES_FROM) => Some(
-                    format!("{}: uses '{used}', which is not beside it", self.path),
-                ),
                 Some(_) => None,
             })
             .collect()
     }
 
     fn unsafe_faults(&self) -> Vec<String> {
-        let allowed = UNSAFE_FILES.iter().any(|place| {
-            self.path == *place || place.ends_with('/') && self.path.starts_with(place)
-        });
+        let allowed = UNSAFE_FILES
+            .iter()
+            .any(|place| self.path == *place || place.ends_with('/') && self.path.starts_with(place));
         // The roots deny it to all.
         let words: &[&str] = match self.path.as_str() {
             "lib.rs" | "main.rs" => &["unsafe"],
@@ -107,8 +97,7 @@ impl Source {
 
     fn size_faults(&self) -> Vec<String> {
         let size = self.text.len();
-        let fault = (size > LARGEST_FILE)
-            .then(|| format!("{}: {size} bytes, more than {LARGEST_FILE}", self.path));
+        let fault = (size > LARGEST_FILE).then(|| format!("{}: {size} bytes, more than {LARGEST_FILE}", self.path));
         fault.into_iter().collect()
     }
 }
@@ -179,9 +168,7 @@ fn rooms_after_root(tokens: &[TokenTree], used: &mut Vec<String>) {
     match tokens.first() {
         Some(TokenTree::Group(group)) => {
             let inside = Vec::from_iter(group.stream());
-            for item in inside
-                .split(|token| matches!(token, TokenTree::Punct(punct) if punct.as_char() == ','))
-            {
+            for item in inside.split(|token| matches!(token, TokenTree::Punct(punct) if punct.as_char() == ',')) {
                 rooms_after_root(item, used);
             }
         }
@@ -213,11 +200,7 @@ fn the_house_is_kept() {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src");
     sources(&folder, "", &mut found);
     assert!(found.iter().any(|source| source.path == "lib.rs"));
-    assert!(
-        found
-            .iter()
-            .any(|source| source.path.starts_with("kernel/"))
-    );
+    assert!(found.iter().any(|source| source.path.starts_with("kernel/")));
     let mut faults: Vec<String> = found.iter().flat_map(Source::faults).collect();
     faults.extend(circles::faults(&found));
     assert!(faults.is_empty(), "\n{}\n", faults.join("\n"));
@@ -225,19 +208,12 @@ fn the_house_is_kept() {
 
 #[track_caller]
 fn faulty(path: &str, text: &str) {
-    assert!(
-        !Source::new(path, text).faults().is_empty(),
-        "{path}: {text}"
-    );
+    assert!(!Source::new(path, text).faults().is_empty(), "{path}: {text}");
 }
 
 #[track_caller]
 fn sound(path: &str, text: &str) {
-    assert_eq!(
-        Source::new(path, text).faults(),
-        Vec::<String>::new(),
-        "{text}"
-    );
+    assert_eq!(Source::new(path, text).faults(), Vec::<String>::new(), "{text}");
 }
 
 #[test]
@@ -245,42 +221,18 @@ fn a_floor_above_is_a_fault() {
     faulty("kernel/region.rs", "use crate::source::Process;");
     faulty("kernel/region.rs", "pub use crate::source;");
     faulty("kernel/mod.rs", "fn f() -> crate::lang::Line { line() }");
-    faulty(
-        "source/live.rs",
-        "use crate::{kernel::Region, symbol::{Table, Name}};",
-    );
-    faulty(
-        "source/live.rs",
-        "use crate::{\n    kernel::Region,\n    symbol,\n};",
-    );
-    faulty(
-        "report/sink.rs",
-        "fn f() { println!(\"{}\", crate::render::text()) }",
-    );
-    faulty(
-        "lang/mod.rs",
-        "mod tests { mod deep { use crate::session::Session; } }",
-    );
-    faulty(
-        "symbol/mod.rs",
-        "macro_rules! m { () => { $crate::command::run() } }",
-    );
+    faulty("source/live.rs", "use crate::{kernel::Region, symbol::{Table, Name}};");
+    faulty("source/live.rs", "use crate::{\n    kernel::Region,\n    symbol,\n};");
+    faulty("report/sink.rs", "fn f() { println!(\"{}\", crate::render::text()) }");
+    faulty("lang/mod.rs", "mod tests { mod deep { use crate::session::Session; } }");
+    faulty("symbol/mod.rs", "macro_rules! m { () => { $crate::command::run() } }");
 }
 
 #[test]
 fn a_floor_below_is_not() {
-    sound(
-        "command/watch.rs",
-        "use crate::{inspect::{watch, Event}, kernel::Region};",
-    );
-    sound(
-        "command/watch.rs",
-        "use crate::command::Context; use super::Flow;",
-    );
-    sound(
-        "command/watch.rs",
-        "// use crate::repl::Editor;\nconst A: &str = \"crate::repl\";",
-    );
+    sound("command/watch.rs", "use crate::{inspect::{watch, Event}, kernel::Region};");
+    sound("command/watch.rs", "use crate::command::Context; use super::Flow;");
+    sound("command/watch.rs", "// use crate::repl::Editor;\nconst A: &str = \"crate::repl\";");
     sound("command/watch.rs", "/// See [`crate::repl`].\nfn f() {}");
     sound("lib.rs", "pub mod kernel; pub mod repl;");
     sound("main.rs", "mod args; use pmdb::session::Session;");
@@ -290,19 +242,10 @@ fn a_floor_below_is_not() {
 fn climbing_to_the_root_is_seen() {
     faulty("kernel/mod.rs", "use super::source::Process;");
     faulty("kernel/region.rs", "use super::super::source::Process;");
-    faulty(
-        "kernel/region.rs",
-        "use super::{Name, super::source::Process};",
-    );
+    faulty("kernel/region.rs", "use super::{Name, super::source::Process};");
     faulty("kernel/maps/line.rs", "use super::super::super::lang;");
-    faulty(
-        "kernel/region.rs",
-        "mod tests { use super::super::super::lang; }",
-    );
-    sound(
-        "kernel/region.rs",
-        "use super::Name; mod tests { use super::*; use super::super::source; }",
-    );
+    faulty("kernel/region.rs", "mod tests { use super::super::super::lang; }");
+    sound("kernel/region.rs", "use super::Name; mod tests { use super::*; use super::super::source; }");
     sound("kernel/maps/mod.rs", "use super::source_like::Thing;");
 }
 
@@ -316,10 +259,7 @@ fn everything_at_once_and_unknown_rooms_are_faults() {
 
 #[test]
 fn the_demonstration_stands_beside() {
-    sound(
-        "demo/mod.rs",
-        "use crate::source::Error; use crate::kernel::Region;",
-    );
+    sound("demo/mod.rs", "use crate::source::Error; use crate::kernel::Region;");
     faulty("demo/mod.rs", "use crate::symbol::Table;");
     faulty("demo/mod.rs", "use crate::command::Flow;");
     faulty("demo/mod.rs", "use crate::session::Session;");

@@ -16,10 +16,7 @@ impl Felt {
     pub fn from_answer(answer: i64) -> Felt {
         match answer {
             signal @ ..0 => Felt::Signal(-signal as i32),
-            faults => Felt::Faults {
-                minor: faults as u32,
-                major: (faults >> 32) as u32,
-            },
+            faults => Felt::Faults { minor: faults as u32, major: (faults >> 32) as u32 },
         }
     }
 }

@@ -20,10 +20,7 @@ pub const TESTS: &[Test] = &[
     ("behind::a_file_partly_cached", a_file_partly_cached),
     ("behind::shared_memory", shared_memory),
     ("behind::shared_memory_in_swap", shared_memory_in_swap),
-    (
-        "behind::nothing_is_read_or_mapped",
-        nothing_is_read_or_mapped,
-    ),
+    ("behind::nothing_is_read_or_mapped", nothing_is_read_or_mapped),
 ];
 
 /// A file of `bytes` bytes on a disk, until this is dropped: without rights, a path is the only way to it.
@@ -42,10 +39,7 @@ fn on_disk() -> PathBuf {
         let writable = rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).is_ok();
         writable && rustix::fs::statfs(folder).is_ok_and(|of| of.f_type as u64 != TMPFS)
     };
-    folders
-        .into_iter()
-        .find(serves)
-        .expect("a folder on a disk")
+    folders.into_iter().find(serves).expect("a folder on a disk")
 }
 
 impl DiskFile {
@@ -53,14 +47,9 @@ impl DiskFile {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let path = on_disk().join(format!("behind-{}-{number}", std::process::id()));
-        let options = File::options()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .open(&path);
+        let options = File::options().read(true).write(true).create_new(true).open(&path);
         let file = options.expect("a new file");
-        file.write_all_at(&vec![7; bytes as usize], 0)
-            .expect("to fill it");
+        file.write_all_at(&vec![7; bytes as usize], 0).expect("to fill it");
         file.sync_all().expect("to save it");
         DiskFile { file, path }
     }
@@ -83,14 +72,8 @@ impl Drop for DiskFile {
 pub fn drop_cached(file: &File, first: u64, pages: u64) {
     let (offset, length) = (first * page_bytes(), pages * page_bytes());
     // SAFETY: a system call without memory.
-    let result = unsafe {
-        libc::posix_fadvise64(
-            file.as_raw_fd(),
-            offset as i64,
-            length as i64,
-            libc::POSIX_FADV_DONTNEED,
-        )
-    };
+    let result =
+        unsafe { libc::posix_fadvise64(file.as_raw_fd(), offset as i64, length as i64, libc::POSIX_FADV_DONTNEED) };
     assert_eq!(result, 0);
 }
 
@@ -102,10 +85,7 @@ pub struct Held {
 
 impl Held {
     pub fn of(file: &File, first: u64, pages: u64) -> Held {
-        let (length, offset) = (
-            (pages * page_bytes()) as usize,
-            (first * page_bytes()) as i64,
-        );
+        let (length, offset) = ((pages * page_bytes()) as usize, (first * page_bytes()) as i64);
         let (prot, flags, fd) = (libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd());
         // SAFETY: a new mapping at an address of the kernel's choice; nobody cuts the file short.
         let start = unsafe {
@@ -134,14 +114,8 @@ pub fn is_cached(file: &File, page: u64) -> bool {
     let offset = (page * page_bytes()) as i64;
     // SAFETY: a mapping of one page that is not touched, and one byte for it.
     unsafe {
-        let start = libc::mmap64(
-            std::ptr::null_mut(),
-            size,
-            libc::PROT_NONE,
-            libc::MAP_SHARED,
-            file.as_raw_fd(),
-            offset,
-        );
+        let start =
+            libc::mmap64(std::ptr::null_mut(), size, libc::PROT_NONE, libc::MAP_SHARED, file.as_raw_fd(), offset);
         assert_ne!(start, libc::MAP_FAILED);
         assert_eq!(libc::mincore(start, size, byte.as_mut_ptr()), 0);
         libc::munmap(start, size);
@@ -159,10 +133,7 @@ fn kinds(target: &Target, start: u64, count: u64) -> Vec<Kind> {
         })
         .collect();
     let swept: Vec<Page> = pages(target, &[(start, count)], Need::CONTENT);
-    let swept: Vec<Kind> = swept
-        .iter()
-        .map(|page| page.kind.expect("a kind"))
-        .collect();
+    let swept: Vec<Kind> = swept.iter().map(|page| page.kind.expect("a kind")).collect();
     assert_eq!(one_by_one, swept);
     // In one row, without reading the backing content.
     let together = pmdb::inspect::View::of(target).expect("a view");
@@ -218,19 +189,13 @@ fn a_file_partly_cached() {
     let memory = puppet.maps_file(&file, pages, libc::PROT_READ, libc::MAP_PRIVATE);
     drop_cached(&file, 0, pages);
     if is_cached(&file, 0) {
-        return skip(
-            "behind::a_file_partly_cached",
-            "the filesystem keeps what it should drop",
-        );
+        return skip("behind::a_file_partly_cached", "the filesystem keeps what it should drop");
     }
     let held = [(0, 1), (3, 1), (5, 200), (1024, 300), (1999, 1)];
     let _held = held.map(|(first, count)| Held::of(&file, first, count));
     let target = puppet.0.attach();
     let found = kinds(&target, memory, pages);
-    let is_held = |page: u64| {
-        held.iter()
-            .any(|&(first, count)| (first..first + count).contains(&page))
-    };
+    let is_held = |page: u64| held.iter().any(|&(first, count)| (first..first + count).contains(&page));
     let mut others = [0, 0];
     for (page, kind) in (0..).zip(found) {
         let is_cached = is_cached(&file, page);
@@ -255,19 +220,14 @@ fn shared_memory() {
         let memory = puppet.maps(verb, 6);
         puppet.writes(memory + 2 * page_bytes(), 2);
         // Its page stays in the object, and is mapped here no more.
-        puppet
-            .advises(memory + 3 * page_bytes(), 1, libc::MADV_DONTNEED)
-            .expect("to unmap");
+        puppet.advises(memory + 3 * page_bytes(), 1, libc::MADV_DONTNEED).expect("to unmap");
         let target = puppet.0.attach();
         let first = detail(&target, memory + 3 * page_bytes());
         match first.content {
             Ok(_) => assert_eq!(first.page.kind, Some(Kind::Cached), "{verb}"),
             // Only map_files leads there.
             Err(reason) => {
-                assert!(matches!(
-                    reason,
-                    Reason::NotPermitted { .. } | Reason::NotOnThisKernel(_)
-                ));
+                assert!(matches!(reason, Reason::NotPermitted { .. } | Reason::NotOnThisKernel(_)));
                 assert!(!super::support::is_root(), "{verb}: {reason}");
                 assert_eq!(first.page.kind, Some(Kind::Shmem));
                 continue;
@@ -280,11 +240,7 @@ fn shared_memory() {
         let swept = pages(&target, &[(memory, 6)], Need::CONTENT);
         let swept: Vec<_> = swept.iter().map(|page| page.kind).collect();
         use Kind::{Cached, Shmem};
-        assert_eq!(
-            swept,
-            [Shmem, Shmem, Shmem, Cached, Shmem, Shmem].map(Some),
-            "{verb}"
-        );
+        assert_eq!(swept, [Shmem, Shmem, Shmem, Cached, Shmem, Shmem].map(Some), "{verb}");
     }
 }
 
@@ -320,23 +276,11 @@ fn nothing_is_read_or_mapped() {
     let memory = puppet.maps_file(&file, 64, libc::PROT_READ, libc::MAP_SHARED);
     drop_cached(&file, 0, 64);
     if is_cached(&file, 0) {
-        return skip(
-            "behind::nothing_is_read_or_mapped",
-            "the filesystem keeps what it should drop",
-        );
+        return skip("behind::nothing_is_read_or_mapped", "the filesystem keeps what it should drop");
     }
     let target = puppet.0.attach();
     assert_eq!(kinds(&target, memory, 64), [Kind::NotCached; 64]);
     assert!((0..64).all(|page| !is_cached(&file, page)));
     assert!((0..64).all(|page| is_hole(puppet.0.pid(), memory + page * page_bytes())));
-    assert_eq!(
-        target
-            .process
-            .region_at(at(memory))
-            .expect("its region")
-            .expect("a region")
-            .range
-            .start(),
-        at(memory)
-    );
+    assert_eq!(target.process.region_at(at(memory)).expect("its region").expect("a region").range.start(), at(memory));
 }

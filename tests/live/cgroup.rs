@@ -13,14 +13,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 pub const TESTS: &[Test] = &[
-    (
-        "cgroup::a_frame_is_charged_to_a_path",
-        a_frame_is_charged_to_a_path,
-    ),
-    (
-        "cgroup::who_has_no_group_is_not_looked_for",
-        who_has_no_group_is_not_looked_for,
-    ),
+    ("cgroup::a_frame_is_charged_to_a_path", a_frame_is_charged_to_a_path),
+    ("cgroup::who_has_no_group_is_not_looked_for", who_has_no_group_is_not_looked_for),
 ];
 
 /// A cgroup of the test's own.
@@ -58,17 +52,11 @@ impl Cgroup {
 fn hierarchy() -> Result<PathBuf, String> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").map_err(|error| error.to_string())?;
     let find = |wanted: &dyn Fn(&str) -> bool| {
-        let mount = mounts
-            .lines()
-            .find(|line| line.split_once(" - ").is_some_and(|(_, what)| wanted(what)))?;
+        let mount = mounts.lines().find(|line| line.split_once(" - ").is_some_and(|(_, what)| wanted(what)))?;
         Some(PathBuf::from(mount.split(' ').nth(4)?))
     };
-    let first = |what: &str| {
-        what.starts_with("cgroup ") && what.split([' ', ',']).any(|word| word == "memory")
-    };
-    find(&first)
-        .or_else(|| find(&|what| what.starts_with("cgroup2 ")))
-        .ok_or_else(|| "no cgroups are mounted".into())
+    let first = |what: &str| what.starts_with("cgroup ") && what.split([' ', ',']).any(|word| word == "memory");
+    find(&first).or_else(|| find(&|what| what.starts_with("cgroup2 "))).ok_or_else(|| "no cgroups are mounted".into())
 }
 
 fn a_frame_is_charged_to_a_path() {

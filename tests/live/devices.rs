@@ -8,10 +8,8 @@ use serde_json::Value;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-pub const TESTS: &[Test] = &[
-    ("devices::registers_of_a_device", registers_of_a_device),
-    ("devices::physical_memory", physical_memory),
-];
+pub const TESTS: &[Test] =
+    &[("devices::registers_of_a_device", registers_of_a_device), ("devices::physical_memory", physical_memory)];
 
 /// The memory of QEMU's pci-testdev, which no driver uses: its file, and its bus address.
 fn test_device() -> Result<(PathBuf, u64), &'static str> {
@@ -21,9 +19,7 @@ fn test_device() -> Result<(PathBuf, u64), &'static str> {
         std::fs::read_to_string(path.join(name)).is_ok_and(|text| text.trim() == is)
     };
     let mut devices = devices.flatten().map(|entry| entry.path());
-    let device = devices
-        .find(|path| is(path, "vendor", "0x1b36") && is(path, "device", "0x0005"))
-        .ok_or(MISSING)?;
+    let device = devices.find(|path| is(path, "vendor", "0x1b36") && is(path, "device", "0x0005")).ok_or(MISSING)?;
     let bars = std::fs::read_to_string(device.join("resource")).map_err(|_| MISSING)?;
     let start = bars.lines().nth(2).and_then(|line| line.split(' ').next());
     let start = start.and_then(|start| u64::from_str_radix(start.strip_prefix("0x")?, 16).ok());

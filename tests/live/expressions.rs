@@ -11,26 +11,11 @@ use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub const TESTS: &[Test] = &[
-    (
-        "expressions::memory_is_what_the_process_says",
-        memory_is_what_the_process_says,
-    ),
-    (
-        "expressions::refused_memory_stays_untouched",
-        refused_memory_stays_untouched,
-    ),
-    (
-        "expressions::frames_are_what_pread_says",
-        frames_are_what_pread_says,
-    ),
-    (
-        "expressions::registers_are_what_the_kernel_says",
-        registers_are_what_the_kernel_says,
-    ),
-    (
-        "expressions::a_process_that_is_gone_is_said_to_be",
-        a_process_that_is_gone_is_said_to_be,
-    ),
+    ("expressions::memory_is_what_the_process_says", memory_is_what_the_process_says),
+    ("expressions::refused_memory_stays_untouched", refused_memory_stays_untouched),
+    ("expressions::frames_are_what_pread_says", frames_are_what_pread_says),
+    ("expressions::registers_are_what_the_kernel_says", registers_are_what_the_kernel_says),
+    ("expressions::a_process_that_is_gone_is_said_to_be", a_process_that_is_gone_is_said_to_be),
 ];
 
 pub const SCENARIOS: &[Scenario] = &[("expressions", expressions)];
@@ -47,10 +32,7 @@ fn expressions(_: &[String]) {
     let untouched = unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, rights, flags) };
     let untouched = untouched.expect("memory").addr();
     let number = (&raw const NUMBER).addr();
-    announce(format_args!(
-        "{number:#x} {:#x} {untouched:#x}",
-        NUMBER.load(Ordering::SeqCst)
-    ));
+    announce(format_args!("{number:#x} {:#x} {untouched:#x}", NUMBER.load(Ordering::SeqCst)));
     wait();
 }
 
@@ -92,18 +74,9 @@ fn memory_is_what_the_process_says() {
     assert_eq!(text(&state, &format!("u64({name})")), holds.to_string());
     let [a, b, c, d, ..] = holds.to_ne_bytes();
     let signed = i32::from_ne_bytes([a, b, c, d]);
-    assert_eq!(
-        text(&state, &format!("i32({number:#x})")),
-        signed.to_string()
-    );
-    assert_eq!(
-        text(&state, &format!("symbol({number:#x} + 3)")),
-        format!("{name}+3")
-    );
-    assert_eq!(
-        text(&state, &format!("start(region({name})) <= {name}")),
-        "1"
-    );
+    assert_eq!(text(&state, &format!("i32({number:#x})")), signed.to_string());
+    assert_eq!(text(&state, &format!("symbol({number:#x} + 3)")), format!("{name}+3"));
+    assert_eq!(text(&state, &format!("start(region({name})) <= {name}")), "1");
 }
 
 fn refused_memory_stays_untouched() {
@@ -147,20 +120,14 @@ fn registers_are_what_the_kernel_says() {
         Ok(plain) => plain,
         Err(error) => {
             assert!(value(&state, "$pc").is_err());
-            return skip(
-                "expressions::registers_are_what_the_kernel_says",
-                &error.to_string(),
-            );
+            return skip("expressions::registers_are_what_the_kernel_says", &error.to_string());
         }
     };
     let mut words = plain.split_whitespace().rev();
     let mut word = || words.next().expect("a register").to_owned();
     assert_eq!(text(&state, "$pc"), word());
     assert_eq!(text(&state, "$sp"), word());
-    assert_eq!(
-        text(&state, "start([stack]) <= $sp && $sp < end([stack])"),
-        "1"
-    );
+    assert_eq!(text(&state, "start([stack]) <= $sp && $sp < end([stack])"), "1");
 }
 
 fn a_process_that_is_gone_is_said_to_be() {

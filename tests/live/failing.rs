@@ -39,10 +39,7 @@ fn fails(name: &str, puppet: &mut Puppet, address: u64, advice: i32) -> bool {
 fn is_allowed(name: &str) -> bool {
     let allowed = std::env::var_os(ALLOWED).is_some();
     if !allowed {
-        skip(
-            name,
-            "memory that fails is lost until the next start: scripts/guests runs this",
-        );
+        skip(name, "memory that fails is lost until the next start: scripts/guests runs this");
     }
     allowed
 }
@@ -64,11 +61,7 @@ fn a_page() {
     }
     let pid = puppet.0.pid();
     says(pid, memory + page_bytes() + 9, &FAILED);
-    says(
-        pid,
-        memory,
-        &Truth::present("the page before it", "anonymous"),
-    );
+    says(pid, memory, &Truth::present("the page before it", "anonymous"));
 }
 
 /// The huge page is split first: only the one page is lost.
@@ -105,19 +98,11 @@ fn a_page_of_the_pool() {
     let memory = puppet.maps("hugetlb", pool_page_bytes() / page_bytes());
     puppet.writes(memory, 1);
     if fails(NAME, &mut puppet, memory, MADV_HWPOISON) {
-        let said = super::answers::program(
-            &[],
-            puppet.0.pid(),
-            true,
-            &[format!("translate {memory:#x}")],
-        );
+        let said = super::answers::program(&[], puppet.0.pid(), true, &[format!("translate {memory:#x}")]);
         let said: serde_json::Value = serde_json::from_str(&said).expect("an object");
         let state = said["state"].as_str().expect("a state");
         let is_certain = said["why"]["state"].is_null();
-        assert!(
-            state != "present" && state != "untouched" || !is_certain,
-            "{said}"
-        );
+        assert!(state != "present" && state != "untouched" || !is_certain, "{said}");
         assert!(said["pfn"].is_null(), "{said}");
     }
     drop(puppet);
@@ -140,11 +125,7 @@ fn taken_out_of_use() {
         return;
     }
     assert_ne!(frame(pid, memory), before);
-    says(
-        pid,
-        memory,
-        &Truth::present("moved by soft offline", "anonymous"),
-    );
+    says(pid, memory, &Truth::present("moved by soft offline", "anonymous"));
     let mut word = [0; 8];
     let flags = File::open("/proc/kpageflags").expect("flags of frames");
     flags.read_exact_at(&mut word, before * 8).expect("a word");

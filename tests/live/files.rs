@@ -13,30 +13,14 @@ use std::path::Path;
 
 pub const TESTS: &[Test] = &[
     ("files::opened_by_identity", files_are_opened_by_identity),
-    (
-        "files::a_file_that_was_replaced_is_not_taken",
-        a_file_that_was_replaced_is_not_taken,
-    ),
-    (
-        "files::by_path_the_same_file_is_found",
-        by_path_the_same_file_is_found,
-    ),
-    (
-        "files::overlays_have_numbers_of_their_own",
-        overlays_have_numbers_of_their_own,
-    ),
-    (
-        "files::no_device_and_no_nothing_is_opened",
-        no_device_and_no_nothing_is_opened,
-    ),
+    ("files::a_file_that_was_replaced_is_not_taken", a_file_that_was_replaced_is_not_taken),
+    ("files::by_path_the_same_file_is_found", by_path_the_same_file_is_found),
+    ("files::overlays_have_numbers_of_their_own", overlays_have_numbers_of_their_own),
+    ("files::no_device_and_no_nothing_is_opened", no_device_and_no_nothing_is_opened),
     ("files::the_vdso_is_an_elf_file", the_vdso_is_an_elf_file),
 ];
 
-pub const SCENARIOS: &[Scenario] = &[
-    ("files", files),
-    ("overlay", overlay),
-    ("without_admin", without_admin),
-];
+pub const SCENARIOS: &[Scenario] = &[("files", files), ("overlay", overlay), ("without_admin", without_admin)];
 
 /// Names as a hostile program would choose them, each a file of one page with its number in it.
 pub const NAMES: &[&[u8]] = &[
@@ -60,16 +44,8 @@ fn files(arguments: &[String]) {
     for name in NAMES {
         let file = File::open(directory.join(OsStr::from_bytes(name))).expect("a file");
         // SAFETY: a fresh mapping of a file that nobody changes.
-        let start = unsafe {
-            mmap(
-                std::ptr::null_mut(),
-                page_bytes() as usize,
-                ProtFlags::READ,
-                MapFlags::PRIVATE,
-                &file,
-                0,
-            )
-        };
+        let start =
+            unsafe { mmap(std::ptr::null_mut(), page_bytes() as usize, ProtFlags::READ, MapFlags::PRIVATE, &file, 0) };
         line += &format!("{:p} ", start.expect("a mapping"));
     }
     announce(line);
@@ -94,19 +70,12 @@ pub fn mapped_files() -> Files {
     make_files(directory.path());
     let mut target = Target::start("files", &[directory.path().to_str().expect("a plain path")]);
     let starts = target.numbers();
-    Files {
-        directory,
-        target,
-        starts,
-    }
+    Files { directory, target, starts }
 }
 
 impl Files {
     pub fn path(&self, name: &[u8]) -> OsString {
-        self.directory
-            .path()
-            .join(OsStr::from_bytes(name))
-            .into_os_string()
+        self.directory.path().join(OsStr::from_bytes(name)).into_os_string()
     }
 }
 
@@ -120,18 +89,12 @@ fn files_are_opened_by_identity() {
     let attached = files.target.attach();
     for (&start, number) in files.starts.iter().zip(1u8..) {
         let region = region(&attached, start);
-        let file = attached
-            .modules
-            .open(&region)
-            .unwrap_or_else(|error| panic!("{}: {error}", region.name));
+        let file = attached.modules.open(&region).unwrap_or_else(|error| panic!("{}: {error}", region.name));
         let mut bytes = [0; 3];
         assert_eq!(file.len(), page_bytes());
         assert_eq!(file.read_at(5, &mut bytes).expect("bytes"), 3);
         assert_eq!(bytes, [number; 3], "{}", region.name);
-        assert_eq!(
-            file.read_at(page_bytes() - 1, &mut bytes).expect("bytes"),
-            1
-        );
+        assert_eq!(file.read_at(page_bytes() - 1, &mut bytes).expect("bytes"), 1);
         assert_eq!(file.read_at(page_bytes(), &mut bytes).expect("the end"), 0);
     }
 }
@@ -142,10 +105,7 @@ fn a_file_that_was_replaced_is_not_taken() {
     let path = files.path(b"plain");
     std::fs::rename(&path, files.path(b"moved")).expect("to move it");
     std::fs::write(&path, [99; 64]).expect("another file in its place");
-    let (mapped, second) = (
-        region(&attached, files.starts[0]),
-        region(&attached, files.starts[1]),
-    );
+    let (mapped, second) = (region(&attached, files.starts[0]), region(&attached, files.starts[1]));
     std::fs::remove_file(files.path(NAMES[1])).expect("to delete it");
     // The region as it was known before still names the path.
     for (region, number) in [(&mapped, 1), (&second, 2)] {
@@ -176,12 +136,7 @@ fn no_device_and_no_nothing_is_opened() {
     let starts = target.numbers();
     let attached = target.attach();
     let device = region(&attached, starts[3]);
-    let stack = attached
-        .process
-        .regions()
-        .expect("regions")
-        .into_iter()
-        .find(|r| r.name.as_bytes() == b"[stack]");
+    let stack = attached.process.regions().expect("regions").into_iter().find(|r| r.name.as_bytes() == b"[stack]");
     for region in [device, stack.expect("a stack")] {
         match attached.modules.open(&region) {
             Err(Error::NotAvailable { .. }) => {}
@@ -196,10 +151,7 @@ fn the_vdso_is_an_elf_file() {
     target.line();
     let attached = target.attach();
     let regions = attached.process.regions().expect("regions");
-    let Some(vdso) = regions
-        .iter()
-        .find(|region| region.name.as_bytes() == b"[vdso]")
-    else {
+    let Some(vdso) = regions.iter().find(|region| region.name.as_bytes() == b"[vdso]") else {
         return skip("regions::the_vdso_is_an_elf_file", "this kernel has none");
     };
     let image = attached.modules.image(vdso).expect("an image");
@@ -224,10 +176,7 @@ fn without_admin(arguments: &[String]) {
     };
     let target = pmdb::process::attach(pid.parse().expect("a number")).expect("to attach");
     for address in addresses {
-        match target
-            .modules
-            .open(&region(&target, address.parse().expect("a number")))
-        {
+        match target.modules.open(&region(&target, address.parse().expect("a number"))) {
             Ok(file) => {
                 let mut byte = [0];
                 file.read_at(0, &mut byte).expect("a byte");
@@ -288,34 +237,17 @@ fn overlay(arguments: &[String]) {
     }
     let file = File::open(Path::new(&merged).join("file")).expect("a file");
     // SAFETY: a fresh mapping of a file that nobody changes.
-    let start = unsafe {
-        mmap(
-            std::ptr::null_mut(),
-            page_bytes() as usize,
-            ProtFlags::READ,
-            MapFlags::PRIVATE,
-            &file,
-            0,
-        )
-    };
+    let start =
+        unsafe { mmap(std::ptr::null_mut(), page_bytes() as usize, ProtFlags::READ, MapFlags::PRIVATE, &file, 0) };
     announce(format_args!("{:p}", start.expect("a mapping")));
     wait();
 }
 
 pub fn mount(source: &str, point: &str, kind: &str, flags: libc::c_ulong, options: &str) -> bool {
     let texts = [source, point, kind, options];
-    let [source, point, kind, options] =
-        texts.map(|text| std::ffi::CString::new(text).expect("no zero byte"));
+    let [source, point, kind, options] = texts.map(|text| std::ffi::CString::new(text).expect("no zero byte"));
     // SAFETY: strings that outlive the call.
-    let result = unsafe {
-        libc::mount(
-            source.as_ptr(),
-            point.as_ptr(),
-            kind.as_ptr(),
-            flags,
-            options.as_ptr().cast(),
-        )
-    };
+    let result = unsafe { libc::mount(source.as_ptr(), point.as_ptr(), kind.as_ptr(), flags, options.as_ptr().cast()) };
     result == 0
 }
 
@@ -325,20 +257,14 @@ fn overlays_have_numbers_of_their_own() {
         return skip(name, "only root may mount");
     }
     let directory = tempfile::tempdir().expect("a directory");
-    let mut target = Target::start(
-        "overlay",
-        &[directory.path().to_str().expect("a plain path")],
-    );
+    let mut target = Target::start("overlay", &[directory.path().to_str().expect("a plain path")]);
     let start = target.numbers()[0];
     if start == 0 {
         return skip(name, "no overlay can be mounted here");
     }
     assert_eq!(observe_without_admin(&target, &[start]), ["42"]);
     let attached = target.attach();
-    let file = attached
-        .modules
-        .open(&region(&attached, start))
-        .expect("through map_files");
+    let file = attached.modules.open(&region(&attached, start)).expect("through map_files");
     let mut byte = [0];
     file.read_at(0, &mut byte).expect("a byte");
     assert_eq!(byte, [42]);

@@ -10,34 +10,13 @@ use std::os::unix::fs::FileExt;
 use std::process::Command;
 
 pub const TESTS: &[Test] = &[
-    (
-        "how::every_word_is_what_stands_in_the_file",
-        every_word_is_what_stands_in_the_file,
-    ),
-    (
-        "how::what_is_not_shown_is_counted",
-        what_is_not_shown_is_counted,
-    ),
-    (
-        "how::the_shell_command_reads_the_same",
-        the_shell_command_reads_the_same,
-    ),
-    (
-        "how::an_answer_is_the_same_with_it",
-        an_answer_is_the_same_with_it,
-    ),
-    (
-        "how::a_command_that_fails_shows_its_reads",
-        a_command_that_fails_shows_its_reads,
-    ),
-    (
-        "how::what_decides_about_the_pool_is_shown",
-        what_decides_about_the_pool_is_shown,
-    ),
-    (
-        "how::which_files_were_really_read",
-        which_files_were_really_read,
-    ),
+    ("how::every_word_is_what_stands_in_the_file", every_word_is_what_stands_in_the_file),
+    ("how::what_is_not_shown_is_counted", what_is_not_shown_is_counted),
+    ("how::the_shell_command_reads_the_same", the_shell_command_reads_the_same),
+    ("how::an_answer_is_the_same_with_it", an_answer_is_the_same_with_it),
+    ("how::a_command_that_fails_shows_its_reads", a_command_that_fails_shows_its_reads),
+    ("how::what_decides_about_the_pool_is_shown", what_decides_about_the_pool_is_shown),
+    ("how::which_files_were_really_read", which_files_were_really_read),
 ];
 
 /// Flags that change by themselves: by reclaim, batches of the LRU, and idle page tracking.
@@ -51,9 +30,7 @@ fn asked(pid: u32, lines: &str) -> (Vec<Value>, bool) {
         .output()
         .expect("pmdb runs");
     let text = String::from_utf8(output.stdout).expect("JSON");
-    let objects = text
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("an object"));
+    let objects = text.lines().map(|line| serde_json::from_str(line).expect("an object"));
     (objects.collect(), output.status.success())
 }
 
@@ -132,17 +109,9 @@ fn every_word_is_what_stands_in_the_file() {
         }
         assert!(seen_page_map, "{line}: {reads:?}");
         // Where a command fails for want of rights, the error comes after what was read.
-        let mut summaries = objects
-            .iter()
-            .filter(|object| object["type"] == "reads-summary");
-        let summary = summaries
-            .next()
-            .unwrap_or_else(|| panic!("{line}: {objects:?}"));
-        assert_eq!(
-            summary["reads"].as_u64(),
-            Some(reads.len() as u64),
-            "{line}"
-        );
+        let mut summaries = objects.iter().filter(|object| object["type"] == "reads-summary");
+        let summary = summaries.next().unwrap_or_else(|| panic!("{line}: {objects:?}"));
+        assert_eq!(summary["reads"].as_u64(), Some(reads.len() as u64), "{line}");
         let last = objects.last().expect("a last object");
         let failed = last["type"] == "error" && !frames_are_readable;
         assert!(failed || last["type"] == "reads-summary", "{line}: {last}");
@@ -158,9 +127,7 @@ fn every_word_is_what_stands_in_the_file() {
 fn own_frames(page_map: &str, memory: u64) -> Vec<u64> {
     let page_map = File::open(page_map).expect("its page map");
     let mut entries = [0; 6 * 8];
-    page_map
-        .read_exact_at(&mut entries, memory / page_bytes() * 8)
-        .expect("entries");
+    page_map.read_exact_at(&mut entries, memory / page_bytes() * 8).expect("entries");
     let entries = entries.chunks_exact(8);
     entries
         .map(|entry| u64::from_ne_bytes(entry.try_into().expect("eight bytes")) & ((1 << 55) - 1))
@@ -194,24 +161,14 @@ fn the_shell_command_reads_the_same() {
         return skip(NAME, "there is no xxd");
     }
     let (puppet, memory) = stopped();
-    let (objects, _) = asked(
-        puppet.0.pid(),
-        &format!("translate --how {memory:#x}, +10p"),
-    );
+    let (objects, _) = asked(puppet.0.pid(), &format!("translate --how {memory:#x}, +10p"));
     let mut compared = 0;
     for read in objects.iter().filter(is_read) {
-        if words(read).is_empty()
-            || !read["file"]
-                .as_str()
-                .is_some_and(|file| file.ends_with("/pagemap"))
-        {
+        if words(read).is_empty() || !read["file"].as_str().is_some_and(|file| file.ends_with("/pagemap")) {
             continue;
         }
         let repeat = read["repeat"].as_str().expect("a command");
-        let output = Command::new("sh")
-            .args(["-c", repeat])
-            .output()
-            .expect("a shell");
+        let output = Command::new("sh").args(["-c", repeat]).output().expect("a shell");
         let text = String::from_utf8(output.stdout).expect("text");
         let again: Vec<u64> = text
             .lines()
@@ -238,10 +195,8 @@ fn an_answer_is_the_same_with_it() {
         let (without, _) = asked(pid, &format!("{command} {arguments}"));
         let (with, _) = asked(pid, &format!("{command} --how {arguments}"));
         assert!(!without.iter().any(|object| is_read(&object)));
-        let answer: Vec<&Value> = with
-            .iter()
-            .filter(|object| !is_read(object) && object["type"] != "reads-summary")
-            .collect();
+        let answer: Vec<&Value> =
+            with.iter().filter(|object| !is_read(object) && object["type"] != "reads-summary").collect();
         assert!(with.len() > answer.len() + 1);
         let quiet = |object: &Value| {
             let mut object = object.clone();
@@ -265,10 +220,8 @@ fn a_command_that_fails_shows_its_reads() {
     let (objects, success) = asked(puppet.0.pid(), &format!("who --how {untouched:#x}"));
     assert!(!success);
     let page_map = format!("/proc/{}/pagemap", puppet.0.pid());
-    let entry = objects
-        .iter()
-        .filter(is_read)
-        .find(|read| read["file"] == page_map.as_str() && !words(read).is_empty());
+    let entry =
+        objects.iter().filter(is_read).find(|read| read["file"] == page_map.as_str() && !words(read).is_empty());
     let entry = entry.unwrap_or_else(|| panic!("{objects:?}"));
     assert_eq!(hexadecimal(&entry["offset"]), untouched / page_bytes() * 8);
     assert_eq!(hexadecimal(&words(entry)[0]) >> 62, 0);
@@ -288,16 +241,9 @@ fn what_decides_about_the_pool_is_shown() {
         Err(error) => return skip(NAME, &format!("no memory of a pool: error {error}")),
     };
     let (objects, _) = asked(puppet.0.pid(), &format!("explain --how {memory:#x}"));
-    let files: Vec<&str> = objects
-        .iter()
-        .filter(is_read)
-        .map(|read| read["file"].as_str().expect("a file"))
-        .collect();
+    let files: Vec<&str> = objects.iter().filter(is_read).map(|read| read["file"].as_str().expect("a file")).collect();
     let pool = format!("/sys/kernel/mm/hugepages/hugepages-{}kB/", bytes / 1024);
-    assert!(
-        files.iter().any(|file| file.starts_with(&pool)),
-        "{files:?}"
-    );
+    assert!(files.iter().any(|file| file.starts_with(&pool)), "{files:?}");
     // The device of a file tells which pool the memory is of.
     assert!(files.contains(&"memfd_create"), "{files:?}");
 }
@@ -313,11 +259,7 @@ fn which_files_were_really_read() {
     let (objects, _) = asked(pid, &format!("explain --how {memory:#x}"));
     let reads: Vec<&Value> = objects.iter().filter(is_read).collect();
     let of = |words: &str| {
-        let text = |read: &Value| {
-            read["what"]
-                .as_str()
-                .is_some_and(|what| what.contains(words))
-        };
+        let text = |read: &Value| read["what"].as_str().is_some_and(|what| what.contains(words));
         reads.iter().find(|read| text(read)).copied()
     };
     // PROCMAP_QUERY came with Linux 6.11.
@@ -334,12 +276,7 @@ fn which_files_were_really_read() {
     // smaps costs as much as all other reads together: it is read only for facts that only it has.
     let (objects, _) = asked(pid, "regions --how\nwalk --how all by state");
     let reads: Vec<&Value> = objects.iter().filter(is_read).collect();
-    let has_scan = reads.iter().any(|read| {
-        read["what"]
-            .as_str()
-            .unwrap_or_default()
-            .contains("PAGEMAP_SCAN")
-    });
+    let has_scan = reads.iter().any(|read| read["what"].as_str().unwrap_or_default().contains("PAGEMAP_SCAN"));
     if has_scan {
         let is_smaps = |read: &&&Value| {
             let file = read["file"].as_str().unwrap_or_default();
@@ -348,16 +285,12 @@ fn which_files_were_really_read() {
         assert_eq!(reads.iter().find(is_smaps), None);
     }
     if !is_root() {
-        return skip(
-            NAME,
-            "flags and cgroups of frames are hidden from this user",
-        );
+        return skip(NAME, "flags and cgroups of frames are hidden from this user");
     }
     if let Some(cgroup) = of("the cgroup directory") {
         let mount = cgroup["file"].as_str().expect("a file");
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").expect("the mounts");
-        let is_mount =
-            |line: &str| line.split(' ').nth(4) == Some(mount) && line.contains(" - cgroup");
+        let is_mount = |line: &str| line.split(' ').nth(4) == Some(mount) && line.contains(" - cgroup");
         assert!(mounts.lines().any(is_mount), "{cgroup}");
     }
     if std::path::Path::new("/sys/kernel/mm/ksm").is_dir() {

@@ -3,9 +3,7 @@
 use super::Test;
 use super::puppet::Puppet;
 use super::states::{detail, pages};
-use super::support::{
-    self, at, huge_page_bytes, page, page_bytes, plain_entry, pool_page_bytes, skip,
-};
+use super::support::{self, at, huge_page_bytes, page, page_bytes, plain_entry, pool_page_bytes, skip};
 use pmdb::inspect::{Need, RegionStats, View, region_stats, sweep_frames};
 use pmdb::kernel::{FrameNumber, FrameRange, Kind, State};
 use pmdb::process::{Categories, Target};
@@ -16,10 +14,7 @@ use std::os::unix::fs::FileExt;
 pub const TESTS: &[Test] = &[
     ("huge::whole_and_partly_unmapped", whole_and_partly_unmapped),
     ("huge::mapped_page_by_page", mapped_page_by_page),
-    (
-        "huge::moved_where_it_cannot_be_huge",
-        moved_where_it_cannot_be_huge,
-    ),
+    ("huge::moved_where_it_cannot_be_huge", moved_where_it_cannot_be_huge),
     ("huge::folios_of_many_sizes", folios_of_many_sizes),
     ("huge::pages_of_the_pool", pages_of_the_pool),
     ("huge::files_of_the_mounted_pool", files_of_the_mounted_pool),
@@ -106,18 +101,11 @@ fn check_orders(puppet: &Puppet, target: &Target, memory: u64, count: u64) {
             _ => plain_folio(frame),
         };
         last = Some((head, frames));
-        assert_eq!(
-            swept.order.map(|order| 1 << order),
-            Some(frames),
-            "{address:#x}"
-        );
+        assert_eq!(swept.order.map(|order| 1 << order), Some(frames), "{address:#x}");
         if index % 97 == 0 {
             let (folio, mapping) = detail(target, address).folio.expect("its folio");
             assert_eq!((folio.head.get(), folio.frames()), (head, frames));
-            assert_eq!(
-                mapping.aligned,
-                (address / page_bytes()) % frames == frame - head
-            );
+            assert_eq!(mapping.aligned, (address / page_bytes()) % frames == frame - head);
         }
     }
 }
@@ -138,15 +126,12 @@ fn stats(target: &Target, address: u64) -> RegionStats {
 /// The folios of the region at `address` that have `size` bytes and are mapped so.
 fn folios(target: &Target, address: u64, size: u64, how: HowMapped) -> Option<LargeFolios> {
     let folios = stats(target, address).folios.expect("its folios");
-    folios
-        .into_iter()
-        .find(|one| one.size == size && one.mapped == how)
+    folios.into_iter().find(|one| one.size == size && one.mapped == how)
 }
 
 fn whole_and_partly_unmapped() {
     let mut puppet = Puppet::start();
-    let Some((memory, bytes)) = huge_memory(&mut puppet, "huge::whole_and_partly_unmapped", 3)
-    else {
+    let Some((memory, bytes)) = huge_memory(&mut puppet, "huge::whole_and_partly_unmapped", 3) else {
         return;
     };
     let second = memory + bytes;
@@ -156,26 +141,15 @@ fn whole_and_partly_unmapped() {
     // The same of the frames, from the middle of one on.
     let frame = plain_entry(puppet.0.pid(), second).expect("an entry") & FRAME;
     let frames = bytes / page_bytes();
-    let range = FrameRange::new(
-        FrameNumber::new(frame + 5),
-        FrameNumber::new(frame + frames),
-    );
+    let range = FrameRange::new(FrameNumber::new(frame + 5), FrameNumber::new(frame + frames));
     let mut orders = Vec::new();
-    sweep_frames(
-        &target.machine,
-        range.expect("frames"),
-        Need::ORDER,
-        &mut |_| Ok(()),
-        &mut |one| {
-            orders.push((one.frames, one.order));
-            Ok(())
-        },
-    )
+    sweep_frames(&target.machine, range.expect("frames"), Need::ORDER, &mut |_| Ok(()), &mut |one| {
+        orders.push((one.frames, one.order));
+        Ok(())
+    })
     .expect("a sweep");
     assert_eq!(orders, [(frames - 5, Some(order_of(bytes)))]);
-    puppet
-        .advises(second + 7 * page_bytes(), 1, MADV_DONTNEED)
-        .expect("to drop a page");
+    puppet.advises(second + 7 * page_bytes(), 1, MADV_DONTNEED).expect("to drop a page");
     check_orders(&puppet, &target, memory, 3 * bytes / page_bytes());
     let whole = folios(&target, memory, bytes, HowMapped::Pmd).expect("those left");
     assert_eq!((whole.bytes, whole.partly), (2 * bytes, 0));
@@ -203,19 +177,13 @@ fn mapped_page_by_page() {
     puppet.does("protect", &[middle, page_bytes(), read | write]);
     let target = puppet.0.attach();
     if detail(&target, memory).huge != Ok(false) {
-        return skip(
-            "huge::mapped_page_by_page",
-            "the kernel joined the mapping again",
-        );
+        return skip("huge::mapped_page_by_page", "the kernel joined the mapping again");
     }
     check_orders(&puppet, &target, memory, bytes / page_bytes());
     let split = folios(&target, memory, bytes, HowMapped::Pte).expect("the split one");
     assert_eq!((split.bytes, split.partly, split.unaligned), (bytes, 0, 0));
     let (_, mapping) = detail(&target, middle).folio.expect("its folio");
-    assert_eq!(
-        (mapping.mapped_pages, mapping.aligned),
-        (bytes / page_bytes(), true)
-    );
+    assert_eq!((mapping.mapped_pages, mapping.aligned), (bytes / page_bytes(), true));
 }
 
 fn moved_where_it_cannot_be_huge() {
@@ -231,10 +199,7 @@ fn moved_where_it_cannot_be_huge() {
     let target = puppet.0.attach();
     check_orders(&puppet, &target, askew, bytes / page_bytes());
     let moved = folios(&target, askew, bytes, HowMapped::Pte).expect("the moved one");
-    assert_eq!(
-        (moved.bytes, moved.partly, moved.unaligned),
-        (bytes, 0, bytes)
-    );
+    assert_eq!((moved.bytes, moved.partly, moved.unaligned), (bytes, 0, bytes));
     let (_, mapping) = detail(&target, askew).folio.expect("its folio");
     assert!(!mapping.aligned);
 }
@@ -259,10 +224,7 @@ fn folios_of_many_sizes() {
         let populated = puppet.advises(memory, count, MADV_POPULATE_WRITE);
         drop(setting);
         if let Err(error) = populated {
-            return skip(
-                NAME,
-                &format!("MADV_POPULATE_WRITE: error {error} (Linux 5.14)"),
-            );
+            return skip(NAME, &format!("MADV_POPULATE_WRITE: error {error} (Linux 5.14)"));
         }
         let target = puppet.0.attach();
         check_orders(&puppet, &target, memory, count);
@@ -297,15 +259,9 @@ fn pages_of_the_pool() {
     let target = puppet.0.attach();
     check_orders(&puppet, &target, memory, 2 * bytes / page_bytes());
     let pooled = folios(&target, memory, bytes, HowMapped::Hugetlb).expect("the one in use");
-    assert_eq!(
-        (pooled.bytes, pooled.partly, pooled.unaligned),
-        (bytes, 0, 0)
-    );
+    assert_eq!((pooled.bytes, pooled.partly, pooled.unaligned), (bytes, 0, 0));
     let stats = stats(&target, memory);
-    assert_eq!(
-        (stats.private, stats.shared, stats.pss),
-        (Ok(bytes), Ok(0), Ok(0))
-    );
+    assert_eq!((stats.private, stats.shared, stats.pss), (Ok(bytes), Ok(0), Ok(0)));
     drop(puppet);
     drop(pool);
 }
@@ -395,11 +351,7 @@ fn zones_nodes_and_cgroups() {
     for one in pages(&target, &[(memory, 64)], need) {
         let frame = one.frame().expect("a frame");
         let zone = one.zone.expect("a zone");
-        let named = view
-            .zones()
-            .expect("zones")
-            .get(zone.index)
-            .expect("that zone");
+        let named = view.zones().expect("zones").get(zone.index).expect("that zone");
         assert_eq!(named.node, zone.node);
         let end = named.start.get() + named.spanned;
         assert!((named.start.get()..end).contains(&frame.get()));

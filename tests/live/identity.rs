@@ -17,35 +17,14 @@ pub const TESTS: &[Test] = &[
     ("identity::killed_while_being_read", killed_while_being_read),
     ("identity::a_zombie_is_told", a_zombie_is_told),
     ("identity::a_kernel_thread_is_told", a_kernel_thread_is_told),
-    (
-        "identity::the_main_thread_may_have_ended",
-        the_main_thread_may_have_ended,
-    ),
-    (
-        "identity::a_thread_stands_for_its_process",
-        a_thread_stands_for_its_process,
-    ),
+    ("identity::the_main_thread_may_have_ended", the_main_thread_may_have_ended),
+    ("identity::a_thread_stands_for_its_process", a_thread_stands_for_its_process),
     ("identity::no_such_process", no_such_process),
-    (
-        "identity::a_list_brings_nothing_in",
-        a_list_brings_nothing_in,
-    ),
-    (
-        "identity::names_are_found_and_never_guessed",
-        names_are_found_and_never_guessed,
-    ),
-    (
-        "identity::who_may_not_look_is_told_why",
-        who_may_not_look_is_told_why,
-    ),
-    (
-        "identity::rights_are_raised_for_the_opens_only",
-        rights_are_raised_for_the_opens_only,
-    ),
-    (
-        "identity::status_is_what_the_kernel_says",
-        status_is_what_the_kernel_says,
-    ),
+    ("identity::a_list_brings_nothing_in", a_list_brings_nothing_in),
+    ("identity::names_are_found_and_never_guessed", names_are_found_and_never_guessed),
+    ("identity::who_may_not_look_is_told_why", who_may_not_look_is_told_why),
+    ("identity::rights_are_raised_for_the_opens_only", rights_are_raised_for_the_opens_only),
+    ("identity::status_is_what_the_kernel_says", status_is_what_the_kernel_says),
 ];
 
 pub const SCENARIOS: &[Scenario] = &[
@@ -75,11 +54,7 @@ fn zombie(_: &[String]) {
         .expect("a child");
     let pid = Pid::from_raw(child.id() as i32).expect("its number");
     // Waits for its end, and leaves it as it is.
-    waitid(
-        WaitId::Pid(pid),
-        WaitIdOptions::EXITED | WaitIdOptions::NOWAIT,
-    )
-    .expect("its end");
+    waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).expect("its end");
     announce(child.id());
     wait();
 }
@@ -120,14 +95,8 @@ fn forgetful(_: &[String]) {
     let page = arguments.next_multiple_of(support::page_bytes()) + support::page_bytes();
     let start = std::ptr::with_exposed_provenance_mut(page as usize);
     // SAFETY: text that nothing uses any more.
-    unsafe {
-        rustix::mm::madvise(
-            start,
-            support::page_bytes() as usize,
-            rustix::mm::Advice::LinuxDontNeed,
-        )
-    }
-    .expect("to give it back");
+    unsafe { rustix::mm::madvise(start, support::page_bytes() as usize, rustix::mm::Advice::LinuxDontNeed) }
+        .expect("to give it back");
     announce(page);
     wait();
 }
@@ -156,8 +125,7 @@ fn a_list_brings_nothing_in() {
 
 /// Takes a name.
 fn called(arguments: &[String]) {
-    rustix::thread::set_name(&std::ffi::CString::new(&*arguments[0]).expect("a name"))
-        .expect("to be called so");
+    rustix::thread::set_name(&std::ffi::CString::new(&*arguments[0]).expect("a name")).expect("to be called so");
     announce("ready");
     wait();
 }
@@ -169,53 +137,27 @@ fn nobody(arguments: &[String]) {
     announce(verdict(pid));
     let machine = pmdb::process::machine();
     let flags = machine.frame_flags(pmdb::kernel::FrameNumber::new(1), &mut [Default::default()]);
-    announce(
-        flags
-            .err()
-            .map_or_else(|| "allowed".into(), |error| error.to_string()),
-    );
+    announce(flags.err().map_or_else(|| "allowed".into(), |error| error.to_string()));
     wait();
 }
 
 /// Becomes nobody, with root's capabilities permitted, as after `setcap …=p`. Attaches, and announces whether it sees frame numbers, which
 /// capabilities are effective afterwards, and whether it can open a file of root's.
 fn permitted(arguments: &[String]) {
-    let [pid, word] = arguments else {
-        panic!("two numbers")
-    };
+    let [pid, word] = arguments else { panic!("two numbers") };
     rustix::thread::set_keep_capabilities(true).expect("to keep its rights");
     become_nobody();
     let target = attach(pid.parse().expect("a number")).expect("to attach");
     let entry = support::entries(&target.process, word.parse().expect("a number"), 1)[0];
     let mut bytes = [0; 8];
-    target
-        .process
-        .memory(at(word.parse().expect("a number")), &mut bytes)
-        .expect("memory");
-    target
-        .machine
-        .frame_flags(entry.frame().expect("a frame"), &mut [Default::default()])
-        .expect("flags");
+    target.process.memory(at(word.parse().expect("a number")), &mut bytes).expect("memory");
+    target.machine.frame_flags(entry.frame().expect("a frame"), &mut [Default::default()]).expect("flags");
     let regions = target.process.regions().expect("regions");
-    let file = regions
-        .iter()
-        .find(|region| region.name.as_bytes().starts_with(b"/"))
-        .expect("a file");
-    target
-        .modules
-        .open(file)
-        .unwrap_or_else(|error| panic!("{error}"));
-    let held = rustix::thread::capabilities(None)
-        .expect("its rights")
-        .effective;
-    let closed = std::fs::File::open("/proc/1/environ").is_err()
-        && std::fs::File::open("/etc/shadow").is_err();
-    announce(format_args!(
-        "{} {} {}",
-        u64::from(!target.process.frames_hidden()),
-        held.bits(),
-        u64::from(closed)
-    ));
+    let file = regions.iter().find(|region| region.name.as_bytes().starts_with(b"/")).expect("a file");
+    target.modules.open(file).unwrap_or_else(|error| panic!("{error}"));
+    let held = rustix::thread::capabilities(None).expect("its rights").effective;
+    let closed = std::fs::File::open("/proc/1/environ").is_err() && std::fs::File::open("/etc/shadow").is_err();
+    announce(format_args!("{} {} {}", u64::from(!target.process.frames_hidden()), held.bits(), u64::from(closed)));
     wait();
 }
 
@@ -230,10 +172,7 @@ fn become_nobody() {
 
 fn rights_are_raised_for_the_opens_only() {
     if !support::is_root() {
-        return skip(
-            "identity::rights_are_raised_for_the_opens_only",
-            "only root can give rights away",
-        );
+        return skip("identity::rights_are_raised_for_the_opens_only", "only root can give rights away");
     }
     let mut target = Target::start("headless", &[]);
     let word = target.numbers()[0].to_string();
@@ -276,29 +215,13 @@ fn exec_is_noticed() {
         process.region_at(heap[0].range.start()).map(drop),
     ] {
         let error = failure.expect_err("the old program is gone");
-        assert!(
-            matches!(&error, Error::Gone { what } if what.contains("executed another program")),
-            "{error}"
-        );
+        assert!(matches!(&error, Error::Gone { what } if what.contains("executed another program")), "{error}");
     }
     until(process, Liveness::Executed);
     assert_eq!(process.liveness().expect("an answer"), Liveness::Alive);
-    assert_eq!(
-        (process.identity().pid, process.identity().start_time),
-        (before.pid, before.start_time)
-    );
-    assert!(
-        !process
-            .regions()
-            .expect("the regions of the new program")
-            .is_empty()
-    );
-    assert_eq!(
-        process
-            .entries(0, &mut [PageMapEntry::default()])
-            .expect("its page map"),
-        1
-    );
+    assert_eq!((process.identity().pid, process.identity().start_time), (before.pid, before.start_time));
+    assert!(!process.regions().expect("the regions of the new program").is_empty());
+    assert_eq!(process.entries(0, &mut [PageMapEntry::default()]).expect("its page map"), 1);
 }
 
 fn exit_is_noticed() {
@@ -319,13 +242,7 @@ fn exit_is_noticed() {
         let error = failure.expect_err("it is gone");
         assert!(matches!(error, Error::Gone { .. }), "{error:?}");
     }
-    assert!(
-        process
-            .regions()
-            .expect_err("gone")
-            .to_string()
-            .contains("has exited")
-    );
+    assert!(process.regions().expect_err("gone").to_string().contains("has exited"));
 }
 
 /// The target is killed at any moment of a long visit: the result is that error, or complete, and nothing else.
@@ -348,10 +265,7 @@ fn killed_while_being_read() {
             std::ops::ControlFlow::Continue(())
         });
         if let Err(error) = visited {
-            assert!(
-                matches!(&error, Error::Gone { what } if what.contains("has exited")),
-                "{error:?}"
-            );
+            assert!(matches!(&error, Error::Gone { what } if what.contains("has exited")), "{error:?}");
         }
     }
 }
@@ -359,30 +273,19 @@ fn killed_while_being_read() {
 fn a_zombie_is_told() {
     let mut target = Target::start("zombie", &[]);
     let zombie = target.numbers()[0] as u32;
-    let error = attach(zombie)
-        .map(drop)
-        .expect_err("a zombie has no memory");
-    assert!(
-        matches!(&error, Error::Gone { what } if what.contains("is a zombie")),
-        "{error:?}"
-    );
+    let error = attach(zombie).map(drop).expect_err("a zombie has no memory");
+    assert!(matches!(&error, Error::Gone { what } if what.contains("is a zombie")), "{error:?}");
 }
 
 fn a_kernel_thread_is_told() {
     let list = pmdb::process::machine().processes().expect("a list");
-    let Some(thread) = list
-        .iter()
-        .find(|entry| entry.name.as_bytes() == b"kthreadd")
-    else {
+    let Some(thread) = list.iter().find(|entry| entry.name.as_bytes() == b"kthreadd") else {
         return skip("identity::a_kernel_thread_is_told", "none can be seen here");
     };
     assert_eq!(thread.resident, None);
     assert_eq!(thread.command_line, Some(pmdb::kernel::Name::default()));
     let error = attach(thread.pid).map(drop).expect_err("it has no memory");
-    assert!(
-        matches!(&error, Error::NotAvailable { what } if what.contains("is a kernel thread")),
-        "{error:?}"
-    );
+    assert!(matches!(&error, Error::NotAvailable { what } if what.contains("is a kernel thread")), "{error:?}");
 }
 
 fn the_main_thread_may_have_ended() {
@@ -391,31 +294,17 @@ fn the_main_thread_may_have_ended() {
     let attached = target.attach();
     let process = &attached.process;
     assert_eq!(process.liveness().expect("an answer"), Liveness::Alive);
-    let region = process
-        .region_at(at(word))
-        .expect("an answer")
-        .expect("a region");
+    let region = process.region_at(at(word)).expect("an answer").expect("a region");
     assert!(process.regions().expect("regions").contains(&region));
     assert!(support::entries(process, word, 1)[0].is_present());
     let mut bytes = [0; 8];
     assert_eq!(process.memory(at(word), &mut bytes).expect("memory"), 8);
     assert_eq!(u64::from_ne_bytes(bytes), 0x5eed);
     let status = process.status().expect("its status");
-    assert!(
-        status
-            .memory
-            .iter()
-            .any(|(field, bytes)| field == "VmRSS" && *bytes > 0)
-    );
+    assert!(status.memory.iter().any(|(field, bytes)| field == "VmRSS" && *bytes > 0));
     let program = process.regions().expect("regions");
-    let program = program
-        .iter()
-        .find(|region| region.name.as_bytes().starts_with(b"/"))
-        .expect("a file");
-    attached
-        .modules
-        .open(program)
-        .unwrap_or_else(|error| panic!("{}: {error}", program.name));
+    let program = program.iter().find(|region| region.name.as_bytes().starts_with(b"/")).expect("a file");
+    attached.modules.open(program).unwrap_or_else(|error| panic!("{}: {error}", program.name));
     target.end();
     assert_eq!(process.liveness().expect("an answer"), Liveness::Exited);
 }
@@ -425,34 +314,20 @@ fn a_thread_stands_for_its_process() {
     let thread = target.numbers()[0] as u32;
     assert_ne!(thread, target.pid());
     let found = resolve(&thread.to_string()).expect("its process");
-    assert_eq!(
-        (found.pid, found.asked),
-        (target.pid(), Asked::Thread(thread))
-    );
+    assert_eq!((found.pid, found.asked), (target.pid(), Asked::Thread(thread)));
     let found = resolve(&target.pid().to_string()).expect("itself");
     assert_eq!((found.pid, found.asked), (target.pid(), Asked::Process));
-    assert_eq!(
-        attach(thread).expect("its process").process.identity().pid,
-        target.pid()
-    );
+    assert_eq!(attach(thread).expect("its process").process.identity().pid, target.pid());
 }
 
 fn no_such_process() {
     for number in ["4294967295", "99999999999999999999", "0"] {
         let error = resolve(number).expect_err("no such process");
-        assert!(
-            matches!(&error, Error::Gone { what } if what.contains(number)),
-            "{error:?}"
-        );
+        assert!(matches!(&error, Error::Gone { what } if what.contains(number)), "{error:?}");
     }
-    assert!(matches!(
-        attach(u32::MAX).map(drop),
-        Err(Error::Gone { .. })
-    ));
+    assert!(matches!(attach(u32::MAX).map(drop), Err(Error::Gone { .. })));
     assert!(matches!(resolve(""), Err(Error::Gone { .. })));
-    assert!(
-        matches!(resolve("no such\x1b[31m name"), Err(Error::Gone { what }) if !what.contains('\x1b'))
-    );
+    assert!(matches!(resolve("no such\x1b[31m name"), Err(Error::Gone { what }) if !what.contains('\x1b')));
     let own = resolve("self").expect("this program");
     assert_eq!((own.pid, own.asked), (std::process::id(), Asked::Itself));
 }
@@ -473,11 +348,7 @@ fn names_are_found_and_never_guessed() {
             let mut expected = [first.pid(), second.pid()];
             expected.sort_unstable();
             assert_eq!(pids, expected);
-            assert!(
-                candidates
-                    .iter()
-                    .all(|entry| entry.name.as_bytes() == name.as_bytes())
-            );
+            assert!(candidates.iter().all(|entry| entry.name.as_bytes() == name.as_bytes()));
         }
         other => panic!("{other:?}"),
     }
@@ -492,27 +363,15 @@ fn who_may_not_look_is_told_why() {
         if said == "attached" {
             return skip(name, "this user may look at process 1");
         }
-        assert!(
-            said.starts_with("not permitted: ") && said.contains("CAP_SYS_PTRACE"),
-            "{said}"
-        );
-        return skip(
-            name,
-            "only root can become nobody; asked as this user instead",
-        );
+        assert!(said.starts_with("not permitted: ") && said.contains("CAP_SYS_PTRACE"), "{said}");
+        return skip(name, "only root can become nobody; asked as this user instead");
     }
     let mut target = Target::start("idle", &[]);
     target.line();
     let mut observer = Target::start("nobody", &[&target.pid().to_string()]);
     let said = observer.line();
-    assert!(
-        said.starts_with("not permitted: may not open /proc/"),
-        "{said}"
-    );
-    assert!(
-        said.contains("it runs as user 0, pmdb as user 65534"),
-        "{said}"
-    );
+    assert!(said.starts_with("not permitted: may not open /proc/"), "{said}");
+    assert!(said.contains("it runs as user 0, pmdb as user 65534"), "{said}");
     assert!(said.contains("CAP_SYS_PTRACE"), "{said}");
     let said = observer.line();
     assert!(said.starts_with("may not open /proc/kpageflags"), "{said}");
@@ -536,20 +395,10 @@ fn status_is_what_the_kernel_says() {
     assert_eq!(status.executable.expect("its program").as_bytes(), program);
     let line = status.command_line.expect("its arguments");
     assert_eq!(line.as_bytes(), [program, b" a) b (c"].concat());
-    let resident = status
-        .memory
-        .iter()
-        .find(|(field, _)| field == "VmRSS")
-        .expect("VmRSS");
+    let resident = status.memory.iter().find(|(field, _)| field == "VmRSS").expect("VmRSS");
     assert!(resident.1 >= 4096);
     let listed = attached.machine.processes().expect("a list");
-    let entry = listed
-        .iter()
-        .find(|entry| entry.pid == target.pid())
-        .expect("itself");
-    assert_eq!(
-        (&entry.name, entry.command_line.as_ref()),
-        (&status.name, Some(&line))
-    );
+    let entry = listed.iter().find(|entry| entry.pid == target.pid()).expect("itself");
+    assert_eq!((&entry.name, entry.command_line.as_ref()), (&status.name, Some(&line)));
     assert!(listed.windows(2).all(|pair| pair[0].pid < pair[1].pid));
 }

@@ -8,30 +8,12 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 pub const TESTS: &[Test] = &[
-    (
-        "machine::frames_are_what_pread_says",
-        frames_are_what_pread_says,
-    ),
-    (
-        "machine::frames_end_where_memory_does",
-        frames_end_where_memory_does,
-    ),
-    (
-        "machine::zones_hold_every_frame_in_use",
-        zones_hold_every_frame_in_use,
-    ),
-    (
-        "machine::memory_is_where_iomem_says",
-        memory_is_where_iomem_says,
-    ),
-    (
-        "machine::flags_of_private_memory_are_believable",
-        flags_of_private_memory_are_believable,
-    ),
-    (
-        "machine::version_and_configuration",
-        version_and_configuration,
-    ),
+    ("machine::frames_are_what_pread_says", frames_are_what_pread_says),
+    ("machine::frames_end_where_memory_does", frames_end_where_memory_does),
+    ("machine::zones_hold_every_frame_in_use", zones_hold_every_frame_in_use),
+    ("machine::memory_is_where_iomem_says", memory_is_where_iomem_says),
+    ("machine::flags_of_private_memory_are_believable", flags_of_private_memory_are_believable),
+    ("machine::version_and_configuration", version_and_configuration),
 ];
 
 fn frames_are_what_pread_says() {
@@ -39,31 +21,16 @@ fn frames_are_what_pread_says() {
     if !support::is_root() {
         let error = machine.frame_flags(FrameNumber::new(0), &mut [PageFlags::empty()]);
         let error = error.expect_err("it is for root");
-        assert!(
-            matches!(
-                error,
-                Error::NotPermitted { .. } | Error::NotAvailable { .. }
-            ),
-            "{error:?}"
-        );
-        return skip(
-            "machine::frames_are_what_pread_says",
-            "only root may read /proc/kpageflags",
-        );
+        assert!(matches!(error, Error::NotPermitted { .. } | Error::NotAvailable { .. }), "{error:?}");
+        return skip("machine::frames_are_what_pread_says", "only root may read /proc/kpageflags");
     }
     let files = ["kpageflags", "kpagecount", "kpagecgroup"];
     let zones = machine.zones().expect("zones");
-    let spans: Vec<(u64, u64)> = zones
-        .iter()
-        .map(|zone| (zone.start.get(), zone.spanned))
-        .collect();
+    let spans: Vec<(u64, u64)> = zones.iter().map(|zone| (zone.start.get(), zone.spanned)).collect();
     let mut numbers = Numbers(1);
     for file in files {
         let Ok(plain) = File::open(format!("/proc/{file}")) else {
-            skip(
-                &format!("machine::frames_are_what_pread_says ({file})"),
-                "this kernel has none",
-            );
+            skip(&format!("machine::frames_are_what_pread_says ({file})"), "this kernel has none");
             continue;
         };
         let (mut same, mut all) = (0, 0);
@@ -88,49 +55,29 @@ fn frames_are_what_pread_says() {
             assert_eq!(read * 8, plainly);
             for (ours, plain) in words[..read].iter().zip(bytes.chunks_exact(8)) {
                 all += 1;
-                same +=
-                    usize::from(*ours == u64::from_ne_bytes(plain.try_into().expect("8 bytes")));
+                same += usize::from(*ours == u64::from_ne_bytes(plain.try_into().expect("8 bytes")));
             }
         }
         // The machine keeps running: a few frames may have changed between the two reads.
-        assert!(
-            all > 2000 && same * 100 >= all * 98,
-            "{file}: {same} of {all}"
-        );
+        assert!(all > 2000 && same * 100 >= all * 98, "{file}: {same} of {all}");
     }
 }
 
 fn frames_end_where_memory_does() {
     if !support::is_root() {
-        return skip(
-            "machine::frames_end_where_memory_does",
-            "only root may read /proc/kpageflags",
-        );
+        return skip("machine::frames_end_where_memory_does", "only root may read /proc/kpageflags");
     }
     let machine = pmdb::process::machine();
     for far in [1 << 50, u64::MAX / 8, u64::MAX] {
         let mut flags = [PageFlags::empty(); 8];
-        assert_eq!(
-            machine
-                .frame_flags(FrameNumber::new(far), &mut flags)
-                .expect("an end"),
-            0
-        );
-        assert_eq!(
-            machine
-                .frame_counts(FrameNumber::new(far), &mut [0; 8])
-                .expect("an end"),
-            0
-        );
+        assert_eq!(machine.frame_flags(FrameNumber::new(far), &mut flags).expect("an end"), 0);
+        assert_eq!(machine.frame_counts(FrameNumber::new(far), &mut [0; 8]).expect("an end"), 0);
     }
 }
 
 fn zones_hold_every_frame_in_use() {
     if !support::is_root() {
-        return skip(
-            "machine::zones_hold_every_frame_in_use",
-            "frame numbers are hidden from this user",
-        );
+        return skip("machine::zones_hold_every_frame_in_use", "frame numbers are hidden from this user");
     }
     let machine = pmdb::process::machine();
     let zones = machine.zones().expect("zones");
@@ -192,10 +139,7 @@ fn version_and_configuration() {
     match machine.kernel_option("CONFIG_MMU") {
         Some(set) => assert!(set),
         None => {
-            return skip(
-                "machine::version_and_configuration (options)",
-                "the configuration cannot be read",
-            );
+            return skip("machine::version_and_configuration (options)", "the configuration cannot be read");
         }
     }
     assert_eq!(machine.kernel_option("CONFIG_NO_SUCH_THING"), Some(false));
@@ -221,20 +165,11 @@ fn flags_of_private_memory_are_believable() {
     if let Err(error) = own.machine.frame_flags(frame, &mut flags) {
         return skip(name, &error.to_string());
     }
-    let context = FlagContext {
-        kernel: own.machine.kernel().number,
-        false_flags: own.machine.false_flags(),
-    };
+    let context = FlagContext { kernel: own.machine.kernel().number, false_flags: own.machine.false_flags() };
     let [flags] = flags;
     let believed = believable(flags, context);
-    assert!(
-        believed.contains(PageFlags::ANON | PageFlags::SWAPBACKED | PageFlags::UPTODATE),
-        "{believed:?}"
-    );
-    assert!(
-        !believed.intersects(PageFlags::KSM | PageFlags::SLAB | PageFlags::BUDDY),
-        "{believed:?}"
-    );
+    assert!(believed.contains(PageFlags::ANON | PageFlags::SWAPBACKED | PageFlags::UPTODATE), "{believed:?}");
+    assert!(!believed.intersects(PageFlags::KSM | PageFlags::SLAB | PageFlags::BUDDY), "{believed:?}");
     if context.kernel >= (5, 19) {
         assert!(believed.contains(PageFlags::OWNER_2), "{believed:?}");
         let words = explain(PageFlags::OWNER_2, flags, context);
@@ -242,10 +177,6 @@ fn flags_of_private_memory_are_believable() {
     }
     let merged = std::fs::read_to_string("/sys/kernel/mm/ksm/pages_shared").unwrap_or_default();
     let is_false = flags.contains(PageFlags::KSM) || merged.trim() == "0";
-    let expected = if is_false {
-        PageFlags::KSM
-    } else {
-        PageFlags::empty()
-    };
+    let expected = if is_false { PageFlags::KSM } else { PageFlags::empty() };
     assert_eq!(context.false_flags, Some(expected));
 }

@@ -18,10 +18,7 @@ use std::time::{Duration, Instant};
 
 pub const TESTS: &[Test] = &[
     ("memory::looking_changes_nothing", looking_changes_nothing),
-    (
-        "memory::the_page_cache_is_read_and_not_filled",
-        the_page_cache_is_read_and_not_filled,
-    ),
+    ("memory::the_page_cache_is_read_and_not_filled", the_page_cache_is_read_and_not_filled),
     ("memory::fault_reads_through", fault_reads_through),
     ("memory::rows_are_gdb_s", rows_are_gdb_s),
     ("memory::words_are_the_machine_s", words_are_the_machine_s),
@@ -35,11 +32,7 @@ pub const SCENARIOS: &[Scenario] = &[("memory", |_| {
         one\0two\0three\0four\0five\0six\0seven\0eight\0";
     let (bytes, texts) = (std::hint::black_box(bytes), std::hint::black_box(texts));
     let plain = texts.windows(5).position(|word| word == b"plain");
-    announce(format_args!(
-        "{:#x} {:#x}",
-        bytes.as_ptr().addr(),
-        texts.as_ptr().addr() + plain.expect("it is there")
-    ));
+    announce(format_args!("{:#x} {:#x}", bytes.as_ptr().addr(), texts.as_ptr().addr() + plain.expect("it is there")));
     wait();
     drop(bytes);
 })];
@@ -57,9 +50,7 @@ const PAGES: u64 = 4;
 /// The records of some commands on a process.
 fn records(pid: u32, lines: &[String]) -> Vec<Value> {
     let json = program(&[], pid, true, lines);
-    json.lines()
-        .map(|line| serde_json::from_str(line).expect("an object"))
-        .collect()
+    json.lines().map(|line| serde_json::from_str(line).expect("an object")).collect()
 }
 
 /// Rows of `x`: state, source, and length of each.
@@ -68,11 +59,7 @@ fn rows(records: &[Value]) -> Vec<(String, Option<String>, u64)> {
     rows.map(|row| {
         let word = |field: &str| row[field].as_str().map(str::to_owned);
         let state = word("state").expect("a state");
-        (
-            state,
-            word("source"),
-            row["length"].as_u64().expect("bytes"),
-        )
+        (state, word("source"), row["length"].as_u64().expect("bytes"))
     })
     .collect()
 }
@@ -93,9 +80,7 @@ impl Standing {
         let mut entries = Vec::new();
         for (start, end, _) in plain_maps(pid) {
             let mut words = vec![0; ((end - start) / page_bytes() * 8) as usize];
-            let read = map
-                .read_at(&mut words, start / page_bytes() * 8)
-                .expect("a read");
+            let read = map.read_at(&mut words, start / page_bytes() * 8).expect("a read");
             let words = words[..read].chunks_exact(8);
             let words = words.map(|word| u64::from_ne_bytes(word.try_into().expect("eight")));
             for (address, entry) in (start..).step_by(page_bytes() as usize).zip(words) {
@@ -108,10 +93,7 @@ impl Standing {
         let fields: Vec<&str> = behind_name.split_whitespace().collect();
         // Minor and major faults, its own and those of children it has waited for.
         let faults = fields[7..11].iter().map(|field| (*field).to_owned());
-        Standing {
-            entries,
-            faults: faults.collect(),
-        }
+        Standing { entries, faults: faults.collect() }
     }
 }
 
@@ -147,10 +129,7 @@ impl Object {
         let range = first.split(' ').next().expect("a range");
         let counts = lines.take_while(|line| !line.starts_with("VmFlags"));
         Object {
-            counted: counts
-                .filter(|line| !line.starts_with("Referenced"))
-                .map(str::to_owned)
-                .collect(),
+            counted: counts.filter(|line| !line.starts_with("Referenced")).map(str::to_owned).collect(),
             kept: std::fs::metadata(format!("/proc/{pid}/map_files/{range}"))
                 .ok()
                 .map(|object| (object.blocks(), object.atime(), object.atime_nsec())),
@@ -162,10 +141,7 @@ impl Object {
 fn what_only_others_have_touched_is_read(pid: u32, start: u64) {
     let bytes = PAGES * page_bytes();
     let records = records(pid, &[format!("x/{bytes}xb {start:#x}")]);
-    let rows: Vec<&Value> = records
-        .iter()
-        .filter(|record| record["type"] == "memory")
-        .collect();
+    let rows: Vec<&Value> = records.iter().filter(|record| record["type"] == "memory").collect();
     let number = |row: &Value, field: &str| row[field].as_u64().expect("a number");
     let mut read = rows.iter().filter(|row| row["source"] == "file");
     match read.next() {
@@ -181,10 +157,7 @@ fn what_only_others_have_touched_is_read(pid: u32, start: u64) {
             let why = &rows[0]["why"]["kind"];
             let told = why.as_str().expect("a reason");
             assert!(told.contains("CAP_CHECKPOINT_RESTORE"), "{told}");
-            skip(
-                "memory::looking_changes_nothing",
-                "this user may not look behind shared memory",
-            );
+            skip("memory::looking_changes_nothing", "this user may not look behind shared memory");
         }
     }
     let absent = rows.iter().filter(|row| row["source"].is_null());
@@ -238,19 +211,8 @@ fn looking_changes_nothing() {
     let flags = || is_root().then(|| steady_flags(pid, written, PAGES));
     let flags_before = flags();
 
-    let areas = [
-        written,
-        untouched,
-        zeros,
-        shared,
-        guard,
-        swapped,
-        mapped,
-        touched_by_a_child,
-        other,
-        objects[2],
-        paged_out,
-    ];
+    let areas =
+        [written, untouched, zeros, shared, guard, swapped, mapped, touched_by_a_child, other, objects[2], paged_out];
     let bytes = PAGES * page_bytes();
     let mut lines = Vec::new();
     for area in areas {
@@ -295,9 +257,7 @@ fn looking_changes_nothing() {
     let page = page_bytes();
     let known = |parts: &[(&str, u64)]| -> Vec<(String, u64)> {
         let parts = parts.iter();
-        parts
-            .map(|(state, pages)| ((*state).to_owned(), pages * page))
-            .collect()
+        parts.map(|(state, pages)| ((*state).to_owned(), pages * page)).collect()
     };
     assert_eq!(states(written), known(&[("present", PAGES)]));
     assert_eq!(states(zeros), known(&[("present", PAGES)]));
@@ -367,10 +327,7 @@ fn the_page_cache_is_read_and_not_filled() {
         if row["source"] == "file" {
             from_file[page as usize] = true;
             let bytes = row["bytes"].as_str().expect("bytes");
-            assert!(
-                bytes.as_bytes().chunks(2).all(|byte| byte == b"07"),
-                "{row}"
-            );
+            assert!(bytes.as_bytes().chunks(2).all(|byte| byte == b"07"), "{row}");
         }
     }
     // The file belongs to this user, so that the kernel shows its page cache.
@@ -400,12 +357,7 @@ fn fault_reads_through() {
         assert_eq!(row["state"], "untouched", "{row}");
         let entry = plain_entry(pid, address).expect("an entry");
         assert_eq!(entry >> 63, 1, "{entry:#x}");
-        assert!(
-            records[1]["message"]
-                .as_str()
-                .expect("a note")
-                .contains("--fault")
-        );
+        assert!(records[1]["message"].as_str().expect("a note").contains("--fault"));
     }
 }
 
@@ -454,37 +406,20 @@ fn words_are_the_machine_s() {
             u64::from_str_radix(digits.expect("hexadecimal"), 16).expect("a number")
         };
         assert_eq!(hexadecimal(&said[0]["values"][0]), value, "{said:?}");
-        assert_eq!(
-            hexadecimal(&said[0]["values"][1]),
-            word(40 + size, size),
-            "{said:?}"
-        );
+        assert_eq!(hexadecimal(&said[0]["values"][1]), word(40 + size, size), "{said:?}");
         assert_eq!(hexadecimal(&said[1]["value"]), value, "{said:?}");
-        let first = (0..)
-            .find(|&from| word(from, size) == value)
-            .expect("it is there");
-        assert_eq!(
-            hexadecimal(&said[2]["address"]),
-            start + first as u64,
-            "{said:?}"
-        );
+        let first = (0..).find(|&from| word(from, size) == value).expect("it is there");
+        assert_eq!(hexadecimal(&said[2]["address"]), start + first as u64, "{said:?}");
     }
     // Those of a pointer.
     let pointer = size_of::<usize>();
     let said = records(target.pid(), &[format!("telescope {:#x} 1", start + 48)]);
-    assert_eq!(
-        said[0]["value"],
-        format!("{:#x}", word(48, pointer)),
-        "{said:?}"
-    );
+    assert_eq!(said[0]["value"], format!("{:#x}", word(48, pointer)), "{said:?}");
 }
 
 fn rows_are_gdb_s() {
     const NAME: &str = "memory::rows_are_gdb_s";
-    let version = Command::new("gdb")
-        .arg("--version")
-        .stdout(Stdio::null())
-        .status();
+    let version = Command::new("gdb").arg("--version").stdout(Stdio::null()).status();
     if !version.is_ok_and(|status| status.success()) {
         return skip(NAME, "there is no gdb");
     }
@@ -517,21 +452,15 @@ fn rows_are_gdb_s() {
     }
     // Omitted parts, and where the next x continues.
     for sticky in [
-        "x/2xh", "x", "x/d", "x/3c", "x", "x/a", "x", "x/2f", "x/x", "x/ow", "x/s", "x/x",
-        "x/-3gx", "x", "x/-2", "x/-d", "x/-s", "x", "x/-3s", "x/-2", "x/2", "x/-b", "x/x",
+        "x/2xh", "x", "x/d", "x/3c", "x", "x/a", "x", "x/2f", "x/x", "x/ow", "x/s", "x/x", "x/-3gx", "x", "x/-2",
+        "x/-d", "x/-s", "x", "x/-3s", "x/-2", "x/2", "x/-b", "x/x",
     ] {
         let first = sticky == "x/2xh";
-        let address = if first {
-            format!(" {bytes:#x}")
-        } else {
-            String::new()
-        };
+        let address = if first { format!(" {bytes:#x}") } else { String::new() };
         lines.push(format!("{sticky}{address}"));
     }
     let marked = |mark: &str| -> Vec<String> {
-        let marked = lines
-            .iter()
-            .flat_map(|line| [mark.to_owned(), line.clone()]);
+        let marked = lines.iter().flat_map(|line| [mark.to_owned(), line.clone()]);
         marked.collect()
     };
     let mut gdb = Command::new("gdb");
@@ -552,10 +481,7 @@ fn rows_are_gdb_s() {
     assert_eq!(ours.len(), lines.len());
     // gdb shows random characters of two or four bytes by other tables: only the starts of the texts are the same.
     let compared = |line: &str, part: &str| match line.contains("sh ") || line.contains("sw ") {
-        true => part
-            .lines()
-            .map(|row| row.split(':').next().unwrap_or(row).to_owned())
-            .collect(),
+        true => part.lines().map(|row| row.split(':').next().unwrap_or(row).to_owned()).collect(),
         false => vec![part.to_owned()],
     };
     for ((line, ours), theirs) in lines.iter().zip(&ours).zip(&theirs) {

@@ -13,13 +13,8 @@ pub const TESTS: &[Test] = &[("nodes::pages_move_between_nodes", pages_move_betw
 /// Has the kernel move pages of a process to a node: the node that each is on afterwards.
 fn move_pages(pid: u32, address: u64, pages: u64, node: i32) -> Vec<i32> {
     const MPOL_MF_MOVE: i32 = 2;
-    let addresses: Vec<u64> = (0..pages)
-        .map(|page| address + page * page_bytes())
-        .collect();
-    let pointers: Vec<*const u8> = addresses
-        .iter()
-        .map(|&one| one as usize as *const u8)
-        .collect();
+    let addresses: Vec<u64> = (0..pages).map(|page| address + page * page_bytes()).collect();
+    let pointers: Vec<*const u8> = addresses.iter().map(|&one| one as usize as *const u8).collect();
     let nodes = vec![node; pointers.len()];
     let mut status = vec![-1; pointers.len()];
     // SAFETY: as many pointers, nodes and places for an answer as are said; the pointers are of the other process.
@@ -41,17 +36,10 @@ fn move_pages(pid: u32, address: u64, pages: u64, node: i32) -> Vec<i32> {
 fn pages_by_node(pid: u32, address: u64, pages: u64) -> Vec<(String, u64)> {
     let line = format!("walk {address:#x},+{:#x} by node", pages * page_bytes());
     let rows = program(&[], pid, true, &[line]);
-    let rows = rows
-        .lines()
-        .map(|row| serde_json::from_str::<Value>(row).expect("an object"));
+    let rows = rows.lines().map(|row| serde_json::from_str::<Value>(row).expect("an object"));
     let groups = rows.filter(|row| row["type"] == "group");
     groups
-        .map(|row| {
-            (
-                row["key"].as_str().expect("a key").to_owned(),
-                row["pages"].as_u64().expect("a number"),
-            )
-        })
+        .map(|row| (row["key"].as_str().expect("a key").to_owned(), row["pages"].as_u64().expect("a number")))
         .collect()
 }
 
@@ -77,9 +65,7 @@ fn pages_move_between_nodes() {
                 changes.push(change);
                 Ok(())
             };
-            watcher
-                .sample(&target, spans, &mut || Ok(()), &mut keep)
-                .expect("a look");
+            watcher.sample(&target, spans, &mut || Ok(()), &mut keep).expect("a look");
             changes
         };
         assert_eq!(look().len(), 0);
@@ -89,13 +75,9 @@ fn pages_move_between_nodes() {
         let moved: u64 = changes.iter().map(|change| change.pages).sum();
         assert!(changes.iter().all(|change| change.kind == EventKind::Moved));
         assert_eq!(moved, PAGES);
-        assert_eq!(
-            pages_by_node(pid, memory, PAGES),
-            [(node.to_string(), PAGES)]
-        );
+        assert_eq!(pages_by_node(pid, memory, PAGES), [(node.to_string(), PAGES)]);
         let asked = [format!("translate {:#x}", at(memory).get() + 1)];
-        let said: Value =
-            serde_json::from_str(&program(&[], pid, true, &asked)).expect("an object");
+        let said: Value = serde_json::from_str(&program(&[], pid, true, &asked)).expect("an object");
         assert_eq!(said["node"], node, "{said}");
     }
 }

@@ -11,40 +11,16 @@ use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt;
 
 pub const TESTS: &[Test] = &[
-    (
-        "page_map::entries_are_what_pread_says",
-        entries_are_what_pread_says,
-    ),
-    (
-        "page_map::populated_is_the_same_by_scan_and_by_reads",
-        populated_is_the_same_by_scan_and_by_reads,
-    ),
-    (
-        "page_map::populated_is_what_is_there",
-        populated_is_what_is_there,
-    ),
+    ("page_map::entries_are_what_pread_says", entries_are_what_pread_says),
+    ("page_map::populated_is_the_same_by_scan_and_by_reads", populated_is_the_same_by_scan_and_by_reads),
+    ("page_map::populated_is_what_is_there", populated_is_what_is_there),
     ("page_map::a_visit_can_be_ended", a_visit_can_be_ended),
-    (
-        "page_map::a_huge_reservation_is_soon_done",
-        a_huge_reservation_is_soon_done,
-    ),
-    (
-        "page_map::it_ends_where_the_kernel_begins",
-        it_ends_where_the_kernel_begins,
-    ),
+    ("page_map::a_huge_reservation_is_soon_done", a_huge_reservation_is_soon_done),
+    ("page_map::it_ends_where_the_kernel_begins", it_ends_where_the_kernel_begins),
     ("page_map::looking_changes_nothing", looking_changes_nothing),
-    (
-        "page_map::memory_of_resident_pages",
-        memory_of_resident_pages,
-    ),
-    (
-        "page_map::rights_in_a_namespace_show_no_frames",
-        rights_in_a_namespace_show_no_frames,
-    ),
-    (
-        "page_map::frames_are_hidden_or_not",
-        frames_are_hidden_or_not,
-    ),
+    ("page_map::memory_of_resident_pages", memory_of_resident_pages),
+    ("page_map::rights_in_a_namespace_show_no_frames", rights_in_a_namespace_show_no_frames),
+    ("page_map::frames_are_hidden_or_not", frames_are_hidden_or_not),
 ];
 
 pub const SCENARIOS: &[Scenario] = &[("pages", pages), ("namespaced", namespaced)];
@@ -117,9 +93,7 @@ fn compare_entries(pid: u32, process: &Process) {
         let mut bytes = vec![0; count * 8];
         let read = file.read_at(&mut bytes, index * 8).expect("a read");
         let words = bytes[..read].chunks_exact(8);
-        words
-            .map(|word| u64::from_ne_bytes(word.try_into().expect("8 bytes")))
-            .collect()
+        words.map(|word| u64::from_ne_bytes(word.try_into().expect("8 bytes"))).collect()
     };
     let maps = support::plain_maps(pid);
     let mut numbers = Numbers(u64::from(pid));
@@ -157,10 +131,7 @@ fn entries_are_what_pread_says() {
     }
     match pmdb::process::attach(1) {
         Ok(attached) => compare_entries(1, &attached.process),
-        Err(error) => skip(
-            "page_map::entries_are_what_pread_says (process 1)",
-            &error.to_string(),
-        ),
+        Err(error) => skip("page_map::entries_are_what_pread_says (process 1)", &error.to_string()),
     }
 }
 
@@ -183,10 +154,7 @@ fn populated_is_the_same_by_scan_and_by_reads() {
     process.set_scan(false);
     let readable = process.categories();
     if scannable == readable {
-        return skip(
-            "page_map::populated_is_the_same_by_scan_and_by_reads",
-            "no PAGEMAP_SCAN on this kernel",
-        );
+        return skip("page_map::populated_is_the_same_by_scan_and_by_reads", "no PAGEMAP_SCAN on this kernel");
     }
     let everything = AddressRange::new(at(0), at(u64::MAX)).expect("a range");
     // Only below the reservation: plain reads of it take long.
@@ -210,10 +178,7 @@ fn populated_is_the_same_by_scan_and_by_reads() {
     process.set_scan(true);
     let all = populated(&process, everything, Categories::PRESENT);
     for pair in all.windows(2) {
-        assert!(
-            pair[0].range.end() <= pair[1].range.start(),
-            "{pair:?} in {all:?}"
-        );
+        assert!(pair[0].range.end() <= pair[1].range.start(), "{pair:?} in {all:?}");
     }
 }
 
@@ -252,15 +217,9 @@ fn a_visit_can_be_ended() {
         let range = support::range(start, PAGES as u64 * page_bytes());
         let visit = &mut |_| {
             visits += 1;
-            if visits == 3 {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
-            }
+            if visits == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
-        process
-            .populated(range, Categories::PRESENT, visit)
-            .expect("a visit");
+        process.populated(range, Categories::PRESENT, visit).expect("a visit");
         assert_eq!(visits, 3);
     }
 }
@@ -270,27 +229,13 @@ fn a_huge_reservation_is_soon_done() {
     let start = target.numbers()[1];
     let process = target.attach().process;
     if !process.categories().contains(Categories::ZERO) {
-        return skip(
-            "page_map::a_huge_reservation_is_soon_done",
-            "no PAGEMAP_SCAN on this kernel",
-        );
+        return skip("page_map::a_huge_reservation_is_soon_done", "no PAGEMAP_SCAN on this kernel");
     }
     let quarter = RESERVED / 4;
-    let found = populated(
-        &process,
-        support::range(start, 4 * quarter),
-        Categories::PRESENT,
-    );
-    let starts: Vec<u64> = found
-        .iter()
-        .map(|stretch| stretch.range.start().get() - start)
-        .collect();
+    let found = populated(&process, support::range(start, 4 * quarter), Categories::PRESENT);
+    let starts: Vec<u64> = found.iter().map(|stretch| stretch.range.start().get() - start).collect();
     assert_eq!(starts, [0, quarter, 2 * quarter, 3 * quarter]);
-    assert!(
-        found
-            .iter()
-            .all(|stretch| stretch.range.len() == page_bytes())
-    );
+    assert!(found.iter().all(|stretch| stretch.range.len() == page_bytes()));
 }
 
 fn it_ends_where_the_kernel_begins() {
@@ -323,19 +268,11 @@ fn looking_changes_nothing() {
     let attached = target.attach();
     let plain = || -> Vec<Option<u64>> {
         let pages = (0..PAGES as u64).map(|index| start + index * page_bytes());
-        pages
-            .map(|address| support::plain_entry(target.pid(), address))
-            .collect()
+        pages.map(|address| support::plain_entry(target.pid(), address)).collect()
     };
     let faults = || {
-        let stat =
-            std::fs::read_to_string(format!("/proc/{}/stat", target.pid())).expect("its stat");
-        let fields: Vec<&str> = stat
-            .rsplit(')')
-            .next()
-            .expect("fields")
-            .split_whitespace()
-            .collect();
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", target.pid())).expect("its stat");
+        let fields: Vec<&str> = stat.rsplit(')').next().expect("fields").split_whitespace().collect();
         (fields[7].to_owned(), fields[9].to_owned())
     };
     let (before, faults_before) = (plain(), faults());
@@ -351,11 +288,7 @@ fn looking_changes_nothing() {
     support::entries(process, start, PAGES);
     for scan in [true, false] {
         process.set_scan(scan);
-        populated(
-            process,
-            support::range(start, PAGES as u64 * page_bytes()),
-            process.categories(),
-        );
+        populated(process, support::range(start, PAGES as u64 * page_bytes()), process.categories());
     }
     assert_eq!(faults(), faults_before);
     assert!(plain() == before);
@@ -366,20 +299,14 @@ fn memory_of_resident_pages() {
     let start = target.numbers()[0];
     let process = target.attach().process;
     let mut bytes = [0; 2];
-    for index in (0..PAGES)
-        .filter(|&index| matches!(kind_of(index), Written))
-        .step_by(50)
-    {
+    for index in (0..PAGES).filter(|&index| matches!(kind_of(index), Written)).step_by(50) {
         let address = at(start + index as u64 * page_bytes());
         assert_eq!(process.memory(address, &mut bytes).expect("memory"), 2);
         assert_eq!(bytes, [index as u8 | 1, 0], "page {index}");
     }
     // Nothing is mapped at the very bottom.
     assert_eq!(process.memory(at(0), &mut bytes).expect("nothing"), 0);
-    assert_eq!(
-        process.memory(at(u64::MAX), &mut bytes).expect("nothing"),
-        0
-    );
+    assert_eq!(process.memory(at(u64::MAX), &mut bytes).expect("nothing"), 0);
 }
 
 fn frames_are_hidden_or_not() {
@@ -400,9 +327,7 @@ fn namespaced(_: &[String]) {
         return announce("0 0 0");
     }
     let own = pmdb::process::attach(std::process::id()).expect("itself");
-    let rights = rustix::thread::capabilities(None)
-        .expect("its rights")
-        .effective;
+    let rights = rustix::thread::capabilities(None).expect("its rights").effective;
     assert!(rights.contains(rustix::thread::CapabilitySet::SYS_ADMIN));
     let shows = u8::from(support::shows_frames());
     let hidden = u8::from(own.process.frames_hidden());
@@ -413,10 +338,7 @@ fn namespaced(_: &[String]) {
 fn rights_in_a_namespace_show_no_frames() {
     let mut target = Target::start("namespaced", &[]);
     match *target.numbers() {
-        [0, ..] => skip(
-            "page_map::rights_in_a_namespace_show_no_frames",
-            "this user may make no namespace",
-        ),
+        [0, ..] => skip("page_map::rights_in_a_namespace_show_no_frames", "this user may make no namespace"),
         [_, shows, hidden] => assert_eq!((shows, hidden), (0, 1)),
         _ => panic!("three numbers"),
     }

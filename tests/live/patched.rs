@@ -10,10 +10,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, SystemTime};
 
-pub const TESTS: &[Test] = &[(
-    "patched::what_a_process_writes_into_its_code_is_found",
-    what_a_process_writes_into_its_code_is_found,
-)];
+pub const TESTS: &[Test] =
+    &[("patched::what_a_process_writes_into_its_code_is_found", what_a_process_writes_into_its_code_is_found)];
 
 /// Maps three pages of the file that its argument names as code, writes into the second, and writes into the third and takes it back.
 pub const SCENARIOS: &[Scenario] = &[("patched", |arguments| {
@@ -22,14 +20,7 @@ pub const SCENARIOS: &[Scenario] = &[("patched", |arguments| {
     let writable = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
     // SAFETY: a new mapping at a place that the kernel chooses, and writes into it alone.
     let start = unsafe {
-        let start = libc::mmap(
-            std::ptr::null_mut(),
-            3 * page,
-            writable,
-            libc::MAP_PRIVATE,
-            file.as_raw_fd(),
-            0,
-        );
+        let start = libc::mmap(std::ptr::null_mut(), 3 * page, writable, libc::MAP_PRIVATE, file.as_raw_fd(), 0);
         assert_ne!(start, libc::MAP_FAILED);
         let code = start.cast::<u8>();
         code.add(page + 16).write_volatile(0xcc);
@@ -64,9 +55,7 @@ fn what_a_process_writes_into_its_code_is_found() {
 
     let lines = [format!("patched {start:#x}, +{:#x}", 3 * page)];
     let said = program(&[], target.pid(), true, &lines);
-    let records = said
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let records = said.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
     let (rows, rest): (Vec<Value>, Vec<Value>) = records
         .filter(|record| record["type"] == "patch" || record["type"] == "patched-summary")
         .partition(|record| record["type"] == "patch");
@@ -93,14 +82,9 @@ fn what_a_process_writes_into_its_code_is_found() {
     let [summary] = &rest[..] else {
         panic!("{said}");
     };
-    for (field, number) in [
-        ("private_copies", 2),
-        ("equal", 1),
-        ("stretches", 2),
-        ("bytes", 4),
-        ("breakpoints", 1),
-        ("uncompared", 0),
-    ] {
+    for (field, number) in
+        [("private_copies", 2), ("equal", 1), ("stretches", 2), ("bytes", 4), ("breakpoints", 1), ("uncompared", 0)]
+    {
         assert_eq!(summary[field], number, "{field}");
     }
     // The file was read, but does not tell.

@@ -9,10 +9,7 @@ use std::process::{Command, Stdio};
 
 pub const TESTS: &[Test] = &[
     ("programs::a_32_bit_program", a_32_bit_program),
-    (
-        "programs::a_program_is_found_by_its_file_name",
-        a_program_is_found_by_its_file_name,
-    ),
+    ("programs::a_program_is_found_by_its_file_name", a_program_is_found_by_its_file_name),
 ];
 
 /// An i386 program of one page that writes its first four bytes and waits for signals from then on.
@@ -68,29 +65,12 @@ fn a_32_bit_program() {
     let target = attach(child.id()).expect("to attach");
     let layout = target.process.layout();
     assert_eq!((layout.pointer_bytes, layout.little_endian), (4, true));
-    let code = target
-        .process
-        .region_at(at(0x0804_8054))
-        .expect("an answer")
-        .expect("its code");
-    assert_eq!(
-        code.name.as_bytes(),
-        std::os::unix::ffi::OsStrExt::as_bytes(program.as_os_str())
-    );
+    let code = target.process.region_at(at(0x0804_8054)).expect("an answer").expect("its code");
+    assert_eq!(code.name.as_bytes(), std::os::unix::ffi::OsStrExt::as_bytes(program.as_os_str()));
     let regions = target.process.regions().expect("regions");
-    assert!(
-        regions
-            .iter()
-            .all(|region| region.range.end().get() <= 1 << 32)
-    );
+    assert!(regions.iter().all(|region| region.range.end().get() <= 1 << 32));
     let mut code = [0; 5];
-    assert_eq!(
-        target
-            .process
-            .memory(at(0x0804_8054), &mut code)
-            .expect("its code"),
-        5
-    );
+    assert_eq!(target.process.memory(at(0x0804_8054), &mut code).expect("its code"), 5);
     assert_eq!(code, [0xb8, 4, 0, 0, 0]);
     // Its page map ends with its own address space, not with that of pmdb.
     for scan in [true, false] {
@@ -142,24 +122,11 @@ fn a_program_is_found_by_its_file_name() {
         return skip(name, "there is no /bin/cat to copy");
     }
     let Ok(Program(child)) = &mut spawn(&program) else {
-        return skip(
-            name,
-            "nothing can be run from the folder for temporary files",
-        );
+        return skip(name, "nothing can be run from the folder for temporary files");
     };
     // cat prints its input.
-    child
-        .stdin
-        .as_mut()
-        .expect("its input")
-        .write_all(b"x")
-        .expect("an open pipe");
-    child
-        .stdout
-        .as_mut()
-        .expect("its output")
-        .read_exact(&mut [0])
-        .expect("a sign of life");
+    child.stdin.as_mut().expect("its input").write_all(b"x").expect("an open pipe");
+    child.stdout.as_mut().expect("its output").read_exact(&mut [0]).expect("a sign of life");
     let name_kept = std::fs::read_to_string(format!("/proc/{}/comm", child.id()));
     if name_kept.expect("its name").trim_end() != &called[..15] {
         return skip(name, "/bin/cat gives itself another name");

@@ -99,23 +99,9 @@ impl Puppet {
     }
 
     /// Maps a part of it.
-    pub fn maps_file_at(
-        &mut self,
-        file: &std::fs::File,
-        offset: u64,
-        pages: u64,
-        prot: i32,
-        flags: i32,
-    ) -> u64 {
+    pub fn maps_file_at(&mut self, file: &std::fs::File, offset: u64, pages: u64, prot: i32, flags: i32) -> u64 {
         let (pid, fd) = (std::process::id(), file.as_raw_fd());
-        let numbers = [
-            pages * page_bytes(),
-            pid.into(),
-            fd as u64,
-            prot as u64,
-            flags as u64,
-            offset,
-        ];
+        let numbers = [pages * page_bytes(), pid.into(), fd as u64, prot as u64, flags as u64, offset];
         self.does("file", &numbers)
     }
 
@@ -135,9 +121,7 @@ impl Puppet {
     /// (lru_add_drain in mm/swap.c): then it tries again.
     pub fn pages_out(&mut self, address: u64, pages: u64) -> bool {
         let pid = self.0.pid();
-        let is_out = |page| {
-            plain_entry(pid, address + page * page_bytes()).is_some_and(|entry| entry >> 63 == 0)
-        };
+        let is_out = |page| plain_entry(pid, address + page * page_bytes()).is_some_and(|entry| entry >> 63 == 0);
         (0..20).any(|_| {
             let advised = self.advises(address, pages, libc::MADV_PAGEOUT);
             advised.expect("to page out");
@@ -148,11 +132,7 @@ impl Puppet {
     /// `madvise`, or its error number.
     pub fn advises(&mut self, address: u64, pages: u64, advice: i32) -> Result<(), i32> {
         let answer = self.asks("advise", &[address, pages * page_bytes(), advice as u64]);
-        if answer < 0 {
-            Err(-answer as i32)
-        } else {
-            Ok(())
-        }
+        if answer < 0 { Err(-answer as i32) } else { Ok(()) }
     }
 }
 
@@ -176,11 +156,7 @@ fn act(verb: &str, numbers: &[usize]) -> i64 {
     };
     match verb {
         // It may be more than the machine has memory for.
-        "anonymous" => small(fresh(
-            rw,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-            None,
-        )),
+        "anonymous" => small(fresh(rw, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE, None)),
         "shared" => fresh(rw, libc::MAP_SHARED | libc::MAP_ANONYMOUS, None),
         "memfd" => fresh(rw, libc::MAP_SHARED, Some(memfd(number(0)))),
         "copied" => fresh(rw, libc::MAP_PRIVATE, Some(memfd(number(0)))),
@@ -194,11 +170,7 @@ fn act(verb: &str, numbers: &[usize]) -> i64 {
             let file = std::fs::File::options().read(true).write(writes).open(path);
             let file = file.expect("the test's file");
             let (fd, null) = (file.as_raw_fd(), std::ptr::null_mut());
-            let (prot, flags, offset) = (
-                number(3) as i32,
-                number(4) as i32,
-                number(5) as libc::off64_t,
-            );
+            let (prot, flags, offset) = (number(3) as i32, number(4) as i32, number(5) as libc::off64_t);
             // SAFETY: a new mapping at an address of the kernel's choice.
             mapped(unsafe { libc::mmap64(null, number(0), prot, flags, fd, offset) })
         }
@@ -306,10 +278,7 @@ fn memfd(bytes: usize) -> OwnedFd {
     // SAFETY: a name that ends in zero; the number that comes back is ours.
     let fd = unsafe { OwnedFd::from_raw_fd(libc::memfd_create(c"pmdb-live".as_ptr(), 0)) };
     // SAFETY: a file of our own.
-    assert_eq!(
-        unsafe { libc::ftruncate64(fd.as_raw_fd(), bytes as i64) },
-        0
-    );
+    assert_eq!(unsafe { libc::ftruncate64(fd.as_raw_fd(), bytes as i64) }, 0);
     fd
 }
 
@@ -351,14 +320,7 @@ fn secret(bytes: usize) -> i64 {
     // SAFETY: a file of our own, and a new mapping of it at an address of the kernel's choice, which keeps it.
     unsafe {
         assert_eq!(libc::ftruncate64(fd, bytes as i64), 0);
-        mapped(libc::mmap(
-            std::ptr::null_mut(),
-            bytes,
-            rw,
-            libc::MAP_SHARED,
-            fd,
-            0,
-        ))
+        mapped(libc::mmap(std::ptr::null_mut(), bytes, rw, libc::MAP_SHARED, fd, 0))
     }
 }
 
@@ -370,10 +332,7 @@ fn huge(bytes: usize) -> i64 {
     // SAFETY: a new mapping at an address of the kernel's choice.
     let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes + 2 * align, rw, flags, -1, 0) };
     let start = start as usize;
-    let aligned = start
-        .next_multiple_of(align)
-        .max(start + 1)
-        .next_multiple_of(align);
+    let aligned = start.next_multiple_of(align).max(start + 1).next_multiple_of(align);
     let rest = start + bytes + 2 * align - (aligned + bytes);
     // SAFETY: the ends of that mapping, and what is left of it.
     unsafe {

@@ -44,11 +44,7 @@ fn plain_smaps(pid: u32) -> BTreeMap<u64, BTreeMap<String, u64>> {
 }
 
 /// The differences in words; `None` if there are none.
-fn difference(
-    stats: &RegionStats,
-    backing: Backing,
-    smaps: &BTreeMap<String, u64>,
-) -> Option<String> {
+fn difference(stats: &RegionStats, backing: Backing, smaps: &BTreeMap<String, u64>) -> Option<String> {
     let kernel = |names: &[&str]| -> u64 { names.iter().filter_map(|name| smaps.get(*name)).sum() };
     let by_pmd: u64 = stats.folios.as_ref().map_or(0, |folios| {
         let by_pmd = folios.iter().filter(|one| one.mapped == HowMapped::Pmd);
@@ -66,30 +62,17 @@ fn difference(
         (swapped, _) => swapped.clone().expect("what is swapped"),
     };
     let pairs = [
-        (
-            "shared",
-            shared,
-            kernel(&["Shared_Clean", "Shared_Dirty", "Shared_Hugetlb"]),
-        ),
-        (
-            "private",
-            private,
-            kernel(&["Private_Clean", "Private_Dirty", "Private_Hugetlb"]),
-        ),
+        ("shared", shared, kernel(&["Shared_Clean", "Shared_Dirty", "Shared_Hugetlb"])),
+        ("private", private, kernel(&["Private_Clean", "Private_Dirty", "Private_Hugetlb"])),
         ("rss", shared + private, rss),
         ("present", stats.present - zero, rss),
         ("pss", pss, kernel(&["Pss"])),
         ("swap", swapped, kernel(&["Swap"])),
-        (
-            "pmd",
-            by_pmd,
-            kernel(&["AnonHugePages", "ShmemPmdMapped", "FilePmdMapped"]),
-        ),
+        ("pmd", by_pmd, kernel(&["AnonHugePages", "ShmemPmdMapped", "FilePmdMapped"])),
     ];
     let differing = pairs.iter().filter(|(_, ours, theirs)| ours != theirs);
-    let words: Vec<String> = differing
-        .map(|(name, ours, theirs)| format!("{name}: {ours} here, {theirs} in smaps"))
-        .collect();
+    let words: Vec<String> =
+        differing.map(|(name, ours, theirs)| format!("{name}: {ours} here, {theirs} in smaps")).collect();
     (!words.is_empty()).then(|| words.join("; "))
 }
 
@@ -101,46 +84,26 @@ fn agrees(name: &str, process: &Target) {
     }
     process.stop();
     let target = process.attach();
-    if !target
-        .process
-        .categories()
-        .contains(pmdb::process::Categories::HUGE)
-    {
+    if !target.process.categories().contains(pmdb::process::Categories::HUGE) {
         return skip(name, "no PAGEMAP_SCAN");
     }
     let need = Need::COUNTS | Need::HUGE | Need::ORDER;
     let view = View::of(&target).expect("a view");
-    let mut left: BTreeSet<u64> = view
-        .regions()
-        .iter()
-        .map(|one| one.range().start().get())
-        .collect();
+    let mut left: BTreeSet<u64> = view.regions().iter().map(|one| one.range().start().get()).collect();
     assert!(left.len() > 3);
     let mut differing = Vec::new();
     for _ in 0..TRIES {
         differing.clear();
         let smaps = plain_smaps(process.pid());
-        let regions: Vec<_> = view
-            .regions()
-            .iter()
-            .filter(|one| left.contains(&one.range().start().get()))
-            .collect();
-        region_stats(
-            &view,
-            &regions,
-            need,
-            &mut || Ok(()),
-            &mut |viewed, stats| {
-                let start = viewed.range().start().get();
-                match difference(stats, viewed.backing, &smaps[&start]) {
-                    None => _ = left.remove(&start),
-                    Some(words) => {
-                        differing.push(format!("{start:#x} {}: {words}", viewed.region.name))
-                    }
-                }
-                Ok(())
-            },
-        )
+        let regions: Vec<_> = view.regions().iter().filter(|one| left.contains(&one.range().start().get())).collect();
+        region_stats(&view, &regions, need, &mut || Ok(()), &mut |viewed, stats| {
+            let start = viewed.range().start().get();
+            match difference(stats, viewed.backing, &smaps[&start]) {
+                None => _ = left.remove(&start),
+                Some(words) => differing.push(format!("{start:#x} {}: {words}", viewed.region.name)),
+            }
+            Ok(())
+        })
         .expect("to count");
         if left.is_empty() {
             return;
@@ -185,9 +148,7 @@ fn huge_pages() {
     for index in 0..4 {
         _ = puppet.advises(memory + index * bytes, pages, MADV_COLLAPSE);
     }
-    puppet
-        .advises(memory + bytes, 9, MADV_DONTNEED)
-        .expect("to drop pages");
+    puppet.advises(memory + bytes, 9, MADV_DONTNEED).expect("to drop pages");
     let zero = puppet.maps("huge", 2 * pages);
     puppet.reads(zero, 1);
     let small = puppet.maps("anonymous", 40);
@@ -201,11 +162,7 @@ fn huge_pages() {
     let child = puppet.does("fork", &[memory, 5]);
     agrees(NAME, &puppet.0);
     use rustix::process::{Pid, Signal, kill_process};
-    kill_process(
-        Pid::from_raw(child as i32).expect("its number"),
-        Signal::KILL,
-    )
-    .expect("to end it");
+    kill_process(Pid::from_raw(child as i32).expect("its number"), Signal::KILL).expect("to end it");
 }
 
 fn the_pool() {
@@ -232,14 +189,10 @@ fn swapped_memory() {
     let mut puppet = Puppet::start();
     let memory = puppet.maps("anonymous", 64);
     puppet.writes(memory, 64);
-    puppet
-        .advises(memory, 32, MADV_PAGEOUT)
-        .expect("to page out");
+    puppet.advises(memory, 32, MADV_PAGEOUT).expect("to page out");
     let shared = puppet.maps("shared", 16);
     puppet.writes(shared, 16);
-    puppet
-        .advises(shared, 16, MADV_PAGEOUT)
-        .expect("to page out");
+    puppet.advises(shared, 16, MADV_PAGEOUT).expect("to page out");
     agrees(NAME, &puppet.0);
     drop(puppet);
     drop(swap);

@@ -11,24 +11,12 @@ use std::fs::File;
 use std::os::unix::ffi::OsStringExt;
 
 pub const TESTS: &[Test] = &[
-    (
-        "regions::region_at_is_what_maps_says",
-        region_at_is_what_maps_says,
-    ),
-    (
-        "regions::hostile_names_come_through",
-        hostile_names_come_through,
-    ),
-    (
-        "regions::deleted_is_what_is_deleted",
-        deleted_is_what_is_deleted,
-    ),
+    ("regions::region_at_is_what_maps_says", region_at_is_what_maps_says),
+    ("regions::hostile_names_come_through", hostile_names_come_through),
+    ("regions::deleted_is_what_is_deleted", deleted_is_what_is_deleted),
     ("regions::smaps_of_every_region", smaps_of_every_region),
     ("regions::vsyscall_and_vvar", vsyscall_and_vvar),
-    (
-        "regions::shared_memory_is_known_by_its_device",
-        shared_memory_is_known_by_its_device,
-    ),
+    ("regions::shared_memory_is_known_by_its_device", shared_memory_is_known_by_its_device),
 ];
 
 pub const SCENARIOS: &[Scenario] = &[("shared", shared)];
@@ -45,17 +33,8 @@ fn compare_regions(target: &Target) {
     let attached = target.attach();
     let regions = attached.process.regions().expect("regions");
     let plain = support::plain_maps(target.pid());
-    let ranges: Vec<_> = regions
-        .iter()
-        .map(|r| (r.range.start().get(), r.range.end().get()))
-        .collect();
-    assert_eq!(
-        ranges,
-        plain
-            .iter()
-            .map(|(start, end, _)| (*start, *end))
-            .collect::<Vec<_>>()
-    );
+    let ranges: Vec<_> = regions.iter().map(|r| (r.range.start().get(), r.range.end().get())).collect();
+    assert_eq!(ranges, plain.iter().map(|(start, end, _)| (*start, *end)).collect::<Vec<_>>());
     for (number, region) in regions.iter().enumerate() {
         const MOST: usize = 3;
         let start = region.range.start();
@@ -88,16 +67,10 @@ fn compare_regions(target: &Target) {
         }
         for pair in ranges.windows(2).filter(|pair| pair[0].1 < pair[1].0) {
             for address in [pair[0].1, pair[1].0 - 1] {
-                assert_eq!(
-                    attached.process.region_at(at(address)).expect("an answer"),
-                    None
-                );
+                assert_eq!(attached.process.region_at(at(address)).expect("an answer"), None);
             }
         }
-        assert_eq!(
-            attached.process.region_at(at(u64::MAX)).expect("an answer"),
-            None
-        );
+        assert_eq!(attached.process.region_at(at(u64::MAX)).expect("an answer"), None);
         assert_eq!(attached.process.region_at(at(0)).expect("an answer"), None);
     }
 }
@@ -109,11 +82,7 @@ fn hostile_names_come_through() {
         let region = region(&attached, start);
         let path = files.path(name).into_vec();
         assert_eq!((region.name.as_bytes(), region.deleted), (&*path, false));
-        assert!(
-            !region.name.to_string().contains(char::is_control),
-            "{}",
-            region.name
-        );
+        assert!(!region.name.to_string().contains(char::is_control), "{}", region.name);
     }
 }
 
@@ -154,8 +123,7 @@ fn deleted_is_what_is_deleted() {
 fn shared(_: &[String]) {
     let page = page_bytes() as usize;
     let both = ProtFlags::READ | ProtFlags::WRITE;
-    let memfd = rustix::fs::memfd_create("hostile\x1bname", rustix::fs::MemfdFlags::CLOEXEC)
-        .expect("a memfd");
+    let memfd = rustix::fs::memfd_create("hostile\x1bname", rustix::fs::MemfdFlags::CLOEXEC).expect("a memfd");
     rustix::fs::ftruncate(&memfd, page as u64).expect("a page");
     let zero = File::open("/dev/zero").expect("the device");
     let null = std::ptr::null_mut;
@@ -175,18 +143,10 @@ fn shared(_: &[String]) {
         let segment = libc::shmat(id, std::ptr::null(), 0);
         libc::shmctl(id, libc::IPC_RMID, std::ptr::null_mut());
         let name = c"given (by) {me} (deleted)";
-        libc::prctl(
-            libc::PR_SET_VMA,
-            libc::PR_SET_VMA_ANON_NAME,
-            named,
-            page,
-            name.as_ptr(),
-        );
+        libc::prctl(libc::PR_SET_VMA, libc::PR_SET_VMA_ANON_NAME, named, page, name.as_ptr());
         segment
     };
-    announce(format_args!(
-        "{anonymous:p} {memfd:p} {segment:p} {device:p} {named:p}"
-    ));
+    announce(format_args!("{anonymous:p} {memfd:p} {segment:p} {device:p} {named:p}"));
     wait();
 }
 
@@ -194,34 +154,18 @@ fn shared_memory_is_known_by_its_device() {
     let mut target = Target::start("shared", &[]);
     let starts = target.numbers();
     let attached = target.attach();
-    for (start, name) in starts
-        .iter()
-        .zip(["/dev/zero", "/memfd:hostile\x1bname", "/SYSV00000000"])
-    {
+    for (start, name) in starts.iter().zip(["/dev/zero", "/memfd:hostile\x1bname", "/SYSV00000000"]) {
         let region = region(&attached, *start);
-        assert_eq!(
-            (region.name.as_bytes(), region.deleted),
-            (name.as_bytes(), true)
-        );
+        assert_eq!((region.name.as_bytes(), region.deleted), (name.as_bytes(), true));
         assert!(region.permissions.shared);
-        assert!(
-            attached.machine.memory_files(region.device) == Some(MemoryFiles::Shared),
-            "{}",
-            region.name
-        );
+        assert!(attached.machine.memory_files(region.device) == Some(MemoryFiles::Shared), "{}", region.name);
     }
-    for none in [
-        pmdb::kernel::Device { major: 8, minor: 1 },
-        pmdb::kernel::Device::default(),
-    ] {
+    for none in [pmdb::kernel::Device { major: 8, minor: 1 }, pmdb::kernel::Device::default()] {
         assert_eq!(attached.machine.memory_files(none), None);
     }
     let named = region(&attached, starts[4]);
     if named.name.is_empty() {
-        skip(
-            "regions::shared_memory_is_known_by_its_device (name)",
-            "this kernel gives no names",
-        );
+        skip("regions::shared_memory_is_known_by_its_device (name)", "this kernel gives no names");
     } else {
         assert_eq!(named.name.as_bytes(), b"[anon:given (by) {me} (deleted)]");
         assert!(!named.deleted);
@@ -230,15 +174,9 @@ fn shared_memory_is_known_by_its_device() {
         let device = std::os::unix::fs::MetadataExt::dev(&shm);
         let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
         let device = pmdb::kernel::Device { major, minor };
-        assert_eq!(
-            attached.machine.memory_files(device),
-            Some(MemoryFiles::Shared)
-        );
+        assert_eq!(attached.machine.memory_files(device), Some(MemoryFiles::Shared));
     } else {
-        skip(
-            "regions::shared_memory_is_known_by_its_device (/dev/shm)",
-            "there is none",
-        );
+        skip("regions::shared_memory_is_known_by_its_device (/dev/shm)", "there is none");
     }
 }
 
@@ -251,44 +189,24 @@ fn vsyscall_and_vvar() {
     match called(b"[vsyscall]") {
         Some(vsyscall) => {
             let start = vsyscall.range.start();
-            assert_eq!(
-                attached
-                    .process
-                    .region_at(start)
-                    .expect("an answer")
-                    .as_ref(),
-                Some(vsyscall)
-            );
+            assert_eq!(attached.process.region_at(start).expect("an answer").as_ref(), Some(vsyscall));
             assert!(support::entries(&attached.process, start.get(), 1).is_empty());
-            assert_eq!(
-                attached.process.is_pfn_mapped(vsyscall).expect("an answer"),
-                None
-            );
+            assert_eq!(attached.process.is_pfn_mapped(vsyscall).expect("an answer"), None);
         }
-        None => skip(
-            "regions::vsyscall_and_vvar ([vsyscall])",
-            "this kernel has none",
-        ),
+        None => skip("regions::vsyscall_and_vvar ([vsyscall])", "this kernel has none"),
     }
     let Some(vvar) = called(b"[vvar]") else {
-        return skip(
-            "regions::vsyscall_and_vvar ([vvar])",
-            "this kernel has none",
-        );
+        return skip("regions::vsyscall_and_vvar ([vvar])", "this kernel has none");
     };
     let is_hidden = support::has_vm_flag(target.pid(), vvar.range.start().get(), "pf");
     let entry = support::entries(&attached.process, vvar.range.start().get(), 1)[0];
     assert!(entry.is_empty() || !is_hidden, "{entry:?}");
     if !support::has_scan() {
-        return skip(
-            "regions::vsyscall_and_vvar (scan)",
-            "no PAGEMAP_SCAN on this kernel",
-        );
+        return skip("regions::vsyscall_and_vvar (scan)", "no PAGEMAP_SCAN on this kernel");
     }
     let pfn_mapped = |region: &Region| attached.process.is_pfn_mapped(region).expect("an answer");
     // VmFlags of smaps say so too.
-    let smaps =
-        std::fs::read_to_string(format!("/proc/{}/smaps", target.pid())).expect("its smaps");
+    let smaps = std::fs::read_to_string(format!("/proc/{}/smaps", target.pid())).expect("its smaps");
     let mut names = Vec::new();
     let mut range = (0, 0);
     for line in smaps.lines() {
@@ -303,10 +221,7 @@ fn vsyscall_and_vvar() {
     }
     let mut seen = [0, 0];
     for (start, expected) in names {
-        let region = regions
-            .iter()
-            .find(|region| region.range.start().get() == start)
-            .expect("the same regions");
+        let region = regions.iter().find(|region| region.range.start().get() == start).expect("the same regions");
         // What the page map does not cover cannot be scanned: [vsyscall], and [vectors] of 32-bit Arm.
         if support::plain_entry(target.pid(), start).is_some() {
             assert_eq!(pfn_mapped(region), Some(expected), "{}", region.name);
@@ -335,27 +250,14 @@ fn smaps_of_every_region() {
     let mut resident = 0;
     for (region, smaps) in regions.iter().zip(&smaps) {
         assert_eq!(smaps.range, region.range, "{}", region.name);
-        assert_eq!(
-            smaps.field("Size"),
-            Some(region.range.len()),
-            "{}",
-            region.name
-        );
+        assert_eq!(smaps.field("Size"), Some(region.range.len()), "{}", region.name);
         let has = |code: &str| smaps.vm_flags.iter().any(|flag| flag == code);
         assert_eq!(has("wr"), region.permissions.write, "{}", region.name);
         assert_eq!(has("ex"), region.permissions.execute, "{}", region.name);
         resident += smaps.field("Rss").expect("Rss");
     }
-    let rollup =
-        std::fs::read_to_string(format!("/proc/{}/smaps_rollup", target.pid())).expect("its sum");
-    let line = rollup
-        .lines()
-        .find_map(|line| line.strip_prefix("Rss:"))
-        .expect("Rss");
-    let kib: u64 = line
-        .trim()
-        .trim_end_matches(" kB")
-        .parse()
-        .expect("a number");
+    let rollup = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", target.pid())).expect("its sum");
+    let line = rollup.lines().find_map(|line| line.strip_prefix("Rss:")).expect("Rss");
+    let kib: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
     assert_eq!(resident, kib << 10);
 }

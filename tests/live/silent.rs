@@ -57,14 +57,7 @@ impl Server {
             1 => (0o040_755, 0),
             _ => (0o100_755, self.bytes.len() as u64),
         };
-        let mut parts = vec![
-            Wide(node),
-            Wide(size),
-            Wide(size / 512),
-            Wide(0),
-            Wide(0),
-            Wide(0),
-        ];
+        let mut parts = vec![Wide(node), Wide(size), Wide(size / 512), Wide(0), Wide(0), Wide(0)];
         parts.extend([0, 0, 0, mode, 1, 0, 0, 0, 4096, 0].map(Narrow));
         parts
     }
@@ -105,9 +98,7 @@ impl Server {
             18 | 25 | 29 | 34 => Ok(Vec::new()),
             // FUSE_INIT
             26 => {
-                let mut parts = [7, 31, 65536, 0, 16 << 16 | 16, 65536, 1, 0]
-                    .map(Narrow)
-                    .to_vec();
+                let mut parts = [7, 31, 65536, 0, 16 << 16 | 16, 65536, 1, 0].map(Narrow).to_vec();
                 parts.extend([0; 8].map(Narrow));
                 Ok(joined(&parts))
             }
@@ -118,10 +109,8 @@ impl Server {
     fn serve(mut self) {
         let mut request = vec![0; 1 << 20];
         while let Ok(length) = self.device.read(&mut request) {
-            let narrow =
-                |at: usize| u32::from_ne_bytes(request[at..at + 4].try_into().expect("a word"));
-            let wide =
-                |at: usize| u64::from_ne_bytes(request[at..at + 8].try_into().expect("a word"));
+            let narrow = |at: usize| u32::from_ne_bytes(request[at..at + 4].try_into().expect("a word"));
+            let wide = |at: usize| u64::from_ne_bytes(request[at..at + 8].try_into().expect("a word"));
             let (operation, unique, node) = (narrow(4), wide(8), wide(16));
             // FUSE_FORGET, FUSE_INTERRUPT and FUSE_BATCH_FORGET want no reply.
             if matches!(operation, 2 | 36 | 42) || self.silent.load(Ordering::Relaxed) {
@@ -132,15 +121,9 @@ impl Server {
                 Ok(body) => (0, body),
                 Err(error) => (-error, Vec::new()),
             };
-            let head = [
-                Narrow(16 + body.len() as u32),
-                Narrow(error as u32),
-                Wide(unique),
-            ];
+            let head = [Narrow(16 + body.len() as u32), Narrow(error as u32), Wide(unique)];
             let reply = [joined(&head), body].concat();
-            self.device
-                .write_all(&reply)
-                .expect("a kernel that listens");
+            self.device.write_all(&reply).expect("a kernel that listens");
         }
     }
 }
@@ -154,10 +137,7 @@ fn served(arguments: &[String]) {
     };
     // SAFETY: takes no memory; only this process sees the namespace.
     let alone = unsafe { libc::unshare(libc::CLONE_NEWNS) } == 0;
-    let options = format!(
-        "fd={},rootmode=40000,user_id=0,group_id=0",
-        device.as_raw_fd()
-    );
+    let options = format!("fd={},rootmode=40000,user_id=0,group_id=0", device.as_raw_fd());
     let private = libc::MS_REC | libc::MS_PRIVATE;
     let point = &arguments[0];
     if !alone
@@ -168,25 +148,14 @@ fn served(arguments: &[String]) {
     }
     let silent = Arc::new(AtomicBool::new(false));
     let bytes = std::fs::read("/proc/self/exe").expect("this program");
-    let server = Server {
-        device,
-        bytes,
-        silent: Arc::clone(&silent),
-    };
+    let server = Server { device, bytes, silent: Arc::clone(&silent) };
     std::thread::spawn(move || server.serve());
     let file = File::open(format!("{point}/file")).expect("the file");
     let bytes = page_bytes() as usize;
     // SAFETY: a new mapping of a file that stays as it is, of which one byte is read.
     let start = unsafe {
         let (prot, flags) = (libc::PROT_READ | libc::PROT_EXEC, libc::MAP_PRIVATE);
-        let start = libc::mmap(
-            std::ptr::null_mut(),
-            4 * bytes,
-            prot,
-            flags,
-            file.as_raw_fd(),
-            0,
-        );
+        let start = libc::mmap(std::ptr::null_mut(), 4 * bytes, prot, flags, file.as_raw_fd(), 0);
         assert_ne!(start, libc::MAP_FAILED);
         start.cast::<u8>().read_volatile();
         start
@@ -214,11 +183,7 @@ impl Served {
         let mut target = Target::start("served", &[point.path().to_str().expect("a plain path")]);
         let line = target.line();
         match line.parse() {
-            Ok(start) => Ok(Served {
-                target,
-                start,
-                point,
-            }),
+            Ok(start) => Ok(Served { target, start, point }),
             Err(_) => Err(line),
         }
     }
@@ -231,10 +196,7 @@ impl Served {
     /// pmdb, started with these lines.
     fn runs(&self, lines: &[&str]) -> Running {
         let address = format!("{:#x}", self.start);
-        let lines: Vec<String> = lines
-            .iter()
-            .map(|line| line.replace("ADDR", &address))
-            .collect();
+        let lines: Vec<String> = lines.iter().map(|line| line.replace("ADDR", &address)).collect();
         Running::start(self.target.pid(), &lines)
     }
 }
@@ -245,22 +207,11 @@ impl Running {
     /// pmdb, attached to that process, with these lines.
     fn start(pid: u32, lines: &[String]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pmdb"));
-        command.args([
-            "-nx",
-            "-q",
-            "-batch",
-            "--json",
-            "--keep-going",
-            "-p",
-            &pid.to_string(),
-        ]);
+        command.args(["-nx", "-q", "-batch", "--json", "--keep-going", "-p", &pid.to_string()]);
         for line in lines {
             command.args(["-ex", line]);
         }
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Running(Some(command.spawn().expect("it starts")))
     }
 
@@ -273,10 +224,7 @@ impl Running {
         match is_done.recv_timeout(Duration::from_secs(120)) {
             Ok(output) => {
                 let output = output.expect("its output");
-                (
-                    String::from_utf8_lossy(&output.stdout).into_owned(),
-                    started.elapsed(),
-                )
+                (String::from_utf8_lossy(&output.stdout).into_owned(), started.elapsed())
             }
             Err(_) => {
                 let waits = waits(pid);
@@ -295,9 +243,7 @@ fn waits(pid: u32) -> String {
         let read = |name| std::fs::read_to_string(thread.path().join(name)).unwrap_or_default();
         format!("{} {} {}", read("comm"), read("syscall"), read("stack"))
     };
-    threads
-        .map(|thread| wait(thread.expect("a thread")))
-        .collect()
+    threads.map(|thread| wait(thread.expect("a thread"))).collect()
 }
 
 fn records(text: &str) -> Vec<serde_json::Value> {
@@ -312,28 +258,13 @@ fn what_needs_only_proc_is_answered_and_the_program_ends() {
         Err(why) => return skip(NAME, &why),
     };
     // As long as the server answers, its file is read like any other.
-    let (healthy, _) = served
-        .runs(&[
-            "translate ADDR",
-            "find ADDR, +4, 0x464c457f",
-            "info modules",
-        ])
-        .ends();
+    let (healthy, _) = served.runs(&["translate ADDR", "find ADDR, +4, 0x464c457f", "info modules"]).ends();
     let read = records(&healthy);
     assert_eq!(read[0]["state"], "present", "{healthy}");
     assert!(read[0]["why"]["symbol"].is_null(), "{healthy}");
-    let module = read.iter().find(|record| {
-        record["name"]
-            .as_str()
-            .is_some_and(|name| name.ends_with("/file"))
-    });
+    let module = read.iter().find(|record| record["name"].as_str().is_some_and(|name| name.ends_with("/file")));
     let module = module.unwrap_or_else(|| panic!("{healthy}"));
-    assert!(
-        module["symbols"]
-            .as_u64()
-            .is_some_and(|symbols| symbols > 0),
-        "{module}"
-    );
+    assert!(module["symbols"].as_u64().is_some_and(|symbols| symbols > 0), "{module}");
     served.falls_silent();
     let lines = [
         "translate ADDR",
@@ -352,11 +283,7 @@ fn what_needs_only_proc_is_answered_and_the_program_ends() {
     assert!(took < Duration::from_secs(15), "{took:?}");
     let said_records = records(&said);
     for translation in &said_records[..2] {
-        assert_eq!(
-            (&translation["type"], &translation["state"]),
-            (&"translation".into(), &"present".into()),
-            "{said}"
-        );
+        assert_eq!((&translation["type"], &translation["state"]), (&"translation".into(), &"present".into()), "{said}");
         let why = translation["why"]["symbol"].as_str().unwrap_or_default();
         assert!(why.contains("does not respond"), "{translation}");
     }

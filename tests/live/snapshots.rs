@@ -21,10 +21,7 @@ pub const TESTS: &[Test] = &[
     ("snapshots::guards_are_not_swapped", guards_are_not_swapped),
     ("snapshots::a_part_of_a_range", a_part_of_a_range),
     ("snapshots::beside_a_child", beside_a_child),
-    (
-        "snapshots::a_huge_page_beside_a_child",
-        a_huge_page_beside_a_child,
-    ),
+    ("snapshots::a_huge_page_beside_a_child", a_huge_page_beside_a_child),
     ("snapshots::a_page_takes_few_bytes", a_page_takes_few_bytes),
 ];
 
@@ -49,9 +46,7 @@ fn changes(
         changes.push((change.kind, address, change.pages));
         Ok(())
     };
-    before
-        .changes(after, within, &view, &mut take)
-        .expect("changes");
+    before.changes(after, within, &view, &mut take).expect("changes");
     changes.sort_by_key(|(_, address, _)| *address);
     changes
 }
@@ -68,10 +63,7 @@ fn what_a_process_did() {
     let target = puppet.0.attach();
     let span = support::range(memory, 40 * page);
     let before = snapshot(&target, Some(span), true);
-    assert_eq!(
-        changes(&target, &before, &snapshot(&target, Some(span), true), None),
-        []
-    );
+    assert_eq!(changes(&target, &before, &snapshot(&target, Some(span), true), None), []);
     puppet.writes(memory, 3);
     assert_eq!(puppet.advises(memory + 10 * page, 4, MADV_DONTNEED), Ok(()));
     puppet.writes(memory + 21 * page, 2);
@@ -118,10 +110,7 @@ fn pages_as_values() {
     let spans = Spans::one(support::range(memory, 40 * page), Origin::Written);
     let taken = |name: &str, contents| {
         let (name, spans) = (name.to_owned(), Some(spans.clone()));
-        let keep = Keep {
-            contents,
-            ..Keep::default()
-        };
+        let keep = Keep { contents, ..Keep::default() };
         NamedSnapshot::take(name, &target, &state.symbols, spans, keep, &mut || Ok(()))
     };
     let (before, bare) = (taken("before", true), taken("bare", false));
@@ -156,11 +145,7 @@ fn pages_as_values() {
             }
         }
         false => {
-            for text in [
-                "copied(before, now)",
-                "moved(before, now)",
-                "changed(before, now)",
-            ] {
+            for text in ["copied(before, now)", "moved(before, now)", "changed(before, now)"] {
                 let why = value(text).expect_err("frames are hidden");
                 assert!(why.contains("cannot be known"), "{why}");
             }
@@ -175,14 +160,8 @@ fn guards_are_not_swapped() {
     let mut puppet = Puppet::start();
     let memory = puppet.maps("anonymous", 4);
     puppet.writes(memory, 2);
-    if puppet
-        .advises(memory, 1, super::states::MADV_GUARD_INSTALL)
-        .is_err()
-    {
-        return skip(
-            "snapshots::guards_are_not_swapped",
-            "this kernel has no guard pages",
-        );
+    if puppet.advises(memory, 1, super::states::MADV_GUARD_INSTALL).is_err() {
+        return skip("snapshots::guards_are_not_swapped", "this kernel has no guard pages");
     }
     let target = puppet.0.attach();
     let taken = snapshot(&target, None, false);
@@ -200,25 +179,17 @@ fn a_part_of_a_range() {
     let added = puppet.maps("anonymous", 7);
     puppet.writes(added, 7);
     let after = snapshot(&target, None, false);
-    let parts = [
-        support::range(memory + 2 * page, 3 * page),
-        support::range(memory + 10 * page, page),
-    ];
+    let parts = [support::range(memory + 2 * page, 3 * page), support::range(memory + 10 * page, page)];
     assert_eq!(
         changes(&target, &before, &after, Some(&parts)),
-        [
-            (EventKind::Came, memory + 2 * page, 3),
-            (EventKind::Came, memory + 10 * page, 1)
-        ]
+        [(EventKind::Came, memory + 2 * page, 3), (EventKind::Came, memory + 10 * page, 1)]
     );
     let all = changes(&target, &before, &after, None);
     let region = |&(kind, ..): &(EventKind, u64, u64)| !kind.is_of_pages();
     assert!(all.iter().any(region), "{all:?}");
     let came: u64 = all
         .iter()
-        .filter(|(kind, at, _)| {
-            *kind == EventKind::Came && (*at >= added && *at < added + 7 * page)
-        })
+        .filter(|(kind, at, _)| *kind == EventKind::Came && (*at >= added && *at < added + 7 * page))
         .map(|(_, _, pages)| pages)
         .sum();
     assert!(came >= 7, "{all:?}");
@@ -233,20 +204,9 @@ fn a_part_of_a_range() {
 fn frames(pid: u64, start: u64, pages: u64) -> Vec<u64> {
     let file = std::fs::File::open(format!("/proc/{pid}/pagemap")).expect("its page map");
     let mut bytes = vec![0; (8 * pages) as usize];
-    file.read_exact_at(&mut bytes, start / page_bytes() * 8)
-        .expect("its entries");
-    let words = bytes
-        .chunks_exact(8)
-        .map(|word| u64::from_ne_bytes(word.try_into().expect("8 bytes")));
-    words
-        .map(|word| {
-            if word >> 63 == 1 {
-                word & ((1 << 55) - 1)
-            } else {
-                0
-            }
-        })
-        .collect()
+    file.read_exact_at(&mut bytes, start / page_bytes() * 8).expect("its entries");
+    let words = bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().expect("8 bytes")));
+    words.map(|word| if word >> 63 == 1 { word & ((1 << 55) - 1) } else { 0 }).collect()
 }
 
 /// The kernel calls the inner pages of a huge mapping exclusive though a child maps them too: a write to one copies it.
@@ -265,15 +225,9 @@ fn a_huge_page_beside_a_child() {
     };
     // The child copies the first page.
     let child = puppet.does("fork", &[memory, 1]);
-    let (here, there) = (
-        puppet.0.attach(),
-        pmdb::process::attach(child as u32).expect("the child"),
-    );
+    let (here, there) = (puppet.0.attach(), pmdb::process::attach(child as u32).expect("the child"));
     let span = support::range(memory, pages * page_bytes());
-    let (one, other) = (
-        snapshot(&here, Some(span), false),
-        snapshot(&there, None, false),
-    );
+    let (one, other) = (snapshot(&here, Some(span), false), snapshot(&there, None, false));
     let mut about_to_copy = 0;
     one.compare(span, &other, span.start(), |row| {
         if row.relation == Relation::Shared && row.copied_by_next_write {
@@ -300,15 +254,9 @@ fn beside_a_child() {
     // The child copies the first 20, and has ten more of its own. The parent writes these ten too, except three.
     let child = puppet.does("fork", &[memory, 20]);
     puppet.writes(memory + 50 * page, 4);
-    let (here, there) = (
-        puppet.0.attach(),
-        pmdb::process::attach(child as u32).expect("the child"),
-    );
+    let (here, there) = (puppet.0.attach(), pmdb::process::attach(child as u32).expect("the child"));
     let span = support::range(memory, 60 * page);
-    let (one, other) = (
-        snapshot(&here, Some(span), false),
-        snapshot(&there, None, false),
-    );
+    let (one, other) = (snapshot(&here, Some(span), false), snapshot(&there, None, false));
     let mut sums = [0; 4];
     let mut about_to_copy = 0;
     one.compare(span, &other, span.start(), |row| {
@@ -319,12 +267,8 @@ fn beside_a_child() {
     });
     let mine = frames(u64::from(puppet.0.pid()), memory, 60);
     let theirs = frames(child, memory, 60);
-    let count = |wanted: &dyn Fn(u64, u64) -> bool| {
-        mine.iter()
-            .zip(&theirs)
-            .filter(|(a, b)| wanted(**a, **b))
-            .count() as u64
-    };
+    let count =
+        |wanted: &dyn Fn(u64, u64) -> bool| mine.iter().zip(&theirs).filter(|(a, b)| wanted(**a, **b)).count() as u64;
     let read = [
         count(&|a, b| a != 0 && a == b),
         count(&|a, b| a != 0 && b != 0 && a != b),
@@ -339,20 +283,15 @@ fn beside_a_child() {
     let number = Pid::from_raw(gone as i32).expect("its number");
     kill_process(number, Signal::KILL).expect("to end it");
     let is_zombie = || {
-        let stat =
-            std::fs::read_to_string(format!("/proc/{gone}/stat")).expect("it is not waited for");
-        stat.rsplit(") ")
-            .next()
-            .is_some_and(|rest| rest.starts_with('Z'))
+        let stat = std::fs::read_to_string(format!("/proc/{gone}/stat")).expect("it is not waited for");
+        stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('Z'))
     };
     while !is_zombie() {
         std::thread::yield_now();
     }
     let lines = ["compare children".to_owned()];
     let said = program(&[], puppet.0.pid(), true, &lines);
-    let records = said
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("an object"));
+    let records = said.lines().map(|line| serde_json::from_str(line).expect("an object"));
     let others: Vec<serde_json::Value> = records
         .filter(|record: &serde_json::Value| record["type"] == "comparison-summary")
         .map(|record| record["other"].clone())

@@ -15,9 +15,7 @@ pub const TESTS: &[Test] = &[
 
 fn records(pid: u32, line: String) -> Vec<Value> {
     let json = program(&[], pid, true, &[line]);
-    json.lines()
-        .map(|line| serde_json::from_str(line).expect("an object"))
-        .collect()
+    json.lines().map(|line| serde_json::from_str(line).expect("an object")).collect()
 }
 
 /// New regions have the bits on all of their pages, also on holes.
@@ -47,10 +45,7 @@ fn pages_written_to() {
     puppet.reads(memory, PAGES);
     assert_eq!(written(), Some(1));
     for page in [WRITTEN, WRITTEN + 1] {
-        let said = records(
-            pid,
-            format!("translate {:#x}", memory + page * page_bytes()),
-        );
+        let said = records(pid, format!("translate {:#x}", memory + page * page_bytes()));
         assert_eq!(said[0]["soft_dirty"], page == WRITTEN, "{said:?}");
     }
 }
@@ -60,8 +55,7 @@ fn is_marked(pid: u32, address: u64) -> bool {
     use std::os::unix::fs::FileExt;
     let mut entry = [0; 8];
     let map = std::fs::File::open(format!("/proc/{pid}/pagemap")).expect("its page map");
-    map.read_exact_at(&mut entry, address / page_bytes() * 8)
-        .expect("an entry");
+    map.read_exact_at(&mut entry, address / page_bytes() * 8).expect("an entry");
     u64::from_ne_bytes(entry) & 1 << 55 != 0
 }
 
@@ -87,10 +81,7 @@ fn cleared_by_the_command() {
 
     let said = records(pid, "soft-dirty clear".to_owned());
     let errors = of_type(&said, "error");
-    assert_eq!(
-        errors[0]["hint"], "--yes does it without a question",
-        "{said:?}"
-    );
+    assert_eq!(errors[0]["hint"], "--yes does it without a question", "{said:?}");
     assert!((0..PAGES).all(|index| is_marked(pid, page(index))));
 
     let said = records(pid, "soft-dirty --how clear --yes".to_owned());
@@ -128,10 +119,7 @@ fn a_huge_page() {
     assert!(report["huge"].is_null() || report["huge"].as_u64() >= Some(pages));
     puppet.writes(memory, 1);
     let last = memory + (pages - 1) * page_bytes();
-    let said = records(
-        pid,
-        format!("soft-dirty {memory:#x},+{:#x}", pages * page_bytes()),
-    );
+    let said = records(pid, format!("soft-dirty {memory:#x},+{:#x}", pages * page_bytes()));
     let written = said.last().expect("totals")["pages"].as_u64();
     let marked = match is_marked(pid, last) {
         true => pages,

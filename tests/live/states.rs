@@ -19,22 +19,13 @@ pub const TESTS: &[Test] = &[
     ("states::pages_in_swap", pages_in_swap),
     ("states::huge_pages", huge_pages),
     ("states::the_huge_zero_page", the_huge_zero_page),
-    (
-        "states::pages_of_the_hugetlb_pool",
-        pages_of_the_hugetlb_pool,
-    ),
+    ("states::pages_of_the_hugetlb_pool", pages_of_the_hugetlb_pool),
     ("states::merged_pages", merged_pages),
-    (
-        "states::merged_pages_are_not_claimed",
-        merged_pages_are_not_claimed,
-    ),
+    ("states::merged_pages_are_not_claimed", merged_pages_are_not_claimed),
     ("states::what_the_kernel_lends", what_the_kernel_lends),
     ("states::no_region", no_region),
     ("states::copy_on_write_after_fork", copy_on_write_after_fork),
-    (
-        "states::one_page_of_a_huge_one_copied",
-        one_page_of_a_huge_one_copied,
-    ),
+    ("states::one_page_of_a_huge_one_copied", one_page_of_a_huge_one_copied),
 ];
 
 /// The detail of one address; its raw entry is compared with a plain read.
@@ -42,22 +33,11 @@ pub fn detail(target: &Target, address: u64) -> PageDetail {
     let view = View::at(target, at(address)).expect("a view");
     let detail = view.detail(at(address)).expect("its detail");
     let plain = plain_entry(target.process.identity().pid, address);
-    assert_eq!(
-        detail.entry.map(|entry| entry.raw()),
-        plain,
-        "at {address:#x}"
-    );
+    assert_eq!(detail.entry.map(|entry| entry.raw()), plain, "at {address:#x}");
     // A query of one address and a sweep give the same.
-    let swept = pages(
-        target,
-        &[(address / page_bytes() * page_bytes(), 1)],
-        Need::KINDS | Need::FLAGS | Need::CONTENT,
-    );
+    let swept = pages(target, &[(address / page_bytes() * page_bytes(), 1)], Need::KINDS | Need::FLAGS | Need::CONTENT);
     match (&swept[..], &detail.region) {
-        ([page], Some(_)) => assert_eq!(
-            (page.state(), page.kind),
-            (detail.page.state(), detail.page.kind)
-        ),
+        ([page], Some(_)) => assert_eq!((page.state(), page.kind), (detail.page.state(), detail.page.kind)),
         // A sweep skips addresses in no region.
         ([], None) => assert_eq!(detail.page.state(), State::Unmapped),
         (_, region) => panic!("{} pages in {region:?}", swept.len()),
@@ -68,10 +48,8 @@ pub fn detail(target: &Target, address: u64) -> PageDetail {
 /// All pages of ranges, one by one, with as much of `need` as is available.
 pub fn pages(target: &Target, ranges: &[(u64, u64)], need: Need) -> Vec<Page> {
     let view = View::of(target).expect("a view");
-    let spans: Vec<AddressRange> = ranges
-        .iter()
-        .map(|&(start, pages)| support::range(start, pages * page_bytes()))
-        .collect();
+    let spans: Vec<AddressRange> =
+        ranges.iter().map(|&(start, pages)| support::range(start, pages * page_bytes())).collect();
     let need = view.obtainable(need) | Need::EACH;
     let mut all = Vec::new();
     sweep(&view, &spans, need, &mut || Ok(()), &mut |chunk| {
@@ -94,10 +72,7 @@ fn anonymous_memory() {
     puppet.reads(memory + page_bytes(), 1);
     let target = puppet.0.attach();
     let written = detail(&target, memory + 0x123 % page_bytes());
-    assert_eq!(
-        (written.page.state(), written.page.kind),
-        (State::Present, Some(Kind::Anonymous))
-    );
+    assert_eq!((written.page.state(), written.page.kind), (State::Present, Some(Kind::Anonymous)));
     assert_eq!(written.exclusive, Ok(true));
     assert!(!written.huge.clone().unwrap_or(false));
     assert!(written.swap.is_err());
@@ -106,10 +81,7 @@ fn anonymous_memory() {
             let frame = written.frame.clone().expect("its frame").get();
             let physical = written.physical.clone().expect("its physical address");
             assert_eq!(physical.get(), frame * page_bytes() + 0x123 % page_bytes());
-            assert_eq!(
-                Some(frame),
-                plain_entry(puppet.0.pid(), memory).map(|entry| entry & ((1 << 55) - 1))
-            );
+            assert_eq!(Some(frame), plain_entry(puppet.0.pid(), memory).map(|entry| entry & ((1 << 55) - 1)));
             assert!(written.place.zone.is_ok());
         }
         false => {
@@ -122,20 +94,12 @@ fn anonymous_memory() {
     }
     let zero = detail(&target, memory + page_bytes());
     assert_eq!(zero.page.state(), State::Present);
-    match target
-        .process
-        .categories()
-        .contains(pmdb::process::Categories::ZERO)
-        || zero.flags.is_ok()
-    {
+    match target.process.categories().contains(pmdb::process::Categories::ZERO) || zero.flags.is_ok() {
         true => assert_eq!(zero.page.kind, Some(Kind::Zero)),
         false => assert_eq!(zero.page.kind, None),
     }
     let untouched = detail(&target, memory + 2 * page_bytes());
-    assert_eq!(
-        (untouched.page.state(), untouched.page.kind),
-        (State::Untouched, Some(Kind::Anonymous))
-    );
+    assert_eq!((untouched.page.state(), untouched.page.kind), (State::Untouched, Some(Kind::Anonymous)));
     assert!(matches!(untouched.frame, Err(Reason::NotApplicable(_))));
 }
 
@@ -145,11 +109,7 @@ fn shared_memory() {
         let memory = puppet.maps(verb, 2);
         puppet.writes(memory, 1);
         let target = puppet.0.attach();
-        assert_eq!(
-            state_and_kind(&target, memory),
-            (State::Present, Some(Kind::Shmem)),
-            "{verb}"
-        );
+        assert_eq!(state_and_kind(&target, memory), (State::Present, Some(Kind::Shmem)), "{verb}");
         let untouched = state_and_kind(&target, memory + page_bytes());
         assert_eq!(untouched, (State::Untouched, Some(Kind::Shmem)), "{verb}");
     }
@@ -164,9 +124,7 @@ fn files_and_private_copies() {
     puppet.writes(memfd, 1);
     let target = puppet.0.attach();
     // A program on tmpfs is shared memory.
-    let device = View::at(&target, at(file)).expect("a view").regions()[0]
-        .region
-        .device;
+    let device = View::at(&target, at(file)).expect("a view").regions()[0].region.device;
     let own = match target.machine.memory_files(device) {
         Some(_) => Kind::Shmem,
         None => Kind::File,
@@ -186,10 +144,7 @@ fn guard_pages() {
     let memory = puppet.maps("anonymous", 4);
     puppet.writes(memory, 4);
     if let Err(error) = puppet.advises(memory + page_bytes(), 2, MADV_GUARD_INSTALL) {
-        return skip(
-            "states::guard_pages",
-            &format!("MADV_GUARD_INSTALL: error {error} (Linux 6.13)"),
-        );
+        return skip("states::guard_pages", &format!("MADV_GUARD_INSTALL: error {error} (Linux 6.13)"));
     }
     let target = puppet.0.attach();
     let states = pages(&target, &[(memory, 4)], Need::ENTRIES);
@@ -206,29 +161,16 @@ fn userfault_markers() {
     let length = 4 * page_bytes();
     let answer = puppet.asks("uffd", &[memory, length, 2 * page_bytes()]);
     if answer < 0 {
-        return skip(
-            "states::userfault_markers",
-            &format!("userfaultfd: error {}", -answer),
-        );
+        return skip("states::userfault_markers", &format!("userfaultfd: error {}", -answer));
     }
     let target = puppet.0.attach();
     let protected = detail(&target, memory);
-    assert_eq!(
-        (protected.page.state(), protected.page.kind),
-        (State::Present, Some(Kind::Anonymous))
-    );
+    assert_eq!((protected.page.state(), protected.page.kind), (State::Present, Some(Kind::Anonymous)));
     assert!(protected.page.entry.is_uffd_wp());
     let marker = detail(&target, memory + page_bytes());
-    let expected = if hides_markers(&target) {
-        State::Swapped
-    } else {
-        State::UffdWp
-    };
+    let expected = if hides_markers(&target) { State::Swapped } else { State::UffdWp };
     assert_eq!(marker.page.state(), expected);
-    assert_eq!(
-        detail(&target, memory + 2 * page_bytes()).page.state(),
-        State::Untouched
-    );
+    assert_eq!(detail(&target, memory + 2 * page_bytes()).page.state(), State::Untouched);
 }
 
 /// Without CAP_SYS_ADMIN the kernel hides what distinguishes a marker from a swap slot.
@@ -242,22 +184,12 @@ fn poisoned_pages() {
     let memory = puppet.maps("anonymous", 2);
     let answer = puppet.asks("poison", &[memory, page_bytes()]);
     if answer < 0 {
-        return skip(
-            "states::poisoned_pages",
-            &format!("UFFDIO_POISON: error {}", -answer),
-        );
+        return skip("states::poisoned_pages", &format!("UFFDIO_POISON: error {}", -answer));
     }
     let target = puppet.0.attach();
-    let expected = if hides_markers(&target) {
-        State::Swapped
-    } else {
-        State::Poisoned
-    };
+    let expected = if hides_markers(&target) { State::Swapped } else { State::Poisoned };
     assert_eq!(detail(&target, memory).page.state(), expected);
-    assert_eq!(
-        detail(&target, memory + page_bytes()).page.state(),
-        State::Untouched
-    );
+    assert_eq!(detail(&target, memory + page_bytes()).page.state(), State::Untouched);
 }
 
 fn pages_in_swap() {
@@ -278,19 +210,10 @@ fn pages_in_swap() {
     let entry = plain_entry(pid, memory).expect("an entry");
     let target = puppet.0.attach();
     let swapped = detail(&target, memory);
-    assert_eq!(
-        (swapped.page.state(), swapped.page.kind),
-        (State::Swapped, Some(Kind::Anonymous))
-    );
+    assert_eq!((swapped.page.state(), swapped.page.kind), (State::Swapped, Some(Kind::Anonymous)));
     let slot = swapped.swap.expect("its slot");
-    assert_eq!(
-        (u64::from(slot.kind), slot.offset),
-        (entry & 31, (entry >> 5) & ((1 << 50) - 1))
-    );
-    assert_eq!(
-        state_and_kind(&target, copies),
-        (State::Swapped, Some(Kind::PrivateCopy))
-    );
+    assert_eq!((u64::from(slot.kind), slot.offset), (entry & 31, (entry >> 5) & ((1 << 50) - 1)));
+    assert_eq!(state_and_kind(&target, copies), (State::Swapped, Some(Kind::PrivateCopy)));
     drop(puppet);
     drop(swap);
 }
@@ -308,10 +231,7 @@ fn huge_pages() {
         _ = puppet.advises(memory + half * bytes, pages_in, MADV_COLLAPSE);
     }
     let target = puppet.0.attach();
-    let scans = target
-        .process
-        .categories()
-        .contains(pmdb::process::Categories::HUGE);
+    let scans = target.process.categories().contains(pmdb::process::Categories::HUGE);
     let first = detail(&target, memory + 5 * page_bytes());
     if !scans {
         // For small pages it is still known.
@@ -324,11 +244,7 @@ fn huge_pages() {
         return skip(NAME, "the kernel gave no huge page");
     }
     assert_eq!(first.page.kind, Some(Kind::Anonymous));
-    let all = pages(
-        &target,
-        &[(memory, 2 * pages_in)],
-        Need::HUGE | Need::FLAGS | Need::COUNTS,
-    );
+    let all = pages(&target, &[(memory, 2 * pages_in)], Need::HUGE | Need::FLAGS | Need::COUNTS);
     assert_eq!(all.len() as u64, 2 * pages_in);
     for (index, page) in all.iter().enumerate() {
         let address = memory + index as u64 * page_bytes();
@@ -339,18 +255,13 @@ fn huge_pages() {
         if support::is_root() {
             let flags = page.flags.expect("its flags");
             use pmdb::kernel::PageFlags;
-            assert_eq!(
-                flags.contains(PageFlags::COMPOUND_HEAD),
-                (index as u64).is_multiple_of(pages_in)
-            );
+            assert_eq!(flags.contains(PageFlags::COMPOUND_HEAD), (index as u64).is_multiple_of(pages_in));
             assert_eq!(page.map_count, Some(1));
         }
     }
     // One page less, and small entries map the rest.
     const MADV_DONTNEED: i32 = 4;
-    puppet
-        .advises(memory, 1, MADV_DONTNEED)
-        .expect("to drop a page");
+    puppet.advises(memory, 1, MADV_DONTNEED).expect("to drop a page");
     assert_eq!(detail(&target, memory).page.state(), State::Untouched);
     assert_eq!(detail(&target, memory + page_bytes()).huge, Ok(false));
     assert_eq!(detail(&target, memory + bytes).huge, Ok(true));
@@ -393,10 +304,7 @@ fn pages_of_the_hugetlb_pool() {
         assert_eq!(detail.huge, Ok(true), "the pool has no other pages");
     }
     let untouched = memory + bytes;
-    assert_eq!(
-        state_and_kind(&target, untouched),
-        hugetlb(State::Untouched)
-    );
+    assert_eq!(state_and_kind(&target, untouched), hugetlb(State::Untouched));
     let pages_in = bytes / page_bytes();
     let need = Need::HUGE | Need::FLAGS | Need::COUNTS;
     let all = pages(&target, &[(memory, 2 * pages_in)], need);
@@ -474,24 +382,15 @@ fn what_the_kernel_lends() {
                 _ => (State::Untouched, Kind::Vdso),
             },
             // From Linux 7.0 on it is VM_MIXEDMAP, and shows what is in it.
-            () if is(b"[vvar]") && support::has_vm_flag(puppet.0.pid(), start, "pf") => {
-                (State::PfnMapped, Kind::Vdso)
-            }
+            () if is(b"[vvar]") && support::has_vm_flag(puppet.0.pid(), start, "pf") => (State::PfnMapped, Kind::Vdso),
             () if is(b"[vsyscall]") => (State::Outside, Kind::Vdso),
             () => continue,
         };
         for address in [start, (start + 1).min(end - 1)] {
             let detail = detail(&target, address);
-            assert_eq!(
-                (detail.page.state(), detail.page.kind),
-                (state, Some(kind)),
-                "{start:#x}"
-            );
+            assert_eq!((detail.page.state(), detail.page.kind), (state, Some(kind)), "{start:#x}");
             assert_eq!(detail.entry.is_none(), state == State::Outside);
-            assert_eq!(
-                detail.physical.is_err(),
-                state != State::Present || detail.frame.is_err()
-            );
+            assert_eq!(detail.physical.is_err(), state != State::Present || detail.frame.is_err());
         }
     }
 }
@@ -502,28 +401,16 @@ fn no_region() {
     puppet.unmaps(memory + page_bytes(), 1);
     let target = puppet.0.attach();
     let detail = detail(&target, memory + page_bytes());
-    assert_eq!(
-        (detail.page.state(), detail.page.kind),
-        (State::Unmapped, None)
-    );
+    assert_eq!((detail.page.state(), detail.page.kind), (State::Unmapped, None));
     let (below, above) = detail.nearest.expect("its neighbours");
-    assert_eq!(
-        below.expect("one below").range.end(),
-        at(memory + page_bytes())
-    );
-    assert_eq!(
-        above.expect("one above").range.start(),
-        at(memory + 2 * page_bytes())
-    );
+    assert_eq!(below.expect("one below").range.end(), at(memory + page_bytes()));
+    assert_eq!(above.expect("one above").range.start(), at(memory + 2 * page_bytes()));
     let spans = [(memory, 3)];
     let without = pages(&target, &spans, Need::ENTRIES);
     assert_eq!(without.len(), 2);
     let with = pages(&target, &spans, Need::HOLES);
     let states: Vec<State> = with.iter().map(|page| page.state()).collect();
-    assert_eq!(
-        states,
-        [State::Untouched, State::Unmapped, State::Untouched]
-    );
+    assert_eq!(states, [State::Untouched, State::Unmapped, State::Untouched]);
 }
 
 fn copy_on_write_after_fork() {
@@ -538,18 +425,12 @@ fn copy_on_write_after_fork() {
     assert_eq!(shared[1].exclusive, Ok(false));
     assert_eq!(shared[0].frame, shared[1].frame);
     let own = [&parent, &child].map(|target| detail(target, memory));
-    assert_eq!(
-        (own[0].exclusive.clone(), own[1].exclusive.clone()),
-        (Ok(true), Ok(true))
-    );
+    assert_eq!((own[0].exclusive.clone(), own[1].exclusive.clone()), (Ok(true), Ok(true)));
     if support::shows_frames() {
         assert_ne!(own[0].frame, own[1].frame);
     }
     if support::is_root() {
-        assert_eq!(
-            (shared[0].map_count.clone(), own[0].map_count.clone()),
-            (Ok(2), Ok(1))
-        );
+        assert_eq!((shared[0].map_count.clone(), own[0].map_count.clone()), (Ok(2), Ok(1)));
     }
 }
 
@@ -569,25 +450,16 @@ fn one_page_of_a_huge_one_copied() {
     if detail(&target, memory).huge != Ok(true) {
         return skip(NAME, "the kernel gave no huge page, or cannot say");
     }
-    let exclusive: Vec<_> = (0..pages_in)
-        .map(|page| detail(&target, memory + page * page_bytes()).exclusive)
-        .collect();
+    let exclusive: Vec<_> = (0..pages_in).map(|page| detail(&target, memory + page * page_bytes()).exclusive).collect();
     if !support::is_root() {
-        assert!(
-            exclusive.iter().all(|one| one.is_err()),
-            "nothing here can tell"
-        );
+        assert!(exclusive.iter().all(|one| one.is_err()), "nothing here can tell");
         return;
     }
     let swept = pages(&target, &[(memory, pages_in)], Need::HUGE | Need::COUNTS);
     for (index, (exclusive, page)) in exclusive.iter().zip(&swept).enumerate() {
         let alone = index as u64 == copied;
         assert_eq!(*exclusive, Ok(alone), "page {index}");
-        assert_eq!(
-            page.map_count,
-            Some(if alone { 1 } else { 2 }),
-            "page {index}"
-        );
+        assert_eq!(page.map_count, Some(if alone { 1 } else { 2 }), "page {index}");
     }
     assert_eq!(swept.len() as u64, pages_in);
 }

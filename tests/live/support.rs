@@ -27,8 +27,7 @@ pub fn has_scan() -> bool {
 /// it was never touched.
 pub fn pool_is_hidden() -> bool {
     let setting = "/proc/sys/vm/nr_hugepages";
-    rustix::process::geteuid().is_root()
-        && rustix::fs::access(setting, rustix::fs::Access::WRITE_OK).is_err()
+    rustix::process::geteuid().is_root() && rustix::fs::access(setting, rustix::fs::Access::WRITE_OK).is_err()
 }
 
 /// Whether pmdb cannot rule out this effect of an access on this older kernel. Before 5.19 no mark tells whether an anonymous page is
@@ -46,17 +45,14 @@ pub fn is_left_open(effect: &str) -> bool {
 /// The reported effects, without those that are left open and not expected.
 pub fn certain(told: &[Effect], expected: &[Effect]) -> Vec<Effect> {
     let word = |one: &Effect| serde_json::to_value(one).expect("a word");
-    let is_certain =
-        |one: &Effect| expected.contains(one) || !is_left_open(word(one).as_str().expect("a word"));
+    let is_certain = |one: &Effect| expected.contains(one) || !is_left_open(word(one).as_str().expect("a word"));
     told.iter().copied().filter(is_certain).collect()
 }
 
 /// The first two numbers of the kernel's release.
 pub fn release() -> (u32, u32) {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("a release");
-    let mut numbers = release
-        .split(|c: char| !c.is_ascii_digit())
-        .map_while(|part| part.parse::<u32>().ok());
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|part| part.parse::<u32>().ok());
     let mut number = || numbers.next().expect("a number");
     (number(), number())
 }
@@ -80,8 +76,7 @@ pub fn pool_page_bytes() -> u64 {
     let info = std::fs::read_to_string("/proc/meminfo").expect("meminfo");
     let line = info.lines().find(|line| line.starts_with("Hugepagesize:"));
     let kib = line.and_then(|line| line.split_whitespace().nth(1));
-    kib.and_then(|kib| kib.parse::<u64>().ok())
-        .map_or(0, |kib| kib * 1024)
+    kib.and_then(|kib| kib.parse::<u64>().ok()).map_or(0, |kib| kib * 1024)
 }
 
 pub fn at(address: u64) -> VirtualAddress {
@@ -96,9 +91,7 @@ pub fn range(start: u64, len: u64) -> AddressRange {
 pub fn plain_entry(pid: u32, address: u64) -> Option<u64> {
     let file = File::open(format!("/proc/{pid}/pagemap")).expect("its page map");
     let mut bytes = [0; 8];
-    let read = file
-        .read_at(&mut bytes, address / page_bytes() * 8)
-        .expect("a read");
+    let read = file.read_at(&mut bytes, address / page_bytes() * 8).expect("a read");
     (read == 8).then(|| u64::from_ne_bytes(bytes))
 }
 
@@ -118,9 +111,7 @@ pub fn is_shared(pid: u32, address: u64) -> bool {
 /// Whether smaps gives the region that starts at `start` this flag.
 pub fn has_vm_flag(pid: u32, start: u64, flag: &str) -> bool {
     let smaps = std::fs::read_to_string(format!("/proc/{pid}/smaps")).expect("its smaps");
-    let region = smaps
-        .lines()
-        .skip_while(|line| !line.starts_with(&format!("{start:08x}-")));
+    let region = smaps.lines().skip_while(|line| !line.starts_with(&format!("{start:08x}-")));
     let mut flags = region.filter_map(|line| line.strip_prefix("VmFlags:"));
     let flags = flags.next().expect("the flags of a region");
     flags.split_whitespace().any(|one| one == flag)
@@ -129,9 +120,7 @@ pub fn has_vm_flag(pid: u32, start: u64, flag: &str) -> bool {
 /// The page-map entries of `pages` pages from `address` on, through pmdb.
 pub fn entries(process: &pmdb::process::Process, address: u64, pages: usize) -> Vec<PageMapEntry> {
     let mut entries = vec![PageMapEntry::default(); pages];
-    let read = process
-        .entries(address / page_bytes(), &mut entries)
-        .expect("entries");
+    let read = process.entries(address / page_bytes(), &mut entries).expect("entries");
     entries.truncate(read);
     entries
 }
@@ -139,20 +128,13 @@ pub fn entries(process: &pmdb::process::Process, address: u64, pages: usize) -> 
 /// The rows of `/proc/PID/maps`, decoded without pmdb: start, end, and the rest of the line.
 pub fn plain_maps(pid: u32) -> Vec<(u64, u64, Vec<u8>)> {
     let text = std::fs::read(format!("/proc/{pid}/maps")).expect("its maps");
-    let rows = text
-        .split(|&byte| byte == b'\n')
-        .filter(|row| !row.is_empty());
+    let rows = text.split(|&byte| byte == b'\n').filter(|row| !row.is_empty());
     let row = |row: &[u8]| {
         let dash = row.iter().position(|&byte| byte == b'-').expect("a dash");
         let blank = row.iter().position(|&byte| byte == b' ').expect("a blank");
-        let number = |bytes: &[u8]| {
-            u64::from_str_radix(std::str::from_utf8(bytes).expect("digits"), 16).expect("a number")
-        };
-        (
-            number(&row[..dash]),
-            number(&row[dash + 1..blank]),
-            row[blank + 1..].to_vec(),
-        )
+        let number =
+            |bytes: &[u8]| u64::from_str_radix(std::str::from_utf8(bytes).expect("digits"), 16).expect("a number");
+        (number(&row[..dash]), number(&row[dash + 1..blank]), row[blank + 1..].to_vec())
     };
     rows.map(row).collect()
 }

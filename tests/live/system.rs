@@ -207,10 +207,7 @@ pub fn as_it_is() -> Result<Changed, String> {
 }
 
 fn change(is_so: impl Fn() -> bool, script: &str, arguments: &[&OsStr]) -> Result<Changed, String> {
-    let mut changed = Changed {
-        guard: None,
-        _lock: ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner),
-    };
+    let mut changed = Changed { guard: None, _lock: ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner) };
     if is_so() {
         return Ok(changed);
     }
@@ -226,9 +223,7 @@ fn change(is_so: impl Fn() -> bool, script: &str, arguments: &[&OsStr]) -> Resul
         // A process group of its own: killing the group of the tests must not kill the restoring shell.
         .process_group(0)
         .spawn();
-    let guard = changed
-        .guard
-        .insert(guard.map_err(|error| error.to_string())?);
+    let guard = changed.guard.insert(guard.map_err(|error| error.to_string())?);
     let mut said = String::new();
     let output = guard.stdout.take().ok_or("a shell without output")?;
     let read = BufReader::new(output).read_line(&mut said);

@@ -39,10 +39,7 @@ pub fn announce(line: impl std::fmt::Display) {
 /// Waits for a line from the test; `None` when there will be no more.
 pub fn wait() -> Option<String> {
     let mut line = String::new();
-    let read = std::io::stdin()
-        .lock()
-        .read_line(&mut line)
-        .expect("standard input");
+    let read = std::io::stdin().lock().read_line(&mut line).expect("standard input");
     (read > 0).then(|| line.trim_end().to_owned())
 }
 
@@ -88,19 +85,13 @@ impl Target {
         let mut child = loop {
             match piped.spawn() {
                 // Another test starts a program just now: until it executes, it has the file open that this test has written.
-                Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => {
-                    std::thread::yield_now()
-                }
+                Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => std::thread::yield_now(),
                 started => break started.expect("a target"),
             }
         };
         let input = child.stdin.take();
         let output = BufReader::new(child.stdout.take().expect("its output")).lines();
-        Target {
-            child,
-            input,
-            output,
-        }
+        Target { child, input, output }
     }
 
     pub fn pid(&self) -> u32 {

@@ -38,9 +38,8 @@ fn cells_follow_the_pages() {
             Some("timeline-row") => rows.push(object["start"].clone()),
             Some("timeline-sample") => {
                 let cells = cells(&object);
-                let marks = |cells: &[(String, bool)]| -> Vec<String> {
-                    cells.iter().map(|(mark, _)| mark.clone()).collect()
-                };
+                let marks =
+                    |cells: &[(String, bool)]| -> Vec<String> { cells.iter().map(|(mark, _)| mark.clone()).collect() };
                 if marks(&cells) != marks(before) {
                     return cells;
                 }
@@ -49,12 +48,8 @@ fn cells_follow_the_pages() {
         }
     };
     let cell = |mark: &str, changed| (mark.to_owned(), changed);
-    let [untouched, came, went] = [
-        ("untouched", false),
-        ("anonymous", true),
-        ("untouched", true),
-    ]
-    .map(|(mark, changed)| cell(mark, changed));
+    let [untouched, came, went] =
+        [("untouched", false), ("anonymous", true), ("untouched", true)].map(|(mark, changed)| cell(mark, changed));
     let first = next(&mut objects, &[]);
     assert_eq!(first, vec![untouched.clone(); PAGES as usize]);
     puppet.asks("store", &[memory + page_bytes()]);
@@ -65,9 +60,7 @@ fn cells_follow_the_pages() {
         cells
     };
     assert_eq!(second, with(&came));
-    puppet
-        .advises(memory + page_bytes(), 1, MADV_DONTNEED)
-        .expect("the page goes");
+    puppet.advises(memory + page_bytes(), 1, MADV_DONTNEED).expect("the page goes");
     let third = next(&mut objects, &second);
     assert_eq!(third, with(&went));
     puppet.asks("store", &[memory + page_bytes()]);
@@ -77,10 +70,7 @@ fn cells_follow_the_pages() {
     let summary = objects.last().expect("a summary");
     assert_eq!(summary["type"], "watch-summary");
     assert_eq!(summary["ended"], "count");
-    assert_eq!(
-        summary["events"],
-        serde_json::json!({ "came": 2, "went": 1 })
-    );
+    assert_eq!(summary["events"], serde_json::json!({ "came": 2, "went": 1 }));
     assert!(child.wait().expect("it ends").success());
 }
 

@@ -13,22 +13,13 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub const TESTS: &[Test] = &[
-    (
-        "undisturbed::no_command_breaks_a_lease",
-        no_command_breaks_a_lease,
-    ),
+    ("undisturbed::no_command_breaks_a_lease", no_command_breaks_a_lease),
     (
         "undisturbed::a_leased_file_is_not_opened_and_the_reason_is_reported",
         a_leased_file_is_not_opened_and_the_reason_is_reported,
     ),
-    (
-        "undisturbed::what_needs_no_file_opens_none",
-        what_needs_no_file_opens_none,
-    ),
-    (
-        "undisturbed::one_answer_opens_a_mapped_file_once",
-        one_answer_opens_a_mapped_file_once,
-    ),
+    ("undisturbed::what_needs_no_file_opens_none", what_needs_no_file_opens_none),
+    ("undisturbed::one_answer_opens_a_mapped_file_once", one_answer_opens_a_mapped_file_once),
 ];
 
 pub const SCENARIOS: &[Scenario] = &[("leaseholder", leaseholder)];
@@ -57,22 +48,12 @@ fn leaseholder(paths: &[String]) {
     for path in paths {
         // This process makes the copy: a child that the test forks at this moment would also have the file open.
         std::fs::copy("/proc/self/exe", path).expect("a copy");
-        let options = std::fs::OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open(path);
+        let options = std::fs::OpenOptions::new().read(true).write(true).open(path);
         let file = options.expect("a file of the test's");
         // SAFETY: a new mapping of a file of two pages or more, one of which is touched; the lease is on a number of our own.
         let leased = unsafe {
             let (prot, flags) = (libc::PROT_READ | libc::PROT_EXEC, libc::MAP_PRIVATE);
-            let start = libc::mmap(
-                std::ptr::null_mut(),
-                2 * bytes,
-                prot,
-                flags,
-                file.as_raw_fd(),
-                0,
-            );
+            let start = libc::mmap(std::ptr::null_mut(), 2 * bytes, prot, flags, file.as_raw_fd(), 0);
             assert_ne!(start, libc::MAP_FAILED);
             start.cast::<u8>().read_volatile();
             starts.push(start as u64);
@@ -146,11 +127,7 @@ impl Leaseholder {
         let starts = target.numbers();
         match starts[..] {
             [0, error] => Err(format!("no lease can be had here: error {error}")),
-            _ => Ok(Leaseholder {
-                target,
-                starts,
-                _folder: folder,
-            }),
+            _ => Ok(Leaseholder { target, starts, _folder: folder }),
         }
     }
 
@@ -214,11 +191,8 @@ pub fn looks(address: u64) -> Vec<String> {
         "translate leased.so",
         "who leased.so",
     ];
-    let with = with
-        .iter()
-        .map(|line| line.replace("ADDR", &format!("{address:#x}")));
-    with.chain(alone.iter().map(|line| line.to_string()))
-        .collect()
+    let with = with.iter().map(|line| line.replace("ADDR", &format!("{address:#x}")));
+    with.chain(alone.iter().map(|line| line.to_string())).collect()
 }
 
 fn no_command_breaks_a_lease() {
@@ -244,10 +218,7 @@ fn a_leased_file_is_not_opened_and_the_reason_is_reported() {
     let mut holder = match Leaseholder::start() {
         Ok(holder) => holder,
         Err(why) => {
-            return skip(
-                "undisturbed::a_leased_file_is_not_opened_and_the_reason_is_reported",
-                &why,
-            );
+            return skip("undisturbed::a_leased_file_is_not_opened_and_the_reason_is_reported", &why);
         }
     };
     let pid = holder.target.pid();

@@ -112,8 +112,7 @@ pub fn handle(start: usize, length: usize, mode: usize) -> i64 {
         let done = unsafe {
             libc::ioctl(fd, UFFDIO_API, api.as_mut_ptr()) == 0
                 && libc::ioctl(fd, UFFDIO_REGISTER, range.as_mut_ptr()) == 0
-                && (mode != MODE_WP
-                    || libc::ioctl(fd, UFFDIO_WRITEPROTECT, protected.as_mut_ptr()) == 0)
+                && (mode != MODE_WP || libc::ioctl(fd, UFFDIO_WRITEPROTECT, protected.as_mut_ptr()) == 0)
         };
         if !done {
             return Err(failure());
@@ -128,9 +127,7 @@ pub fn handle(start: usize, length: usize, mode: usize) -> i64 {
                     TOLD.fetch_add(1, Ordering::SeqCst);
                     let at = message[2] / page * page;
                     match message[1] & (PAGEFAULT_FLAG_WP | PAGEFAULT_FLAG_MINOR) {
-                        PAGEFAULT_FLAG_MINOR => {
-                            libc::ioctl(fd, UFFDIO_CONTINUE, [at, page, 0, 0].as_mut_ptr())
-                        }
+                        PAGEFAULT_FLAG_MINOR => libc::ioctl(fd, UFFDIO_CONTINUE, [at, page, 0, 0].as_mut_ptr()),
                         0 => libc::ioctl(fd, UFFDIO_ZEROPAGE, [at, page, 0, 0].as_mut_ptr()),
                         _ => libc::ioctl(fd, UFFDIO_WRITEPROTECT, [at, page, 0].as_mut_ptr()),
                     };

@@ -5,8 +5,8 @@ use super::puppet::Puppet;
 use super::states::pages;
 use super::support::{self, Numbers, at, page_bytes, plain_maps, skip};
 use pmdb::inspect::{
-    Error, Frames, Need, Neighbours, RegionStats, Row, Rows, Totals, View, ViewedRegion,
-    region_stats, sweep, sweep_frames,
+    Error, Frames, Need, Neighbours, RegionStats, Row, Rows, Totals, View, ViewedRegion, region_stats, sweep,
+    sweep_frames,
 };
 use pmdb::kernel::{FrameNumber, FrameRange, PageFlags, State};
 use pmdb::process::Target;
@@ -16,36 +16,15 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 pub const TESTS: &[Test] = &[
-    (
-        "walk::every_entry_is_what_pread_says",
-        every_entry_is_what_pread_says,
-    ),
-    (
-        "walk::totals_are_what_pread_says",
-        totals_are_what_pread_says,
-    ),
-    (
-        "walk::rows_are_the_same_with_and_without_scan",
-        rows_are_the_same_with_and_without_scan,
-    ),
-    (
-        "walk::frames_are_joined_to_their_pages",
-        frames_are_joined_to_their_pages,
-    ),
-    (
-        "walk::long_sweeps_are_complete_and_in_order",
-        long_sweeps_are_complete_and_in_order,
-    ),
+    ("walk::every_entry_is_what_pread_says", every_entry_is_what_pread_says),
+    ("walk::totals_are_what_pread_says", totals_are_what_pread_says),
+    ("walk::rows_are_the_same_with_and_without_scan", rows_are_the_same_with_and_without_scan),
+    ("walk::frames_are_joined_to_their_pages", frames_are_joined_to_their_pages),
+    ("walk::long_sweeps_are_complete_and_in_order", long_sweeps_are_complete_and_in_order),
     ("walk::reservations_cost_nothing", reservations_cost_nothing),
     ("walk::regions_add_up_to_smaps", regions_add_up_to_smaps),
-    (
-        "walk::a_region_that_went_is_said",
-        a_region_that_went_is_said,
-    ),
-    (
-        "walk::a_region_among_very_many_that_changes_is_said",
-        a_region_among_very_many_that_changes_is_said,
-    ),
+    ("walk::a_region_that_went_is_said", a_region_that_went_is_said),
+    ("walk::a_region_among_very_many_that_changes_is_said", a_region_among_very_many_that_changes_is_said),
     ("walk::an_exit_half_way_is_said", an_exit_half_way_is_said),
     ("walk::an_exec_half_way_is_said", an_exec_half_way_is_said),
     ("walk::it_stops_when_told", it_stops_when_told),
@@ -94,9 +73,7 @@ fn plain_entries(pid: u32) -> Vec<(u64, u64)> {
     for (start, end, _) in plain_maps(pid) {
         let mut bytes = vec![0; ((end - start) / page_bytes() * 8) as usize];
         let first = start / page_bytes();
-        let Ok(read) = file.read_at(&mut bytes, first * 8) else {
-            panic!("its page map can be read")
-        };
+        let Ok(read) = file.read_at(&mut bytes, first * 8) else { panic!("its page map can be read") };
         let words = bytes[..read].chunks_exact(8);
         let words = words.map(|word| u64::from_ne_bytes(word.try_into().expect("8 bytes")));
         all.extend((first..).zip(words));
@@ -111,38 +88,27 @@ fn every_entry_is_what_pread_says() {
     let puppet = still();
     let target = puppet.0.attach();
     let plain = plain_entries(puppet.0.pid());
-    for need in [
-        Need::ENTRIES,
-        Need::KINDS,
-        Need::HUGE,
-        Need::FLAGS | Need::COUNTS | Need::HUGE,
-    ] {
+    for need in [Need::ENTRIES, Need::KINDS, Need::HUGE, Need::FLAGS | Need::COUNTS | Need::HUGE] {
         let view = View::of(&target).expect("a view");
         let mut expected = plain.iter();
-        sweep(
-            &view,
-            &view.spans(),
-            view.obtainable(need),
-            &mut || Ok(()),
-            &mut |chunk| {
-                for page in chunk.pages() {
-                    if page.state() == State::Outside {
-                        continue;
-                    }
-                    let region = chunk.region.expect("a region");
-                    for one in page.each(view.page()) {
-                        let &(index, word) = expected.next().expect("no page twice");
-                        assert_eq!(one.address.get() / page_bytes(), index);
-                        assert!(region.range().contains(one.address));
-                        let found = one.entry.raw() & SURE;
-                        // A scan does not report the soft-dirty bits of empty entries.
-                        let soft_dirty = if word >> 62 == 0 { 1 << 55 } else { 0 };
-                        assert_eq!(found | soft_dirty, word & SURE | soft_dirty, "{page:?}");
-                    }
+        sweep(&view, &view.spans(), view.obtainable(need), &mut || Ok(()), &mut |chunk| {
+            for page in chunk.pages() {
+                if page.state() == State::Outside {
+                    continue;
                 }
-                Ok(())
-            },
-        )
+                let region = chunk.region.expect("a region");
+                for one in page.each(view.page()) {
+                    let &(index, word) = expected.next().expect("no page twice");
+                    assert_eq!(one.address.get() / page_bytes(), index);
+                    assert!(region.range().contains(one.address));
+                    let found = one.entry.raw() & SURE;
+                    // A scan does not report the soft-dirty bits of empty entries.
+                    let soft_dirty = if word >> 62 == 0 { 1 << 55 } else { 0 };
+                    assert_eq!(found | soft_dirty, word & SURE | soft_dirty, "{page:?}");
+                }
+            }
+            Ok(())
+        })
         .expect("a sweep");
         assert_eq!(expected.next(), None, "no page is left out");
     }
@@ -163,9 +129,7 @@ fn long_sweeps_are_complete_and_in_order() {
     let span = support::range(memory, pages_in * page_bytes());
     let plain = plain_entries(puppet.0.pid());
     let first = memory / page_bytes();
-    let mut expected = plain
-        .iter()
-        .filter(|(index, _)| (first..first + pages_in).contains(index));
+    let mut expected = plain.iter().filter(|(index, _)| (first..first + pages_in).contains(index));
     sweep(&view, &[span], Need::KINDS, &mut || Ok(()), &mut |chunk| {
         for page in chunk.pages().flat_map(|page| page.each(view.page())) {
             let &(index, word) = expected.next().expect("no page twice");
@@ -183,16 +147,10 @@ fn totals_are_what_pread_says() {
     let target = puppet.0.attach();
     let view = View::of(&target).expect("a view");
     let mut totals = Totals::new(view.page(), Need::ENTRIES);
-    sweep(
-        &view,
-        &view.spans(),
-        Need::ENTRIES,
-        &mut || Ok(()),
-        &mut |chunk| {
-            chunk.pages().for_each(|page| totals.add(&page));
-            Ok(())
-        },
-    )
+    sweep(&view, &view.spans(), Need::ENTRIES, &mut || Ok(()), &mut |chunk| {
+        chunk.pages().for_each(|page| totals.add(&page));
+        Ok(())
+    })
     .expect("a sweep");
     let plain = plain_entries(puppet.0.pid());
     let present: Vec<&(u64, u64)> = plain.iter().filter(|(_, word)| word >> 63 == 1).collect();
@@ -221,18 +179,12 @@ fn rows(target: &Target, need: Need) -> Vec<Row> {
     let view = View::of(target).expect("a view");
     let mut rows = Rows::new(view.page());
     let mut all = Vec::new();
-    sweep(
-        &view,
-        &view.spans(),
-        view.obtainable(need),
-        &mut || Ok(()),
-        &mut |chunk| {
-            for page in chunk.pages() {
-                all.extend(rows.push(&page, chunk.region_index));
-            }
-            Ok(())
-        },
-    )
+    sweep(&view, &view.spans(), view.obtainable(need), &mut || Ok(()), &mut |chunk| {
+        for page in chunk.pages() {
+            all.extend(rows.push(&page, chunk.region_index));
+        }
+        Ok(())
+    })
     .expect("a sweep");
     all.extend(rows.finish());
     all
@@ -245,16 +197,13 @@ fn rows_are_the_same_with_and_without_scan() {
     // Other processes map pages of files and the vdso too, and their number changes during the test.
     let is_own = |row: &Row| {
         let region = row.region.and_then(|index| view.regions().get(index));
-        region.is_some_and(|viewed| {
-            viewed.region.inode == 0 && viewed.backing != pmdb::inspect::Backing::Kernel
-        })
+        region.is_some_and(|viewed| viewed.region.inode == 0 && viewed.backing != pmdb::inspect::Backing::Kernel)
     };
     // Bits of a row's first entry that may differ from page to page.
     let plain = |rows: Vec<Row>| -> Vec<Row> {
         let bare = |mut row: Row| {
             let soft_dirty = 1 << 55;
-            row.page.entry =
-                pmdb::kernel::PageMapEntry::new(row.page.entry.raw() & SURE & !soft_dirty);
+            row.page.entry = pmdb::kernel::PageMapEntry::new(row.page.entry.raw() & SURE & !soft_dirty);
             row
         };
         rows.into_iter().filter(is_own).map(bare).collect()
@@ -273,15 +222,12 @@ fn rows_are_the_same_with_and_without_scan() {
 
 fn frames_are_joined_to_their_pages() {
     if !support::is_root() {
-        return skip(
-            "walk::frames_are_joined_to_their_pages",
-            "frames are for root",
-        );
+        return skip("walk::frames_are_joined_to_their_pages", "frames are for root");
     }
     let puppet = still();
     let target = puppet.0.attach();
-    let [flags, counts] = ["kpageflags", "kpagecount"]
-        .map(|name| File::open(format!("/proc/{name}")).expect("it opens for root"));
+    let [flags, counts] =
+        ["kpageflags", "kpagecount"].map(|name| File::open(format!("/proc/{name}")).expect("it opens for root"));
     let word = |file: &File, frame: u64| {
         let mut bytes = [0; 8];
         file.read_exact_at(&mut bytes, frame * 8).expect("a word");
@@ -303,11 +249,7 @@ fn frames_are_joined_to_their_pages() {
         .map(|&(start, end, _)| (start, (end - start) / page_bytes()))
         .collect();
     assert!(!own.is_empty());
-    for need in [
-        Need::FLAGS,
-        Need::COUNTS,
-        Need::FLAGS | Need::COUNTS | Need::HUGE,
-    ] {
+    for need in [Need::FLAGS, Need::COUNTS, Need::FLAGS | Need::COUNTS | Need::HUGE] {
         let mut checked = 0;
         for page in pages(&target, &own, need) {
             let Some(frame) = page.frame() else { continue };
@@ -347,40 +289,24 @@ fn reservation_costs_nothing(protection: i32) {
     }
     let target = puppet.0.attach();
     let view = View::of(&target).expect("a view");
-    if !view
-        .availability()
-        .categories
-        .contains(pmdb::process::Categories::HUGE)
-    {
+    if !view.availability().categories.contains(pmdb::process::Categories::HUGE) {
         return skip("walk::reservations_cost_nothing", "no PAGEMAP_SCAN");
     }
     let (mut chunks, mut present, mut all) = (0, 0, 0);
     let range = support::range(reserved, RESERVED);
     let started = std::time::Instant::now();
-    sweep(
-        &view,
-        &[range],
-        Need::ENTRIES,
-        &mut || Ok(()),
-        &mut |chunk| {
-            chunks += 1;
-            for page in chunk.pages() {
-                all += page.pages;
-                present += if page.state() == State::Present {
-                    page.pages
-                } else {
-                    0
-                };
-            }
-            Ok(())
-        },
-    )
+    sweep(&view, &[range], Need::ENTRIES, &mut || Ok(()), &mut |chunk| {
+        chunks += 1;
+        for page in chunk.pages() {
+            all += page.pages;
+            present += if page.state() == State::Present { page.pages } else { 0 };
+        }
+        Ok(())
+    })
     .expect("a sweep");
     assert_eq!((present, all), (inside, RESERVED / page_bytes()));
     let inside_it = view.regions().iter();
-    let regions = inside_it
-        .filter(|viewed| range.intersection(viewed.range()).is_some())
-        .count();
+    let regions = inside_it.filter(|viewed| range.intersection(viewed.range()).is_some()).count();
     // In each region the scans begin small and double.
     let most = 1000 + 20 * (regions - 1);
     assert!(chunks < most, "{chunks} chunks in {regions} regions");
@@ -396,10 +322,7 @@ fn smaps(pid: u32) -> BTreeMap<u64, BTreeMap<String, u64>> {
     for line in String::from_utf8_lossy(&text).lines() {
         let first = line.split_whitespace().next().unwrap_or_default();
         if let Some(field) = first.strip_suffix(':') {
-            let number = line
-                .split_whitespace()
-                .nth(1)
-                .and_then(|word| word.parse::<u64>().ok());
+            let number = line.split_whitespace().nth(1).and_then(|word| word.parse::<u64>().ok());
             let fields: &mut BTreeMap<String, u64> = all.entry(start).or_default();
             fields.extend(number.map(|kib| (field.to_owned(), kib * 1024)));
         } else if let Some((begin, _)) = first.split_once('-') {
@@ -414,17 +337,14 @@ fn regions_add_up_to_smaps() {
     let target = puppet.0.attach();
     let view = View::of(&target).expect("a view");
     // The test compares little of files: other processes map and unmap their pages at any time.
-    let is_steady = |viewed: &ViewedRegion| {
-        viewed.region.inode == 0 || viewed.backing == pmdb::inspect::Backing::Shmem
-    };
+    let is_steady = |viewed: &ViewedRegion| viewed.region.inode == 0 || viewed.backing == pmdb::inspect::Backing::Shmem;
     let (all, smaps) = (0..50)
         .find_map(|_| {
             let before = stats_of_all(&view);
             let smaps = smaps(puppet.0.pid());
             // smaps counts a migrating page as present; the page map shows it as migrating.
             let mut both = before.iter().zip(stats_of_all(&view));
-            let is_quiet =
-                both.all(|((viewed, one), (_, other))| *one == other || !is_steady(viewed));
+            let is_quiet = both.all(|((viewed, one), (_, other))| *one == other || !is_steady(viewed));
             is_quiet.then_some((before, smaps))
         })
         .expect("a moment in which no page is moved");
@@ -448,11 +368,7 @@ fn regions_add_up_to_smaps() {
         if let (Ok(shared), Ok(private)) = (stats.shared, stats.private) {
             let of = |kind: &str| field(&format!("{kind}_Clean")) + field(&format!("{kind}_Dirty"));
             assert_eq!(shared + private, field("Rss"), "{viewed:?}");
-            assert_eq!(
-                (shared, private),
-                (of("Shared"), of("Private")),
-                "{viewed:?}"
-            );
+            assert_eq!((shared, private), (of("Shared"), of("Private")), "{viewed:?}");
             compared += 1;
         } else {
             assert!(!support::is_root(), "{viewed:?}");
@@ -480,10 +396,7 @@ fn a_region_that_went_is_said() {
     puppet.writes(memory, 3);
     let target = puppet.0.attach();
     let view = View::of(&target).expect("a view");
-    let spans = [
-        support::range(memory, 3 * page_bytes()),
-        support::range(fixed, page_bytes()),
-    ];
+    let spans = [support::range(memory, 3 * page_bytes()), support::range(fixed, page_bytes())];
     let mut spans = spans.to_vec();
     spans.sort();
     let mut asked = false;
@@ -524,13 +437,7 @@ fn a_region_among_very_many_that_changes_is_said() {
         assert_eq!(changed, [support::range(changes.get(), page_bytes())]);
     }
     let view = View::of(&target).expect("a view");
-    let quiet = sweep(
-        &view,
-        &spans,
-        Need::ENTRIES,
-        &mut || Ok(()),
-        &mut |_| Ok(()),
-    );
+    let quiet = sweep(&view, &spans, Need::ENTRIES, &mut || Ok(()), &mut |_| Ok(()));
     assert_eq!(quiet.expect("a sweep").changed, []);
 }
 
@@ -542,22 +449,16 @@ fn interrupted_by(verb: &str) -> Error {
     let target = puppet.0.attach();
     let view = View::of(&target).expect("a view");
     let mut asked = false;
-    sweep(
-        &view,
-        &view.spans(),
-        Need::ENTRIES,
-        &mut || Ok(()),
-        &mut |_| {
-            if !std::mem::replace(&mut asked, true) {
-                puppet.0.send(verb);
-                match verb {
-                    "exit" => puppet.0.end(),
-                    _ => assert_eq!(puppet.0.line(), "ready"),
-                }
+    sweep(&view, &view.spans(), Need::ENTRIES, &mut || Ok(()), &mut |_| {
+        if !std::mem::replace(&mut asked, true) {
+            puppet.0.send(verb);
+            match verb {
+                "exit" => puppet.0.end(),
+                _ => assert_eq!(puppet.0.line(), "ready"),
             }
-            Ok(())
-        },
-    )
+        }
+        Ok(())
+    })
     .expect_err("it is gone")
 }
 
@@ -568,10 +469,7 @@ fn an_exit_half_way_is_said() {
 
 fn an_exec_half_way_is_said() {
     let error = interrupted_by("exec");
-    assert!(
-        error.to_string().contains("executed another program"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("executed another program"), "{error}");
 }
 
 fn it_stops_when_told() {
@@ -581,30 +479,15 @@ fn it_stops_when_told() {
     let mut checks = 0;
     let mut check = || {
         checks += 1;
-        if checks == 3 {
-            Err(Stopped::Interrupted)
-        } else {
-            Ok(())
-        }
+        if checks == 3 { Err(Stopped::Interrupted) } else { Ok(()) }
     };
-    let by_check = sweep(&view, &view.spans(), Need::ENTRIES, &mut check, &mut |_| {
-        Ok(())
-    });
-    assert!(matches!(
-        by_check,
-        Err(Error::Stopped(Stopped::Interrupted))
-    ));
+    let by_check = sweep(&view, &view.spans(), Need::ENTRIES, &mut check, &mut |_| Ok(()));
+    assert!(matches!(by_check, Err(Error::Stopped(Stopped::Interrupted))));
     let mut chunks = 0;
-    let by_visit = sweep(
-        &view,
-        &view.spans(),
-        Need::ENTRIES,
-        &mut || Ok(()),
-        &mut |_| {
-            chunks += 1;
-            Err(Stopped::Closed)
-        },
-    );
+    let by_visit = sweep(&view, &view.spans(), Need::ENTRIES, &mut || Ok(()), &mut |_| {
+        chunks += 1;
+        Err(Stopped::Closed)
+    });
     assert!(matches!(by_visit, Err(Error::Stopped(Stopped::Closed))));
     assert_eq!(chunks, 1);
 }
@@ -616,27 +499,15 @@ fn frames_of_the_machine() {
         FrameRange::new(FrameNumber::new(first), FrameNumber::new(first + frames)).expect("a range")
     };
     if File::open("/proc/kpageflags").is_err() {
-        let refused = sweep_frames(
-            &machine,
-            range(1, 1),
-            Need::FLAGS,
-            &mut |_| Ok(()),
-            &mut |_| Ok(()),
-        );
+        let refused = sweep_frames(&machine, range(1, 1), Need::FLAGS, &mut |_| Ok(()), &mut |_| Ok(()));
         assert!(matches!(refused, Err(Error::Target(_))), "{refused:?}");
         return skip(NAME, "frames are for root");
     }
     let mut rows: Vec<Frames> = Vec::new();
-    let read = sweep_frames(
-        &machine,
-        range(16, 20_000),
-        Need::FLAGS | Need::COUNTS,
-        &mut |_| Ok(()),
-        &mut |row| {
-            rows.push(*row);
-            Ok(())
-        },
-    )
+    let read = sweep_frames(&machine, range(16, 20_000), Need::FLAGS | Need::COUNTS, &mut |_| Ok(()), &mut |row| {
+        rows.push(*row);
+        Ok(())
+    })
     .expect("a sweep");
     assert_eq!(read, 20_000);
     let mut next = 16;
@@ -646,12 +517,6 @@ fn frames_of_the_machine() {
         assert!(row.flags.is_some() && row.map_count.is_some());
     }
     assert_eq!(next, 20_016);
-    let nothing = sweep_frames(
-        &machine,
-        range(1 << 50, 10),
-        Need::FLAGS,
-        &mut |_| Ok(()),
-        &mut |_| Ok(()),
-    );
+    let nothing = sweep_frames(&machine, range(1 << 50, 10), Need::FLAGS, &mut |_| Ok(()), &mut |_| Ok(()));
     assert_eq!(nothing.expect("no failure"), 0);
 }

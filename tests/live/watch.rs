@@ -24,10 +24,7 @@ pub const TESTS: &[Test] = &[
     ("watch::another_program", another_program),
     ("watch::the_end", the_end),
     ("watch::many_pages_change_alike", many_pages_change_alike),
-    (
-        "watch::what_cannot_be_seen_is_said",
-        what_cannot_be_seen_is_said,
-    ),
+    ("watch::what_cannot_be_seen_is_said", what_cannot_be_seen_is_said),
 ];
 
 const MADV_DONTNEED: i32 = 4;
@@ -96,9 +93,7 @@ fn joined(changes: Vec<Change>) -> Vec<Change> {
     let mut row: Option<Change> = None;
     for change in changes {
         let goes_on = |row: &Change| {
-            let end = row
-                .address
-                .map(|address| address.get() + row.pages * page_bytes());
+            let end = row.address.map(|address| address.get() + row.pages * page_bytes());
             row.kind == change.kind
                 && end == change.address.map(|address| address.get())
                 && row.region == change.region
@@ -108,8 +103,8 @@ fn joined(changes: Vec<Change>) -> Vec<Change> {
         };
         match (&row, joined.last_mut()) {
             (Some(row), Some(last)) if goes_on(row) => {
-                let follow = follows(&row.before, &change.before, row.pages)
-                    && follows(&row.after, &change.after, row.pages);
+                let follow =
+                    follows(&row.before, &change.before, row.pages) && follows(&row.after, &change.after, row.pages);
                 assert!(!follow, "two rows that are one: {row:?}, {change:?}");
                 last.pages += change.pages;
             }
@@ -154,24 +149,10 @@ fn pages_come_and_go() {
     let mut watch = Watch::of(&puppet, memory, 10, Need::empty());
     let second = memory + 2 * page_bytes();
     puppet.writes(second, 3);
-    assert_eq!(
-        watch.changes(),
-        [page_change(Came, second, 3, Untouched, Present)]
-    );
+    assert_eq!(watch.changes(), [page_change(Came, second, 3, Untouched, Present)]);
     assert_eq!(watch.changes(), []);
-    puppet
-        .advises(second + page_bytes(), 1, MADV_DONTNEED)
-        .expect("to drop a page");
-    assert_eq!(
-        watch.changes(),
-        [page_change(
-            Went,
-            second + page_bytes(),
-            1,
-            Present,
-            Untouched
-        )]
-    );
+    puppet.advises(second + page_bytes(), 1, MADV_DONTNEED).expect("to drop a page");
+    assert_eq!(watch.changes(), [page_change(Went, second + page_bytes(), 1, Present, Untouched)]);
 }
 
 fn copies_are_made() {
@@ -183,10 +164,7 @@ fn copies_are_made() {
     let copied = page_change(CopiedOnWrite, file + page_bytes(), 1, Present, Present);
     assert_eq!(watch.changes(), [copied]);
     if !support::shows_frames() {
-        return skip(
-            "watch::copies_are_made",
-            "copies of anonymous pages show by their frames alone",
-        );
+        return skip("watch::copies_are_made", "copies of anonymous pages show by their frames alone");
     }
     // The zero page, and what a forked child still has.
     let memory = puppet.maps("anonymous", 2);
@@ -195,10 +173,7 @@ fn copies_are_made() {
     puppet.does("fork", &[memory, 0]);
     let mut watch = Watch::of(&puppet, memory, 2, Need::empty());
     puppet.writes(memory, 2);
-    assert_eq!(
-        watch.changes(),
-        [page_change(CopiedOnWrite, memory, 2, Present, Present)]
-    );
+    assert_eq!(watch.changes(), [page_change(CopiedOnWrite, memory, 2, Present, Present)]);
 }
 
 fn pages_move() {
@@ -212,9 +187,7 @@ fn pages_move() {
     puppet.writes(memory, 64);
     let mut watch = Watch::of(&puppet, memory, 64, Need::empty());
     let elsewhere = puppet.maps("anonymous", 64);
-    puppet
-        .advises(memory, 64, MADV_DONTNEED)
-        .expect("to drop the pages");
+    puppet.advises(memory, 64, MADV_DONTNEED).expect("to drop the pages");
     puppet.writes(elsewhere, 64);
     puppet.writes(memory, 64);
     let changes = watch.changes();
@@ -234,19 +207,12 @@ fn to_swap_and_back() {
     let memory = puppet.maps("anonymous", 4);
     puppet.writes(memory, 4);
     let mut watch = Watch::of(&puppet, memory, 4, Need::empty());
-    if !puppet.pages_out(memory, 2) || detail(&watch.target, memory).page.state() != State::Swapped
-    {
+    if !puppet.pages_out(memory, 2) || detail(&watch.target, memory).page.state() != State::Swapped {
         return skip(NAME, "the kernel kept the page");
     }
-    assert_eq!(
-        watch.changes(),
-        [page_change(SwappedOut, memory, 2, Present, State::Swapped)]
-    );
+    assert_eq!(watch.changes(), [page_change(SwappedOut, memory, 2, Present, State::Swapped)]);
     puppet.reads(memory, 2);
-    assert_eq!(
-        watch.changes(),
-        [page_change(SwappedIn, memory, 2, State::Swapped, Present)]
-    );
+    assert_eq!(watch.changes(), [page_change(SwappedIn, memory, 2, State::Swapped, Present)]);
 }
 
 fn split_and_collapsed() {
@@ -258,25 +224,14 @@ fn split_and_collapsed() {
     let mut watch = Watch::of(&puppet, memory, pages, Need::empty());
     // Other permissions for a part, and back again: the entries are the same, but there are 512 of them now.
     for rights in [1, 3] {
-        puppet.does(
-            "protect",
-            &[memory + 3 * page_bytes(), page_bytes(), rights],
-        );
+        puppet.does("protect", &[memory + 3 * page_bytes(), page_bytes(), rights]);
     }
-    assert_eq!(
-        watch.changes(),
-        [page_change(Split, memory, pages, Present, Present)]
-    );
+    assert_eq!(watch.changes(), [page_change(Split, memory, pages, Present, Present)]);
     if let Err(error) = puppet.advises(memory, pages, MADV_COLLAPSE) {
         return skip(NAME, &format!("MADV_COLLAPSE: error {error}"));
     }
-    assert_eq!(
-        watch.changes(),
-        [page_change(Collapsed, memory, pages, Present, Present)]
-    );
-    puppet
-        .advises(memory, 1, MADV_DONTNEED)
-        .expect("to drop a page");
+    assert_eq!(watch.changes(), [page_change(Collapsed, memory, pages, Present, Present)]);
+    puppet.advises(memory, 1, MADV_DONTNEED).expect("to drop a page");
     assert_eq!(
         watch.changes(),
         [
@@ -285,17 +240,11 @@ fn split_and_collapsed() {
         ]
     );
     puppet.writes(memory, 1);
-    assert_eq!(
-        watch.changes(),
-        [page_change(Came, memory, 1, Untouched, Present)]
-    );
+    assert_eq!(watch.changes(), [page_change(Came, memory, 1, Untouched, Present)]);
     if let Err(error) = puppet.advises(memory, pages, MADV_COLLAPSE) {
         return skip(NAME, &format!("MADV_COLLAPSE: error {error}"));
     }
-    assert_eq!(
-        watch.changes(),
-        [page_change(Collapsed, memory, pages, Present, Present)]
-    );
+    assert_eq!(watch.changes(), [page_change(Collapsed, memory, pages, Present, Present)]);
 }
 
 fn guards_come_and_go() {
@@ -304,43 +253,17 @@ fn guards_come_and_go() {
     puppet.writes(memory, 2);
     let mut watch = Watch::of(&puppet, memory, 4, Need::empty());
     if let Err(error) = puppet.advises(memory + page_bytes(), 2, MADV_GUARD_INSTALL) {
-        return skip(
-            "watch::guards_come_and_go",
-            &format!("MADV_GUARD_INSTALL: error {error}"),
-        );
+        return skip("watch::guards_come_and_go", &format!("MADV_GUARD_INSTALL: error {error}"));
     }
     assert_eq!(
         watch.changes(),
         [
-            page_change(
-                GuardInstalled,
-                memory + page_bytes(),
-                1,
-                Present,
-                State::Guard
-            ),
-            page_change(
-                GuardInstalled,
-                memory + 2 * page_bytes(),
-                1,
-                Untouched,
-                State::Guard
-            )
+            page_change(GuardInstalled, memory + page_bytes(), 1, Present, State::Guard),
+            page_change(GuardInstalled, memory + 2 * page_bytes(), 1, Untouched, State::Guard)
         ]
     );
-    puppet
-        .advises(memory + page_bytes(), 2, MADV_GUARD_REMOVE)
-        .expect("to remove it");
-    assert_eq!(
-        watch.changes(),
-        [page_change(
-            GuardRemoved,
-            memory + page_bytes(),
-            2,
-            State::Guard,
-            Untouched
-        )]
-    );
+    puppet.advises(memory + page_bytes(), 2, MADV_GUARD_REMOVE).expect("to remove it");
+    assert_eq!(watch.changes(), [page_change(GuardRemoved, memory + page_bytes(), 2, State::Guard, Untouched)]);
 }
 
 fn map_counts_change() {
@@ -354,15 +277,8 @@ fn map_counts_change() {
     let child = puppet.does("fork", &[memory, 0]);
     let (_, changes) = watch.look();
     let counts = |change: &Change| {
-        let count = |facts: &Option<pmdb::report::PageFacts>| {
-            facts.as_ref().and_then(|facts| facts.map_count)
-        };
-        (
-            change.kind,
-            change.pages,
-            count(&change.before),
-            count(&change.after),
-        )
+        let count = |facts: &Option<pmdb::report::PageFacts>| facts.as_ref().and_then(|facts| facts.map_count);
+        (change.kind, change.pages, count(&change.before), count(&change.after))
     };
     let changes: Vec<_> = changes.iter().map(counts).collect();
     assert_eq!(changes, [(MapCountChanged, 3, Some(1), Some(2))]);
@@ -382,16 +298,10 @@ fn flags_change() {
     let mut watch = Watch::of(&puppet, memory, 1, Need::FLAGS);
     puppet.does("lock", &[memory, page_bytes()]);
     let (_, changes) = watch.look();
-    let change = changes
-        .iter()
-        .find(|change| change.kind == FlagsChanged)
-        .expect("a change of flags");
+    let change = changes.iter().find(|change| change.kind == FlagsChanged).expect("a change of flags");
     let flags = |facts: &Option<pmdb::report::PageFacts>| {
         let flags = facts.as_ref().and_then(|facts| facts.flags);
-        flags
-            .expect("its flags")
-            .0
-            .contains(pmdb::kernel::PageFlags::MLOCKED)
+        flags.expect("its flags").0.contains(pmdb::kernel::PageFlags::MLOCKED)
     };
     assert_eq!((flags(&change.before), flags(&change.after)), (false, true));
 }
@@ -409,16 +319,7 @@ fn soft_dirty_changes() {
     cleared.expect("to clear its soft-dirty bits");
     let mut watch = Watch::of(&puppet, memory, 2, Need::SOFT_DIRTY);
     puppet.writes(memory + page_bytes(), 1);
-    assert_eq!(
-        watch.changes(),
-        [page_change(
-            SoftDirty,
-            memory + page_bytes(),
-            1,
-            Present,
-            Present
-        )]
-    );
+    assert_eq!(watch.changes(), [page_change(SoftDirty, memory + page_bytes(), 1, Present, Present)]);
 }
 
 fn regions_change() {
@@ -434,23 +335,12 @@ fn regions_change() {
     assert_eq!(watch.changes(), [change(RegionGrew, memory + 6 * size)]);
     puppet.does("protect", &[memory + size, size, 1]);
     let (_, changes) = watch.look();
-    assert_eq!(
-        changes.iter().map(brief).collect::<Vec<_>>(),
-        [change(RegionChanged, memory + size)]
-    );
-    let rights = |region: &Option<pmdb::kernel::Region>| {
-        region.as_ref().map(|region| region.permissions.write)
-    };
-    assert_eq!(
-        (rights(&changes[0].region), rights(&changes[0].region_after)),
-        (Some(true), Some(false))
-    );
+    assert_eq!(changes.iter().map(brief).collect::<Vec<_>>(), [change(RegionChanged, memory + size)]);
+    let rights = |region: &Option<pmdb::kernel::Region>| region.as_ref().map(|region| region.permissions.write);
+    assert_eq!((rights(&changes[0].region), rights(&changes[0].region_after)), (Some(true), Some(false)));
     puppet.unmaps(memory, 16);
     let kinds: Vec<EventKind> = watch.changes().iter().map(|change| change.0).collect();
-    assert!(
-        !kinds.is_empty() && kinds.iter().all(|&kind| kind == RegionWent),
-        "{kinds:?}"
-    );
+    assert!(!kinds.is_empty() && kinds.iter().all(|&kind| kind == RegionWent), "{kinds:?}");
     // Somewhere else: what appears is seen when everything is watched.
     let mut watch = Watch::of(&puppet, memory, 1, Need::empty());
     watch.span = None;
@@ -458,12 +348,8 @@ fn regions_change() {
     let new = puppet.maps("memfd", 2);
     puppet.writes(new, 1);
     let (_, changes) = watch.look();
-    let appeared = changes
-        .iter()
-        .any(|one| one.kind == RegionAppeared && one.address == Some(at(new)));
-    let came = changes
-        .iter()
-        .any(|one| one.kind == Came && one.address == Some(at(new)));
+    let appeared = changes.iter().any(|one| one.kind == RegionAppeared && one.address == Some(at(new)));
+    let came = changes.iter().any(|one| one.kind == Came && one.address == Some(at(new)));
     assert!(appeared && came, "{changes:?}");
 }
 
@@ -490,10 +376,7 @@ fn the_end() {
     puppet.0.end();
     let (look, changes) = watch.look();
     assert_eq!(look, Sampled::Exited);
-    assert_eq!(
-        changes.iter().map(brief).collect::<Vec<_>>(),
-        [(Exited, 0, 0, None, None)]
-    );
+    assert_eq!(changes.iter().map(brief).collect::<Vec<_>>(), [(Exited, 0, 0, None, None)]);
 }
 
 fn many_pages_change_alike() {
@@ -505,10 +388,7 @@ fn many_pages_change_alike() {
     let rest = memory + 15 * page_bytes();
     assert_eq!(
         watch.changes(),
-        [
-            page_change(Came, memory, 10, Untouched, Present),
-            page_change(Came, rest, 50_000 - 15, Untouched, Present)
-        ]
+        [page_change(Came, memory, 10, Untouched, Present), page_change(Came, rest, 50_000 - 15, Untouched, Present)]
     );
 }
 
@@ -517,16 +397,10 @@ fn what_cannot_be_seen_is_said() {
     let target = puppet.0.attach();
     let view = View::of(&target).expect("a view");
     let all = Need::FLAGS | Need::COUNTS | Need::SOFT_DIRTY;
-    let blind: Vec<EventKind> = Watcher::unobservable(&view, &view.spans(), all)
-        .iter()
-        .map(|one| one.0)
-        .collect();
+    let blind: Vec<EventKind> = Watcher::unobservable(&view, &view.spans(), all).iter().map(|one| one.0).collect();
     assert_eq!(blind.contains(&Moved), !support::shows_frames());
     assert_eq!(blind.contains(&CopiedOnWrite), !support::shows_frames());
-    assert_eq!(
-        blind.contains(&SoftDirty),
-        target.machine.has_soft_dirty() != Some(true)
-    );
+    assert_eq!(blind.contains(&SoftDirty), target.machine.has_soft_dirty() != Some(true));
     if support::is_root() {
         assert!(!blind.contains(&FlagsChanged) && !blind.contains(&MapCountChanged));
     } else {

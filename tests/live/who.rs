@@ -17,37 +17,16 @@ use std::process::Command;
 
 pub const TESTS: &[Test] = &[
     ("who::shared_memory", shared_memory),
-    (
-        "who::a_fork_before_and_after_a_write",
-        a_fork_before_and_after_a_write,
-    ),
-    (
-        "who::a_page_of_a_file_at_different_offsets",
-        a_page_of_a_file_at_different_offsets,
-    ),
+    ("who::a_fork_before_and_after_a_write", a_fork_before_and_after_a_write),
+    ("who::a_page_of_a_file_at_different_offsets", a_page_of_a_file_at_different_offsets),
     ("who::the_page_of_zeros", the_page_of_zeros),
-    (
-        "who::memory_that_is_shared_whole",
-        memory_that_is_shared_whole,
-    ),
-    (
-        "who::a_process_that_ends_meanwhile",
-        a_process_that_ends_meanwhile,
-    ),
-    (
-        "who::a_page_that_moves_meanwhile",
-        a_page_that_moves_meanwhile,
-    ),
+    ("who::memory_that_is_shared_whole", memory_that_is_shared_whole),
+    ("who::a_process_that_ends_meanwhile", a_process_that_ends_meanwhile),
+    ("who::a_page_that_moves_meanwhile", a_page_that_moves_meanwhile),
     ("who::a_limit_and_few_files", a_limit_and_few_files),
-    (
-        "who::processes_of_others_are_counted",
-        processes_of_others_are_counted,
-    ),
+    ("who::processes_of_others_are_counted", processes_of_others_are_counted),
     ("who::without_frame_numbers", without_frame_numbers),
-    (
-        "who::summary_counts_every_page_once",
-        summary_counts_every_page_once,
-    ),
+    ("who::summary_counts_every_page_once", summary_counts_every_page_once),
     ("who::summary_of_frames", summary_of_frames),
 ];
 
@@ -56,8 +35,7 @@ pub const SCENARIOS: &[Scenario] = &[
         let [path, offset, pages] = arguments else {
             panic!("a path and two numbers");
         };
-        let number =
-            |text: &String| text.parse::<usize>().expect("a number") * page_bytes() as usize;
+        let number = |text: &String| text.parse::<usize>().expect("a number") * page_bytes() as usize;
         let (offset, length) = (number(offset), number(pages));
         let file = File::open(path).expect("the file");
         let (prot, flags) = (libc::PROT_READ, libc::MAP_SHARED);
@@ -68,12 +46,7 @@ pub const SCENARIOS: &[Scenario] = &[
         };
         for page in 0..length / page_bytes() as usize {
             // SAFETY: within the mapping.
-            unsafe {
-                start
-                    .cast::<u8>()
-                    .add(page * page_bytes() as usize)
-                    .read_volatile()
-            };
+            unsafe { start.cast::<u8>().add(page * page_bytes() as usize).read_volatile() };
         }
         announce(start.addr());
         wait();
@@ -89,18 +62,8 @@ pub const SCENARIOS: &[Scenario] = &[
             }
         }
         // SAFETY: the child has a stack of its own, touches nothing, and ends with this process.
-        let child = unsafe {
-            libc::clone(
-                idle,
-                top.cast(),
-                libc::CLONE_VM | libc::SIGCHLD,
-                std::ptr::null_mut(),
-            )
-        };
-        announce(format!(
-            "{child} {}",
-            page.as_ptr().addr() + page_bytes() as usize
-        ));
+        let child = unsafe { libc::clone(idle, top.cast(), libc::CLONE_VM | libc::SIGCHLD, std::ptr::null_mut()) };
+        announce(format!("{child} {}", page.as_ptr().addr() + page_bytes() as usize));
         wait();
         // SAFETY: a child of our own.
         unsafe {
@@ -158,11 +121,7 @@ fn asked(frame: u64, seen: Option<Place>) -> Question {
     };
     Question {
         frame: FrameNumber::new(frame),
-        seen: seen.map(|place| Seen {
-            pid: place.0,
-            address: VirtualAddress::new(place.1),
-            region: region(place),
-        }),
+        seen: seen.map(|place| Seen { pid: place.0, address: VirtualAddress::new(place.1), region: region(place) }),
         near: seen.map(|(pid, _)| pid),
         scan: true,
         limit: None,
@@ -179,13 +138,7 @@ fn mappers(place: Place) -> (BTreeSet<Place>, Answer) {
     let mut first = Heard::default();
     let answer = search(&asked(frame, Some(place)), &mut first);
     assert_eq!(answer.counts.mappings, first.pages);
-    for question in [
-        asked(frame, None),
-        Question {
-            scan: false,
-            ..asked(frame, Some(place))
-        },
-    ] {
+    for question in [asked(frame, None), Question { scan: false, ..asked(frame, Some(place)) }] {
         let mut again = Heard::default();
         search(&question, &mut again);
         assert_eq!(again.places, first.places, "{question:?}");
@@ -198,23 +151,16 @@ fn mappers(place: Place) -> (BTreeSet<Place>, Answer) {
 fn brute_force(frames: &[u64]) -> BTreeMap<u64, BTreeSet<Place>> {
     const LARGEST: u64 = 4 << 30;
     const STEP: u64 = 32 << 10;
-    let mut found: BTreeMap<u64, BTreeSet<Place>> = frames
-        .iter()
-        .map(|&frame| (frame, BTreeSet::new()))
-        .collect();
+    let mut found: BTreeMap<u64, BTreeSet<Place>> = frames.iter().map(|&frame| (frame, BTreeSet::new())).collect();
     let listed = std::fs::read_dir("/proc").expect("processes");
     let numbers = listed.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
     for pid in numbers {
-        let (Ok(map), Ok(maps)) = (
-            File::open(format!("/proc/{pid}/pagemap")),
-            std::fs::read(format!("/proc/{pid}/maps")),
-        ) else {
+        let (Ok(map), Ok(maps)) =
+            (File::open(format!("/proc/{pid}/pagemap")), std::fs::read(format!("/proc/{pid}/maps")))
+        else {
             continue;
         };
-        for line in maps
-            .split(|&byte| byte == b'\n')
-            .filter(|line| !line.is_empty())
-        {
+        for line in maps.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
             let line = String::from_utf8_lossy(line);
             let (start, rest) = line.split_once('-').expect("a range");
             let (end, _) = rest.split_once(' ').expect("a range");
@@ -227,9 +173,7 @@ fn brute_force(frames: &[u64]) -> BTreeMap<u64, BTreeSet<Place>> {
             while address < end {
                 let pages = ((end - address) / page_bytes()).min(STEP);
                 let mut bytes = vec![0; pages as usize * 8];
-                let read = map
-                    .read_at(&mut bytes, address / page_bytes() * 8)
-                    .unwrap_or(0);
+                let read = map.read_at(&mut bytes, address / page_bytes() * 8).unwrap_or(0);
                 for (nth, word) in (0u64..).zip(bytes[..read].chunks_exact(8)) {
                     let entry = u64::from_ne_bytes(word.try_into().expect("8 bytes"));
                     if entry >> 63 == 1
@@ -248,12 +192,7 @@ fn brute_force(frames: &[u64]) -> BTreeMap<u64, BTreeSet<Place>> {
 /// Checks that a search finds what a reading of everything finds. Compaction may move a page meanwhile: then both are repeated.
 fn is_what_brute_force_finds(places: &[Place]) -> Vec<Answer> {
     const TRIES: usize = 5;
-    let frames = || {
-        places
-            .iter()
-            .map(|&place| frame_at(place))
-            .collect::<Vec<u64>>()
-    };
+    let frames = || places.iter().map(|&place| frame_at(place)).collect::<Vec<u64>>();
     for _ in 0..TRIES {
         let before = frames();
         let expected = brute_force(&before);
@@ -283,10 +222,7 @@ fn shared_memory() {
     let pid = puppet.0.pid();
     let second = memory + page_bytes();
     let answers = is_what_brute_force_finds(&[(pid, second), (child, memory), (pid, alone)]);
-    assert_eq!(
-        mappers((pid, second)).0,
-        BTreeSet::from([(pid, second), (child, second)])
-    );
+    assert_eq!(mappers((pid, second)).0, BTreeSet::from([(pid, second), (child, second)]));
     for (answer, count) in answers.iter().zip([2, 2, 1]) {
         assert_eq!(answer.counts.mappings, count);
         assert_eq!(answer.map_count, Ok(count));
@@ -297,10 +233,7 @@ fn shared_memory() {
 
 fn a_fork_before_and_after_a_write() {
     if !is_root() {
-        return skip(
-            "who::a_fork_before_and_after_a_write",
-            "frame numbers are hidden",
-        );
+        return skip("who::a_fork_before_and_after_a_write", "frame numbers are hidden");
     }
     let mut puppet = Puppet::start();
     let memory = puppet.maps("anonymous", 4);
@@ -311,10 +244,7 @@ fn a_fork_before_and_after_a_write() {
     let kept = memory + page_bytes();
     is_what_brute_force_finds(&[(pid, memory), (child, memory), (pid, kept), (child, kept)]);
     assert_eq!(mappers((pid, memory)).0, BTreeSet::from([(pid, memory)]));
-    assert_eq!(
-        mappers((child, memory)).0,
-        BTreeSet::from([(child, memory)])
-    );
+    assert_eq!(mappers((child, memory)).0, BTreeSet::from([(child, memory)]));
     let both = BTreeSet::from([(pid, kept), (child, kept)]);
     assert_eq!(mappers((child, kept)).0, both);
     // Now the parent writes one that both still have.
@@ -326,14 +256,10 @@ fn a_fork_before_and_after_a_write() {
 
 fn a_page_of_a_file_at_different_offsets() {
     if !is_root() {
-        return skip(
-            "who::a_page_of_a_file_at_different_offsets",
-            "frame numbers are hidden",
-        );
+        return skip("who::a_page_of_a_file_at_different_offsets", "frame numbers are hidden");
     }
     let mut file = tempfile::NamedTempFile::new().expect("a file");
-    file.write_all(&vec![3; 16 * page_bytes() as usize])
-        .expect("its contents");
+    file.write_all(&vec![3; 16 * page_bytes() as usize]).expect("its contents");
     let path = file.path().to_str().expect("a path").to_owned();
     let maps = |offset: &str, pages: &str| {
         let mut target = Target::start("maps-file", &[&path, offset, pages]);
@@ -344,10 +270,7 @@ fn a_page_of_a_file_at_different_offsets() {
     let (other, other_start) = maps("5", "4");
     // Page 6 of the file; page 2 is mapped by one of them only.
     let page = |start: u64, nth: u64| start + nth * page_bytes();
-    let in_both = [
-        (one.pid(), page(one_start, 6)),
-        (other.pid(), page(other_start, 1)),
-    ];
+    let in_both = [(one.pid(), page(one_start, 6)), (other.pid(), page(other_start, 1))];
     let in_one = (one.pid(), page(one_start, 2));
     is_what_brute_force_finds(&[in_both[0], in_both[1], in_one]);
     assert_eq!(mappers(in_both[1]).0, BTreeSet::from(in_both));
@@ -368,26 +291,18 @@ fn the_page_of_zeros() {
     let answer = search(&asked(frame_at(place), Some(place)), &mut heard);
     assert_eq!(answer.ended, Ended::Searched);
     assert!(answer.uncounted.is_some());
-    let own = heard
-        .places
-        .range((pid, memory)..(pid, memory + 40 * page_bytes()));
+    let own = heard.places.range((pid, memory)..(pid, memory + 40 * page_bytes()));
     // s390x has several pages of zeros.
     let expected = (0..20)
         .chain([30])
         .map(|nth| (pid, memory + nth * page_bytes()))
         .filter(|&(_, address)| frame_at((pid, address)) == frame_at(place));
-    assert_eq!(
-        own.copied().collect::<Vec<_>>(),
-        expected.collect::<Vec<_>>()
-    );
+    assert_eq!(own.copied().collect::<Vec<_>>(), expected.collect::<Vec<_>>());
 }
 
 fn memory_that_is_shared_whole() {
     if !is_root() {
-        return skip(
-            "who::memory_that_is_shared_whole",
-            "frame numbers are hidden",
-        );
+        return skip("who::memory_that_is_shared_whole", "frame numbers are hidden");
     }
     let mut target = Target::start("shares-its-memory", &[]);
     let numbers = target.numbers();
@@ -399,19 +314,13 @@ fn memory_that_is_shared_whole() {
     // Both processes have it, and a reading of every page map finds both, but the kernel counts one mapping.
     let frame = frame_at(place);
     let child = (numbers[0] as u32, address);
-    assert_eq!(
-        brute_force(&[frame])[&frame],
-        BTreeSet::from([place, child])
-    );
+    assert_eq!(brute_force(&[frame])[&frame], BTreeSet::from([place, child]));
     target.end();
 }
 
 fn a_process_that_ends_meanwhile() {
     if !is_root() {
-        return skip(
-            "who::a_process_that_ends_meanwhile",
-            "frame numbers are hidden",
-        );
+        return skip("who::a_process_that_ends_meanwhile", "frame numbers are hidden");
     }
     let mut puppet = Puppet::start();
     let memory = puppet.maps("anonymous", 1);
@@ -433,10 +342,7 @@ fn a_process_that_ends_meanwhile() {
 
 fn a_page_that_moves_meanwhile() {
     if !is_root() {
-        return skip(
-            "who::a_page_that_moves_meanwhile",
-            "frame numbers are hidden",
-        );
+        return skip("who::a_page_that_moves_meanwhile", "frame numbers are hidden");
     }
     // Parent and child share a page. When it is found in one of them, that one writes to it, or exits: then only the other has it.
     for exits in [false, true] {
@@ -496,10 +402,7 @@ fn a_limit_and_few_files() {
     for files in ["4096", "64"] {
         let all = said(files, &format!("who {memory:#x}"));
         let mappers = of_type(&all, "mapper");
-        let pids: BTreeSet<u64> = mappers
-            .iter()
-            .filter_map(|row| row["pid"].as_u64())
-            .collect();
+        let pids: BTreeSet<u64> = mappers.iter().filter_map(|row| row["pid"].as_u64()).collect();
         assert_eq!(pids, BTreeSet::from([pid.into(), child]), "{files}");
         let summary = of_type(&all, "who-summary")[0];
         assert_eq!(summary["ended"], "counted", "{files}: {summary}");
@@ -507,10 +410,7 @@ fn a_limit_and_few_files() {
         assert_eq!(of_type(&first, "mapper").len(), 1);
         let summary = of_type(&first, "who-summary")[0];
         assert_eq!(summary["ended"], "limit", "{files}: {summary}");
-        assert_eq!(
-            (&summary["mappings"], &summary["map_count"]),
-            (&1.into(), &2.into())
-        );
+        assert_eq!((&summary["mappings"], &summary["map_count"]), (&1.into(), &2.into()));
         // As many as the kernel counts: the search knows that there are no more.
         let both = said(files, &format!("who {memory:#x} limit 2"));
         assert_eq!(of_type(&both, "who-summary")[0]["ended"], "counted");
@@ -529,25 +429,17 @@ fn as_nobody(rights: &str, line: &str) -> Option<(Vec<Value>, Option<i32>)> {
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
     if !rights.is_empty() {
-        command.args([
-            format!("--inh-caps={rights}"),
-            format!("--ambient-caps={rights}"),
-        ]);
+        command.args([format!("--inh-caps={rights}"), format!("--ambient-caps={rights}")]);
     }
     command.arg(&program).args(["-nx", "--json", "-batch"]);
     let output = command.args(["-ex", line]).output().ok()?;
     let text = String::from_utf8(output.stdout).expect("JSON");
-    let objects = text
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("an object"));
+    let objects = text.lines().map(|line| serde_json::from_str(line).expect("an object"));
     Some((objects.collect(), output.status.code()))
 }
 
 fn of_type<'a>(objects: &'a [Value], kind: &str) -> Vec<&'a Value> {
-    objects
-        .iter()
-        .filter(|object| object["type"] == kind)
-        .collect()
+    objects.iter().filter(|object| object["type"] == kind).collect()
 }
 
 fn processes_of_others_are_counted() {
@@ -570,10 +462,7 @@ fn processes_of_others_are_counted() {
     };
     assert_eq!(status, Some(0));
     assert_eq!(of_type(&objects, "mapper"), Vec::<&Value>::new());
-    assert_eq!(
-        (&summary["mappings"], &summary["map_count"]),
-        (&0.into(), &Value::Null)
-    );
+    assert_eq!((&summary["mappings"], &summary["map_count"]), (&0.into(), &Value::Null));
     assert!(summary["why"]["map_count"].is_string() && summary["because"].is_string());
     assert_eq!(summary["ended"], "searched");
     assert!(summary["unreadable"].as_u64() >= Some(1), "{summary}");
@@ -589,11 +478,7 @@ fn without_frame_numbers() {
     };
     let errors = of_type(&objects, "error");
     assert_eq!(errors.len(), 1, "{objects:?}");
-    assert!(
-        errors[0]["message"]
-            .as_str()
-            .is_some_and(|said| said.contains("CAP_SYS_ADMIN"))
-    );
+    assert!(errors[0]["message"].as_str().is_some_and(|said| said.contains("CAP_SYS_ADMIN")));
     assert_ne!(status, Some(0));
 }
 
@@ -609,9 +494,7 @@ fn as_root(pid: Option<u32>, lines: &[&str]) -> Vec<Value> {
     let output = command.output().expect("pmdb runs");
     assert!(output.status.success(), "{output:?}");
     let text = String::from_utf8(output.stdout).expect("JSON");
-    let objects = text
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("an object"));
+    let objects = text.lines().map(|line| serde_json::from_str(line).expect("an object"));
     objects.collect()
 }
 
@@ -629,10 +512,7 @@ fn flags_of(row: &Value) -> Option<u64> {
 
 fn summary_counts_every_page_once() {
     if !is_root() {
-        return skip(
-            "who::summary_counts_every_page_once",
-            "flags are not readable",
-        );
+        return skip("who::summary_counts_every_page_once", "flags are not readable");
     }
     let mut puppet = Puppet::start();
     let memory = puppet.maps("anonymous", 50);
@@ -685,11 +565,8 @@ fn summary_counts_every_page_once() {
         rows.map(pages).sum::<u64>()
     };
     // Those of device mappings are there, but not shown.
-    let no_frame: Vec<&Value> = groups
-        .iter()
-        .filter(|row| row["key"] == "no frame" || row["key"] == "hidden")
-        .copied()
-        .collect();
+    let no_frame: Vec<&Value> =
+        groups.iter().filter(|row| row["key"] == "no frame" || row["key"] == "hidden").copied().collect();
     assert_eq!(without(&rows), sum(&no_frame));
     let closing = of_type(&objects, "walk-summary");
     assert_eq!(closing[0]["pages"], closing[1]["pages"]);

@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use pmdb::lang::commands::is_displayed;
 use pmdb::lang::{
-    self, Assignment, Command, Compare, Compared, Control, Count, Cut, Diff, Displayed, Examine,
-    Expression, Find, Format, Layout, Line, Name, Opening, Output, Pattern, Ps, Quantifier, Range,
-    Regions, Rows, Shown, Snapshot, SoftDirty, Summarized, TargetName, Time, Until, Walk, Watch,
-    escape,
+    self, Assignment, Command, Compare, Compared, Control, Count, Cut, Diff, Displayed, Examine, Expression, Find,
+    Format, Layout, Line, Name, Opening, Output, Pattern, Ps, Quantifier, Range, Regions, Rows, Shown, Snapshot,
+    SoftDirty, Summarized, TargetName, Time, Until, Walk, Watch, escape,
 };
 
 /// The line of a tree.
@@ -58,8 +57,7 @@ impl Display for Printed<'_, Control> {
                     Rows::Of(command) => Printed(&command.node).fmt(f),
                     Rows::Threads => f.write_str("threads"),
                     Rows::Values(values) => {
-                        let values: Vec<String> =
-                            values.iter().map(|value| value.node.to_string()).collect();
+                        let values: Vec<String> = values.iter().map(|value| value.node.to_string()).collect();
                         match values.join(", ") {
                             // Alone it would be the rows of that name.
                             name if name == "threads" => f.write_str("'threads'"),
@@ -80,12 +78,7 @@ impl Display for Printed<'_, Output> {
             Output::Screen => Ok(()),
             Output::Pipe(text) => write!(f, " | {}", text.node),
             Output::File { path, append } => {
-                write!(
-                    f,
-                    " {} {}",
-                    if *append { ">>" } else { ">" },
-                    escape('"', &path.node)
-                )
+                write!(f, " {} {}", if *append { ">>" } else { ">" }, escape('"', &path.node))
             }
         }
     }
@@ -132,25 +125,14 @@ impl Display for Printed<'_, Command> {
                 write!(f, "region {}", address.node)?;
                 full(f, *all)
             }
-            Command::Regions(Regions {
-                name,
-                filter,
-                by,
-                cut,
-                full: all,
-            }) => {
+            Command::Regions(Regions { name, filter, by, cut, full: all }) => {
                 quoted(f, "regions", name.as_ref().map(|name| name.node.as_str()))?;
                 clause(f, "where", filter.as_ref().map(|filter| &filter.node))?;
                 clause(f, "by", by.map(|by| by.word()))?;
                 rows(f, cut.as_ref())?;
                 full(f, *all)
             }
-            Command::Walk(Walk {
-                range,
-                filter,
-                by,
-                cut,
-            }) => {
+            Command::Walk(Walk { range, filter, by, cut }) => {
                 write!(f, "walk {}", range.node)?;
                 clause(f, "where", filter.as_ref().map(|filter| &filter.node))?;
                 let keys: Vec<&str> = by.iter().map(|key| key.word()).collect();
@@ -166,9 +148,7 @@ impl Display for Printed<'_, Command> {
             Command::Summary(Summarized::Process) => f.write_str("summary"),
             Command::Summary(Summarized::Frames) => f.write_str("summary frames"),
             Command::Summary(Summarized::Range(range)) => match &range.node {
-                Range::Expression(Expression::Name(Name(name))) if name == "frames" => {
-                    f.write_str("summary 'frames'")
-                }
+                Range::Expression(Expression::Name(Name(name))) if name == "frames" => f.write_str("summary 'frames'"),
                 range => write!(f, "summary {range}"),
             },
             Command::How(command) => {
@@ -182,16 +162,7 @@ impl Display for Printed<'_, Command> {
                 write!(f, "decode {}", value.node)?;
                 clause(f, "as", reading.map(|reading| reading.word()))
             }
-            Command::Watch(Watch {
-                range,
-                by,
-                every,
-                duration,
-                count,
-                until,
-                with,
-                is_timeline,
-            }) => {
+            Command::Watch(Watch { range, by, every, duration, count, until, with, is_timeline }) => {
                 write!(f, "watch {}", range.node)?;
                 clause(f, "every", every.as_ref().map(|time| Printed(&time.node)))?;
                 clause(f, "for", duration.as_ref().map(|time| Printed(&time.node)))?;
@@ -221,14 +192,7 @@ impl Display for Printed<'_, Command> {
             Command::SnapshotDelete(name) => write!(f, "snapshot delete {}", name.node),
             Command::InfoSnapshots => f.write_str("info snapshots"),
             Command::Diff(diff) => {
-                let Diff {
-                    from,
-                    to,
-                    range,
-                    filter,
-                    by,
-                    cut,
-                } = &**diff;
+                let Diff { from, to, range, filter, by, cut } = &**diff;
                 f.write_str("diff")?;
                 for name in [from, to].into_iter().flatten() {
                     write!(f, " {}", name.node)?;
@@ -238,12 +202,7 @@ impl Display for Printed<'_, Command> {
                 clause(f, "by", by.map(|by| by.word()))?;
                 rows(f, cut.as_ref())
             }
-            Command::Compare(Compare {
-                with,
-                range,
-                by,
-                cut,
-            }) => {
+            Command::Compare(Compare { with, range, by, cut }) => {
                 f.write_str("compare")?;
                 match with {
                     Compared::Children => f.write_str(" children")?,
@@ -263,19 +222,13 @@ impl Display for Printed<'_, Command> {
             }
             Command::SoftDirty(SoftDirty::Written(None)) => f.write_str("soft-dirty"),
             Command::SoftDirty(SoftDirty::Written(Some(range))) => match &range.node {
-                Range::Expression(Expression::Name(Name(name))) if name == "clear" => {
-                    f.write_str("soft-dirty 'clear'")
-                }
+                Range::Expression(Expression::Name(Name(name))) if name == "clear" => f.write_str("soft-dirty 'clear'"),
                 range => write!(f, "soft-dirty {range}"),
             },
             Command::Print { format, value } => {
                 write!(f, "print{} {}", Printed(&of_format(*format)), value.node)
             }
-            Command::Examine(Examine {
-                layout,
-                fault,
-                address,
-            }) => {
+            Command::Examine(Examine { layout, fault, address }) => {
                 write!(f, "x{}", Printed(layout))?;
                 f.write_str(if *fault { " --fault" } else { "" })?;
                 match address {
@@ -283,16 +236,9 @@ impl Display for Printed<'_, Command> {
                     None => Ok(()),
                 }
             }
-            Command::Find(Find {
-                layout,
-                range,
-                patterns,
-                filter,
-            }) => {
+            Command::Find(Find { layout, range, patterns, filter }) => {
                 write!(f, "find{} {}", Printed(layout), range.node)?;
-                patterns
-                    .iter()
-                    .try_for_each(|pattern| write!(f, ", {}", Printed(&pattern.node)))?;
+                patterns.iter().try_for_each(|pattern| write!(f, ", {}", Printed(&pattern.node)))?;
                 clause(f, "where", filter.as_ref().map(|filter| &filter.node))
             }
             Command::Patched(None) => f.write_str("patched"),
@@ -309,9 +255,7 @@ impl Display for Printed<'_, Command> {
             Command::Show(Shown::Logging) => f.write_str("show logging"),
             Command::Printf { format, values } => {
                 write!(f, "printf {}", escape('"', &format.node))?;
-                values
-                    .iter()
-                    .try_for_each(|value| write!(f, ", {}", value.node))
+                values.iter().try_for_each(|value| write!(f, ", {}", value.node))
             }
             Command::Output { format, value } => {
                 write!(f, "output{} {}", Printed(&of_format(*format)), value.node)
@@ -339,15 +283,11 @@ impl Display for Printed<'_, Command> {
             Command::Echo(text) => quoted(f, "echo", (!text.is_empty()).then_some(text)),
             Command::Source { path, arguments } => {
                 quoted(f, "source", Some(&path.node))?;
-                arguments
-                    .iter()
-                    .try_for_each(|argument| write!(f, " {}", argument.node.text))
+                arguments.iter().try_for_each(|argument| write!(f, " {}", argument.node.text))
             }
             Command::Assert { condition, message } => {
                 write!(f, "assert {}", condition.node)?;
-                message
-                    .as_ref()
-                    .map_or(Ok(()), |message| write!(f, ", {}", escape('"', message)))
+                message.as_ref().map_or(Ok(()), |message| write!(f, ", {}", escape('"', message)))
             }
             Command::Alias { name, text } => {
                 write!(f, "alias {} = {}", name.node, escape('"', &text.node))
@@ -357,15 +297,11 @@ impl Display for Printed<'_, Command> {
                 limit.map_or(Ok(()), |limit| write!(f, " {limit}"))
             }
             Command::Complete(text) => quoted(f, "complete", (!text.is_empty()).then_some(text)),
-            Command::Help(topic) => {
-                quoted(f, "help", topic.as_ref().map(|topic| topic.node.as_str()))
-            }
+            Command::Help(topic) => quoted(f, "help", topic.as_ref().map(|topic| topic.node.as_str())),
             Command::Apropos(regex) => quoted(f, "apropos", Some(&regex.node)),
             Command::Quit(status) => {
                 f.write_str("quit")?;
-                status
-                    .as_ref()
-                    .map_or(Ok(()), |status| write!(f, " {}", status.node))
+                status.as_ref().map_or(Ok(()), |status| write!(f, " {}", status.node))
             }
         }
     }
@@ -383,17 +319,12 @@ fn no_command(text: &str) -> String {
 
 /// A format without a count and a size.
 fn of_format(format: Option<Format>) -> Layout {
-    Layout {
-        format,
-        ..Layout::default()
-    }
+    Layout { format, ..Layout::default() }
 }
 
 /// " limit N", " top N", or nothing.
 fn rows(f: &mut Formatter<'_>, cut: Option<&Cut>) -> fmt::Result {
-    cut.map_or(Ok(()), |cut| {
-        write!(f, " {} {}", cut.which.word(), Printed(&cut.rows.node))
-    })
+    cut.map_or(Ok(()), |cut| write!(f, " {} {}", cut.which.word(), Printed(&cut.rows.node)))
 }
 
 impl Display for Printed<'_, Count> {

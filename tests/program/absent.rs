@@ -52,9 +52,7 @@ fn the_page_of_zeros_is_said_to_be_nobodys() {
     let bytes = |field: &str| region[0][field].as_u64();
     let zero = bytes("zero").expect("told here");
     assert!(zero > 0, "{region:?}");
-    if let (Some(present), Some(shared), Some(private)) =
-        (bytes("present"), bytes("shared"), bytes("private"))
-    {
+    if let (Some(present), Some(shared), Some(private)) = (bytes("present"), bytes("shared"), bytes("private")) {
         assert_eq!(present, shared + private + zero);
     }
     let home = Home::new();

@@ -22,15 +22,8 @@ pub fn copy(program: &str, to: &Path, effective: bool) {
 /// Why the kernel would ignore the file capabilities of a program in this folder, if it would.
 pub fn are_refused(folder: &Path) -> Option<&'static str> {
     let status = fs::read_to_string("/proc/self/status").expect("a status");
-    let field = |name: &str| {
-        status
-            .lines()
-            .find_map(|line| line.strip_prefix(name))
-            .map(str::trim)
-    };
-    let bounding = field("CapBnd:")
-        .and_then(|hex| u64::from_str_radix(hex, 16).ok())
-        .unwrap_or(0);
+    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    let bounding = field("CapBnd:").and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or(0);
     if !rustix::process::geteuid().is_root() {
         Some("only root may give a file capabilities")
     } else if field("NoNewPrivs:") == Some("1") {

@@ -14,10 +14,7 @@ fn run_file(text: &str, arguments: &[&str]) -> Run {
 fn blocks_run_as_in_gdb() {
     let text = "set $i = 0\nwhile $i < 5\nset $i = $i + 1\nif $i == 2\nloop_continue\nelse\nif $i == 4\nloop_break\nend\nend\nprint $i\nend\nif 0\necho no\nelse\necho yes\nend\nforeach $s in 1 + 1, \"two\", 0x10..0x20\nprint $s\nend\n";
     let run = run_file(text, &[]);
-    assert_eq!(
-        run.is_fine().out,
-        "$1 = 1\n$2 = 3\nyes\n$3 = 2\n$4 = two\n$5 = 0x10..0x20  (16 bytes)\n"
-    );
+    assert_eq!(run.is_fine().out, "$1 = 1\n$2 = 3\nyes\n$3 = 2\n$4 = two\n$5 = 0x10..0x20  (16 bytes)\n");
 }
 
 #[test]
@@ -31,92 +28,50 @@ fn commands_of_your_own_take_values() {
     for (text, says) in [
         ("define walk\nend", "f.pmdb:1:8: error: `walk` is a command"),
         ("define w\nend", "f.pmdb:1:8: error: `w` is a command"),
-        (
-            "alias xx = echo a\nalias p = xx",
-            "f.pmdb:2:7: error: `p` is a command",
-        ),
-        (
-            "document mine\nend",
-            "f.pmdb:1:10: error: you have defined no command",
-        ),
+        ("alias xx = echo a\nalias p = xx", "f.pmdb:2:7: error: `p` is a command"),
+        ("document mine\nend", "f.pmdb:1:10: error: you have defined no command"),
         ("define again\nagain\nend\nagain", "100 levels deep"),
         ("alias again = again\nagain", "stands for itself"),
-        (
-            "print $arg0",
-            "$arg0 has no value: fewer arguments were given",
-        ),
+        ("print $arg0", "$arg0 has no value: fewer arguments were given"),
         ("print $arg0", "arguments follow the name of your command"),
-        (
-            "define mine\nprint $arg1\nend\nmine 1",
-            "f.pmdb:2:7: error: $arg1",
-        ),
+        ("define mine\nprint $arg1\nend\nmine 1", "f.pmdb:2:7: error: $arg1"),
         ("define mine\nend\nmine 1 1/0", "f.pmdb:3:"),
-        (
-            "define mine\nend\nmine 1 &",
-            "f.pmdb:3:8: error: a lone `&`",
-        ),
+        ("define mine\nend\nmine 1 &", "f.pmdb:3:8: error: a lone `&`"),
     ] {
         run_file(text, &[]).failed(1, says);
     }
     // The name of a user's command may be an abbreviation. A command that is not defined yet does not exist.
-    assert_eq!(
-        run_file("define wh\necho mine\nend\nwh", &[]).is_fine().out,
-        "mine\n"
-    );
+    assert_eq!(run_file("define wh\necho mine\nend\nwh", &[]).is_fine().out, "mine\n");
     run_file("later\ndefine later\nend", &[]).failed(1, "f.pmdb:1:1: error: there is no command");
 }
 
 #[test]
 fn a_block_that_is_not_closed_is_an_error_before_anything_runs() {
     for (text, says) in [
-        (
-            "echo a\n  while 1\necho b\n",
-            "f.pmdb:2:3: error: this `while` has no `end`",
-        ),
+        ("echo a\n  while 1\necho b\n", "f.pmdb:2:3: error: this `while` has no `end`"),
         ("echo a\nend\n", "f.pmdb:2:1: error: there is no block"),
-        (
-            "echo a\nloop_break\n",
-            "f.pmdb:2:1: error: there is no loop",
-        ),
-        (
-            "echo a\nif\nend\n",
-            "f.pmdb:2:3: error: something is missing",
-        ),
+        ("echo a\nloop_break\n", "f.pmdb:2:1: error: there is no loop"),
+        ("echo a\nif\nend\n", "f.pmdb:2:3: error: something is missing"),
     ] {
         assert_eq!(run_file(text, &[]).failed(1, says).out, "", "{text}");
     }
     // An error within a line is reported when the line runs.
     let run = run_file("echo a\nif 1\necho b\nfrobnicate\nend\n", &[]);
-    assert_eq!(
-        run.failed(1, "f.pmdb:4:1: error: there is no command").out,
-        "a\nb\n"
-    );
+    assert_eq!(run.failed(1, "f.pmdb:4:1: error: there is no command").out, "a\nb\n");
     // Lines from a pipe run as they come, a block as soon as it is complete.
     let run = Home::new().run_with(&[], "echo a\nif 1\necho b\nend\nwhile 1\n");
-    assert_eq!(
-        run.failed(1, "<stdin>:5:1: error: this `while`").out,
-        "a\nb\n"
-    );
+    assert_eq!(run.failed(1, "<stdin>:5:1: error: this `while`").out, "a\nb\n");
 }
 
 #[test]
 fn a_large_file_is_refused_at_a_line_and_runs_no_command() {
     let run = run_file(&"echo hello\n".repeat(1 << 20), &[]);
-    assert_eq!(
-        run.failed(
-            1,
-            "f.pmdb:381301:1: error: the command file, or the block, is larger than 4 MiB"
-        )
-        .out,
-        ""
-    );
+    assert_eq!(run.failed(1, "f.pmdb:381301:1: error: the command file, or the block, is larger than 4 MiB").out, "");
 }
 
 #[test]
 fn ex_cannot_hold_a_block_and_says_so() {
-    Home::new()
-        .run(&["-batch", "-ex", "if 1", "-ex", "end"])
-        .failed(1, "-ex takes one line");
+    Home::new().run(&["-batch", "-ex", "if 1", "-ex", "end"]).failed(1, "-ex takes one line");
 }
 
 #[test]
@@ -146,30 +101,17 @@ fn a_file_is_a_program_with_arguments_and_a_help() {
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o755)).expect("its rights");
     let run = home.run(&["-batch", "-x", "f.pmdb", "self", "80", "a b"]);
     assert_eq!(run.status, Some(0), "{run:?}");
-    assert!(
-        run.out.ends_with("$1 = 2\n$2 = 81  (0x51)\n$3 = a b\n"),
-        "{run:?}"
-    );
+    assert!(run.out.ends_with("$1 = 2\n$2 = 81  (0x51)\n$3 = a b\n"), "{run:?}");
     let run = home.run(&["-batch", "-x", "f.pmdb", "--args", "0x10", "-7"]);
-    assert_eq!(
-        run.is_fine().out,
-        "$1 = 2\n$2 = 17  (0x11)\n$3 = -7  (0xfffffffffffffff9)\n"
-    );
+    assert_eq!(run.is_fine().out, "$1 = 2\n$2 = 17  (0x11)\n$3 = -7  (0xfffffffffffffff9)\n");
     let run = home.run(&["-batch", "-x", "f.pmdb", "--help"]);
     assert_eq!(run.is_fine().out, "Adds one.\n\n    f.pmdb PID NUMBER\n");
     // As the kernel starts it.
     let mut path = std::path::PathBuf::from(crate::run::PMDB);
     path.pop();
     let mut command = std::process::Command::new(&file);
-    command
-        .args(["--args", "1", "2"])
-        .env_clear()
-        .env("PATH", format!("{}:/usr/bin:/bin", path.display()));
-    let output = command
-        .env("HOME", home.path(""))
-        .stdin(Stdio::null())
-        .output()
-        .expect("it runs");
+    command.args(["--args", "1", "2"]).env_clear().env("PATH", format!("{}:/usr/bin:/bin", path.display()));
+    let output = command.env("HOME", home.path("")).stdin(Stdio::null()).output().expect("it runs");
     assert_eq!(Run::from(output).is_fine().out, "$1 = 2\n$2 = 2\n$3 = 2\n");
     // Files give one another arguments, and get their own back.
     home.file("outer", "source inner 7 \"x y\"\nprint $arg0\n");
@@ -180,16 +122,8 @@ fn a_file_is_a_program_with_arguments_and_a_help() {
 
 #[test]
 fn an_assertion_that_fails_shows_the_values_that_decided() {
-    assert_eq!(
-        run_file("assert 1\nassert 2 > 1, \"never\"\necho on\n", &[])
-            .is_fine()
-            .out,
-        "on\n"
-    );
-    let run = run_file(
-        "set $n = 412\nassert $n == 512, \"all of them\"\necho no\n",
-        &[],
-    );
+    assert_eq!(run_file("assert 1\nassert 2 > 1, \"never\"\necho on\n", &[]).is_fine().out, "on\n");
+    let run = run_file("set $n = 412\nassert $n == 512, \"all of them\"\necho no\n", &[]);
     let says = "f.pmdb:2:8: error: all of them: $n = 412, 512 wanted";
     assert_eq!(run.failed(1, says).out, "");
     for (condition, says) in [
@@ -208,10 +142,7 @@ fn an_assertion_that_fails_shows_the_values_that_decided() {
 #[test]
 fn kept_going_all_assertions_are_made_and_reported() {
     let home = Home::new();
-    home.file(
-        "f",
-        "assert 1\nassert 1 == 2\nassert nothing == 1\nassert 1\n",
-    );
+    home.file("f", "assert 1\nassert 1 == 2\nassert nothing == 1\nassert 1\n");
     let run = home.run(&["-batch", "--keep-going", "--report", "r.xml", "-x", "f"]);
     let last = "2 assertions held, 1 failed, 1 could not be evaluated\n";
     assert_eq!(run.failed(1, "f:2:8: error: ").out, last);
@@ -225,80 +156,37 @@ fn kept_going_all_assertions_are_made_and_reported() {
     }
     // A line that is no assertion, and fails, does not leave the report green.
     home.file("g", "assert 1\nfrobnicate\n");
-    home.run(&["-batch", "--report", "r.xml", "-x", "g"])
-        .failed(1, "g:2:1: error: ");
+    home.run(&["-batch", "--report", "r.xml", "-x", "g"]).failed(1, "g:2:1: error: ");
     let report = home.read("r.xml");
-    for part in [
-        "tests=\"2\" failures=\"0\" errors=\"1\"",
-        "name=\"frobnicate\" file=\"g\" line=\"2\"",
-    ] {
+    for part in ["tests=\"2\" failures=\"0\" errors=\"1\"", "name=\"frobnicate\" file=\"g\" line=\"2\""] {
         assert!(report.contains(part), "{part} in {report}");
     }
     let run = home.run(&["-batch", "--json", "--keep-going", "-x", "f"]);
     let objects = run.objects();
-    let holds: Vec<_> = objects
-        .iter()
-        .filter(|one| one["type"] == "assertion")
-        .map(|one| one["holds"].clone())
-        .collect();
+    let holds: Vec<_> =
+        objects.iter().filter(|one| one["type"] == "assertion").map(|one| one["holds"].clone()).collect();
     assert_eq!(holds, [true, false, true]);
     let last = objects.last().expect("a summary");
-    assert_eq!(
-        (&last["type"], &last["failed"]),
-        (&"assertions-summary".into(), &1.into())
-    );
-    home.run(&["-batch", "--report", "no/such/folder", "-ex", "assert 1"])
-        .failed(1, "cannot be written");
+    assert_eq!((&last["type"], &last["failed"]), (&"assertions-summary".into(), &1.into()));
+    home.run(&["-batch", "--report", "no/such/folder", "-ex", "assert 1"]).failed(1, "cannot be written");
 }
 
 #[test]
 fn a_shell_command_that_fails_is_status_6() {
     let home = Home::new();
-    for line in [
-        "!false",
-        "shell exit 3",
-        "help | false",
-        "pipe help | exit 4",
-        "!kill -9 $$",
-    ] {
+    for line in ["!false", "shell exit 3", "help | false", "pipe help | exit 4", "!kill -9 $$"] {
         let run = home.run(&["-batch", "-ex", line, "-ex", "echo no"]);
-        assert!(
-            !run.failed(6, "the shell command").out.contains("no\n"),
-            "{line}"
-        );
-        let run = home.run(&[
-            "-batch",
-            "-ex",
-            "set shell errors off",
-            "-ex",
-            line,
-            "-ex",
-            "echo on",
-        ]);
+        assert!(!run.failed(6, "the shell command").out.contains("no\n"), "{line}");
+        let run = home.run(&["-batch", "-ex", "set shell errors off", "-ex", line, "-ex", "echo on"]);
         assert_eq!(run.status, Some(0), "{line}: {run:?}");
         assert!(run.out.ends_with("on\n"), "{line}");
     }
     // SIGPIPE is no failure, on either side.
-    for line in [
-        "help | head -1",
-        "!yes | head -1",
-        "!kill -PIPE $$",
-        "help | kill -PIPE $$",
-    ] {
+    for line in ["help | head -1", "!yes | head -1", "!kill -PIPE $$", "help | kill -PIPE $$"] {
         let run = home.run(&["-batch", "-ex", line, "-ex", "echo on"]);
-        assert!(
-            run.status == Some(0) && run.out.ends_with("on\n"),
-            "{line}: {run:?}"
-        );
+        assert!(run.status == Some(0) && run.out.ends_with("on\n"), "{line}: {run:?}");
     }
-    let run = home.run(&[
-        "-batch",
-        "--keep-going",
-        "-ex",
-        "!exit 3",
-        "-ex",
-        "print $_shell_exitcode",
-    ]);
+    let run = home.run(&["-batch", "--keep-going", "-ex", "!exit 3", "-ex", "print $_shell_exitcode"]);
     assert_eq!(run.failed(6, "status 3").out, "$1 = 3\n");
 }
 
@@ -329,12 +217,7 @@ fn rows_of_regions_and_walks_are_gone_through() {
          assert $pages == count(demo_buffer where present)\nforeach $r in regions where size > 1T\necho none\nend\n",
     );
     assert_eq!(
-        home.run(&["demo", "-batch", "-x", "f"])
-            .is_fine()
-            .out
-            .lines()
-            .filter(|line| line.contains("none"))
-            .count(),
+        home.run(&["demo", "-batch", "-x", "f"]).is_fine().out.lines().filter(|line| line.contains("none")).count(),
         0
     );
     // A text is one wherever texts stand.
@@ -344,36 +227,20 @@ fn rows_of_regions_and_walks_are_gone_through() {
     );
     let run = home.run(&["demo", "-batch", "-x", "texts"]);
     let out = &run.is_fine().out;
-    assert!(
-        out.contains("= [stack]\n") && out.contains("demo_counter"),
-        "{out}"
-    );
+    assert!(out.contains("= [stack]\n") && out.contains("demo_counter"), "{out}");
     home.file("g", "foreach $r in regions\ndetach\nend\n");
-    home.run(&["demo", "-batch", "-x", "g"])
-        .failed(1, "g:2:1: error: `detach` cannot stand in `foreach`");
+    home.run(&["demo", "-batch", "-x", "g"]).failed(1, "g:2:1: error: `detach` cannot stand in `foreach`");
 }
 
 #[test]
 fn printf_and_output_add_no_line_end() {
     let text = "set $n = 412\nprintf \"%d of %5d|%-4s|%B|%p\\n\", $n, 512, \"ab\", 4096, 0x1000\noutput $n\noutput/x 255\necho\n";
-    assert_eq!(
-        run_file(text, &[]).is_fine().out,
-        "412 of   512|ab  |4 KiB|0x1000\n4120xff\n"
-    );
+    assert_eq!(run_file(text, &[]).is_fine().out, "412 of   512|ab  |4 KiB|0x1000\n4120xff\n");
     for (text, says) in [
-        (
-            "printf \"%d\"",
-            "f.pmdb:1:8: error: the format has 1 conversion, and the line 0 values",
-        ),
-        (
-            "printf \"%d\", 1, 2",
-            "f.pmdb:1:17: error: the format has 1 conversion, and the line 2 values",
-        ),
+        ("printf \"%d\"", "f.pmdb:1:8: error: the format has 1 conversion, and the line 0 values"),
+        ("printf \"%d\", 1, 2", "f.pmdb:1:17: error: the format has 1 conversion, and the line 2 values"),
         ("printf \"%q\", 1", "no conversion `%q`"),
-        (
-            "printf \"%d\", \"a\"",
-            "f.pmdb:1:14: error: %d takes a number",
-        ),
+        ("printf \"%d\", \"a\"", "f.pmdb:1:14: error: %d takes a number"),
     ] {
         run_file(text, &[]).failed(1, says);
     }
@@ -400,20 +267,11 @@ fn the_log_takes_what_is_printed_and_errors_too() {
         "set logging file ./log.txt\nset logging overwrite on\nset logging redirect on\nset logging enabled on\necho alone\nfrobnicate\n",
     );
     let run = home.run(&["-batch", "-x", "g"]);
-    assert_eq!(
-        run.failed(1, "g:6:1: error: there is no command").out,
-        "note: output goes to ./log.txt\n"
-    );
+    assert_eq!(run.failed(1, "g:6:1: error: there is no command").out, "note: output goes to ./log.txt\n");
     let log = home.read("log.txt");
-    assert!(
-        log.starts_with("alone\n")
-            && log.contains("no command `frobnicate`")
-            && !log.contains("logged"),
-        "{log}"
-    );
+    assert!(log.starts_with("alone\n") && log.contains("no command `frobnicate`") && !log.contains("logged"), "{log}");
     home.file("h", "set logging file ./no/such/folder\nset logging on\n");
-    home.run(&["-batch", "-x", "h"])
-        .failed(1, "h:2:1: error: ./no/such/folder cannot be written");
+    home.run(&["-batch", "-x", "h"]).failed(1, "h:2:1: error: ./no/such/folder cannot be written");
 }
 
 #[test]
@@ -424,10 +282,7 @@ fn commands_of_your_own_go_through_pipes_and_into_files() {
         "define say\necho one\nprint $arg0\necho two\nend\nsay 5 | grep -n t\nsay 6 > ./out\nsay 7 >> ./out\nsay 8 | exit 3\n",
     );
     let run = home.run(&["-batch", "-x", "f"]);
-    assert_eq!(
-        run.failed(6, "f:9:1: error: the shell command").out,
-        "3:two\n"
-    );
+    assert_eq!(run.failed(6, "f:9:1: error: the shell command").out, "3:two\n");
     assert_eq!(home.read("out"), "one\n$2 = 6\ntwo\none\n$3 = 7\ntwo\n");
 }
 
@@ -440,10 +295,7 @@ fn pipes_of_a_command_of_ones_own_write_where_it_writes() {
          both | sed 's/^/outer /'\nboth > ./out\n",
     );
     let run = home.run(&["-batch", "-x", "f"]);
-    assert_eq!(
-        run.is_fine().out,
-        "outer $1 = 1\nouter piped $2 = 2\nouter $3 = 3\n"
-    );
+    assert_eq!(run.is_fine().out, "outer $1 = 1\nouter piped $2 = 2\nouter $3 = 3\n");
     assert_eq!(home.read("out"), "$4 = 1\npiped $5 = 2\n$6 = 3\n");
 }
 
@@ -451,17 +303,14 @@ fn pipes_of_a_command_of_ones_own_write_where_it_writes() {
 fn a_range_is_no_condition() {
     let home = Home::new();
     home.file("f", "if [stack]\nprint 1\nend\n");
-    home.run(&["self", "-batch", "-x", "f"])
-        .failed(1, "a range is neither true nor false");
-    home.run(&["self", "-batch", "-ex", "assert [stack]"])
-        .failed(1, "a range is neither true nor false");
+    home.run(&["self", "-batch", "-x", "f"]).failed(1, "a range is neither true nor false");
+    home.run(&["self", "-batch", "-ex", "assert [stack]"]).failed(1, "a range is neither true nor false");
 }
 
 #[test]
 fn snapshots_of_programs_are_kept_apart() {
     let home = Home::new();
-    let run =
-        |line: &str| home.run(&["demo", "-q", "-batch", "-ex", "snapshot _mine", "-ex", line]);
+    let run = |line: &str| home.run(&["demo", "-q", "-batch", "-ex", "snapshot _mine", "-ex", line]);
     for line in ["info snapshots", "diff"] {
         run(line).failed(1, "no snapshot has been taken");
     }
@@ -472,26 +321,14 @@ fn snapshots_of_programs_are_kept_apart() {
 fn what_a_snapshot_is_not_of_has_not_stayed_as_it_was() {
     let home = Home::new();
     let diff = |line: &str| {
-        home.run(&[
-            "self",
-            "-batch",
-            "-ex",
-            "snapshot part in [stack]",
-            "-ex",
-            "snapshot whole",
-            "-ex",
-            line,
-        ])
+        home.run(&["self", "-batch", "-ex", "snapshot part in [stack]", "-ex", "snapshot whole", "-ex", line])
     };
     for line in ["diff part in [vdso]", "diff part whole in [vdso]"] {
         diff(line).failed(1, "there is nothing to compare: 'part' covers 0x");
     }
     diff("diff whole in [vdso]").is_fine();
     let partly = diff("diff part in start([stack]) - 4K..end([stack])");
-    assert!(
-        partly.is_fine().out.contains("only the part of the range"),
-        "{partly:?}"
-    );
+    assert!(partly.is_fine().out.contains("only the part of the range"), "{partly:?}");
     let all = diff("diff part in all");
     assert!(!all.is_fine().out.contains("only the part"), "{all:?}");
     let earlier = diff("diff whole part");
@@ -520,29 +357,17 @@ fn what_changed_between_two_snapshots_is_a_value() {
         "assert went(before, after in demo_buffer) == 0",
     ] {
         let out = print(line).is_fine().out.clone();
-        assert!(
-            line.starts_with("assert") || out.ends_with("$1 = 0\n"),
-            "{out}"
-        );
+        assert!(line.starts_with("assert") || out.ends_with("$1 = 0\n"), "{out}");
     }
     for (line, why) in [
         ("print came(before, other)", "no snapshot is called 'other'"),
-        (
-            "print written(before, now)",
-            "written() compares contents, and the snapshot 'before' has none",
-        ),
-        (
-            "print came(before, now in [stack])",
-            "there is nothing to compare: 'before' covers 0x",
-        ),
+        ("print written(before, now)", "written() compares contents, and the snapshot 'before' has none"),
+        ("print came(before, now in [stack])", "there is nothing to compare: 'before' covers 0x"),
         (
             "print came(before, now in start(demo_buffer) - 1p..end(demo_buffer))",
             "only a part of the range is in both snapshots",
         ),
-        (
-            "print came(before, after where present)",
-            "`where` tests pages as they are now",
-        ),
+        ("print came(before, after where present)", "`where` tests pages as they are now"),
     ] {
         print(line).failed(1, why);
     }
@@ -551,18 +376,10 @@ fn what_changed_between_two_snapshots_is_a_value() {
 #[test]
 fn changes_add_up_by_region() {
     let home = Home::new();
-    let run = home.run(&[
-        "demo",
-        "--json",
-        "-batch",
-        "-ex",
-        "watch demo_busy every 20ms count 3 by region",
-    ]);
+    let run = home.run(&["demo", "--json", "-batch", "-ex", "watch demo_busy every 20ms count 3 by region"]);
     let out = run.is_fine().out.clone();
-    let records: Vec<serde_json::Value> = out
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("an object"))
-        .collect();
+    let records: Vec<serde_json::Value> =
+        out.lines().map(|line| serde_json::from_str(line).expect("an object")).collect();
     let of = |wanted: &str| -> Vec<&serde_json::Value> {
         let of_it = records.iter().filter(|record| record["type"] == wanted);
         of_it.collect()
@@ -584,13 +401,8 @@ fn variables_stand_for_counts_times_processes_and_texts() {
         "watch demo_buffer every $arg0 for $arg1\nassert $_changes == 0\nforeach $p in walk all where present top $arg2\nset $last = $p\nend\n\
          regions $arg3 limit $arg2\nset $me = \"self\"\nattach $me\n",
     );
-    let run = home.run(&[
-        "demo", "-batch", "-x", "f", "--args", "10ms", "50ms", "2", "[stack]",
-    ]);
-    assert!(
-        run.out.contains("nothing changed") && run.out.contains("1 region, "),
-        "{run:?}"
-    );
+    let run = home.run(&["demo", "-batch", "-x", "f", "--args", "10ms", "50ms", "2", "[stack]"]);
+    assert!(run.out.contains("nothing changed") && run.out.contains("1 region, "), "{run:?}");
     for (line, says) in [
         ("walk all limit $x", "$x has not been set"),
         ("set $x = \"a\"", "$x is text, not a number"),
@@ -614,11 +426,7 @@ fn blocks_come_through_serve_and_each_line_is_answered() {
         "if 1\nprint 5\nend\nwhile 1\nfoo bar\nend of it\nprint 6\nend\ndefine twice\nprint $arg0 * 2\nend\ntwice 4\nif 1\n",
     );
     let objects = run.objects();
-    let values: Vec<_> = objects
-        .iter()
-        .filter(|one| one["type"] == "value")
-        .map(|one| one["value"].clone())
-        .collect();
+    let values: Vec<_> = objects.iter().filter(|one| one["type"] == "value").map(|one| one["value"].clone()).collect();
     assert_eq!(values, ["5", "6", "8"]);
     let ends = objects.iter().filter(|one| one["type"] == "end").count();
     // One for each line, and one for the attachment, of which there is none.
@@ -655,8 +463,6 @@ fn what_is_displayed_is_shown_at_once_and_again_and_again() {
     assert_eq!(out.matches("1 + 1 = 2\n").count(), 2, "{out}");
     assert_eq!(out.matches("2: x/2xb").count(), 1, "{out}");
     assert_eq!(out.matches("1: size(demo_buffer)").count(), 3, "{out}");
-    home.run(&["-batch", "-ex", "undisplay 5"])
-        .failed(1, "there is no display 5");
-    home.run(&["-batch", "-ex", "display rss(all)"])
-        .failed(1, "no process is attached");
+    home.run(&["-batch", "-ex", "undisplay 5"]).failed(1, "there is no display 5");
+    home.run(&["-batch", "-ex", "display rss(all)"]).failed(1, "no process is attached");
 }

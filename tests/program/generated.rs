@@ -12,11 +12,7 @@ fn generated(what: &str) -> String {
 fn shown(page: &str) -> Option<(String, String)> {
     let home = Home::new();
     let path = home.file("page.1", page);
-    let output = Command::new("groff")
-        .args(["-man", "-Tutf8", "-ww", "-K", "utf8"])
-        .arg(path)
-        .output()
-        .ok()?;
+    let output = Command::new("groff").args(["-man", "-Tutf8", "-ww", "-K", "utf8"]).arg(path).output().ok()?;
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     Some((text(output.stdout), text(output.stderr)))
 }
@@ -24,13 +20,7 @@ fn shown(page: &str) -> Option<(String, String)> {
 #[test]
 fn manual_pages_have_all_of_the_help() {
     let manual = generated("man");
-    for word in [
-        ".TH PMDB 1",
-        "\\-\\-keep\\-going",
-        ".SH RIGHTS",
-        "fBregions",
-        "setcap",
-    ] {
+    for word in [".TH PMDB 1", "\\-\\-keep\\-going", ".SH RIGHTS", "fBregions", "setcap"] {
         assert!(manual.contains(word), "{word}");
     }
     let language = generated("man-language");
@@ -46,10 +36,7 @@ fn manual_pages_have_all_of_the_help() {
         let known = [".TH", ".SH", ".SS", ".PP", ".TP", ".nf", ".fi"];
         let requests = page.lines().filter(|line| line.starts_with(['.', '\'']));
         for line in requests {
-            assert!(
-                known.iter().any(|request| line.starts_with(request)),
-                "{line}"
-            );
+            assert!(known.iter().any(|request| line.starts_with(request)), "{line}");
         }
         if let Some((text, complaints)) = shown(&page) {
             assert_eq!(complaints, "");
@@ -91,10 +78,7 @@ fn bash_completes_options_processes_topics_and_commands() {
 #[test]
 fn the_completions_of_other_shells_are_scripts_of_theirs() {
     let home = Home::new();
-    for (what, shell, word) in [
-        ("complete-zsh", "zsh", "--keep-going"),
-        ("complete-fish", "fish", "-l keep-going"),
-    ] {
+    for (what, shell, word) in [("complete-zsh", "zsh", "--keep-going"), ("complete-fish", "fish", "-l keep-going")] {
         let script = generated(what);
         assert!(script.contains(word) && !script.contains("S@"), "{what}");
         let file = home.file(what, script);
@@ -128,11 +112,7 @@ fn faults(schema: &Value, value: &Value) -> Option<String> {
         return least;
     }
     if let Some(wanted) = schema.get("const") {
-        return if wanted == value {
-            None
-        } else {
-            fault("another")
-        };
+        return if wanted == value { None } else { fault("another") };
     }
     let is_right = match schema["type"].as_str() {
         Some("boolean") => value.is_boolean(),

@@ -10,13 +10,10 @@ use std::process::Stdio;
 #[test]
 fn command_files_that_are_none() {
     let home = Home::new();
-    home.run(&["-batch", "-x", "missing"])
-        .failed(1, "missing cannot be read: no such file");
-    home.run(&["-batch", "-x", "/"])
-        .failed(1, "/ cannot be read: it is a folder");
+    home.run(&["-batch", "-x", "missing"]).failed(1, "missing cannot be read: no such file");
+    home.run(&["-batch", "-x", "/"]).failed(1, "/ cannot be read: it is a folder");
     home.run(&["-batch", "-x", PMDB]).failed(1, "binary file");
-    home.run(&["-batch", "-x", "/dev/zero"])
-        .failed(1, "binary file");
+    home.run(&["-batch", "-x", "/dev/zero"]).failed(1, "binary file");
     // Whole, even of somebody who wants to carry on: a line of it could happen to be one for the shell.
     home.file("binary", b"\x7fELF\n!touch trap\necho never\n\0\n");
     let run = home.run(&["-batch", "--keep-going", "-x", "binary"]);
@@ -25,9 +22,7 @@ fn command_files_that_are_none() {
     assert_eq!(input.failed(1, "<stdin> is not run: ").out, "");
     assert!(!home.path("trap").exists());
     home.file("latin1", b"echo caf\xe9\n");
-    home.run(&["-batch", "-x", "latin1"])
-        .failed(1, "latin1:1:9: error: ")
-        .failed(1, "UTF-8");
+    home.run(&["-batch", "-x", "latin1"]).failed(1, "latin1:1:9: error: ").failed(1, "UTF-8");
 }
 
 #[test]
@@ -36,13 +31,9 @@ fn a_command_file_that_may_not_be_read() {
     let secret = home.file("secret", "echo never\n");
     std::fs::set_permissions(&secret, PermissionsExt::from_mode(0o000)).unwrap();
     if std::fs::File::open(&secret).is_ok() {
-        return skip(
-            "a_command_file_that_may_not_be_read",
-            "this user may read every file",
-        );
+        return skip("a_command_file_that_may_not_be_read", "this user may read every file");
     }
-    home.run(&["-batch", "-x", "secret"])
-        .failed(1, "secret cannot be read: permission denied");
+    home.run(&["-batch", "-x", "secret"]).failed(1, "secret cannot be read: permission denied");
 }
 
 #[test]
@@ -52,12 +43,7 @@ fn a_line_without_end_and_what_follows_it() {
     long.extend(b"\necho on\n");
     home.file("long", long);
     let run = home.run(&["-batch", "--keep-going", "-x", "long"]);
-    assert_eq!(
-        run.failed(1, "long:1:1: error: ")
-            .failed(1, "longer than")
-            .out,
-        "on\n"
-    );
+    assert_eq!(run.failed(1, "long:1:1: error: ").failed(1, "longer than").out, "on\n");
 }
 
 #[test]
@@ -66,11 +52,7 @@ fn two_hundred_thousand_parentheses() {
     home.file("deep", format!("print {}\n", "(".repeat(200_000)));
     let run = home.run(&["-batch", "-x", "deep"]);
     run.failed(1, "deep:1:");
-    assert!(
-        run.err.len() < 2000,
-        "an error is for reading: {} bytes",
-        run.err.len()
-    );
+    assert!(run.err.len() < 2000, "an error is for reading: {} bytes", run.err.len());
 }
 
 #[test]
@@ -85,25 +67,15 @@ fn an_endless_file_ends_at_ctrl_c() {
     let status = child.wait().unwrap();
     feeding.join().unwrap();
     reading.join().unwrap().unwrap();
-    assert_eq!(
-        status.signal(),
-        Some(Signal::INT.as_raw()),
-        "as a shell expects of it"
-    );
+    assert_eq!(status.signal(), Some(Signal::INT.as_raw()), "as a shell expects of it");
 }
 
 #[test]
 fn a_pipe_that_nobody_writes_to_ends_at_ctrl_c() {
     let home = Home::new();
-    let made = std::process::Command::new("mkfifo")
-        .arg(home.path("pipe"))
-        .status()
-        .unwrap();
+    let made = std::process::Command::new("mkfifo").arg(home.path("pipe")).status().unwrap();
     assert!(made.success());
-    let mut child = home
-        .command(&["-batch", "-ex", "echo ready", "-x", "pipe"])
-        .spawn()
-        .unwrap();
+    let mut child = home.command(&["-batch", "-ex", "echo ready", "-x", "pipe"]).spawn().unwrap();
     assert_eq!(read_some(child.stdout.as_mut().unwrap(), 6), b"ready\n");
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     assert_eq!(child.wait().unwrap().signal(), Some(Signal::INT.as_raw()));
@@ -112,10 +84,5 @@ fn a_pipe_that_nobody_writes_to_ends_at_ctrl_c() {
 #[test]
 fn nothing_raw_comes_back() {
     let run = Home::new().run_with(&[], "frobnicate \x1b[31m\u{202e}\u{7}\n");
-    assert!(
-        !run.failed(1, "frobnicate")
-            .err
-            .contains(['\x1b', '\u{202e}', '\u{7}']),
-        "{run:?}"
-    );
+    assert!(!run.failed(1, "frobnicate").err.contains(['\x1b', '\u{202e}', '\u{7}']), "{run:?}");
 }

@@ -9,13 +9,9 @@ use std::path::Path;
 const LEFT_OUT: [&str; 6] = ["Quit", "Watch", "Attach", "Detach", "Source", "Set(Setting"];
 
 fn texts(folder: &str) -> Vec<String> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("grammar")
-        .join(folder);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("grammar").join(folder);
     let files = fs::read_dir(folder).expect("the grammar");
-    files
-        .map(|file| fs::read_to_string(file.expect("a file").path()).expect("text"))
-        .collect()
+    files.map(|file| fs::read_to_string(file.expect("a file").path()).expect("text")).collect()
 }
 
 /// The sentences that are in the language; what each means is indented below it.
@@ -25,9 +21,7 @@ fn accepted() -> Vec<String> {
         let mut lines = text.lines().peekable();
         while let Some(line) = lines.next() {
             let means = lines.peek().copied().unwrap_or_default().trim_start();
-            let skipped = LEFT_OUT
-                .iter()
-                .any(|left_out| means.contains(&format!("command: {left_out}")));
+            let skipped = LEFT_OUT.iter().any(|left_out| means.contains(&format!("command: {left_out}")));
             let on_screen = means.contains("output: Screen");
             // It goes on until Ctrl-C.
             let is_endless = means.contains("command: Display") && means.contains("every: Some");
@@ -42,12 +36,8 @@ fn accepted() -> Vec<String> {
 /// The sentences that are not; each begins a paragraph, the rest of which is the message.
 fn rejected() -> Vec<String> {
     let text = texts("reject").join("\n\n");
-    let first = |paragraph: &str| {
-        paragraph
-            .lines()
-            .find(|line| !line.starts_with("#!") && !line.is_empty())
-            .map(str::to_owned)
-    };
+    let first =
+        |paragraph: &str| paragraph.lines().find(|line| !line.starts_with("#!") && !line.is_empty()).map(str::to_owned);
     // A line that no block can hold is an error before anything runs; tests of blocks have those.
     let is_alone = |line: &String| Builder::default().push(1, line).is_ok();
     let sentences = text.split("\n\n").filter_map(first);
@@ -57,41 +47,18 @@ fn rejected() -> Vec<String> {
 #[test]
 fn every_sentence_has_an_answer() {
     let (accepted, rejected) = (accepted(), rejected());
-    assert!(
-        accepted.len() > 50 && rejected.len() > 20,
-        "{} {}",
-        accepted.len(),
-        rejected.len()
-    );
+    assert!(accepted.len() > 50 && rejected.len() > 20, "{} {}", accepted.len(), rejected.len());
     let home = Home::new();
     let lines = [accepted, rejected.clone()].concat().join("\n");
     home.file("sentences", &lines);
-    let arguments = [
-        "--json",
-        "--keep-going",
-        "-batch",
-        "-p",
-        "self",
-        "-x",
-        "sentences",
-    ];
+    let arguments = ["--json", "--keep-going", "-batch", "-p", "self", "-x", "sentences"];
     let run = home.run(&arguments);
     assert_eq!((run.status, run.err.as_str()), (Some(1), ""), "{run:?}");
     let objects = run.objects();
-    let errors = objects
-        .iter()
-        .filter(|object| object["type"] == "error")
-        .count();
-    assert!(
-        errors >= rejected.len() && errors < objects.len(),
-        "{errors} errors"
-    );
+    let errors = objects.iter().filter(|object| object["type"] == "error").count();
+    assert!(errors >= rejected.len() && errors < objects.len(), "{errors} errors");
     // The same in text, and without a target.
     let text = home.run(&["--keep-going", "-batch", "-x", "sentences"]);
     assert_eq!(text.status, Some(1));
-    assert!(
-        text.err.matches(": error: ").count() > errors && !text.err.contains("panicked"),
-        "{}",
-        text.err
-    );
+    assert!(text.err.matches(": error: ").count() > errors && !text.err.contains("panicked"), "{}", text.err);
 }

@@ -7,29 +7,14 @@ use std::process::{Command, Stdio};
 #[test]
 fn a_command_can_be_piped_through_the_shell() {
     let home = Home::new();
-    let run = home.run(&[
-        "-batch",
-        "-ex",
-        "echo abc",
-        "-ex",
-        "show pagination | tr a-z A-Z",
-    ]);
-    assert!(
-        run.is_fine().out.starts_with("abc\n") && run.out.contains("PAGINATION"),
-        "{run:?}"
-    );
+    let run = home.run(&["-batch", "-ex", "echo abc", "-ex", "show pagination | tr a-z A-Z"]);
+    assert!(run.is_fine().out.starts_with("abc\n") && run.out.contains("PAGINATION"), "{run:?}");
 }
 
 #[test]
 fn how_the_shell_command_ended_is_said_if_it_did_not_end_well() {
     let home = Home::new();
-    let run = home.run(&[
-        "-batch",
-        "-ex",
-        "show | sh -c 'cat >/dev/null; exit 3'",
-        "-ex",
-        "echo on",
-    ]);
+    let run = home.run(&["-batch", "-ex", "show | sh -c 'cat >/dev/null; exit 3'", "-ex", "echo on"]);
     assert!(!run.failed(6, "status 3").out.contains("on\n"), "{run:?}");
     let run = home.run(&["-batch", "-ex", "!kill -9 $$"]);
     run.failed(6, "SIGKILL");
@@ -51,8 +36,7 @@ fn output_can_go_to_a_file_and_be_added_to_one() {
     home.run(&["-batch", "-ex", "show width > ./out"]).is_fine();
     let once = home.read("out");
     assert!(once.contains("width") && !once.contains("old"), "{once}");
-    home.run(&["-batch", "-ex", "show width >> ~/out"])
-        .is_fine();
+    home.run(&["-batch", "-ex", "show width >> ~/out"]).is_fine();
     assert_eq!(home.read("out"), once.repeat(2));
     drop(file);
 }
@@ -61,13 +45,8 @@ fn output_can_go_to_a_file_and_be_added_to_one() {
 fn a_file_that_cannot_be_written_is_an_error_at_its_place() {
     let home = Home::new();
     let run = home.run(&["-batch", "-ex", "show width > /nowhere/out"]);
-    run.failed(
-        1,
-        "/nowhere/out cannot be written: no such file or directory",
-    )
-    .failed(1, "^");
-    home.run(&["-batch", "-ex", "show width > /dev/full"])
-        .failed(1, "no space left");
+    run.failed(1, "/nowhere/out cannot be written: no such file or directory").failed(1, "^");
+    home.run(&["-batch", "-ex", "show width > /dev/full"]).failed(1, "no space left");
 }
 
 #[test]
@@ -86,23 +65,15 @@ fn what_cannot_be_written_or_read_is_named_at_its_place() {
 #[test]
 fn a_named_pipe_that_nobody_reads_is_an_error_and_no_trap() {
     let home = Home::new();
-    let made = Command::new("mkfifo")
-        .arg(home.path("pipe"))
-        .status()
-        .unwrap();
+    let made = Command::new("mkfifo").arg(home.path("pipe")).status().unwrap();
     assert!(made.success());
-    home.run(&["-batch", "-ex", "show > ./pipe"])
-        .failed(1, "nobody reads this pipe");
+    home.run(&["-batch", "-ex", "show > ./pipe"]).failed(1, "nobody reads this pipe");
 }
 
 #[test]
 fn json_errors_that_nobody_reads_end_the_run() {
     let home = Home::new();
-    let mut child = home
-        .command(&["--json", "--keep-going"])
-        .stdin(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = home.command(&["--json", "--keep-going"]).stdin(Stdio::piped()).spawn().unwrap();
     let feeding = feed_without_end(&mut child, b"frobnicate\n");
     let mut out = child.stdout.take().unwrap();
     assert_eq!(read_some(&mut out, 10).len(), 10);
@@ -110,11 +81,7 @@ fn json_errors_that_nobody_reads_end_the_run() {
     let output = child.wait_with_output().unwrap();
     feeding.join().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
-    assert_eq!(
-        output.status.code(),
-        Some(1),
-        "what failed is not forgotten"
-    );
+    assert_eq!(output.status.code(), Some(1), "what failed is not forgotten");
 }
 
 #[test]
@@ -124,10 +91,7 @@ fn standard_output_that_is_full_is_a_failure() {
     command.stdout(File::options().write(true).open("/dev/full").unwrap());
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        output.status.code() == Some(1) && said.contains("no space left"),
-        "{said}"
-    );
+    assert!(output.status.code() == Some(1) && said.contains("no space left"), "{said}");
 }
 
 #[test]
@@ -153,24 +117,10 @@ fn shell_lines_run_and_do_not_eat_the_script() {
 #[test]
 fn no_colours_unless_asked_for() {
     let home = Home::new();
-    assert!(
-        !home
-            .run(&["-batch", "-ex", "help"])
-            .is_fine()
-            .out
-            .contains('\x1b')
-    );
-    assert!(
-        home.run(&["-batch", "-color=always", "-ex", "help"])
-            .is_fine()
-            .out
-            .contains('\x1b')
-    );
+    assert!(!home.run(&["-batch", "-ex", "help"]).is_fine().out.contains('\x1b'));
+    assert!(home.run(&["-batch", "-color=always", "-ex", "help"]).is_fine().out.contains('\x1b'));
     let run = home.run(&["-batch", "--color", "always", "-ex", "help | cat"]);
-    assert!(
-        !run.is_fine().out.contains('\x1b'),
-        "a shell command reads plain text"
-    );
+    assert!(!run.is_fine().out.contains('\x1b'), "a shell command reads plain text");
 }
 
 #[test]
@@ -181,10 +131,7 @@ fn what_the_kernel_lends_to_a_process_is_no_device_in_a_map() {
     let run = home.run(&lent);
     let shown = &run.is_fine().out;
     assert!(shown.contains("  [vdso]  a cell is 4 KiB\n  V"), "{shown}");
-    assert!(
-        shown.contains(" V vdso") && !shown.contains("device"),
-        "{shown}"
-    );
+    assert!(shown.contains(" V vdso") && !shown.contains("device"), "{shown}");
     // Where there is one: it lies beyond the page map.
     if let Some((_, vsyscall)) = shown.split_once("  [vsyscall]  ") {
         assert!(vsyscall.starts_with("a cell is 4 KiB\n  V\n"), "{shown}");
@@ -201,14 +148,7 @@ fn a_file_whose_name_ends_in_svg_gets_a_picture_or_is_left_alone() {
     assert!(document.root_element().has_tag_name("svg"));
     assert!(svg.contains("[stack]") && svg.contains("): map stack</title>"));
     // In JSON too it is what its name says.
-    let json = [
-        "--json",
-        "-batch",
-        "-p",
-        "self",
-        "-ex",
-        "map > './Stack.SVG'",
-    ];
+    let json = ["--json", "-batch", "-p", "self", "-ex", "map > './Stack.SVG'"];
     home.run(&json).is_fine();
     assert!(roxmltree::Document::parse(&home.read("Stack.SVG")).is_ok());
     for (line, says) in [
@@ -216,13 +156,10 @@ fn a_file_whose_name_ends_in_svg_gets_a_picture_or_is_left_alone() {
         ("map >> ./stack.svg", ">> cannot add to it"),
         ("map > stack.svg", "./stack.svg"),
     ] {
-        home.run(&["-batch", "-p", "self", "-ex", line])
-            .failed(1, says)
-            .failed(1, "^");
+        home.run(&["-batch", "-p", "self", "-ex", line]).failed(1, says).failed(1, "^");
         assert_eq!(home.read("stack.svg"), svg, "{line}");
     }
     let several = "define both\nmap stack\nmap stack\nend\nboth > ./stack.svg\n";
-    home.run_with(&["-p", "self"], several)
-        .failed(1, "here several commands write");
+    home.run_with(&["-p", "self"], several).failed(1, "here several commands write");
     assert_eq!(home.read("stack.svg"), svg);
 }

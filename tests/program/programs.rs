@@ -4,24 +4,12 @@ use crate::run::{Home, NOBODY};
 use serde_json::{Value, json};
 
 fn kinds(objects: &[Value]) -> Vec<&str> {
-    objects
-        .iter()
-        .map(|object| object["type"].as_str().expect("a type"))
-        .collect()
+    objects.iter().map(|object| object["type"].as_str().expect("a type")).collect()
 }
 
 #[test]
 fn json_is_an_object_a_line() {
-    let run = Home::new().run(&[
-        "-json",
-        "-batch",
-        "-ex",
-        "print 6*7",
-        "-ex",
-        "show width",
-        "-ex",
-        "echo a",
-    ]);
+    let run = Home::new().run(&["-json", "-batch", "-ex", "print 6*7", "-ex", "show width", "-ex", "echo a"]);
     let objects = run.objects();
     assert_eq!(run.is_fine().status, Some(0));
     assert_eq!(kinds(&objects), ["value", "setting", "text"]);
@@ -38,10 +26,7 @@ fn errors_are_objects_too() {
     let error = &run.objects()[0];
     assert_eq!(error["type"], "error");
     assert_eq!(error["where"]["file"], "f");
-    assert_eq!(
-        (&error["where"]["line"], &error["where"]["column"]),
-        (&json!(2), &json!(1))
-    );
+    assert_eq!((&error["where"]["line"], &error["where"]["column"]), (&json!(2), &json!(1)));
     let run = home.run(&["--json", "-p", NOBODY, "-batch"]);
     assert_eq!(run.status, Some(3));
     assert_eq!(kinds(&run.objects()), ["error"]);
@@ -55,28 +40,14 @@ fn each_request_is_answered_and_closed() {
     run.is_fine();
     assert_eq!(
         kinds(&objects),
-        [
-            "hello", "end", "value", "end", "error", "end", "end", "end", "error", "end", "value",
-            "end"
-        ]
+        ["hello", "end", "value", "end", "error", "end", "end", "end", "error", "end", "value", "end"]
     );
     let ends: Vec<(u64, &str)> = objects
         .iter()
         .filter(|object| object["type"] == "end")
         .map(|end| (end["id"].as_u64().unwrap(), end["status"].as_str().unwrap()))
         .collect();
-    assert_eq!(
-        ends,
-        [
-            (0, "ok"),
-            (1, "ok"),
-            (2, "error"),
-            (3, "ok"),
-            (4, "ok"),
-            (5, "error"),
-            (6, "ok")
-        ]
-    );
+    assert_eq!(ends, [(0, "ok"), (1, "ok"), (2, "error"), (3, "ok"), (4, "ok"), (5, "error"), (6, "ok")]);
 }
 
 #[test]
@@ -84,19 +55,13 @@ fn quit_ends_the_service_and_is_answered() {
     let run = Home::new().run_with(&["--serve"], "quit\nprint 1\n");
     let objects = run.objects();
     assert_eq!(run.is_fine().status, Some(0));
-    assert_eq!(
-        objects[1..],
-        [0, 1].map(|id| json!({"type": "end", "id": id, "status": "ok"}))
-    );
+    assert_eq!(objects[1..], [0, 1].map(|id| json!({"type": "end", "id": id, "status": "ok"})));
 }
 
 #[test]
 fn a_command_line_that_quits_is_not_followed_by_service() {
     let run = Home::new().run_with(&["--serve", "-ex", "quit 6"], "print 1\n");
-    assert_eq!(
-        (run.status, kinds(&run.objects())),
-        (Some(6), vec!["hello", "end"])
-    );
+    assert_eq!((run.status, kinds(&run.objects())), (Some(6), vec!["hello", "end"]));
 }
 
 #[test]
@@ -113,28 +78,18 @@ fn what_a_shell_command_prints_does_not_disturb_the_replies() {
     let run = Home::new().run_with(&["--serve"], "!echo loud; cat\nprint 1\n");
     assert_eq!(run.status, Some(0));
     assert_eq!(run.err, "loud\n");
-    assert_eq!(
-        kinds(&run.objects()),
-        ["hello", "end", "end", "value", "end"]
-    );
+    assert_eq!(kinds(&run.objects()), ["hello", "end", "end", "value", "end"]);
 }
 
 #[test]
 fn replies_come_while_the_conversation_goes_on() {
     use std::io::{BufRead, BufReader, Write};
     let home = Home::new();
-    let mut child = home
-        .command(&["--serve"])
-        .stdin(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = home.command(&["--serve"]).stdin(std::process::Stdio::piped()).spawn().unwrap();
     let mut requests = child.stdin.take().unwrap();
     let mut replies = BufReader::new(child.stdout.take().unwrap()).lines();
     let hello: Value = serde_json::from_str(&replies.next().unwrap().unwrap()).unwrap();
-    assert_eq!(
-        (&hello["type"], &hello["protocol"]),
-        (&json!("hello"), &json!(1))
-    );
+    assert_eq!((&hello["type"], &hello["protocol"]), (&json!("hello"), &json!(1)));
     assert!(replies.next().unwrap().unwrap().contains("\"end\""));
     for id in 1..=3 {
         writeln!(requests, "print {id}").unwrap();
@@ -150,16 +105,10 @@ fn replies_come_while_the_conversation_goes_on() {
 #[test]
 fn the_end_of_the_target_is_told_in_the_request_that_meets_it() {
     use std::io::{BufRead, BufReader, Write};
-    let mut target = std::process::Command::new("sleep")
-        .arg("600")
-        .spawn()
-        .unwrap();
+    let mut target = std::process::Command::new("sleep").arg("600").spawn().unwrap();
     let home = Home::new();
-    let mut child = home
-        .command(&["--serve", "-p", &target.id().to_string()])
-        .stdin(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child =
+        home.command(&["--serve", "-p", &target.id().to_string()]).stdin(std::process::Stdio::piped()).spawn().unwrap();
     let mut requests = child.stdin.take().unwrap();
     let mut replies = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut until_end = move || -> Vec<Value> {
@@ -181,10 +130,7 @@ fn the_end_of_the_target_is_told_in_the_request_that_meets_it() {
     writeln!(requests, "translate 0x1000").unwrap();
     let said = until_end();
     assert_eq!(kinds(&said), ["target", "error", "end"]);
-    assert_eq!(
-        (&said[0]["event"], &said[2]["status"]),
-        (&json!("exited"), &json!("error"))
-    );
+    assert_eq!((&said[0]["event"], &said[2]["status"]), (&json!("exited"), &json!("error")));
     writeln!(requests, "translate 0x1000").unwrap();
     assert_eq!(kinds(&until_end()), ["error", "end"]);
     // How it ended is known, or it is not said.
@@ -203,10 +149,7 @@ fn replies_stay_json_for_a_program() {
     let run = Home::new().run_with(&["--serve"], "set json off\nset json on\nprint 1\n");
     let objects = run.objects();
     run.is_fine();
-    assert_eq!(
-        kinds(&objects[2..]),
-        ["error", "end", "end", "value", "end"]
-    );
+    assert_eq!(kinds(&objects[2..]), ["error", "end", "end", "value", "end"]);
     let message = objects[2]["message"].as_str().unwrap();
     assert!(message.contains("--serve replies in JSON"), "{message}");
 }
@@ -229,26 +172,14 @@ fn a_request_may_be_an_object_with_an_id_a_form_and_several_lines() {
     let objects = answers(&[], &requests);
     let kinds = kinds(&objects);
     assert_eq!(kinds[..3], ["value", "value", "end"]);
-    assert_eq!(
-        objects[2],
-        json!({"type": "end", "id": "b", "status": "ok"})
-    );
-    let ends: Vec<&Value> = objects
-        .iter()
-        .filter(|object| object["type"] == "end")
-        .collect();
+    assert_eq!(objects[2], json!({"type": "end", "id": "b", "status": "ok"}));
+    let ends: Vec<&Value> = objects.iter().filter(|object| object["type"] == "end").collect();
     assert_eq!(ends[1]["id"], 5);
     assert_eq!((&ends[2]["id"], &ends[3]["id"]), (&json!(3), &json!(4)));
     assert_eq!(ends[3]["status"], "error");
-    let shown: String = objects
-        .iter()
-        .filter_map(|object| object["text"].as_str())
-        .collect();
+    let shown: String = objects.iter().filter_map(|object| object["text"].as_str()).collect();
     assert!(shown.contains("pagination"), "{shown}");
-    assert!(
-        shown.lines().all(|line| line.chars().count() <= 60),
-        "{shown}"
-    );
+    assert!(shown.lines().all(|line| line.chars().count() <= 60), "{shown}");
 }
 
 #[test]
@@ -279,17 +210,11 @@ fn a_request_can_be_cancelled_while_it_runs_and_before() {
         .unwrap();
     let mut requests = child.stdin.take().unwrap();
     let mut replies = BufReader::new(child.stdout.take().unwrap()).lines();
-    let mut next =
-        move || -> Value { serde_json::from_str(&replies.next().unwrap().unwrap()).unwrap() };
+    let mut next = move || -> Value { serde_json::from_str(&replies.next().unwrap().unwrap()).unwrap() };
     while next()["type"] != "end" {}
     writeln!(requests, r#"{{"id":1,"line":"watch $sp every 1h"}}"#).unwrap();
     while next()["type"] != "watch-start" {}
-    for line in [
-        r#"{"cancel":2}"#,
-        r#"{"id":2,"line":"print 2"}"#,
-        r#"{"cancel":1}"#,
-        r#"{"id":3,"line":"print 3"}"#,
-    ] {
+    for line in [r#"{"cancel":2}"#, r#"{"id":2,"line":"print 2"}"#, r#"{"cancel":1}"#, r#"{"id":3,"line":"print 3"}"#] {
         writeln!(requests, "{line}").unwrap();
     }
     let mut seen = Vec::new();
@@ -311,12 +236,7 @@ fn a_request_can_be_cancelled_while_it_runs_and_before() {
 fn without_a_shell_nothing_leaves_the_protocol() {
     let lines = ["!touch f", "print 1 | tee f", "print 1 > ./f", "print 1"];
     let objects = answers(&["--no-shell"], &(lines.join("\n") + "\n"));
-    assert_eq!(
-        kinds(&objects),
-        [
-            "error", "end", "error", "end", "error", "end", "value", "end"
-        ]
-    );
+    assert_eq!(kinds(&objects), ["error", "end", "error", "end", "error", "end", "value", "end"]);
     for error in objects.iter().filter(|object| object["type"] == "error") {
         assert!(error["message"].as_str().unwrap().contains("--no-shell"));
     }
@@ -325,58 +245,35 @@ fn without_a_shell_nothing_leaves_the_protocol() {
 /// The lines of a subject of the help that stand as they are, without their indent.
 fn code(subject: &str) -> String {
     let run = Home::new().run(&["--json", "help", subject]);
-    let text = run.objects()[0]["text"]
-        .as_str()
-        .expect("a text")
-        .to_owned();
-    let lines = text
-        .lines()
-        .filter(|line| line.is_empty() || line.starts_with("  "));
-    lines
-        .map(|line| format!("{}\n", line.get(2..).unwrap_or_default()))
-        .collect()
+    let text = run.objects()[0]["text"].as_str().expect("a text").to_owned();
+    let lines = text.lines().filter(|line| line.is_empty() || line.starts_with("  "));
+    lines.map(|line| format!("{}\n", line.get(2..).unwrap_or_default())).collect()
 }
 
 #[test]
 fn the_client_of_the_help_works() {
     let home = Home::new();
-    let client = code("python").replace(
-        "program=\"pmdb\"",
-        &format!("program={:?}", crate::run::PMDB),
-    );
-    assert!(
-        client.trim().lines().count() <= 50,
-        "short enough to be read"
-    );
+    let client = code("python").replace("program=\"pmdb\"", &format!("program={:?}", crate::run::PMDB));
+    assert!(client.trim().lines().count() <= 50, "short enough to be read");
     let client = home.file("client.py", client);
     let output = std::process::Command::new("python3").arg(client).output();
     let Ok(output) = output else {
         return;
     };
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(said.starts_with("run "), "{said}");
     assert!(said.contains("[stack]"), "{said}");
 }
 
 #[test]
 fn the_filters_of_the_help_work() {
-    let has_jq = std::process::Command::new("jq")
-        .arg("--version")
-        .output()
-        .is_ok();
+    let has_jq = std::process::Command::new("jq").arg("--version").output().is_ok();
     for line in code("jq").lines().filter(|line| line.contains("pmdb")) {
         let line = line.replace("pmdb ", &format!("{} ", crate::run::PMDB));
         let (ours, filter) = line.split_once(" | jq").expect("a filter");
         let line = if has_jq { &line } else { ours };
-        let output = std::process::Command::new("sh")
-            .args(["-c", line])
-            .output()
-            .unwrap();
+        let output = std::process::Command::new("sh").args(["-c", line]).output().unwrap();
         assert!(!output.stdout.is_empty(), "{ours} | jq{filter}: {output:?}");
     }
 }

@@ -19,22 +19,11 @@ fn assert_all_is_possible(run: &Run) {
     let objects = run.objects();
     let of_type = |kind: &str| objects.iter().find(|object| object["type"] == kind);
     let capabilities = of_type("capabilities").expect("capabilities");
-    let names = [
-        "page_map",
-        "other_users",
-        "frame_numbers",
-        "kpageflags",
-        "kpagecount",
-        "iomem",
-        "map_files",
-        "memory",
-    ];
+    let names =
+        ["page_map", "other_users", "frame_numbers", "kpageflags", "kpagecount", "iomem", "map_files", "memory"];
     for capability in capabilities["capabilities"].as_array().expect("a list") {
         let name = capability["name"].as_str().expect("a name");
-        assert!(
-            capability["available"] == true || !names.contains(&name),
-            "{capability}"
-        );
+        assert!(capability["available"] == true || !names.contains(&name), "{capability}");
     }
     let process = of_type("process").expect("a process");
     let program = std::env::args().next().expect("this program");
@@ -46,20 +35,10 @@ fn assert_all_is_possible(run: &Run) {
 fn file_capabilities_show_frames_and_open_no_file_of_the_user() {
     let home = Home::new();
     if let Some(why) = capabilities::are_refused(&home.path("")) {
-        return skip(
-            "file_capabilities_show_frames_and_open_no_file_of_the_user",
-            why,
-        );
+        return skip("file_capabilities_show_frames_and_open_no_file_of_the_user", why);
     }
     let pid = std::process::id().to_string();
-    let look = [
-        "--json",
-        "-p",
-        &pid,
-        "-batch",
-        "-ex",
-        "walk all where present limit 1",
-    ];
+    let look = ["--json", "-p", &pid, "-batch", "-ex", "walk all where present limit 1"];
     if !frame_is_shown(&home.run(&look)) {
         return skip(
             "file_capabilities_show_frames_and_open_no_file_of_the_user",
@@ -115,10 +94,7 @@ fn as_many_files_may_be_open_as_the_hard_limit_grants() {
             .expect("a shell");
         let out = String::from_utf8_lossy(&output.stdout);
         match expected {
-            "" => assert!(
-                out.trim().parse().is_ok_and(|limit: u64| limit > 200),
-                "{out}"
-            ),
+            "" => assert!(out.trim().parse().is_ok_and(|limit: u64| limit > 200), "{out}"),
             expected => assert_eq!(out.trim(), expected, "{limits}"),
         }
     }

@@ -71,11 +71,7 @@ impl Home {
 
     /// Runs it with this standard input.
     pub fn run_with(&self, arguments: &[&str], input: impl AsRef<[u8]>) -> Run {
-        let mut child = self
-            .command(arguments)
-            .stdin(Stdio::piped())
-            .spawn()
-            .expect("it starts");
+        let mut child = self.command(arguments).stdin(Stdio::piped()).spawn().expect("it starts");
         let mut keys = child.stdin.take().expect("its input");
         let input = input.as_ref().to_vec();
         let typing = thread::spawn(move || keys.write_all(&input));
@@ -106,18 +102,13 @@ impl Run {
     /// It ended with this status and said this on standard error.
     pub fn failed(&self, status: i32, says: &str) -> &Self {
         assert_eq!(self.status, Some(status), "{self:?}");
-        assert!(
-            self.err.contains(says),
-            "expected {says:?} in {:?}",
-            self.err
-        );
+        assert!(self.err.contains(says), "expected {says:?} in {:?}", self.err);
         self
     }
 
     /// Standard output as JSON, an object a line.
     pub fn objects(&self) -> Vec<serde_json::Value> {
-        let parse =
-            |line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        let parse = |line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
         self.out.lines().map(parse).collect()
     }
 }

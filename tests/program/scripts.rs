@@ -35,10 +35,7 @@ fn an_error_shows_file_line_column_and_a_caret_under_the_place() {
     let run = home.run(&["-batch", "-x", "f.pmdb"]);
     run.failed(1, "f.pmdb:2:12: error: ");
     let lines: Vec<&str> = run.err.lines().collect();
-    let shown = lines
-        .iter()
-        .position(|line| line.ends_with("print \"\u{e4}\u{e4}\" 12"))
-        .expect("the line");
+    let shown = lines.iter().position(|line| line.ends_with("print \"\u{e4}\u{e4}\" 12")).expect("the line");
     let text = lines[shown];
     let place = text.chars().count() - "12".len();
     let caret = lines[shown + 1];
@@ -52,12 +49,7 @@ fn errors_are_placed_in_the_file_in_which_they_are() {
     home.file("inner", "\nfrobnicate\n");
     let run = home.run(&["-batch", "-x", "outer"]);
     assert_eq!(run.failed(1, "inner:2:1: error: ").out, "outer\n");
-    assert_eq!(
-        run.err.matches("error: ").count(),
-        1,
-        "said once: {}",
-        run.err
-    );
+    assert_eq!(run.err.matches("error: ").count(), 1, "said once: {}", run.err);
 }
 
 #[test]
@@ -65,18 +57,14 @@ fn a_file_that_cannot_be_sourced_is_an_error_of_the_line_that_asks() {
     let home = Home::new();
     home.file("f", "echo one\nsource missing\n");
     let run = home.run(&["-batch", "-x", "f"]);
-    run.failed(1, "f:2")
-        .failed(1, "missing cannot be read: no such file or directory");
+    run.failed(1, "f:2").failed(1, "missing cannot be read: no such file or directory");
 }
 
 #[test]
 fn the_home_folder_is_known_as_a_tilde() {
     let home = Home::new();
     home.file("f", "echo home\n");
-    assert_eq!(
-        home.run(&["-batch", "-ex", "source ~/f"]).is_fine().out,
-        "home\n"
-    );
+    assert_eq!(home.run(&["-batch", "-ex", "source ~/f"]).is_fine().out, "home\n");
 }
 
 #[test]
@@ -85,10 +73,7 @@ fn the_init_file_runs_first_unless_nx() {
     home.file(".config/pmdb/init", "echo init\n");
     let line = ["-batch", "-ex", "echo line"];
     assert_eq!(home.run(&line).is_fine().out, "init\nline\n");
-    assert_eq!(
-        home.run(&[&["-nx"][..], &line].concat()).is_fine().out,
-        "line\n"
-    );
+    assert_eq!(home.run(&[&["-nx"][..], &line].concat()).is_fine().out, "line\n");
     home.file("xdg/pmdb/init", "echo elsewhere\n");
     let mut command = home.command(&line);
     command.env("XDG_CONFIG_HOME", home.path("xdg"));
@@ -98,20 +83,12 @@ fn the_init_file_runs_first_unless_nx() {
 #[test]
 fn nothing_is_run_from_the_current_folder() {
     let home = Home::new();
-    for name in [
-        "init",
-        ".pmdbinit",
-        ".gdbinit",
-        "pmdb/init",
-        "work/pmdb/init",
-    ] {
+    for name in ["init", ".pmdbinit", ".gdbinit", "pmdb/init", "work/pmdb/init"] {
         home.file(name, "echo never\n");
     }
     let mut command = home.command(&["-batch", "-ex", "echo line"]);
     // A relative path is not one that the XDG specification allows.
-    command
-        .env("XDG_CONFIG_HOME", "work")
-        .env("HOME", "relative");
+    command.env("XDG_CONFIG_HOME", "work").env("HOME", "relative");
     assert_eq!(command.output().unwrap().stdout, b"line\n");
 }
 
@@ -119,26 +96,16 @@ fn nothing_is_run_from_the_current_folder() {
 fn files_that_run_themselves_are_stopped_and_the_chain_is_named() {
     let home = Home::new();
     home.file("alone", "source alone\n");
-    home.run(&["-batch", "-x", "alone"])
-        .failed(1, "alone:1")
-        .failed(1, "alone \u{2192} alone");
+    home.run(&["-batch", "-x", "alone"]).failed(1, "alone:1").failed(1, "alone \u{2192} alone");
     home.file("a", "source b\n");
     home.file("b", "echo b\nsource c\n");
     symlink("a", home.path("c")).unwrap();
     let run = home.run(&["-batch", "-x", "a"]);
-    assert_eq!(
-        run.failed(1, "b:2")
-            .failed(1, "a \u{2192} b \u{2192} c")
-            .out,
-        "b\n"
-    );
+    assert_eq!(run.failed(1, "b:2").failed(1, "a \u{2192} b \u{2192} c").out, "b\n");
     // Twice in a row is not a circle.
     home.file("twice", "source leaf\nsource leaf\n");
     home.file("leaf", "echo leaf\n");
-    assert_eq!(
-        home.run(&["-batch", "-x", "twice"]).is_fine().out,
-        "leaf\nleaf\n"
-    );
+    assert_eq!(home.run(&["-batch", "-x", "twice"]).is_fine().out, "leaf\nleaf\n");
 }
 
 #[test]
@@ -147,6 +114,5 @@ fn a_chain_of_files_that_is_too_long_is_stopped() {
     for number in 0..200 {
         home.file(&number.to_string(), format!("source {}\n", number + 1));
     }
-    home.run(&["-batch", "-x", "0"])
-        .failed(1, "100 command files");
+    home.run(&["-batch", "-x", "0"]).failed(1, "100 command files");
 }

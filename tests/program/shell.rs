@@ -11,11 +11,7 @@ fn a_process_and_a_command_give_one_answer() {
     assert_eq!(run.status, Some(0));
     let run = home.run(&["self", "frobnicate", "x"]);
     assert_eq!(run.status, Some(1));
-    assert!(
-        run.err.contains("there is no command `frobnicate`"),
-        "{}",
-        run.err
-    );
+    assert!(run.err.contains("there is no command `frobnicate`"), "{}", run.err);
     let run = home.run(&["self", "regions", ">", "/dev/null"]);
     assert_eq!(run.status, Some(2));
     assert!(run.err.contains("to the shell"), "{}", run.err);

@@ -84,8 +84,7 @@ fn shows_frames() -> bool {
     let page = std::hint::black_box(Box::new(7u8));
     let index = (&raw const *page).addr() as u64 / rustix::param::page_size() as u64;
     let mut entry = [0; 8];
-    let read =
-        fs::File::open("/proc/self/pagemap").and_then(|map| map.read_at(&mut entry, index * 8));
+    let read = fs::File::open("/proc/self/pagemap").and_then(|map| map.read_at(&mut entry, index * 8));
     read.is_ok() && u64::from_ne_bytes(entry) & ((1 << 55) - 1) != 0
 }
 
@@ -104,20 +103,14 @@ fn look(place: &Place, wrapper: &[&str]) -> (Vec<Value>, Value) {
     let is_there = |name: &str| shown.iter().any(|value| value["name"] == name);
     let there: Vec<_> = AREAS.iter().filter(|(name, ..)| is_there(name)).collect();
     assert!(there.len() >= 4, "{shown:?}");
-    let lines = there
-        .iter()
-        .map(|(name, ..)| format!("translate start(${name})"));
+    let lines = there.iter().map(|(name, ..)| format!("translate start(${name})"));
     let lines: Vec<String> = lines.chain(["info capabilities".to_owned()]).collect();
     let mut answers = place.at_the_demonstration(wrapper, &lines);
     let capabilities = answers.pop().expect("the last answer");
     assert_eq!(capabilities["type"], "capabilities");
     assert_eq!(answers.len(), there.len(), "{answers:?}");
     for ((name, state, kind), answer) in there.into_iter().zip(&answers) {
-        assert_eq!(
-            (&answer["state"], &answer["kind"]),
-            (&(*state).into(), &(*kind).into()),
-            "{name}: {answer}"
-        );
+        assert_eq!((&answer["state"], &answer["kind"]), (&(*state).into(), &(*kind).into()), "{name}: {answer}");
     }
     (answers, capabilities)
 }
@@ -133,15 +126,7 @@ fn capability<'a>(capabilities: &'a Value, name: &str) -> &'a Value {
 fn assert_hidden(answers: &[Value]) {
     for answer in answers.iter().filter(|answer| answer["state"] == "present") {
         assert_eq!(answer["pfn_hidden"], true, "{answer}");
-        for field in [
-            "pfn",
-            "physical",
-            "zone",
-            "iomem",
-            "cgroup",
-            "map_count",
-            "flags",
-        ] {
+        for field in ["pfn", "physical", "zone", "iomem", "cgroup", "map_count", "flags"] {
             assert!(answer[field].is_null(), "{field}: {answer}");
             let why = answer["why"][field].as_str().unwrap_or_default();
             assert!(why.contains("CAP_SYS_ADMIN"), "{field}: {answer}");
@@ -166,48 +151,23 @@ fn assert_shown(answers: &[Value]) {
 #[test]
 fn an_ordinary_user_sees_states_but_no_frames() {
     let place = Place::new();
-    let user = [
-        "setpriv",
-        "--reuid",
-        USER,
-        "--regid",
-        USER,
-        "--clear-groups",
-    ];
+    let user = ["setpriv", "--reuid", USER, "--regid", USER, "--clear-groups"];
     let wrapper: &[&str] = if is_root() { &user } else { &[] };
     if let Some(why) = place.cannot(wrapper) {
         return skip("an_ordinary_user_sees_states_but_no_frames", &why);
     }
     if !is_root() && shows_frames() {
-        return skip(
-            "an_ordinary_user_sees_states_but_no_frames",
-            "this user sees frames",
-        );
+        return skip("an_ordinary_user_sees_states_but_no_frames", "this user sees frames");
     }
     let (answers, capabilities) = look(&place, wrapper);
     assert_hidden(&answers);
-    for name in [
-        "frame_numbers",
-        "kpageflags",
-        "kpagecount",
-        "kpagecgroup",
-        "iomem",
-        "other_users",
-    ] {
+    for name in ["frame_numbers", "kpageflags", "kpagecount", "kpagecgroup", "iomem", "other_users"] {
         let capability = capability(&capabilities, name);
         assert_eq!(capability["available"], false, "{capability}");
-        assert!(
-            !capability["without"]
-                .as_str()
-                .unwrap_or_default()
-                .is_empty()
-        );
+        assert!(!capability["without"].as_str().unwrap_or_default().is_empty());
     }
     let remedy = &capability(&capabilities, "frame_numbers")["remedy"];
-    assert!(
-        remedy.as_str().is_some_and(|text| text.contains("sudo")),
-        "{remedy}"
-    );
+    assert!(remedy.as_str().is_some_and(|text| text.contains("sudo")), "{remedy}");
     for name in ["page_map", "memory"] {
         assert_eq!(capability(&capabilities, name)["available"], true, "{name}");
     }
@@ -223,30 +183,14 @@ fn root_of_a_user_namespace_is_not_root() {
     }
     let (answers, capabilities) = look(&place, &wrapper);
     for answer in answers.iter().filter(|answer| answer["state"] == "present") {
-        assert_eq!(
-            (&answer["pfn_hidden"], &answer["pfn"]),
-            (&true.into(), &Value::Null),
-            "{answer}"
-        );
+        assert_eq!((&answer["pfn_hidden"], &answer["pfn"]), (&true.into(), &Value::Null), "{answer}");
     }
-    assert_eq!(
-        (&capabilities["user"], &capabilities["first_user_namespace"]),
-        (&0.into(), &false.into())
-    );
+    assert_eq!((&capabilities["user"], &capabilities["first_user_namespace"]), (&0.into(), &false.into()));
     for name in ["frame_numbers", "other_users", "iomem"] {
-        assert_eq!(
-            capability(&capabilities, name)["available"],
-            false,
-            "{name}"
-        );
+        assert_eq!(capability(&capabilities, name)["available"], false, "{name}");
     }
     let remedy = &capability(&capabilities, "frame_numbers")["remedy"];
-    assert!(
-        remedy
-            .as_str()
-            .is_some_and(|text| text.contains("outside of this user namespace")),
-        "{remedy}"
-    );
+    assert!(remedy.as_str().is_some_and(|text| text.contains("outside of this user namespace")), "{remedy}");
     // This user is its root: whether the file of flags opens depends only on its owner and mode.
     let opens = fs::File::open("/proc/kpageflags").is_ok();
     assert_eq!(capability(&capabilities, "kpageflags")["available"], opens);
@@ -256,11 +200,7 @@ fn root_of_a_user_namespace_is_not_root() {
 fn root_without_its_right_sees_flags_but_no_frames() {
     let name = "root_without_its_right_sees_flags_but_no_frames";
     let place = Place::new();
-    let wrapper = [
-        "setpriv",
-        "--bounding-set=-sys_admin",
-        "--inh-caps=-sys_admin",
-    ];
+    let wrapper = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin"];
     if !is_root() || !shows_frames() {
         return skip(name, "only root can give a right of root away");
     }
@@ -269,17 +209,9 @@ fn root_without_its_right_sees_flags_but_no_frames() {
     }
     let (answers, capabilities) = look(&place, &wrapper);
     assert_hidden(&answers);
-    assert_eq!(
-        capability(&capabilities, "frame_numbers")["available"],
-        false
-    );
+    assert_eq!(capability(&capabilities, "frame_numbers")["available"], false);
     let remedy = &capability(&capabilities, "frame_numbers")["remedy"];
-    assert!(
-        remedy
-            .as_str()
-            .is_some_and(|text| text.contains("give pmdb CAP_SYS_ADMIN")),
-        "{remedy}"
-    );
+    assert!(remedy.as_str().is_some_and(|text| text.contains("give pmdb CAP_SYS_ADMIN")), "{remedy}");
     if fs::File::open("/proc/kpageflags").is_err() {
         return skip(name, "not even root may read /proc/kpageflags here");
     }
@@ -296,14 +228,7 @@ fn root_sees_frames() {
     }
     let (answers, capabilities) = look(&Place::new(), &[]);
     assert_shown(&answers);
-    for name in [
-        "frame_numbers",
-        "iomem",
-        "other_users",
-        "page_map",
-        "map_files",
-        "memory",
-    ] {
+    for name in ["frame_numbers", "iomem", "other_users", "page_map", "map_files", "memory"] {
         assert_eq!(capability(&capabilities, name)["available"], true, "{name}");
     }
 }
@@ -334,18 +259,12 @@ fn the_right_to_trace_alone_opens_no_page_map_of_others() {
     let others = capability(&capabilities, "other_users");
     assert_eq!(others["available"], false);
     assert_eq!(others["found"], "CAP_DAC_READ_SEARCH not held");
-    assert_eq!(
-        capabilities["rights"],
-        serde_json::json!(["CAP_SYS_PTRACE"])
-    );
+    assert_eq!(capabilities["rights"], serde_json::json!(["CAP_SYS_PTRACE"]));
     // … but of this one the kernel gives the regions and refuses the pages, whose file is for its owner alone.
     let pid = std::process::id().to_string();
     let run = place.run(&wrapper, &["-nx", "-batch", "-p", &pid, "-ex", "regions"]);
     run.failed(4, &format!("may not open /proc/{pid}/pagemap"));
-    assert!(
-        run.err.contains("CAP_DAC_READ_SEARCH") && run.out.is_empty(),
-        "{run:?}"
-    );
+    assert!(run.err.contains("CAP_DAC_READ_SEARCH") && run.out.is_empty(), "{run:?}");
 }
 
 #[test]
@@ -356,20 +275,10 @@ fn the_process_of_another_user_is_refused() {
     }
     let place = Place::new();
     let pid = std::process::id().to_string();
-    let user = [
-        "setpriv",
-        "--reuid",
-        USER,
-        "--regid",
-        USER,
-        "--clear-groups",
-    ];
+    let user = ["setpriv", "--reuid", USER, "--regid", USER, "--clear-groups"];
     // Rights in a namespace of one's own do not reach out of it.
     let inside = [&user[..], &["unshare", "-U", "-r"]].concat();
-    for (wrapper, way) in [
-        (&user[..], "sudo"),
-        (&inside, "outside of this user namespace"),
-    ] {
+    for (wrapper, way) in [(&user[..], "sudo"), (&inside, "outside of this user namespace")] {
         if let Some(why) = place.cannot(wrapper) {
             skip(name, &why);
             continue;
@@ -398,17 +307,7 @@ fn whose_process_it_is_is_said() {
         return skip(name, "only root may look at the processes of others");
     }
     let place = Place::new();
-    let wrapper = [
-        "setpriv",
-        "--reuid",
-        USER,
-        "--regid",
-        USER,
-        "--clear-groups",
-        "unshare",
-        "-U",
-        "-r",
-    ];
+    let wrapper = ["setpriv", "--reuid", USER, "--regid", USER, "--clear-groups", "unshare", "-U", "-r"];
     if let Some(why) = place.cannot(&wrapper) {
         return skip(name, &why);
     }
@@ -424,27 +323,13 @@ fn whose_process_it_is_is_said() {
     BufReader::new(out).read_line(&mut said).unwrap();
     assert_eq!(said, "here\n");
     let pid = other.0.id().to_string();
-    let run = place.run(
-        &[],
-        &[
-            "--json",
-            "-nx",
-            "-batch",
-            "-p",
-            &pid,
-            "-ex",
-            "info capabilities",
-        ],
-    );
+    let run = place.run(&[], &["--json", "-nx", "-batch", "-p", &pid, "-ex", "info capabilities"]);
     let objects = run.is_fine().objects();
     let capabilities = objects.last().expect("an answer");
     assert_eq!(capabilities["pid"], other.0.id());
     let page_map = capability(capabilities, "page_map");
     let found = page_map["found"].as_str().expect("words");
-    assert!(
-        found.contains("runs as user 65534, pmdb as user 0"),
-        "{found}"
-    );
+    assert!(found.contains("runs as user 65534, pmdb as user 0"), "{found}");
     assert!(found.contains("another user namespace"), "{found}");
 }
 
@@ -452,22 +337,14 @@ fn whose_process_it_is_is_said() {
 #[test]
 fn capabilities_are_what_they_are() {
     let place = Place::new();
-    let run = place.run(
-        &[],
-        &["--json", "-nx", "-batch", "-ex", "info capabilities"],
-    );
+    let run = place.run(&[], &["--json", "-nx", "-batch", "-ex", "info capabilities"]);
     let objects = run.is_fine().objects();
-    let [capabilities] = objects.as_slice() else {
-        panic!("{objects:?}")
-    };
+    let [capabilities] = objects.as_slice() else { panic!("{objects:?}") };
     assert!(capabilities["pid"].is_null());
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     assert_eq!(capabilities["kernel"], release.trim());
-    let version: Vec<u32> = release
-        .split(|c: char| !c.is_ascii_digit())
-        .map_while(|number| number.parse().ok())
-        .take(2)
-        .collect();
+    let version: Vec<u32> =
+        release.split(|c: char| !c.is_ascii_digit()).map_while(|number| number.parse().ok()).take(2).collect();
     let version = (version[0], version[1]);
     let says = |name: &str| capability(capabilities, name)["available"].as_bool();
     for file in ["kpageflags", "kpagecount", "kpagecgroup"] {
@@ -501,10 +378,7 @@ fn capabilities_are_what_they_are() {
     // Each says how it was found out, and what it means that it is not there.
     let mut names = std::collections::BTreeSet::new();
     for capability in capabilities["capabilities"].as_array().unwrap() {
-        assert!(
-            names.insert(capability["name"].as_str().unwrap()),
-            "twice: {capability}"
-        );
+        assert!(names.insert(capability["name"].as_str().unwrap()), "twice: {capability}");
         for field in ["found", "without"] {
             let text = capability[field].as_str().unwrap();
             assert!(!text.is_empty() && !text.ends_with('.'), "{capability}");
@@ -520,15 +394,10 @@ fn what_a_container_hides_is_called_hidden() {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
     let memory = mounts.lines().find_map(|line| {
         let (mount, what) = line.split_once(" - cgroup ")?;
-        what.split([' ', ','])
-            .any(|word| word == "memory")
-            .then(|| mount.split(' ').nth(4))?
+        what.split([' ', ',']).any(|word| word == "memory").then(|| mount.split(' ').nth(4))?
     });
     let Some(memory) = memory.filter(|_| is_root() && shows_frames()) else {
-        return skip(
-            name,
-            "only root can hide things, and a hierarchy of its own has to have memory",
-        );
+        return skip(name, "only root can hide things, and a hierarchy of its own has to have memory");
     };
     let script = "mount --bind /dev/null /proc/iomem && mount --bind /dev/null /proc/kpageflags && umount -l \"$0\" && exec \"$@\"";
     let wrapper = ["unshare", "--mount", "sh", "-c", script, memory];
@@ -536,33 +405,20 @@ fn what_a_container_hides_is_called_hidden() {
     if let Some(why) = place.cannot(&wrapper) {
         return skip(name, &why);
     }
-    let lines = [
-        "info capabilities".to_owned(),
-        "flags start($anonymous)".to_owned(),
-    ];
+    let lines = ["info capabilities".to_owned(), "flags start($anonymous)".to_owned()];
     let answers = place.at_the_demonstration(&wrapper, &lines);
-    let [capabilities, flags] = answers.as_slice() else {
-        panic!("{answers:?}")
-    };
-    for (name, why) in [
-        ("iomem", "is empty"),
-        ("kpageflags", "is empty"),
-        ("cgroup_paths", "no hierarchy of memory cgroups"),
-    ] {
+    let [capabilities, flags] = answers.as_slice() else { panic!("{answers:?}") };
+    for (name, why) in
+        [("iomem", "is empty"), ("kpageflags", "is empty"), ("cgroup_paths", "no hierarchy of memory cgroups")]
+    {
         let capability = capability(capabilities, name);
         assert_eq!(capability["available"], false, "{capability}");
         let found = capability["found"].as_str().expect("words");
         assert!(found.contains(why), "{capability}");
     }
     assert!(capability(capabilities, "ksm_flag")["available"].is_null());
-    assert!(
-        flags["pfn"].is_number() && flags["cgroup"].is_number(),
-        "{flags}"
-    );
+    assert!(flags["pfn"].is_number() && flags["cgroup"].is_number(), "{flags}");
     for field in ["iomem", "cgroup_path", "flags"] {
-        assert!(
-            flags[field].is_null() && flags["why"][field].is_string(),
-            "{field}: {flags}"
-        );
+        assert!(flags[field].is_null() && flags["why"][field].is_string(), "{field}: {flags}");
     }
 }

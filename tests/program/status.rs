@@ -14,20 +14,9 @@ fn success_is_0() {
 
 #[test]
 fn an_error_is_1_and_ends_the_run() {
-    let run = Home::new().run(&[
-        "-batch",
-        "-ex",
-        "echo one",
-        "-ex",
-        "frobnicate",
-        "-ex",
-        "echo two",
-    ]);
+    let run = Home::new().run(&["-batch", "-ex", "echo one", "-ex", "frobnicate", "-ex", "echo two"]);
     assert_eq!(run.failed(1, "error: ").out, "one\n");
-    assert!(
-        run.err.contains("frobnicate\n") && run.err.contains('^'),
-        "{run:?}"
-    );
+    assert!(run.err.contains("frobnicate\n") && run.err.contains('^'), "{run:?}");
 }
 
 #[test]
@@ -36,18 +25,15 @@ fn a_wrong_command_line_is_2() {
     home.run(&["--frobnicate"]).failed(2, "--frobnicate");
     home.run(&["1", "2"]).failed(2, "2");
     home.run(&["-ex"]).failed(2, "--ex");
-    home.run(&["self", "regions", "--json"])
-        .failed(2, "options come before the process: pmdb --json");
+    home.run(&["self", "regions", "--json"]).failed(2, "options come before the process: pmdb --json");
 }
 
 #[test]
 fn no_such_target_is_3() {
     let home = Home::new();
     home.run(&["-p", NOBODY, "-batch"]).failed(3, NOBODY);
-    home.run(&["no-such-process", "-batch"])
-        .failed(3, "no-such-process");
-    home.run(&["-batch", "-ex", "attach 2147483647"])
-        .failed(3, NOBODY);
+    home.run(&["no-such-process", "-batch"]).failed(3, "no-such-process");
+    home.run(&["-batch", "-ex", "attach 2147483647"]).failed(3, NOBODY);
 }
 
 #[test]
@@ -60,8 +46,7 @@ fn a_name_of_several_processes_is_1_and_those_that_have_exited_do_not_count() {
     let mut one = Command::new(&program).arg("600").spawn().unwrap();
     let mut two = Command::new(&program).arg("600").spawn().unwrap();
     let (first, second) = (one.id().to_string(), two.id().to_string());
-    home.run(&["-p", &name, "-batch"])
-        .failed(1, &format!("2 processes are called '{name}'"));
+    home.run(&["-p", &name, "-batch"]).failed(1, &format!("2 processes are called '{name}'"));
     two.kill().unwrap();
     // It stays a zombie: kill only sends the signal, so wait until it has ended without reaping it.
     let ended = rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT;
@@ -71,26 +56,13 @@ fn a_name_of_several_processes_is_1_and_those_that_have_exited_do_not_count() {
     assert!(run.is_fine().out.contains(&first), "{run:?}");
     one.kill().unwrap();
     one.wait().unwrap();
-    home.run(&["-p", &name, "-batch"])
-        .failed(3, &format!("process {second} ("))
-        .failed(3, "has exited");
+    home.run(&["-p", &name, "-batch"]).failed(3, &format!("process {second} (")).failed(3, "has exited");
     two.wait().unwrap();
-    home.run(&["-p", &name, "-batch"])
-        .failed(3, "no process is called");
-    home.run(&[
-        "demo",
-        "-q",
-        "-batch",
-        "-ex",
-        &format!("compare \"{name}\""),
-    ])
-    .failed(3, "no process is called");
-    home.run(&["-p", "regions", "-batch"])
-        .failed(3, "the command regions is run by `pmdb PID regions`");
-    home.run(&["-batch", "vmmap"])
-        .failed(3, "as a command it is regions: pmdb PID regions");
-    home.run(&["-batch", "track"])
-        .failed(3, "is a command of pmdb in gdb");
+    home.run(&["-p", &name, "-batch"]).failed(3, "no process is called");
+    home.run(&["demo", "-q", "-batch", "-ex", &format!("compare \"{name}\"")]).failed(3, "no process is called");
+    home.run(&["-p", "regions", "-batch"]).failed(3, "the command regions is run by `pmdb PID regions`");
+    home.run(&["-batch", "vmmap"]).failed(3, "as a command it is regions: pmdb PID regions");
+    home.run(&["-batch", "track"]).failed(3, "is a command of pmdb in gdb");
 }
 
 #[test]
@@ -105,21 +77,14 @@ fn a_target_that_may_not_be_looked_at_is_4() {
         let mut command = Command::new(program);
         command.uid(65534).gid(65534).args(["-p", &pid, "-batch"]);
         command
-    } else if std::fs::metadata("/proc/1").is_ok_and(|init| {
-        std::os::unix::fs::MetadataExt::uid(&init) != rustix::process::geteuid().as_raw()
-    }) {
+    } else if std::fs::metadata("/proc/1")
+        .is_ok_and(|init| std::os::unix::fs::MetadataExt::uid(&init) != rustix::process::geteuid().as_raw())
+    {
         home.command(&["-p", "1", "-batch"])
     } else {
-        return skip(
-            "a_target_that_may_not_be_looked_at_is_4",
-            "process 1 is ours, so it may be looked at",
-        );
+        return skip("a_target_that_may_not_be_looked_at_is_4", "process 1 is ours, so it may be looked at");
     };
-    let output = command
-        .env("HOME", home.path(""))
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
+    let output = command.env("HOME", home.path("")).stdin(Stdio::null()).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(4), "{said}");
     assert!(said.contains("sudo"), "the remedy: {said}");
@@ -128,25 +93,11 @@ fn a_target_that_may_not_be_looked_at_is_4() {
 #[test]
 fn kept_going_the_first_failure_gives_the_status() {
     let home = Home::new();
-    let lines = [
-        "-ex",
-        "attach 2147483647",
-        "-ex",
-        "frobnicate",
-        "-ex",
-        "echo end",
-    ];
+    let lines = ["-ex", "attach 2147483647", "-ex", "frobnicate", "-ex", "echo end"];
     let run = home.run(&[&["-batch", "--keep-going"][..], &lines].concat());
     assert_eq!(run.failed(3, "frobnicate").out, "end\n");
     let file = home.file("f", "frobnicate\necho on\n");
-    let run = home.run(&[
-        "-batch",
-        "--keep-going",
-        "-x",
-        file.to_str().unwrap(),
-        "-ex",
-        "echo end",
-    ]);
+    let run = home.run(&["-batch", "--keep-going", "-x", file.to_str().unwrap(), "-ex", "echo end"]);
     assert_eq!(run.failed(1, "f:1:1: error: ").out, "on\nend\n");
     // Also where a jump ends the turn of the loop.
     let turns = "set $i = 0\nwhile $i < 2\nset $i = $i + 1\nif 1\nattach 2147483647\nloop_continue\nend\necho no\nend\nfrobnicate\necho end\n";
@@ -180,10 +131,7 @@ fn help_and_version_are_no_failures() {
     let version = concat!("pmdb ", env!("CARGO_PKG_VERSION"), "\n");
     assert_eq!(home.run(&["-V"]).is_fine().out, version);
     let long = home.run(&["--version"]).is_fine().out.clone();
-    assert!(
-        long.starts_with(version) && long.contains("target"),
-        "{long}"
-    );
+    assert!(long.starts_with(version) && long.contains("target"), "{long}");
 }
 
 /// An existing process is not reported as absent when pmdb lacks files or rights to inspect it.
@@ -194,17 +142,7 @@ fn too_few_files_are_the_reason_and_not_an_absent_process() {
         let script = format!("ulimit -n {files}; exec \"$0\" \"$@\"");
         let pid = std::process::id().to_string();
         let output = Command::new("sh")
-            .args([
-                "-c",
-                &script,
-                PMDB,
-                "-nx",
-                "-batch",
-                "-p",
-                &pid,
-                "-ex",
-                "info process",
-            ])
+            .args(["-c", &script, PMDB, "-nx", "-batch", "-p", &pid, "-ex", "info process"])
             .current_dir(home.path("."))
             .stdin(Stdio::null())
             .output()
@@ -227,19 +165,7 @@ fn an_absent_proc_is_the_reason_and_not_an_absent_process() {
     let run = |what: &str| -> crate::run::Run {
         let script = "mount -t tmpfs none /proc && exec \"$0\" \"$@\"";
         let mut command = Command::new("unshare");
-        command.args([
-            "--mount",
-            "sh",
-            "-c",
-            script,
-            PMDB,
-            "-nx",
-            "-batch",
-            "-p",
-            what,
-            "-ex",
-            "info process",
-        ]);
+        command.args(["--mount", "sh", "-c", script, PMDB, "-nx", "-batch", "-p", what, "-ex", "info process"]);
         command.current_dir(home.path(".")).stdin(Stdio::null());
         command.output().expect("unshare").into()
     };

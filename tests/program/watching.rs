@@ -12,38 +12,24 @@ fn looks_without_a_time_between_them_are_refused() {
     let home = Home::new();
     for every in ["0", "0ms", "0.5ms"] {
         let line = format!("watch [stack] every {every} for 1ms");
-        home.run(&["self", "-batch", "-ex", &line])
-            .failed(1, "less than a millisecond");
+        home.run(&["self", "-batch", "-ex", &line]).failed(1, "less than a millisecond");
     }
-    home.run(&["self", "-batch", "-ex", "watch [stack] every 1ms for 1ms"])
-        .is_fine();
+    home.run(&["self", "-batch", "-ex", "watch [stack] every 1ms for 1ms"]).is_fine();
 }
 
 #[test]
 fn ctrl_c_ends_a_watch_with_its_summary_and_the_next_command_runs() {
     let home = Home::new();
-    let mut child = home
-        .command(&[&WATCH[..], &["-ex", "print 1"]].concat())
-        .spawn()
-        .unwrap();
+    let mut child = home.command(&[&WATCH[..], &["-ex", "print 1"]].concat()).spawn().unwrap();
     let mut out = BufReader::new(child.stdout.take().unwrap());
     until_started(&mut out);
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let mut rest = String::new();
     out.read_to_string(&mut rest).unwrap();
-    let objects: Vec<Value> = rest
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
-    let summary = objects
-        .iter()
-        .find(|object| object["type"] == "watch-summary")
-        .expect("a summary");
+    let objects: Vec<Value> = rest.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let summary = objects.iter().find(|object| object["type"] == "watch-summary").expect("a summary");
     assert_eq!(summary["ended"], "interrupted");
-    assert_eq!(
-        objects.last().map(|last| &last["type"]),
-        Some(&Value::from("value"))
-    );
+    assert_eq!(objects.last().map(|last| &last["type"]), Some(&Value::from("value")));
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
@@ -58,9 +44,7 @@ fn an_until_that_can_no_longer_come_true_ends_the_run() {
         .unwrap();
     let pid = waits.id().to_string();
     let until = "watch [stack] every 10ms until none present";
-    let watch = [
-        "--json", "-batch", "-p", &pid, "-ex", until, "-ex", "print 1",
-    ];
+    let watch = ["--json", "-batch", "-p", &pid, "-ex", until, "-ex", "print 1"];
     let ends = |end: &mut dyn FnMut(&std::process::Child)| {
         let mut child = home.command(&watch).spawn().unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
@@ -92,19 +76,14 @@ fn a_watch_that_nobody_reads_ends_although_nothing_happens() {
     until_started(&mut out);
     drop(out);
     let output = child.wait_with_output().unwrap();
-    assert_eq!(
-        (output.status.code(), output.stderr.as_slice()),
-        (Some(0), &b""[..])
-    );
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
 }
 
 #[test]
 fn nothing_is_waited_for_in_vain() {
     let home = Home::new();
-    home.run(&["-batch", "-p", "self", "-ex", "watch [stack] count 0"])
-        .failed(1, "`count 0` asks for nothing");
-    home.run(&["-batch", "-p", "self", "-ex", "walk [stack] limit 0"])
-        .failed(1, "`limit 0` asks for nothing");
+    home.run(&["-batch", "-p", "self", "-ex", "watch [stack] count 0"]).failed(1, "`count 0` asks for nothing");
+    home.run(&["-batch", "-p", "self", "-ex", "walk [stack] limit 0"]).failed(1, "`limit 0` asks for nothing");
 }
 
 /// Reads up to the record with which a watch begins.
@@ -120,31 +99,16 @@ fn until_started(out: &mut impl BufRead) {
 fn every_kind_of_range_is_watched_whole() {
     let home = Home::new();
     // A page of it is present: the pages of the range are sampled.
-    for range in [
-        "all",
-        "[stack]",
-        "pmdb",
-        "pmdb[0]",
-        "region(demo_buffer)",
-        "demo_buffer, +1",
-    ] {
+    for range in ["all", "[stack]", "pmdb", "pmdb[0]", "region(demo_buffer)", "demo_buffer, +1"] {
         let line = format!("watch {range} for 5s until present");
         let run = home.run(&["--json", "-batch", "demo", "-ex", &line]);
         assert_eq!(run.status, Some(0), "{line}: {run:?}");
-        let objects: Vec<Value> = run
-            .out
-            .lines()
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect();
+        let objects: Vec<Value> = run.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         let field = |kind: &str, field: &str| {
             let found = objects.iter().find(|object| object["type"] == kind);
             found.map(|object| object[field].clone())
         };
         assert_ne!(field("watch-start", "pages"), Some(0.into()), "{line}");
-        assert_eq!(
-            field("watch-summary", "ended"),
-            Some("until".into()),
-            "{line}"
-        );
+        assert_eq!(field("watch-summary", "ended"), Some("until".into()), "{line}");
     }
 }

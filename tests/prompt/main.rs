@@ -47,9 +47,7 @@ impl Terminal {
 
     /// What stands before `text`, which must come.
     fn sees(&mut self, text: &str) -> String {
-        self.session
-            .exp_string(text)
-            .unwrap_or_else(|error| panic!("{text:?} did not come: {error}"))
+        self.session.exp_string(text).unwrap_or_else(|error| panic!("{text:?} did not come: {error}"))
     }
 
     fn types(&mut self, keys: &str) {
@@ -73,10 +71,7 @@ impl Terminal {
     fn ends_with(&mut self, status: i32) {
         self.session.exp_eof().expect("it ends");
         let ended = self.session.process().wait().expect("it ends");
-        assert!(
-            matches!(ended, WaitStatus::Exited(_, code) if code == status),
-            "{ended:?}"
-        );
+        assert!(matches!(ended, WaitStatus::Exited(_, code) if code == status), "{ended:?}");
     }
 
     fn history(&self) -> String {
@@ -151,15 +146,9 @@ fn a_faulty_init_file_keeps_nobody_from_the_target() {
     fs::write(folder.join("init"), "set color always\nfrobnicate\n").expect("a file");
     let mut session = start(home.path(), &["self", "--color", "never"]);
     let said = session.exp_string(PROMPT).expect("a prompt");
-    assert!(
-        said.contains("init:2:1:") && said.contains("attached"),
-        "{said}"
-    );
+    assert!(said.contains("init:2:1:") && said.contains("attached"), "{said}");
     let mut terminal = Terminal { session, home };
-    assert!(
-        terminal.answer("show color").contains("never"),
-        "the command line goes before the file"
-    );
+    assert!(terminal.answer("show color").contains("never"), "the command line goes before the file");
 }
 
 #[test]
@@ -177,35 +166,20 @@ fn an_empty_line_after_a_file_repeats_the_file_and_after_an_error_nothing() {
     terminal.answer("source f");
     assert!(terminal.answer("").contains("first\r\nlast\r\n"));
     terminal.answer("frobnicate");
-    assert_eq!(
-        terminal
-            .answer("")
-            .find(|c: char| c.is_alphabetic() && c != 'h' && c != 'K'),
-        None
-    );
+    assert_eq!(terminal.answer("").find(|c: char| c.is_alphabetic() && c != 'h' && c != 'K'), None);
 }
 
 #[test]
 fn a_walk_with_a_limit_goes_on_where_it_stopped() {
     let mut terminal = Terminal::new(&["self"]);
     let rows = |said: String| -> Vec<String> {
-        said.lines()
-            .filter(|line| line.starts_with("0x"))
-            .map(str::to_owned)
-            .collect()
+        said.lines().filter(|line| line.starts_with("0x")).map(str::to_owned).collect()
     };
     let first = rows(terminal.answer("walk all limit 1"));
     let second = rows(terminal.answer(""));
     let third = rows(terminal.answer(""));
-    assert_eq!(
-        (first.len(), second.len(), third.len()),
-        (1, 1, 1),
-        "{first:?} {second:?} {third:?}"
-    );
-    assert!(
-        first < second && second < third,
-        "{first:?} {second:?} {third:?}"
-    );
+    assert_eq!((first.len(), second.len(), third.len()), (1, 1, 1), "{first:?} {second:?} {third:?}");
+    assert!(first < second && second < third, "{first:?} {second:?} {third:?}");
 }
 
 #[test]
@@ -226,13 +200,7 @@ fn an_empty_line_after_x_goes_on_behind_what_it_showed() {
     };
     assert_eq!(next, start + 8);
     // Rows of eight bytes, as many as before; with a size of its own, and then that again.
-    for (line, expected) in [
-        ("", [16, 24]),
-        ("", [32, 40]),
-        ("x", [48, 56]),
-        ("x/4xg", [64, 80]),
-        ("", [96, 112]),
-    ] {
+    for (line, expected) in [("", [16, 24]), ("", [32, 40]), ("x", [48, 56]), ("x/4xg", [64, 80]), ("", [96, 112])] {
         assert_eq!(shown(line), expected.map(|into| start + into), "{line:?}");
     }
 }
@@ -240,19 +208,12 @@ fn an_empty_line_after_x_goes_on_behind_what_it_showed() {
 #[test]
 fn shell_lines_and_redirections_are_not_repeated() {
     let mut terminal = Terminal::new(&[]);
-    for line in [
-        "!echo o'n'ce",
-        "show width | sed s/^/o'n'ce/",
-        "show width > ./once",
-    ] {
+    for line in ["!echo o'n'ce", "show width | sed s/^/o'n'ce/", "show width > ./once"] {
         terminal.answer("echo before");
         terminal.answer(line);
         terminal.enters("");
         let said = terminal.sees(PROMPT);
-        assert!(
-            !said.contains("once") && !said.contains("before"),
-            "{line}: {said}"
-        );
+        assert!(!said.contains("once") && !said.contains("before"), "{line}: {said}");
     }
 }
 
@@ -287,15 +248,9 @@ fn tab_completes_source_files_before_a_line() {
     let hostile = "my-src/qzserver\u{1b}]0;title\u{7}.c";
     for (program, source) in [("client", "my-src/qzclient.c"), ("server", hostile)] {
         fs::write(home.path().join(source), text).expect("a file");
-        let done = Command::new("gcc")
-            .args(["-g", "-O0", "-o", program, source])
-            .current_dir(home.path())
-            .status();
+        let done = Command::new("gcc").args(["-g", "-O0", "-o", program, source]).current_dir(home.path()).status();
         if !done.is_ok_and(|status| status.success()) {
-            return skips::skip(
-                "tab_completes_source_files_before_a_line",
-                "no gcc that works",
-            );
+            return skips::skip("tab_completes_source_files_before_a_line", "no gcc that works");
         }
     }
     let of = |name: &str| Running::new(&home.path().join(name));
@@ -311,19 +266,13 @@ fn tab_completes_source_files_before_a_line() {
         terminal.types(&format!("info line {typed}\t"));
         terminal.sees(whole);
         let said = terminal.answer("3");
-        assert!(
-            said.contains("qzclient.c:3") && said.contains("main"),
-            "{said}"
-        );
+        assert!(said.contains("qzclient.c:3") && said.contains("main"), "{said}");
     }
     terminal.answer(&format!("attach {}", server.0.id()));
     terminal.types("info line 'qzser\t");
     let shown = terminal.sees(".c':");
     assert!(shown.contains("qzserver\\x1b]0;title\\x07"), "{shown:?}");
-    assert!(
-        !shown.contains("\u{1b}]0;") && !shown.contains('\u{7}'),
-        "{shown:?}"
-    );
+    assert!(!shown.contains("\u{1b}]0;") && !shown.contains('\u{7}'), "{shown:?}");
     let said = terminal.answer("3");
     assert!(said.contains("title") && said.contains("main"), "{said}");
 }
@@ -363,11 +312,7 @@ fn ctrl_c_at_the_prompt_clears_the_line() {
 #[test]
 fn a_signal_from_outside_does_not_end_the_prompt() {
     let mut terminal = Terminal::new(&[]);
-    terminal
-        .session
-        .process_mut()
-        .signal(Signal::SIGINT)
-        .expect("it is there");
+    terminal.session.process_mut().signal(Signal::SIGINT).expect("it is there");
     // The editor may begin its row anew before.
     terminal.types("echo on\r");
     terminal.sees(&format!("{TAKEN}on\r\n"));
@@ -393,11 +338,7 @@ fn a_timeline_ends_in_order_by_ctrl_c_and_by_the_end_of_the_process() {
     let ends_in_order = |shown: &str, end: &str| {
         let (_, picture) = shown.rsplit_once("samples 1 to ").expect("a picture");
         let parts = ["letters, the most important first: ", "watched for ", end];
-        let places = parts.map(|part| {
-            picture
-                .find(part)
-                .unwrap_or_else(|| panic!("{part} is missing in {picture}"))
-        });
+        let places = parts.map(|part| picture.find(part).unwrap_or_else(|| panic!("{part} is missing in {picture}")));
         assert!(places.is_sorted(), "{picture}");
         assert_eq!(picture.matches("letters, the most").count(), 1, "{picture}");
     };
@@ -410,11 +351,7 @@ fn a_timeline_ends_in_order_by_ctrl_c_and_by_the_end_of_the_process() {
     terminal.types("\u{3}");
     let shown = format!("samples 1 to 3, {}", terminal.sees(PROMPT));
     ends_in_order(&shown, "ended by Ctrl-C");
-    assert!(
-        terminal
-            .answer("echo still here")
-            .contains("still here\r\n")
-    );
+    assert!(terminal.answer("echo still here").contains("still here\r\n"));
 
     terminal.enters(watch);
     terminal.sees("samples 1 to 3, ");
@@ -432,8 +369,7 @@ fn long_work_says_how_far_it_has_got_and_ctrl_c_stops_it_with_what_was_found() {
     const RESERVED: usize = 4 << 40;
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
     // SAFETY: a new mapping at an address of the kernel's choice, never accessed.
-    let reserved =
-        unsafe { mmap_anonymous(std::ptr::null_mut(), RESERVED, ProtFlags::empty(), flags) };
+    let reserved = unsafe { mmap_anonymous(std::ptr::null_mut(), RESERVED, ProtFlags::empty(), flags) };
     if let Err(error) = reserved {
         let reason = format!("4 TiB cannot be reserved: {error}");
         return skips::skip("long_work_says_how_far_it_has_got", &reason);
@@ -467,11 +403,7 @@ fn long_output_stops_at_each_screen() {
     terminal.answer("set height 5");
     terminal.enters("show");
     let page = terminal.sees("--Type <RET> for more");
-    assert_eq!(
-        page.matches("\r\n").count(),
-        4,
-        "four rows and the question: {page}"
-    );
+    assert_eq!(page.matches("\r\n").count(), 4, "four rows and the question: {page}");
     terminal.types("q\r");
     terminal.sees(PROMPT);
     terminal.enters("show");
@@ -498,10 +430,7 @@ fn a_program_shows_output_that_is_longer_than_the_screen() {
     assert!(!terminal.answer("show pager").contains("pager RX"));
     terminal.answer("set height 5");
     let shown = terminal.answer("show");
-    assert!(
-        shown.contains(&format!("pager RX has {lines} lines")),
-        "{shown}"
-    );
+    assert!(shown.contains(&format!("pager RX has {lines} lines")), "{shown}");
     assert!(!shown.contains("pagination"), "{shown}");
     terminal.answer("set pager ask");
     terminal.enters("show");
@@ -548,10 +477,7 @@ fn a_block_is_typed_over_several_lines_and_is_one_entry_of_the_history() {
         terminal.sees(">");
     }
     let answer = terminal.answer("end");
-    assert!(
-        answer.contains("$1 = 1") && answer.contains("$2 = 2"),
-        "{answer}"
-    );
+    assert!(answer.contains("$1 = 1") && answer.contains("$2 = 2"), "{answer}");
     // Ctrl-C leaves a block that is being typed.
     terminal.enters("if 1");
     terminal.sees(">");
@@ -565,14 +491,8 @@ fn a_block_is_typed_over_several_lines_and_is_one_entry_of_the_history() {
     terminal.types("\u{4}");
     assert!(terminal.sees(PROMPT).contains("end\r\ninside"));
     let history = terminal.history();
-    let lines = history
-        .lines()
-        .filter(|line| line.contains("while"))
-        .count();
-    let entry = history
-        .lines()
-        .find(|line| line.contains("while"))
-        .expect("an entry");
+    let lines = history.lines().filter(|line| line.contains("while")).count();
+    let entry = history.lines().find(|line| line.contains("while")).expect("an entry");
     assert!(lines == 1 && entry.contains("end"), "{history}");
     assert!(terminal.answer("print $i").contains("$3 = 2"));
 }
@@ -638,14 +558,7 @@ fn history_lasts_and_is_private() {
     terminal.types("\u{4}");
     terminal.ends_with(0);
     let folder = terminal.home.path().join(".local/state/pmdb");
-    let mode = |path: &Path| {
-        Mode::from_raw_mode(
-            fs::metadata(path)
-                .expect("it is there")
-                .permissions()
-                .mode(),
-        )
-    };
+    let mode = |path: &Path| Mode::from_raw_mode(fs::metadata(path).expect("it is there").permissions().mode());
     assert_eq!(mode(&folder), Mode::RWXU);
     assert_eq!(mode(&folder.join("history")), Mode::RUSR | Mode::WUSR);
     let mut terminal = Terminal::at_home(terminal.home, &[]);
@@ -696,14 +609,8 @@ fn signals_that_end_the_prompt_give_the_terminal_back() {
         let program = env!("CARGO_BIN_EXE_pmdb");
         let line = format!("ulimit -c 0; echo $$; stty -g; {program} -nx; stty -g; echo over");
         let mut command = Command::new("sh");
-        command
-            .args(["-c", &line])
-            .current_dir(home.path())
-            .env_clear();
-        command
-            .env("HOME", home.path())
-            .env("PATH", "/usr/bin:/bin")
-            .env("TERM", "xterm");
+        command.args(["-c", &line]).current_dir(home.path()).env_clear();
+        command.env("HOME", home.path()).env("PATH", "/usr/bin:/bin").env("TERM", "xterm");
         let mut session = rexpect::session::spawn_command(command, PATIENCE).expect("it starts");
         let (_, shell) = session.exp_regex("[0-9]+").expect("its number");
         let before = session.exp_regex("[0-9a-f:]{40,}").expect("how it is").1;
@@ -732,8 +639,5 @@ fn what_steers_a_terminal_is_not_echoed_when_it_is_pasted_or_called_back() {
     assert!(!hostile(&answered), "{answered:?}");
     terminal.types("\u{10}");
     let called_back = terminal.sees("not shown: U+009B U+202E");
-    assert!(
-        called_back.contains("# a31mbc") && !hostile(&called_back),
-        "{called_back:?}"
-    );
+    assert!(called_back.contains("# a31mbc") && !hostile(&called_back), "{called_back:?}");
 }

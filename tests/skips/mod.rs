@@ -18,11 +18,7 @@ pub fn skip(name: &str, reason: &str) {
     say(&format!("skipped: {skipped}\n"));
     if let Some((list, expected)) = expected() {
         let listed = expected.iter().any(|pattern| matches(pattern, &skipped));
-        assert!(
-            listed,
-            "unexpected skip, not in {}: {skipped}",
-            list.display()
-        );
+        assert!(listed, "unexpected skip, not in {}: {skipped}", list.display());
     }
     let mut all = SKIPPED.lock().unwrap_or_else(|poison| poison.into_inner());
     all.push(skipped);

@@ -6,14 +6,11 @@ pub(super) struct Page(String);
 impl Page {
     pub(super) fn new(name: &str, section: u8, title: &str) -> Self {
         let version = env!("CARGO_PKG_VERSION");
-        Page(format!(
-            ".TH {name} {section} \"\" \"pmdb {version}\" \"{title}\"\n"
-        ))
+        Page(format!(".TH {name} {section} \"\" \"pmdb {version}\" \"{title}\"\n"))
     }
 
     pub(super) fn section(&mut self, title: &str) -> &mut Self {
-        self.0
-            .push_str(&format!(".SH {}\n", escaped(&title.to_uppercase())));
+        self.0.push_str(&format!(".SH {}\n", escaped(&title.to_uppercase())));
         self
     }
 
@@ -32,8 +29,7 @@ impl Page {
     pub(super) fn row(&mut self, word: &str, meaning: &str) -> &mut Self {
         let word = word.replace('\n', "; ");
         let (word, meaning) = (escaped(&word), escaped(meaning));
-        self.0
-            .push_str(&format!(".TP\n\\fB{word}\\fR\n{meaning}\n"));
+        self.0.push_str(&format!(".TP\n\\fB{word}\\fR\n{meaning}\n"));
         self
     }
 
@@ -65,9 +61,7 @@ impl Page {
 
     /// The whole page. Consecutive unfilled lines are joined into one block.
     pub(super) fn finish(&self) -> String {
-        self.0
-            .replace(".fi\n.nf\n", "")
-            .replace(".fi\n.PP\n.nf\n", "")
+        self.0.replace(".fi\n.nf\n", "").replace(".fi\n.PP\n.nf\n", "")
     }
 }
 

@@ -31,11 +31,7 @@ impl Examination<'_> {
             message: format!("so many before {} would begin below 0", self.next),
             hint: None,
         })?);
-        Ok(Before {
-            start,
-            count,
-            next: start,
-        })
+        Ok(Before { start, count, next: start })
     }
 
     /// As gdb counts: a text begins behind the zero of the text before, or where a longer one is cut. For an address right behind a
@@ -52,9 +48,7 @@ impl Examination<'_> {
         while left > 0 {
             let tail = self.tail(at, pages)?;
             let units = tail.bytes.rchunks_exact(size as usize);
-            for (unit, behind) in units.zip(std::iter::successors(Some(at.get()), |behind| {
-                behind.checked_sub(size)
-            })) {
+            for (unit, behind) in units.zip(std::iter::successors(Some(at.get()), |behind| behind.checked_sub(size))) {
                 let is_zero = unit.iter().all(|&byte| byte == 0);
                 let begins = VirtualAddress::new(behind);
                 if is_zero || characters == LONGEST_TEXT {
@@ -82,11 +76,7 @@ impl Examination<'_> {
             if left > 0 && at.get() > 0 {
                 (start, left) = (self.unread_before(at)?, left - 1);
             }
-            return Ok(Before {
-                start,
-                count: count - left,
-                next: start,
-            });
+            return Ok(Before { start, count: count - left, next: start });
         }
         Ok(Before {
             start,
@@ -124,18 +114,11 @@ impl Examination<'_> {
         let mut bytes = vec![0; length as usize];
         let (behind, is_whole) = self.read_range(range, &mut bytes)?;
         let readable = (at.get() - behind.get()) / size * size;
-        Ok(Tail {
-            bytes: bytes.split_off((length - readable) as usize),
-            is_whole,
-        })
+        Ok(Tail { bytes: bytes.split_off((length - readable) as usize), is_whole })
     }
 
     /// Reads the readable bytes of `range`, each to its place. Returns the end of the last unreadable part, and whether all could be read.
-    fn read_range(
-        &mut self,
-        range: AddressRange,
-        into: &mut [u8],
-    ) -> Result<(VirtualAddress, bool), Error> {
+    fn read_range(&mut self, range: AddressRange, into: &mut [u8]) -> Result<(VirtualAddress, bool), Error> {
         let (mut behind, mut is_whole) = (range.start(), true);
         let mut at = range.start();
         while let Some(rest) = AddressRange::new(at, range.end()) {

@@ -32,10 +32,7 @@ pub(super) const ABOUT: About = About {
         example("x/3s demo_counter - 16", "texts, each up to its zero"),
         example("x/-4xb demo_buffer + 8", "the four bytes before an address"),
         example("x/4a end([stack]) - 4096", "addresses, with their symbols"),
-        example(
-            "x/4dw --fault demo_buffer",
-            "numbers, even if the page has to come in",
-        ),
+        example("x/4dw --fault demo_buffer", "numbers, even if the page has to come in"),
     ],
 };
 
@@ -103,11 +100,7 @@ pub(super) fn run(context: &mut Context, asked: &Examine) -> Outcome {
     if faulted > 0 {
         let message = format!(
             "--fault: {faulted} {} not there before, and may be now: reading brings a page in",
-            if faulted == 1 {
-                "page was"
-            } else {
-                "pages were"
-            }
+            if faulted == 1 { "page was" } else { "pages were" }
         );
         context.sink.note(message)?;
     }
@@ -116,10 +109,7 @@ pub(super) fn run(context: &mut Context, asked: &Examine) -> Outcome {
 }
 
 /// Where to begin: at what is written, or where the last one ended.
-fn start(
-    context: &Context,
-    written: Option<&Spanned<Expression>>,
-) -> Result<VirtualAddress, Error> {
+fn start(context: &Context, written: Option<&Spanned<Expression>>) -> Result<VirtualAddress, Error> {
     match (context.resume, written) {
         (Some(Resume::Address(next)), _) => Ok(next),
         (_, Some(written)) => Ok(eval::address(written, context.state)?),

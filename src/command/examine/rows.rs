@@ -40,20 +40,14 @@ impl Examination<'_> {
             let window = usize::try_from(wanted.len()).map_or(WINDOW, |all| all.min(WINDOW));
             let window = buffer.get_mut(..window).unwrap_or_default();
             let shown = match self.contents(wanted, window)? {
-                Contents::Bytes {
-                    count: read,
-                    source,
-                } if read as u64 >= size => {
+                Contents::Bytes { count: read, source } if read as u64 >= size => {
                     let whole = read as u64 / size * size;
                     let bytes = window.get(..whole as usize).unwrap_or_default();
                     self.rows(bytes, source, sink)?;
                     whole / size
                 }
                 // A unit that crosses the end of what could be read.
-                Contents::Bytes {
-                    count: read,
-                    source,
-                } => {
+                Contents::Bytes { count: read, source } => {
                     let unit = window.get_mut(..size as usize).unwrap_or_default();
                     let rest = self.read_on(unit, read, source, |_| false)?;
                     match rest.absent {
@@ -89,16 +83,12 @@ impl Examination<'_> {
         let mut absent = None;
         while read < into.len() && !ends(into.get(..read).unwrap_or_default()) {
             let from = self.next.checked_add(read as u64);
-            let wanted =
-                from.and_then(|from| AddressRange::new(from, VirtualAddress::new(u64::MAX)));
+            let wanted = from.and_then(|from| AddressRange::new(from, VirtualAddress::new(u64::MAX)));
             let Some(wanted) = wanted else {
                 break;
             };
             match self.contents(wanted, into.get_mut(read..).unwrap_or_default())? {
-                Contents::Bytes {
-                    count,
-                    source: other,
-                } => {
+                Contents::Bytes { count, source: other } => {
                     read += count;
                     source = source.weaker(other);
                 }
@@ -108,25 +98,13 @@ impl Examination<'_> {
                 }
             }
         }
-        Ok(ReadOn {
-            read,
-            source,
-            absent,
-        })
+        Ok(ReadOn { read, source, absent })
     }
 
     /// Reads from the start of `wanted`, and counts the pages that are faulted in.
-    pub(super) fn contents(
-        &mut self,
-        wanted: AddressRange,
-        into: &mut [u8],
-    ) -> Result<Contents, Error> {
+    pub(super) fn contents(&mut self, wanted: AddressRange, into: &mut [u8]) -> Result<Contents, Error> {
         let contents = self.view.contents(wanted, into, self.fault)?;
-        if let Contents::Bytes {
-            count,
-            source: Source::Faulted(_),
-        } = contents
-        {
+        if let Contents::Bytes { count, source: Source::Faulted(_) } = contents {
             let read = AddressRange::of_length(wanted.start(), count as u64);
             self.faulted += read.map_or(0, |read| read.pages(self.view.page()));
         }
@@ -137,16 +115,11 @@ impl Examination<'_> {
     fn wanted(&self, bytes: u64) -> Result<AddressRange, Error> {
         let end = VirtualAddress::new(self.next.get().saturating_add(bytes));
         let least = self.next.checked_add(u64::from(self.unit.bytes()));
-        least
-            .and_then(|_| AddressRange::new(self.next, end))
-            .ok_or_else(|| self.past_the_end())
+        least.and_then(|_| AddressRange::new(self.next, end)).ok_or_else(|| self.past_the_end())
     }
 
     fn past_the_end(&self) -> Error {
-        Error::Refused {
-            message: format!("reading at {} would pass 2^64-1", self.next),
-            hint: None,
-        }
+        Error::Refused { message: format!("reading at {} would pass 2^64-1", self.next), hint: None }
     }
 
     /// Rows of whole units, as many to a row as in gdb.
@@ -166,10 +139,7 @@ impl Examination<'_> {
                 _ => Vec::new(),
             };
             let memory = Memory {
-                values: raws
-                    .iter()
-                    .map(|&raw| format::unit(self.format, size, raw, pointer))
-                    .collect(),
+                values: raws.iter().map(|&raw| format::unit(self.format, size, raw, pointer)).collect(),
                 symbols,
                 ..self.row(row, source)
             };
@@ -280,9 +250,7 @@ impl Examination<'_> {
                 values: vec![text],
                 unread: cut.as_ref().and_then(unread),
                 cut_by: cut.as_ref().map(|absent| absent.states.likeliest()),
-                why: cut
-                    .as_ref()
-                    .map_or_else(Why::default, |absent| why("cut_by", absent)),
+                why: cut.as_ref().map_or_else(Why::default, |absent| why("cut_by", absent)),
                 ..self.row(&bytes, found.source)
             };
             self.last = Some(self.next);

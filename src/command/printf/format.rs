@@ -49,8 +49,7 @@ pub(super) fn pieces(format: &Spanned<String>) -> Result<Vec<Piece>, Error> {
             rest = after;
             continue;
         }
-        let (conversion, after) =
-            conversion(behind).map_err(|message| eval::Error::new(format.at, message))?;
+        let (conversion, after) = conversion(behind).map_err(|message| eval::Error::new(format.at, message))?;
         if !text.is_empty() {
             pieces.push(Piece::Text(std::mem::take(&mut text)));
         }
@@ -105,12 +104,10 @@ fn conversion(text: &str) -> Result<(Conversion, &str), String> {
             Ok((conversion, rest.get(1..).unwrap_or_default()))
         }
         Some('*') => Err("a width from an argument (`*`) is not supported".to_owned()),
-        Some(letter) => Err(format!(
-            "there is no conversion `%{letter}`; there are %d %i %u %x %X %o %c %f %s %p %B and %%"
-        )),
-        None => {
-            Err("the format ends within a conversion; a per cent sign is written %%".to_owned())
+        Some(letter) => {
+            Err(format!("there is no conversion `%{letter}`; there are %d %i %u %x %X %o %c %f %s %p %B and %%"))
         }
+        None => Err("the format ends within a conversion; a per cent sign is written %%".to_owned()),
     }
 }
 
@@ -118,15 +115,8 @@ fn conversion(text: &str) -> Result<(Conversion, &str), String> {
 ///
 /// # Errors
 /// At the first value too many, or at the format.
-pub(super) fn check_number(
-    pieces: &[Piece],
-    at: Span,
-    written: &[Spanned<Range>],
-) -> Result<(), Error> {
-    let conversions = pieces
-        .iter()
-        .filter(|piece| matches!(piece, Piece::Conversion(_)))
-        .count();
+pub(super) fn check_number(pieces: &[Piece], at: Span, written: &[Spanned<Range>]) -> Result<(), Error> {
+    let conversions = pieces.iter().filter(|piece| matches!(piece, Piece::Conversion(_))).count();
     if conversions == written.len() {
         return Ok(());
     }
@@ -177,19 +167,14 @@ impl Conversion {
                 let number = number()?;
                 let decimals = self.precision.unwrap_or(6);
                 let digits = format!("{:.decimals$}", number.unsigned_abs() as f64);
-                Conversion {
-                    precision: None,
-                    ..self
-                }
-                .digits(self.sign(number < 0), &digits)
+                Conversion { precision: None, ..self }.digits(self.sign(number < 0), &digits)
             }
             'B' => self.padded(&units::size(bits(number()?))),
             'c' => {
                 let number = number()?;
                 let character = u32::try_from(number).ok().and_then(char::from_u32);
-                let character = character.ok_or_else(|| {
-                    eval::Error::new(value.at, format!("{number} is not the code of a character"))
-                })?;
+                let character = character
+                    .ok_or_else(|| eval::Error::new(value.at, format!("{number} is not the code of a character")))?;
                 self.padded(&escaped(&character.to_string()))
             }
             _ => {
@@ -258,10 +243,7 @@ mod tests {
 
     fn printed(format: &str, values: &[Value]) -> Result<String, String> {
         let at = Span::default();
-        let values: Vec<_> = values
-            .iter()
-            .map(|value| Spanned::new(value.clone(), at))
-            .collect();
+        let values: Vec<_> = values.iter().map(|value| Spanned::new(value.clone(), at)).collect();
         pieces(&Spanned::new(format.to_owned(), at))
             .and_then(|pieces| filled(&pieces, &values))
             .map_err(|error| format!("{error:?}"))
@@ -292,11 +274,7 @@ mod tests {
             ("%-6.2s|", text("abc"), "ab    |"),
             ("%s|", text("a\u{1b}[31m"), "a\\x1b[31m|"),
         ] {
-            assert_eq!(
-                printed(format, &[value]).as_deref(),
-                Ok(expected),
-                "{format}"
-            );
+            assert_eq!(printed(format, &[value]).as_deref(), Ok(expected), "{format}");
         }
         for format in ["%", "%q", "%*d", "%99999d", "%5"] {
             assert!(printed(format, &[number(1)]).is_err(), "{format}");

@@ -28,11 +28,7 @@ pub(super) const ABOUT: About = About {
     ],
 };
 
-pub(super) fn run(
-    context: &mut Context,
-    format: &Spanned<String>,
-    written: &[Spanned<Range>],
-) -> Outcome {
+pub(super) fn run(context: &mut Context, format: &Spanned<String>, written: &[Spanned<Range>]) -> Outcome {
     let pieces = format::pieces(format)?;
     format::check_number(&pieces, format.at, written)?;
     let mut values = Vec::with_capacity(written.len());

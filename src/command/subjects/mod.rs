@@ -63,10 +63,7 @@ impl Subject {
 
     /// The text with its tables.
     pub fn text(&self) -> String {
-        let line = |line: &str| match line
-            .strip_prefix('{')
-            .and_then(|rest| rest.strip_suffix('}'))
-        {
+        let line = |line: &str| match line.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) {
             Some(table) => tables::rows(table),
             None => format!("{line}\n"),
         };
@@ -75,11 +72,7 @@ impl Subject {
 
     /// As `help` shows it.
     pub fn help(&self) -> Help {
-        Help::Subject(HelpSubject {
-            name: self.name,
-            summary: self.summary,
-            text: self.text(),
-        })
+        Help::Subject(HelpSubject { name: self.name, summary: self.summary, text: self.text() })
     }
 
     /// The table rows about a word of the language, each under the name of its subject, and under the paragraph that introduces the
@@ -137,11 +130,7 @@ impl Subject {
 
     /// As lists show it.
     pub fn entry(&self) -> HelpEntry {
-        HelpEntry {
-            name: self.name,
-            short: Vec::new(),
-            summary: self.summary,
-        }
+        HelpEntry { name: self.name, short: Vec::new(), summary: self.summary }
     }
 }
 
@@ -165,10 +154,8 @@ fn explained(line: &str) -> &str {
 }
 
 /// The names of the subjects whose tables explain words of the language.
-const OF_THE_LANGUAGE: [&str; 10] = [
-    "language", "values", "ranges", "filters", "states", "kinds", "flags", "events", "units",
-    "settings",
-];
+const OF_THE_LANGUAGE: [&str; 10] =
+    ["language", "values", "ranges", "filters", "states", "kinds", "flags", "events", "units", "settings"];
 
 /// Words for tasks that the help of a command need not contain, after the command.
 static PURPOSES: &[(&str, &str)] = &[
@@ -177,32 +164,17 @@ static PURPOSES: &[(&str, &str)] = &[
         "fork, copy on write, cow, numa, node, ksm, merged, zero page, swap, swapped, mlock, locked, \
          huge, hugepage, thp, transparent, dirty, resident, memory usage",
     ),
-    (
-        "translate",
-        "dma, contiguous, physical, bus address, iommu, device, virtual to physical, vtop",
-    ),
-    (
-        "regions",
-        "leak, memory usage, rss, pss, mappings, vmmap, pmap, largest, bloat",
-    ),
-    (
-        "watch",
-        "leak, growth, migration, compaction, move, page fault, swapping",
-    ),
+    ("translate", "dma, contiguous, physical, bus address, iommu, device, virtual to physical, vtop"),
+    ("regions", "leak, memory usage, rss, pss, mappings, vmmap, pmap, largest, bloat"),
+    ("watch", "leak, growth, migration, compaction, move, page fault, swapping"),
     ("region", "smaps, huge, folio, pss, file offset"),
-    (
-        "explain",
-        "fault, segfault, sigsegv, sigbus, guard, copy on write, cow, not resident",
-    ),
+    ("explain", "fault, segfault, sigsegv, sigbus, guard, copy on write, cow, not resident"),
     ("who", "shared, sharing, reverse map, rmap, fork"),
     ("summary", "page-types, census, free memory"),
     ("flags", "kpageflags, mlock, dirty, huge"),
     ("set", "json, colour, color, width, pager"),
     ("attach", "container, pid, process"),
-    (
-        "info capabilities",
-        "permission, root, setcap, hidden, rights",
-    ),
+    ("info capabilities", "permission, root, setcap, hidden, rights"),
 ];
 
 /// Whether a command is for a task that somebody searches for.
@@ -219,9 +191,7 @@ mod tests {
 
     #[test]
     fn words_of_the_language_are_explained() {
-        for word in [
-            "where", "until", "with", "present", "ksm", "mapcount", "zone", "lru",
-        ] {
+        for word in ["where", "until", "with", "present", "ksm", "mapcount", "zone", "lru"] {
             assert!(Subject::rows_about(word).count() > 0, "{word}");
         }
         for word in [
@@ -274,10 +244,7 @@ mod tests {
     #[test]
     fn a_row_is_about_the_words_before_its_meaning() {
         for (row, about) in [
-            (
-                "  [heap]  heap  libc.so.6    a region",
-                &["heap", "heap", "libc"][..],
-            ),
+            ("  [heap]  heap  libc.so.6    a region", &["heap", "heap", "libc"][..]),
             ("  state(A) kind(A)   words", &["state", "kind"]),
             ("  swapped out    A page went.", &["swapped", "out"]),
             ("  17 huge    from the pool", &["17", "huge"]),

@@ -35,14 +35,11 @@ fn row(word: &str, column: usize, meaning: &str) -> String {
 
 fn worded<W: Worded>(column: usize) -> String {
     let rows = W::ALL.iter();
-    rows.map(|one| row(one.word(), column, one.about()))
-        .collect()
+    rows.map(|one| row(one.word(), column, one.about())).collect()
 }
 
 fn operators() -> String {
-    let rows = grammar::OPERATORS
-        .lines()
-        .filter(|line| !line.starts_with('#'));
+    let rows = grammar::OPERATORS.lines().filter(|line| !line.starts_with('#'));
     rows.filter_map(|line| line.split_once(' '))
         .map(|(kind, operators)| {
             let place = match kind {
@@ -95,19 +92,10 @@ fn need(field: PageField) -> &'static str {
 fn needs() -> String {
     let needs = [
         ("frames", "frame numbers: CAP_SYS_ADMIN"),
-        (
-            "flags",
-            "/proc/kpageflags: frame numbers, and root or CAP_DAC_READ_SEARCH",
-        ),
+        ("flags", "/proc/kpageflags: frame numbers, and root or CAP_DAC_READ_SEARCH"),
         ("counts", "/proc/kpagecount: the same"),
-        (
-            "cgroups",
-            "/proc/kpagecgroup: the same, and a kernel with memory cgroups",
-        ),
-        (
-            "scan",
-            "Linux 6.7, or flags; for small pages `exclusive` needs nothing",
-        ),
+        ("cgroups", "/proc/kpagecgroup: the same, and a kernel with memory cgroups"),
+        ("scan", "Linux 6.7, or flags; for small pages `exclusive` needs nothing"),
         ("soft-dirty", "a kernel with CONFIG_MEM_SOFT_DIRTY"),
     ];
     let rows = needs.iter().map(|(need, what)| row(need, 20, what));
@@ -116,9 +104,7 @@ fn needs() -> String {
 
 fn region_fields() -> String {
     let fields = RegionField::all();
-    fields
-        .map(|field| row(field.name(), 20, field.doc()))
-        .collect()
+    fields.map(|field| row(field.name(), 20, field.doc())).collect()
 }
 
 fn flags() -> String {
@@ -130,9 +116,7 @@ fn flags() -> String {
 }
 
 fn formats() -> String {
-    let formats = Format::ALL
-        .iter()
-        .map(|format| row(format.letter(), 8, format.doc()));
+    let formats = Format::ALL.iter().map(|format| row(format.letter(), 8, format.doc()));
     let units = Unit::ALL.iter().map(|unit| {
         let meaning = match unit.bytes() {
             1 => "units of one byte".to_owned(),
@@ -192,8 +176,7 @@ fn form(of: Form) -> String {
 
 fn settings() -> String {
     let rows = SETTINGS.iter();
-    rows.map(|setting| row(setting.name, 24, &format!("{}.", setting.doc)))
-        .collect()
+    rows.map(|setting| row(setting.name, 24, &format!("{}.", setting.doc))).collect()
 }
 
 fn habits() -> String {

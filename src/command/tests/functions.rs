@@ -23,10 +23,7 @@ impl Session {
     }
 
     fn run(&mut self, line: &str) -> Result<Vec<Record>, Error> {
-        let mut sink = Kept {
-            records: Vec::new(),
-            stop_at: usize::MAX,
-        };
+        let mut sink = Kept { records: Vec::new(), stop_at: usize::MAX };
         self.run_into(line, &mut sink).map(|_| sink.records)
     }
 
@@ -77,22 +74,12 @@ fn pages_are_counted_as_walk_counts_them() {
         ("kind(0x1002000)", "anonymous"),
         ("perms(0x1000000)", "rw-p"),
         // They may stand wherever a value may; within a filter they are worked out once.
-        (
-            "count(all where address > first(all where present)) > 11",
-            "1",
-        ),
-        (
-            "count(all where present) == 12 && state(0x1002000) == \"present\"",
-            "1",
-        ),
+        ("count(all where address > first(all where present)) > 11", "1"),
+        ("count(all where present) == 12 && state(0x1002000) == \"present\"", "1"),
     ] {
         assert_eq!(session.value(text), value, "{text}");
     }
-    for line in [
-        "walk all where present",
-        "walk 0x1000000, +30p where not present",
-        "walk all by state",
-    ] {
+    for line in ["walk all where present", "walk 0x1000000, +30p where not present", "walk all by state"] {
         let range = line.strip_prefix("walk ").unwrap().replace(" by state", "");
         session.run(line).unwrap();
         let walked = session.value("$_pages");
@@ -116,14 +103,8 @@ fn what_cannot_be_known_is_an_error_with_its_reason() {
         ("first(all where swapped)", "matches the filter"),
         ("longest(0x3000000, +4p)", "has a frame of its own"),
         ("state(0x1000000, +4p)", "differ, untouched and present"),
-        (
-            "state(0x1000000) == \"presnt\"",
-            "\"presnt\" is not a state of a page",
-        ),
-        (
-            "\"anon\" != kind(0x1002000)",
-            "\"anon\" is not a kind of a page",
-        ),
+        ("state(0x1000000) == \"presnt\"", "\"presnt\" is not a state of a page"),
+        ("\"anon\" != kind(0x1002000)", "\"anon\" is not a kind of a page"),
         ("runs(pfn:1..pfn:2)", "not at frames"),
         ("rss(pfn:1..pfn:2)", "not at frames"),
         ("kind(0x2000000)", "in no region"),
@@ -140,9 +121,7 @@ fn shares_are_added_up_as_regions_does() {
         for page in 0x1002..0x100a {
             *world.entries.entry(page).or_default() &= !EXCLUSIVE;
         }
-        world
-            .counts
-            .extend((0x9000..0x9008).map(|frame| (frame, 2)));
+        world.counts.extend((0x9000..0x9008).map(|frame| (frame, 2)));
     });
     assert_eq!(session.value("uss(all)"), (4 * PAGE).to_string());
     assert_eq!(session.value("pss(all)"), (8 * PAGE).to_string());
@@ -162,19 +141,13 @@ fn the_last_address_is_that_of_the_last_row() {
         ("regions where size > 1T", None),
         ("translate 0x1000123", Some("0x1000123")),
     ] {
-        session
-            .run(line)
-            .unwrap_or_else(|error| panic!("{line}: {error:?}"));
+        session.run(line).unwrap_or_else(|error| panic!("{line}: {error:?}"));
         let shown = session.run("show convenience").unwrap();
         let kept = shown.iter().find_map(|record| match record {
             Record::Value(value) if value.name.as_deref() == Some("_") => Some(value),
             _ => None,
         });
-        assert_eq!(
-            kept.map(|value| value.value.as_str()),
-            Some(last.unwrap_or("void")),
-            "{line}"
-        );
+        assert_eq!(kept.map(|value| value.value.as_str()), Some(last.unwrap_or("void")), "{line}");
         match last {
             Some(last) => assert_eq!(session.value("$_"), last, "{line}"),
             None => assert!(session.refusal("$_").contains("no value"), "{line}"),
@@ -198,14 +171,8 @@ fn the_first_or_the_largest_rows_are_shown_and_the_totals_are_of_all() {
         records.iter().filter_map(note).collect()
     };
     let largest = session.run("walk all top 1").unwrap();
-    assert!(
-        matches!(&largest[0], Record::Pages(row) if row.pages == 8),
-        "{largest:?}"
-    );
-    assert_eq!(
-        notes(&largest),
-        ["7 more rows; the totals are of all of them"]
-    );
+    assert!(matches!(&largest[0], Record::Pages(row) if row.pages == 8), "{largest:?}");
+    assert_eq!(notes(&largest), ["7 more rows; the totals are of all of them"]);
     assert_eq!(session.value("$_pages"), "24");
     let groups = session.run("walk all by region, state top 2").unwrap();
     let keys: Vec<_> = groups
@@ -216,30 +183,14 @@ fn the_first_or_the_largest_rows_are_shown_and_the_totals_are_of_all() {
         })
         .collect();
     assert_eq!(keys, [(12, "present"), (8, "untouched")]);
-    assert_eq!(
-        notes(&groups),
-        ["1 more group; the totals are of all of them"]
-    );
-    for (line, start) in [
-        ("regions limit 1", "0x1000000"),
-        ("regions top 1", "0x1000000"),
-    ] {
+    assert_eq!(notes(&groups), ["1 more group; the totals are of all of them"]);
+    for (line, start) in [("regions limit 1", "0x1000000"), ("regions top 1", "0x1000000")] {
         let shown = session.run(line).unwrap();
-        assert!(
-            matches!(&shown[0], Record::Region(row) if row.start.to_string() == start),
-            "{line}: {shown:?}"
-        );
-        assert_eq!(
-            notes(&shown),
-            ["1 more region; the totals are of all of them"],
-            "{line}"
-        );
+        assert!(matches!(&shown[0], Record::Region(row) if row.start.to_string() == start), "{line}: {shown:?}");
+        assert_eq!(notes(&shown), ["1 more region; the totals are of all of them"], "{line}");
     }
     let shares = session.run("regions by pss").unwrap();
-    assert!(
-        matches!(&shares[0], Record::Region(row) if row.pss == Some(12 * PAGE)),
-        "{shares:?}"
-    );
+    assert!(matches!(&shares[0], Record::Region(row) if row.pss == Some(12 * PAGE)), "{shares:?}");
     assert_eq!(session.value("count(0x1000000, +4p where present)"), "2");
     for (line, says) in [
         ("walk all by run, state", "cannot be combined"),
@@ -257,8 +208,5 @@ fn ctrl_c_ends_a_count() {
     let mut session = Session::new(|_| {});
     session.0.interrupted.store(true, Ordering::Relaxed);
     let outcome = session.run("print count(all where present)");
-    assert!(
-        matches!(outcome, Err(Error::Stopped(Stopped::Interrupted))),
-        "{outcome:?}"
-    );
+    assert!(matches!(outcome, Err(Error::Stopped(Stopped::Interrupted))), "{outcome:?}");
 }

@@ -43,29 +43,17 @@ fn attached(target: Target) -> DebugState {
 }
 
 /// Runs a line that is one command.
-fn run_line(
-    state: &mut DebugState,
-    line: &str,
-    resume: Option<Resume>,
-    sink: &mut dyn Sink,
-) -> super::Outcome {
+fn run_line(state: &mut DebugState, line: &str, resume: Option<Resume>, sink: &mut dyn Sink) -> super::Outcome {
     let Ok(Line::Command { command, .. }) = lang::parse_line(line) else {
         panic!("no command: {line}");
     };
-    let mut context = Context {
-        state,
-        sink,
-        resume,
-    };
+    let mut context = Context { state, sink, resume };
     run(&command, &mut context)
 }
 
 /// The records of a command on `target`, which is stopped at one of them, and how it ended.
 fn outcome(line: &str, target: Target, stop_at: usize) -> (Vec<Record>, super::Outcome) {
-    let mut sink = Kept {
-        records: Vec::new(),
-        stop_at,
-    };
+    let mut sink = Kept { records: Vec::new(), stop_at };
     let outcome = run_line(&mut attached(target), line, None, &mut sink);
     (sink.records, outcome)
 }
@@ -78,20 +66,13 @@ fn interrupted(line: &str, stop_at: usize) -> Vec<Record> {
     }
     let (_, target) = world.target();
     let (records, outcome) = outcome(line, target, stop_at);
-    assert!(
-        matches!(outcome, Err(Error::Stopped(Stopped::Interrupted))),
-        "{line}: {outcome:?}"
-    );
+    assert!(matches!(outcome, Err(Error::Stopped(Stopped::Interrupted))), "{line}: {outcome:?}");
     records
 }
 
 #[test]
 fn what_was_counted_before_ctrl_c_is_shown() {
-    for line in [
-        "walk 0x1000000, +20p",
-        "walk 0x1000000, +20p by run",
-        "translate 0x1000000, +20p",
-    ] {
+    for line in ["walk 0x1000000, +20p", "walk 0x1000000, +20p by run", "translate 0x1000000, +20p"] {
         let mut rows = 0;
         let mut counted = None;
         for record in interrupted(line, 3) {
@@ -143,24 +124,15 @@ fn an_address_in_no_region_comes_with_its_neighbours() {
 
 #[test]
 fn where_the_page_map_has_no_entry_its_bits_are_not_known() {
-    for (line, known) in [
-        ("translate 0x1000000", true),
-        ("translate 0xffff888000000000", false),
-    ] {
+    for (line, known) in [("translate 0x1000000", true), ("translate 0xffff888000000000", false)] {
         let records = records(line, World::new([region(0x1000, 1)]).target().1);
         let Some(Record::Translation(page)) = records.first() else {
             panic!("no translation");
         };
-        for (field, value) in [
-            ("pfn_hidden", &page.pfn_hidden),
-            ("uffd_wp", &page.uffd_wp),
-            ("file_mapped", &page.file_mapped),
-        ] {
-            assert_eq!(
-                value.as_ref().ok(),
-                known.then_some(&false),
-                "{line} {field}"
-            );
+        for (field, value) in
+            [("pfn_hidden", &page.pfn_hidden), ("uffd_wp", &page.uffd_wp), ("file_mapped", &page.file_mapped)]
+        {
+            assert_eq!(value.as_ref().ok(), known.then_some(&false), "{line} {field}");
         }
     }
 }
@@ -199,11 +171,7 @@ fn notes(records: &[Record]) -> Vec<&str> {
 fn pages_that_no_filter_can_decide_on_are_left_out_and_counted() {
     for (line, pages, left_out) in [
         ("walk all where swapped", 0, Some("left out: 3 pages ")),
-        (
-            "walk all where swapped by state",
-            0,
-            Some("left out: 3 pages "),
-        ),
+        ("walk all where swapped by state", 0, Some("left out: 3 pages ")),
         ("walk all where not swapped", 9, Some("left out: 3 pages ")),
         ("walk all where not present", 11, None),
         ("walk all where guard", 1, None),
@@ -218,10 +186,7 @@ fn pages_that_no_filter_can_decide_on_are_left_out_and_counted() {
         let notes = notes(&records);
         let said = notes.iter().find(|note| note.starts_with("left out"));
         match left_out {
-            Some(text) => assert!(
-                said.is_some_and(|note| note.starts_with(text)),
-                "{line}: {notes:?}"
-            ),
+            Some(text) => assert!(said.is_some_and(|note| note.starts_with(text)), "{line}: {notes:?}"),
             None => assert_eq!(said, None, "{line}"),
         }
         // What is shown and no more than likely is said to be that once, in rows or below them.
@@ -229,11 +194,7 @@ fn pages_that_no_filter_can_decide_on_are_left_out_and_counted() {
             Record::Pages(row) => row.why.of("state").is_some(),
             _ => false,
         });
-        let said = rows.count()
-            + notes
-                .iter()
-                .filter(|note| note.starts_with("the states"))
-                .count();
+        let said = rows.count() + notes.iter().filter(|note| note.starts_with("the states")).count();
         let shown = match line {
             "walk all" | "walk all where not present" => 2,
             "walk all by kind" => 1,
@@ -249,11 +210,7 @@ fn counts_of_uncertain_states_say_so() {
     let mut groups = 0;
     for record in records("walk all by state") {
         if let Record::Group(group) = record {
-            assert_eq!(
-                group.why.of("state").is_some(),
-                group.key == "swapped",
-                "{group:?}"
-            );
+            assert_eq!(group.why.of("state").is_some(), group.key == "swapped", "{group:?}");
             groups += 1;
         }
     }
@@ -273,11 +230,7 @@ fn counts_of_uncertain_states_say_so() {
         })
         .collect();
     assert_eq!(uncertain, [true, false]);
-    assert!(
-        notes(&all)
-            .iter()
-            .any(|note| note.starts_with("the swapped bytes are not certain"))
-    );
+    assert!(notes(&all).iter().any(|note| note.starts_with("the swapped bytes are not certain")));
     let Some(Record::Region(one)) = records("region 0x1000000").pop() else {
         panic!("no region");
     };
@@ -285,15 +238,9 @@ fn counts_of_uncertain_states_say_so() {
     // Of the region that has such pages it cannot be known whether any is in swap.
     for line in ["regions where swapped > 0", "regions where swapped == 0"] {
         let records = records(line);
-        let regions = records
-            .iter()
-            .filter(|record| matches!(record, Record::Region(_)));
+        let regions = records.iter().filter(|record| matches!(record, Record::Region(_)));
         assert_eq!(regions.count(), usize::from(line.contains("==")), "{line}");
-        assert!(
-            notes(&records)
-                .iter()
-                .any(|note| note.starts_with("left out: 1 region "))
-        );
+        assert!(notes(&records).iter().any(|note| note.starts_with("left out: 1 region ")));
     }
 }
 
@@ -311,10 +258,7 @@ fn a_folio_that_changed_while_it_was_read_is_no_page_without_a_frame() {
         })
         .collect();
     let expected = [("no frame".to_owned(), false), ("unknown".to_owned(), true)];
-    assert!(
-        expected.iter().all(|one| groups.contains(one)),
-        "{groups:?}"
-    );
+    assert!(expected.iter().all(|one| groups.contains(one)), "{groups:?}");
 }
 
 /// Does something to the world while it is looked at.
@@ -367,12 +311,7 @@ fn a_region_that_goes_while_it_is_looked_at_is_said_to_have_changed() {
 #[test]
 fn what_of_shared_memory_is_in_swap_is_unknown_and_not_zero() {
     let device = Device { major: 0, minor: 7 };
-    let shared = Region {
-        device,
-        inode: 5,
-        name: "/dev/shm/one".into(),
-        ..region(0x1000, 4)
-    };
+    let shared = Region { device, inode: 5, name: "/dev/shm/one".into(), ..region(0x1000, 4) };
     let told = |line: &str, swaps, present| {
         let mut world = World::new([shared.clone()]);
         world.maps(0x1000, present, 0x9000);
@@ -393,7 +332,8 @@ fn what_of_shared_memory_is_in_swap_is_unknown_and_not_zero() {
         assert_eq!(all.swapped, known.then_some(0), "{what}");
         // It can neither be kept nor left out.
         let filtered = told("regions where swapped == 0");
-        let note = |record: &Record| matches!(record, Record::Note(note) if note.message.starts_with("left out: 1 region "));
+        let note =
+            |record: &Record| matches!(record, Record::Note(note) if note.message.starts_with("left out: 1 region "));
         assert_eq!(!filtered.iter().any(note), known, "{what}");
     }
 }
@@ -413,16 +353,8 @@ fn explain_ends_with_ctrl_c_where_smaps_has_to_be_read() {
         }
     }
     let (_, target) = World::new([region(0x1000, 1)]).target();
-    let answer = run_line(
-        &mut attached(target),
-        "explain 0x1000000",
-        None,
-        &mut Pressed,
-    );
-    assert!(matches!(
-        answer,
-        Err(super::Error::Stopped(Stopped::Interrupted))
-    ));
+    let answer = run_line(&mut attached(target), "explain 0x1000000", None, &mut Pressed);
+    assert!(matches!(answer, Err(super::Error::Stopped(Stopped::Interrupted))));
 }
 
 #[test]
@@ -444,13 +376,7 @@ fn regions_without_a_page_map_leave_the_totals_what_they_are() {
         .region(0x50_0000, 0x50_2000, "rw-p", 0, "[heap]")
         .page(0x50_0000, 0x1234, b"here")
         .entry(0x50_1000, 1 << 62 | 77 << 5)
-        .region(
-            0xffff_ffff_ff60_0000,
-            0xffff_ffff_ff60_1000,
-            "--xp",
-            0,
-            "[vsyscall]",
-        );
+        .region(0xffff_ffff_ff60_0000, 0xffff_ffff_ff60_1000, "--xp", 0, "[vsyscall]");
     let records = records("regions", fake.target());
     let outside = records.iter().filter_map(|record| match record {
         Record::Region(region) if region.swapped.is_none() => Some(region.present),
@@ -471,10 +397,7 @@ fn who_without_the_right_to_frames_is_a_refusal() {
     let target = world.target().1;
     let mut state = attached(target);
     for (line, status) in [("who 0x1000000", 4), ("who 0x1001000", 1)] {
-        let mut sink = Kept {
-            records: Vec::new(),
-            stop_at: usize::MAX,
-        };
+        let mut sink = Kept { records: Vec::new(), stop_at: usize::MAX };
         let error = run_line(&mut state, line, None, &mut sink).expect_err("no frame");
         assert_eq!(error.status(), status, "{line}: {error:?}");
     }
@@ -503,9 +426,7 @@ fn lines_of_all_functions_of_a_name_and_modules_whose_file_is_gone() {
     assert_eq!(lines("info line 'overloaded(double)'"), [0x40_1020]);
     for deleted in [false, true] {
         let mut fake = fake.clone();
-        fake.regions
-            .iter_mut()
-            .for_each(|region| region.deleted = deleted);
+        fake.regions.iter_mut().for_each(|region| region.deleted = deleted);
         let told = records("info modules", fake.target());
         let [Record::Module(module)] = &told[..] else {
             panic!("{told:?}");
@@ -521,9 +442,7 @@ fn a_name_that_is_made_to_freeze_the_demangler() {
     use crate::symbol::tests::builder::{Builder, FUNCTION, GLOBAL, entry};
     let hostile = format!("_Z1fIX{}_{}v", "dl".repeat(40), "E".repeat(40));
     let file = Builder::with(vec![entry(&hostile, 0x1000, 0x10, GLOBAL, FUNCTION)]);
-    let fake = Fake::new()
-        .region(0x40_1000, 0x40_2000, "r-xp", 7, "/bin/cc")
-        .file("/bin/cc", file.bytes());
+    let fake = Fake::new().region(0x40_1000, 0x40_2000, "r-xp", 7, "/bin/cc").file("/bin/cc", file.bytes());
     for (line, shows_it) in [
         ("translate 0x401004", true),
         ("explain 0x401004", true),
@@ -549,9 +468,7 @@ fn one_answer_reads_the_regions_once() {
     use crate::symbol::tests::builder::{Builder, FUNCTION, GLOBAL, entry};
     use std::sync::atomic::Ordering;
     let file = Builder::with(vec![entry("main", 0x1000, 0x10, GLOBAL, FUNCTION)]);
-    let fake = Fake::new()
-        .region(0x40_1000, 0x40_2000, "r-xp", 7, "/bin/cc")
-        .file("/bin/cc", file.bytes());
+    let fake = Fake::new().region(0x40_1000, 0x40_2000, "r-xp", 7, "/bin/cc").file("/bin/cc", file.bytes());
     let watched = fake.watched.clone();
     let target = fake.target();
     let mut state = attached(target);
@@ -564,10 +481,7 @@ fn one_answer_reads_the_regions_once() {
         "info address main",
         "info line main",
     ] {
-        let mut sink = Kept {
-            records: Vec::new(),
-            stop_at: usize::MAX,
-        };
+        let mut sink = Kept { records: Vec::new(), stop_at: usize::MAX };
         let before = watched.region_reads.load(Ordering::Relaxed);
         run_line(&mut state, line, None, &mut sink).expect("an answer");
         // Each anew: what an earlier command read may have changed.

@@ -27,35 +27,21 @@ fn every_command_is_described_and_every_example_is_in_the_language() {
             }
             let parsed = lang::parse_line(example.line);
             let parsed = parsed.unwrap_or_else(|error| panic!("{}", error.draw(example.line)));
-            assert!(
-                !matches!(parsed, Line::Empty | Line::Comment),
-                "{}",
-                example.line
-            );
+            assert!(!matches!(parsed, Line::Empty | Line::Comment), "{}", example.line);
         }
     }
 }
 
 #[test]
 fn topics_are_found_by_name_short_form_and_beginning() {
-    let names = |words| {
-        matching(TABLE, words)
-            .iter()
-            .map(|about| about.name)
-            .collect::<Vec<_>>()
-    };
+    let names = |words| matching(TABLE, words).iter().map(|about| about.name).collect::<Vec<_>>();
     assert_eq!(names("walk"), ["walk"]);
     assert_eq!(names("r"), ["region"]);
     assert_eq!(names("regions"), ["regions"]);
     assert_eq!(
         names("info"),
-        lang::commands::second_words("info")
-            .map(|second| format!("info {second}"))
-            .collect::<Vec<_>>()
+        lang::commands::second_words("info").map(|second| format!("info {second}")).collect::<Vec<_>>()
     );
-    assert_eq!(
-        names("info s"),
-        ["info symbol", "info symbols", "info snapshots"]
-    );
+    assert_eq!(names("info s"), ["info symbol", "info symbols", "info snapshots"]);
     assert!(names("nothing").is_empty());
 }

@@ -31,10 +31,7 @@ pub fn page_filter(
     view: &View<'_>,
     scope: &dyn Scope,
 ) -> Result<inspect::Filter<'static>> {
-    let mut fields = PageFields {
-        view,
-        need: Need::empty(),
-    };
+    let mut fields = PageFields { view, need: Need::empty() };
     let predicate = Predicate::prepare(filter, &mut fields, &Evaluator::new(scope))?;
     let machine = view.target().machine.clone();
     Ok(compiled(predicate, fields.need, machine, false))
@@ -59,10 +56,7 @@ pub fn frame_filter(
     machine: &Arc<Machine>,
     scope: &dyn Scope,
 ) -> Result<inspect::Filter<'static>> {
-    let mut fields = FrameFields {
-        machine,
-        need: Need::empty(),
-    };
+    let mut fields = FrameFields { machine, need: Need::empty() };
     let predicate = Predicate::prepare(filter, &mut fields, &Evaluator::new(scope))?;
     Ok(compiled(predicate, fields.need, machine.clone(), true))
 }
@@ -77,13 +71,7 @@ fn compiled(
     let size = machine.page();
     let names = field::Names::of(machine);
     inspect::Filter::new(need, move |page, region| {
-        let answers = PageAnswers {
-            page,
-            region,
-            size,
-            names: &names,
-            of_frames,
-        };
+        let answers = PageAnswers { page, region, size, names: &names, of_frames };
         predicate.holds(&answers) == Some(true)
     })
 }
@@ -99,10 +87,7 @@ pub struct RegionFilter {
 ///
 /// # Errors
 /// An expression has no value. The error gives its place.
-pub fn region_filter(
-    filter: &Spanned<lang::Filter<RegionField>>,
-    scope: &dyn Scope,
-) -> Result<RegionFilter> {
+pub fn region_filter(filter: &Spanned<lang::Filter<RegionField>>, scope: &dyn Scope) -> Result<RegionFilter> {
     let mut fields = RegionFields { asked: Vec::new() };
     Ok(RegionFilter {
         predicate: Predicate::prepare(filter, &mut fields, &Evaluator::new(scope))?,
@@ -140,9 +125,7 @@ impl Fields<PageField> for PageFields<'_> {
     }
 
     fn ask_flag(&mut self, at: Span) -> Result<()> {
-        self.view
-            .require(Need::FLAGS)
-            .map_err(|cause| Error::inspection(at, "flags()", cause))?;
+        self.view.require(Need::FLAGS).map_err(|cause| Error::inspection(at, "flags()", cause))?;
         self.need |= Need::FLAGS;
         Ok(())
     }
@@ -171,13 +154,8 @@ impl Fields<PageField> for FrameFields<'_> {
         let need = field::require_for_frames(field, self.machine)
             .map_err(|cause| Error::inspection(at, format_args!("'{}'", field.name()), cause))?;
         self.need |= need.ok_or_else(|| {
-            let message = format!(
-                "'{}' is asked of pages of a process, not of frames",
-                field.name()
-            );
-            Error::new(at, message).hint(
-                "frames have flags(NAME), dirty, referenced and the like, mapcount, pfn, phys",
-            )
+            let message = format!("'{}' is asked of pages of a process, not of frames", field.name());
+            Error::new(at, message).hint("frames have flags(NAME), dirty, referenced and the like, mapcount, pfn, phys")
         })?;
         Ok(())
     }

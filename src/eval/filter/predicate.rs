@@ -54,9 +54,7 @@ impl<F: Copy> Predicate<F> {
         Ok(match &filter.node {
             Filter::Or(..) => Predicate::Any(Self::chain(filter, fields, evaluator)?),
             Filter::And(..) => Predicate::All(Self::chain(filter, fields, evaluator)?),
-            Filter::Not(inner) => {
-                Predicate::Not(Box::new(Self::prepare(inner, fields, evaluator)?))
-            }
+            Filter::Not(inner) => Predicate::Not(Box::new(Self::prepare(inner, fields, evaluator)?)),
             Filter::Is(field) => {
                 fields.ask(*field, at)?;
                 Predicate::Is(*field)
@@ -66,26 +64,14 @@ impl<F: Copy> Predicate<F> {
                 fields.ask_flag(at)?;
                 Predicate::Flag(flag)
             }
-            Filter::Compare {
-                comparison,
-                left,
-                right,
-            } => {
+            Filter::Compare { comparison, left, right } => {
                 let (left, left_space) = Quantity::prepare(left, fields, evaluator)?;
                 let (right, right_space) = Quantity::prepare(right, fields, evaluator)?;
                 let operator = Spanned::new(operator(*comparison), at);
                 space::of_binary(left_space, &operator, right_space)?;
-                Predicate::Compare {
-                    comparison: *comparison,
-                    left,
-                    right,
-                }
+                Predicate::Compare { comparison: *comparison, left, right }
             }
-            Filter::Text {
-                field,
-                comparison,
-                text,
-            } => {
+            Filter::Text { field, comparison, text } => {
                 fields.ask(*field, at)?;
                 let place = text.at;
                 let text = match evaluator.evaluate(text)? {
@@ -96,10 +82,9 @@ impl<F: Copy> Predicate<F> {
                     }
                 };
                 match comparison {
-                    TextComparison::Matches => Predicate::Matches {
-                        field: *field,
-                        regex: regex(&Spanned::new(text, place), false)?,
-                    },
+                    TextComparison::Matches => {
+                        Predicate::Matches { field: *field, regex: regex(&Spanned::new(text, place), false)? }
+                    }
                     _ => Predicate::Text {
                         field: *field,
                         equal: *comparison == TextComparison::Equal,
@@ -112,11 +97,7 @@ impl<F: Copy> Predicate<F> {
     }
 
     /// The links of `A or B or C …`, or of `A and B and C …`, which lean to the left.
-    fn chain(
-        filter: &Spanned<Filter<F>>,
-        fields: &mut dyn Fields<F>,
-        evaluator: &Evaluator<'_>,
-    ) -> Result<Vec<Self>> {
+    fn chain(filter: &Spanned<Filter<F>>, fields: &mut dyn Fields<F>, evaluator: &Evaluator<'_>) -> Result<Vec<Self>> {
         let mut links: Vec<&Spanned<Filter<F>>> = Vec::new();
         let mut leftmost = filter;
         while let Filter::Or(left, right) | Filter::And(left, right) = &leftmost.node
@@ -126,11 +107,7 @@ impl<F: Copy> Predicate<F> {
             leftmost = left;
         }
         links.push(leftmost);
-        links
-            .into_iter()
-            .rev()
-            .map(|link| Self::prepare(link, fields, evaluator))
-            .collect()
+        links.into_iter().rev().map(|link| Self::prepare(link, fields, evaluator)).collect()
     }
 
     /// Whether it holds; `None` where a field has no value.
@@ -141,11 +118,7 @@ impl<F: Copy> Predicate<F> {
             Predicate::Not(inner) => inner.holds(of).map(|holds| !holds),
             Predicate::Is(field) => of.boolean(*field),
             Predicate::Flag(flag) => of.flag(*flag),
-            Predicate::Compare {
-                comparison,
-                left,
-                right,
-            } => {
+            Predicate::Compare { comparison, left, right } => {
                 let (least, most) = left.bounds(of)?;
                 let (right_least, right_most) = right.bounds(of)?;
                 // Numbers that are known exactly leave one order; others may leave all three.
@@ -160,12 +133,7 @@ impl<F: Copy> Predicate<F> {
                 let holds = possible.next()?;
                 possible.all(|other| other == holds).then_some(holds)
             }
-            Predicate::Text {
-                field,
-                equal,
-                text,
-                printed,
-            } => {
+            Predicate::Text { field, equal, text, printed } => {
                 let same = |name: &[u8]| name == text.as_slice() || name == printed.as_slice();
                 Some(of.text_is(*field, &same)? == *equal)
             }
@@ -228,12 +196,8 @@ fn flag(name: &Spanned<String>) -> Result<PageFlags> {
 /// # Errors
 /// It is none, or one that would take too much memory.
 pub fn regex(pattern: &Spanned<String>, any_case: bool) -> Result<Regex> {
-    RegexBuilder::new(&pattern.node)
-        .case_insensitive(any_case)
-        .size_limit(1 << 20)
-        .build()
-        .map_err(|error| {
-            let message = format!("not a regular expression: {error}");
-            Error::new(pattern.at, message)
-        })
+    RegexBuilder::new(&pattern.node).case_insensitive(any_case).size_limit(1 << 20).build().map_err(|error| {
+        let message = format!("not a regular expression: {error}");
+        Error::new(pattern.at, message)
+    })
 }

@@ -45,25 +45,14 @@ impl<F: Copy> Quantity<F> {
             lang::Quantity::Unary { operator, operand } => {
                 let (operand, inner) = Self::prepare(operand, fields, evaluator)?;
                 let space = space::of_unary(operator, inner)?;
-                let whole = Quantity::Unary {
-                    operator: operator.node,
-                    operand: Box::new(operand),
-                };
+                let whole = Quantity::Unary { operator: operator.node, operand: Box::new(operand) };
                 (whole.folded(operator)?, space)
             }
-            lang::Quantity::Binary {
-                operator,
-                left,
-                right,
-            } => {
+            lang::Quantity::Binary { operator, left, right } => {
                 let (left, left_space) = Self::prepare(left, fields, evaluator)?;
                 let (right, right_space) = Self::prepare(right, fields, evaluator)?;
                 let space = space::of_binary(left_space, operator, right_space)?;
-                let whole = Quantity::Binary {
-                    operator: operator.node,
-                    left: Box::new(left),
-                    right: Box::new(right),
-                };
+                let whole = Quantity::Binary { operator: operator.node, left: Box::new(left), right: Box::new(right) };
                 (whole.folded(operator)?, space)
             }
         })
@@ -74,14 +63,12 @@ impl<F: Copy> Quantity<F> {
         if !self.is_constant() {
             return Ok(self);
         }
-        self.compute(&|_| None)
-            .map(Quantity::Number)
-            .ok_or_else(|| {
-                Error::new(
-                    operator.at,
-                    "no result: a division by zero, a shift by less than zero, or outside of -2^63 to 2^64-1",
-                )
-            })
+        self.compute(&|_| None).map(Quantity::Number).ok_or_else(|| {
+            Error::new(
+                operator.at,
+                "no result: a division by zero, a shift by less than zero, or outside of -2^63 to 2^64-1",
+            )
+        })
     }
 
     /// Whether its parts, already folded, depend on no field.
@@ -118,14 +105,10 @@ impl<F: Copy> Quantity<F> {
         match self {
             Quantity::Number(number) => Some(*number),
             Quantity::Field(one) => field(*one),
-            Quantity::Unary { operator, operand } => {
-                operators::invert(*operator, operand.compute(field)?)
+            Quantity::Unary { operator, operand } => operators::invert(*operator, operand.compute(field)?),
+            Quantity::Binary { operator, left, right } => {
+                operators::calculate(*operator, left.compute(field)?, right.compute(field)?)
             }
-            Quantity::Binary {
-                operator,
-                left,
-                right,
-            } => operators::calculate(*operator, left.compute(field)?, right.compute(field)?),
         }
     }
 }

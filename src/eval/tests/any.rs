@@ -61,13 +61,11 @@ fn expression() -> impl Strategy<Value = String> {
             "+", "-", "*", "/", "%", "<<", ">>", "<", "<=", "==", "!=", "&", "^", "|", "&&", "||",
         ]);
         let call = prop::sample::select(vec![
-            "pfn", "phys", "page", "region", "start", "end", "size", "symbol", "u8", "u16", "u32",
-            "u64", "i8", "i64",
+            "pfn", "phys", "page", "region", "start", "end", "size", "symbol", "u8", "u16", "u32", "u64", "i8", "i64",
         ]);
         prop_oneof![
             (unary, inner.clone()).prop_map(|(operator, a)| format!("{operator}({a})")),
-            (inner.clone(), binary, inner.clone())
-                .prop_map(|(a, operator, b)| format!("({a} {operator} {b})")),
+            (inner.clone(), binary, inner.clone()).prop_map(|(a, operator, b)| format!("({a} {operator} {b})")),
             (call, inner.clone()).prop_map(|(function, a)| format!("{function}({a})")),
             (inner.clone(), inner).prop_map(|(a, b)| format!("size({a}..{b})")),
         ]

@@ -37,13 +37,7 @@ fn present() -> Page {
 }
 
 fn untouched() -> Page {
-    Page {
-        entry: PageMapEntry::default(),
-        states: State::Untouched.into(),
-        flags: None,
-        map_count: None,
-        ..present()
-    }
+    Page { entry: PageMapEntry::default(), states: State::Untouched.into(), flags: None, map_count: None, ..present() }
 }
 
 #[test]
@@ -94,10 +88,7 @@ fn a_field_that_cannot_be_known_here_is_an_error_that_names_it() {
     let mut fake = process();
     fake.counts = None;
     let error = holds(fake.clone(), "present and mapcount > 1", &present()).unwrap_err();
-    assert!(
-        error.message.contains("'mapcount'") && error.message.contains("kpagecount"),
-        "{error}"
-    );
+    assert!(error.message.contains("'mapcount'") && error.message.contains("kpagecount"), "{error}");
     let line = "walk all where present and mapcount > 1";
     assert_eq!(line.get(error.at.start..error.at.end), Some("mapcount"));
     fake.flags = None;
@@ -115,19 +106,11 @@ fn a_field_that_cannot_be_known_here_is_an_error_that_names_it() {
 #[test]
 fn numbers_are_typed_and_evaluated_once() {
     for (text, part, message) in [
-        (
-            "pfn == &main",
-            "pfn == &main",
-            "page frames and addresses cannot be compared",
-        ),
+        ("pfn == &main", "pfn == &main", "page frames and addresses cannot be compared"),
         ("address + &main > 0", "+", "two addresses cannot be added"),
         ("-pfn > 0", "-", "page frames have no such opposite"),
         ("mapcount > 1 / 0", "1 / 0", "division by zero"),
-        (
-            "mapcount > u8(0x508000)",
-            "0x508000",
-            "memory at 0x508000 was not read: the page is untouched",
-        ),
+        ("mapcount > u8(0x508000)", "0x508000", "memory at 0x508000 was not read: the page is untouched"),
         ("flags(drity)", "drity", "no page flag is called 'drity'"),
         ("mapcount > $no", "$no", "$no has not been set"),
     ] {
@@ -176,22 +159,15 @@ fn filters_on_regions() {
         ("name == \"new\\nline\"", "/tmp/new\\x0aline"),
         ("name == \"/tmp/new\\x0aline\"", "/tmp/new\\x0aline"),
         ("name != \"/tmp/new\\x0aline\" and shared", ""),
-        (
-            "start == start([heap]) or end - start == 0x20000",
-            "[heap] [stack]",
-        ),
+        ("start == start([heap]) or end - start == 0x20000", "[heap] [stack]"),
         ("not (private or readable)", ""),
     ] {
-        let Command::Regions(Regions { filter, .. }) = command(&format!("regions where {text}"))
-        else {
+        let Command::Regions(Regions { filter, .. }) = command(&format!("regions where {text}")) else {
             panic!("{text}");
         };
         let filter = eval::region_filter(&filter.unwrap(), &world).unwrap();
         assert!(!filter.needs_stats(), "{text}");
-        let found = view
-            .regions()
-            .iter()
-            .filter(|one| filter.holds(one, None) == Some(true));
+        let found = view.regions().iter().filter(|one| filter.holds(one, None) == Some(true));
         let found: Vec<String> = found.map(|one| one.region.name.to_string()).collect();
         assert_eq!(found.join(" "), names, "{text}");
     }
@@ -238,10 +214,7 @@ fn an_uncertain_state_is_no_answer_where_it_matters() {
             panic!("{text}");
         };
         let filter = eval::page_filter(&filter.unwrap(), &view, &world).unwrap();
-        let file = view
-            .regions()
-            .iter()
-            .find(|viewed| viewed.region.inode != 0 && !viewed.region.permissions.shared);
+        let file = view.regions().iter().find(|viewed| viewed.region.inode != 0 && !viewed.region.permissions.shared);
         assert!(file.is_some());
         assert_eq!(filter.matches(&hidden, file), kept, "{text}");
         assert_eq!(filter.is_undecided(&hidden, file), undecided, "{text}");
@@ -252,8 +225,7 @@ fn an_uncertain_state_is_no_answer_where_it_matters() {
 fn keeps(text: &str, frame: u64) -> Result<bool, Error> {
     let world = World::of(process());
     let machine = world.target.as_ref().unwrap().machine.clone();
-    let Command::Walk(Walk { filter, .. }) = command(&format!("walk pfn:0..pfn:9 where {text}"))
-    else {
+    let Command::Walk(Walk { filter, .. }) = command(&format!("walk pfn:0..pfn:9 where {text}")) else {
         panic!("{text}");
     };
     let filter = eval::frame_filter(&filter.unwrap(), &machine, &world)?;
@@ -279,10 +251,7 @@ fn frame_0_is_a_frame_like_others() {
 #[test]
 fn filters_on_cgroups_that_cannot_be_read_are_errors() {
     let text = "cgroup == \"/\"";
-    let refusals = [
-        keeps(text, 1).map(drop),
-        holds(process(), text, &present()).map(drop),
-    ];
+    let refusals = [keeps(text, 1).map(drop), holds(process(), text, &present()).map(drop)];
     for refusal in refusals {
         let error = refusal.expect_err("refused");
         assert!(error.message.contains("'cgroup'"), "{error}");

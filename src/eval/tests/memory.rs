@@ -49,45 +49,21 @@ fn the_targets_own_order_and_width() {
     fake.layout.little_endian = false;
     let world = World::of(fake);
     assert_eq!(world.print("*0x500010"), "address 0x88776655");
-    assert_eq!(
-        world.print("i16(0x500010)"),
-        format!("integer {}", 0x8877u16 as i16)
-    );
+    assert_eq!(world.print("i16(0x500010)"), format!("integer {}", 0x8877u16 as i16));
 }
 
 #[test]
 fn pages_that_are_not_resident_are_not_touched() {
     let world = World::of(heap());
     for (text, refusal) in [
-        (
-            "*0x502008",
-            "*0x502008: memory at 0x502008 was not read: the page is swapped",
-        ),
-        (
-            "u8(0x503000)",
-            "0x503000: memory at 0x503000 was not read: the page is guard",
-        ),
-        (
-            "u8(0x504000)",
-            "0x504000: memory at 0x504000 was not read: the page is untouched",
-        ),
+        ("*0x502008", "*0x502008: memory at 0x502008 was not read: the page is swapped"),
+        ("u8(0x503000)", "0x503000: memory at 0x503000 was not read: the page is guard"),
+        ("u8(0x504000)", "0x504000: memory at 0x504000 was not read: the page is untouched"),
         // The first byte is resident, the last is not.
-        (
-            "u32(0x501ffe)",
-            "0x501ffe: memory at 0x502000 was not read: the page is swapped",
-        ),
-        (
-            "u8(0x100)",
-            "0x100: memory at 0x100 was not read: the page is unmapped",
-        ),
-        (
-            "u8([vsyscall])",
-            "[vsyscall]: memory at 0xffffffffff600000 was not read: the page is outside",
-        ),
-        (
-            "u64(0xfffffffffffffffc)",
-            "0xfffffffffffffffc: reading at 0xfffffffffffffffc would pass 2^64-1",
-        ),
+        ("u32(0x501ffe)", "0x501ffe: memory at 0x502000 was not read: the page is swapped"),
+        ("u8(0x100)", "0x100: memory at 0x100 was not read: the page is unmapped"),
+        ("u8([vsyscall])", "[vsyscall]: memory at 0xffffffffff600000 was not read: the page is outside"),
+        ("u64(0xfffffffffffffffc)", "0xfffffffffffffffc: reading at 0xfffffffffffffffc would pass 2^64-1"),
     ] {
         assert_eq!(world.refusal(text), refusal);
     }
@@ -99,10 +75,7 @@ fn a_page_that_goes_during_the_read_is_an_error() {
     let world = World::of(heap());
     world.watched.gone_after_read.lock().unwrap().push(0x500);
     let refusal = world.refusal("u8(0x500010)");
-    assert!(
-        refusal.contains("changed while it was being read"),
-        "{refusal}"
-    );
+    assert!(refusal.contains("changed while it was being read"), "{refusal}");
 }
 
 #[test]
@@ -119,14 +92,8 @@ fn frames_and_physical_addresses() {
         assert_eq!(world.print(text), value, "{text}");
     }
     for (text, refusal) in [
-        (
-            "pfn(0x502000)",
-            "0x502000: 0x502000 has no page frame: the page is swapped",
-        ),
-        (
-            "phys(0x504000)",
-            "0x504000: 0x504000 has no page frame: the page is untouched",
-        ),
+        ("pfn(0x502000)", "0x502000: 0x502000 has no page frame: the page is swapped"),
+        ("phys(0x504000)", "0x504000: 0x504000 has no page frame: the page is untouched"),
         ("region(0x100)", "0x100: 0x100 is in no region"),
     ] {
         assert_eq!(world.refusal(text), refusal);
@@ -141,10 +108,7 @@ fn hidden_frames_are_not_zero() {
     for text in ["pfn(0x500010)", "phys(0x500010)"] {
         let (part, error) = world.error(text);
         assert_eq!(part, "0x500010");
-        assert!(
-            error.message.contains("hidden without CAP_SYS_ADMIN"),
-            "{error}"
-        );
+        assert!(error.message.contains("hidden without CAP_SYS_ADMIN"), "{error}");
         assert_eq!(error.status(), 4);
     }
     assert_eq!(world.print("u16(0x500000)"), "integer 16");

@@ -60,11 +60,7 @@ impl Scope for World {
 
 impl World {
     fn of(fake: Fake) -> World {
-        World {
-            watched: fake.watched.clone(),
-            target: Some(fake.target()),
-            ..World::default()
-        }
+        World { watched: fake.watched.clone(), target: Some(fake.target()), ..World::default() }
     }
 
     /// What `print TEXT` would print: type and value.
@@ -94,8 +90,7 @@ impl World {
 fn meant(text: &str, error: &Error) -> String {
     let line = format!("print {text}");
     let part = line.get(error.at.start..error.at.end);
-    part.unwrap_or_else(|| panic!("no such place: {error:?}"))
-        .to_owned()
+    part.unwrap_or_else(|| panic!("no such place: {error:?}")).to_owned()
 }
 
 fn command(line: &str) -> Command {
@@ -139,19 +134,10 @@ fn process() -> Fake {
         .region(0x6000_2000, 0x6000_3000, "r--p", 21, "/opt/b/data.bin")
         .region(0x6100_0000, 0x6100_1000, "rw-s", 22, "/tmp/new\nline")
         .region(0x7fff_fff0_0000, 0x7fff_fff2_0000, "rw-p", 0, "[stack]")
-        .region(
-            0xffff_ffff_ff60_0000,
-            0xffff_ffff_ff60_1000,
-            "--xp",
-            0,
-            "[vsyscall]",
-        )
+        .region(0xffff_ffff_ff60_0000, 0xffff_ffff_ff60_1000, "--xp", 0, "[vsyscall]")
         .file("/usr/bin/program", program.bytes())
         .file("/usr/lib/libc.so.6", library.bytes());
-    for (at, inode, name) in [
-        (PROGRAM, 7, "/usr/bin/program"),
-        (LIBRARY, 8, "/usr/lib/libc.so.6"),
-    ] {
+    for (at, inode, name) in [(PROGRAM, 7, "/usr/bin/program"), (LIBRARY, 8, "/usr/lib/libc.so.6")] {
         fake = fake
             .region(at + 0x1000, at + 0x2000, "r-xp", inode, name)
             .region(at + 0x2000, at + 0x3000, "rw-p", inode, name)

@@ -66,11 +66,7 @@ fn an_exported_symbol_goes_before_a_static() {
     let world = World::of(process());
     assert_eq!(world.print("table"), world.print("program!table"));
     assert_eq!(world.print("&table"), world.print("program!table"));
-    assert_eq!(
-        world.print("&libc.so.6!table"),
-        "address 0x7f0000001200",
-        "where it is asked for, it is found"
-    );
+    assert_eq!(world.print("&libc.so.6!table"), "address 0x7f0000001200", "where it is asked for, it is found");
     let Command::InfoAddress(symbol) = command("info address table") else {
         panic!("another command");
     };
@@ -87,9 +83,7 @@ fn the_programs_own_symbol_comes_first_and_the_others_are_mentioned() {
     assert_eq!(world.print("both + 1"), "address 0x401101");
     assert_eq!(
         world.notes.take(),
-        [
-            "'both' is program!both at 0x401100 here; others of that name: libc.so.6!both at 0x7f0000001100"
-        ]
+        ["'both' is program!both at 0x401100 here; others of that name: libc.so.6!both at 0x7f0000001100"]
     );
     assert_eq!(world.print("libc.so.6!both"), "address 0x7f0000001100");
     assert_eq!(world.print("main"), "address 0x401000");
@@ -98,14 +92,10 @@ fn the_programs_own_symbol_comes_first_and_the_others_are_mentioned() {
     assert!(error.message.contains("several symbols"), "{error}");
 
     // A static of the program goes before an exported symbol of a library.
-    let of_program = Builder::with(vec![
-        entry("name", 0x2100, 8, LOCAL, OBJECT),
-        entry("shown", 0x1100, 8, LOCAL, FUNCTION),
-    ]);
-    let of_library = Builder::with(vec![
-        entry("name", 0x2200, 8, LOCAL, OBJECT),
-        entry("shown", 0x1200, 8, GLOBAL, FUNCTION),
-    ]);
+    let of_program =
+        Builder::with(vec![entry("name", 0x2100, 8, LOCAL, OBJECT), entry("shown", 0x1100, 8, LOCAL, FUNCTION)]);
+    let of_library =
+        Builder::with(vec![entry("name", 0x2200, 8, LOCAL, OBJECT), entry("shown", 0x1200, 8, GLOBAL, FUNCTION)]);
     let mut fake = Fake::new()
         .region(0x40_1000, 0x40_2000, "r-xp", 7, "/usr/bin/program")
         .region(0x40_2000, 0x40_3000, "rw-p", 7, "/usr/bin/program")
@@ -126,10 +116,7 @@ fn the_programs_own_symbol_comes_first_and_the_others_are_mentioned() {
 fn libraries_of_one_name_are_told_apart_by_their_paths() {
     let mut fake = process();
     let copy = fake.files.values().last().cloned().unwrap_or_default();
-    for (at, inode, name) in [
-        (0x7100_0000u64, 30, "/a/lib.so"),
-        (0x7200_0000, 31, "/b/lib.so"),
-    ] {
+    for (at, inode, name) in [(0x7100_0000u64, 30, "/a/lib.so"), (0x7200_0000, 31, "/b/lib.so")] {
         fake = fake
             .region(at + 0x1000, at + 0x2000, "r-xp", inode, name)
             .region(at + 0x2000, at + 0x3000, "rw-p", inode, name)
@@ -161,20 +148,15 @@ fn a_library_is_called_as_it_is_displayed() {
     let way_out = r"'esc\x1b[31m\u{202e}.so'!malloc";
     assert!(error.message.contains(way_out), "{error}");
     assert_eq!(world.print(way_out), "address 0x71001000");
-    assert_eq!(
-        world.print(r"'/a/esc\x1b[31m\u{202e}.so'!0x1000"),
-        "address 0x71001000"
-    );
+    assert_eq!(world.print(r"'/a/esc\x1b[31m\u{202e}.so'!0x1000"), "address 0x71001000");
 }
 
 #[test]
 fn overloaded_functions_are_told_with_their_parameters() {
     let program = |names: [&str; 2]| {
         let [one, two] = names;
-        let file = Builder::with(vec![
-            entry(one, 0x1000, 0x10, GLOBAL, FUNCTION),
-            entry(two, 0x1020, 0x10, GLOBAL, FUNCTION),
-        ]);
+        let file =
+            Builder::with(vec![entry(one, 0x1000, 0x10, GLOBAL, FUNCTION), entry(two, 0x1020, 0x10, GLOBAL, FUNCTION)]);
         let fake = Fake::new().region(0x40_1000, 0x40_2000, "r-xp", 7, "/bin/cc");
         World::of(fake.file("/bin/cc", file.bytes()))
     };
@@ -185,25 +167,16 @@ fn overloaded_functions_are_told_with_their_parameters() {
         "several symbols are called 'overloaded': \
          cc!'overloaded(int)' at 0x401000, cc!'overloaded(double)' at 0x401020"
     );
-    assert_eq!(
-        error.hint.as_deref(),
-        Some("write the whole name, in quotes: 'overloaded(int)'")
-    );
+    assert_eq!(error.hint.as_deref(), Some("write the whole name, in quotes: 'overloaded(int)'"));
     assert_eq!(world.print("cc!'overloaded(double)'"), "address 0x401020");
     // Rust names whose hashes alone differ.
-    let hashed = [
-        "_ZN2rs4main17h0123456789abcdefE",
-        "_ZN2rs4main17hfedcba9876543210E",
-    ];
+    let hashed = ["_ZN2rs4main17h0123456789abcdefE", "_ZN2rs4main17hfedcba9876543210E"];
     let world = program(hashed);
     let (_, error) = world.error("rs::main");
     for (name, address) in hashed.into_iter().zip(["0x401000", "0x401020"]) {
         let told = format!("cc!{name} at {address}");
         assert!(error.message.contains(&told), "{error}");
-        assert_eq!(
-            world.print(&format!("cc!{name}")),
-            format!("address {address}")
-        );
+        assert_eq!(world.print(&format!("cc!{name}")), format!("address {address}"));
     }
 }
 
@@ -223,27 +196,11 @@ fn suggestions() {
             "buffer",
             "multiply the index by the element size: buffer + 3*SIZE; a 4-byte element is i32(buffer + 3*4)",
         ),
-        (
-            "vector[3]",
-            "vector",
-            "MODULE[N] is a region of a module; for an element of an array, write vector + 3*SIZE",
-        ),
-        (
-            "heap > x.svg",
-            "x.svg",
-            "a file's path begins with / ./ ../ ~/ or a quote: > ./x.svg",
-        ),
+        ("vector[3]", "vector", "MODULE[N] is a region of a module; for an element of an array, write vector + 3*SIZE"),
+        ("heap > x.svg", "x.svg", "a file's path begins with / ./ ../ ~/ or a quote: > ./x.svg"),
         ("bufer[3]", "bufer", "did you mean buffer?"),
-        (
-            "c0ffee",
-            "c0ffee",
-            "a hexadecimal number is written 0xc0ffee",
-        ),
-        (
-            "nothing_like_it",
-            "nothing_like_it",
-            "regions lists what is mapped",
-        ),
+        ("c0ffee", "c0ffee", "a hexadecimal number is written 0xc0ffee"),
+        ("nothing_like_it", "nothing_like_it", "regions lists what is mapped"),
     ] {
         let (meant, error) = world.error(text);
         assert_eq!(meant, part, "{text}: {error}");
@@ -251,14 +208,8 @@ fn suggestions() {
     }
     for (text, refusal) in [
         ("libc.so.6[2]", "2: 'libc.so.6' has 2 regions: [0] to [1]"),
-        (
-            "'[heap]'[9]",
-            "9: '[heap]' has one region: only [0] is there",
-        ),
-        (
-            "libc.so.6!0x9000",
-            "0x9000: 0x9000 lies in no load segment of 'libc.so.6'",
-        ),
+        ("'[heap]'[9]", "9: '[heap]' has one region: only [0] is there"),
+        ("libc.so.6!0x9000", "0x9000: 0x9000 lies in no load segment of 'libc.so.6'"),
         ("symbol([heap])", "[heap]: 0x500000 is in no symbol"),
     ] {
         assert_eq!(world.refusal(text), refusal);
@@ -334,13 +285,7 @@ fn words_in_brackets_are_the_kernels() {
     assert_eq!(world.print("heap"), "range 0x500000..0x510000");
     assert_eq!(world.print("'[heap]'[0]"), "range 0x500000..0x510000");
     assert_eq!(world.print("'/tmp/[heap]'"), "range 0x62000000..0x62001000");
-    let alone = crate::process::fake::Fake::new().region(
-        0x6200_0000,
-        0x6200_1000,
-        "r--p",
-        23,
-        "/tmp/[heap]",
-    );
+    let alone = crate::process::fake::Fake::new().region(0x6200_0000, 0x6200_1000, "r--p", 23, "/tmp/[heap]");
     let (_, error) = World::of(alone).error("[heap]");
     assert_eq!(error.message, "no region is called [heap]");
 }

@@ -46,45 +46,21 @@ fn all_is_what_is_mapped() {
     assert_eq!(spans.origin(), &Origin::All);
     // Each program's three regions touch and are one span.
     assert_eq!(spans.ranges().len(), 8);
-    assert_eq!(
-        spans.size(),
-        2 * 0x3000 + 0x1_0000 + 3 * 0x1000 + 0x2_0000 + 0x1000
-    );
+    assert_eq!(spans.size(), 2 * 0x3000 + 0x1_0000 + 3 * 0x1000 + 0x2_0000 + 0x1000);
 }
 
 #[test]
 fn ranges_that_are_none() {
     let world = world();
     for (text, refusal) in [
-        (
-            "0x2000..0x1000",
-            "0x2000..0x1000: the range is reversed: 0x2000 lies after 0x1000",
-        ),
-        (
-            "0x2000..0x2000",
-            "0x2000..0x2000: the range from 0x2000 to 0x2000 is empty",
-        ),
-        (
-            "pfn:2..pfn:1",
-            "pfn:2..pfn:1: the range is reversed: pfn:0x2 lies after pfn:0x1",
-        ),
-        (
-            "0xfffffffffffff000, +1p",
-            "0xfffffffffffff000, +1p: the range passes 2^64-1, the last address there is",
-        ),
+        ("0x2000..0x1000", "0x2000..0x1000: the range is reversed: 0x2000 lies after 0x1000"),
+        ("0x2000..0x2000", "0x2000..0x2000: the range from 0x2000 to 0x2000 is empty"),
+        ("pfn:2..pfn:1", "pfn:2..pfn:1: the range is reversed: pfn:0x2 lies after pfn:0x1"),
+        ("0xfffffffffffff000, +1p", "0xfffffffffffff000, +1p: the range passes 2^64-1, the last address there is"),
         ("0x1000, +0", "0: a length is more than zero"),
-        (
-            "0x1000, +main",
-            "main: a length is an integer, not an address",
-        ),
-        (
-            "0x1000..pfn:5",
-            "0x1000..pfn:5: an integer and a page frame do not form a range",
-        ),
-        (
-            "pfn:5..main",
-            "main: a page frame and an address do not form a range",
-        ),
+        ("0x1000, +main", "main: a length is an integer, not an address"),
+        ("0x1000..pfn:5", "0x1000..pfn:5: an integer and a page frame do not form a range"),
+        ("pfn:5..main", "main: a page frame and an address do not form a range"),
         ("heap / 2", "heap: a range is not a number"),
         ("1 << heap", "heap: a range is not a number"),
         ("pfn:5, +1", "1: a length of frames is in whole pages"),
@@ -92,10 +68,7 @@ fn ranges_that_are_none() {
         assert_eq!(world.refusal(text), refusal);
     }
     let error = eval::range(&range("0x500000..+4M"), &world).unwrap_err();
-    assert_eq!(
-        error.hint.as_deref(),
-        Some("a length follows a comma: A, +LENGTH")
-    );
+    assert_eq!(error.hint.as_deref(), Some("a length follows a comma: A, +LENGTH"));
     let error = eval::range(&range("0xffffffffffffffff"), &world).unwrap_err();
     assert!(error.message.contains("passes 2^64-1"), "{error}");
 }
@@ -117,12 +90,7 @@ fn start_end_and_size() {
     ] {
         assert_eq!(world.print(text), value, "{text}");
     }
-    for text in [
-        "size(0x1000)",
-        "size(sizeless)",
-        "end(main + 1)",
-        "size(pfn:1)",
-    ] {
+    for text in ["size(0x1000)", "size(sizeless)", "end(main + 1)", "size(pfn:1)"] {
         let (_, error) = world.error(text);
         assert!(error.message.contains("has no size"), "{text}: {error}");
         assert!(error.hint.is_some());

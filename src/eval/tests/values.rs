@@ -41,42 +41,21 @@ fn arithmetic_needs_no_target() {
 fn an_overflow_is_an_error_at_its_place() {
     let world = World::default();
     for (text, refusal) in [
-        (
-            "0xffffffffffffffff + 1",
-            "+: the result does not fit: integers go from -2^63 to 2^64-1",
-        ),
-        (
-            "1 << 64",
-            "<<: the result does not fit: integers go from -2^63 to 2^64-1",
-        ),
-        (
-            "-0x8000000000000001",
-            "-: the result does not fit: integers go from -2^63 to 2^64-1",
-        ),
-        (
-            "pfn:1 - 2",
-            "-: the result does not fit: page frames go from 0 to 2^64-1",
-        ),
+        ("0xffffffffffffffff + 1", "+: the result does not fit: integers go from -2^63 to 2^64-1"),
+        ("1 << 64", "<<: the result does not fit: integers go from -2^63 to 2^64-1"),
+        ("-0x8000000000000001", "-: the result does not fit: integers go from -2^63 to 2^64-1"),
+        ("pfn:1 - 2", "-: the result does not fit: page frames go from 0 to 2^64-1"),
         ("1 / (3 - 3)", "(3 - 3): division by zero"),
         ("5 % 0", "0: division by zero"),
         ("1 << -1", "-1: a shift by less than zero"),
         ("pfn:1 + pfn:2", "+: two page frames cannot be added"),
-        (
-            "pfn:1 + phys:2",
-            "+: page frames and physical addresses cannot be added",
-        ),
-        (
-            "phys:1 < pfn:2",
-            "<: physical addresses and page frames cannot be compared",
-        ),
+        ("pfn:1 + phys:2", "+: page frames and physical addresses cannot be added"),
+        ("phys:1 < pfn:2", "<: physical addresses and page frames cannot be compared"),
         ("pfn:1 * 2", "*: page frames cannot be multiplied"),
         ("-pfn:1", "-: page frames have no such opposite"),
         ("\"a\" + 1", "\"a\": the text \"a\" is not a number"),
         ("pfn:(0 - 1)", "(0 - 1): -1 is negative"),
-        (
-            "0x10000000000000p",
-            "0x10000000000000p: too many pages: their bytes pass 2^64-1",
-        ),
+        ("0x10000000000000p", "0x10000000000000p: too many pages: their bytes pass 2^64-1"),
     ] {
         assert_eq!(world.refusal(text), refusal, "{text}");
     }
@@ -105,27 +84,10 @@ fn variables_and_the_value_history() {
 #[test]
 fn without_a_target_the_error_has_a_remedy() {
     let world = World::default();
-    for text in [
-        "heap",
-        "[heap]",
-        "main",
-        "*0x1000",
-        "pfn(0x1000)",
-        "$pc",
-        "all",
-        "a!b",
-        "a!0x10",
-        "a[0]",
-    ] {
+    for text in ["heap", "[heap]", "main", "*0x1000", "pfn(0x1000)", "$pc", "all", "a!b", "a!0x10", "a[0]"] {
         let (_, error) = world.error(text);
-        assert!(
-            error.message.contains("no process is attached"),
-            "{text}: {error}"
-        );
-        assert!(
-            error.hint.is_some_and(|hint| hint.contains("attach PID")),
-            "{text}"
-        );
+        assert!(error.message.contains("no process is attached"), "{text}: {error}");
+        assert!(error.hint.is_some_and(|hint| hint.contains("attach PID")), "{text}");
     }
     let (part, error) = world.error("1 + deadbeef");
     assert_eq!(part, "deadbeef");
@@ -176,31 +138,16 @@ impl Tree {
 }
 
 fn tree() -> impl Strategy<Value = Tree> {
-    let edges = vec![
-        0,
-        1,
-        2,
-        u64::MAX,
-        u64::MAX - 1,
-        1 << 63,
-        (1 << 63) - 1,
-        1 << 32,
-    ];
+    let edges = vec![0, 1, 2, u64::MAX, u64::MAX - 1, 1 << 63, (1 << 63) - 1, 1 << 32];
     let number = prop_oneof![prop::sample::select(edges), 0u64..10, any::<u64>()];
-    number
-        .prop_map(Tree::Number)
-        .prop_recursive(5, 32, 2, |inner| {
-            let operators: &[&str] = &["+", "-", "*", "/", "%", "<", "==", "&", "&&", "||"];
-            let binary = (
-                prop::sample::select(operators),
-                inner.clone(),
-                inner.clone(),
-            );
-            prop_oneof![
-                4 => binary.prop_map(|(operator, a, b)| Tree::Binary(operator, a.into(), b.into())),
-                1 => inner.prop_map(|inner| Tree::Negated(inner.into())),
-            ]
-        })
+    number.prop_map(Tree::Number).prop_recursive(5, 32, 2, |inner| {
+        let operators: &[&str] = &["+", "-", "*", "/", "%", "<", "==", "&", "&&", "||"];
+        let binary = (prop::sample::select(operators), inner.clone(), inner.clone());
+        prop_oneof![
+            4 => binary.prop_map(|(operator, a, b)| Tree::Binary(operator, a.into(), b.into())),
+            1 => inner.prop_map(|inner| Tree::Negated(inner.into())),
+        ]
+    })
 }
 
 proptest! {

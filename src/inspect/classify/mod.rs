@@ -33,11 +33,7 @@ pub fn classify(
 }
 
 /// The states of an entry without a page and without bit 62.
-fn empty_states(
-    entry: PageMapEntry,
-    categories: Option<Categories>,
-    place: Option<RegionFacts>,
-) -> StateSet {
+fn empty_states(entry: PageMapEntry, categories: Option<Categories>, place: Option<RegionFacts>) -> StateSet {
     // Entries of the pool that are not present lack bit 62 (pagemap_hugetlb_range in fs/proc/task_mmu.c).
     if entry.is_uffd_wp() {
         return State::UffdWp.into();
@@ -58,11 +54,7 @@ fn empty_states(
 }
 
 /// The states of an entry with bit 62. That bit alone does not make it swapped.
-fn non_present_states(
-    entry: PageMapEntry,
-    swap: SwapEntry,
-    rules: &dyn KernelBehaviour,
-) -> StateSet {
+fn non_present_states(entry: PageMapEntry, swap: SwapEntry, rules: &dyn KernelBehaviour) -> StateSet {
     /// Bits of a PTE marker (include/linux/swapops.h); the guard bit came with Linux 6.13, two releases before bit 58.
     const MARKER_UFFD_WP: u64 = 1;
     const MARKER_POISONED: u64 = 2;
@@ -97,13 +89,8 @@ pub struct SwapAreas(u32);
 impl SwapAreas {
     /// Those of this kernel.
     pub fn of(rules: &dyn KernelBehaviour) -> SwapAreas {
-        let is_area =
-            |kind: &u8| rules.swap_in_use() && rules.swap_meaning(*kind) == SwapMeaning::Area;
-        SwapAreas(
-            (0..32)
-                .filter(is_area)
-                .fold(0, |areas, kind| areas | 1 << kind),
-        )
+        let is_area = |kind: &u8| rules.swap_in_use() && rules.swap_meaning(*kind) == SwapMeaning::Area;
+        SwapAreas((0..32).filter(is_area).fold(0, |areas, kind| areas | 1 << kind))
     }
 
     /// Whether the page of an entry is in one of them. If the type is hidden, that is the likeliest.
@@ -119,21 +106,13 @@ fn present_kind(
     place: Option<RegionFacts>,
     rules: &dyn KernelBehaviour,
 ) -> Option<Kind> {
-    if let Some(RegionFacts {
-        backing: Backing::Kernel,
-        ..
-    }) = place
-    {
+    if let Some(RegionFacts { backing: Backing::Kernel, .. }) = place {
         return Some(Kind::Vdso);
     }
     // A slab's flags word carries false ANON and KSM bits; a slab is never mapped, so such a word belongs to a frame that was reused since.
-    let flags = evidence
-        .flags
-        .filter(|flags| !flags.contains(PageFlags::SLAB));
+    let flags = evidence.flags.filter(|flags| !flags.contains(PageFlags::SLAB));
     let zero_told = evidence.categories.is_some() || flags.is_some();
-    let zero = evidence
-        .categories
-        .is_some_and(|categories| categories.contains(Categories::ZERO))
+    let zero = evidence.categories.is_some_and(|categories| categories.contains(Categories::ZERO))
         || flags.is_some_and(|flags| flags.contains(PageFlags::ZERO_PAGE));
     if zero {
         // Bit 61 is set for the huge zero page alone, and before Linux 6.11 not for that one either.
@@ -157,10 +136,7 @@ fn present_kind(
         Backing::Anonymous => Kind::Anonymous,
         Backing::File | Backing::Shmem => Kind::PrivateCopy,
     };
-    match (
-        is_of_object(entry, flags, evidence, place, rules)?,
-        place.shared,
-    ) {
+    match (is_of_object(entry, flags, evidence, place, rules)?, place.shared) {
         // Nothing else in private memory without a file has bit 61.
         (true, _) if place.backing == Backing::Anonymous => Some(Kind::HugeZero),
         (true, _) => Some(place.backing.kind()),
@@ -169,9 +145,7 @@ fn present_kind(
         (false, false) => match is_ksm(flags, place, rules)? {
             true => Some(Kind::Ksm),
             // Mapped more than once: it may be the zero page.
-            false if place.backing == Backing::Anonymous && !zero_told && !entry.is_exclusive() => {
-                None
-            }
+            false if place.backing == Backing::Anonymous && !zero_told && !entry.is_exclusive() => None,
             false => Some(private_kind),
         },
     }
@@ -192,18 +166,13 @@ fn is_of_object(
         return Some(entry.is_file_or_shared());
     }
     // Here a PMD maps only pages of the object, and only these lack the bit.
-    let is_large_file =
-        |flags: PageFlags| flags.is_in_large_folio() && !flags.contains(PageFlags::ANON);
+    let is_large_file = |flags: PageFlags| flags.is_in_large_folio() && !flags.contains(PageFlags::ANON);
     evidence.is_huge().or(flags.map(is_large_file))
 }
 
 /// Whether a private page is a merged one; `None` if unknown. Linux 6.12 sets KPF_KSM on every anonymous page. A merged page is never
 /// anon-exclusive (KPF_OWNER_2), so the flag is false on a page that is.
-fn is_ksm(
-    flags: Option<PageFlags>,
-    place: RegionFacts,
-    rules: &dyn KernelBehaviour,
-) -> Option<bool> {
+fn is_ksm(flags: Option<PageFlags>, place: RegionFacts, rules: &dyn KernelBehaviour) -> Option<bool> {
     match flags {
         Some(flags) if !flags.contains(PageFlags::KSM) => Some(false),
         Some(flags) if flags.contains(PageFlags::OWNER_2) => Some(false),
@@ -234,10 +203,11 @@ pub(super) fn absent_kind(
         (State::PfnMapped, _) if place.may_be_copied => return None,
         (State::PfnMapped, _) => Kind::DeviceMemory,
         // Only private memory has swap entries: shared memory in swap leaves an empty entry.
-        (
-            State::Swapped | State::Migrating | State::Hwpoison | State::Device,
-            Backing::File | Backing::Shmem,
-        ) if !place.shared && !entry.is_file_or_shared() => Kind::PrivateCopy,
+        (State::Swapped | State::Migrating | State::Hwpoison | State::Device, Backing::File | Backing::Shmem)
+            if !place.shared && !entry.is_file_or_shared() =>
+        {
+            Kind::PrivateCopy
+        }
         _ => own,
     })
 }

@@ -12,25 +12,12 @@ struct Known {
     /// Linux 6.11 or later.
     recent: bool,
 }
-const ALL: Known = Known {
-    swap: true,
-    ksm: true,
-    options: true,
-    recent: true,
-};
+const ALL: Known = Known { swap: true, ksm: true, options: true, recent: true };
 
 impl KernelBehaviour for Known {
     fn swap_meaning(&self, kind: u8) -> SwapMeaning {
-        let options = SwapOptions {
-            memory_failure: true,
-            migration: true,
-            device_private: true,
-            pte_marker: true,
-        };
-        let layout = SwapLayout {
-            options: self.options.then_some(options),
-            kernel: (6, 12),
-        };
+        let options = SwapOptions { memory_failure: true, migration: true, device_private: true, pte_marker: true };
+        let layout = SwapLayout { options: self.options.then_some(options), kernel: (6, 12) };
         layout.meaning(kind)
     }
     fn swap_in_use(&self) -> bool {
@@ -75,10 +62,7 @@ fn classify_whole(
 ) -> (StateSet, Option<Kind>) {
     let plain = super::classify(evidence, place, rules);
     let with_bit = |entry: PageMapEntry| PageMapEntry::new(entry.raw() | 1 << 55);
-    let tracked = PageObservation {
-        entry: evidence.entry.map(with_bit),
-        ..evidence
-    };
+    let tracked = PageObservation { entry: evidence.entry.map(with_bit), ..evidence };
     assert_eq!(super::classify(tracked, place, rules), plain, "{tracked:?}");
     plain
 }
@@ -102,19 +86,13 @@ fn the_backing_content_of_untouched_pages() {
         (HEAP, Some(is), Kind::Anonymous),
         (place_of_kernel(), Some(is), Kind::Vdso),
     ] {
-        let evidence = PageObservation {
-            content,
-            ..evidence(0)
-        };
+        let evidence = PageObservation { content, ..evidence(0) };
         let classified = classify(evidence, place, &ALL);
         assert_eq!(classified, (Untouched, Some(kind)), "{place:?} {content:?}");
     }
     // A marker or a frame decides, whatever the backing content.
     for raw in [0x4400_0000_0000_009f, PLAIN] {
-        let evidence = PageObservation {
-            content: Some(PastEnd),
-            ..evidence(raw)
-        };
+        let evidence = PageObservation { content: Some(PastEnd), ..evidence(raw) };
         assert_ne!(classify(evidence, LIBRARY, &ALL).1, Some(Kind::PastEnd));
     }
 }
@@ -133,19 +111,9 @@ fn pages_that_are_not_present() {
         (0, place(Shmem, true), Untouched, Some(Kind::Shmem)),
         (0, place(Hugetlb, true), Untouched, Some(Kind::Hugetlb)),
         // Kernels that track soft-dirty pages set the bit on holes too.
-        (
-            0x0080_0000_0000_0000,
-            HEAP,
-            Untouched,
-            Some(Kind::Anonymous),
-        ),
+        (0x0080_0000_0000_0000, HEAP, Untouched, Some(Kind::Anonymous)),
         (0x4000_0000_0000_0020, HEAP, Swapped, Some(Kind::Anonymous)),
-        (
-            0x4000_0000_0000_0020,
-            LIBRARY,
-            Swapped,
-            Some(Kind::PrivateCopy),
-        ),
+        (0x4000_0000_0000_0020, LIBRARY, Swapped, Some(Kind::PrivateCopy)),
         (0x4400_0000_0000_009f, HEAP, Guard, Some(Kind::Anonymous)),
         (0x4400_0000_0000_009f, LIBRARY, Guard, Some(Kind::File)),
         // 6.13 and 6.14 have guard pages, but not yet bit 58.
@@ -156,23 +124,14 @@ fn pages_that_are_not_present() {
         (0x4000_0000_0000_005f, HEAP, Poisoned, Some(Kind::Anonymous)),
         // Types 23 to 30 of a kernel with all options (6.12): hwpoison, migration, device.
         (0x4000_0000_0000_0037, HEAP, Hwpoison, Some(Kind::Anonymous)),
-        (
-            0x4000_0000_0000_0038,
-            HEAP,
-            Migrating,
-            Some(Kind::Anonymous),
-        ),
+        (0x4000_0000_0000_0038, HEAP, Migrating, Some(Kind::Anonymous)),
         (0x6000_0000_0000_003a, LIBRARY, Migrating, Some(Kind::File)),
         (0x4000_0000_0000_003b, HEAP, Device, Some(Kind::Anonymous)),
         // Hidden type and slot: with swap in use, most likely swap.
         (0x4000_0000_0000_0000, HEAP, Swapped, Some(Kind::Anonymous)),
     ];
     for &(raw, place, state, kind) in table {
-        assert_eq!(
-            classify(evidence(raw), place, &ALL),
-            (state, kind),
-            "{raw:#x} {place:?}"
-        );
+        assert_eq!(classify(evidence(raw), place, &ALL), (state, kind), "{raw:#x} {place:?}");
     }
 }
 
@@ -187,50 +146,29 @@ fn hidden_entries_without_swap_are_not_swapped() {
 #[test]
 fn states_of_hidden_entries_are_uncertain() {
     let none = Known { swap: false, ..ALL };
-    let unknown = Known {
-        options: false,
-        ..ALL
-    };
+    let unknown = Known { options: false, ..ALL };
     let may_be = |raw, rules: Known| {
-        let reason = classify_whole(evidence(raw), HEAP, &rules)
-            .0
-            .uncertainty()?;
+        let reason = classify_whole(evidence(raw), HEAP, &rules).0.uncertainty()?;
         Some(reason.to_string())
     };
     let swap = may_be(0x4000_0000_0000_0000, ALL).expect("hidden");
-    assert!(
-        swap.contains("hidden") && swap.contains("poisoned"),
-        "{swap}"
-    );
+    assert!(swap.contains("hidden") && swap.contains("poisoned"), "{swap}");
     let marker = may_be(0x4000_0000_0000_0000, none).expect("hidden");
     assert!(marker.contains("no swap is in use"), "{marker}");
     // Bit 57 says that it is write-protected, with or without contents in swap.
-    assert_eq!(
-        classify(evidence(0x4200_0000_0000_0000), HEAP, &ALL).0,
-        UffdWp
-    );
+    assert_eq!(classify(evidence(0x4200_0000_0000_0000), HEAP, &ALL).0, UffdWp);
     let protected = may_be(0x4200_0000_0000_0000, ALL).expect("hidden");
     assert!(protected.contains("also be in swap"), "{protected}");
     let special = may_be(0x4000_0000_0000_0038, unknown).expect("no configuration");
     assert!(special.contains("hwpoison"), "{special}");
-    for raw in [
-        0,
-        PLAIN,
-        0x4400_0000_0000_0000,
-        0x4000_0000_0000_0020,
-        0x4000_0000_0000_005f,
-        0x4000_0000_0000_0038,
-    ] {
+    for raw in [0, PLAIN, 0x4400_0000_0000_0000, 0x4000_0000_0000_0020, 0x4000_0000_0000_005f, 0x4000_0000_0000_0038] {
         assert_eq!(may_be(raw, ALL), None, "{raw:#x}");
     }
 }
 
 #[test]
 fn without_the_configuration_a_pseudo_type_is_no_swap() {
-    let unknown = Known {
-        options: false,
-        ..ALL
-    };
+    let unknown = Known { options: false, ..ALL };
     for kind in 0x17..0x1f {
         let (states, _) = classify_whole(evidence(0x4000_0000_0000_0020 | kind), HEAP, &unknown);
         assert_eq!(states.is(Swapped), Some(false), "type {kind}");
@@ -239,14 +177,8 @@ fn without_the_configuration_a_pseudo_type_is_no_swap() {
 
 #[test]
 fn outside_and_pfn_mapped() {
-    let none = PageObservation {
-        entry: None,
-        ..evidence(0)
-    };
-    assert_eq!(
-        classify(none, place(Kernel, false), &ALL),
-        (Outside, Some(Kind::Vdso))
-    );
+    let none = PageObservation { entry: None, ..evidence(0) };
+    assert_eq!(classify(none, place(Kernel, false), &ALL), (Outside, Some(Kind::Vdso)));
     assert_eq!(classify(none, None, &ALL), (Outside, None));
     let hidden = |backing| {
         Some(RegionFacts {
@@ -294,24 +226,14 @@ fn what_is_present() {
         (0xa000_0000_0000_0000, LIBRARY, Some(Kind::File)),
     ];
     for &(raw, place, expected) in table {
-        assert_eq!(
-            kind(evidence(raw), place, ALL),
-            expected,
-            "{raw:#x} {place:?}"
-        );
+        assert_eq!(kind(evidence(raw), place, ALL), expected, "{raw:#x} {place:?}");
     }
 }
 
 #[test]
 fn flags_and_categories_decide_more() {
-    let with_flags = |raw, flags| PageObservation {
-        flags: Some(flags),
-        ..evidence(raw)
-    };
-    let with_categories = |raw, categories| PageObservation {
-        categories: Some(categories),
-        ..evidence(raw)
-    };
+    let with_flags = |raw, flags| PageObservation { flags: Some(flags), ..evidence(raw) };
+    let with_categories = |raw, categories| PageObservation { categories: Some(categories), ..evidence(raw) };
     let zero = PageFlags::ZERO_PAGE | PageFlags::RESERVED;
     let huge_zero = PageFlags::ZERO_PAGE | PageFlags::THP | PageFlags::COMPOUND_TAIL;
     let merged = PageFlags::ANON | PageFlags::KSM;
@@ -328,21 +250,9 @@ fn flags_and_categories_decide_more() {
         (with_flags(EXCLUSIVE, own), ALL, anonymous),
         (with_flags(PLAIN, merged), no_ksm, anonymous),
         (with_flags(EXCLUSIVE, slab), ALL, anonymous),
-        (
-            with_flags(EXCLUSIVE, PageFlags::HUGE),
-            ALL,
-            Some(Kind::Hugetlb),
-        ),
-        (
-            with_categories(PLAIN, Categories::ZERO),
-            ALL,
-            Some(Kind::Zero),
-        ),
-        (
-            with_categories(FILE_BIT, Categories::ZERO | Categories::HUGE),
-            ALL,
-            Some(Kind::HugeZero),
-        ),
+        (with_flags(EXCLUSIVE, PageFlags::HUGE), ALL, Some(Kind::Hugetlb)),
+        (with_categories(PLAIN, Categories::ZERO), ALL, Some(Kind::Zero)),
+        (with_categories(FILE_BIT, Categories::ZERO | Categories::HUGE), ALL, Some(Kind::HugeZero)),
         (with_categories(PLAIN, Categories::empty()), ALL, anonymous),
     ];
     for (evidence, rules, expected) in table {
@@ -385,10 +295,7 @@ fn merged_pages_where_their_flag_does_not_tell() {
 #[test]
 fn hugetlb_entries_that_are_not_present_show_less() {
     let pool = place(Hugetlb, false);
-    let with = |raw, categories| PageObservation {
-        categories,
-        ..evidence(raw)
-    };
+    let with = |raw, categories| PageObservation { categories, ..evidence(raw) };
     let is = |evidence| {
         let (states, kind) = classify_whole(evidence, pool, &ALL);
         assert_eq!(kind, Some(Kind::Hugetlb));
@@ -410,73 +317,36 @@ fn hugetlb_entries_that_are_not_present_show_less() {
 
 #[test]
 fn bit_61_of_what_one_pmd_maps_is_missing_before_linux_6_11() {
-    let old = Known {
-        recent: false,
-        ..ALL
-    };
-    let room = |backing, shared| {
-        place(backing, shared).map(|place| RegionFacts {
-            may_be_huge: true,
-            ..place
-        })
-    };
-    let flags = |flags| PageObservation {
-        flags: Some(flags),
-        ..evidence(PLAIN)
-    };
-    let categories = |categories| PageObservation {
-        categories: Some(categories),
-        ..evidence(PLAIN)
-    };
+    let old = Known { recent: false, ..ALL };
+    let room = |backing, shared| place(backing, shared).map(|place| RegionFacts { may_be_huge: true, ..place });
+    let flags = |flags| PageObservation { flags: Some(flags), ..evidence(PLAIN) };
+    let categories = |categories| PageObservation { categories: Some(categories), ..evidence(PLAIN) };
     let file = PageFlags::LRU | PageFlags::THP | PageFlags::COMPOUND_TAIL;
     let copy = Some(Kind::PrivateCopy);
     for (evidence, place, expected) in [
         (flags(file), room(Shmem, true), Some(Kind::Shmem)),
         (flags(file), room(File, false), Some(Kind::File)),
-        (
-            categories(Categories::HUGE),
-            room(File, false),
-            Some(Kind::File),
-        ),
+        (categories(Categories::HUGE), room(File, false), Some(Kind::File)),
         (categories(Categories::empty()), room(File, false), copy),
         (flags(PageFlags::ANON), room(File, false), copy),
         (flags(file | PageFlags::ANON), room(File, false), copy),
-        (
-            flags(PageFlags::RESERVED),
-            room(File, true),
-            Some(Kind::DeviceMemory),
-        ),
+        (flags(PageFlags::RESERVED), room(File, true), Some(Kind::DeviceMemory)),
         (evidence(PLAIN), room(File, false), None),
         (evidence(PLAIN), room(Shmem, true), None),
         // Too small for it.
         (evidence(PLAIN), LIBRARY, copy),
         (evidence(FILE_BIT), room(File, false), Some(Kind::File)),
-        (
-            categories(Categories::ZERO | Categories::HUGE),
-            room(Anonymous, false),
-            Some(Kind::HugeZero),
-        ),
-        (
-            flags(PageFlags::ZERO_PAGE | PageFlags::THP),
-            room(Anonymous, false),
-            Some(Kind::HugeZero),
-        ),
+        (categories(Categories::ZERO | Categories::HUGE), room(Anonymous, false), Some(Kind::HugeZero)),
+        (flags(PageFlags::ZERO_PAGE | PageFlags::THP), room(Anonymous, false), Some(Kind::HugeZero)),
     ] {
-        assert_eq!(
-            kind(evidence, place, old),
-            expected,
-            "{evidence:?} {place:?}"
-        );
+        assert_eq!(kind(evidence, place, old), expected, "{evidence:?} {place:?}");
     }
     assert_eq!(kind(evidence(PLAIN), room(File, false), ALL), copy);
 }
 
 #[test]
 fn a_page_without_the_hugetlb_flag_is_not_of_the_pool() {
-    let flags = |flags| PageObservation {
-        flags: Some(flags),
-        ..evidence(FILE_BIT)
-    };
+    let flags = |flags| PageObservation { flags: Some(flags), ..evidence(FILE_BIT) };
     let pool = place(Hugetlb, true);
     assert_eq!(kind(flags(PageFlags::HUGE), pool, ALL), Some(Kind::Hugetlb));
     assert_eq!(kind(flags(PageFlags::LRU), pool, ALL), None);

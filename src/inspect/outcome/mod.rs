@@ -139,14 +139,8 @@ pub fn outcome(facts: &AccessFacts, access: Access) -> Outcome {
 /// A page that comes back from swap may be shared since a fork, which the page map does not show. Then the write is to a copy.
 fn perhaps_copied(outcome: Outcome) -> Outcome {
     let comes_back = [Effect::SwapIn, Effect::FromDevice, Effect::Wait];
-    let may = outcome.copies == Some(false)
-        && comes_back
-            .iter()
-            .any(|effect| outcome.effects.contains(effect));
-    Outcome {
-        copies: outcome.copies.filter(|_| !may),
-        ..outcome
-    }
+    let may = outcome.copies == Some(false) && comes_back.iter().any(|effect| outcome.effects.contains(effect));
+    Outcome { copies: outcome.copies.filter(|_| !may), ..outcome }
 }
 
 fn permitted_outcome(facts: &AccessFacts, permissions: Permissions, access: Access) -> Outcome {
@@ -154,10 +148,7 @@ fn permitted_outcome(facts: &AccessFacts, permissions: Permissions, access: Acce
         return Outcome::of(match facts.state {
             // Most likely only the marker; otherwise the page is swapped or migrating.
             State::UffdWp => {
-                let marker = AccessFacts {
-                    state_certain: true,
-                    ..*facts
-                };
+                let marker = AccessFacts { state_certain: true, ..*facts };
                 let mut outcome = permitted_outcome(&marker, permissions, access);
                 outcome.effects.extend([Effect::SwapIn, Effect::Wait]);
                 return outcome;
@@ -273,15 +264,8 @@ fn userfault(facts: &AccessFacts) -> Option<&'static [Effect]> {
     let missing = facts.uffd_missing == Some(true);
     let minor = facts.uffd_minor == Some(true);
     match (facts.kind?, facts.content) {
-        (Kind::Anonymous, _) | (Kind::Shmem | Kind::Hugetlb, Some(BackingContent::Hole))
-            if missing =>
-        {
-            Some(&[Notify])
-        }
-        (Kind::Cached | Kind::MaybeSwapped, _)
-        | (Kind::Hugetlb, Some(BackingContent::Contents { .. }))
-            if minor =>
-        {
+        (Kind::Anonymous, _) | (Kind::Shmem | Kind::Hugetlb, Some(BackingContent::Hole)) if missing => Some(&[Notify]),
+        (Kind::Cached | Kind::MaybeSwapped, _) | (Kind::Hugetlb, Some(BackingContent::Contents { .. })) if minor => {
             Some(&[Notify])
         }
         // Its backing content is unknown.
@@ -337,9 +321,7 @@ fn write(facts: &AccessFacts, permissions: Permissions) -> Outcome {
                 Own::Yes => unless_clean(facts, &[Nothing]),
                 // The page is copied if another process maps any page of the folio (__wp_can_reuse_large_anon_folio in
                 // mm/memory.c; kernels before it copy too).
-                Own::Unknown | Own::OfFolio(true) if facts.folio_shared => {
-                    unless_clean(facts, &[Nothing, Copy])
-                }
+                Own::Unknown | Own::OfFolio(true) if facts.folio_shared => unless_clean(facts, &[Nothing, Copy]),
                 Own::OfFolio(false) if facts.folio_shared => &[Copy, Nothing],
                 Own::No if facts.folio_shared => &[Copy],
                 Own::Unknown | Own::OfFolio(true) => unless_clean(facts, &[Nothing, Reuse, Copy]),
@@ -384,14 +366,11 @@ enum Own {
 
 impl AccessFacts {
     fn is_in_swap_cache(&self) -> bool {
-        self.flags
-            .is_some_and(|flags| flags.contains(PageFlags::SWAPCACHE))
+        self.flags.is_some_and(|flags| flags.contains(PageFlags::SWAPCACHE))
     }
 
     fn is_large(&self) -> bool {
-        self.flags.is_some_and(|flags| {
-            flags.intersects(PageFlags::COMPOUND_HEAD | PageFlags::COMPOUND_TAIL)
-        })
+        self.flags.is_some_and(|flags| flags.intersects(PageFlags::COMPOUND_HEAD | PageFlags::COMPOUND_TAIL))
     }
 
     /// Each page has its own mark, unless one entry maps the whole folio: then the first page's mark holds for all.

@@ -4,12 +4,7 @@ use super::*;
 use Access::{Read, Write};
 use Effect::*;
 
-const RW: Permissions = Permissions {
-    read: true,
-    write: true,
-    execute: false,
-    shared: false,
-};
+const RW: Permissions = Permissions { read: true, write: true, execute: false, shared: false };
 const SHARED: Permissions = Permissions { shared: true, ..RW };
 const OWN: PageFlags = PageFlags::ANON.union(PageFlags::OWNER_2);
 const HEAD: PageFlags = PageFlags::ANON.union(PageFlags::COMPOUND_HEAD);
@@ -51,11 +46,7 @@ fn page(state: State, kind: Kind) -> AccessFacts {
 }
 
 fn present(flags: PageFlags, map_count: u64) -> AccessFacts {
-    AccessFacts {
-        flags: Some(flags),
-        exclusive: Some(map_count == 1),
-        ..page(State::Present, Kind::Anonymous)
-    }
+    AccessFacts { flags: Some(flags), exclusive: Some(map_count == 1), ..page(State::Present, Kind::Anonymous) }
 }
 
 fn untouched(kind: Kind) -> AccessFacts {
@@ -70,14 +61,8 @@ fn check(facts: AccessFacts, read: &[Effect], write: &[Effect]) {
 
 #[test]
 fn where_nothing_is_mapped() {
-    let registered = AccessFacts {
-        uffd_missing: Some(true),
-        ..untouched(Kind::Anonymous)
-    };
-    let hole = AccessFacts {
-        content: Some(BackingContent::Hole),
-        ..untouched(Kind::Shmem)
-    };
+    let registered = AccessFacts { uffd_missing: Some(true), ..untouched(Kind::Anonymous) };
+    let hole = AccessFacts { content: Some(BackingContent::Hole), ..untouched(Kind::Shmem) };
     // Its backing is unknown.
     let pooled = untouched(Kind::Hugetlb);
     let without = |content, reserved| AccessFacts {
@@ -86,10 +71,7 @@ fn where_nothing_is_mapped() {
         pool_may_be_reserved: Some(reserved),
         ..pooled
     };
-    let of_pool = |content| AccessFacts {
-        content: Some(content),
-        ..pooled
-    };
+    let of_pool = |content| AccessFacts { content: Some(content), ..pooled };
     let is_there = BackingContent::Contents { cached: true };
     for (facts, effects) in [
         (untouched(Kind::Anonymous), &[Zeros][..]),
@@ -98,14 +80,8 @@ fn where_nothing_is_mapped() {
         (of_pool(is_there), &[MapCached]),
         (of_pool(BackingContent::PastEnd), &[PastEnd]),
         (pooled, &[Zeros, MapCached]),
-        (
-            without(Some(BackingContent::Hole), true),
-            &[Zeros, PoolEmpty],
-        ),
-        (
-            without(Some(BackingContent::Hole), false),
-            &[PoolEmpty, Zeros],
-        ),
+        (without(Some(BackingContent::Hole), true), &[Zeros, PoolEmpty]),
+        (without(Some(BackingContent::Hole), false), &[PoolEmpty, Zeros]),
         (without(Some(is_there), false), &[MapCached]),
         (without(None, true), &[Zeros, MapCached, PoolEmpty]),
         (without(None, false), &[PoolEmpty, MapCached, Zeros]),
@@ -133,10 +109,7 @@ fn a_write_to_a_private_mapping_copies_the_page_that_it_faults_in() {
         let private = untouched(kind);
         assert_eq!(outcome(&private, Write).copies, Some(copies), "{kind:?}");
         assert_eq!(outcome(&private, Read).copies, Some(false), "{kind:?}");
-        let shared = AccessFacts {
-            permissions: Some(SHARED),
-            ..private
-        };
+        let shared = AccessFacts { permissions: Some(SHARED), ..private };
         assert_eq!(outcome(&shared, Write).copies, Some(false), "{kind:?}");
     }
 }
@@ -144,49 +117,27 @@ fn a_write_to_a_private_mapping_copies_the_page_that_it_faults_in() {
 /// Whether a huge page comes depends on free memory; without the right to read smaps also on unknown settings.
 #[test]
 fn a_huge_page_may_come() {
-    let hole = AccessFacts {
-        content: Some(BackingContent::Hole),
-        ..untouched(Kind::Shmem)
-    };
-    for (huge_may_come, effects) in [
-        (Some(false), &[Zeros][..]),
-        (Some(true), &[HugeZeros, Zeros]),
-        (None, &[Zeros, HugeZeros]),
-    ] {
+    let hole = AccessFacts { content: Some(BackingContent::Hole), ..untouched(Kind::Shmem) };
+    for (huge_may_come, effects) in
+        [(Some(false), &[Zeros][..]), (Some(true), &[HugeZeros, Zeros]), (None, &[Zeros, HugeZeros])]
+    {
         for facts in [untouched(Kind::Anonymous), hole] {
-            let facts = AccessFacts {
-                huge_may_come,
-                ..facts
-            };
+            let facts = AccessFacts { huge_may_come, ..facts };
             check(facts, effects, effects);
         }
     }
-    let before = AccessFacts {
-        kernel: (6, 11),
-        ..page(State::Present, Kind::HugeZero)
-    };
+    let before = AccessFacts { kernel: (6, 11), ..page(State::Present, Kind::HugeZero) };
     check(before, &[Nothing], &[Zeros]);
 }
 
 #[test]
 fn anonymous_pages() {
-    let folio = |flags, huge, count| AccessFacts {
-        huge: Some(huge),
-        ..present(flags, count)
-    };
+    let folio = |flags, huge, count| AccessFacts { huge: Some(huge), ..present(flags, count) };
     for (facts, write, owner) in [
         (present(OWN, 1), &[Nothing][..], Some(Owner::Sole)),
-        (
-            present(PageFlags::ANON, 2),
-            &[Copy],
-            Some(Owner::CopyOnWrite),
-        ),
+        (present(PageFlags::ANON, 2), &[Copy], Some(Owner::CopyOnWrite)),
         (present(PageFlags::ANON, 1), &[Reuse], Some(Owner::LeftOver)),
-        (
-            present(PageFlags::ANON | PageFlags::SWAPCACHE, 1),
-            &[Reuse, Copy],
-            None,
-        ),
+        (present(PageFlags::ANON | PageFlags::SWAPCACHE, 1), &[Reuse, Copy], None),
         // One entry maps all pages: the mark of the first page holds for all.
         (folio(TAIL | OWN, true, 1), &[Nothing], Some(Owner::Sole)),
         (folio(TAIL, true, 2), &[Copy], Some(Owner::CopyOnWrite)),
@@ -194,11 +145,7 @@ fn anonymous_pages() {
         // Many entries: the mark of the first page says nothing about the others.
         (folio(HEAD | OWN, false, 1), &[Nothing], Some(Owner::Sole)),
         (folio(HEAD, false, 1), &[Reuse, Copy], Some(Owner::LeftOver)),
-        (
-            folio(TAIL | OWN, false, 1),
-            &[Nothing, Reuse, Copy],
-            Some(Owner::Sole),
-        ),
+        (folio(TAIL | OWN, false, 1), &[Nothing, Reuse, Copy], Some(Owner::Sole)),
         (folio(TAIL, false, 1), &[Reuse, Copy, Nothing], None),
         (folio(TAIL, false, 3), &[Copy], Some(Owner::CopyOnWrite)),
     ] {
@@ -209,19 +156,13 @@ fn anonymous_pages() {
     assert_eq!(super::owner(&cached), Err(OwnerUnknown::SwapCache));
     let tail = folio(TAIL, false, 1);
     assert_eq!(super::owner(&tail), Err(OwnerUnknown::MarkOfFolio));
-    let clean = AccessFacts {
-        soft_clean: true,
-        ..present(OWN, 1)
-    };
+    let clean = AccessFacts { soft_clean: true, ..present(OWN, 1) };
     check(clean, &[Nothing], &[Reuse]);
 }
 
 #[test]
 fn without_the_rights_to_flags_and_counts() {
-    let seen = |exclusive| AccessFacts {
-        exclusive,
-        ..page(State::Present, Kind::Anonymous)
-    };
+    let seen = |exclusive| AccessFacts { exclusive, ..page(State::Present, Kind::Anonymous) };
     for (exclusive, write, owner) in [
         (Some(true), &[Nothing, Reuse, Copy][..], Some(Owner::Sole)),
         (Some(false), &[Copy], Some(Owner::CopyOnWrite)),
@@ -231,10 +172,7 @@ fn without_the_rights_to_flags_and_counts() {
         assert_eq!(super::owner(&seen(exclusive)).ok(), owner);
     }
     // The page of zeros, or one shared by a fork.
-    let either = AccessFacts {
-        kind: None,
-        ..seen(Some(false))
-    };
+    let either = AccessFacts { kind: None, ..seen(Some(false)) };
     check(either, &[Nothing], &[Copy, Zeros]);
     assert_eq!(super::owner(&either), Err(OwnerUnknown::Kind));
     assert_eq!(super::owner(&seen(None)), Err(OwnerUnknown::Exclusive));
@@ -242,20 +180,9 @@ fn without_the_rights_to_flags_and_counts() {
 
 #[test]
 fn other_pages_that_are_mapped() {
-    let mapped = |kind| AccessFacts {
-        of_object: true,
-        exclusive: Some(false),
-        ..page(State::Present, kind)
-    };
-    let shared = |kind| AccessFacts {
-        permissions: Some(SHARED),
-        ..mapped(kind)
-    };
-    let no_spare = AccessFacts {
-        of_object: false,
-        pool_has_spare: None,
-        ..mapped(Kind::Hugetlb)
-    };
+    let mapped = |kind| AccessFacts { of_object: true, exclusive: Some(false), ..page(State::Present, kind) };
+    let shared = |kind| AccessFacts { permissions: Some(SHARED), ..mapped(kind) };
+    let no_spare = AccessFacts { of_object: false, pool_has_spare: None, ..mapped(Kind::Hugetlb) };
     for (facts, write, owner) in [
         (mapped(Kind::Zero), &[Zeros][..], Owner::Kernel),
         (mapped(Kind::HugeZero), &[HugeZeros, Zeros], Owner::Kernel),
@@ -277,37 +204,17 @@ fn other_pages_that_are_mapped() {
 
 #[test]
 fn userfaultfd_effects_come_first() {
-    let protected = |write_tracked| AccessFacts {
-        uffd_wp: true,
-        write_tracked,
-        ..present(OWN, 1)
-    };
+    let protected = |write_tracked| AccessFacts { uffd_wp: true, write_tracked, ..present(OWN, 1) };
     check(protected(Some(true)), &[Nothing], &[Unprotect]);
     check(protected(Some(false)), &[Nothing], &[Notify]);
     check(protected(None), &[Nothing], &[Unprotect, Notify]);
-    let shared = AccessFacts {
-        uffd_wp: true,
-        write_tracked: Some(true),
-        ..present(PageFlags::ANON, 2)
-    };
-    assert_eq!(
-        outcome(&shared, Write).copies,
-        Some(true),
-        "and copy-on-write after it"
-    );
-    let marker = |write_tracked| AccessFacts {
-        uffd_wp: true,
-        write_tracked,
-        ..page(State::UffdWp, Kind::Anonymous)
-    };
+    let shared = AccessFacts { uffd_wp: true, write_tracked: Some(true), ..present(PageFlags::ANON, 2) };
+    assert_eq!(outcome(&shared, Write).copies, Some(true), "and copy-on-write after it");
+    let marker = |write_tracked| AccessFacts { uffd_wp: true, write_tracked, ..page(State::UffdWp, Kind::Anonymous) };
     check(marker(Some(true)), &[Zeros], &[Zeros]);
     check(marker(Some(false)), &[Zeros], &[Notify]);
     check(marker(None), &[Zeros], &[Notify, Zeros]);
-    let swapped = |write_tracked| AccessFacts {
-        uffd_wp: true,
-        write_tracked,
-        ..page(State::Swapped, Kind::Anonymous)
-    };
+    let swapped = |write_tracked| AccessFacts { uffd_wp: true, write_tracked, ..page(State::Swapped, Kind::Anonymous) };
     check(swapped(Some(true)), &[SwapIn], &[SwapIn]);
     check(swapped(Some(false)), &[SwapIn], &[Notify]);
     check(swapped(None), &[SwapIn], &[Notify, SwapIn]);
@@ -326,37 +233,22 @@ fn states_that_decide_alone() {
         (State::Outside, &[Nothing]),
     ] {
         check(page(state, Kind::Anonymous), effects, effects);
-        assert_eq!(
-            super::owner(&page(state, Kind::Anonymous)),
-            Err(OwnerUnknown::NoPage)
-        );
+        assert_eq!(super::owner(&page(state, Kind::Anonymous)), Err(OwnerUnknown::NoPage));
     }
 }
 
 #[test]
 fn accesses_that_the_region_does_not_permit() {
     let rights = |read, write, execute| AccessFacts {
-        permissions: Some(Permissions {
-            read,
-            write,
-            execute,
-            shared: false,
-        }),
+        permissions: Some(Permissions { read, write, execute, shared: false }),
         ..present(OWN, 1)
     };
     check(rights(false, false, false), &[Protection], &[Protection]);
     check(rights(true, false, false), &[Nothing], &[Protection]);
     check(rights(false, true, false), &[Nothing], &[Nothing]);
-    check(
-        rights(false, false, true),
-        &[Protection, Nothing],
-        &[Protection],
-    );
+    check(rights(false, false, true), &[Protection, Nothing], &[Protection]);
     // The region's permissions are checked before the page.
-    let guard = AccessFacts {
-        state: State::Poisoned,
-        ..rights(false, false, false)
-    };
+    let guard = AccessFacts { state: State::Poisoned, ..rights(false, false, false) };
     check(guard, &[Protection], &[Protection]);
 }
 
@@ -371,11 +263,7 @@ fn in_no_region() {
     };
     check(unmapped(Some(true)), &[StackGrows], &[StackGrows]);
     check(unmapped(Some(false)), &[NoRegion], &[NoRegion]);
-    check(
-        unmapped(None),
-        &[NoRegion, Effect::StackGrows],
-        &[NoRegion, StackGrows],
-    );
+    check(unmapped(None), &[NoRegion, Effect::StackGrows], &[NoRegion, StackGrows]);
 }
 
 #[test]
@@ -388,16 +276,8 @@ fn how_it_is_felt() {
 
 #[test]
 fn an_uncertain_state_has_several_outcomes() {
-    for state in [
-        State::Swapped,
-        State::Poisoned,
-        State::UffdWp,
-        State::Migrating,
-    ] {
-        let facts = AccessFacts {
-            state_certain: false,
-            ..page(state, Kind::Anonymous)
-        };
+    for state in [State::Swapped, State::Poisoned, State::UffdWp, State::Migrating] {
+        let facts = AccessFacts { state_certain: false, ..page(state, Kind::Anonymous) };
         for access in [Read, Write] {
             let effects = outcome(&facts, access).effects;
             assert!(effects.len() > 1, "{state:?} {access:?} {effects:?}");
@@ -408,10 +288,7 @@ fn an_uncertain_state_has_several_outcomes() {
 #[test]
 fn a_hidden_marker_may_be_only_a_marker() {
     let certain = page(State::UffdWp, Kind::Anonymous);
-    let hidden = AccessFacts {
-        state_certain: false,
-        ..certain
-    };
+    let hidden = AccessFacts { state_certain: false, ..certain };
     for access in [Read, Write] {
         let mut expected = outcome(&certain, access).effects;
         expected.extend([SwapIn, Wait]);
@@ -422,42 +299,21 @@ fn a_hidden_marker_may_be_only_a_marker() {
 /// Linux before 5.19 does not mark exclusive pages. Up to 6.9 `/proc/kpageflags` shows the own flags of each page of a folio.
 #[test]
 fn owners_on_older_kernels() {
-    let on = |kernel, huge, flags, head| AccessFacts {
-        kernel,
-        huge,
-        head_flags: head,
-        ..present(flags, 1)
-    };
+    let on = |kernel, huge, flags, head| AccessFacts { kernel, huge, head_flags: head, ..present(flags, 1) };
     let (mine, unmarked) = (Some(HEAD | OWN), Some(HEAD));
     let owner = Some(Owner::Sole);
     let left_over = Some(Owner::LeftOver);
     let any: &[Effect] = &[Nothing, Reuse, Copy];
     for (facts, write, owner) in [
         (on((5, 18), Some(false), PageFlags::ANON, None), any, owner),
-        (
-            on((5, 19), Some(false), PageFlags::ANON, None),
-            &[Reuse],
-            left_over,
-        ),
+        (on((5, 19), Some(false), PageFlags::ANON, None), &[Reuse], left_over),
         // One entry maps it: the mark is on the first page.
         (on((6, 9), Some(true), TAIL, mine), &[Nothing], owner),
-        (
-            on((6, 9), Some(true), TAIL, unmarked),
-            &[Reuse, Copy],
-            left_over,
-        ),
+        (on((6, 9), Some(true), TAIL, unmarked), &[Reuse, Copy], left_over),
         (on((6, 9), Some(true), TAIL, None), any, owner),
         // Many entries map it: each page has its own mark.
-        (
-            on((6, 9), Some(false), TAIL, mine),
-            &[Reuse, Copy],
-            left_over,
-        ),
-        (
-            on((6, 9), Some(false), TAIL | OWN, unmarked),
-            &[Nothing],
-            owner,
-        ),
+        (on((6, 9), Some(false), TAIL, mine), &[Reuse, Copy], left_over),
+        (on((6, 9), Some(false), TAIL | OWN, unmarked), &[Nothing], owner),
         // It is unknown which.
         (on((6, 1), None, TAIL, mine), any, owner),
         (on((6, 1), None, TAIL, unmarked), &[Reuse, Copy], left_over),
@@ -471,38 +327,20 @@ fn owners_on_older_kernels() {
 /// A fault on a page that nobody has is missing; on a page that the object has it is minor.
 #[test]
 fn missing_and_minor_faults_of_a_userfaultfd() {
-    let hole = |kind| AccessFacts {
-        content: Some(BackingContent::Hole),
-        ..untouched(kind)
-    };
+    let hole = |kind| AccessFacts { content: Some(BackingContent::Hole), ..untouched(kind) };
     let notify: &[Effect] = &[Notify];
-    let [anonymous, cached, swapped] =
-        [Kind::Anonymous, Kind::Cached, Kind::MaybeSwapped].map(untouched);
+    let [anonymous, cached, swapped] = [Kind::Anonymous, Kind::Cached, Kind::MaybeSwapped].map(untouched);
     for (facts, missing, minor, both) in [
         (anonymous, notify, &[Zeros][..], notify),
         (hole(Kind::Shmem), notify, &[Zeros], notify),
         (cached, &[MapCached], notify, notify),
         (swapped, &[SwapIn], notify, notify),
         (untouched(Kind::PastEnd), &[PastEnd], &[PastEnd], &[PastEnd]),
-        (
-            untouched(Kind::Shmem),
-            &[Notify, MapCached, SwapIn],
-            &[Notify, Zeros],
-            notify,
-        ),
-        (
-            untouched(Kind::Hugetlb),
-            &[Notify, MapCached],
-            &[Notify, Zeros],
-            notify,
-        ),
+        (untouched(Kind::Shmem), &[Notify, MapCached, SwapIn], &[Notify, Zeros], notify),
+        (untouched(Kind::Hugetlb), &[Notify, MapCached], &[Notify, Zeros], notify),
         (hole(Kind::Hugetlb), notify, &[Zeros], notify),
     ] {
-        let registered = |missing, minor| AccessFacts {
-            uffd_missing: Some(missing),
-            uffd_minor: Some(minor),
-            ..facts
-        };
+        let registered = |missing, minor| AccessFacts { uffd_missing: Some(missing), uffd_minor: Some(minor), ..facts };
         check(registered(true, false), missing, missing);
         check(registered(false, true), minor, minor);
         check(registered(true, true), both, both);
@@ -519,10 +357,7 @@ fn missing_and_minor_faults_of_a_userfaultfd() {
 
 #[test]
 fn hugetlb_entries_that_the_page_map_does_not_show() {
-    let uncertain = |state| AccessFacts {
-        state_certain: false,
-        ..page(state, Kind::Hugetlb)
-    };
+    let uncertain = |state| AccessFacts { state_certain: false, ..page(state, Kind::Hugetlb) };
     let poisoned: &[Effect] = &[Poisoned, Wait, Hwpoison];
     check(uncertain(State::Poisoned), poisoned, poisoned);
     let untouched: &[Effect] = &[Zeros, MapCached, Poisoned, Wait];
@@ -541,18 +376,12 @@ fn whether_an_access_makes_a_copy() {
     let swapped = page(State::Swapped, Kind::Anonymous);
     assert_eq!(copies(&swapped, Write), None);
     assert_eq!(copies(&swapped, Read), Some(false));
-    let uncertain = AccessFacts {
-        state_certain: false,
-        ..swapped
-    };
+    let uncertain = AccessFacts { state_certain: false, ..swapped };
     assert_eq!(copies(&uncertain, Write), None);
     let moving = page(State::Migrating, Kind::Anonymous);
     assert_eq!(copies(&moving, Write), None);
     // Shared memory is never copied.
-    let shared = AccessFacts {
-        permissions: Some(SHARED),
-        ..untouched(Kind::MaybeSwapped)
-    };
+    let shared = AccessFacts { permissions: Some(SHARED), ..untouched(Kind::MaybeSwapped) };
     assert_eq!(copies(&shared, Write), Some(false));
 }
 
@@ -567,10 +396,7 @@ fn faults_from_swap_depend_on_the_swap_cache() {
 #[test]
 fn a_write_to_a_private_mapping_of_a_file_of_the_pool() {
     let copies = |content, access| {
-        let facts = AccessFacts {
-            content,
-            ..untouched(Kind::Hugetlb)
-        };
+        let facts = AccessFacts { content, ..untouched(Kind::Hugetlb) };
         outcome(&facts, access).copies
     };
     let is_there = Some(BackingContent::Contents { cached: true });
@@ -597,18 +423,12 @@ fn the_first_write_to_an_exclusive_hugetlb_page() {
 /// The kernel reuses no page of a large folio while another process maps any of it.
 #[test]
 fn a_write_to_a_large_folio_that_a_child_still_maps() {
-    let left = |flags, shared| AccessFacts {
-        folio_shared: shared,
-        ..present(flags, 1)
-    };
+    let left = |flags, shared| AccessFacts { folio_shared: shared, ..present(flags, 1) };
     check(left(HEAD, true), &[Nothing], &[Copy]);
     check(left(HEAD, false), &[Nothing], &[Reuse, Copy]);
     check(left(TAIL, true), &[Nothing], &[Copy, Nothing]);
     check(left(TAIL | OWN, true), &[Nothing], &[Nothing, Copy]);
     check(left(HEAD | OWN, true), &[Nothing], &[Nothing]);
-    let by_one_entry = AccessFacts {
-        huge: Some(true),
-        ..left(TAIL, true)
-    };
+    let by_one_entry = AccessFacts { huge: Some(true), ..left(TAIL, true) };
     check(by_one_entry, &[Nothing], &[Copy]);
 }

@@ -29,24 +29,14 @@ fn runs(view: &View<'_>, piece: &Piece, entries: &[PageMapEntry]) -> Vec<Backing
     let Some(range) = untouched else {
         return Vec::new();
     };
-    match view
-        .files(&region.region)
-        .backing_content(&region.region, range)
-    {
+    match view.files(&region.region).backing_content(&region.region, range) {
         Ok(runs) => runs,
-        Err(error) => vec![BackingRun {
-            range,
-            content: Err(error),
-        }],
+        Err(error) => vec![BackingRun { range, content: Err(error) }],
     }
 }
 
 /// From the first to the last untouched page.
-fn untouched(
-    view: &View<'_>,
-    range: AddressRange,
-    entries: &[PageMapEntry],
-) -> Option<AddressRange> {
+fn untouched(view: &View<'_>, range: AddressRange, entries: &[PageMapEntry]) -> Option<AddressRange> {
     let is_empty = |entry: &PageMapEntry| !entry.is_present() && entry.swap().is_none();
     let first = entries.iter().position(is_empty)? as u64;
     let last = entries.iter().rposition(is_empty)? as u64;

@@ -49,12 +49,7 @@ impl Batch {
     /// Reads what the steps ask for.
     ///
     /// Fails when the target is gone, or when the kernel refuses what is asked for.
-    pub fn fill(
-        &mut self,
-        view: &View<'_>,
-        question: Question<'_>,
-        gather: &mut Gather,
-    ) -> process::Result<()> {
+    pub fn fill(&mut self, view: &View<'_>, question: Question<'_>, gather: &mut Gather) -> process::Result<()> {
         let pieces = &mut self.pieces;
         pieces.clear();
         let mut left = &self.steps[..];
@@ -115,12 +110,7 @@ fn hole(pieces: &mut Pieces, view: &View<'_>, range: AddressRange) -> process::R
 }
 
 /// Reads every entry of adjoining steps with one system call: there may be very many small regions.
-fn read(
-    pieces: &mut Pieces,
-    view: &View<'_>,
-    steps: &[Step],
-    question: Question<'_>,
-) -> process::Result<()> {
+fn read(pieces: &mut Pieces, view: &View<'_>, steps: &[Step], question: Question<'_>) -> process::Result<()> {
     let page = view.page();
     let Some(start) = steps.first().map(|step| step.range.start()) else {
         return Ok(());
@@ -137,10 +127,9 @@ fn read(
         let at = first..pieces.entries.len().min(first + pages);
         let end = page.bytes().saturating_mul(at.len() as u64);
         let (inside, outside) = match step.range.start().checked_add(end) {
-            Some(end) if end < step.range.end() => (
-                AddressRange::new(step.range.start(), end),
-                AddressRange::new(end, step.range.end()),
-            ),
+            Some(end) if end < step.range.end() => {
+                (AddressRange::new(step.range.start(), end), AddressRange::new(end, step.range.end()))
+            }
             _ => (Some(step.range), None),
         };
         first = at.end;

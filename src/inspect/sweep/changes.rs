@@ -43,12 +43,7 @@ impl<'v> Changes<'v> {
             true => Text::Same(0),
             false => Text::Other,
         };
-        Changes {
-            view,
-            spans,
-            delivered: AtomicU64::new(0),
-            text: Mutex::new(text),
-        }
+        Changes { view, spans, delivered: AtomicU64::new(0), text: Mutex::new(text) }
     }
 
     /// All regions below `end` have been delivered.
@@ -76,13 +71,11 @@ impl<'v> Changes<'v> {
 
     fn compare_on(&self, bytes: usize) -> Result<Text> {
         let process = &self.view.target().process;
-        Ok(
-            match process.maps_unchanged_from(self.view.text(), bytes)? {
-                Some(0) => Text::SameToTheEnd,
-                Some(more) => Text::Same(bytes + more),
-                None => Text::Other,
-            },
-        )
+        Ok(match process.maps_unchanged_from(self.view.text(), bytes)? {
+            Some(0) => Text::SameToTheEnd,
+            Some(more) => Text::Same(bytes + more),
+            None => Text::Other,
+        })
     }
 
     /// Returns the regions that have changed. All must have been delivered.
@@ -115,10 +108,7 @@ impl<'v> Changes<'v> {
             let mut now = process.regions()?.into_iter().peekable();
             // Both are in the order of their addresses.
             let mut is_there = |before: &Region| {
-                while now
-                    .next_if(|now| now.range.start() < before.range.start())
-                    .is_some()
-                {}
+                while now.next_if(|now| now.range.start() < before.range.start()).is_some() {}
                 now.peek().is_some_and(|now| is_same(before, now))
             };
             let gone = touched().filter(|before| !is_there(before));
@@ -129,10 +119,7 @@ impl<'v> Changes<'v> {
 }
 
 /// The regions that `spans` touch, in address order.
-fn touched<'v>(
-    view: &'v View<'_>,
-    spans: &'v [AddressRange],
-) -> impl Iterator<Item = &'v Region> + use<'v> {
+fn touched<'v>(view: &'v View<'_>, spans: &'v [AddressRange]) -> impl Iterator<Item = &'v Region> + use<'v> {
     let regions = view.regions();
     let mut first = 0;
     let inside = spans.iter().flat_map(move |span| {
@@ -141,9 +128,7 @@ fn touched<'v>(
         rest.take_while(|viewed| viewed.range().start() < span.end())
     });
     let mut last = None;
-    inside
-        .map(|viewed| &viewed.region)
-        .filter(move |region| last.replace(region.range) != Some(region.range))
+    inside.map(|viewed| &viewed.region).filter(move |region| last.replace(region.range) != Some(region.range))
 }
 
 /// Whether both are the same region. The name does not count: `prctl` can set it without changing a page.

@@ -93,9 +93,7 @@ impl<'a> Chunk<'a> {
         words.stride == 1
             && words.marks.is_none()
             && self.zones.is_none()
-            && [words.flags, words.counts, words.orders, words.cgroups]
-                .iter()
-                .all(|words| words.is_empty())
+            && [words.flags, words.counts, words.orders, words.cgroups].iter().all(|words| words.is_empty())
     }
 
     /// The numbers of pages whose backing content is unknown, each with the reason.
@@ -129,10 +127,7 @@ impl<'a> Chunk<'a> {
             content,
         };
         let (states, kind) = classify(evidence, self.place, self.rules);
-        Page {
-            content,
-            ..self.known(first, pages, entry.unwrap_or_default(), states, kind)
-        }
+        Page { content, ..self.known(first, pages, entry.unwrap_or_default(), states, kind) }
     }
 
     /// A stretch of which only the state is needed: present.

@@ -72,11 +72,7 @@ impl Gather {
             let index = (base + offset) as u32;
             match self.runs.last_mut() {
                 Some(run) if run.end() == frame && run.index + run.pages == index => run.pages += 1,
-                _ => self.runs.push(Run {
-                    frame,
-                    pages: 1,
-                    index,
-                }),
+                _ => self.runs.push(Run { frame, pages: 1, index }),
             }
         }
     }
@@ -86,13 +82,7 @@ impl Gather {
     }
 
     /// Fills `out`, `entries` long, with a word of `file` for each entry that has a frame, and [`UNREAD`] for the others.
-    pub fn read(
-        &self,
-        machine: &Machine,
-        file: WordFile,
-        entries: usize,
-        out: &mut Vec<u64>,
-    ) -> process::Result<()> {
+    pub fn read(&self, machine: &Machine, file: WordFile, entries: usize, out: &mut Vec<u64>) -> process::Result<()> {
         out.clear();
         out.resize(entries, UNREAD);
         let mut buffer: Vec<u64> = Vec::new();
@@ -119,11 +109,7 @@ impl Gather {
             let (now, later) = runs.split_at(together);
             for run in now {
                 let from = (run.frame - first.frame) as usize;
-                let slots = out
-                    .get_mut(run.index as usize..)
-                    .unwrap_or_default()
-                    .iter_mut()
-                    .take(run.pages as usize);
+                let slots = out.get_mut(run.index as usize..).unwrap_or_default().iter_mut().take(run.pages as usize);
                 for (slot, answer) in slots.zip(answers.get(from..).unwrap_or_default()) {
                     *slot = *answer;
                 }

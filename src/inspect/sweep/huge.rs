@@ -12,12 +12,7 @@ use crate::process::{self, Machine, Process};
 use std::ops::Range;
 
 /// Reads one entry for each huge mapping of `step`. Returns false if one of them is no longer huge: then all entries have to be read.
-pub(super) fn read(
-    pieces: &mut Pieces,
-    view: &View<'_>,
-    step: &Step,
-    need: Need,
-) -> process::Result<bool> {
+pub(super) fn read(pieces: &mut Pieces, view: &View<'_>, step: &Step, need: Need) -> process::Result<bool> {
     let page = view.page();
     let target = view.target();
     let Some(bytes) = target.machine.huge_page_bytes() else {
@@ -30,10 +25,7 @@ pub(super) fn read(
     let heads = pieces.entries.get(first..).unwrap_or_default();
     // A huge mapping is present, and its first frame is aligned.
     let is_head = |entry: &PageMapEntry| {
-        entry.is_present()
-            && entry
-                .frame()
-                .is_none_or(|frame| frame.get().is_multiple_of(stride))
+        entry.is_present() && entry.frame().is_none_or(|frame| frame.get().is_multiple_of(stride))
     };
     if !heads.iter().all(is_head) {
         pieces.entries.truncate(first);
@@ -86,12 +78,7 @@ enum Counts {
 }
 
 /// Reads the flags of the heads and of one tail each, and as many map counts as it takes.
-pub(super) fn look_up(
-    pieces: &mut Pieces,
-    machine: &Machine,
-    need: Need,
-    chosen: &Chosen,
-) -> process::Result<()> {
+pub(super) fn look_up(pieces: &mut Pieces, machine: &Machine, need: Need, chosen: &Chosen) -> process::Result<()> {
     for piece in 0..pieces.all.len() {
         look_up_piece(pieces, machine, need, chosen, piece)?;
     }
@@ -146,13 +133,7 @@ fn look_up_piece(
 }
 
 /// Makes a word for each page of a piece where one for each huge mapping is not enough.
-fn expand(
-    pieces: &mut Pieces,
-    piece: usize,
-    at: Range<usize>,
-    stride: u64,
-    differing: &[(usize, Vec<u64>)],
-) {
+fn expand(pieces: &mut Pieces, piece: usize, at: Range<usize>, stride: u64, differing: &[(usize, Vec<u64>)]) {
     let first = pieces.entries.len();
     let mut differing = differing.iter().peekable();
     for slot in at {
@@ -186,11 +167,7 @@ fn expand(
     if let Some(piece) = pieces.all.get_mut(piece)
         && let Words::Read { marks, .. } = &piece.words
     {
-        piece.words = Words::Read {
-            marks: marks.is_some().then_some(marked),
-            at,
-            stride: 1,
-        };
+        piece.words = Words::Read { marks: marks.is_some().then_some(marked), at, stride: 1 };
     }
 }
 
@@ -202,12 +179,7 @@ fn set(words: &mut [u64], slot: usize, word: u64) {
 
 /// The map counts of the `pages` frames from `head` on. An anon-exclusive head (KPF_OWNER_2) proves that the folio has this one mapping;
 /// otherwise each page may have its own count, as after a forked child has copied one of them.
-fn counts(
-    machine: &Machine,
-    head: FrameNumber,
-    flags: PageFlags,
-    pages: u64,
-) -> process::Result<Counts> {
+fn counts(machine: &Machine, head: FrameNumber, flags: PageFlags, pages: u64) -> process::Result<Counts> {
     let pages = match flags.contains(PageFlags::ANON | PageFlags::OWNER_2) {
         true => 1,
         false => pages,

@@ -105,17 +105,10 @@ fn orders(pieces: &mut Pieces, gather: &Gather, machine: &Machine) -> process::R
             Some(PageFlags::from_bits_retain(*word))
         };
         let first = FrameNumber::new(run.frame);
-        Folio::each(
-            machine,
-            first,
-            words.len(),
-            &flags,
-            &mut last,
-            &mut |at, folio| {
-                let orders = orders.get_mut(at).unwrap_or_default();
-                orders.fill(folio.order.into());
-            },
-        )?;
+        Folio::each(machine, first, words.len(), &flags, &mut last, &mut |at, folio| {
+            let orders = orders.get_mut(at).unwrap_or_default();
+            orders.fill(folio.order.into());
+        })?;
     }
     Ok(())
 }

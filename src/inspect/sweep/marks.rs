@@ -46,20 +46,14 @@ pub(super) fn ask(
         return Ok(None);
     }
     let entries = pieces.entries.get(at).unwrap_or_default();
-    let may_be_zero = |entry: &PageMapEntry| {
-        entry.is_present() && !entry.is_file_or_shared() && !entry.is_exclusive()
-    };
+    let may_be_zero = |entry: &PageMapEntry| entry.is_present() && !entry.is_file_or_shared() && !entry.is_exclusive();
     let page = view.page();
-    let huge_pages = target
-        .machine
-        .huge_page_bytes()
-        .map_or(1, |bytes| (bytes >> page.shift()).max(1));
+    let huge_pages = target.machine.huge_page_bytes().map_or(1, |bytes| (bytes >> page.shift()).max(1));
     let of_region = viewed.map_or(range, |viewed| viewed.region.range);
     let of_region = page.index(of_region.start())..page.index(of_region.end());
     let asks = wanted.contains(Categories::ZERO) && entries.iter().any(may_be_zero)
         || wanted.contains(Categories::HUGE)
-            && (hugetlb
-                || may_hold_huge(entries, page.index(range.start()), huge_pages, of_region));
+            && (hugetlb || may_hold_huge(entries, page.index(range.start()), huge_pages, of_region));
     let from = pieces.marks.len();
     if asks {
         let marks = &mut pieces.marks;

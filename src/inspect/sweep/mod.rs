@@ -61,11 +61,7 @@ pub fn sweep<'f>(
 ) -> Result<Sweep> {
     let question = question.into().with_implied(view);
     let changes = Changes::among(view, spans);
-    let reader = Reader {
-        view,
-        question,
-        changes: &changes,
-    };
+    let reader = Reader { view, question, changes: &changes };
     let mut delivery = Delivery {
         view,
         need: question.need,

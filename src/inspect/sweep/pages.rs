@@ -27,8 +27,7 @@ pub struct Pages<'a> {
 impl<'a> Chunk<'a> {
     /// Its pages in address order. Neighbours that are the same come as one [`Page`], unless [`Need::EACH`] was asked for.
     pub fn pages(&self) -> Pages<'a> {
-        let reads_nothing_else =
-            matches!(self.content, Content::Read(words) if self.reads_nothing_else(words));
+        let reads_nothing_else = matches!(self.content, Content::Read(words) if self.reads_nothing_else(words));
         Pages {
             plain: reads_nothing_else && self.need.has_entries() && !self.need.contains(Need::EACH),
             chunk: *self,
@@ -63,10 +62,7 @@ impl Pages<'_> {
         };
         if page.pages > 1 && self.chunk.need.contains(Need::EACH) {
             let size = self.chunk.size;
-            self.rest = Some(Page {
-                pages: page.pages - 1,
-                ..page.nth(1, size)
-            });
+            self.rest = Some(Page { pages: page.pages - 1, ..page.nth(1, size) });
             return Some(page.nth(0, size));
         }
         Some(page)
@@ -125,12 +121,7 @@ impl Pages<'_> {
         // A head has other flags than its tails: with flags, huge mappings come one by one and in two parts.
         let parted = words.stride > 1 && flags.is_some();
         let flags = flags.map(PageFlags::from_bits_retain);
-        let evidence = PageObservation {
-            entry: Some(entry),
-            flags,
-            categories,
-            content,
-        };
+        let evidence = PageObservation { entry: Some(entry), flags, categories, content };
         let (states, kind) = classify(evidence, self.chunk.place, self.chunk.rules);
         // Several zero pages in one `Page` have the same frame. s390x and MIPS have more than one frame of zeros, and their frames follow
         // each other (ZERO_PAGE in asm/pgtable.h): these pages come one by one.
@@ -172,12 +163,7 @@ impl Pages<'_> {
     }
 
     /// [`huge_without_scan`], if that is asked for.
-    fn huge_unscanned(
-        &self,
-        states: StateSet,
-        kind: Option<Kind>,
-        flags: Option<PageFlags>,
-    ) -> Option<bool> {
+    fn huge_unscanned(&self, states: StateSet, kind: Option<Kind>, flags: Option<PageFlags>) -> Option<bool> {
         let is_asked = states.likeliest() == State::Present && self.chunk.need.contains(Need::HUGE);
         is_asked.then(|| huge_without_scan(kind, flags)).flatten()
     }
@@ -208,9 +194,7 @@ impl Pages<'_> {
         };
         let chunk = &self.chunk;
         Some(Page {
-            huge: chunk
-                .never_huge()
-                .or_else(|| self.huge_unscanned(states, kind, None)),
+            huge: chunk.never_huge().or_else(|| self.huge_unscanned(states, kind, None)),
             ..chunk.known(first as u64, pages as u64, entry, states, kind)
         })
     }
@@ -267,11 +251,7 @@ impl Pages<'_> {
 fn same(words: &[u64], first: usize, alike: &mut usize) -> Option<u64> {
     let words = words.get(first..)?;
     let &word = words.first()?;
-    *alike = words
-        .iter()
-        .take(*alike)
-        .take_while(|&&other| other == word)
-        .count();
+    *alike = words.iter().take(*alike).take_while(|&&other| other == word).count();
     (word != UNREAD).then_some(word)
 }
 
@@ -290,20 +270,11 @@ fn alike(entries: &[PageMapEntry], stride: u64) -> usize {
     let expected = |index: usize| first.raw().wrapping_add(step.wrapping_mul(index as u64));
     let differs = |from: usize, entries: &[PageMapEntry]| {
         let entries = entries.iter().zip(from..);
-        entries.fold(0, |differs, (entry, index)| {
-            differs | (entry.raw() ^ expected(index))
-        }) != 0
+        entries.fold(0, |differs, (entry, index)| differs | (entry.raw() ^ expected(index))) != 0
     };
     let blocks = entries.chunks_exact(BLOCK);
-    let alike = blocks
-        .zip((0..).step_by(BLOCK))
-        .take_while(|&(block, from)| !differs(from, block))
-        .count()
-        * BLOCK;
+    let alike = blocks.zip((0..).step_by(BLOCK)).take_while(|&(block, from)| !differs(from, block)).count() * BLOCK;
     let rest = entries.get(alike..).unwrap_or_default();
     let rest = rest.iter().zip(alike..);
-    alike
-        + rest
-            .take_while(|&(entry, index)| entry.raw() == expected(index))
-            .count()
+    alike + rest.take_while(|&(entry, index)| entry.raw() == expected(index)).count()
 }

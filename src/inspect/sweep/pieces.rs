@@ -59,21 +59,12 @@ impl Pieces {
 
     /// Adds the next stretch.
     pub fn push(&mut self, region: Option<usize>, range: AddressRange, words: Words) {
-        self.all.push(Piece {
-            region,
-            range,
-            words,
-            content: Vec::new(),
-        });
+        self.all.push(Piece { region, range, words, content: Vec::new() });
     }
 
     /// Marks a piece of `entries` entries as huge mappings.
     pub fn mark_huge(&mut self, entries: usize) -> Range<usize> {
-        self.marks.push(Mark {
-            first: 0,
-            end: entries,
-            categories: Categories::HUGE,
-        });
+        self.marks.push(Mark { first: 0, end: entries, categories: Categories::HUGE });
         self.marks.len() - 1..self.marks.len()
     }
 
@@ -94,9 +85,7 @@ impl Pieces {
                 counts: self.counts.get(at.clone()).unwrap_or_default(),
                 orders: self.orders.get(at.clone()).unwrap_or_default(),
                 cgroups: self.cgroups.get(at.clone()).unwrap_or_default(),
-                marks: marks
-                    .as_ref()
-                    .and_then(|marks| self.marks.get(marks.clone())),
+                marks: marks.as_ref().and_then(|marks| self.marks.get(marks.clone())),
                 stride: *stride,
             }),
         };

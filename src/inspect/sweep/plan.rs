@@ -93,11 +93,10 @@ impl<'a> Plan<'a> {
             false => Categories::PRESENT,
         };
         let categories = categories & target.process.categories();
-        let huge_bytes = target.machine.huge_page_bytes().filter(|bytes| {
-            categories.contains(Categories::HUGE)
-                && bytes.is_power_of_two()
-                && *bytes > page.bytes()
-        });
+        let huge_bytes = target
+            .machine
+            .huge_page_bytes()
+            .filter(|bytes| categories.contains(Categories::HUGE) && bytes.is_power_of_two() && *bytes > page.bytes());
         Plan {
             view,
             need,
@@ -144,8 +143,7 @@ impl<'a> Plan<'a> {
     /// Whether the backing content of an empty stretch is read.
     fn asks_behind(&self, step: &Step) -> bool {
         let region = step.region.and_then(|index| self.view.regions().get(index));
-        self.need.contains(Need::CONTENT)
-            && region.is_some_and(|viewed| self.view.has_object(viewed))
+        self.need.contains(Need::CONTENT) && region.is_some_and(|viewed| self.view.has_object(viewed))
     }
 
     /// Cuts an empty stretch into pieces if each of its pages costs work, so that the sweep can be stopped between them.
@@ -157,8 +155,7 @@ impl<'a> Plan<'a> {
         };
         let (range, rest) = split(step.range, self.aligned(step.range, most));
         let rest = rest.map(|range| Step { range, ..step });
-        rest.into_iter()
-            .for_each(|rest| self.steps.push_front(rest));
+        rest.into_iter().for_each(|rest| self.steps.push_front(rest));
         Step { range, ..step }
     }
 
@@ -170,26 +167,16 @@ impl<'a> Plan<'a> {
         self.next = self.view.region_from(self.next, span.start());
         let index = self.next;
         let regions = self.view.regions();
-        let here = regions
-            .get(index)
-            .and_then(|viewed| viewed.range().intersection(span));
+        let here = regions.get(index).and_then(|viewed| viewed.range().intersection(span));
         let hole_end = here.map_or(span.end(), |here| here.start());
-        if let (Some(range), true) = (
-            AddressRange::new(span.start(), hole_end),
-            self.need.contains(Need::HOLES),
-        ) {
+        if let (Some(range), true) = (AddressRange::new(span.start(), hole_end), self.need.contains(Need::HOLES)) {
             self.push(None, range, Action::Skip);
         }
         if let Some(here) = here {
             if let Some(rest) = AddressRange::new(here.end(), span.end()) {
                 self.spans.push_front(rest);
             }
-            self.current = Some(Current {
-                region: index,
-                left: here,
-                window: PROBE_PAGES,
-                straight: PROBE_PAGES,
-            });
+            self.current = Some(Current { region: index, left: here, window: PROBE_PAGES, straight: PROBE_PAGES });
         }
         true
     }
@@ -249,11 +236,7 @@ impl<'a> Plan<'a> {
                 .get(region)
                 .is_some_and(|viewed| viewed.backing != super::super::classify::Backing::Hugetlb)
         });
-        let mut found = Found {
-            end: window.end(),
-            small_pages: 0,
-            in_pieces: false,
-        };
+        let mut found = Found { end: window.end(), small_pages: 0, in_pieces: false };
         let mut populated = 0;
         let mut stretches = 0;
         let mut pieces: Vec<(AddressRange, Action)> = Vec::new();
@@ -262,9 +245,7 @@ impl<'a> Plan<'a> {
                 return ControlFlow::Continue(());
             };
             let is_huge = stretch.categories.contains(Categories::HUGE)
-                && huge_bytes.is_some_and(|bytes| {
-                    range.start().get() % bytes == 0 && range.len() % bytes == 0
-                });
+                && huge_bytes.is_some_and(|bytes| range.start().get() % bytes == 0 && range.len() % bytes == 0);
             let pages = range.pages(page);
             populated += pages;
             stretches += 1;
@@ -277,8 +258,7 @@ impl<'a> Plan<'a> {
                 found.small_pages += pages;
                 match pieces.last_mut() {
                     Some((last, Action::Read))
-                        if range.start().get().saturating_sub(last.end().get())
-                            <= GAP_PAGES * page.bytes() =>
+                        if range.start().get().saturating_sub(last.end().get()) <= GAP_PAGES * page.bytes() =>
                     {
                         *last = AddressRange::new(last.start(), range.end()).unwrap_or(*last);
                     }
@@ -291,10 +271,7 @@ impl<'a> Plan<'a> {
             }
             ControlFlow::Continue(())
         };
-        self.view
-            .target()
-            .process
-            .populated(window, self.categories, &mut visit)?;
+        self.view.target().process.populated(window, self.categories, &mut visit)?;
         found.in_pieces = found.small_pages < stretches * LONG_PAGES;
         let mut from = window.start();
         for (range, action) in pieces {
@@ -335,11 +312,7 @@ impl<'a> Plan<'a> {
             last.range = both;
             return;
         }
-        self.steps.push_back(Step {
-            region,
-            range,
-            action,
-        });
+        self.steps.push_back(Step { region, range, action });
     }
 
     /// The first multiple of `pages` pages (a power of two) after the start of `range`. So huge pages are not cut, and successive sweeps cut at
@@ -363,10 +336,7 @@ struct Found {
 
 /// Splits `range` at `at`.
 fn split(range: AddressRange, at: VirtualAddress) -> (AddressRange, Option<AddressRange>) {
-    match (
-        AddressRange::new(range.start(), at.min(range.end())),
-        AddressRange::new(at, range.end()),
-    ) {
+    match (AddressRange::new(range.start(), at.min(range.end())), AddressRange::new(at, range.end())) {
         (Some(first), rest) => (first, rest),
         (None, _) => (range, None),
     }
@@ -380,10 +350,7 @@ mod tests {
     #[test]
     fn without_a_scan_the_plan_of_a_huge_region_stays_small() {
         const PAGES: u64 = 1 << 30;
-        let world = World {
-            scans: false,
-            ..World::new([region(0x1000, PAGES)])
-        };
+        let world = World { scans: false, ..World::new([region(0x1000, PAGES)]) };
         let (_, target) = world.target();
         let view = View::of(&target).expect("a view");
         let mut plan = Plan::new(&view, &view.spans(), Need::ENTRIES);
@@ -394,28 +361,19 @@ mod tests {
             most = most.max(plan.steps.len() as u64);
         }
         assert_eq!(pages, PAGES);
-        assert!(
-            most <= STRAIGHT_PAGES / READ_PAGES,
-            "{most} steps at a time"
-        );
+        assert!(most <= STRAIGHT_PAGES / READ_PAGES, "{most} steps at a time");
     }
 
     #[test]
     fn with_map_counts_fewer_huge_mappings_are_read_at_once() {
         const HUGE_PAGES: u64 = 80;
-        let mut world = World {
-            scans: true,
-            ..World::new([region(0, HUGE_PAGES * HUGE)])
-        };
+        let mut world = World { scans: true, ..World::new([region(0, HUGE_PAGES * HUGE)]) };
         for part in 0..HUGE_PAGES {
             world.maps_huge(part * HUGE, (100 + part) * HUGE);
         }
         let (_, target) = world.target();
         let view = View::of(&target).expect("a view");
-        for (need, most) in [
-            (Need::COUNTS | Need::FLAGS, READ_PAGES),
-            (Need::FLAGS, 2 * READ_PAGES),
-        ] {
+        for (need, most) in [(Need::COUNTS | Need::FLAGS, READ_PAGES), (Need::FLAGS, 2 * READ_PAGES)] {
             let mut plan = Plan::new(&view, &view.spans(), need);
             let (mut pages, mut longest) = (0, 0);
             while let Some(step) = plan.next().expect("a step") {
@@ -433,10 +391,7 @@ mod tests {
         const PAGES: u64 = 1 << 30;
         let mut file = region(0x1000, PAGES);
         (file.inode, file.device.major) = (7, 8);
-        let world = World {
-            scans: true,
-            ..World::new([file])
-        };
+        let world = World { scans: true, ..World::new([file]) };
         let (_, target) = world.target();
         let view = View::of(&target).expect("a view");
         for (need, most) in [(Need::CONTENT, BEHIND_PAGES), (Need::empty(), PAGES)] {

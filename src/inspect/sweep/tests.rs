@@ -51,11 +51,7 @@ fn a_small_region_is_read_straight() {
     let (world, target) = world.target();
     let (pages, _) = swept(&target, Need::ENTRIES);
     assert_complete(&world, &pages);
-    assert_eq!(
-        pages.len(),
-        3,
-        "neighbours that are the same come together: {pages:?}"
-    );
+    assert_eq!(pages.len(), 3, "neighbours that are the same come together: {pages:?}");
     assert_eq!((read(&world.entries_read), read(&world.scanned)), (64, 0));
 }
 
@@ -68,11 +64,7 @@ fn empty_memory_is_not_read() {
     let (world, target) = world.target();
     let (pages, _) = swept(&target, Need::ENTRIES);
     assert_complete(&world, &pages);
-    assert!(
-        read(&world.entries_read) <= 2 * 1000,
-        "{}",
-        read(&world.entries_read)
-    );
+    assert!(read(&world.entries_read) <= 2 * 1000, "{}", read(&world.entries_read));
     assert!(pages.len() < 2100, "{}", pages.len());
 }
 
@@ -97,11 +89,7 @@ fn dense_then_empty_then_dense() {
     let (world, target) = world.target();
     let (pages, _) = swept(&target, Need::ENTRIES);
     assert_complete(&world, &pages);
-    assert!(
-        read(&world.entries_read) < 400_000,
-        "{}",
-        read(&world.entries_read)
-    );
+    assert!(read(&world.entries_read) < 400_000, "{}", read(&world.entries_read));
 }
 
 /// The states in order, each with its number of consecutive pages.
@@ -123,9 +111,7 @@ fn for_states_alone_present_pages_are_not_read() {
     // Long stretches, some swap between them, and a part where every other page is missing.
     world.maps(0x1000, 200_000, 1 << 20);
     for page in 0..10 {
-        world
-            .entries
-            .insert(0x1000 + 200_000 + page, 1 << 62 | 0x20);
+        world.entries.insert(0x1000 + 200_000 + page, 1 << 62 | 0x20);
     }
     world.maps(0x1000 + 300_000, 50_000, 1 << 21);
     for page in 0..20_000 {
@@ -170,10 +156,7 @@ fn without_a_scan_the_same_comes() {
     world.maps(0x20000, 1, 77);
     // A part of a large folio, which one PMD may map.
     for frame in 0..5000 {
-        world.flags.insert(
-            (1 << 21) + frame,
-            (PageFlags::ANON | PageFlags::COMPOUND_TAIL).bits(),
-        );
+        world.flags.insert((1 << 21) + frame, (PageFlags::ANON | PageFlags::COMPOUND_TAIL).bits());
     }
     world.scans = false;
     let (world, target) = world.target();
@@ -200,20 +183,9 @@ fn huge_mappings_cost_one_entry_and_two_flag_words() {
     let probe = read(&world.entries_read);
     assert!(probe <= 16, "{probe} entries");
     // One word of each file finds out whether it can be read.
-    assert!(
-        read(&world.flags_read) <= 2 * 16 + 1,
-        "{}",
-        read(&world.flags_read)
-    );
-    assert!(
-        read(&world.counts_read) <= 16 + 1,
-        "{}",
-        read(&world.counts_read)
-    );
-    let heads = pages.iter().filter(|page| {
-        page.flags
-            .is_some_and(|flags| flags.contains(PageFlags::COMPOUND_HEAD))
-    });
+    assert!(read(&world.flags_read) <= 2 * 16 + 1, "{}", read(&world.flags_read));
+    assert!(read(&world.counts_read) <= 16 + 1, "{}", read(&world.counts_read));
+    let heads = pages.iter().filter(|page| page.flags.is_some_and(|flags| flags.contains(PageFlags::COMPOUND_HEAD)));
     let heads: Vec<u64> = heads.map(|page| page.pages).collect();
     assert_eq!(heads, [1; 16]);
     let present = pages.iter().filter(|page| page.state() == State::Present);
@@ -236,10 +208,7 @@ fn map_counts_that_differ_inside_a_huge_mapping() {
         *flags &= !PageFlags::OWNER_2.bits();
     }
     let (world, target) = world.target();
-    for need in [
-        Need::HUGE | Need::COUNTS,
-        Need::HUGE | Need::COUNTS | Need::FLAGS,
-    ] {
+    for need in [Need::HUGE | Need::COUNTS, Need::HUGE | Need::COUNTS | Need::FLAGS] {
         let (pages, _) = swept(&target, need);
         assert_complete(&world, &pages);
         for page in &pages {
@@ -248,10 +217,7 @@ fn map_counts_that_differ_inside_a_huge_mapping() {
                 assert_eq!(one.map_count, world.counts.get(&frame).copied(), "{one:?}");
                 assert_eq!(one.huge, Some(true));
                 if need.contains(Need::FLAGS) {
-                    assert_eq!(
-                        one.flags.map(|flags| flags.bits()),
-                        world.flags.get(&frame).copied()
-                    );
+                    assert_eq!(one.flags.map(|flags| flags.bits()), world.flags.get(&frame).copied());
                 }
             }
         }
@@ -277,11 +243,7 @@ fn words_of_frames_are_joined_in_any_order_of_frames() {
         assert_eq!(page.map_count, Some(frame % 5));
     }
     // Frames that are near each other are read together, each about once.
-    assert!(
-        read(&world.flags_read) < 1600,
-        "{}",
-        read(&world.flags_read)
-    );
+    assert!(read(&world.flags_read) < 1600, "{}", read(&world.flags_read));
 }
 
 #[test]
@@ -294,25 +256,12 @@ fn only_possible_zero_pages_are_scanned_for() {
     let (world, target) = world.target();
     let (pages, _) = swept(&target, Need::KINDS);
     assert!(read(&world.scanned) <= 3, "{}", read(&world.scanned));
-    let kinds: Vec<_> = pages
-        .iter()
-        .filter(|page| page.state() == State::Present)
-        .map(|page| page.kind)
-        .collect();
+    let kinds: Vec<_> = pages.iter().filter(|page| page.state() == State::Present).map(|page| page.kind).collect();
     let anonymous = Some(Kind::Anonymous);
-    assert_eq!(
-        kinds,
-        [anonymous, Some(Kind::Zero), anonymous, Some(Kind::HugeZero)]
-    );
+    assert_eq!(kinds, [anonymous, Some(Kind::Zero), anonymous, Some(Kind::HugeZero)]);
     let (pages, _) = swept(&target, Need::ENTRIES);
-    let second = pages
-        .iter()
-        .find(|page| page.address.get() == 0x5000 * PAGE);
-    assert_eq!(
-        second.and_then(|page| page.kind),
-        None,
-        "not looked at: not told"
-    );
+    let second = pages.iter().find(|page| page.address.get() == 0x5000 * PAGE);
+    assert_eq!(second.and_then(|page| page.kind), None, "not looked at: not told");
 }
 
 #[test]
@@ -363,17 +312,10 @@ fn orders_of_folios() {
         .map(|page| page.order)
         .collect();
     let all = [(4, 0), (8, 2), (512, 9), (3, 4), (1, 9)];
-    let expected: Vec<_> = all
-        .iter()
-        .flat_map(|&(pages, order)| vec![Some(order); pages])
-        .collect();
+    let expected: Vec<_> = all.iter().flat_map(|&(pages, order)| vec![Some(order); pages]).collect();
     assert_eq!(orders, expected);
     let mapped = 4 + 8 + 2 + 3 + 1;
-    assert!(
-        read(&world.flags_read) < mapped + 40,
-        "{}",
-        read(&world.flags_read)
-    );
+    assert!(read(&world.flags_read) < mapped + 40, "{}", read(&world.flags_read));
     let untouched = pages.iter().find(|page| page.state() == State::Untouched);
     assert_eq!(untouched.expect("some").order, None);
 }
@@ -392,17 +334,11 @@ fn of_pages_that_a_filter_leaves_out_only_its_own_needs_are_read() {
     let shown = Need::KINDS | Need::FLAGS | Need::COUNTS | Need::HUGE | Need::ORDER;
     let walk = |filter: &Filter<'_>| {
         let mut kept = Vec::new();
-        sweep(
-            &view,
-            &view.spans(),
-            Question::of_kept(filter, shown),
-            &mut || Ok(()),
-            &mut |chunk| {
-                let pages = chunk.pages();
-                kept.extend(pages.filter(|page| filter.matches(page, chunk.region)));
-                Ok(())
-            },
-        )
+        sweep(&view, &view.spans(), Question::of_kept(filter, shown), &mut || Ok(()), &mut |chunk| {
+            let pages = chunk.pages();
+            kept.extend(pages.filter(|page| filter.matches(page, chunk.region)));
+            Ok(())
+        })
         .expect("a sweep");
         kept
     };
@@ -411,24 +347,15 @@ fn of_pages_that_a_filter_leaves_out_only_its_own_needs_are_read() {
     assert_eq!(kept.iter().map(|page| page.pages).sum::<u64>(), HUGE);
     assert_eq!((read(&world.flags_read), read(&world.counts_read)), (0, 0));
     // Flags decide. The rest is read only of the few that are kept.
-    let dirty = Filter::new(Need::FLAGS, |page, _| {
-        page.flags
-            .is_some_and(|flags| flags.contains(PageFlags::DIRTY))
-    });
+    let dirty = Filter::new(Need::FLAGS, |page, _| page.flags.is_some_and(|flags| flags.contains(PageFlags::DIRTY)));
     let kept = walk(&dirty);
     assert_eq!(kept.iter().map(|page| page.pages).sum::<u64>(), 10);
-    assert!(
-        kept.iter()
-            .all(|page| page.map_count == Some(1) && page.order == Some(0))
-    );
+    assert!(kept.iter().all(|page| page.map_count == Some(1) && page.order == Some(0)));
     assert_eq!(read(&world.counts_read), 10);
     // The pages that are kept are the same as without a filter.
     let present = Filter::new(Need::empty(), |page, _| page.state() == State::Present);
     let (all, _) = swept(&target, shown);
-    let all: Vec<_> = all
-        .into_iter()
-        .filter(|page| present.matches(page, None))
-        .collect();
+    let all: Vec<_> = all.into_iter().filter(|page| present.matches(page, None)).collect();
     assert_eq!(walk(&present), all);
 }
 
@@ -454,16 +381,7 @@ fn holes_come_when_asked_for() {
     });
     all.expect("a sweep");
     use State::{Unmapped, Untouched};
-    assert_eq!(
-        states,
-        [
-            (Unmapped, 0x800),
-            (Untouched, 10),
-            (Unmapped, 0xff6),
-            (Untouched, 10),
-            (Unmapped, 0x17f6)
-        ]
-    );
+    assert_eq!(states, [(Unmapped, 0x800), (Untouched, 10), (Unmapped, 0xff6), (Untouched, 10), (Unmapped, 0x17f6)]);
 }
 
 #[test]
@@ -482,9 +400,7 @@ fn many_cores_keep_the_order() {
     for page in 0..pages_in {
         // Frames backwards, so that no two pages are the same run.
         let frame = 5_000_000 - 2 * page;
-        world
-            .entries
-            .insert(0x1000 + page, PRESENT | EXCLUSIVE | frame);
+        world.entries.insert(0x1000 + page, PRESENT | EXCLUSIVE | frame);
     }
     world.maps(0x1_000_000, 50, 33);
     let (world, target) = world.target();
@@ -494,19 +410,13 @@ fn many_cores_keep_the_order() {
     // And it can be stopped there too.
     let view = View::of(&target).expect("a view");
     let mut chunks = 0;
-    let stopped = sweep(
-        &view,
-        &view.spans(),
-        Need::ENTRIES,
-        &mut || Ok(()),
-        &mut |_| {
-            chunks += 1;
-            match chunks {
-                60 => Err(crate::report::Stopped::Interrupted),
-                _ => Ok(()),
-            }
-        },
-    );
+    let stopped = sweep(&view, &view.spans(), Need::ENTRIES, &mut || Ok(()), &mut |_| {
+        chunks += 1;
+        match chunks {
+            60 => Err(crate::report::Stopped::Interrupted),
+            _ => Ok(()),
+        }
+    });
     assert!(matches!(stopped, Err(Error::Stopped(_))), "{stopped:?}");
     assert_eq!(chunks, 60);
 }
@@ -516,38 +426,18 @@ fn changes_are_said() {
     let (world, target) = World::new([region(0x1000, 10), region(0x2000, 10)]).target();
     let view = View::of(&target).expect("a view");
     world.regions.lock().expect("a lock")[1] = region(0x2000, 11);
-    let again = sweep(
-        &view,
-        &view.spans(),
-        Need::ENTRIES,
-        &mut || Ok(()),
-        &mut |_| Ok(()),
-    );
+    let again = sweep(&view, &view.spans(), Need::ENTRIES, &mut || Ok(()), &mut |_| Ok(()));
     assert_eq!(again.expect("a sweep").changed, [region(0x2000, 10).range]);
-    for (now, error) in [
-        (Liveness::Exited, "exited"),
-        (Liveness::Executed, "executed"),
-    ] {
+    for (now, error) in [(Liveness::Exited, "exited"), (Liveness::Executed, "executed")] {
         *world.watched.liveness.lock().expect("a lock") = Some(now);
-        let gone = sweep(
-            &view,
-            &view.spans(),
-            Need::ENTRIES,
-            &mut || Ok(()),
-            &mut |_| Ok(()),
-        );
+        let gone = sweep(&view, &view.spans(), Need::ENTRIES, &mut || Ok(()), &mut |_| Ok(()));
         assert!(gone.expect_err("gone").to_string().contains(error));
     }
 }
 
 #[test]
 fn backing_content_is_read_only_where_it_matters() {
-    let file = |start, pages, deleted| Region {
-        inode: 7,
-        name: "/data".into(),
-        deleted,
-        ..region(start, pages)
-    };
+    let file = |start, pages, deleted| Region { inode: 7, name: "/data".into(), deleted, ..region(start, pages) };
     let regions = [
         region(0x1000, 10),
         file(0x2000, 10, false),
@@ -583,8 +473,7 @@ fn backing_content_is_read_only_where_it_matters() {
     assert_eq!(read(&world.behind_asked), 4);
     let kind = |page: u64| {
         let holds = |one: &&Page| {
-            one.range(PageSize::FOUR_KIB)
-                .is_some_and(|range| range.contains(VirtualAddress::new(page * PAGE)))
+            one.range(PageSize::FOUR_KIB).is_some_and(|range| range.contains(VirtualAddress::new(page * PAGE)))
         };
         pages.iter().find(holds).expect("a page").kind
     };
@@ -605,16 +494,10 @@ fn backing_content_is_read_only_where_it_matters() {
     }
     let view = View::of(&target).expect("a view");
     let mut unknown = 0;
-    let count = sweep(
-        &view,
-        &view.spans(),
-        Need::CONTENT,
-        &mut || Ok(()),
-        &mut |chunk| {
-            unknown += chunk.unknown_content().map(|(pages, _)| pages).sum::<u64>();
-            Ok(())
-        },
-    );
+    let count = sweep(&view, &view.spans(), Need::CONTENT, &mut || Ok(()), &mut |chunk| {
+        unknown += chunk.unknown_content().map(|(pages, _)| pages).sum::<u64>();
+        Ok(())
+    });
     count.expect("a sweep");
     assert_eq!(unknown, 10);
 }
@@ -626,15 +509,7 @@ fn holes_after_the_end_of_the_page_map_are_outside() {
     let view = View::of(&target).expect("a view");
     let end = 1 << 35;
     for (first, pages, expected) in [
-        (
-            0x1000,
-            (1 << 52) - 0x1001,
-            vec![
-                (Untouched, 10),
-                (Unmapped, end - 0x100a),
-                (Outside, (1 << 52) - 1 - end),
-            ],
-        ),
+        (0x1000, (1 << 52) - 0x1001, vec![(Untouched, 10), (Unmapped, end - 0x100a), (Outside, (1 << 52) - 1 - end)]),
         ((1 << 52) - 0x1000, 0xfff, vec![(Outside, 0xfff)]),
         (end - 1, 2, vec![(Unmapped, 1), (Outside, 1)]),
         (end - 2, 2, vec![(Unmapped, 2)]),

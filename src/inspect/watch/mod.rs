@@ -50,10 +50,7 @@ impl Watcher {
     /// [`Need::FLAGS`], [`Need::COUNTS`] and [`Need::SOFT_DIRTY`] in `extra` report also changes of flags, map counts and soft-dirty
     /// bits. Check them with [`View::require`] first.
     pub fn new(extra: Need) -> Watcher {
-        Watcher {
-            extra: extra & (Need::FLAGS | Need::COUNTS | Need::SOFT_DIRTY),
-            last: None,
-        }
+        Watcher { extra: extra & (Need::FLAGS | Need::COUNTS | Need::SOFT_DIRTY), last: None }
     }
 
     /// Samples the target and reports what changed since the last sample. The first sample, and the first of a new program, has nothing to
@@ -89,9 +86,7 @@ impl Watcher {
         let liveness = match self.compare(target, spans, check, sink, seen) {
             Ok(()) => Liveness::Alive,
             // It exited, or executed another program, during the sample: its liveness says which.
-            Err(Error::Exited | Error::Target(process::Error::Gone { .. })) => {
-                target.process.liveness()?
-            }
+            Err(Error::Exited | Error::Target(process::Error::Gone { .. })) => target.process.liveness()?,
             Err(Error::Executed) => Liveness::Executed,
             Err(error) => return Err(error),
         };
@@ -126,14 +121,7 @@ impl Watcher {
             let view = View::of(target)?;
             let nothing = PageWords::default();
             let before = self.last.as_ref().map_or(&nothing, |last| &last.words);
-            let (now, swept) = Sample::take(
-                &view,
-                spans(&view),
-                self.extra,
-                before,
-                check,
-                (more, &mut *seen),
-            )?;
+            let (now, swept) = Sample::take(&view, spans(&view), self.extra, before, check, (more, &mut *seen))?;
             if swept.changed.is_empty() || tries == TRIES {
                 break (view, now);
             }
@@ -141,9 +129,7 @@ impl Watcher {
         if let Some(before) = &self.last {
             report_regions(before, &now, sink)?;
             let mut merger = Merger::new(before, &now, &view, self.extra, Join::SameFrames);
-            now.words.differences(&before.words, |page, then, now| {
-                merger.push(page, then, now, sink)
-            })?;
+            now.words.differences(&before.words, |page, then, now| merger.push(page, then, now, sink))?;
             merger.finish(sink)?;
         }
         self.last = Some(now);
@@ -151,29 +137,22 @@ impl Watcher {
     }
 
     /// The changes that a watch of `spans` cannot observe here, each with the reason.
-    pub fn unobservable(
-        view: &View<'_>,
-        spans: &[AddressRange],
-        extra: Need,
-    ) -> Vec<(EventKind, Reason)> {
+    pub fn unobservable(view: &View<'_>, spans: &[AddressRange], extra: Need) -> Vec<(EventKind, Reason)> {
         let mut blind = Vec::new();
         let available = view.availability();
         if let Err(reason) = &available.frames {
             blind.push((EventKind::Moved, reason.clone()));
-            let partly = "only copies of file pages show: those of other pages show by their frames, which need CAP_SYS_ADMIN";
+            let partly =
+                "only copies of file pages show: those of other pages show by their frames, which need CAP_SYS_ADMIN";
             blind.push((EventKind::CopiedOnWrite, Reason::not_permitted(partly)));
         }
         let is_watched = |viewed: &ViewedRegion| {
             let inside = |span: &AddressRange| span.intersection(viewed.range()).is_some();
             spans.iter().any(inside)
         };
-        let mut shared_memory = view
-            .regions()
-            .iter()
-            .filter(|viewed| viewed.backing == Backing::Shmem);
+        let mut shared_memory = view.regions().iter().filter(|viewed| viewed.backing == Backing::Shmem);
         if view.swap_in_use() && shared_memory.any(is_watched) {
-            let nothing_left =
-                "the page map shows nothing of shared memory that goes to swap: it shows as went";
+            let nothing_left = "the page map shows nothing of shared memory that goes to swap: it shows as went";
             let reason = Reason::NotOnThisKernel(nothing_left.into());
             blind.push((EventKind::SwappedOut, reason));
         }

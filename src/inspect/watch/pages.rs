@@ -31,21 +31,8 @@ pub(super) struct Merger<'a> {
 }
 
 impl<'a> Merger<'a> {
-    pub fn new(
-        before: &'a Sample,
-        now: &'a Sample,
-        view: &'a View<'a>,
-        extra: Need,
-        join: Join,
-    ) -> Self {
-        Merger {
-            before,
-            now,
-            view,
-            extra,
-            join,
-            growing: Vec::new(),
-        }
+    pub fn new(before: &'a Sample, now: &'a Sample, view: &'a View<'a>, extra: Need, join: Join) -> Self {
+        Merger { before, now, view, extra, join, growing: Vec::new() }
     }
 
     /// Adds a page that differs.
@@ -63,10 +50,7 @@ impl<'a> Merger<'a> {
         };
         let place_then = self.before.place(address).map(|(_, place)| place);
         let states = |seen: SampledPage, place| {
-            let evidence = PageObservation {
-                flags: seen.flags,
-                ..PageObservation::of(seen.entry)
-            };
+            let evidence = PageObservation { flags: seen.flags, ..PageObservation::of(seen.entry) };
             classify(evidence, place, self.view).0
         };
         let before = facts(then, states(then, place_then));
@@ -87,10 +71,7 @@ impl<'a> Merger<'a> {
 
     fn add(&mut self, change: Change, sink: &mut ChangeSink<'_>) -> Result<(), Stopped> {
         let (size, join) = (self.view.page(), self.join);
-        let slot = self
-            .growing
-            .iter_mut()
-            .find(|growing| growing.kind == change.kind);
+        let slot = self.growing.iter_mut().find(|growing| growing.kind == change.kind);
         match slot {
             Some(growing) if goes_on(growing, &change, size, join) => growing.pages += 1,
             Some(growing) => sink(std::mem::replace(growing, change))?,
@@ -126,17 +107,11 @@ fn goes_on(growing: &Change, next: &Change, size: PageSize, join: Join) -> bool 
     };
     let same = |a: &Option<PageFacts>, b: &Option<PageFacts>| match (a, b) {
         (Some(a), Some(b)) => {
-            a.state == b.state
-                && a.why == b.why
-                && a.flags == b.flags
-                && a.map_count == b.map_count
-                && follows(a, b)
+            a.state == b.state && a.why == b.why && a.flags == b.flags && a.map_count == b.map_count && follows(a, b)
         }
         (a, b) => a.is_none() && b.is_none(),
     };
-    let end = growing
-        .address
-        .and_then(|address| address.checked_add(growing.pages << size.shift()));
+    let end = growing.address.and_then(|address| address.checked_add(growing.pages << size.shift()));
     end == next.address
         && growing.region == next.region
         && same(&growing.before, &next.before)
@@ -151,13 +126,10 @@ fn kinds(
     after: State,
     extra: Need,
 ) -> impl Iterator<Item = EventKind> + use<> {
-    let same_frame = before == State::Present
-        && after == State::Present
-        && then.entry.frame() == now.entry.frame();
+    let same_frame = before == State::Present && after == State::Present && then.entry.frame() == now.entry.frame();
     let flags = same_frame && extra.contains(Need::FLAGS) && then.flags != now.flags;
     let counts = same_frame && extra.contains(Need::COUNTS) && then.map_count != now.map_count;
-    let soft_dirty =
-        extra.contains(Need::SOFT_DIRTY) && then.entry.is_soft_dirty() != now.entry.is_soft_dirty();
+    let soft_dirty = extra.contains(Need::SOFT_DIRTY) && then.entry.is_soft_dirty() != now.entry.is_soft_dirty();
     let main = main_kind(then, before, now, after);
     let written = match (then.contents, now.contents) {
         // A copy on write has been written to.
@@ -176,12 +148,7 @@ fn kinds(
 }
 
 /// What happened to the place of the page.
-fn main_kind(
-    then: SampledPage,
-    before: State,
-    now: SampledPage,
-    after: State,
-) -> Option<EventKind> {
+fn main_kind(then: SampledPage, before: State, now: SampledPage, after: State) -> Option<EventKind> {
     use State::{Guard, Migrating, Present, Swapped};
     Some(match (before, after) {
         (Guard, Guard) => return None,

@@ -66,9 +66,7 @@ pub(super) fn compare<'a>(before: &[&'a Region], after: &[&'a Region]) -> Vec<Re
 
 /// The parts of `region` where none of `others` maps the same object, each with one of `others` that maps it elsewhere in `region`.
 fn parts<'a>(region: &Region, others: &[&'a Region]) -> Vec<(AddressRange, Option<&'a Region>)> {
-    let kept: Vec<&Region> = overlapping(others, region.range)
-        .filter(|other| is_same_object(region, other))
-        .collect();
+    let kept: Vec<&Region> = overlapping(others, region.range).filter(|other| is_same_object(region, other)).collect();
     let rest = kept.first().copied();
     let mut parts = Vec::new();
     let mut from = region.range.start();
@@ -111,11 +109,7 @@ mod tests {
     fn region(start: u64, end: u64, write: bool, name: &str) -> Region {
         Region {
             range: AddressRange::new(VirtualAddress::new(start), VirtualAddress::new(end)).unwrap(),
-            permissions: Permissions {
-                read: true,
-                write,
-                ..Permissions::default()
-            },
+            permissions: Permissions { read: true, write, ..Permissions::default() },
             offset: 0,
             device: Default::default(),
             inode: 0,
@@ -140,38 +134,23 @@ mod tests {
         use EventKind::*;
         let heap = |end| region(0x1000, end, true, "[heap]");
         assert_eq!(said(&[heap(0x3000)], &[heap(0x3000)]), []);
-        assert_eq!(
-            said(&[heap(0x3000)], &[heap(0x5000)]),
-            [(RegionGrew, 0x3000, 0x5000)]
-        );
-        assert_eq!(
-            said(&[heap(0x5000)], &[heap(0x3000)]),
-            [(RegionShrank, 0x3000, 0x5000)]
-        );
-        assert_eq!(
-            said(&[], &[heap(0x2000)]),
-            [(RegionAppeared, 0x1000, 0x2000)]
-        );
+        assert_eq!(said(&[heap(0x3000)], &[heap(0x5000)]), [(RegionGrew, 0x3000, 0x5000)]);
+        assert_eq!(said(&[heap(0x5000)], &[heap(0x3000)]), [(RegionShrank, 0x3000, 0x5000)]);
+        assert_eq!(said(&[], &[heap(0x2000)]), [(RegionAppeared, 0x1000, 0x2000)]);
         assert_eq!(said(&[heap(0x2000)], &[]), [(RegionWent, 0x1000, 0x2000)]);
     }
 
     #[test]
     fn a_stack_grows_downwards() {
         let stack = |start| region(start, 0x9000, true, "[stack]");
-        assert_eq!(
-            said(&[stack(0x7000)], &[stack(0x5000)]),
-            [(EventKind::RegionGrew, 0x5000, 0x7000)]
-        );
+        assert_eq!(said(&[stack(0x7000)], &[stack(0x5000)]), [(EventKind::RegionGrew, 0x5000, 0x7000)]);
     }
 
     #[test]
     fn rights_of_a_part_split_no_region_away() {
         let whole = [region(0x1000, 0x6000, true, "")];
-        let split = [
-            region(0x1000, 0x2000, true, ""),
-            region(0x2000, 0x3000, false, ""),
-            region(0x3000, 0x6000, true, ""),
-        ];
+        let split =
+            [region(0x1000, 0x2000, true, ""), region(0x2000, 0x3000, false, ""), region(0x3000, 0x6000, true, "")];
         let changed = [(EventKind::RegionChanged, 0x2000, 0x3000)];
         assert_eq!(said(&whole, &split), changed);
         assert_eq!(said(&split, &whole), changed);
@@ -180,27 +159,15 @@ mod tests {
     #[test]
     fn a_hole_in_the_middle() {
         let whole = [region(0x1000, 0x6000, true, "")];
-        let holed = [
-            region(0x1000, 0x2000, true, ""),
-            region(0x3000, 0x6000, true, ""),
-        ];
-        assert_eq!(
-            said(&whole, &holed),
-            [(EventKind::RegionShrank, 0x2000, 0x3000)]
-        );
+        let holed = [region(0x1000, 0x2000, true, ""), region(0x3000, 0x6000, true, "")];
+        assert_eq!(said(&whole, &holed), [(EventKind::RegionShrank, 0x2000, 0x3000)]);
     }
 
     #[test]
     fn another_object_at_the_same_addresses() {
         assert_eq!(
-            said(
-                &[region(0x1000, 0x2000, true, "a")],
-                &[region(0x1000, 0x2000, true, "b")]
-            ),
-            [
-                (EventKind::RegionWent, 0x1000, 0x2000),
-                (EventKind::RegionAppeared, 0x1000, 0x2000)
-            ]
+            said(&[region(0x1000, 0x2000, true, "a")], &[region(0x1000, 0x2000, true, "b")]),
+            [(EventKind::RegionWent, 0x1000, 0x2000), (EventKind::RegionAppeared, 0x1000, 0x2000)]
         );
     }
 }

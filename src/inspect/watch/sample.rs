@@ -40,23 +40,14 @@ impl Sample {
             seen(chunk);
             Ok(())
         })?;
-        let regions = view
-            .regions()
-            .iter()
-            .map(|viewed| (viewed.region.clone(), viewed.backing));
-        let sample = Sample {
-            words,
-            regions: regions.collect(),
-            spans,
-        };
+        let regions = view.regions().iter().map(|viewed| (viewed.region.clone(), viewed.backing));
+        let sample = Sample { words, regions: regions.collect(), spans };
         Ok((sample, swept))
     }
 
     /// The region of `address`, and what classification needs to know of it.
     pub fn place(&self, address: VirtualAddress) -> Option<(&Region, RegionFacts)> {
-        let after = self
-            .regions
-            .partition_point(|(region, _)| region.range.start() <= address);
+        let after = self.regions.partition_point(|(region, _)| region.range.start() <= address);
         let (region, backing) = self.regions.get(after.checked_sub(1)?)?;
         let facts = RegionFacts::plain(*backing, region.permissions.shared);
         region.range.contains(address).then_some((region, facts))

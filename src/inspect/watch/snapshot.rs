@@ -71,14 +71,8 @@ impl Snapshot {
         contents: bool,
         check: &mut dyn FnMut() -> std::result::Result<(), Stopped>,
     ) -> Result<Snapshot> {
-        let (mut sample, _) = Sample::take(
-            view,
-            spans,
-            extra,
-            &PageWords::default(),
-            check,
-            (Need::empty(), &mut |_| {}),
-        )?;
+        let (mut sample, _) =
+            Sample::take(view, spans, extra, &PageWords::default(), check, (Need::empty(), &mut |_| {}))?;
         let page = view.page();
         let mut hashed = None;
         if contents {
@@ -93,15 +87,7 @@ impl Snapshot {
         }
         let areas = SwapAreas::of(view);
         let (present, swapped) = sample.words.present_and_swapped(areas);
-        Ok(Snapshot {
-            sample,
-            extra,
-            page,
-            areas,
-            present,
-            swapped,
-            hashed,
-        })
+        Ok(Snapshot { sample, extra, page, areas, present, swapped, hashed })
     }
 
     /// The addresses that were asked for, in order.
@@ -136,8 +122,7 @@ impl Snapshot {
 
     /// Present pages whose contents could not be read; 0 if contents are not part of it.
     pub fn unread(&self) -> u64 {
-        self.hashed
-            .map_or(0, |hashed| self.present.saturating_sub(hashed))
+        self.hashed.map_or(0, |hashed| self.present.saturating_sub(hashed))
     }
 
     /// Bytes of memory that it takes.
@@ -148,9 +133,7 @@ impl Snapshot {
     /// Populated pages in `range`, in order.
     fn pages(&self, range: AddressRange) -> impl Iterator<Item = (u64, SampledPage)> {
         let first = self.page.index(range.start());
-        self.sample
-            .words
-            .pages(first, first + range.pages(self.page))
+        self.sample.words.pages(first, first + range.pages(self.page))
     }
 
     /// Pages of `range` that are present.
@@ -198,12 +181,8 @@ impl Snapshot {
         view: &View<'_>,
         sink: &mut ChangeSink<'_>,
     ) -> Result<()> {
-        let is_within =
-            |range: AddressRange| within.is_none_or(|sorted| range.within(sorted).next().is_some());
-        report_regions(&self.sample, &later.sample, &mut |change| match change
-            .range
-            .is_none_or(is_within)
-        {
+        let is_within = |range: AddressRange| within.is_none_or(|sorted| range.within(sorted).next().is_some());
+        report_regions(&self.sample, &later.sample, &mut |change| match change.range.is_none_or(is_within) {
             true => sink(change),
             false => Ok(()),
         })?;
@@ -249,8 +228,7 @@ impl Snapshot {
             let one = mine.next_if(|(at, _)| *at == index).map(|(_, seen)| seen);
             let two = others.next_if(|(at, _)| *at == index).map(|(_, seen)| seen);
             let relation = relation(one, two);
-            let copied_by_next_write =
-                one.is_some_and(|one| is_copied_by_next_write(one, relation));
+            let copied_by_next_write = one.is_some_and(|one| is_copied_by_next_write(one, relation));
             match &mut open {
                 Some((at, row))
                     if *at + row.pages == index
@@ -260,11 +238,7 @@ impl Snapshot {
                     row.pages += 1;
                 }
                 _ => {
-                    let start = if relation == Relation::OnlySecond {
-                        behind
-                    } else {
-                        first
-                    };
+                    let start = if relation == Relation::OnlySecond { behind } else { first };
                     let begun = SharedPages {
                         address: VirtualAddress::new((start + index) << page.shift()),
                         pages: 1,
@@ -314,12 +288,7 @@ fn is_copied_by_next_write(seen: SampledPage, relation: Relation) -> bool {
 }
 
 /// Hashes the pages from `start` on, as far as they are resident; returns how many were read. Others stay `None`.
-fn hash(
-    target: &Target,
-    start: VirtualAddress,
-    page: PageSize,
-    hashes: &mut [Option<NonZeroU64>],
-) -> Result<u64> {
+fn hash(target: &Target, start: VirtualAddress, page: PageSize, hashes: &mut [Option<NonZeroU64>]) -> Result<u64> {
     let page_bytes = page.bytes() as usize;
     let mut buffer = vec![0; CHUNK.min(hashes.len() * page_bytes)];
     let (mut done, mut read_pages) = (0, 0);
@@ -330,10 +299,7 @@ fn hash(
             break;
         };
         let read = read_resident(target, from, into)?;
-        let pages = into
-            .get(..read.bytes)
-            .unwrap_or_default()
-            .chunks_exact(page_bytes);
+        let pages = into.get(..read.bytes).unwrap_or_default().chunks_exact(page_bytes);
         let count = pages.len();
         for (bytes, hash) in pages.zip(left) {
             let mut hasher = DefaultHasher::new();

@@ -44,13 +44,7 @@ fn regions_that_change_during_a_sample_are_seen_as_they_are() {
         (change.kind, start)
     };
     let briefs: Vec<_> = changes.iter().map(brief).collect();
-    assert_eq!(
-        briefs,
-        [
-            (EventKind::RegionShrank, Some(0x1005)),
-            (EventKind::RegionAppeared, Some(0x1005))
-        ]
-    );
+    assert_eq!(briefs, [(EventKind::RegionShrank, Some(0x1005)), (EventKind::RegionAppeared, Some(0x1005))]);
     assert_eq!(sample(&mut watcher, &target, || ()), []);
 }
 
@@ -61,12 +55,7 @@ fn a_sample_that_was_stopped_loses_nothing() {
     let (_, target) = world.target();
     let mut watcher = Watcher::new(Need::empty());
     assert_eq!(sample(&mut watcher, &target, || ()), []);
-    let stopped = watcher.sample(
-        &target,
-        &mut |view| view.spans(),
-        &mut || Err(Stopped::Interrupted),
-        &mut |_| Ok(()),
-    );
+    let stopped = watcher.sample(&target, &mut |view| view.spans(), &mut || Err(Stopped::Interrupted), &mut |_| Ok(()));
     assert!(matches!(stopped, Err(Error::Stopped(_))));
     assert_eq!(sample(&mut watcher, &target, || ()), []);
 }
@@ -100,8 +89,7 @@ fn pages_share_a_row_where_their_frames_follow_each_other() {
         (EventKind::Came, 0x1003, 1, None, Some(600)),
     ];
     assert_eq!(watched(base(), scattered()), came);
-    let went =
-        came.map(|(_, page, pages, before, after)| (EventKind::Went, page, pages, after, before));
+    let went = came.map(|(_, page, pages, before, after)| (EventKind::Went, page, pages, after, before));
     assert_eq!(watched(scattered(), base()), went);
     // In one piece before, but not after.
     let mut whole = base();

@@ -116,10 +116,7 @@ impl Words {
             },
             flags: word(&self.flags).map(PageFlags::from_bits_retain),
             map_count: word(&self.counts),
-            huge: self
-                .huge
-                .get(within)
-                .is_some_and(|&(first, _)| first <= index),
+            huge: self.huge.get(within).is_some_and(|&(first, _)| first <= index),
             contents: self.contents.get(into as usize).copied().flatten(),
         }
     }
@@ -147,23 +144,15 @@ impl PageWords {
             .take_while(|extent| extent.words.first < index)
             .count();
         self.cursor += behind;
-        if let (Some(extent), Some(same)) = (
-            before.extents.get(self.cursor),
-            self.same.get_mut(self.cursor),
-        ) && extent.words.is_same(chunk, size, self.kept)
+        if let (Some(extent), Some(same)) = (before.extents.get(self.cursor), self.same.get_mut(self.cursor))
+            && extent.words.is_same(chunk, size, self.kept)
         {
             *same = true;
-            self.extents.push(Extent {
-                words: extent.words.clone(),
-                fresh: false,
-            });
+            self.extents.push(Extent { words: extent.words.clone(), fresh: false });
             return;
         }
         let words = Words::of(chunk, size, self.kept).filter(|words| !words.entries.is_empty());
-        self.extents.extend(words.map(|words| Extent {
-            words: Arc::new(words),
-            fresh: true,
-        }));
+        self.extents.extend(words.map(|words| Extent { words: Arc::new(words), fresh: true }));
     }
 
     /// Visits each page that differs from `before`, with its words then and now.
@@ -173,9 +162,7 @@ impl PageWords {
         mut visit: impl FnMut(u64, SampledPage, SampledPage) -> Result<(), E>,
     ) -> Result<(), E> {
         let old = before.extents.iter().zip(&self.same);
-        let old = old
-            .filter(|(_, same)| !**same)
-            .map(|(extent, _)| &*extent.words);
+        let old = old.filter(|(_, same)| !**same).map(|(extent, _)| &*extent.words);
         let new = self.extents.iter().filter(|extent| extent.fresh);
         differences(old, new.map(|extent| &*extent.words), &mut visit)
     }
@@ -195,9 +182,7 @@ impl PageWords {
 
     /// The populated pages from index `first` up to `end`, in order.
     pub fn pages(&self, first: u64, end: u64) -> impl Iterator<Item = (u64, SampledPage)> {
-        let begin = self
-            .extents
-            .partition_point(|extent| extent.words.end() <= first);
+        let begin = self.extents.partition_point(|extent| extent.words.end() <= first);
         let extents = self.extents.iter().skip(begin).map(|extent| &*extent.words);
         let within = extents.take_while(move |words| words.first < end);
         let pages = within.flat_map(move |words| {
@@ -231,10 +216,7 @@ impl PageWords {
             let stride = words.stride as usize;
             let mut contents = vec![None; words.entries.len() * stride];
             let mut index = 0;
-            for present in words
-                .entries
-                .chunk_by(|a, b| a.is_present() == b.is_present())
-            {
+            for present in words.entries.chunk_by(|a, b| a.is_present() == b.is_present()) {
                 let pages = present.len() * stride;
                 let is_present = present.first().is_some_and(|entry| entry.is_present());
                 if let Some(hashes) = contents.get_mut(index..index + pages)
@@ -259,10 +241,7 @@ impl PageWords {
                     + words.contents.capacity())
                 + 16 * words.huge.capacity()
         };
-        self.extents
-            .iter()
-            .map(|extent| size_of::<Extent>() + words(&extent.words))
-            .sum()
+        self.extents.iter().map(|extent| size_of::<Extent>() + words(&extent.words)).sum()
     }
 }
 

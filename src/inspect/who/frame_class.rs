@@ -29,10 +29,7 @@ impl FrameClass {
         // kernels from 6.12 on set false flags on pages of the slab.
         let types = [
             (PageFlags::BUDDY, "it is free"),
-            (
-                PageFlags::SLAB,
-                "it belongs to the kernel's object allocator",
-            ),
+            (PageFlags::SLAB, "it belongs to the kernel's object allocator"),
             (PageFlags::PGTABLE, "it is a page table"),
             (PageFlags::OFFLINE, "it is offline"),
             (PageFlags::NOPAGE, "there is no memory at this frame number"),
@@ -59,13 +56,9 @@ pub fn is_counted(flags: &Fact<PageFlags>, count: &Fact<u64>, machine: &Machine)
     let count = count.clone()?;
     let flags = flags.clone()?;
     if flags.contains(PageFlags::ZERO_PAGE) {
-        Err(Reason::NotApplicable(
-            "the kernel does not count who maps the page of zeros",
-        ))
+        Err(Reason::NotApplicable("the kernel does not count who maps the page of zeros"))
     } else if count == 0 {
-        Err(Reason::NotApplicable(
-            "the kernel counts no mapping; those that it makes itself need not be counted",
-        ))
+        Err(Reason::NotApplicable("the kernel counts no mapping; those that it makes itself need not be counted"))
     } else if flags.contains(PageFlags::HUGE) && !flags.contains(PageFlags::ANON) {
         // Since 2.6.20 (CONFIG_ARCH_WANT_HUGE_PMD_SHARE): one page table, and one count, for several processes.
         Err(Reason::NotApplicable(
@@ -73,8 +66,7 @@ pub fn is_counted(flags: &Fact<PageFlags>, count: &Fact<u64>, machine: &Machine)
         ))
     } else if is_average(machine, Some(flags), Some(count)) {
         Err(Reason::NotOnThisKernel(
-            "its map count may be an average over a large folio (CONFIG_NO_PAGE_MAPCOUNT)"
-                .to_owned(),
+            "its map count may be an average over a large folio (CONFIG_NO_PAGE_MAPCOUNT)".to_owned(),
         ))
     } else {
         Ok(())

@@ -30,10 +30,6 @@ pub use question::{Answer, Ended, Mapper, MapperSink, Question, Seen};
 ///
 /// # Errors
 /// [`Unknown`](super::Error::Unknown) where the kernel hides frame numbers, and when `/proc` cannot be listed.
-pub fn who(
-    machine: &Arc<Machine>,
-    question: &Question,
-    sink: &mut dyn MapperSink,
-) -> Result<Answer> {
+pub fn who(machine: &Arc<Machine>, question: &Question, sink: &mut dyn MapperSink) -> Result<Answer> {
     search::Search::new(machine, question, sink).run()
 }

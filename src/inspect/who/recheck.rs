@@ -19,11 +19,7 @@ pub fn recheck(
     candidates: &[Candidate],
     sink: &mut dyn MapperSink,
 ) -> Result<Vec<StillMapped>> {
-    let mut delivery = Delivery {
-        left: candidates.iter().enumerate(),
-        still: Vec::new(),
-        sink,
-    };
+    let mut delivery = Delivery { left: candidates.iter().enumerate(), still: Vec::new(), sink };
     ordered_pool::run(&Reader { machine, scanner }, &mut delivery)?;
     Ok(delivery.still)
 }
@@ -45,12 +41,7 @@ impl<'c> Work for Reader<'c> {
     type Scratch = Scratch;
     const SPREAD: Spread = Spread::FINE;
 
-    fn work(
-        &self,
-        recheck: &mut Recheck<'c>,
-        scratch: &mut Scratch,
-        check: &mut Check<'_>,
-    ) -> Result<()> {
+    fn work(&self, recheck: &mut Recheck<'c>, scratch: &mut Scratch, check: &mut Check<'_>) -> Result<()> {
         let Some(candidate) = recheck.candidate else {
             return Ok(());
         };
@@ -66,12 +57,7 @@ impl<'c> Work for Reader<'c> {
 }
 
 impl Reader<'_> {
-    fn read(
-        &self,
-        candidate: &Candidate,
-        scratch: &mut Scratch,
-        check: &mut Check<'_>,
-    ) -> Result<PageSet> {
+    fn read(&self, candidate: &Candidate, scratch: &mut Scratch, check: &mut Check<'_>) -> Result<PageSet> {
         let process = self.machine.open(&candidate.listed)?.process;
         match process.identity().start_time == candidate.start_time {
             true => {

@@ -107,11 +107,7 @@ impl<'a> ReportedMappings<'a> {
                     true => hit.region.clone(),
                     false => opened.0.process.region_at(address)?,
                 };
-                let one = Hit {
-                    address,
-                    pages: 1,
-                    region,
-                };
+                let one = Hit { address, pages: 1, region };
                 self.report_one(candidate, opened, one, remembers, sink)?;
             }
         }
@@ -157,13 +153,7 @@ impl<'a> ReportedMappings<'a> {
         if self.first.is_none() {
             self.first = Some((hit.address, hit.region.clone()));
         }
-        let mapper = Mapper {
-            target,
-            address: hit.address,
-            pages: hit.pages,
-            region: hit.region,
-            regions,
-        };
+        let mapper = Mapper { target, address: hit.address, pages: hit.pages, region: hit.region, regions };
         Ok(sink.found(&mapper)?)
     }
 

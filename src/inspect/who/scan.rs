@@ -112,8 +112,7 @@ impl FrameScanner {
     fn joined(&self, one: AddressRange, next: AddressRange) -> Option<AddressRange> {
         let gap = AddressRange::new(one.end(), next.start())?;
         let whole = AddressRange::new(one.start(), next.end())?;
-        let is_near =
-            gap.pages(self.page) <= GAP_PAGES && whole.pages(self.page) <= READ_ENTRIES as u64;
+        let is_near = gap.pages(self.page) <= GAP_PAGES && whole.pages(self.page) <= READ_ENTRIES as u64;
         is_near.then_some(whole)
     }
 }
@@ -174,9 +173,7 @@ impl ProcessScan<'_, '_> {
             if open.is_none() && scanned.is_due() {
                 return Ok(Some(address(index)));
             }
-            let batch = usize::try_from(left)
-                .unwrap_or(READ_ENTRIES)
-                .min(READ_ENTRIES);
+            let batch = usize::try_from(left).unwrap_or(READ_ENTRIES).min(READ_ENTRIES);
             let into = buffer.get_mut(..batch).unwrap_or_default();
             let read = self.process.entries(index, into)?;
             let entries = buffer.get(..read).unwrap_or_default();

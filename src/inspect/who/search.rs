@@ -57,11 +57,7 @@ impl RoundResult {
 }
 
 impl<'a> Search<'a> {
-    pub fn new(
-        machine: &'a Arc<Machine>,
-        question: &'a Question,
-        sink: &'a mut dyn MapperSink,
-    ) -> Self {
+    pub fn new(machine: &'a Arc<Machine>, question: &'a Question, sink: &'a mut dyn MapperSink) -> Self {
         let flags = flags_of(machine, question.frame);
         let map_count = count_of(machine, question.frame);
         let counted = frame_class::is_counted(&flags, &map_count, machine);
@@ -74,10 +70,7 @@ impl<'a> Search<'a> {
             counted,
             flags,
             map_count,
-            scanner: FrameScanner {
-                frame: question.frame,
-                page: machine.page(),
-            },
+            scanner: FrameScanner { frame: question.frame, page: machine.page() },
             candidates: Vec::new(),
             rounds: 0,
         }
@@ -133,33 +126,19 @@ impl<'a> Search<'a> {
             FrameClass::Anonymous => Some(Clue::Address(address)),
             FrameClass::File => {
                 let region = region?;
-                Some(Clue::File {
-                    device: region.device,
-                    inode: region.inode,
-                    offset: region.file_offset(address)?,
-                })
+                Some(Clue::File { device: region.device, inode: region.inode, offset: region.file_offset(address)? })
             }
         }
     }
 
     /// Visits every candidate that was not searched yet, in order, until all mappings are found or, if `wants_clue`, the first.
     fn round(&mut self, how: How, wants_clue: bool) -> Result<RoundResult> {
-        let visitor = Visitor {
-            machine: self.machine,
-            question: self.question,
-            scanner: self.scanner,
-            class: self.class,
-            how,
-        };
+        let visitor =
+            Visitor { machine: self.machine, question: self.question, scanner: self.scanner, class: self.class, how };
         self.rounds += 1;
         loop {
-            let mut round = Round {
-                visitor: &visitor,
-                search: self,
-                next: 0,
-                wants_clue,
-                result: RoundResult::Finished,
-            };
+            let mut round =
+                Round { visitor: &visitor, search: self, next: 0, wants_clue, result: RoundResult::Finished };
             ordered_pool::run(&visitor, &mut round)?;
             let result = round.result;
             if self.is_complete()? {
@@ -202,8 +181,7 @@ impl<'a> Search<'a> {
         if ended == Ended::Counted {
             // All mappings have just been rechecked.
             let mut own = self.candidates.iter();
-            return !own
-                .any(|one| one.listed.pid == seen.pid && one.reported.contains(&seen.address));
+            return !own.any(|one| one.listed.pid == seen.pid && one.reported.contains(&seen.address));
         }
         let is_there = self
             .machine
@@ -214,9 +192,8 @@ impl<'a> Search<'a> {
     }
 
     fn answer(self, ended: Ended) -> Answer {
-        let count = |wanted: &dyn Fn(&Candidate) -> bool| {
-            self.candidates.iter().filter(|one| wanted(one)).count() as u64
-        };
+        let count =
+            |wanted: &dyn Fn(&Candidate) -> bool| self.candidates.iter().filter(|one| wanted(one)).count() as u64;
         let in_state = |state| count(&|candidate| candidate.state == state);
         Answer {
             moved: self.has_moved(ended),
@@ -273,9 +250,7 @@ impl Producer<Visit> for Round<'_, '_> {
         let now = self.search.rounds;
         let mut rest = self.search.candidates.iter().enumerate().skip(self.next);
         let to_visit = rest.find(|(_, candidate)| {
-            !candidate.searched
-                && candidate.round < now
-                && matches!(candidate.state, NotVisited | Read)
+            !candidate.searched && candidate.round < now && matches!(candidate.state, NotVisited | Read)
         });
         let Some((index, candidate)) = to_visit else {
             return Ok(Planned::Nothing);
@@ -367,13 +342,7 @@ mod tests {
     #[test]
     fn a_visit_is_booked_to_its_candidate_though_others_are_left_out() {
         let machine = World::new([]).target().1.machine;
-        let question = Question {
-            frame: FrameNumber::new(1),
-            seen: None,
-            near: None,
-            scan: true,
-            limit: None,
-        };
+        let question = Question { frame: FrameNumber::new(1), seen: None, near: None, scan: true, limit: None };
         let mut sink = NullSink;
         let mut search = Search::new(&machine, &question, &mut sink);
         search.rounds = 1;
@@ -386,24 +355,11 @@ mod tests {
             class: search.class,
             how: How::Search,
         };
-        let mut round = Round {
-            visitor: &visitor,
-            search: &mut search,
-            next: 0,
-            wants_clue: false,
-            result: RoundResult::Finished,
-        };
-        let states = [
-            (0, CandidateState::Read),
-            (4, CandidateState::Gone),
-            (5, CandidateState::Unreadable),
-        ];
+        let mut round =
+            Round { visitor: &visitor, search: &mut search, next: 0, wants_clue: false, result: RoundResult::Finished };
+        let states = [(0, CandidateState::Read), (4, CandidateState::Gone), (5, CandidateState::Unreadable)];
         for (candidate, state) in states {
-            let mut visit = Visit {
-                candidate,
-                listed: None,
-                findings: Findings::without(state),
-            };
+            let mut visit = Visit { candidate, listed: None, findings: Findings::without(state) };
             let delivered = round.deliver(&mut visit);
             assert!(delivered.is_ok_and(|more| more.is_continue()));
         }
@@ -413,11 +369,7 @@ mod tests {
             .filter(|one| one.searched && one.round == 1)
             .map(|one| (one.listed.pid, one.state))
             .collect();
-        let expected = [
-            (10, CandidateState::Read),
-            (14, CandidateState::Gone),
-            (15, CandidateState::Unreadable),
-        ];
+        let expected = [(10, CandidateState::Read), (14, CandidateState::Gone), (15, CandidateState::Unreadable)];
         assert!(booked == expected);
         let left_out = candidates.iter();
         let left_out = left_out.filter(|one| one.state == CandidateState::NotVisited);

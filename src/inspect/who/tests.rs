@@ -40,11 +40,7 @@ struct Town {
 
 impl Town {
     fn new(flags: PageFlags, count: u64) -> Self {
-        Town {
-            flags,
-            count,
-            processes: Vec::new(),
-        }
+        Town { flags, count, processes: Vec::new() }
     }
 
     fn with(mut self, world: World, parent: u32) -> Self {
@@ -67,10 +63,7 @@ impl Town {
     /// The number of page-map words read of a process, and of pages that were scanned.
     fn read_of(&self, pid: u32) -> (u64, u64) {
         let world = self.world(pid);
-        (
-            world.entries_read.load(Ordering::Relaxed),
-            world.scanned.load(Ordering::Relaxed),
-        )
+        (world.entries_read.load(Ordering::Relaxed), world.scanned.load(Ordering::Relaxed))
     }
 
     fn asked(&self, seen: Option<(u32, u64)>) -> Question {
@@ -80,11 +73,7 @@ impl Town {
                 let address = VirtualAddress::new(page * PAGE);
                 let regions = self.world(pid).regions.lock().expect("a lock");
                 let mut regions = regions.iter();
-                Seen {
-                    pid,
-                    address,
-                    region: regions.find(|one| one.range.contains(address)).cloned(),
-                }
+                Seen { pid, address, region: regions.find(|one| one.range.contains(address)).cloned() }
             }),
             near: seen.map(|(pid, _)| pid),
             scan: true,
@@ -111,17 +100,8 @@ impl Town {
         self.who_is_told(&self.asked(seen), most, meanwhile)
     }
 
-    fn who_is_told(
-        &self,
-        question: &Question,
-        most: usize,
-        meanwhile: &dyn Fn(u32),
-    ) -> (Vec<(u32, u64, u64)>, Answer) {
-        let mut heard = Heard {
-            mappers: Vec::new(),
-            most,
-            meanwhile,
-        };
+    fn who_is_told(&self, question: &Question, most: usize, meanwhile: &dyn Fn(u32)) -> (Vec<(u32, u64, u64)>, Answer) {
+        let mut heard = Heard { mappers: Vec::new(), most, meanwhile };
         let answer = who(&self.machine(), question, &mut heard).expect("an answer");
         (heard.mappers, answer)
     }
@@ -172,24 +152,11 @@ const ANONYMOUS: PageFlags = CACHED.union(PageFlags::ANON);
 fn a_page_of_a_file_is_searched_for_where_the_file_is_mapped() {
     let mapped = |page| [(page, FILE | FRAME), (page + 1, FILE | 7)];
     let town = Town::new(CACHED, 3)
-        .with(
-            process(10, vec![file_region(100, 4, 9, 4)], &mapped(101)),
-            1,
-        )
+        .with(process(10, vec![file_region(100, 4, 9, 4)], &mapped(101)), 1)
         .with(process(11, vec![file_region(200, 4, 8, 4)], &[(201, 3)]), 1)
         .with(process(12, vec![region(300, 4)], &[(301, 4)]), 1)
-        .with(
-            process(
-                13,
-                vec![file_region(400, 9, 9, 0), file_region(500, 2, 9, 5)],
-                &[(405, FRAME), (500, FRAME)],
-            ),
-            1,
-        )
-        .with(
-            process(14, vec![file_region(600, 4, 9, 4)], &mapped(601)),
-            1,
-        );
+        .with(process(13, vec![file_region(400, 9, 9, 0), file_region(500, 2, 9, 5)], &[(405, FRAME), (500, FRAME)]), 1)
+        .with(process(14, vec![file_region(600, 4, 9, 4)], &mapped(601)), 1);
     let (found, answer) = town.who(Some((10, 101)));
     assert_eq!(found, [(10, 101, 1), (13, 405, 1), (13, 500, 1)]);
     assert_eq!(answer.ended, Ended::Counted);
@@ -207,18 +174,8 @@ fn a_page_of_a_file_is_searched_for_where_the_file_is_mapped() {
 fn a_file_may_have_another_number_elsewhere() {
     // As in two containers on one overlay.
     let town = Town::new(CACHED, 2)
-        .with(
-            process(10, vec![file_region(100, 4, 9, 4)], &[(101, FRAME)]),
-            1,
-        )
-        .with(
-            process(
-                11,
-                vec![file_region(200, 4, 77, 0), file_region(300, 4, 77, 4)],
-                &[(301, FRAME), (201, 5)],
-            ),
-            1,
-        )
+        .with(process(10, vec![file_region(100, 4, 9, 4)], &[(101, FRAME)]), 1)
+        .with(process(11, vec![file_region(200, 4, 77, 0), file_region(300, 4, 77, 4)], &[(301, FRAME), (201, 5)]), 1)
         .with(process(12, vec![region(300, 8)], &[(301, 4)]), 1);
     let (found, answer) = town.who(Some((10, 101)));
     assert_eq!(found, [(10, 101, 1), (11, 301, 1)]);
@@ -259,10 +216,7 @@ fn very_many_processes_are_reported_in_order_until_all_mappings_are_found() {
     let told = |found: &[(u32, u64, u64)]| Vec::from_iter(found.iter().map(|one| one.0));
     assert_eq!(told(&found), expected);
     assert_eq!(answer.ended, Ended::Counted);
-    assert_eq!(
-        (answer.counts.mappings, answer.counts.looked_at),
-        (300, 599)
-    );
+    assert_eq!((answer.counts.mappings, answer.counts.looked_at), (300, 599));
     // The search did not wait for processes after the last mapping, and did not open the last of them.
     assert_eq!(town.read_of(1009), (0, 0));
     expected.truncate(200);
@@ -275,10 +229,7 @@ fn very_many_processes_are_reported_in_order_until_all_mappings_are_found() {
 fn a_mapping_at_an_unlikely_place_is_found_by_the_full_search() {
     let town = Town::new(ANONYMOUS, 3)
         .with(process(10, vec![region(100, 4)], &[(101, FRAME)]), 1)
-        .with(
-            process(11, vec![region(100, 4)], &[(101, 5), (102, FRAME)]),
-            1,
-        )
+        .with(process(11, vec![region(100, 4)], &[(101, 5), (102, FRAME)]), 1)
         .with(process(12, vec![region(900, 40)], &[(931, FRAME)]), 1)
         .with(process(13, vec![region(900, 40)], &[(931, FRAME)]), 1);
     let (found, answer) = town.who(Some((10, 101)));
@@ -297,14 +248,7 @@ fn an_unreadable_process_leaves_the_search_unfinished() {
     assert_eq!(found, [(10, 101, 1)]);
     assert_eq!(answer.ended, Ended::Searched);
     assert_eq!(answer.uncounted, None);
-    assert_eq!(
-        (
-            answer.counts.looked_at,
-            answer.counts.unreadable,
-            answer.counts.listed
-        ),
-        (2, 1, 3)
-    );
+    assert_eq!((answer.counts.looked_at, answer.counts.unreadable, answer.counts.listed), (2, 1, 3));
     assert!(!answer.moved);
 }
 
@@ -312,12 +256,8 @@ fn an_unreadable_process_leaves_the_search_unfinished() {
 fn a_process_may_exit_during_its_visit() {
     let gone = process(11, vec![file_region(200, 4, 9, 4)], &[(201, FRAME)]);
     *gone.watched.liveness.lock().expect("a lock") = Some(Liveness::Exited);
-    let town = Town::new(CACHED, 2)
-        .with(
-            process(10, vec![file_region(100, 4, 9, 4)], &[(101, FRAME)]),
-            1,
-        )
-        .with(gone, 1);
+    let town =
+        Town::new(CACHED, 2).with(process(10, vec![file_region(100, 4, 9, 4)], &[(101, FRAME)]), 1).with(gone, 1);
     let (found, answer) = town.who(Some((10, 101)));
     assert_eq!(found, [(10, 101, 1)]);
     assert_eq!((answer.counts.gone, answer.counts.unreadable), (1, 0));
@@ -328,14 +268,7 @@ fn a_process_may_exit_during_its_visit() {
 fn a_frame_by_number_is_searched_for_until_the_first_mapping_gives_a_clue() {
     let town = Town::new(CACHED, 2)
         .with(process(10, vec![region(50, 9)], &[(51, 5), (52, 6)]), 1)
-        .with(
-            process(
-                11,
-                vec![file_region(100, 8, 9, 4)],
-                &[(101, FRAME), (102, 8)],
-            ),
-            1,
-        )
+        .with(process(11, vec![file_region(100, 8, 9, 4)], &[(101, FRAME), (102, 8)]), 1)
         .with(
             process(
                 12,
@@ -358,10 +291,7 @@ fn the_page_of_zeros_has_no_count_and_is_everywhere() {
     let many = 20_000;
     let town = Town::new(PageFlags::ZERO_PAGE | PageFlags::RESERVED, 0)
         .with(process(10, vec![region(100, 4)], &zeros(101..103)), 1)
-        .with(
-            process(11, vec![region(500, many)], &zeros(500..500 + many)),
-            1,
-        );
+        .with(process(11, vec![region(500, many)], &zeros(500..500 + many)), 1);
     let (found, answer) = town.who(Some((10, 101)));
     assert_eq!(found, [(10, 101, 2), (11, 500, many)]);
     assert_eq!(answer.counts.mappings, 2 + many);
@@ -403,10 +333,7 @@ fn a_limit_ends_a_search_unless_all_mappings_were_found() {
         town.with(here(10), 1).with(here(11), 1).with(here(12), 1)
     };
     let limited = |town: &Town, limit| {
-        let question = Question {
-            limit: Some(limit),
-            ..town.asked(Some((10, 101)))
-        };
+        let question = Question { limit: Some(limit), ..town.asked(Some((10, 101))) };
         town.who_is_told(&question, usize::MAX, &|_| ())
     };
     let three = town(3);
@@ -423,8 +350,8 @@ fn a_limit_ends_a_search_unless_all_mappings_were_found() {
     assert_eq!((found.len(), answer.ended), (3, Ended::Limit));
     // Rows, of however many pages: here two in one process.
     let zeros = [(100, FRAME), (101, FRAME), (103, FRAME)];
-    let town = Town::new(PageFlags::ZERO_PAGE | PageFlags::RESERVED, 0)
-        .with(process(10, vec![region(100, 4)], &zeros), 1);
+    let town =
+        Town::new(PageFlags::ZERO_PAGE | PageFlags::RESERVED, 0).with(process(10, vec![region(100, 4)], &zeros), 1);
     let (found, answer) = limited(&town, 1);
     assert_eq!(found, [(10, 100, 2)]);
     assert_eq!((answer.counts.mappings, answer.ended), (2, Ended::Limit));
@@ -432,11 +359,7 @@ fn a_limit_ends_a_search_unless_all_mappings_were_found() {
 
 #[test]
 fn frames_that_no_process_can_map() {
-    for flag in [
-        PageFlags::BUDDY,
-        PageFlags::SLAB | ANONYMOUS,
-        PageFlags::PGTABLE,
-    ] {
+    for flag in [PageFlags::BUDDY, PageFlags::SLAB | ANONYMOUS, PageFlags::PGTABLE] {
         let town = Town::new(flag, 0).with(process(10, vec![region(100, 4)], &[(101, 5)]), 1);
         let (found, answer) = town.who(None);
         assert_eq!(found, []);
@@ -448,10 +371,7 @@ fn frames_that_no_process_can_map() {
 #[test]
 fn a_stopped_search_reports_what_it_has_found() {
     let here = |pid| process(pid, vec![region(100, 4)], &[(101, FRAME)]);
-    let town = Town::new(ANONYMOUS, 3)
-        .with(here(10), 1)
-        .with(here(11), 1)
-        .with(here(12), 1);
+    let town = Town::new(ANONYMOUS, 3).with(here(10), 1).with(here(11), 1).with(here(12), 1);
     let (found, answer) = town.who_until(Some((10, 101)), 2);
     assert_eq!(found, [(10, 101, 1), (11, 101, 1)]);
     assert_eq!(answer.ended, Ended::Stopped(Stopped::Interrupted));
@@ -477,11 +397,8 @@ fn a_reported_mapping_that_has_left_is_not_counted() {
             child.space = 10;
             parent = here(10, FRAME);
         }
-        let town = Town::new(ANONYMOUS, 2)
-            .with(child, 10)
-            .with(parent, 1)
-            .with(here(11, FRAME), 1)
-            .with(here(12, FRAME), 1);
+        let town =
+            Town::new(ANONYMOUS, 2).with(child, 10).with(parent, 1).with(here(11, FRAME), 1).with(here(12, FRAME), 1);
         let ends = |found| {
             if found == 11 {
                 *town.world(9).watched.liveness.lock().expect("a lock") = Some(Liveness::Exited);
@@ -489,14 +406,7 @@ fn a_reported_mapping_that_has_left_is_not_counted() {
         };
         let (found, answer) = town.who_while(Some((9, 101)), usize::MAX, &ends);
         assert_eq!(found, [(9, 101, 1), (11, 101, 1), (instead, 101, 1)]);
-        assert_eq!(
-            (
-                answer.counts.mappings,
-                answer.counts.left,
-                answer.counts.processes
-            ),
-            (2, 1, 2)
-        );
+        assert_eq!((answer.counts.mappings, answer.counts.left, answer.counts.processes), (2, 1, 2));
         assert_eq!((answer.counts.gone, answer.counts.same_memory), (1, 0));
         assert_eq!(answer.ended, Ended::Counted);
         assert!(answer.moved);
@@ -506,13 +416,9 @@ fn a_reported_mapping_that_has_left_is_not_counted() {
 #[test]
 fn pages_that_lie_close_together_are_read_at_once() {
     let merged: Vec<_> = (0..256).map(|nth| (500 + 2 * nth, FRAME)).collect();
-    let town = Town::new(ANONYMOUS | PageFlags::KSM, 256)
-        .with(process(10, vec![region(500, 512)], &merged), 1);
+    let town = Town::new(ANONYMOUS | PageFlags::KSM, 256).with(process(10, vec![region(500, 512)], &merged), 1);
     let (found, answer) = town.who(Some((10, 500)));
-    assert_eq!(
-        (found.len(), answer.counts.mappings, answer.counts.left),
-        (256, 256, 0)
-    );
+    assert_eq!((found.len(), answer.counts.mappings, answer.counts.left), (256, 256, 0));
     assert_eq!(answer.ended, Ended::Counted);
     let (read, _) = town.read_of(10);
     // Each time with what lies between them.
@@ -543,10 +449,7 @@ impl MapperSink for Impatient {
 
 #[test]
 fn without_a_scan_a_search_in_empty_memory_can_be_stopped() {
-    let reserved = World {
-        scans: false,
-        ..process(10, vec![region(500, 1 << 30)], &[])
-    };
+    let reserved = World { scans: false, ..process(10, vec![region(500, 1 << 30)], &[]) };
     let town = Town::new(ANONYMOUS, 1).with(reserved, 1);
     let asked = town.asked(None);
     let answer = who(&town.machine(), &asked, &mut Impatient(20)).expect("an answer");

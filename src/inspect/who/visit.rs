@@ -15,11 +15,7 @@ use std::sync::Arc;
 #[derive(Clone, Copy)]
 pub enum Clue {
     /// Wherever this offset of this file is mapped.
-    File {
-        device: Device,
-        inode: u64,
-        offset: u64,
-    },
+    File { device: Device, inode: u64, offset: u64 },
     /// Wherever this offset of any file is mapped: overlays and containers have their own numbers for one and the same file, but
     /// a page of it lies at one offset.
     Offset(u64),
@@ -92,10 +88,7 @@ pub struct Hit {
 impl Findings {
     /// Those of a process that cannot be read.
     pub fn without(state: CandidateState) -> Self {
-        Findings {
-            state,
-            ..Findings::default()
-        }
+        Findings { state, ..Findings::default() }
     }
 }
 
@@ -118,25 +111,13 @@ impl Work for Visitor<'_> {
 }
 
 impl Visitor<'_> {
-    fn visit(
-        &self,
-        listed: &Relation,
-        scratch: &mut Scratch,
-        check: &mut Check<'_>,
-    ) -> Result<Findings> {
+    fn visit(&self, listed: &Relation, scratch: &mut Scratch, check: &mut Check<'_>) -> Result<Findings> {
         let opened = self.machine.open(listed)?;
         if opened.process.frames_hidden() {
-            return Err(Error::Unknown {
-                what: "frame numbers",
-                reason: Reason::FrameHidden,
-            });
+            return Err(Error::Unknown { what: "frame numbers", reason: Reason::FrameHidden });
         }
         opened.process.set_scan(self.question.scan);
-        let target = Target {
-            process: opened.process,
-            machine: Arc::clone(self.machine),
-            modules: opened.modules,
-        };
+        let target = Target { process: opened.process, machine: Arc::clone(self.machine), modules: opened.modules };
         let findings = match self.how {
             How::Follow(clue) => self.follow(clue, &target)?,
             How::Search => {
@@ -144,10 +125,7 @@ impl Visitor<'_> {
                 self.search(&target, ranges, scratch, check)?
             }
         };
-        Ok(Findings {
-            target: (!findings.hits.is_empty()).then_some(target),
-            ..findings
-        })
+        Ok(Findings { target: (!findings.hits.is_empty()).then_some(target), ..findings })
     }
 
     fn follow(&self, clue: Clue, target: &Target) -> Result<Findings> {
@@ -193,11 +171,7 @@ impl Visitor<'_> {
         {
             rest = scan.scan(range)?;
         }
-        findings(
-            target,
-            scan.scanned,
-            rest.into_iter().chain(ranges).collect(),
-        )
+        findings(target, scan.scanned, rest.into_iter().chain(ranges).collect())
     }
 }
 
@@ -222,11 +196,7 @@ fn findings(target: &Target, scanned: Scanned, rest: Vec<AddressRange>) -> Resul
     };
     let mut hits = Vec::new();
     for (address, pages) in scanned.runs {
-        hits.push(Hit {
-            address,
-            pages,
-            region: region_at(address)?,
-        });
+        hits.push(Hit { address, pages, region: region_at(address)? });
     }
     Ok(Findings {
         state: CandidateState::Read,
@@ -264,11 +234,7 @@ fn places(clue: Clue, process: &Process) -> Result<Vec<VirtualAddress>> {
         region.range.contains(address).then_some(address)
     };
     let regions = process.regions()?;
-    Ok(regions
-        .iter()
-        .filter(is_of_file)
-        .filter_map(place)
-        .collect())
+    Ok(regions.iter().filter(is_of_file).filter_map(place).collect())
 }
 
 /// The state of a candidate that cannot be read because of `error`.

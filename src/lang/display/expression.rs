@@ -3,9 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 
 use super::operators::{Operand, Operation, binary, unary};
-use crate::lang::expression::{
-    Changes, Expression, HistoryReference, LAST_ADDRESS, NOW, Name, Range, SymbolName,
-};
+use crate::lang::expression::{Changes, Expression, HistoryReference, LAST_ADDRESS, NOW, Name, Range, SymbolName};
 use crate::lang::lexer::escape;
 use crate::lang::operators::Level;
 use crate::lang::syntax::BinaryOperator;
@@ -23,9 +21,7 @@ impl Display for Range {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Range::All => f.write_str("all"),
-            Range::Expression(Expression::Name(Name(name))) if name == "all" => {
-                f.write_str("'all'")
-            }
+            Range::Expression(Expression::Name(Name(name))) if name == "all" => f.write_str("'all'"),
             Range::Expression(expression) => write!(f, "{expression}"),
             Range::Span { start, end } => write!(f, "{}..{}", start.node, end.node),
             Range::Length { start, length } => write!(f, "{}, +{}", start.node, length.node),
@@ -43,10 +39,7 @@ impl Operation for Expression {
 
     /// Outside parentheses a `|` is a pipe, and a `>` before a quote makes a file.
     fn always_parenthesised(&self) -> bool {
-        let Expression::Binary {
-            operator, right, ..
-        } = self
-        else {
+        let Expression::Binary { operator, right, .. } = self else {
             return false;
         };
         match operator.node {
@@ -93,20 +86,14 @@ impl Display for Expression {
             Expression::LastAddress => f.write_str(LAST_ADDRESS),
             Expression::Register(register) => f.write_str(register.text()),
             Expression::Unary { operator, operand } => unary(f, operator.node, &operand.node),
-            Expression::Binary {
-                operator,
-                left,
-                right,
-            } => binary(f, self, &left.node, operator.node.text(), &right.node),
+            Expression::Binary { operator, left, right } => {
+                binary(f, self, &left.node, operator.node.text(), &right.node)
+            }
             Expression::Read { as_type, address } => {
                 write!(f, "{}({})", as_type.name(), address.node)
             }
             Expression::Changes(asked) => changes(f, asked),
-            Expression::Call {
-                function,
-                argument,
-                filter,
-            } => {
+            Expression::Call { function, argument, filter } => {
                 write!(f, "{}({}", function.name(), argument.node)?;
                 if let Some(filter) = filter {
                     write!(f, " where {}", filter.node)?;

@@ -15,18 +15,10 @@ impl<F: FilterField> Display for Filter<F> {
             Filter::Not(inner) => write!(f, "not {}", Operand::of(&inner.node, Level::Unary)),
             Filter::Is(field) => f.write_str(field.name()),
             Filter::Flag(name) => write!(f, "flags({})", name.node),
-            Filter::Compare {
-                comparison,
-                left,
-                right,
-            } => {
+            Filter::Compare { comparison, left, right } => {
                 write!(f, "{} {} {}", left.node, comparison.text(), right.node)
             }
-            Filter::Text {
-                field,
-                comparison,
-                text,
-            } => {
+            Filter::Text { field, comparison, text } => {
                 write!(f, "{} {} {}", field.name(), comparison.text(), text.node)
             }
         }
@@ -49,11 +41,9 @@ impl<F: FilterField> Display for Quantity<F> {
             Quantity::Field(field) => f.write_str(field.name()),
             Quantity::Value(value) => write!(f, "{value}"),
             Quantity::Unary { operator, operand } => unary(f, operator.node, &operand.node),
-            Quantity::Binary {
-                operator,
-                left,
-                right,
-            } => binary(f, self, &left.node, operator.node.text(), &right.node),
+            Quantity::Binary { operator, left, right } => {
+                binary(f, self, &left.node, operator.node.text(), &right.node)
+            }
         }
     }
 }

@@ -13,11 +13,7 @@ use crate::kernel::words::Worded;
 
 impl Display for Name {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        if is_plain_name(&self.0) {
-            f.write_str(&self.0)
-        } else {
-            f.write_str(&escape('\'', &self.0))
-        }
+        if is_plain_name(&self.0) { f.write_str(&self.0) } else { f.write_str(&escape('\'', &self.0)) }
     }
 }
 

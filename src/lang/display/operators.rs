@@ -47,21 +47,10 @@ impl<T: Operation> Display for Operand<'_, T> {
 }
 
 /// An operator before its operand.
-pub(super) fn unary<T: Operation>(
-    f: &mut Formatter<'_>,
-    operator: UnaryOperator,
-    operand: &T,
-) -> fmt::Result {
-    let (sign, operand) = (
-        operator.text(),
-        Operand::of(operand, Level::Unary).to_string(),
-    );
+pub(super) fn unary<T: Operation>(f: &mut Formatter<'_>, operator: UnaryOperator, operand: &T) -> fmt::Result {
+    let (sign, operand) = (operator.text(), Operand::of(operand, Level::Unary).to_string());
     // Two minus signs in a row would look like the start of `--how`.
-    let blank = if sign == "-" && operand.starts_with('-') {
-        " "
-    } else {
-        ""
-    };
+    let blank = if sign == "-" && operand.starts_with('-') { " " } else { "" };
     write!(f, "{sign}{blank}{operand}")
 }
 

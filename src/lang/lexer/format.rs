@@ -17,34 +17,22 @@ use crate::lang::layout::{Format, Layout, Unit};
 /// Count, format and unit: each at most once, and at least one of them. A `-` in front means backward.
 pub(super) fn format(text: &str) -> Lexed<'_, TokenKind> {
     let size_first = (unit, count).map(|(unit, count)| layout(Some(count), None, Some(unit)));
-    let backward = preceded(char('-'), parts).map(|parts| Layout {
-        backward: true,
-        ..parts
-    });
-    delimited(char('/'), alt((size_first, backward, parts)), word_ends)
-        .map(TokenKind::Format)
-        .parse(text)
+    let backward = preceded(char('-'), parts).map(|parts| Layout { backward: true, ..parts });
+    delimited(char('/'), alt((size_first, backward, parts)), word_ends).map(TokenKind::Format).parse(text)
 }
 
 /// The count first, if there is one.
 fn parts(text: &str) -> Lexed<'_, Layout> {
     alt((
-        (opt(count), letter, opt(unit))
-            .map(|(count, format, unit)| layout(count, Some(format), unit)),
-        (opt(count), unit, opt(letter))
-            .map(|(count, unit, format)| layout(count, format, Some(unit))),
+        (opt(count), letter, opt(unit)).map(|(count, format, unit)| layout(count, Some(format), unit)),
+        (opt(count), unit, opt(letter)).map(|(count, unit, format)| layout(count, format, Some(unit))),
         count.map(|count| layout(Some(count), None, None)),
     ))
     .parse(text)
 }
 
 fn layout(count: Option<u64>, format: Option<Format>, unit: Option<Unit>) -> Layout {
-    Layout {
-        count,
-        backward: false,
-        format,
-        unit,
-    }
+    Layout { count, backward: false, format, unit }
 }
 
 /// What a letter stands for.
@@ -66,12 +54,7 @@ fn count(text: &str) -> Lexed<'_, u64> {
 
 /// `hex"de ad be ef"`
 pub(super) fn bytes(text: &str) -> Lexed<'_, TokenKind> {
-    let pair = map_res(
-        take_while_m_n(2, 2, |c: char| c.is_ascii_hexdigit()),
-        |digits| u8::from_str_radix(digits, 16),
-    );
+    let pair = map_res(take_while_m_n(2, 2, |c: char| c.is_ascii_hexdigit()), |digits| u8::from_str_radix(digits, 16));
     let pairs = preceded(blanks0, many1(terminated(pair, blanks0)));
-    delimited(tag("hex\""), pairs, char('"'))
-        .map(TokenKind::HexBytes)
-        .parse(text)
+    delimited(tag("hex\""), pairs, char('"')).map(TokenKind::HexBytes).parse(text)
 }

@@ -47,12 +47,7 @@ pub(super) fn tokens(line: &str) -> Vec<Token<'_>> {
         // gdb takes a blank before a format, and so do fingers.
         let is_format = matches!(kind, TokenKind::Format(_));
         let glued = is_format || tokens.last().is_some_and(|before| before.at.end == start);
-        tokens.push(Token {
-            kind,
-            text: taken,
-            at: Span::new(start, start + length),
-            glued,
-        });
+        tokens.push(Token { kind, text: taken, at: Span::new(start, start + length), glued });
         text = skip_blanks(remaining);
     }
     tokens
@@ -77,10 +72,7 @@ fn longest(text: &str, context: LexContext) -> (TokenKind, usize) {
     let rules: [(bool, &[Rule]); 6] = [
         (context.first, &[line::comment_line, line::shell]),
         (context.begins_command, &[word::command_name]),
-        (
-            !context.inside_parentheses,
-            &[line::pipe, line::lone_pipe, line::redirect],
-        ),
+        (!context.inside_parentheses, &[line::pipe, line::lone_pipe, line::redirect]),
         (context.behind_command, &[format::format]),
         (
             true,
@@ -141,17 +133,10 @@ fn is_command(tokens: &[Token<'_>], start: usize) -> bool {
 
 /// Whether the arguments of a command begin behind these tokens: the words of a command and its options, `set $name =`, or `… in`.
 fn begins_arguments(tokens: &[Token<'_>]) -> bool {
-    let is_option =
-        |token: &Token<'_>| matches!(token.kind, TokenKind::Option | TokenKind::Format(_));
-    let words = tokens.len()
-        - tokens
-            .iter()
-            .rev()
-            .take_while(|token| is_option(token))
-            .count();
+    let is_option = |token: &Token<'_>| matches!(token.kind, TokenKind::Option | TokenKind::Format(_));
+    let words = tokens.len() - tokens.iter().rev().take_while(|token| is_option(token)).count();
     let words = tokens.get(..words).unwrap_or_default();
-    let is_name =
-        |token: &Token<'_>| matches!(token.kind, TokenKind::Name | TokenKind::CommandName);
+    let is_name = |token: &Token<'_>| matches!(token.kind, TokenKind::Name | TokenKind::CommandName);
     match words {
         [_, .., last] if last.text == "in" => true,
         [_, variable, equals] if variable.kind == TokenKind::Variable => equals.text == "=",

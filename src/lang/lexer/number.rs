@@ -14,14 +14,11 @@ use super::token::{NumberFault, TokenKind};
 
 /// NUMBER, PAGES, DURATION or BAD_NUMBER.
 pub(super) fn number(text: &str) -> Lexed<'_, TokenKind> {
-    let (remaining, word) = recognize(pair(
-        satisfy(|c| c.is_ascii_digit()),
-        nom::bytes::complete::take_while(is_word_character),
-    ))
-    .parse(text)?;
+    let (remaining, word) =
+        recognize(pair(satisfy(|c| c.is_ascii_digit()), nom::bytes::complete::take_while(is_word_character)))
+            .parse(text)?;
     if decimal(word).is_some()
-        && let Ok((remaining, (_, fraction, unit))) =
-            (char('.'), digits1, opt(unit)).parse(remaining)
+        && let Ok((remaining, (_, fraction, unit))) = (char('.'), digits1, opt(unit)).parse(remaining)
         && let Some(duration) = duration(word, fraction, unit.unwrap_or("s"))
     {
         return Ok((remaining, TokenKind::Duration(duration)));
@@ -74,29 +71,19 @@ fn plain(word: &str) -> Option<Option<u64>> {
 
 /// A decimal number: no zero in front of another digit.
 pub(super) fn decimal(word: &str) -> Option<Option<u64>> {
-    if word.len() > 1 && word.starts_with('0') {
-        None
-    } else {
-        grouped(word, 10)
-    }
+    if word.len() > 1 && word.starts_with('0') { None } else { grouped(word, 10) }
 }
 
 /// Digits with single `_` between them.
 fn grouped(digits: &str, radix: u32) -> Option<Option<u64>> {
-    let well_formed = digits
-        .split('_')
-        .all(|group| !group.is_empty() && group.chars().all(|c| c.is_digit(radix)));
+    let well_formed = digits.split('_').all(|group| !group.is_empty() && group.chars().all(|c| c.is_digit(radix)));
     well_formed.then(|| u64::from_str_radix(&digits.replace('_', ""), radix).ok())
 }
 
 /// Saturates at `Duration::MAX`, which is more than five hundred thousand million years.
 fn duration(whole: &str, fraction: &str, unit: &str) -> Option<Duration> {
     let whole = decimal(whole)??;
-    let nanoseconds: String = fraction
-        .chars()
-        .chain("000000000".chars())
-        .take(9)
-        .collect();
+    let nanoseconds: String = fraction.chars().chain("000000000".chars()).take(9).collect();
     let nanoseconds: u128 = nanoseconds.parse().ok()?;
     let unit_in_milliseconds: u128 = match unit {
         "ms" => 1,
@@ -107,15 +94,11 @@ fn duration(whole: &str, fraction: &str, unit: &str) -> Option<Duration> {
     let total = (u128::from(whole) * 1_000_000_000 + nanoseconds) * unit_in_milliseconds / 1_000;
     let seconds = u64::try_from(total / 1_000_000_000);
     let below_a_second = u32::try_from(total % 1_000_000_000).ok()?;
-    Some(seconds.map_or(Duration::MAX, |seconds| {
-        Duration::new(seconds, below_a_second)
-    }))
+    Some(seconds.map_or(Duration::MAX, |seconds| Duration::new(seconds, below_a_second)))
 }
 
 fn fault(word: &str) -> NumberFault {
-    let digits_end = word
-        .find(|c: char| !c.is_ascii_digit() && c != '_')
-        .unwrap_or(word.len());
+    let digits_end = word.find(|c: char| !c.is_ascii_digit() && c != '_').unwrap_or(word.len());
     let (digits, letters) = word.split_at(digits_end);
     let all_hexadecimal = word.chars().all(|c| c.is_ascii_hexdigit());
     let followed_by_zero_padding = digits.len() > 1 && digits.starts_with('0');
@@ -123,11 +106,7 @@ fn fault(word: &str) -> NumberFault {
         NumberFault::LeadingZero
     } else if all_hexadecimal {
         NumberFault::LooksHexadecimal
-    } else if !letters.is_empty()
-        && decimal(digits).is_some()
-        && letters != "x"
-        && !word.starts_with("0x")
-    {
+    } else if !letters.is_empty() && decimal(digits).is_some() && letters != "x" && !word.starts_with("0x") {
         NumberFault::Suffix
     } else {
         NumberFault::Malformed

@@ -17,16 +17,8 @@ const LONGEST: usize = 4096;
 
 /// `$1 = (int *) 0x5555555592a0 <buf+16>`
 pub(super) fn value(text: &str) -> Lexed<'_, TokenKind> {
-    let history = (
-        char('$'),
-        digits1,
-        blanks0,
-        char('='),
-        blanks0,
-        opt((cast, blanks0)),
-    );
-    let (mut remaining, address) =
-        preceded(history, alt((hexadecimal, decimal_number))).parse(text)?;
+    let history = (char('$'), digits1, blanks0, char('='), blanks0, opt((cast, blanks0)));
+    let (mut remaining, address) = preceded(history, alt((hexadecimal, decimal_number))).parse(text)?;
     remaining = pointed_at(remaining);
     Ok((remaining, TokenKind::PastedValue(address)))
 }
@@ -67,10 +59,7 @@ fn pointed_at(mut remaining: &str) -> &str {
 
 /// Whether the brackets hold a cast to a pointer or reference, or a type in braces. Others hold an expression.
 fn is_pointer_cast(cast: &str) -> bool {
-    let Some(named) = cast
-        .strip_prefix('(')
-        .and_then(|cast| cast.strip_suffix(')'))
-    else {
+    let Some(named) = cast.strip_prefix('(').and_then(|cast| cast.strip_suffix(')')) else {
         return cast.len() > "{}".len();
     };
     let is_type = !named.contains(['+', '-', '/', '=']);
@@ -79,22 +68,14 @@ fn is_pointer_cast(cast: &str) -> bool {
     is_type
         && match named.chars().next() {
             Some('*' | '&') => named.len() > 1,
-            Some(first) => {
-                first.is_ascii_alphabetic()
-                    && (named.ends_with([')', ']']) || plain.ends_with(['*', '&']))
-            }
+            Some(first) => first.is_ascii_alphabetic() && (named.ends_with([')', ']']) || plain.ends_with(['*', '&'])),
             None => false,
         }
 }
 
 fn hexadecimal(text: &str) -> Lexed<'_, u64> {
-    let digits = preceded(
-        alt((tag("0x"), tag("0X"))),
-        take_while1(|c: char| c.is_ascii_hexdigit()),
-    );
-    digits
-        .map_res(|digits: &str| u64::from_str_radix(digits, 16))
-        .parse(text)
+    let digits = preceded(alt((tag("0x"), tag("0X"))), take_while1(|c: char| c.is_ascii_hexdigit()));
+    digits.map_res(|digits: &str| u64::from_str_radix(digits, 16)).parse(text)
 }
 
 fn decimal_number(text: &str) -> Lexed<'_, u64> {
@@ -118,11 +99,7 @@ fn cast(text: &str) -> Lexed<'_, ()> {
         }
         if open.is_empty() {
             let length = offset + character.len_utf8();
-            return if offset == 0 {
-                no_match(text)
-            } else {
-                Ok((text.get(length..).unwrap_or(""), ()))
-            };
+            return if offset == 0 { no_match(text) } else { Ok((text.get(length..).unwrap_or(""), ())) };
         }
     }
     no_match(text)

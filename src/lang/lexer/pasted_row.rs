@@ -30,48 +30,21 @@ const FORMS: &[(&str, Groups)] = &[
     // gdb: x, disassemble; also the shadow bytes of AddressSanitizer.
     (r"(?:=>_?)?@(?:_<~>)?:", Groups::Address),
     // gdb: info line
-    (
-        r#"Line \d+ of "[^|"]*" starts at address @(?: <~>)? and ends at @"#,
-        Groups::Span,
-    ),
-    (
-        r#"(?:Line \d+ of "[^|"]*" is at|No line number information available for) address @"#,
-        Groups::Address,
-    ),
+    (r#"Line \d+ of "[^|"]*" starts at address @(?: <~>)? and ends at @"#, Groups::Span),
+    (r#"(?:Line \d+ of "[^|"]*" is at|No line number information available for) address @"#, Groups::Address),
     // gdb: info symbol, info address
-    (
-        r#"([^|"']+) in section [^|" \t\r\n]+(?: of (/[^|" \t\r\n]*))?"#,
-        Groups::Symbol,
-    ),
-    (
-        r#"Symbol "[^|"]*" is (?:(?:a function|a label|static storage) at address|at) @"#,
-        Groups::Address,
-    ),
+    (r#"([^|"']+) in section [^|" \t\r\n]+(?: of (/[^|" \t\r\n]*))?"#, Groups::Symbol),
+    (r#"Symbol "[^|"]*" is (?:(?:a function|a label|static storage) at address|at) @"#, Groups::Address),
     // gdb: frames
-    (
-        r"(?:Run till exit from )?\x23\d+_@_(?:in_|\()",
-        Groups::Address,
-    ),
+    (r"(?:Run till exit from )?\x23\d+_@_(?:in_|\()", Groups::Address),
     (r"# in [^|\x22]+ \(", Groups::Address),
-    (
-        r#"(?:\*_)?\d+_Thread 0x[0-9a-fA-F]+ \(LWP \d+\)(?: "[^|"]*")?_@ in "#,
-        Groups::Address,
-    ),
+    (r#"(?:\*_)?\d+_Thread 0x[0-9a-fA-F]+ \(LWP \d+\)(?: "[^|"]*")?_@ in "#, Groups::Address),
     // gdb: info frame
-    (
-        r"(?:Stack level \d+, frame|Stack frame|called by frame|caller of frame|Arglist|Locals) at @,?",
-        Groups::Address,
-    ),
+    (r"(?:Stack level \d+, frame|Stack frame|called by frame|caller of frame|Arglist|Locals) at @,?", Groups::Address),
     (r"[a-z]\w* at #,?", Groups::Address),
     // gdb: breakpoints
-    (
-        r"(?:Temporary breakpoint|Hardware assisted breakpoint|Breakpoint) [\d.]+(?: at |, )@",
-        Groups::Address,
-    ),
-    (
-        r"\d+(?:\.\d+)?_(?:[a-zA-Z][a-zA-Z -]*_(?:keep|del|dis|dstp)_)?[yn]_@",
-        Groups::Address,
-    ),
+    (r"(?:Temporary breakpoint|Hardware assisted breakpoint|Breakpoint) [\d.]+(?: at |, )@", Groups::Address),
+    (r"\d+(?:\.\d+)?_(?:[a-zA-Z][a-zA-Z -]*_(?:keep|del|dis|dstp)_)?[yn]_@", Groups::Address),
     // gdb: info sharedlibrary, info files, disassemble, info proc mappings
     (r"@_@_(?:Yes|No)", Groups::Span),
     (r"@ - @ is ", Groups::Span),
@@ -83,36 +56,18 @@ const FORMS: &[(&str, Groups)] = &[
     // gdb: info locals, info args, bt full, display, print of a reference, output
     (r"[A-Za-z]\w* = (?:&_?)?\x40?#", Groups::Address),
     (r"[A-Za-z]\w* = (?:&_?)?\x40?@_[\x22<]", Groups::Address),
-    (
-        r"\d+: (?:/[0-9a-z]+ )?[^|\x22=]+ = (?:&_?)?\x40?@",
-        Groups::Address,
-    ),
+    (r"\d+: (?:/[0-9a-z]+ )?[^|\x22=]+ = (?:&_?)?\x40?@", Groups::Address),
     (r"\$\d+ = (?:&_?)?\x40@", Groups::Address),
     // /proc/PID/maps and smaps, pmap, pmap -x and -d, pmap -X
     (r"%-%_[r-][w-][x-][ps]", Groups::Span),
     (r"%_(\d+)K_[r-][w-][x-][s-][R-]", Groups::Kibibytes),
-    (
-        r"%_(\d+)(?:_\d+_\d+)?_[r-][w-][x-][s-][R-]",
-        Groups::Kibibytes,
-    ),
-    (
-        r"%_[r-][w-][x-][ps]_[0-9a-f]+_[0-9a-f]+:[0-9a-f]+_\d+_(\d+)",
-        Groups::Kibibytes,
-    ),
+    (r"%_(\d+)(?:_\d+_\d+)?_[r-][w-][x-][s-][R-]", Groups::Kibibytes),
+    (r"%_[r-][w-][x-][ps]_[0-9a-f]+_[0-9a-f]+:[0-9a-f]+_\d+_(\d+)", Groups::Kibibytes),
     // perf script
-    (
-        r"(?:~:_)?%_(?:~\+0x[0-9a-f]+|\[unknown\])_\(",
-        Groups::Address,
-    ),
+    (r"(?:~:_)?%_(?:~\+0x[0-9a-f]+|\[unknown\])_\(", Groups::Address),
     // valgrind, the sanitizers
-    (
-        r"==\d+==_(?:at|by|Address|Access not within mapped region at address) @",
-        Groups::Address,
-    ),
-    (
-        r"==\d+==ERROR: \w+: [\w-]+ on (?:unknown )?address @",
-        Groups::Address,
-    ),
+    (r"==\d+==_(?:at|by|Address|Access not within mapped region at address) @", Groups::Address),
+    (r"==\d+==ERROR: \w+: [\w-]+ on (?:unknown )?address @", Groups::Address),
     (r"[A-Za-z ]+ of size \d+ at @", Groups::Address),
     (r"(?:Address )?@ is located ", Groups::Address),
     // The kernel's log: the address of a page fault, or the instruction of another fault.
@@ -132,10 +87,7 @@ const LETTERS: &[(char, &str)] = &[
     ('%', r"([0-9a-f]{4,})"),
     ('_', r"(?:[ \t\r\n]+)"),
     ('~', r"(?:[^|\x22]*)"),
-    (
-        '&',
-        r"(?:\{[^{}|\x22]+\}|\((?:[*&][^|\x22+/=-]+|[A-Za-z][^|\x22+/=-]*(?:[*&)\]]|[*&] *const))\))",
-    ),
+    ('&', r"(?:\{[^{}|\x22]+\}|\((?:[*&][^|\x22+/=-]+|[A-Za-z][^|\x22+/=-]*(?:[*&)\]]|[*&] *const))\))"),
 ];
 
 static FORM_REGEXES: LazyLock<Vec<(Regex, Groups)>> = LazyLock::new(|| {
@@ -176,10 +128,7 @@ pub(super) fn row(text: &str) -> Lexed<'_, TokenKind> {
         }
     }
     match best {
-        Some((length, pasted)) => Ok((
-            text.get(length..).unwrap_or(""),
-            TokenKind::PastedRow(pasted),
-        )),
+        Some((length, pasted)) => Ok((text.get(length..).unwrap_or(""), TokenKind::PastedRow(pasted))),
         None => no_match(text),
     }
 }
@@ -215,27 +164,20 @@ fn may_be_row(text: &str) -> bool {
     let is_address = |bytes: &[u8]| bytes.iter().all(u8::is_ascii_hexdigit);
     // An address alone, which is what most people type, is no row: every form has a blank or a colon.
     let has_parts = text.trim_end().contains([' ', '\t', '\r', '\n', ':']);
-    has_parts
-        && (SIGNS.iter().any(|sign| text.contains(sign))
-            || text.as_bytes().windows(4).any(is_address))
+    has_parts && (SIGNS.iter().any(|sign| text.contains(sign)) || text.as_bytes().windows(4).any(is_address))
 }
 
 /// What the groups of a match hold, unless a number is too large.
 fn shown(groups: Groups, captures: &Captures<'_>) -> Option<Pasted> {
-    let mut found = captures
-        .iter()
-        .skip(1)
-        .flatten()
-        .map(|group| group.as_str());
+    let mut found = captures.iter().skip(1).flatten().map(|group| group.as_str());
     let hexadecimal = |digits: &str| u64::from_str_radix(digits, 16).ok();
     let first = found.next()?;
     Some(match groups {
         Groups::Address => Pasted::Address(hexadecimal(first)?),
         Groups::Span => Pasted::Span(hexadecimal(first)?, hexadecimal(found.next()?)?),
-        Groups::Kibibytes => Pasted::Length {
-            start: hexadecimal(first)?,
-            length: found.next()?.parse::<u64>().ok()?.checked_mul(1024)?,
-        },
+        Groups::Kibibytes => {
+            Pasted::Length { start: hexadecimal(first)?, length: found.next()?.parse::<u64>().ok()?.checked_mul(1024)? }
+        }
         Groups::Symbol => {
             let parts = first.rsplit_once(" + ");
             let with_offset = parts.and_then(|(name, digits)| {

@@ -27,8 +27,5 @@ pub(super) fn digits1(text: &str) -> Lexed<'_, &str> {
 
 /// The rule does not match here.
 pub(super) fn no_match<T>(text: &str) -> Lexed<'_, T> {
-    Err(nom::Err::Error(nom::error::Error::new(
-        text,
-        nom::error::ErrorKind::Verify,
-    )))
+    Err(nom::Err::Error(nom::error::Error::new(text, nom::error::ErrorKind::Verify)))
 }

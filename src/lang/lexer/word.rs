@@ -16,8 +16,8 @@ use crate::lang::expression::HistoryReference;
 
 /// The marks of the syntax, each before its own prefixes.
 const MARKS: &[&str] = &[
-    "..", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "+", "-", "*", "/", "%", "<", ">", "=",
-    "!", "~", "&", "^", "|", "(", ")", ",", ":",
+    "..", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "+", "-", "*", "/", "%", "<", ">", "=", "!", "~", "&", "^",
+    "|", "(", ")", ",", ":",
 ];
 
 /// `main`, `libc.so.6`, `a::b`, `malloc@plt`: dots and `::` only between word characters.
@@ -52,45 +52,25 @@ pub(super) fn name(text: &str) -> Lexed<'_, TokenKind> {
 }
 
 pub(super) fn indexed(text: &str) -> Lexed<'_, TokenKind> {
-    let (bracket, module) =
-        alt((name_text.map(str::to_owned), quoted::name_content)).parse(text)?;
+    let (bracket, module) = alt((name_text.map(str::to_owned), quoted::name_content)).parse(text)?;
     let (remaining, (_, digits, _)) = (char('['), digits1, char(']')).parse(bracket)?;
     match digits.parse() {
-        Ok(index) => Ok((
-            remaining,
-            TokenKind::Indexed {
-                module,
-                module_length: text.len() - bracket.len(),
-                index,
-            },
-        )),
+        Ok(index) => Ok((remaining, TokenKind::Indexed { module, module_length: text.len() - bracket.len(), index })),
         Err(_) => no_match(text),
     }
 }
 
 pub(super) fn bracketed(text: &str) -> Lexed<'_, TokenKind> {
-    value(
-        TokenKind::Bracketed,
-        (char('['), take_while1(|c| c != '[' && c != ']'), char(']')),
-    )
-    .parse(text)
+    value(TokenKind::Bracketed, (char('['), take_while1(|c| c != '[' && c != ']'), char(']'))).parse(text)
 }
 
 pub(super) fn variable(text: &str) -> Lexed<'_, TokenKind> {
-    value(
-        TokenKind::Variable,
-        (char('$'), satisfy(is_letter), take_while(is_word_character)),
-    )
-    .parse(text)
+    value(TokenKind::Variable, (char('$'), satisfy(is_letter), take_while(is_word_character))).parse(text)
 }
 
 pub(super) fn history(text: &str) -> Lexed<'_, TokenKind> {
-    let (remaining, (_, second, digits)) = (
-        char('$'),
-        opt(char('$')),
-        take_while(|c: char| c.is_ascii_digit()),
-    )
-        .parse(text)?;
+    let (remaining, (_, second, digits)) =
+        (char('$'), opt(char('$')), take_while(|c: char| c.is_ascii_digit())).parse(text)?;
     let reference = match (second, digits) {
         (None, "") => Some(HistoryReference::Last),
         (Some(_), "") => Some(HistoryReference::Back(1)),

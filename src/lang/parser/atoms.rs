@@ -10,9 +10,9 @@ use crate::lang::span::{Span, Spanned};
 /// Numbers, and what begins with `$`.
 pub(super) fn constant(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     input.accept(Expected::Expression, |token| match &token.kind {
-        TokenKind::Number(value)
-        | TokenKind::PastedValue(value)
-        | TokenKind::PastedAddress(value) => Some(Expression::Integer(i128::from(*value))),
+        TokenKind::Number(value) | TokenKind::PastedValue(value) | TokenKind::PastedAddress(value) => {
+            Some(Expression::Integer(i128::from(*value)))
+        }
         TokenKind::Pages(count) => Some(Expression::Pages(*count)),
         TokenKind::History(reference) => Some(Expression::History(*reference)),
         TokenKind::Variable => Some(match token.text {
@@ -42,11 +42,7 @@ pub(super) fn bracketed(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
 
 pub(super) fn indexed(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     input.accept(Expected::Expression, |token| match &token.kind {
-        TokenKind::Indexed {
-            module,
-            module_length,
-            index,
-        } => {
+        TokenKind::Indexed { module, module_length, index } => {
             let middle = token.at.start + module_length;
             Some(Expression::ModuleRegion {
                 module: Spanned::new(Name(module.clone()), Span::new(token.at.start, middle)),

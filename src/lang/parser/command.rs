@@ -19,23 +19,20 @@ use super::rows::{after, clause, regions, walk};
 use super::setting::{log, setting, setting_value};
 use super::snapshots::{later, snapshot_name};
 use super::stream::{
-    Failed, Parsed, Tokens, count, cut_to, many, mark, number, one_of, silent_mark, time, variable,
-    with_commas, word,
+    Failed, Parsed, Tokens, count, cut_to, many, mark, number, one_of, silent_mark, time, variable, with_commas, word,
 };
 use crate::kernel::words::Worded;
 use crate::lang::class::Class;
 use crate::lang::commands::{
-    COMMANDS, CommandName, Resolved, is_displayed, resolve_first, resolve_second, second_words,
-    takes_how,
+    COMMANDS, CommandName, Resolved, is_displayed, resolve_first, resolve_second, second_words, takes_how,
 };
 use crate::lang::error::SyntaxError;
 use crate::lang::expected::Expected;
 use crate::lang::lexer::{Token, TokenKind, unescape};
 use crate::lang::span::{Span, Spanned};
 use crate::lang::syntax::{
-    Assignment, Command, Compare, Compared, Cut, Diff, Display, Displayed, Examine, Kept,
-    OnRequest, ProcessOrder, Ps, Quantifier, Shown, Snapshot, SoftDirty, Summarized, Typed, Until,
-    Watch,
+    Assignment, Command, Compare, Compared, Cut, Diff, Display, Displayed, Examine, Kept, OnRequest, ProcessOrder, Ps,
+    Quantifier, Shown, Snapshot, SoftDirty, Summarized, Typed, Until, Watch,
 };
 
 /// The name of a command, in full.
@@ -52,9 +49,7 @@ pub(super) fn command_name(input: Tokens<'_>) -> Parsed<'_, Spanned<&'static str
     for second in second_words(first) {
         behind.expect(Expected::Word(second));
     }
-    let fallback = second_words(first)
-        .next()
-        .map_or(Expected::Command, Expected::Word);
+    let fallback = second_words(first).next().map_or(Expected::Command, Expected::Word);
     let (rest, typed) = cut(|input| typed_word(input, fallback)).parse(behind)?;
     let full = |second| {
         let is_it = |row: &&CommandName| row.name.split_once(' ') == Some((first, second));
@@ -97,10 +92,7 @@ pub(super) fn arguments<'a>(input: Tokens<'a>, name: &str) -> Parsed<'a, Command
 }
 
 /// `--how`, if it stands here, and the arguments behind it.
-fn with_how<'a>(
-    input: Tokens<'a>,
-    arguments: impl FnOnce(Tokens<'a>) -> Parsed<'a, Command>,
-) -> Parsed<'a, Command> {
+fn with_how<'a>(input: Tokens<'a>, arguments: impl FnOnce(Tokens<'a>) -> Parsed<'a, Command>) -> Parsed<'a, Command> {
     let (input, how) = option("--how")(input)?;
     let (behind, command) = arguments(input)?;
     let command = match how {
@@ -113,9 +105,7 @@ fn with_how<'a>(
 /// `--how` and the like: whether it stands here.
 fn option<'a>(option: &'static str) -> impl Fn(Tokens<'a>) -> Parsed<'a, bool> {
     move |input| {
-        let is_it = |token: &Token<'_>| {
-            (token.kind == TokenKind::Option && token.text == option).then_some(())
-        };
+        let is_it = |token: &Token<'_>| (token.kind == TokenKind::Option && token.text == option).then_some(());
         let Ok((behind, found)) = input.accept(Expected::Option(option), is_it) else {
             return Ok((input, false));
         };
@@ -130,11 +120,7 @@ fn examine(input: Tokens<'_>) -> Parsed<'_, Command> {
     with_how(input, |input| {
         let (input, fault) = option("--fault")(input)?;
         let (behind, address) = opt(address).parse(input)?;
-        let asked = Examine {
-            layout: layout.unwrap_or_default(),
-            fault,
-            address,
-        };
+        let asked = Examine { layout: layout.unwrap_or_default(), fault, address };
         Ok((behind, Command::Examine(asked)))
     })
 }
@@ -297,9 +283,7 @@ type ProcessClauses = (Option<ProcessOrder>, Option<Cut>);
 
 fn process_clauses(mut input: Tokens<'_>) -> Parsed<'_, ProcessClauses> {
     let (mut by, mut cut) = (None, None);
-    while clause(&mut input, &mut by, after("by", one_of))? || clause(&mut input, &mut cut, cut_to)?
-    {
-    }
+    while clause(&mut input, &mut by, after("by", one_of))? || clause(&mut input, &mut cut, cut_to)? {}
     Ok((input, (by, cut)))
 }
 
@@ -307,20 +291,15 @@ fn process_clauses(mut input: Tokens<'_>) -> Parsed<'_, ProcessClauses> {
 fn display(input: Tokens<'_>) -> Parsed<'_, Command> {
     let (behind, layout) = opt(layout).parse(input)?;
     let command = match layout.is_none() && is_command_displayed(behind) {
-        true => before_every(behind).or_else(|| {
-            terminated(displayed_command, peek(end_of_displayed))
-                .parse(behind)
-                .ok()
-        }),
+        true => {
+            before_every(behind).or_else(|| terminated(displayed_command, peek(end_of_displayed)).parse(behind).ok())
+        }
         false => None,
     };
     let (mut behind, what) = match command {
         Some((behind, command)) => (behind, Some(command)),
         None => {
-            let value = |value| Displayed::Value {
-                layout: layout.unwrap_or_default(),
-                value,
-            };
+            let value = |value| Displayed::Value { layout: layout.unwrap_or_default(), value };
             match layout {
                 Some(_) => map(map(cut(range), value), Some).parse(behind)?,
                 None => opt(map(range, value)).parse(behind)?,
@@ -329,11 +308,7 @@ fn display(input: Tokens<'_>) -> Parsed<'_, Command> {
     };
     let (mut every, mut count) = (None, None);
     if what.is_some() && clause(&mut behind, &mut every, after("every", time))? {
-        clause(
-            &mut behind,
-            &mut count,
-            after("count", super::stream::count),
-        )?;
+        clause(&mut behind, &mut count, after("count", super::stream::count))?;
     }
     Ok((behind, Command::Display(Display { what, every, count })))
 }
@@ -342,16 +317,9 @@ fn display(input: Tokens<'_>) -> Parsed<'_, Command> {
 fn before_every(input: Tokens<'_>) -> Option<(Tokens<'_>, Displayed)> {
     let at = input.rest.iter().skip(1).position(is_every)? + 1;
     let (before, behind) = input.rest.split_at_checked(at)?;
-    let (left, name) = command_name(Tokens {
-        rest: before,
-        ..input
-    })
-    .ok()?;
+    let (left, name) = command_name(Tokens { rest: before, ..input }).ok()?;
     let (left, command) = arguments(left, name.node).ok()?;
-    let behind = Tokens {
-        rest: behind,
-        ..input
-    };
+    let behind = Tokens { rest: behind, ..input };
     let is_whole = left.rest.is_empty();
     is_whole.then(|| (behind, displayed(input, behind, command, name.at)))
 }
@@ -417,10 +385,7 @@ fn summarized(input: Tokens<'_>) -> Parsed<'_, Summarized> {
     if let (true, Ok((behind, _))) = (is_last, word("frames")(input)) {
         return Ok((behind, Summarized::Frames));
     }
-    map(opt(range), |range| {
-        range.map_or(Summarized::Process, Summarized::Range)
-    })
-    .parse(input)
+    map(opt(range), |range| range.map_or(Summarized::Process, Summarized::Range)).parse(input)
 }
 
 fn watch(input: Tokens<'_>) -> Parsed<'_, Command> {
@@ -439,16 +404,7 @@ fn watch(input: Tokens<'_>) -> Parsed<'_, Command> {
     let with = with.unwrap_or_default();
     Ok((
         input,
-        Command::Watch(Watch {
-            range,
-            by,
-            every,
-            duration,
-            count,
-            until,
-            with,
-            is_timeline: timeline.is_some(),
-        }),
+        Command::Watch(Watch { range, by, every, duration, count, until, with, is_timeline: timeline.is_some() }),
     ))
 }
 
@@ -477,17 +433,7 @@ fn diff(input: Tokens<'_>) -> Parsed<'_, Command> {
         || clause(&mut input, &mut by, after("by", one_of))?
         || clause(&mut input, &mut cut, cut_to)?
     {}
-    Ok((
-        input,
-        Command::Diff(Box::new(Diff {
-            from,
-            to,
-            range: in_,
-            filter: where_,
-            by,
-            cut,
-        })),
-    ))
+    Ok((input, Command::Diff(Box::new(Diff { from, to, range: in_, filter: where_, by, cut }))))
 }
 
 fn compare(input: Tokens<'_>) -> Parsed<'_, Command> {
@@ -503,12 +449,7 @@ fn compare(input: Tokens<'_>) -> Parsed<'_, Command> {
         || clause(&mut input, &mut cut, cut_to)?
     {}
     let range = in_;
-    let command = Command::Compare(Compare {
-        with,
-        range,
-        by,
-        cut,
-    });
+    let command = Command::Compare(Compare { with, range, by, cut });
     Ok((input, command))
 }
 
@@ -520,10 +461,7 @@ fn soft_dirty(input: Tokens<'_>) -> Parsed<'_, SoftDirty> {
 }
 
 fn until_clause(input: Tokens<'_>) -> Parsed<'_, Until> {
-    let quantifier = alt((
-        map(word("all"), |_| Quantifier::All),
-        map(word("none"), |_| Quantifier::None),
-    ));
+    let quantifier = alt((map(word("all"), |_| Quantifier::All), map(word("none"), |_| Quantifier::None)));
     let (behind, of) = opt(quantifier).parse(input)?;
     let (behind, filter) = cut(filter).parse(behind)?;
     let of = of.unwrap_or(Quantifier::Any);
@@ -551,10 +489,7 @@ fn end_of_text(input: Tokens<'_>) -> Parsed<'_, ()> {
 }
 
 fn assignment(input: Tokens<'_>) -> Parsed<'_, Assignment> {
-    let variable = map(
-        (variable, cut(mark("=")), cut(range)),
-        |(name, _, value)| Assignment::Variable { name, value },
-    );
+    let variable = map((variable, cut(mark("=")), cut(range)), |(name, _, value)| Assignment::Variable { name, value });
     alt((variable, log, setting_value)).parse(input)
 }
 

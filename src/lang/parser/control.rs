@@ -19,11 +19,10 @@ pub(super) fn control<'a>(input: Tokens<'a>, name: &str) -> Parsed<'a, Control> 
     let opening = match name {
         "if" => map(cut(expression), Opening::If).parse(input),
         "while" => map(cut(expression), Opening::While).parse(input),
-        "foreach" => map(
-            (cut(variable), cut(word("in")), cut(rows)),
-            |(variable, _, rows)| Opening::Foreach { variable, rows },
-        )
-        .parse(input),
+        "foreach" => {
+            map((cut(variable), cut(word("in")), cut(rows)), |(variable, _, rows)| Opening::Foreach { variable, rows })
+                .parse(input)
+        }
         "define" => map(cut(new_name), Opening::Define).parse(input),
         "document" => map(cut(new_name), Opening::Document).parse(input),
         "else" => return Ok((input, Control::Else)),
@@ -37,9 +36,7 @@ pub(super) fn control<'a>(input: Tokens<'a>, name: &str) -> Parsed<'a, Control> 
 
 /// A name for a new command.
 pub(super) fn new_name(input: Tokens<'_>) -> Parsed<'_, Spanned<String>> {
-    input.accept(Expected::NewCommand, |token| {
-        (token.kind == TokenKind::Name).then(|| token.text.to_owned())
-    })
+    input.accept(Expected::NewCommand, |token| (token.kind == TokenKind::Name).then(|| token.text.to_owned()))
 }
 
 /// `rows`. A symbol may be called `regions` or `walk`: what follows decides. A symbol called `threads` needs quotes.

@@ -13,23 +13,14 @@ use super::stream::{Failed, Parsed, Tokens, glued, mark, silent_mark, silent_wor
 use crate::kernel::words::Worded;
 use crate::lang::class::Class;
 use crate::lang::expected::Expected;
-use crate::lang::expression::{
-    ChangeFunction, Changes, Expression, Function, IntegerType, Name, Range,
-};
+use crate::lang::expression::{ChangeFunction, Changes, Expression, Function, IntegerType, Name, Range};
 use crate::lang::lexer::TokenKind;
 use crate::lang::span::Spanned;
 
 /// `expression`
 pub(super) fn expression(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     let (behind, first) = unary(input)?;
-    let binary = Chain {
-        operand: unary,
-        join: |operator, left, right| Expression::Binary {
-            operator,
-            left,
-            right,
-        },
-    };
+    let binary = Chain { operand: unary, join: |operator, left, right| Expression::Binary { operator, left, right } };
     binary.behind(behind, first, |_| true)
 }
 
@@ -97,11 +88,7 @@ fn call(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
         Ok((behind, (argument, filter, close)))
     };
     let (behind, (argument, filter, close)) = input.nested(inside)?;
-    let node = Expression::Call {
-        function: function.node,
-        argument: Box::new(argument),
-        filter: filter.map(Box::new),
-    };
+    let node = Expression::Call { function: function.node, argument: Box::new(argument), filter: filter.map(Box::new) };
     Ok((behind, Spanned::new(node, function.at.to(close))))
 }
 
@@ -118,36 +105,21 @@ fn changes(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     };
     let (behind, (from, to, range, filter, close)) = input.nested(inside)?;
     let at = function.at.to(close);
-    let changes = Changes {
-        function,
-        from,
-        to,
-        range,
-        filter,
-    };
-    Ok((
-        behind,
-        Spanned::new(Expression::Changes(Box::new(changes)), at),
-    ))
+    let changes = Changes { function, from, to, range, filter };
+    Ok((behind, Spanned::new(Expression::Changes(Box::new(changes)), at)))
 }
 
 fn read(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     let (behind, as_type) = before_parenthesis::<IntegerType>(input)?;
     let inside = || (cut(expression), cut(mark(")"))).parse(behind);
     let (behind, (address, close)) = input.nested(inside)?;
-    let node = Expression::Read {
-        as_type: as_type.node,
-        address: Box::new(address),
-    };
+    let node = Expression::Read { as_type: as_type.node, address: Box::new(address) };
     Ok((behind, Spanned::new(node, as_type.at.to(close))))
 }
 
 /// A known word and the `(` behind it, which makes the name a function.
 fn before_parenthesis<T: Worded>(input: Tokens<'_>) -> Parsed<'_, Spanned<T>> {
-    let found = input
-        .first()
-        .filter(|token| token.kind == TokenKind::Name)
-        .and_then(|token| T::from_word(token.text));
+    let found = input.first().filter(|token| token.kind == TokenKind::Name).and_then(|token| T::from_word(token.text));
     match found {
         Some(meaning) => {
             let (behind, (at, _)) = (silent_word(meaning.word()), silent_mark("(")).parse(input)?;
@@ -160,13 +132,7 @@ fn before_parenthesis<T: Worded>(input: Tokens<'_>) -> Parsed<'_, Spanned<T>> {
 
 /// `span`
 pub(super) fn span(input: Tokens<'_>) -> Parsed<'_, Spanned<Range>> {
-    span_with(input, |input| {
-        opt(preceded(
-            mark(","),
-            preceded(cut(mark("+")), cut(expression)),
-        ))
-        .parse(input)
-    })
+    span_with(input, |input| opt(preceded(mark(","), preceded(cut(mark("+")), cut(expression)))).parse(input))
 }
 
 /// A range of which `length` parses `, +LENGTH`.
@@ -186,9 +152,7 @@ pub(super) fn span_with<'a>(
         let at = start.at.to(length.at);
         return Ok((behind, Spanned::new(Range::Length { start, length }, at)));
     }
-    let quoted = input
-        .first()
-        .is_none_or(|token| token.kind != TokenKind::Name);
+    let quoted = input.first().is_none_or(|token| token.kind != TokenKind::Name);
     Ok((behind, whole(start, quoted)))
 }
 

@@ -48,9 +48,5 @@ impl<'a> Failure<'a> {
 /// The beginning of a long token, such as a pasted line.
 pub(super) fn short(text: &str) -> String {
     const MOST: usize = 24;
-    if text.chars().count() <= MOST {
-        text.to_owned()
-    } else {
-        text.chars().take(MOST).chain(['…']).collect()
-    }
+    if text.chars().count() <= MOST { text.to_owned() } else { text.chars().take(MOST).chain(['…']).collect() }
 }

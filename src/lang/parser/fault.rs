@@ -29,16 +29,8 @@ fn without_pasted(line: &str, tokens: &[Token<'_>], notes: &Notes<'_>) -> Syntax
         return fault;
     }
     let (position, expected) = notes.furthest();
-    let failed = Failure {
-        line,
-        tokens,
-        position,
-        expected,
-    };
-    let Some(token) = failed
-        .token()
-        .filter(|token| token.kind != TokenKind::Comment)
-    else {
+    let failed = Failure { line, tokens, position, expected };
+    let Some(token) = failed.token().filter(|token| token.kind != TokenKind::Comment) else {
         let comment = failed.token();
         let end = comment.map_or(line.trim_end().len(), |comment| comment.at.start);
         return SyntaxError {
@@ -52,22 +44,15 @@ fn without_pasted(line: &str, tokens: &[Token<'_>], notes: &Notes<'_>) -> Syntax
         return fault;
     }
     let (message, hint) = message_and_hint(token, &failed.expected);
-    let hint = path_without_quotes(&failed)
-        .or_else(|| else_if(&failed))
-        .or_else(|| file_without_folder(&failed))
-        .or(hint);
+    let hint =
+        path_without_quotes(&failed).or_else(|| else_if(&failed)).or_else(|| file_without_folder(&failed)).or(hint);
     let hint = behind_row(&failed)
         .or_else(|| slips::hint(&failed))
         .or_else(|| typed_name::quotes_around(&failed))
         .or(hint)
         .or_else(|| typed_name::quotes_near(&failed))
         .or_else(|| second_operand(&failed));
-    SyntaxError {
-        at: token.at,
-        message,
-        expected: describe_all(&failed.expected),
-        hint,
-    }
+    SyntaxError { at: token.at, message, expected: describe_all(&failed.expected), hint }
 }
 
 /// Commands that take an address, which is often pasted with other text around it.
@@ -100,18 +85,13 @@ fn pasted(line: &str, tokens: &[Token<'_>], error: &SyntaxError) -> Option<Strin
             let is_filter = error.expected.contains(&Expected::Comparison.describe());
             let in_place = lexer::only_address(line.get(error.at.start..error.at.end)?).is_some();
             let is_explained = in_place && error.hint.is_some();
-            (is_behind && !is_filter && !is_explained).then(|| {
-                format!(
-                    "the one address in this line is {address:#x}: {} {address:#x}",
-                    command.text
-                )
-            })
+            (is_behind && !is_filter && !is_explained)
+                .then(|| format!("the one address in this line is {address:#x}: {} {address:#x}", command.text))
         }
         Resolved::One(_) => None,
-        _ if lexer::is_pasted_row(line.trim_start()) => Some(format!(
-            "put a command before what is pasted: translate {}",
-            short(line.trim_start())
-        )),
+        _ if lexer::is_pasted_row(line.trim_start()) => {
+            Some(format!("put a command before what is pasted: translate {}", short(line.trim_start())))
+        }
         _ => None,
     }
 }
@@ -132,9 +112,7 @@ fn behind_row(failed: &Failure<'_>) -> Option<String> {
     };
     let command = line.get(..row.at.start)?;
     let goes_on = short(line.get(row.at.end..)?);
-    Some(format!(
-        "operators need the address alone, not the pasted row: {command}{shown}{goes_on}"
-    ))
+    Some(format!("operators need the address alone, not the pasted row: {command}{shown}{goes_on}"))
 }
 
 /// `print` alone, which in gdb shows the last value.
@@ -167,11 +145,7 @@ fn path_without_quotes(failed: &Failure<'_>) -> Option<String> {
     if token.text != "/" || token.glued || !is_name {
         return None;
     }
-    let path = failed
-        .line
-        .get(token.at.start..)?
-        .split_whitespace()
-        .next()?;
+    let path = failed.line.get(token.at.start..)?.split_whitespace().next()?;
     let is_format = |c: char| c.is_ascii_digit() || "xduotaczsfbhwg-".contains(c);
     let is_path = path.len() > 1 && !path.contains('\'') && !path.chars().skip(1).all(is_format);
     is_path.then(|| format!("a path goes in 'single quotes': '{path}'"))
@@ -192,10 +166,7 @@ fn second_operand(failed: &Failure<'_>) -> Option<String> {
         return None;
     }
     if command == "find" && failed.expects(Expected::Mark(",")) {
-        return Some(format!(
-            "a comma separates the values: \u{2026}, {}",
-            token.text
-        ));
+        return Some(format!("a comma separates the values: \u{2026}, {}", token.text));
     }
     // A size is no address, nor is a number in the first page, which is never mapped.
     let is_length = match token.kind {
@@ -221,62 +192,34 @@ fn file_without_folder(failed: &Failure<'_>) -> Option<String> {
     let [sign, name] = failed.tokens.get(failed.position..)? else {
         return None;
     };
-    let is_file = matches!(sign.text, ">" | ">>")
-        && name.kind == TokenKind::Name
-        && failed.expects(Expected::Pipe);
-    is_file.then(|| {
-        format!(
-            "a file's path begins with / ./ ../ ~/ or a quote: {} ./{}",
-            sign.text,
-            short(name.text)
-        )
-    })
+    let is_file = matches!(sign.text, ">" | ">>") && name.kind == TokenKind::Name && failed.expects(Expected::Pipe);
+    is_file.then(|| format!("a file's path begins with / ./ ../ ~/ or a quote: {} ./{}", sign.text, short(name.text)))
 }
 
 /// What is wrong with this token here, and a hint.
 fn message_and_hint(token: &Token<'_>, expected: &[Expected]) -> (String, Option<String>) {
     let in_parentheses = || Some("as an operator it needs parentheses: (a | b)".to_owned());
     match (&token.kind, token.text) {
-        (_, text)
-            if matches!(
-                expected,
-                [Expected::Format | Expected::Layout | Expected::Search]
-            ) =>
-        {
-            no_format(text)
-        }
+        (_, text) if matches!(expected, [Expected::Format | Expected::Layout | Expected::Search]) => no_format(text),
         (TokenKind::BadNumber(fault), word) => number(*fault, word),
         (TokenKind::LonePipe, _) => ("a shell command must follow `|`".into(), in_parentheses()),
         (TokenKind::Pipe { .. } | TokenKind::Redirect { .. }, _) if expected == [Expected::End] => {
             ("a command has one output only".into(), None)
         }
-        (TokenKind::Pipe { .. }, _) => (
-            "the command is not complete before `|`".into(),
-            in_parentheses(),
-        ),
+        (TokenKind::Pipe { .. }, _) => ("the command is not complete before `|`".into(), in_parentheses()),
         (TokenKind::Redirect { .. }, _) => {
             let hint = "before a path or a quote it writes a file; as an operator it needs parentheses: (a > 'b')";
-            (
-                "the command is not complete before `>`".into(),
-                Some(hint.into()),
-            )
+            ("the command is not complete before `>`".into(), Some(hint.into()))
         }
         (TokenKind::Other, "'" | "\"") => ("this quote is not closed".into(), None),
-        (_, "!") if expected.contains(&Expected::Command) => (
-            "a shell command must follow `!`".into(),
-            Some("!ls runs ls".into()),
-        ),
+        (_, "!") if expected.contains(&Expected::Command) => {
+            ("a shell command must follow `!`".into(), Some("!ls runs ls".into()))
+        }
         (TokenKind::Name, word) if expected == [Expected::Command] => {
             let words = Expected::Command.words();
-            (
-                format!("there is no command `{word}`"),
-                SyntaxError::did_you_mean(word, words),
-            )
+            (format!("there is no command `{word}`"), SyntaxError::did_you_mean(word, words))
         }
-        (_, text) => (
-            format!("`{}` cannot stand here", short(text)),
-            hint_for(token, expected),
-        ),
+        (_, text) => (format!("`{}` cannot stand here", short(text)), hint_for(token, expected)),
     }
 }
 
@@ -287,30 +230,27 @@ fn no_format(text: &str) -> (String, Option<String>) {
     if !count.is_empty() && count.parse::<u64>().is_err() {
         return ("this count is larger than 2^64-1".into(), None);
     }
-    let hint =
-        (text == "-").then(|| "x shows what is before an address: x/-3xb ADDRESS".to_owned());
+    let hint = (text == "-").then(|| "x shows what is before an address: x/-3xb ADDRESS".to_owned());
     (format!("`{}` is not a format", short(text)), hint)
 }
 
 /// The hint for a token that cannot stand here.
 fn hint_for(token: &Token<'_>, expected: &[Expected]) -> Option<String> {
     let wanted = |one| expected.contains(&one);
-    let in_filter = [
-        (Expected::PageField, Expected::PageQuantity, false),
-        (Expected::RegionField, Expected::RegionQuantity, true),
-    ]
-    .into_iter()
-    .find(|(field, quantity, _)| wanted(*field) || wanted(*quantity));
+    let in_filter =
+        [(Expected::PageField, Expected::PageQuantity, false), (Expected::RegionField, Expected::RegionQuantity, true)]
+            .into_iter()
+            .find(|(field, quantity, _)| wanted(*field) || wanted(*quantity));
     match (&token.kind, token.text) {
         (TokenKind::Name, word) => {
             let words: Vec<&str> = expected.iter().flat_map(|one| one.words()).collect();
             match in_filter {
-                Some((_, _, false)) if RegionField::from_name(word).is_some() => Some(format!(
-                    "`{word}` is a field of regions: regions where {word} …"
-                )),
-                Some((_, _, true)) if PageField::from_name(word).is_some() => Some(format!(
-                    "`{word}` is a field of pages: walk all where {word} …"
-                )),
+                Some((_, _, false)) if RegionField::from_name(word).is_some() => {
+                    Some(format!("`{word}` is a field of regions: regions where {word} …"))
+                }
+                Some((_, _, true)) if PageField::from_name(word).is_some() => {
+                    Some(format!("`{word}` is a field of pages: walk all where {word} …"))
+                }
                 Some((_, _, regions)) if PageFlags::from_flag_name(word).is_some() => {
                     let flag = format!("flags({word})");
                     Some(match regions {
@@ -321,39 +261,24 @@ fn hint_for(token: &Token<'_>, expected: &[Expected]) -> Option<String> {
                 Some((_, _, false)) if ChangeFunction::from_word(word).is_some() => Some(format!(
                     "`{word}` is what diff shows, not what a page is now: diff by change, print {word}(SNAPSHOT, now)"
                 )),
-                Some(_) => SyntaxError::did_you_mean(word, words).or_else(|| {
-                    Some(format!(
-                        "bare words are fields in a filter; the symbol is &{word}"
-                    ))
-                }),
-                None if wanted(Expected::QuotedText) => {
-                    Some(format!("texts are in quotes: \"{word}\""))
-                }
+                Some(_) => SyntaxError::did_you_mean(word, words)
+                    .or_else(|| Some(format!("bare words are fields in a filter; the symbol is &{word}"))),
+                None if wanted(Expected::QuotedText) => Some(format!("texts are in quotes: \"{word}\"")),
                 None => SyntaxError::did_you_mean(word, words),
             }
         }
-        (_, "=")
-            if wanted(Expected::Comparison)
-                || wanted(Expected::Mark("=="))
-                || wanted(Expected::Operator) =>
-        {
+        (_, "=") if wanted(Expected::Comparison) || wanted(Expected::Mark("==")) || wanted(Expected::Operator) => {
             Some("a comparison for equality is written ==".into())
         }
-        (TokenKind::Number(_), number) if wanted(Expected::Command) => Some(format!(
-            "to see what is behind an address: translate {number}"
-        )),
-        (_, "|" | "&") if wanted(Expected::Word("or")) => {
-            Some("conditions are joined with `and`, `or`".into())
+        (TokenKind::Number(_), number) if wanted(Expected::Command) => {
+            Some(format!("to see what is behind an address: translate {number}"))
         }
-        (_, sign @ ("&" | "^" | "|")) if wanted(Expected::Comparison) => Some(format!(
-            "in a filter {sign} needs parentheses: (pfn {sign} 1) == 0"
-        )),
-        (_, "/") if wanted(Expected::Range) => {
-            Some("write the format right behind the command: print/x".into())
+        (_, "|" | "&") if wanted(Expected::Word("or")) => Some("conditions are joined with `and`, `or`".into()),
+        (_, sign @ ("&" | "^" | "|")) if wanted(Expected::Comparison) => {
+            Some(format!("in a filter {sign} needs parentheses: (pfn {sign} 1) == 0"))
         }
-        (_, "#") => {
-            Some("a frame of gdb can be pasted if it has an address: #1 0x401136 in main ()".into())
-        }
+        (_, "/") if wanted(Expected::Range) => Some("write the format right behind the command: print/x".into()),
+        (_, "#") => Some("a frame of gdb can be pasted if it has an address: #1 0x401136 in main ()".into()),
         _ => None,
     }
 }
@@ -361,21 +286,12 @@ fn hint_for(token: &Token<'_>, expected: &[Expected]) -> Option<String> {
 fn number(fault: NumberFault, word: &str) -> (String, Option<String>) {
     let hexadecimal = || {
         let digits = word.trim_start_matches('0');
-        Some(format!(
-            "hexadecimal is written 0x{}",
-            if digits.is_empty() { "0" } else { digits }
-        ))
+        Some(format!("hexadecimal is written 0x{}", if digits.is_empty() { "0" } else { digits }))
     };
     match fault {
         NumberFault::TooLarge => ("this number is larger than 2^64-1".into(), None),
-        NumberFault::LeadingZero => (
-            format!("`{}` begins with a zero", short(word)),
-            hexadecimal(),
-        ),
-        NumberFault::LooksHexadecimal => (
-            format!("`{}` is not a decimal number", short(word)),
-            hexadecimal(),
-        ),
+        NumberFault::LeadingZero => (format!("`{}` begins with a zero", short(word)), hexadecimal()),
+        NumberFault::LooksHexadecimal => (format!("`{}` is not a decimal number", short(word)), hexadecimal()),
         NumberFault::Suffix => (
             format!("`{}` has an unknown suffix", short(word)),
             Some("sizes end in K M G T, or p for pages; times in ms s m h".into()),

@@ -10,9 +10,7 @@ use nom::sequence::preceded;
 
 use super::expression::place;
 use super::operators::{Chain, unary_operator};
-use super::stream::{
-    Failed, Parsed, Tokens, is_mark, mark, silent_mark, silent_word, variable, word,
-};
+use super::stream::{Failed, Parsed, Tokens, is_mark, mark, silent_mark, silent_word, variable, word};
 use crate::kernel::words::Worded;
 use crate::lang::class::Class;
 use crate::lang::error::SyntaxError;
@@ -46,10 +44,7 @@ pub(super) fn filter<F: FilterField>(input: Tokens<'_>) -> Parsed<'_, Spanned<Fi
 }
 
 /// A word or a mark that joins two conditions.
-fn joint<'a>(
-    as_word: &'static str,
-    as_mark: &'static str,
-) -> impl Fn(Tokens<'a>) -> Parsed<'a, Span> {
+fn joint<'a>(as_word: &'static str, as_mark: &'static str) -> impl Fn(Tokens<'a>) -> Parsed<'a, Span> {
     move |input| {
         let (behind, at) = alt((word(as_word), silent_mark(as_mark))).parse(input)?;
         let (behind, ()) = behind.count_operator()?;
@@ -58,10 +53,7 @@ fn joint<'a>(
 }
 
 /// `{ and … } { or … }` behind a first condition.
-fn alternatives<F: FilterField>(
-    input: Tokens<'_>,
-    first: Spanned<Filter<F>>,
-) -> Parsed<'_, Spanned<Filter<F>>> {
+fn alternatives<F: FilterField>(input: Tokens<'_>, first: Spanned<Filter<F>>) -> Parsed<'_, Spanned<Filter<F>>> {
     let (mut input, mut left) = all_of(input, first)?;
     while let (behind, Some(_)) = opt(joint("or", "||")).parse(input)? {
         let (behind, right) = cut(test).parse(behind)?;
@@ -73,10 +65,7 @@ fn alternatives<F: FilterField>(
     Ok((input, left))
 }
 
-fn all_of<F: FilterField>(
-    mut input: Tokens<'_>,
-    mut left: Spanned<Filter<F>>,
-) -> Parsed<'_, Spanned<Filter<F>>> {
+fn all_of<F: FilterField>(mut input: Tokens<'_>, mut left: Spanned<Filter<F>>) -> Parsed<'_, Spanned<Filter<F>>> {
     while let (behind, Some(_)) = opt(joint("and", "&&")).parse(input)? {
         let (behind, right) = cut(test).parse(behind)?;
         let at = left.at.to(right.at);
@@ -129,11 +118,7 @@ fn compared<F: FilterField>(input: Tokens<'_>, first: Spanned<Quantity<F>>) -> P
     };
     let (behind, right) = cut(quantity).parse(behind)?;
     let at = left.at.to(right.at);
-    let node = Filter::Compare {
-        comparison: comparison.node,
-        left,
-        right,
-    };
+    let node = Filter::Compare { comparison: comparison.node, left, right };
     Ok((behind, Part::Condition(Spanned::new(node, at))))
 }
 
@@ -175,10 +160,7 @@ fn condition<F: FilterField>(input: Tokens<'_>) -> Parsed<'_, Part<F>> {
         && let Ok((behind, (at, _))) = (silent_word("flags"), cut(mark("("))).parse(input)
     {
         let (behind, (flag, close)) = (cut(flag_name), cut(mark(")"))).parse(behind)?;
-        return Ok((
-            behind,
-            Part::Condition(Spanned::new(Filter::Flag(flag), at.to(close))),
-        ));
+        return Ok((behind, Part::Condition(Spanned::new(Filter::Flag(flag), at.to(close)))));
     }
     let comparable = |kind| !matches!(kind, ValueType::Integer);
     let (behind, field) = field::<F>(input, condition_of::<F>(), comparable)?;
@@ -198,23 +180,15 @@ fn condition<F: FilterField>(input: Tokens<'_>) -> Parsed<'_, Part<F>> {
             let (behind, comparison) = cut(text_comparison).parse(behind)?;
             let (behind, text) = cut(text_value).parse(behind)?;
             let at = field.at.to(text.at);
-            let node = Filter::Text {
-                field: field.node,
-                comparison,
-                text,
-            };
+            let node = Filter::Text { field: field.node, comparison, text };
             Ok((behind, Part::Condition(Spanned::new(node, at))))
         }
-        ValueType::Boolean | ValueType::Integer => {
-            Ok((behind, Part::Condition(field.map(Filter::Is))))
-        }
+        ValueType::Boolean | ValueType::Integer => Ok((behind, Part::Condition(field.map(Filter::Is)))),
     }
 }
 
 fn flag_name(input: Tokens<'_>) -> Parsed<'_, Spanned<String>> {
-    input.accept(Expected::FlagName, |token| {
-        (token.kind == TokenKind::Name).then(|| token.text.to_owned())
-    })
+    input.accept(Expected::FlagName, |token| (token.kind == TokenKind::Name).then(|| token.text.to_owned()))
 }
 
 pub(super) fn quoted_text(input: Tokens<'_>) -> Parsed<'_, Spanned<String>> {
@@ -267,14 +241,7 @@ fn arithmetic<'a, F: FilterField>(
     first: Spanned<Quantity<F>>,
     wanted: fn(Level) -> bool,
 ) -> Parsed<'a, Spanned<Quantity<F>>> {
-    let binary = Chain {
-        operand: factor,
-        join: |operator, left, right| Quantity::Binary {
-            operator,
-            left,
-            right,
-        },
-    };
+    let binary = Chain { operand: factor, join: |operator, left, right| Quantity::Binary { operator, left, right } };
     binary.behind(input, first, wanted)
 }
 

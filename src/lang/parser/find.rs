@@ -19,24 +19,14 @@ pub(super) fn find(input: Tokens<'_>) -> Parsed<'_, Command> {
     let (input, range) = span_with(input, length)?;
     let (input, patterns) = cut(preceded(mark(","), with_commas(pattern))).parse(input)?;
     let (input, filter) = input.page_filter()?;
-    Ok((
-        input,
-        Command::Find(Find {
-            layout: layout.unwrap_or_default(),
-            range,
-            patterns,
-            filter,
-        }),
-    ))
+    Ok((input, Command::Find(Find { layout: layout.unwrap_or_default(), range, patterns, filter })))
 }
 
 /// A `, +` may also begin the first pattern: it is a length only if another comma follows.
 fn length(input: Tokens<'_>) -> Parsed<'_, Option<Spanned<Expression>>> {
     let length = preceded((silent_mark(","), silent_mark("+")), expression).parse(input);
     match length {
-        Ok((behind, length)) if behind.first().is_some_and(|next| is_mark(next, ",")) => {
-            Ok((behind, Some(length)))
-        }
+        Ok((behind, length)) if behind.first().is_some_and(|next| is_mark(next, ",")) => Ok((behind, Some(length))),
         _ => Ok((input, None)),
     }
 }

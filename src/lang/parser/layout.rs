@@ -10,12 +10,7 @@ use crate::lang::span::Span;
 /// `/FMT` of `print`: a letter.
 pub(super) fn format(input: Tokens<'_>) -> Parsed<'_, Format> {
     slash(input, Expected::Format, |layout| match layout {
-        Layout {
-            count: None,
-            backward: false,
-            format,
-            unit: None,
-        } => format,
+        Layout { count: None, backward: false, format, unit: None } => format,
         _ => None,
     })
 }
@@ -35,25 +30,15 @@ pub(super) fn layout(input: Tokens<'_>) -> Parsed<'_, Layout> {
             at: place,
             message: "`i` is gdb's format for instructions, which pmdb does not decode".into(),
             expected: vec![Expected::Layout.describe()],
-            hint: Some(
-                "in gdb, which can look at the same process: x/i; here x/xb shows the bytes".into(),
-            ),
+            hint: Some("in gdb, which can look at the same process: x/i; here x/xb shows the bytes".into()),
         });
     }
     slash(input, Expected::Layout, Some)
 }
 
 /// A format that `take` accepts.
-fn slash<'a, T>(
-    input: Tokens<'a>,
-    expected: Expected,
-    take: impl FnOnce(Layout) -> Option<T>,
-) -> Parsed<'a, T> {
-    if let Some(Token {
-        kind: TokenKind::Format(layout),
-        ..
-    }) = input.first()
-    {
+fn slash<'a, T>(input: Tokens<'a>, expected: Expected, take: impl FnOnce(Layout) -> Option<T>) -> Parsed<'a, T> {
+    if let Some(Token { kind: TokenKind::Format(layout), .. }) = input.first() {
         let (behind, found) = input.accept(expected, |_| take(*layout))?;
         return Ok((behind, found.node));
     }

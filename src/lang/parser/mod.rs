@@ -44,8 +44,9 @@ pub(super) fn parse(line: &str) -> Result<Line, SyntaxError> {
         match found.does {
             Does::Nothing => Ok(Line::Comment),
             Does::Refuse(hint) => Err(found.refusal(hint)),
-            Does::Run(ours, hint) => parse_tokens(line, &found.replaced(ours, &tokens))
-                .map_err(|error| error.or_hint(hint)),
+            Does::Run(ours, hint) => {
+                parse_tokens(line, &found.replaced(ours, &tokens)).map_err(|error| error.or_hint(hint))
+            }
         }
     })
 }
@@ -62,9 +63,7 @@ fn parse_tokens(line: &str, tokens: &[Token<'_>]) -> Result<Line, SyntaxError> {
 fn as_parsed<'a>(line: &str, tokens: &[Token<'a>]) -> Option<Vec<Token<'a>>> {
     let found = habits::of(line)?;
     match found.does {
-        Does::Run(ours, _) if parse_tokens(line, tokens).is_err() => {
-            Some(found.replaced(ours, tokens))
-        }
+        Does::Run(ours, _) if parse_tokens(line, tokens).is_err() => Some(found.replaced(ours, tokens)),
         _ => None,
     }
 }
@@ -92,10 +91,7 @@ pub(super) fn call(text: &str) -> Result<(Vec<Spanned<Argument>>, Output), Synta
 }
 
 /// What could follow the tokens; and the raw text that the line ends with, if any.
-pub(super) fn expected_at_end(
-    line: &str,
-    tokens: &[Token<'_>],
-) -> (Vec<Expected>, Option<(Expected, usize)>) {
+pub(super) fn expected_at_end(line: &str, tokens: &[Token<'_>]) -> (Vec<Expected>, Option<(Expected, usize)>) {
     let replaced = as_parsed(line, tokens);
     let tokens = replaced.as_deref().unwrap_or(tokens);
     let notes = Notes::new(line, tokens.len());
@@ -104,9 +100,7 @@ pub(super) fn expected_at_end(
         Err(_) => None,
     };
     match notes.furthest() {
-        (position, expected) if position == tokens.len() && notes.fault().is_none() => {
-            (expected, raw)
-        }
+        (position, expected) if position == tokens.len() && notes.fault().is_none() => (expected, raw),
         _ => (Vec::new(), raw),
     }
 }
@@ -117,9 +111,7 @@ pub(super) fn classes(line: &str, tokens: &[Token<'_>]) -> (Vec<Spanned<Class>>,
     let tokens = replaced.as_deref().unwrap_or(tokens);
     let notes = Notes::new(line, tokens.len());
     let parsed = whole_line(notes.input(tokens));
-    let wrong = parsed
-        .is_err()
-        .then(|| fault::error(line, tokens, &notes).at);
+    let wrong = parsed.is_err().then(|| fault::error(line, tokens, &notes).at);
     (notes.classes(), wrong)
 }
 
@@ -130,18 +122,8 @@ fn whole_line(input: Tokens<'_>) -> Parsed<'_, Line> {
             input.expect(Expected::Command);
             Ok((input, Line::Empty))
         }
-        [
-            Token {
-                kind: TokenKind::CommentLine | TokenKind::Comment,
-                ..
-            },
-        ] => Ok((input, Line::Comment)),
-        [
-            Token {
-                kind: TokenKind::Shell(text),
-                ..
-            },
-        ] => Ok((input, Line::Shell(text.clone()))),
+        [Token { kind: TokenKind::CommentLine | TokenKind::Comment, .. }] => Ok((input, Line::Comment)),
+        [Token { kind: TokenKind::Shell(text), .. }] => Ok((input, Line::Shell(text.clone()))),
         _ => {
             let (behind, parsed) = cut(statement).parse(input)?;
             let (behind, ()) = end(behind)?;
@@ -172,10 +154,7 @@ fn statement(input: Tokens<'_>) -> Parsed<'_, Line> {
     let start = input.place();
     let (behind, node) = command::arguments(behind, name.node)?;
     let consumed = input.rest.len() - behind.rest.len();
-    let last = consumed
-        .checked_sub(1)
-        .and_then(|last| input.rest.get(last))
-        .map_or(start, |token| token.at);
+    let last = consumed.checked_sub(1).and_then(|last| input.rest.get(last)).map_or(start, |token| token.at);
     let command = Spanned::new(node, start.to(last));
     let (behind, output) = output(behind, must_pipe)?;
     Ok((behind, Line::Command { command, output }))
@@ -186,20 +165,12 @@ fn output(input: Tokens<'_>, must_pipe: bool) -> Parsed<'_, Output> {
     let found = input.accept(Expected::Pipe, |token| {
         let end = token.at.end;
         match &token.kind {
-            TokenKind::Pipe { text, offset } => Some(Output::Pipe(Spanned::new(
-                text.clone(),
-                Span::new(token.at.start + offset, end),
-            ))),
-            TokenKind::Redirect {
-                append,
-                path,
-                offset,
-            } if !must_pipe => {
+            TokenKind::Pipe { text, offset } => {
+                Some(Output::Pipe(Spanned::new(text.clone(), Span::new(token.at.start + offset, end))))
+            }
+            TokenKind::Redirect { append, path, offset } if !must_pipe => {
                 let path = Spanned::new(path.clone(), Span::new(token.at.start + offset, end));
-                Some(Output::File {
-                    path,
-                    append: *append,
-                })
+                Some(Output::File { path, append: *append })
             }
             _ => None,
         }
@@ -214,13 +185,7 @@ fn output(input: Tokens<'_>, must_pipe: bool) -> Parsed<'_, Output> {
 /// The end of the line, or a comment.
 fn end(input: Tokens<'_>) -> Parsed<'_, ()> {
     match input.rest {
-        []
-        | [
-            Token {
-                kind: TokenKind::Comment,
-                ..
-            },
-        ] => {
+        [] | [Token { kind: TokenKind::Comment, .. }] => {
             input.expect(Expected::End);
             Ok((input, ()))
         }

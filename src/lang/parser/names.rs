@@ -9,9 +9,7 @@ use super::typed_name;
 use crate::kernel::words::Worded;
 use crate::lang::error::SyntaxError;
 use crate::lang::expected::Expected;
-use crate::lang::expression::{
-    ChangeFunction, Expression, Function, IntegerType, Name, SymbolName,
-};
+use crate::lang::expression::{ChangeFunction, Expression, Function, IntegerType, Name, SymbolName};
 use crate::lang::field::{FilterField, PageField};
 use crate::lang::lexer::TokenKind;
 use crate::lang::span::Spanned;
@@ -27,18 +25,11 @@ fn name(input: Tokens<'_>, expected: Expected) -> Parsed<'_, Spanned<Name>> {
 
 /// Fails unless nothing stands before the next token.
 fn need_glue(input: Tokens<'_>, expected: Expected) -> Parsed<'_, ()> {
-    if input.first().is_none_or(|token| token.glued) {
-        Ok((input, ()))
-    } else {
-        input.fail(expected)
-    }
+    if input.first().is_none_or(|token| token.glued) { Ok((input, ())) } else { input.fail(expected) }
 }
 
 /// What follows a `!`, if one is glued on here.
-fn in_module<'a, T>(
-    input: Tokens<'a>,
-    inside: impl Fn(Tokens<'a>) -> Parsed<'a, T>,
-) -> Parsed<'a, Option<T>> {
+fn in_module<'a, T>(input: Tokens<'a>, inside: impl Fn(Tokens<'a>) -> Parsed<'a, T>) -> Parsed<'a, Option<T>> {
     if !glued(input, "!") {
         return Ok((input, None));
     }
@@ -50,9 +41,7 @@ fn in_module<'a, T>(
 /// A name, alone or before a `!`.
 pub(super) fn named(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     let (behind, first) = name(input, Expected::Expression)?;
-    let unquoted = input
-        .first()
-        .is_some_and(|token| token.kind == TokenKind::Name);
+    let unquoted = input.first().is_some_and(|token| token.kind == TokenKind::Name);
     if unquoted && behind.first().is_some_and(|token| is_mark(token, "(")) {
         return unknown_function(input, &first);
     }
@@ -61,9 +50,7 @@ pub(super) fn named(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     }
     let inside = |input| {
         let symbol = map(symbol_name, |symbol| (symbol.at, Inside::Symbol(symbol)));
-        let address = map(spanned_number, |address| {
-            (address.at, Inside::Address(address))
-        });
+        let address = map(spanned_number, |address| (address.at, Inside::Address(address)));
         alt((symbol, address)).parse(input)
     };
     let (behind, second) = in_module(behind, inside)?;
@@ -98,9 +85,7 @@ fn source_line<'a>(input: Tokens<'a>, file: Spanned<Name>) -> Parsed<'a, Spanned
 /// The hint for a field of pages that is called like a function.
 fn condition(word: &str) -> Option<String> {
     PageField::from_name(word)?;
-    Some(format!(
-        "`{word}` is a condition on pages: count(RANGE where {word}) > 0"
-    ))
+    Some(format!("`{word}` is a condition on pages: count(RANGE where {word}) > 0"))
 }
 
 fn unknown_function<'a, T>(input: Tokens<'a>, name: &Spanned<Name>) -> Parsed<'a, T> {

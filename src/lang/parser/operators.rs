@@ -38,9 +38,7 @@ impl<'a, T> Chain<'a, T> {
         wanted: fn(Level) -> bool,
         level: Option<Level>,
     ) -> Parsed<'a, Spanned<T>> {
-        while let (behind, Some(operator)) =
-            operator(input, |own| wanted(own) && Some(own) > level)?
-        {
+        while let (behind, Some(operator)) = operator(input, |own| wanted(own) && Some(own) > level)? {
             let (behind, right) = cut(self.operand).parse(behind)?;
             let level = Some(operator.node.level());
             let (behind, right) = self.climb(behind, right, wanted, level)?;
@@ -53,10 +51,7 @@ impl<'a, T> Chain<'a, T> {
 }
 
 /// The operator that stands here, if it is of a wanted level.
-fn operator(
-    input: Tokens<'_>,
-    wanted: impl Fn(Level) -> bool,
-) -> Parsed<'_, Option<Spanned<BinaryOperator>>> {
+fn operator(input: Tokens<'_>, wanted: impl Fn(Level) -> bool) -> Parsed<'_, Option<Spanned<BinaryOperator>>> {
     let known = |token: &Token<'_>| {
         let mut all = BinaryOperator::ALL.iter().copied();
         all.find(|operator| is_mark(token, operator.text()) && wanted(operator.level()))

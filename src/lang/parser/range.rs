@@ -13,9 +13,7 @@ use crate::lang::lexer::{Pasted, Token, TokenKind};
 use crate::lang::span::{Span, Spanned};
 
 /// Words that begin a clause behind every pasted row.
-const CLAUSES: [&str; 8] = [
-    "where", "by", "limit", "top", "every", "until", "with", "full",
-];
+const CLAUSES: [&str; 8] = ["where", "by", "limit", "top", "every", "until", "with", "full"];
 /// Words that do so only in commands that have these clauses: rows contain them too, for instance in names of Rust functions.
 const RARE_CLAUSES: [&str; 3] = ["for", "count", "as"];
 
@@ -73,17 +71,12 @@ fn behind_row<'a>(input: Tokens<'a>, words: &[&str]) -> Tokens<'a> {
         "-" => !next.is_some_and(|next| next.glued),
         _ => false,
     });
-    let is_clause = |token: &Token<'_>| {
-        !token.glued && (CLAUSES.contains(&token.text) || words.contains(&token.text))
-    };
+    let is_clause = |token: &Token<'_>| !token.glued && (CLAUSES.contains(&token.text) || words.contains(&token.text));
     let passed_over = match continues {
         true => Some(0),
         false => text.iter().position(is_clause),
     };
-    passed_over.map_or(behind, |length| Tokens {
-        rest: input.rest.get(length..).unwrap_or_default(),
-        ..input
-    })
+    passed_over.map_or(behind, |length| Tokens { rest: input.rest.get(length..).unwrap_or_default(), ..input })
 }
 
 /// `PASTED_ROW`
@@ -97,19 +90,11 @@ fn row(input: Tokens<'_>) -> Parsed<'_, Spanned<Range>> {
     let spanned = |value| Spanned::new(integer(value), token.at);
     let range = match pasted {
         Pasted::Address(address) => Range::Expression(integer(*address)),
-        Pasted::Span(start, end) => Range::Span {
-            start: spanned(*start),
-            end: spanned(*end),
-        },
-        Pasted::Length { start, length } => Range::Length {
-            start: spanned(*start),
-            length: spanned(*length),
-        },
-        Pasted::Symbol {
-            module,
-            name,
-            offset,
-        } => Range::Expression(symbol(module.as_deref(), name, *offset, token.at)),
+        Pasted::Span(start, end) => Range::Span { start: spanned(*start), end: spanned(*end) },
+        Pasted::Length { start, length } => Range::Length { start: spanned(*start), length: spanned(*length) },
+        Pasted::Symbol { module, name, offset } => {
+            Range::Expression(symbol(module.as_deref(), name, *offset, token.at))
+        }
     };
     Ok((Tokens { rest, ..input }, Spanned::new(range, token.at)))
 }

@@ -17,10 +17,7 @@ pub(super) struct Raw {
 /// The tokens up to the end of the command, and the pipe, redirection or comment behind them.
 pub(super) fn split_text(input: Tokens<'_>) -> (&[Token<'_>], Tokens<'_>) {
     let ends = |token: &Token<'_>| {
-        matches!(
-            token.kind,
-            TokenKind::Pipe { .. } | TokenKind::Redirect { .. } | TokenKind::Comment
-        )
+        matches!(token.kind, TokenKind::Pipe { .. } | TokenKind::Redirect { .. } | TokenKind::Comment)
     };
     let length = input.rest.iter().position(ends);
     let (text, rest) = input.rest.split_at(length.unwrap_or(input.rest.len()));
@@ -79,29 +76,15 @@ pub(super) fn part(input: Tokens<'_>, tokens: &[Token<'_>]) -> Spanned<Raw> {
     let at = first.to(tokens.last().map_or(first, |token| token.at));
     input.notes.note_class(Class::Text, at);
     let raw = match tokens {
-        [
-            Token {
-                kind: TokenKind::Quoted(text) | TokenKind::Text(text),
-                ..
-            },
-        ] => Raw {
-            text: text.clone(),
-            quoted: true,
-        },
-        _ => Raw {
-            text: slice(input.notes.line, at),
-            quoted: false,
-        },
+        [Token { kind: TokenKind::Quoted(text) | TokenKind::Text(text), .. }] => {
+            Raw { text: text.clone(), quoted: true }
+        }
+        _ => Raw { text: slice(input.notes.line, at), quoted: false },
     };
     Spanned::new(raw, at)
 }
 
-fn taken<'a>(
-    input: Tokens<'a>,
-    what: Expected,
-    tokens: &[Token<'_>],
-    behind: Tokens<'a>,
-) -> Parsed<'a, Spanned<Raw>> {
+fn taken<'a>(input: Tokens<'a>, what: Expected, tokens: &[Token<'_>], behind: Tokens<'a>) -> Parsed<'a, Spanned<Raw>> {
     let Some(first) = tokens.first() else {
         return input.fail(what);
     };
@@ -127,9 +110,7 @@ fn slice(line: &str, at: Span) -> String {
 pub(super) fn target(raw: Spanned<Raw>) -> Spanned<TargetName> {
     raw.map(|raw| match raw.quoted {
         true => TargetName::Name(raw.text),
-        false if is_variable(&raw.text) => {
-            TargetName::Variable(raw.text.trim_start_matches('$').to_owned())
-        }
+        false if is_variable(&raw.text) => TargetName::Variable(raw.text.trim_start_matches('$').to_owned()),
         false => TargetName::of(&raw.text),
     })
 }
@@ -138,8 +119,6 @@ pub(super) fn target(raw: Spanned<Raw>) -> Spanned<TargetName> {
 fn is_variable(text: &str) -> bool {
     let name = text.strip_prefix('$').unwrap_or_default();
     let mut letters = name.chars();
-    letters
-        .next()
-        .is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
+    letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
         && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
 }

@@ -49,16 +49,7 @@ pub(super) fn regions(input: Tokens<'_>) -> Parsed<'_, Command> {
         || clause(&mut input, &mut cut, cut_to)?
         || clause(&mut input, &mut full, word("full"))?
     {}
-    Ok((
-        input,
-        Command::Regions(Regions {
-            name,
-            filter: where_,
-            by,
-            cut,
-            full: full.is_some(),
-        }),
-    ))
+    Ok((input, Command::Regions(Regions { name, filter: where_, by, cut, full: full.is_some() })))
 }
 
 pub(super) fn walk(input: Tokens<'_>) -> Parsed<'_, Command> {
@@ -77,23 +68,12 @@ fn pages(input: Tokens<'_>, may_group: bool) -> Parsed<'_, Command> {
         || (may_group && clause(&mut input, &mut by, after("by", group_keys))?)
         || clause(&mut input, &mut cut, cut_to)?
     {}
-    Ok((
-        input,
-        Command::Walk(Walk {
-            range,
-            filter: where_,
-            by: by.unwrap_or_default(),
-            cut,
-        }),
-    ))
+    Ok((input, Command::Walk(Walk { range, filter: where_, by: by.unwrap_or_default(), cut })))
 }
 
 /// `KEY`, or `KEY, KEY`.
 fn group_keys(input: Tokens<'_>) -> Parsed<'_, Vec<GroupKey>> {
     let (behind, first) = one_of(input)?;
     let second = preceded(mark(","), cut(one_of));
-    map(opt(second), |second| {
-        std::iter::once(first).chain(second).collect()
-    })
-    .parse(behind)
+    map(opt(second), |second| std::iter::once(first).chain(second).collect()).parse(behind)
 }

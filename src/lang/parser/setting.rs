@@ -36,14 +36,8 @@ pub(super) fn setting(input: Tokens<'_>) -> Parsed<'_, Setting> {
 /// `logging on`, `logging file PATH`, as in gdb.
 pub(super) fn log(input: Tokens<'_>) -> Parsed<'_, Assignment> {
     let (behind, _) = word("logging")(input)?;
-    let enabled = map(one_of, |on| Assignment::Setting {
-        setting: Setting::Logging,
-        value: SettingValue::Switch(on),
-    });
-    let file = map(
-        preceded(word("file"), cut(pattern(Expected::File))),
-        Assignment::LogFile,
-    );
+    let enabled = map(one_of, |on| Assignment::Setting { setting: Setting::Logging, value: SettingValue::Switch(on) });
+    let file = map(preceded(word("file"), cut(pattern(Expected::File))), Assignment::LogFile);
     alt((enabled, file)).parse(behind)
 }
 

@@ -41,12 +41,8 @@ fn maps_range(failed: &Failure<'_>) -> Option<String> {
         "" => "walk",
         command => command,
     };
-    (is_span && is_number(start) && is_number(end)).then(|| {
-        format!(
-            "a range is written A..B: {command} 0x{}..0x{}",
-            start.text, end.text
-        )
-    })
+    (is_span && is_number(start) && is_number(end))
+        .then(|| format!("a range is written A..B: {command} 0x{}..0x{}", start.text, end.text))
 }
 
 /// Commands whose argument is a value.
@@ -64,28 +60,22 @@ fn filter_word_in_value(failed: &Failure<'_>) -> Option<String> {
         "and" => Some("between values `and` is written &&: A && B".to_owned()),
         "or" => Some("between values `or` is written ||: A || B".to_owned()),
         "where" if !failed.expects(Expected::Mark(")")) => {
-            let pages = line
-                .get(failed.tokens.get(1)?.at.start..token.at.start)?
-                .trim();
+            let pages = line.get(failed.tokens.get(1)?.at.start..token.at.start)?.trim();
             let than = match command {
                 "print" | "output" => "",
                 _ => " > 0",
             };
-            Some(format!(
-                "count(RANGE where FILTER) counts pages: {command} count({pages} where FILTER){than}"
-            ))
+            Some(format!("count(RANGE where FILTER) counts pages: {command} count({pages} where FILTER){than}"))
         }
-        "then" | "do" | "{" | ":" | ";" if matches!(command, "if" | "while") => Some(format!(
-            "`{}` is left out: the lines follow, each on its own, and `end` closes them",
-            token.text
-        )),
-        word if before.text == "not" && PageField::from_name(word).is_some() => Some(format!(
-            "`{word}` is a condition on pages: {command} count(RANGE where {word}) == 0"
-        )),
-        _ if before.text == "not" => Some(format!(
-            "before a value `not` is written !: {command} !{}",
-            short(line.get(token.at.start..)?)
-        )),
+        "then" | "do" | "{" | ":" | ";" if matches!(command, "if" | "while") => {
+            Some(format!("`{}` is left out: the lines follow, each on its own, and `end` closes them", token.text))
+        }
+        word if before.text == "not" && PageField::from_name(word).is_some() => {
+            Some(format!("`{word}` is a condition on pages: {command} count(RANGE where {word}) == 0"))
+        }
+        _ if before.text == "not" => {
+            Some(format!("before a value `not` is written !: {command} !{}", short(line.get(token.at.start..)?)))
+        }
         _ => None,
     }
 }
@@ -94,36 +84,31 @@ fn filter_word_in_value(failed: &Failure<'_>) -> Option<String> {
 fn missing_with(failed: &Failure<'_>) -> Option<String> {
     let word = failed.token()?.text;
     let is_word = Kept::from_word(word).is_some() || OnRequest::from_word(word).is_some();
-    (is_word && failed.expects(Expected::Word("with")))
-        .then(|| format!("put `with` before it: with {word}"))
+    (is_word && failed.expects(Expected::Word("with"))).then(|| format!("put `with` before it: with {word}"))
 }
 
 /// A range behind the name of a snapshot, without `in`.
 fn missing_in(failed: &Failure<'_>) -> Option<String> {
     let token = failed.token()?;
     let is_range = !matches!(token.kind, TokenKind::Mark | TokenKind::Other);
-    (is_range && failed.expects(Expected::Word("in"))).then(|| {
-        format!(
-            "a snapshot has one name; a range comes behind `in`: in {}",
-            short(token.text)
-        )
-    })
+    (is_range && failed.expects(Expected::Word("in")))
+        .then(|| format!("a snapshot has one name; a range comes behind `in`: in {}", short(token.text)))
 }
 
 /// Mistakes that belong to one command.
 fn mistake_in_command(failed: &Failure<'_>) -> Option<String> {
     let first = failed.tokens.get(1)?;
     match (failed.command()?, failed.position, first.text) {
-        ("foreach", 1, word) if first.kind == TokenKind::Name => Some(format!(
-            "a variable begins with $: foreach ${word} in \u{2026}"
-        )),
+        ("foreach", 1, word) if first.kind == TokenKind::Name => {
+            Some(format!("a variable begins with $: foreach ${word} in \u{2026}"))
+        }
         ("foreach", _, _) if failed.expects(Expected::Mark(",")) => {
             let is_value = matches!(failed.token()?.kind, TokenKind::Number(_));
             is_value.then(|| "commas separate the values: foreach $i in 1, 2, 3".to_owned())
         }
-        ("compare", 1, word) if first.kind == TokenKind::Name => Some(format!(
-            "the name of a process is a text: compare \"{word}\""
-        )),
+        ("compare", 1, word) if first.kind == TokenKind::Name => {
+            Some(format!("the name of a process is a text: compare \"{word}\""))
+        }
         ("info", 2, word) if word.starts_with("reg") => {
             Some("for one register: print $sp, print $pc; gdb shows the others".to_owned())
         }
@@ -134,14 +119,13 @@ fn mistake_in_command(failed: &Failure<'_>) -> Option<String> {
         ("watch", 2.., _) if failed.expects(Expected::Word("every")) => {
             let time = failed.token()?;
             let text = time.text;
-            matches!(time.kind, TokenKind::Duration(_))
-                .then(|| format!("watch RANGE every {text} sets the time between samples, watch RANGE for {text} the whole time"))
+            matches!(time.kind, TokenKind::Duration(_)).then(|| {
+                format!("watch RANGE every {text} sets the time between samples, watch RANGE for {text} the whole time")
+            })
         }
         (name, 2.., _) if takes_how(name) && first.text != "--how" => {
             let is_how = failed.token()?.text == "--how";
-            is_how.then(|| {
-                format!("--how comes right after the name of the command: {name} --how \u{2026}")
-            })
+            is_how.then(|| format!("--how comes right after the name of the command: {name} --how \u{2026}"))
         }
         _ => None,
     }

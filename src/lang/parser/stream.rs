@@ -54,19 +54,14 @@ impl<'a> Notes<'a> {
 
     /// The tokens, all still to be parsed.
     pub(super) fn input(&'a self, tokens: &'a [Token<'a>]) -> Tokens<'a> {
-        Tokens {
-            rest: tokens,
-            notes: self,
-        }
+        Tokens { rest: tokens, notes: self }
     }
 
     /// The furthest token that could not be taken, and what could have been.
     pub(super) fn furthest(&self) -> (usize, Vec<Expected>) {
         let (position, mut expected) = self.furthest.borrow().clone();
         // A filter parses values like an expression, but a bare name in it is a field.
-        if expected.contains(&Expected::PageQuantity)
-            || expected.contains(&Expected::RegionQuantity)
-        {
+        if expected.contains(&Expected::PageQuantity) || expected.contains(&Expected::RegionQuantity) {
             expected.retain(|one| *one != Expected::Expression);
         }
         (position, expected)
@@ -204,8 +199,7 @@ impl<'a> Tokens<'a> {
 /// Exactly this word.
 pub(super) fn word<'a>(word: &'static str) -> impl Fn(Tokens<'a>) -> Parsed<'a, Span> {
     move |input| {
-        let wanted =
-            |token: &Token<'_>| (token.kind == TokenKind::Name && token.text == word).then_some(());
+        let wanted = |token: &Token<'_>| (token.kind == TokenKind::Name && token.text == word).then_some(());
         let (rest, found) = input.accept(Expected::Word(word), wanted)?;
         input.notes.note_class(Class::Keyword, found.at);
         Ok((rest, found.at))
@@ -215,9 +209,7 @@ pub(super) fn word<'a>(word: &'static str) -> impl Fn(Tokens<'a>) -> Parsed<'a, 
 /// Exactly this mark.
 pub(super) fn mark<'a>(mark: &'static str) -> impl Fn(Tokens<'a>) -> Parsed<'a, Span> {
     move |input| {
-        let (rest, found) = input.accept(Expected::Mark(mark), |token| {
-            is_mark(token, mark).then_some(())
-        })?;
+        let (rest, found) = input.accept(Expected::Mark(mark), |token| is_mark(token, mark).then_some(()))?;
         Ok((rest, found.at))
     }
 }
@@ -246,9 +238,7 @@ pub(super) fn is_mark(token: &Token<'_>, mark: &str) -> bool {
 
 /// Whether the next token is this mark with nothing before it.
 pub(super) fn glued(input: Tokens<'_>, text: &str) -> bool {
-    input
-        .first()
-        .is_some_and(|token| token.glued && is_mark(token, text))
+    input.first().is_some_and(|token| token.glued && is_mark(token, text))
 }
 
 /// One of these words, with what it stands for.
@@ -313,11 +303,8 @@ pub(super) fn count(input: Tokens<'_>) -> Parsed<'_, Spanned<Count>> {
 
 /// A time: with a unit, in seconds without one, or in a variable.
 pub(super) fn time<'a>(input: Tokens<'a>) -> Parsed<'a, Spanned<Time>> {
-    let duration = |input: Tokens<'a>| {
-        input.accept(Expected::Duration, |token| {
-            token.kind.duration().map(Time::Duration)
-        })
-    };
+    let duration =
+        |input: Tokens<'a>| input.accept(Expected::Duration, |token| token.kind.duration().map(Time::Duration));
     let variable = variable.map(|name| name.map(Time::Variable));
     alt((duration, variable)).parse(input)
 }

@@ -2,8 +2,7 @@
 
 use super::{PAGE, PRESENT, Watched, World};
 use crate::kernel::{
-    AddressRange, Device, Name, PageFlags, PageMapEntry, PageSize, Permissions, Region, Registers,
-    VirtualAddress,
+    AddressRange, Device, Name, PageFlags, PageMapEntry, PageSize, Permissions, Region, Registers, VirtualAddress,
 };
 use crate::process::{Layout, Modules, Target};
 use crate::source::WordFile;
@@ -38,11 +37,7 @@ impl Fake {
     /// A 64-bit little-endian process without regions.
     pub(crate) fn new() -> Self {
         Fake {
-            layout: Layout {
-                page: PageSize::FOUR_KIB,
-                pointer_bytes: 8,
-                little_endian: true,
-            },
+            layout: Layout { page: PageSize::FOUR_KIB, pointer_bytes: 8, little_endian: true },
             regions: Vec::new(),
             entries: BTreeMap::new(),
             pages: BTreeMap::new(),
@@ -59,14 +54,7 @@ impl Fake {
     }
 
     /// Adds a region: permissions as in `maps`, and an inode, 0 for none. Its file offset is 0.
-    pub(crate) fn region(
-        mut self,
-        start: u64,
-        end: u64,
-        permissions: &str,
-        inode: u64,
-        name: &str,
-    ) -> Self {
+    pub(crate) fn region(mut self, start: u64, end: u64, permissions: &str, inode: u64, name: &str) -> Self {
         let range = AddressRange::new(VirtualAddress::new(start), VirtualAddress::new(end));
         self.regions.push(Region {
             range: range.expect("a region that is not empty"),
@@ -77,10 +65,7 @@ impl Fake {
                 shared: permissions.contains('s'),
             },
             offset: 0,
-            device: Device {
-                major: u32::from(inode != 0) * 8,
-                minor: 0,
-            },
+            device: Device { major: u32::from(inode != 0) * 8, minor: 0 },
             inode,
             name: name.into(),
             deleted: false,
@@ -131,11 +116,7 @@ impl Fake {
             release: "6.12.0-fake",
             has_config: false,
             regions: Mutex::new(self.regions),
-            entries: self
-                .entries
-                .iter()
-                .map(|(&page, entry)| (page, entry.raw()))
-                .collect(),
+            entries: self.entries.iter().map(|(&page, entry)| (page, entry.raw())).collect(),
             flags: flags.map(|(frame, flags)| (frame, flags.bits())).collect(),
             counts: self.counts.into_iter().flatten().collect::<HashMap<_, _>>(),
             refused,

@@ -6,9 +6,7 @@ mod source;
 pub(crate) use builder::Fake;
 
 use crate::kernel::smaps::Smaps;
-use crate::kernel::{
-    AddressRange, Device, Name, PageFlags, PageSize, Permissions, Region, VirtualAddress,
-};
+use crate::kernel::{AddressRange, Device, Name, PageFlags, PageSize, Permissions, Region, VirtualAddress};
 use crate::process::{BackingContent, Layout, Liveness, Relation};
 use crate::source::WordFile;
 use std::collections::{BTreeMap, HashMap};
@@ -111,11 +109,7 @@ pub fn region(start_page: u64, pages: u64) -> Region {
     let end = VirtualAddress::new((start_page + pages) * PAGE);
     Region {
         range: AddressRange::new(start, end).expect("pages"),
-        permissions: Permissions {
-            read: true,
-            write: true,
-            ..Permissions::default()
-        },
+        permissions: Permissions { read: true, write: true, ..Permissions::default() },
         offset: 0,
         device: Device::default(),
         inode: 0,
@@ -129,11 +123,7 @@ impl World {
         World {
             pid: 1,
             start_time: 0,
-            layout: Layout {
-                page: PageSize::FOUR_KIB,
-                pointer_bytes: 8,
-                little_endian: true,
-            },
+            layout: Layout { page: PageSize::FOUR_KIB, pointer_bytes: 8, little_endian: true },
             release: "6.18.0",
             has_config: true,
             regions: Mutex::new(regions.into_iter().collect()),

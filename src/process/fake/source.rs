@@ -4,12 +4,10 @@ use super::{HUGE, PAGE, PRESENT, World, region};
 use crate::kernel::{AddressRange, Name, PageFlags, PageMapEntry, Region, VirtualAddress};
 use crate::process::{Relation, Target};
 use crate::source::{
-    Answer, ConfigPlace, File, FileLocation, Held, InMemory, List, Listed, Mapping, PageRegion,
-    Probe, Query, Scan, Setting, Source, WordFile,
+    Answer, ConfigPlace, File, FileLocation, Held, InMemory, List, Listed, Mapping, PageRegion, Probe, Query, Scan,
+    Setting, Source, WordFile,
 };
-use crate::source::{
-    BackingContent, BackingRun, Categories, Error, Identity, Liveness, ReadAt, Result,
-};
+use crate::source::{BackingContent, BackingRun, Categories, Error, Identity, Liveness, ReadAt, Result};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -44,11 +42,7 @@ fn line(region: &Region) -> Vec<u8> {
             byte => line.push(byte),
         }
     }
-    line.extend(if region.deleted {
-        &b" (deleted)\n"[..]
-    } else {
-        b"\n"
-    });
+    line.extend(if region.deleted { &b" (deleted)\n"[..] } else { b"\n" });
     line
 }
 
@@ -90,12 +84,7 @@ impl World {
     }
 
     fn config(&self) -> Option<String> {
-        let options = [
-            "MEMORY_FAILURE",
-            "MIGRATION",
-            "DEVICE_PRIVATE",
-            "PTE_MARKER",
-        ];
+        let options = ["MEMORY_FAILURE", "MIGRATION", "DEVICE_PRIVATE", "PTE_MARKER"];
         let exact = (!self.average_counts).then_some("PAGE_MAPCOUNT");
         let options = options.into_iter().chain(exact);
         let text = options.map(|option| format!("CONFIG_{option}=y\n"));
@@ -125,10 +114,7 @@ impl World {
                 format!("25 1 {major}:{minor} / /mnt rw - {kind} none rw\n")
             })
         };
-        let mounts = [
-            mount(self.hugetlbfs, "hugetlbfs"),
-            mount(self.tmpfs, "tmpfs"),
-        ];
+        let mounts = [mount(self.hugetlbfs, "hugetlbfs"), mount(self.tmpfs, "tmpfs")];
         mounts.into_iter().flatten().collect()
     }
 
@@ -157,11 +143,7 @@ fn stat(pid: u32, parent: u32, start_time: u64) -> Vec<u8> {
 
 impl Source for Bytes {
     fn identity(&self) -> Identity {
-        Identity {
-            pid: self.0.pid,
-            start_time: self.0.start_time,
-            name: "fake".into(),
-        }
+        Identity { pid: self.0.pid, start_time: self.0.start_time, name: "fake".into() }
     }
 
     fn liveness(&self) -> Result<Liveness> {
@@ -331,11 +313,7 @@ impl Source for Bytes {
                     if count > 0 && count.is_multiple_of(world.scan_buffer) {
                         stopped = start;
                     }
-                    into[count] = PageRegion {
-                        start,
-                        end: start + PAGE,
-                        categories: told,
-                    };
+                    into[count] = PageRegion { start, end: start + PAGE, categories: told };
                     count += 1;
                 }
             }
@@ -427,14 +405,8 @@ impl Source for Bytes {
         let mut runs: Vec<BackingRun> = Vec::new();
         for page in pages {
             let content = match world.asks_files {
-                false => world
-                    .content
-                    .get(&page)
-                    .copied()
-                    .unwrap_or(BackingContent::Hole),
-                true => BackingContent::Contents {
-                    cached: world.cached.contains(&page),
-                },
+                false => world.content.get(&page).copied().unwrap_or(BackingContent::Hole),
+                true => BackingContent::Contents { cached: world.cached.contains(&page) },
             };
             let range = self::region(page, 1).range;
             match runs.last_mut() {
@@ -442,10 +414,7 @@ impl Source for Bytes {
                     let both = AddressRange::new(last.range.start(), range.end());
                     last.range = both.expect("pages");
                 }
-                _ => runs.push(BackingRun {
-                    range,
-                    content: Ok(content),
-                }),
+                _ => runs.push(BackingRun { range, content: Ok(content) }),
             }
         }
         Ok(runs)
@@ -478,9 +447,7 @@ impl Source for Bytes {
                 let frame = u64::from(!self.0.hidden);
                 Ok(vec![PRESENT | 1 << 55 | frame])
             }
-            Probe::OwnFlags if self.0.merged_pages > 0 => {
-                Ok(vec![(PageFlags::ANON | PageFlags::KSM).bits()])
-            }
+            Probe::OwnFlags if self.0.merged_pages > 0 => Ok(vec![(PageFlags::ANON | PageFlags::KSM).bits()]),
             Probe::FrameRight => Ok(vec![u64::from(!self.0.hidden)]),
             Probe::Compare(one, other) => match space(one).zip(space(other)) {
                 Some((one, other)) if one == other => Ok(vec![0]),

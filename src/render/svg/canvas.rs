@@ -93,11 +93,7 @@ impl Canvas {
         let end = left + width(columns(&text));
         self.right = self.right.max(end);
         // Writing to a string does not fail.
-        let _ = writeln!(
-            self.body,
-            r#"<text x="{x}" y="{y}" xml:space="preserve">{}</text>"#,
-            escaped(&text)
-        );
+        let _ = writeln!(self.body, r#"<text x="{x}" y="{y}" xml:space="preserve">{}</text>"#, escaped(&text));
         end
     }
 
@@ -108,11 +104,7 @@ impl Canvas {
         let (ground, ink) = colours(marks::role(cell.mark));
         let mut centres = String::new();
         for index in 0..number {
-            let _ = write!(
-                centres,
-                "{} ",
-                x + index * CELL_WIDTH + CELL_WIDTH.div_ceil(2)
-            );
+            let _ = write!(centres, "{} ", x + index * CELL_WIDTH + CELL_WIDTH.div_ceil(2));
         }
         let letters = cell.letter().to_string().repeat(number);
         let _ = writeln!(

@@ -126,9 +126,7 @@ impl Svg {
         let mut left = end + 2 * canvas::CELL_WIDTH;
         for mark in marks {
             let cell = Cell::new(mark, false);
-            left = self
-                .canvas
-                .legend_entry(left, self.width, cell, mark.word());
+            left = self.canvas.legend_entry(left, self.width, cell, mark.word());
         }
         self.canvas.new_line();
         for remark in remarks {

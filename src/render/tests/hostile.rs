@@ -33,11 +33,7 @@ pub fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
         offset: Hex(number),
         name: name.clone(),
     };
-    let symbol_brief = SymbolBrief {
-        name: name.clone(),
-        offset: number,
-        module: name.clone(),
-    };
+    let symbol_brief = SymbolBrief { name: name.clone(), offset: number, module: name.clone() };
     let slot = SwapSlot {
         kind: 255,
         offset: number,
@@ -54,18 +50,11 @@ pub fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
         page_offset: number,
         page_size: number,
         swap: Ok(slot.clone()),
-        words: FrameWords {
-            flags: Ok(flags),
-            map_count: Ok(number),
-            map_count_average: false,
-        },
+        words: FrameWords { flags: Ok(flags), map_count: Ok(number), map_count_average: false },
         place: place.clone(),
         region: Some(brief.clone()),
         symbol: Some(symbol_brief.clone()),
-        nearest: Some(Nearest {
-            below: Some(brief.clone()),
-            above: Some(brief.clone()),
-        }),
+        nearest: Some(Nearest { below: Some(brief.clone()), above: Some(brief.clone()) }),
         why: why.clone(),
         ..present()
     };
@@ -73,11 +62,7 @@ pub fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
         start: address,
         pages: number,
         pfn: Ok(frame),
-        words: FrameWords {
-            flags: Ok(flags),
-            map_count: Ok(number),
-            map_count_average: false,
-        },
+        words: FrameWords { flags: Ok(flags), map_count: Ok(number), map_count_average: false },
         region: Some(name.clone()),
         why: why.clone(),
         ..pages()
@@ -87,24 +72,13 @@ pub fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
         frames: number,
         bytes: Some(number),
         zone: Ok(text.clone()),
-        words: FrameWords {
-            flags: Ok(flags),
-            ..frames().words
-        },
+        words: FrameWords { flags: Ok(flags), ..frames().words },
         ..frames()
     };
-    let summary = WalkSummary {
-        pages: number,
-        bytes: number,
-        longest_run_bytes: Some(number),
-        ..walk_summary()
-    };
+    let summary = WalkSummary { pages: number, bytes: number, longest_run_bytes: Some(number), ..walk_summary() };
     let row = RegionReport {
         start: address,
-        device: Device {
-            major: u32::MAX,
-            minor: u32::MAX,
-        },
+        device: Device { major: u32::MAX, minor: u32::MAX },
         name: name.clone(),
         size: number,
         present: Some(number),
@@ -118,24 +92,14 @@ pub fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
             section: Some(name.clone()),
             symbol: Some(symbol_brief.clone()),
         }),
-        vm_flags: Some(vec![VmFlag {
-            code: text.clone(),
-            meaning: "unknown",
-        }]),
-        smaps: Some(Numbers(vec![
-            (text.clone(), number),
-            (text.clone() + "2", 0),
-        ])),
+        vm_flags: Some(vec![VmFlag { code: text.clone(), meaning: "unknown" }]),
+        smaps: Some(Numbers(vec![(text.clone(), number), (text.clone() + "2", 0)])),
         why: why.clone(),
         ..row.clone()
     };
     let frame_flags = FlagsReport {
         place,
-        meanings: vec![FlagMeaning {
-            bit: 63,
-            name: text.clone(),
-            meaning: text.clone(),
-        }],
+        meanings: vec![FlagMeaning { bit: 63, name: text.clone(), meaning: text.clone() }],
         folio: Err(Reason::not_permitted(text.clone())),
         ..flags_report(number)
     };
@@ -145,11 +109,7 @@ pub fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
         pfn: Some(frame),
         physical: Some(physical),
         swap: Some(slot),
-        bits: vec![BitMeaning {
-            bits: text.clone(),
-            name: "swap type",
-            meaning: text.clone(),
-        }],
+        bits: vec![BitMeaning { bits: text.clone(), name: "swap type", meaning: text.clone() }],
     });
     let change = Event {
         time: number as f64,
@@ -163,10 +123,7 @@ pub fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
     let blind = WatchStart {
         pages: number,
         every: number as f64,
-        blind: vec![Blind {
-            kind: EventKind::Moved,
-            reason: text.clone(),
-        }],
+        blind: vec![Blind { kind: EventKind::Moved, reason: text.clone() }],
     };
     let valued = ValueReport {
         name: Some(text.clone()),
@@ -185,16 +142,9 @@ pub fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
         module: name.clone(),
         ..symbol()
     };
-    let mapped = ModuleReport {
-        name: name.clone(),
-        debug_file: Some(name.clone()),
-        ..module()
-    };
+    let mapped = ModuleReport { name: name.clone(), debug_file: Some(name.clone()), ..module() };
     let silent = SymbolsSummary {
-        silent: vec![SilentModule {
-            module: name.clone(),
-            reason: text.clone(),
-        }],
+        silent: vec![SilentModule { module: name.clone(), reason: text.clone() }],
         ..symbols_summary()
     };
     let compiled = LineReport {
@@ -223,11 +173,7 @@ pub fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
         command_line: Some(name.clone()),
         age: Some(number as f64),
         page_size: number,
-        memory: vec![MemoryField {
-            name: text.clone(),
-            bytes: number,
-            meaning: "unknown",
-        }],
+        memory: vec![MemoryField { name: text.clone(), bytes: number, meaning: "unknown" }],
         ..process()
     };
     let listed = ProcessRow {
@@ -238,12 +184,8 @@ pub fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
         command_line: Some(name.clone()),
         ..process_row()
     };
-    let attached = TargetReport {
-        name: name.clone(),
-        executable: Some(name.clone()),
-        remarks: vec![text.clone()],
-        ..target()
-    };
+    let attached =
+        TargetReport { name: name.clone(), executable: Some(name.clone()), remarks: vec![text.clone()], ..target() };
     let failure = ErrorReport {
         message: text.clone(),
         place: Some(ErrorPlace {
@@ -287,15 +229,8 @@ pub fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
         Record::Process(Box::new(running)),
         Record::ProcessEntry(listed),
         Record::Target(attached),
-        Record::Setting(SettingReport {
-            name: text.clone(),
-            value: text.clone(),
-            meaning: text.clone(),
-        }),
-        Record::History(HistoryEntry {
-            number: number as usize,
-            line: name,
-        }),
+        Record::Setting(SettingReport { name: text.clone(), value: text.clone(), meaning: text.clone() }),
+        Record::History(HistoryEntry { number: number as usize, line: name }),
         Record::Note(Note { message: text }),
         Record::Error(failure),
     ]
@@ -324,12 +259,7 @@ fn without_colours(text: &str) -> String {
 }
 
 pub fn numbers() -> impl Strategy<Value = u64> {
-    prop_oneof![
-        any::<u64>(),
-        Just(0),
-        Just(u64::MAX),
-        (0u32..64).prop_map(|bit| 1 << bit)
-    ]
+    prop_oneof![any::<u64>(), Just(0), Just(u64::MAX), (0u32..64).prop_map(|bit| 1 << bit)]
 }
 
 /// Bytes with plenty of what does harm.

@@ -6,18 +6,11 @@ use crate::report::*;
 use std::collections::BTreeMap;
 
 fn brief(name: &str, offset: u64) -> SymbolBrief {
-    SymbolBrief {
-        name: name.into(),
-        offset,
-        module: "libc.so.6".into(),
-    }
+    SymbolBrief { name: name.into(), offset, module: "libc.so.6".into() }
 }
 
 pub fn memory() -> Memory {
-    let bytes: Vec<u8> = [0x7fff_f7de_80c0u64, 0x10]
-        .iter()
-        .flat_map(|word| word.to_le_bytes())
-        .collect();
+    let bytes: Vec<u8> = [0x7fff_f7de_80c0u64, 0x10].iter().flat_map(|word| word.to_le_bytes()).collect();
     Memory {
         address: VirtualAddress::new(0x7fff_f7fa_c010),
         symbol: Some(brief("__malloc_hook", 0)),
@@ -83,12 +76,7 @@ pub fn memory_untouched() -> Memory {
 }
 
 pub fn memory_faulted() -> Memory {
-    Memory {
-        faulted: true,
-        source: Some("memory"),
-        state: State::Swapped,
-        ..memory_of_file()
-    }
+    Memory { faulted: true, source: Some("memory"), state: State::Swapped, ..memory_of_file() }
 }
 
 pub fn memory_unread() -> Memory {
@@ -109,12 +97,7 @@ fn why_uncertain(field: &'static str) -> Why {
 }
 
 pub fn uncertain_memory() -> Memory {
-    Memory {
-        state: State::Swapped,
-        kind: None,
-        why: why_uncertain("state"),
-        ..memory_untouched()
-    }
+    Memory { state: State::Swapped, kind: None, why: why_uncertain("state"), ..memory_untouched() }
 }
 
 pub fn memory_of_text_cut() -> Memory {
@@ -149,10 +132,7 @@ pub fn place_found() -> Match {
 }
 
 pub fn place_found_in_file() -> Match {
-    Match {
-        source: "file",
-        ..place_found()
-    }
+    Match { source: "file", ..place_found() }
 }
 
 pub fn patch() -> Patch {
@@ -216,11 +196,7 @@ pub fn find_summary() -> FindSummary {
         cache_unread: 0,
         why: Why::default(),
         cut_short: false,
-        states: EveryState(BTreeMap::from([
-            (State::Present, 33),
-            (State::Untouched, 31),
-            (State::Swapped, 1),
-        ])),
+        states: EveryState(BTreeMap::from([(State::Present, 33), (State::Untouched, 31), (State::Swapped, 1)])),
     }
 }
 
@@ -232,10 +208,7 @@ pub fn find_summary_early() -> FindSummary {
         cache_unread: 3,
         why: cache_unread(),
         cut_short: true,
-        states: EveryState(BTreeMap::from([
-            (State::Present, 35),
-            (State::Untouched, 3),
-        ])),
+        states: EveryState(BTreeMap::from([(State::Present, 35), (State::Untouched, 3)])),
         ..find_summary()
     }
 }
@@ -269,11 +242,7 @@ pub fn telescope() -> Telescope {
         state: State::Present,
         source: Some("memory"),
         chain: vec![
-            link(
-                Some(brief("malloc", 16)),
-                0x7fff_f7de_80c0,
-                Some(0x7fff_f7de_8000),
-            ),
+            link(Some(brief("malloc", 16)), 0x7fff_f7de_80c0, Some(0x7fff_f7de_8000)),
             link(None, 0x7fff_f7de_8000, Some(0x41)),
         ],
         ends: "value",

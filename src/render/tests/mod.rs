@@ -14,8 +14,8 @@ mod who;
 use super::{Json, Renderer, Text, Theme, printable};
 use crate::kernel::{Kind, Name, PageFlags, State};
 use crate::report::{
-    Effect, ErrorPlace, ErrorReport, Explanation, FieldDescription, Outcome, RECORDS, Record,
-    RegionReport, SearchEnd, Shape, Translation, WhoCounts, WhoSummary,
+    Effect, ErrorPlace, ErrorReport, Explanation, FieldDescription, Outcome, RECORDS, Record, RegionReport, SearchEnd,
+    Shape, Translation, WhoCounts, WhoSummary,
 };
 use jiff::tz::TimeZone;
 use samples::*;
@@ -119,12 +119,7 @@ fn json_has_the_described_fields_and_no_others() {
     for record in all() {
         let json = serde_json::to_value(&record).unwrap();
         let name = name(&record);
-        let mut rest: BTreeSet<&str> = json
-            .as_object()
-            .unwrap()
-            .keys()
-            .map(String::as_str)
-            .collect();
+        let mut rest: BTreeSet<&str> = json.as_object().unwrap().keys().map(String::as_str).collect();
         rest.remove("type");
         let shape = RECORDS.iter().find(|shape| shape.name == name).unwrap();
         for field in fields(shape) {
@@ -148,11 +143,10 @@ fn every_state_and_kind_reads_as_words() {
         .map(|(state, kind)| Record::Translation(Box::new(absent(state, kind, 0))))
         .collect();
     let lines = text(None, &records);
-    let states: Vec<&str> = lines
-        .lines()
-        .filter(|line| line.starts_with("state"))
-        .collect();
-    assert_data_eq!(states.join("\n"), str![[r#"
+    let states: Vec<&str> = lines.lines().filter(|line| line.starts_with("state")).collect();
+    assert_data_eq!(
+        states.join("\n"),
+        str![[r#"
 state     present                a page frame is mapped here
 state     swapped                its contents are in a swap area
 state     guard                  a guard page (MADV_GUARD_INSTALL): any access is SIGSEGV
@@ -179,42 +173,29 @@ state     untouched, cached      in the page cache: an access maps it without re
 state     untouched, not_cached  not in the page cache: an access reads the file
 state     untouched, past_end    beyond the end of the file: an access is SIGBUS
 state     untouched, maybe_swapped  shared memory that has contents, but not in memory: swapped out
-"#]].raw());
+"#]]
+        .raw()
+    );
 }
 
 #[test]
 fn hidden_frames_are_hidden_and_never_zero() {
     let translation = text(None, &[Record::Translation(Box::new(hidden()))]);
     assert!(translation.contains("physical  hidden"), "{translation}");
-    assert_eq!(
-        translation.matches("CAP_SYS_ADMIN").count(),
-        1,
-        "{translation}"
-    );
+    assert_eq!(translation.matches("CAP_SYS_ADMIN").count(), 1, "{translation}");
     for record in [Record::Run(hidden_run()), Record::Pages(hidden_pages())] {
         let rows = text(None, &[record]);
         let row = rows.lines().nth(1).unwrap();
         assert!(row.contains("hidden"), "{rows}");
-        assert!(
-            !row.split_whitespace()
-                .any(|word| word == "0" || word == "0x0"),
-            "{rows}"
-        );
+        assert!(!row.split_whitespace().any(|word| word == "0" || word == "0x0"), "{rows}");
     }
 }
 
 #[test]
 fn a_mark_of_exclusive_that_a_map_count_contradicts_is_explained() {
     let clause = "not exclusive: bit 56 of the entry is that of the first page of the huge page";
-    let of_huge_page = Translation {
-        huge: Ok(true),
-        exclusive: Ok(false),
-        ..present()
-    };
-    let alike = Translation {
-        exclusive: Ok(true),
-        ..of_huge_page.clone()
-    };
+    let of_huge_page = Translation { huge: Ok(true), exclusive: Ok(false), ..present() };
+    let alike = Translation { exclusive: Ok(true), ..of_huge_page.clone() };
     for (translation, explained) in [(of_huge_page, true), (alike, false), (present(), false)] {
         let text = text(None, &[Record::Translation(Box::new(translation))]);
         assert_eq!(text.contains(clause), explained, "{text}");
@@ -240,15 +221,8 @@ fn explain_says_what_is_special_of_a_page() {
 #[test]
 fn a_copy_of_a_page_of_a_huge_mapping_is_small_and_splits_it() {
     let write_to = |huge, kind| {
-        let page = Translation {
-            huge: Ok(huge),
-            kind: Some(kind),
-            ..present()
-        };
-        let explanation = Explanation {
-            next_write: Outcome::of(&[Effect::Copy]),
-            ..explained(page)
-        };
+        let page = Translation { huge: Ok(huge), kind: Some(kind), ..present() };
+        let explanation = Explanation { next_write: Outcome::of(&[Effect::Copy]), ..explained(page) };
         text(None, &[Record::Explanation(Box::new(explanation))])
     };
     let split = "a copy of these 4 KiB alone, and the huge mapping is split into small pages";
@@ -263,14 +237,8 @@ fn a_copy_of_a_page_of_a_huge_mapping_is_small_and_splits_it() {
 #[test]
 fn once_all_mappings_are_found_it_does_not_matter_what_could_not_be_read() {
     let said = |ended| {
-        let summary = WhoSummary {
-            counts: WhoCounts {
-                unreadable: 1,
-                ..who_counted().counts
-            },
-            ended,
-            ..who_counted()
-        };
+        let summary =
+            WhoSummary { counts: WhoCounts { unreadable: 1, ..who_counted().counts }, ended, ..who_counted() };
         text(None, &[Record::WhoSummary(summary)])
     };
     let unread = "could not be read";
@@ -288,7 +256,9 @@ fn a_walk_has_one_heading_and_says_each_reason_once() {
         Record::Pages(untouched_pages()),
         Record::WalkSummary(walk_summary()),
     ];
-    assert_data_eq!(text(Some(120), &walk), str![[r#"
+    assert_data_eq!(
+        text(Some(120), &walk),
+        str![[r#"
 start          end                size  pages  state      kind           frame     count  region       flags
 0x7ffff7dc0000 0x7ffff7de8000  160 KiB     40  present    file           0x1a4eac     31  libc.so.6    referenced activ…
 0x7ffff7de8000 0x7ffff7de9000    4 KiB      1  present    file           hidden        ?  libc.so.6    ?
@@ -302,24 +272,17 @@ hidden    frame: frame numbers are hidden without CAP_SYS_ADMIN (run pmdb as roo
           that capability with setcap)
 unknown   flags, map count, order: /proc/kpageflags may be read by root alone
 
-"#]].raw());
+"#]]
+        .raw()
+    );
 }
 
 #[test]
 fn notes_of_a_table_stand_under_it_also_after_a_block() {
-    let said = [
-        Record::Translation(Box::new(present())),
-        Record::Run(hidden_run()),
-    ];
+    let said = [Record::Translation(Box::new(present())), Record::Run(hidden_run())];
     let text = text(Some(120), &said);
-    let at = |words: &str| {
-        text.find(words)
-            .unwrap_or_else(|| panic!("{words}: {text}"))
-    };
-    assert!(
-        at("0x7ffff7dc8000") < at("hidden    physical, frame: "),
-        "{text}"
-    );
+    let at = |words: &str| text.find(words).unwrap_or_else(|| panic!("{words}: {text}"));
+    assert!(at("0x7ffff7dc8000") < at("hidden    physical, frame: "), "{text}");
     assert_eq!(text.matches("hidden    physical").count(), 1, "{text}");
 }
 
@@ -327,19 +290,10 @@ fn notes_of_a_table_stand_under_it_also_after_a_block() {
 fn what_is_unknown_of_frames_has_its_reason_under_the_table() {
     let mut unknown = frames();
     unknown.words.map_count = Err(crate::report::Reason::Changed);
-    let said = [
-        Record::Frames(unknown),
-        Record::FramesSummary(frames_summary()),
-    ];
+    let said = [Record::Frames(unknown), Record::FramesSummary(frames_summary())];
     let text = text(Some(120), &said);
-    let notes: Vec<&str> = text
-        .lines()
-        .skip_while(|line| !line.contains("stopped"))
-        .collect();
-    assert!(
-        notes.len() == 2 && notes[1].starts_with("unknown   map count: "),
-        "{text}"
-    );
+    let notes: Vec<&str> = text.lines().skip_while(|line| !line.contains("stopped")).collect();
+    assert!(notes.len() == 2 && notes[1].starts_with("unknown   map count: "), "{text}");
 }
 
 #[test]
@@ -351,12 +305,8 @@ fn blocks_and_tables_stand_apart() {
         Record::Group(group("present", 12)),
     ];
     let said = text(None, &said);
-    let blank: Vec<usize> = said
-        .lines()
-        .enumerate()
-        .filter(|(_, line)| line.is_empty())
-        .map(|(number, _)| number)
-        .collect();
+    let blank: Vec<usize> =
+        said.lines().enumerate().filter(|(_, line)| line.is_empty()).map(|(number, _)| number).collect();
     assert_eq!(blank, [10, 14], "{said}");
     assert!(!said.ends_with("\n\n"));
 }
@@ -364,13 +314,7 @@ fn blocks_and_tables_stand_apart() {
 fn drawn(text_of_line: &str, column: usize, width: usize) -> String {
     let error = ErrorReport {
         message: "no".into(),
-        place: Some(ErrorPlace {
-            file: None,
-            line: None,
-            column: Some(column),
-            width,
-            text: text_of_line.into(),
-        }),
+        place: Some(ErrorPlace { file: None, line: None, column: Some(column), width, text: text_of_line.into() }),
         ..ErrorReport::default()
     };
     text(Some(80), &[Record::Error(error)])
@@ -379,14 +323,8 @@ fn drawn(text_of_line: &str, column: usize, width: usize) -> String {
 #[test]
 fn the_caret_stands_under_its_place_whatever_comes_before() {
     assert_eq!(drawn("t 漢 x", 5, 1), "error: no\n  t 漢 x\n       ^\n");
-    assert_eq!(
-        drawn("t\t\x1b x", 5, 1),
-        "error: no\n  t \\x1b x\n         ^\n"
-    );
-    assert_eq!(
-        drawn("t \x07\x07", 3, 2),
-        "error: no\n  t \\x07\\x07\n    ^~~~~~~~\n"
-    );
+    assert_eq!(drawn("t\t\x1b x", 5, 1), "error: no\n  t \\x1b x\n         ^\n");
+    assert_eq!(drawn("t \x07\x07", 3, 2), "error: no\n  t \\x07\\x07\n    ^~~~~~~~\n");
     // At the end of the line, and beyond it.
     assert_eq!(drawn("t ", 3, 0), "error: no\n  t\n    ^\n");
     assert_eq!(drawn("t", usize::MAX, usize::MAX), "error: no\n  t\n   ^\n");
@@ -402,17 +340,10 @@ fn a_whole_line_is_shown_where_it_comes_from_a_file() {
             width: 0,
             text: format!(" translate\t$sp {}", "x".repeat(200_000)),
         };
-        let error = ErrorReport {
-            message: "no".into(),
-            place: Some(place),
-            ..ErrorReport::default()
-        };
+        let error = ErrorReport { message: "no".into(), place: Some(place), ..ErrorReport::default() };
         text(Some(40), &[Record::Error(error)])
     };
-    assert_eq!(
-        shown(Some("tour.pmdb")),
-        "tour.pmdb:3: error: no\n  translate $sp xxxxxxxxxxxxxxxxxxxxx…\n"
-    );
+    assert_eq!(shown(Some("tour.pmdb")), "tour.pmdb:3: error: no\n  translate $sp xxxxxxxxxxxxxxxxxxxxx…\n");
     assert_eq!(shown(None), "error: no\n");
 }
 
@@ -437,21 +368,15 @@ fn of_an_endless_line_the_surroundings_are_drawn() {
 #[test]
 fn json_escapes_what_a_terminal_would_obey_and_loses_nothing() {
     let said = "\u{9b}2J \u{202e} \x7f \u{e0001} é \\ \"";
-    let note = Record::Note(crate::report::Note {
-        message: said.into(),
-    });
+    let note = Record::Note(crate::report::Note { message: said.into() });
     let line = rendered(&mut Json, &[note]);
-    assert!(
-        line.trim_end().chars().all(crate::kernel::name::is_plain),
-        "{line:?}"
-    );
+    assert!(line.trim_end().chars().all(crate::kernel::name::is_plain), "{line:?}");
     let json: Value = serde_json::from_str(&line).unwrap();
     assert_eq!(json["message"], said);
     // Names come escaped, as in text: two different ones never look the same.
     let mut row = process_row();
     row.name = Name::new(*b"\xff\\xff");
-    let json: Value =
-        serde_json::from_str(&rendered(&mut Json, &[Record::ProcessEntry(row)])).unwrap();
+    let json: Value = serde_json::from_str(&rendered(&mut Json, &[Record::ProcessEntry(row)])).unwrap();
     assert_eq!(json["name"], "\\xff\\\\xff");
 }
 
@@ -477,10 +402,7 @@ fn every_row_stands_under_its_titles() {
             assert_eq!(line.find("r--p"), perms, "{shown}");
             let named = name.and_then(|name| line.get(name..)).expect("a name");
             assert!(!named.starts_with(' '), "{shown}");
-            assert!(
-                line.get(..name.unwrap()).unwrap().ends_with("  "),
-                "{shown}"
-            );
+            assert!(line.get(..name.unwrap()).unwrap().ends_with("  "), "{shown}");
         }
         assert_eq!(shown.matches("start ").count(), 2, "{shown}");
     }

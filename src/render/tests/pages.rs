@@ -92,24 +92,13 @@ pub fn timeline_row(row: u64) -> TimelineRow {
 
 /// So many rows with such marks, all of them changed or none.
 pub fn timeline_sample(rows: &[(u64, Mark, bool)]) -> TimelineSample {
-    let cells = rows.iter().map(|&(cells, mark, changed)| TimelineCells {
-        cells,
-        mark,
-        mixed: mark == Mark::Swapped,
-        changed,
-    });
-    TimelineSample {
-        time: 1_700_000_000.25,
-        cells: cells.collect(),
-    }
+    let cells =
+        rows.iter().map(|&(cells, mark, changed)| TimelineCells { cells, mark, mixed: mark == Mark::Swapped, changed });
+    TimelineSample { time: 1_700_000_000.25, cells: cells.collect() }
 }
 
 pub fn counter() -> SymbolBrief {
-    SymbolBrief {
-        name: Name::from("counter"),
-        offset: 16,
-        module: Name::from("demo"),
-    }
+    SymbolBrief { name: Name::from("counter"), offset: 16, module: Name::from("demo") }
 }
 
 /// A frame of the kernel's own, charged to a cgroup.
@@ -135,9 +124,7 @@ pub fn present() -> Translation {
         entry: Ok(Hex(0x81000000001a4eac)),
         page_offset: 0x10,
         page_size: 4096,
-        soft_dirty: Err(Reason::NotOnThisKernel(
-            "this kernel has no soft-dirty tracking".into(),
-        )),
+        soft_dirty: Err(Reason::NotOnThisKernel("this kernel has no soft-dirty tracking".into())),
         exclusive: Ok(true),
         uffd_wp: Ok(false),
         guard: false,
@@ -154,10 +141,7 @@ pub fn present() -> Translation {
             bytes: 64 << 10,
             head: pfn(0x1a4ea0),
             index: 12,
-            mapped: Some(FolioMapping {
-                mapped_pages: 15,
-                aligned: false,
-            }),
+            mapped: Some(FolioMapping { mapped_pages: 15, aligned: false }),
         }),
         place: place(),
         region: Some(data()),
@@ -170,44 +154,21 @@ pub fn present() -> Translation {
 /// What follows from a translation, as far as the renderer cares.
 pub fn explained(page: Translation) -> Explanation {
     let outcome = Outcome::of;
-    let copied = |effect, copies| Outcome {
-        copies,
-        ..Outcome::of(&[effect])
-    };
+    let copied = |effect, copies| Outcome { copies, ..Outcome::of(&[effect]) };
     let (owner, next_read, next_write) = match (page.state, &page.pfn_hidden) {
-        (State::Present, Ok(false)) => (
-            Some(Owner::LeftOver),
-            outcome(&[Effect::Nothing]),
-            outcome(&[Effect::Reuse]),
-        ),
-        (State::Present, Ok(true)) => (
-            Some(Owner::Sole),
-            outcome(&[Effect::Nothing]),
-            outcome(&[Effect::Nothing, Effect::Reuse, Effect::Copy]),
-        ),
-        (State::Swapped, _) => (
-            None,
-            outcome(&[Effect::SwapIn]),
-            copied(Effect::SwapIn, None),
-        ),
-        _ => (
-            None,
-            outcome(&[Effect::NoRegion]),
-            outcome(&[Effect::StackGrows]),
-        ),
+        (State::Present, Ok(false)) => (Some(Owner::LeftOver), outcome(&[Effect::Nothing]), outcome(&[Effect::Reuse])),
+        (State::Present, Ok(true)) => {
+            (Some(Owner::Sole), outcome(&[Effect::Nothing]), outcome(&[Effect::Nothing, Effect::Reuse, Effect::Copy]))
+        }
+        (State::Swapped, _) => (None, outcome(&[Effect::SwapIn]), copied(Effect::SwapIn, None)),
+        _ => (None, outcome(&[Effect::NoRegion]), outcome(&[Effect::StackGrows])),
     };
     let file = page.region.as_ref().map(|region| FilePlace {
         name: region.name.clone(),
         offset: Hex(region.offset.0 + page.page_offset),
         deleted: owner.is_none(),
     });
-    Explanation {
-        page,
-        owner,
-        file,
-        next_read,
-        next_write,
-    }
+    Explanation { page, owner, file, next_read, next_write }
 }
 
 pub fn hidden() -> Translation {
@@ -265,10 +226,7 @@ pub fn unmapped() -> Translation {
     Translation {
         address: va(0x7ffff7d00010),
         region: None,
-        nearest: Some(Nearest {
-            below: Some(data()),
-            above: Some(libc()),
-        }),
+        nearest: Some(Nearest { below: Some(data()), above: Some(libc()) }),
         ..absent(State::Unmapped, None, 0)
     }
 }
@@ -306,11 +264,7 @@ pub fn pages() -> Pages {
         kind: Ok(Kind::File),
         pfn: Ok(pfn(0x1a4eac)),
         frames: None,
-        words: FrameWords {
-            flags,
-            map_count: Ok(31),
-            map_count_average: false,
-        },
+        words: FrameWords { flags, map_count: Ok(31), map_count_average: false },
         order: Ok(0),
         huge: Ok(false),
         region: Some(Name::from("/usr/lib/x86_64-linux-gnu/libc.so.6")),
@@ -343,11 +297,7 @@ pub fn huge_pages() -> Pages {
         pages: 512,
         kind: Ok(Kind::Anonymous),
         pfn: Ok(pfn(0x13d400)),
-        words: FrameWords {
-            flags,
-            map_count: Ok(1),
-            map_count_average: true,
-        },
+        words: FrameWords { flags, map_count: Ok(1), map_count_average: true },
         order: Ok(9),
         huge: Ok(true),
         region: Some(Name::default()),
@@ -373,23 +323,14 @@ pub fn frames() -> Frames {
         physical: Some(pa(0x1a4eac000)),
         frames: 8,
         bytes: Some(8 * 4096),
-        words: FrameWords {
-            flags: Ok(PageFlags::from_bits_retain(0x86c)),
-            map_count: Ok(31),
-            map_count_average: true,
-        },
+        words: FrameWords { flags: Ok(PageFlags::from_bits_retain(0x86c)), map_count: Ok(31), map_count_average: true },
         zone: Ok("Normal".into()),
         node: Ok(0),
     }
 }
 
 pub fn frames_summary() -> FramesSummary {
-    FramesSummary {
-        frames: 12,
-        bytes: 12 << 12,
-        cut_short: true,
-        memory_ends: Some(FrameNumber::new(0x640000)),
-    }
+    FramesSummary { frames: 12, bytes: 12 << 12, cut_short: true, memory_ends: Some(FrameNumber::new(0x640000)) }
 }
 
 pub fn walk_summary() -> WalkSummary {
@@ -401,11 +342,7 @@ pub fn walk_summary() -> WalkSummary {
         longest_run_start: Some(VirtualAddress::new(0x5555_5555_8000)),
         changed: true,
         cut_short: true,
-        states: EveryState(BTreeMap::from([
-            (State::Present, 40_000),
-            (State::Swapped, 2),
-            (State::Untouched, 510),
-        ])),
+        states: EveryState(BTreeMap::from([(State::Present, 40_000), (State::Swapped, 2), (State::Untouched, 510)])),
     }
 }
 
@@ -423,31 +360,15 @@ pub fn group(key: &str, pages: u64) -> Group {
 
 pub fn flags() -> FlagsReport {
     let flags = Ok(PageFlags::from_bits_retain(1 << 2 | 1 << 4 | 1 << 27));
-    let meaning = |bit, name: &str, meaning: &str| FlagMeaning {
-        bit,
-        name: name.into(),
-        meaning: meaning.into(),
-    };
+    let meaning = |bit, name: &str, meaning: &str| FlagMeaning { bit, name: name.into(), meaning: meaning.into() };
     FlagsReport {
         address: Some(va(0x555555558010)),
         pfn: Ok(pfn(0x1a4eac)),
         physical: Ok(pa(0x1a4eac000)),
-        words: FrameWords {
-            flags,
-            map_count: Ok(0),
-            map_count_average: false,
-        },
-        folio: Ok(FolioReport {
-            order: 9,
-            bytes: 2 << 20,
-            head: pfn(0x1a4e00),
-            index: 172,
-            mapped: None,
-        }),
+        words: FrameWords { flags, map_count: Ok(0), map_count_average: false },
+        folio: Ok(FolioReport { order: 9, bytes: 2 << 20, head: pfn(0x1a4e00), index: 172, mapped: None }),
         place: FramePlace {
-            iomem: Err(Reason::not_permitted(
-                "the addresses in /proc/iomem are hidden",
-            )),
+            iomem: Err(Reason::not_permitted("the addresses in /proc/iomem are hidden")),
             cgroup: Ok(6338),
             cgroup_path: Ok(CgroupPath::Gone(6338)),
             ..place()
@@ -466,23 +387,14 @@ pub fn decoded_entry() -> Decoded {
         state: Some(State::Guard),
         pfn: None,
         physical: None,
-        swap: Some(SwapSlot {
-            kind: 31,
-            offset: 4,
-            byte_offset: Some(Hex(4 * 4096)),
-            device: Err(NOT_SWAPPED),
-        }),
+        swap: Some(SwapSlot { kind: 31, offset: 4, byte_offset: Some(Hex(4 * 4096)), device: Err(NOT_SWAPPED) }),
         bits: vec![
             BitMeaning {
                 bits: "62".into(),
                 name: "swap entry",
                 meaning: "not present: in swap, migrating, or a marker".into(),
             },
-            BitMeaning {
-                bits: "0-4".into(),
-                name: "swap type",
-                meaning: "31: a marker".into(),
-            },
+            BitMeaning { bits: "0-4".into(), name: "swap type", meaning: "31: a marker".into() },
         ],
     })
 }
@@ -492,10 +404,6 @@ pub fn decoded_flags() -> Decoded {
     Decoded::Flags(DecodedFlags {
         raw: Hex(flags.bits()),
         flags: FlagNames(flags),
-        bits: vec![FlagMeaning {
-            bit: 4,
-            name: "dirty".into(),
-            meaning: "written to since it was last saved".into(),
-        }],
+        bits: vec![FlagMeaning { bit: 4, name: "dirty".into(), meaning: "written to since it was last saved".into() }],
     })
 }

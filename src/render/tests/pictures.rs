@@ -11,10 +11,7 @@ use serde_json::Value;
 use snapbox::assert_data_eq;
 
 fn map() -> [Record; 2] {
-    [
-        Record::MapRegion(map_region()),
-        Record::WalkSummary(walk_summary()),
-    ]
+    [Record::MapRegion(map_region()), Record::WalkSummary(walk_summary())]
 }
 
 /// What the cells are said to be, in order: start, end, and what is there.
@@ -101,22 +98,13 @@ fn timeline(samples: u64) -> Vec<Record> {
 
 #[test]
 fn a_timeline_in_pieces_of_the_width() {
-    let both = |samples| {
-        format!(
-            "{}\n---\n{}",
-            text(Some(60), &timeline(samples)),
-            text(None, &timeline(samples))
-        )
-    };
+    let both = |samples| format!("{}\n---\n{}", text(Some(60), &timeline(samples)), text(None, &timeline(samples)));
     assert_data_eq!(both(45), snapbox::file!["golden/timeline.txt"].raw());
 }
 
 #[test]
 fn a_timeline_as_svg() {
-    let svg = rendered(
-        &mut Svg::new("demo (4242): watch heap as timeline", None),
-        &timeline(24),
-    );
+    let svg = rendered(&mut Svg::new("demo (4242): watch heap as timeline", None), &timeline(24));
     Document::parse(&svg).expect("well-formed");
     assert_data_eq!(svg, snapbox::file!["golden/timeline.svg"].raw());
 }
@@ -131,9 +119,7 @@ fn screen(written: &str) -> Vec<String> {
             '\n' => row += 1,
             '\r' => {}
             '\x1b' => {
-                let end = rest
-                    .find(|c: char| c.is_ascii_alphabetic())
-                    .expect("an escape");
+                let end = rest.find(|c: char| c.is_ascii_alphabetic()).expect("an escape");
                 let number = rest[1..end].parse::<usize>();
                 match &rest[end..=end] {
                     "A" => row -= number.expect("rows"),
@@ -162,21 +148,14 @@ fn on_a_terminal_the_last_samples_stand_in_one_place() {
     let mut renderer = Text::with_time_zone(Theme::PLAIN, Some(60), TimeZone::UTC).in_place(24);
     let shown = screen(&rendered(&mut renderer, &records));
     // As many columns as there is room for, with the last sample at the right.
-    let heads: Vec<&String> = shown
-        .iter()
-        .filter(|line| line.starts_with("samples "))
-        .collect();
+    let heads: Vec<&String> = shown.iter().filter(|line| line.starts_with("samples ")).collect();
     assert_eq!(heads.len(), 1, "{shown:#?}");
     assert!(heads[0].starts_with("samples 21 to 45, "), "{shown:#?}");
     let heap = shown.iter().find(|line| line.contains("[heap]"));
-    assert!(
-        heap.is_some_and(|line| line.ends_with("wwwwwwww")),
-        "{shown:#?}"
-    );
+    assert!(heap.is_some_and(|line| line.ends_with("wwwwwwww")), "{shown:#?}");
     // On a low terminal neighbouring rows share one.
     let rows = |height| {
-        let mut renderer =
-            Text::with_time_zone(Theme::PLAIN, Some(60), TimeZone::UTC).in_place(height);
+        let mut renderer = Text::with_time_zone(Theme::PLAIN, Some(60), TimeZone::UTC).in_place(height);
         let shown = screen(&rendered(&mut renderer, &records));
         shown.iter().filter(|line| line.starts_with("0x")).count()
     };

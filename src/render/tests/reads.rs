@@ -42,18 +42,9 @@ pub fn read_of_behind() -> KernelRead {
 }
 
 pub fn reads_summary() -> ReadsSummary {
-    ReadsSummary {
-        reads: 3,
-        more_reads: 0,
-        more_words: 0,
-        repeat: "xxd -s OFFSET -l 8 -c 8 -g 8 -e FILE".into(),
-    }
+    ReadsSummary { reads: 3, more_reads: 0, more_words: 0, repeat: "xxd -s OFFSET -l 8 -c 8 -g 8 -e FILE".into() }
 }
 
 pub fn reads_summary_of_many() -> ReadsSummary {
-    ReadsSummary {
-        more_reads: 12,
-        more_words: 40_000,
-        ..reads_summary()
-    }
+    ReadsSummary { more_reads: 12, more_words: 40_000, ..reads_summary() }
 }

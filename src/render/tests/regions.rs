@@ -31,10 +31,7 @@ pub fn region_row() -> RegionReport {
         vm_flags: None,
         smaps: None,
         changed: false,
-        why: why(&[(
-            "huge",
-            Reason::NotOnThisKernel("Linux 6.7 and later show huge mappings".into()),
-        )]),
+        why: why(&[("huge", Reason::NotOnThisKernel("Linux 6.7 and later show huge mappings".into()))]),
     }
 }
 
@@ -54,14 +51,7 @@ pub fn region_full() -> RegionReport {
         zero: Some(4 << 10),
         huge: Some(0),
         folios: Some(vec![
-            LargeFolios {
-                order: 9,
-                size: 2 << 20,
-                mapped: HowMapped::Pmd,
-                bytes: 4 << 20,
-                partly: 0,
-                unaligned: 0,
-            },
+            LargeFolios { order: 9, size: 2 << 20, mapped: HowMapped::Pmd, bytes: 4 << 20, partly: 0, unaligned: 0 },
             LargeFolios {
                 order: 4,
                 size: 64 << 10,
@@ -81,18 +71,9 @@ pub fn region_full() -> RegionReport {
         }),
         pss: Some(10 << 10),
         vm_flags: Some(vec![
-            VmFlag {
-                code: "rd".into(),
-                meaning: "readable",
-            },
-            VmFlag {
-                code: "wr".into(),
-                meaning: "writable",
-            },
-            VmFlag {
-                code: "ac".into(),
-                meaning: "counted against the overcommit limit",
-            },
+            VmFlag { code: "rd".into(), meaning: "readable" },
+            VmFlag { code: "wr".into(), meaning: "writable" },
+            VmFlag { code: "ac".into(), meaning: "counted against the overcommit limit" },
         ]),
         smaps: Some(Numbers(vec![
             ("Size".into(), 128 << 10),
@@ -137,10 +118,7 @@ pub fn event() -> Event {
         before: Some(facts(State::Present, Some(0x1a4eac))),
         after: Some(facts(State::Present, Some(0x2b3f00))),
         region: Some(Name::from("/usr/bin/demo")),
-        symbol: Some(SymbolBrief {
-            offset: 0,
-            ..counter()
-        }),
+        symbol: Some(SymbolBrief { offset: 0, ..counter() }),
         detail: None,
     }
 }
@@ -164,10 +142,7 @@ pub fn flags_event() -> Event {
 /// To one who may not see swap slots.
 pub fn uncertain_event() -> Event {
     let hidden = Reason::not_permitted("hidden: swap slots need CAP_SYS_ADMIN");
-    let after = PageFacts {
-        why: why(&[("state", hidden)]),
-        ..facts(State::Swapped, None)
-    };
+    let after = PageFacts { why: why(&[("state", hidden)]), ..facts(State::Swapped, None) };
     Event {
         kind: EventKind::SwappedOut,
         before: Some(facts(State::Present, None)),
@@ -191,23 +166,14 @@ pub fn exit_event() -> Event {
 }
 
 pub fn watch_start() -> WatchStart {
-    let blind = |kind, reason: &str| Blind {
-        kind,
-        reason: reason.into(),
-    };
+    let blind = |kind, reason: &str| Blind { kind, reason: reason.into() };
     WatchStart {
         pages: 512,
         every: 0.1,
         blind: vec![
             blind(EventKind::Moved, "frames are hidden without CAP_SYS_ADMIN"),
-            blind(
-                EventKind::SoftDirty,
-                "this kernel has no soft-dirty tracking",
-            ),
-            blind(
-                EventKind::CopiedOnWrite,
-                "frames are hidden without CAP_SYS_ADMIN",
-            ),
+            blind(EventKind::SoftDirty, "this kernel has no soft-dirty tracking"),
+            blind(EventKind::CopiedOnWrite, "frames are hidden without CAP_SYS_ADMIN"),
         ],
     }
 }
@@ -216,16 +182,8 @@ pub fn watch_summary() -> WatchSummary {
     WatchSummary {
         samples: 124,
         seconds: 12.34,
-        events: Numbers(vec![
-            (EventKind::Came, 3),
-            (EventKind::CopiedOnWrite, 1),
-            (EventKind::RegionGrew, 1),
-        ]),
-        rows: Numbers(vec![
-            (EventKind::Came, 2),
-            (EventKind::CopiedOnWrite, 1),
-            (EventKind::RegionGrew, 1),
-        ]),
+        events: Numbers(vec![(EventKind::Came, 3), (EventKind::CopiedOnWrite, 1), (EventKind::RegionGrew, 1)]),
+        rows: Numbers(vec![(EventKind::Came, 2), (EventKind::CopiedOnWrite, 1), (EventKind::RegionGrew, 1)]),
         ended: "interrupted",
     }
 }
@@ -236,10 +194,6 @@ pub fn event_group() -> EventGroup {
         key: "[heap]".into(),
         pages: 1_536,
         samples: 12,
-        events: Numbers(vec![
-            (EventKind::Came, 1_024),
-            (EventKind::CopiedOnWrite, 512),
-            (EventKind::RegionGrew, 3),
-        ]),
+        events: Numbers(vec![(EventKind::Came, 1_024), (EventKind::CopiedOnWrite, 512), (EventKind::RegionGrew, 3)]),
     }
 }

@@ -12,26 +12,12 @@ use crate::report::*;
 
 /// One record of each type at least.
 pub fn all() -> Vec<Record> {
-    let text = Text {
-        text: "hello\n".into(),
-    };
-    let note = Note {
-        message: "frames are hidden: they need CAP_SYS_ADMIN".into(),
-    };
+    let text = Text { text: "hello\n".into() };
+    let note = Note { message: "frames are hidden: they need CAP_SYS_ADMIN".into() };
     let [place, place_behind, place_without_code] = line_places();
-    let history = HistoryEntry {
-        number: 7,
-        line: Name::from("translate $sp"),
-    };
-    let hello = Hello {
-        program: "pmdb",
-        version: "0.1.0",
-        protocol: 1,
-    };
-    let end = End {
-        id: RequestId::Number(1),
-        status: "ok",
-    };
+    let history = HistoryEntry { number: 7, line: Name::from("translate $sp") };
+    let hello = Hello { program: "pmdb", version: "0.1.0", protocol: 1 };
+    let end = End { id: RequestId::Number(1), status: "ok" };
     vec![
         Record::Translation(Box::new(present())),
         Record::Translation(Box::new(hidden())),

@@ -11,11 +11,7 @@ pub fn value() -> ValueReport {
         kind: "address",
         value: "0x555555558010".into(),
         also: Some("93824992247824".into()),
-        symbol: Some(AsText(SymbolBrief {
-            name: Name::from("counter"),
-            offset: 16,
-            module: Name::from("demo"),
-        })),
+        symbol: Some(AsText(SymbolBrief { name: Name::from("counter"), offset: 16, module: Name::from("demo") })),
         region: Some(Name::from("/usr/bin/demo")),
     }
 }
@@ -35,10 +31,7 @@ pub fn symbol() -> SymbolReport {
 }
 
 pub fn symbol_row() -> SymbolReport {
-    SymbolReport {
-        offset: 0,
-        ..symbol()
-    }
+    SymbolReport { offset: 0, ..symbol() }
 }
 
 pub fn symbols_summary() -> SymbolsSummary {
@@ -60,9 +53,7 @@ pub fn module() -> ModuleReport {
         deleted: false,
         build_id: Some("abcdef0123456789".into()),
         answers: Some("debug-file"),
-        debug_file: Some(Name::from(
-            "/usr/lib/debug/.build-id/ab/cdef0123456789.debug",
-        )),
+        debug_file: Some(Name::from("/usr/lib/debug/.build-id/ab/cdef0123456789.debug")),
         symbols: Some(1234),
         why: Why::default(),
     }
@@ -73,10 +64,7 @@ pub fn module_of_exports() -> ModuleReport {
         deleted: true,
         answers: Some("dynamic"),
         debug_file: None,
-        why: why(&[(
-            "debug_file",
-            Reason::NotInFile("no separate debug file is installed".into()),
-        )]),
+        why: why(&[("debug_file", Reason::NotInFile("no separate debug file is installed".into()))]),
         ..module()
     }
 }
@@ -93,21 +81,14 @@ pub fn module_unread() -> ModuleReport {
 
 pub fn line() -> LineReport {
     let mut no_column = Why::default();
-    no_column.note(
-        "column",
-        &Reason::NotApplicable("the compiler told no column"),
-    );
+    no_column.note("column", &Reason::NotApplicable("the compiler told no column"));
     let file = Some(Name::from("/src/server.c"));
     LineReport {
         address: va(0x555555555139),
         start: Some(va(0x555555555131)),
         end: Some(va(0x555555555140)),
         module: Some(Name::from("demo")),
-        symbol: Some(SymbolBrief {
-            name: Name::from("handle"),
-            offset: 25,
-            module: Name::from("demo"),
-        }),
+        symbol: Some(SymbolBrief { name: Name::from("handle"), offset: 25, module: Name::from("demo") }),
         file: file.clone(),
         line: Some(210),
         column: Some(5),
@@ -156,10 +137,7 @@ pub fn no_line() -> LineReport {
     for field in ["start", "end", "file", "line", "column", "frames"] {
         why.note(field, &reason);
     }
-    why.note(
-        "symbol",
-        &Reason::NotApplicable("no symbol of its module covers it"),
-    );
+    why.note("symbol", &Reason::NotApplicable("no symbol of its module covers it"));
     LineReport {
         start: None,
         end: None,
@@ -189,16 +167,8 @@ pub fn process() -> ProcessReport {
         page_size: 4096,
         pointer_bytes: 8,
         memory: vec![
-            MemoryField {
-                name: "VmPeak".into(),
-                bytes: 12 << 20,
-                meaning: "the most address space it ever had",
-            },
-            MemoryField {
-                name: "VmRSS".into(),
-                bytes: 3508 << 10,
-                meaning: "in memory now",
-            },
+            MemoryField { name: "VmPeak".into(), bytes: 12 << 20, meaning: "the most address space it ever had" },
+            MemoryField { name: "VmRSS".into(), bytes: 3508 << 10, meaning: "in memory now" },
         ],
         frames_hidden: true,
     }
@@ -283,21 +253,11 @@ pub fn process_memory_row() -> ProcessRow {
 }
 
 pub fn displayed() -> DisplayReport {
-    DisplayReport {
-        number: Some(1),
-        expression: "rss(heap)".into(),
-        value: Some("4096".into()),
-        reason: None,
-    }
+    DisplayReport { number: Some(1), expression: "rss(heap)".into(), value: Some("4096".into()), reason: None }
 }
 
 pub fn displayed_in_vain() -> DisplayReport {
-    DisplayReport {
-        number: Some(2),
-        value: None,
-        reason: Some("no process is attached".into()),
-        ..displayed()
-    }
+    DisplayReport { number: Some(2), value: None, reason: Some("no process is attached".into()), ..displayed() }
 }
 
 pub fn target() -> TargetReport {
@@ -312,11 +272,7 @@ pub fn target() -> TargetReport {
 }
 
 pub fn setting() -> SettingReport {
-    SettingReport {
-        name: "pagination".into(),
-        value: "on".into(),
-        meaning: "show long output in a pager".into(),
-    }
+    SettingReport { name: "pagination".into(), value: "on".into(), meaning: "show long output in a pager".into() }
 }
 
 pub fn help_group() -> Help {
@@ -329,11 +285,7 @@ pub fn help_group() -> Help {
                 short: vec!["t"],
                 summary: "physical address, entry, state and flags of an address",
             },
-            HelpEntry {
-                name: "decode",
-                short: vec![],
-                summary: "any raw number in words",
-            },
+            HelpEntry { name: "decode", short: vec![], summary: "any raw number in words" },
         ],
     })
 }
@@ -354,14 +306,8 @@ pub fn help_command() -> Help {
         summary: "where the byte at an address really is",
         text: "The block shows what the page map says.\nA range gives a row for each run.\n\n  as it is\n\nThe end.",
         examples: vec![
-            HelpExample {
-                line: "translate $sp",
-                does: "the top of the stack",
-            },
-            HelpExample {
-                line: "translate [heap]",
-                does: "the runs of the heap",
-            },
+            HelpExample { line: "translate $sp", does: "the top of the stack" },
+            HelpExample { line: "translate [heap]", does: "the runs of the heap" },
         ],
     })
 }
@@ -381,11 +327,7 @@ pub fn assertion() -> AssertionReport {
 }
 
 pub fn assertions() -> AssertionsSummary {
-    AssertionsSummary {
-        held: 12,
-        failed: 1,
-        unknown: 0,
-    }
+    AssertionsSummary { held: 12, failed: 1, unknown: 0 }
 }
 
 pub fn error() -> ErrorReport {

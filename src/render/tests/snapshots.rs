@@ -23,19 +23,12 @@ pub fn diff_summary() -> DiffSummary {
         from: "before".into(),
         to: "now".into(),
         seconds: 12.5,
-        changes: Numbers(vec![
-            (EventKind::Came, 512),
-            (EventKind::CopiedOnWrite, 1),
-            (EventKind::RegionGrew, 1),
-        ]),
+        changes: Numbers(vec![(EventKind::Came, 512), (EventKind::CopiedOnWrite, 1), (EventKind::RegionGrew, 1)]),
         came: 2 << 20,
         went: 0,
         cut: 2,
         uncompared: 3,
-        blind: vec![Blind {
-            kind: EventKind::SoftDirty,
-            reason: "this kernel does not track soft-dirty pages".into(),
-        }],
+        blind: vec![Blind { kind: EventKind::SoftDirty, reason: "this kernel does not track soft-dirty pages".into() }],
     }
 }
 
@@ -59,11 +52,7 @@ pub fn change_of_pages() -> ChangeRow {
         before: Some(facts(State::Present, Some(0x1a4eac))),
         after: Some(facts(State::Present, Some(0x22))),
         region: Some(Name::from("/usr/bin/demo")),
-        symbol: Some(SymbolBrief {
-            name: Name::from("counter"),
-            offset: 0,
-            module: Name::from("demo"),
-        }),
+        symbol: Some(SymbolBrief { name: Name::from("counter"), offset: 0, module: Name::from("demo") }),
         detail: None,
     }
 }
@@ -78,20 +67,12 @@ pub fn change_of_region() -> ChangeRow {
         after: None,
         region: Some(Name::from("[heap]")),
         symbol: None,
-        detail: Some(
-            "0x55555557a000..0x55555559b000 of 0x555555559000..0x55555559b000 is new".into(),
-        ),
+        detail: Some("0x55555557a000..0x55555559b000 of 0x555555559000..0x55555559b000 is new".into()),
     }
 }
 
 pub fn change_group() -> ChangeGroup {
-    ChangeGroup {
-        by: "region",
-        key: "[heap]".into(),
-        pages: 300,
-        came: 1 << 20,
-        went: 176 << 10,
-    }
+    ChangeGroup { by: "region", key: "[heap]".into(), pages: 300, came: 1 << 20, went: 176 << 10 }
 }
 
 pub fn comparison() -> Comparison {
@@ -100,13 +81,7 @@ pub fn comparison() -> Comparison {
         start: va(0x5555_5555_9000),
         end: va(0x5555_5557_a000),
         region: Name::from("[heap]"),
-        counts: SharedCounts {
-            shared: 20,
-            copied: 3,
-            only_here: 0,
-            only_there: 1,
-            about_to_copy: 18,
-        },
+        counts: SharedCounts { shared: 20, copied: 3, only_here: 0, only_there: 1, about_to_copy: 18 },
     }
 }
 
@@ -114,13 +89,7 @@ pub fn comparison_group() -> ComparisonGroup {
     ComparisonGroup {
         other: 4243,
         symbol: "cache of demo".into(),
-        counts: SharedCounts {
-            shared: 1_024,
-            copied: 3,
-            only_here: 0,
-            only_there: 0,
-            about_to_copy: 1_020,
-        },
+        counts: SharedCounts { shared: 1_024, copied: 3, only_here: 0, only_there: 0, about_to_copy: 1_020 },
     }
 }
 
@@ -137,31 +106,14 @@ pub fn comparison_summary() -> ComparisonSummary {
             huge: Some(0),
             hidden: false,
         }),
-        counts: SharedCounts {
-            shared: 700,
-            copied: 30,
-            only_here: 12,
-            only_there: 1,
-            about_to_copy: 300,
-        },
+        counts: SharedCounts { shared: 700, copied: 30, only_here: 12, only_there: 1, about_to_copy: 300 },
     }
 }
 
 pub fn soft_dirty() -> SoftDirtyReport {
-    SoftDirtyReport {
-        pid: 4242,
-        process: Name::from("demo"),
-        pages: 1_234,
-        huge: Ok(512),
-        hugetlb: 1_024,
-    }
+    SoftDirtyReport { pid: 4242, process: Name::from("demo"), pages: 1_234, huge: Ok(512), hugetlb: 1_024 }
 }
 
 pub fn soft_dirty_cleared() -> SoftDirtyCleared {
-    SoftDirtyCleared {
-        pid: 4242,
-        process: Name::from("demo"),
-        seconds: 0.0012,
-        pages: 3,
-    }
+    SoftDirtyCleared { pid: 4242, process: Name::from("demo"), seconds: 0.0012, pages: 3 }
 }

@@ -30,11 +30,7 @@ pub fn summary_without_frame() -> SummaryRow {
 
 pub fn summary_unreadable() -> SummaryRow {
     let denied = Reason::not_permitted("/proc/kpageflags may be read by root alone");
-    SummaryRow {
-        state: Some(State::Present),
-        flags: Err(denied),
-        ..summary_without_frame()
-    }
+    SummaryRow { state: Some(State::Present), flags: Err(denied), ..summary_without_frame() }
 }
 
 pub fn mapper() -> Mapper {
@@ -63,11 +59,7 @@ pub fn who_counted() -> WhoSummary {
     WhoSummary {
         pfn: pfn(0x1a4eac),
         physical: Some(PhysicalAddress::new(0x1a4eac000)),
-        words: FrameWords {
-            flags: Ok(FLAGS),
-            map_count: Ok(3),
-            map_count_average: false,
-        },
+        words: FrameWords { flags: Ok(FLAGS), map_count: Ok(3), map_count_average: false },
         counts: WhoCounts {
             mappings: 3,
             left: 0,
@@ -86,18 +78,8 @@ pub fn who_counted() -> WhoSummary {
 
 pub fn who_searched() -> WhoSummary {
     WhoSummary {
-        words: FrameWords {
-            map_count: Ok(5),
-            ..who_counted().words
-        },
-        counts: WhoCounts {
-            left: 1,
-            looked_at: 109,
-            unreadable: 3,
-            gone: 1,
-            same_memory: 1,
-            ..who_counted().counts
-        },
+        words: FrameWords { map_count: Ok(5), ..who_counted().words },
+        counts: WhoCounts { left: 1, looked_at: 109, unreadable: 3, gone: 1, same_memory: 1, ..who_counted().counts },
         ended: SearchEnd::Searched,
         moved: true,
         ..who_counted()
@@ -112,12 +94,7 @@ pub fn who_zero() -> WhoSummary {
             map_count: Ok(0),
             map_count_average: false,
         },
-        counts: WhoCounts {
-            mappings: 12_000,
-            processes: 1,
-            looked_at: 113,
-            ..who_counted().counts
-        },
+        counts: WhoCounts { mappings: 12_000, processes: 1, looked_at: 113, ..who_counted().counts },
         ended: SearchEnd::Searched,
         because: Some(because.to_owned()),
         ..who_counted()
@@ -126,10 +103,7 @@ pub fn who_zero() -> WhoSummary {
 
 pub fn who_limited() -> WhoSummary {
     WhoSummary {
-        words: FrameWords {
-            map_count: Ok(2_002),
-            ..who_counted().words
-        },
+        words: FrameWords { map_count: Ok(2_002), ..who_counted().words },
         ended: SearchEnd::Limit,
         ..who_counted()
     }
@@ -137,28 +111,17 @@ pub fn who_limited() -> WhoSummary {
 
 /// The kernel's count tells nothing, so nobody knows how many more there are.
 pub fn who_limited_uncounted() -> WhoSummary {
-    WhoSummary {
-        ended: SearchEnd::Limit,
-        ..who_zero()
-    }
+    WhoSummary { ended: SearchEnd::Limit, ..who_zero() }
 }
 
 pub fn who_interrupted() -> WhoSummary {
     WhoSummary {
         words: FrameWords {
-            flags: Err(Reason::not_permitted(
-                "/proc/kpageflags may be read by root alone",
-            )),
-            map_count: Err(Reason::not_permitted(
-                "/proc/kpagecount may be read by root alone",
-            )),
+            flags: Err(Reason::not_permitted("/proc/kpageflags may be read by root alone")),
+            map_count: Err(Reason::not_permitted("/proc/kpagecount may be read by root alone")),
             map_count_average: false,
         },
-        counts: WhoCounts {
-            mappings: 0,
-            processes: 0,
-            ..who_counted().counts
-        },
+        counts: WhoCounts { mappings: 0, processes: 0, ..who_counted().counts },
         ended: SearchEnd::Interrupted,
         ..who_counted()
     }
@@ -166,11 +129,7 @@ pub fn who_interrupted() -> WhoSummary {
 
 pub fn who_nobody() -> WhoSummary {
     WhoSummary {
-        words: FrameWords {
-            flags: Ok(PageFlags::BUDDY),
-            map_count: Ok(0),
-            map_count_average: false,
-        },
+        words: FrameWords { flags: Ok(PageFlags::BUDDY), map_count: Ok(0), map_count_average: false },
         counts: WhoCounts::default(),
         ended: SearchEnd::Nobody,
         because: Some("it is free".to_owned()),

@@ -5,9 +5,7 @@ use crate::kernel::Name;
 use crate::render::line::Line;
 use crate::render::theme::Role;
 use crate::render::units::{count, size};
-use crate::report::{
-    CgroupPath, FolioReport, FramePlace, Hex, Reason, RegionBrief, SwapSlot, SymbolBrief,
-};
+use crate::report::{CgroupPath, FolioReport, FramePlace, Hex, Reason, RegionBrief, SwapSlot, SymbolBrief};
 use std::borrow::Cow;
 
 /// The column of remarks behind values: the longest values are 64-bit numbers and `present, private_copy`.
@@ -63,9 +61,7 @@ pub fn region(line: &mut Line, region: &RegionBrief) {
 /// A slot of a swap area: where it lies in the area, and which that is. `number` is the word for its number.
 pub fn swap(lines: &mut Lines, slot: &SwapSlot, number: &str) {
     let line = lines.field("swap");
-    line.plain(format!("slot {:#x}", slot.offset))
-        .indent_at(REMARK)
-        .plain(format!("{number} {}", slot.kind));
+    line.plain(format!("slot {:#x}", slot.offset)).indent_at(REMARK).plain(format!("{number} {}", slot.kind));
     if let Ok(device) = &slot.device {
         line.plain(", ").push(Role::Name, device);
     }
@@ -91,10 +87,7 @@ pub fn folio(lines: &mut Lines, folio: &FolioReport, huge: Option<bool>) {
             (true, Some(true)) => "mapped by one entry".to_owned(),
             (true, Some(false)) => "mapped whole, page by page".to_owned(),
             (true, None) => "mapped whole".to_owned(),
-            (false, _) => format!(
-                "{} of them mapped in this region",
-                count(mapping.mapped_pages)
-            ),
+            (false, _) => format!("{} of them mapped in this region", count(mapping.mapped_pages)),
         };
         line.word(", ", Role::Dim, text);
         if !mapping.aligned {
@@ -111,9 +104,7 @@ pub fn place(lines: &mut Lines, place: &FramePlace) {
     });
     let cgroup = match (&place.cgroup, &place.cgroup_path) {
         (Ok(0), _) => Some("charged to no cgroup".to_owned()),
-        (_, Ok(gone @ CgroupPath::Gone(_))) => {
-            Some(format!("cgroup {gone} (removed, or not shown here)"))
-        }
+        (_, Ok(gone @ CgroupPath::Gone(_))) => Some(format!("cgroup {gone} (removed, or not shown here)")),
         (_, Ok(path)) => Some(format!("cgroup {path}")),
         (Ok(inode), Err(_)) => Some(format!("cgroup inode {inode}")),
         (Err(_), Err(_)) => None,
@@ -143,12 +134,9 @@ pub fn missing(reason: Option<&Reason>) -> (Role, &'static str) {
     match reason {
         Some(Reason::FrameHidden) => (Role::Warn, "hidden"),
         Some(Reason::NotApplicable(_)) => (Role::Dim, "-"),
-        Some(
-            Reason::NotPermitted { .. }
-            | Reason::NotOnThisKernel(_)
-            | Reason::NotInFile(_)
-            | Reason::Changed,
-        ) => (Role::Warn, "?"),
+        Some(Reason::NotPermitted { .. } | Reason::NotOnThisKernel(_) | Reason::NotInFile(_) | Reason::Changed) => {
+            (Role::Warn, "?")
+        }
         None => (Role::Dim, "-"),
     }
 }

@@ -28,11 +28,7 @@ pub fn write(lines: &mut Lines, report: &Capabilities) {
             }
         }
         if report.first_user_namespace == Some(false) {
-            line.word(
-                ", ",
-                Role::Warn,
-                "in a user namespace other than the initial one",
-            );
+            line.word(", ", Role::Warn, "in a user namespace other than the initial one");
         }
     }
     if let Some(pid) = report.pid {
@@ -50,11 +46,7 @@ fn row(lines: &mut Lines, capability: &Capability) {
         None => ("unknown", Role::Warn),
     };
     let line = lines.line();
-    line.push(role, word)
-        .tab_to(NAME)
-        .plain(capability.name)
-        .indent_at(FOUND)
-        .prose(Role::Plain, &capability.found);
+    line.push(role, word).tab_to(NAME).plain(capability.name).indent_at(FOUND).prose(Role::Plain, &capability.found);
     if capability.available != Some(true) {
         line.new_line().push(Role::Label, "without it: ");
         line.prose(Role::Dim, capability.without);

@@ -11,20 +11,17 @@ use crate::render::columns::{Cell, Column};
 use crate::render::theme::Role;
 use crate::render::units::{count, counted, duration, size};
 use crate::report::{
-    ChangeGroup, ChangeRow, Comparison, ComparisonGroup, ComparisonSummary, DiffSummary,
-    SnapshotRow, SoftDirtyCleared, SoftDirtyReport,
+    ChangeGroup, ChangeRow, Comparison, ComparisonGroup, ComparisonSummary, DiffSummary, SnapshotRow, SoftDirtyCleared,
+    SoftDirtyReport,
 };
 
 /// `snapshot`, `info snapshots`
 pub static SNAPSHOTS: Table<SnapshotRow> = Table::of(&[
     Column::word("snapshot", 10, Role::Name).cell(|_, snapshot| Cell::new(&snapshot.name)),
     PID.cell(|_, snapshot| Cell::new(&snapshot.pid)),
-    TIME.rank(1)
-        .cell(|style, snapshot| time(style, snapshot.time)),
+    TIME.rank(1).cell(|style, snapshot| time(style, snapshot.time)),
     Column::number("present", 9, Role::Size).cell(|_, snapshot| Cell::count(snapshot.pages)),
-    Column::number("swapped", 9, Role::Size)
-        .rank(2)
-        .cell(|_, snapshot| Cell::count(snapshot.swapped)),
+    Column::number("swapped", 9, Role::Size).rank(2).cell(|_, snapshot| Cell::count(snapshot.swapped)),
     Column::number("memory", 8, Role::Size).cell(|_, snapshot| Cell::size(snapshot.memory)),
     Column::word("with", 10, Role::Plain).cell(|_, snapshot| with(snapshot)),
 ]);
@@ -52,12 +49,8 @@ pub static COMPARISONS: Table<Comparison> = Table::of(&[
     of_pages("shared").cell(|_, row| pages(row.counts.shared)),
     of_pages("to copy").cell(|_, row| pages(row.counts.about_to_copy)),
     of_pages("copied").cell(|_, row| pages(row.counts.copied)),
-    of_pages("here")
-        .rank(1)
-        .cell(|_, row| pages(row.counts.only_here)),
-    of_pages("there")
-        .rank(1)
-        .cell(|_, row| pages(row.counts.only_there)),
+    of_pages("here").rank(1).cell(|_, row| pages(row.counts.only_here)),
+    of_pages("there").rank(1).cell(|_, row| pages(row.counts.only_there)),
     REGION.cell(|style, row| region(style, Some(&row.region))),
 ]);
 
@@ -166,11 +159,7 @@ pub fn summary(lines: &mut Lines, summary: &DiffSummary) {
     if summary.uncompared > 0 {
         let line = lines.line();
         let pages = counted(summary.uncompared, "present page");
-        line.word(
-            "",
-            Role::Warn,
-            format!("{pages} could not be read: their contents are not compared"),
-        );
+        line.word("", Role::Warn, format!("{pages} could not be read: their contents are not compared"));
     }
     blind(lines, &summary.blind);
 }
@@ -180,16 +169,10 @@ pub fn comparison_summary(lines: &mut Lines, summary: &ComparisonSummary) {
     let bytes = |pages: u64| size(pages.saturating_mul(summary.page_size));
     let counts = &summary.counts;
     let line = lines.line();
-    line.indent(2).plain(format!(
-        "{} beside {} ({}): ",
-        summary.pid, summary.other, summary.process
-    ));
+    line.indent(2).plain(format!("{} beside {} ({}): ", summary.pid, summary.other, summary.process));
     line.word("", Role::Good, format!("shared {}", bytes(counts.shared)));
     if counts.about_to_copy > 0 {
-        let text = format!(
-            "of which the next writes here copy {}",
-            bytes(counts.about_to_copy)
-        );
+        let text = format!("of which the next writes here copy {}", bytes(counts.about_to_copy));
         line.word(", ", Role::Warn, text);
     }
     for (role, what, pages) in [
@@ -221,15 +204,10 @@ pub fn comparison_summary(lines: &mut Lines, summary: &ComparisonSummary) {
 pub fn soft_dirty(lines: &mut Lines, report: &SoftDirtyReport) {
     let line = lines.line();
     let (pid, process) = (report.pid, &report.process);
-    line.indent(2).plain(format!(
-        "clearing the soft-dirty bits of process {pid} ({process}):"
-    ));
+    line.indent(2).plain(format!("clearing the soft-dirty bits of process {pid} ({process}):"));
     let huge = match &report.huge {
         Ok(0) => String::new(),
-        Ok(huge) => format!(
-            "; {} of them are in huge pages, which have one fault for the whole",
-            count(*huge)
-        ),
+        Ok(huge) => format!("; {} of them are in huge pages, which have one fault for the whole", count(*huge)),
         Err(reason) => format!("; how many of them are in huge pages is not known: {reason}"),
     };
     let pages = counted(report.pages, "writable page");
@@ -240,9 +218,7 @@ pub fn soft_dirty(lines: &mut Lines, report: &SoftDirtyReport) {
     ];
     if report.hugetlb > 0 {
         let pages = counted(report.hugetlb, "hugetlb page");
-        effects.push(format!(
-            "{pages} will never show as written: the kernel tracks none of them"
-        ));
+        effects.push(format!("{pages} will never show as written: the kernel tracks none of them"));
     }
     for effect in effects {
         let line = lines.line();
@@ -253,15 +229,10 @@ pub fn soft_dirty(lines: &mut Lines, report: &SoftDirtyReport) {
 /// `cleared in 1.2 ms; 3 writable pages are soft-dirty again, or still`
 pub fn soft_dirty_cleared(lines: &mut Lines, report: &SoftDirtyCleared) {
     let line = lines.line();
-    line.indent(2)
-        .plain(format!("cleared in {}", duration(report.seconds)));
+    line.indent(2).plain(format!("cleared in {}", duration(report.seconds)));
     if report.pages > 0 {
         let pages = counted(report.pages, "writable page");
         let verb = if report.pages == 1 { "is" } else { "are" };
-        line.word(
-            "; ",
-            Role::Note,
-            format!("{pages} {verb} soft-dirty again, or still"),
-        );
+        line.word("; ", Role::Note, format!("{pages} {verb} soft-dirty again, or still"));
     }
 }

@@ -8,9 +8,7 @@ use crate::kernel::{Kind, PageFlags, State};
 use crate::render::line::Line;
 use crate::render::theme::Role;
 use crate::render::units::size;
-use crate::report::{
-    Effect, Explanation, Fault, Outcome, Owner, Reason, SwapSlot, Translation, Why,
-};
+use crate::report::{Effect, Explanation, Fault, Outcome, Owner, Reason, SwapSlot, Translation, Why};
 use std::borrow::Cow;
 
 /// Writes it.
@@ -18,18 +16,13 @@ pub fn write(lines: &mut Lines, explanation: &Explanation) {
     let page = &explanation.page;
     address(lines, page);
     let line = lines.field("page");
-    line.push(words::state_role(page.state), page.state.word())
-        .plain(": ")
-        .prose(Role::Plain, what(page));
+    line.push(words::state_role(page.state), page.state.word()).plain(": ").prose(Role::Plain, what(page));
     if page.huge == Ok(true) {
-        line.plain("; ")
-            .prose(Role::Plain, "one entry maps the whole huge page");
+        line.plain("; ").prose(Role::Plain, "one entry maps the whole huge page");
     }
     if may_be_dropped(page) {
-        line.plain("; ").prose(
-            Role::Note,
-            "freed with MADV_FREE: until the next write, the kernel may discard its contents",
-        );
+        line.plain("; ")
+            .prose(Role::Note, "freed with MADV_FREE: until the next write, the kernel may discard its contents");
     }
     if let Some(owner) = explanation.owner {
         let line = lines.field("whose");
@@ -46,9 +39,8 @@ pub fn write(lines: &mut Lines, explanation: &Explanation) {
     access(lines, "read", &explanation.next_read, page);
     access(lines, "write", &explanation.next_write, page);
     // No sentence here depends on soft-dirty bits.
-    let is_unexplained = |field: &str, reason: &Reason| {
-        field != "soft_dirty" && !matches!(reason, Reason::NotApplicable(_))
-    };
+    let is_unexplained =
+        |field: &str, reason: &Reason| field != "soft_dirty" && !matches!(reason, Reason::NotApplicable(_));
     Footnotes::of(&Why::of_record(page), is_unexplained).write(lines);
 }
 
@@ -62,17 +54,16 @@ fn address(lines: &mut Lines, page: &Translation) {
     }
     if let Some(region) = &page.region {
         let (role, name) = block::region_name(&region.name);
-        line.word("  ", role, name)
-            .plain(" ")
-            .plain(region.perms.to_string());
+        line.word("  ", role, name).plain(" ").plain(region.perms.to_string());
     }
 }
 
 /// Whether the kernel may drop the page instead of writing it to swap (MADV_FREE): other anonymous memory is swap-backed.
 fn may_be_dropped(page: &Translation) -> bool {
-    page.words.flags.as_ref().is_ok_and(|flags| {
-        flags.contains(PageFlags::ANON | PageFlags::LRU) && !flags.contains(PageFlags::SWAPBACKED)
-    })
+    page.words
+        .flags
+        .as_ref()
+        .is_ok_and(|flags| flags.contains(PageFlags::ANON | PageFlags::LRU) && !flags.contains(PageFlags::SWAPBACKED))
 }
 
 /// What the page is.
@@ -204,9 +195,7 @@ fn copy(outcome: &Outcome) -> Option<&'static str> {
     match (outcome.effects.as_slice(), outcome.copies) {
         ([Effect::Copy, ..], _) => None,
         (_, Some(true)) => Some("and a private copy is made"),
-        ([Effect::SwapIn, ..], None) => {
-            Some("and a private copy is made if another process has the same swap slot")
-        }
+        ([Effect::SwapIn, ..], None) => Some("and a private copy is made if another process has the same swap slot"),
         _ => None,
     }
 }
@@ -233,9 +222,7 @@ fn does(effect: Effect, is_write: bool) -> &'static str {
         Effect::Reuse => "the page is made writable where it is, without a copy",
         Effect::MapCached => "the page is mapped from the page cache, without I/O",
         Effect::ReadFile => "the file is read from disk (a hole needs no read)",
-        Effect::SwapIn => {
-            "the page is read back from swap (a minor fault if the swap cache still has it)"
-        }
+        Effect::SwapIn => "the page is read back from swap (a minor fault if the swap cache still has it)",
         Effect::FromDevice => "the page is brought back from the device",
         Effect::Map => "a driver or the kernel maps its own page",
         Effect::Unprotect => "the kernel records the write for userfaultfd and lets it pass",

@@ -25,8 +25,7 @@ pub fn write(lines: &mut Lines, report: &FlagsReport) {
         line.plain("physical ").push(Role::Physical, physical);
     }
     if let Some(address) = report.address {
-        line.word(", ", Role::Plain, "mapped at ")
-            .push(Role::Address, address);
+        line.word(", ", Role::Plain, "mapped at ").push(Role::Address, address);
     }
     if let Ok(flags) = report.words.flags {
         raw_flags(lines, flags);
@@ -36,12 +35,7 @@ pub fn write(lines: &mut Lines, report: &FlagsReport) {
         let line = lines.field("mapped");
         line.plain(match times {
             // The kernel keeps no count for it, however many page tables hold it.
-            0 if report
-                .words
-                .flags
-                .as_ref()
-                .is_ok_and(|flags| flags.contains(PageFlags::ZERO_PAGE)) =>
-            {
+            0 if report.words.flags.as_ref().is_ok_and(|flags| flags.contains(PageFlags::ZERO_PAGE)) => {
                 "not counted, as always for the page of zeros".to_owned()
             }
             0 => "by no page table".to_owned(),
@@ -73,11 +67,7 @@ fn meanings(lines: &mut Lines, bits: &[FlagMeaning]) {
 
 fn bit_line(lines: &mut Lines, number: &str, name: &str, meaning: &str) {
     let line = lines.field("");
-    line.push(Role::Dim, number)
-        .tab_to(NAME)
-        .push(Role::Flag, name)
-        .indent_at(MEANING)
-        .prose(Role::Plain, meaning);
+    line.push(Role::Dim, number).tab_to(NAME).push(Role::Flag, name).indent_at(MEANING).prose(Role::Plain, meaning);
 }
 
 /// Bits 62 and 63 of an entry: without either, nothing is there.
@@ -86,42 +76,29 @@ const SOMETHING: u64 = 3 << 62;
 /// Writes a decoded number.
 pub fn decoded(lines: &mut Lines, decoded: &Decoded) {
     match decoded {
-        Decoded::Entry(DecodedEntry {
-            raw,
-            state,
-            pfn,
-            physical,
-            swap,
-            bits,
-        }) => {
+        Decoded::Entry(DecodedEntry { raw, state, pfn, physical, swap, bits }) => {
             let line = lines.field("entry");
-            line.push(Role::Raw, format!("{raw:#018x}"))
-                .indent_at(REMARK)
-                .plain("as a page-map entry");
+            line.push(Role::Raw, format!("{raw:#018x}")).indent_at(REMARK).plain("as a page-map entry");
             let line = lines.field("state");
             match state {
                 Some(state) => line
                     .push(words::state_role(*state), state.word())
                     .indent_at(REMARK)
                     .push(Role::Dim, words::meaning(*state)),
-                None if raw.0 & SOMETHING != 0 => {
-                    line.push(Role::Warn, "not certain").indent_at(REMARK).push(
-                        Role::Dim,
-                        "no page, but a special entry: the entry alone does not show which",
-                    )
-                }
-                None => line.push(Role::Dim, "empty").indent_at(REMARK).push(
-                    Role::Dim,
-                    "nothing there: untouched, unmapped, or hidden by a driver",
-                ),
+                None if raw.0 & SOMETHING != 0 => line
+                    .push(Role::Warn, "not certain")
+                    .indent_at(REMARK)
+                    .push(Role::Dim, "no page, but a special entry: the entry alone does not show which"),
+                None => line
+                    .push(Role::Dim, "empty")
+                    .indent_at(REMARK)
+                    .push(Role::Dim, "nothing there: untouched, unmapped, or hidden by a driver"),
             };
             if let Some(frame) = pfn {
                 let line = lines.field("frame");
                 line.push(Role::Frame, frame);
                 if let Some(physical) = physical {
-                    line.indent_at(REMARK)
-                        .plain("physical ")
-                        .push(Role::Physical, physical);
+                    line.indent_at(REMARK).plain("physical ").push(Role::Physical, physical);
                 }
             }
             if let Some(slot) = swap {
@@ -137,9 +114,7 @@ pub fn decoded(lines: &mut Lines, decoded: &Decoded) {
         }
         Decoded::Flags(DecodedFlags { raw, bits, .. }) => {
             let line = lines.field("flags");
-            line.push(Role::Raw, format!("{raw:#018x}"))
-                .indent_at(REMARK)
-                .plain("as the page flags of a frame");
+            line.push(Role::Raw, format!("{raw:#018x}")).indent_at(REMARK).plain("as the page flags of a frame");
             if bits.is_empty() {
                 lines.field("").push(Role::Dim, "none set");
             }

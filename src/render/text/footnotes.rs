@@ -58,11 +58,7 @@ impl Footnotes {
 
     /// Writes them and forgets them.
     pub fn write(&mut self, lines: &mut Lines) {
-        let Footnotes {
-            mut reasons,
-            mut by_nature,
-            has_values,
-        } = std::mem::take(self);
+        let Footnotes { mut reasons, mut by_nature, has_values } = std::mem::take(self);
         if !has_values {
             reasons.append(&mut by_nature);
         }
@@ -73,10 +69,9 @@ impl Footnotes {
             let (label, role) = match reason {
                 Reason::FrameHidden => ("hidden", Role::Warn),
                 Reason::NotApplicable(_) => ("none", Role::Dim),
-                Reason::NotPermitted { .. }
-                | Reason::NotOnThisKernel(_)
-                | Reason::NotInFile(_)
-                | Reason::Changed => ("unknown", Role::Warn),
+                Reason::NotPermitted { .. } | Reason::NotOnThisKernel(_) | Reason::NotInFile(_) | Reason::Changed => {
+                    ("unknown", Role::Warn)
+                }
             };
             line(lines, label, role, &names, &reason.to_string());
         }
@@ -118,10 +113,7 @@ mod tests {
             notes.write(&mut lines);
             String::from_utf8(lines.text().clone()).expect("text")
         };
-        assert_eq!(
-            written(&[false, false]),
-            "none      present: it is the kernel's own\n"
-        );
+        assert_eq!(written(&[false, false]), "none      present: it is the kernel's own\n");
         assert_eq!(written(&[false, true]), "");
         assert_eq!(written(&[]), "");
     }

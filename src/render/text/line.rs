@@ -25,8 +25,7 @@ pub fn write(lines: &mut Lines, report: &LineReport) {
     }
     match (range, report.first) {
         (Some((start, end)), None) => {
-            line.plain(", in ")
-                .push(Role::Address, format!("{start}..{end}"));
+            line.plain(", in ").push(Role::Address, format!("{start}..{end}"));
         }
         (None, Some(_)) => {
             line.push(Role::Dim, ", where it begins without code");

@@ -18,11 +18,7 @@ pub(in crate::render) struct Lines {
 
 impl Lines {
     pub(in crate::render) fn new(style: Style) -> Self {
-        Lines {
-            style,
-            text: Vec::new(),
-            last: None,
-        }
+        Lines { style, text: Vec::new(), last: None }
     }
 
     /// Begins a line that wraps at the width of the terminal.

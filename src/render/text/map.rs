@@ -32,9 +32,7 @@ pub(super) fn region(lines: &mut Lines, legend: &mut Legend, region: &MapRegion)
 pub(super) fn push_cells(line: &mut Line, legend: &mut Legend, cells: &[Cell]) {
     for part in cells.chunk_by(|one, other| marks::role(one.mark) == marks::role(other.mark)) {
         let letters: String = part.iter().map(|cell| cell.letter()).collect();
-        let role = part
-            .first()
-            .map_or(Role::Plain, |cell| marks::role(cell.mark));
+        let role = part.first().map_or(Role::Plain, |cell| marks::role(cell.mark));
         line.push(role, letters);
     }
     cells.iter().for_each(|cell| legend.add(*cell));
@@ -44,8 +42,7 @@ pub(super) fn push_cells(line: &mut Line, legend: &mut Legend, cells: &[Cell]) {
 pub(in crate::render) fn head(lines: &mut Lines, region: &MapRegion, together: u64) {
     let bytes = region.end.get().saturating_sub(region.start.get());
     let line = lines.line();
-    line.indent(4)
-        .push(Role::Address, format!("{}..{}", region.start, region.end));
+    line.indent(4).push(Role::Address, format!("{}..{}", region.start, region.end));
     if let Some(perms) = region.perms {
         line.plain(format!("  {perms}"));
     }
@@ -58,9 +55,7 @@ pub(in crate::render) fn head(lines: &mut Lines, region: &MapRegion, together: u
         None => _ = line.push(Role::Dim, "in no region"),
     }
     let told = match is_empty(region) {
-        true if region.cells.iter().any(|cell| cell.mark == Mark::Untouched) => {
-            "untouched".to_owned()
-        }
+        true if region.cells.iter().any(|cell| cell.mark == Mark::Untouched) => "untouched".to_owned(),
         true => "nothing".to_owned(),
         false => {
             let cell = cell_bytes(region).saturating_mul(together);
@@ -114,16 +109,8 @@ mod tests {
     #[test]
     fn cells_that_do_not_fit_are_joined_and_say_so() {
         let cells = [
-            MapCells {
-                cells: 6,
-                mark: Mark::Anonymous,
-                mixed: false,
-            },
-            MapCells {
-                cells: 3,
-                mark: Mark::Untouched,
-                mixed: false,
-            },
+            MapCells { cells: 6, mark: Mark::Anonymous, mixed: false },
+            MapCells { cells: 3, mark: Mark::Untouched, mixed: false },
         ];
         let letters = |most| {
             let (cells, together) = fitting(&cells, most);

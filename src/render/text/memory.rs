@@ -9,9 +9,7 @@ use crate::lang::Format;
 use crate::render::line::Line;
 use crate::render::theme::Role;
 use crate::render::units::{count, counted, size};
-use crate::report::{
-    Bytes, FindSummary, Match, Memory, Patch, PatchedSummary, RegionBrief, Telescope, Why,
-};
+use crate::report::{Bytes, FindSummary, Match, Memory, Patch, PatchedSummary, RegionBrief, Telescope, Why};
 
 /// Columns from one tab stop to the next: gdb writes tabs.
 const TAB: usize = 8;
@@ -57,13 +55,7 @@ fn units(style: &Style, memory: &Memory, is_narrow: bool) -> Line {
     match memory.cut_by {
         _ if memory.bytes.is_none() => {
             tab(&mut line);
-            absent(
-                &mut line,
-                memory.state,
-                memory.kind,
-                memory.unread,
-                uncertain,
-            );
+            absent(&mut line, memory.state, memory.kind, memory.unread, uncertain);
             if memory.length > memory.unit.into() {
                 line.push(Role::Dim, format!("  ({} of it)", size(memory.length)));
             }
@@ -93,23 +85,16 @@ fn tab(line: &mut Line) -> &mut Line {
 }
 
 /// `<not resident: untouched>`
-fn absent(
-    line: &mut Line,
-    state: State,
-    kind: Option<Kind>,
-    unread: Option<&str>,
-    uncertain: bool,
-) {
+fn absent(line: &mut Line, state: State, kind: Option<Kind>, unread: Option<&str>, uncertain: bool) {
     let word = state.word();
     let told = match (unread, kind) {
         (Some(why), _) => format!("<not read: {why}>"),
         // Mapped device memory: a read could be a command to the device.
         (None, _) if state == State::PfnMapped => format!("<not read: {word}>"),
         (None, _) if uncertain => format!("<not resident: most likely {word}>"),
-        (
-            None,
-            Some(kind @ (Kind::Cached | Kind::NotCached | Kind::PastEnd | Kind::MaybeSwapped)),
-        ) => format!("<not resident: {word}, {}>", kind.word()),
+        (None, Some(kind @ (Kind::Cached | Kind::NotCached | Kind::PastEnd | Kind::MaybeSwapped))) => {
+            format!("<not resident: {word}, {}>", kind.word())
+        }
         (None, _) => format!("<not resident: {word}>"),
     };
     line.push(words::state_role(state), told);
@@ -152,10 +137,7 @@ pub fn find_summary(lines: &mut Lines, summary: &FindSummary) {
     }
     let mut separator = "; not resident, not searched: ";
     let states = summary.states.iter().map(|(state, pages)| match state {
-        State::Untouched => (
-            state,
-            pages.saturating_sub(summary.cached + summary.cache_unread),
-        ),
+        State::Untouched => (state, pages.saturating_sub(summary.cached + summary.cache_unread)),
         _ => (state, *pages),
     });
     for (state, pages) in states.filter(|(state, pages)| **state != State::Present && *pages > 0) {
@@ -230,15 +212,8 @@ pub fn patched_summary(lines: &mut Lines, summary: &PatchedSummary) {
     }
     if summary.stretches > 0 {
         let stretches = counted(summary.stretches, "stretch");
-        let differ = if summary.stretches == 1 {
-            "differs"
-        } else {
-            "differ"
-        };
-        let text = format!(
-            "{stretches} {differ} from the file ({})",
-            size(summary.bytes)
-        );
+        let differ = if summary.stretches == 1 { "differs" } else { "differ" };
+        let text = format!("{stretches} {differ} from the file ({})", size(summary.bytes));
         line.word("; ", Role::Warn, text);
         if summary.breakpoints > 0 {
             line.word(", ", Role::Warn, counted(summary.breakpoints, "breakpoint"));
@@ -246,10 +221,7 @@ pub fn patched_summary(lines: &mut Lines, summary: &PatchedSummary) {
     }
     if summary.equal > 0 {
         let verb = if summary.equal == 1 { "is" } else { "are" };
-        let text = format!(
-            "{} {verb} the same as the file",
-            counted(summary.equal, "page")
-        );
+        let text = format!("{} {verb} the same as the file", counted(summary.equal, "page"));
         line.word("; ", Role::Note, text);
     }
     if summary.uncompared > 0 {
@@ -267,9 +239,7 @@ pub fn patched_summary(lines: &mut Lines, summary: &PatchedSummary) {
 pub fn telescope(lines: &mut Lines, row: &Telescope) {
     let line = lines.line();
     line.indent(4).push(Role::Address, row.address);
-    line.pad_to(ADDRESS)
-        .push(Role::Dim, format!("  +{:#05x}", row.offset))
-        .plain("  ");
+    line.pad_to(ADDRESS).push(Role::Dim, format!("  +{:#05x}", row.offset)).plain("  ");
     match row.value {
         Some(value) => _ = line.push(Role::Raw, format!("{value:#x}")),
         None => word_absent(line, row.state, &row.why),
@@ -277,8 +247,7 @@ pub fn telescope(lines: &mut Lines, row: &Telescope) {
     of_file(line, row.source);
     for (index, link) in row.chain.iter().enumerate() {
         if index > 0 {
-            line.push(Role::Dim, " \u{2192} ")
-                .push(Role::Raw, link.address);
+            line.push(Role::Dim, " \u{2192} ").push(Role::Raw, link.address);
         }
         if let Some(named) = &link.symbol {
             line.plain(" ");

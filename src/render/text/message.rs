@@ -6,8 +6,8 @@ use crate::render::line::Line;
 use crate::render::printable::{columns, cut, printable, push_printable};
 use crate::render::theme::Role;
 use crate::report::{
-    AssertionsSummary, ErrorPlace, ErrorReport, Help, HelpCommand, HelpExample, HelpGroup,
-    HelpSubject, Note, UserCommands, UserHelp,
+    AssertionsSummary, ErrorPlace, ErrorReport, Help, HelpCommand, HelpExample, HelpGroup, HelpSubject, Note,
+    UserCommands, UserHelp,
 };
 
 /// The longest line of prose: longer ones are hard to read.
@@ -23,11 +23,7 @@ fn prose_line(lines: &mut Lines) -> &mut Line {
 /// Writes the help of a group, a command or a subject.
 pub fn help(lines: &mut Lines, help: &Help) {
     match help {
-        Help::Group(HelpGroup {
-            name,
-            about,
-            commands,
-        }) => {
+        Help::Group(HelpGroup { name, about, commands }) => {
             let line = prose_line(lines);
             line.push(Role::Heading, name);
             line.indent_at(SUMMARY).prose(Role::Dim, about);
@@ -41,14 +37,7 @@ pub fn help(lines: &mut Lines, help: &Help) {
                 line.prose(Role::Plain, command.summary);
             }
         }
-        Help::Command(HelpCommand {
-            name,
-            short,
-            usage,
-            summary,
-            text,
-            examples,
-        }) => {
+        Help::Command(HelpCommand { name, short, usage, summary, text, examples }) => {
             let line = prose_line(lines);
             line.push(Role::Command, name);
             if !short.is_empty() {
@@ -56,11 +45,7 @@ pub fn help(lines: &mut Lines, help: &Help) {
             }
             line.plain(": ").indent(2).prose(Role::Plain, summary);
             for usage in usage {
-                lines
-                    .line()
-                    .indent(6)
-                    .plain("  ")
-                    .push(Role::Keyword, usage);
+                lines.line().indent(6).plain("  ").push(Role::Keyword, usage);
             }
             paragraphs(lines, text);
             for (index, HelpExample { line, does }) in examples.iter().enumerate() {
@@ -73,28 +58,17 @@ pub fn help(lines: &mut Lines, help: &Help) {
                 for line in before.lines() {
                     lines.line().plain("  ").push(Role::Command, line);
                 }
-                prose_line(lines)
-                    .plain("  ")
-                    .push(Role::Command, last)
-                    .indent_at(SUMMARY * 2)
-                    .prose(Role::Dim, does);
+                prose_line(lines).plain("  ").push(Role::Command, last).indent_at(SUMMARY * 2).prose(Role::Dim, does);
             }
         }
-        Help::Subject(HelpSubject {
-            name,
-            summary,
-            text,
-        }) => {
+        Help::Subject(HelpSubject { name, summary, text }) => {
             let line = prose_line(lines);
             line.push(Role::Heading, name).plain(": ");
             line.indent(2).prose(Role::Plain, summary);
             paragraphs(lines, text)
         }
         Help::UserDefined(UserCommands { commands }) => {
-            lines
-                .line()
-                .push(Role::Heading, "user-defined")
-                .plain(": commands that you made");
+            lines.line().push(Role::Heading, "user-defined").plain(": commands that you made");
             for UserHelp { name, text } in commands {
                 prose_line(lines)
                     .plain("  ")
@@ -114,11 +88,7 @@ pub fn help(lines: &mut Lines, help: &Help) {
 
 /// The last line of a run with assertions.
 pub(super) fn assertions(lines: &mut Lines, summary: &AssertionsSummary) {
-    let AssertionsSummary {
-        held,
-        failed,
-        unknown,
-    } = summary;
+    let AssertionsSummary { held, failed, unknown } = summary;
     let plural = if *held == 1 { "" } else { "s" };
     let line = lines.line();
     line.plain(format!("{held} assertion{plural} held, {failed} failed"));
@@ -220,10 +190,7 @@ fn position(place: &ErrorPlace) -> String {
         return String::new();
     };
     let mut text = format!("{file}:");
-    for number in [place.line, place.line.and(place.column)]
-        .into_iter()
-        .flatten()
-    {
+    for number in [place.line, place.line.and(place.column)].into_iter().flatten() {
         text.push_str(&format!("{number}:"));
     }
     text.push(' ');

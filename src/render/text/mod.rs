@@ -152,9 +152,7 @@ impl Text {
         let blank = match (self.before, shape) {
             (Shape::Nothing, _) => false,
             (Shape::Row(open), Shape::Row(next)) => open != next,
-            (before, next) => {
-                before == Shape::Block || matches!(next, Shape::Block | Shape::Row(_))
-            }
+            (before, next) => before == Shape::Block || matches!(next, Shape::Block | Shape::Row(_)),
         };
         if blank {
             self.notes();

@@ -40,9 +40,7 @@ pub static PAGE_ROWS: Table<Pages> = Table::of(&[
     FRAME.rank(1).cell(|_, pages| fact(&pages.pfn)),
     COUNT.rank(2).cell(|_, pages| map_count(&pages.words)),
     Column::name("region", 12, Role::Name).cell(|_, pages| region(pages)),
-    FLAGS
-        .rank(5)
-        .cell(|_, pages| flags(&pages.words.flags, pages.huge == Ok(true))),
+    FLAGS.rank(5).cell(|_, pages| flags(&pages.words.flags, pages.huge == Ok(true))),
 ]);
 
 /// `walk` of frames
@@ -50,14 +48,10 @@ pub static FRAME_ROWS: Table<Frames> = Table::of(&[
     FRAME.cell(|_, frames| Cell::new(&frames.pfn)),
     PHYSICAL.cell(|_, frames| frames.physical.as_ref().map_or_else(unknown, Cell::new)),
     SIZE.cell(|_, frames| frames.bytes.map_or_else(unknown, Cell::size)),
-    Column::number("frames", 7, Role::Size)
-        .rank(1)
-        .cell(|_, frames| Cell::count(frames.frames)),
+    Column::number("frames", 7, Role::Size).rank(1).cell(|_, frames| Cell::count(frames.frames)),
     COUNT.cell(|_, frames| map_count(&frames.words)),
     Column::word("zone", 7, Role::Name).cell(|_, frames| fact(&frames.zone)),
-    Column::number("node", 4, Role::Size)
-        .rank(2)
-        .cell(|_, frames| fact(&frames.node)),
+    Column::number("node", 4, Role::Size).rank(2).cell(|_, frames| fact(&frames.node)),
     FLAGS.cell(|_, frames| flags(&frames.words.flags, false)),
 ]);
 
@@ -65,15 +59,11 @@ pub static FRAME_ROWS: Table<Frames> = Table::of(&[
 pub static SUMMARY: Table<SummaryRow> = Table::of(&[
     MANY_PAGES.cell(|_, row| Cell::count(row.pages)),
     SIZE.cell(|_, row| Cell::size(row.bytes)),
-    Column::word("raw", 18, Role::Raw)
-        .rank(1)
-        .cell(|_, row| match &row.flags {
-            Ok(flags) => Cell::new(format!("{:#018x}", flags.bits())),
-            Err(_) => none(),
-        }),
-    Column::word("letters", 38, Role::Flag)
-        .rank(2)
-        .cell(|_, row| optional(&row.letters)),
+    Column::word("raw", 18, Role::Raw).rank(1).cell(|_, row| match &row.flags {
+        Ok(flags) => Cell::new(format!("{:#018x}", flags.bits())),
+        Err(_) => none(),
+    }),
+    Column::word("letters", 38, Role::Flag).rank(2).cell(|_, row| optional(&row.letters)),
     FLAGS.cell(|_, row| match (&row.flags, row.state) {
         // Beside page-types' letters, under the kernel's names.
         (Ok(_), _) => flags(&row.flags, true),
@@ -84,10 +74,8 @@ pub static SUMMARY: Table<SummaryRow> = Table::of(&[
 ]);
 
 /// `walk … by KEY`, and `by KEY, KEY`.
-static GROUPS: Table<Group> = Table::of(&[
-    MANY_PAGES.cell(|_, group| Cell::count(group.pages)),
-    SIZE.cell(|_, group| Cell::size(group.bytes)),
-]);
+static GROUPS: Table<Group> =
+    Table::of(&[MANY_PAGES.cell(|_, group| Cell::count(group.pages)), SIZE.cell(|_, group| Cell::size(group.bytes))]);
 
 /// The table of a group. Keys come last: they may be long, and are never cut.
 pub fn groups(group: &Group) -> Table<Group> {

@@ -29,13 +29,9 @@ static PROCESS_MEMORY: Table<ProcessRow> = Table::of(&[
     bytes("pss").cell(|_, process| counted(process, |memory| memory.pss)),
     bytes("uss").cell(|_, process| counted(process, |memory| memory.uss)),
     bytes("swapped").cell(|_, process| counted(process, |memory| memory.swapped)),
-    bytes("huge")
-        .rank(1)
-        .cell(|_, process| counted(process, |memory| memory.huge)),
+    bytes("huge").rank(1).cell(|_, process| counted(process, |memory| memory.huge)),
     NAME.cell(|_, process| Cell::new(&process.name)),
-    COMMAND_LINE
-        .rank(3)
-        .cell(|_, process| command_line(process)),
+    COMMAND_LINE.rank(3).cell(|_, process| command_line(process)),
 ]);
 
 /// `info threads`
@@ -44,9 +40,7 @@ pub static THREADS: Table<ThreadRow> = Table::of(&[
     Column::name("name", 15, Role::Name).cell(|_, thread| Cell::new(&thread.name)),
     STATE.cell(|_, thread| Cell::new(&thread.state)),
     Column::word("stack pointer", 14, Role::Address).cell(|_, thread| fact(&thread.sp)),
-    Column::word("stands at", 14, Role::Address)
-        .rank(1)
-        .cell(|_, thread| fact(&thread.pc)),
+    Column::word("stands at", 14, Role::Address).rank(1).cell(|_, thread| fact(&thread.pc)),
     Column::name("symbol", 16, Role::Symbol).cell(|_, thread| symbol(&thread.symbol)),
 ]);
 
@@ -74,8 +68,5 @@ fn counted(process: &ProcessRow, of: impl FnOnce(&ProcessMemory) -> Option<u64>)
 }
 
 fn command_line(process: &ProcessRow) -> Cell<'_> {
-    process
-        .command_line
-        .as_ref()
-        .map_or_else(unknown, Cell::new)
+    process.command_line.as_ref().map_or_else(unknown, Cell::new)
 }

@@ -74,11 +74,7 @@ pub fn summary(lines: &mut Lines, summary: &ReadsSummary) {
             line.word("; ", Role::Note, text);
         }
         (reads, words) => {
-            let text = format!(
-                "{} and {} more not shown",
-                counted(reads, "read"),
-                counted(words, "value")
-            );
+            let text = format!("{} and {} more not shown", counted(reads, "read"), counted(words, "value"));
             line.word("; ", Role::Note, text);
         }
     }

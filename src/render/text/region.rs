@@ -28,9 +28,7 @@ pub fn write(lines: &mut Lines, region: &RegionReport) {
     if let Some(flags) = &region.vm_flags {
         let line = lines.field("VmFlags");
         for flag in flags {
-            line.word(", ", Role::Flag, &flag.code)
-                .plain(" ")
-                .prose(Role::Dim, flag.meaning);
+            line.word(", ", Role::Flag, &flag.code).plain(" ").prose(Role::Dim, flag.meaning);
         }
     }
     if let Some(fields) = &region.smaps {
@@ -44,8 +42,7 @@ pub fn write(lines: &mut Lines, region: &RegionReport) {
 
 fn head(lines: &mut Lines, region: &RegionReport) {
     let line = lines.field("region");
-    line.push(Role::Address, format!("{}..{}", region.start, region.end))
-        .plain("  ");
+    line.push(Role::Address, format!("{}..{}", region.start, region.end)).plain("  ");
     let (role, name) = block::region_name(&region.name);
     line.push(role, name);
     if region.deleted {
@@ -54,27 +51,18 @@ fn head(lines: &mut Lines, region: &RegionReport) {
     let line = lines.field("size");
     line.plain(exact_size(region.size));
     let line = lines.field("access");
-    line.plain(region.perms)
-        .indent_at(REMARK)
-        .push(Role::Dim, access(region.perms));
+    line.plain(region.perms).indent_at(REMARK).push(Role::Dim, access(region.perms));
     if region.inode != 0 {
         let line = lines.field("file");
         line.plain(format!("offset {:#x}", region.offset))
             .indent_at(REMARK)
-            .plain(format!(
-                "inode {} of device {}",
-                region.inode, region.device
-            ));
+            .plain(format!("inode {} of device {}", region.inode, region.device));
     }
 }
 
 /// `rw-p` in words.
 fn access(perms: Permissions) -> String {
-    let rights = [
-        (perms.read, "read"),
-        (perms.write, "write"),
-        (perms.execute, "execute"),
-    ];
+    let rights = [(perms.read, "read"), (perms.write, "write"), (perms.execute, "execute")];
     let given = rights.into_iter().filter(|(given, _)| *given);
     let mut words: Vec<&str> = given.map(|(_, word)| word).collect();
     if words.is_empty() {
@@ -110,11 +98,7 @@ fn contents(lines: &mut Lines, region: &RegionReport) {
         ("present", region.present, region.size),
         ("private", region.private, region.present.unwrap_or(0)),
         ("shared", region.shared, region.present.unwrap_or(0)),
-        (
-            "zero",
-            region.zero.filter(|&bytes| bytes > 0),
-            region.present.unwrap_or(0),
-        ),
+        ("zero", region.zero.filter(|&bytes| bytes > 0), region.present.unwrap_or(0)),
         ("swapped", region.swapped, region.size),
         ("huge", region.huge, region.present.unwrap_or(0)),
         ("pss", region.pss, 0),
@@ -123,13 +107,10 @@ fn contents(lines: &mut Lines, region: &RegionReport) {
         match (bytes, region.why.of(name)) {
             (Some(bytes), _) => {
                 let line = lines.field(name);
-                line.pad_to(REMARK - 10 - size(bytes).len().min(8))
-                    .plain(match name {
-                        "shared" | "private" | "pss" => {
-                            words::map_count(size(bytes), region.map_count_average)
-                        }
-                        _ => size(bytes),
-                    });
+                line.pad_to(REMARK - 10 - size(bytes).len().min(8)).plain(match name {
+                    "shared" | "private" | "pss" => words::map_count(size(bytes), region.map_count_average),
+                    _ => size(bytes),
+                });
                 line.indent_at(REMARK).push(Role::Dim, part_words(name));
                 if let Some(share) = percent(bytes, whole).filter(|_| bytes > 0) {
                     line.push(Role::Dim, format!(", {share} of {}", whole_words(name)));
@@ -158,26 +139,16 @@ fn contents(lines: &mut Lines, region: &RegionReport) {
 /// Large folios of one size that are mapped in one way.
 fn folios(lines: &mut Lines, label: &str, large: &LargeFolios) {
     let line = lines.field(label);
-    line.pad_to(REMARK - 10 - size(large.bytes).len().min(8))
-        .plain(size(large.bytes))
-        .indent_at(REMARK);
+    line.pad_to(REMARK - 10 - size(large.bytes).len().min(8)).plain(size(large.bytes)).indent_at(REMARK);
     let how = match large.mapped {
         HowMapped::Pmd => "mapped by one entry each",
         HowMapped::Pte => "mapped page by page",
         HowMapped::Hugetlb => "of the hugetlb pool",
         HowMapped::Unknown => "mapped",
     };
-    line.prose(
-        Role::Dim,
-        format!("in folios of {}, {how}", size(large.size)),
-    );
-    let parts = [
-        (
-            large.partly,
-            "of folios that are only partly mapped in this region",
-        ),
-        (large.unaligned, "not aligned"),
-    ];
+    line.prose(Role::Dim, format!("in folios of {}, {how}", size(large.size)));
+    let parts =
+        [(large.partly, "of folios that are only partly mapped in this region"), (large.unaligned, "not aligned")];
     for (bytes, what) in parts.into_iter().filter(|(bytes, _)| *bytes > 0) {
         line.word("; ", Role::Note, format!("{} {what}", size(bytes)));
     }
@@ -208,11 +179,7 @@ fn smaps(lines: &mut Lines, fields: &[(String, u64)]) {
     for (name, bytes) in fields.iter().filter(|(_, bytes)| *bytes > 0) {
         line.word(", ", Role::Plain, format!("{name} {}", size(*bytes)));
     }
-    let zero: Vec<&str> = fields
-        .iter()
-        .filter(|(_, bytes)| *bytes == 0)
-        .map(|(name, _)| name.as_str())
-        .collect();
+    let zero: Vec<&str> = fields.iter().filter(|(_, bytes)| *bytes == 0).map(|(name, _)| name.as_str()).collect();
     if zero.is_empty() {
         return;
     }

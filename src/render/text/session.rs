@@ -7,8 +7,8 @@ use crate::render::columns::{Cell, Column};
 use crate::render::theme::Role;
 use crate::render::units::{counted, duration, size};
 use crate::report::{
-    DisplayReport, HistoryEntry, ProcessReport, Reason, SettingReport, SymbolReport,
-    SymbolsSummary, TargetReport, ValueReport,
+    DisplayReport, HistoryEntry, ProcessReport, Reason, SettingReport, SymbolReport, SymbolsSummary, TargetReport,
+    ValueReport,
 };
 
 /// `show`
@@ -83,18 +83,11 @@ pub fn symbol(lines: &mut Lines, symbol: &SymbolReport) {
     }
     line.plain(" of ").push(Role::Name, &symbol.module);
     let line = lines.line();
-    line.plain("  at ")
-        .push(Role::Address, symbol.address)
-        .indent(2)
-        .word(", ", Role::Plain, kind_words(symbol.kind));
+    line.plain("  at ").push(Role::Address, symbol.address).indent(2).word(", ", Role::Plain, kind_words(symbol.kind));
     if symbol.size > 0 {
         line.word(", ", Role::Plain, counted(symbol.size, "byte"));
     }
-    line.word(
-        ", ",
-        Role::Plain,
-        format!("linked at {}", symbol.file_address),
-    );
+    line.word(", ", Role::Plain, format!("linked at {}", symbol.file_address));
     if let Some(mangled) = &symbol.mangled {
         line.word(", ", Role::Plain, format!("mangled {mangled}"));
     }
@@ -128,16 +121,13 @@ fn kind_words(kind: &str) -> &str {
 /// The block of `info process`.
 pub fn process(lines: &mut Lines, process: &ProcessReport) {
     let line = lines.field("process");
-    line.plain(process.pid)
-        .plain("  ")
-        .push(Role::Name, &process.name)
-        .plain(format!(
-            "  {}, {}, user {}, parent {}",
-            process.state,
-            counted(process.threads.into(), "thread"),
-            process.user,
-            process.parent
-        ));
+    line.plain(process.pid).plain("  ").push(Role::Name, &process.name).plain(format!(
+        "  {}, {}, user {}, parent {}",
+        process.state,
+        counted(process.threads.into(), "thread"),
+        process.user,
+        process.parent
+    ));
     if let Some(tracer) = process.tracer {
         lines.field("traced").plain(format!("by process {tracer}"));
     }
@@ -148,9 +138,7 @@ pub fn process(lines: &mut Lines, process: &ProcessReport) {
         lines.field("command").plain(command_line);
     }
     if let Some(age) = process.age {
-        lines
-            .field("running")
-            .plain(format!("for {}", duration(age)));
+        lines.field("running").plain(format!("for {}", duration(age)));
     }
     lines.field("layout").plain(format!(
         "pages of {}, {}-bit pointers",
@@ -185,10 +173,7 @@ pub fn target(lines: &mut Lines, target: &TargetReport) {
         "executed" => line.push(Role::Warn, "the process runs another program now: "),
         other => line.plain(format!("{other}: process ")),
     };
-    line.plain(target.pid)
-        .plain(" (")
-        .push(Role::Name, &target.name)
-        .plain(")");
+    line.plain(target.pid).plain(" (").push(Role::Name, &target.name).plain(")");
     if let Some(executable) = &target.executable {
         line.plain(", ").push(Role::Name, executable);
     }

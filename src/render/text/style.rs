@@ -17,18 +17,11 @@ pub(in crate::render) struct Style {
 impl Style {
     /// With times in the local time zone.
     pub(in crate::render) fn new(theme: Theme, width: Option<usize>) -> Self {
-        Style {
-            theme,
-            width,
-            zone: OnceCell::new(),
-        }
+        Style { theme, width, zone: OnceCell::new() }
     }
 
     pub(in crate::render) fn with_time_zone(self, zone: TimeZone) -> Self {
-        Style {
-            zone: OnceCell::from(zone),
-            ..self
-        }
+        Style { zone: OnceCell::from(zone), ..self }
     }
 
     /// The width of a picture.

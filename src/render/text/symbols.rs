@@ -9,18 +9,12 @@ use crate::report::{ModuleReport, SymbolReport};
 /// `info symbols`
 pub static SYMBOLS: Table<SymbolReport> = Table::of(&[
     Column::word("address", 14, Role::Address).cell(|_, symbol| Cell::new(&symbol.address)),
-    Column::number("size", 8, Role::Size)
-        .rank(1)
-        .cell(|_, symbol| match symbol.size {
-            0 => none(),
-            bytes => Cell::count(bytes),
-        }),
-    Column::word("kind", 8, Role::Plain)
-        .rank(2)
-        .cell(|_, symbol| Cell::new(symbol.kind)),
-    Column::name("module", 14, Role::Name)
-        .uncut(24)
-        .cell(|_, symbol| Cell::new(&symbol.module)),
+    Column::number("size", 8, Role::Size).rank(1).cell(|_, symbol| match symbol.size {
+        0 => none(),
+        bytes => Cell::count(bytes),
+    }),
+    Column::word("kind", 8, Role::Plain).rank(2).cell(|_, symbol| Cell::new(symbol.kind)),
+    Column::name("module", 14, Role::Name).uncut(24).cell(|_, symbol| Cell::new(&symbol.module)),
     Column::name("symbol", 24, Role::Symbol).cell(|_, symbol| Cell::new(&symbol.name)),
 ]);
 
@@ -28,18 +22,11 @@ pub static SYMBOLS: Table<SymbolReport> = Table::of(&[
 pub static MODULES: Table<ModuleReport> = Table::of(&[
     START.cell(|_, module| Cell::new(&module.start)),
     END.rank(2).cell(|_, module| Cell::new(&module.end)),
-    Column::number("symbols", 7, Role::Size)
-        .cell(|_, module| module.symbols.map_or_else(none, Cell::count)),
-    Column::word("from", 10, Role::Plain)
-        .cell(|_, module| module.answers.map_or_else(none, Cell::new)),
+    Column::number("symbols", 7, Role::Size).cell(|_, module| module.symbols.map_or_else(none, Cell::count)),
+    Column::word("from", 10, Role::Plain).cell(|_, module| module.answers.map_or_else(none, Cell::new)),
     // As most linkers make it: twenty bytes.
-    Column::name("build-id", 12, Role::Raw)
-        .rank(1)
-        .uncut(40)
-        .cell(|_, module| optional(&module.build_id)),
-    Column::name("name", 18, Role::Name)
-        .uncut(40)
-        .cell(|style, module| name(style, &module.name, module.deleted)),
+    Column::name("build-id", 12, Role::Raw).rank(1).uncut(40).cell(|_, module| optional(&module.build_id)),
+    Column::name("name", 18, Role::Name).uncut(40).cell(|style, module| name(style, &module.name, module.deleted)),
     Column::name("debug file, or why none", 24, Role::Plain).cell(|_, module| debug_file(module)),
 ]);
 
@@ -49,13 +36,11 @@ fn debug_file(module: &ModuleReport) -> Cell<'_> {
         (Some(path), _) => Cell::of(Role::Name, path),
         (None, Some(reason)) => Cell::of(Role::Warn, reason.cause()),
         // A module with only exported symbols shows why.
-        (None, None) if module.answers == Some("dynamic") => {
-            match (of("answers"), of("debug_file")) {
-                (Some(reason), _) => Cell::of(Role::Warn, reason.cause()),
-                (None, Some(reason)) => Cell::of(Role::Dim, reason.cause()),
-                (None, None) => none(),
-            }
-        }
+        (None, None) if module.answers == Some("dynamic") => match (of("answers"), of("debug_file")) {
+            (Some(reason), _) => Cell::of(Role::Warn, reason.cause()),
+            (None, Some(reason)) => Cell::of(Role::Dim, reason.cause()),
+            (None, None) => none(),
+        },
         _ => none(),
     }
 }
@@ -74,10 +59,7 @@ mod tests {
             let mut layout = Layout::new(Theme::PLAIN, columns, Some(width));
             layout.heading(&mut out);
             let heading = String::from_utf8(out).unwrap();
-            assert!(
-                heading.contains("module") && heading.contains("symbol"),
-                "{width}: {heading}"
-            );
+            assert!(heading.contains("module") && heading.contains("symbol"), "{width}: {heading}");
         }
     }
 }

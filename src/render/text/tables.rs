@@ -36,27 +36,17 @@ pub struct TableId(*const (), Option<&'static str>, [Option<&'static str>; 2]);
 impl<T> Table<T> {
     /// With these columns.
     pub const fn of(columns: &'static [ColumnOf<T>]) -> Self {
-        Table {
-            columns,
-            without: None,
-            keys: [None, None],
-        }
+        Table { columns, without: None, keys: [None, None] }
     }
 
     /// The same without the column of this title.
     pub fn without(&self, title: Option<&'static str>) -> Self {
-        Table {
-            without: title,
-            ..Table::of(self.columns)
-        }
+        Table { without: title, ..Table::of(self.columns) }
     }
 
     /// The same with these group keys at the end, where they may be long.
     pub fn by(&self, keys: [Option<ColumnOf<T>>; 2]) -> Self {
-        Table {
-            keys,
-            ..Table::of(self.columns)
-        }
+        Table { keys, ..Table::of(self.columns) }
     }
 
     pub fn id(&self) -> TableId {

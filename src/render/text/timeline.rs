@@ -29,10 +29,7 @@ pub(super) struct Drawing {
 impl Drawing {
     /// Drawn anew with each sample, on a terminal of so many lines.
     pub fn in_place(height: usize) -> Self {
-        Drawing {
-            height: Some(height),
-            ..Drawing::default()
-        }
+        Drawing { height: Some(height), ..Drawing::default() }
     }
 
     /// After a sample: draws the picture anew, or, in a stream, the next piece once it is as wide as the screen.
@@ -113,8 +110,7 @@ fn draw(lines: &mut Lines, timeline: &Timeline, together: usize, legend: &mut Le
     for row in &drawn {
         let line = lines.line();
         line.limit(None).push(Role::Address, row.row.start);
-        line.plain("  ")
-            .push(Role::Name, cut(&row.label(above), NAME));
+        line.plain("  ").push(Role::Name, cut(&row.label(above), NAME));
         line.pad_to(label);
         map::push_cells(line, legend, &row.cells);
         above = Some(row);

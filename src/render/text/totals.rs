@@ -9,8 +9,7 @@ use crate::report::{FramesSummary, RegionsSummary, WalkSummary};
 /// `512 pages, 2 MiB: 500 present, 12 untouched`, and how contiguous they are.
 pub fn walk_summary(lines: &mut Lines, summary: &WalkSummary) {
     let line = lines.line();
-    line.indent(2)
-        .plain(total(summary.pages, "page", summary.bytes));
+    line.indent(2).plain(total(summary.pages, "page", summary.bytes));
     let mut separator = ": ";
     for (state, pages) in summary.states.iter().filter(|(_, pages)| **pages > 0) {
         let text = format!("{} {}", count(*pages), state.word());
@@ -21,11 +20,7 @@ pub fn walk_summary(lines: &mut Lines, summary: &WalkSummary) {
         && runs > 0
     {
         let runs = counted(runs, "physical run");
-        line.word("; ", Role::Plain, runs).word(
-            ", ",
-            Role::Plain,
-            format!("the longest {}", size(longest)),
-        );
+        line.word("; ", Role::Plain, runs).word(", ", Role::Plain, format!("the longest {}", size(longest)));
         if let Some(start) = summary.longest_run_start {
             line.plain(" at ").push(Role::Address, start);
         }
@@ -54,20 +49,15 @@ fn total(number: u64, noun: &str, bytes: u64) -> String {
 /// Notes that `what` changed during the command.
 pub fn changed(lines: &mut Lines, what: &str) {
     let line = lines.line();
-    line.prose(
-        Role::Warn,
-        format!("{what} changed meanwhile: run it again for a consistent picture"),
-    );
+    line.prose(Role::Warn, format!("{what} changed meanwhile: run it again for a consistent picture"));
 }
 
 /// `512 frames, 2 MiB`, and where memory ends if the range goes past that.
 pub fn frames_summary(lines: &mut Lines, summary: &FramesSummary) {
     let line = lines.line();
-    line.indent(2)
-        .plain(total(summary.frames, "frame", summary.bytes));
+    line.indent(2).plain(total(summary.frames, "frame", summary.bytes));
     if let Some(end) = summary.memory_ends {
-        line.plain("; physical memory ends before frame ")
-            .push(Role::Frame, end);
+        line.plain("; physical memory ends before frame ").push(Role::Frame, end);
     }
     if summary.cut_short {
         cut_short(lines);
@@ -77,10 +67,7 @@ pub fn frames_summary(lines: &mut Lines, summary: &FramesSummary) {
 /// Notes that a walk was not finished.
 fn cut_short(lines: &mut Lines) {
     let line = lines.line();
-    line.push(
-        Role::Note,
-        "stopped early: the totals cover only the first part",
-    );
+    line.push(Role::Note, "stopped early: the totals cover only the first part");
 }
 
 /// `23 regions, 12 MiB: 3 MiB present (25 %)`

@@ -70,15 +70,10 @@ fn physical(lines: &mut Lines, t: &Translation) {
         Err(_) if t.pfn_hidden == Ok(true) => {
             line.push(Role::Warn, "hidden")
                 .indent_at(REMARK)
-                .plain(format!(
-                    "{:#x} into a frame whose number is hidden",
-                    t.page_offset
-                ));
+                .plain(format!("{:#x} into a frame whose number is hidden", t.page_offset));
         }
         Err(Reason::NotApplicable(reason)) => {
-            line.push(Role::Dim, "none")
-                .indent_at(REMARK)
-                .prose(Role::Dim, reason);
+            line.push(Role::Dim, "none").indent_at(REMARK).prose(Role::Dim, reason);
         }
         Err(reason) => {
             line.push(Role::Warn, block::missing(Some(reason)).1);
@@ -104,10 +99,7 @@ fn state(lines: &mut Lines, t: &Translation) {
         Some(_) => line.prose(Role::Warn, words::UNCERTAIN),
     };
     if t.huge == Ok(true) {
-        line.prose(
-            Role::Note,
-            "(mapped huge: one page-table entry for the whole huge page)",
-        );
+        line.prose(Role::Note, "(mapped huge: one page-table entry for the whole huge page)");
     }
 }
 
@@ -117,8 +109,7 @@ fn entry(lines: &mut Lines, t: &Translation) {
     };
     let entry = PageMapEntry::new(raw);
     let line = lines.field("entry");
-    line.push(Role::Raw, format!("{raw:#018x}"))
-        .indent_at(REMARK);
+    line.push(Role::Raw, format!("{raw:#018x}")).indent_at(REMARK);
     for bit in entry.set_bits() {
         line.word(", ", Role::Plain, format!("{} {}", bit.number, bit.name));
     }
@@ -131,8 +122,11 @@ fn entry(lines: &mut Lines, t: &Translation) {
     } else if entry.is_swap_hidden() {
         line.word(", ", Role::Plain, "0-54 swap type and offset hidden");
     } else if let Some(swap) = entry.swap() {
-        line.word(", ", Role::Plain, format!("0-4 swap type {}", swap.kind))
-            .word(", ", Role::Plain, format!("5-54 offset {:#x}", swap.offset));
+        line.word(", ", Role::Plain, format!("0-4 swap type {}", swap.kind)).word(
+            ", ",
+            Role::Plain,
+            format!("5-54 offset {:#x}", swap.offset),
+        );
     } else if raw == 0 {
         line.push(Role::Dim, "no bit set");
     }
@@ -143,8 +137,7 @@ fn flags(lines: &mut Lines, t: &Translation) {
         return;
     };
     let line = lines.field("flags");
-    line.push(Role::Raw, format!("{:#018x}", flags.bits()))
-        .indent_at(REMARK);
+    line.push(Role::Raw, format!("{:#018x}", flags.bits())).indent_at(REMARK);
     let names = words::flag_names(flags, t.huge == Ok(true));
     if names.is_empty() {
         line.push(Role::Dim, "none set");

@@ -10,21 +10,17 @@ use crate::render::columns::{Cell, Column};
 use crate::render::line::Line;
 use crate::render::theme::Role;
 use crate::render::units::{count, counted, duration, time_of_day};
-use crate::report::{
-    Blind, Event, EventGroup, EventKind, FlagNames, Numbers, PageFacts, WatchStart, WatchSummary,
-};
+use crate::report::{Blind, Event, EventGroup, EventKind, FlagNames, Numbers, PageFacts, WatchStart, WatchSummary};
 use std::collections::BTreeMap;
 
 /// `watch`
 pub static EVENTS: Table<Event> = Table::of(&[
     TIME.cell(|style, event| time(style, event.time)),
     Column::word("address", 14, Role::Address).cell(|_, event| optional(&event.address)),
-    Column::number("pages", 5, Role::Size)
-        .rank(1)
-        .cell(|_, event| match event.kind {
-            EventKind::Executed | EventKind::Exited => none(),
-            _ => Cell::count(event.pages),
-        }),
+    Column::number("pages", 5, Role::Size).rank(1).cell(|_, event| match event.kind {
+        EventKind::Executed | EventKind::Exited => none(),
+        _ => Cell::count(event.pages),
+    }),
     Column::word("event", 15, Role::Plain).cell(|_, event| kind(event.kind)),
     Column::word("before → after, where", 44, Role::Plain).cell(|_, event| told(event)),
 ]);
@@ -67,10 +63,7 @@ fn told(event: &Event) -> Cell<'static> {
 
 /// Only the frames before and after, for a narrow terminal: the kind of the event says the rest.
 fn frames_alone(event: &Event) -> Option<String> {
-    let is_told = matches!(
-        event.kind,
-        EventKind::Came | EventKind::Went | EventKind::Moved | EventKind::CopiedOnWrite
-    );
+    let is_told = matches!(event.kind, EventKind::Came | EventKind::Went | EventKind::Moved | EventKind::CopiedOnWrite);
     let side = |facts: &Option<PageFacts>| {
         let frame = facts.as_ref().and_then(|facts| facts.pfn);
         frame.map(|frame| frame.to_string()).unwrap_or_default()
@@ -119,12 +112,8 @@ pub fn story(before: Option<&PageFacts>, after: Option<&PageFacts>) -> Vec<Strin
     if let (Some(FlagNames(was)), Some(FlagNames(is))) = (before.flags, after.flags)
         && was != is
     {
-        let gone = words::flag_names(was.difference(is), false)
-            .into_iter()
-            .map(|name| format!("-{name}"));
-        let come = words::flag_names(is.difference(was), false)
-            .into_iter()
-            .map(|name| format!("+{name}"));
+        let gone = words::flag_names(was.difference(is), false).into_iter().map(|name| format!("-{name}"));
+        let come = words::flag_names(is.difference(was), false).into_iter().map(|name| format!("+{name}"));
         parts.push(come.chain(gone).collect::<Vec<_>>().join(" "));
     }
     if let (Some(was), Some(is)) = (before.map_count, after.map_count)
@@ -164,10 +153,7 @@ pub fn start(lines: &mut Lines, start: &WatchStart) {
 pub fn blind(lines: &mut Lines, blind: &[Blind]) {
     let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for blind in blind {
-        by_reason
-            .entry(blind.reason.as_str())
-            .or_default()
-            .push(blind.kind.words());
+        by_reason.entry(blind.reason.as_str()).or_default().push(blind.kind.words());
     }
     for (reason, kinds) in by_reason {
         footnotes::line(lines, "unseen", Role::Note, &kinds, reason);
@@ -177,12 +163,8 @@ pub fn blind(lines: &mut Lines, blind: &[Blind]) {
 /// The last line of `watch`.
 pub fn summary(lines: &mut Lines, summary: &WatchSummary) {
     let line = lines.line();
-    line.plain(format!(
-        "watched for {} in {}; ",
-        duration(summary.seconds),
-        counted(summary.samples, "sample")
-    ))
-    .indent(2);
+    line.plain(format!("watched for {} in {}; ", duration(summary.seconds), counted(summary.samples, "sample")))
+        .indent(2);
     if summary.events.is_empty() {
         line.plain("nothing changed");
     }
@@ -200,11 +182,7 @@ pub fn numbers(line: &mut Line, numbers: &Numbers<EventKind>) {
             true => counted(*number, "page"),
             false => count(*number),
         };
-        line.word(
-            separator,
-            role(*kind),
-            format!("{}: {number}", kind.words()),
-        );
+        line.word(separator, role(*kind), format!("{}: {number}", kind.words()));
         separator = ", ";
     }
 }

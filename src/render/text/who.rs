@@ -14,9 +14,7 @@ pub static MAPPERS: Table<Mapper> = Table::of(&[
     PID.cell(|_, mapper| Cell::new(&mapper.pid)),
     Column::name("process", 15, Role::Name).cell(|_, mapper| Cell::new(&mapper.name)),
     Column::word("address", 14, Role::Address).cell(|_, mapper| Cell::new(&mapper.address)),
-    Column::number("pages", 5, Role::Size)
-        .rank(1)
-        .cell(|_, mapper| Cell::count(mapper.pages)),
+    Column::number("pages", 5, Role::Size).rank(1).cell(|_, mapper| Cell::count(mapper.pages)),
     PERMISSIONS.rank(2).cell(|_, mapper| match &mapper.region {
         Some(region) => Cell::new(region.perms.letters()),
         None => Cell::new("-"),
@@ -31,9 +29,7 @@ pub static MAPPERS: Table<Mapper> = Table::of(&[
 /// `frame 0x1a4eac at 0x1a4eac000: 3 mappings in 2 processes; the kernel counts 3`, and how complete that is.
 pub fn summary(lines: &mut Lines, summary: &WhoSummary) {
     let line = lines.line();
-    line.indent(2)
-        .plain("frame ")
-        .push(Role::Frame, summary.pfn);
+    line.indent(2).plain("frame ").push(Role::Frame, summary.pfn);
     if let Some(physical) = summary.physical {
         line.plain(" at ").push(Role::Physical, physical);
     }
@@ -44,11 +40,7 @@ pub fn summary(lines: &mut Lines, summary: &WhoSummary) {
     }
     let found = match summary.counts.mappings {
         0 => "no mapping found".to_owned(),
-        mappings => format!(
-            "{} in {}",
-            counted(mappings, "mapping"),
-            counted(summary.counts.processes, "process")
-        ),
+        mappings => format!("{} in {}", counted(mappings, "mapping"), counted(summary.counts.processes, "process")),
     };
     line.word(": ", Role::Plain, found);
     if let Ok(times) = summary.words.map_count {
@@ -57,10 +49,7 @@ pub fn summary(lines: &mut Lines, summary: &WhoSummary) {
     }
     let looked_at = format!("looked at {}", of(summary));
     let (role, text) = match summary.ended {
-        SearchEnd::Counted => (
-            Role::Note,
-            format!("all mappings found, after looking at {}", of(summary)),
-        ),
+        SearchEnd::Counted => (Role::Note, format!("all mappings found, after looking at {}", of(summary))),
         SearchEnd::Limit => {
             let more = match missing(summary) {
                 Some(missing) => format!("the kernel counts {} more", counted(missing, "mapping")),
@@ -68,10 +57,7 @@ pub fn summary(lines: &mut Lines, summary: &WhoSummary) {
             };
             (Role::Note, format!("{looked_at}, up to the limit: {more}"))
         }
-        SearchEnd::Interrupted => (
-            Role::Warn,
-            format!("{looked_at}, then stopped: there may be more mappings"),
-        ),
+        SearchEnd::Interrupted => (Role::Warn, format!("{looked_at}, then stopped: there may be more mappings")),
         SearchEnd::Searched | SearchEnd::Nobody => (Role::Note, searched(summary, looked_at)),
     };
     prose(lines, role, &text);
@@ -105,19 +91,13 @@ fn moved(lines: &mut Lines, summary: &WhoSummary) {
 /// `12 of 113 processes`
 fn of(summary: &WhoSummary) -> String {
     let counts = &summary.counts;
-    format!(
-        "{} of {}",
-        count(counts.looked_at),
-        counted(counts.listed, "process")
-    )
+    format!("{} of {}", count(counts.looked_at), counted(counts.listed, "process"))
 }
 
 /// The result of a search through everything.
 fn searched(summary: &WhoSummary, looked_at: String) -> String {
     if let Some(because) = &summary.because {
-        return format!(
-            "{looked_at}, because the count does not show when all are found: {because}"
-        );
+        return format!("{looked_at}, because the count does not show when all are found: {because}");
     }
     match missing(summary) {
         None => looked_at,
@@ -128,14 +108,9 @@ fn searched(summary: &WhoSummary, looked_at: String) -> String {
             };
             let elsewhere = match missing {
                 1 => elsewhere.to_owned(),
-                _ => elsewhere
-                    .replacen("it ", "they ", 1)
-                    .replace("belongs", "belong"),
+                _ => elsewhere.replacen("it ", "they ", 1).replace("belongs", "belong"),
             };
-            format!(
-                "{looked_at}: {} not found; {elsewhere}",
-                counted(missing, "mapping")
-            )
+            format!("{looked_at}: {} not found; {elsewhere}", counted(missing, "mapping"))
         }
     }
 }

@@ -87,10 +87,7 @@ pub fn rank(name: &str) -> usize {
         "region",
         "symbol",
     ];
-    ORDER
-        .iter()
-        .position(|field| *field == name)
-        .unwrap_or(ORDER.len())
+    ORDER.iter().position(|field| *field == name).unwrap_or(ORDER.len())
 }
 
 /// What a field of a record is called in text.

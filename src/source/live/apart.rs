@@ -87,9 +87,7 @@ fn close_all_streams_but(kept: RawFd) {
             continue;
         };
         if number != kept {
-            sys::close_if(number, |kind| {
-                kind != FileType::RegularFile && kind != FileType::Directory
-            });
+            sys::close_if(number, |kind| kind != FileType::RegularFile && kind != FileType::Directory);
         }
     }
 }
@@ -115,10 +113,7 @@ fn read_answer(from: &OwnedFd) -> Result<Vec<u8>> {
 }
 
 fn read_fully(from: &OwnedFd, into: &mut [u8]) -> Result<()> {
-    const BETWEEN_LOOKS: Timespec = Timespec {
-        tv_sec: 0,
-        tv_nsec: 50_000_000,
-    };
+    const BETWEEN_LOOKS: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
     let mut done = 0;
     let mut end = Instant::now() + PATIENCE;
     while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
@@ -156,10 +151,7 @@ mod tests {
     #[test]
     fn an_answer_comes_back_whole() {
         let answer: Vec<u8> = (0..300_000u32).flat_map(u32::to_ne_bytes).collect();
-        assert_eq!(
-            ask(storage(u32::MAX), || answer.clone()),
-            Ok(answer.clone())
-        );
+        assert_eq!(ask(storage(u32::MAX), || answer.clone()), Ok(answer.clone()));
         assert_eq!(ask(storage(u32::MAX), Vec::new), Ok(Vec::new()));
     }
 

@@ -37,11 +37,7 @@ impl Attached {
 
     fn with(handle: Arc<Handle>, memory: Memory) -> Self {
         let memory = RwLock::new(Arc::new(memory));
-        Attached {
-            handle,
-            memory,
-            held: Mutex::default(),
-        }
+        Attached { handle, memory, held: Mutex::default() }
     }
 
     pub(super) fn identity(&self) -> Identity {
@@ -62,10 +58,7 @@ impl Attached {
     /// The address space as it was last opened.
     pub(super) fn memory(&self) -> Arc<Memory> {
         // The value is consistent even after a panic: it is replaced whole.
-        self.memory
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.memory.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The file behind `region`, while somebody keeps it open.
@@ -117,19 +110,14 @@ impl Attached {
             return self.handle.exited(memory.name(&self.handle));
         }
         let who = named(self.handle.pid(), memory.name(&self.handle));
-        Error::gone(format!(
-            "{who} has executed another program: earlier answers about its memory no longer hold"
-        ))
+        Error::gone(format!("{who} has executed another program: earlier answers about its memory no longer hold"))
     }
 
     /// An error of a system call on a file of the address space `memory`.
     pub(super) fn failed(&self, memory: &Memory, file: &str, error: Errno) -> Error {
         match error {
             Errno::SRCH => self.lost(memory),
-            error => Error::io(
-                format!("reading /proc/{}/{}", self.handle.pid(), memory.path(file)),
-                error,
-            ),
+            error => Error::io(format!("reading /proc/{}/{}", self.handle.pid(), memory.path(file)), error),
         }
     }
 
@@ -163,8 +151,8 @@ impl Attached {
 
     pub(super) fn entries(&self, first: u64, into: &mut [u64]) -> Result<usize> {
         let memory = self.memory();
-        let read = words::read(&memory.page_map, first, into)
-            .map_err(|error| self.failed(&memory, "pagemap", error))?;
+        let read =
+            words::read(&memory.page_map, first, into).map_err(|error| self.failed(&memory, "pagemap", error))?;
         // The page map of a dead address space ends at once: only that of a live one tells where memory ends.
         if read < into.len() && !memory.is_alive() {
             return Err(self.lost(&memory));
@@ -188,10 +176,7 @@ impl Attached {
                 format!("may not write to /proc/{}/{path}", self.handle.pid()),
                 "only the user that the process runs as and root may clear its soft-dirty bits",
             ),
-            error => Error::io(
-                format!("writing to /proc/{}/{path}", self.handle.pid()),
-                error,
-            ),
+            error => Error::io(format!("writing to /proc/{}/{path}", self.handle.pid()), error),
         })
     }
 

@@ -15,12 +15,7 @@ use rustix::io::Errno;
 const WINDOW_PAGES: u64 = 1 << 16;
 
 /// The runs of `range` in `region`, whose object is `file`.
-pub(super) fn runs(
-    file: &ModuleFile,
-    region: &Region,
-    range: AddressRange,
-    page: PageSize,
-) -> Result<Vec<BackingRun>> {
+pub(super) fn runs(file: &ModuleFile, region: &Region, range: AddressRange, page: PageSize) -> Result<Vec<BackingRun>> {
     let Some(range) = range.to_pages(page).intersection(region.range) else {
         return Ok(Vec::new());
     };
@@ -28,11 +23,7 @@ pub(super) fn runs(
     let into = range.start().get() - region.range.start().get();
     let first = region.offset.saturating_add(into);
     let end = first.saturating_add(range.len());
-    let mut runs = Runs {
-        start: range.start(),
-        first,
-        found: Vec::new(),
-    };
+    let mut runs = Runs { start: range.start(), first, found: Vec::new() };
     let inside = asked.size.clamp(first, end);
     asked.contents(first, inside, &mut runs)?;
     runs.add(inside, end, Ok(BackingContent::PastEnd));
@@ -94,16 +85,11 @@ impl Runs {
     /// Adds the content of the bytes of the file from `from` up to `to`.
     fn add(&mut self, from: u64, to: u64, content: Result<BackingContent>) {
         let at = |offset: u64| self.start.checked_add(offset.saturating_sub(self.first));
-        let Some(range) = at(from)
-            .zip(at(to))
-            .and_then(|(from, to)| AddressRange::new(from, to))
-        else {
+        let Some(range) = at(from).zip(at(to)).and_then(|(from, to)| AddressRange::new(from, to)) else {
             return;
         };
         match (self.found.last_mut(), &content) {
-            (Some(last), Ok(content))
-                if last.content.as_ref().is_ok_and(|before| before == content) =>
-            {
+            (Some(last), Ok(content)) if last.content.as_ref().is_ok_and(|before| before == content) => {
                 last.range = AddressRange::new(last.range.start(), range.end()).unwrap_or(range);
             }
             _ => self.found.push(BackingRun { range, content }),
@@ -138,8 +124,7 @@ impl<'f> Asked<'f> {
         /// include/uapi/linux/magic.h
         const OVERLAYFS: u64 = 0x794c_7630;
         const HUGETLBFS: u64 = 0x9584_58f6;
-        let failed =
-            |error| Error::io(format!("looking at the file behind {}", region.name), error);
+        let failed = |error| Error::io(format!("looking at the file behind {}", region.name), error);
         let stat = fstat(file).map_err(failed)?;
         let size = u64::try_from(stat.st_size).unwrap_or(0);
         let filesystem = file.filesystem().map_err(failed)?;
@@ -178,17 +163,15 @@ impl<'f> Asked<'f> {
         }
         let mut at = from;
         while at < to {
-            let data = self.seek(SeekFrom::Data(at))?.map_or(to, |data| {
-                (data / self.page.bytes() * self.page.bytes()).clamp(at, to)
-            });
+            let data = self
+                .seek(SeekFrom::Data(at))?
+                .map_or(to, |data| (data / self.page.bytes() * self.page.bytes()).clamp(at, to));
             runs.add(at, data, Ok(BackingContent::Hole));
             if data == to {
                 break;
             }
             let hole = self.seek(SeekFrom::Hole(data))?.unwrap_or(to);
-            let hole = hole
-                .checked_next_multiple_of(self.page.bytes())
-                .unwrap_or(to);
+            let hole = hole.checked_next_multiple_of(self.page.bytes()).unwrap_or(to);
             // A hole at `data` itself: the page was freed meanwhile.
             at = hole.clamp((data + self.page.bytes()).min(to), to);
             self.cached(data, at, runs)?;
@@ -201,10 +184,7 @@ impl<'f> Asked<'f> {
         match seek(self.file, to) {
             Ok(offset) => Ok(Some(offset)),
             Err(Errno::NXIO) => Ok(None),
-            Err(error) => Err(Error::io(
-                format!("seeking in the file behind {}", self.region.name),
-                error,
-            )),
+            Err(error) => Err(Error::io(format!("seeking in the file behind {}", self.region.name), error)),
         }
     }
 
@@ -239,11 +219,7 @@ impl<'f> Asked<'f> {
             let pages = (to - from) / self.page.bytes();
             let cached = sys::cached_pages(self.file, from, to - from)?;
             if cached == 0 || cached >= pages {
-                runs.add(
-                    from,
-                    to,
-                    Ok(BackingContent::Contents { cached: cached > 0 }),
-                );
+                runs.add(from, to, Ok(BackingContent::Contents { cached: cached > 0 }));
             } else {
                 let middle = from + pages / 2 * self.page.bytes();
                 left.push((middle, to));
@@ -271,8 +247,7 @@ impl<'f> Asked<'f> {
 
     /// Whether the kernel shows pmdb the page cache of the file (`can_do_mincore`).
     fn could_write(&self) -> bool {
-        let owns =
-            fstat(self.file).is_ok_and(|stat| stat.st_uid == rustix::process::geteuid().as_raw());
+        let owns = fstat(self.file).is_ok_and(|stat| stat.st_uid == rustix::process::geteuid().as_raw());
         let path = format!("/proc/self/fd/{}", self.file.as_fd().as_raw_fd());
         owns || accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS).is_ok()
     }

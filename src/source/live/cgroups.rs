@@ -20,14 +20,9 @@ pub(super) struct Hierarchy {
 
 impl Hierarchy {
     pub(super) fn open() -> Result<Self> {
-        let text = storage::own_text()
-            .map_err(|error| Error::io("reading /proc/self/mountinfo", error))?;
+        let text = storage::own_text().map_err(|error| Error::io("reading /proc/self/mountinfo", error))?;
         let mounts = mounts::parse(&text)?;
-        let none = || {
-            Error::not_available(
-                "no hierarchy of memory cgroups is mounted here: their paths are not known",
-            )
-        };
+        let none = || Error::not_available("no hierarchy of memory cgroups is mounted here: their paths are not known");
         let mount = mounts::memory_hierarchy(&mounts);
         let mount = mount.cloned().ok_or_else(none)?;
         let failed = |error| Error::io(format!("looking at the cgroups in {}", mount.point), error);
@@ -67,9 +62,11 @@ impl Hierarchy {
             next += 1;
             let parent = parent.path.clone();
             match self.children(&parent) {
-                Ok(children) => groups.extend(children.into_iter().map(|(inode, name)| {
-                    group(inode, [&parent, b"/".as_slice(), name.to_bytes()].concat())
-                })),
+                Ok(children) => groups.extend(
+                    children
+                        .into_iter()
+                        .map(|(inode, name)| group(inode, [&parent, b"/".as_slice(), name.to_bytes()].concat())),
+                ),
                 // Gone meanwhile, or closed to this user.
                 Err(Errno::NOENT | Errno::NODEV | Errno::ACCESS) => {}
                 Err(error) => return Err(failed(error)),
@@ -101,11 +98,7 @@ fn group(inode: u64, path: Vec<u8>) -> Group {
 fn has_memory(group: &OwnedFd) -> bool {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let controllers = openat(group, "cgroup.controllers", flags, Mode::empty()).and_then(read_all);
-    controllers.is_ok_and(|words| {
-        words
-            .split(u8::is_ascii_whitespace)
-            .any(|word| word == b"memory")
-    })
+    controllers.is_ok_and(|words| words.split(u8::is_ascii_whitespace).any(|word| word == b"memory"))
 }
 
 /// A path below the mount as a system call takes it.

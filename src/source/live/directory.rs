@@ -46,11 +46,7 @@ impl Directory {
     }
 
     /// Reads a file until `go_on`, which is called for each part, says no.
-    pub(super) fn read_while(
-        &self,
-        path: &str,
-        go_on: &mut dyn FnMut() -> bool,
-    ) -> Result<Vec<u8>> {
+    pub(super) fn read_while(&self, path: &str, go_on: &mut dyn FnMut() -> bool) -> Result<Vec<u8>> {
         raised(|| {
             let file = self.file(path)?;
             read_to_end(|bytes, _| match go_on() {
@@ -84,11 +80,7 @@ impl Directory {
             let directory = Dir::new(openat(&self.0, path, flags, Mode::empty())?)?;
             let mut numbers = Vec::new();
             for entry in directory {
-                let name = entry?
-                    .file_name()
-                    .to_str()
-                    .ok()
-                    .and_then(|name| name.parse::<u32>().ok());
+                let name = entry?.file_name().to_str().ok().and_then(|name| name.parse::<u32>().ok());
                 numbers.extend(name);
             }
             Ok(numbers)
@@ -108,9 +100,7 @@ pub(super) fn read_all(file: OwnedFd) -> Result<Vec<u8>> {
 
 /// Calls `append`, with the number of bytes read so far, until it adds none. `/proc` makes its text anew for each read of a small file,
 /// and gives at most a page of a large one: so each read gets room for some pages, which is not cleared first.
-pub(super) fn read_to_end(
-    mut append: impl FnMut(&mut Vec<u8>, u64) -> Result<usize>,
-) -> Result<Vec<u8>> {
+pub(super) fn read_to_end(mut append: impl FnMut(&mut Vec<u8>, u64) -> Result<usize>) -> Result<Vec<u8>> {
     const LEAST: usize = 4 << 10;
     let mut bytes = Vec::new();
     loop {

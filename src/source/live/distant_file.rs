@@ -46,11 +46,7 @@ impl DistantFile {
         let failed = |error| Error::not_available(format!("reading {}: {error}", self.name));
         let bytes = answer(self.storage, &self.name, || {
             let file = (self.open)()?.filter(|file| file.fingerprint() == self.fingerprint);
-            let changed = || {
-                failed(io::Error::other(
-                    "it is gone or has changed since it was opened",
-                ))
-            };
+            let changed = || failed(io::Error::other("it is gone or has changed since it was opened"));
             let file = file.ok_or_else(changed)?;
             let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
             let read = file.read_up_to(offset, &mut bytes).map_err(failed)?;
@@ -79,11 +75,7 @@ fn look(storage: Device, name: &Name, open: &Open) -> Result<Option<(u64, [u64; 
 }
 
 /// The answer of `work`, which reads the file `name` on `storage`.
-pub(super) fn answer(
-    storage: Device,
-    name: &Name,
-    work: impl FnOnce() -> Result<Vec<u8>>,
-) -> Result<Vec<u8>> {
+pub(super) fn answer(storage: Device, name: &Name, work: impl FnOnce() -> Result<Vec<u8>>) -> Result<Vec<u8>> {
     const DONE: u8 = 1;
     let mut told = apart::ask(storage, || match work() {
         Ok(mut bytes) => {
@@ -132,10 +124,7 @@ fn silent(name: &Name, error: Errno) -> Error {
 
 impl ReadAt for DistantFile {
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
-        let mut parts = self
-            .parts
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut parts = self.parts.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let begins = offset / PART * PART;
         let part = match parts.iter().position(|(start, _)| *start == begins) {
             Some(cached) => parts.remove(cached),
@@ -184,10 +173,7 @@ mod tests {
             let file = File::open(&found).expect("the file");
             Ok(ModuleFile::open_unmapped(file.into()).ok())
         };
-        let storage = Device {
-            major: 0,
-            minor: u32::MAX - 3,
-        };
+        let storage = Device { major: 0, minor: u32::MAX - 3 };
         let file = DistantFile::open(storage, &Name::from("file"), Box::new(open));
         let file = file.expect("an answer").expect("the file");
         for _ in 0..20 {

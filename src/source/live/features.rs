@@ -23,10 +23,7 @@ pub(super) fn frame_numbers() -> Finding {
             "the page map shows no frame for a page of pmdb's own that is present",
             rights::way_to(SYS_ADMIN),
         ),
-        Some(_) => yes(
-            feature,
-            "the page map shows the frame of a page of pmdb's own",
-        ),
+        Some(_) => yes(feature, "the page map shows the frame of a page of pmdb's own"),
         None => {
             let found = "pmdb's own page map could not be read; judged by its rights";
             match rights::has_sys_admin() {
@@ -73,8 +70,8 @@ pub(super) fn cgroup_paths() -> Finding {
 /// The calls on page maps and maps, tried on pmdb itself.
 pub(super) fn calls() -> Vec<Finding> {
     let mut findings = Vec::new();
-    let known = own_file("pagemap")
-        .map(|own| Categories::supported(|question| sys::scan(&own, question, &mut []).is_ok()));
+    let known =
+        own_file("pagemap").map(|own| Categories::supported(|question| sys::scan(&own, question, &mut []).is_ok()));
     findings.push(match &known {
         Ok(known) if known.is_empty() => no(
             Feature::Scan,
@@ -83,26 +80,15 @@ pub(super) fn calls() -> Vec<Finding> {
         ),
         Ok(known) => yes(
             Feature::Scan,
-            format!(
-                "PAGEMAP_SCAN answers for pmdb's own page map; it supports {}",
-                category_names(*known).join(" ")
-            ),
+            format!("PAGEMAP_SCAN answers for pmdb's own page map; it supports {}", category_names(*known).join(" ")),
         ),
         Err(error) => unknown(Feature::Scan, not_opened("pagemap", *error), ""),
     });
-    findings.extend(
-        CATEGORIES
-            .iter()
-            .map(|&(feature, category, tells)| match known {
-                Ok(known) if known.contains(category) => yes(feature, tells),
-                Ok(_) => no(
-                    feature,
-                    "PAGEMAP_SCAN does not take its category",
-                    "Linux 6.7 or later",
-                ),
-                Err(_) => unknown(feature, "not asked: pmdb's own page map cannot be read", ""),
-            }),
-    );
+    findings.extend(CATEGORIES.iter().map(|&(feature, category, tells)| match known {
+        Ok(known) if known.contains(category) => yes(feature, tells),
+        Ok(_) => no(feature, "PAGEMAP_SCAN does not take its category", "Linux 6.7 or later"),
+        Err(_) => unknown(feature, "not asked: pmdb's own page map cannot be read", ""),
+    }));
     findings.push(match own_file("maps") {
         Ok(maps) => maps_query(maps),
         Err(error) => unknown(Feature::MapsQuery, not_opened("maps", error), ""),
@@ -112,16 +98,8 @@ pub(super) fn calls() -> Vec<Finding> {
 
 /// The categories that tell more than page-map entries, each with its meaning. Linux 6.7 has them all.
 const CATEGORIES: [(Feature, Categories, &str); 3] = [
-    (
-        Feature::ScanZero,
-        Categories::ZERO,
-        "PAGE_IS_PFNZERO identifies the page of zeros, without any rights",
-    ),
-    (
-        Feature::ScanHuge,
-        Categories::HUGE,
-        "PAGE_IS_HUGE identifies pages that one entry maps as a huge page",
-    ),
+    (Feature::ScanZero, Categories::ZERO, "PAGE_IS_PFNZERO identifies the page of zeros, without any rights"),
+    (Feature::ScanHuge, Categories::HUGE, "PAGE_IS_HUGE identifies pages that one entry maps as a huge page"),
     (
         Feature::ScanWriteTracked,
         Categories::WRITE_TRACKED,
@@ -149,10 +127,7 @@ fn category_names(known: Categories) -> Vec<&'static str> {
 fn maps_query(maps: OwnedFd) -> Finding {
     let feature = Feature::MapsQuery;
     let here = 0u8;
-    match sys::query_mapping(
-        maps,
-        Query::At(VirtualAddress::new((&raw const here).addr() as u64)),
-    ) {
+    match sys::query_mapping(maps, Query::At(VirtualAddress::new((&raw const here).addr() as u64))) {
         Ok(_) => yes(feature, "PROCMAP_QUERY finds a region of pmdb's own"),
         Err(error) => no(
             feature,
@@ -173,23 +148,12 @@ pub(super) fn guard_bit() -> Finding {
         Ok(page) => page,
         Err(error) => {
             let found = format!("pmdb cannot make a guard page (MADV_GUARD_INSTALL): {error}");
-            return no(
-                feature,
-                found,
-                "Linux 6.13 or later, the first with guard pages",
-            );
+            return no(feature, found, "Linux 6.13 or later, the first with guard pages");
         }
     };
     match own_page::entry_at(page.address()) {
-        Some(entry) if entry.is_guard() => yes(
-            feature,
-            "the entry of a guard page of pmdb's own has bit 58",
-        ),
-        Some(_) => no(
-            feature,
-            "the entry of a guard page of pmdb's own has no bit 58",
-            "Linux 6.15 or later",
-        ),
+        Some(entry) if entry.is_guard() => yes(feature, "the entry of a guard page of pmdb's own has bit 58"),
+        Some(_) => no(feature, "the entry of a guard page of pmdb's own has no bit 58", "Linux 6.15 or later"),
         None => unknown(feature, "pmdb's own page map cannot be read", ""),
     }
 }
@@ -201,16 +165,10 @@ pub(super) fn idle_bitmap() -> Finding {
     let (feature, path) = (Feature::IdleBitmap, format!("/sys/{PATH}"));
     match opened {
         Ok(_) => yes(feature, format!("{path} can be opened")),
-        Err(Errno::NOENT) => no(
-            feature,
-            format!("there is no {path}"),
-            "a kernel built with CONFIG_IDLE_PAGE_TRACKING",
-        ),
-        Err(error) => no(
-            feature,
-            format!("{path} cannot be opened: {error}"),
-            rights::way_to("CAP_DAC_READ_SEARCH"),
-        ),
+        Err(Errno::NOENT) => {
+            no(feature, format!("there is no {path}"), "a kernel built with CONFIG_IDLE_PAGE_TRACKING")
+        }
+        Err(error) => no(feature, format!("{path} cannot be opened: {error}"), rights::way_to("CAP_DAC_READ_SEARCH")),
     }
 }
 
@@ -237,10 +195,7 @@ pub(super) fn ksm_flag(flags: &FrameFile) -> Finding {
             "a page of pmdb's own, which nobody merged, has the flag",
             "a kernel that does not set it on all anonymous pages",
         ),
-        Some(_) => yes(
-            feature,
-            "a page of pmdb's own, which nobody merged, does not have the flag",
-        ),
+        Some(_) => yes(feature, "a page of pmdb's own, which nobody merged, does not have the flag"),
         None => unknown(
             feature,
             "the flags of a page of pmdb's own cannot be read",

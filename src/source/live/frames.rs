@@ -17,22 +17,13 @@ pub(super) struct FrameFile {
 impl FrameFile {
     /// The file `name`, which is there if the kernel was built with `option`.
     pub(super) const fn new(name: &'static str, option: &'static str) -> Self {
-        FrameFile {
-            name,
-            option,
-            file: OnceLock::new(),
-        }
+        FrameFile { name, option, file: OnceLock::new() }
     }
 
     /// Reads words from `first` on. Fewer than asked for: physical memory ends there.
     pub(super) fn read(&self, first: u64, into: &mut [u64]) -> Result<usize> {
-        let file = self
-            .file
-            .get_or_init(|| self.open())
-            .as_ref()
-            .map_err(Clone::clone)?;
-        words::read(file, first, into)
-            .map_err(|error| Error::io(format!("reading /proc/{}", self.name), error))
+        let file = self.file.get_or_init(|| self.open()).as_ref().map_err(Clone::clone)?;
+        words::read(file, first, into).map_err(|error| Error::io(format!("reading /proc/{}", self.name), error))
     }
 
     fn open(&self) -> Result<OwnedFd> {
@@ -53,9 +44,7 @@ impl FrameFile {
         // Containers mount an empty file over it to hide it. Every machine has memory, so an empty file means that.
         let mut first = [0u64];
         match words::read(&file, 0, &mut first) {
-            Ok(0) => Err(Error::not_available(format!(
-                "/proc/{name} is empty: something hides it, as containers do"
-            ))),
+            Ok(0) => Err(Error::not_available(format!("/proc/{name} is empty: something hides it, as containers do"))),
             _ => Ok(file),
         }
     }

@@ -39,12 +39,7 @@ impl Handle {
                 }
             }
         };
-        Ok(Handle {
-            pid,
-            directory,
-            pidfd: Ok(pidfd).into(),
-            first: OnceLock::new(),
-        })
+        Ok(Handle { pid, directory, pidfd: Ok(pidfd).into(), first: OnceLock::new() })
     }
 
     /// The same, with its current `stat`.
@@ -57,12 +52,7 @@ impl Handle {
 
     /// Opens a process from a listing. Perhaps only its `stat` will ever be read.
     pub(super) fn of_listed(pid: u32) -> Result<(Self, Vec<u8>)> {
-        let handle = Handle {
-            pid,
-            directory: directory_of(pid)?,
-            pidfd: OnceLock::new(),
-            first: OnceLock::new(),
-        };
+        let handle = Handle { pid, directory: directory_of(pid)?, pidfd: OnceLock::new(), first: OnceLock::new() };
         let stat = handle.read_stat();
         let stat = stat.map_err(|error| not_found(pid, error))?;
         Ok((handle, stat))
@@ -120,10 +110,7 @@ impl Handle {
             Err(error) => return *error == Errno::SRCH,
         };
         let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
-        let patience = Timespec {
-            tv_sec: 0,
-            tv_nsec: nanoseconds.into(),
-        };
+        let patience = Timespec { tv_sec: 0, tv_nsec: nanoseconds.into() };
         poll(&mut fds, Some(&patience)).is_ok_and(|ready| ready > 0)
     }
 
@@ -169,10 +156,7 @@ impl Handle {
             .and_then(|bytes| Stat::parse(&bytes).ok())
             .filter(|stat| stat.start_time != self.start_time());
         let what = match successor {
-            Some(stat) => format!(
-                "{named} has exited; its number now belongs to another process ({})",
-                stat.name
-            ),
+            Some(stat) => format!("{named} has exited; its number now belongs to another process ({})", stat.name),
             None => format!("{named} has exited"),
         };
         Error::gone(what)
@@ -191,9 +175,7 @@ fn directory_of(pid: u32) -> Result<Directory> {
 /// Why nothing can be read of the process `pid`: it may not exist, `/proc` may not be mounted, or files or memory were short.
 pub(super) fn not_found(pid: u32, error: Errno) -> Error {
     match error {
-        Errno::MFILE | Errno::NFILE | Errno::NOMEM => {
-            Error::io(format!("opening /proc/{pid}"), error)
-        }
+        Errno::MFILE | Errno::NFILE | Errno::NOMEM => Error::io(format!("opening /proc/{pid}"), error),
         _ => no_proc().unwrap_or_else(|| absent(pid)),
     }
 }
@@ -204,17 +186,12 @@ pub(super) fn no_proc() -> Option<Error> {
     const PROC: u64 = 0x9fa0;
     let is_proc = |system: rustix::fs::StatFs| system.f_type as u64 & 0xffff_ffff == PROC;
     let is_there = rustix::fs::statfs("/proc").is_ok_and(is_proc);
-    (!is_there).then(|| {
-        Error::not_available(
-            "/proc is not mounted here: pmdb reads there what it reports of a process",
-        )
-    })
+    (!is_there)
+        .then(|| Error::not_available("/proc is not mounted here: pmdb reads there what it reports of a process"))
 }
 
 fn absent(pid: u32) -> Error {
-    Error::gone(format!(
-        "there is no process {pid} (or it is hidden from this user)"
-    ))
+    Error::gone(format!("there is no process {pid} (or it is hidden from this user)"))
 }
 
 /// `process 812 (bash)`

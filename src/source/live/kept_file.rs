@@ -59,17 +59,9 @@ impl KeptFile {
     /// Keeps a file, which `again` opens once more.
     pub(super) fn new(file: ModuleFile, again: Again) -> KeptFile {
         let (length, fingerprint) = (file.len(), file.fingerprint());
-        let place = Arc::new(OpenFile {
-            file: Mutex::new(Held::Open(Arc::new(file))),
-            used: AtomicBool::new(true),
-        });
+        let place = Arc::new(OpenFile { file: Mutex::new(Held::Open(Arc::new(file))), used: AtomicBool::new(true) });
         keep_open(&place, most());
-        KeptFile {
-            place,
-            again,
-            length,
-            fingerprint,
-        }
+        KeptFile { place, again, length, fingerprint }
     }
 
     /// The file, opened again if it was closed. If it was replaced or changed meanwhile, that is an error: earlier reads are void.
@@ -80,8 +72,7 @@ impl KeptFile {
             Held::Open(file) => return Ok(Arc::clone(file)),
             Held::Closed { changed } => *changed,
         };
-        let is_same =
-            |file: &ModuleFile| file.fingerprint() == self.fingerprint && file.changed() == before;
+        let is_same = |file: &ModuleFile| file.fingerprint() == self.fingerprint && file.changed() == before;
         let file = (self.again)().filter(is_same);
         let changed = || io::Error::other("it is gone or has changed since it was closed");
         let file = Arc::new(file.ok_or_else(changed)?);

@@ -37,11 +37,7 @@ pub(super) fn is_open_here(file: (Device, u64)) -> bool {
     let read = || {
         let regions = maps::parse(&read_all(own_file("maps").ok()?).ok()?).ok()?;
         let of_files = regions.iter().filter(|region| region.permissions.execute);
-        Some(
-            of_files
-                .map(|region| (region.device, region.inode))
-                .collect(),
-        )
+        Some(of_files.map(|region| (region.device, region.inode)).collect())
     };
     let own = OWN.get_or_init(|| read().unwrap_or_default());
     file.1 != 0 && own.contains(&file)

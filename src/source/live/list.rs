@@ -12,10 +12,7 @@ use std::thread::{Builder, available_parallelism};
 
 /// Every process that can be listed. Those that end meanwhile are left out.
 pub(super) fn all() -> Result<Vec<Listed>> {
-    Ok(process_ids()?
-        .into_iter()
-        .filter_map(|pid| listed(pid).ok())
-        .collect())
+    Ok(process_ids()?.into_iter().filter_map(|pid| listed(pid).ok()).collect())
 }
 
 /// The process of this number, or that the thread of this number belongs to.
@@ -40,13 +37,8 @@ fn listed(pid: u32) -> rustix::io::Result<Listed> {
 pub(super) fn threads(process: &Directory) -> Result<Vec<Listed>> {
     let numbers = process.numbers("task");
     let numbers = numbers.map_err(|error| Error::io("listing /proc/PID/task", error))?;
-    let listed = |id: u32| {
-        Some(Listed {
-            pid: id,
-            stat: process.read(&format!("task/{id}/stat")).ok()?,
-            ..Listed::default()
-        })
-    };
+    let listed =
+        |id: u32| Some(Listed { pid: id, stat: process.read(&format!("task/{id}/stat")).ok()?, ..Listed::default() });
     Ok(numbers.into_iter().filter_map(listed).collect())
 }
 
@@ -70,16 +62,9 @@ pub(super) fn held() -> Result<Vec<Listed>> {
             Err(_) => return None,
         };
         let handle = may_hold.then(|| Arc::new(handle) as Arc<dyn Any + Send + Sync>);
-        Some(Ok(Listed {
-            pid,
-            stat,
-            held: Held(handle),
-            ..Listed::default()
-        }))
+        Some(Ok(Listed { pid, stat, held: Held(handle), ..Listed::default() }))
     };
-    let all_of = |share: &[u32]| -> Result<Vec<Listed>> {
-        rights::raised(|| share.iter().filter_map(held).collect())
-    };
+    let all_of = |share: &[u32]| -> Result<Vec<Listed>> { rights::raised(|| share.iter().filter_map(held).collect()) };
     let cores = available_parallelism().map_or(1, |cores| cores.get().min(MOST));
     let share = numbers.len().div_ceil(cores).max(FEW);
     let (own, others) = numbers.split_at(share.min(numbers.len()));

@@ -33,16 +33,12 @@ impl LiveMachine {
     pub(super) fn read(&self, file: File) -> Result<Vec<u8>> {
         let path = file.path(std::process::id());
         let below = |top: &str| {
-            let name = path
-                .strip_prefix(top)
-                .and_then(|name| name.strip_prefix('/'));
+            let name = path.strip_prefix(top).and_then(|name| name.strip_prefix('/'));
             Directory::open(top)?.read(name.unwrap_or(&path))
         };
         let read = match file {
             File::Release => return Ok(release()),
-            File::OwnUserNamespace => {
-                Directory::open("/proc/self").and_then(|own| own.link("ns/user"))
-            }
+            File::OwnUserNamespace => Directory::open("/proc/self").and_then(|own| own.link("ns/user")),
             File::OwnMaps => below("/proc/self"),
             File::OwnMounts => storage::own_text(),
             File::Setting(_) => below("/sys"),
@@ -80,22 +76,14 @@ impl LiveMachine {
     /// The findings that take no decoding.
     pub(super) fn findings(&self) -> Vec<Finding> {
         let mut findings = vec![
-            tried(
-                Feature::PageMap,
-                features::own("pagemap"),
-                "pmdb's own page map can be opened",
-            ),
+            tried(Feature::PageMap, features::own("pagemap"), "pmdb's own page map can be opened"),
             features::other_users(),
             features::frame_numbers(),
             features::frame_file(Feature::FrameFlags, "kpageflags", &self.flags),
             features::frame_file(Feature::MapCounts, "kpagecount", &self.counts),
             features::frame_file(Feature::FrameCgroups, "kpagecgroup", &self.cgroups),
             features::cgroup_paths(),
-            tried(
-                Feature::Memory,
-                features::own("mem"),
-                "pmdb's own memory can be opened",
-            ),
+            tried(Feature::Memory, features::own("mem"), "pmdb's own memory can be opened"),
             features::guard_bit(),
             features::idle_bitmap(),
             features::ksm_flag(&self.flags),

@@ -33,9 +33,7 @@ impl Memory {
     pub(super) fn of(handle: &Handle, stat: Stat) -> Result<Self> {
         if stat.is_kernel_thread {
             let who = named(handle.pid(), &stat.name);
-            return Err(Error::not_available(format!(
-                "{who} is a kernel thread: it has no memory of its own"
-            )));
+            return Err(Error::not_available(format!("{who} is a kernel thread: it has no memory of its own")));
         }
         Self::called(stat.name.into(), handle)
     }
@@ -59,8 +57,7 @@ impl Memory {
         })?;
         Ok(Memory {
             name,
-            page: PageSize::from_bytes(rustix::param::page_size() as u64)
-                .unwrap_or(PageSize::FOUR_KIB),
+            page: PageSize::from_bytes(rustix::param::page_size() as u64).unwrap_or(PageSize::FOUR_KIB),
             page_map,
             thread,
             maps: OnceLock::new(),
@@ -113,10 +110,7 @@ impl Memory {
 }
 
 /// The result of `open`, which is cached; an error only if it lasts, and not if files or memory were short.
-fn kept(
-    place: &OnceLock<Result<OwnedFd>>,
-    open: impl FnOnce() -> Result<OwnedFd>,
-) -> Result<&OwnedFd> {
+fn kept(place: &OnceLock<Result<OwnedFd>>, open: impl FnOnce() -> Result<OwnedFd>) -> Result<&OwnedFd> {
     let opened = match place.get() {
         Some(opened) => opened,
         None => match open() {
@@ -183,11 +177,9 @@ pub(super) fn refused(handle: &Handle, name: &Name, file: &str, error: Errno) ->
         Some(status) if status.user != us => {
             format!("it runs as user {}, pmdb as user {us}", status.user)
         }
-        Some(_) => {
-            "it runs as the same user, but is not dumpable (it changed its ids, or asked for it), \
+        Some(_) => "it runs as the same user, but is not dumpable (it changed its ids, or asked for it), \
                     is in another user namespace, or is kept by a security module"
-                .into()
-        }
+            .into(),
         None => "the kernel does not say more".into(),
     };
     Error::not_permitted(

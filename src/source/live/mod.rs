@@ -26,8 +26,8 @@ pub use apart::heed;
 pub use rights::{allow_open_files, hold_back as hold_back_rights, way_to};
 
 use super::{
-    Access, Answer, BackingRun, Error, File, FileLocation, Group, Groups, Held, Identity, List,
-    Listed, Liveness, PageRegion, Probe, Query, ReadAt, Result, Scan, Source, WordFile, sys,
+    Access, Answer, BackingRun, Error, File, FileLocation, Group, Groups, Held, Identity, List, Listed, Liveness,
+    PageRegion, Probe, Query, ReadAt, Result, Scan, Source, WordFile, sys,
 };
 use crate::kernel::{AddressRange, Region, VirtualAddress};
 use attached::Attached;
@@ -45,18 +45,12 @@ use std::sync::Arc;
 /// [`Gone`](Error::Gone) if there is no such process or it is a zombie, [`NotAvailable`](Error::NotAvailable) for a kernel thread,
 /// [`NotPermitted`](Error::NotPermitted) if its page map may not be read.
 pub fn process(pid: u32) -> Result<Arc<dyn Source>> {
-    Ok(Arc::new(Live {
-        attached: Some(Arc::new(Attached::open(pid)?)),
-        machine: Arc::default(),
-    }))
+    Ok(Arc::new(Live { attached: Some(Arc::new(Attached::open(pid)?)), machine: Arc::default() }))
 }
 
 /// The machine that pmdb runs on, without a process.
 pub fn machine() -> Arc<dyn Source> {
-    Arc::new(Live {
-        attached: None,
-        machine: Arc::default(),
-    })
+    Arc::new(Live { attached: None, machine: Arc::default() })
 }
 
 /// A process that runs, and its machine.
@@ -67,9 +61,7 @@ struct Live {
 
 impl Live {
     fn attached(&self) -> Result<&Arc<Attached>> {
-        self.attached
-            .as_ref()
-            .ok_or_else(|| Error::not_available("no process is attached"))
+        self.attached.as_ref().ok_or_else(|| Error::not_available("no process is attached"))
     }
 
     fn modules(&self) -> Result<LiveModules> {
@@ -185,21 +177,14 @@ impl Source for Live {
 
     fn probe(&self, probe: Probe<'_>) -> Result<Vec<u64>> {
         match probe {
-            Probe::Follow(range) => {
-                features::follow(self.attached()?.directory(), range).map(|()| Vec::new())
-            }
-            Probe::IsNamed(region, path) => {
-                Ok(vec![u64::from(self.modules()?.is_named(region, path))])
-            }
+            Probe::Follow(range) => features::follow(self.attached()?.directory(), range).map(|()| Vec::new()),
+            Probe::IsNamed(region, path) => Ok(vec![u64::from(self.modules()?.is_named(region, path))]),
             probe => self.machine.probe(probe),
         }
     }
 
     fn access(&self) -> Option<Access> {
-        Some(Access {
-            findings: self.machine.findings(),
-            credentials: rights::credentials(),
-        })
+        Some(Access { findings: self.machine.findings(), credentials: rights::credentials() })
     }
 }
 
@@ -210,10 +195,7 @@ impl Attached {
         let handle = self.handle();
         let directory = handle.directory();
         let path = match file {
-            File::MainStatus
-            | File::ThreadSyscall(_)
-            | File::MappedFile(_)
-            | File::UserNamespace => name.to_owned(),
+            File::MainStatus | File::ThreadSyscall(_) | File::MappedFile(_) | File::UserNamespace => name.to_owned(),
             _ => memory.path(name),
         };
         let read = match file {

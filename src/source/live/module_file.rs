@@ -109,8 +109,7 @@ impl ModuleFile {
     /// Whether a path handle (O_PATH) is of the file behind `region`. Opens the file only if `stat` does not tell.
     pub(super) fn is_behind(found: OwnedFd, region: &Region, process: &Directory) -> bool {
         let is_so = |stat: Stat| numbers(&stat) == (region.device, region.inode);
-        fstat(&found).is_ok_and(is_so)
-            || ModuleFile::open(found, region, Way::Path, process).is_ok()
+        fstat(&found).is_ok_and(is_so) || ModuleFile::open(found, region, Way::Path, process).is_ok()
     }
 }
 
@@ -122,10 +121,7 @@ impl AsFd for ModuleFile {
 
 /// Device and inode of a file as `stat` has them.
 pub(super) fn numbers(stat: &Stat) -> (Device, u64) {
-    let device = Device {
-        major: major(stat.st_dev),
-        minor: minor(stat.st_dev),
-    };
+    let device = Device { major: major(stat.st_dev), minor: minor(stat.st_dev) };
     (device, stat.st_ino)
 }
 
@@ -208,9 +204,7 @@ impl ReadAt for ModuleFile {
     fn fingerprint(&self) -> [u64; 4] {
         // It is read each time: the caller wants to know whether the file has changed.
         let stat = fstat(&self.file).unwrap_or(self.stat);
-        let modified = (stat.st_mtime as u64)
-            .wrapping_mul(1_000_000_000)
-            .wrapping_add(stat.st_mtime_nsec as _);
+        let modified = (stat.st_mtime as u64).wrapping_mul(1_000_000_000).wrapping_add(stat.st_mtime_nsec as _);
         [stat.st_dev, stat.st_ino, stat.st_size as u64, modified]
     }
 }
@@ -271,11 +265,7 @@ mod tests {
     #[test]
     fn a_file_whose_contents_the_kernel_makes_on_reading_is_not_opened() {
         let own = Directory::open("/proc/self").expect("its directory");
-        for path in [
-            "/proc/version",
-            "/proc/self/status",
-            "/sys/kernel/mm/transparent_hugepage/enabled",
-        ] {
+        for path in ["/proc/version", "/proc/self/status", "/sys/kernel/mm/transparent_hugepage/enabled"] {
             let path = Path::new(path);
             if !path.exists() {
                 continue;

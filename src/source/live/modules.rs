@@ -27,15 +27,11 @@ pub(super) struct LiveModules {
 
 impl LiveModules {
     pub(super) fn new(attached: Arc<Attached>) -> Self {
-        LiveModules {
-            attached,
-            storage: OnceLock::new(),
-        }
+        LiveModules { attached, storage: OnceLock::new() }
     }
 
     fn storage(&self) -> &Storage {
-        self.storage
-            .get_or_init(|| Storage::of(self.attached.directory(), &self.attached.memory()))
+        self.storage.get_or_init(|| Storage::of(self.attached.directory(), &self.attached.memory()))
     }
 
     /// Whether a server, and not this machine's kernel, answers for the file behind `region`: it may not answer.
@@ -61,14 +57,7 @@ impl LiveModules {
     fn by_mapping(&self, region: &Region) -> rustix::io::Result<OwnedFd> {
         let path = mapped_file(region.range);
         let directory = self.attached.directory().fd();
-        raised(|| {
-            openat(
-                directory,
-                path,
-                OFlags::PATH | OFlags::CLOEXEC,
-                Mode::empty(),
-            )
-        })
+        raised(|| openat(directory, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()))
     }
 
     /// By its path in the target's own root, where another file may be by now.
@@ -129,10 +118,7 @@ impl LiveModules {
                 "the file behind {name} is gone or was replaced: only CAP_SYS_ADMIN or \
                      CAP_CHECKPOINT_RESTORE still reaches it"
             )),
-            refusal => not_opened(
-                &Name::new([b"the file behind ", name.as_bytes()].concat()),
-                refusal,
-            ),
+            refusal => not_opened(&Name::new([b"the file behind ", name.as_bytes()].concat()), refusal),
         }
     }
 }
@@ -140,27 +126,21 @@ impl LiveModules {
 /// Why an existing file was not opened.
 fn not_opened(name: &Name, refusal: Refusal) -> Error {
     match refusal {
-        Refusal::Special => Error::not_available(format!(
-            "{name} is not a regular file: pmdb does not open it"
-        )),
+        Refusal::Special => Error::not_available(format!("{name} is not a regular file: pmdb does not open it")),
         Refusal::MadeUp => Error::not_available(format!(
             "{name} is empty, or the kernel makes its contents on reading: pmdb does not read it"
         )),
         Refusal::Replaced => Error::not_available(format!("{name} was replaced")),
         Refusal::Leased(holder) => Error::not_available(match holder {
             0 => format!("a lease is held on {name}: opening it would signal the holder"),
-            _ => format!(
-                "process {holder} holds a lease on {name}: opening it would signal that process"
-            ),
+            _ => format!("process {holder} holds a lease on {name}: opening it would signal that process"),
         }),
         Refusal::LeasesHidden(error) => Error::not_available(format!(
             "{name} is not opened: /proc/locks cannot be read ({error}), and opening would signal a process that holds a lease on it"
         )),
         Refusal::Failed(Errno::ACCESS | Errno::PERM) => Error::not_permitted(
             format!("may not open {name}"),
-            format!(
-                "run pmdb as a user who may read it, or with CAP_SYS_ADMIN: with sudo, or {SETCAP}"
-            ),
+            format!("run pmdb as a user who may read it, or with CAP_SYS_ADMIN: with sudo, or {SETCAP}"),
         ),
         Refusal::Failed(error) => Error::io(format!("opening {name}"), error),
     }
@@ -186,9 +166,7 @@ impl LiveModules {
             return Ok(0);
         };
         let cached = match run.content? {
-            BackingContent::Contents { cached: true } => {
-                run.range.end().get().saturating_sub(address.get())
-            }
+            BackingContent::Contents { cached: true } => run.range.end().get().saturating_sub(address.get()),
             _ => return Ok(0),
         };
         // After the end of the file its last page has zeros, or bytes that a process wrote there through a mapping.
@@ -283,11 +261,7 @@ impl LiveModules {
         }
     }
 
-    pub(super) fn backing_content(
-        &self,
-        region: &Region,
-        range: AddressRange,
-    ) -> Result<Vec<BackingRun>> {
+    pub(super) fn backing_content(&self, region: &Region, range: AddressRange) -> Result<Vec<BackingRun>> {
         if region.inode == 0 {
             return Err(no_file(region));
         }
@@ -302,12 +276,7 @@ impl LiveModules {
         Ok(from_bytes(&told))
     }
 
-    pub(super) fn cached(
-        &self,
-        region: &Region,
-        address: VirtualAddress,
-        into: &mut [u8],
-    ) -> Result<usize> {
+    pub(super) fn cached(&self, region: &Region, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
         if let Some(file) = self.held_or_opened(region)? {
             return self.cached_here(&file, region, address, into);
         }

@@ -52,11 +52,7 @@ fn end_of_scans(page: PageSize) -> u64 {
             return 0;
         };
         let covers = |index: u64| {
-            let one = Scan {
-                end: (index + 1) << page.shift(),
-                max_pages: 1,
-                ..Scan::default()
-            };
+            let one = Scan { end: (index + 1) << page.shift(), max_pages: 1, ..Scan::default() };
             let is_read = words::read(&own, index, &mut [0]).is_ok_and(|read| read == 1);
             let is_scanned = || sys::scan(&own, one, &mut [PageRegion::default()]);
             Ok::<_, Infallible>(is_read && is_scanned() != Err(Errno::FAULT))

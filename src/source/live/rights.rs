@@ -45,10 +45,7 @@ fn raise() -> Option<Lower> {
     let Held::Lowered(before) = held_now() else {
         return None;
     };
-    let raised = CapabilitySets {
-        effective: before.effective | (before.permitted & WANTED),
-        ..before
-    };
+    let raised = CapabilitySets { effective: before.effective | (before.permitted & WANTED), ..before };
     set_capabilities(None, raised).ok()?;
     HELD.set(Some(Held::All));
     Some(Lower(before))
@@ -76,14 +73,9 @@ const OPEN_FILES: u64 = 8192;
 /// process maps half as many libraries, each with its debug file.
 pub fn allow_open_files() {
     let limit = getrlimit(Resource::Nofile);
-    let wanted = limit
-        .maximum
-        .map_or(OPEN_FILES, |hard| hard.min(OPEN_FILES));
+    let wanted = limit.maximum.map_or(OPEN_FILES, |hard| hard.min(OPEN_FILES));
     if limit.current.is_some_and(|current| current < wanted) {
-        let raised = Rlimit {
-            current: Some(wanted),
-            ..limit
-        };
+        let raised = Rlimit { current: Some(wanted), ..limit };
         // Everybody may raise it up to the hard limit. If it is refused all the same, fewer modules have names.
         _ = setrlimit(Resource::Nofile, raised);
     }
@@ -92,9 +84,7 @@ pub fn allow_open_files() {
 /// How many files this program may have open.
 pub(super) fn open_files() -> usize {
     let limit = getrlimit(Resource::Nofile).current;
-    limit.map_or(usize::MAX, |files| {
-        usize::try_from(files).unwrap_or(usize::MAX)
-    })
+    limit.map_or(usize::MAX, |files| usize::try_from(files).unwrap_or(usize::MAX))
 }
 
 /// Holds back the rights that file capabilities gave this program (`setcap …=ep`) until they are needed, so that files named by
@@ -107,10 +97,7 @@ pub fn hold_back() {
 
 fn lower() {
     if let Ok(sets) = capabilities(None) {
-        let lowered = CapabilitySets {
-            effective: sets.effective - WANTED,
-            ..sets
-        };
+        let lowered = CapabilitySets { effective: sets.effective - WANTED, ..sets };
         // Dropping capabilities is always allowed.
         _ = set_capabilities(None, lowered);
         HELD.set(None);
@@ -118,8 +105,7 @@ fn lower() {
 }
 
 /// How pmdb gets its rights without sudo.
-pub(super) const SETCAP: &str =
-    "after `setcap cap_sys_admin,cap_sys_ptrace,cap_dac_read_search=p` on its file";
+pub(super) const SETCAP: &str = "after `setcap cap_sys_admin,cap_sys_ptrace,cap_dac_read_search=p` on its file";
 
 /// How the user can give pmdb the missing rights.
 pub fn way_to(needed: &str) -> String {
@@ -130,9 +116,9 @@ pub fn way_to(needed: &str) -> String {
         _ if are_among(needed, &held()) => format!(
             "pmdb has {needed}, and that does not suffice here: another user namespace, kernel lockdown or a security module is in the way"
         ),
-        _ if rustix::process::geteuid().is_root() => format!(
-            "give pmdb {needed}, which root has unless something took it (a container, a bounding set)"
-        ),
+        _ if rustix::process::geteuid().is_root() => {
+            format!("give pmdb {needed}, which root has unless something took it (a container, a bounding set)")
+        }
         _ => format!("run pmdb with {needed}: with sudo, or {SETCAP}"),
     }
 }

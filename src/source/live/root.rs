@@ -29,11 +29,7 @@ pub(super) struct Root<'a> {
 impl<'a> Root<'a> {
     /// Of the process with that directory in `/proc`.
     pub(super) fn of(directory: &'a Directory, memory: &'a Memory) -> Self {
-        Root {
-            directory,
-            memory,
-            handle: None,
-        }
+        Root { directory, memory, handle: None }
     }
 
     /// A handle on what has that path in it, without opening it. A link is not followed.

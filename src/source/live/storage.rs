@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Types of file systems with a server, as mountinfo names them. FUSE has subtypes (`fuse.sshfs`).
 const SERVED: [&str; 14] = [
-    "fuse", "fuseblk", "virtiofs", "nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "afs", "coda",
-    "lustre", "gfs2", "ocfs2",
+    "fuse", "fuseblk", "virtiofs", "nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "afs", "coda", "lustre", "gfs2",
+    "ocfs2",
 ];
 
 fn is_served(mount: &Mount) -> bool {
@@ -33,9 +33,7 @@ impl Storage {
             return Storage::own();
         }
         let text = directory.read(&memory.path("mountinfo"));
-        Arc::new(Storage(
-            mounts::parse(&text.unwrap_or_default()).unwrap_or_default(),
-        ))
+        Arc::new(Storage(mounts::parse(&text.unwrap_or_default()).unwrap_or_default()))
     }
 
     /// The mounts of pmdb itself.
@@ -59,9 +57,7 @@ impl Storage {
         // Of several mounts on one directory the last one is visible.
         let mounts = self.0.iter().filter(holds);
         let nearest = mounts.max_by_key(|mount| mount.point.as_bytes().len());
-        nearest
-            .filter(|mount| is_served(mount))
-            .map(|mount| mount.device)
+        nearest.filter(|mount| is_served(mount)).map(|mount| mount.device)
     }
 }
 
@@ -119,11 +115,7 @@ impl Own {
         let mountinfo = own_file("mountinfo")?;
         let text = read_to_end(|bytes, from| pread(&mountinfo, spare_capacity(bytes), from))?;
         let storage = Arc::new(Storage(mounts::parse(&text).unwrap_or_default()));
-        Ok(Own {
-            mountinfo,
-            text,
-            storage,
-        })
+        Ok(Own { mountinfo, text, storage })
     }
 
     /// Whether no mount has changed since the file was opened. A poll of the open file reports each change once (`mounts_poll` in
@@ -139,14 +131,7 @@ impl Own {
 /// (`umount -l`), as is done with storage that does not answer.
 pub(super) fn is_kernels_own(region: &Region) -> bool {
     let name = region.name.as_bytes();
-    let own: [&[u8]; 6] = [
-        b"/memfd:",
-        b"/SYSV",
-        b"/dev/zero",
-        b"/anon_hugepage",
-        b"/secretmem",
-        b"/[aio]",
-    ];
+    let own: [&[u8]; 6] = [b"/memfd:", b"/SYSV", b"/dev/zero", b"/anon_hugepage", b"/secretmem", b"/[aio]"];
     !name.starts_with(b"/") || own.iter().any(|own| name.starts_with(own))
 }
 
@@ -168,23 +153,14 @@ mod tests {
             23 21 0:51 / /mnt/far/near rw - tmpfs tmpfs rw\n\
             24 21 0:52 / /net rw - nfs4 host:/ rw\n";
         let storage = Storage(mounts::parse(text).expect("rows"));
-        let far = Some(Device {
-            major: 0,
-            minor: 50,
-        });
+        let far = Some(Device { major: 0, minor: 50 });
         for (path, served) in [
             ("/usr/lib/libc.so.6", None),
             ("/mnt/far", far),
             ("/mnt/far/lib/x.so", far),
             ("/mnt/farther", None),
             ("/mnt/far/near/x.so", None),
-            (
-                "/net/x",
-                Some(Device {
-                    major: 0,
-                    minor: 52,
-                }),
-            ),
+            ("/net/x", Some(Device { major: 0, minor: 52 })),
         ] {
             assert_eq!(storage.served_at(path.as_bytes()), served, "{path}");
         }

@@ -26,7 +26,6 @@ const WRAPPED: u64 = 1 << 29;
 fn offsets_wrap() -> bool {
     static WRAP: OnceLock<bool> = OnceLock::new();
     *WRAP.get_or_init(|| {
-        own_file("pagemap")
-            .is_ok_and(|own| sys::read_words(&own, WRAPPED, &mut [0]).is_ok_and(|read| read > 0))
+        own_file("pagemap").is_ok_and(|own| sys::read_words(&own, WRAPPED, &mut [0]).is_ok_and(|read| read > 0))
     })
 }

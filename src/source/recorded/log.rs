@@ -161,9 +161,7 @@ mod tests {
             ("/mnt/$(reboot);it's", "'/mnt/$(reboot);it'\\''s'"),
         ] {
             assert_eq!(quoted(path), word);
-            let printed = std::process::Command::new("sh")
-                .args(["-c", &format!("printf %s {word}")])
-                .output();
+            let printed = std::process::Command::new("sh").args(["-c", &format!("printf %s {word}")]).output();
             assert_eq!(printed.expect("a shell").stdout, path.as_bytes());
         }
     }

@@ -8,8 +8,8 @@ mod sentences;
 pub use log::{Log, Read, Reads, dump_of_any};
 
 use super::{
-    Access, Answer, BackingRun, File, FileLocation, Group, Groups, Held, Identity, List, Listed,
-    Liveness, PageRegion, Probe, Query, ReadAt, Result, Scan, Source, WordFile,
+    Access, Answer, BackingRun, File, FileLocation, Group, Groups, Held, Identity, List, Listed, Liveness, PageRegion,
+    Probe, Query, ReadAt, Result, Scan, Source, WordFile,
 };
 use crate::kernel::mounts;
 use crate::kernel::{AddressRange, PageSize, Region, VirtualAddress};
@@ -45,11 +45,7 @@ impl Recorded {
 
     /// Records a query of the object behind a region.
     fn behind_region(&self, region: &Region, at: VirtualAddress, read: Read) {
-        let read = Read {
-            file: File::MappedFile(region.range).path(self.pid),
-            offset: region.file_offset(at),
-            ..read
-        };
+        let read = Read { file: File::MappedFile(region.range).path(self.pid), offset: region.file_offset(at), ..read };
         self.log.add("map_files", read);
     }
 
@@ -80,15 +76,11 @@ impl Source for Recorded {
     fn read(&self, file: File, go_on: &mut dyn FnMut() -> bool) -> Result<Vec<u8>> {
         let answer = self.source.read(file, go_on);
         // Files that identify the process or the kernel are read once, and not for one answer.
-        let is_written = !matches!(
-            file,
-            File::Release | File::Auxiliary | File::Uptime | File::OwnMaps
-        );
+        let is_written = !matches!(file, File::Release | File::Auxiliary | File::Uptime | File::OwnMaps);
         if is_written {
             let found = told(&answer, |bytes| sentences::contents(file, bytes));
             let path = file.path(self.pid);
-            self.log
-                .add_file(sentences::kind(file), path, file.what(), found);
+            self.log.add_file(sentences::kind(file), path, file.what(), found);
         }
         answer
     }
@@ -155,9 +147,7 @@ impl Source for Recorded {
                 offset: Some(address.get()),
                 length: Some(length as u64),
                 what: format!("memory at {address}"),
-                found: Some(told(&answer, |&read| {
-                    sentences::bytes(into.get(..read).unwrap_or_default())
-                })),
+                found: Some(told(&answer, |&read| sentences::bytes(into.get(..read).unwrap_or_default()))),
                 ..Read::default()
             },
         );
@@ -184,14 +174,9 @@ impl Source for Recorded {
         let answer = self.source.scan(question, into);
         // A scan of an empty range only finds out which categories the kernel knows.
         if question.start < question.end {
-            let (start, end) = (
-                VirtualAddress::new(question.start),
-                VirtualAddress::new(question.end),
-            );
+            let (start, end) = (VirtualAddress::new(question.start), VirtualAddress::new(question.end));
             let (offset, bytes) = (self.page.index(start) * 8, end.get() - start.get());
-            let found = told(&answer, |&(found, _)| {
-                sentences::stretches(into.get(..found).unwrap_or_default())
-            });
+            let found = told(&answer, |&(found, _)| sentences::stretches(into.get(..found).unwrap_or_default()));
             self.log.add(
                 "scan",
                 Read {
@@ -243,11 +228,7 @@ impl Source for Recorded {
         let answer = self.source.list(which);
         let (file, what, one) = match which {
             List::Threads => (self.file("task"), "the threads", ("thread", "threads")),
-            _ => (
-                "/proc".to_owned(),
-                "the processes",
-                ("process", "processes"),
-            ),
+            _ => ("/proc".to_owned(), "the processes", ("process", "processes")),
         };
         let found = told(&answer, |all| counted(all.len(), one.0, one.1));
         self.log.add(
@@ -266,8 +247,7 @@ impl Source for Recorded {
     fn cgroups(&self, which: Groups<'_>) -> Result<Vec<Group>> {
         let answer = self.source.cgroups(which);
         let file = self.cgroup_mount();
-        self.log
-            .add("cgroup", sentences::cgroups(which, &answer, file));
+        self.log.add("cgroup", sentences::cgroups(which, &answer, file));
         answer
     }
 

@@ -4,8 +4,7 @@ use super::log::{Read, counted, quoted, told};
 use crate::kernel::registers::ThreadState;
 use crate::kernel::{Name, PageSize, VirtualAddress};
 use crate::source::{
-    Answer, BackingContent, BackingRun, Categories, File, Group, Groups, PageRegion, Probe, Result,
-    WordFile,
+    Answer, BackingContent, BackingRun, Categories, File, Group, Groups, PageRegion, Probe, Result, WordFile,
 };
 
 /// Bytes of memory that are kept of one read.
@@ -31,10 +30,9 @@ pub(super) fn kind(file: File) -> &'static str {
 pub(super) fn contents(file: File, bytes: &[u8]) -> String {
     let text = bytes.trim_ascii();
     match (file, ThreadState::parse(bytes)) {
-        (File::Syscall | File::ThreadSyscall(_), Some(ThreadState::Waiting(registers))) => format!(
-            "program counter {}, stack pointer {}",
-            registers.program_counter, registers.stack_pointer
-        ),
+        (File::Syscall | File::ThreadSyscall(_), Some(ThreadState::Waiting(registers))) => {
+            format!("program counter {}, stack pointer {}", registers.program_counter, registers.stack_pointer)
+        }
         (File::Config(_), _) => "read".to_owned(),
         _ if memchr::memchr(b'\n', text).is_none() => Name::new(text).to_string(),
         _ => counted(memchr::memchr_iter(b'\n', bytes).count(), "line", "lines"),
@@ -88,13 +86,8 @@ fn stretch(one: &PageRegion) -> String {
     let range = format!("{:#x}..{:#x}", one.start, one.end);
     // The kernel's names, in lower case.
     let names = Categories::from_bits_retain(one.categories);
-    let names = names
-        .iter_names()
-        .map(|(name, _)| name.to_ascii_lowercase());
-    std::iter::once(range)
-        .chain(names)
-        .collect::<Vec<_>>()
-        .join(" ")
+    let names = names.iter_names().map(|(name, _)| name.to_ascii_lowercase());
+    std::iter::once(range).chain(names).collect::<Vec<_>>().join(" ")
 }
 
 /// A mapping as its line in `maps`, with its name escaped.
@@ -106,20 +99,13 @@ pub(super) fn mapping(answer: &Answer) -> String {
         0 => off,
         _ => on,
     };
-    let letters = [
-        letter(1, 'r', '-'),
-        letter(2, 'w', '-'),
-        letter(4, 'x', '-'),
-        letter(8, 's', 'p'),
-    ];
+    let letters = [letter(1, 'r', '-'), letter(2, 'w', '-'), letter(4, 'x', '-'), letter(8, 's', 'p')];
     let (start, end, offset) = (mapping.start, mapping.end, mapping.offset);
     let letters: String = letters.iter().collect();
     let (major, minor) = mapping.device;
     let name = Name::copied(&mapping.name);
     let inode = mapping.inode;
-    let line = format!(
-        "{start:08x}-{end:08x} {letters} {offset:08x} {major:02x}:{minor:02x} {inode} {name}"
-    );
+    let line = format!("{start:08x}-{end:08x} {letters} {offset:08x} {major:02x}:{minor:02x} {inode} {name}");
     line.trim_end().to_owned()
 }
 
@@ -146,13 +132,7 @@ pub(super) fn cgroups(which: Groups<'_>, answer: &Result<Vec<Group>>, file: Stri
         (Groups::At(_), Some(group)) => format!("find {} -inum {}", quoted(&file), group.inode),
         _ => format!("find {} -type d", quoted(&file)),
     };
-    Read {
-        file,
-        what,
-        found: Some(found),
-        repeat: Some(repeat),
-        ..Read::default()
-    }
+    Read { file, what, found: Some(found), repeat: Some(repeat), ..Read::default() }
 }
 
 /// The first of the runs, and how many more there are.

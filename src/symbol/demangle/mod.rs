@@ -123,9 +123,7 @@ fn with_suffixes(text: &str, cast: &str, suffix: &str) -> String {
 
 /// Whether the name has one of the prefixes of the Rust and C++ schemes.
 pub(super) fn may_be_mangled(name: &[u8]) -> bool {
-    [&b"_Z"[..], b"__Z", b"_R", b"___Z"]
-        .iter()
-        .any(|prefix| name.starts_with(prefix))
+    [&b"_Z"[..], b"__Z", b"_R", b"___Z"].iter().any(|prefix| name.starts_with(prefix))
 }
 
 /// The name without its version (`malloc` for `malloc@@GLIBC_2.2.5`), and whether that is an old version, which plain `malloc` does not
@@ -172,11 +170,7 @@ struct Bounded {
 
 impl Bounded {
     fn new(cost_of_list: usize) -> Self {
-        Bounded {
-            text: String::new(),
-            pieces_left: MOST_PIECES,
-            cost_of_list,
-        }
+        Bounded { text: String::new(), pieces_left: MOST_PIECES, cost_of_list }
     }
 }
 
@@ -210,20 +204,11 @@ mod tests {
             ("_Z1fPFvlE", "f(void (*)(long))"),
             ("_Z1fIiJEEvT_DpT0_", "void f<int>(int)"),
             ("_Z1fIJEEviDpT_", "void f<>(int)"),
-            (
-                "_ZSt3getILm1E1aJEERT0_RSt5tupleIJS1_DpT1_EE",
-                "a& std::get<1ul, a>(std::tuple<a>&)",
-            ),
+            ("_ZSt3getILm1E1aJEERT0_RSt5tupleIJS1_DpT1_EE", "a& std::get<1ul, a>(std::tuple<a>&)"),
         ] {
-            assert_eq!(
-                demangle(mangled.as_bytes(), Form::Full).as_deref(),
-                Some(name)
-            );
+            assert_eq!(demangle(mangled.as_bytes(), Form::Full).as_deref(), Some(name));
         }
-        assert_eq!(
-            demangle(b"_Z1fILm1EEvv", Form::Path).as_deref(),
-            Some("f<1ul>")
-        );
+        assert_eq!(demangle(b"_Z1fILm1EEvv", Form::Path).as_deref(), Some("f<1ul>"));
     }
 
     #[test]
@@ -236,28 +221,16 @@ mod tests {
             ("getpid@plt", "getpid@plt"),
             ("_Z1fv@plt", "f()@plt"),
             ("_Z1fv@got.plt", "f()@got.plt"),
-            (
-                "_ZN6shapes4areaERKNS_6circleE",
-                "shapes::area(shapes::circle const&)",
-            ),
+            ("_ZN6shapes4areaERKNS_6circleE", "shapes::area(shapes::circle const&)"),
             ("_ZTV3foo", "vtable for foo"),
             ("_ZTT3foo", "VTT for foo"),
             ("_ZTv0_n24_N3foo3barEv", "virtual thunk to foo::bar()"),
             ("_ZTI3foo", "typeinfo for foo"),
             ("_ZGVZ1fvE1x", "guard variable for f()::x"),
             ("_Z1fv.cold", "f() [clone .cold]"),
-            (
-                "_ZN3std2rt10lang_start17h0123456789abcdefE",
-                "std::rt::lang_start",
-            ),
-            (
-                "_RNvCskwGfYPst2Cb_3foo16example_function",
-                "foo::example_function",
-            ),
-            (
-                "_ZNKSt5ctypeIcE8do_widenEc@@GLIBCXX_3.4",
-                "std::ctype<char>::do_widen(char) const",
-            ),
+            ("_ZN3std2rt10lang_start17h0123456789abcdefE", "std::rt::lang_start"),
+            ("_RNvCskwGfYPst2Cb_3foo16example_function", "foo::example_function"),
+            ("_ZNKSt5ctypeIcE8do_widenEc@@GLIBCXX_3.4", "std::ctype<char>::do_widen(char) const"),
             ("_Zfoo", "_Zfoo"),
             ("_Z", "_Z"),
         ] {

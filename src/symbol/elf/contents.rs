@@ -37,8 +37,8 @@ pub(in crate::symbol) fn of(
     match compressed {
         false => Ok(Some(bytes)),
         true => {
-            let (method, size, data) = header(&bytes, elf.is_64, elf.endian)
-                .ok_or(NoSymbols::CutShort("compressed section"))?;
+            let (method, size, data) =
+                header(&bytes, elf.is_64, elf.endian).ok_or(NoSymbols::CutShort("compressed section"))?;
             match method {
                 _ if size > plausible(data.len()) => Err(TOO_LARGE),
                 format::ELFCOMPRESS_ZLIB => expand(ZlibDecoder::new(data), size, most, go_on),
@@ -71,13 +71,10 @@ const ALWAYS_PLAUSIBLE: u64 = 1 << 20;
 
 /// The most bytes that `compressed` bytes may expand to.
 fn plausible(compressed: usize) -> u64 {
-    (compressed as u64)
-        .saturating_mul(MOST_TIMES)
-        .max(ALWAYS_PLAUSIBLE)
+    (compressed as u64).saturating_mul(MOST_TIMES).max(ALWAYS_PLAUSIBLE)
 }
 
-pub(in crate::symbol) const TOO_LARGE: NoSymbols =
-    NoSymbols::Damaged("a section of implausible size");
+pub(in crate::symbol) const TOO_LARGE: NoSymbols = NoSymbols::Damaged("a section of implausible size");
 const BAD: NoSymbols = NoSymbols::Damaged("a compressed section that does not expand");
 
 /// The name that a compressed `.debug_x` had before ELF defined compressed sections.
@@ -136,19 +133,12 @@ fn expand(from: impl Read, size: u64, most: u64, go_on: &mut GoOn) -> Result<Vec
 }
 
 /// Decompresses xz; `None` if that gives more than `most` bytes. An error once `clock` has run out.
-pub(in crate::symbol) fn expand_xz(
-    bytes: &[u8],
-    most: u64,
-    clock: &mut Clock,
-) -> Result<Option<Vec<u8>>, NoSymbols> {
+pub(in crate::symbol) fn expand_xz(bytes: &[u8], most: u64, clock: &mut Clock) -> Result<Option<Vec<u8>>, NoSymbols> {
     let most = most.min(plausible(bytes.len()));
     memory::check(u64::from(LARGEST_DICTIONARY) << 10)?;
     let clock = RefCell::new(clock);
     let go_on = || !clock.borrow_mut().is_over_now();
-    let compressed = Asking {
-        bytes,
-        go_on: &go_on,
-    };
+    let compressed = Asking { bytes, go_on: &go_on };
     let reader = XzReader::new_mem_limit(compressed, false, LARGEST_DICTIONARY);
     match read_within(reader, Vec::new(), most.saturating_add(1), &mut &go_on) {
         Ok(bytes) => Ok((bytes.len() as u64 <= most).then_some(bytes)),
@@ -173,12 +163,7 @@ impl Read for Asking<'_> {
 }
 
 /// Appends at most `most` bytes, and grows `bytes` as they come.
-fn read_within(
-    mut from: impl Read,
-    mut bytes: Vec<u8>,
-    most: u64,
-    go_on: &mut GoOn,
-) -> Result<Vec<u8>, NoSymbols> {
+fn read_within(mut from: impl Read, mut bytes: Vec<u8>, most: u64, go_on: &mut GoOn) -> Result<Vec<u8>, NoSymbols> {
     let mut room = most;
     while room > 0 {
         let part = room.min(BETWEEN_QUESTIONS as u64);

@@ -28,25 +28,14 @@ pub(in crate::symbol) fn table<H: FileHeader<Endian = Endianness>>(
     let entries = entries.iter().map(|one| (one.tag(endian), one.val(endian)));
     let values: HashMap<_, _> = entries.take_while(|one| one.0 != elf::DT_NULL).collect();
     let place = |tag| offset_of(segments, *values.get(&tag)?);
-    let strings = FileRange {
-        offset: place(elf::DT_STRTAB)?,
-        size: *values.get(&elf::DT_STRSZ)?,
-    };
+    let strings = FileRange { offset: place(elf::DT_STRTAB)?, size: *values.get(&elf::DT_STRSZ)? };
     let count = match place(elf::DT_HASH).and_then(|at| count_by_hash(file, endian, at)) {
         Some(count) => count,
         None => count_by_gnu_hash::<H>(file, endian, place(elf::DT_GNU_HASH)?)?,
     };
-    let symbols = FileRange {
-        offset: place(elf::DT_SYMTAB)?,
-        size: u64::from(count) * size_of::<H::Sym>() as u64,
-    };
+    let symbols = FileRange { offset: place(elf::DT_SYMTAB)?, size: u64::from(count) * size_of::<H::Sym>() as u64 };
     let is_sound = symbols.size <= LARGEST_TABLE && file.holds(symbols) && file.holds(strings);
-    is_sound.then(|| Table {
-        symbols,
-        strings,
-        full: false,
-        versions: place(elf::DT_VERSYM),
-    })
+    is_sound.then(|| Table { symbols, strings, full: false, versions: place(elf::DT_VERSYM) })
 }
 
 /// The number of symbols: each has a link in the chains.
@@ -59,22 +48,13 @@ fn count_by_hash(file: &File, endian: Endianness, offset: u64) -> Option<u32> {
 
 /// The number of symbols: one more than the last symbol of the last chain. The size of the table is not recorded, so more of it is read
 /// until that chain ends. Without chains there are only the symbols before the table's first.
-fn count_by_gnu_hash<H: FileHeader<Endian = Endianness>>(
-    file: &File,
-    endian: Endianness,
-    offset: u64,
-) -> Option<u32> {
-    let rest = FileRange {
-        offset,
-        size: file.length().checked_sub(offset)?.min(LARGEST_HASH),
-    };
+fn count_by_gnu_hash<H: FileHeader<Endian = Endianness>>(file: &File, endian: Endianness, offset: u64) -> Option<u32> {
+    let rest = FileRange { offset, size: file.length().checked_sub(offset)?.min(LARGEST_HASH) };
     let mut size = SMALLEST_HASH;
     loop {
         let bytes = file.read(rest.at_most(size), "hash table").ok()?;
         let table = GnuHashTable::<H>::parse(endian, &bytes).ok();
-        let count = table
-            .as_ref()
-            .and_then(|one| one.symbol_table_length(endian));
+        let count = table.as_ref().and_then(|one| one.symbol_table_length(endian));
         if count.is_some() || size >= rest.size {
             return count.or_else(|| Some(table?.symbol_base()));
         }

@@ -50,11 +50,7 @@ pub(in crate::symbol) struct File {
 
 impl File {
     pub(in crate::symbol) fn new(bytes: Box<dyn ReadAt>) -> Self {
-        File {
-            length: bytes.len(),
-            fingerprint: bytes.fingerprint(),
-            bytes,
-        }
+        File { length: bytes.len(), fingerprint: bytes.fingerprint(), bytes }
     }
 
     /// Whether the file is still as it was when it was opened.
@@ -69,8 +65,7 @@ impl File {
 
     /// Whether both are one file: device and inode are the same.
     pub(in crate::symbol) fn is_same_as(&self, other: &File) -> bool {
-        self.fingerprint.first_chunk::<2>() == other.fingerprint.first_chunk::<2>()
-            && self.length == other.length
+        self.fingerprint.first_chunk::<2>() == other.fingerprint.first_chunk::<2>() && self.length == other.length
     }
 
     /// Whether all of `range` lies in the file.
@@ -80,20 +75,12 @@ impl File {
     }
 
     /// Reads until `into` is full or the file ends. Returns the number of bytes.
-    pub(in crate::symbol) fn read_up_to(
-        &self,
-        offset: u64,
-        into: &mut [u8],
-    ) -> Result<usize, NoSymbols> {
+    pub(in crate::symbol) fn read_up_to(&self, offset: u64, into: &mut [u8]) -> Result<usize, NoSymbols> {
         Ok(self.bytes.read_up_to(offset, into)?)
     }
 
     /// Reads what lies in `range`; `what` names it if the file is too short. Nothing is allocated beyond the file's length.
-    pub(in crate::symbol) fn read(
-        &self,
-        range: FileRange,
-        what: &'static str,
-    ) -> Result<Vec<u8>, NoSymbols> {
+    pub(in crate::symbol) fn read(&self, range: FileRange, what: &'static str) -> Result<Vec<u8>, NoSymbols> {
         self.read_while(range, what, &mut || true)
     }
 
@@ -123,11 +110,7 @@ impl File {
     }
 
     /// Reads the table that lies in `range`.
-    pub(in crate::symbol) fn table<T: Pod>(
-        &self,
-        range: FileRange,
-        what: &'static str,
-    ) -> Result<Vec<T>, NoSymbols> {
+    pub(in crate::symbol) fn table<T: Pod>(&self, range: FileRange, what: &'static str) -> Result<Vec<T>, NoSymbols> {
         let bytes = self.read(whole_entries::<T>(range), what)?;
         let entries = pod::slice_from_all_bytes(&bytes).unwrap_or_default();
         Ok(entries.to_vec())
@@ -157,9 +140,7 @@ impl File {
     pub(in crate::symbol) fn string(&self, table: FileRange, at: u32) -> Option<Vec<u8>> {
         let room = table.size.checked_sub(u64::from(at))?;
         let offset = table.offset.checked_add(u64::from(at))?;
-        let room = usize::try_from(room)
-            .unwrap_or(usize::MAX)
-            .min(LONGEST_NAME);
+        let room = usize::try_from(room).unwrap_or(usize::MAX).min(LONGEST_NAME);
         let mut name = Vec::new();
         let mut wanted = 128;
         loop {
@@ -169,9 +150,7 @@ impl File {
                 return None;
             }
             name.resize(next, 0);
-            let more = self
-                .read_up_to(offset + read as u64, name.get_mut(read..)?)
-                .ok()?;
+            let more = self.read_up_to(offset + read as u64, name.get_mut(read..)?).ok()?;
             name.truncate(read + more);
             if let Some(end) = memchr::memchr(0, name.get(read..)?) {
                 name.truncate(read + end);

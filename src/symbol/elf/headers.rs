@@ -5,8 +5,7 @@
 use super::dynamic;
 use super::file::{File, FileRange};
 use super::section::{
-    AddressedSection, MOST_NOTES, Notes, Section, Segment, Table, VersionTable, layout, notes,
-    tables, version_table,
+    AddressedSection, MOST_NOTES, Notes, Section, Segment, Table, VersionTable, layout, notes, tables, version_table,
 };
 use crate::symbol::NoSymbols;
 use object::Endianness;
@@ -86,17 +85,13 @@ impl Elf {
     pub(in crate::symbol) fn section_called(&self, name: &[u8]) -> Option<&Section> {
         let mut sections = self.sections.iter();
         sections.find(|section| {
-            let rest = usize::try_from(section.name)
-                .ok()
-                .and_then(|at| self.section_names.get(at..));
+            let rest = usize::try_from(section.name).ok().and_then(|at| self.section_names.get(at..));
             matches!(rest.and_then(|rest| rest.strip_prefix(name)), Some([0, ..]))
         })
     }
 
     fn name_of(&self, section: &Section) -> Option<&[u8]> {
-        let rest = self
-            .section_names
-            .get(usize::try_from(section.name).ok()?..)?;
+        let rest = self.section_names.get(usize::try_from(section.name).ok()?..)?;
         rest.get(..memchr::memchr(0, rest)?)
     }
 
@@ -120,32 +115,20 @@ impl Elf {
 
     /// Whether `$x`, `$d` and the like are marks of this machine's assemblers between code and data, not names.
     pub(in crate::symbol) fn has_mapping_symbols(&self) -> bool {
-        matches!(
-            self.machine,
-            elf::EM_ARM | elf::EM_AARCH64 | elf::EM_RISCV | elf::EM_CSKY
-        )
+        matches!(self.machine, elf::EM_ARM | elf::EM_AARCH64 | elf::EM_RISCV | elf::EM_CSKY)
     }
 }
 
 fn parse<H: FileHeader<Endian = Endianness>>(file: &File, start: &[u8]) -> Result<Elf, NoSymbols> {
-    let (header, _) =
-        pod::from_bytes::<H>(start).map_err(|()| NoSymbols::CutShort("file header"))?;
+    let (header, _) = pod::from_bytes::<H>(start).map_err(|()| NoSymbols::CutShort("file header"))?;
     let endian = header.endian().ok().filter(|_| header.is_supported());
     let endian = endian.ok_or(NoSymbols::Damaged("unknown byte order or version"))?;
     let headers = section_headers(file, header, endian)?;
     let programs = program_headers(file, header, endian, headers.first())?;
-    let of_kind = |wanted| {
-        programs
-            .iter()
-            .filter(move |one| one.p_type(endian) == wanted)
-    };
-    let in_file = |one: &H::ProgramHeader| FileRange {
-        offset: one.p_offset(endian).into(),
-        size: one.p_filesz(endian).into(),
-    };
-    let segments: Vec<Segment> = of_kind(elf::PT_LOAD)
-        .map(|one| Segment::of(one, endian))
-        .collect();
+    let of_kind = |wanted| programs.iter().filter(move |one| one.p_type(endian) == wanted);
+    let in_file =
+        |one: &H::ProgramHeader| FileRange { offset: one.p_offset(endian).into(), size: one.p_filesz(endian).into() };
+    let segments: Vec<Segment> = of_kind(elf::PT_LOAD).map(|one| Segment::of(one, endian)).collect();
     if segments.len() > MOST_SEGMENTS {
         return Err(NoSymbols::Damaged("too many load segments"));
     }
@@ -167,17 +150,13 @@ fn parse<H: FileHeader<Endian = Endianness>>(file: &File, start: &[u8]) -> Resul
     if notes.is_empty() {
         // A file without section headers still has segments.
         let segments = of_kind(elf::PT_NOTE).take(MOST_NOTES);
-        notes.extend(segments.map(|one| Notes {
-            bytes: in_file(one),
-            alignment: one.p_align(endian).into(),
-        }));
+        notes.extend(segments.map(|one| Notes { bytes: in_file(one), alignment: one.p_align(endian).into() }));
     }
     let mut tables = tables(file, &sections)?;
     let mut layout = layout(&sections);
     if sections.is_empty() {
         let mut dynamic = of_kind(elf::PT_DYNAMIC);
-        let table =
-            dynamic.find_map(|one| dynamic::table::<H>(file, endian, &segments, in_file(one)));
+        let table = dynamic.find_map(|one| dynamic::table::<H>(file, endian, &segments, in_file(one)));
         tables.extend(table);
         layout = AddressedSection::of_segments(&segments);
     }

@@ -43,11 +43,7 @@ pub(in crate::symbol) struct Relocations(OnceLock<Filled>);
 
 impl Relocations {
     /// The first query makes a pass over the relocations. An error once `clock` has run out.
-    pub(in crate::symbol) fn of(
-        &self,
-        source: &Source,
-        clock: &mut Clock,
-    ) -> Result<&Filled, NoSymbols> {
+    pub(in crate::symbol) fn of(&self, source: &Source, clock: &mut Clock) -> Result<&Filled, NoSymbols> {
         match self.0.get() {
             Some(known) => Ok(known),
             None => {
@@ -68,14 +64,8 @@ fn filled(source: &Source, clock: &mut Clock) -> Result<Filled, NoSymbols> {
         let is_jump = one.r_type == jump;
         if one.r_type == copy && copies.len() < MOST_COPIES {
             copies.insert(one.r_offset);
-        } else if one.r_sym != 0
-            && (is_jump || Some(one.r_type) == data)
-            && slots.len() < MOST_SLOTS
-        {
-            slots.entry(one.r_offset).or_insert(Slot {
-                function: one.r_sym,
-                is_jump,
-            });
+        } else if one.r_sym != 0 && (is_jump || Some(one.r_type) == data) && slots.len() < MOST_SLOTS {
+            slots.entry(one.r_offset).or_insert(Slot { function: one.r_sym, is_jump });
         }
         ControlFlow::Continue(())
     })?;
@@ -84,9 +74,7 @@ fn filled(source: &Source, clock: &mut Clock) -> Result<Filled, NoSymbols> {
 
 /// The machine's types of relocations: of copied variables; of slots that only stubs use; and of slots that stubs share with other
 /// code, where such stubs are known.
-fn kinds(
-    machine: format::Machine,
-) -> Option<(RelocationType, RelocationType, Option<RelocationType>)> {
+fn kinds(machine: format::Machine) -> Option<(RelocationType, RelocationType, Option<RelocationType>)> {
     use format::*;
     Some(match machine {
         EM_X86_64 => (R_X86_64_COPY, R_X86_64_JUMP_SLOT, Some(R_X86_64_GLOB_DAT)),
@@ -106,8 +94,7 @@ pub(in crate::symbol) fn visit(
     clock: &mut Clock,
     visit: &mut dyn FnMut(Crel) -> ControlFlow<()>,
 ) -> Result<(), NoSymbols> {
-    let is_wanted =
-        |one: &&Section| matches!(one.kind, format::SHT_RELA | format::SHT_REL) && one.is_loaded();
+    let is_wanted = |one: &&Section| matches!(one.kind, format::SHT_RELA | format::SHT_REL) && one.is_loaded();
     let mut sections: Vec<&Section> = source.elf.sections.iter().filter(is_wanted).collect();
     sections.sort_by_key(|one| one.offset);
     let (mut room, mut end) = (MOST_BYTES, 0);
@@ -137,12 +124,10 @@ fn visit_section<H: FileHeader<Endian = Endianness>>(
 ) -> Result<ControlFlow<()>, NoSymbols> {
     let endian = source.elf.endian;
     match section.kind {
-        format::SHT_RELA => pass(source, section, clock, &mut |one: &H::Rela| {
-            visit(Crel::from_rela(one, endian, false))
-        }),
-        _ => pass(source, section, clock, &mut |one: &H::Rel| {
-            visit(Crel::from_rel(one, endian))
-        }),
+        format::SHT_RELA => {
+            pass(source, section, clock, &mut |one: &H::Rela| visit(Crel::from_rela(one, endian, false)))
+        }
+        _ => pass(source, section, clock, &mut |one: &H::Rel| visit(Crel::from_rel(one, endian))),
     }
 }
 
@@ -153,15 +138,13 @@ fn pass<T: Pod>(
     visit: &mut dyn FnMut(&T) -> ControlFlow<()>,
 ) -> Result<ControlFlow<()>, NoSymbols> {
     let mut is_over = false;
-    let passed = source
-        .file
-        .pass(section.in_file(), "relocations", &mut |entries| {
-            is_over = clock.is_over_now();
-            match is_over {
-                true => ControlFlow::Break(()),
-                false => entries.iter().try_for_each(&mut *visit),
-            }
-        });
+    let passed = source.file.pass(section.in_file(), "relocations", &mut |entries| {
+        is_over = clock.is_over_now();
+        match is_over {
+            true => ControlFlow::Break(()),
+            false => entries.iter().try_for_each(&mut *visit),
+        }
+    });
     match is_over {
         true => Err(clock.reason()),
         // Relocations that cannot be read are skipped.

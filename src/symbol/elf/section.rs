@@ -26,10 +26,7 @@ pub(in crate::symbol) struct Section {
 
 impl Section {
     /// What its header says.
-    pub(in crate::symbol) fn of<S: SectionHeader<Endian = Endianness>>(
-        header: &S,
-        endian: Endianness,
-    ) -> Self {
+    pub(in crate::symbol) fn of<S: SectionHeader<Endian = Endianness>>(header: &S, endian: Endianness) -> Self {
         Section {
             name: header.sh_name(endian),
             kind: header.sh_type(endian),
@@ -44,10 +41,7 @@ impl Section {
 
     /// Its bytes in the file, if it has any.
     pub(in crate::symbol) fn in_file(&self) -> FileRange {
-        FileRange {
-            offset: self.offset,
-            size: self.size,
-        }
+        FileRange { offset: self.offset, size: self.size }
     }
 
     /// Whether it is part of the running program.
@@ -71,10 +65,7 @@ pub(in crate::symbol) struct Notes {
 /// Where the notes are that sections hold.
 pub(in crate::symbol) fn notes(sections: &[Section]) -> Vec<Notes> {
     let notes = sections.iter().filter(|one| one.kind == elf::SHT_NOTE);
-    let notes = notes.map(|one| Notes {
-        bytes: one.in_file(),
-        alignment: one.alignment,
-    });
+    let notes = notes.map(|one| Notes { bytes: one.in_file(), alignment: one.alignment });
     notes.take(MOST_NOTES).collect()
 }
 
@@ -91,10 +82,7 @@ pub(in crate::symbol) struct Segment {
 
 impl Segment {
     /// What its header says.
-    pub(in crate::symbol) fn of<P: ProgramHeader<Endian = Endianness>>(
-        header: &P,
-        endian: Endianness,
-    ) -> Self {
+    pub(in crate::symbol) fn of<P: ProgramHeader<Endian = Endianness>>(header: &P, endian: Endianness) -> Self {
         Segment {
             offset: header.p_offset(endian).into(),
             file_size: header.p_filesz(endian).into(),
@@ -135,13 +123,11 @@ pub(in crate::symbol) struct AddressedSection {
 impl AddressedSection {
     /// The load segments, for a file without section headers: a symbol without a size reaches no further than its segment.
     pub(in crate::symbol) fn of_segments(segments: &[Segment]) -> Vec<AddressedSection> {
-        let placed = (0..)
-            .zip(segments)
-            .map(|(number, segment)| AddressedSection {
-                start: segment.address,
-                end: segment.address.saturating_add(segment.memory_size),
-                number,
-            });
+        let placed = (0..).zip(segments).map(|(number, segment)| AddressedSection {
+            start: segment.address,
+            end: segment.address.saturating_add(segment.memory_size),
+            number,
+        });
         apart(placed.collect())
     }
 }
@@ -153,9 +139,7 @@ pub(in crate::symbol) fn layout(sections: &[Section]) -> Vec<AddressedSection> {
         .filter(|(_, section)| {
             // .tbss takes no addresses: it is laid over what follows it.
             let thread_local = section.flags.contains(elf::SHF_TLS);
-            section.is_loaded()
-                && section.size > 0
-                && !(thread_local && section.kind == elf::SHT_NOBITS)
+            section.is_loaded() && section.size > 0 && !(thread_local && section.kind == elf::SHT_NOBITS)
         })
         .map(|(number, section)| AddressedSection {
             start: section.address,
@@ -178,23 +162,14 @@ fn apart(mut placed: Vec<AddressedSection>) -> Vec<AddressedSection> {
 }
 
 /// The first table of version names of a kind.
-pub(in crate::symbol) fn version_table(
-    sections: &[Section],
-    wanted: elf::SectionType,
-) -> Option<VersionTable> {
+pub(in crate::symbol) fn version_table(sections: &[Section], wanted: elf::SectionType) -> Option<VersionTable> {
     let table = sections.iter().find(|section| section.kind == wanted)?;
     let strings = sections.get(usize::try_from(table.link).ok()?)?;
-    Some(VersionTable {
-        entries: table.in_file(),
-        strings: strings.in_file(),
-    })
+    Some(VersionTable { entries: table.in_file(), strings: strings.in_file() })
 }
 
 /// The symbol tables, `.symtab` first: it knows more.
-pub(in crate::symbol) fn tables(
-    file: &File,
-    sections: &[Section],
-) -> Result<Vec<Table>, NoSymbols> {
+pub(in crate::symbol) fn tables(file: &File, sections: &[Section]) -> Result<Vec<Table>, NoSymbols> {
     let mut found = Vec::new();
     for wanted in [elf::SHT_SYMTAB, elf::SHT_DYNSYM] {
         let is_wanted = |(_, one): &(u32, &Section)| one.kind == wanted && one.size > 0;

@@ -22,11 +22,7 @@ impl Source {
 
     /// The bytes of the first section of that name, expanded if they are compressed; `None` if there is no such section, or if it
     /// has no bytes in this file. Sections that expand to more than `most` bytes are an error.
-    pub(in crate::symbol) fn section(
-        &self,
-        name: &[u8],
-        most: u64,
-    ) -> Result<Option<Vec<u8>>, NoSymbols> {
+    pub(in crate::symbol) fn section(&self, name: &[u8], most: u64) -> Result<Option<Vec<u8>>, NoSymbols> {
         self.section_while(name, most, &mut || true)
     }
 
@@ -45,11 +41,7 @@ impl Source {
 
     /// Whether there is a section of that name, or of its old compressed spelling, with bytes in this file.
     pub(in crate::symbol) fn has_section(&self, name: &[u8]) -> bool {
-        let has = |name: &[u8]| {
-            self.elf
-                .section_called(name)
-                .is_some_and(Section::has_bytes)
-        };
+        let has = |name: &[u8]| self.elf.section_called(name).is_some_and(Section::has_bytes);
         has(name) || contents::old_spelling(name).is_some_and(|old| has(&old))
     }
 

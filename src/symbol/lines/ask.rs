@@ -56,12 +56,7 @@ pub struct LineSearch {
 impl LineAt {
     /// Nothing is known, for this reason.
     fn unknown(module: Option<&Module>, why: NoLines) -> LineAt {
-        LineAt {
-            module: module.map(|module| module.name.clone()),
-            row: None,
-            frames: Vec::new(),
-            missing: Some(why),
-        }
+        LineAt { module: module.map(|module| module.name.clone()), row: None, frames: Vec::new(), missing: Some(why) }
     }
 }
 
@@ -109,27 +104,15 @@ impl View<'_> {
     ///
     /// # Errors
     /// Those of `stop`.
-    pub fn find_line(
-        &self,
-        file: &str,
-        line: u64,
-        with_frames: usize,
-        stop: &mut Stop,
-    ) -> Result<LineSearch, Stopped> {
+    pub fn find_line(&self, file: &str, line: u64, with_frames: usize, stop: &mut Stop) -> Result<LineSearch, Stopped> {
         let mut search = LineSearch::default();
         let mut untold = with_frames;
         let mut work = Work::new(stop, self.symbols.interrupts());
-        let query = LineQuery {
-            file: file.as_bytes(),
-            line,
-            with_frames,
-        };
+        let query = LineQuery { file: file.as_bytes(), line, with_frames };
         for (module, loaded) in self.programs() {
             let places = loaded.map_err(NoLines::NoFile).and_then(|loaded| {
                 let symbol = |address| symbol_around(&loaded.symbols, address);
-                let ask = |lines: &Lines, files: &Modules, work: &mut Work| {
-                    lines.of_line(query, &symbol, files, work)
-                };
+                let ask = |lines: &Lines, files: &Modules, work: &mut Work| lines.of_line(query, &symbol, files, work);
                 let found = self.ask_lines(&loaded.symbols, module, &mut work, ask)?;
                 Ok((loaded, found))
             });
@@ -174,14 +157,7 @@ impl View<'_> {
             }
         }
         // Units may share code. Of two rows for one place the fuller one stays.
-        let order = |place: &LinePlace| {
-            (
-                place.start,
-                place.end,
-                !place.is_first,
-                place.known.is_none(),
-            )
-        };
+        let order = |place: &LinePlace| (place.start, place.end, !place.is_first, place.known.is_none());
         search.places.sort_by_key(order);
         search.places.dedup_by_key(|place| (place.start, place.end));
         Ok(search)

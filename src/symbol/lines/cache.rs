@@ -58,10 +58,7 @@ pub(in crate::symbol) struct DebugInfoCache {
 
 impl Default for DebugInfoCache {
     fn default() -> Self {
-        DebugInfoCache {
-            kept: Mutex::default(),
-            most: MOST_BYTES,
-        }
+        DebugInfoCache { kept: Mutex::default(), most: MOST_BYTES }
     }
 }
 
@@ -85,13 +82,11 @@ impl DebugInfoCache {
 
 /// Reads the debug information in the files of the module called `module`.
 pub(super) fn read(sources: &Sources, module: &Name, work: &mut Work) -> Result<Lines, NoLines> {
-    let none = |why| NoLines::NoDebugInformation {
-        file: module.file_name(),
-        why,
-    };
+    let none = |why| NoLines::NoDebugInformation { file: module.file_name(), why };
     match sources.debug_source() {
-        Ok((source, path)) => Lines::read(source, path.unwrap_or(module), work)?
-            .ok_or_else(|| none(NoSeparate::NotFound)),
+        Ok((source, path)) => {
+            Lines::read(source, path.unwrap_or(module), work)?.ok_or_else(|| none(NoSeparate::NotFound))
+        }
         Err(NoSymbols::NoDebugInformation(why)) => Err(none(why)),
         Err(other) => Err(NoLines::NoFile(other)),
     }
@@ -105,14 +100,8 @@ mod tests {
 
     #[test]
     fn the_least_recently_used_leave_a_full_cache() {
-        let of = |size| Builder {
-            sections: vec![Extra::new(".debug_info", vec![0; size])],
-            ..Builder::default()
-        };
-        let cache = DebugInfoCache {
-            most: 2500,
-            ..DebugInfoCache::default()
-        };
+        let of = |size| Builder { sections: vec![Extra::new(".debug_info", vec![0; size])], ..Builder::default() };
+        let cache = DebugInfoCache { most: 2500, ..DebugInfoCache::default() };
         let (never, mut go_on) = (AtomicBool::new(false), || Ok(()));
         let mut work = Work::new(&mut go_on, &never);
         let mut reads = 0;
@@ -127,12 +116,8 @@ mod tests {
             kept.touch(&cache, &lines);
             reads > before
         };
-        let (first, second, third, large) = (
-            CachedLines::default(),
-            CachedLines::default(),
-            CachedLines::default(),
-            CachedLines::default(),
-        );
+        let (first, second, third, large) =
+            (CachedLines::default(), CachedLines::default(), CachedLines::default(), CachedLines::default());
         assert!(ask(&first, 1000) && ask(&second, 1000));
         assert!(!ask(&first, 1000) && !ask(&second, 1000));
         // There is no room for three: the first goes.

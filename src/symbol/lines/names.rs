@@ -28,12 +28,7 @@ pub(super) fn of_function(
     entry: UnitOffset,
     work: &mut Work,
 ) -> Result<Option<Called>, NoLines> {
-    let Described {
-        mut dwarf,
-        mut units,
-        unit,
-        shared,
-    } = described;
+    let Described { mut dwarf, mut units, unit, shared } = described;
     let mut elsewhere: Option<Unit<Bytes<'_>>> = None;
     let mut entry = entry;
     let mut plain = None;
@@ -56,9 +51,7 @@ pub(super) fn of_function(
                 }
                 gimli::DW_AT_name if plain.is_none() => {
                     plain = text(dwarf, unit, value).and_then(named);
-                    if let (None, AttributeValue::DebugStrRefSup(_), Err(why)) =
-                        (&plain, value, shared)
-                    {
+                    if let (None, AttributeValue::DebugStrRefSup(_), Err(why)) = (&plain, value, shared) {
                         return Err(why.clone());
                     }
                 }

@@ -10,11 +10,7 @@ use gimli::{AttributeValue, Dwarf, Unit};
 const LONGEST: usize = 16 * 1024;
 
 /// The path of a file of a unit: compilation directory, directory and name, as far as they are known. `None` if there is no such file.
-pub(super) fn of_file(
-    dwarf: &Dwarf<Bytes<'_>>,
-    unit: &Unit<Bytes<'_>>,
-    number: u64,
-) -> Option<Name> {
+pub(super) fn of_file(dwarf: &Dwarf<Bytes<'_>>, unit: &Unit<Bytes<'_>>, number: u64) -> Option<Name> {
     let header = unit.line_program.as_ref()?.header();
     // Before DWARF 5 files count from 1, and 0 means that there is none.
     if header.version() <= 4 && number == 0 {
@@ -82,8 +78,7 @@ pub(super) fn push(path: &mut Vec<u8>, part: &[u8]) {
 
 /// Whether `wanted` means `path`: the last parts are the same, raw or as displayed.
 pub(super) fn is_meant(path: &Name, wanted: &[u8]) -> bool {
-    ends_with(path.as_bytes(), wanted)
-        || (is_escaped(wanted) && ends_with(path.escaped().as_bytes(), wanted))
+    ends_with(path.as_bytes(), wanted) || (is_escaped(wanted) && ends_with(path.escaped().as_bytes(), wanted))
 }
 
 /// Whether `wanted` may mean a file with this `name`.
@@ -98,9 +93,9 @@ fn is_escaped(wanted: &[u8]) -> bool {
 
 fn ends_with(path: &[u8], wanted: &[u8]) -> bool {
     let wanted = wanted.strip_prefix(b"./").unwrap_or(wanted);
-    path.strip_suffix(wanted).is_some_and(|before| {
-        before.is_empty() || (before.ends_with(b"/") && !wanted.starts_with(b"/"))
-    }) && !wanted.is_empty()
+    path.strip_suffix(wanted)
+        .is_some_and(|before| before.is_empty() || (before.ends_with(b"/") && !wanted.starts_with(b"/")))
+        && !wanted.is_empty()
 }
 
 /// The ends of `path` that begin with `begun`: without a slash in `begun` its last part, else as many parts as needed.

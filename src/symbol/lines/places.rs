@@ -80,10 +80,7 @@ pub(super) fn rows_of(
 ) -> Result<(Vec<Stretch>, bool), NoLines> {
     let mut found: Vec<Stretch> = Vec::new();
     rows::each_row(unit, work, &mut |(row, end)| {
-        if row.line == Some(line)
-            && (row.is_statement || row.address < end)
-            && files.binary_search(&row.file).is_ok()
-        {
+        if row.line == Some(line) && (row.is_statement || row.address < end) && files.binary_search(&row.file).is_ok() {
             found.push((row, end));
         }
         match found.len() <= most {
@@ -113,10 +110,7 @@ pub(super) fn joined(rows: Vec<Stretch>, chains: Vec<Vec<Scope>>) -> Vec<Place> 
             && (last.row.column == row.column || !row.is_statement || last.row.address == last.end)
         {
             if last.row.address == last.end {
-                last.row = Row {
-                    is_statement: last.row.is_statement,
-                    ..row
-                };
+                last.row = Row { is_statement: last.row.is_statement, ..row };
             }
             last.end = end;
             continue;
@@ -125,12 +119,7 @@ pub(super) fn joined(rows: Vec<Stretch>, chains: Vec<Vec<Scope>>) -> Vec<Place> 
         let is_first = row.is_statement && function.is_none_or(|function| seen.insert(function));
         // A statement without code, between two others, is left out.
         if is_first || row.address < end {
-            places.push(Place {
-                row,
-                end,
-                is_first,
-                chain,
-            });
+            places.push(Place { row, end, is_first, chain });
         }
     }
     for place in &mut places {
@@ -163,32 +152,19 @@ mod tests {
     use gimli::UnitOffset;
 
     fn stretch(begin: u64, end: u64, column: u64, is_statement: bool) -> Stretch {
-        let row = Row {
-            address: begin,
-            file: 1,
-            line: Some(7),
-            column: Some(column),
-            is_statement,
-        };
+        let row = Row { address: begin, file: 1, line: Some(7), column: Some(column), is_statement };
         (row, end)
     }
 
     fn within(entry: usize) -> Vec<Scope> {
-        vec![Scope {
-            entry: UnitOffset(entry),
-            call: None,
-        }]
+        vec![Scope { entry: UnitOffset(entry), call: None }]
     }
 
     fn told(rows: &[(Stretch, usize)]) -> Vec<(u64, u64, bool)> {
-        let (rows, chains) = rows
-            .iter()
-            .map(|&(row, entry)| (row, within(entry)))
-            .unzip();
+        let (rows, chains) = rows.iter().map(|&(row, entry)| (row, within(entry))).unzip();
         let places = joined(rows, chains);
         let told = places.iter();
-        told.map(|one| (one.row.address, one.end, one.is_first))
-            .collect()
+        told.map(|one| (one.row.address, one.end, one.is_first)).collect()
     }
 
     #[test]
@@ -207,11 +183,7 @@ mod tests {
 
     #[test]
     fn a_line_without_statements_has_a_first_place_too() {
-        let rows = [
-            (stretch(10, 14, 5, false), 1),
-            (stretch(20, 24, 5, false), 1),
-            (stretch(30, 34, 5, false), 2),
-        ];
+        let rows = [(stretch(10, 14, 5, false), 1), (stretch(20, 24, 5, false), 1), (stretch(30, 34, 5, false), 2)];
         let expected = [(10, 14, true), (20, 24, false), (30, 34, true)];
         assert_eq!(told(&rows), expected);
         let outside = joined(vec![stretch(10, 14, 5, false)], vec![Vec::new()]);
@@ -226,25 +198,14 @@ mod tests {
             (stretch(18, 20, 5, false), 3),
             (stretch(20, 24, 5, true), 3),
         ];
-        let expected = [
-            (10, 14, true),
-            (14, 18, true),
-            (18, 20, false),
-            (20, 24, true),
-        ];
+        let expected = [(10, 14, true), (14, 18, true), (18, 20, false), (20, 24, true)];
         assert_eq!(told(&rows), expected);
     }
 
     #[test]
     fn an_inlined_call_is_not_in_the_called_function() {
-        let called = |line| Scope {
-            entry: UnitOffset(2),
-            call: Some(Call {
-                file: 1,
-                line: Some(line),
-                column: None,
-            }),
-        };
+        let called =
+            |line| Scope { entry: UnitOffset(2), call: Some(Call { file: 1, line: Some(line), column: None }) };
         for (line, functions) in [(7, 1), (6, 2)] {
             let chain = [within(1), vec![called(line)]].concat();
             let places = joined(vec![stretch(10, 10, 5, true)], vec![chain]);

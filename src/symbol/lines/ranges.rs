@@ -46,10 +46,7 @@ impl Claimed {
 }
 
 /// The addresses in the first entry of a unit.
-pub(super) fn root_ranges(
-    dwarf: &Dwarf<Bytes<'_>>,
-    unit: &Unit<Bytes<'_>>,
-) -> Result<Claimed, NoLines> {
+pub(super) fn root_ranges(dwarf: &Dwarf<Bytes<'_>>, unit: &Unit<Bytes<'_>>) -> Result<Claimed, NoLines> {
     let mut entries = unit.entries_raw(None)?;
     let mut claimed = Claimed::default();
     if let Some(abbreviation) = entries.read_abbreviation()? {

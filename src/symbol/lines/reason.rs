@@ -92,10 +92,7 @@ impl From<gimli::Error> for NoLines {
 ///
 /// # Errors
 /// Reasons after which a retry may succeed: they end the query.
-pub(super) fn or_fault<T>(
-    part: Result<T, NoLines>,
-    fault: &mut Option<NoLines>,
-) -> Result<Option<T>, NoLines> {
+pub(super) fn or_fault<T>(part: Result<T, NoLines>, fault: &mut Option<NoLines>) -> Result<Option<T>, NoLines> {
     match part {
         Ok(part) => Ok(Some(part)),
         Err(passing) if passing.is_passing() => Err(passing),
@@ -111,9 +108,7 @@ impl NoLines {
     pub(super) fn is_passing(&self) -> bool {
         matches!(
             self,
-            NoLines::Stopped(_)
-                | NoLines::TooCostly
-                | NoLines::NoFile(NoSymbols::Interrupted | NoSymbols::OutOfMemory)
+            NoLines::Stopped(_) | NoLines::TooCostly | NoLines::NoFile(NoSymbols::Interrupted | NoSymbols::OutOfMemory)
         )
     }
 }

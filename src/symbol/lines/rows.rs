@@ -99,22 +99,14 @@ pub(super) fn each_sequence(
 }
 
 /// The row that `address` lies in.
-pub(super) fn row_at(
-    unit: &Unit<Bytes<'_>>,
-    address: u64,
-    work: &mut Work,
-) -> Result<Option<Stretch>, NoLines> {
+pub(super) fn row_at(unit: &Unit<Bytes<'_>>, address: u64, work: &mut Work) -> Result<Option<Stretch>, NoLines> {
     let mut found = None;
-    each_row(
-        unit,
-        work,
-        &mut |(row, end)| match row.address <= address && address < end {
-            true => {
-                found = Some((row, end));
-                ControlFlow::Break(())
-            }
-            false => ControlFlow::Continue(()),
-        },
-    )?;
+    each_row(unit, work, &mut |(row, end)| match row.address <= address && address < end {
+        true => {
+            found = Some((row, end));
+            ControlFlow::Break(())
+        }
+        false => ControlFlow::Continue(()),
+    })?;
     Ok(found)
 }

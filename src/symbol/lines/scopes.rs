@@ -78,19 +78,14 @@ pub(super) fn around(
             claimed.take(dwarf, unit, &attribute)?;
             match (attribute.name(), attribute.value()) {
                 (gimli::DW_AT_call_file, AttributeValue::FileIndex(file)) => call.file = file,
-                (gimli::DW_AT_call_line, _) => {
-                    call.line = attribute.udata_value().filter(|&line| line > 0)
-                }
+                (gimli::DW_AT_call_line, _) => call.line = attribute.udata_value().filter(|&line| line > 0),
                 (gimli::DW_AT_call_column, _) => {
                     call.column = attribute.udata_value().filter(|&column| column > 0);
                 }
                 _ => {}
             }
         }
-        let scope = Scope {
-            entry,
-            call: inlined.then_some(call),
-        };
+        let scope = Scope { entry, call: inlined.then_some(call) };
         let mut holds = false;
         each_range(dwarf, unit, &claimed, work, &mut |begin, end, work| {
             let first = addresses.partition_point(|&address| address < begin);
@@ -107,11 +102,7 @@ pub(super) fn around(
                 false => Err(NoLines::TooLarge),
             }
         })?;
-        open.push(Open {
-            depth,
-            entry,
-            holds,
-        });
+        open.push(Open { depth, entry, holds });
     }
     Ok(chains)
 }
@@ -124,9 +115,7 @@ fn take(chain: &mut Vec<Scope>, scope: Scope, open: &[Open]) -> bool {
         }
         return scope.call.is_none();
     };
-    let within = open
-        .binary_search_by_key(&last.entry, |one| one.entry)
-        .is_ok();
+    let within = open.binary_search_by_key(&last.entry, |one| one.entry).is_ok();
     if !within || chain.len() >= DEEPEST {
         return false;
     }

@@ -3,9 +3,7 @@
 use super::NoLines;
 use super::work::Work;
 use crate::symbol::elf::Source;
-use gimli::{
-    Dwarf, DwarfPackage, DwarfPackageSections, DwarfSections, EndianSlice, RunTimeEndian, SectionId,
-};
+use gimli::{Dwarf, DwarfPackage, DwarfPackageSections, DwarfSections, EndianSlice, RunTimeEndian, SectionId};
 use object::Endianness;
 
 /// The most bytes of debug information for one file.
@@ -60,11 +58,7 @@ impl Sections {
             Some(name) if WANTED.contains(&id) => loader.load(id, name),
             _ => Ok::<_, NoLines>(Vec::new()),
         })?;
-        Ok(Some(Sections {
-            bytes,
-            size: room - loader.room,
-            endian: endian_of(source),
-        }))
+        Ok(Some(Sections { bytes, size: room - loader.room, endian: endian_of(source) }))
     }
 
     /// Bytes that may be kept of further files beside this one.
@@ -74,8 +68,7 @@ impl Sections {
 
     /// For gimli.
     pub(super) fn dwarf(&self) -> Dwarf<Bytes<'_>> {
-        self.bytes
-            .borrow(|bytes| EndianSlice::new(bytes, self.endian))
+        self.bytes.borrow(|bytes| EndianSlice::new(bytes, self.endian))
     }
 }
 
@@ -88,11 +81,7 @@ pub(super) struct PackageSections {
 
 impl PackageSections {
     /// Reads them; `None` if the file is no such package.
-    pub(super) fn read_within(
-        source: &Source,
-        room: u64,
-        work: &mut Work,
-    ) -> Result<Option<PackageSections>, NoLines> {
+    pub(super) fn read_within(source: &Source, room: u64, work: &mut Work) -> Result<Option<PackageSections>, NoLines> {
         if !source.has_section(SectionId::DebugCuIndex.name().as_bytes()) {
             return Ok(None);
         }
@@ -102,18 +91,13 @@ impl PackageSections {
             Some(name) => loader.load(id, name),
             None => Ok::<_, NoLines>(Vec::new()),
         })?;
-        Ok(Some(PackageSections {
-            bytes,
-            size: room - loader.room,
-            endian: endian_of(source),
-        }))
+        Ok(Some(PackageSections { bytes, size: room - loader.room, endian: endian_of(source) }))
     }
 
     /// For gimli.
     pub(super) fn package(&self) -> Result<DwarfPackage<Bytes<'_>>, gimli::Error> {
         let empty = EndianSlice::new(&[], self.endian);
-        self.bytes
-            .borrow(|bytes| EndianSlice::new(bytes, self.endian), empty)
+        self.bytes.borrow(|bytes| EndianSlice::new(bytes, self.endian), empty)
     }
 }
 

@@ -32,20 +32,11 @@ pub(super) struct Sharing {
 impl Sharing {
     /// The reference in `source`, whose path is `path`; `None` if it shares nothing.
     pub(super) fn of(source: &Source, path: &Name) -> Option<Sharing> {
-        Some(Sharing {
-            link: Link::of(source)?,
-            path: path.clone(),
-            found: UntilFound::default(),
-        })
+        Some(Sharing { link: Link::of(source)?, path: path.clone(), found: UntilFound::default() })
     }
 
     /// The shared debug information, read on the first call.
-    pub(super) fn get(
-        &self,
-        files: &Modules,
-        room: u64,
-        work: &mut Work,
-    ) -> Result<&Shared, NoLines> {
+    pub(super) fn get(&self, files: &Modules, room: u64, work: &mut Work) -> Result<&Shared, NoLines> {
         let found = self.found.get(|| {
             let found = self.link.find(&self.path, files)?;
             let sections = Sections::read_within(&found, room, |id| Some(id.name()), work)?;
@@ -77,10 +68,7 @@ impl Link {
         let end = memchr::memchr(0, &bytes)?;
         let (path, id) = bytes.split_at_checked(end)?;
         let id = id.get(1..)?;
-        (!path.is_empty() && !id.is_empty()).then(|| Link {
-            path: path.to_vec(),
-            build_id: id.to_vec(),
-        })
+        (!path.is_empty() && !id.is_empty()).then(|| Link { path: path.to_vec(), build_id: id.to_vec() })
     }
 
     /// Opens the file: at its path relative to `path`, or by its build-id; in the target's root, or else in this machine's, as debug files for
@@ -113,9 +101,6 @@ impl Link {
     }
 
     fn refused(&self, path: &Name, why: NoPart) -> NoLines {
-        NoLines::Shared {
-            file: Name::new(self.place(path)),
-            why,
-        }
+        NoLines::Shared { file: Name::new(self.place(path)), why }
     }
 }

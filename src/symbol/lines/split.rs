@@ -63,10 +63,8 @@ impl<'a> Split<'a> {
     ) -> Result<Split<'a>, NoLines> {
         let mut found = object.sections.dwarf();
         found.make_dwo(dwarf);
-        Split::find(found, skeleton, id, work)?.ok_or_else(|| NoLines::Split {
-            file: object.path.clone(),
-            why: NoPart::OfAnotherBuild,
-        })
+        Split::find(found, skeleton, id, work)?
+            .ok_or_else(|| NoLines::Split { file: object.path.clone(), why: NoPart::OfAnotherBuild })
     }
 
     fn find(
@@ -99,26 +97,14 @@ pub(super) struct Object {
 
 impl Object {
     /// Reads the file at `path`.
-    pub(super) fn read(
-        path: &Name,
-        files: &Modules,
-        room: u64,
-        work: &mut Work,
-    ) -> Result<Object, NoLines> {
-        let refused = |why| NoLines::Split {
-            file: path.clone(),
-            why,
-        };
+    pub(super) fn read(path: &Name, files: &Modules, room: u64, work: &mut Work) -> Result<Object, NoLines> {
+        let refused = |why| NoLines::Split { file: path.clone(), why };
         let found = files.at_path(path.as_bytes());
         let found = found.map_err(|error| refused(error.into()))?;
         let source = as_elf(found).ok_or_else(|| refused(NoPart::NotFound))?;
         let sections = Sections::read_within(&source, room, SectionId::dwo_name, work)?
             .ok_or_else(|| refused(NoPart::NotFound))?;
-        Ok(Object {
-            path: path.clone(),
-            file: source.file,
-            sections,
-        })
+        Ok(Object { path: path.clone(), file: source.file, sections })
     }
 }
 

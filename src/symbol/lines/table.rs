@@ -76,11 +76,7 @@ pub(super) struct LineQuery<'a> {
 
 impl Lines {
     /// Reads the sections of `source`, whose path is `path`, and finds the units; `None` if it has no debug information.
-    pub(super) fn read(
-        source: &Source,
-        path: &Name,
-        work: &mut Work,
-    ) -> Result<Option<Lines>, NoLines> {
+    pub(super) fn read(source: &Source, path: &Name, work: &mut Work) -> Result<Option<Lines>, NoLines> {
         let Some(sections) = Sections::read(source, work)? else {
             return Ok(None);
         };
@@ -127,11 +123,7 @@ impl Lines {
     }
 
     /// The package with split units, if there is one.
-    fn package(
-        &self,
-        files: &Modules,
-        work: &mut Work,
-    ) -> Result<Option<&PackageSections>, NoLines> {
+    fn package(&self, files: &Modules, work: &mut Work) -> Result<Option<&PackageSections>, NoLines> {
         let room = self.sections.room().saturating_sub(self.shared_size());
         let read = || split::package_of(&self.path, files, room, work);
         self.package.get(read)
@@ -163,22 +155,11 @@ impl Lines {
                     continue;
                 }
             };
-            return self.describing(
-                &dwarf,
-                &shared,
-                &unit,
-                files,
-                work,
-                |unit, mut missing, work| {
-                    let chains = chains(unit, &[address], &mut missing, work)?;
-                    let chain = chains.into_iter().next().unwrap_or_default();
-                    Ok(Found {
-                        row,
-                        frames: unit.frames(&row.0, &chain, symbol, &mut missing, work)?,
-                        missing,
-                    })
-                },
-            );
+            return self.describing(&dwarf, &shared, &unit, files, work, |unit, mut missing, work| {
+                let chains = chains(unit, &[address], &mut missing, work)?;
+                let chain = chains.into_iter().next().unwrap_or_default();
+                Ok(Found { row, frames: unit.frames(&row.0, &chain, symbol, &mut missing, work)?, missing })
+            });
         }
         match (why, &self.units.fault) {
             (NoLines::NotCovered, Some(fault)) => Err(fault.clone()),
@@ -196,10 +177,7 @@ impl Lines {
     ) -> Result<Places, NoLines> {
         let shared = self.shared(files, work)?;
         let dwarf = self.dwarf(&shared);
-        let mut places = Places {
-            missing: self.units.fault.clone(),
-            ..Places::default()
-        };
+        let mut places = Places { missing: self.units.fault.clone(), ..Places::default() };
         let mut opener = Opener::default();
         // The units that have the line, and the numbers that they have for the file.
         let mut having: Vec<(usize, Vec<u64>)> = Vec::new();
@@ -236,44 +214,27 @@ impl Lines {
                 places.missing.get_or_insert(NoLines::TooLarge);
             }
             let with_frames = query.with_frames.saturating_sub(places.places.len());
-            let found = self.describing(
-                &dwarf,
-                &shared,
-                &unit,
-                files,
-                work,
-                |unit, mut missing, work| {
-                    let addresses: Vec<u64> = rows.iter().map(|(row, _)| row.address).collect();
-                    let chains = chains(unit, &addresses, &mut missing, work)?;
-                    let mut found = Vec::new();
-                    for mut place in places::joined(rows, chains) {
-                        let known = match found.len() < with_frames && text < MOST_TEXT {
-                            true => {
-                                let symbol = symbol(place.row.address);
-                                let mut missing = missing.clone();
-                                let frames = unit.frames(
-                                    &place.row,
-                                    &place.chain,
-                                    symbol.as_ref(),
-                                    &mut missing,
-                                    work,
-                                )?;
-                                text += frames.iter().map(Frame::text).sum::<usize>();
-                                Some(Found {
-                                    row: (place.row, place.end),
-                                    frames,
-                                    missing,
-                                })
-                            }
-                            false => None,
-                        };
-                        // They are no longer needed, and there may be very many.
-                        place.chain = Vec::new();
-                        found.push((place, known));
-                    }
-                    Ok(found)
-                },
-            );
+            let found = self.describing(&dwarf, &shared, &unit, files, work, |unit, mut missing, work| {
+                let addresses: Vec<u64> = rows.iter().map(|(row, _)| row.address).collect();
+                let chains = chains(unit, &addresses, &mut missing, work)?;
+                let mut found = Vec::new();
+                for mut place in places::joined(rows, chains) {
+                    let known = match found.len() < with_frames && text < MOST_TEXT {
+                        true => {
+                            let symbol = symbol(place.row.address);
+                            let mut missing = missing.clone();
+                            let frames = unit.frames(&place.row, &place.chain, symbol.as_ref(), &mut missing, work)?;
+                            text += frames.iter().map(Frame::text).sum::<usize>();
+                            Some(Found { row: (place.row, place.end), frames, missing })
+                        }
+                        false => None,
+                    };
+                    // They are no longer needed, and there may be very many.
+                    place.chain = Vec::new();
+                    found.push((place, known));
+                }
+                Ok(found)
+            });
             let found = or_fault(found, &mut places.missing)?;
             places.places.extend(found.into_iter().flatten());
         }
@@ -344,12 +305,7 @@ impl Lines {
         let split = self.split(dwarf, unit, files, work, &mut object);
         let split = or_fault(split, &mut missing)?.flatten();
         let described = match &split {
-            None => Described {
-                dwarf,
-                unit,
-                units: &self.units,
-                shared: shared.as_ref().map(|shared| &shared.units),
-            },
+            None => Described { dwarf, unit, units: &self.units, shared: shared.as_ref().map(|shared| &shared.units) },
             Some(split) => Described {
                 dwarf: &split.dwarf,
                 unit: &split.unit,
@@ -357,11 +313,7 @@ impl Lines {
                 shared: Err(&NoLines::NotNamed),
             },
         };
-        let compiled = Compiled {
-            dwarf,
-            unit,
-            described,
-        };
+        let compiled = Compiled { dwarf, unit, described };
         ask(&compiled, missing, work)
     }
 }

@@ -40,28 +40,10 @@ fn abbreviations() -> Vec<u8> {
     add(INLINED, 0x1d, 1, &[0x31, 0x13, 0x59, 0x0b], &place);
     add(ABSTRACT, 0x2e, 0, &[0x31, 0x13], &[]);
     add(BLOCK, 0x0b, 1, &[], &[]);
-    add(
-        UNIT_OF_RANGES,
-        0x11,
-        1,
-        &[0x55, 0x17, 0x11, 1],
-        &[0x10, 0x17],
-    );
+    add(UNIT_OF_RANGES, 0x11, 1, &[0x55, 0x17, 0x11, 1], &[0x10, 0x17]);
     // abstract_origin (ref_addr); abstract_origin (GNU_ref_alt).
-    add(
-        INLINED_ELSEWHERE,
-        0x1d,
-        1,
-        &[0x31, 0x10, 0x59, 0x0b],
-        &place,
-    );
-    add(
-        INLINED_OF_OTHERS,
-        0x1d,
-        1,
-        &[0x31, 0xa0, 0x3e, 0x59, 0x0b],
-        &place,
-    );
+    add(INLINED_ELSEWHERE, 0x1d, 1, &[0x31, 0x10, 0x59, 0x0b], &place);
+    add(INLINED_OF_OTHERS, 0x1d, 1, &[0x31, 0xa0, 0x3e, 0x59, 0x0b], &place);
     bytes.push(0);
     bytes
 }
@@ -88,14 +70,7 @@ fn unit(entries: &[u8]) -> Vec<u8> {
 }
 
 fn function(entries: &[u8]) -> Vec<u8> {
-    [
-        &[FUNCTION][..],
-        b"main\0",
-        &place(CODE, SIZE),
-        entries,
-        &[0],
-    ]
-    .concat()
+    [&[FUNCTION][..], b"main\0", &place(CODE, SIZE), entries, &[0]].concat()
 }
 
 /// Bytes of the entry of `main`.
@@ -128,11 +103,7 @@ struct File {
 
 impl Default for File {
     fn default() -> Self {
-        File {
-            information: unit(&function(&[])),
-            rows: sound_rows(),
-            ranges: Vec::new(),
-        }
+        File { information: unit(&function(&[])), rows: sound_rows(), ranges: Vec::new() }
     }
 }
 
@@ -146,10 +117,7 @@ impl File {
             Extra::new(".debug_line", self.rows.clone()),
             Extra::new(".debug_ranges", self.ranges.clone()),
         ];
-        let file = Builder {
-            sections,
-            ..Builder::default()
-        };
+        let file = Builder { sections, ..Builder::default() };
         let sources = file.sources();
         let lines = Lines::read(&sources.image, &Name::from("/m"), work);
         let lines = lines.expect("sections that can be read");
@@ -161,11 +129,7 @@ impl File {
         let mut go_on = || Ok(());
         let mut work = Work::new(&mut go_on, &NEVER);
         let lines = self.read(&mut work);
-        let query = LineQuery {
-            file: b"a.c",
-            line: 1,
-            with_frames: 10,
-        };
+        let query = LineQuery { file: b"a.c", line: 1, with_frames: 10 };
         let places = lines.of_line(query, &|_| None, &Fake::new().modules(), &mut work);
         let is_bounded = |places: &Places| {
             let with_frames = places.places.iter().filter(|(_, found)| found.is_some());
@@ -200,10 +164,7 @@ fn entries_nested_without_end() {
     for (entry, most) in [(&[BLOCK][..], 1), (&one, 256)] {
         // The entries, and those around them, have no ends.
         let information = unit(&function(&entry.repeat(200_000)));
-        let file = File {
-            information,
-            ..File::default()
-        };
+        let file = File { information, ..File::default() };
         assert_eq!(file.frames().len(), most);
     }
 }
@@ -218,14 +179,8 @@ fn a_line_that_is_deep_in_too_many_places() {
     };
     let mut go_on = || Ok(());
     let mut work = Work::new(&mut go_on, &NEVER);
-    let query = LineQuery {
-        file: b"a.c",
-        line: 1,
-        with_frames: 1,
-    };
-    let places = file
-        .read(&mut work)
-        .of_line(query, &|_| None, &Fake::new().modules(), &mut work);
+    let query = LineQuery { file: b"a.c", line: 1, with_frames: 1 };
+    let places = file.read(&mut work).of_line(query, &|_| None, &Fake::new().modules(), &mut work);
     let places = places.expect("an answer").places;
     let first = places.first().expect("a place").1.as_ref();
     let missing = &first.expect("its functions").missing;
@@ -238,64 +193,27 @@ fn origins_that_lead_in_circles() {
     // Itself, two that lead to each other, and out of the unit.
     for (first, second) in [(at, at), (at + 5, at), (u32::MAX, 0)] {
         let abstracts = [first, second].map(|to| [&[ABSTRACT][..], &to.to_le_bytes()].concat());
-        let inlined = [
-            &[INLINED][..],
-            &at.to_le_bytes(),
-            &[7],
-            &place(CODE, SIZE),
-            &[0],
-        ]
-        .concat();
+        let inlined = [&[INLINED][..], &at.to_le_bytes(), &[7], &place(CODE, SIZE), &[0]].concat();
         let information = unit(&[abstracts.concat(), function(&inlined)].concat());
-        let file = File {
-            information,
-            ..File::default()
-        };
+        let file = File { information, ..File::default() };
         assert_eq!(names(&file.frames()), [None, Some("main".into())]);
     }
     // The same by the place in the whole section: itself, another unit, its header, nowhere.
     let entry = HEAD + ROOT + MAIN;
-    let length = unit(&function(
-        &[&[INLINED_ELSEWHERE][..], &[0; 4], &[7], &place(0, 0), &[0]].concat(),
-    ))
-    .len() as u32;
+    let length = unit(&function(&[&[INLINED_ELSEWHERE][..], &[0; 4], &[7], &place(0, 0), &[0]].concat())).len() as u32;
     for to in [entry, length + entry, length + 3, 2 * length + 1, u32::MAX] {
-        let inlined = [
-            &[INLINED_ELSEWHERE][..],
-            &to.to_le_bytes(),
-            &[7],
-            &place(CODE, SIZE),
-            &[0],
-        ];
+        let inlined = [&[INLINED_ELSEWHERE][..], &to.to_le_bytes(), &[7], &place(CODE, SIZE), &[0]];
         let information = unit(&function(&inlined.concat())).repeat(2);
-        let file = File {
-            information,
-            ..File::default()
-        };
-        assert_eq!(
-            names(&file.frames()),
-            [None, Some("main".into())],
-            "{to:#x}"
-        );
+        let file = File { information, ..File::default() };
+        assert_eq!(names(&file.frames()), [None, Some("main".into())], "{to:#x}");
     }
 }
 
 #[test]
 fn names_in_a_file_that_nothing_names() {
-    let inlined = [
-        &[INLINED_OF_OTHERS][..],
-        &[9, 0, 0, 0, 7],
-        &place(CODE, SIZE),
-        &[0],
-    ]
-    .concat();
+    let inlined = [&[INLINED_OF_OTHERS][..], &[9, 0, 0, 0, 7], &place(CODE, SIZE), &[0]].concat();
     let information = unit(&function(&inlined));
-    let (frames, missing) = File {
-        information,
-        ..File::default()
-    }
-    .ask(CODE)
-    .expect("an answer");
+    let (frames, missing) = File { information, ..File::default() }.ask(CODE).expect("an answer");
     assert_eq!(names(&frames), [None, Some("main".into())]);
     assert_eq!((frames[0].line, frames[1].line), (Some(1), Some(7)));
     assert!(matches!(missing, Some(NoLines::NotNamed)), "{missing:?}");
@@ -305,45 +223,22 @@ fn names_in_a_file_that_nothing_names() {
 fn implausible_lengths_and_counts() {
     let sound = File::default();
     for at in 0..sound.information.len() - 8 {
-        for word in [
-            0,
-            u64::MAX,
-            i64::MAX as u64,
-            0x8000_0000,
-            0xffff_fff0_ffff_ffff,
-        ] {
+        for word in [0, u64::MAX, i64::MAX as u64, 0x8000_0000, 0xffff_fff0_ffff_ffff] {
             let mut information = sound.information.clone();
             information[at..at + 8].copy_from_slice(&word.to_le_bytes());
-            _ = File {
-                information,
-                ..File::default()
-            }
-            .ask(CODE);
+            _ = File { information, ..File::default() }.ask(CODE);
         }
     }
     for at in 0..sound.rows.len() - 8 {
-        for word in [
-            0,
-            u64::MAX,
-            i64::MAX as u64,
-            0x8000_0000,
-            0x7fff_ffff_ffff_ffff,
-        ] {
+        for word in [0, u64::MAX, i64::MAX as u64, 0x8000_0000, 0x7fff_ffff_ffff_ffff] {
             let mut rows = sound.rows.clone();
             rows[at..at + 8].copy_from_slice(&word.to_le_bytes());
-            _ = File {
-                rows,
-                ..File::default()
-            }
-            .ask(CODE);
+            _ = File { rows, ..File::default() }.ask(CODE);
         }
     }
     for end in 0..sound.information.len() {
         let information = sound.information[..end].to_vec();
-        let file = File {
-            information,
-            ..File::default()
-        };
+        let file = File { information, ..File::default() };
         assert!(end == 0 || file.ask(CODE).is_err(), "{end}");
     }
 }
@@ -352,12 +247,7 @@ fn implausible_lengths_and_counts() {
 fn ranges_of_every_address() {
     let root = [&[UNIT_OF_RANGES][..], &[0; 4], &CODE.to_le_bytes(), &[0; 4]].concat();
     let information = measured(&[&[0, 0, 0, 0, 8][..], &root, &function(&[]), &[0]].concat());
-    let list = |pairs: &[(u64, u64)]| -> Vec<u8> {
-        pairs
-            .iter()
-            .flat_map(|&(begin, end)| place(begin, end))
-            .collect()
-    };
+    let list = |pairs: &[(u64, u64)]| -> Vec<u8> { pairs.iter().flat_map(|&(begin, end)| place(begin, end)).collect() };
     // Ends before their starts, bases that overflow, and no end of the list.
     for pairs in [
         &[(0, u64::MAX - CODE)][..],
@@ -366,25 +256,15 @@ fn ranges_of_every_address() {
         &[(u64::MAX, 1), (u64::MAX - 1, 0x1fff)],
     ] {
         for copies in [1, 5000] {
-            let file = File {
-                information: information.clone(),
-                ranges: list(pairs).repeat(copies),
-                ..File::default()
-            };
+            let file = File { information: information.clone(), ranges: list(pairs).repeat(copies), ..File::default() };
             match file.ask(CODE + 0x80) {
                 Ok((frames, _)) => assert_eq!(names(&frames), [Some("main".into())]),
-                Err(why) => assert!(
-                    matches!(why, NoLines::NotCovered | NoLines::Damaged(_)),
-                    "{why}"
-                ),
+                Err(why) => assert!(matches!(why, NoLines::NotCovered | NoLines::Damaged(_)), "{why}"),
             }
         }
     }
     // Units that all claim the same address: not all of them are searched.
-    let file = File {
-        information: unit(&[]).repeat(3000),
-        ..File::default()
-    };
+    let file = File { information: unit(&[]).repeat(3000), ..File::default() };
     assert_eq!(names(&file.frames()), [None]);
 }
 
@@ -392,10 +272,7 @@ fn ranges_of_every_address() {
 fn line_programs_without_end() {
     // No end of the sequence: the last row has no end.
     let unended = rows(14, &[&begun()[..], &[2, 0x40, 1]].concat());
-    let file = File {
-        rows: unended,
-        ..File::default()
-    };
+    let file = File { rows: unended, ..File::default() };
     let (frames, _) = file.ask(CODE + 0x3f).expect("an answer");
     assert_eq!(frames[0].line, Some(1));
     assert!(matches!(file.ask(CODE + 0x40), Err(NoLines::NoRow(_))));
@@ -410,17 +287,9 @@ fn line_programs_without_end() {
         (14, [3, 0x80].repeat(5000)),
     ] {
         let rows = rows(line_range, &[begun(), operations].concat());
-        match (File {
-            rows,
-            ..File::default()
-        })
-        .ask(CODE + 0x80)
-        {
+        match (File { rows, ..File::default() }).ask(CODE + 0x80) {
             Ok((frames, _)) => assert_eq!(names(&frames), [Some("main".into())]),
-            Err(why) => assert!(
-                matches!(why, NoLines::NoRow(_) | NoLines::Damaged(_)),
-                "{why}"
-            ),
+            Err(why) => assert!(matches!(why, NoLines::NoRow(_) | NoLines::Damaged(_)), "{why}"),
         }
     }
 }
@@ -428,10 +297,7 @@ fn line_programs_without_end() {
 #[test]
 fn a_long_line_program_can_be_interrupted() {
     let rows = rows(14, &[begun(), [1].repeat(1_000_000)].concat());
-    let file = File {
-        rows,
-        ..File::default()
-    };
+    let file = File { rows, ..File::default() };
     let mut looks = 0;
     let mut stop = || {
         looks += 1;

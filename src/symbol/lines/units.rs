@@ -7,8 +7,7 @@ use super::rows;
 use super::sections::Bytes;
 use super::work::Work;
 use gimli::{
-    Abbreviations, DebugAbbrev, DebugAbbrevOffset, DebugInfoOffset, Dwarf, Reader, Section, Unit,
-    UnitHeader, UnitType,
+    Abbreviations, DebugAbbrev, DebugAbbrevOffset, DebugInfoOffset, Dwarf, Reader, Section, Unit, UnitHeader, UnitType,
 };
 use std::sync::Arc;
 
@@ -38,18 +37,15 @@ struct Covered {
 }
 
 /// Receives a unit's header, and its offset in `.debug_info`.
-type Visit<'a, 'v> =
-    dyn FnMut(&mut Units, UnitHeader<Bytes<'a>>, usize, &mut Work<'_>) -> Result<(), NoLines> + 'v;
+type Visit<'a, 'v> = dyn FnMut(&mut Units, UnitHeader<Bytes<'a>>, usize, &mut Work<'_>) -> Result<(), NoLines> + 'v;
 
 impl Units {
     /// Reads the first entry of every unit.
     pub(super) fn read(dwarf: &Dwarf<Bytes<'_>>, work: &mut Work) -> Result<Units, NoLines> {
         let mut opener = Opener::default();
         let mut units = Units::pass(dwarf, work, &mut |units, header, offset, work| {
-            let claims = matches!(
-                header.type_(),
-                UnitType::Compilation | UnitType::Skeleton(_) | UnitType::SplitCompilation(_)
-            );
+            let claims =
+                matches!(header.type_(), UnitType::Compilation | UnitType::Skeleton(_) | UnitType::SplitCompilation(_));
             match claims {
                 true => {
                     let unit = opener.open(dwarf, header)?;
@@ -59,9 +55,7 @@ impl Units {
                 false => Ok(()),
             }
         })?;
-        units
-            .covered
-            .sort_unstable_by_key(|one| (one.begin, one.unit));
+        units.covered.sort_unstable_by_key(|one| (one.begin, one.unit));
         let mut reach = 0;
         for one in &mut units.covered {
             reach = one.end.max(reach);
@@ -76,11 +70,7 @@ impl Units {
     }
 
     /// Visits the headers, and records an error of `visit`.
-    fn pass<'a>(
-        dwarf: &Dwarf<Bytes<'a>>,
-        work: &mut Work,
-        visit: &mut Visit<'a, '_>,
-    ) -> Result<Units, NoLines> {
+    fn pass<'a>(dwarf: &Dwarf<Bytes<'a>>, work: &mut Work, visit: &mut Visit<'a, '_>) -> Result<Units, NoLines> {
         let mut units = Units::default();
         let mut headers = dwarf.units();
         loop {
@@ -110,12 +100,7 @@ impl Units {
             if self.covered.len() >= MOST_RANGES {
                 return Err(NoLines::TooLarge);
             }
-            self.covered.push(Covered {
-                begin,
-                end,
-                unit: offset,
-                reach: 0,
-            });
+            self.covered.push(Covered { begin, end, unit: offset, reach: 0 });
             Ok(())
         };
         let claimed = root_ranges(dwarf, unit)?;
@@ -132,12 +117,7 @@ impl Units {
 
     /// No units, for a file in which none are looked up by offset.
     pub(super) fn none() -> &'static Units {
-        static NONE: Units = Units {
-            offsets: Vec::new(),
-            covered: Vec::new(),
-            has_split: false,
-            fault: None,
-        };
+        static NONE: Units = Units { offsets: Vec::new(), covered: Vec::new(), has_split: false, fault: None };
         &NONE
     }
 
@@ -175,20 +155,15 @@ const MOST_CLAIMANTS: usize = 16;
 /// The abbreviations of one unit, in bytes: compilers write some thousands. In memory they take sixteen times as much.
 const LARGEST_ABBREVIATIONS: usize = 4 << 20;
 
-fn abbreviations(
-    section: &DebugAbbrev<Bytes<'_>>,
-    at: DebugAbbrevOffset,
-) -> Result<Abbreviations, NoLines> {
+fn abbreviations(section: &DebugAbbrev<Bytes<'_>>, at: DebugAbbrevOffset) -> Result<Abbreviations, NoLines> {
     let all = section.reader();
     let end = at.0.saturating_add(LARGEST_ABBREVIATIONS);
     match all.slice().get(..end) {
         None => Ok(section.abbreviations(at)?),
-        Some(first) => DebugAbbrev::new(first, all.endian())
-            .abbreviations(at)
-            .map_err(|error| match error {
-                gimli::Error::UnexpectedEof(_) => NoLines::TooLarge,
-                error => error.into(),
-            }),
+        Some(first) => DebugAbbrev::new(first, all.endian()).abbreviations(at).map_err(|error| match error {
+            gimli::Error::UnexpectedEof(_) => NoLines::TooLarge,
+            error => error.into(),
+        }),
     }
 }
 
@@ -216,11 +191,7 @@ impl Opener {
     }
 
     /// The unit that begins at an offset in `.debug_info`.
-    pub(super) fn open_at<'a>(
-        &mut self,
-        dwarf: &Dwarf<Bytes<'a>>,
-        offset: usize,
-    ) -> Result<Unit<Bytes<'a>>, NoLines> {
+    pub(super) fn open_at<'a>(&mut self, dwarf: &Dwarf<Bytes<'a>>, offset: usize) -> Result<Unit<Bytes<'a>>, NoLines> {
         let header = dwarf.unit_header(DebugInfoOffset(offset))?;
         self.open(dwarf, header)
     }
@@ -236,16 +207,7 @@ mod tests {
         // Each: its number, a tag, no children, no attributes.
         let one = |number: u32| {
             let low = |shift: u32| (number >> shift & 0x7f) as u8;
-            [
-                low(0) | 0x80,
-                low(7) | 0x80,
-                low(14) | 0x80,
-                low(21),
-                0x34,
-                0,
-                0,
-                0,
-            ]
+            [low(0) | 0x80, low(7) | 0x80, low(14) | 0x80, low(21), 0x34, 0, 0, 0]
         };
         let read = |count: u32, rest: &[u8]| {
             // The first is of an odd size, so that none ends where reading does.

@@ -14,10 +14,7 @@ impl<T> Default for UntilFound<T> {
 
 impl<T> UntilFound<T> {
     /// The value: known from before, or found by `read`.
-    pub(super) fn get(
-        &self,
-        read: impl FnOnce() -> Result<Option<T>, NoLines>,
-    ) -> Result<Option<&T>, NoLines> {
+    pub(super) fn get(&self, read: impl FnOnce() -> Result<Option<T>, NoLines>) -> Result<Option<&T>, NoLines> {
         match self.known() {
             None => Ok(read()?.map(|found| self.0.get_or_init(|| found))),
             known => Ok(known),

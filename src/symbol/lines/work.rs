@@ -24,12 +24,7 @@ pub(super) struct Work<'a> {
 impl<'a> Work<'a> {
     /// It ends when `stop` fails, and when `interrupts` becomes true: Ctrl-C.
     pub(super) fn new(stop: &'a mut Stop<'a>, interrupts: &'a AtomicBool) -> Self {
-        Work {
-            stop,
-            interrupts,
-            end: Instant::now() + LONGEST,
-            steps: 0,
-        }
+        Work { stop, interrupts, end: Instant::now() + LONGEST, steps: 0 }
     }
 
     /// Call it for each entry; `cost` is roughly the number of its attributes.

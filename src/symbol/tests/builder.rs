@@ -54,14 +54,7 @@ pub(crate) fn entry(name: &str, value: u64, size: u64, binding: u8, kind: u8) ->
         0x2000.. => DATA,
         _ => TEXT,
     };
-    Entry {
-        name: name.into(),
-        value,
-        size,
-        binding,
-        kind,
-        section,
-    }
+    Entry { name: name.into(), value, size, binding, kind, section }
 }
 
 /// `.text` at 0x1000, `.data` at 0x2000, `.bss` at 0x3000, each of 0x800 bytes; two load segments.
@@ -90,28 +83,15 @@ pub(crate) struct Extra {
 impl Extra {
     /// A section without special fields.
     pub(crate) fn new(name: &'static str, bytes: Vec<u8>) -> Extra {
-        Extra {
-            name,
-            kind: 1,
-            flags: 0,
-            bytes,
-        }
+        Extra { name, kind: 1, flags: 0, bytes }
     }
 
     /// The note with a build-id, in little-endian order.
     pub(crate) fn build_id(id: &[u8]) -> Extra {
-        let mut bytes = [
-            4u32.to_le_bytes(),
-            (id.len() as u32).to_le_bytes(),
-            3u32.to_le_bytes(),
-        ]
-        .concat();
+        let mut bytes = [4u32.to_le_bytes(), (id.len() as u32).to_le_bytes(), 3u32.to_le_bytes()].concat();
         bytes.extend(b"GNU\0");
         bytes.extend(id);
-        Extra {
-            kind: 7,
-            ..Extra::new(".note.gnu.build-id", bytes)
-        }
+        Extra { kind: 7, ..Extra::new(".note.gnu.build-id", bytes) }
     }
 
     /// `.gnu_debuglink`: a name and a checksum.
@@ -139,10 +119,7 @@ impl Default for Builder {
 
 impl Builder {
     pub(crate) fn with(symbols: Vec<Entry>) -> Self {
-        Builder {
-            symbols,
-            ..Builder::default()
-        }
+        Builder { symbols, ..Builder::default() }
     }
 
     pub(in crate::symbol) fn sources(&self) -> Sources {
@@ -153,19 +130,13 @@ impl Builder {
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let header_size = if self.is_64 { 64 } else { 52 };
         let segment_size = if self.is_64 { 56 } else { 32 };
-        let mut out = Out {
-            bytes: vec![0; header_size + 2 * segment_size],
-            is_64: self.is_64,
-            little: self.little,
-        };
+        let mut out = Out { bytes: vec![0; header_size + 2 * segment_size], is_64: self.is_64, little: self.little };
         let (symbols, symbol_names) = self.table(&self.symbols);
         let (dynamic, dynamic_names) = self.table(&self.dynamic);
         let mut versions = out.empty();
         versions.half(0);
         self.versions.iter().for_each(|&word| versions.half(word));
-        let mut names =
-            b"\0.text\0.data\0.bss\0.symtab\0.strtab\0.dynsym\0.dynstr\0.gnu.version\0.shstrtab\0"
-                .to_vec();
+        let mut names = b"\0.text\0.data\0.bss\0.symtab\0.strtab\0.dynsym\0.dynstr\0.gnu.version\0.shstrtab\0".to_vec();
         for extra in &self.sections {
             names.extend(extra.name.as_bytes());
             names.push(0);
@@ -173,19 +144,11 @@ impl Builder {
         let mut sections = out.empty();
         let name_at = |wanted: &str| {
             let wanted = format!("\0{wanted}\0");
-            let at = names
-                .windows(wanted.len())
-                .position(|one| one == wanted.as_bytes());
+            let at = names.windows(wanted.len()).position(|one| one == wanted.as_bytes());
             at.map_or(0, |at| at as u32 + 1)
         };
         let mut count = 0u16;
-        let mut section = |name: &str,
-                           kind: u32,
-                           flags: u64,
-                           address: u64,
-                           offset: usize,
-                           size: usize,
-                           link: u32| {
+        let mut section = |name: &str, kind: u32, flags: u64, address: u64, offset: usize, size: usize, link: u32| {
             sections.word(name_at(name));
             sections.word(kind);
             sections.long(flags);
@@ -224,9 +187,7 @@ impl Builder {
         let mut start = out.empty();
         let class = if self.is_64 { 2 } else { 1 };
         let order = if self.little { 1 } else { 2 };
-        start
-            .bytes
-            .extend([0x7f, b'E', b'L', b'F', class, order, 1]);
+        start.bytes.extend([0x7f, b'E', b'L', b'F', class, order, 1]);
         start.bytes.resize(16, 0);
         start.half(3);
         start.half(self.machine);
@@ -242,17 +203,14 @@ impl Builder {
         start.half(count);
         start.half(9);
         // (flags, offset, address, bytes in the file, bytes in memory)
-        for (flags, offset, address, in_file, in_memory) in [
-            (5, 0, 0x1000, 0x800, 0x800),
-            (6, 0x800, 0x2800, 0x800, 0x1000),
-        ] {
+        for (flags, offset, address, in_file, in_memory) in
+            [(5, 0, 0x1000, 0x800, 0x800), (6, 0x800, 0x2800, 0x800, 0x1000)]
+        {
             start.word(1);
             if self.is_64 {
                 start.word(flags);
             }
-            [offset, address, address, in_file, in_memory]
-                .into_iter()
-                .for_each(|value| start.long(value));
+            [offset, address, address, in_file, in_memory].into_iter().for_each(|value| start.long(value));
             if !self.is_64 {
                 start.word(flags);
             }
@@ -264,21 +222,13 @@ impl Builder {
 
     fn table(&self, entries: &[Entry]) -> (Vec<u8>, Vec<u8>) {
         let mut names = vec![0];
-        let mut out = Out {
-            bytes: Vec::new(),
-            is_64: self.is_64,
-            little: self.little,
-        };
+        let mut out = Out { bytes: Vec::new(), is_64: self.is_64, little: self.little };
         if entries.is_empty() {
             return (out.bytes, names);
         }
         out.bytes.resize(if self.is_64 { 24 } else { 16 }, 0);
         for one in entries {
-            let name = if one.name.is_empty() {
-                0
-            } else {
-                names.len() as u32
-            };
+            let name = if one.name.is_empty() { 0 } else { names.len() as u32 };
             names.extend(one.name.as_bytes());
             names.push(0);
             out.word(name);
@@ -307,10 +257,7 @@ struct Out {
 
 impl Out {
     fn empty(&self) -> Out {
-        Out {
-            bytes: Vec::new(),
-            ..*self
-        }
+        Out { bytes: Vec::new(), ..*self }
     }
     fn put(&mut self, value: u64, size: usize) {
         match self.little {

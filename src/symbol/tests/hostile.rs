@@ -57,23 +57,14 @@ fn sound() -> Builder {
         sections: vec![
             Extra::build_id(&[1, 2, 3, 4]),
             Extra::debuglink(b"p.debug", 7),
-            Extra {
-                flags: 0x800,
-                ..Extra::new(
-                    ".debug_info",
-                    [&[1, 0, 0, 0, 0, 0, 0, 0, 8][..], &[0; 40]].concat(),
-                )
-            },
+            Extra { flags: 0x800, ..Extra::new(".debug_info", [&[1, 0, 0, 0, 0, 0, 0, 0, 8][..], &[0; 40]].concat()) },
             Extra::new(".zdebug_line", b"ZLIB\0\0\0\0\0\0\0\x08damaged".to_vec()),
             Extra::new(".gnu_debugdata", b"\xfd7zXZ\0\0\x04damaged".to_vec()),
             // An address, a copy relocation of x86-64, and an addend.
             Extra {
                 kind: 4,
                 flags: 2,
-                ..Extra::new(
-                    ".rela.dyn",
-                    [&[0, 0x30, 0, 0, 0, 0, 0, 0, 5][..], &[0; 15]].concat(),
-                )
+                ..Extra::new(".rela.dyn", [&[0, 0x30, 0, 0, 0, 0, 0, 0, 5][..], &[0; 15]].concat())
             },
         ],
         ..Builder::with(vec![
@@ -141,8 +132,7 @@ impl ReadAt for Sparse {
 #[test]
 fn implausible_counts_and_sizes() {
     let bytes = sound().bytes();
-    let sections_at =
-        usize::try_from(u64::from_le_bytes(bytes[40..48].try_into().unwrap())).unwrap();
+    let sections_at = usize::try_from(u64::from_le_bytes(bytes[40..48].try_into().unwrap())).unwrap();
     let damage = |at: usize, value: &[u8]| {
         let mut start = bytes.clone();
         start[at..at + value.len()].copy_from_slice(value);
@@ -172,24 +162,13 @@ fn implausible_counts_and_sizes() {
 #[test]
 fn checksums_of_huge_files_are_not_computed() {
     let length = 4 << 30;
-    let huge = move || -> Box<dyn ReadAt> {
-        Box::new(Sparse {
-            start: Builder::default().bytes(),
-            length,
-        })
-    };
-    let program = Builder {
-        sections: vec![Extra::debuglink(b"p.debug", 7)],
-        ..Builder::default()
-    };
+    let huge = move || -> Box<dyn ReadAt> { Box::new(Sparse { start: Builder::default().bytes(), length }) };
+    let program = Builder { sections: vec![Extra::debuglink(b"p.debug", 7)], ..Builder::default() };
     let image = Source::read(File::new(Box::new(InMemory::file(program.bytes())))).unwrap();
     let everywhere = Modules::new(Arc::new(Everywhere(huge)));
     let found = separate::find(&everywhere, &Name::from("/p"), &image, &Arc::default());
     let refusal = found.chosen().err();
-    assert!(
-        matches!(refusal, Some(NoSeparate::TooLarge { .. })),
-        "{refusal:?}"
-    );
+    assert!(matches!(refusal, Some(NoSeparate::TooLarge { .. })), "{refusal:?}");
 }
 
 /// This file is found at every path.
@@ -208,11 +187,7 @@ impl<F: Fn() -> Box<dyn ReadAt> + Send + Sync> source::Source for Everywhere<F> 
 #[test]
 fn relocations_are_read_once_and_within_a_limit() {
     let built = Builder {
-        sections: vec![Extra {
-            kind: 4,
-            flags: 2,
-            ..Extra::new(".rela.dyn", vec![5; 24 << 10])
-        }],
+        sections: vec![Extra { kind: 4, flags: 2, ..Extra::new(".rela.dyn", vec![5; 24 << 10]) }],
         ..Builder::default()
     };
     let read = |step: u64, size: u64| {
@@ -235,18 +210,13 @@ fn relocations_are_read_once_and_within_a_limit() {
         }
         let (reads, bytes) = Default::default();
         let counting = Counting {
-            inner: Box::new(Sparse {
-                start,
-                length: 1 << 40,
-            }),
+            inner: Box::new(Sparse { start, length: 1 << 40 }),
             reads: Arc::clone(&reads),
             bytes: Arc::clone(&bytes),
         };
         let image = Source::read(File::new(Box::new(counting))).unwrap();
         let before = bytes.load(Ordering::Relaxed);
-        Relocations::default()
-            .of(&image, &mut clock::Clock::new(MINUTE, &NEVER))
-            .unwrap();
+        Relocations::default().of(&image, &mut clock::Clock::new(MINUTE, &NEVER)).unwrap();
         bytes.load(Ordering::Relaxed) - before
     };
     assert!(read(0, 240 << 10) < 300 << 10);
@@ -264,19 +234,13 @@ fn matches_are_kept_within_the_limits() {
     };
     let matches = |symbols: Vec<Entry>, most| {
         let loaded = ModuleSymbols::new(Builder::with(symbols).sources(), 1);
-        let limits = search::Limits {
-            symbols: most,
-            bytes: 1_000_000,
-        };
+        let limits = search::Limits { symbols: most, bytes: 1_000_000 };
         let found = loaded.matching(&|_| true, &limits, &mut || Ok(()));
         let found = found.unwrap().unwrap();
         let places: Vec<u64> = found.symbols.iter().map(|one| one.address).collect();
         (places, found.too_many)
     };
-    assert_eq!(
-        matches(symbols("one", 5), 3),
-        (vec![0x1000, 0x1001, 0x1002], false)
-    );
+    assert_eq!(matches(symbols("one", 5), 3), (vec![0x1000, 0x1001, 0x1002], false));
     let mut mixed = symbols("later", 2);
     mixed.push(entry("first", 0x1100, 1, GLOBAL, FUNCTION));
     assert_eq!(matches(mixed, 2), (vec![0x1100, 0x1000], false));
@@ -292,24 +256,12 @@ fn names_that_grow_when_demangled_are_given_up() {
     let mut doubling = String::from("_Z1fI1aE");
     doubling.push('v');
     for round in 0..60 {
-        doubling = format!(
-            "_Z1fI{}EvS{}_",
-            "S_".repeat(2),
-            char::from(b'0' + (round % 10) as u8)
-        );
+        doubling = format!("_Z1fI{}EvS{}_", "S_".repeat(2), char::from(b'0' + (round % 10) as u8));
     }
     let nested = format!("_Z1f{}i", "P".repeat(4000));
     let long = format!("_Z{}{}v", 9000, "a".repeat(9000));
     let rust = format!("_RNvC1a{}", "INtC1a1bB2_E".repeat(300));
-    for name in [
-        doubling,
-        nested,
-        long,
-        rust,
-        "_Z".into(),
-        "_R".into(),
-        "_ZN".into(),
-    ] {
+    for name in [doubling, nested, long, rust, "_Z".into(), "_R".into(), "_ZN".into()] {
         for form in [demangle::Form::Full, demangle::Form::Path] {
             let demangled = demangle::demangle(name.as_bytes(), form);
             assert!(demangled.is_none_or(|text| text.len() <= 32 * 1024));
@@ -360,10 +312,7 @@ proptest! {
 #[test]
 fn flipped_bits_in_a_real_file() {
     let Ok(sound) = std::fs::read("/bin/sh") else {
-        return crate::skips::skip(
-            "symbol::flipped_bits_in_a_real_file",
-            "/bin/sh cannot be read here",
-        );
+        return crate::skips::skip("symbol::flipped_bits_in_a_real_file", "/bin/sh cannot be read here");
     };
     let head = 4096.min(sound.len());
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
@@ -400,16 +349,14 @@ fn a_file_that_is_not_opened_is_the_reason_for_everything_unknown() {
     let regions = target.process.regions().unwrap();
     let symbols = Symbols::default();
     let mut told = Vec::new();
-    let surveyed = symbols
-        .over(&target, &regions)
-        .survey(&mut || Ok(()), &mut |survey| {
-            told.push([
-                survey.answers.err().map(|why| why.to_string()),
-                survey.build_id.err().map(|why| why.to_string()),
-                survey.separate.err().map(|why| why.to_string()),
-            ]);
-            Ok(())
-        });
+    let surveyed = symbols.over(&target, &regions).survey(&mut || Ok(()), &mut |survey| {
+        told.push([
+            survey.answers.err().map(|why| why.to_string()),
+            survey.build_id.err().map(|why| why.to_string()),
+            survey.separate.err().map(|why| why.to_string()),
+        ]);
+        Ok(())
+    });
     assert!(surveyed.is_ok());
     let [[Some(answers), Some(build_id), Some(separate)]] = &told[..] else {
         panic!("{told:?}");
@@ -421,9 +368,7 @@ fn a_file_that_is_not_opened_is_the_reason_for_everything_unknown() {
 #[test]
 fn a_search_for_names_of_stubs_can_be_interrupted() {
     let program = Builder {
-        dynamic: (0..5000)
-            .map(|_| entry("exported", 0x1010, 8, GLOBAL, FUNCTION))
-            .collect(),
+        dynamic: (0..5000).map(|_| entry("exported", 0x1010, 8, GLOBAL, FUNCTION)).collect(),
         ..Builder::default()
     };
     let image = Source::read(File::new(Box::new(InMemory::file(program.bytes())))).unwrap();

@@ -36,10 +36,7 @@ fn name_at(sources: &Sources, address: u64) -> Option<String> {
 
 fn names_at(symbols: Vec<Entry>, addresses: &[u64]) -> Vec<Option<String>> {
     let sources = Builder::with(symbols).sources();
-    addresses
-        .iter()
-        .map(|&one| name_at(&sources, one))
-        .collect()
+    addresses.iter().map(|&one| name_at(&sources, one)).collect()
 }
 
 fn some(name: &str) -> Option<String> {
@@ -66,17 +63,12 @@ fn the_current_version_replaces_an_old_one_of_the_same_code() {
     let found = loaded.find("nap", &NEVER).unwrap();
     let names: Vec<String> = found.iter().map(|(_, name)| name.to_string()).collect();
     assert_eq!(names, ["nap@@V_2.17"]);
-    let limits = super::search::Limits {
-        symbols: 10,
-        bytes: 1 << 20,
-    };
+    let limits = super::search::Limits { symbols: 10, bytes: 1 << 20 };
     let is_nap = |name: &str| name.starts_with("nap");
     let listed = loaded.matching(&is_nap, &limits, &mut || Ok(()));
     let listed = listed.unwrap().unwrap().symbols;
-    let names: Vec<String> = listed
-        .iter()
-        .map(|symbol| String::from_utf8(table::name(&loaded.sources, symbol).unwrap()).unwrap())
-        .collect();
+    let names: Vec<String> =
+        listed.iter().map(|symbol| String::from_utf8(table::name(&loaded.sources, symbol).unwrap()).unwrap()).collect();
     assert_eq!(names, ["nap@@V_2.17"]);
 }
 
@@ -116,14 +108,7 @@ fn an_address_belongs_to_the_innermost_symbol_with_a_size() {
     ];
     assert_eq!(
         names_at(symbols, &[0x1000, 0x1020, 0x1040, 0x1050, 0x10ff, 0x1100]),
-        [
-            some("outer"),
-            some("outer"),
-            some("inner"),
-            some("outer"),
-            some("outer"),
-            None
-        ]
+        [some("outer"), some("outer"), some("inner"), some("outer"), some("outer"), None]
     );
 }
 
@@ -141,19 +126,8 @@ fn a_symbol_without_a_size_reaches_to_the_next_one_in_its_section() {
         },
     ];
     assert_eq!(
-        names_at(
-            symbols,
-            &[0x103f, 0x1040, 0x1050, 0x17ff, 0x1800, 0x27ff, 0x3000]
-        ),
-        [
-            some("_start"),
-            some("next"),
-            None,
-            some("tail"),
-            None,
-            some("data_start"),
-            None
-        ]
+        names_at(symbols, &[0x103f, 0x1040, 0x1050, 0x17ff, 0x1800, 0x27ff, 0x3000]),
+        [some("_start"), some("next"), None, some("tail"), None, some("data_start"), None]
     );
 }
 
@@ -168,10 +142,7 @@ fn rank_decides_between_symbols_with_the_same_start() {
         entry("sizeless", 0x1000, 0, GLOBAL, FUNCTION),
         entry("also_plain", 0x1000, 8, GLOBAL, FUNCTION),
     ];
-    let builder = Builder {
-        dynamic: vec![entry("dynamic", 0x1000, 8, GLOBAL, FUNCTION)],
-        ..Builder::with(symbols)
-    };
+    let builder = Builder { dynamic: vec![entry("dynamic", 0x1000, 8, GLOBAL, FUNCTION)], ..Builder::with(symbols) };
     assert_eq!(name_at(&builder.sources(), 0x1004), some("plain"));
 }
 
@@ -181,14 +152,8 @@ fn symbols_without_an_address_are_left_out() {
         entry("", 0x1000, 0x100, GLOBAL, FUNCTION),
         entry("section", 0x1000, 0x100, LOCAL, SECTION),
         entry("per_thread", 0x1000, 0x100, GLOBAL, TLS),
-        Entry {
-            section: ABSOLUTE,
-            ..entry("VERSION_1.0", 0x1000, 0x100, GLOBAL, OBJECT)
-        },
-        Entry {
-            section: 0,
-            ..entry("imported", 0x1000, 0x100, GLOBAL, FUNCTION)
-        },
+        Entry { section: ABSOLUTE, ..entry("VERSION_1.0", 0x1000, 0x100, GLOBAL, OBJECT) },
+        Entry { section: 0, ..entry("imported", 0x1000, 0x100, GLOBAL, FUNCTION) },
         Entry {
             // A section that is not loaded.
             section: 5,
@@ -206,26 +171,16 @@ fn arm_mapping_symbols_are_no_names() {
         entry("$t.7", 0x1020, 0, LOCAL, NOTYPE),
         entry("$dollar", 0x1030, 0, LOCAL, NOTYPE),
     ];
-    let arm = Builder {
-        is_64: false,
-        machine: 40,
-        ..Builder::with(symbols.clone())
-    };
+    let arm = Builder { is_64: false, machine: 40, ..Builder::with(symbols.clone()) };
     assert_eq!(name_at(&arm.sources(), 0x1025), some("function"));
-    assert_eq!(
-        name_at(&arm.sources(), 0x1000),
-        some("function"),
-        "Thumb bit"
-    );
+    assert_eq!(name_at(&arm.sources(), 0x1000), some("function"), "Thumb bit");
     assert_eq!(name_at(&arm.sources(), 0x1031), some("$dollar"));
     assert_eq!(names_at(symbols, &[0x1025]), [some("$t.7")]);
 }
 
 #[test]
 fn an_index_takes_over_and_agrees() {
-    let symbols = (0..50)
-        .map(|one| entry(&format!("f{one}"), 0x1000 + one * 16, 12, GLOBAL, FUNCTION))
-        .collect();
+    let symbols = (0..50).map(|one| entry(&format!("f{one}"), 0x1000 + one * 16, 12, GLOBAL, FUNCTION)).collect();
     let loaded = ModuleSymbols::new(Builder::with(symbols).sources(), 1);
     for round in 0..50u64 {
         let (symbol, name) = loaded.symbol_at(0x1000 + round * 16 + 3).unwrap();
@@ -256,21 +211,9 @@ fn names_are_found_as_people_type_them() {
         entry("helper", 0x1030, 8, LOCAL, FUNCTION),
         entry("helper", 0x1040, 8, LOCAL, FUNCTION),
         entry("main_loop", 0x1050, 8, GLOBAL, FUNCTION),
-        entry(
-            "_ZNSt6vectorIiSaIiEE9push_backEOi",
-            0x1060,
-            8,
-            WEAK,
-            FUNCTION,
-        ),
+        entry("_ZNSt6vectorIiSaIiEE9push_backEOi", 0x1060, 8, WEAK, FUNCTION),
         entry("_ZN5spaceplERKNS_1nES2_", 0x1070, 8, WEAK, FUNCTION),
-        entry(
-            "_RNvCskwGfYPst2Cb_3foo16example_function",
-            0x1080,
-            8,
-            GLOBAL,
-            FUNCTION,
-        ),
+        entry("_RNvCskwGfYPst2Cb_3foo16example_function", 0x1080, 8, GLOBAL, FUNCTION),
         entry("_ZTVN6shapes6circleE", 0x2000, 8, WEAK, OBJECT),
         entry("_ZThn16_N6shapes6circle4drawEv", 0x1090, 8, WEAK, FUNCTION),
     ]);
@@ -303,22 +246,13 @@ fn a_current_version_goes_before_old_ones() {
         entry("memcpy@@GLIBC_2.14", 0x1010, 8, GLOBAL, FUNCTION),
         entry("gone@GLIBC_2.2.5", 0x1020, 8, GLOBAL, FUNCTION),
     ]);
-    assert_eq!(
-        found(&full, "memcpy"),
-        [("memcpy@@GLIBC_2.14".into(), 0x1010)]
-    );
-    assert_eq!(
-        found(&full, "memcpy@GLIBC_2.2.5"),
-        [("memcpy@GLIBC_2.2.5".into(), 0x1000)]
-    );
+    assert_eq!(found(&full, "memcpy"), [("memcpy@@GLIBC_2.14".into(), 0x1010)]);
+    assert_eq!(found(&full, "memcpy@GLIBC_2.2.5"), [("memcpy@GLIBC_2.2.5".into(), 0x1000)]);
     assert_eq!(found(&full, "gone"), [("gone@GLIBC_2.2.5".into(), 0x1020)]);
     for little in [true, false] {
         let stripped = Builder {
             little,
-            dynamic: vec![
-                entry("memcpy", 0x1000, 8, GLOBAL, FUNCTION),
-                entry("memcpy", 0x1010, 8, GLOBAL, FUNCTION),
-            ],
+            dynamic: vec![entry("memcpy", 0x1000, 8, GLOBAL, FUNCTION), entry("memcpy", 0x1010, 8, GLOBAL, FUNCTION)],
             versions: vec![0x8002, 0x0003],
             ..Builder::default()
         };
@@ -339,18 +273,13 @@ fn names_are_completed() {
     let complete = |prefix: &str, limit| {
         let mut clock = clock::Clock::new(std::time::Duration::from_secs(60), &NEVER);
         let mut found = std::collections::BTreeSet::new();
-        loaded
-            .complete(prefix, limit, &mut clock, &mut found)
-            .unwrap();
+        loaded.complete(prefix, limit, &mut clock, &mut found).unwrap();
         let text = |name: crate::kernel::Name| name.to_string();
         found.into_iter().map(text).collect::<Vec<_>>()
     };
     assert_eq!(complete("ma", 10), ["main", "main_loop"]);
     assert_eq!(complete("ma", 1).len(), 1);
-    assert_eq!(
-        complete("shapes::", 10),
-        ["shapes::area", "shapes::circle::draw"]
-    );
+    assert_eq!(complete("shapes::", 10), ["shapes::area", "shapes::circle::draw"]);
     assert_eq!(complete("shapes::ci", 10), ["shapes::circle::draw"]);
     assert_eq!(complete("_ZN6shapes6", 10), ["_ZN6shapes6circle4drawEv"]);
     assert_eq!(complete("area", 10), [""; 0]);
@@ -360,12 +289,9 @@ fn names_are_completed() {
 fn any_entry() -> impl Strategy<Value = Entry> {
     let place = prop_oneof![0x1000u64..0x1040, 0x17f0u64..0x1800, 0x2000u64..0x2010];
     let size = prop_oneof![Just(0u64), 0u64..0x40, Just(u64::MAX), Just(0x1000)];
-    (place, size, 0u8..3, 0u8..4, 0u16..5, "[_a-c]{1,4}").prop_map(
-        |(value, size, binding, kind, section, name)| Entry {
-            section,
-            ..entry(&name, value, size, binding, kind)
-        },
-    )
+    (place, size, 0u8..3, 0u8..4, 0u16..5, "[_a-c]{1,4}").prop_map(|(value, size, binding, kind, section, name)| {
+        Entry { section, ..entry(&name, value, size, binding, kind) }
+    })
 }
 
 proptest! {
@@ -417,22 +343,12 @@ fn one_look_up_reads_the_table_once_and_one_name() {
     let table = 24 * (symbols.len() as u64 + 1);
     let inner = Box::new(InMemory::file(Builder::with(symbols).bytes()));
     let (reads, bytes) = Default::default();
-    let counting = Counting {
-        inner,
-        reads: std::sync::Arc::clone(&reads),
-        bytes: std::sync::Arc::clone(&bytes),
-    };
-    let loaded = ModuleSymbols::new(
-        Sources::alone(Source::read(File::new(Box::new(counting))).unwrap()),
-        1,
-    );
+    let counting = Counting { inner, reads: std::sync::Arc::clone(&reads), bytes: std::sync::Arc::clone(&bytes) };
+    let loaded = ModuleSymbols::new(Sources::alone(Source::read(File::new(Box::new(counting))).unwrap()), 1);
     assert!(loaded.symbol_at(0x1234).is_some());
     let order = std::sync::atomic::Ordering::Relaxed;
     let (reads, bytes) = (reads.load(order), bytes.load(order));
-    assert!(
-        bytes < table + 3 * 4096,
-        "{bytes} bytes read for a table of {table}"
-    );
+    assert!(bytes < table + 3 * 4096, "{bytes} bytes read for a table of {table}");
     assert!(reads < 32, "{reads} reads");
 }
 

@@ -26,36 +26,23 @@ fn source(bytes: Vec<u8>) -> Source {
 
 /// A stripped program with these sections.
 fn stripped(sections: Vec<Extra>) -> Builder {
-    Builder {
-        dynamic: vec![entry("exported", 0x1100, 16, GLOBAL, FUNCTION)],
-        sections,
-        ..Builder::default()
-    }
+    Builder { dynamic: vec![entry("exported", 0x1100, 16, GLOBAL, FUNCTION)], sections, ..Builder::default() }
 }
 
 /// Its debug file.
 fn debug_file(sections: Vec<Extra>) -> Vec<u8> {
-    Builder {
-        sections,
-        ..Builder::with(vec![entry("hidden", 0x1000, 32, LOCAL, FUNCTION)])
-    }
-    .bytes()
+    Builder { sections, ..Builder::with(vec![entry("hidden", 0x1000, 32, LOCAL, FUNCTION)]) }.bytes()
 }
 
 /// The files found for `program`, if only these exist.
 fn find(program: &Builder, files: &[(&str, Vec<u8>)]) -> Result<String, NoSeparate> {
-    let fake = files.iter().fold(Fake::new(), |fake, (name, bytes)| {
-        fake.file(name, bytes.clone())
-    });
+    let fake = files.iter().fold(Fake::new(), |fake, (name, bytes)| fake.file(name, bytes.clone()));
     let target = fake.target();
     let image = source(program.bytes());
     let modules = &target.modules;
     let separate = separate::find(modules, &Name::from(PROGRAM), &image, &Arc::default());
     let path = separate.chosen().map(|one| one.path.to_string());
-    let loaded = ModuleSymbols::new(
-        Sources::new(image, separate, &Expanded::default()).unwrap(),
-        1,
-    );
+    let loaded = ModuleSymbols::new(Sources::new(image, separate, &Expanded::default()).unwrap(), 1);
     let name = |address| loaded.symbol_at(address).map(|(_, name)| name.to_string());
     assert_eq!(name(0x1108).as_deref(), Some("exported"));
     assert_eq!(name(0x1004).as_deref(), path.is_ok().then_some("hidden"));
@@ -76,10 +63,7 @@ fn by_build_id() {
     for wrong in [&[0xab, 0xcd, 0xef, 0x02][..], &[0xab, 0xcd, 0xef], &[]] {
         let other = debug_file(vec![Extra::build_id(wrong)]);
         let reason = find(&program, &[(BY_ID, other)]).unwrap_err();
-        assert!(
-            matches!(reason, NoSeparate::OfAnotherBuild { .. }),
-            "{reason}"
-        );
+        assert!(matches!(reason, NoSeparate::OfAnotherBuild { .. }), "{reason}");
     }
     let reason = find(&program, &[]).unwrap_err();
     assert!(matches!(reason, NoSeparate::NotFound), "{reason}");
@@ -93,15 +77,10 @@ fn by_build_id() {
 fn a_debug_file_that_is_installed_later_is_noticed() {
     let wanted = debug_file(vec![]);
     let other = debug_file(vec![Extra::new(".comment", vec![1])]);
-    let program = stripped(vec![
-        Extra::build_id(ID),
-        Extra::debuglink(b"p.debug", sum(&wanted)),
-    ]);
+    let program = stripped(vec![Extra::build_id(ID), Extra::debuglink(b"p.debug", sum(&wanted))]);
     let image = source(program.bytes());
     let at = |files: &[(&str, &[u8])]| {
-        let fake = files.iter().fold(Fake::new(), |fake, (name, bytes)| {
-            fake.file(name, bytes.to_vec())
-        });
+        let fake = files.iter().fold(Fake::new(), |fake, (name, bytes)| fake.file(name, bytes.to_vec()));
         fake.target().modules
     };
     let (beside, last) = ("/usr/bin/p.debug", "/usr/lib/debug/usr/bin/p.debug");
@@ -146,27 +125,17 @@ fn debug_files_are_searched_for_again_after_a_while() {
 #[test]
 fn by_name_and_checksum() {
     let good = debug_file(vec![]);
-    for place in [
-        "/usr/bin/p.debug",
-        "/usr/bin/.debug/p.debug",
-        "/usr/lib/debug/usr/bin/p.debug",
-    ] {
+    for place in ["/usr/bin/p.debug", "/usr/bin/.debug/p.debug", "/usr/lib/debug/usr/bin/p.debug"] {
         let program = stripped(vec![Extra::debuglink(b"p.debug", sum(&good))]);
         assert_eq!(find(&program, &[(place, good.clone())]).unwrap(), place);
         let program = stripped(vec![Extra::debuglink(b"p.debug", sum(&good) ^ 1)]);
         let reason = find(&program, &[(place, good.clone())]).unwrap_err();
-        assert!(
-            matches!(reason, NoSeparate::OfAnotherBuild { .. }),
-            "{reason}"
-        );
+        assert!(matches!(reason, NoSeparate::OfAnotherBuild { .. }), "{reason}");
     }
     // A file of another build does not hide the right one.
     let other = debug_file(vec![Extra::new(".comment", vec![1])]);
     let program = stripped(vec![Extra::debuglink(b"p.debug", sum(&good))]);
-    let files = [
-        ("/usr/bin/p.debug", other),
-        ("/usr/lib/debug/usr/bin/p.debug", good),
-    ];
+    let files = [("/usr/bin/p.debug", other), ("/usr/lib/debug/usr/bin/p.debug", good)];
     assert_eq!(find(&program, &files).unwrap(), files[1].0);
 }
 
@@ -186,10 +155,7 @@ fn a_checksum_waits_until_it_is_needed_and_ends_with_ctrl_c() {
     let refused = Sources::new(image, separate, &Expanded::default()).err();
     assert!(matches!(refused, Some(NoSymbols::Interrupted)));
     // With one its names are known at once, and the file is chosen when lines are needed.
-    let full = Builder {
-        sections: link(),
-        ..Builder::with(vec![entry("main", 0x1000, 8, GLOBAL, FUNCTION)])
-    };
+    let full = Builder { sections: link(), ..Builder::with(vec![entry("main", 0x1000, 8, GLOBAL, FUNCTION)]) };
     let (image, separate) = candidates(&full);
     let sources = Sources::new(image, separate, &Expanded::default()).unwrap();
     let is_interrupted = |sources: &Sources| {
@@ -206,14 +172,7 @@ fn a_checksum_waits_until_it_is_needed_and_ends_with_ctrl_c() {
 #[test]
 fn a_name_in_a_link_is_no_path() {
     let good = debug_file(vec![]);
-    for name in [
-        &b"../bin/p.debug"[..],
-        b"/usr/bin/p.debug",
-        b"..",
-        b".",
-        b"",
-        &[b'a'; 256],
-    ] {
+    for name in [&b"../bin/p.debug"[..], b"/usr/bin/p.debug", b"..", b".", b"", &[b'a'; 256]] {
         let program = stripped(vec![Extra::debuglink(name, sum(&good))]);
         let reason = find(&program, &[("/usr/bin/p.debug", good.clone())]).unwrap_err();
         assert!(matches!(reason, NoSeparate::NotNamed), "{reason}");
@@ -228,16 +187,9 @@ fn a_name_in_a_link_is_no_path() {
 #[test]
 fn a_file_for_another_machine_is_refused() {
     let program = stripped(vec![Extra::build_id(ID)]);
-    let other = Builder {
-        machine: 183,
-        sections: vec![Extra::build_id(ID)],
-        ..Builder::default()
-    };
+    let other = Builder { machine: 183, sections: vec![Extra::build_id(ID)], ..Builder::default() };
     let reason = find(&program, &[(BY_ID, other.bytes())]).unwrap_err();
-    assert!(
-        matches!(reason, NoSeparate::OfAnotherBuild { .. }),
-        "{reason}"
-    );
+    assert!(matches!(reason, NoSeparate::OfAnotherBuild { .. }), "{reason}");
 }
 
 /// A compressed section of a 64-bit little-endian file that claims to expand to `size` bytes.
@@ -246,10 +198,7 @@ fn compressed(method: u32, size: u64, data: &[u8]) -> Extra {
     bytes.extend(size.to_le_bytes());
     bytes.extend(1u64.to_le_bytes());
     bytes.extend(data);
-    Extra {
-        flags: 0x800,
-        ..Extra::new(".debug_line", bytes)
-    }
+    Extra { flags: 0x800, ..Extra::new(".debug_line", bytes) }
 }
 
 fn zlib(bytes: &[u8]) -> Vec<u8> {
@@ -267,20 +216,14 @@ fn compressed_sections_expand_within_limits() {
     let plain = b"line after line after line".repeat(100);
     let size = plain.len() as u64;
     let section = |extra: Extra| {
-        let built = Builder {
-            sections: vec![extra],
-            ..Builder::default()
-        };
+        let built = Builder { sections: vec![extra], ..Builder::default() };
         source(built.bytes()).section(b".debug_line", 1 << 20)
     };
     for extra in [
         Extra::new(".debug_line", plain.clone()),
         compressed(1, size, &zlib(&plain)),
         compressed(2, size, &zstd(&plain)),
-        Extra::new(
-            ".zdebug_line",
-            [b"ZLIB", &size.to_be_bytes()[..], &zlib(&plain)].concat(),
-        ),
+        Extra::new(".zdebug_line", [b"ZLIB", &size.to_be_bytes()[..], &zlib(&plain)].concat()),
     ] {
         let name = extra.name;
         assert_eq!(section(extra).unwrap().as_ref(), Some(&plain), "{name}");
@@ -296,10 +239,7 @@ fn compressed_sections_expand_within_limits() {
         compressed(2, 1 << 19, &[0x28, 0xb5, 0x2f, 0xfd, 0xff, 0xff, 0xff]),
         Extra::new(".zdebug_line", b"ZLIB".to_vec()),
         Extra::new(".zdebug_line", zlib(&plain)),
-        Extra {
-            flags: 0x800,
-            ..Extra::new(".debug_line", vec![1; 23])
-        },
+        Extra { flags: 0x800, ..Extra::new(".debug_line", vec![1; 23]) },
     ] {
         let shown = format!("{extra:?}");
         assert!(section(extra).is_err(), "{}", &shown[..60]);
@@ -315,23 +255,14 @@ fn a_section_that_expands_a_hundredfold_is_refused_before_it_takes_memory() {
         for extra in [
             compressed(1, size as u64, &zlib(&zeros)),
             compressed(2, size as u64, &zstd(&zeros)),
-            Extra::new(
-                ".zdebug_line",
-                [b"ZLIB", &(size as u64).to_be_bytes()[..], &zlib(&zeros)].concat(),
-            ),
+            Extra::new(".zdebug_line", [b"ZLIB", &(size as u64).to_be_bytes()[..], &zlib(&zeros)].concat()),
         ] {
-            let built = Builder {
-                sections: vec![extra],
-                ..Builder::default()
-            };
+            let built = Builder { sections: vec![extra], ..Builder::default() };
             let expanded = source(built.bytes()).section(b".debug_line", 1 << 30);
             match expanded {
                 Ok(bytes) => assert_eq!((bytes, is_refused), (Some(zeros.clone()), false)),
                 Err(reason) => {
-                    assert!(
-                        is_refused && reason.to_string().contains("implausible"),
-                        "{reason}"
-                    );
+                    assert!(is_refused && reason.to_string().contains("implausible"), "{reason}");
                 }
             }
         }
@@ -354,16 +285,10 @@ fn reading_and_decompressing_can_be_interrupted() {
         Extra::new(".debug_line", plain.clone()),
         compressed(1, size, &zlib(&plain)),
         compressed(2, size, &zstd(&plain)),
-        Extra::new(
-            ".zdebug_line",
-            [b"ZLIB", &size.to_be_bytes()[..], &zlib(&plain)].concat(),
-        ),
+        Extra::new(".zdebug_line", [b"ZLIB", &size.to_be_bytes()[..], &zlib(&plain)].concat()),
     ] {
         let name = extra.name;
-        let built = Builder {
-            sections: vec![extra],
-            ..Builder::default()
-        };
+        let built = Builder { sections: vec![extra], ..Builder::default() };
         let source = source(built.bytes());
         let mut asked = 0;
         let read = source.section_while(b".debug_line", 1 << 30, &mut || {
@@ -399,11 +324,7 @@ fn a_small_table_within_the_file() {
     let (answers, name) = by_debugdata(small.clone());
     assert_eq!(answers, Some(Answers::DebugData));
     assert_eq!(name.as_deref(), Some("hidden"));
-    for damaged in [
-        vec![1, 2, 3],
-        small[..small.len() / 2].to_vec(),
-        xz(b"no ELF file"),
-    ] {
+    for damaged in [vec![1, 2, 3], small[..small.len() / 2].to_vec(), xz(b"no ELF file")] {
         let (answers, name) = by_debugdata(damaged);
         assert_eq!(answers, Some(Answers::DynamicTable));
         assert_eq!(name, None);
@@ -433,10 +354,7 @@ fn decompressing_ends_with_ctrl_c_and_with_the_clock() {
     assert!(matches!(refused(over, &never), NoSymbols::TooCostly));
     // A module is not cached without its names after an interruption.
     let program = stripped(vec![Extra::new(".gnu_debugdata", xz(&debug_file(vec![])))]).bytes();
-    let target = Fake::new()
-        .region(0x10_0000, 0x10_1000, "r-xp", 1, "/lib/1.so")
-        .file("/lib/1.so", program)
-        .target();
+    let target = Fake::new().region(0x10_0000, 0x10_1000, "r-xp", 1, "/lib/1.so").file("/lib/1.so", program).target();
     let regions = target.process.regions().unwrap();
     let interrupts = Arc::new(AtomicBool::new(true));
     let symbols = Symbols::heeding(Arc::clone(&interrupts));
@@ -452,10 +370,7 @@ fn decompressing_ends_with_ctrl_c_and_with_the_clock() {
 
 #[test]
 fn a_debug_file_goes_before_a_small_table() {
-    let program = stripped(vec![
-        Extra::build_id(ID),
-        Extra::new(".gnu_debugdata", xz(&debug_file(vec![]))),
-    ]);
+    let program = stripped(vec![Extra::build_id(ID), Extra::new(".gnu_debugdata", xz(&debug_file(vec![])))]);
     let good = debug_file(vec![Extra::build_id(ID)]);
     assert_eq!(find(&program, &[(BY_ID, good)]).unwrap(), BY_ID);
 }
@@ -469,14 +384,7 @@ fn the_memory_of_many_compressed_tables_is_limited() {
     let start = |number: u64| 0x10_0000 + number * 0x10_0000;
     let fake = (0..FILES).fold(Fake::new(), |fake, number| {
         let name = format!("/lib/{number}.so");
-        fake.region(
-            start(number),
-            start(number) + 0x1000,
-            "r-xp",
-            number + 1,
-            &name,
-        )
-        .file(&name, program.clone())
+        fake.region(start(number), start(number) + 0x1000, "r-xp", number + 1, &name).file(&name, program.clone())
     });
     let target = fake.target();
     let regions = target.process.regions().unwrap();

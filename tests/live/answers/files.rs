@@ -7,13 +7,8 @@ use super::super::support::page_bytes;
 use super::{Truth, says};
 use std::os::fd::AsRawFd;
 
-pub const TESTS: &[Test] = &[
-    ("answers::pages_of_files", pages_of_files),
-    (
-        "answers::deleted_and_replaced_files",
-        deleted_and_replaced_files,
-    ),
-];
+pub const TESTS: &[Test] =
+    &[("answers::pages_of_files", pages_of_files), ("answers::deleted_and_replaced_files", deleted_and_replaced_files)];
 
 const RW: i32 = libc::PROT_READ | libc::PROT_WRITE;
 
@@ -26,33 +21,19 @@ fn pages_of_files() {
     let private = puppet.maps_file(&file, 4, RW, libc::MAP_PRIVATE);
     puppet.writes(private + page_bytes(), 1);
     puppet.reads(private, 1);
-    puppet
-        .advises(private + 2 * page_bytes(), 1, libc::MADV_DONTNEED)
-        .expect("to unmap what was mapped besides");
+    puppet.advises(private + 2 * page_bytes(), 1, libc::MADV_DONTNEED).expect("to unmap what was mapped besides");
     let pid = puppet.0.pid();
     let page = page_bytes();
     let mapped = Truth::present("file, read", "file").when_written("copy");
     says(pid, private, &mapped);
     let copied = Truth::present("file, private mapping, written", "private_copy");
     says(pid, private + page, &copied);
-    let cached = Truth::absent(
-        "file, in the page cache, not mapped",
-        "untouched",
-        "map_cached",
-    );
+    let cached = Truth::absent("file, in the page cache, not mapped", "untouched", "map_cached");
     says(pid, private + 2 * page, &cached.behind("cached", "file"));
     let past = Truth::absent("file mapping past its end", "untouched", "past_end");
     says(pid, private + 3 * page, &past.behind("past_end", "file"));
-    let past = Truth::absent(
-        "file mapping past its end, read-only",
-        "untouched",
-        "past_end",
-    );
-    says(
-        pid,
-        shared + 3 * page,
-        &past.behind("past_end", "file").when_written("protection"),
-    );
+    let past = Truth::absent("file mapping past its end, read-only", "untouched", "past_end");
+    says(pid, shared + 3 * page, &past.behind("past_end", "file").when_written("protection"));
 }
 
 fn deleted_and_replaced_files() {

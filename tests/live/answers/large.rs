@@ -68,11 +68,8 @@ fn huge_pages() {
         Err(reason) => return skip(NAME, &reason),
     };
     let pid = puppet.0.pid();
-    for (page, what) in [
-        (0, "huge page, its first"),
-        (7, "huge page, its eighth"),
-        (pages - 1, "huge page, its last"),
-    ] {
+    for (page, what) in [(0, "huge page, its first"), (7, "huge page, its eighth"), (pages - 1, "huge page, its last")]
+    {
         let mut truth = Truth::present(what, "anonymous").huge();
         // Only a scan tells whether one PMD maps the page: then the mark of the first page (PG_anon_exclusive) counts, otherwise its own.
         if !support::has_scan() && page != 0 {
@@ -82,42 +79,25 @@ fn huge_pages() {
     }
     // Other permissions for one page: small entries map the folio, which stays whole.
     let read_only = libc::PROT_READ as u64;
-    puppet.does(
-        "protect",
-        &[memory + 7 * page_bytes(), page_bytes(), read_only],
-    );
+    puppet.does("protect", &[memory + 7 * page_bytes(), page_bytes(), read_only]);
     puppet.does("protect", &[memory + 7 * page_bytes(), page_bytes(), 3]);
     assert_eq!(in_huge_pages(pid, memory), 0);
     let small = Truth::present("huge page, mapped page by page", "anonymous");
     let said = says(pid, memory + 8 * page_bytes(), &of_folio(small, 8));
     let flags = said.translation["flags_raw"].as_str();
-    assert!(
-        flags.is_some() || !support::is_root(),
-        "{}",
-        said.translation
-    );
+    assert!(flags.is_some() || !support::is_root(), "{}", said.translation);
     if let Some(flags) = flags {
         let flags = u64::from_str_radix(&flags[2..], 16).expect("a number");
         assert_eq!(flags & (TAIL | THP), TAIL | THP, "the folio is whole");
     }
     puppet.unmaps(memory + 9 * page_bytes(), 1);
-    puppet
-        .advises(memory + 11 * page_bytes(), 1, libc::MADV_DONTNEED)
-        .expect("to drop a page");
+    puppet.advises(memory + 11 * page_bytes(), 1, libc::MADV_DONTNEED).expect("to drop a page");
     let rest = Truth::present("huge page, partly unmapped: the rest", "anonymous");
     says(pid, memory + 10 * page_bytes(), &of_folio(rest, 10));
-    let gone = Truth::absent(
-        "huge page, partly unmapped: the hole",
-        "unmapped",
-        "no_region",
-    );
+    let gone = Truth::absent("huge page, partly unmapped: the hole", "unmapped", "no_region");
     says(pid, memory + 9 * page_bytes(), &gone);
     let dropped = Truth::absent("huge page, one page dropped", "untouched", "zeros");
-    says(
-        pid,
-        memory + 11 * page_bytes(),
-        &dropped.of_kind("anonymous"),
-    );
+    says(pid, memory + 11 * page_bytes(), &dropped.of_kind("anonymous"));
 }
 
 fn folios_in_between() {
@@ -181,15 +161,7 @@ fn pages_of_the_pool() {
         Err(reason) => return skip(NAME, &reason),
     };
     let bytes = support::pool_page_bytes();
-    hugetlb(
-        NAME,
-        bytes,
-        [
-            "hugetlb, its first page",
-            "hugetlb, its fourth page",
-            "hugetlb, untouched",
-        ],
-    );
+    hugetlb(NAME, bytes, ["hugetlb, its first page", "hugetlb, its fourth page", "hugetlb, untouched"]);
     drop(pool);
 }
 
@@ -199,16 +171,10 @@ fn other_pools() {
     let pools = std::fs::read_dir("/sys/kernel/mm/hugepages");
     let sizes = pools.into_iter().flatten().flatten().filter_map(|pool| {
         let name = pool.file_name().into_string().ok()?;
-        let kib: u64 = name
-            .strip_prefix("hugepages-")?
-            .strip_suffix("kB")?
-            .parse()
-            .ok()?;
+        let kib: u64 = name.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse().ok()?;
         Some(kib << 10)
     });
-    let mut sizes: Vec<u64> = sizes
-        .filter(|&size| size != support::pool_page_bytes())
-        .collect();
+    let mut sizes: Vec<u64> = sizes.filter(|&size| size != support::pool_page_bytes()).collect();
     sizes.sort_unstable();
     if sizes.is_empty() {
         return skip(NAME, "one size of huge pages or none");
@@ -222,11 +188,7 @@ fn other_pools() {
                 continue;
             }
         };
-        hugetlb(
-            &name,
-            bytes,
-            ["its first page", "its fourth page", "untouched"],
-        );
+        hugetlb(&name, bytes, ["its first page", "its fourth page", "untouched"]);
         drop(pool);
     }
 }
@@ -248,11 +210,7 @@ fn hugetlb(name: &str, bytes: u64, [first, later, untouched]: [&'static str; 3])
     says(pid, memory, &empty);
     puppet.writes(memory, 1);
     // After a read the first write faults. Only the target knows whether it read or wrote.
-    let present = |what| {
-        Truth::present(what, "hugetlb")
-            .huge()
-            .when_written("nothing|reuse")
-    };
+    let present = |what| Truth::present(what, "hugetlb").huge().when_written("nothing|reuse");
     says(pid, memory, &present(first));
     let said = says(pid, memory + 3 * page_bytes() + 9, &present(later));
     assert_eq!(said.translation["exclusive"], true);
@@ -272,20 +230,8 @@ fn markers_of_the_pool() {
     };
     let bytes = support::pool_page_bytes();
     for (verb, what, state, effect, certain) in [
-        (
-            "uffd",
-            "hugetlb, UFFDIO_WRITEPROTECT, unpopulated",
-            "uffd_wp",
-            "zeros",
-            true,
-        ),
-        (
-            "poison",
-            "hugetlb, UFFDIO_POISON",
-            "poisoned",
-            "poisoned|wait|hwpoison",
-            false,
-        ),
+        ("uffd", "hugetlb, UFFDIO_WRITEPROTECT, unpopulated", "uffd_wp", "zeros", true),
+        ("poison", "hugetlb, UFFDIO_POISON", "poisoned", "poisoned|wait|hwpoison", false),
     ] {
         let mut puppet = Puppet::start();
         let Ok(memory) = u64::try_from(puppet.asks("hugetlb", &[bytes])) else {
@@ -297,30 +243,17 @@ fn markers_of_the_pool() {
             continue;
         }
         let pid = puppet.0.pid();
-        assert_eq!(
-            plain_entry(pid, memory).expect("an entry") >> 62,
-            0,
-            "{what}"
-        );
+        assert_eq!(plain_entry(pid, memory).expect("an entry") >> 62, 0, "{what}");
         let truth = Truth::absent(what, state, effect).of_kind("hugetlb");
         for page in [0, 3] {
             let said = says(pid, memory + page * page_bytes(), &truth);
-            assert_eq!(
-                said.translation["why"]["state"].is_null(),
-                certain,
-                "{}",
-                said.text
-            );
+            assert_eq!(said.translation["why"]["state"].is_null(), certain, "{}", said.text);
         }
         // Without a scan nothing about it is certain.
         let lines = ["set scan off".to_owned(), format!("translate {memory:#x}")];
         let said = program(&[], pid, true, &lines);
         assert_eq!(said.contains("\"state\":\"uffd_wp\""), certain, "{said}");
-        assert_eq!(
-            said.contains("only PAGEMAP_SCAN (Linux 6.7) shows"),
-            !certain,
-            "{said}"
-        );
+        assert_eq!(said.contains("only PAGEMAP_SCAN (Linux 6.7) shows"), !certain, "{said}");
     }
     drop(pool);
 }
@@ -338,11 +271,7 @@ fn an_empty_pool() {
         Err(_) => return skip(NAME, "no pool of 1 GiB"),
     }
     let mut puppet = Puppet::start();
-    let numbers = [
-        SIZE,
-        SIZE.trailing_zeros().into(),
-        libc::MAP_NORESERVE as u64,
-    ];
+    let numbers = [SIZE, SIZE.trailing_zeros().into(), libc::MAP_NORESERVE as u64];
     let Ok(memory) = u64::try_from(puppet.asks("hugetlb", &numbers)) else {
         return skip(NAME, "no memory of a pool without pages");
     };
@@ -381,11 +310,7 @@ fn the_first_page_copied() {
     // Bit 56 is that of the first page there: without map counts it is unknown for all pages, with a scan and without.
     let place = format!("{memory:#x},+{:#x}", pages * page_bytes());
     let without: &[&str] = match support::is_root() {
-        true => &[
-            "setpriv",
-            "--bounding-set=-sys_admin",
-            "--inh-caps=-sys_admin",
-        ],
+        true => &["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin"],
         false => &[],
     };
     for scan in ["on", "off"] {
@@ -393,9 +318,8 @@ fn the_first_page_copied() {
         let said = |page: u64| {
             let line = line(format!("translate {:#x}", memory + page * page_bytes()));
             let said = program(without, pid, true, &line);
-            let mut objects = said
-                .lines()
-                .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("an object"));
+            let mut objects =
+                said.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("an object"));
             let translation = objects.find(|object| object["type"] == "translation");
             translation.unwrap_or_else(|| panic!("{said}"))
         };
@@ -405,33 +329,18 @@ fn the_first_page_copied() {
             assert!(said["exclusive"].is_null(), "scan {scan}: {said}");
             assert!(said["why"]["exclusive"].is_string(), "{said}");
         }
-        let kept = program(
-            without,
-            pid,
-            true,
-            &line(format!("walk {place} where exclusive")),
-        );
+        let kept = program(without, pid, true, &line(format!("walk {place} where exclusive")));
         assert!(!kept.contains("\"pages\","), "scan {scan}: {kept}");
     }
     if !support::is_root() {
         return skip(NAME, "only root sees map counts");
     }
     assert_eq!((before[0], before[1]), (Some(1), Some(2)));
-    let shared = Truth::present(
-        "huge page, the child copied the first: another",
-        "anonymous",
-    );
-    let said = says(
-        pid,
-        memory + page_bytes(),
-        &shared.huge().when_written("copy"),
-    );
+    let shared = Truth::present("huge page, the child copied the first: another", "anonymous");
+    let said = says(pid, memory + page_bytes(), &shared.huge().when_written("copy"));
     assert_eq!(said.translation["exclusive"], false);
     let line = format!("translate {memory:#x}");
     let said = program(&[], pid, true, &[line]);
     let said: serde_json::Value = serde_json::from_str(said.trim()).expect("an object");
-    assert_eq!(
-        (&said["exclusive"], &said["map_count"]),
-        (&true.into(), &1.into())
-    );
+    assert_eq!((&said["exclusive"], &said["map_count"]), (&true.into(), &1.into()));
 }

@@ -34,10 +34,7 @@ fn anonymous_memory() {
 }
 
 fn shared_memory() {
-    for (verb, what) in [
-        ("shared", "MAP_SHARED | MAP_ANONYMOUS, written"),
-        ("memfd", "memfd, written"),
-    ] {
+    for (verb, what) in [("shared", "MAP_SHARED | MAP_ANONYMOUS, written"), ("memfd", "memfd, written")] {
         let mut puppet = Puppet::start();
         let memory = puppet.maps(verb, 2);
         puppet.writes(memory, 1);
@@ -78,17 +75,9 @@ fn locked_memory() {
         return skip(NAME, "mlock is not permitted");
     }
     let pid = puppet.0.pid();
-    let said = says(
-        pid,
-        memory,
-        &Truth::present("mlock, never touched", "anonymous"),
-    );
+    let said = says(pid, memory, &Truth::present("mlock, never touched", "anonymous"));
     let flags = said.translation["flags_raw"].as_str();
-    assert!(
-        flags.is_some() || !support::is_root(),
-        "{}",
-        said.translation
-    );
+    assert!(flags.is_some() || !support::is_root(), "{}", said.translation);
     if let Some(flags) = flags {
         let flags = u64::from_str_radix(&flags[2..], 16).expect("a number");
         assert_ne!(flags & MLOCKED, 0, "{flags:#x}");
@@ -153,11 +142,7 @@ fn both_sides_of_a_fork() {
     for pid in [parent, child] {
         let said = says(pid, memory + 2 * page_bytes(), &shared);
         assert_eq!(said.translation["exclusive"], false);
-        let own = says(
-            child,
-            memory,
-            &Truth::present("fork, the child wrote: the child", "anonymous"),
-        );
+        let own = says(child, memory, &Truth::present("fork, the child wrote: the child", "anonymous"));
         assert_eq!(own.translation["exclusive"], true);
     }
     let left = Truth::present("fork, the child wrote: the parent", "anonymous");
@@ -188,16 +173,12 @@ fn what_the_kernel_lends() {
     for (start, _, line) in plain_maps(pid) {
         let is = |name: &[u8]| line.ends_with(name);
         let truth = match () {
-            () if is(b"[vdso]")
-                && plain_entry(pid, start).is_some_and(|entry| entry >> 63 == 1) =>
-            {
+            () if is(b"[vdso]") && plain_entry(pid, start).is_some_and(|entry| entry >> 63 == 1) => {
                 Truth::present("[vdso]", "vdso").when_written("protection")
             }
             // From Linux 7.0 on it is VM_MIXEDMAP, and shows what is in it.
             () if is(b"[vvar]") && support::has_vm_flag(pid, start, "pf") => {
-                Truth::absent("[vvar]", "pfn_mapped", "nothing|map")
-                    .of_kind("vdso")
-                    .when_written("protection")
+                Truth::absent("[vvar]", "pfn_mapped", "nothing|map").of_kind("vdso").when_written("protection")
             }
             () if is(b"[vsyscall]") => {
                 // The kernel's command line decides whether it may be read. If it is execute-only, a read is SIGSEGV.
@@ -205,9 +186,7 @@ fn what_the_kernel_lends() {
                     true => "nothing",
                     false => "protection",
                 };
-                Truth::absent("[vsyscall]", "outside", read)
-                    .of_kind("vdso")
-                    .when_written("protection")
+                Truth::absent("[vsyscall]", "outside", read).of_kind("vdso").when_written("protection")
             }
             () => continue,
         };

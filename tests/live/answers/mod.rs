@@ -47,15 +47,7 @@ impl Truth {
 
     /// Where there is no page.
     pub const fn absent(what: &'static str, state: &'static str, effect: &'static str) -> Truth {
-        Truth {
-            what,
-            state,
-            kind: None,
-            walked: None,
-            huge: None,
-            read: effect,
-            write: effect,
-        }
+        Truth { what, state, kind: None, walked: None, huge: None, read: effect, write: effect }
     }
 
     pub const fn of_kind(mut self, kind: &'static str) -> Truth {
@@ -109,10 +101,8 @@ struct Words {
 impl Words {
     fn read(pid: u32, address: u64) -> Words {
         let entry = plain_entry(pid, address);
-        let frame = entry
-            .filter(|entry| entry >> 63 == 1)
-            .map(|entry| entry & ((1 << 55) - 1))
-            .filter(|&frame| frame != 0);
+        let frame =
+            entry.filter(|entry| entry >> 63 == 1).map(|entry| entry & ((1 << 55) - 1)).filter(|&frame| frame != 0);
         let flags = frame.and_then(|frame| of_frame("kpageflags", frame));
         Words {
             entry,
@@ -178,18 +168,13 @@ pub fn says_to(before: &[&str], pid: u32, address: u64, truth: &Truth) -> Said {
             (words == read()).then_some((words, json))
         })
         .expect("a page that stands still");
-    let objects: Vec<Value> = json
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("an object"))
-        .collect();
+    let objects: Vec<Value> = json.lines().map(|line| serde_json::from_str(line).expect("an object")).collect();
     let of_type = |kind: &str| objects.iter().find(|object| object["type"] == kind);
     let translation = of_type("translation").unwrap_or_else(|| panic!("{what}: {json}"));
     let explanation = of_type("explanation").unwrap_or_else(|| panic!("{what}: {json}"));
     let row = of_type("pages").unwrap_or_else(|| panic!("{what}: {json}"));
     let text = program(before, pid, false, &lines);
-    let entry = words
-        .entry
-        .map_or("none".into(), |entry| format!("{entry:#018x}"));
+    let entry = words.entry.map_or("none".into(), |entry| format!("{entry:#018x}"));
     let state = text.lines().find(|line| line.starts_with("state"));
     println!("{what} | {entry} | {}", state.unwrap_or("-"));
 
@@ -198,11 +183,7 @@ pub fn says_to(before: &[&str], pid: u32, address: u64, truth: &Truth) -> Said {
         Some(count) if is_everybodys => assert!(count >= 2, "{what}: {answer}"),
         count => assert_eq!(count, plain, "{what}: {answer}"),
     };
-    for (answer, kind) in [
-        (translation, truth.kind),
-        (explanation, truth.kind),
-        (row, truth.walked),
-    ] {
+    for (answer, kind) in [(translation, truth.kind), (explanation, truth.kind), (row, truth.walked)] {
         let kind = kind.map_or(Value::Null, Value::from);
         assert_eq!(answer["state"], truth.state, "{what}: {answer}");
         assert_eq!(answer["kind"], kind, "{what}: {answer}");
@@ -225,38 +206,18 @@ pub fn says_to(before: &[&str], pid: u32, address: u64, truth: &Truth) -> Said {
     }
     for answer in [translation, explanation] {
         if before.is_empty() {
-            assert_eq!(
-                hexadecimal(&answer["entry"]),
-                words.entry,
-                "{what}: {answer}"
-            );
+            assert_eq!(hexadecimal(&answer["entry"]), words.entry, "{what}: {answer}");
         }
-        let physical = answer["pfn"]
-            .as_u64()
-            .map(|frame| frame * page_bytes() + address % page_bytes());
-        assert_eq!(
-            hexadecimal(&answer["physical"]),
-            physical,
-            "{what}: {answer}"
-        );
-        let region = plain_maps(pid)
-            .into_iter()
-            .find(|&(start, end, _)| (start..end).contains(&address));
+        let physical = answer["pfn"].as_u64().map(|frame| frame * page_bytes() + address % page_bytes());
+        assert_eq!(hexadecimal(&answer["physical"]), physical, "{what}: {answer}");
+        let region = plain_maps(pid).into_iter().find(|&(start, end, _)| (start..end).contains(&address));
         let told = &answer["region"];
         let told = hexadecimal(&told["start"]).zip(hexadecimal(&told["end"]));
-        assert_eq!(
-            told,
-            region.map(|(start, end, _)| (start, end)),
-            "{what}: {answer}"
-        );
+        assert_eq!(told, region.map(|(start, end, _)| (start, end)), "{what}: {answer}");
     }
     for (access, effect) in [("next_read", truth.read), ("next_write", truth.write)] {
         let effects = explanation[access]["effects"].as_array();
-        let told: Vec<&str> = effects
-            .expect("a list")
-            .iter()
-            .flat_map(Value::as_str)
-            .collect();
+        let told: Vec<&str> = effects.expect("a list").iter().flat_map(Value::as_str).collect();
         let all = effect.split('|').all(|one| told.contains(&one));
         assert!(all, "{what}: {access}: {explanation}");
         if support::is_root() && before.is_empty() {
@@ -266,13 +227,9 @@ pub fn says_to(before: &[&str], pid: u32, address: u64, truth: &Truth) -> Said {
             assert_eq!(told, expected, "{what}: {access}");
         }
     }
-    for (answer, field) in [
-        (translation, "kind"),
-        (translation, "huge"),
-        (row, "kind"),
-        (row, "huge"),
-        (explanation, "owner"),
-    ] {
+    for (answer, field) in
+        [(translation, "kind"), (translation, "huge"), (row, "kind"), (row, "huge"), (explanation, "owner")]
+    {
         let is_unknown = truth.state == "present" && answer[field].is_null();
         let why = &answer["why"][field];
         assert!(!is_unknown || why.is_string(), "{what}: {field}: {answer}");
@@ -291,16 +248,9 @@ pub fn says_to(before: &[&str], pid: u32, address: u64, truth: &Truth) -> Said {
             assert_eq!(told, words.flags.filter(|_| sees), "{what}: {flags}");
             counts(flags, words.map_count.filter(|_| sees));
         }
-        None => assert!(
-            of_type("error").is_some() && translation["pfn"].is_null(),
-            "{what}: {json}"
-        ),
+        None => assert!(of_type("error").is_some() && translation["pfn"].is_null(), "{what}: {json}"),
     }
-    Said {
-        translation: translation.clone(),
-        explanation: explanation.clone(),
-        text,
-    }
+    Said { translation: translation.clone(), explanation: explanation.clone(), text }
 }
 
 /// What the text must have: what the page is, and all that the next accesses may do.

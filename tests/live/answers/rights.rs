@@ -22,10 +22,7 @@ pub const TESTS: &[Test] = &[
 fn in_a_user_namespace() {
     const NAME: &str = "answers::in_a_user_namespace";
     let unshare = ["unshare", "--user", "--map-root-user"];
-    let works = std::process::Command::new(unshare[0])
-        .args(&unshare[1..])
-        .arg("true")
-        .status();
+    let works = std::process::Command::new(unshare[0]).args(&unshare[1..]).arg("true").status();
     if !works.is_ok_and(|status| status.success()) {
         return skip(NAME, "no user namespaces");
     }
@@ -35,27 +32,12 @@ fn in_a_user_namespace() {
     puppet.writes(memory, 1);
     let pid = puppet.0.pid();
     let number = pid.to_string();
-    let enter = [
-        "nsenter",
-        "--user",
-        "--preserve-credentials",
-        "--target",
-        &number,
-    ];
+    let enter = ["nsenter", "--user", "--preserve-credentials", "--target", &number];
     let truth = Truth::present("written, asked from a user namespace", "anonymous");
     let said = says_to(&enter, pid, memory, &truth);
     hides_frames(&said.translation);
-    let untouched = Truth::absent(
-        "untouched, asked from a user namespace",
-        "untouched",
-        "zeros",
-    );
-    says_to(
-        &enter,
-        pid,
-        memory + page_bytes(),
-        &untouched.of_kind("anonymous"),
-    );
+    let untouched = Truth::absent("untouched, asked from a user namespace", "untouched", "zeros");
+    says_to(&enter, pid, memory + page_bytes(), &untouched.of_kind("anonymous"));
 }
 
 fn hides_frames(translation: &serde_json::Value) {
@@ -75,11 +57,7 @@ fn without_rights() {
     let mut puppet = Puppet::start();
     let memory = puppet.maps("anonymous", 1);
     puppet.writes(memory, 1);
-    let without = [
-        "setpriv",
-        "--bounding-set=-sys_admin",
-        "--inh-caps=-sys_admin",
-    ];
+    let without = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin"];
     let truth = Truth::present("written, asked without CAP_SYS_ADMIN", "anonymous");
     let said = says_to(&without, puppet.0.pid(), memory, &truth);
     hides_frames(&said.translation);
@@ -118,12 +96,7 @@ impl Capable {
     fn run(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new("setpriv");
         command
-            .args([
-                "--reuid=65534",
-                "--regid=65534",
-                "--clear-groups",
-                "--inh-caps=-all",
-            ])
+            .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"])
             .args(["env", "-i", "PATH=/usr/bin:/bin"])
             .arg(self.folder.path().join("pmdb"))
             .args(arguments)
@@ -134,16 +107,7 @@ impl Capable {
 }
 
 fn at(pid: u32, line: &str) -> [String; 7] {
-    [
-        "-nx",
-        "-batch",
-        "--json",
-        "-p",
-        &pid.to_string(),
-        "-ex",
-        line,
-    ]
-    .map(str::to_owned)
+    ["-nx", "-batch", "--json", "-p", &pid.to_string(), "-ex", line].map(str::to_owned)
 }
 
 fn by_root(pid: u32, line: &str) -> Output {
@@ -183,22 +147,14 @@ fn with_file_capabilities() {
     let hidden = last(&as_user(&find));
     let shows_all = hidden["cached"] == 2;
     if !shows_all {
-        assert_eq!(
-            (&hidden["matches"], &hidden["cache_unread"]),
-            (&0.into(), &2.into()),
-            "{hidden}"
-        );
+        assert_eq!((&hidden["matches"], &hidden["cache_unread"]), (&0.into(), &2.into()), "{hidden}");
         let why = hidden["why"]["cache_unread"].as_str().unwrap_or_default();
         assert!(why.contains("the page cache"), "{hidden}");
     }
     // A file of the user's own is searched as root's search would.
     std::os::unix::fs::fchown(&*file, Some(USER), Some(USER)).expect("to give it away");
     for found in [last(&as_user(&find)), last(&by_root(pid, &find))] {
-        assert_eq!(
-            (&found["matches"], &found["cached"]),
-            (&bytes.into(), &2.into()),
-            "{found}"
-        );
+        assert_eq!((&found["matches"], &found["cached"]), (&bytes.into(), &2.into()), "{found}");
         assert_eq!(found["cache_unread"], 0, "{found}");
     }
     for line in looks(memory) {

@@ -12,10 +12,7 @@ use std::path::Path;
 pub const TESTS: &[Test] = &[
     ("answers::swap_on_zram", swap_on_zram),
     ("answers::swap_in_a_file", swap_in_a_file),
-    (
-        "answers::swap_goes_with_a_killed_test",
-        swap_goes_with_a_killed_test,
-    ),
+    ("answers::swap_goes_with_a_killed_test", swap_goes_with_a_killed_test),
 ];
 
 pub const SCENARIOS: &[Scenario] = &[("swap-file", |_| {
@@ -43,11 +40,7 @@ fn swap_on_zram() {
         "answers::swap_on_zram",
         system::swap_on_zram,
         "zram",
-        &[
-            "MADV_PAGEOUT, zram",
-            "shared memory, MADV_PAGEOUT, zram",
-            "swap cache, zram",
-        ],
+        &["MADV_PAGEOUT, zram", "shared memory, MADV_PAGEOUT, zram", "swap cache, zram"],
     );
 }
 
@@ -56,11 +49,7 @@ fn swap_in_a_file() {
         "answers::swap_in_a_file",
         system::swap_file,
         "/swap",
-        &[
-            "MADV_PAGEOUT, swap file",
-            "shared memory, MADV_PAGEOUT, swap file",
-            "swap cache, swap file",
-        ],
+        &["MADV_PAGEOUT, swap file", "shared memory, MADV_PAGEOUT, swap file", "swap cache, swap file"],
     );
 }
 
@@ -103,14 +92,10 @@ fn in_swap(
     match puppet.pages_out(object, 1) && is_hole(pid, object) {
         // Older kernels keep what is being written to a slow disk, and mincore(2) counts that as cached.
         true if release() < (6, 7) && is_in_swap_cache(pid, object) => {
-            skip(
-                name,
-                "the swap cache keeps shared memory that was paged out",
-            );
+            skip(name, "the swap cache keeps shared memory that was paged out");
         }
         true => {
-            let truth =
-                Truth::absent(shared, "untouched", "swap_in").behind("maybe_swapped", "shmem");
+            let truth = Truth::absent(shared, "untouched", "swap_in").behind("maybe_swapped", "shmem");
             let said = says(pid, object, &truth);
             assert!(said.translation["swap"].is_null(), "{}", said.translation);
             let why = said.translation["why"]["swap"].as_str().expect("why");
@@ -142,14 +127,9 @@ fn in_swap(
 
 /// Whether a page of shared memory is in swap, as smaps says, and cached, as pmdb says.
 fn is_in_swap_cache(pid: u32, object: u64) -> bool {
-    let lines = [
-        format!("translate {object:#x}"),
-        format!("region {object:#x} full"),
-    ];
+    let lines = [format!("translate {object:#x}"), format!("region {object:#x} full")];
     let text = program(&[], pid, true, &lines);
-    let mut objects = text
-        .lines()
-        .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("an object"));
+    let mut objects = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("an object"));
     let mut next = || objects.next().expect("an answer");
     next()["kind"] == "cached" && next()["smaps"]["Swap"] == page_bytes()
 }

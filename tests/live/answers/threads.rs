@@ -11,12 +11,7 @@ use std::process::Command;
 pub const TESTS: &[Test] = &[("answers::without_another_thread", without_another_thread)];
 
 /// The capabilities that override the limit of processes, as root's do.
-const NOBODY: [&str; 4] = [
-    "setpriv",
-    "--reuid=65534",
-    "--regid=65534",
-    "--clear-groups",
-];
+const NOBODY: [&str; 4] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
 
 fn without_another_thread() {
     const NAME: &str = "answers::without_another_thread";
@@ -52,18 +47,13 @@ fn without_another_thread() {
         let records = text.lines().map(|line| {
             let record: Value = serde_json::from_str(line).expect("a record");
             // Other processes map and unmap pages of files.
-            let steady = [
-                "type", "start", "end", "perms", "key", "pages", "name", "message",
-            ];
+            let steady = ["type", "start", "end", "perms", "key", "pages", "name", "message"];
             steady.map(|field| record[field].clone()).to_vec()
         });
         records.collect()
     };
     let (together, alone) = (said(&plain), said(&alone));
     assert!(together.len() > 3000, "{}", together.len());
-    let differing = alone
-        .iter()
-        .zip(&together)
-        .find(|(one, other)| one != other);
+    let differing = alone.iter().zip(&together).find(|(one, other)| one != other);
     assert_eq!((differing, alone.len()), (None, together.len()));
 }

@@ -3,9 +3,7 @@
 use super::super::Test;
 use super::super::access::Felt;
 use super::super::puppet::Puppet;
-use super::super::support::{
-    self, huge_page_bytes, page_bytes, plain_entry, pool_page_bytes, skip,
-};
+use super::super::support::{self, huge_page_bytes, page_bytes, plain_entry, pool_page_bytes, skip};
 use super::super::system;
 use super::Access::{self, Read, Write};
 use super::{makes, said};
@@ -14,23 +12,13 @@ use pmdb::report::{Effect, Owner};
 pub const TESTS: &[Test] = &[
     ("explain::the_huge_page_pool", the_huge_page_pool),
     ("explain::a_file_of_the_pool", a_file_of_the_pool),
-    (
-        "explain::a_pool_that_promised_nothing",
-        a_pool_that_promised_nothing,
-    ),
+    ("explain::a_pool_that_promised_nothing", a_pool_that_promised_nothing),
     ("explain::a_folio_copied_in_part", a_folio_copied_in_part),
     ("explain::a_huge_page_at_once", a_huge_page_at_once),
 ];
 
 /// Has the puppet make an access, and compares the likeliest and all reported effects with what happened.
-fn happens(
-    puppet: &mut Puppet,
-    what: &str,
-    address: u64,
-    access: Access,
-    effects: &[Effect],
-    is: Effect,
-) {
+fn happens(puppet: &mut Puppet, what: &str, address: u64, access: Access, effects: &[Effect], is: Effect) {
     let target = puppet.0.attach();
     let (outcome, _) = said(&target, address, access);
     let before = plain_entry(puppet.0.pid(), address);
@@ -39,10 +27,7 @@ fn happens(
         Write => "store",
     };
     let felt = Felt::from_answer(puppet.asks(verb, &[address]));
-    println!(
-        "{what}: {access:?} said {:?}, felt {felt:?}",
-        outcome.effects
-    );
+    println!("{what}: {access:?} said {:?}, felt {felt:?}", outcome.effects);
     if let Felt::Signal(signal) = felt {
         assert_eq!((signal, is), (libc::SIGBUS, Effect::PoolEmpty), "{what}");
     } else {
@@ -50,9 +35,7 @@ fn happens(
         let stayed = before == after;
         let happened = match felt {
             Felt::Faults { minor: 0, major: 0 } if stayed => Effect::Nothing,
-            Felt::Faults { minor: 1, major: 0 } if before.is_some_and(|entry| entry >> 63 == 0) => {
-                is
-            }
+            Felt::Faults { minor: 1, major: 0 } if before.is_some_and(|entry| entry >> 63 == 0) => is,
             Felt::Faults { minor: 1, major: 0 } if stayed => Effect::Reuse,
             Felt::Faults { minor: 1, major: 0 } => Effect::Copy,
             other => panic!("{what}: {other:?}"),
@@ -61,11 +44,7 @@ fn happens(
     }
     assert!(outcome.effects.contains(&is), "{what}: {outcome:?}");
     if support::is_root() {
-        assert_eq!(
-            support::certain(&outcome.effects, effects),
-            effects,
-            "{what}"
-        );
+        assert_eq!(support::certain(&outcome.effects, effects), effects, "{what}");
     }
 }
 
@@ -83,13 +62,7 @@ fn the_huge_page_pool() {
     let Ok(memory) = u64::try_from(answer) else {
         return skip(NAME, &format!("error {}", -answer));
     };
-    makes(
-        &mut puppet,
-        "hugetlb, untouched",
-        memory,
-        Write,
-        Effect::Zeros,
-    );
+    makes(&mut puppet, "hugetlb, untouched", memory, Write, Effect::Zeros);
     let tail = memory + 5 * page_bytes();
     let own: &[Effect] = &[Effect::Nothing, Effect::Reuse];
     let (_, owner) = said(&puppet.0.attach(), tail, Write);
@@ -116,38 +89,18 @@ fn a_file_of_the_pool() {
     let Ok(first) = u64::try_from(answer) else {
         return skip(NAME, &format!("error {}", -answer));
     };
-    let again =
-        |puppet: &mut Puppet, flags: i32| puppet.does("pooled_again", &[bytes, flags as u64]);
+    let again = |puppet: &mut Puppet, flags: i32| puppet.does("pooled_again", &[bytes, flags as u64]);
     let second = again(&mut puppet, libc::MAP_SHARED);
     makes(&mut puppet, "nobody has it", first, Write, Effect::Zeros);
-    makes(
-        &mut puppet,
-        "the file has it",
-        second,
-        Read,
-        Effect::MapCached,
-    );
+    makes(&mut puppet, "the file has it", second, Read, Effect::MapCached);
     let private = again(&mut puppet, libc::MAP_PRIVATE);
-    makes(
-        &mut puppet,
-        "the file has it, private",
-        private,
-        Read,
-        Effect::MapCached,
-    );
+    makes(&mut puppet, "the file has it, private", private, Read, Effect::MapCached);
     drop(puppet);
     let mut puppet = Puppet::start();
     let memory = puppet.maps("hugetlb", bytes / page_bytes());
     makes(&mut puppet, "one's own, read", memory, Read, Effect::Zeros);
     let own: &[Effect] = &[Effect::Nothing, Effect::Reuse];
-    happens(
-        &mut puppet,
-        "one's own, first write",
-        memory,
-        Write,
-        own,
-        Effect::Reuse,
-    );
+    happens(&mut puppet, "one's own, first write", memory, Write, own, Effect::Reuse);
     drop(puppet);
     drop(pool);
 }
@@ -168,14 +121,7 @@ fn a_pool_that_promised_nothing() {
         Err(error) => return skip(NAME, &format!("error {error}")),
     };
     let empty: &[Effect] = &[Effect::PoolEmpty, Effect::Zeros];
-    happens(
-        &mut puppet,
-        "nothing to spare",
-        memory,
-        Write,
-        empty,
-        Effect::PoolEmpty,
-    );
+    happens(&mut puppet, "nothing to spare", memory, Write, empty, Effect::PoolEmpty);
     drop(puppet);
     drop(pool);
 }
@@ -191,13 +137,7 @@ fn a_folio_copied_in_part() {
         return skip(NAME, "inside huge pages it takes flags and counts to tell");
     }
     puppet.does("fork", &[memory, 1]);
-    makes(
-        &mut puppet,
-        "the child copied it and has the rest",
-        memory,
-        Write,
-        Effect::Copy,
-    );
+    makes(&mut puppet, "the child copied it and has the rest", memory, Write, Effect::Copy);
 }
 
 /// One access to one page, and all of the huge page is there; after a read, of the huge page of zeros.
@@ -219,11 +159,9 @@ fn a_huge_page_at_once() {
     let written = puppet.maps("huge", pages);
     let read = puppet.maps("huge", pages);
     let mut came = 0;
-    for (what, memory, access) in [
-        ("first touch, a read", read, Read),
-        ("after the read", read, Write),
-        ("first touch, a write", written, Write),
-    ] {
+    for (what, memory, access) in
+        [("first touch, a read", read, Read), ("after the read", read, Write), ("first touch, a write", written, Write)]
+    {
         let at = memory + 9 * page_bytes();
         let (outcome, _) = said(&puppet.0.attach(), at, access);
         let before = plain_entry(pid, at);
@@ -233,10 +171,7 @@ fn a_huge_page_at_once() {
         };
         let felt = Felt::from_answer(puppet.asks(verb, &[at]));
         let whole = (0..pages).all(|page| is_there(memory + page * page_bytes()));
-        println!(
-            "{what}: said {:?}, felt {felt:?}, whole {whole}",
-            outcome.effects
-        );
+        println!("{what}: said {:?}, felt {felt:?}, whole {whole}", outcome.effects);
         assert_eq!(felt, Felt::Faults { minor: 1, major: 0 }, "{what}");
         assert_ne!(plain_entry(pid, at), before, "{what}");
         // After a read that brought the small page of zeros, nothing huge can come.

@@ -50,24 +50,11 @@ fn said(target: &Target, address: u64, access: Access) -> (Outcome, Option<Owner
 }
 
 /// Has the puppet make an access that should have `effect`, and compares what pmdb says, and what then happens.
-fn makes(
-    puppet: &mut Puppet,
-    what: &str,
-    address: u64,
-    access: Access,
-    effect: Effect,
-) -> Option<Owner> {
+fn makes(puppet: &mut Puppet, what: &str, address: u64, access: Access, effect: Effect) -> Option<Owner> {
     makes_one(puppet, Who::Itself, what, address, access, effect)
 }
 
-fn makes_one(
-    puppet: &mut Puppet,
-    who: Who,
-    what: &str,
-    address: u64,
-    access: Access,
-    effect: Effect,
-) -> Option<Owner> {
+fn makes_one(puppet: &mut Puppet, who: Who, what: &str, address: u64, access: Access, effect: Effect) -> Option<Owner> {
     let (pid, verb) = match (who, access) {
         (Who::Itself, Read) => (puppet.0.pid(), "load"),
         (Who::Itself, Write) => (puppet.0.pid(), "store"),
@@ -77,11 +64,7 @@ fn makes_one(
     let target = pmdb::process::attach(pid).expect("to attach");
     let before = plain_entry(pid, address).unwrap_or_default();
     let (outcome, owner) = said(&target, address, access);
-    assert_eq!(
-        plain_entry(pid, address).unwrap_or_default(),
-        before,
-        "looking changes nothing"
-    );
+    assert_eq!(plain_entry(pid, address).unwrap_or_default(), before, "looking changes nothing");
     let told = puppet.does("told", &[]);
     let felt = Felt::from_answer(puppet.asks(verb, &[address]));
     println!(
@@ -95,59 +78,37 @@ fn makes_one(
     );
     assert!(outcome.effects.contains(&effect), "{what}: {outcome:?}");
     if support::is_root() {
-        assert_eq!(
-            support::certain(&outcome.effects, &[effect]),
-            [effect],
-            "{what}"
-        );
+        assert_eq!(support::certain(&outcome.effects, &[effect]), [effect], "{what}");
     }
     let expected = match effect.fault() {
         // s390x and 32-bit Arm keep young and dirty bits by faults of their own.
-        Fault::None if cfg!(any(target_arch = "s390x", target_arch = "arm")) && felt == TOUCHED => {
-            felt
-        }
+        Fault::None if cfg!(any(target_arch = "s390x", target_arch = "arm")) && felt == TOUCHED => felt,
         Fault::None => Felt::Faults { minor: 0, major: 0 },
         // Before Linux 6.0 a write that dirties a page of a shared mapping is retried, which counts as a major fault.
-        Fault::Minor
-            if access == Write && has_dirty_retries() && support::is_shared(pid, address) =>
-        {
-            match felt {
-                Felt::Faults { minor, major } if minor + major == 1 => felt,
-                _ => Felt::Faults { minor: 1, major: 0 },
-            }
-        }
+        Fault::Minor if access == Write && has_dirty_retries() && support::is_shared(pid, address) => match felt {
+            Felt::Faults { minor, major } if minor + major == 1 => felt,
+            _ => Felt::Faults { minor: 1, major: 0 },
+        },
         Fault::Minor => Felt::Faults { minor: 1, major: 0 },
         // The swap cache of a disk may still have it.
-        Fault::Major if effect == Effect::SwapIn && felt == Felt::Faults { minor: 1, major: 0 } => {
-            felt
-        }
+        Fault::Major if effect == Effect::SwapIn && felt == Felt::Faults { minor: 1, major: 0 } => felt,
         Fault::Major => Felt::Faults { minor: 0, major: 1 },
         Fault::Segv => return assert_signal(what, felt, libc::SIGSEGV, owner),
         Fault::Bus => return assert_signal(what, felt, libc::SIGBUS, owner),
         Fault::Userfault => {
-            assert_eq!(
-                puppet.does("told", &[]),
-                told + 1,
-                "{what}: the handler was told"
-            );
+            assert_eq!(puppet.does("told", &[]), told + 1, "{what}: the handler was told");
             return owner;
         }
     };
     assert_eq!(felt, expected, "{what}");
-    assert_eq!(
-        puppet.does("told", &[]),
-        told,
-        "{what}: no handler was told"
-    );
+    assert_eq!(puppet.does("told", &[]), told, "{what}: no handler was told");
     let after = plain_entry(pid, address).expect("an entry");
     assert_eq!(after >> 63, 1, "{what}: it is there now");
     let frame = |entry: u64| entry & ((1 << 55) - 1);
     let of_object = after >> 61 & 1 == 1;
     if support::shows_frames() {
         match effect {
-            Effect::Nothing | Effect::Reuse | Effect::Unprotect
-                if outcome.copies == Some(false) =>
-            {
+            Effect::Nothing | Effect::Reuse | Effect::Unprotect if outcome.copies == Some(false) => {
                 assert_eq!(frame(after), frame(before), "{what}: the same frame")
             }
             Effect::Copy => assert_ne!(frame(after), frame(before), "{what}: another frame"),
@@ -177,18 +138,11 @@ fn anonymous_memory() {
     let mut puppet = Puppet::start();
     let page = page_bytes();
     let memory = puppet.maps("anonymous", 4);
-    let mut does =
-        |what, page, access, effect| makes(&mut puppet, what, memory + page, access, effect);
+    let mut does = |what, page, access, effect| makes(&mut puppet, what, memory + page, access, effect);
     does("untouched", 0, Read, Effect::Zeros);
-    assert_eq!(
-        does("zero page", 0, Read, Effect::Nothing),
-        Some(Owner::Kernel)
-    );
+    assert_eq!(does("zero page", 0, Read, Effect::Nothing), Some(Owner::Kernel));
     does("zero page", 0, Write, Effect::Zeros);
-    assert_eq!(
-        does("written", 0, Write, Effect::Nothing),
-        Some(Owner::Sole)
-    );
+    assert_eq!(does("written", 0, Write, Effect::Nothing), Some(Owner::Sole));
     does("untouched", page, Write, Effect::Zeros);
     does("written", page, Read, Effect::Nothing);
 }
@@ -204,63 +158,25 @@ fn files() {
     let third = puppet.maps_file(&file, 4, rw, libc::MAP_PRIVATE);
     for memory in [shared, private, third] {
         // One page at a time.
-        puppet
-            .advises(memory, 4, libc::MADV_RANDOM)
-            .expect("advice");
+        puppet.advises(memory, 4, libc::MADV_RANDOM).expect("advice");
     }
     drop_cached(&file, 0, 4);
     {
         let _held = Held::of(&file, 0, 1);
-        makes(
-            &mut puppet,
-            "cached, shared",
-            shared,
-            Read,
-            Effect::MapCached,
-        );
+        makes(&mut puppet, "cached, shared", shared, Read, Effect::MapCached);
         let owner = makes(&mut puppet, "mapped file", shared, Read, Effect::Nothing);
         assert_eq!(owner, Some(Owner::Object));
-        makes(
-            &mut puppet,
-            "cached, private",
-            private,
-            Write,
-            Effect::MapCached,
-        );
+        makes(&mut puppet, "cached, private", private, Write, Effect::MapCached);
         makes(&mut puppet, "private copy", private, Write, Effect::Nothing);
-        makes(
-            &mut puppet,
-            "cached, private",
-            third,
-            Read,
-            Effect::MapCached,
-        );
-        makes(
-            &mut puppet,
-            "mapped file, private",
-            third,
-            Write,
-            Effect::Copy,
-        );
+        makes(&mut puppet, "cached, private", third, Read, Effect::MapCached);
+        makes(&mut puppet, "mapped file, private", third, Write, Effect::Copy);
     }
     let cached = |page| super::behind::is_cached(&file, page);
     if cached(1) || cached(2) {
         return skip(NAME, "the filesystem keeps what it should drop");
     }
-    makes(
-        &mut puppet,
-        "not cached, shared",
-        shared + page,
-        Read,
-        Effect::ReadFile,
-    );
-    makes(
-        &mut puppet,
-        "not cached, private",
-        private + 2 * page,
-        Write,
-        Effect::ReadFile,
-    );
+    makes(&mut puppet, "not cached, shared", shared + page, Read, Effect::ReadFile);
+    makes(&mut puppet, "not cached, private", private + 2 * page, Write, Effect::ReadFile);
 }
 
 fn past_the_end() {
@@ -269,13 +185,7 @@ fn past_the_end() {
     for (access, flags) in [(Read, libc::MAP_SHARED), (Write, libc::MAP_PRIVATE)] {
         let mut puppet = Puppet::start();
         let memory = puppet.maps_file(&file, 2, rw, flags);
-        makes(
-            &mut puppet,
-            "past the end",
-            memory + page_bytes(),
-            access,
-            Effect::PastEnd,
-        );
+        makes(&mut puppet, "past the end", memory + page_bytes(), access, Effect::PastEnd);
     }
 }
 
@@ -287,9 +197,7 @@ fn shared_memory() {
         makes(&mut puppet, verb, memory, Read, Effect::Zeros);
         makes(&mut puppet, verb, memory, Write, Effect::Nothing);
         makes(&mut puppet, verb, memory + page, Write, Effect::Zeros);
-        puppet
-            .advises(memory, 2, libc::MADV_DONTNEED)
-            .expect("to unmap");
+        puppet.advises(memory, 2, libc::MADV_DONTNEED).expect("to unmap");
         makes(&mut puppet, verb, memory + page, Write, Effect::MapCached);
     }
     let mut puppet = Puppet::start();
@@ -310,13 +218,7 @@ fn what_is_not_permitted() {
     let mut puppet = Puppet::start();
     let memory = puppet.maps("anonymous", 3);
     puppet.unmaps(memory + page_bytes(), 1);
-    makes(
-        &mut puppet,
-        "no region",
-        memory + page_bytes(),
-        Read,
-        Effect::NoRegion,
-    );
+    makes(&mut puppet, "no region", memory + page_bytes(), Read, Effect::NoRegion);
 }
 
 fn guards_and_poison() {
@@ -325,19 +227,13 @@ fn guards_and_poison() {
         let memory = puppet.maps("anonymous", 1);
         match puppet.advises(memory, 1, MADV_GUARD_INSTALL) {
             Ok(()) => _ = makes(&mut puppet, "guard", memory, access, Effect::Guard),
-            Err(error) => skip(
-                "explain::guards_and_poison",
-                &format!("guards: error {error}"),
-            ),
+            Err(error) => skip("explain::guards_and_poison", &format!("guards: error {error}")),
         }
         let mut puppet = Puppet::start();
         let memory = puppet.maps("anonymous", 1);
         match puppet.asks("poison", &[memory, page_bytes()]) {
             0 => _ = makes(&mut puppet, "poisoned", memory, access, Effect::Poisoned),
-            error => skip(
-                "explain::guards_and_poison",
-                &format!("poison: error {}", -error),
-            ),
+            error => skip("explain::guards_and_poison", &format!("poison: error {}", -error)),
         }
     }
 }
@@ -351,76 +247,23 @@ fn both_sides_of_a_fork() {
     let cow = Some(Owner::CopyOnWrite);
     let root = support::is_root();
     // The child first; then the parent takes over what is left.
-    assert_eq!(
-        makes_one(&mut puppet, child, "child", memory, Read, Effect::Nothing),
-        cow
-    );
-    assert_eq!(
-        makes_one(&mut puppet, child, "child", memory, Write, Effect::Copy),
-        cow
-    );
-    assert_eq!(
-        makes_one(
-            &mut puppet,
-            child,
-            "child, copied",
-            memory,
-            Write,
-            Effect::Nothing
-        ),
-        Some(Owner::Sole)
-    );
-    let left = makes(
-        &mut puppet,
-        "parent, left over",
-        memory,
-        Write,
-        Effect::Reuse,
-    );
+    assert_eq!(makes_one(&mut puppet, child, "child", memory, Read, Effect::Nothing), cow);
+    assert_eq!(makes_one(&mut puppet, child, "child", memory, Write, Effect::Copy), cow);
+    assert_eq!(makes_one(&mut puppet, child, "child, copied", memory, Write, Effect::Nothing), Some(Owner::Sole));
+    let left = makes(&mut puppet, "parent, left over", memory, Write, Effect::Reuse);
     // PG_anon_exclusive, which tells, came with Linux 5.19.
     let tells = root && support::release() >= (5, 19);
     let expected = if tells { Owner::LeftOver } else { Owner::Sole };
     assert_eq!(left, Some(expected));
-    makes(
-        &mut puppet,
-        "parent, taken over",
-        memory,
-        Write,
-        Effect::Nothing,
-    );
+    makes(&mut puppet, "parent, taken over", memory, Write, Effect::Nothing);
     // The parent first.
-    assert_eq!(
-        makes(&mut puppet, "parent", memory + page, Write, Effect::Copy),
-        cow
-    );
-    makes_one(
-        &mut puppet,
-        child,
-        "child, left over",
-        memory + page,
-        Write,
-        Effect::Reuse,
-    );
+    assert_eq!(makes(&mut puppet, "parent", memory + page, Write, Effect::Copy), cow);
+    makes_one(&mut puppet, child, "child, left over", memory + page, Write, Effect::Reuse);
     // The child goes.
-    assert_eq!(
-        makes(
-            &mut puppet,
-            "parent",
-            memory + 2 * page,
-            Read,
-            Effect::Nothing
-        ),
-        cow
-    );
+    assert_eq!(makes(&mut puppet, "parent", memory + 2 * page, Read, Effect::Nothing), cow);
     let Who::Child(pid) = child else { return };
     puppet.does("kill", &[pid.into()]);
-    makes(
-        &mut puppet,
-        "parent, alone again",
-        memory + 2 * page,
-        Write,
-        Effect::Reuse,
-    );
+    makes(&mut puppet, "parent, alone again", memory + 2 * page, Write, Effect::Reuse);
 }
 
 fn merged_pages() {
@@ -465,15 +308,7 @@ fn shared_memory_in_swap() {
     let memory = puppet.maps("memfd", 1);
     puppet.writes(memory, 1);
     match puppet.pages_out(memory, 1) && support::is_hole(puppet.0.pid(), memory) {
-        true => {
-            _ = makes(
-                &mut puppet,
-                "swapped shared memory",
-                memory,
-                Read,
-                Effect::SwapIn,
-            )
-        }
+        true => _ = makes(&mut puppet, "swapped shared memory", memory, Read, Effect::SwapIn),
         false => skip(NAME, "the kernel kept the page"),
     }
     drop(puppet);
@@ -494,41 +329,10 @@ fn huge_pages() {
     assert_eq!(owner, Some(Owner::Sole));
     let child = Who::Child(puppet.does("branch", &[]) as u32);
     let cow = Some(Owner::CopyOnWrite);
-    assert_eq!(
-        makes(
-            &mut puppet,
-            "huge page after fork",
-            nth(7),
-            Read,
-            Effect::Nothing
-        ),
-        cow
-    );
-    assert_eq!(
-        makes_one(
-            &mut puppet,
-            child,
-            "huge page, child",
-            nth(3),
-            Write,
-            Effect::Copy
-        ),
-        cow
-    );
-    assert_eq!(
-        makes(
-            &mut puppet,
-            "huge page, parent",
-            nth(7),
-            Write,
-            Effect::Copy
-        ),
-        cow
-    );
-    assert_eq!(
-        makes(&mut puppet, "split huge page", nth(9), Write, Effect::Copy),
-        cow
-    );
+    assert_eq!(makes(&mut puppet, "huge page after fork", nth(7), Read, Effect::Nothing), cow);
+    assert_eq!(makes_one(&mut puppet, child, "huge page, child", nth(3), Write, Effect::Copy), cow);
+    assert_eq!(makes(&mut puppet, "huge page, parent", nth(7), Write, Effect::Copy), cow);
+    assert_eq!(makes(&mut puppet, "split huge page", nth(9), Write, Effect::Copy), cow);
     // The child has a copy of this page. Whether the page is exclusive by now is hidden, and the kernel checks the whole folio.
     let (outcome, owner) = said(&puppet.0.attach(), nth(3), Write);
     assert_eq!(owner, None);
@@ -540,10 +344,7 @@ fn huge_pages() {
         (Felt::Faults { minor: 1, major: 0 }, false) => Effect::Copy,
         other => panic!("{other:?}"),
     };
-    println!(
-        "left in a huge page: said {:?}, was {effect:?}",
-        outcome.effects
-    );
+    println!("left in a huge page: said {:?}, was {effect:?}", outcome.effects);
     assert!(outcome.effects.contains(&effect), "{outcome:?} {effect:?}");
 }
 
@@ -551,30 +352,16 @@ fn stacks_grow() {
     let mut puppet = Puppet::start();
     let stack = |puppet: &Puppet| {
         let rows = support::plain_maps(puppet.0.pid());
-        let row = rows
-            .into_iter()
-            .find(|(_, _, rest)| rest.ends_with(b"[stack]"));
+        let row = rows.into_iter().find(|(_, _, rest)| rest.ends_with(b"[stack]"));
         row.expect("a stack")
     };
     let (start, end, _) = stack(&puppet);
     let target = puppet.0.attach();
     let limit = target.process.stack_limit().expect("its limits");
-    makes(
-        &mut puppet,
-        "below the stack",
-        start - 3 * page_bytes(),
-        Write,
-        Effect::StackGrows,
-    );
+    makes(&mut puppet, "below the stack", start - 3 * page_bytes(), Write, Effect::StackGrows);
     assert_eq!(stack(&puppet).0, start - 3 * page_bytes());
     if let Some(limit) = limit {
-        makes(
-            &mut puppet,
-            "beyond its limit",
-            end - limit - page_bytes(),
-            Read,
-            Effect::NoRegion,
-        );
+        makes(&mut puppet, "beyond its limit", end - limit - page_bytes(), Read, Effect::NoRegion);
     }
 }
 
@@ -592,9 +379,7 @@ fn above_user_space() {
     }
     let mut puppet = Puppet::start();
     let regions = puppet.0.attach().process.regions().expect("its regions");
-    let vsyscall = regions
-        .iter()
-        .find(|region| region.name.as_bytes() == b"[vsyscall]");
+    let vsyscall = regions.iter().find(|region| region.name.as_bytes() == b"[vsyscall]");
     let Some(vsyscall) = vsyscall else {
         return skip(NAME, "no [vsyscall]");
     };

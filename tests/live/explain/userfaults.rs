@@ -8,18 +8,9 @@ use super::makes;
 use pmdb::report::Effect;
 
 pub const TESTS: &[Test] = &[
-    (
-        "explain::userfaults_that_take_note",
-        userfaults_that_take_note,
-    ),
-    (
-        "explain::userfaults_with_a_handler",
-        userfaults_with_a_handler,
-    ),
-    (
-        "explain::userfaults_of_shared_memory",
-        userfaults_of_shared_memory,
-    ),
+    ("explain::userfaults_that_take_note", userfaults_that_take_note),
+    ("explain::userfaults_with_a_handler", userfaults_with_a_handler),
+    ("explain::userfaults_of_shared_memory", userfaults_of_shared_memory),
 ];
 
 fn userfaults_that_take_note() {
@@ -32,36 +23,12 @@ fn userfaults_that_take_note() {
     if answer < 0 {
         return skip(NAME, &format!("userfaultfd: error {}", -answer));
     }
-    makes(
-        &mut puppet,
-        "write-protected",
-        memory,
-        Read,
-        Effect::Nothing,
-    );
-    makes(
-        &mut puppet,
-        "write-protected",
-        memory,
-        Write,
-        Effect::Unprotect,
-    );
-    makes(
-        &mut puppet,
-        "write-protected, written",
-        memory,
-        Write,
-        Effect::Nothing,
-    );
+    makes(&mut puppet, "write-protected", memory, Read, Effect::Nothing);
+    makes(&mut puppet, "write-protected", memory, Write, Effect::Unprotect);
+    makes(&mut puppet, "write-protected, written", memory, Write, Effect::Nothing);
     makes(&mut puppet, "marker", memory + page, Read, Effect::Zeros);
     let last = memory + 3 * page;
-    makes(
-        &mut puppet,
-        "registered, not protected",
-        last,
-        Write,
-        Effect::Zeros,
-    );
+    makes(&mut puppet, "registered, not protected", last, Write, Effect::Zeros);
 }
 
 fn userfaults_with_a_handler() {
@@ -83,13 +50,7 @@ fn userfaults_with_a_handler() {
             _ => {
                 makes(&mut puppet, "protected page", memory, Read, Effect::Nothing);
                 makes(&mut puppet, "protected page", memory, Write, Effect::Notify);
-                makes(
-                    &mut puppet,
-                    "no longer protected",
-                    memory,
-                    Write,
-                    Effect::Nothing,
-                );
+                makes(&mut puppet, "no longer protected", memory, Write, Effect::Nothing);
             }
         }
     }
@@ -104,9 +65,7 @@ fn userfaults_of_shared_memory() {
         let mut puppet = Puppet::start();
         let memory = puppet.maps("memfd", 2);
         puppet.writes(memory, 1);
-        puppet
-            .advises(memory, 1, libc::MADV_DONTNEED)
-            .expect("to unmap the page");
+        puppet.advises(memory, 1, libc::MADV_DONTNEED).expect("to unmap the page");
         let answer = puppet.asks("handled", &[memory, 2 * page_bytes(), mode]);
         if answer < 0 {
             return skip(NAME, &format!("userfaultfd: error {}", -answer));

@@ -16,14 +16,8 @@ use std::process::{Command, Stdio};
 pub const TESTS: &[Test] = &[
     ("lines::of_c_as_addr2line_says", of_c_as_addr2line_says),
     ("lines::of_cpp_as_addr2line_says", of_cpp_as_addr2line_says),
-    (
-        "lines::of_rust_as_addr2line_says",
-        of_rust_as_addr2line_says,
-    ),
-    (
-        "lines::of_the_c_library_as_addr2line_says",
-        of_the_c_library_as_addr2line_says,
-    ),
+    ("lines::of_rust_as_addr2line_says", of_rust_as_addr2line_says),
+    ("lines::of_the_c_library_as_addr2line_says", of_the_c_library_as_addr2line_says),
 ];
 
 /// One program's answer for an address: function and `file:line` for each frame.
@@ -92,10 +86,7 @@ pub fn readelf_rows(debug: &Path) -> Vec<Row> {
     let text = String::from_utf8_lossy(&output.stdout);
     let mut rows = Vec::new();
     let mut before: Option<(u64, String, String)> = None;
-    for words in text
-        .lines()
-        .map(|line| line.split_whitespace().collect::<Vec<_>>())
-    {
+    for words in text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()) {
         let [file, line, address, ..] = words[..] else {
             continue;
         };
@@ -104,11 +95,7 @@ pub fn readelf_rows(debug: &Path) -> Vec<Row> {
         };
         let address = u64::from_str_radix(address, 16).expect("an address");
         if let Some((begin, file, line)) = before.take() {
-            rows.push(Row {
-                range: begin..address,
-                file,
-                line,
-            });
+            rows.push(Row { range: begin..address, file, line });
         }
         // The end of a sequence has no line.
         before = (line != "-").then(|| (address, file.to_owned(), line.to_owned()));
@@ -129,15 +116,8 @@ impl Differences {
     fn hold(&self, name: &str, looked_at: usize) {
         assert!(looked_at > 150, "{name}: only {looked_at} addresses");
         let count = |kind| self.0.get(kind).map_or(0, |&(count, _)| count);
-        let explained = self
-            .0
-            .keys()
-            .all(|kind| matches!(*kind, "symbols" | "files" | "files, as readelf" | "alias"));
-        assert!(
-            explained && count("files") * 50 < looked_at,
-            "{name}: of {looked_at}: {:#?}",
-            self.0
-        );
+        let explained = self.0.keys().all(|kind| matches!(*kind, "symbols" | "files" | "files, as readelf" | "alias"));
+        assert!(explained && count("files") * 50 < looked_at, "{name}: of {looked_at}: {:#?}", self.0);
     }
 }
 
@@ -162,26 +142,16 @@ fn is_alias(names: &View, one: &str, other: &str) -> bool {
 }
 
 /// The same of the module called `file`, of which `addr2line` reads `debug`.
-fn compare_module(
-    names: &View,
-    regions: &[Region],
-    file: &str,
-    debug: &Path,
-    most: u64,
-) -> (usize, Differences) {
-    let code = regions
-        .iter()
-        .find(|region| region.permissions.execute && region.name.as_bytes() == file.as_bytes());
+fn compare_module(names: &View, regions: &[Region], file: &str, debug: &Path, most: u64) -> (usize, Differences) {
+    let code = regions.iter().find(|region| region.permissions.execute && region.name.as_bytes() == file.as_bytes());
     let code = code.expect("its code").range;
     let step = (code.len() / most).max(1);
     let addresses: Vec<VirtualAddress> = (0..code.len() / step)
         .map(|number| VirtualAddress::new(code.start().get() + number * step))
         .filter(|&address| names.section_at(address) == Some(Name::from(".text")))
         .collect();
-    let in_file: Vec<u64> = addresses
-        .iter()
-        .map(|&address| names.file_address(address).expect("in the program").1.get())
-        .collect();
+    let in_file: Vec<u64> =
+        addresses.iter().map(|&address| names.file_address(address).expect("in the program").1.get()).collect();
     let mut differences = Differences::default();
     // readelf, which looks up files by itself, decides these.
     let mut files: Vec<(VirtualAddress, String)> = Vec::new();
@@ -244,9 +214,7 @@ fn compare_module(
             true => "files, as readelf",
             false => "files, not as readelf",
         };
-        differences.note(kind, || {
-            format!("{address} ({in_file} in the file): {place}")
-        });
+        differences.note(kind, || format!("{address} ({in_file} in the file): {place}"));
     }
     (addresses.len(), differences)
 }
@@ -337,8 +305,7 @@ fn of_the_c_library_as_addr2line_says() {
             return skip(test, "the C library has no debug file here (libc6-dbg)");
         };
         let debug = debug.to_string();
-        let (looked_at, differences) =
-            compare_module(names, regions, &file, Path::new(&debug), 4000);
+        let (looked_at, differences) = compare_module(names, regions, &file, Path::new(&debug), 4000);
         assert!(looked_at > 2000, "only {looked_at} addresses");
         differences.hold("libc.so.6", looked_at);
     });

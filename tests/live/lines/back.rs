@@ -15,10 +15,8 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-pub const TESTS: &[Test] = &[
-    ("lines::there_and_back", there_and_back),
-    ("lines::all_code_of_a_line", all_code_of_a_line),
-];
+pub const TESTS: &[Test] =
+    &[("lines::there_and_back", there_and_back), ("lines::all_code_of_a_line", all_code_of_a_line)];
 
 /// Every address of the program is found by its line, and by no other, as readelf has it.
 fn all_code_of_a_line() {
@@ -27,11 +25,8 @@ fn all_code_of_a_line() {
         return skip(test, "there is no gcc or no readelf here");
     }
     let folder = tempfile::tempdir().expect("a folder");
-    for (name, flags) in [
-        ("whole-0", &["-O0", "-g"]),
-        ("whole-2", &["-O2", "-g"]),
-        ("whole-3", &["-O3", "-gdwarf-4"]),
-    ] {
+    for (name, flags) in [("whole-0", &["-O0", "-g"]), ("whole-2", &["-O2", "-g"]), ("whole-3", &["-O3", "-gdwarf-4"])]
+    {
         let program = compile_with("gcc", folder.path(), name, C_PROGRAM, flags);
         let program = program.expect("to compile");
         let file = format!("{name}.c");

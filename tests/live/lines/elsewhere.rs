@@ -43,9 +43,7 @@ fn while_it_runs(program: &Path, steps: impl FnOnce(&dyn Fn() -> LineAt)) {
             let place = found.places.first().expect("a place");
             assert!(place.start < place.end, "{place:?}");
             // The other direction gives the same.
-            let at = names
-                .line_at(place.start, &mut || Ok(()))
-                .expect("an answer");
+            let at = names.line_at(place.start, &mut || Ok(())).expect("an answer");
             let known = place.known.clone().expect("its functions");
             assert_eq!(at.frames, known.frames);
             assert!(holds(at.row, place.start), "{at:?}");
@@ -81,11 +79,7 @@ fn reason(known: &LineAt, file: &Path, why: &str) {
     let expected = match file.ends_with(".dwo") {
         // Inlined functions are unknown too.
         true => vec![(None, false)],
-        false => vec![
-            (None, false),
-            (None, false),
-            (Some(Name::from("work")), true),
-        ],
+        false => vec![(None, false), (None, false), (Some(Name::from("work")), true)],
     };
     assert_eq!(told, expected);
     assert!(known.frames.iter().all(|frame| frame.line.is_some()));
@@ -191,11 +185,7 @@ fn in_a_package() {
     assert_eq!(names(&inlined(&program)), all_names());
     // A file that is no package is ignored; then the unit's own file is missing.
     fs::write(&package, b"not an ELF file").expect("to write");
-    reason(
-        &inlined(&program),
-        Path::new("packed.dwo"),
-        "no such debug file",
-    );
+    reason(&inlined(&program), Path::new("packed.dwo"), "no such debug file");
 }
 
 fn shared_by_several() {
@@ -204,11 +194,7 @@ fn shared_by_several() {
         return skip(test, "there is no gcc or no dwz here");
     }
     // Those of another folder have a file of another build-id.
-    let made = [
-        "",
-        "static int more(int x) { return square(x) + twice(x); }",
-    ]
-    .map(|more| {
+    let made = ["", "static int more(int x) { return square(x) + twice(x); }"].map(|more| {
         let folder = tempfile::tempdir().expect("a folder");
         let source = C_PROGRAM.replace("int main", &format!("{more}\nint main"));
         let text = folder.path().join("program.c");
@@ -216,10 +202,7 @@ fn shared_by_several() {
         let programs = ["-O2", "-O1"].map(|level| {
             let program = folder.path().join(format!("with{level}"));
             let mut compile = Command::new("gcc");
-            compile
-                .args([level, "-g", "-w", "-o"])
-                .arg(&program)
-                .arg(&text);
+            compile.args([level, "-g", "-w", "-o"]).arg(&program).arg(&text);
             assert!(succeeds(&mut compile), "the program does not compile");
             program
         });

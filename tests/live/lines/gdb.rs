@@ -30,10 +30,7 @@ fn as_gdb_says() {
         return skip(test, "there is no gcc or no gdb here");
     }
     let folder = tempfile::tempdir().expect("a folder");
-    for (name, flags) in [
-        ("plain", &["-O2", "-g"][..]),
-        ("whole-program", &["-O2", "-g", "-flto"]),
-    ] {
+    for (name, flags) in [("plain", &["-O2", "-g"][..]), ("whole-program", &["-O2", "-g", "-flto"])] {
         match compile_with("gcc", folder.path(), name, C_PROGRAM, flags) {
             Some(program) => each_line_as_gdb_says(&program),
             None => {
@@ -50,9 +47,7 @@ fn each_line_as_gdb_says(program: &Path) {
     let words = target.numbers();
     let symbols = Symbols::default();
     with_names(&symbols, &target.attach(), |names, _| {
-        let addresses: Vec<VirtualAddress> = (0..40)
-            .map(|offset| VirtualAddress::new(words[0] + offset))
-            .collect();
+        let addresses: Vec<VirtualAddress> = (0..40).map(|offset| VirtualAddress::new(words[0] + offset)).collect();
         let questions: Vec<String> = addresses
             .iter()
             .map(|&address| {
@@ -61,10 +56,7 @@ fn each_line_as_gdb_says(program: &Path) {
             })
             .collect();
         let text = gdb(program, &questions);
-        let answers: Vec<&str> = text
-            .lines()
-            .filter(|line| line.starts_with("Line "))
-            .collect();
+        let answers: Vec<&str> = text.lines().filter(|line| line.starts_with("Line ")).collect();
         assert_eq!(answers.len(), addresses.len(), "{text}");
         for (&address, answer) in addresses.iter().zip(answers) {
             let found = names.line_at(address, &mut || Ok(())).expect("an answer");
@@ -72,10 +64,7 @@ fn each_line_as_gdb_says(program: &Path) {
             let line = frame.line.expect("a line");
             let file = frame.file.as_ref().expect("a file").to_string();
             let expected = format!("Line {line} of \"{file}\"");
-            assert!(
-                answer.starts_with(&expected),
-                "{address}: {expected}: {answer}"
-            );
+            assert!(answer.starts_with(&expected), "{address}: {expected}: {answer}");
         }
     });
     target.send("");

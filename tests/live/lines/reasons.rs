@@ -35,10 +35,7 @@ fn why_there_are_none() {
     assert!(frames.is_empty());
     assert!(matches!(why, NoLines::NoDebugInformation { .. }), "{why}");
     let (frames, why) = missing("nowhere", &["-O2", "-g"], |_, _| VirtualAddress::new(16));
-    assert!(
-        frames.is_empty() && matches!(why, NoLines::NoModule),
-        "{why}"
-    );
+    assert!(frames.is_empty() && matches!(why, NoLines::NoModule), "{why}");
     let (frames, why) = missing("kernel", &["-O2", "-g"], |_, names| {
         let vdso = names.modules().iter().find(|module| module.is_vdso());
         vdso.expect("a vdso").regions[0].range.start()

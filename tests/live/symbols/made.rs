@@ -36,13 +36,9 @@ impl Drop for Written {
 
 /// The answers to some lines, with perf maps or without.
 fn answers(pid: u32, first: &str, lines: &[String]) -> Vec<Value> {
-    let lines: Vec<String> = std::iter::once(first.to_owned())
-        .chain(lines.iter().cloned())
-        .collect();
+    let lines: Vec<String> = std::iter::once(first.to_owned()).chain(lines.iter().cloned()).collect();
     let said = program(&[], pid, true, &lines);
-    said.lines()
-        .map(|line| serde_json::from_str(line).expect("a record"))
-        .collect()
+    said.lines().map(|line| serde_json::from_str(line).expect("a record")).collect()
 }
 
 pub(super) fn code_that_a_program_made() {
@@ -64,23 +60,16 @@ pub(super) fn code_that_a_program_made() {
     let names = |first: &str| -> Vec<(String, u64)> {
         let records = answers(pid, first, &lines);
         let symbols = records.iter().filter(|one| one["type"] == "symbol");
-        symbols
-            .filter_map(|one| Some((one["name"].as_str()?.to_owned(), one["offset"].as_u64()?)))
-            .collect()
+        symbols.filter_map(|one| Some((one["name"].as_str()?.to_owned(), one["offset"].as_u64()?))).collect()
     };
     let named = |list: &[(&str, u64)]| -> Vec<(String, u64)> {
-        list.iter()
-            .map(|&(name, offset)| (name.to_owned(), offset))
-            .collect()
+        list.iter().map(|&(name, offset)| (name.to_owned(), offset)).collect()
     };
     assert_eq!(names("set perf maps off"), [], "only where it is asked for");
     let hostile = ("hostile\\x1b[31m\\xff", 4);
     let second = ("py::second:/a b.py", 0);
     let first = ("jit_first", 4);
-    assert_eq!(
-        names("set perf maps on"),
-        named(&[first, ("jit_first", 0), second, hostile])
-    );
+    assert_eq!(names("set perf maps on"), named(&[first, ("jit_first", 0), second, hostile]));
     let translated = answers(pid, "set perf maps on", &lines[4..]);
     let translation = translated.iter().find(|one| one["type"] == "translation");
     let symbol = &translation.expect("a translation")["symbol"];
@@ -90,9 +79,7 @@ pub(super) fn code_that_a_program_made() {
     let modules = "info modules".to_owned();
     let listed = |first: &str| {
         let records = answers(pid, first, std::slice::from_ref(&modules));
-        let mut rows = records
-            .into_iter()
-            .filter(|one| one["answers"] == "perf-map");
+        let mut rows = records.into_iter().filter(|one| one["answers"] == "perf-map");
         rows.next()
     };
     assert_eq!(listed("set perf maps off"), None);

@@ -18,11 +18,7 @@ const CLAIMED: u64 = 250 << 20;
 
 /// Gives sections of a 64-bit file a size of [`CLAIMED`] bytes, which are their own and then zeros at the end of the file.
 fn enlarge(path: &Path, names: &[&str]) {
-    let file = File::options()
-        .read(true)
-        .write(true)
-        .open(path)
-        .expect("the file");
+    let file = File::options().read(true).write(true).open(path).expect("the file");
     let read = |at: u64, size: usize| {
         let mut bytes = vec![0; size];
         file.read_exact_at(&mut bytes, at).expect("to read it");
@@ -44,17 +40,11 @@ fn enlarge(path: &Path, names: &[&str]) {
             continue;
         }
         let own = read(number(at + 24, 8), number(at + 32, 8) as usize);
-        let end = file
-            .metadata()
-            .expect("its length")
-            .len()
-            .next_multiple_of(4096);
+        let end = file.metadata().expect("its length").len().next_multiple_of(4096);
         file.write_all_at(&own, end).expect("to write it");
         file.set_len(end + CLAIMED).expect("to make it longer");
-        file.write_all_at(&end.to_le_bytes(), at + 24)
-            .expect("to write it");
-        file.write_all_at(&CLAIMED.to_le_bytes(), at + 32)
-            .expect("to write it");
+        file.write_all_at(&end.to_le_bytes(), at + 24).expect("to write it");
+        file.write_all_at(&CLAIMED.to_le_bytes(), at + 32).expect("to write it");
     }
 }
 

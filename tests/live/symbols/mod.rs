@@ -20,92 +20,37 @@ mod stubs;
 
 pub const TESTS: &[Test] = &[
     ("symbols::statics_of_this_program", statics_of_this_program),
-    (
-        "symbols::this_program_as_nm_sees_it",
-        this_program_as_nm_sees_it,
-    ),
-    (
-        "symbols::the_c_library_as_nm_sees_it",
-        the_c_library_as_nm_sees_it,
-    ),
+    ("symbols::this_program_as_nm_sees_it", this_program_as_nm_sees_it),
+    ("symbols::the_c_library_as_nm_sees_it", the_c_library_as_nm_sees_it),
     ("symbols::the_shell_as_nm_sees_it", the_shell_as_nm_sees_it),
-    (
-        "symbols::however_a_program_is_linked",
-        programs::however_a_program_is_linked,
-    ),
-    (
-        "symbols::names_of_a_cpp_program",
-        programs::names_of_a_cpp_program,
-    ),
+    ("symbols::however_a_program_is_linked", programs::however_a_program_is_linked),
+    ("symbols::names_of_a_cpp_program", programs::names_of_a_cpp_program),
     ("symbols::the_vdso_has_symbols", the_vdso_has_symbols),
-    (
-        "symbols::a_file_mapped_as_data_is_no_second_copy",
-        a_file_mapped_as_data_is_no_second_copy,
-    ),
-    (
-        "symbols::a_file_that_changes_is_read_again",
-        a_file_that_changes_is_read_again,
-    ),
-    (
-        "symbols::more_libraries_than_files_may_be_open",
-        more_libraries_than_files_may_be_open,
-    ),
-    (
-        "symbols::what_does_not_fit_in_memory_is_refused",
-        memory::what_does_not_fit_in_memory_is_refused,
-    ),
-    (
-        "symbols::names_of_a_32_bit_program",
-        narrow::names_of_a_32_bit_program,
-    ),
+    ("symbols::a_file_mapped_as_data_is_no_second_copy", a_file_mapped_as_data_is_no_second_copy),
+    ("symbols::a_file_that_changes_is_read_again", a_file_that_changes_is_read_again),
+    ("symbols::more_libraries_than_files_may_be_open", more_libraries_than_files_may_be_open),
+    ("symbols::what_does_not_fit_in_memory_is_refused", memory::what_does_not_fit_in_memory_is_refused),
+    ("symbols::names_of_a_32_bit_program", narrow::names_of_a_32_bit_program),
     ("symbols::names_are_completed", names_are_completed),
-    (
-        "symbols::code_that_a_program_made",
-        made::code_that_a_program_made,
-    ),
-    (
-        "symbols::a_symbol_with_a_size_is_a_range",
-        ranges::a_symbol_with_a_size_is_a_range,
-    ),
+    ("symbols::code_that_a_program_made", made::code_that_a_program_made),
+    ("symbols::a_symbol_with_a_size_is_a_range", ranges::a_symbol_with_a_size_is_a_range),
     (
         "symbols::what_was_stripped_is_found_by_name_and_checksum",
         stripped::what_was_stripped_is_found_by_name_and_checksum,
     ),
-    (
-        "symbols::a_debug_file_that_is_installed_later_is_found",
-        stripped::a_debug_file_that_is_installed_later_is_found,
-    ),
-    (
-        "symbols::debug_files_for_a_program_in_another_root",
-        stripped::debug_files_for_a_program_in_another_root,
-    ),
-    (
-        "symbols::files_that_the_kernel_makes_up_are_not_read",
-        stripped::files_that_the_kernel_makes_up_are_not_read,
-    ),
-    (
-        "symbols::a_program_in_another_mount_namespace",
-        stripped::a_program_in_another_mount_namespace,
-    ),
-    (
-        "symbols::a_program_whose_file_is_gone",
-        stripped::a_program_whose_file_is_gone,
-    ),
-    (
-        "symbols::stubs_have_the_names_of_what_they_call",
-        stubs::stubs_have_the_names_of_what_they_call,
-    ),
+    ("symbols::a_debug_file_that_is_installed_later_is_found", stripped::a_debug_file_that_is_installed_later_is_found),
+    ("symbols::debug_files_for_a_program_in_another_root", stripped::debug_files_for_a_program_in_another_root),
+    ("symbols::files_that_the_kernel_makes_up_are_not_read", stripped::files_that_the_kernel_makes_up_are_not_read),
+    ("symbols::a_program_in_another_mount_namespace", stripped::a_program_in_another_mount_namespace),
+    ("symbols::a_program_whose_file_is_gone", stripped::a_program_whose_file_is_gone),
+    ("symbols::stubs_have_the_names_of_what_they_call", stubs::stubs_have_the_names_of_what_they_call),
     (
         "symbols::the_copy_of_a_variable_is_the_one_that_is_used",
         stripped::the_copy_of_a_variable_is_the_one_that_is_used,
     ),
 ];
 
-pub const SCENARIOS: &[Scenario] = &[
-    ("statics", statics),
-    ("own file", own_file),
-    ("library", library),
-];
+pub const SCENARIOS: &[Scenario] = &[("statics", statics), ("own file", own_file), ("library", library)];
 
 /// Larger than what the page that ends the file can hold: most of it lies in anonymous memory.
 static mut ZEROED_BUFFER: [u8; 256 * 1024] = [0; 256 * 1024];
@@ -149,27 +94,9 @@ fn statics_of_this_program() {
             _ => ".rodata",
         };
         let expected = [
-            (
-                "live::symbols::ZEROED_BUFFER",
-                words[0],
-                256 * 1024,
-                Kind::Object,
-                ".bss",
-            ),
-            (
-                "live::symbols::FILLED_BUFFER",
-                words[1],
-                12_345,
-                Kind::Object,
-                constants,
-            ),
-            (
-                "live::symbols::a_function_with_a_name",
-                words[2],
-                0,
-                Kind::Function,
-                ".text",
-            ),
+            ("live::symbols::ZEROED_BUFFER", words[0], 256 * 1024, Kind::Object, ".bss"),
+            ("live::symbols::FILLED_BUFFER", words[1], 12_345, Kind::Object, constants),
+            ("live::symbols::a_function_with_a_name", words[2], 0, Kind::Function, ".text"),
         ];
         for (name, address, size, kind, section) in expected {
             let found = names.find(None, name).expect(name);
@@ -194,22 +121,13 @@ fn statics_of_this_program() {
             assert_eq!(module.name, found[0].module);
             assert_eq!(file_address, found[0].file_address);
             let path = module.name.to_string();
-            let back = names
-                .address_in(&path, file_address.get())
-                .expect("an address");
+            let back = names.address_in(&path, file_address.get()).expect("an address");
             assert_eq!(back, [at(address)]);
         }
         let middle = at(words[0] + 128 * 1024);
         let region = regions.iter().find(|one| one.range.contains(middle));
-        assert_eq!(
-            region.expect("its region").inode,
-            0,
-            "the buffer was to reach into anonymous memory"
-        );
-        for one in regions
-            .iter()
-            .filter(|one| one.name.as_bytes() == b"[stack]")
-        {
+        assert_eq!(region.expect("its region").inode, 0, "the buffer was to reach into anonymous memory");
+        for one in regions.iter().filter(|one| one.name.as_bytes() == b"[stack]") {
             assert_eq!(names.at(one.range.start()), None);
             assert!(names.module_at(one.range.start()).is_none());
         }
@@ -286,16 +204,11 @@ fn compare_with_nm(test: &str, names: &View<'_>, module: &Module, count: usize) 
             1 => one.size - 1,
             _ => random.below(one.size),
         };
-        let place = names
-            .address_in(&path, one.address + offset)
-            .expect("an address");
+        let place = names.address_in(&path, one.address + offset).expect("an address");
         assert_eq!(place.len(), 1);
-        let found = names.at(place[0]).unwrap_or_else(|| {
-            panic!(
-                "nothing at {:#x}, where nm has {one:?}",
-                one.address + offset
-            )
-        });
+        let found = names
+            .at(place[0])
+            .unwrap_or_else(|| panic!("nothing at {:#x}, where nm has {one:?}", one.address + offset));
         // The symbol that starts last of those that cover the place.
         let start = sized[..sized.partition_point(|other| other.address <= one.address + offset)]
             .iter()
@@ -304,20 +217,11 @@ fn compare_with_nm(test: &str, names: &View<'_>, module: &Module, count: usize) 
             .find(|other| one.address + offset - other.address < other.size)
             .expect("itself at least")
             .address;
-        assert_eq!(
-            found.file_address.get(),
-            start,
-            "{found:?} for {one:?}+{offset:#x}"
-        );
-        assert_eq!(
-            found.file_address.get() + found.offset,
-            one.address + offset
-        );
+        assert_eq!(found.file_address.get(), start, "{found:?} for {one:?}+{offset:#x}");
+        assert_eq!(found.file_address.get() + found.offset, one.address + offset);
         let mangled = String::from_utf8(found.mangled.as_bytes().to_vec()).expect("a name");
         assert!(
-            by_address[&start]
-                .iter()
-                .any(|other| base(&other.name) == base(&mangled) && other.size == found.size),
+            by_address[&start].iter().any(|other| base(&other.name) == base(&mangled) && other.size == found.size),
             "{found:?} is not among {:?}",
             by_address[&start]
         );
@@ -326,10 +230,7 @@ fn compare_with_nm(test: &str, names: &View<'_>, module: &Module, count: usize) 
         let one = sized[random.below(sized.len() as u64) as usize];
         let found = names.find(Some(&path), &one.name).expect("a search");
         let addresses: Vec<u64> = found.iter().map(|one| one.file_address.get()).collect();
-        assert!(
-            addresses.contains(&one.address),
-            "{one:?} is not among {addresses:x?}"
-        );
+        assert!(addresses.contains(&one.address), "{one:?} is not among {addresses:x?}");
     }
 }
 
@@ -340,10 +241,7 @@ fn this_program_as_nm_sees_it() {
     with_names(&symbols, &target.attach(), |names, _| {
         let own = std::env::current_exe().expect("this program");
         let own = own.to_str().expect("a plain path").as_bytes();
-        let module = names
-            .modules()
-            .iter()
-            .find(|one| one.name.as_bytes() == own);
+        let module = names.modules().iter().find(|one| one.name.as_bytes() == own);
         let module = module.expect("this program among its modules");
         compare_with_nm("symbols::this_program_as_nm_sees_it", names, module, 3000);
     });
@@ -395,9 +293,7 @@ fn the_vdso_has_symbols() {
         let reason = names.reason(vdso).map(|reason| reason.to_string());
         assert_eq!(reason, None, "the vdso gives symbols");
         let all = names.names(Some("[vdso]"), "", 1000, Duration::from_secs(10));
-        let clock = all
-            .iter()
-            .find(|name| name.to_string().ends_with("clock_gettime"));
+        let clock = all.iter().find(|name| name.to_string().ends_with("clock_gettime"));
         let clock = clock.expect("a clock among its names").to_string();
         let found = names.find(Some("vdso"), &clock).expect("a search");
         assert!(vdso.regions[0].range.contains(found[0].start));
@@ -413,16 +309,7 @@ fn own_file(_: &[String]) {
     let length = file.metadata().expect("its length").len() as usize;
     let map = |length| {
         // SAFETY: a fresh mapping of a file that nobody changes.
-        let start = unsafe {
-            mmap(
-                std::ptr::null_mut(),
-                length,
-                ProtFlags::READ,
-                MapFlags::PRIVATE,
-                &file,
-                0,
-            )
-        };
+        let start = unsafe { mmap(std::ptr::null_mut(), length, ProtFlags::READ, MapFlags::PRIVATE, &file, 0) };
         start.expect("a mapping") as u64
     };
     announce(format!(
@@ -439,9 +326,7 @@ fn a_file_mapped_as_data_is_no_second_copy() {
     let words = target.numbers();
     let symbols = Symbols::default();
     with_names(&symbols, &target.attach(), |names, _| {
-        let found = names
-            .find(None, "live::symbols::a_function_with_a_name")
-            .expect("a search");
+        let found = names.find(None, "live::symbols::a_function_with_a_name").expect("a search");
         let starts: Vec<_> = found.iter().map(|one| one.start).collect();
         assert_eq!(starts, [at(words[2])]);
         let loaded = names.file_address(at(words[2])).expect("a file address").1;
@@ -471,18 +356,8 @@ fn a_file_that_changes_is_read_again() {
     if !programs::is_installed("gcc") {
         return skip(test, "there is no C compiler here");
     }
-    let first = programs::compile(
-        folder.path(),
-        "first.so",
-        "int before(int x) { return x * 3; }",
-        &flags,
-    );
-    let second = programs::compile(
-        folder.path(),
-        "second.so",
-        "int behind(int x) { return x * 5; } int more;",
-        &flags,
-    );
+    let first = programs::compile(folder.path(), "first.so", "int before(int x) { return x * 3; }", &flags);
+    let second = programs::compile(folder.path(), "second.so", "int behind(int x) { return x * 5; } int more;", &flags);
     let (first, second) = (first.expect("to compile"), second.expect("to compile"));
     let path = first.to_str().expect("a plain path");
     let mut target = Target::start("library", &[path]);
@@ -492,9 +367,7 @@ fn a_file_that_changes_is_read_again() {
     let attached = target.attach();
     let symbols = Symbols::default();
     let count = |name: &str| {
-        with_names(&symbols, &attached, |names, _| {
-            names.find(Some("first.so"), name).map(|found| found.len())
-        })
+        with_names(&symbols, &attached, |names, _| names.find(Some("first.so"), name).map(|found| found.len()))
     };
     assert_eq!(count("before").expect("a search"), 1);
     assert_eq!(count("behind").expect("a search"), 0);
@@ -502,17 +375,11 @@ fn a_file_that_changes_is_read_again() {
     std::fs::write(&first, std::fs::read(&second).expect("the second")).expect("to overwrite");
     assert_eq!(count("before").expect("a search"), 0);
     assert_eq!(count("behind").expect("a search"), 1);
-    let file = std::fs::File::options()
-        .write(true)
-        .open(&first)
-        .expect("the file");
+    let file = std::fs::File::options().write(true).open(&first).expect("the file");
     file.set_len(100).expect("to cut it short");
     count("behind").expect_err("no symbols in a stump");
     with_names(&symbols, &attached, |names, _| {
-        let module = names
-            .modules()
-            .iter()
-            .find(|one| one.is_called(b"first.so"));
+        let module = names.modules().iter().find(|one| one.is_called(b"first.so"));
         let reason = names.reason(module.expect("it is still mapped"));
         assert!(matches!(reason, Some(NoSymbols::CutShort(_))), "{reason:?}");
     });
@@ -552,11 +419,7 @@ fn more_libraries_than_files_may_be_open() {
     let records: Vec<_> = records.map(|one| one.expect("a record")).collect();
     let of = |kind: &'static str| records.iter().filter(move |one| one["type"] == kind);
     let named = of("module").filter(|one| one["answers"] == "file");
-    let named = named.filter(|one| {
-        one["name"]
-            .as_str()
-            .is_some_and(|name| name.contains("copy"))
-    });
+    let named = named.filter(|one| one["name"].as_str().is_some_and(|name| name.contains("copy")));
     assert_eq!(named.count(), LIBRARIES);
     assert_eq!(of("symbol").count(), 2 * LIBRARIES + 1);
     target.send("");
@@ -573,10 +436,6 @@ fn names_are_completed() {
         assert_eq!(found.len(), 10);
         let found = names.names(None, "live::", 100_000, Duration::ZERO);
         assert!(found.is_empty(), "no time, no names");
-        assert!(
-            names
-                .names(Some("no-such-module"), "m", 10, Duration::from_secs(1))
-                .is_empty()
-        );
+        assert!(names.names(Some("no-such-module"), "m", 10, Duration::from_secs(1)).is_empty());
     });
 }

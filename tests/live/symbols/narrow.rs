@@ -27,12 +27,7 @@ fn code() -> Vec<u8> {
         [arguments.concat(), set(eax, number), int_0x80].concat()
     };
     let (write, read, exit) = (4, 3, 1);
-    [
-        call(write, 1, TEXT, READY.len() as u32),
-        call(read, 0, DATA + 0x40, 1),
-        call(exit, 0, 0, 0),
-    ]
-    .concat()
+    [call(write, 1, TEXT, READY.len() as u32), call(read, 0, DATA + 0x40, 1), call(exit, 0, 0, 0)].concat()
 }
 
 /// The whole file: headers and code, a page of data, and after them the parts that only debuggers read.
@@ -84,18 +79,7 @@ fn file() -> Vec<u8> {
         [7, 1, 3, DATA, 0x1000, 0x80, 0, 0, 4, 0],
         [13, 2, 0, 0, at_table, table.len() as u32, 4, 1, 4, 16],
         [21, 3, 0, 0, at_names, names.len() as u32, 0, 0, 1, 0],
-        [
-            29,
-            3,
-            0,
-            0,
-            at_section_names,
-            section_names.len() as u32,
-            0,
-            0,
-            1,
-            0,
-        ],
+        [29, 3, 0, 0, at_section_names, section_names.len() as u32, 0, 0, 1, 0],
     ] {
         file.extend(words(&section));
     }
@@ -142,15 +126,9 @@ pub(super) fn names_of_a_32_bit_program() {
     assert_eq!(symbols[1]["address"], hexadecimal(WORDS));
     assert_eq!(symbols[1]["size"], 8);
     let read = of("memory");
-    assert_eq!(
-        read[0]["values"],
-        serde_json::json!(["0xdeadbeef", "0x12345678"])
-    );
+    assert_eq!(read[0]["values"], serde_json::json!(["0xdeadbeef", "0x12345678"]));
     // An address is four bytes wide, here and wherever pointers are followed.
-    assert_eq!(
-        (&read[1]["length"], &read[1]["unit"]),
-        (&4.into(), &4.into())
-    );
+    assert_eq!((&read[1]["length"], &read[1]["unit"]), (&4.into(), &4.into()));
     assert_eq!(read[1]["values"], serde_json::json!([hexadecimal(WORDS)]));
     let telescope = of("telescope")[0];
     assert_eq!(telescope["value"], hexadecimal(WORDS), "{telescope}");
@@ -164,9 +142,6 @@ pub(super) fn names_of_a_32_bit_program() {
     let modules = of("module");
     let own = modules.iter().find(|one| one["start"] == hexadecimal(CODE));
     let own = own.expect("the program among its modules");
-    assert_eq!(
-        (&own["answers"], &own["symbols"]),
-        (&"file".into(), &3.into())
-    );
+    assert_eq!((&own["answers"], &own["symbols"]), (&"file".into(), &3.into()));
     target.send("");
 }

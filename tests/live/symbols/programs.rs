@@ -26,11 +26,7 @@ int main(void) {
 
 /// Whether a compiler is installed. If it is, it has to be able to compile the tests' programs.
 pub(crate) fn is_installed(compiler: &str) -> bool {
-    let version = Command::new(compiler)
-        .arg("--version")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
+    let version = Command::new(compiler).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     version.is_ok_and(|status| status.success())
 }
 
@@ -39,13 +35,7 @@ pub(crate) fn compile(folder: &Path, name: &str, source: &str, flags: &[&str]) -
     compile_with("gcc", folder, name, source, flags)
 }
 
-pub(crate) fn compile_with(
-    compiler: &str,
-    folder: &Path,
-    name: &str,
-    source: &str,
-    flags: &[&str],
-) -> Option<PathBuf> {
+pub(crate) fn compile_with(compiler: &str, folder: &Path, name: &str, source: &str, flags: &[&str]) -> Option<PathBuf> {
     let text = folder.join(format!(
         "{name}.{}",
         match compiler {
@@ -111,8 +101,7 @@ pub(super) fn however_a_program_is_linked() {
                 let last = found[0].size.max(1) - 1;
                 for offset in [0, last / 2, last] {
                     let found: Option<SymbolAt> = names.at(at(address + offset));
-                    let found =
-                        found.unwrap_or_else(|| panic!("{name}: nothing at {symbol}+{offset}"));
+                    let found = found.unwrap_or_else(|| panic!("{name}: nothing at {symbol}+{offset}"));
                     assert_eq!(found.mangled, Name::from(symbol), "{name}");
                     assert_eq!(found.offset, offset, "{name}");
                     assert_eq!(found.section, Some(Name::from(section)), "{name}");
@@ -121,17 +110,13 @@ pub(super) fn however_a_program_is_linked() {
                     assert_eq!(is_zeroed, section == ".bss", "{name}: {symbol}");
                 }
             }
-            let error = names
-                .find(Some(name), "per_thread")
-                .expect_err("thread-local");
+            let error = names.find(Some(name), "per_thread").expect_err("thread-local");
             assert!(error.to_string().contains("thread-local"), "{error}");
             if name == "fixed" {
                 let (_, file_address) = names.file_address(at(words[4])).expect("main");
                 assert_eq!(file_address, at(words[4]));
             }
-            let beyond = names
-                .address_in(name, 1 << 40)
-                .expect_err("not in the file");
+            let beyond = names.address_in(name, 1 << 40).expect_err("not in the file");
             assert!(beyond.to_string().contains("no load segment"), "{beyond}");
             assert!(names.address_in("no-such-module", 0).is_err());
         });
@@ -194,16 +179,8 @@ pub(super) fn names_of_a_cpp_program() {
             assert_eq!(again, found, "{shown}");
         }
         let completed = names.names(Some("cpp"), "shapes::", 100, Duration::from_secs(60));
-        for expected in [
-            "shapes::circle::area",
-            "shapes::hidden",
-            "shapes::table",
-            "shapes::twice<double>",
-        ] {
-            assert!(
-                completed.contains(&Name::from(expected)),
-                "{expected} is not among {completed:?}"
-            );
+        for expected in ["shapes::circle::area", "shapes::hidden", "shapes::table", "shapes::twice<double>"] {
+            assert!(completed.contains(&Name::from(expected)), "{expected} is not among {completed:?}");
         }
     });
     target.send("");

@@ -37,18 +37,10 @@ pub(super) fn a_symbol_with_a_size_is_a_range() {
     let mut target = Target::spawn(&mut Command::new(&file));
     let words = target.numbers();
     let (buffer, array, table) = (words[0], words[1], words[2]);
-    let lines = [
-        "walk demo_buffer",
-        "watch big_array for 1ms",
-        "translate table",
-        "walk ranges",
-        "watch ranges for 1ms",
-    ];
+    let lines =
+        ["walk demo_buffer", "watch big_array for 1ms", "translate table", "walk ranges", "watch ranges for 1ms"];
     let said = program(&[], target.pid(), true, &lines.map(str::to_owned));
-    let records: Vec<Value> = said
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("a record"))
-        .collect();
+    let records: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).expect("a record")).collect();
     let of = |kind: &str| -> Vec<u64> {
         let records = records.iter().filter(|record| record["type"] == kind);
         records.filter_map(|one| one["pages"].as_u64()).collect()

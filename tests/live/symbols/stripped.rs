@@ -43,10 +43,7 @@ fn stripped(test: &str, folder: &Path) -> Option<PathBuf> {
     let program = compile(folder, "program", PROGRAM, &flags);
     let program = program.expect("to compile");
     for (command, arguments) in [
-        (
-            "objcopy",
-            &["--only-keep-debug", "program", "program.debug"][..],
-        ),
+        ("objcopy", &["--only-keep-debug", "program", "program.debug"][..]),
         ("strip", &["program"]),
         ("objcopy", &["--add-gnu-debuglink=program.debug", "program"]),
     ] {
@@ -56,10 +53,7 @@ fn stripped(test: &str, folder: &Path) -> Option<PathBuf> {
 }
 
 /// The file that gives the names of `program` in a target, and whether the static function at `hidden` has its name.
-fn answers(
-    target: &Target,
-    hidden: u64,
-) -> (Result<Answers, NoSymbols>, Result<String, NoSeparate>, bool) {
+fn answers(target: &Target, hidden: u64) -> (Result<Answers, NoSymbols>, Result<String, NoSeparate>, bool) {
     let symbols = Symbols::default();
     with_names(&symbols, &target.attach(), |names, _| {
         let mut found = None;
@@ -118,10 +112,7 @@ pub(super) fn what_was_stripped_is_found_by_name_and_checksum() {
     ] {
         assert!(run(make[0], &make[1..], folder.path()), "{make:?}");
         let (_, separate, _) = answers(&target, hidden);
-        assert!(
-            matches!(separate, Err(NoSeparate::Unreadable(_))),
-            "{make:?}: {separate:?}"
-        );
+        assert!(matches!(separate, Err(NoSeparate::Unreadable(_))), "{make:?}: {separate:?}");
         assert!(run("rm", &["-rf", "program.debug"], folder.path()));
     }
 
@@ -150,11 +141,7 @@ pub(super) fn a_debug_file_that_is_installed_later_is_found() {
     let hidden = at(target.numbers()[0]);
     let attached = target.attach();
     let symbols = Symbols::default();
-    let name = || {
-        with_names(&symbols, &attached, |names, _| {
-            names.at(hidden).map(|one| one.name().to_string())
-        })
-    };
+    let name = || with_names(&symbols, &attached, |names, _| names.at(hidden).map(|one| one.name().to_string()));
     assert_ne!(name().as_deref(), Some("hidden"));
     assert_ne!(name().as_deref(), Some("hidden"));
     std::fs::rename(&kept, &debug).expect("to install it");
@@ -195,9 +182,7 @@ pub(super) fn debug_files_for_a_program_in_another_root() {
     let root = folder.path().join("root");
     let unshare = || {
         let mut unshare = Command::new("unshare");
-        unshare
-            .args(["--user", "--map-root-user", "--root"])
-            .arg(&root);
+        unshare.args(["--user", "--map-root-user", "--root"]).arg(&root);
         unshare.arg("/bin/sh");
         unshare
     };
@@ -210,10 +195,7 @@ pub(super) fn debug_files_for_a_program_in_another_root() {
     match surveyed(&target, is_c) {
         Some((Ok(Answers::DebugFile), Ok(there))) => assert_eq!(there, path),
         Some((_, Err(NoSeparate::Unreadable(reason)))) => {
-            skip(
-                test,
-                &format!("the root of the process cannot be entered: {reason}"),
-            );
+            skip(test, &format!("the root of the process cannot be entered: {reason}"));
         }
         other => panic!("{other:?}"),
     }
@@ -255,10 +237,7 @@ pub(super) fn files_that_the_kernel_makes_up_are_not_read() {
     target.line();
     let modules = target.attach().modules;
     let refused = |path: &str| match modules.at_path(path.as_bytes()) {
-        Err(reason) => assert!(
-            reason.to_string().contains("makes its contents"),
-            "{path}: {reason}"
-        ),
+        Err(reason) => assert!(reason.to_string().contains("makes its contents"), "{path}: {reason}"),
         Ok(Some(_)) => panic!("{path} was opened"),
         Ok(None) => skip(test, &format!("there is no {path} here")),
     };
@@ -287,15 +266,11 @@ pub(super) fn a_program_in_another_mount_namespace() {
     // The file system is mounted where nobody else sees it, over the folder that the test sees.
     let inner = folder.path().join("inner");
     std::fs::create_dir(&inner).expect("a folder");
-    let script =
-        "mount -t tmpfs none inner && cp program program.debug inner && exec inner/program";
+    let script = "mount -t tmpfs none inner && cp program program.debug inner && exec inner/program";
     let mut unshare = Command::new("unshare");
     unshare.args(["--user", "--map-root-user", "--mount"]);
     let is_possible = |unshare: &mut Command| {
-        let tried = unshare
-            .args(["sh", "-c", "mount -t tmpfs none /mnt"])
-            .stderr(Stdio::null())
-            .status();
+        let tried = unshare.args(["sh", "-c", "mount -t tmpfs none /mnt"]).stderr(Stdio::null()).status();
         tried.is_ok_and(|status| status.success())
     };
     let mut tried = Command::new("unshare");
@@ -303,11 +278,7 @@ pub(super) fn a_program_in_another_mount_namespace() {
     if !is_possible(&mut tried) {
         return skip(test, "mount namespaces cannot be made here");
     }
-    let mut target = Target::spawn(
-        unshare
-            .args(["sh", "-c", script])
-            .current_dir(folder.path()),
-    );
+    let mut target = Target::spawn(unshare.args(["sh", "-c", script]).current_dir(folder.path()));
     let hidden = target.numbers()[0];
     assert!(!inner.join("program").exists(), "the test sees the file");
     let (by, separate, is_named) = answers(&target, hidden);
@@ -315,10 +286,7 @@ pub(super) fn a_program_in_another_mount_namespace() {
         Ok(path) => assert!(path.ends_with("/inner/program.debug"), "{path}"),
         // The root of a process of another user namespace takes rights.
         Err(NoSeparate::Unreadable(reason)) => {
-            return skip(
-                test,
-                &format!("the root of the process cannot be entered: {reason}"),
-            );
+            return skip(test, &format!("the root of the process cannot be entered: {reason}"));
         }
         Err(reason) => panic!("{reason}"),
     }
@@ -343,14 +311,8 @@ pub(super) fn a_program_whose_file_is_gone() {
     match answers(&target, hidden) {
         (Ok(Answers::Itself), _, is_named) => assert!(is_named),
         (Err(NoSymbols::Unreadable(reason)), ..) => {
-            assert!(
-                reason.to_string().contains("gone or was replaced"),
-                "{reason}"
-            );
-            skip(
-                test,
-                &format!("without rights there is no way to the file: {reason}"),
-            );
+            assert!(reason.to_string().contains("gone or was replaced"), "{reason}");
+            skip(test, &format!("without rights there is no way to the file: {reason}"));
         }
         other => panic!("{other:?}"),
     }
@@ -373,12 +335,7 @@ pub(super) fn the_copy_of_a_variable_is_the_one_that_is_used() {
     let own = "__attribute__((used)) static char *environ[77];";
     let library = compile(folder.path(), "libown.so", own, &["-shared", "-fPIC"]);
     let library = library.expect("a library");
-    let flags = [
-        "-no-pie",
-        "-fno-pic",
-        "-Wl,--no-as-needed",
-        library.to_str().expect("plain"),
-    ];
+    let flags = ["-no-pie", "-fno-pic", "-Wl,--no-as-needed", library.to_str().expect("plain")];
     let program = compile(folder.path(), "program", PROGRAM, &flags).expect("to compile");
     let mut target = Target::spawn(&mut Command::new(&program));
     let words = target.numbers();
@@ -387,9 +344,7 @@ pub(super) fn the_copy_of_a_variable_is_the_one_that_is_used() {
         let mut used = names.find(None, "environ").expect("a search");
         // The dynamic linker has one for itself too, which nobody else sees.
         used.retain(|one| !one.module.file_name().as_bytes().starts_with(b"ld-"));
-        let own: Vec<_> = used
-            .extract_if(.., |one| one.module.file_name().as_bytes() == b"libown.so")
-            .collect();
+        let own: Vec<_> = used.extract_if(.., |one| one.module.file_name().as_bytes() == b"libown.so").collect();
         let starts: Vec<_> = used.iter().map(|one| one.start).collect();
         let (module, _) = names.file_address(at(words[1])).expect("a module");
         if !module.is_called(b"program") {
@@ -399,10 +354,7 @@ pub(super) fn the_copy_of_a_variable_is_the_one_that_is_used() {
         assert_eq!(own.len(), 1, "{own:?}");
         assert_eq!(own[0].size, 77 * 8, "{own:?}");
         // A query for the library's own address gives it.
-        let library = names
-            .modules()
-            .iter()
-            .find(|one| one.is_called(b"libc.so.6"));
+        let library = names.modules().iter().find(|one| one.is_called(b"libc.so.6"));
         if library.is_some() {
             let own = names.find(Some("libc.so.6"), "environ").expect("a search");
             assert!(own.iter().all(|one| one.start != at(words[1])), "{own:?}");

@@ -27,11 +27,7 @@ pub(super) fn stubs_have_the_names_of_what_they_call() {
     if !is_installed("gcc") || !cfg!(target_arch = "x86_64") {
         return skip(test, "there is no C compiler, or this is not x86-64");
     }
-    for flags in [
-        &["-Wl,-z,lazy"][..],
-        &["-Wl,-z,now"],
-        &["-fcf-protection=full", "-Wl,-z,ibtplt"],
-    ] {
+    for flags in [&["-Wl,-z,lazy"][..], &["-Wl,-z,now"], &["-fcf-protection=full", "-Wl,-z,ibtplt"]] {
         let Some(program) = compile(folder.path(), "program", PROGRAM, flags) else {
             skip(test, &format!("gcc {} does not work here", flags.join(" ")));
             continue;
@@ -61,28 +57,20 @@ pub(super) fn stubs_have_the_names_of_what_they_call() {
                 }
             }
             for expected in ["getpid@plt", "printf@plt"] {
-                assert!(
-                    found.iter().any(|one| one == expected),
-                    "{flags:?}: {found:?}"
-                );
+                assert!(found.iter().any(|one| one == expected), "{flags:?}: {found:?}");
                 let stub = one(names, expected);
                 assert_eq!((stub.offset, stub.kind), (0, Kind::Function));
             }
             let slot = one(names, "getpid@got.plt");
             assert_eq!((slot.offset, slot.size), (0, 8), "{slot:?}");
             let inside = names.at(slot.start.checked_add(5).expect("an address"));
-            assert_eq!(
-                inside.map(|one| (one.name(), one.offset)),
-                Some((slot.name(), 5))
-            );
+            assert_eq!(inside.map(|one| (one.name(), one.offset)), Some((slot.name(), 5)));
             // Each stub jumps through its own slot, and the linker has filled this one where it does not wait for the first call.
             let mut bytes = [0; 8];
             let read = attached.process.memory(slot.start, &mut bytes);
             assert_eq!(read.expect("to read it"), 8);
             let function = names.find(None, "getpid").expect("a search");
-            let is_it = function
-                .iter()
-                .any(|one| one.start == at(u64::from_le_bytes(bytes)));
+            let is_it = function.iter().any(|one| one.start == at(u64::from_le_bytes(bytes)));
             assert!(is_it || !flags.contains(&"-Wl,-z,now"), "{bytes:x?}");
             let completed = names.names(Some("program"), "getpid@", 9, Duration::from_secs(60));
             let expected = ["getpid@got.plt", "getpid@plt"];

@@ -10,40 +10,20 @@ fn find_looks_through_what_is_resident_and_counts_the_rest() {
     let rest = "; not resident, not searched: 1 page swapped, 1 page guard, 3 pages untouched";
     for (line, said) in [
         // Across two pages.
-        (
-            "find [heap], hex\"fe ff 01\"",
-            format!("0x500ffe  [heap] rw-p\n1 match in 12 KiB{rest}"),
-        ),
-        (
-            "find [heap], \"cross\"",
-            format!("0x505ffa  [heap] rw-p\n1 match in 12 KiB{rest}"),
-        ),
-        (
-            "find/h 0x500000, +256, 0x0302",
-            "0x500002  [heap] rw-p\n1 match in 256 B".to_owned(),
-        ),
-        (
-            "find/b 0x500010..0x500020, 0x10, 0x11",
-            "0x500010  [heap] rw-p\n1 match in 16 B".to_owned(),
-        ),
+        ("find [heap], hex\"fe ff 01\"", format!("0x500ffe  [heap] rw-p\n1 match in 12 KiB{rest}")),
+        ("find [heap], \"cross\"", format!("0x505ffa  [heap] rw-p\n1 match in 12 KiB{rest}")),
+        ("find/h 0x500000, +256, 0x0302", "0x500002  [heap] rw-p\n1 match in 256 B".to_owned()),
+        ("find/b 0x500010..0x500020, 0x10, 0x11", "0x500010  [heap] rw-p\n1 match in 16 B".to_owned()),
         // What begins before the range, or ends behind it, is not in it.
-        (
-            "find/b 0x500011..0x500020, 0x10, 0x11",
-            "0 matches in 15 B".to_owned(),
-        ),
-        (
-            "find/b 0x500000..0x500011, 0x10, 0x11",
-            "0 matches in 17 B".to_owned(),
-        ),
+        ("find/b 0x500011..0x500020, 0x10, 0x11", "0 matches in 15 B".to_owned()),
+        ("find/b 0x500000..0x500011, 0x10, 0x11", "0 matches in 17 B".to_owned()),
         (
             "find 0x500000, +4p, -1",
-            "0 matches in 8 KiB; not resident, not searched: 1 page swapped, 1 page guard"
-                .to_owned(),
+            "0 matches in 8 KiB; not resident, not searched: 1 page swapped, 1 page guard".to_owned(),
         ),
         (
             "find/b2 0x505010..0x505020, 0x78, 0x78",
-            "0x505010  [heap] rw-p\n0x505011  [heap] rw-p\n2 matches in 16 B; stopped early"
-                .to_owned(),
+            "0x505010  [heap] rw-p\n0x505011  [heap] rw-p\n2 matches in 16 B; stopped early".to_owned(),
         ),
     ] {
         assert_eq!(session.says(line), said, "{line}");
@@ -53,9 +33,7 @@ fn find_looks_through_what_is_resident_and_counts_the_rest() {
     session.says("find [heap], \"not there\"");
     assert_eq!(session.says("print $numfound"), "$3 = 0");
     // There was no row: what was found before is not taken for an answer.
-    assert!(
-        matches!(session.refuses("print $_"), Error::Evaluation(error) if error.message.contains("no value"))
-    );
+    assert!(matches!(session.refuses("print $_"), Error::Evaluation(error) if error.message.contains("no value")));
     // Pages that are not resident were never read: the fake has no bytes for them, and would have said so.
     assert!(watched.memory_reads.load(Ordering::Relaxed) > 0);
 }
@@ -72,10 +50,7 @@ fn find_writes_numbers_as_the_target_does_and_refuses_what_does_not_fit() {
         ("find [heap], 0x80818283", true),
         ("find [heap], 0x8081828384858687", true),
         // An address has the size of a pointer.
-        (
-            "find [heap], page(0) + 0x80818283 - page(0) + page(0)",
-            true,
-        ),
+        ("find [heap], page(0) + 0x80818283 - page(0) + page(0)", true),
     ] {
         let said = session.says(line);
         assert_eq!(said.starts_with("0x500"), found, "{line}: {said}");
@@ -105,22 +80,14 @@ fn find_looks_through_the_page_cache_too_and_says_so() {
     for (line, said) in [
         (
             "find file, \"cdef\"",
-            format!(
-                "0x600fff  file r--p  (file)\n1 match in 8 KiB, 1 page from the page cache{rest}"
-            ),
+            format!("0x600fff  file r--p  (file)\n1 match in 8 KiB, 1 page from the page cache{rest}"),
         ),
-        (
-            "find file, \"abc\"",
-            format!("0x600ffd  file r--p\n1 match in 8 KiB, 1 page from the page cache{rest}"),
-        ),
+        ("find file, \"abc\"", format!("0x600ffd  file r--p\n1 match in 8 KiB, 1 page from the page cache{rest}")),
         (
             "find 0x601018..0x602000, \"a text\"",
             "0x601018  file r--p  (file)\n1 match in 4072 B, 1 page from the page cache".to_owned(),
         ),
-        (
-            "find 0x602000..0x604000, \".\"",
-            format!("0 matches in 0 B{rest}"),
-        ),
+        ("find 0x602000..0x604000, \".\"", format!("0 matches in 0 B{rest}")),
     ] {
         assert_eq!(session.says(line), said, "{line}");
     }
@@ -141,17 +108,13 @@ fn a_page_that_leaves_before_find_reads_it_is_counted() {
     let fake = heap();
     fake.watched.gone_after_read.lock().unwrap().push(0x501);
     let mut session = Session::on(fake);
-    assert_eq!(
-        session.says("find 0x500000, +2p, -1"),
-        "0 matches in 4 KiB; 1 page could not be read"
-    );
+    assert_eq!(session.says("find 0x500000, +2p, -1"), "0 matches in 4 KiB; 1 page could not be read");
 }
 
 #[test]
 fn a_word_that_names_nothing_is_likely_to_be_text() {
     let mut session = Session::on(heap());
-    let (_, Err(Error::Evaluation(error))) = session.run("find 0x500000, +2p, hunter2", None)
-    else {
+    let (_, Err(Error::Evaluation(error))) = session.run("find 0x500000, +2p, hunter2", None) else {
         panic!("hunter2 is nothing");
     };
     let hint = "text goes in double quotes: \"hunter2\"";

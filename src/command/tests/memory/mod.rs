@@ -39,10 +39,7 @@ impl Session {
     }
 
     fn run(&mut self, line: &str, resume: Option<Resume>) -> (Vec<Record>, Result<Flow, Error>) {
-        let mut sink = Kept {
-            records: Vec::new(),
-            stop_at: usize::MAX,
-        };
+        let mut sink = Kept { records: Vec::new(), stop_at: usize::MAX };
         let flow = run_line(&mut self.0, line, resume, &mut sink);
         (sink.records, flow)
     }
@@ -139,14 +136,8 @@ fn backward_it_is_what_is_before_an_address_and_the_next_goes_on_before_that() {
         ),
         // No text is where nothing can be read; and one is cut where gdb cuts it.
         ("x/-s 0x506000", &cut),
-        (
-            "x/-2xb 0x504001",
-            "0x503fff:       <not resident: guard>\n0x504000:       <not resident: untouched>",
-        ),
-        (
-            "x/-xb 0x508000",
-            "0x507fff:       <not resident: untouched>",
-        ),
+        ("x/-2xb 0x504001", "0x503fff:       <not resident: guard>\n0x504000:       <not resident: untouched>"),
+        ("x/-xb 0x508000", "0x507fff:       <not resident: untouched>"),
     ] {
         assert_eq!(session.says(line), said, "{line}");
     }
@@ -176,10 +167,7 @@ fn the_target_s_own_order_and_width() {
         assert_eq!(session.says(line), said, "{line}");
     }
     let said = session.says("x/sh 0x505000");
-    assert!(
-        said.starts_with("0x505000:       u\"\u{6869}c\u{6166}\u{c3a9}"),
-        "{said}"
-    );
+    assert!(said.starts_with("0x505000:       u\"\u{6869}c\u{6166}\u{c3a9}"), "{said}");
 }
 
 #[test]
@@ -188,19 +176,10 @@ fn what_is_not_resident_is_not_touched() {
     let watched = fake.watched.clone();
     let mut session = Session::on(fake);
     for (line, said) in [
-        (
-            "x/8xb 0x502000",
-            "0x502000:       <not resident: swapped>  (8 B of it)",
-        ),
-        (
-            "x/8xb 0x503ff8",
-            "0x503ff8:       <not resident: guard>  (8 B of it)",
-        ),
+        ("x/8xb 0x502000", "0x502000:       <not resident: swapped>  (8 B of it)"),
+        ("x/8xb 0x503ff8", "0x503ff8:       <not resident: guard>  (8 B of it)"),
         ("x/xg 0x504000", "0x504000:       <not resident: untouched>"),
-        (
-            "x/s 0x504000",
-            "0x504000:       <not resident: untouched>  (4 KiB of it)",
-        ),
+        ("x/s 0x504000", "0x504000:       <not resident: untouched>  (4 KiB of it)"),
     ] {
         assert_eq!(session.says(line), said, "{line}");
     }
@@ -222,14 +201,7 @@ fn what_is_not_resident_is_not_touched() {
         }
     }
     assert_eq!(next, 0x50_8000);
-    let expected = [
-        "present",
-        "swapped",
-        "guard",
-        "untouched",
-        "present",
-        "untouched",
-    ];
+    let expected = ["present", "swapped", "guard", "untouched", "present", "untouched"];
     assert_eq!(states, expected);
 }
 
@@ -259,14 +231,8 @@ fn where_nothing_is_mapped() {
     };
     assert_eq!(nearest.len(), 1);
     let said = session.says("x/2xg 0x507ff8");
-    assert!(
-        said.ends_with("0x508000:       <not resident: unmapped>"),
-        "{said}"
-    );
-    assert!(matches!(
-        session.refuses("x/0x 0x500000"),
-        Error::Refused { .. }
-    ));
+    assert!(said.ends_with("0x508000:       <not resident: unmapped>"), "{said}");
+    assert!(matches!(session.refuses("x/0x 0x500000"), Error::Refused { .. }));
 }
 
 #[test]
@@ -284,22 +250,14 @@ fn only_an_explicit_word_reads_through() {
     // What a fault would bring in.
     fake.pages.insert(0x504, vec![7; 4096]);
     let mut session = Session::on(fake);
-    assert_eq!(
-        session.says("x/2xb 0x504000"),
-        "0x504000:       <not resident: untouched>  (2 B of it)"
-    );
+    assert_eq!(session.says("x/2xb 0x504000"), "0x504000:       <not resident: untouched>  (2 B of it)");
     let said = session.says("x/2xb --fault 0x504000");
     assert!(
-        said.starts_with(
-            "0x504000:       0x07    0x07  (faulted in: was untouched)\nnote: --fault: 1 page "
-        ),
+        said.starts_with("0x504000:       0x07    0x07  (faulted in: was untouched)\nnote: --fault: 1 page "),
         "{said}"
     );
     // Nothing comes: it is said to be as it is.
-    assert_eq!(
-        session.says("x/xb --fault 0x503000"),
-        "0x503000:       <not resident: guard>"
-    );
+    assert_eq!(session.says("x/xb --fault 0x503000"), "0x503000:       <not resident: guard>");
 }
 
 #[test]
@@ -364,14 +322,8 @@ fn bytes_of_several_sources_are_one_answer_and_the_weaker_source_is_named() {
              0x602000:       <not resident: untouched, not_cached>  (8 KiB of it)",
         ),
         ("x/s 0x501ff0", "0x501ff0:       \"\""),
-        (
-            "telescope 0x601010 1",
-            "0x601010        +0x000  0x601018 (file)  file r--p (file) \u{2192} \"a text\"",
-        ),
-        (
-            "telescope 0x600ffa 1",
-            "0x600ffa        +0x000  0x65646362612e2e2e (file)",
-        ),
+        ("telescope 0x601010 1", "0x601010        +0x000  0x601018 (file)  file r--p (file) \u{2192} \"a text\""),
+        ("telescope 0x600ffa 1", "0x600ffa        +0x000  0x65646362612e2e2e (file)"),
     ] {
         assert_eq!(session.says(line), said, "{line}");
     }
@@ -385,17 +337,16 @@ fn bytes_of_several_sources_are_one_answer_and_the_weaker_source_is_named() {
 
 #[test]
 fn telescope_says_why_a_page_cache_is_not_looked_into() {
-    let fake = heap_and_file()
-        .region(0x70_0000, 0x70_3000, "rw-s", 7, "/hidden")
-        .page(0x50_5000, 0x1301, &0x70_1000u64.to_le_bytes());
+    let fake = heap_and_file().region(0x70_0000, 0x70_3000, "rw-s", 7, "/hidden").page(
+        0x50_5000,
+        0x1301,
+        &0x70_1000u64.to_le_bytes(),
+    );
     let mut session = Session::on(fake);
     let row = session.says("telescope 0x700000 1");
     assert!(row.contains("<not resident: untouched>  ("), "{row}");
     let link = session.says("telescope 0x505000 1");
-    assert!(
-        link.contains("0x701000") && link.contains("<not resident: untouched>  ("),
-        "{link}"
-    );
+    assert!(link.contains("0x701000") && link.contains("<not resident: untouched>  ("), "{link}");
     assert!(!session.says("telescope 0x504000 1").contains(">  ("));
 }
 
@@ -404,24 +355,12 @@ fn an_uncertain_state_is_only_most_likely() {
     // Without CAP_SYS_ADMIN the rest of the entry is hidden.
     let mut last = heap().pages.get(&0x505).cloned().unwrap_or_default();
     last.splice(4091.., *b"whole");
-    let fake = heap()
-        .page(0x50_5000, 0x1301, &last)
-        .entry(0x50_2000, SWAP_ENTRY)
-        .entry(0x50_6000, SWAP_ENTRY);
+    let fake = heap().page(0x50_5000, 0x1301, &last).entry(0x50_2000, SWAP_ENTRY).entry(0x50_6000, SWAP_ENTRY);
     let mut session = Session::on(fake);
     for (line, said) in [
-        (
-            "x/xg 0x502000",
-            "0x502000:       <not resident: most likely poisoned>",
-        ),
-        (
-            "x/s 0x505ffb",
-            "0x505ffb:       \"whole\"<not resident: most likely poisoned>",
-        ),
-        (
-            "telescope 0x502000 1",
-            "0x502000        +0x000  <not resident: most likely poisoned>",
-        ),
+        ("x/xg 0x502000", "0x502000:       <not resident: most likely poisoned>"),
+        ("x/s 0x505ffb", "0x505ffb:       \"whole\"<not resident: most likely poisoned>"),
+        ("telescope 0x502000 1", "0x502000        +0x000  <not resident: most likely poisoned>"),
     ] {
         assert_eq!(session.says(line), said, "{line}");
         let (records, _) = session.run(line, None);
@@ -437,17 +376,11 @@ fn an_uncertain_state_is_only_most_likely() {
     let Error::Evaluation(error) = session.refuses("print *0x502000") else {
         panic!("no page is there");
     };
-    assert!(
-        error.message.ends_with("the page is most likely poisoned"),
-        "{error:?}"
-    );
+    assert!(error.message.ends_with("the page is most likely poisoned"), "{error:?}");
     let said = session.says("find [heap], \"not there\"");
     assert!(said.contains("not certain"), "{said}");
     // What is certain is said as such.
-    assert_eq!(
-        session.says("x/xg 0x503000"),
-        "0x503000:       <not resident: guard>"
-    );
+    assert_eq!(session.says("x/xg 0x503000"), "0x503000:       <not resident: guard>");
 }
 
 #[test]
@@ -456,10 +389,7 @@ fn memory_of_a_device_is_not_read_even_with_fault() {
     fake.pages.insert(0x700, vec![7; 4096]);
     let watched = fake.watched.clone();
     let mut session = Session::on(fake);
-    assert_eq!(
-        session.says("x/xw --fault 0x700000"),
-        "0x700000:       <not read: pfn_mapped>"
-    );
+    assert_eq!(session.says("x/xw --fault 0x700000"), "0x700000:       <not read: pfn_mapped>");
     assert_eq!(watched.memory_reads.load(Ordering::Relaxed), 0);
 }
 
@@ -473,18 +403,13 @@ fn a_soft_dirty_bit_on_every_entry_changes_no_answer() {
         .entry(0x71_1000, SWAP_ENTRY | 2 << 5 | 31)
         .entry(0x71_2000, SWAP_ENTRY | 0x1234 << 5 | 26)
         .entry(0x71_3000, SWAP_ENTRY | 0x1234 << 5 | 23);
-    let tracked = Fake {
-        soft_dirty: true,
-        ..fake.clone()
-    };
+    let tracked = Fake { soft_dirty: true, ..fake.clone() };
     let pages = (0x50_0000..0x50_8000u64).step_by(0x1000);
     let others = [0x60_0000, 0x60_1000, 0x60_2000, 0x70_0000, 0x80_0000];
-    let others = others
-        .into_iter()
-        .chain((0x71_0000..0x71_4000).step_by(0x1000));
-    let each = pages.chain(others).flat_map(|page| {
-        ["translate", "explain", "x/600xg"].map(|command| format!("{command} {page:#x}"))
-    });
+    let others = others.into_iter().chain((0x71_0000..0x71_4000).step_by(0x1000));
+    let each = pages
+        .chain(others)
+        .flat_map(|page| ["translate", "explain", "x/600xg"].map(|command| format!("{command} {page:#x}")));
     let whole = [
         "walk all",
         "walk all by state",
@@ -516,14 +441,8 @@ fn a_soft_dirty_bit_on_every_entry_changes_no_answer() {
 fn print_says_where_the_contents_of_a_cached_page_are_shown() {
     let mut session = Session::on(heap_and_file());
     for (line, hint) in [
-        (
-            "print u64(0x601018)",
-            "the process has no page there; what the page cache of the file holds: x/xg 0x601018",
-        ),
-        (
-            "print *0x602000",
-            "reading it would fault it in and so change what is looked at",
-        ),
+        ("print u64(0x601018)", "the process has no page there; what the page cache of the file holds: x/xg 0x601018"),
+        ("print *0x602000", "reading it would fault it in and so change what is looked at"),
     ] {
         let Error::Evaluation(error) = session.refuses(line) else {
             panic!("{line}");
@@ -537,10 +456,7 @@ fn print_says_where_the_contents_of_a_cached_page_are_shown() {
 fn a_number_shown_as_an_address_has_what_lies_there() {
     let mut session = Session::on(heap());
     for (line, said) in [
-        (
-            "print/a u32(0x500000) * 0 + 0x500010",
-            "0x500010  in [heap]",
-        ),
+        ("print/a u32(0x500000) * 0 + 0x500010", "0x500010  in [heap]"),
         ("print/a 0x500010", "0x500010  in [heap]"),
         // What is said already is not said again.
         ("print/x 255", "0xff"),
@@ -556,18 +472,14 @@ fn a_number_shown_as_an_address_has_what_lies_there() {
 #[test]
 fn text_has_no_characters_of_eight_bytes() {
     let mut session = Session::on(heap());
-    let said =
-        "note: text has no characters of 8 bytes (g): shown in bytes\n0x505000:       \"hi\"";
+    let said = "note: text has no characters of 8 bytes (g): shown in bytes\n0x505000:       \"hi\"";
     assert_eq!(session.says("x/sg 0x505000"), said);
     assert_eq!(session.says("x/sb 0x505000"), "0x505000:       \"hi\"");
 }
 
 #[test]
 fn the_size_of_characters_lasts_while_it_goes_on() {
-    let text: Vec<u8> = "ab\0cd\0"
-        .encode_utf16()
-        .flat_map(u16::to_le_bytes)
-        .collect();
+    let text: Vec<u8> = "ab\0cd\0".encode_utf16().flat_map(u16::to_le_bytes).collect();
     let fake = heap().page(0x50_5000, 0x1301, &text);
     let mut session = Session::on(fake);
     assert_eq!(session.says("x/sh 0x505000"), "0x505000:       u\"ab\"");

@@ -6,21 +6,21 @@ use crate::kernel::PageFlags;
 /// A heap with a page in memory, and the kernel's own regions, whose pages the page map does not show.
 fn with_regions_of_the_kernel() -> Fake {
     let gate = 0xffff_ffff_ff60_0000;
-    Fake::new()
-        .region(0x50_0000, 0x50_2000, "rw-p", 0, "[heap]")
-        .page(0x50_0000, 0x1234, b"here")
-        .region(gate, gate + 0x1000, "--xp", 0, "[vsyscall]")
+    Fake::new().region(0x50_0000, 0x50_2000, "rw-p", 0, "[heap]").page(0x50_0000, 0x1234, b"here").region(
+        gate,
+        gate + 0x1000,
+        "--xp",
+        0,
+        "[vsyscall]",
+    )
 }
 
 #[test]
 fn a_size_that_decides_is_used_where_rss_is_not_known() {
     let mut session = Session::on(with_regions_of_the_kernel());
-    for (filter, regions) in [
-        ("rss > 500K", 0),
-        ("rss <= 4K", 2),
-        ("500K < rss", 0),
-        ("swapped > 4K or rss == 0x2000", 0),
-    ] {
+    for (filter, regions) in
+        [("rss > 500K", 0), ("rss <= 4K", 2), ("500K < rss", 0), ("swapped > 4K or rss == 0x2000", 0)]
+    {
         let (records, flow) = session.run(&format!("regions where {filter}"), None);
         flow.expect("an answer");
         let is_note = |record: &&Record| matches!(record, Record::Note(_));
@@ -34,10 +34,7 @@ fn what_every_process_has_is_reported_once_a_session() {
     let mut session = Session::on(with_regions_of_the_kernel());
     assert!(!session.says("regions").contains("page map"));
     let first = session.says("regions where rss > 0");
-    assert!(
-        first.contains("left out: the kernel's own regions"),
-        "{first}"
-    );
+    assert!(first.contains("left out: the kernel's own regions"), "{first}");
     let second = session.says("regions where rss > 0");
     assert!(!second.contains("left out"), "{second}");
     assert!(second.contains("[heap]"), "{second}");
@@ -47,10 +44,7 @@ fn what_every_process_has_is_reported_once_a_session() {
 fn anonymous_means_for_regions_what_it_means_for_pages() {
     let mut session = Session::on(with_regions_of_the_kernel());
     let said = session.says("regions where anonymous");
-    assert!(
-        said.contains("[heap]") && !said.contains("[vsyscall]"),
-        "{said}"
-    );
+    assert!(said.contains("[heap]") && !said.contains("[vsyscall]"), "{said}");
 }
 
 #[test]
@@ -83,10 +77,7 @@ fn translate_ends_after_its_rows_and_goes_on_there() {
     let (records, flow) = session.run("translate [heap] limit 2", Some(resume));
     assert_eq!(starts(&records), [0x50_2000, 0x50_3000]);
     assert!(matches!(flow, Ok(Flow::Done)), "{flow:?}");
-    assert!(matches!(
-        session.refuses("translate [heap] limit 0"),
-        Error::Refused { .. }
-    ));
+    assert!(matches!(session.refuses("translate [heap] limit 0"), Error::Refused { .. }));
 }
 
 #[test]
@@ -104,9 +95,7 @@ fn an_address_with_a_digit_too_many_comes_with_the_shorter_one() {
 
 #[test]
 fn the_kernel_s_thp_flag_is_not_taken_for_pmd_mapped() {
-    let mut fake = Fake::new()
-        .region(0x50_0000, 0x50_1000, "rw-p", 0, "[heap]")
-        .page(0x50_0000, 0x1000, b"a");
+    let mut fake = Fake::new().region(0x50_0000, 0x50_1000, "rw-p", 0, "[heap]").page(0x50_0000, 0x1000, b"a");
     fake.flags = Some([(0x1000, PageFlags::THP)].into());
     let mut session = Session::on(fake);
     for line in ["walk [heap]", "translate 0x500000"] {

@@ -5,10 +5,7 @@ use crate::lang::{self, Line};
 
 /// The heap, on a kernel that tracks soft-dirty pages.
 fn tracked() -> Fake {
-    Fake {
-        soft_dirty: true,
-        ..heap()
-    }
+    Fake { soft_dirty: true, ..heap() }
 }
 
 fn cleared(fake: &Fake) -> usize {
@@ -45,9 +42,7 @@ fn with_yes_it_is_said_first_and_done() {
     let written = |session: &mut Session| {
         let (records, flow) = session.run("soft-dirty heap", None);
         assert_eq!(flow.expect("a walk"), Flow::Done);
-        let (Some(Record::Note(note)), Some(Record::WalkSummary(totals))) =
-            (records.first(), records.last())
-        else {
+        let (Some(Record::Note(note)), Some(Record::WalkSummary(totals))) = (records.first(), records.last()) else {
             panic!("{records:?}");
         };
         (note.message.clone(), totals.pages)
@@ -80,10 +75,7 @@ fn nothing_is_written_where_the_kernel_has_no_such_bits() {
         };
         assert!(message.contains("soft-dirty pages"), "{message}");
         let hint = hint.expect("a remedy");
-        assert!(
-            hint.starts_with("snapshot with content, then diff"),
-            "{hint}"
-        );
+        assert!(hint.starts_with("snapshot with content, then diff"), "{hint}");
     }
     assert_eq!(cleared(&fake), 0);
 }

@@ -2,8 +2,8 @@
 //! which is neither true nor false. A page without a frame has no answer to any question about its frame.
 
 use crate::inspect::{
-    Backing, KernelBehaviour as _, Need, Page, RegionStats, Result, View, ViewedRegion,
-    cgroup_path, require_cgroup_paths, require_of_frames,
+    Backing, KernelBehaviour as _, Need, Page, RegionStats, Result, View, ViewedRegion, cgroup_path,
+    require_cgroup_paths, require_of_frames,
 };
 use crate::kernel::{FrameNumber, Kind, PageFlags, PageSize, State};
 use crate::lang::{PageField, RegionField};
@@ -98,9 +98,7 @@ pub fn boolean(field: PageField, page: &Page, region: Option<&ViewedRegion>) -> 
         F::SoftDirty => Some(page.entry.is_soft_dirty()),
         F::Exclusive => page.exclusive(),
         F::PmdMapped | F::Thp => page.is_pmd_mapped(),
-        F::Huge => page.huge.map(|huge| {
-            huge || (page.state() == State::Present && page.kind == Some(Kind::Hugetlb))
-        }),
+        F::Huge => page.huge.map(|huge| huge || (page.state() == State::Present && page.kind == Some(Kind::Hugetlb))),
         F::Readable => permissions.map(|permissions| permissions.read),
         F::Writable => permissions.map(|permissions| permissions.write),
         F::Executable => permissions.map(|permissions| permissions.execute),
@@ -112,10 +110,7 @@ pub fn boolean(field: PageField, page: &Page, region: Option<&ViewedRegion>) -> 
 
 /// Whether this kind of an untouched page shows only in the page cache of its file or shared memory.
 const fn of_content(kind: Kind) -> bool {
-    matches!(
-        kind,
-        Kind::Cached | Kind::NotCached | Kind::PastEnd | Kind::MaybeSwapped
-    )
+    matches!(kind, Kind::Cached | Kind::NotCached | Kind::PastEnd | Kind::MaybeSwapped)
 }
 
 /// Whether the frame has `flag`; `None` without a frame, and when its flags are not known.
@@ -159,19 +154,11 @@ pub struct Names {
 impl Names {
     /// The names on `machine`.
     pub fn of(machine: Arc<Machine>) -> Self {
-        Names {
-            machine,
-            cgroup: Mutex::new(None),
-        }
+        Names { machine, cgroup: Mutex::new(None) }
     }
 
     /// Whether `is` holds for the value of a text field; `None` for other fields, and for a page that has none.
-    pub fn text_is(
-        &self,
-        field: PageField,
-        page: &Page,
-        is: &dyn Fn(&[u8]) -> bool,
-    ) -> Option<bool> {
+    pub fn text_is(&self, field: PageField, page: &Page, is: &dyn Fn(&[u8]) -> bool) -> Option<bool> {
         match field {
             PageField::Zone => {
                 let zones = self.machine.zones().ok()?;
@@ -202,10 +189,7 @@ impl Names {
 
 /// Whether a field of regions needs to know what is populated: the `stats` of [`region_integer`].
 pub fn needs_stats(field: RegionField) -> bool {
-    matches!(
-        field,
-        RegionField::Rss | RegionField::Pss | RegionField::Swapped | RegionField::Huge
-    )
+    matches!(field, RegionField::Rss | RegionField::Pss | RegionField::Swapped | RegionField::Huge)
 }
 
 /// The value of a boolean field of regions; `None` for other fields.
@@ -239,11 +223,7 @@ pub fn region_bounds(field: RegionField, viewed: &ViewedRegion) -> Option<(u64, 
 
 /// The value of a number field of regions; `None` for other fields, without `stats`, and where these rest on states that are uncertain
 /// or hidden.
-pub fn region_integer(
-    field: RegionField,
-    viewed: &ViewedRegion,
-    stats: Option<&RegionStats>,
-) -> Option<u64> {
+pub fn region_integer(field: RegionField, viewed: &ViewedRegion, stats: Option<&RegionStats>) -> Option<u64> {
     let region = &viewed.region;
     let stats = stats.filter(|stats| stats.hidden().is_none());
     match field {
@@ -261,11 +241,7 @@ pub fn region_integer(
 }
 
 /// Whether `is` holds for the value of a text field of regions, or for the part of a name after the last slash. `None` for other fields.
-pub fn region_text_is(
-    field: RegionField,
-    viewed: &ViewedRegion,
-    is: &dyn Fn(&[u8]) -> bool,
-) -> Option<bool> {
+pub fn region_text_is(field: RegionField, viewed: &ViewedRegion, is: &dyn Fn(&[u8]) -> bool) -> Option<bool> {
     let region = &viewed.region;
     match field {
         RegionField::Name => Some(region.names().any(|name| is(name.as_bytes()))),

@@ -14,11 +14,7 @@ fn what_cannot_be_known_is_named_before_the_walk() {
             Err(other) => panic!("{other}"),
         }
     }
-    let world = |hidden| World {
-        scans: false,
-        hidden,
-        ..World::new([region(0x100, 10)])
-    };
+    let world = |hidden| World { scans: false, hidden, ..World::new([region(0x100, 10)]) };
     // Without a scan, flags show which pages are in no large folio. Where flags are hidden too, nothing tells.
     let (_, target) = world(true).target();
     let view = View::of(&target).expect("a view");
@@ -46,30 +42,18 @@ fn what_cannot_be_known_is_named_before_the_walk() {
 #[test]
 fn exclusive_without_a_scan_and_without_counts() {
     let answers = |pages: u64, scans: bool| {
-        let mut world = World {
-            scans,
-            hidden: true,
-            ..World::new([region(HUGE, pages)])
-        };
+        let mut world = World { scans, hidden: true, ..World::new([region(HUGE, pages)]) };
         world.maps(HUGE, 3, 1 << 20);
         let (_, target) = world.target();
         let view = View::of(&target).expect("a view");
         let asked = require(PageField::Exclusive, &view);
-        let detail = view
-            .detail(VirtualAddress::new(HUGE * PAGE))
-            .expect("its detail");
+        let detail = view.detail(VirtualAddress::new(HUGE * PAGE)).expect("its detail");
         let mut swept = Vec::new();
-        sweep(
-            &view,
-            &view.spans(),
-            asked.clone().unwrap_or_default(),
-            &mut || Ok(()),
-            &mut |chunk| {
-                let present = chunk.pages().filter(|page| page.state() == State::Present);
-                swept.extend(present.map(|page| page.exclusive()));
-                Ok(())
-            },
-        )
+        sweep(&view, &view.spans(), asked.clone().unwrap_or_default(), &mut || Ok(()), &mut |chunk| {
+            let present = chunk.pages().filter(|page| page.state() == State::Present);
+            swept.extend(present.map(|page| page.exclusive()));
+            Ok(())
+        })
         .expect("a sweep");
         (asked.is_ok(), detail.exclusive.ok(), swept)
     };

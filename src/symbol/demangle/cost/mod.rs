@@ -104,10 +104,7 @@ impl<'a> Walk<'a> {
     }
 
     fn text(&self, at: usize, text: &[u8]) -> Option<usize> {
-        self.name
-            .get(at..)?
-            .starts_with(text)
-            .then(|| at + text.len())
+        self.name.get(at..)?.starts_with(text).then(|| at + text.len())
     }
 
     fn optional_text(&self, at: usize, text: &[u8]) -> usize {
@@ -115,9 +112,7 @@ impl<'a> Walk<'a> {
     }
 
     fn one_of(&self, at: usize, bytes: &[u8]) -> Option<usize> {
-        self.peek(at)
-            .filter(|byte| bytes.contains(byte))
-            .map(|_| at + 1)
+        self.peek(at).filter(|byte| bytes.contains(byte)).map(|_| at + 1)
     }
 
     fn count(&mut self, at: usize, is_part: impl Fn(u8) -> bool) -> usize {
@@ -202,9 +197,7 @@ impl<'a> Walk<'a> {
 
     fn clone_suffix(&mut self, at: usize) -> Option<usize> {
         let at = self.text(at, b".")?;
-        let length = self.count(at, |byte| {
-            byte == b'$' || byte == b'_' || byte.is_ascii_alphanumeric()
-        });
+        let length = self.count(at, |byte| byte == b'$' || byte == b'_' || byte.is_ascii_alphanumeric());
         let at = (length > 0).then_some(at + length)?;
         Some(self.many(at, |walk, at| {
             let at = walk.text(at, b".")?;
@@ -293,8 +286,7 @@ impl<'a> Walk<'a> {
             let Some(byte) = self.peek(at) else {
                 return current.map(|prefix| (prefix, at));
             };
-            let is_template_prefix =
-                matches!(current, Some(Prefix::WellKnown | Prefix::Substitution(_)));
+            let is_template_prefix = matches!(current, Some(Prefix::WellKnown | Prefix::Substitution(_)));
             let end;
             (current, end) = match byte {
                 b'S' => {
@@ -339,23 +331,17 @@ impl<'a> Walk<'a> {
     fn unqualified_name(&mut self, at: usize) -> Option<usize> {
         self.step(1)?;
         let operator = self.optional_text(at, b"on");
-        let end = self
-            .operator_name(operator, false)
-            .map(|(_, end)| end)
-            .or_else(|| self.ctor_dtor_name(at));
+        let end = self.operator_name(operator, false).map(|(_, end)| end).or_else(|| self.ctor_dtor_name(at));
         let end = match (end, self.peek(at)) {
             (Some(end), _) => end,
             (None, Some(b'L')) => {
                 let end = self.source_name(at + 1)?;
                 self.discriminator(end).unwrap_or(end)
             }
-            (None, _) => self
-                .source_name(at)
-                .or_else(|| self.closure_type_name(at))
-                .or_else(|| {
-                    let at = self.text(at, b"Ut")?;
-                    self.shape(at, "#_")
-                })?,
+            (None, _) => self.source_name(at).or_else(|| self.closure_type_name(at)).or_else(|| {
+                let at = self.text(at, b"Ut")?;
+                self.shape(at, "#_")
+            })?,
         };
         // ABI tags.
         Some(self.many(end, |walk, at| walk.source_name(walk.text(at, b"B")?)))
@@ -477,10 +463,9 @@ impl<'a> Walk<'a> {
 fn arity(operator: &[u8]) -> Option<u8> {
     Some(match operator {
         b"dl" | b"da" | b"ps" | b"ng" | b"ad" | b"de" | b"co" | b"nt" | b"pp" | b"mm" => 1,
-        b"pl" | b"mi" | b"ml" | b"dv" | b"rm" | b"an" | b"or" | b"eo" | b"aS" | b"pL" | b"mI"
-        | b"mL" | b"dV" | b"rM" | b"aN" | b"oR" | b"eO" | b"ls" | b"rs" | b"lS" | b"rS" | b"eq"
-        | b"ne" | b"lt" | b"gt" | b"le" | b"ge" | b"aa" | b"oo" | b"cm" | b"pm" | b"pt" | b"cl"
-        | b"ix" | b"ss" => 2,
+        b"pl" | b"mi" | b"ml" | b"dv" | b"rm" | b"an" | b"or" | b"eo" | b"aS" | b"pL" | b"mI" | b"mL" | b"dV"
+        | b"rM" | b"aN" | b"oR" | b"eO" | b"ls" | b"rs" | b"lS" | b"rS" | b"eq" | b"ne" | b"lt" | b"gt" | b"le"
+        | b"ge" | b"aa" | b"oo" | b"cm" | b"pm" | b"pt" | b"cl" | b"ix" | b"ss" => 2,
         b"nw" | b"na" | b"qu" => 3,
         _ => return None,
     })
@@ -566,9 +551,7 @@ mod tests {
                 compare(&name[..at]);
                 compare(&[&name[..at], &name[at + 1..]].concat());
                 compare(&[&name[..at], &other[at.min(other.len())..]].concat());
-                for inserted in [
-                    "E", "I", "S_", "T_", "L", "1x", "N", "_", "M", "dl", "St", "X",
-                ] {
+                for inserted in ["E", "I", "S_", "T_", "L", "1x", "N", "_", "M", "dl", "St", "X"] {
                     compare(&[&name[..at], inserted.as_bytes(), &name[at..]].concat());
                 }
             }
@@ -578,22 +561,13 @@ mod tests {
 
     #[test]
     fn names_of_exponential_parsing_time_are_refused() {
-        for (nested, innermost, close, end) in [
-            ("dl", "_", "E", "v"),
-            ("da", "_", "E", "v"),
-            ("na", "_", "E", "v"),
-            ("nw", "_", "", ""),
-        ] {
-            let name = format!(
-                "_Z1fIX{}{innermost}{}{end}",
-                nested.repeat(40),
-                close.repeat(40)
-            );
+        for (nested, innermost, close, end) in
+            [("dl", "_", "E", "v"), ("da", "_", "E", "v"), ("na", "_", "E", "v"), ("nw", "_", "", "")]
+        {
+            let name = format!("_Z1fIX{}{innermost}{}{end}", nested.repeat(40), close.repeat(40));
             assert!(!is_bounded(name.as_bytes()), "{name}");
         }
         assert!(is_bounded(format!("_Z1f{}i", "P".repeat(60)).as_bytes()));
-        assert!(is_bounded(
-            format!("_Z1fI{}Ev", "1aIiE".repeat(1000)).as_bytes()
-        ));
+        assert!(is_bounded(format!("_Z1fI{}Ev", "1aIiE".repeat(1000)).as_bytes()));
     }
 }

@@ -27,19 +27,13 @@ impl Walk<'_> {
             {
                 return Some(end);
             }
-            for production in [
-                Self::function_type,
-                Self::array_type,
-                Self::vector_type,
-                Self::pointer_to_member_type,
-            ] {
+            for production in [Self::function_type, Self::array_type, Self::vector_type, Self::pointer_to_member_type] {
                 if let Some(end) = production(walk, at) {
                     return walk.insert(end);
                 }
             }
             if let Some(end) = walk.template_param(at)
-                && (walk.peek(end) != Some(b'I')
-                    || (walk.in_conversion && !walk.has_arguments_twice(end)))
+                && (walk.peek(end) != Some(b'I') || (walk.in_conversion && !walk.has_arguments_twice(end)))
             {
                 return walk.insert(end);
             }
@@ -78,10 +72,7 @@ impl Walk<'_> {
     }
 
     fn extended_builtin_type(&mut self, at: usize) -> Option<usize> {
-        if let Some(end) = self
-            .text(at, b"F16b")
-            .or_else(|| self.one_of(at, b"defhisuacn"))
-        {
+        if let Some(end) = self.text(at, b"F16b").or_else(|| self.one_of(at, b"defhisuacn")) {
             return Some(end);
         }
         let fixed_point = self.optional_text(at, b"SD");
@@ -247,9 +238,7 @@ impl Walk<'_> {
                 b"dt" | b"pt" => "xm",
                 b"ds" => "xx",
                 b"sZ" => {
-                    return walk
-                        .template_param(inside)
-                        .or_else(|| walk.function_param(inside));
+                    return walk.template_param(inside).or_else(|| walk.function_param(inside));
                 }
                 b"sP" => "AE",
                 b"fl" | b"fr" => return walk.fold(inside, "x"),
@@ -269,13 +258,9 @@ impl Walk<'_> {
     }
 
     fn plain_expression(&mut self, at: usize) -> Option<usize> {
-        for production in [
-            Self::new_or_delete,
-            Self::template_param,
-            Self::function_param,
-            Self::unresolved_name,
-            Self::expr_primary,
-        ] {
+        for production in
+            [Self::new_or_delete, Self::template_param, Self::function_param, Self::unresolved_name, Self::expr_primary]
+        {
             if let Some(end) = production(self, at) {
                 return Some(end);
             }

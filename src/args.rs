@@ -251,10 +251,7 @@ impl Arguments {
 
     /// The arguments of -x and -ex.
     pub fn arguments(&self) -> &[String] {
-        match self.arguments.is_empty() {
-            true => &self.args,
-            false => &self.arguments,
-        }
+        if self.arguments.is_empty() { &self.args } else { &self.arguments }
     }
 
     /// The initial target.
@@ -292,9 +289,10 @@ fn help_color(words: &[OsString]) -> clap::ColorChoice {
     }
     let choice = choice.and_then(|word| color_of(&word));
     let choice = choice.unwrap_or(ColorChoice::Auto);
-    match session::is_coloured(choice, std::io::stdout().is_terminal()) {
-        true => clap::ColorChoice::Always,
-        false => clap::ColorChoice::Never,
+    if session::is_coloured(choice, std::io::stdout().is_terminal()) {
+        clap::ColorChoice::Always
+    } else {
+        clap::ColorChoice::Never
     }
 }
 
@@ -314,9 +312,10 @@ fn is_long(name: &str) -> bool {
 /// The name of the command that these words begin with.
 fn name_of_command(words: &[String]) -> String {
     let two = words.get(..2).unwrap_or_default().join(" ");
-    match lang::COMMANDS.iter().any(|command| command.name == two) {
-        true => two,
-        false => words.first().cloned().unwrap_or_default(),
+    if lang::COMMANDS.iter().any(|command| command.name == two) {
+        two
+    } else {
+        words.first().cloned().unwrap_or_default()
     }
 }
 

@@ -205,14 +205,12 @@ fn every_example_of_the_help_runs() {
     let run = |arguments: &[&str]| run_in(folder.path(), arguments);
     let mut count = 0;
     for example in examples {
-        let run = match example.line.contains('\n') {
-            // A block needs a file.
-            true => {
-                let file = tempfile::NamedTempFile::new().expect("a file");
-                std::fs::write(file.path(), example.line).expect("a file");
-                run(&["demo", "-x", file.path().to_str().expect("a plain path")])
-            }
-            false => run(&["demo", "-ex", example.line]),
+        let run = if example.line.contains('\n') {
+            let file = tempfile::NamedTempFile::new().expect("a file");
+            std::fs::write(file.path(), example.line).expect("a file");
+            run(&["demo", "-x", file.path().to_str().expect("a plain path")])
+        } else {
+            run(&["demo", "-ex", example.line])
         };
         let errors = String::from_utf8_lossy(&run.stderr);
         let lacks_rights = !shown && errors.contains("CAP_") || errors.contains("CONFIG_MEM_SOFT_DIRTY");

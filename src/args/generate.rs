@@ -66,10 +66,7 @@ fn manual(command: &Command) -> String {
         let values = argument.get_value_names().unwrap_or_default().join(" ");
         let takes_values = argument.get_action().takes_values();
         let names = names(argument).join(", ");
-        let term = match takes_values {
-            true => format!("{names} {values}"),
-            false => names,
-        };
+        let term = if takes_values { format!("{names} {values}") } else { names };
         page.row(&term, &help(argument));
     }
     page.text("Long options may be written with one dash, as in gdb.");
@@ -156,10 +153,7 @@ fn fish(command: &Command) -> String {
     for argument in options(command) {
         let short = argument.get_short().map(|short| format!(" -s {short}"));
         let long = argument.get_long().map(|long| format!(" -l {long}"));
-        let values = match argument.get_action().takes_values() {
-            true => " -r",
-            false => "",
-        };
+        let values = if argument.get_action().takes_values() { " -r" } else { "" };
         let help = argument.get_help().map(ToString::to_string);
         script.push_str(&format!(
             "complete -c pmdb{}{}{values} -d '{}'\n",

@@ -29,11 +29,10 @@ pub(super) fn run(context: &mut Context, name: &Spanned<String>, text: &str) -> 
 pub fn refuse_taken(name: &Spanned<String>) -> Result<(), eval::Error> {
     let is_taken = commands::first_words().any(|word| word == name.node)
         || COMMANDS.iter().any(|command| command.short.contains(&name.node.as_str()));
-    match is_taken {
-        true => {
-            let message = format!("`{}` is a command of pmdb's own", name.node);
-            Err(eval::Error::new(name.at, message).hint("choose another name"))
-        }
-        false => Ok(()),
+    if is_taken {
+        let message = format!("`{}` is a command of pmdb's own", name.node);
+        Err(eval::Error::new(name.at, message).hint("choose another name"))
+    } else {
+        Ok(())
     }
 }

@@ -112,10 +112,7 @@ pub(super) fn run(context: &mut Context, asked: &Compare) -> Outcome {
             counts: side.total,
         }))?;
     }
-    match is_any {
-        true => Ok(Flow::Done),
-        false => Err(no_children(mine)),
-    }
+    if is_any { Ok(Flow::Done) } else { Err(no_children(mine)) }
 }
 
 /// A process id that was written as a value.
@@ -137,10 +134,7 @@ fn no_children(parent: u32) -> Error {
 fn children(target: &Target, parent: u32) -> Result<Vec<u32>, Error> {
     let all = target.machine.relations()?;
     let children: Vec<u32> = all.iter().filter(|one| one.parent == parent).map(|one| one.pid).collect();
-    match children.is_empty() {
-        false => Ok(children),
-        true => Err(no_children(parent)),
-    }
+    if !children.is_empty() { Ok(children) } else { Err(no_children(parent)) }
 }
 
 /// Counts neighbouring pages with the same relation. In a read-only region no write can copy a page.

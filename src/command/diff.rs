@@ -242,10 +242,7 @@ fn totals(rows: &[ChangeRow]) -> Numbers<EventKind> {
         if !row.change.is_of_pages() && row.pages > 0 {
             *totals.entry(EventKind::Went).or_default() += row.pages;
         }
-        *totals.entry(row.change).or_default() += match row.change.is_of_pages() {
-            true => row.pages,
-            false => 1,
-        };
+        *totals.entry(row.change).or_default() += if row.change.is_of_pages() { row.pages } else { 1 };
     }
     Numbers(totals.into_iter().collect())
 }

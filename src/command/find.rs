@@ -186,10 +186,7 @@ impl Search<'_> {
                 _ => return Ok(ControlFlow::Continue(())),
             };
             self.page(page, source, spans, sink)?;
-            Ok(match self.is_enough() {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
-            })
+            Ok(if self.is_enough() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         })?;
         self.cache_unread.extend(std::mem::take(&mut ended.selection.unknown_content));
         let mut summary = self.summary.clone();
@@ -293,10 +290,7 @@ impl Search<'_> {
             let region = self.view.region(address);
             let end = address.get() + self.finder.needle().len() as u64;
             let touches = |range: &AddressRange| range.start().get() < end && range.end() > address;
-            let source = match self.of_file.iter().any(touches) {
-                true => Source::File,
-                false => Source::Memory,
-            };
+            let source = if self.of_file.iter().any(touches) { Source::File } else { Source::Memory };
             sink.emit(Record::Match(Match {
                 address,
                 symbol: translate::brief(&self.symbols, address),

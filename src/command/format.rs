@@ -59,10 +59,7 @@ fn float(number: f64, digits: usize, mantissa: u64) -> String {
 
 /// Without zeros at the end of a fraction, and without a point at the end.
 fn without_zeros(number: &str) -> &str {
-    match number.contains('.') {
-        true => number.trim_end_matches('0').trim_end_matches('.'),
-        false => number,
-    }
+    if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number }
 }
 
 /// A byte within `quote`s.

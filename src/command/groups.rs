@@ -87,10 +87,7 @@ pub(super) fn emit(
 /// the name for pages in none.
 pub(super) fn name(machine: &Machine, key: Key) -> (String, Why) {
     let changed = Reason::Changed;
-    let is_or_not = |is: bool, word: &str| match is {
-        true => word.to_owned(),
-        false => format!("not {word}"),
-    };
+    let is_or_not = |is: bool, word: &str| if is { word.to_owned() } else { format!("not {word}") };
     match key {
         Key::State(states) => (states.likeliest().word().to_owned(), states.why("state")),
         Key::Kind(Some(kind), _) => plain(kind.word()),
@@ -154,8 +151,9 @@ fn zone_name(machine: &Machine, zone: InZone) -> String {
         return String::new();
     };
     let name = zones.get(zone.index).map_or("", |zone| &zone.name);
-    match zones.iter().all(|other| other.node == zone.node) {
-        true => name.to_owned(),
-        false => format!("{name} of node {}", zone.node),
+    if zones.iter().all(|other| other.node == zone.node) {
+        name.to_owned()
+    } else {
+        format!("{name} of node {}", zone.node)
     }
 }

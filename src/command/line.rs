@@ -101,11 +101,10 @@ fn run_line(context: &mut Context, file: &Spanned<Name>, line: &Spanned<u64>) ->
 
 /// The note that another line is shown: the next one in the debug information, which may have no code either.
 fn elsewhere(file: &Name, line: u64, next: u64, has_code: bool) -> String {
-    match has_code {
-        true => format!("{file}:{line} has no code; the next line that has is {next}"),
-        false => {
-            format!("{file}:{line} has no code; the next line in the debug information is {next}")
-        }
+    if has_code {
+        format!("{file}:{line} has no code; the next line that has is {next}")
+    } else {
+        format!("{file}:{line} has no code; the next line in the debug information is {next}")
     }
 }
 
@@ -225,14 +224,16 @@ fn line_frame(frame: Frame, number: usize, last: usize, missing: Option<&NoLines
         None => Reason::NotInFile(UNNAMED.into()),
     };
     note("function", frame.function.is_some(), unnamed());
-    let file = match is_call {
-        true => "the debug information does not contain the file of the call",
-        false => "the line table does not contain the file",
+    let file = if is_call {
+        "the debug information does not contain the file of the call"
+    } else {
+        "the line table does not contain the file"
     };
     note("file", frame.file.is_some(), Reason::NotInFile(file.into()));
-    let line = match is_call {
-        true => Reason::NotInFile("the debug information does not contain the place of the call".into()),
-        false => in_file(&NoLines::NoLine),
+    let line = if is_call {
+        Reason::NotInFile("the debug information does not contain the place of the call".into())
+    } else {
+        in_file(&NoLines::NoLine)
     };
     note("line", frame.line.is_some(), line);
     let column = Reason::NotApplicable("the compiler recorded no column");

@@ -7,10 +7,7 @@ use std::collections::HashMap;
 
 /// The key for pages that begin in no symbol: the name of their region.
 pub(super) fn name_among_symbols(region: &Name) -> String {
-    match region.is_empty() {
-        true => "(anonymous)".to_owned(),
-        false => region.to_string(),
-    }
+    if region.is_empty() { "(anonymous)".to_owned() } else { region.to_string() }
 }
 
 /// Numbers for the symbols that pages begin in.

@@ -98,10 +98,7 @@ impl Machine {
     fn of(header: [u8; 20]) -> Machine {
         let little_endian = header[5] != 2;
         let number = [header[18], header[19]];
-        let number = match little_endian {
-            true => u16::from_le_bytes(number),
-            false => u16::from_be_bytes(number),
-        };
+        let number = if little_endian { u16::from_le_bytes(number) } else { u16::from_be_bytes(number) };
         const ALL: &[u8] = &[0xff; 4];
         let (unit, breakpoints): (usize, &'static [Breakpoint]) = match number {
             // i386 and x86-64
@@ -136,9 +133,8 @@ impl Machine {
         let is = |(code, mask, _): &&(&[u8], &[u8], &str)| {
             let mut chunks = bytes.chunks_exact(code.len());
             let same = chunks.by_ref().all(|chunk| {
-                let byte = |index: usize| match self.little_endian {
-                    true => chunk.get(index),
-                    false => chunk.get(chunk.len() - 1 - index),
+                let byte = |index: usize| {
+                    if self.little_endian { chunk.get(index) } else { chunk.get(chunk.len() - 1 - index) }
                 };
                 let bits = code.iter().zip(mask.iter()).enumerate();
                 bits.into_iter().all(|(index, (code, mask))| byte(index).is_some_and(|byte| byte & mask == *code))
@@ -326,10 +322,7 @@ mod tests {
     fn machine(number: u16, big_endian: bool) -> Machine {
         let mut header = [0; 20];
         header[5] = 1 + u8::from(big_endian);
-        let bytes = match big_endian {
-            true => number.to_be_bytes(),
-            false => number.to_le_bytes(),
-        };
+        let bytes = if big_endian { number.to_be_bytes() } else { number.to_le_bytes() };
         header[18..].copy_from_slice(&bytes);
         Machine::of(header)
     }

@@ -55,9 +55,10 @@ pub(super) fn run(context: &mut Context, expression: &Spanned<Expression>, full:
             report.why.note("states", &reason);
         }
     }
-    let regions = match context.state.symbols.may_name(&target, &viewed.region) {
-        true => context.state.symbols.regions(&target)?,
-        false => Arc::default(),
+    let regions = if context.state.symbols.may_name(&target, &viewed.region) {
+        context.state.symbols.regions(&target)?
+    } else {
+        Arc::default()
     };
     report.at = Some(RegionPlace {
         address,

@@ -49,10 +49,7 @@ pub(super) fn run(context: &mut Context, asked: &lang::Snapshot) -> Outcome {
 }
 
 pub(super) fn delete(context: &mut Context, name: &Spanned<String>) -> Outcome {
-    match context.state.snapshots.delete(&name.node) {
-        true => Ok(Flow::Done),
-        false => Err(unknown(context.state, name)),
-    }
+    if context.state.snapshots.delete(&name.node) { Ok(Flow::Done) } else { Err(unknown(context.state, name)) }
 }
 
 pub(super) fn list(context: &mut Context) -> Outcome {

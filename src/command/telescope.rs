@@ -93,10 +93,7 @@ impl Chains<'_> {
                 let there = VirtualAddress::new(raw);
                 self.view.region(there).is_some()
             });
-            let text = match is_address {
-                true => None,
-                false => self.text(pointed)?,
-            };
+            let text = if is_address { None } else { self.text(pointed)? };
             last = word.value;
             let is_text = text.is_some();
             let (text, source) = match text {

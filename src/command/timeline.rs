@@ -63,15 +63,8 @@ impl Timeline {
             }
         }
         let is_first = self.rows.is_empty();
-        let room = match is_first {
-            true => FIRST_ROWS,
-            // Half of the rest stays free for later memory.
-            false => (MOST_ROWS - self.rows.len()).div_ceil(2),
-        };
-        let together = match is_first {
-            true => parts.len().div_ceil(room).max(1),
-            false => 1,
-        };
+        let room = if is_first { FIRST_ROWS } else { (MOST_ROWS - self.rows.len()).div_ceil(2) };
+        let together = if is_first { parts.len().div_ceil(room).max(1) } else { 1 };
         let groups: Vec<&[(AddressRange, usize)]> = parts.chunks(together).collect();
         let groups = groups.get(..room.min(groups.len())).unwrap_or_default();
         self.left_out = parts.iter().map(|(part, _)| part.pages(self.size)).sum();

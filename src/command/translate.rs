@@ -60,10 +60,7 @@ fn detail(context: &mut Context, target: &Target, address: VirtualAddress) -> Re
     let too_long = detail.page.state() == State::Outside && detail.region.is_none();
     let translation = translation(&view, detail, &context.state.symbols);
     context.sink.emit(Record::Translation(Box::new(translation)))?;
-    match too_long {
-        true => Ok(note_shorter(context, target, address)?),
-        false => Ok(()),
-    }
+    if too_long { Ok(note_shorter(context, target, address)?) } else { Ok(()) }
 }
 
 /// For an address outside of the page map: notes the mapped address with one digit less. One digit too many among twelve is easily

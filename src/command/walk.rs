@@ -84,10 +84,7 @@ impl Walk<'_> {
     fn need(&self, shown: Need) -> Need {
         let asked = self.filter.map_or(Need::empty(), |filter| filter.need());
         // The totals count physical runs without the zero page. If only states matter, frames are not read for that.
-        let counted = match (shown | asked).has_entries() {
-            true => Need::KINDS,
-            false => Need::empty(),
-        };
+        let counted = if (shown | asked).has_entries() { Need::KINDS } else { Need::empty() };
         self.view.obtainable(shown | counted) | asked | self.spans.holes()
     }
 

@@ -95,15 +95,12 @@ fn by_address(context: &mut Context, place: &Spanned<Expression>, address: Virtu
     let (view, detail) = View::detail_at(&target, address)?;
     let frame = detail.frame.map_err(|reason| {
         let state = detail.page.state().word();
-        match reason.is_refusal() {
-            true => {
-                let what = format!("who maps the page at {address} cannot be known here");
-                eval::Error::unknown(place.at, what, &reason)
-            }
-            false => {
-                let message = format!("there is no frame to look for at {address}: its page is {state}");
-                eval::Error::new(place.at, message)
-            }
+        if reason.is_refusal() {
+            let what = format!("who maps the page at {address} cannot be known here");
+            eval::Error::unknown(place.at, what, &reason)
+        } else {
+            let message = format!("there is no frame to look for at {address}: its page is {state}");
+            eval::Error::new(place.at, message)
         }
     })?;
     Ok(Question {

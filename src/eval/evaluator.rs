@@ -172,12 +172,11 @@ impl<'a> Evaluator<'a> {
                     "arguments follow the name of your command, source FILE, or on the command line the process: pmdb -batch -x FILE PID VALUE …",
                 )
             }
-            None => Error::new(at, format!("${name} has not been set")).hint(match registers::is_register(name) {
-                true => {
-                    "the kernel shows $pc and $sp of a thread that waits; the other registers are gdb's: gdb -p PID"
-                        .to_owned()
-                }
-                false => format!("set ${name} = VALUE gives it a value; show convenience lists those there are"),
+            None => Error::new(at, format!("${name} has not been set")).hint(if registers::is_register(name) {
+                "the kernel shows $pc and $sp of a thread that waits; the other registers are gdb's: gdb -p PID"
+                    .to_owned()
+            } else {
+                format!("set ${name} = VALUE gives it a value; show convenience lists those there are")
             }),
         };
         match (self.scope.variable(name), registers::named(name)) {

@@ -55,9 +55,8 @@ impl Evaluator<'_> {
             },
             Range::Span { start, end } => {
                 let span = self.span(self.placed(start)?, self.placed(end)?, range.at);
-                span.map_err(|error| match is_length(&end.node) {
-                    true => error.hint("a length follows a comma: A, +LENGTH"),
-                    false => error,
+                span.map_err(|error| {
+                    if is_length(&end.node) { error.hint("a length follows a comma: A, +LENGTH") } else { error }
                 })
             }
             Range::Length { start, length } => self.length(self.placed(start)?, length, range.at),
@@ -205,11 +204,12 @@ fn past_the_end(at: Span) -> Error {
 
 /// An empty or reversed range.
 fn not_ascending(at: Span, start: &dyn std::fmt::Display, end: &dyn std::fmt::Display, empty: bool) -> Error {
-    match empty {
-        true => Error::new(at, format!("the range from {start} to {end} is empty"))
-            .hint("the end of a range is not part of it; A, +LENGTH is a range too"),
-        false => Error::new(at, format!("the range is reversed: {start} lies after {end}"))
-            .hint(format!("did you mean {end}..{start}?")),
+    if empty {
+        Error::new(at, format!("the range from {start} to {end} is empty"))
+            .hint("the end of a range is not part of it; A, +LENGTH is a range too")
+    } else {
+        Error::new(at, format!("the range is reversed: {start} lies after {end}"))
+            .hint(format!("did you mean {end}..{start}?"))
     }
 }
 

@@ -43,10 +43,7 @@ impl Evaluator<'_> {
             .names(at, &what)?
             .find_line(&file.node.0, line.node, with_frames, stop)
             .map_err(|_| Error::new(at, format!("{what}: stopped")))?;
-        match found.places.is_empty() {
-            false => Ok(found),
-            true => Err(no_line(file, line, &found)),
-        }
+        if !found.places.is_empty() { Ok(found) } else { Err(no_line(file, line, &found)) }
     }
 }
 
@@ -61,15 +58,12 @@ fn no_code(file: &Spanned<Name>, line: &Spanned<u64>, found: &LineSearch) -> Err
 
 fn no_line(file: &Spanned<Name>, line: &Spanned<u64>, found: &LineSearch) -> Error {
     let (name, number) = (&file.node, line.node);
-    let error = match found.has_file {
-        true => {
-            let message = format!("{name} has no code at line {number} or behind it");
-            Error::new(line.at, message)
-        }
-        false => {
-            let message = format!("no module was compiled from a file called {name}");
-            Error::new(file.at, message)
-        }
+    let error = if found.has_file {
+        let message = format!("{name} has no code at line {number} or behind it");
+        Error::new(line.at, message)
+    } else {
+        let message = format!("no module was compiled from a file called {name}");
+        Error::new(file.at, message)
     };
     Error { hint: silent(found), ..error }
 }

@@ -16,10 +16,7 @@ impl Mapping<'_> {
     /// All of it.
     pub(super) fn spans(&self, at: Span) -> Result<Spans> {
         let name = self.first.name.clone();
-        let origin = match self.first.inode != 0 {
-            true => Origin::Module(name),
-            false => Origin::Region(name),
-        };
+        let origin = if self.first.inode != 0 { Origin::Module(name) } else { Origin::Region(name) };
         Spans::new(self.regions.iter().map(|region| region.range), origin)
             .ok_or_else(|| Error::new(at, "nothing is mapped under this name"))
     }
@@ -131,9 +128,10 @@ impl Evaluator<'_> {
     /// Adds what is mapped under a similar name.
     pub(super) fn did_you_mean_mapping(&self, error: Error, name: &str) -> Error {
         let near = self.similar_mappings(name);
-        match near.is_empty() {
-            true => error.hint("regions lists what is mapped"),
-            false => error.hint(suggest::did_you_mean(near)),
+        if near.is_empty() {
+            error.hint("regions lists what is mapped")
+        } else {
+            error.hint(suggest::did_you_mean(near))
         }
     }
 

@@ -26,10 +26,8 @@ impl Evaluator<'_> {
         let (bytes, is_signed) = form(as_type);
         let word = self.word(address, bytes, at)?;
         let bits = 8 * bytes as u32;
-        let value = match is_signed {
-            true => Integer::from((word as i64) << (64 - bits) >> (64 - bits)),
-            false => Integer::from(word),
-        };
+        let value =
+            if is_signed { Integer::from((word as i64) << (64 - bits) >> (64 - bits)) } else { Integer::from(word) };
         Ok(value.into())
     }
 

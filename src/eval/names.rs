@@ -77,9 +77,10 @@ impl Evaluator<'_> {
         }
         let mut near = self.similar_mappings(name);
         near.extend(self.similar_symbols(None, name));
-        let hint = match near.is_empty() {
-            false => suggest::did_you_mean(near),
-            true => self.silent_modules().unwrap_or_else(|| "regions lists what is mapped".to_owned()),
+        let hint = if !near.is_empty() {
+            suggest::did_you_mean(near)
+        } else {
+            self.silent_modules().unwrap_or_else(|| "regions lists what is mapped".to_owned())
         };
         error.hint(hint)
     }
@@ -87,10 +88,7 @@ impl Evaluator<'_> {
 
 /// `face` without a target is more likely a number than a symbol.
 fn without_target(error: Error, name: &str) -> Error {
-    match suggest::looks_hexadecimal(name) {
-        true => error.hint(hexadecimal_hint(name)),
-        false => error,
-    }
+    if suggest::looks_hexadecimal(name) { error.hint(hexadecimal_hint(name)) } else { error }
 }
 
 fn hexadecimal_hint(name: &str) -> String {

@@ -103,17 +103,18 @@ impl NamedSnapshot {
         }
         let Identity { pid, name, .. } = &self.process;
         let (this, attached) = (&self.name, attached.pid);
-        Err(match *pid == attached {
-            true => Refusal {
+        Err(if *pid == attached {
+            Refusal {
                 message: format!("the snapshot '{this}' is of an earlier process {pid} ({name}), which has ended"),
                 hint: "snapshot NAME takes one of this process".to_owned(),
-            },
-            false => Refusal {
+            }
+        } else {
+            Refusal {
                 message: format!(
                     "the snapshot '{this}' is of process {pid} ({name}), and process {attached} is attached"
                 ),
                 hint: format!("attach {pid} first; compare PID shows how two processes differ"),
-            },
+            }
         })
     }
 

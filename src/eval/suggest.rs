@@ -11,10 +11,7 @@ pub(super) fn spelling(name: &str) -> String {
         .strip_prefix('[')
         .and_then(|rest| rest.strip_suffix(']'))
         .is_some_and(|inner| !inner.is_empty() && !inner.contains(['[', ']']));
-    match bracketed {
-        true => name.to_owned(),
-        false => Name(name.to_owned()).to_string(),
-    }
+    if bracketed { name.to_owned() } else { Name(name.to_owned()).to_string() }
 }
 
 /// Whether a word looks like a hexadecimal number without its `0x`.

@@ -105,10 +105,7 @@ impl<'a> Evaluator<'a> {
             self.scope.progress(done, total, "pages")?;
             selection.take(chunk, question, |page| {
                 enough = each(page).is_break();
-                match enough {
-                    true => Err(Stopped::Closed),
-                    false => Ok(()),
-                }
+                if enough { Err(Stopped::Closed) } else { Ok(()) }
             })
         });
         match swept {

@@ -73,10 +73,7 @@ impl Evaluator<'_> {
         }
         let name = &symbol.symbol;
         let found = self.symbols_called(&name.node.0, name.at)?;
-        match found.is_empty() {
-            false => Ok(found),
-            true => Err(self.unknown_symbol(None, name)),
-        }
+        if !found.is_empty() { Ok(found) } else { Err(self.unknown_symbol(None, name)) }
     }
 
     /// The symbols with that name in any program or library.
@@ -93,10 +90,7 @@ impl Evaluator<'_> {
             .names(module.at, &format!("looking up '{of}!{name}'"))?
             .find(Some(of), name)
             .map_err(|cause| self.symbol_error(cause, module, symbol.at))?;
-        match found.is_empty() {
-            false => Ok(found),
-            true => Err(self.unknown_symbol(Some(module), symbol)),
-        }
+        if !found.is_empty() { Ok(found) } else { Err(self.unknown_symbol(Some(module), symbol)) }
     }
 
     /// The one symbol that a name stands for. As in gdb the program's own come first, then exported ones, then the rest. A note lists
@@ -205,14 +199,12 @@ fn has_rival(symbol: &SymbolAt, found: &[SymbolAt], is_rival: fn(&SymbolAt, &Sym
 
 /// `MODULE!NAME at ADDRESS`, spelled so that it means this one of `found` alone, where there is such a spelling.
 fn spelled_in_module(symbol: &SymbolAt, name: &str, found: &[SymbolAt]) -> String {
-    let module = match has_rival(symbol, found, is_of_a_namesake) {
-        true => symbol.module.to_string(),
-        false => symbol.module.file_name().to_string(),
+    let module = if has_rival(symbol, found, is_of_a_namesake) {
+        symbol.module.to_string()
+    } else {
+        symbol.module.file_name().to_string()
     };
-    let whole = match has_rival(symbol, found, is_of_the_same) {
-        true => spelled_out(symbol, found),
-        false => None,
-    };
+    let whole = if has_rival(symbol, found, is_of_the_same) { spelled_out(symbol, found) } else { None };
     let name = whole.as_deref().unwrap_or(name);
     let (module, name) = (suggest::spelling(&module), suggest::spelling(name));
     format!("{module}!{name} at {}", symbol.start)

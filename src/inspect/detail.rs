@@ -151,10 +151,7 @@ impl View<'_> {
                 let asked = self.backing_content(&viewed.region, range);
                 // Nobody else can map this memory, so nobody else has filled it.
                 let is_own = !viewed.region.permissions.shared && viewed.region.name.as_bytes() == b"/anon_hugepage";
-                asked.or_else(|reason| match is_own {
-                    true => Ok(BackingContent::Hole),
-                    false => Err(reason),
-                })
+                asked.or_else(|reason| if is_own { Ok(BackingContent::Hole) } else { Err(reason) })
             }
             _ => Err(Reason::NotApplicable("asked only of untouched pages of files and shared memory")),
         };
@@ -181,11 +178,12 @@ impl View<'_> {
         let place: Option<RegionFacts> = viewed.map(|viewed| self.place(viewed));
         // The page map shows nothing of a device mapping, but something is mapped there.
         let is_hidden = place.is_some_and(|place| place.pfn_mapped) && entry.is_empty();
-        let no_frame = || match is_hidden {
-            true => {
+        let no_frame = || {
+            if is_hidden {
                 Reason::NotOnThisKernel("the page map does not show the frames of device mappings (VM_PFNMAP)".into())
+            } else {
+                Reason::NotApplicable("no frame is mapped here")
             }
-            false => Reason::NotApplicable("no frame is mapped here"),
         };
         let frame = match (entry.is_present(), entry.frame()) {
             (_, Some(frame)) => Ok(frame),
@@ -343,12 +341,11 @@ impl View<'_> {
     /// The regions that end below `address` and start above it.
     fn nearest(&self, address: VirtualAddress) -> Result<(Option<Region>, Option<Region>)> {
         let all;
-        let regions: Vec<&Region> = match self.is_complete() {
-            true => self.regions().iter().map(|viewed| &viewed.region).collect(),
-            false => {
-                all = self.target().process.regions().map_err(Error::from)?;
-                all.iter().collect()
-            }
+        let regions: Vec<&Region> = if self.is_complete() {
+            self.regions().iter().map(|viewed| &viewed.region).collect()
+        } else {
+            all = self.target().process.regions().map_err(Error::from)?;
+            all.iter().collect()
         };
         let above = regions.partition_point(|region| region.range.start() <= address);
         let below =

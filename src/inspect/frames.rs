@@ -94,13 +94,9 @@ pub fn sweep_frames<'f>(
 ) -> Result<u64> {
     let Question { need, filter } = question.into();
     let is_kept = |frames: &Frames| filter.is_none_or(|filter| filter.matches(&frames.as_page(machine), None));
-    let mut kept = |frames: &Frames| match is_kept(frames) {
-        true => visit(frames),
-        false => Ok(()),
-    };
-    let mut visit = |frames: &Frames| match need.contains(Need::EACH) {
-        true => frames.each().try_for_each(|frame| kept(&frame)),
-        false => kept(frames),
+    let mut kept = |frames: &Frames| if is_kept(frames) { visit(frames) } else { Ok(()) };
+    let mut visit = |frames: &Frames| {
+        if need.contains(Need::EACH) { frames.each().try_for_each(|frame| kept(&frame)) } else { kept(frames) }
     };
     let zones = machine.zones().ok();
     let reader = Reader { machine, zones: zones.as_deref(), need };
@@ -172,10 +168,7 @@ impl Producer<Stretch> for Delivery<'_> {
         }
         self.looked_at += stretch.known as u64;
         // Memory ended in this stretch: later ones are empty.
-        Ok(match stretch.known < stretch.frames {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        })
+        Ok(if stretch.known < stretch.frames { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
 
     fn check(&mut self) -> Result<(), Stopped> {

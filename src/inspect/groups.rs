@@ -65,10 +65,7 @@ impl GroupBy {
 
 /// Map counts; where some are averages over large folios, flags tell which.
 fn counts(are_exact: bool) -> Need {
-    match are_exact {
-        true => Need::COUNTS,
-        false => Need::COUNTS.union(Need::FLAGS),
-    }
+    if are_exact { Need::COUNTS } else { Need::COUNTS.union(Need::FLAGS) }
 }
 
 /// What the pages of a group have in common.

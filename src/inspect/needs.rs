@@ -17,26 +17,26 @@ impl View<'_> {
     /// Fails if part of `need` cannot be known here, and names it. Filters call this before a walk.
     pub fn require(&self, need: Need) -> Result<()> {
         let available = self.availability();
-        let kinds = match available.categories.contains(Categories::ZERO) {
-            true => Ok(()),
-            false => available.flags.clone(),
-        };
+        let kinds = if available.categories.contains(Categories::ZERO) { Ok(()) } else { available.flags.clone() };
         // Without a scan, flags show that a page is in no large folio, so that no PMD maps it. Other pages are left out and counted.
-        let huge = match available.categories.contains(Categories::HUGE) || available.flags.is_ok() {
-            true => Ok(()),
-            false => Err(no_scan()),
+        let huge = if available.categories.contains(Categories::HUGE) || available.flags.is_ok() {
+            Ok(())
+        } else {
+            Err(no_scan())
         };
-        let zones = match need.contains(Need::ZONES) {
-            true => available.frames.clone().and_then(|()| self.zones().map(drop).map_err(Reason::from)),
-            false => Ok(()),
+        let zones = if need.contains(Need::ZONES) {
+            available.frames.clone().and_then(|()| self.zones().map(drop).map_err(Reason::from))
+        } else {
+            Ok(())
         };
-        let cgroups = match need.contains(Need::CGROUPS) {
-            true => available.frames.clone().and_then(|()| {
+        let cgroups = if need.contains(Need::CGROUPS) {
+            available.frames.clone().and_then(|()| {
                 let machine = &self.target().machine;
                 let read = machine.frame_cgroups(FrameNumber::new(1), &mut [0]);
                 read.map(drop).map_err(Reason::from)
-            }),
-            false => Ok(()),
+            })
+        } else {
+            Ok(())
         };
         let facts = [
             (Need::ORDER, "the orders of folios", &available.flags),
@@ -60,10 +60,7 @@ impl View<'_> {
     /// `need` with what has to be read for it. Everything but states needs entries, and orders need flags. Where pages are merged, only
     /// flags tell which.
     pub(super) fn with_implied(&self, need: Need) -> Need {
-        let need = match need.has_entries() {
-            true => need | Need::ENTRIES,
-            false => need,
-        };
+        let need = if need.has_entries() { need | Need::ENTRIES } else { need };
         if need.contains(Need::FLAGS) {
             return need;
         }
@@ -72,10 +69,7 @@ impl View<'_> {
         let tell_kinds =
             need.contains(Need::KINDS) && are_known() && (self.is_merging() || !self.huge_files_are_marked());
         let tell_huge = need.contains(Need::HUGE) && !self.target().process.has_scan() && are_known();
-        match tell_kinds || tell_huge || need.contains(Need::ORDER) {
-            true => need | Need::FLAGS,
-            false => need,
-        }
+        if tell_kinds || tell_huge || need.contains(Need::ORDER) { need | Need::FLAGS } else { need }
     }
 
     /// As much of `need` as can be known here, for commands that show what is available.

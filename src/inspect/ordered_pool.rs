@@ -134,10 +134,7 @@ fn run_on_threads<W: Work>(threads: usize, work: &W, producer: &mut dyn Producer
         let start = |_| Worker::start(scope, work, &stop);
         let workers: Vec<_> = (0..threads).map_while(start).collect();
         let pool = Pool { workers: &workers, spread: W::SPREAD, stop: &stop };
-        match workers.is_empty() {
-            true => run_alone(None, work, producer).map(drop),
-            false => pool.run(producer),
-        }
+        if workers.is_empty() { run_alone(None, work, producer).map(drop) } else { pool.run(producer) }
     })
 }
 
@@ -171,10 +168,7 @@ impl<P: Send> Worker<P> {
             // Results do not wait for work that takes long.
             let mut check = || {
                 let goes_on = begun.get().elapsed() < LONG || hand_over();
-                match goes_on && !stop.load(Ordering::Relaxed) {
-                    true => Ok(()),
-                    false => Err(Stopped::Interrupted),
-                }
+                if goes_on && !stop.load(Ordering::Relaxed) { Ok(()) } else { Err(Stopped::Interrupted) }
             };
             for batch in to_do {
                 begun.set(Instant::now());
@@ -313,10 +307,7 @@ mod tests {
     {
         type Piece = Square;
         type Scratch = ();
-        const SPREAD: Spread = match FINE {
-            true => Spread::FINE,
-            false => Spread::COARSE,
-        };
+        const SPREAD: Spread = if FINE { Spread::FINE } else { Spread::COARSE };
         fn work(&self, piece: &mut Square, _: &mut (), check: &mut Check<'_>) -> Result<()> {
             piece.is = (self.of)(piece.of, check)?;
             *self.done.lock().expect("a lock") += 1;
@@ -507,12 +498,7 @@ mod tests {
     #[test]
     fn little_is_done_that_nobody_wants() {
         for (way, last) in Way::ALL.into_iter().flat_map(|way| [2, 33, 500].map(|last| (way, last))) {
-            let until = |of| {
-                Ok(match of == last {
-                    true => ControlFlow::Break(()),
-                    false => ControlFlow::Continue(()),
-                })
-            };
+            let until = |of| Ok(if of == last { ControlFlow::Break(()) } else { ControlFlow::Continue(()) });
             let (found, done, ended) = squares(way, 100_000, &|of, _| Ok(of), &until);
             assert!(ended.is_ok());
             assert!(found.into_iter().eq(0..=last));
@@ -548,10 +534,7 @@ mod tests {
     #[test]
     fn a_panic_is_passed_on_and_nobody_waits_for_it() {
         for (way, at) in Way::ALL.into_iter().flat_map(|way| [0, 50].map(|at| (way, at))) {
-            let work = |of: u64, _: &mut Check<'_>| match of == at {
-                true => panic!("as it is meant to"),
-                false => Ok(of),
-            };
+            let work = |of: u64, _: &mut Check<'_>| if of == at { panic!("as it is meant to") } else { Ok(of) };
             let all = AssertUnwindSafe(|| squares(way, 200, &work, &all));
             assert!(catch_unwind(all).is_err(), "{way:?} {at}");
         }

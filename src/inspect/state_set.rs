@@ -109,10 +109,7 @@ impl StateSet {
     /// Whether it is `state`; `None` where that is not certain.
     #[inline]
     pub fn is(self, state: State) -> Option<bool> {
-        match self.may_be(state) {
-            true => self.is_certain().then_some(true),
-            false => Some(false),
-        }
+        if self.may_be(state) { self.is_certain().then_some(true) } else { Some(false) }
     }
 
     /// All of them.
@@ -144,10 +141,7 @@ impl StateSet {
     }
 
     fn alternatives_if_hidden(self) -> String {
-        let markers = match self.may_be(State::Guard) {
-            false => "poisoned",
-            true => "poisoned, guard",
-        };
+        let markers = if !self.may_be(State::Guard) { "poisoned" } else { "poisoned, guard" };
         match (self.may_be(State::UffdWp), self.may_be(State::Swapped)) {
             (true, true) => "the page is write-protected, and may also be in swap".to_owned(),
             (true, false) => "the page is write-protected, and may also be migrating".to_owned(),

@@ -103,9 +103,10 @@ pub fn span_stats<'v>(
     // Where bit 56 is reliable, a page with it set has a map count of 1: map counts are read only for other pages. Flags, which tell
     // averages and folios, are read for all.
     let is_unknown = Filter::new(Need::ENTRIES, |page, _| page.huge != Some(false) || page.exclusive() != Some(true));
-    let question = match wanted.intersects(Need::FLAGS | Need::ORDER) {
-        true => Question::from(wanted),
-        false => Question::of_kept(&is_unknown, wanted),
+    let question = if wanted.intersects(Need::FLAGS | Need::ORDER) {
+        Question::from(wanted)
+    } else {
+        Question::of_kept(&is_unknown, wanted)
     };
     let mut current: Option<(usize, Tally)> = None;
     let mut finish = |(index, tally): &(usize, Tally)| match view.regions().get(*index) {
@@ -166,10 +167,7 @@ impl Tally {
             totals: Totals::new(view.page(), wanted),
             uncertain: None,
             large: Large::new(view.page()),
-            exact: match need.contains(Need::COUNTS) {
-                true => view.target().machine.has_exact_map_counts(),
-                false => None,
-            },
+            exact: if need.contains(Need::COUNTS) { view.target().machine.has_exact_map_counts() } else { None },
             zero: 0,
             shared: 0,
             private: 0,
@@ -261,14 +259,15 @@ impl Tally {
                 (_, Ok(())) => Err(Reason::Changed),
             },
             uncertain: self.uncertain,
-            swapped: match viewed.backing == Backing::Shmem
+            swapped: if viewed.backing == Backing::Shmem
                 && self.totals.state(State::Untouched) > 0
                 && view.swap_in_use()
             {
-                true => Err(Reason::NotOnThisKernel(
+                Err(Reason::NotOnThisKernel(
                     "the page map does not show which shared memory is in swap; smaps does: region ADDR full".into(),
-                )),
-                false => Ok(bytes(State::Swapped)),
+                ))
+            } else {
+                Ok(bytes(State::Swapped))
             },
             shared: known(self.shared, self.unknown),
             private: known(self.private, self.unknown),

@@ -364,10 +364,8 @@ fn a_copied_page_of_a_device_mapping_has_no_physical_address_of_the_device() {
         let view = View::of(&target).expect("a view");
         let address = VirtualAddress::new(0x101 * PAGE);
         let detail = view.detail(address).expect("its detail");
-        let (physical, kind) = match is_known {
-            true => (Some(PhysicalAddress::new(0xf_1000)), Some(Kind::DeviceMemory)),
-            false => (None, None),
-        };
+        let (physical, kind) =
+            if is_known { (Some(PhysicalAddress::new(0xf_1000)), Some(Kind::DeviceMemory)) } else { (None, None) };
         assert_eq!(detail.page.state(), State::PfnMapped);
         assert_eq!(detail.physical.clone().ok(), physical, "{shared} {anonymous:?}");
         assert_eq!(detail.page.kind, kind, "{shared} {anonymous:?}");
@@ -388,9 +386,10 @@ fn without_a_scan_a_page_in_no_large_folio_is_not_huge() {
         let start = 4 * HUGE;
         let mut world = World::new([region(start, 2 * HUGE)]);
         world.scans = false;
-        match large {
-            true => world.maps_huge(start, 8 * HUGE),
-            false => world.maps(start, HUGE, 8 * HUGE),
+        if large {
+            world.maps_huge(start, 8 * HUGE)
+        } else {
+            world.maps(start, HUGE, 8 * HUGE)
         }
         let range = region(start, 2 * HUGE).range;
         let fields = in_smaps.map(|bytes| {
@@ -519,10 +518,7 @@ fn the_facts_of_an_address_are_of_its_current_region() {
         let (view, detail) = View::detail_at(&target, address).expect("its detail");
         assert_eq!(detail.region, then.first().cloned());
         assert_eq!(view.region(address).map(|one| &one.region), then.first());
-        let state = match then.is_empty() {
-            true => State::Unmapped,
-            false => State::Untouched,
-        };
+        let state = if then.is_empty() { State::Unmapped } else { State::Untouched };
         assert_eq!(detail.page.state(), state);
     }
 }

@@ -68,10 +68,7 @@ impl<'a> View<'a> {
             Some(region) => region.range.end() >= range.end(),
             None => range.pages(target.process.layout().page) <= 1,
         };
-        match is_enough {
-            true => Ok(Self::in_part(target, region)),
-            false => View::of(target),
-        }
+        if is_enough { Ok(Self::in_part(target, region)) } else { View::of(target) }
     }
 
     fn in_part(target: &'a Target, region: Option<Region>) -> View<'a> {

@@ -57,10 +57,8 @@ pub fn expectation(line: &str, cursor: usize) -> Expectation {
         start -= word.len();
         let tokens = lexer::tokens(before.get(..start).unwrap_or_default());
         let (kinds, _) = parser::expected_at_end(before, &tokens);
-        let is_meant = |kind: &Expected| match command {
-            true => *kind == Expected::Command,
-            false => matches!(kind, Expected::Option(_)),
-        };
+        let is_meant =
+            |kind: &Expected| if command { *kind == Expected::Command } else { matches!(kind, Expected::Option(_)) };
         let kinds: Vec<Expected> = kinds.into_iter().filter(is_meant).collect();
         if !kinds.is_empty() {
             return Expectation { start, kinds, quote };

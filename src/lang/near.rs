@@ -23,10 +23,8 @@ pub fn near<W: AsRef<str> + Ord>(typed: &str, words: impl IntoIterator<Item = W>
             let other = bare(word.as_ref());
             let is_beginning = other.starts_with(&wanted)
                 || (other.len() >= SHORTEST && wanted.strip_prefix(&other).is_some_and(|rest| rest.len() <= 2));
-            let distance = match is_beginning && other != wanted {
-                true => 1,
-                false => strsim::damerau_levenshtein(&wanted, &other),
-            };
+            let distance =
+                if is_beginning && other != wanted { 1 } else { strsim::damerau_levenshtein(&wanted, &other) };
             (distance <= farthest).then_some((distance, word))
         })
         .collect();

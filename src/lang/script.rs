@@ -154,10 +154,10 @@ impl Builder {
         }
         let control = first.and_then(|(word, at)| Some((block_line(word)?, at)));
         let Some((does, word)) = control else {
-            let node = match self.is_open() {
-                // A line that does not parse now may begin with a command that is defined by then.
-                true => super::parse_line(text).map_or(Node::Text, |line| Node::Line(line.into())),
-                false => Node::Text,
+            let node = if self.is_open() {
+                super::parse_line(text).map_or(Node::Text, |line| Node::Line(line.into()))
+            } else {
+                Node::Text
             };
             let misspelt = first.and_then(|first| misspelt(line, text, first));
             self.misspelt = misspelt.or(self.misspelt.take());
@@ -253,9 +253,10 @@ impl Builder {
     }
 
     fn jump(&mut self, line: usize, text: &Rc<str>, word: Span, node: Node) -> Result<Option<Statement>, SyntaxError> {
-        match self.open.iter().any(|open| open.opening.is_loop()) {
-            true => Ok(self.add(line, text.clone(), node)),
-            false => Err(fault(word, "there is no loop around it".into(), "`while` or `foreach` above it")),
+        if self.open.iter().any(|open| open.opening.is_loop()) {
+            Ok(self.add(line, text.clone(), node))
+        } else {
+            Err(fault(word, "there is no loop around it".into(), "`while` or `foreach` above it"))
         }
     }
 }

@@ -41,17 +41,11 @@ impl Worded for bool {
     const ALL: &'static [Self] = &[true, false];
 
     fn word(self) -> &'static str {
-        match self {
-            true => "on",
-            false => "off",
-        }
+        if self { "on" } else { "off" }
     }
 
     fn about(self) -> &'static str {
-        match self {
-            true => "The setting is on.",
-            false => "The setting is off.",
-        }
+        if self { "The setting is on." } else { "The setting is off." }
     }
 }
 

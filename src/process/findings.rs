@@ -8,9 +8,10 @@ use crate::source::{Feature, File, Finding, Probe, Result, Source, no, tried, un
 /// The findings that differ from process to process.
 pub(super) fn of_process(source: &dyn Source) -> Vec<Finding> {
     let identity = source.identity();
-    let who = match identity.name.is_empty() {
-        true => format!("process {}", identity.pid),
-        false => format!("process {} ({})", identity.pid, identity.name),
+    let who = if identity.name.is_empty() {
+        format!("process {}", identity.pid)
+    } else {
+        format!("process {} ({})", identity.pid, identity.name)
     };
     let regions = maps_text::read(source).map_or_else(|_| Vec::new(), |(regions, _)| regions);
     vec![

@@ -28,10 +28,7 @@ impl Layout {
     /// Bytes as they lie in memory, eight at most, as a number.
     pub fn number(self, bytes: &[u8]) -> u64 {
         let join = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
-        match self.little_endian {
-            true => bytes.iter().rev().fold(0, join),
-            false => bytes.iter().fold(0, join),
-        }
+        if self.little_endian { bytes.iter().rev().fold(0, join) } else { bytes.iter().fold(0, join) }
     }
 
     /// The layout that the auxiliary vector gives, or pmdb's own if that may not be read. The program file gives the same, but a watch on

@@ -146,9 +146,10 @@ impl Machine {
         let read = || {
             let zones = Zones::parse(&self.source.whole(File::Zones)?)?;
             let is_empty = zones.iter().next().is_none();
-            match is_empty {
-                false => Ok(Arc::new(zones)),
-                true => Err(Error::not_available("/proc/zoneinfo is empty: something hides it, as containers do")),
+            if !is_empty {
+                Ok(Arc::new(zones))
+            } else {
+                Err(Error::not_available("/proc/zoneinfo is empty: something hides it, as containers do"))
             }
         };
         self.known.zones.get_or_init(read).clone()
@@ -166,12 +167,13 @@ impl Machine {
             if resources.is_empty() {
                 return Err(Error::not_available("/proc/iomem is empty: something hides it, as containers do"));
             }
-            match resources.are_hidden() {
-                false => Ok(Arc::new(resources)),
-                true => Err(Error::not_permitted(
+            if !resources.are_hidden() {
+                Ok(Arc::new(resources))
+            } else {
+                Err(Error::not_permitted(
                     "the addresses in /proc/iomem are hidden without CAP_SYS_ADMIN",
                     live::way_to("CAP_SYS_ADMIN"),
-                )),
+                ))
             }
         };
         self.known.iomem.get_or_init(read).clone()
@@ -225,9 +227,12 @@ impl Machine {
 
     /// Whether a map count counts one page, and is no average over a large folio; `None` if that cannot be known.
     pub fn has_exact_map_counts(&self) -> Option<bool> {
-        let look = || match self.version().number < (6, 15) {
-            true => Some(true),
-            false => self.config().map(|(config, _)| config.counts_each_page()),
+        let look = || {
+            if self.version().number < (6, 15) {
+                Some(true)
+            } else {
+                self.config().map(|(config, _)| config.counts_each_page())
+            }
         };
         *self.known.exact_map_counts.get_or_init(look)
     }
@@ -441,10 +446,7 @@ pub(super) fn entry(source: &dyn Source, listed: &Listed) -> Option<ProcessEntry
         user: status.user,
         state: stat.state,
         resident: resident.map(|(_, bytes)| *bytes),
-        command_line: match stat.is_kernel_thread {
-            true => Some(Name::default()),
-            false => command_line(),
-        },
+        command_line: if stat.is_kernel_thread { Some(Name::default()) } else { command_line() },
         name: stat.name,
     })
 }

@@ -79,12 +79,11 @@ pub(super) fn visit(
 ) -> Result<()> {
     let range = range.to_pages(page);
     let mut joined = Joined { pending: None, visit };
-    let reached = match scannable.is_empty() {
-        true => ControlFlow::Continue(range.start()),
-        false => {
-            let wanted = wanted & scannable;
-            scan(source, page, range, wanted, SCAN_PAGES, &mut joined)?
-        }
+    let reached = if scannable.is_empty() {
+        ControlFlow::Continue(range.start())
+    } else {
+        let wanted = wanted & scannable;
+        scan(source, page, range, wanted, SCAN_PAGES, &mut joined)?
     };
     let ControlFlow::Continue(reached) = reached else {
         return Ok(());
@@ -118,10 +117,8 @@ fn scan(
         asked |= Categories::WRITE_TRACKED;
     }
     // The limit may cut a huge mapping in two. It is delivered once all of it is known.
-    let whole_bytes = match wanted.contains(Categories::HUGE) {
-        true => page.bytes().saturating_mul(page.bytes() / 8),
-        false => page.bytes(),
-    };
+    let whole_bytes =
+        if wanted.contains(Categories::HUGE) { page.bytes().saturating_mul(page.bytes() / 8) } else { page.bytes() };
     let mut found = [PageRegion::default(); 512];
     let mut start = range.start().get();
     while start < range.end().get() {
@@ -327,10 +324,7 @@ mod tests {
         if known.contains(Categories::HUGE) {
             let mut visit = |stretch: Populated| {
                 found.push(stretch);
-                match until(&stretch) {
-                    true => ControlFlow::Break(()),
-                    false => ControlFlow::Continue(()),
-                }
+                if until(&stretch) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             };
             let mut joined = Joined { pending: None, visit: &mut visit };
             let (source, page) = (&**process.source(), process.layout().page);

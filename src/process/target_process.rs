@@ -82,10 +82,7 @@ impl Process {
     }
 
     fn scannable(&self) -> Categories {
-        match self.known.scan.load(Ordering::Relaxed) {
-            true => self.abilities().scannable,
-            false => Categories::empty(),
-        }
+        if self.known.scan.load(Ordering::Relaxed) { self.abilities().scannable } else { Categories::empty() }
     }
 
     /// Who it is. Its name changes when it runs another program.
@@ -149,10 +146,7 @@ impl Process {
     }
 
     fn query(&self, question: Query) -> Result<Answer> {
-        match self.known.scan.load(Ordering::Relaxed) {
-            true => self.source.query(question),
-            false => Ok(Answer::Unavailable),
-        }
+        if self.known.scan.load(Ordering::Relaxed) { self.source.query(question) } else { Ok(Answer::Unavailable) }
     }
 
     /// The region at `address` by PROCMAP_QUERY; `None` if the kernel has no such query, or its answer is not final: then the text has it.
@@ -267,15 +261,13 @@ impl Process {
             return Ok(None);
         }
         for span in spans {
-            self.populated(*span, Categories::WRITE_TRACKED, &mut |stretch| match stretch
-                .categories
-                .contains(Categories::WRITE_TRACKED)
-            {
-                true => {
+            self.populated(*span, Categories::WRITE_TRACKED, &mut |stretch| {
+                if stretch.categories.contains(Categories::WRITE_TRACKED) {
                     found = Some(stretch.range);
                     ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
                 }
-                false => ControlFlow::Continue(()),
             })?;
             if found.is_some() {
                 break;

@@ -22,9 +22,10 @@ impl<R: Renderer> Renderer for Ascii<R> {
 }
 
 fn in_ascii(text: &[u8]) -> Vec<u8> {
-    match text.is_ascii() {
-        true => text.to_vec(),
-        false => String::from_utf8_lossy(text).chars().map(character).collect::<String>().into_bytes(),
+    if text.is_ascii() {
+        text.to_vec()
+    } else {
+        String::from_utf8_lossy(text).chars().map(character).collect::<String>().into_bytes()
     }
 }
 

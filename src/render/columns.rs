@@ -221,10 +221,8 @@ impl Layout {
                 Words::Text(text) => {
                     let (mut text, mut width) = measured(text);
                     if let Some(whole) = self.width.filter(|_| column.may_cut) {
-                        let limit = match Some(index) == last {
-                            true => whole.saturating_sub(line.column()),
-                            false => column.width,
-                        };
+                        let limit =
+                            if Some(index) == last { whole.saturating_sub(line.column()) } else { column.width };
                         if let Some(short) = cell.short.as_deref().filter(|_| width > limit) {
                             (text, width) = measured(short);
                         }

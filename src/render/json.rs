@@ -53,10 +53,7 @@ impl<R: Renderer> Renderer for TextInJson<R> {
 
 fn in_record(text: &[u8], out: &mut dyn Write) -> io::Result<()> {
     let text = String::from_utf8_lossy(text).into_owned();
-    match text.is_empty() {
-        true => Ok(()),
-        false => Json.record(&Record::Text(Text { text }), out),
-    }
+    if text.is_empty() { Ok(()) } else { Json.record(&Record::Text(Text { text }), out) }
 }
 
 /// Escapes characters that are valid in JSON but dangerous on a terminal, as `\uXXXX`: DEL, the C1 control characters (one of

@@ -81,9 +81,10 @@ impl Line {
             let end = word.find(' ').unwrap_or(word.len());
             let (word, behind) = word.split_at(end);
             let width = columns(word);
-            match self.column > self.indent && self.column + blanks + width > limit {
-                true => self.new_line(),
-                false => self.pad_to(self.column + blanks),
+            if self.column > self.indent && self.column + blanks + width > limit {
+                self.new_line()
+            } else {
+                self.pad_to(self.column + blanks)
             };
             self.put_parts(role, word, limit);
             rest = behind;
@@ -231,10 +232,7 @@ impl Line {
     /// Whether `width` columns fit in this line, after `separator` unless there are blanks already, and with room for a comma behind
     /// them: if the next piece goes to a new line, its separator stays in this one.
     fn has_room(&self, separator: &str, width: usize) -> bool {
-        let between = match self.blanks > 0 || self.column == self.indent {
-            true => 0,
-            false => columns(separator),
-        };
+        let between = if self.blanks > 0 || self.column == self.indent { 0 } else { columns(separator) };
         self.limit.is_none_or(|limit| self.column + between + width < limit)
     }
 

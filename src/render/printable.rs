@@ -44,10 +44,7 @@ pub fn push_printable(out: &mut String, c: char) {
 
 /// Terminal columns that printable text takes.
 pub fn columns(text: &str) -> usize {
-    match is_ascii(text) {
-        true => text.len(),
-        false => text.chars().map(char_columns).sum(),
-    }
+    if is_ascii(text) { text.len() } else { text.chars().map(char_columns).sum() }
 }
 
 /// Terminal columns that a printable character takes.

@@ -80,17 +80,16 @@ impl Hint for Usage {
 impl Highlighter for Assistant<'_> {
     fn highlight<'l>(&self, line: &'l str, _pos: usize) -> Cow<'l, str> {
         let shown = hidden::without(line);
-        match self.theme().is_coloured() {
-            true => {
-                let session = self.session.borrow();
-                let commands = &session.state().commands;
-                let own = script::first_word(&shown).filter(|(word, _)| commands.contains_key(*word));
-                Cow::Owned(match own {
-                    Some((_, at)) => colours::painted_own(&shown, at, session.theme()),
-                    None => colours::painted(&shown, session.theme()),
-                })
-            }
-            false => shown,
+        if self.theme().is_coloured() {
+            let session = self.session.borrow();
+            let commands = &session.state().commands;
+            let own = script::first_word(&shown).filter(|(word, _)| commands.contains_key(*word));
+            Cow::Owned(match own {
+                Some((_, at)) => colours::painted_own(&shown, at, session.theme()),
+                None => colours::painted(&shown, session.theme()),
+            })
+        } else {
+            shown
         }
     }
 

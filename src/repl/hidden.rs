@@ -11,10 +11,7 @@ fn is_hidden(c: char) -> bool {
 
 /// The line without these characters. They take no columns in the editor's own count either.
 pub(super) fn without(line: &str) -> Cow<'_, str> {
-    match line.contains(is_hidden) {
-        true => Cow::Owned(line.replace(is_hidden, "")),
-        false => Cow::Borrowed(line),
-    }
+    if line.contains(is_hidden) { Cow::Owned(line.replace(is_hidden, "")) } else { Cow::Borrowed(line) }
 }
 
 /// The numbers of these characters in the line: `U+009B U+202E`.

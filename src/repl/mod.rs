@@ -48,10 +48,7 @@ impl<'a> Prompt<'a> {
             // The theme decides about colours; it knows NO_COLOR.
             .color_mode(ColorMode::Forced)
             // If standard output goes to another program, the prompt still belongs on the terminal.
-            .behavior(match io::stdout().is_terminal() {
-                true => Behavior::Stdio,
-                false => Behavior::PreferTerm,
-            })
+            .behavior(if io::stdout().is_terminal() { Behavior::Stdio } else { Behavior::PreferTerm })
             .max_history_size(session.borrow().history_size())?
             .edit_mode(keys::edit_mode(session.borrow().state().settings.editing))
             .build();
@@ -68,10 +65,7 @@ impl<'a> Prompt<'a> {
             if self.block.is_empty() {
                 self.session.borrow_mut().show_displays();
             }
-            let prompt = match self.block.is_empty() {
-                true => PROMPT,
-                false => BLOCK_PROMPT,
-            };
+            let prompt = if self.block.is_empty() { PROMPT } else { BLOCK_PROMPT };
             match self.editor.readline(prompt) {
                 Ok(text) => {
                     if let Some(ending) = self.run_lines(&text)? {

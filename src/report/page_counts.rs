@@ -34,9 +34,10 @@ impl PagesByReason {
             _ => format!("{pages} pages: {reason}"),
         };
         let parts: Vec<_> = self.0.iter().map(|(reason, n)| text(reason, *n)).collect();
-        Some(match self.0.keys().any(Reason::is_refusal) {
-            true => Reason::not_permitted(parts.join("; ")),
-            false => Reason::NotInFile(parts.join("; ")),
+        Some(if self.0.keys().any(Reason::is_refusal) {
+            Reason::not_permitted(parts.join("; "))
+        } else {
+            Reason::NotInFile(parts.join("; "))
         })
     }
 }

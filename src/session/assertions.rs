@@ -115,10 +115,10 @@ pub(super) fn failure(assertion: &AssertionReport) -> String {
         format!("{} = {}{wanted}", of.expression, of.value)
     });
     let values: Vec<String> = values.collect();
-    match values.is_empty() {
-        // Only constants decided.
-        true => format!("{message}: {}", assertion.expression),
-        false => format!("{message}: {}", values.join("; ")),
+    if values.is_empty() {
+        format!("{message}: {}", assertion.expression)
+    } else {
+        format!("{message}: {}", values.join("; "))
     }
 }
 

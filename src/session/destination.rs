@@ -115,10 +115,13 @@ impl<'a> Destination<'a> {
     /// `BrokenPipe` also when the reader has left the pager.
     pub fn write(&mut self, text: &[u8]) -> io::Result<()> {
         match self {
-            Destination::Screen { held: Some(held), .. } => match held.hold(text) {
-                true => Ok(()),
-                false => self.start_pager(),
-            },
+            Destination::Screen { held: Some(held), .. } => {
+                if held.hold(text) {
+                    Ok(())
+                } else {
+                    self.start_pager()
+                }
+            }
             Destination::Screen { output, pager: Some(pager), .. } => pager.write(text, output),
             Destination::Screen { output, live, .. } => {
                 output.write_all(text)?;

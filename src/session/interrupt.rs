@@ -73,10 +73,7 @@ impl Interrupts {
 
     /// Whether Ctrl-C was typed since the last [`Interrupts::forget`].
     pub fn check(&self) -> Result<(), Stopped> {
-        match self.came.load(Ordering::Relaxed) {
-            true => Err(Stopped::Interrupted),
-            false => Ok(()),
-        }
+        if self.came.load(Ordering::Relaxed) { Err(Stopped::Interrupted) } else { Ok(()) }
     }
 
     /// Forgets what was typed before: a new command starts.

@@ -193,10 +193,7 @@ impl Session {
         // Ctrl-C was meant for the child. If it has ended the child, it also ends the command file.
         self.interrupts.forget();
         let outcome = self.shell_ended(input, status);
-        match shell::was_interrupted(status) {
-            true => Outcome::Interrupted,
-            false => outcome,
-        }
+        if shell::was_interrupted(status) { Outcome::Interrupted } else { outcome }
     }
 
     /// Sets `$_shell_exitcode` or `$_shell_exitsignal`, as gdb does. A failed command is a remark at the prompt and an error

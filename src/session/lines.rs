@@ -111,9 +111,10 @@ impl Lines {
                 Some(end) => {
                     let line = self.take(end);
                     self.pass(end + 1);
-                    match std::mem::take(&mut self.passing_over) {
-                        true => continue,
-                        false => return Ok(Some(self.numbered(line))),
+                    if std::mem::take(&mut self.passing_over) {
+                        continue;
+                    } else {
+                        return Ok(Some(self.numbered(line)));
                     }
                 }
                 None if self.ended => {

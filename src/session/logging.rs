@@ -16,10 +16,7 @@ impl Session {
                 let path = self.state.settings.log_file.clone();
                 match Log::open(&path, self.state.settings.logging_overwrite) {
                     Ok(log) => {
-                        let how = match self.state.settings.logging_redirect {
-                            true => "goes to",
-                            false => "is also written to",
-                        };
+                        let how = if self.state.settings.logging_redirect { "goes to" } else { "is also written to" };
                         self.note(format!("output {how} {path}"));
                         self.log = Some(log);
                     }
@@ -42,10 +39,8 @@ impl Session {
     /// The log's sink for the records of one command, if there is a log.
     pub(super) fn logged(&self) -> Option<Logged> {
         let log = self.log.as_ref()?;
-        let renderer: Box<dyn Renderer> = match self.is_json() {
-            true => Box::new(render::Json),
-            false => Box::new(render::Text::new(Theme::PLAIN, None)),
-        };
+        let renderer: Box<dyn Renderer> =
+            if self.is_json() { Box::new(render::Json) } else { Box::new(render::Text::new(Theme::PLAIN, None)) };
         Some(log.logged(renderer, self.state.settings.logging_redirect))
     }
 

@@ -112,10 +112,7 @@ impl<'a> Printer<'a> {
         result.map_err(|error| {
             let asked_to_stop = error.kind() == io::ErrorKind::Interrupted;
             self.failure.get_or_insert(error);
-            match asked_to_stop {
-                true => self.interrupt(),
-                false => Stopped::Closed,
-            }
+            if asked_to_stop { self.interrupt() } else { Stopped::Closed }
         })
     }
 

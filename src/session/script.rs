@@ -118,9 +118,10 @@ impl Session {
                 Err(bad) => return self.fail(bad.report(at_line(name, line.number, &bad.text)), 1),
                 Ok(text) => {
                     bytes += text.len() + 1;
-                    let pushed = match bytes > LARGEST && (whole || builder.is_open()) {
-                        true => Err(too_large(line.number, &text)),
-                        false => builder.push(line.number, &text),
+                    let pushed = if bytes > LARGEST && (whole || builder.is_open()) {
+                        Err(too_large(line.number, &text))
+                    } else {
+                        builder.push(line.number, &text)
                     };
                     match pushed {
                         Ok(Some(statement)) => Step::Statement(statement),

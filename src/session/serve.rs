@@ -43,13 +43,11 @@ impl Session {
                 (false, _) => Outcome::Interrupted,
                 (true, Ok(line)) if is_line => {
                     block.push_str(&line);
-                    match script::is_open(&block) {
-                        // Each line gets a reply; the reply of a block comes with the line that closes it.
-                        true => {
-                            block.push('\n');
-                            Outcome::Done
-                        }
-                        false => self.answer(None, Ok(std::mem::take(&mut block))),
+                    if script::is_open(&block) {
+                        block.push('\n');
+                        Outcome::Done
+                    } else {
+                        self.answer(None, Ok(std::mem::take(&mut block)))
                     }
                 }
                 (true, asked) => self.answer(text, asked),
@@ -64,11 +62,7 @@ impl Session {
                 return outcome;
             }
         }
-        match block.is_empty() {
-            true => Outcome::Done,
-            // Its `end` never came.
-            false => self.answer(None, Ok(block)),
-        }
+        if block.is_empty() { Outcome::Done } else { self.answer(None, Ok(block)) }
     }
 
     fn answer(&mut self, text: Option<AsText>, asked: Result<String, Unreadable>) -> Outcome {

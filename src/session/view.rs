@@ -32,12 +32,13 @@ impl Session {
         if let Some(reply) = self.reply {
             let background = self.state().settings.style.background(None);
             let theme = Theme::new(reply.color.then_some(background));
-            return match screen {
-                true => Box::new(render::TextInJson {
+            return if screen {
+                Box::new(render::TextInJson {
                     text: render::Text::new(theme, reply.width),
                     has_error_records: reply.has_error_records,
-                }),
-                false => Box::new(render::Text::new(Theme::PLAIN, reply.width)),
+                })
+            } else {
+                Box::new(render::Text::new(Theme::PLAIN, reply.width))
             };
         }
         if self.is_json() {
@@ -61,10 +62,7 @@ impl Session {
         if let Some(height) = self.height().filter(|_| is_terminal && can_go_up) {
             text = text.in_place(height);
         }
-        match is_terminal && !shows_unicode() {
-            true => Box::new(render::Ascii(text)),
-            false => Box::new(text),
-        }
+        if is_terminal && !shows_unicode() { Box::new(render::Ascii(text)) } else { Box::new(text) }
     }
 
     /// Rows and columns of the screen, if long output stops at each screen.

@@ -10,10 +10,7 @@ pub fn covered_pages<E>(page: PageSize, mut covers: impl FnMut(u64) -> Result<bo
     let (mut low, mut high) = (0, (u64::MAX >> page.shift()).saturating_add(1));
     while low < high {
         let middle = low + (high - low) / 2;
-        match covers(middle)? {
-            true => low = middle + 1,
-            false => high = middle,
-        }
+        if covers(middle)? { low = middle + 1 } else { high = middle }
     }
     Ok(low)
 }

@@ -56,10 +56,7 @@ impl Scope for DebugState {
     }
 
     fn check(&self) -> Result<(), Stopped> {
-        match self.interrupted.load(Ordering::Relaxed) {
-            true => Err(Stopped::Interrupted),
-            false => Ok(()),
-        }
+        if self.interrupted.load(Ordering::Relaxed) { Err(Stopped::Interrupted) } else { Ok(()) }
     }
 }
 

@@ -36,9 +36,6 @@ impl<'a> Clock<'a> {
     }
     /// Why the search was given up.
     pub(super) fn reason(&self) -> NoSymbols {
-        match self.interrupts.load(Ordering::Relaxed) {
-            true => NoSymbols::Interrupted,
-            false => NoSymbols::TooCostly,
-        }
+        if self.interrupts.load(Ordering::Relaxed) { NoSymbols::Interrupted } else { NoSymbols::TooCostly }
     }
 }

@@ -17,9 +17,10 @@ const NOT_SPELLED_OUT: &str = "__float128 __int128 __restrict __vector _complex 
 pub(super) fn of_whole(text: &str) -> Vec<u8> {
     let word = longest(text, |_| true);
     // Rust's older scheme writes `<impl …>` as one identifier, and both of its schemes separate a leading underscore from the length.
-    match word.is_empty() || word.starts_with('_') || text.contains('<') {
-        true => word.as_bytes().to_vec(),
-        false => format!("{}{word}", word.len()).into_bytes(),
+    if word.is_empty() || word.starts_with('_') || text.contains('<') {
+        word.as_bytes().to_vec()
+    } else {
+        format!("{}{word}", word.len()).into_bytes()
     }
 }
 

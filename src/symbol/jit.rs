@@ -49,10 +49,7 @@ impl View<'_> {
 
     /// The JIT-compiled function at `address`.
     pub(super) fn jit_symbol_at(&self, address: VirtualAddress) -> Option<SymbolAt> {
-        match self.is_jit_at(address) {
-            true => self.perf_map_read()?.at(address),
-            false => None,
-        }
+        if self.is_jit_at(address) { self.perf_map_read()?.at(address) } else { None }
     }
 
     /// Whether `module` is a name of the list.

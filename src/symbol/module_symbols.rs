@@ -132,9 +132,6 @@ impl ModuleSymbols {
 
     /// Why there are no symbols, as far as that is known without a pass over the tables.
     pub(super) fn fault(&self) -> Option<NoSymbols> {
-        match self.sources.tables().next().is_none() {
-            true => Some(NoSymbols::Stripped),
-            false => self.fault.get().cloned(),
-        }
+        if self.sources.tables().next().is_none() { Some(NoSymbols::Stripped) } else { self.fault.get().cloned() }
     }
 }

@@ -20,10 +20,10 @@ impl Spot {
     /// Where the name of a symbol begins.
     pub(super) fn of(symbol: &Symbol) -> Spot {
         let table = u32::from(symbol.table);
-        match symbol.name <= OFFSET && table < 1 << (u32::BITS - OFFSET_BITS) {
-            true => Spot(table << OFFSET_BITS | symbol.name),
-            // A name at this offset is not in memory: no module has that many tables.
-            false => Spot(u32::MAX),
+        if symbol.name <= OFFSET && table < 1 << (u32::BITS - OFFSET_BITS) {
+            Spot(table << OFFSET_BITS | symbol.name)
+        } else {
+            Spot(u32::MAX)
         }
     }
 }
@@ -64,9 +64,10 @@ impl Names {
 
 /// A string table, read whole.
 pub(super) fn strings(file: &File, range: FileRange) -> Result<Vec<u8>, NoSymbols> {
-    match range.size > LARGEST {
-        true => Err(NoSymbols::Damaged("symbol names of implausible size")),
-        false => file.read(range, "symbol names"),
+    if range.size > LARGEST {
+        Err(NoSymbols::Damaged("symbol names of implausible size"))
+    } else {
+        file.read(range, "symbol names")
     }
 }
 

@@ -83,9 +83,10 @@ impl ModuleSymbols {
                     Some(_) => {}
                 }
             }
-            match matches.len() < MOST_MATCHES && !clock.is_over() {
-                true => ControlFlow::Continue(()),
-                false => ControlFlow::Break(()),
+            if matches.len() < MOST_MATCHES && !clock.is_over() {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
             }
         })?;
         if clock.is_over() {
@@ -176,10 +177,7 @@ impl ModuleSymbols {
             {
                 found.insert(Name::new(completed));
             }
-            match found.len() < limit && !clock.is_over() {
-                true => ControlFlow::Continue(()),
-                false => ControlFlow::Break(()),
-            }
+            if found.len() < limit && !clock.is_over() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })
     }
 }

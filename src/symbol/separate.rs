@@ -284,13 +284,7 @@ fn sum(file: &File, interrupts: &AtomicBool) -> Result<Option<u32>, NoSeparate> 
     let passed = file.pass::<u8>(whole, "contents", &mut |bytes| {
         crc.update(bytes);
         is_stopped = interrupts.load(Ordering::Relaxed);
-        match is_stopped {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
+        if is_stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
-    match is_stopped {
-        true => Err(NoSeparate::Interrupted),
-        false => Ok(passed.ok().map(|_| crc.sum())),
-    }
+    if is_stopped { Err(NoSeparate::Interrupted) } else { Ok(passed.ok().map(|_| crc.sum())) }
 }

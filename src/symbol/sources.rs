@@ -55,14 +55,13 @@ impl Sources {
                 Err(NoSeparate::Interrupted) => return Err(NoSymbols::Interrupted),
                 Err(_) => false,
             };
-        let mini = match has_table {
-            true => Ok(None),
-            false => {
-                let mut clock = Clock::new(LONGEST_EXPANSION, separate.interrupts());
-                match mini(&image, expanded, &mut clock) {
-                    Err(NoSymbols::Interrupted) => return Err(NoSymbols::Interrupted),
-                    mini => mini,
-                }
+        let mini = if has_table {
+            Ok(None)
+        } else {
+            let mut clock = Clock::new(LONGEST_EXPANSION, separate.interrupts());
+            match mini(&image, expanded, &mut clock) {
+                Err(NoSymbols::Interrupted) => return Err(NoSymbols::Interrupted),
+                mini => mini,
             }
         };
         let mut sources = Sources {
@@ -229,10 +228,7 @@ fn mini(image: &Source, expanded: &Expanded, clock: &mut Clock) -> Result<Option
     };
     let left = expanded.left();
     let bytes = expand_xz(&bytes, LARGEST_MINI.min(left), clock)?;
-    let bytes = bytes.ok_or(match left < LARGEST_MINI {
-        true => NoSymbols::NoRoom,
-        false => TOO_LARGE,
-    })?;
+    let bytes = bytes.ok_or(if left < LARGEST_MINI { NoSymbols::NoRoom } else { TOO_LARGE })?;
     let kept = expanded.keep(bytes.len() as u64);
     let source = Source::read(File::new(Box::new(InMemory::file(bytes))))?;
     Ok(Some((source, kept)))

@@ -150,10 +150,7 @@ impl Symbols {
             lock().remove(&key);
         }
         // Read without the lock: modules may be loaded in parallel.
-        let bytes = match module.is_vdso() {
-            true => target.modules.image(region)?,
-            false => target.modules.open(region)?,
-        };
+        let bytes = if module.is_vdso() { target.modules.image(region)? } else { target.modules.open(region)? };
         let image = Source::read(File::new(bytes))?;
         let separate = separate::find(&target.modules, &module.name, &image, &self.interrupts);
         self.make_room(view);

@@ -96,10 +96,7 @@ pub(super) fn visit(sources: &Sources, visit: &mut dyn FnMut(Symbol) -> ControlF
             break;
         }
     }
-    match is_stripped {
-        true => Err(NoSymbols::Stripped),
-        false => Ok(()),
-    }
+    if is_stripped { Err(NoSymbols::Stripped) } else { Ok(()) }
 }
 
 fn visit_table<S: Sym<Endian = Endianness> + Pod>(
@@ -150,9 +147,10 @@ pub(super) fn visit_names(
             names.try_for_each(&mut *visit)
         })
     }
-    let passed = match source.elf.is_64 {
-        true => each::<elf::Sym64<Endianness>>(source, range, visit),
-        false => each::<elf::Sym32<Endianness>>(source, range, visit),
+    let passed = if source.elf.is_64 {
+        each::<elf::Sym64<Endianness>>(source, range, visit)
+    } else {
+        each::<elf::Sym32<Endianness>>(source, range, visit)
     };
     passed.map(|_| ())
 }

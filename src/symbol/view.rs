@@ -172,10 +172,7 @@ impl View<'_> {
                     Err(NoSymbols::Interrupted) => return Err(NoSymbols::Interrupted),
                     held => held.unwrap_or(false),
                 };
-            let found = match is_copy {
-                true => &mut matches.copied,
-                false => &mut matches.found,
-            };
+            let found = if is_copy { &mut matches.copied } else { &mut matches.found };
             found.extend(loaded.in_each_copy(&symbol, &mangled));
         }
         Ok(())
@@ -321,10 +318,7 @@ impl View<'_> {
             return Ok(modules.filter(|(_, one)| one.is_executable()).collect());
         };
         let called: Vec<_> = modules.filter(|(_, one)| one.is_called(name.as_bytes())).collect();
-        match called.is_empty() {
-            true => Err(Error::NoSuchModule { module: name.into() }),
-            false => Ok(called),
-        }
+        if called.is_empty() { Err(Error::NoSuchModule { module: name.into() }) } else { Ok(called) }
     }
 
     /// The file of a module and where it was loaded, found out once.
@@ -337,10 +331,7 @@ impl View<'_> {
             let symbols = self.symbols.load(self.target, module, self.number)?;
             let copies = place(module, &symbols.elf().segments, self.page());
             let name = module.name.clone();
-            match copies.is_empty() {
-                true => Err(NoSymbols::NotLoaded),
-                false => Ok(LoadedModule { name, symbols, copies }),
-            }
+            if copies.is_empty() { Err(NoSymbols::NotLoaded) } else { Ok(LoadedModule { name, symbols, copies }) }
         })
         .as_ref()
         .map_err(NoSymbols::clone)

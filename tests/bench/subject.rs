@@ -264,9 +264,10 @@ fn library(path: &str) {
     for one in loaded().filter(|one| one.p_filesz(endian) > 0) {
         let into = one.p_vaddr(endian) % page;
         let at = whole.wrapping_add((one.p_vaddr(endian) - into) as usize);
-        let prot = match one.p_flags(endian).contains(object::elf::PF_X) {
-            true => libc::PROT_READ | libc::PROT_EXEC,
-            false => libc::PROT_READ,
+        let prot = if one.p_flags(endian).contains(object::elf::PF_X) {
+            libc::PROT_READ | libc::PROT_EXEC
+        } else {
+            libc::PROT_READ
         };
         let (len, flags) = ((one.p_filesz(endian) + into) as usize, libc::MAP_PRIVATE | libc::MAP_FIXED);
         let offset = (one.p_offset(endian) - into) as libc::off_t;

@@ -259,10 +259,7 @@ fn translation(record: &Value, words: &Words, before: &Snapshot) -> Vec<String> 
 fn summary<'a>(pages: impl Iterator<Item = &'a Words>) -> String {
     let mut counts = BTreeMap::<String, u64>::new();
     for words in pages {
-        let entry = words.entry.map(|entry| match words.is_present() {
-            true => entry >> 55 << 55,
-            false => entry,
-        });
+        let entry = words.entry.map(|entry| if words.is_present() { entry >> 55 << 55 } else { entry });
         let kind = format!("entry {entry:x?}, flags {:x?}, mapped {:?}", words.flags, words.count);
         *counts.entry(kind).or_default() += 1;
     }

@@ -91,10 +91,7 @@ fn change(bytes: &mut Vec<u8>, seeds: &[Vec<u8>], words: &[&str], numbers: &mut 
             bytes.splice(at..at, piece.iter().copied());
         }
         _ => {
-            let word = match words.is_empty() {
-                true => "\0",
-                false => numbers.one_of(words),
-            };
+            let word = if words.is_empty() { "\0" } else { numbers.one_of(words) };
             bytes.splice(at..at, word.bytes());
         }
     }

@@ -59,15 +59,14 @@ fn frames_are_numbers_or_errors_with_the_reason() {
     let [pfn, same, physical, too, count, exclusive, none, uncounted, nowhere] = &answers[2..] else {
         panic!("{answers:#?}");
     };
-    match is_root() {
-        true => {
-            assert_eq!((pfn.trim(), physical.trim()), (same.trim(), too.trim()));
-            assert!(count.contains("= 1") && exclusive.contains("= 1"), "{answers:#?}");
-        }
-        false => assert!(
+    if is_root() {
+        assert_eq!((pfn.trim(), physical.trim()), (same.trim(), too.trim()));
+        assert!(count.contains("= 1") && exclusive.contains("= 1"), "{answers:#?}");
+    } else {
+        assert!(
             [pfn, physical, count].iter().all(|said| said.contains("hidden") || said.contains("root")),
             "{answers:#?}"
-        ),
+        )
     }
     for (said, state) in [(none, "untouched"), (uncounted, "untouched"), (nowhere, "unmapped")] {
         let why = format!("has no page frame: the page is {state}");

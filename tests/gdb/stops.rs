@@ -92,10 +92,7 @@ fn breakpoints_in_code_are_seen_and_so_is_that_they_are_gone() {
     let Some(program) = compiled("breakpoints_in_code", "pages.c") else {
         return;
     };
-    let instruction = match cfg!(target_arch = "x86_64") {
-        true => "<turn+7>  int3  cc  in the file: ",
-        false => "<turn+",
-    };
+    let instruction = if cfg!(target_arch = "x86_64") { "<turn+7>  int3  cc  in the file: " } else { "<turn+" };
     program.check(
         &["set breakpoint always-inserted on", "break turn if number == 7", "run"],
         &[

@@ -87,10 +87,7 @@ fn files_and_grammar_agree() {
         let text = lines.join("\n");
         let expected = recogniser.accepts_file(&text);
         assert_eq!(is_put_together(&text), expected, "{text}");
-        match expected {
-            true => accepted += 1,
-            false => rejected += 1,
-        }
+        if expected { accepted += 1 } else { rejected += 1 }
     }
     assert!(accepted > 50 && rejected > 50, "{accepted} {rejected}");
 }

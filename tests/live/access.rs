@@ -43,12 +43,7 @@ fn count(address: usize, write: bool) -> i64 {
     let before = faults();
     let byte = address as *mut u8;
     // SAFETY: the test says that this is to be accessed; what that may do is what it wants to know.
-    unsafe {
-        match write {
-            true => byte.write_volatile(9),
-            false => _ = byte.read_volatile(),
-        }
-    }
+    unsafe { if write { byte.write_volatile(9) } else { _ = byte.read_volatile() } }
     let after = faults();
     ((after.0 - before.0) | (after.1 - before.1) << 32) as i64
 }

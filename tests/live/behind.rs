@@ -199,15 +199,13 @@ fn a_file_partly_cached() {
     let mut others = [0, 0];
     for (page, kind) in (0..).zip(found) {
         let is_cached = is_cached(&file, page);
-        let expected = match is_cached {
-            true => Kind::Cached,
-            false => Kind::NotCached,
-        };
+        let expected = if is_cached { Kind::Cached } else { Kind::NotCached };
         assert_eq!(kind, expected, "page {page}");
-        match is_held(page) {
-            true => assert!(is_cached, "page {page}"),
+        if is_held(page) {
+            assert!(is_cached, "page {page}")
+        } else {
             // A large folio is kept, or read, as a whole.
-            false => others[usize::from(is_cached)] += 1,
+            others[usize::from(is_cached)] += 1
         }
     }
     let [dropped, kept] = others;

@@ -143,10 +143,7 @@ fn version_and_configuration() {
         }
     }
     assert_eq!(machine.kernel_option("CONFIG_NO_SUCH_THING"), Some(false));
-    let exact = match kernel.number < (6, 15) {
-        true => Some(true),
-        false => machine.kernel_option("CONFIG_PAGE_MAPCOUNT"),
-    };
+    let exact = if kernel.number < (6, 15) { Some(true) } else { machine.kernel_option("CONFIG_PAGE_MAPCOUNT") };
     assert_eq!(machine.has_exact_map_counts(), exact);
     assert!(machine.swap_layout().options.is_some());
 }

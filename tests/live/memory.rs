@@ -480,9 +480,12 @@ fn rows_are_gdb_s() {
     let ours = parts(&program(&[], target.pid(), false, &marked("echo ==")));
     assert_eq!(ours.len(), lines.len());
     // gdb shows random characters of two or four bytes by other tables: only the starts of the texts are the same.
-    let compared = |line: &str, part: &str| match line.contains("sh ") || line.contains("sw ") {
-        true => part.lines().map(|row| row.split(':').next().unwrap_or(row).to_owned()).collect(),
-        false => vec![part.to_owned()],
+    let compared = |line: &str, part: &str| {
+        if line.contains("sh ") || line.contains("sw ") {
+            part.lines().map(|row| row.split(':').next().unwrap_or(row).to_owned()).collect()
+        } else {
+            vec![part.to_owned()]
+        }
     };
     for ((line, ours), theirs) in lines.iter().zip(&ours).zip(&theirs) {
         assert_eq!(compared(line, ours), compared(line, theirs), "{line}");

@@ -27,10 +27,7 @@ pub const SCENARIOS: &[Scenario] = &[("pages", pages), ("namespaced", namespaced
 
 const PAGES: usize = 3000;
 /// A terabyte, or what an address space of 32 bits has room for.
-const RESERVED: u64 = match cfg!(target_pointer_width = "32") {
-    true => 1 << 29,
-    false => 1 << 40,
-};
+const RESERVED: u64 = if cfg!(target_pointer_width = "32") { 1 << 29 } else { 1 << 40 };
 
 /// Private memory with every third page written, then a stretch of 700; every seventh page is only read. Then a large reservation with
 /// four pages in it. Announces both starts.

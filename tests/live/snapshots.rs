@@ -133,24 +133,22 @@ fn pages_as_values() {
     assert_eq!(value("went(before, now where not present)"), Ok(4));
     let without = value("written(bare, now)").expect_err("it has no contents");
     assert!(without.contains("'bare' has none"), "{without}");
-    match support::shows_frames() {
-        true => {
-            assert_eq!(value("copied(before, now)"), Ok(3));
-            assert_eq!(value("moved(before, now)"), Ok(0));
-            // A copy on write has been written to.
-            assert_eq!(value("written(before, now)"), Ok(0));
-            match target.process.categories().contains(Categories::HUGE) {
-                true => assert_eq!(value("changed(before, now)"), Ok(13)),
-                false => _ = value("changed(before, now)").expect_err("splits do not show"),
-            }
+    if support::shows_frames() {
+        assert_eq!(value("copied(before, now)"), Ok(3));
+        assert_eq!(value("moved(before, now)"), Ok(0));
+        // A copy on write has been written to.
+        assert_eq!(value("written(before, now)"), Ok(0));
+        if target.process.categories().contains(Categories::HUGE) {
+            assert_eq!(value("changed(before, now)"), Ok(13))
+        } else {
+            _ = value("changed(before, now)").expect_err("splits do not show")
         }
-        false => {
-            for text in ["copied(before, now)", "moved(before, now)", "changed(before, now)"] {
-                let why = value(text).expect_err("frames are hidden");
-                assert!(why.contains("cannot be known"), "{why}");
-            }
-            assert_eq!(value("written(before, now)"), Ok(3));
+    } else {
+        for text in ["copied(before, now)", "moved(before, now)", "changed(before, now)"] {
+            let why = value(text).expect_err("frames are hidden");
+            assert!(why.contains("cannot be known"), "{why}");
         }
+        assert_eq!(value("written(before, now)"), Ok(3));
     }
     puppet.does("kill", &[child]);
 }

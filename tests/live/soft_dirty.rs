@@ -121,10 +121,11 @@ fn a_huge_page() {
     let last = memory + (pages - 1) * page_bytes();
     let said = records(pid, format!("soft-dirty {memory:#x},+{:#x}", pages * page_bytes()));
     let written = said.last().expect("totals")["pages"].as_u64();
-    let marked = match is_marked(pid, last) {
-        true => pages,
+    let marked = if is_marked(pid, last) {
+        pages
+    } else {
         // It was split by the write protection.
-        false => 1,
+        1
     };
     assert_eq!(written, Some(marked), "{said:?}");
 }

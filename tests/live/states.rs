@@ -76,27 +76,25 @@ fn anonymous_memory() {
     assert_eq!(written.exclusive, Ok(true));
     assert!(!written.huge.clone().unwrap_or(false));
     assert!(written.swap.is_err());
-    match support::shows_frames() {
-        true => {
-            let frame = written.frame.clone().expect("its frame").get();
-            let physical = written.physical.clone().expect("its physical address");
-            assert_eq!(physical.get(), frame * page_bytes() + 0x123 % page_bytes());
-            assert_eq!(Some(frame), plain_entry(puppet.0.pid(), memory).map(|entry| entry & ((1 << 55) - 1)));
-            assert!(written.place.zone.is_ok());
-        }
-        false => {
-            assert_eq!(written.frame, Err(Reason::FrameHidden));
-            assert_eq!(written.physical, Err(Reason::FrameHidden));
-        }
+    if support::shows_frames() {
+        let frame = written.frame.clone().expect("its frame").get();
+        let physical = written.physical.clone().expect("its physical address");
+        assert_eq!(physical.get(), frame * page_bytes() + 0x123 % page_bytes());
+        assert_eq!(Some(frame), plain_entry(puppet.0.pid(), memory).map(|entry| entry & ((1 << 55) - 1)));
+        assert!(written.place.zone.is_ok());
+    } else {
+        assert_eq!(written.frame, Err(Reason::FrameHidden));
+        assert_eq!(written.physical, Err(Reason::FrameHidden));
     }
     if support::is_root() {
         assert_eq!(written.map_count, Ok(1));
     }
     let zero = detail(&target, memory + page_bytes());
     assert_eq!(zero.page.state(), State::Present);
-    match target.process.categories().contains(pmdb::process::Categories::ZERO) || zero.flags.is_ok() {
-        true => assert_eq!(zero.page.kind, Some(Kind::Zero)),
-        false => assert_eq!(zero.page.kind, None),
+    if target.process.categories().contains(pmdb::process::Categories::ZERO) || zero.flags.is_ok() {
+        assert_eq!(zero.page.kind, Some(Kind::Zero))
+    } else {
+        assert_eq!(zero.page.kind, None)
     }
     let untouched = detail(&target, memory + 2 * page_bytes());
     assert_eq!((untouched.page.state(), untouched.page.kind), (State::Untouched, Some(Kind::Anonymous)));

@@ -354,11 +354,12 @@ fn a_page_that_moves_meanwhile() {
         let seen = if exits { child } else { parent };
         let frame = frame_at(seen);
         let mut heard = Heard {
-            at_first: Some(Box::new(|| match exits {
-                true => {
+            at_first: Some(Box::new(|| {
+                if exits {
                     puppet.does("kill", &[child.0.into()]);
+                } else {
+                    puppet.writes(memory, 1)
                 }
-                false => puppet.writes(memory, 1),
             })),
             ..Heard::default()
         };

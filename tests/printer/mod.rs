@@ -311,10 +311,7 @@ impl Display for Printed<'_, Command> {
 fn no_command(text: &str) -> String {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ':' | '@');
     let (word, rest) = text.split_at(text.find(|c| !is_part(c)).unwrap_or(text.len()));
-    match is_displayed(word) {
-        true => format!("'{word}'{rest}"),
-        false => text.to_owned(),
-    }
+    if is_displayed(word) { format!("'{word}'{rest}") } else { text.to_owned() }
 }
 
 /// A format without a count and a size.
@@ -407,10 +404,7 @@ impl Display for Printed<'_, Pattern> {
             Pattern::Value(value) => {
                 let text = value.to_string();
                 // Behind a comma a plus would begin a length.
-                match text.starts_with('+') {
-                    true => write!(f, "({text})"),
-                    false => f.write_str(&text),
-                }
+                if text.starts_with('+') { write!(f, "({text})") } else { f.write_str(&text) }
             }
             Pattern::Bytes(bytes) => {
                 f.write_str("hex\"")?;

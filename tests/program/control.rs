@@ -409,9 +409,10 @@ fn variables_stand_for_counts_times_processes_and_texts() {
         ("set $x = 0", "`limit 0` asks for nothing"),
         ("set $x = \"soon\"", "$x is \"soon\", not a time"),
     ] {
-        let text = match says.contains("time") {
-            true => format!("{line}\nwatch demo_buffer for $x\n"),
-            false => format!("{line}\nwalk all limit $x\n"),
+        let text = if says.contains("time") {
+            format!("{line}\nwatch demo_buffer for $x\n")
+        } else {
+            format!("{line}\nwalk all limit $x\n")
         };
         home.file("g", text);
         let run = home.run(&["demo", "-batch", "-x", "g"]);

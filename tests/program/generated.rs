@@ -141,10 +141,7 @@ fn faults(schema: &Value, value: &Value) -> Option<String> {
             Value::Null => schema.get("additionalProperties")?,
             one => one,
         };
-        faults(schema, field).map(|fault| match fault.starts_with("another") {
-            true => fault,
-            false => format!("{name}: {fault}"),
-        })
+        faults(schema, field).map(|fault| if fault.starts_with("another") { fault } else { format!("{name}: {fault}") })
     });
     let required = schema["required"].as_array().into_iter().flatten();
     let missing = required

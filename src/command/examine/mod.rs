@@ -55,17 +55,11 @@ pub(super) fn run(context: &mut Context, asked: &Examine) -> Outcome {
         context.sink.note(message)?;
     }
     let again = goes_on && layout == Layout::default();
-    let count = layout.count.unwrap_or(match again {
-        true => context.state.examined.count,
-        false => 1,
-    });
+    let count = layout.count.unwrap_or(if again { context.state.examined.count } else { 1 });
     // As in gdb, an `x` without `-` goes forward again.
     context.state.examined.count = if layout.backward { 1 } else { count };
     let view = View::of(&target)?;
-    let nearest = match layout.backward {
-        true => VirtualAddress::new(start.get().saturating_sub(1)),
-        false => start,
-    };
+    let nearest = if layout.backward { VirtualAddress::new(start.get().saturating_sub(1)) } else { start };
     if let (None, Some(written)) = (view.region(nearest), written) {
         return Err(region::unmapped(written.at, view.detail(nearest)?));
     }
@@ -80,13 +74,12 @@ pub(super) fn run(context: &mut Context, asked: &Examine) -> Outcome {
         last: None,
         faulted: 0,
     };
-    let (count, rewound) = match layout.backward {
-        true => {
-            let before = examination.before(count)?;
-            examination.next = before.start;
-            (before.count, Some(before.next))
-        }
-        false => (count, None),
+    let (count, rewound) = if layout.backward {
+        let before = examination.before(count)?;
+        examination.next = before.start;
+        (before.count, Some(before.next))
+    } else {
+        (count, None)
     };
     let ended = match format {
         Format::Text => examination.texts(count, context.sink),

@@ -84,10 +84,7 @@ fn conversion(text: &str) -> Result<(Conversion, &str), String> {
             "" => 0,
             number => number.parse().unwrap_or(usize::MAX),
         };
-        match value > WIDEST {
-            true => Err(format!("`%{text}`: a width is at most {WIDEST}")),
-            false => Ok((value, digits)),
-        }
+        if value > WIDEST { Err(format!("`%{text}`: a width is at most {WIDEST}")) } else { Ok((value, digits)) }
     };
     let (width, digits) = number(rest)?;
     conversion.width = width;
@@ -198,19 +195,17 @@ impl Conversion {
 
     /// A number: at least as many digits as the precision, and zeros up to the width with the flag 0.
     fn digits(self, prefix: &str, digits: &str) -> String {
-        let least = self.precision.unwrap_or(match self.zeros && !self.left {
-            true => self.width.saturating_sub(prefix.len()),
-            false => 0,
+        let least = self.precision.unwrap_or(if self.zeros && !self.left {
+            self.width.saturating_sub(prefix.len())
+        } else {
+            0
         });
         self.padded(&format!("{prefix}{digits:0>least$}"))
     }
 
     fn padded(self, text: &str) -> String {
         let width = self.width;
-        match self.left {
-            true => format!("{text:<width$}"),
-            false => format!("{text:>width$}"),
-        }
+        if self.left { format!("{text:<width$}") } else { format!("{text:>width$}") }
     }
 }
 

@@ -138,10 +138,7 @@ fn records() -> String {
         let about = words(shape.about);
         text.push_str(&format!("{}: {about}\n\n", shape.name));
         for field in shape.form.fields() {
-            let name = match field.is_optional {
-                true => format!("[{}]", field.name),
-                false => field.name.to_owned(),
-            };
+            let name = if field.is_optional { format!("[{}]", field.name) } else { field.name.to_owned() };
             let meaning = format!("{}: {}", form(field.form), words(field.about));
             text.push_str(&row(&name, 24, &meaning));
         }

@@ -22,10 +22,7 @@ struct Kept {
 impl Sink for Kept {
     fn emit(&mut self, record: Record) -> Result<(), Stopped> {
         self.records.push(record);
-        match self.records.len() == self.stop_at {
-            true => Err(Stopped::Interrupted),
-            false => Ok(()),
-        }
+        if self.records.len() == self.stop_at { Err(Stopped::Interrupted) } else { Ok(()) }
     }
     fn check(&mut self) -> Result<(), Stopped> {
         Ok(())

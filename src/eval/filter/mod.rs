@@ -184,9 +184,10 @@ impl Answers<PageField> for PageAnswers<'_> {
         field::boolean(field, self.page, self.region)
     }
     fn integer(&self, field: PageField) -> Option<u64> {
-        match self.of_frames {
-            true => field::integer_of_frame(field, self.page, self.size),
-            false => field::integer(field, self.page, self.size),
+        if self.of_frames {
+            field::integer_of_frame(field, self.page, self.size)
+        } else {
+            field::integer(field, self.page, self.size)
         }
     }
     fn text_is(&self, field: PageField, is: &dyn Fn(&[u8]) -> bool) -> Option<bool> {

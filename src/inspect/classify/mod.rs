@@ -47,10 +47,7 @@ fn empty_states(entry: PageMapEntry, categories: Option<Categories>, place: Opti
     {
         return states;
     }
-    match place.pfn_mapped {
-        true => State::PfnMapped.into(),
-        false => State::Untouched.into(),
-    }
+    if place.pfn_mapped { State::PfnMapped.into() } else { State::Untouched.into() }
 }
 
 /// The states of an entry with bit 62. That bit alone does not make it swapped.
@@ -119,10 +116,7 @@ fn present_kind(
         let is_huge = entry.is_file_or_shared()
             || flags.is_some_and(|flags| flags.contains(PageFlags::THP))
             || evidence.is_huge() == Some(true);
-        return Some(match is_huge {
-            true => Kind::HugeZero,
-            false => Kind::Zero,
-        });
+        return Some(if is_huge { Kind::HugeZero } else { Kind::Zero });
     }
     if flags.is_some_and(|flags| flags.contains(PageFlags::HUGE)) {
         return Some(Kind::Hugetlb);

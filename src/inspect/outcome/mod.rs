@@ -223,10 +223,7 @@ fn fill(facts: &AccessFacts, permissions: Permissions, access: Access) -> Outcom
     };
     Outcome {
         effects: effects.to_vec(),
-        copies: match access == Access::Write && !permissions.shared {
-            true => of_object,
-            false => Some(false),
-        },
+        copies: if access == Access::Write && !permissions.shared { of_object } else { Some(false) },
     }
 }
 
@@ -348,10 +345,7 @@ fn copy_from_pool(facts: &AccessFacts) -> &'static [Effect] {
 
 /// A write to a page that is not soft-dirty faults, so that the kernel can mark it.
 fn unless_clean(facts: &AccessFacts, effects: &'static [Effect]) -> &'static [Effect] {
-    match facts.soft_clean {
-        true => &[Effect::Reuse],
-        false => effects,
-    }
+    if facts.soft_clean { &[Effect::Reuse] } else { effects }
 }
 
 /// Whether the kernel holds an anonymous page to be this mapping's own (PG_anon_exclusive).
@@ -379,14 +373,8 @@ impl AccessFacts {
         let Some(flags) = self.flags.filter(|_| self.kernel >= (5, 19)) else {
             return Own::Unknown;
         };
-        let by_one_entry = match flags.contains(PageFlags::HUGE) {
-            true => Some(true),
-            false => self.huge,
-        };
-        let own = |flags: PageFlags| match flags.contains(PageFlags::OWNER_2) {
-            true => Own::Yes,
-            false => Own::No,
-        };
+        let by_one_entry = if flags.contains(PageFlags::HUGE) { Some(true) } else { self.huge };
+        let own = |flags: PageFlags| if flags.contains(PageFlags::OWNER_2) { Own::Yes } else { Own::No };
         if !flags.contains(PageFlags::COMPOUND_TAIL) {
             return own(flags);
         }

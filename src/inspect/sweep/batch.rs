@@ -40,10 +40,7 @@ impl Batch {
                 break;
             }
         }
-        Ok(match self.steps.is_empty() {
-            true => Planned::Nothing,
-            false => Planned::Small,
-        })
+        Ok(if self.steps.is_empty() { Planned::Nothing } else { Planned::Small })
     }
 
     /// Reads what the steps ask for.

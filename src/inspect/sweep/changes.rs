@@ -39,10 +39,7 @@ enum Text {
 impl<'v> Changes<'v> {
     pub fn among(view: &'v View<'v>, spans: &'v [AddressRange]) -> Self {
         let is_compared = view.text().is_known() && touched(view, spans).nth(FEW).is_some();
-        let text = match is_compared {
-            true => Text::Same(0),
-            false => Text::Other,
-        };
+        let text = if is_compared { Text::Same(0) } else { Text::Other };
         Changes { view, spans, delivered: AtomicU64::new(0), text: Mutex::new(text) }
     }
 

@@ -180,10 +180,7 @@ fn set(words: &mut [u64], slot: usize, word: u64) {
 /// The map counts of the `pages` frames from `head` on. An anon-exclusive head (KPF_OWNER_2) proves that the folio has this one mapping;
 /// otherwise each page may have its own count, as after a forked child has copied one of them.
 fn counts(machine: &Machine, head: FrameNumber, flags: PageFlags, pages: u64) -> process::Result<Counts> {
-    let pages = match flags.contains(PageFlags::ANON | PageFlags::OWNER_2) {
-        true => 1,
-        false => pages,
-    };
+    let pages = if flags.contains(PageFlags::ANON | PageFlags::OWNER_2) { 1 } else { pages };
     let mut counts = vec![UNREAD; pages as usize];
     let read = machine.frame_counts(head, &mut counts)?;
     let first = counts.first().copied().unwrap_or(UNREAD);

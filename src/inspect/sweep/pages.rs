@@ -104,12 +104,11 @@ impl Pages<'_> {
             self.next += present;
             return Some(self.chunk.present(first as u64, present as u64));
         }
-        let (content, limit) = match entry.is_present() || entry.swap().is_some() {
-            true => (None, limit),
-            false => {
-                let (content, pages) = self.backing_content(first as u64);
-                (content, limit.min(usize::try_from(pages).unwrap_or(limit)))
-            }
+        let (content, limit) = if entry.is_present() || entry.swap().is_some() {
+            (None, limit)
+        } else {
+            let (content, pages) = self.backing_content(first as u64);
+            (content, limit.min(usize::try_from(pages).unwrap_or(limit)))
         };
         let mut alike = alike(rest.get(..limit.min(rest.len()))?, words.stride);
         let flags = same(words.flags, first, &mut alike);

@@ -88,10 +88,7 @@ impl<'a> Plan<'a> {
         let page = view.page();
         let target = view.target();
         // Huge mappings are found even if nobody asks for them: they cost less to read.
-        let categories = match need.has_entries() {
-            true => Categories::HUGE | Categories::ZERO,
-            false => Categories::PRESENT,
-        };
+        let categories = if need.has_entries() { Categories::HUGE | Categories::ZERO } else { Categories::PRESENT };
         let categories = categories & target.process.categories();
         let huge_bytes = target
             .machine

@@ -163,10 +163,7 @@ impl Snapshot {
 
     /// Present pages whose contents one of the two lacks, if both have contents.
     pub fn uncompared(&self, other: &Snapshot) -> u64 {
-        match self.has_contents() && other.has_contents() {
-            true => self.unread().max(other.unread()),
-            false => 0,
-        }
+        if self.has_contents() && other.has_contents() { self.unread().max(other.unread()) } else { 0 }
     }
 
     /// Reports what changed from `self` to `later`: regions first, then pages in address order. `view` shows the same process, or
@@ -182,9 +179,8 @@ impl Snapshot {
         sink: &mut ChangeSink<'_>,
     ) -> Result<()> {
         let is_within = |range: AddressRange| within.is_none_or(|sorted| range.within(sorted).next().is_some());
-        report_regions(&self.sample, &later.sample, &mut |change| match change.range.is_none_or(is_within) {
-            true => sink(change),
-            false => Ok(()),
+        report_regions(&self.sample, &later.sample, &mut |change| {
+            if change.range.is_none_or(is_within) { sink(change) } else { Ok(()) }
         })?;
         let extra = self.extra & later.extra;
         let mut merger = Merger::new(&self.sample, &later.sample, view, extra, Join::SameStates);
@@ -193,10 +189,7 @@ impl Snapshot {
             let start = VirtualAddress::new(page << self.page.shift());
             let end = start.checked_add(self.page.bytes());
             let range = end.and_then(|end| AddressRange::new(start, end));
-            match range.is_some_and(is_within) {
-                true => merger.push(page, then, now, sink),
-                false => Ok(()),
-            }
+            if range.is_some_and(is_within) { merger.push(page, then, now, sink) } else { Ok(()) }
         })?;
         Ok(merger.finish(sink)?)
     }
@@ -270,10 +263,7 @@ fn relation(one: Option<SampledPage>, two: Option<SampledPage>) -> Relation {
         (None, None) => one.swap().is_some() && one.swap() == two.swap(),
         _ => false,
     };
-    match same {
-        true => Relation::Shared,
-        false => Relation::Different,
-    }
+    if same { Relation::Shared } else { Relation::Different }
 }
 
 /// Anonymous memory that is not exclusive to one process is copied by the next write (`wp_can_reuse_anon_folio` in mm/memory.c, since

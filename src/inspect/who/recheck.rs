@@ -59,12 +59,11 @@ impl<'c> Work for Reader<'c> {
 impl Reader<'_> {
     fn read(&self, candidate: &Candidate, scratch: &mut Scratch, check: &mut Check<'_>) -> Result<PageSet> {
         let process = self.machine.open(&candidate.listed)?.process;
-        match process.identity().start_time == candidate.start_time {
-            true => {
-                let pages = &candidate.reported;
-                self.scanner.still_mapped(&process, pages, scratch, check)
-            }
-            false => Ok(PageSet::new()),
+        if process.identity().start_time == candidate.start_time {
+            let pages = &candidate.reported;
+            self.scanner.still_mapped(&process, pages, scratch, check)
+        } else {
+            Ok(PageSet::new())
         }
     }
 }

@@ -103,10 +103,8 @@ impl<'a> ReportedMappings<'a> {
                 if candidate.reported.contains(&address) {
                     continue;
                 }
-                let region = match address == hit.address {
-                    true => hit.region.clone(),
-                    false => opened.0.process.region_at(address)?,
-                };
+                let region =
+                    if address == hit.address { hit.region.clone() } else { opened.0.process.region_at(address)? };
                 let one = Hit { address, pages: 1, region };
                 self.report_one(candidate, opened, one, remembers, sink)?;
             }

@@ -138,10 +138,7 @@ impl MapperSink for Heard<'_> {
         self.check()
     }
     fn check(&mut self) -> Result<(), Stopped> {
-        match self.mappers.len() >= self.most {
-            true => Err(Stopped::Interrupted),
-            false => Ok(()),
-        }
+        if self.mappers.len() >= self.most { Err(Stopped::Interrupted) } else { Ok(()) }
     }
 }
 

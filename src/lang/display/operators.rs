@@ -39,10 +39,7 @@ impl<'a, T: Operation> Operand<'a, T> {
 impl<T: Operation> Display for Operand<'_, T> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let tree = self.tree;
-        match self.is_loose && !tree.always_parenthesised() {
-            true => write!(f, "({tree})"),
-            false => write!(f, "{tree}"),
-        }
+        if self.is_loose && !tree.always_parenthesised() { write!(f, "({tree})") } else { write!(f, "{tree}") }
     }
 }
 

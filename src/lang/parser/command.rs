@@ -85,20 +85,14 @@ pub(super) fn arguments<'a>(input: Tokens<'a>, name: &str) -> Parsed<'a, Command
         return input.fail(Expected::Command);
     };
     // The format of `x` stands before its `--how`.
-    match takes_how(name) && name != "x" {
-        true => with_how(input, parser),
-        false => parser(input),
-    }
+    if takes_how(name) && name != "x" { with_how(input, parser) } else { parser(input) }
 }
 
 /// `--how`, if it stands here, and the arguments behind it.
 fn with_how<'a>(input: Tokens<'a>, arguments: impl FnOnce(Tokens<'a>) -> Parsed<'a, Command>) -> Parsed<'a, Command> {
     let (input, how) = option("--how")(input)?;
     let (behind, command) = arguments(input)?;
-    let command = match how {
-        true => Command::How(Box::new(command)),
-        false => command,
-    };
+    let command = if how { Command::How(Box::new(command)) } else { command };
     Ok((behind, command))
 }
 
@@ -236,10 +230,8 @@ fn parser_of(name: &str) -> Option<Arguments> {
 
 fn echo(input: Tokens<'_>) -> Parsed<'_, Command> {
     let (behind, raw) = opt(raw(Expected::Text)).parse(input)?;
-    let text = raw.map_or_else(String::new, |raw| match raw.node.quoted {
-        true => raw.node.text,
-        false => unescape(&raw.node.text),
-    });
+    let text =
+        raw.map_or_else(String::new, |raw| if raw.node.quoted { raw.node.text } else { unescape(&raw.node.text) });
     Ok((behind, Command::Echo(text)))
 }
 
@@ -290,11 +282,10 @@ fn process_clauses(mut input: Tokens<'_>) -> Parsed<'_, ProcessClauses> {
 /// `[/FMT] EXPRESSION` or `COMMAND …`, then how often.
 fn display(input: Tokens<'_>) -> Parsed<'_, Command> {
     let (behind, layout) = opt(layout).parse(input)?;
-    let command = match layout.is_none() && is_command_displayed(behind) {
-        true => {
-            before_every(behind).or_else(|| terminated(displayed_command, peek(end_of_displayed)).parse(behind).ok())
-        }
-        false => None,
+    let command = if layout.is_none() && is_command_displayed(behind) {
+        before_every(behind).or_else(|| terminated(displayed_command, peek(end_of_displayed)).parse(behind).ok())
+    } else {
+        None
     };
     let (mut behind, what) = match command {
         Some((behind, command)) => (behind, Some(command)),

@@ -80,10 +80,7 @@ fn call(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     let (behind, function) = before_parenthesis::<Function>(input)?;
     let inside = || {
         let (behind, argument) = cut(span).parse(behind)?;
-        let (behind, filter) = match function.node.takes_filter() {
-            true => behind.page_filter()?,
-            false => (behind, None),
-        };
+        let (behind, filter) = if function.node.takes_filter() { behind.page_filter()? } else { (behind, None) };
         let (behind, close) = cut(mark(")")).parse(behind)?;
         Ok((behind, (argument, filter, close)))
     };

@@ -174,9 +174,12 @@ fn second_operand(failed: &Failure<'_>) -> Option<String> {
         TokenKind::Number(number) => number < 0x1000 || token.text.ends_with(['K', 'M', 'G', 'T']),
         _ => false,
     };
-    (failed.expects(Expected::Mark("..")) && is_value(before)).then(|| match is_length {
-        true => format!("a length follows a comma: {}, +{}", before.text, token.text),
-        false => format!("a range is written A..B: {}..{}", before.text, token.text),
+    (failed.expects(Expected::Mark("..")) && is_value(before)).then(|| {
+        if is_length {
+            format!("a length follows a comma: {}, +{}", before.text, token.text)
+        } else {
+            format!("a range is written A..B: {}..{}", before.text, token.text)
+        }
     })
 }
 
@@ -253,9 +256,10 @@ fn hint_for(token: &Token<'_>, expected: &[Expected]) -> Option<String> {
                 }
                 Some((_, _, regions)) if PageFlags::from_flag_name(word).is_some() => {
                     let flag = format!("flags({word})");
-                    Some(match regions {
-                        false => format!("`{word}` is a flag of the frame: {flag}"),
-                        true => format!("`{word}` is a flag of frames: walk all where {flag}"),
+                    Some(if !regions {
+                        format!("`{word}` is a flag of the frame: {flag}")
+                    } else {
+                        format!("`{word}` is a flag of frames: walk all where {flag}")
                     })
                 }
                 Some((_, _, false)) if ChangeFunction::from_word(word).is_some() => Some(format!(

@@ -123,17 +123,11 @@ fn compared<F: FilterField>(input: Tokens<'_>, first: Spanned<Quantity<F>>) -> P
 }
 
 fn condition_of<F: FilterField>() -> Expected {
-    match F::HAS_FLAGS {
-        true => Expected::PageField,
-        false => Expected::RegionField,
-    }
+    if F::HAS_FLAGS { Expected::PageField } else { Expected::RegionField }
 }
 
 fn quantity_of<F: FilterField>() -> Expected {
-    match F::HAS_FLAGS {
-        true => Expected::PageQuantity,
-        false => Expected::RegionQuantity,
-    }
+    if F::HAS_FLAGS { Expected::PageQuantity } else { Expected::RegionQuantity }
 }
 
 /// The field that stands here, if it is of a wanted type.
@@ -170,10 +164,7 @@ fn condition<F: FilterField>(input: Tokens<'_>) -> Parsed<'_, Part<F>> {
             let (behind, value) = cut(|input| one_field(input, field.node)).parse(behind)?;
             let at = field.at.to(value.at);
             let is = Spanned::new(Filter::Is(value.node), at);
-            let condition = match equal {
-                true => is,
-                false => Spanned::new(Filter::Not(Box::new(is)), at),
-            };
+            let condition = if equal { is } else { Spanned::new(Filter::Not(Box::new(is)), at) };
             Ok((behind, Part::Condition(condition)))
         }
         ValueType::Text => {

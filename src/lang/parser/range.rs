@@ -72,10 +72,7 @@ fn behind_row<'a>(input: Tokens<'a>, words: &[&str]) -> Tokens<'a> {
         _ => false,
     });
     let is_clause = |token: &Token<'_>| !token.glued && (CLAUSES.contains(&token.text) || words.contains(&token.text));
-    let passed_over = match continues {
-        true => Some(0),
-        false => text.iter().position(is_clause),
-    };
+    let passed_over = if continues { Some(0) } else { text.iter().position(is_clause) };
     passed_over.map_or(behind, |length| Tokens { rest: input.rest.get(length..).unwrap_or_default(), ..input })
 }
 

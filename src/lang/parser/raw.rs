@@ -56,9 +56,10 @@ pub(super) fn part_of_name<'a>(input: Tokens<'a>, clauses: &[&str]) -> Parsed<'a
         TokenKind::Variable => !is_fixed(token.text),
         _ => token.text == "/",
     };
-    match tokens.first().is_some_and(may_begin) {
-        false => input.fail(Expected::RegionName),
-        true => Ok((behind, part(input, tokens).map(|raw| raw.text))),
+    if !tokens.first().is_some_and(may_begin) {
+        input.fail(Expected::RegionName)
+    } else {
+        Ok((behind, part(input, tokens).map(|raw| raw.text)))
     }
 }
 

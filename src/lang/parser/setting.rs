@@ -27,10 +27,7 @@ pub(super) fn setting(input: Tokens<'_>) -> Parsed<'_, Setting> {
             Err(_) => is_begun = true,
         }
     }
-    Err(match is_begun {
-        true => nom::Err::Failure(Failed),
-        false => nom::Err::Error(Failed),
-    })
+    Err(if is_begun { nom::Err::Failure(Failed) } else { nom::Err::Error(Failed) })
 }
 
 /// `logging on`, `logging file PATH`, as in gdb.

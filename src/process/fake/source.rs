@@ -168,10 +168,13 @@ impl Source for Bytes {
                 Some(path) => return Ok(path.as_bytes().to_vec()),
                 None => return none(),
             },
-            File::Smaps => match go_on() {
-                true => world.smaps(),
-                false => String::new(),
-            },
+            File::Smaps => {
+                if go_on() {
+                    world.smaps()
+                } else {
+                    String::new()
+                }
+            }
             // The size of a program header.
             File::Auxiliary => {
                 return Ok(match world.layout.pointer_bytes {
@@ -182,10 +185,7 @@ impl Source for Bytes {
             File::OwnMounts => world.mounts(),
             File::Release => world.release.to_owned(),
             File::Swaps => {
-                let area = match world.swaps {
-                    true => "/dev/zram0 partition 65532 0 -2\n",
-                    false => "",
-                };
+                let area = if world.swaps { "/dev/zram0 partition 65532 0 -2\n" } else { "" };
                 format!("Filename\tType\tSize\tUsed\tPriority\n{area}")
             }
             File::Config(ConfigPlace::Boot) => match world.config() {
@@ -404,9 +404,10 @@ impl Source for Bytes {
         world.behind_pages.fetch_add(asked, Ordering::Relaxed);
         let mut runs: Vec<BackingRun> = Vec::new();
         for page in pages {
-            let content = match world.asks_files {
-                false => world.content.get(&page).copied().unwrap_or(BackingContent::Hole),
-                true => BackingContent::Contents { cached: world.cached.contains(&page) },
+            let content = if !world.asks_files {
+                world.content.get(&page).copied().unwrap_or(BackingContent::Hole)
+            } else {
+                BackingContent::Contents { cached: world.cached.contains(&page) }
             };
             let range = self::region(page, 1).range;
             match runs.last_mut() {

@@ -61,12 +61,11 @@ impl Canvas {
     /// Returns where the next entry begins.
     pub fn legend_entry(&mut self, left: usize, limit: usize, cell: Cell, meaning: &str) -> usize {
         let ink = CELL_WIDTH + CHARACTER / 10;
-        let left = match left + ink + width(columns(meaning)) > limit {
-            true => {
-                self.new_line();
-                0
-            }
-            false => left,
+        let left = if left + ink + width(columns(meaning)) > limit {
+            self.new_line();
+            0
+        } else {
+            left
         };
         self.cells(left, cell, 1, meaning);
         self.text(left + ink, meaning) + 2 * CHARACTER / 10

@@ -198,9 +198,6 @@ impl Renderer for Svg {
         self.text.finish(&mut text)?;
         self.lines(&text);
         let canvas = std::mem::take(&mut self.canvas);
-        match canvas.is_empty() {
-            true => Ok(()),
-            false => out.write_all(canvas.finish(&self.title).as_bytes()),
-        }
+        if canvas.is_empty() { Ok(()) } else { out.write_all(canvas.finish(&self.title).as_bytes()) }
     }
 }

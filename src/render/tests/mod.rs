@@ -93,10 +93,8 @@ fn every_record_in_json() {
 
 /// The fields of a type as they are described. Those in brackets are there only when they say something.
 fn fields(shape: &Shape) -> Vec<String> {
-    let written = |field: &FieldDescription| match field.is_optional {
-        true => format!("[{}]", field.name),
-        false => field.name.to_owned(),
-    };
+    let written =
+        |field: &FieldDescription| if field.is_optional { format!("[{}]", field.name) } else { field.name.to_owned() };
     shape.form.fields().iter().map(written).collect()
 }
 

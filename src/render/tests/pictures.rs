@@ -61,10 +61,7 @@ fn a_picture_has_the_cells_of_the_record() {
     let wanted = json["cells"].as_array().unwrap().iter().map(|cells| {
         let end = start + cells["cells"].as_u64().unwrap() * cell;
         let mark = cells["mark"].as_str().unwrap();
-        let what = match cells["mixed"].as_bool().unwrap() {
-            true => format!("{mark}, and others"),
-            false => mark.to_owned(),
-        };
+        let what = if cells["mixed"].as_bool().unwrap() { format!("{mark}, and others") } else { mark.to_owned() };
         (std::mem::replace(&mut start, end), end, what)
     });
     assert_eq!(drawn, wanted.collect::<Vec<_>>());

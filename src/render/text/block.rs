@@ -32,10 +32,7 @@ pub fn region_file_name(name: &Name) -> (Role, Cow<'_, str>) {
 }
 
 fn named(name: Cow<'_, str>) -> (Role, Cow<'_, str>) {
-    match name.is_empty() {
-        true => (Role::Dim, Cow::Borrowed(ANONYMOUS)),
-        false => (Role::Name, name),
-    }
+    if name.is_empty() { (Role::Dim, Cow::Borrowed(ANONYMOUS)) } else { (Role::Name, name) }
 }
 
 /// What stands for a region without a name.

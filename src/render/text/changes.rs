@@ -142,10 +142,7 @@ pub fn summary(lines: &mut Lines, summary: &DiffSummary) {
         duration(summary.seconds.abs())
     ));
     if summary.changes.is_empty() {
-        line.plain(match summary.blind.is_empty() {
-            true => "nothing changed",
-            false => "no change seen",
-        });
+        line.plain(if summary.blind.is_empty() { "nothing changed" } else { "no change seen" });
     }
     numbers(line, &summary.changes);
     if summary.came + summary.went > 0 {

@@ -134,10 +134,10 @@ fn behind(lines: &mut Lines, explanation: &Explanation) {
         let line = lines.field("file");
         let region = explanation.page.region.as_ref();
         let is_without = region.is_some_and(|region| region.without_path);
-        match file.name.as_bytes() == b"/dev/zero" && is_without {
-            // The kernel's name for it would mislead.
-            true => line.push(Role::Dim, "shared memory without a name"),
-            false => line.push(Role::Name, &file.name),
+        if file.name.as_bytes() == b"/dev/zero" && is_without {
+            line.push(Role::Dim, "shared memory without a name")
+        } else {
+            line.push(Role::Name, &file.name)
         };
         line.plain(format!(", byte {:#x}", file.offset));
         if file.deleted {

@@ -105,10 +105,8 @@ pub fn decoded(lines: &mut Lines, decoded: &Decoded) {
                 block::swap(lines, slot, "type");
             }
             for bit in bits {
-                let number = match bit.bits.contains('-') {
-                    true => format!("bits {}", bit.bits),
-                    false => format!("bit {}", bit.bits),
-                };
+                let number =
+                    if bit.bits.contains('-') { format!("bits {}", bit.bits) } else { format!("bit {}", bit.bits) };
                 bit_line(lines, &number, bit.name, &bit.meaning);
             }
         }

@@ -42,9 +42,10 @@ fn units(style: &Style, memory: &Memory, is_narrow: bool) -> Line {
     }
     line.plain(":");
     for (index, value) in memory.values.iter().enumerate() {
-        match is_narrow {
-            true => line.plain(" "),
-            false => tab(&mut line),
+        if is_narrow {
+            line.plain(" ")
+        } else {
+            tab(&mut line)
         };
         line.plain(value);
         if let Some(Some(named)) = memory.symbols.get(index) {

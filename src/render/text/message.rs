@@ -166,9 +166,10 @@ pub fn error(lines: &mut Lines, error: &ErrorReport) {
         line.plain("  ").push(Role::Dim, "expected").plain(" ");
         line.indent_here();
         for (index, one) in error.expected.iter().enumerate() {
-            match index > 0 && index + 1 == error.expected.len() {
-                true => line.word(" ", Role::Plain, format!("or {one}")),
-                false => line.word(", ", Role::Plain, one),
+            if index > 0 && index + 1 == error.expected.len() {
+                line.word(" ", Role::Plain, format!("or {one}"))
+            } else {
+                line.word(", ", Role::Plain, one)
             };
         }
     }

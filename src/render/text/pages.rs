@@ -88,10 +88,7 @@ pub fn groups(group: &Group) -> Table<Group> {
             group_key(by, group.second_key.as_deref().unwrap_or_default())
         })
     });
-    match is_reversed(group) {
-        true => GROUPS.by([second, Some(first)]),
-        false => GROUPS.by([Some(first), second]),
-    }
+    if is_reversed(group) { GROUPS.by([second, Some(first)]) } else { GROUPS.by([Some(first), second]) }
 }
 
 /// Whether the second of two keys is shown first, because the first is long and long values stand last.
@@ -170,9 +167,5 @@ fn flags<'a>(flags: &Fact<PageFlags>, pmd_mapped: bool) -> Cell<'a> {
         return Cell::of(Role::Dim, "none set");
     }
     let all = Cell::new([telling.as_slice(), &everyday].concat().join(" "));
-    match telling.is_empty() {
-        // Cut at the end rather than replaced by `…`.
-        true => all,
-        false => all.or([telling, vec!["…".into()]].concat().join(" ")),
-    }
+    if telling.is_empty() { all } else { all.or([telling, vec!["…".into()]].concat().join(" ")) }
 }

@@ -68,10 +68,7 @@ fn access(perms: Permissions) -> String {
     if words.is_empty() {
         words.push("none");
     }
-    let sharing = match perms.shared {
-        true => "shared: writes are seen by all who map it",
-        false => "private: copied on write",
-    };
+    let sharing = if perms.shared { "shared: writes are seen by all who map it" } else { "private: copied on write" };
     format!("{}; {sharing}", words.join(", "))
 }
 

@@ -146,9 +146,10 @@ pub fn process(lines: &mut Lines, process: &ProcessReport) {
         u32::from(process.pointer_bytes) * 8
     ));
     let frames = lines.field("frames");
-    match process.frames_hidden {
-        true => frames.prose(Role::Warn, Reason::FrameHidden),
-        false => frames.plain("shown"),
+    if process.frames_hidden {
+        frames.prose(Role::Warn, Reason::FrameHidden)
+    } else {
+        frames.plain("shown")
     };
     let mut label = "memory";
     for memory in &process.memory {

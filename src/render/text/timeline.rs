@@ -123,16 +123,14 @@ pub(in crate::render) fn head(lines: &mut Lines, timeline: &Timeline, together: 
     let line = lines.line();
     line.indent(2);
     let first = (timeline.number + 1).saturating_sub(timeline.len() as u64);
-    line.plain(match first == timeline.number {
-        true => format!("sample {first}"),
-        false => format!("samples {first} to {}", timeline.number),
+    line.plain(if first == timeline.number {
+        format!("sample {first}")
+    } else {
+        format!("samples {first} to {}", timeline.number)
     });
     if let Some((from, to)) = timeline.times() {
         let [from, to] = [from, to].map(|time| time_of_day(time, &zone));
-        let times = match from == to {
-            true => format!("at {from}"),
-            false => format!("from {from} to {to}"),
-        };
+        let times = if from == to { format!("at {from}") } else { format!("from {from} to {to}") };
         line.word(", ", Role::Plain, times);
     }
     let told = match timeline.row_regions() {

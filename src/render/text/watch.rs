@@ -178,10 +178,7 @@ pub fn summary(lines: &mut Lines, summary: &WatchSummary) {
 pub fn numbers(line: &mut Line, numbers: &Numbers<EventKind>) {
     let mut separator = "";
     for (kind, number) in numbers.iter() {
-        let number = match kind.is_of_pages() {
-            true => counted(*number, "page"),
-            false => count(*number),
-        };
+        let number = if kind.is_of_pages() { counted(*number, "page") } else { count(*number) };
         line.word(separator, role(*kind), format!("{}: {number}", kind.words()));
         separator = ", ";
     }

@@ -124,10 +124,7 @@ impl Attached {
     /// `/proc/PID/maps` of the address space `memory`.
     pub(super) fn maps<'m>(&self, memory: &'m Memory) -> Result<&'m OwnedFd> {
         let maps = memory.maps(&self.handle);
-        maps.map_err(|error| match memory.is_alive() {
-            true => error,
-            false => self.lost(memory),
-        })
+        maps.map_err(|error| if memory.is_alive() { error } else { self.lost(memory) })
     }
 
     /// All of it. Empty when the address space is gone.

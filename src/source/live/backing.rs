@@ -136,10 +136,7 @@ impl<'f> Asked<'f> {
             shared_memory: filesystem == TMPFS,
             pool_bytes: (filesystem == HUGETLBFS).then_some(stat.st_blocks as u64 * 512),
             // A file of an overlay is cached in the file below; cachestat sees only its own cache, which is empty.
-            way: match filesystem == OVERLAYFS {
-                true => Way::Map,
-                false => Way::Counts,
-            },
+            way: if filesystem == OVERLAYFS { Way::Map } else { Way::Counts },
         })
     }
 

@@ -49,10 +49,7 @@ impl Directory {
     pub(super) fn read_while(&self, path: &str, go_on: &mut dyn FnMut() -> bool) -> Result<Vec<u8>> {
         raised(|| {
             let file = self.file(path)?;
-            read_to_end(|bytes, _| match go_on() {
-                true => read(&file, spare_capacity(bytes)),
-                false => Ok(0),
-            })
+            read_to_end(|bytes, _| if go_on() { read(&file, spare_capacity(bytes)) } else { Ok(0) })
         })
     }
 

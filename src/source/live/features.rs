@@ -26,10 +26,7 @@ pub(super) fn frame_numbers() -> Finding {
         Some(_) => yes(feature, "the page map shows the frame of a page of pmdb's own"),
         None => {
             let found = "pmdb's own page map could not be read; judged by its rights";
-            match rights::has_sys_admin() {
-                true => yes(feature, found),
-                false => no(feature, found, rights::way_to(SYS_ADMIN)),
-            }
+            if rights::has_sys_admin() { yes(feature, found) } else { no(feature, found, rights::way_to(SYS_ADMIN)) }
         }
     }
 }

@@ -196,8 +196,5 @@ fn absent(pid: u32) -> Error {
 
 /// `process 812 (bash)`
 pub(super) fn named(pid: u32, name: &Name) -> String {
-    match name.is_empty() {
-        true => format!("process {pid}"),
-        false => format!("process {pid} ({name})"),
-    }
+    if name.is_empty() { format!("process {pid}") } else { format!("process {pid} ({name})") }
 }

@@ -115,11 +115,7 @@ fn keep_open(place: &Arc<OpenFile>, most: usize) {
         let Some(place) = oldest.upgrade() else {
             continue;
         };
-        match place.used.swap(false, Ordering::Relaxed) {
-            true => open.push_back(oldest),
-            // A read that is under way holds the file until it is done.
-            false => place.close(),
-        }
+        if place.used.swap(false, Ordering::Relaxed) { open.push_back(oldest) } else { place.close() }
     }
 }
 

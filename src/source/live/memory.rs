@@ -87,10 +87,7 @@ impl Memory {
             let opened = handle.directory().file(&path);
             let maps = opened.map_err(|error| refused(handle, name, &path, error));
             // It was opened after the page map: if the process has executed another program in between, it belongs to that one.
-            match self.is_alive() {
-                true => maps,
-                false => Err(handle.exited(name)),
-            }
+            if self.is_alive() { maps } else { Err(handle.exited(name)) }
         };
         kept(&self.maps, open)
     }

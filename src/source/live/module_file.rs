@@ -68,13 +68,11 @@ impl ModuleFile {
         if !cannot_be_leased {
             without_lease([stat.st_ino, region.inode])?;
         }
-        let file = match is_it || way == Way::Mapping {
-            true => raised(|| reopen(&found))?,
-            false => reopen(&found)?,
-        };
-        match is_it || as_maps_says(&file)? == Some(mapped) {
-            true => Ok(ModuleFile { file, stat }),
-            false => Err(Refusal::Replaced),
+        let file = if is_it || way == Way::Mapping { raised(|| reopen(&found))? } else { reopen(&found)? };
+        if is_it || as_maps_says(&file)? == Some(mapped) {
+            Ok(ModuleFile { file, stat })
+        } else {
+            Err(Refusal::Replaced)
         }
     }
 
@@ -132,10 +130,7 @@ fn keeps_bytes(found: &OwnedFd) -> std::result::Result<(Stat, u64), Refusal> {
         return Err(Refusal::Special);
     }
     let system = fstatfs(found)?;
-    match is_made_up(&system) {
-        true => Err(Refusal::MadeUp),
-        false => Ok((stat, kind_of(&system))),
-    }
+    if is_made_up(&system) { Err(Refusal::MadeUp) } else { Ok((stat, kind_of(&system))) }
 }
 
 /// File systems that give `stat` other numbers than `maps`: `OVERLAYFS_SUPER_MAGIC`, `BTRFS_SUPER_MAGIC`, `BCACHEFS_STATFS_MAGIC`,

@@ -37,10 +37,7 @@ pub(super) fn entry_at(address: u64) -> Option<PageMapEntry> {
 pub(super) fn limit(end: u64, page: PageSize) -> u64 {
     let on_the_stack = 0u8;
     let here = (&raw const on_the_stack).addr() as u64;
-    match end <= here {
-        true => end,
-        false => end.min(end_of_scans(page)),
-    }
+    if end <= here { end } else { end.min(end_of_scans(page)) }
 }
 
 /// The end of what this program may scan: that of its own address space (`access_ok` in `pagemap_scan_get_args`), which may end before

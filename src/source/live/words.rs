@@ -9,10 +9,7 @@ use std::sync::OnceLock;
 /// Reads words from `first` on. Fewer than asked for: the file ends there.
 pub(super) fn read(file: impl AsFd, first: u64, into: &mut [u64]) -> Result<usize> {
     let is_wrapped = cfg!(target_pointer_width = "32") && first >= WRAPPED && offsets_wrap();
-    match first > LAST || is_wrapped {
-        true => Ok(0),
-        false => sys::read_words(file, first, into),
-    }
+    if first > LAST || is_wrapped { Ok(0) } else { sys::read_words(file, first, into) }
 }
 
 /// No file has words after this one: offsets are signed. The kernel would call a larger offset invalid.

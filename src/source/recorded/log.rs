@@ -92,10 +92,7 @@ impl Log {
         self.add(
             kind,
             Read {
-                repeat: Some(match file.ends_with(".gz") {
-                    true => format!("zcat {file}"),
-                    false => format!("cat {file}"),
-                }),
+                repeat: Some(if file.ends_with(".gz") { format!("zcat {file}") } else { format!("cat {file}") }),
                 file,
                 what: what.to_owned(),
                 found: Some(found),
@@ -117,20 +114,14 @@ pub fn dump_of_any() -> String {
 }
 
 fn command(file: &str, offset: &str, length: &str) -> String {
-    let order = match cfg!(target_endian = "little") {
-        true => " -e",
-        false => "",
-    };
+    let order = if cfg!(target_endian = "little") { " -e" } else { "" };
     format!("xxd -s {offset} -l {length} -c 8 -g 8{order} {file}")
 }
 
 /// A path quoted for a shell. Characters that a terminal must not get are escaped, so such a path does not work in a shell.
 pub(super) fn quoted(path: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%".contains(c);
-    match path.chars().all(is_plain) {
-        true => path.to_owned(),
-        false => format!("'{}'", path.replace('\'', "'\\''")),
-    }
+    if path.chars().all(is_plain) { path.to_owned() } else { format!("'{}'", path.replace('\'', "'\\''")) }
 }
 
 /// What was found, in a few words, or the error.

@@ -117,9 +117,10 @@ pub(super) fn cgroups(which: Groups<'_>, answer: &Result<Vec<Group>>, file: Stri
             told(answer, |all| counted(all.len(), "cgroup", "cgroups")),
         ),
         Groups::At(path) => (
-            match path.is_empty() {
-                true => "the inode of the cgroup directory /".to_owned(),
-                false => format!("the inode of the cgroup directory {}", Name::copied(path)),
+            if path.is_empty() {
+                "the inode of the cgroup directory /".to_owned()
+            } else {
+                format!("the inode of the cgroup directory {}", Name::copied(path))
             },
             told(answer, |found| match found.first() {
                 Some(group) => group.inode.to_string(),

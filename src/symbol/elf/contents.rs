@@ -34,26 +34,25 @@ pub(in crate::symbol) fn of(
     }
     let what = "section contents";
     let bytes = file.read_while(section.in_file(), what, go_on)?;
-    match compressed {
-        false => Ok(Some(bytes)),
-        true => {
-            let (method, size, data) =
-                header(&bytes, elf.is_64, elf.endian).ok_or(NoSymbols::CutShort("compressed section"))?;
-            match method {
-                _ if size > plausible(data.len()) => Err(TOO_LARGE),
-                format::ELFCOMPRESS_ZLIB => expand(ZlibDecoder::new(data), size, most, go_on),
-                format::ELFCOMPRESS_ZSTD => {
-                    // The decoder allocates its window without checking whether there is memory.
-                    let window = size.clamp(SMALLEST_WINDOW, LARGEST_WINDOW);
-                    memory::check(window)?;
-                    let decoder = StreamingDecoder::new_with_max_window_size(data, window);
-                    let decoder = decoder.map_err(|_| BAD)?;
-                    expand(decoder, size, most, go_on)
-                }
-                _ => Err(NoSymbols::Damaged("an unknown kind of compression")),
+    if !compressed {
+        Ok(Some(bytes))
+    } else {
+        let (method, size, data) =
+            header(&bytes, elf.is_64, elf.endian).ok_or(NoSymbols::CutShort("compressed section"))?;
+        match method {
+            _ if size > plausible(data.len()) => Err(TOO_LARGE),
+            format::ELFCOMPRESS_ZLIB => expand(ZlibDecoder::new(data), size, most, go_on),
+            format::ELFCOMPRESS_ZSTD => {
+                // The decoder allocates its window without checking whether there is memory.
+                let window = size.clamp(SMALLEST_WINDOW, LARGEST_WINDOW);
+                memory::check(window)?;
+                let decoder = StreamingDecoder::new_with_max_window_size(data, window);
+                let decoder = decoder.map_err(|_| BAD)?;
+                expand(decoder, size, most, go_on)
             }
-            .map(Some)
+            _ => Err(NoSymbols::Damaged("an unknown kind of compression")),
         }
+        .map(Some)
     }
 }
 
@@ -126,10 +125,7 @@ fn expand(from: impl Read, size: u64, most: u64, go_on: &mut GoOn) -> Result<Vec
         return Err(TOO_LARGE);
     }
     let bytes = read_within(from, memory::empty(size)?, size, go_on)?;
-    match bytes.len() as u64 == size {
-        true => Ok(bytes),
-        false => Err(BAD),
-    }
+    if bytes.len() as u64 == size { Ok(bytes) } else { Err(BAD) }
 }
 
 /// Decompresses xz; `None` if that gives more than `most` bytes. An error once `clock` has run out.
@@ -155,10 +151,7 @@ struct Asking<'a> {
 
 impl Read for Asking<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        match (self.go_on)() {
-            true => self.bytes.read(into),
-            false => Err(io::Error::other("nobody waits for it any longer")),
-        }
+        if (self.go_on)() { self.bytes.read(into) } else { Err(io::Error::other("nobody waits for it any longer")) }
     }
 }
 

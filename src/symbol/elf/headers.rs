@@ -107,10 +107,7 @@ impl Elf {
 
     /// Bytes in an entry of a symbol table.
     pub(in crate::symbol) fn symbol_bytes(&self) -> u64 {
-        match self.is_64 {
-            true => size_of::<elf::Sym64<Endianness>>() as u64,
-            false => size_of::<elf::Sym32<Endianness>>() as u64,
-        }
+        if self.is_64 { size_of::<elf::Sym64<Endianness>>() as u64 } else { size_of::<elf::Sym32<Endianness>>() as u64 }
     }
 
     /// Whether `$x`, `$d` and the like are marks of this machine's assemblers between code and data, not names.
@@ -196,10 +193,7 @@ fn section_headers<H: FileHeader<Endian = Endianness>>(
         0 => read(1)?.first().map_or(0, |one| one.sh_size(endian).into()),
         count => u64::from(count),
     };
-    match count > MOST_SECTIONS {
-        true => Err(NoSymbols::Damaged("too many sections")),
-        false => read(count),
-    }
+    if count > MOST_SECTIONS { Err(NoSymbols::Damaged("too many sections")) } else { read(count) }
 }
 
 fn program_headers<H: FileHeader<Endian = Endianness>>(

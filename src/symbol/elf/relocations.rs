@@ -105,9 +105,10 @@ pub(in crate::symbol) fn visit(
         }
         room -= section.size;
         end = section.offset.saturating_add(section.size);
-        let flow = match source.elf.is_64 {
-            true => visit_section::<FileHeader64<Endianness>>(source, section, clock, visit)?,
-            false => visit_section::<FileHeader32<Endianness>>(source, section, clock, visit)?,
+        let flow = if source.elf.is_64 {
+            visit_section::<FileHeader64<Endianness>>(source, section, clock, visit)?
+        } else {
+            visit_section::<FileHeader32<Endianness>>(source, section, clock, visit)?
         };
         if flow.is_break() {
             break;
@@ -140,14 +141,7 @@ fn pass<T: Pod>(
     let mut is_over = false;
     let passed = source.file.pass(section.in_file(), "relocations", &mut |entries| {
         is_over = clock.is_over_now();
-        match is_over {
-            true => ControlFlow::Break(()),
-            false => entries.iter().try_for_each(&mut *visit),
-        }
+        if is_over { ControlFlow::Break(()) } else { entries.iter().try_for_each(&mut *visit) }
     });
-    match is_over {
-        true => Err(clock.reason()),
-        // Relocations that cannot be read are skipped.
-        false => Ok(passed.unwrap_or(ControlFlow::Continue(()))),
-    }
+    if is_over { Err(clock.reason()) } else { Ok(passed.unwrap_or(ControlFlow::Continue(()))) }
 }

@@ -23,10 +23,7 @@ impl View<'_> {
     pub fn source_files(&self, begun: &str, of: SourcesOf, limit: usize, budget: Duration) -> BTreeSet<String> {
         let end = Instant::now() + budget;
         let mut found = BTreeSet::new();
-        let mut stop = || match Instant::now() < end {
-            true => Ok(()),
-            false => Err(Stopped::Interrupted),
-        };
+        let mut stop = || if Instant::now() < end { Ok(()) } else { Err(Stopped::Interrupted) };
         let mut work = Work::new(&mut stop, self.symbols.interrupts());
         let last = begun.rsplit('/').next().unwrap_or_default();
         // An escaped name shares its prefix with the raw one, up to the first escaped byte.

@@ -101,10 +101,7 @@ fn ends_with(path: &[u8], wanted: &[u8]) -> bool {
 /// The ends of `path` that begin with `begun`: without a slash in `begun` its last part, else as many parts as needed.
 pub(super) fn ends_begun<'a>(path: &'a str, begun: &str) -> impl Iterator<Item = &'a str> {
     let last = path.rfind('/').map_or(0, |slash| slash + 1);
-    let first = match begun.contains('/') {
-        true => 0,
-        false => last,
-    };
+    let first = if begun.contains('/') { 0 } else { last };
     let starts = path.match_indices('/').map(|(slash, _)| slash + 1);
     [0].into_iter()
         .chain(starts)

@@ -62,10 +62,7 @@ pub(super) fn line_with_code(
         {
             best = Some(found);
         }
-        match best == Some(line) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
+        if best == Some(line) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     Ok(best)
 }
@@ -83,10 +80,7 @@ pub(super) fn rows_of(
         if row.line == Some(line) && (row.is_statement || row.address < end) && files.binary_search(&row.file).is_ok() {
             found.push((row, end));
         }
-        match found.len() <= most {
-            true => ControlFlow::Continue(()),
-            false => ControlFlow::Break(()),
-        }
+        if found.len() <= most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     })?;
     let is_cut = found.len() > most;
     found.truncate(most);

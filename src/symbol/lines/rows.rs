@@ -101,12 +101,13 @@ pub(super) fn each_sequence(
 /// The row that `address` lies in.
 pub(super) fn row_at(unit: &Unit<Bytes<'_>>, address: u64, work: &mut Work) -> Result<Option<Stretch>, NoLines> {
     let mut found = None;
-    each_row(unit, work, &mut |(row, end)| match row.address <= address && address < end {
-        true => {
+    each_row(unit, work, &mut |(row, end)| {
+        if row.address <= address && address < end {
             found = Some((row, end));
             ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
         }
-        false => ControlFlow::Continue(()),
     })?;
     Ok(found)
 }

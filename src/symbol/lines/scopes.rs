@@ -97,10 +97,7 @@ pub(super) fn around(
                     taken += 1;
                 }
             }
-            match taken <= MOST_SCOPES {
-                true => Ok(()),
-                false => Err(NoLines::TooLarge),
-            }
+            if taken <= MOST_SCOPES { Ok(()) } else { Err(NoLines::TooLarge) }
         })?;
         open.push(Open { depth, entry, holds });
     }

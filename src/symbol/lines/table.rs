@@ -186,10 +186,8 @@ impl Lines {
             let searched = opener.open_at(&dwarf, offset).and_then(|unit| {
                 let files = places::files_meant(&dwarf, &unit, query.file, work)?;
                 places.has_file |= !files.is_empty();
-                let line = match files.is_empty() {
-                    true => None,
-                    false => places::line_with_code(&unit, &files, query.line, work)?,
-                };
+                let line =
+                    if files.is_empty() { None } else { places::line_with_code(&unit, &files, query.line, work)? };
                 Ok((line, files))
             });
             if let Some((Some(line), files)) = or_fault(searched, &mut places.missing)? {
@@ -219,15 +217,14 @@ impl Lines {
                 let chains = chains(unit, &addresses, &mut missing, work)?;
                 let mut found = Vec::new();
                 for mut place in places::joined(rows, chains) {
-                    let known = match found.len() < with_frames && text < MOST_TEXT {
-                        true => {
-                            let symbol = symbol(place.row.address);
-                            let mut missing = missing.clone();
-                            let frames = unit.frames(&place.row, &place.chain, symbol.as_ref(), &mut missing, work)?;
-                            text += frames.iter().map(Frame::text).sum::<usize>();
-                            Some(Found { row: (place.row, place.end), frames, missing })
-                        }
-                        false => None,
+                    let known = if found.len() < with_frames && text < MOST_TEXT {
+                        let symbol = symbol(place.row.address);
+                        let mut missing = missing.clone();
+                        let frames = unit.frames(&place.row, &place.chain, symbol.as_ref(), &mut missing, work)?;
+                        text += frames.iter().map(Frame::text).sum::<usize>();
+                        Some(Found { row: (place.row, place.end), frames, missing })
+                    } else {
+                        None
                     };
                     // They are no longer needed, and there may be very many.
                     place.chain = Vec::new();

@@ -301,10 +301,7 @@ fn a_long_line_program_can_be_interrupted() {
     let mut looks = 0;
     let mut stop = || {
         looks += 1;
-        match looks < 100 {
-            true => Ok(()),
-            false => Err(Stopped::Interrupted),
-        }
+        if looks < 100 { Ok(()) } else { Err(Stopped::Interrupted) }
     };
     let mut work = Work::new(&mut stop, &NEVER);
     let lines = file.read(&mut work);

@@ -46,13 +46,12 @@ impl Units {
         let mut units = Units::pass(dwarf, work, &mut |units, header, offset, work| {
             let claims =
                 matches!(header.type_(), UnitType::Compilation | UnitType::Skeleton(_) | UnitType::SplitCompilation(_));
-            match claims {
-                true => {
-                    let unit = opener.open(dwarf, header)?;
-                    units.has_split |= unit.dwo_id.is_some();
-                    units.claim(dwarf, &unit, offset, work)
-                }
-                false => Ok(()),
+            if claims {
+                let unit = opener.open(dwarf, header)?;
+                units.has_split |= unit.dwo_id.is_some();
+                units.claim(dwarf, &unit, offset, work)
+            } else {
+                Ok(())
             }
         })?;
         units.covered.sort_unstable_by_key(|one| (one.begin, one.unit));

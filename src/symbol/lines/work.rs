@@ -30,10 +30,7 @@ impl<'a> Work<'a> {
     /// Call it for each entry; `cost` is roughly the number of its attributes.
     pub(super) fn step(&mut self, cost: usize) -> Result<(), NoLines> {
         self.steps = self.steps.saturating_add(cost).saturating_add(1);
-        match self.steps < STEPS_BETWEEN_LOOKS {
-            true => Ok(()),
-            false => self.look(),
-        }
+        if self.steps < STEPS_BETWEEN_LOOKS { Ok(()) } else { self.look() }
     }
 
     /// Call it before an operation that takes long by itself.
@@ -43,9 +40,6 @@ impl<'a> Work<'a> {
         if self.interrupts.load(Ordering::Relaxed) {
             return Err(NoLines::Stopped(Stopped::Interrupted));
         }
-        match Instant::now() < self.end {
-            true => Ok(()),
-            false => Err(NoLines::TooCostly),
-        }
+        if Instant::now() < self.end { Ok(()) } else { Err(NoLines::TooCostly) }
     }
 }

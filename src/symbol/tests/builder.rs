@@ -260,9 +260,10 @@ impl Out {
         Out { bytes: Vec::new(), ..*self }
     }
     fn put(&mut self, value: u64, size: usize) {
-        match self.little {
-            true => self.bytes.extend(&value.to_le_bytes()[..size]),
-            false => self.bytes.extend(&value.to_be_bytes()[8 - size..]),
+        if self.little {
+            self.bytes.extend(&value.to_le_bytes()[..size])
+        } else {
+            self.bytes.extend(&value.to_be_bytes()[8 - size..])
         }
     }
     fn half(&mut self, value: u16) {

@@ -45,13 +45,12 @@ fn deleted_and_replaced_files() {
         let memory = puppet.maps_file(&file, 1, RW, libc::MAP_SHARED);
         puppet.reads(memory, 1);
         std::fs::remove_file(&path).expect("to delete it");
-        let what = match is_replaced {
-            true => {
-                // It is shorter than the mapped file: by its length a page would be past the end.
-                std::fs::write(&path, b"").expect("another");
-                "file, replaced by another"
-            }
-            false => "file, deleted",
+        let what = if is_replaced {
+            // It is shorter than the mapped file: by its length a page would be past the end.
+            std::fs::write(&path, b"").expect("another");
+            "file, replaced by another"
+        } else {
+            "file, deleted"
         };
         // It is unknown whether its filesystem is notified of the first write.
         let truth = Truth::present(what, "file").when_written("nothing|reuse");

@@ -28,9 +28,10 @@ pub fn huge_page(puppet: &mut Puppet) -> Result<(u64, u64), String> {
     let memory = puppet.maps("huge", pages);
     puppet.writes(memory, pages);
     _ = puppet.advises(memory, pages, MADV_COLLAPSE);
-    match in_huge_pages(puppet.0.pid(), memory) == bytes {
-        true => Ok((memory, pages)),
-        false => Err("the kernel gave no huge page".into()),
+    if in_huge_pages(puppet.0.pid(), memory) == bytes {
+        Ok((memory, pages))
+    } else {
+        Err("the kernel gave no huge page".into())
     }
 }
 
@@ -202,10 +203,7 @@ fn hugetlb(name: &str, bytes: u64, [first, later, untouched]: [&'static str; 3])
     };
     let pid = puppet.0.pid();
     // If the only page of a pool is reserved, it is not visible that it is for this mapping.
-    let effect = match bytes == support::pool_page_bytes() {
-        true => "zeros",
-        false => "zeros|pool_empty",
-    };
+    let effect = if bytes == support::pool_page_bytes() { "zeros" } else { "zeros|pool_empty" };
     let empty = Truth::absent(untouched, "untouched", effect).of_kind("hugetlb");
     says(pid, memory, &empty);
     puppet.writes(memory, 1);
@@ -309,10 +307,8 @@ fn the_first_page_copied() {
     assert_eq!(counts, before, "page by page");
     // Bit 56 is that of the first page there: without map counts it is unknown for all pages, with a scan and without.
     let place = format!("{memory:#x},+{:#x}", pages * page_bytes());
-    let without: &[&str] = match support::is_root() {
-        true => &["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin"],
-        false => &[],
-    };
+    let without: &[&str] =
+        if support::is_root() { &["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin"] } else { &[] };
     for scan in ["on", "off"] {
         let line = |line: String| [format!("set scan {scan}"), line];
         let said = |page: u64| {

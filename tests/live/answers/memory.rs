@@ -182,10 +182,7 @@ fn what_the_kernel_lends() {
             }
             () if is(b"[vsyscall]") => {
                 // The kernel's command line decides whether it may be read. If it is execute-only, a read is SIGSEGV.
-                let read = match line.starts_with(b"r") {
-                    true => "nothing",
-                    false => "protection",
-                };
+                let read = if line.starts_with(b"r") { "nothing" } else { "protection" };
                 Truth::absent("[vsyscall]", "outside", read).of_kind("vdso").when_written("protection")
             }
             () => continue,

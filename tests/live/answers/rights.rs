@@ -87,10 +87,7 @@ impl Capable {
         }
         let capable = Capable { folder };
         let output = capable.run(&["-nx", "-batch", "-ex", "info capabilities"]);
-        match output.status.success() {
-            true => Ok(capable),
-            false => Err(format!("such a program does not run here: {output:?}")),
-        }
+        if output.status.success() { Ok(capable) } else { Err(format!("such a program does not run here: {output:?}")) }
     }
 
     fn run(&self, arguments: &[&str]) -> Output {

@@ -15,10 +15,7 @@ const NOBODY: [&str; 4] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear
 
 fn without_another_thread() {
     const NAME: &str = "answers::without_another_thread";
-    let plain = match support::is_root() {
-        true => NOBODY.to_vec(),
-        false => vec!["env"],
-    };
+    let plain = if support::is_root() { NOBODY.to_vec() } else { vec!["env"] };
     let alone = [&plain[..], &["prlimit", "--nproc=1"]].concat();
     let runs = |before: &[&str], more: &[&str]| {
         let mut command = Command::new(before[0]);

@@ -307,9 +307,10 @@ fn shared_memory_in_swap() {
     let mut puppet = Puppet::start();
     let memory = puppet.maps("memfd", 1);
     puppet.writes(memory, 1);
-    match puppet.pages_out(memory, 1) && support::is_hole(puppet.0.pid(), memory) {
-        true => _ = makes(&mut puppet, "swapped shared memory", memory, Read, Effect::SwapIn),
-        false => skip(NAME, "the kernel kept the page"),
+    if puppet.pages_out(memory, 1) && support::is_hole(puppet.0.pid(), memory) {
+        _ = makes(&mut puppet, "swapped shared memory", memory, Read, Effect::SwapIn)
+    } else {
+        skip(NAME, "the kernel kept the page")
     }
     drop(puppet);
     drop(swap);
@@ -383,10 +384,7 @@ fn above_user_space() {
     let Some(vsyscall) = vsyscall else {
         return skip(NAME, "no [vsyscall]");
     };
-    let effect = match vsyscall.permissions.read {
-        true => Effect::Nothing,
-        false => Effect::Protection,
-    };
+    let effect = if vsyscall.permissions.read { Effect::Nothing } else { Effect::Protection };
     let start = vsyscall.range.start().get();
     makes(&mut puppet, "[vsyscall]", start, Read, effect);
 }

@@ -200,20 +200,14 @@ fn compare_module(names: &View, regions: &[Region], file: &str, debug: &Path, mo
             }
         }
     }
-    let rows = match files.is_empty() {
-        true => Vec::new(),
-        false => readelf_rows(debug),
-    };
+    let rows = if files.is_empty() { Vec::new() } else { readelf_rows(debug) };
     for (address, place) in files {
         let (_, in_file) = names.file_address(address).expect("in the program");
         let (path, line) = place.rsplit_once(':').expect("a line");
         let file = path.rsplit('/').next().expect("a name");
         let mut around = rows.iter().filter(|row| row.range.contains(&in_file.get()));
         let agrees = around.any(|row| row.file == file && row.line == line);
-        let kind = match agrees {
-            true => "files, as readelf",
-            false => "files, not as readelf",
-        };
+        let kind = if agrees { "files, as readelf" } else { "files, not as readelf" };
         differences.note(kind, || format!("{address} ({in_file} in the file): {place}"));
     }
     (addresses.len(), differences)

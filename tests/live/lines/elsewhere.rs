@@ -76,10 +76,11 @@ fn reason(known: &LineAt, file: &Path, why: &str) {
     assert!(reason.contains(&*file) && reason.contains(why), "{reason}");
     let frame = |frame: &Frame| (frame.name(), frame.by_symbol);
     let told: Vec<_> = known.frames.iter().map(frame).collect();
-    let expected = match file.ends_with(".dwo") {
+    let expected = if file.ends_with(".dwo") {
         // Inlined functions are unknown too.
-        true => vec![(None, false)],
-        false => vec![(None, false), (None, false), (Some(Name::from("work")), true)],
+        vec![(None, false)]
+    } else {
+        vec![(None, false), (None, false), (Some(Name::from("work")), true)]
     };
     assert_eq!(told, expected);
     assert!(known.frames.iter().all(|frame| frame.line.is_some()));

@@ -45,10 +45,7 @@ pub fn need(field: PageField, view: &View<'_>) -> Need {
 
 /// What per-page map counts need. Where some are averages over large folios, the flags tell which are not.
 fn counts(exact: bool) -> Need {
-    match exact {
-        true => Need::COUNTS,
-        false => Need::COUNTS.union(Need::FLAGS),
-    }
+    if exact { Need::COUNTS } else { Need::COUNTS.union(Need::FLAGS) }
 }
 
 /// What a sweep of frames has to find out for `field`; `None` if frames without a process have no such field.

@@ -1,7 +1,8 @@
-//! Links the unwinder into the program, where the C compiler has it as an archive, and tells the program what it is built from.
+//! Links the unwinder into the program, where the C compiler has it as an archive, and tells the program what it is
+//! built from.
 //!
-//! As a shared library it costs every start a tenth of a millisecond: it has to be loaded, and it asks the processor what that can do,
-//! which is slow in a virtual machine.
+//! As a shared library it costs every start a tenth of a millisecond: it has to be loaded, and it asks the processor
+//! what that can do, which is slow in a virtual machine.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,7 +16,8 @@ fn main() {
         && is("CARGO_CFG_TARGET_ENV", "gnu")
         && env::var("TARGET") == env::var("HOST");
     if let (true, Some(archive), Some(folder)) = (is_ours, archive(), env::var_os("OUT_DIR")) {
-        // The standard library asks for `-lgcc_s`. What the linker finds under that name is a script of its own, which names the archive.
+        // The standard library asks for `-lgcc_s`. What the linker finds under that name is a script of its own, which
+        // names the archive.
         let script = Path::new(&folder).join("libgcc_s.so");
         if fs::write(script, format!("INPUT(\"{}\")\n", archive.display())).is_ok() {
             println!("cargo:rustc-link-search=native={}", folder.to_string_lossy());

@@ -57,7 +57,8 @@ pub struct Arguments {
     #[arg(long, hide_short_help = true)]
     pub list_scripts: bool,
 
-    /// Print a manual page, the completions of a shell, or pmdb's commands for gdb: man, man-language, man-json, json-schema, complete-bash, complete-zsh, complete-fish, gdb
+    /// Print a manual page, the completions of a shell, or pmdb's commands for gdb: man, man-language, man-json,
+    /// json-schema, complete-bash, complete-zsh, complete-fish, gdb
     #[arg(long, hide_short_help = true, value_name = "WHAT", hide_possible_values = true)]
     pub generate: Option<Generated>,
 
@@ -275,7 +276,8 @@ fn needs_no_process(word: &str) -> bool {
     matches!(word, "help" | "apropos")
 }
 
-/// The choice of colour for clap's help, the same as for other output. It finds `--color` before the command line is parsed.
+/// The choice of colour for clap's help, the same as for other output. It finds `--color` before the command line is
+/// parsed.
 fn help_color(words: &[OsString]) -> clap::ColorChoice {
     let mut choice = None;
     let mut words = words.iter().map(|word| word.to_string_lossy());
@@ -331,7 +333,8 @@ fn in_order(matches: &ArgMatches) -> Vec<Step> {
     steps.into_iter().map(|(_, step)| step).collect()
 }
 
-/// Adds a second dash to gdb's `-ex`, `-batch` and so on, but not to the values of options, nor to the command behind the process.
+/// Adds a second dash to gdb's `-ex`, `-batch` and so on, but not to the values of options, nor to the command behind
+/// the process.
 fn with_double_dashes(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut changed = Vec::new();
     let mut is_value = true; // the program's name

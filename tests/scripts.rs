@@ -34,7 +34,8 @@ fn succeed(arguments: &[&str]) -> String {
     output.into_owned()
 }
 
-/// Whether the kernel shows frame numbers to this user: whether this process's own page map has one for the first page of its stack.
+/// Whether the kernel shows frame numbers to this user: whether this process's own page map has one for the first page
+/// of its stack.
 fn frames_are_shown() -> bool {
     use std::os::unix::fs::FileExt;
     let local = 1_u8;
@@ -73,8 +74,8 @@ fn each_script_is_known_here() {
     );
 }
 
-/// The regions of a picture, without their addresses, and what the letters mean. Regions of which nothing was touched are left out: how
-/// long they are between aligned ones is chance.
+/// The regions of a picture, without their addresses, and what the letters mean. Regions of which nothing was touched
+/// are left out: how long they are between aligned ones is chance.
 fn regions_and_letters(svg: &str) -> (Vec<String>, Vec<String>) {
     let document = roxmltree::Document::parse(svg).expect("well-formed");
     let texts = |parent: roxmltree::Node| {

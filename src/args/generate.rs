@@ -1,4 +1,5 @@
-//! `--generate`: manual pages, shell completions and the schema of the records, from the tables of the program; and the plugin for gdb.
+//! `--generate`: manual pages, shell completions and the schema of the records, from the tables of the program; and the
+//! plugin for gdb.
 
 mod roff;
 mod schema;

@@ -175,7 +175,8 @@ struct Side<'a, 'n> {
 }
 
 impl Side<'_, '_> {
-    /// Compares the part of each region of the attached process that lies in `ranges`. Returns the compared ranges of the other process.
+    /// Compares the part of each region of the attached process that lies in `ranges`. Returns the compared ranges of
+    /// the other process.
     fn regions_here(&mut self, ranges: &[AddressRange], sink: &mut dyn Sink) -> Result<Vec<AddressRange>, Stopped> {
         let counterparts = Counterparts::new(self.there.regions());
         let mut compared = Vec::new();

@@ -47,7 +47,8 @@ impl<'a> Counterparts<'a> {
         Counterparts { regions, by_file }
     }
 
-    /// Where the other process maps what lies in `part` of `region`: at the same address, or the same bytes of the same file elsewhere.
+    /// Where the other process maps what lies in `part` of `region`: at the same address, or the same bytes of the same
+    /// file elsewhere.
     pub fn of(&self, region: &Region, part: AddressRange) -> Option<VirtualAddress> {
         if self.is_at_same_address(region, part) {
             return Some(part.start());

@@ -96,8 +96,8 @@ impl Ended {
     }
 }
 
-/// Sweeps frames. `each` gets the matching frames and adds those that it takes to the count. It returns `Break` to stop before
-/// frames over the limit.
+/// Sweeps frames. `each` gets the matching frames and adds those that it takes to the count. It returns `Break` to stop
+/// before frames over the limit.
 pub(super) fn sweep<'f>(
     machine: &Machine,
     range: FrameRange,

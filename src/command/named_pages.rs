@@ -39,8 +39,8 @@ impl<'a> PagesOfSymbols<'a> {
         });
     }
 
-    /// Passes on neighbouring pages in parts, each with the number of the symbol in which its pages begin. Memory outside of modules,
-    /// and the inside of a symbol that is longer than a page, needs no look-up for each page.
+    /// Passes on neighbouring pages in parts, each with the number of the symbol in which its pages begin. Memory
+    /// outside of modules, and the inside of a symbol that is longer than a page, needs no look-up for each page.
     pub fn split(
         &mut self,
         mut address: VirtualAddress,

@@ -85,8 +85,8 @@ pub(super) fn states_are(states: StateSet) -> String {
     format!("states are {}", reason.unwrap_or_default())
 }
 
-/// Sweeps `spans`. `each` gets every matching page with the index of its region, and adds to the totals what it takes. It returns
-/// `Break` to stop before a page over the limit. Errors other than the sink's end the sweep.
+/// Sweeps `spans`. `each` gets every matching page with the index of its region, and adds to the totals what it takes.
+/// It returns `Break` to stop before a page over the limit. Errors other than the sink's end the sweep.
 pub(super) fn sweep<'f>(
     view: &View,
     spans: &[AddressRange],
@@ -131,7 +131,8 @@ pub(super) fn sweep<'f>(
     Ok(Ended { totals, changed, selection, stopped })
 }
 
-/// Sweeps `spans` and emits the rows of neighbours that are wanted, then the totals. Returns where the row begins that would be one too many.
+/// Sweeps `spans` and emits the rows of neighbours that are wanted, then the totals. Returns where the row begins that
+/// would be one too many.
 pub(super) fn rows<N: Neighbours>(
     view: &View,
     spans: &[AddressRange],

@@ -88,7 +88,8 @@ type Breakpoint = (&'static [u8], &'static [u8], &'static str);
 struct Machine {
     /// The alignment of instructions: so many bytes are compared at a time.
     unit: usize,
-    /// The bytes of breakpoint instructions with the least significant byte first, which of their bits count, and their names.
+    /// The bytes of breakpoint instructions with the least significant byte first, which of their bits count, and their
+    /// names.
     breakpoints: &'static [Breakpoint],
     little_endian: bool,
 }

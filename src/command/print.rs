@@ -88,7 +88,8 @@ fn written_out(format: Option<Format>, value: &Value) -> String {
     }
 }
 
-/// The variables and the kept values, for `show convenience`. Variables that pmdb sets itself are listed even without a value.
+/// The variables and the kept values, for `show convenience`. Variables that pmdb sets itself are listed even without a
+/// value.
 pub(super) fn kept_values(state: &DebugState) -> Vec<ValueReport> {
     let void = |name: &str| ValueReport {
         number: None,

@@ -73,7 +73,8 @@ pub fn assign(state: &mut DebugState, name: &Spanned<String>, value: &Spanned<Ra
     Ok(())
 }
 
-/// Switches symbols of JIT-compiled code on or off. An error is reported at once: later, missing names would not show it.
+/// Switches symbols of JIT-compiled code on or off. An error is reported at once: later, missing names would not show
+/// it.
 fn use_perf_maps(context: &mut Context) -> Outcome {
     let is_on = context.state.settings.perf_maps;
     context.state.symbols.use_perf_maps(is_on);

@@ -63,8 +63,8 @@ fn detail(context: &mut Context, target: &Target, address: VirtualAddress) -> Re
     if too_long { Ok(note_shorter(context, target, address)?) } else { Ok(()) }
 }
 
-/// For an address outside of the page map: notes the mapped address with one digit less. One digit too many among twelve is easily
-/// overlooked.
+/// For an address outside of the page map: notes the mapped address with one digit less. One digit too many among
+/// twelve is easily overlooked.
 pub(super) fn note_shorter(context: &mut Context, target: &Target, address: VirtualAddress) -> Result<(), Error> {
     let digits = format!("{:x}", address.get());
     // The last digits first: people most often miscount zeros.

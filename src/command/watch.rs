@@ -138,8 +138,8 @@ pub(super) fn unobservable(view: &View, ranges: &[AddressRange], wanted: Need) -
     blind.collect()
 }
 
-/// Refuses a lone address in no region, as `region` does: `watch *p` means the page at the *value* of p. A range that was written
-/// out is accepted, because a region may appear there.
+/// Refuses a lone address in no region, as `region` does: `watch *p` means the page at the *value* of p. A range that
+/// was written out is accepted, because a region may appear there.
 fn refuse_unmapped(at: Span, spans: &Spans, view: &View, target: &Target) -> Result<(), Error> {
     let address = spans.start();
     if spans.size() > 1 || view.region(address).is_some() {

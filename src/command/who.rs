@@ -116,8 +116,8 @@ fn by_address(context: &mut Context, place: &Spanned<Expression>, address: Virtu
 /// A place in a file, which has the same symbol in every process.
 type FilePlace = (Device, u64, u64);
 
-/// Lists processes of the same name, so that their command lines tell them apart. A longer list would help nobody, and reading it
-/// takes longer than the search.
+/// Lists processes of the same name, so that their command lines tell them apart. A longer list would help nobody, and
+/// reading it takes longer than the search.
 fn list(namesakes: &BTreeSet<u32>, machine: &Machine, sink: &mut dyn Sink) -> Result<(), Error> {
     const MOST: usize = 50;
     if namesakes.len() > MOST {

@@ -13,8 +13,8 @@ use std::io;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Memory of the program file itself that is used only through [`Pages`]. The alignment is the largest base page size in
-/// use, so that it begins with a page everywhere.
+/// Memory of the program file itself that is used only through [`Pages`]. The alignment is the largest base page size
+/// in use, so that it begins with a page everywhere.
 #[repr(C, align(65536))]
 pub struct Static<const BYTES: usize>(UnsafeCell<[u8; BYTES]>);
 
@@ -45,8 +45,8 @@ pub static demo_counter: AtomicU64 = AtomicU64::new(1);
 
 impl<const BYTES: usize> Static<BYTES> {
     fn pages(&'static self, page: usize) -> Pages {
-        // SAFETY: a static is there as long as the process and writable inside its cell; no reference into the cell
-        // is ever made, and the only thread changes it.
+        // SAFETY: a static is there as long as the process and writable inside its cell; no reference into the cell is
+        // ever made, and the only thread changes it.
         unsafe { Pages::within(self.0.get().cast(), BYTES, page) }
     }
 }
@@ -214,7 +214,8 @@ impl Busy {
         Busy { pages, at: 0, goes: false }
     }
 
-    /// One change: a page moves to another frame while the next one comes, and then it goes; so it is the next one's turn.
+    /// One change: a page moves to another frame while the next one comes, and then it goes; so it is the next one's
+    /// turn.
     pub(super) fn change(&mut self) -> io::Result<()> {
         let next = (self.at + 1) % self.pages.count().max(1);
         let this = self.pages.slice(self.at..self.at + 1);

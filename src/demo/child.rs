@@ -16,8 +16,8 @@ use std::process::exit;
 /// How often `demo_busy` changes.
 const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 
-/// If this program was executed to be the demonstration process, becomes it and never returns. To be called first
-/// in `main`, before a second thread exists: it forks.
+/// If this program was executed to be the demonstration process, becomes it and never returns. To be called first in
+/// `main`, before a second thread exists: it forks.
 pub fn become_child_if_asked() {
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next().is_none_or(|first| first != CHILD_ARGUMENT) {
@@ -102,7 +102,8 @@ fn die_with(parent: Pid) -> io::Result<()> {
     }
 }
 
-/// Forks a child that does `work` and then waits for the end of the pipe on standard input; returns once the work is done.
+/// Forks a child that does `work` and then waits for the end of the pipe on standard input; returns once the work is
+/// done.
 fn fork(work: impl FnOnce()) -> io::Result<Pid> {
     let parent = rustix::process::getpid();
     let (done, say_done) = rustix::pipe::pipe().map_err(during("making a pipe"))?;

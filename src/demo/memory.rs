@@ -31,8 +31,8 @@ impl Pages {
         Pages { start: start.wrapping_add(skipped), count: (length - skipped) / page, page }
     }
 
-    /// `count` fresh pages of anonymous private memory, between two that cannot be touched, so that they are a
-    /// region of their own. Where the kernel keeps such names (Linux 5.17) the region is called `name`.
+    /// `count` fresh pages of anonymous private memory, between two that cannot be touched, so that they are a region
+    /// of their own. Where the kernel keeps such names (Linux 5.17) the region is called `name`.
     pub(super) fn anonymous(count: usize, page: usize, name: &CStr) -> io::Result<Self> {
         let length = count * page;
         // SAFETY: a fresh mapping at an address that the kernel picks changes nothing that exists.

@@ -1,8 +1,8 @@
 //! The demonstration process: a real target whose memory is in every state that can be made without rights.
 //!
 //! It is this very program, executed again. [`start`] waits until it has said what it set up, and ends it when the
-//! [`Demonstration`] is dropped. It cannot outlive its parent, however that ends: the kernel kills it with the
-//! parent (`PR_SET_PDEATHSIG`), and it leaves by itself when the pipe on its standard input closes.
+//! [`Demonstration`] is dropped. It cannot outlive its parent, however that ends: the kernel kills it with the parent
+//! (`PR_SET_PDEATHSIG`), and it leaves by itself when the pipe on its standard input closes.
 //!
 //! * `memory`: this process's own pages, mapped, written, read and advised
 //! * `areas`: what is set up, one function an area
@@ -50,8 +50,8 @@ pub struct Demonstration {
 /// Starts the demonstration process: this program itself, through `/proc/self/exe`, so that a program file that has
 /// been replaced or deleted since does not matter. The program's `main` must call [`become_child_if_asked`] first.
 ///
-/// Call it from a thread that lives as long as the demonstration is wanted: the kernel's parent-death signal
-/// follows the thread that started a process, not the whole parent.
+/// Call it from a thread that lives as long as the demonstration is wanted: the kernel's parent-death signal follows
+/// the thread that started a process, not the whole parent.
 ///
 /// Fails if the process cannot be started or cannot set up its memory, with its own words.
 pub fn start() -> Result<Demonstration> {

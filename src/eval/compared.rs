@@ -1,5 +1,5 @@
-//! `A == B` and its like. `state()` and `kind()` return one of few words. Comparing them with any other text is an error: it would never
-//! be equal.
+//! `A == B` and its like. `state()` and `kind()` return one of few words. Comparing them with any other text is an
+//! error: it would never be equal.
 
 use super::error::{Error, Result};
 use super::evaluator::{Evaluator, is_equality};

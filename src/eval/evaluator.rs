@@ -121,7 +121,8 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// `A + B - C …`: the tree of a chain leans left and may be as deep as the line is long. A loop walks it, without recursion.
+    /// `A + B - C …`: the tree of a chain leans left and may be as deep as the line is long. A loop walks it, without
+    /// recursion.
     fn chain(
         &self,
         operator: &Spanned<BinaryOperator>,

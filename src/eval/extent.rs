@@ -44,8 +44,8 @@ impl From<Extent> for Value {
 }
 
 impl Evaluator<'_> {
-    /// The range that was written. A lone address stands for its one byte, a lone frame for itself, and a name for all that
-    /// it names: a symbol with a size for its bytes.
+    /// The range that was written. A lone address stands for its one byte, a lone frame for itself, and a name for all
+    /// that it names: a symbol with a size for its bytes.
     pub(super) fn extent(&self, range: &Spanned<Range>) -> Result<Extent> {
         match &range.node {
             Range::All => self.all(range.at).map(Extent::Addresses),

@@ -78,7 +78,8 @@ impl Evaluator<'_> {
         Ok(Spanned::new(value, argument.at))
     }
 
-    /// The argument of a function that wants one page, or pages that are alike. As elsewhere in expressions a symbol is its address.
+    /// The argument of a function that wants one page, or pages that are alike. As elsewhere in expressions a symbol is
+    /// its address.
     fn pages_of(&self, argument: &Spanned<Range>) -> Result<Spans> {
         let value = match &argument.node {
             Range::Expression(expression) => self.evaluate_at(expression, argument.at)?,

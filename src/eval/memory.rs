@@ -88,7 +88,8 @@ impl Evaluator<'_> {
         })
     }
 
-    /// `mapcount(A)`, `exclusive(A)` and `pmd_mapped(A)`. A page without a frame has no map count, but `pmd_mapped` is certainly 0.
+    /// `mapcount(A)`, `exclusive(A)` and `pmd_mapped(A)`. A page without a frame has no map count, but `pmd_mapped` is
+    /// certainly 0.
     pub(super) fn page_number(&self, function: Function, address: VirtualAddress, at: Span) -> Result<Value> {
         let what = format!("{}() of {address}", function.name());
         let target = self.target(at, &what)?;
@@ -123,8 +124,8 @@ impl Evaluator<'_> {
     }
 }
 
-/// `mapcount(A)` and its kin from one sweep of the page; `None` where it does not tell, or the page changes meanwhile. A full
-/// [`PageDetail`] takes three times as long, and conditions of breakpoints are evaluated very often.
+/// `mapcount(A)` and its kin from one sweep of the page; `None` where it does not tell, or the page changes meanwhile.
+/// A full [`PageDetail`] takes three times as long, and conditions of breakpoints are evaluated very often.
 fn page_number_alone(target: &Target, function: Function, address: VirtualAddress) -> inspect::Result<Option<u64>> {
     let view = View::at(target, address)?;
     let size = view.page();

@@ -1,8 +1,8 @@
 //! Expressions and ranges to values, filters to `inspect::Filter`, against a target.
 //!
-//! Everything is evaluated within a [`Scope`]: the debugging session. An error says what was tried, why it failed and where in
-//! the line. Numbers are exact: an overflow is an error. Values are typed: an address plus an integer is an address, and two addresses
-//! cannot be added. Memory is read only where the page map says that a frame is mapped.
+//! Everything is evaluated within a [`Scope`]: the debugging session. An error says what was tried, why it failed and
+//! where in the line. Numbers are exact: an overflow is an error. Values are typed: an address plus an integer is an
+//! address, and two addresses cannot be added. Memory is read only where the page map says that a frame is mapped.
 //!
 //! ```text
 //! subject   filter                        what translate, flags, walk and regions are asked about
@@ -173,8 +173,8 @@ pub fn symbols(symbol: &SymbolName, scope: &dyn Scope) -> Result<Vec<SymbolAt>> 
     Evaluator::new(scope).symbols(symbol)
 }
 
-/// Where a line of the source has code: at least one place, of this line or of the next one with code. The first `with_frames` places of
-/// each module come with their functions. `stop` is called now and then, and ends the search.
+/// Where a line of the source has code: at least one place, of this line or of the next one with code. The first
+/// `with_frames` places of each module come with their functions. `stop` is called now and then, and ends the search.
 ///
 /// # Errors
 /// There is no such file or line, or `stop` fails. The error gives the place.

@@ -30,7 +30,8 @@ impl Operand {
     }
 }
 
-/// Whether a value counts as true: a number that is not zero. A range is neither: `assert heap` would hold whatever the heap is.
+/// Whether a value counts as true: a number that is not zero. A range is neither: `assert heap` would hold whatever the
+/// heap is.
 pub(super) fn truth(value: &Spanned<Value>) -> Result<bool> {
     if matches!(value.node, Value::Range(_) | Value::Frames(_)) {
         return Err(Error::new(value.at, "a range is neither true nor false")
@@ -47,8 +48,8 @@ pub(super) fn unary(operator: &Spanned<UnaryOperator>, operand: &Spanned<Value>)
     finish(operator, space, number)
 }
 
-/// `A + B` and the like. Both sides of `&&` and `||` are already evaluated here. To skip the right one, callers ask for the [`truth`] of
-/// the left one first.
+/// `A + B` and the like. Both sides of `&&` and `||` are already evaluated here. To skip the right one, callers ask for
+/// the [`truth`] of the left one first.
 pub(super) fn binary(
     left: &Spanned<Value>,
     operator: &Spanned<BinaryOperator>,

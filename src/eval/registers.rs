@@ -1,4 +1,5 @@
-//! `$rip`, `$rsp`: each machine's names for its program counter and stack pointer; and registers that the kernel does not show.
+//! `$rip`, `$rsp`: each machine's names for its program counter and stack pointer; and registers that the kernel does
+//! not show.
 
 use crate::lang::Register;
 

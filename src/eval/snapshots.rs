@@ -92,8 +92,8 @@ impl NamedSnapshot {
         Self::take(name, target, symbols, self.spans.clone(), keep, check)
     }
 
-    /// Refuses snapshots of another process than the one that is attached: addresses of two processes have nothing to do with each
-    /// other.
+    /// Refuses snapshots of another process than the one that is attached: addresses of two processes have nothing to
+    /// do with each other.
     ///
     /// # Errors
     /// It is of another one.

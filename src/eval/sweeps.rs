@@ -166,7 +166,8 @@ impl<'a> Evaluator<'a> {
         sum.map(|bytes| Integer::from(bytes).into()).map_err(|reason| call.unknown("", &reason))
     }
 
-    /// The kernel's own count (smaps), if the range is made of whole regions. Everybody who may look at the process may read it.
+    /// The kernel's own count (smaps), if the range is made of whole regions. Everybody who may look at the process may
+    /// read it.
     fn kernel_count(&self, function: Function, view: &View, spans: &Spans) -> Result<Option<u64>> {
         let fields: &[&str] = match function {
             Function::Pss => &["Pss"],

@@ -93,8 +93,8 @@ impl Evaluator<'_> {
         if !found.is_empty() { Ok(found) } else { Err(self.unknown_symbol(Some(module), symbol)) }
     }
 
-    /// The one symbol that a name stands for. As in gdb the program's own come first, then exported ones, then the rest. A note lists
-    /// those of lower rank. Several of the highest rank are an error that lists all.
+    /// The one symbol that a name stands for. As in gdb the program's own come first, then exported ones, then the
+    /// rest. A note lists those of lower rank. Several of the highest rank are an error that lists all.
     pub(super) fn one(&self, name: &str, mut found: Vec<SymbolAt>, at: Span) -> Result<SymbolAt> {
         found.sort_by_key(|symbol| (symbol.start, symbol.local));
         found.dedup_by_key(|symbol| symbol.start);

@@ -35,8 +35,8 @@ impl Value {
         }
     }
 
-    /// The number that it is in arithmetic; `None` for text. A range takes part as its first address, so that `libc.so.6 + 0x1000` is
-    /// what it looks like.
+    /// The number that it is in arithmetic; `None` for text. A range takes part as its first address, so that
+    /// `libc.so.6 + 0x1000` is what it looks like.
     pub fn number(&self) -> Option<Integer> {
         Some(match self {
             Value::Integer(number) => *number,
@@ -82,8 +82,8 @@ impl From<Integer> for Value {
     }
 }
 
-/// The usual form: hexadecimal for addresses and frames, decimal for integers, text as it is (not escaped: a
-/// renderer does that).
+/// The usual form: hexadecimal for addresses and frames, decimal for integers, text as it is (not escaped: a renderer
+/// does that).
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

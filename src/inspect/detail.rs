@@ -66,7 +66,8 @@ struct PageReading {
 const TRIES: u32 = 3;
 
 impl<'a> View<'a> {
-    /// Finds out all facts about `address` and its region, of one moment. Facts that keep changing meanwhile are unknown.
+    /// Finds out all facts about `address` and its region, of one moment. Facts that keep changing meanwhile are
+    /// unknown.
     ///
     /// Fails when the kernel refuses, or the target is gone.
     pub fn detail_at(target: &'a Target, address: VirtualAddress) -> Result<(View<'a>, PageDetail)> {

@@ -20,8 +20,8 @@ pub struct Consequences {
 }
 
 impl View<'_> {
-    /// What follows from `detail`: whose the page is, and what the target's next accesses will do. Where nothing is mapped,
-    /// it reads `smaps`, unless `go_on` says no: then the result is incomplete, and must be dropped.
+    /// What follows from `detail`: whose the page is, and what the target's next accesses will do. Where nothing is
+    /// mapped, it reads `smaps`, unless `go_on` says no: then the result is incomplete, and must be dropped.
     pub fn consequences(&self, detail: &PageDetail, go_on: &mut dyn FnMut() -> bool) -> Consequences {
         let viewed = self.region(detail.address);
         let page = &detail.page;
@@ -73,7 +73,8 @@ impl View<'_> {
         }
     }
 
-    /// The flags of the first page of the folio, if the page's own flags do not include those of its folio (before Linux 6.10).
+    /// The flags of the first page of the folio, if the page's own flags do not include those of its folio (before
+    /// Linux 6.10).
     fn head_flags(&self, detail: &PageDetail) -> Option<PageFlags> {
         let machine = &self.target().machine;
         let (folio, _) = detail.folio.as_ref().ok()?;

@@ -7,16 +7,16 @@ use super::view::View;
 
 type Test<'f> = dyn Fn(&Page, Option<&ViewedRegion>) -> bool + Send + Sync + 'f;
 
-/// A predicate over pages, and what has to be read to answer it. Check [`View::require`](super::View::require) with [`Filter::need`]
-/// before a walk.
+/// A predicate over pages, and what has to be read to answer it. Check [`View::require`](super::View::require) with
+/// [`Filter::need`] before a walk.
 pub struct Filter<'f> {
     need: Need,
     test: Box<Test<'f>>,
 }
 
 impl<'f> Filter<'f> {
-    /// From a test and what it needs. The test gets a page and its region. Neighbours that are the same come as one page, unless `need` has
-    /// [`Need::EACH`].
+    /// From a test and what it needs. The test gets a page and its region. Neighbours that are the same come as one
+    /// page, unless `need` has [`Need::EACH`].
     pub fn new(need: Need, test: impl Fn(&Page, Option<&ViewedRegion>) -> bool + Send + Sync + 'f) -> Self {
         Filter { need, test: Box::new(test) }
     }
@@ -32,7 +32,8 @@ impl<'f> Filter<'f> {
         (self.test)(page, region)
     }
 
-    /// Whether the page is left out only because its state is uncertain: in one of its possible states it would be kept.
+    /// Whether the page is left out only because its state is uncertain: in one of its possible states it would be
+    /// kept.
     pub fn is_undecided(&self, page: &Page, region: Option<&ViewedRegion>) -> bool {
         if page.states.is_certain() || self.matches(page, region) {
             return false;
@@ -57,8 +58,8 @@ impl std::fmt::Debug for Filter<'_> {
 pub struct Question<'f> {
     /// What is needed of pages that the filter keeps.
     pub(super) need: Need,
-    /// The pages for which `need` is read. All pages are delivered, and the caller filters them. A page that the filter does not keep may
-    /// have only what the filter needs.
+    /// The pages for which `need` is read. All pages are delivered, and the caller filters them. A page that the filter
+    /// does not keep may have only what the filter needs.
     pub(super) filter: Option<&'f Filter<'f>>,
 }
 

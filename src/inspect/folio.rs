@@ -1,4 +1,5 @@
-//! Folios: the pages that the kernel manages as one. `/proc/kpageflags` marks the first as a head and the others as its tails.
+//! Folios: the pages that the kernel manages as one. `/proc/kpageflags` marks the first as a head and the others as its
+//! tails.
 
 use crate::kernel::{FrameNumber, PageFlags, PageSize};
 use crate::process::{self, Machine};
@@ -29,15 +30,16 @@ impl Folio {
         (index < self.frames()).then_some(index)
     }
 
-    /// The folio of this order that holds `frame`. Folios begin at multiples of their size: the buddy allocator and the hugetlb pool align
-    /// them so.
+    /// The folio of this order that holds `frame`. Folios begin at multiples of their size: the buddy allocator and the
+    /// hugetlb pool align them so.
     pub fn around(frame: FrameNumber, order: u8) -> Folio {
         let mask = (1u64 << order.min(LARGEST)) - 1;
         Folio { head: FrameNumber::new(frame.get() & !mask), order }
     }
 
-    /// Finds the folios of the frames from `first` on, given their flags (`None` if unknown). `set` receives the frames of each folio, and
-    /// the folio. At the ends a few more words are read. `last` is the last folio found in earlier frames.
+    /// Finds the folios of the frames from `first` on, given their flags (`None` if unknown). `set` receives the frames
+    /// of each folio, and the folio. At the ends a few more words are read. `last` is the last folio found in earlier
+    /// frames.
     pub(super) fn each(
         machine: &Machine,
         first: FrameNumber,
@@ -95,8 +97,9 @@ impl Folio {
         Ok((read > 0).then_some(flags[0]))
     }
 
-    /// The folio of `frame`, which has these flags. `flags_of` reads the flags of another frame, `None` beyond memory. It is called for the
-    /// few frames where a folio can begin or end. Returns `None` if heads and tails contradict each other, as when a folio is split meanwhile.
+    /// The folio of `frame`, which has these flags. `flags_of` reads the flags of another frame, `None` beyond memory.
+    /// It is called for the few frames where a folio can begin or end. Returns `None` if heads and tails contradict
+    /// each other, as when a folio is split meanwhile.
     pub(super) fn find_with<E>(
         frame: FrameNumber,
         flags: PageFlags,

@@ -79,10 +79,10 @@ pub struct FrameDetail {
 /// Frames of one read: 64 KiB.
 const READ_FRAMES: u64 = 8192;
 
-/// Delivers the frames of `range` that the question keeps, in order. Neighbours that are the same come together, unless it has
-/// [`Need::EACH`]. Other needs that count are [`Need::FLAGS`], [`Need::COUNTS`], [`Need::ORDER`] and [`Need::CGROUPS`]. Between reads
-/// `check` receives how many frames have been read, and says whether to go on. The sweep ends with physical memory, and returns the number
-/// of frames read.
+/// Delivers the frames of `range` that the question keeps, in order. Neighbours that are the same come together, unless
+/// it has [`Need::EACH`]. Other needs that count are [`Need::FLAGS`], [`Need::COUNTS`], [`Need::ORDER`] and
+/// [`Need::CGROUPS`]. Between reads `check` receives how many frames have been read, and says whether to go on. The
+/// sweep ends with physical memory, and returns the number of frames read.
 ///
 /// Fails when a file cannot be read, and when `visit` or `check` say so.
 pub fn sweep_frames<'f>(
@@ -267,8 +267,8 @@ fn zone_of(zones: Option<&Zones>, frame: FrameNumber) -> (Option<InZone>, u64) {
     (InZone::of(zones, stretch.spanned), stretch.end.get())
 }
 
-/// Whether a map count may be an average over the frame's large folio: the kernel averages, or may do so, and the flags do not
-/// exclude a large folio.
+/// Whether a map count may be an average over the frame's large folio: the kernel averages, or may do so, and the flags
+/// do not exclude a large folio.
 pub fn is_average(machine: &Machine, flags: Option<PageFlags>, map_count: Option<u64>) -> bool {
     map_count.is_some_and(|times| times > 0)
         && flags.is_none_or(PageFlags::is_in_large_folio)
@@ -281,7 +281,8 @@ pub fn frame_words(machine: &Machine, flags: Fact<PageFlags>, map_count: Fact<u6
     FrameWords { map_count_average: is_average(machine, known.0, known.1.copied()), flags, map_count }
 }
 
-/// All facts about one frame, each with a reason if it is unknown. If the number of the frame is unknown, that reason holds for all.
+/// All facts about one frame, each with a reason if it is unknown. If the number of the frame is unknown, that reason
+/// holds for all.
 pub fn frame_detail(machine: &Machine, frame: &Fact<FrameNumber>) -> FrameDetail {
     let frame = match frame {
         Ok(frame) => *frame,

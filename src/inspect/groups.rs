@@ -40,7 +40,8 @@ impl GroupBy {
     pub fn need(self, view: &View<'_>) -> Need {
         let available = view.availability();
         match self {
-            // Bit 56 is wrong inside huge mappings; a map count never is. Without map counts, the huge mappings have to be found.
+            // Bit 56 is wrong inside huge mappings; a map count never is. Without map counts, the huge mappings have to
+            // be found.
             GroupBy::Exclusive if available.counts.is_ok() => counts(view.has_exact_counts()),
             GroupBy::Exclusive => Need::HUGE.union(Need::KINDS),
             GroupBy::MapCount => counts(view.has_exact_counts()),

@@ -10,9 +10,10 @@ pub trait KernelBehaviour {
     fn swap_in_use(&self) -> bool;
     /// Whether KPF_KSM is set on merged pages alone: some kernels set it on every anonymous page.
     fn ksm_is_marked(&self) -> bool;
-    /// Whether the entries of all guard pages have bit 58, which came two releases after the first guard pages, with Linux 6.15.
+    /// Whether the entries of all guard pages have bit 58, which came two releases after the first guard pages, with
+    /// Linux 6.15.
     fn guards_are_marked(&self) -> bool;
-    /// Whether bit 61 is set for pages of files and of shared memory, and for the huge page of zeros, where one PMD maps them: since
-    /// Linux 6.11 (and in some stable releases before it).
+    /// Whether bit 61 is set for pages of files and of shared memory, and for the huge page of zeros, where one PMD
+    /// maps them: since Linux 6.11 (and in some stable releases before it).
     fn huge_files_are_marked(&self) -> bool;
 }

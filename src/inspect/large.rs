@@ -113,8 +113,8 @@ fn count(uses: &mut Uses, part: Part) {
     }
 }
 
-/// Whether the address of the folio is a multiple of its size, if its page `first` is mapped at page index `at`. Only then can one entry
-/// map all of it.
+/// Whether the address of the folio is a multiple of its size, if its page `first` is mapped at page index `at`. Only
+/// then can one entry map all of it.
 pub(super) fn is_aligned(folio: Folio, first: u64, at: u64) -> bool {
     at % folio.frames() == first
 }

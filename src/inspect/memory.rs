@@ -41,8 +41,8 @@ pub enum ReadEnd {
     Unreadable,
 }
 
-/// Reads the memory of `target` from `start` on, up to the first page without a frame, which the read would fault in. It reads the page
-/// map before and after. Bytes of a page that went or got another frame meanwhile do not count.
+/// Reads the memory of `target` from `start` on, up to the first page without a frame, which the read would fault in.
+/// It reads the page map before and after. Bytes of a page that went or got another frame meanwhile do not count.
 ///
 /// # Errors
 /// The target is gone, or its memory may not be read.
@@ -211,7 +211,8 @@ pub struct Absent {
 }
 
 impl Absent {
-    /// The reasons for a record: `state` is its field of the state, if that is uncertain, and `unknown` that of what is unknown.
+    /// The reasons for a record: `state` is its field of the state, if that is uncertain, and `unknown` that of what is
+    /// unknown.
     #[must_use]
     pub fn why(&self, state: &'static str, unknown: &'static str) -> Why {
         let mut why = self.states.why(state);
@@ -223,7 +224,8 @@ impl Absent {
 }
 
 impl View<'_> {
-    /// Reads from the start of `wanted` on: as many bytes as `into` takes and one source has, or the stretch that may not be read.
+    /// Reads from the start of `wanted` on: as many bytes as `into` takes and one source has, or the stretch that may
+    /// not be read.
     ///
     /// Without `fault`, no page is faulted in. Device memory is never read: a device may take the read for a command.
     ///
@@ -279,8 +281,8 @@ impl View<'_> {
         Ok(Absent { range: range.unwrap_or(wanted), states: first.states, kind: first.kind, why, unknown: None })
     }
 
-    /// Where in `viewed`, from `from` on, pages are no longer untouched, or have other backing content. Where each page costs a query, the
-    /// number of pages is limited.
+    /// Where in `viewed`, from `from` on, pages are no longer untouched, or have other backing content. Where each page
+    /// costs a query, the number of pages is limited.
     fn alike(&self, viewed: &ViewedRegion, from: VirtualAddress, limit: VirtualAddress) -> Result<VirtualAddress> {
         let page = self.page();
         let process = &self.target().process;
@@ -304,8 +306,8 @@ impl View<'_> {
         Ok(self.same_behind(viewed, first, populated))
     }
 
-    /// The first page in `from..end` with other backing content, or `end`. The queried windows grow: the cost follows the length of the
-    /// answer.
+    /// The first page in `from..end` with other backing content, or `end`. The queried windows grow: the cost follows
+    /// the length of the answer.
     fn same_behind(&self, viewed: &ViewedRegion, from: VirtualAddress, end: VirtualAddress) -> VirtualAddress {
         let modules = self.files(&viewed.region);
         let mut pages = MOST_PAGES;
@@ -359,7 +361,8 @@ impl View<'_> {
         meaning == Some(SwapMeaning::Area)
     }
 
-    /// Bytes of the page cache at `start`, an untouched page of a file or of shared memory: at least one, or the reason why there are none.
+    /// Bytes of the page cache at `start`, an untouched page of a file or of shared memory: at least one, or the reason
+    /// why there are none.
     ///
     /// # Errors
     /// The target is gone.

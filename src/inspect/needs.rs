@@ -18,7 +18,8 @@ impl View<'_> {
     pub fn require(&self, need: Need) -> Result<()> {
         let available = self.availability();
         let kinds = if available.categories.contains(Categories::ZERO) { Ok(()) } else { available.flags.clone() };
-        // Without a scan, flags show that a page is in no large folio, so that no PMD maps it. Other pages are left out and counted.
+        // Without a scan, flags show that a page is in no large folio, so that no PMD maps it. Other pages are left out
+        // and counted.
         let huge = if available.categories.contains(Categories::HUGE) || available.flags.is_ok() {
             Ok(())
         } else {
@@ -57,8 +58,8 @@ impl View<'_> {
         Ok(())
     }
 
-    /// `need` with what has to be read for it. Everything but states needs entries, and orders need flags. Where pages are merged, only
-    /// flags tell which.
+    /// `need` with what has to be read for it. Everything but states needs entries, and orders need flags. Where pages
+    /// are merged, only flags tell which.
     pub(super) fn with_implied(&self, need: Need) -> Need {
         let need = if need.has_entries() { need | Need::ENTRIES } else { need };
         if need.contains(Need::FLAGS) {

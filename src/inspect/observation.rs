@@ -40,7 +40,8 @@ pub struct RegionFacts {
     pub shared: bool,
     /// VM_PFNMAP: the page map shows nothing of it.
     pub pfn_mapped: bool,
-    /// VM_PFNMAP, and some of its pages may be copies of the device's, made by writes to a private mapping: ordinary memory.
+    /// VM_PFNMAP, and some of its pages may be copies of the device's, made by writes to a private mapping: ordinary
+    /// memory.
     pub may_be_copied: bool,
     /// It is large enough for a PMD mapping.
     pub may_be_huge: bool,

@@ -1,8 +1,9 @@
 //! Work that several cores do at once, delivered in the order in which it was planned.
 //!
-//! The caller's thread plans pieces and delivers results. Each worker thread has a bounded channel for batches of pieces and one for
-//! their results. Batches are dealt round robin and results are taken round robin, so they come in order. A slow piece lets the other
-//! workers run ahead by the depth of their channels, and no further. Threads are started only once enough work was done to be worth them.
+//! The caller's thread plans pieces and delivers results. Each worker thread has a bounded channel for batches of
+//! pieces and one for their results. Batches are dealt round robin and results are taken round robin, so they come in
+//! order. A slow piece lets the other workers run ahead by the depth of their channels, and no further. Threads are
+//! started only once enough work was done to be worth them.
 
 use super::{Error, Result};
 use crate::report::Stopped;
@@ -40,7 +41,8 @@ pub(super) trait Work: Sync {
 pub(super) struct Spread {
     /// The most worker threads that are of use.
     threads: usize,
-    /// Full pieces done on the caller's thread before others are started: some 0.5 ms of work, where a thread costs 0.05.
+    /// Full pieces done on the caller's thread before others are started: some 0.5 ms of work, where a thread costs
+    /// 0.05.
     alone: u32,
     /// Pieces that are handed over together: waking a thread takes about as long as a small piece.
     batch: usize,
@@ -80,8 +82,8 @@ pub(super) enum Planned {
 
 /// Does and delivers all pieces that `producer` plans, until it wants no more.
 ///
-/// Fails with the first error, in order; later pieces are dropped. When [`Producer::check`] says to stop, no piece is begun, pieces
-/// under way end early, and their results are still delivered.
+/// Fails with the first error, in order; later pieces are dropped. When [`Producer::check`] says to stop, no piece is
+/// begun, pieces under way end early, and their results are still delivered.
 pub(super) fn run<W: Work>(work: &W, producer: &mut dyn Producer<W::Piece>) -> Result<()> {
     if run_alone(Some(W::SPREAD.alone), work, producer)?.is_break() {
         return Ok(());
@@ -237,7 +239,8 @@ impl<P: Default> Pool<'_, P> {
             if stopped.is_some() {
                 ended = Some(Ok(()));
             }
-            // Nothing comes after the last piece, after a stop, and after a panic, which the end of the scope passes on.
+            // Nothing comes after the last piece, after a stop, and after a panic, which the end of the scope passes
+            // on.
             let Some(results) = result else {
                 return stopped.map_or(ended.unwrap_or(Ok(())), |why| Err(why.into()));
             };
@@ -399,7 +402,8 @@ mod tests {
         }
     }
 
-    /// Computes the squares of the first `count` numbers in one way: the numbers found, how many were computed, and how it ended.
+    /// Computes the squares of the first `count` numbers in one way: the numbers found, how many were computed, and how
+    /// it ended.
     fn squares(
         way: Way,
         count: u64,

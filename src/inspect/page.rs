@@ -9,7 +9,8 @@ use crate::process::BackingContent;
 use bitflags::bitflags;
 
 bitflags! {
-    /// What a sweep has to find out beside the page-map entries. Each costs reads of its own, so ask for no more than is used.
+    /// What a sweep has to find out beside the page-map entries. Each costs reads of its own, so ask for no more than
+    /// is used.
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
     pub struct Need: u16 {
         /// [`Page::kind`] where it can be known: distinguishes the zero page from anonymous memory.
@@ -36,8 +37,8 @@ bitflags! {
         const ZONES = 1 << 10;
         /// [`Page::cgroup`], from `/proc/kpagecgroup`.
         const CGROUPS = 1 << 11;
-        /// [`Page::entry`] with its frame and bits, and kinds as far as these tell. Every other need except [`Need::HOLES`] includes it.
-        /// Without it pages have only states, for which the kernel's scan is enough.
+        /// [`Page::entry`] with its frame and bits, and kinds as far as these tell. Every other need except
+        /// [`Need::HOLES`] includes it. Without it pages have only states, for which the kernel's scan is enough.
         const ENTRIES = 1 << 12;
     }
 }
@@ -52,8 +53,8 @@ impl Need {
     }
 }
 
-/// Whether one PMD maps a present page, or it is from the hugetlb pool, where no scan told. Hugetlb pages are mapped huge, and a PMD maps
-/// only large folios.
+/// Whether one PMD maps a present page, or it is from the hugetlb pool, where no scan told. Hugetlb pages are mapped
+/// huge, and a PMD maps only large folios.
 pub(super) fn huge_without_scan(kind: Option<Kind>, flags: Option<PageFlags>) -> Option<bool> {
     match kind {
         Some(Kind::Hugetlb) => Some(true),
@@ -81,15 +82,16 @@ impl InZone {
     }
 }
 
-/// A page, or `pages` neighbours that are the same in everything below; when frames are mapped, with consecutive frames.
+/// A page, or `pages` neighbours that are the same in everything below; when frames are mapped, with consecutive
+/// frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Page {
     /// The first byte of the (first) page.
     pub address: VirtualAddress,
     /// How many pages this stands for: 1, or all of an untouched stretch, a contiguous run, a huge page.
     pub pages: u64,
-    /// The raw page-map entry of the first; 0 for stretches that were found empty by a scan. When only states are asked for, it
-    /// says no more than that the page is present.
+    /// The raw page-map entry of the first; 0 for stretches that were found empty by a scan. When only states are asked
+    /// for, it says no more than that the page is present.
     pub entry: PageMapEntry,
     /// What is there, or may be.
     pub states: StateSet,
@@ -99,12 +101,13 @@ pub struct Page {
     pub flags: Option<PageFlags>,
     /// How often the frame is mapped, when asked for and there is a frame.
     pub map_count: Option<u64>,
-    /// Mapped by one PMD, or from the hugetlb pool; `None` when not asked for or unknown here. Where no such mapping fits, it is known
-    /// to be false without a read.
+    /// Mapped by one PMD, or from the hugetlb pool; `None` when not asked for or unknown here. Where no such mapping
+    /// fits, it is known to be false without a read.
     pub huge: Option<bool>,
     /// Whether `map_count` may be an average over a large folio, as far as the frame's flags show.
     pub count_is_average: bool,
-    /// The order of the frame's folio, when asked for and there is a frame. `pages` may be several folios, all of this order.
+    /// The order of the frame's folio, when asked for and there is a frame. `pages` may be several folios, all of this
+    /// order.
     pub order: Option<u8>,
     /// The memory zone of the frame, when asked for and there is one.
     pub zone: Option<InZone>,
@@ -151,17 +154,17 @@ impl Page {
         self.huge.map(|huge| huge && self.kind != Some(Kind::Hugetlb))
     }
 
-    /// Whether the frame is mapped here and nowhere else; `None` without a frame, and where bit 56 cannot be trusted and there is no map
-    /// count.
+    /// Whether the frame is mapped here and nowhere else; `None` without a frame, and where bit 56 cannot be trusted
+    /// and there is no map count.
     #[inline]
     pub fn exclusive(&self) -> Option<bool> {
         match (self.state(), self.map_count, self.huge) {
             (State::Present, Some(_), _) if self.count_is_average => None,
             (State::Present, Some(count), _) => Some(count == 1),
             (State::Present, None, Some(false)) => Some(self.entry.is_exclusive()),
-            // Bit 56 holds for hugetlb pages, which are counted whole, and for zero and merged pages, which are small. Any other page may be
-            // part of a PMD mapping, where the bit is that of the first page (pagemap_pmd_range in fs/proc/task_mmu.c: up to Linux 6.10, and
-            // again after 6.12).
+            // Bit 56 holds for hugetlb pages, which are counted whole, and for zero and merged pages, which are small.
+            // Any other page may be part of a PMD mapping, where the bit is that of the first page (pagemap_pmd_range
+            // in fs/proc/task_mmu.c: up to Linux 6.10, and again after 6.12).
             (State::Present, None, _) if matches!(self.kind, Some(Kind::Hugetlb | Kind::Zero | Kind::Ksm)) => {
                 Some(self.entry.is_exclusive())
             }
@@ -174,7 +177,8 @@ impl Page {
         self.state() == State::Present && matches!(self.kind, Some(Kind::Zero | Kind::HugeZero))
     }
 
-    /// Whether `next` can follow it in one row or run: frames go on, or there are none. The one zero page follows itself.
+    /// Whether `next` can follow it in one row or run: frames go on, or there are none. The one zero page follows
+    /// itself.
     pub(super) fn frames_go_on(&self, next: &Page) -> bool {
         match (self.frame(), next.frame()) {
             (Some(first), Some(second)) if self.kind == Some(Kind::Zero) => first == second,

@@ -43,9 +43,9 @@ impl ViewedRegion {
         self.region.name.as_bytes().starts_with(b"[vvar") || self.physical_base().is_some()
     }
 
-    /// For `/dev/mem` and the resource files of PCI devices: the physical address of the region's first byte. `maps` shows it as the offset:
-    /// an offset into `/dev/mem` is a physical address, and to that of a resource file the kernel adds the resource's start
-    /// (`pci_mmap_resource_range`).
+    /// For `/dev/mem` and the resource files of PCI devices: the physical address of the region's first byte. `maps`
+    /// shows it as the offset: an offset into `/dev/mem` is a physical address, and to that of a resource file the
+    /// kernel adds the resource's start (`pci_mmap_resource_range`).
     pub fn physical_base(&self) -> Option<PhysicalAddress> {
         let name = self.region.name.as_bytes();
         let file = self.region.name.file_name();
@@ -58,8 +58,8 @@ impl ViewedRegion {
     }
 }
 
-/// The backing of a region, from its inode and device. Anybody can choose a name, so names count only where the kernel chose them, or
-/// where nothing else tells.
+/// The backing of a region, from its inode and device. Anybody can choose a name, so names count only where the kernel
+/// chose them, or where nothing else tells.
 pub(super) fn backing(
     region: &Region,
     memory_files: &mut dyn FnMut(Device) -> Option<MemoryFiles>,
@@ -82,7 +82,8 @@ pub(super) fn backing(
     }
 }
 
-/// Whether the region is named like private memory, a memfd or a System V segment of huge pages. The latter two may also be on tmpfs.
+/// Whether the region is named like private memory, a memfd or a System V segment of huge pages. The latter two may
+/// also be on tmpfs.
 fn is_called_hugetlb(region: &Region) -> bool {
     let name = region.name.as_bytes();
     region.device.major == 0

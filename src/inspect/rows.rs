@@ -4,8 +4,8 @@ use super::page::Page;
 use super::state_set::StateSet;
 use crate::kernel::{FrameNumber, Kind, PageFlags, PageSize, VirtualAddress};
 
-/// Neighbouring pages of one region with the same state, kind, flags, map count, order and size of mapping, and with consecutive frames
-/// or with the same ones over and over, as the pages of zeros and merged pages have.
+/// Neighbouring pages of one region with the same state, kind, flags, map count, order and size of mapping, and with
+/// consecutive frames or with the same ones over and over, as the pages of zeros and merged pages have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Row {
     /// The pages; flags are those that all of them have.
@@ -116,8 +116,8 @@ impl Row {
     }
 }
 
-/// Neighbouring pages with consecutive frames, or, without visible frames, in the same state. Neighbours that all map the zero page are
-/// a run too, though not a physical one.
+/// Neighbouring pages with consecutive frames, or, without visible frames, in the same state. Neighbours that all map
+/// the zero page are a run too, though not a physical one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Run {
     /// The first byte.

@@ -18,7 +18,8 @@ pub struct StateSet {
 enum Cause {
     /// Type and offset are hidden without CAP_SYS_ADMIN.
     Hidden,
-    /// The type is not a swap area's, and the kernel's configuration, which tells the other types apart, cannot be read.
+    /// The type is not a swap area's, and the kernel's configuration, which tells the other types apart, cannot be
+    /// read.
     Special,
     /// The page map shows no markers of hugetlb pages, and a scan found one.
     Pool,
@@ -63,15 +64,15 @@ impl StateSet {
             .or(State::Guard, !write_protected && !guards_are_marked)
     }
 
-    /// The states of an entry whose type is not that of a swap area, if the kernel's configuration cannot be read. Migration entries are
-    /// the likeliest: every kernel has them, and they are by far the most frequent.
+    /// The states of an entry whose type is not that of a swap area, if the kernel's configuration cannot be read.
+    /// Migration entries are the likeliest: every kernel has them, and they are by far the most frequent.
     pub(super) fn special() -> Self {
         let others = [State::Hwpoison, State::Device];
         StateSet::uncertain(Cause::Special, State::Migrating, &others)
     }
 
-    /// The states of an empty hugetlb entry, given whether a scan found anything (`None` without a scan). Poisoned is likelier than migrating:
-    /// a page stays poisoned, and migrates only for a moment.
+    /// The states of an empty hugetlb entry, given whether a scan found anything (`None` without a scan). Poisoned is
+    /// likelier than migrating: a page stays poisoned, and migrates only for a moment.
     pub(super) fn of_pool(is_anything: Option<bool>) -> Option<Self> {
         let (cause, likeliest) = match is_anything {
             None => (Cause::PoolUnscanned, State::Untouched),

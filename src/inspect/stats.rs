@@ -15,15 +15,16 @@ use super::view::View;
 use crate::kernel::{AddressRange, Kind, State};
 use crate::report::{Fact, LargeFolios, Reason, Stopped};
 
-/// The memory of a region. While nothing changes, `shared + private` equals Rss of smaps (for the hugetlb pool Shared_Hugetlb +
-/// Private_Hugetlb). `present` also includes the zero page, which smaps does not count.
+/// The memory of a region. While nothing changes, `shared + private` equals Rss of smaps (for the hugetlb pool
+/// Shared_Hugetlb + Private_Hugetlb). `present` also includes the zero page, which smaps does not count.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RegionStats {
     /// Bytes of present pages, the zero page included.
     pub present: u64,
     /// Bytes that map the zero page.
     pub zero: Fact<u64>,
-    /// The possible states of the first page whose state is uncertain: `swapped` and `states` are then only the most likely numbers.
+    /// The possible states of the first page whose state is uncertain: `swapped` and `states` are then only the most
+    /// likely numbers.
     pub uncertain: Option<StateSet>,
     /// Bytes in swap. Shared memory in swap leaves an empty entry in the page map, as if nobody had touched it.
     pub swapped: Fact<u64>,
@@ -31,7 +32,8 @@ pub struct RegionStats {
     pub shared: Fact<u64>,
     /// Bytes of frames that are mapped once.
     pub private: Fact<u64>,
-    /// The proportional share: each page divided by how often it is mapped, as smaps counts Pss. The hugetlb pool has none.
+    /// The proportional share: each page divided by how often it is mapped, as smaps counts Pss. The hugetlb pool has
+    /// none.
     pub pss: Fact<u64>,
     /// Whether `shared`, `private` and `pss` are computed from map counts that are averages over large folios.
     pub average: bool,
@@ -66,9 +68,10 @@ impl RegionStats {
     }
 }
 
-/// Computes the stats of each of `regions` (some of the view's, in address order) in one sweep, and passes them to `each`.
-/// [`Need::COUNTS`] gives `shared`, `private` and `pss`, [`Need::HUGE`] gives `huge`, [`Need::ORDER`] gives `folios`; a fact not in `need`
-/// is unknown. Without the right to read map counts, `shared` and `private` come from bit 56 where it is reliable.
+/// Computes the stats of each of `regions` (some of the view's, in address order) in one sweep, and passes them to
+/// `each`. [`Need::COUNTS`] gives `shared`, `private` and `pss`, [`Need::HUGE`] gives `huge`, [`Need::ORDER`] gives
+/// `folios`; a fact not in `need` is unknown. Without the right to read map counts, `shared` and `private` come from
+/// bit 56 where it is reliable.
 ///
 /// Fails when the target is gone, and when `check` or `each` fail.
 pub fn region_stats<'v>(
@@ -100,8 +103,8 @@ pub fn span_stats<'v>(
         wanted |= Need::FLAGS;
     }
     let wanted = view.obtainable(wanted);
-    // Where bit 56 is reliable, a page with it set has a map count of 1: map counts are read only for other pages. Flags, which tell
-    // averages and folios, are read for all.
+    // Where bit 56 is reliable, a page with it set has a map count of 1: map counts are read only for other pages.
+    // Flags, which tell averages and folios, are read for all.
     let is_unknown = Filter::new(Need::ENTRIES, |page, _| page.huge != Some(false) || page.exclusive() != Some(true));
     let question = if wanted.intersects(Need::FLAGS | Need::ORDER) {
         Question::from(wanted)
@@ -133,8 +136,8 @@ pub fn span_stats<'v>(
     Ok(swept)
 }
 
-/// Fraction bits of a sum of shares (PSS_SHIFT in fs/proc/task_mmu.c). Each division is truncated to as many bits as in the kernel, so that
-/// the sums are equal.
+/// Fraction bits of a sum of shares (PSS_SHIFT in fs/proc/task_mmu.c). Each division is truncated to as many bits as in
+/// the kernel, so that the sums are equal.
 const PSS_SHIFT: u32 = 12;
 
 /// The pages of a region added up so far, and the bytes of present ones.
@@ -223,8 +226,8 @@ impl Tally {
         }
     }
 
-    /// Decides as smaps does: a page with a map count below 2 is private. Where the kernel keeps no counts of single pages
-    /// (CONFIG_NO_PAGE_MAPCOUNT), smaps asks whether the folio has one owner, which is then bit 56.
+    /// Decides as smaps does: a page with a map count below 2 is private. Where the kernel keeps no counts of single
+    /// pages (CONFIG_NO_PAGE_MAPCOUNT), smaps asks whether the folio has one owner, which is then bit 56.
     fn is_private(&self, page: &Page) -> Option<bool> {
         match (page.map_count, page.count_is_average, self.exact) {
             (Some(count), false, _) => Some(count < 2),

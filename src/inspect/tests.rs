@@ -474,8 +474,8 @@ fn regions_that_change_while_they_are_counted_are_named() {
     assert_eq!(swept.expect("a sweep").changed, [region(0x1000, 10).range]);
 }
 
-/// Very many regions are compared as the text of maps, as far as they have been counted. The list is decoded again only if the text has
-/// changed.
+/// Very many regions are compared as the text of maps, as far as they have been counted. The list is decoded again only
+/// if the text has changed.
 #[test]
 fn very_many_regions_that_change_are_named() {
     const COUNT: u64 = 5000;

@@ -58,8 +58,8 @@ impl<'a> View<'a> {
         Ok(Self::in_part(target, target.process.region_at(address)?))
     }
 
-    /// Reads only the region that holds `range`, or all if none does: enough to [`sweep`](super::sweep) that range. A single page takes at
-    /// most one region.
+    /// Reads only the region that holds `range`, or all if none does: enough to [`sweep`](super::sweep) that range. A
+    /// single page takes at most one region.
     ///
     /// Fails as [`View::of`].
     pub fn within(target: &'a Target, range: AddressRange) -> Result<View<'a>> {
@@ -108,8 +108,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The files that the target has mapped. The one behind `region` stays open until another is asked for: opening it takes longer than most
-    /// questions about a page of it.
+    /// The files that the target has mapped. The one behind `region` stays open until another is asked for: opening it
+    /// takes longer than most questions about a page of it.
     pub(super) fn files(&self, region: &Region) -> &'a Modules {
         let modules = &self.target.modules;
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
@@ -158,8 +158,8 @@ impl<'a> View<'a> {
         viewed.region.range.contains(address).then_some(viewed)
     }
 
-    /// The index of the first region that ends after `address`; it must be at least `from`. Mostly it is `from` or the next one: spans
-    /// mostly follow the regions, of which there may be very many.
+    /// The index of the first region that ends after `address`; it must be at least `from`. Mostly it is `from` or the
+    /// next one: spans mostly follow the regions, of which there may be very many.
     pub(super) fn region_from(&self, from: usize, address: VirtualAddress) -> usize {
         let ends_before = |viewed: &ViewedRegion| viewed.range().end() <= address;
         let rest = self.regions.get(from..).unwrap_or_default();
@@ -238,7 +238,8 @@ impl<'a> View<'a> {
         self.merging().shared_pages != Some(0)
     }
 
-    /// Whether the private pages of `viewed` are merged ones, for frames whose flags are missing or do not tell; `None` if unknown.
+    /// Whether the private pages of `viewed` are merged ones, for frames whose flags are missing or do not tell; `None`
+    /// if unknown.
     fn merged(&self, viewed: &ViewedRegion) -> Option<bool> {
         let flags_tell = || self.ksm_is_marked() && self.availability().flags.is_ok();
         let is_private = !viewed.region.permissions.shared;
@@ -261,8 +262,9 @@ impl<'a> View<'a> {
         })
     }
 
-    /// Whether `viewed` is a device mapping that may hold copies of the device's pages: a write to a private mapping makes such a copy in
-    /// ordinary memory. The page map does not show it. Smaps counts it since Linux 6.2 (before, `walk_page_vma` skipped such regions).
+    /// Whether `viewed` is a device mapping that may hold copies of the device's pages: a write to a private mapping
+    /// makes such a copy in ordinary memory. The page map does not show it. Smaps counts it since Linux 6.2 (before,
+    /// `walk_page_vma` skipped such regions).
     fn may_be_copied(&self, viewed: &ViewedRegion) -> bool {
         let is_counted = self.kernel() >= (6, 2);
         let copied = || Smaps::at(self.smaps(), viewed.range().start())?.field("Anonymous").filter(|_| is_counted);
@@ -315,8 +317,8 @@ impl<'a> View<'a> {
         })
     }
 
-    /// Whether `viewed` is VM_PFNMAP. Before Linux 6.7 only smaps tells: it is read once, and only if such a region is likely. If it cannot
-    /// be read, the name decides.
+    /// Whether `viewed` is VM_PFNMAP. Before Linux 6.7 only smaps tells: it is read once, and only if such a region is
+    /// likely. If it cannot be read, the name decides.
     pub fn is_pfn_mapped(&self, viewed: &ViewedRegion) -> bool {
         // Almost no region can be VM_PFNMAP: the check and its cache are skipped for the others.
         viewed.may_be_pfn_mapped()
@@ -340,7 +342,8 @@ impl<'a> View<'a> {
         self.known.availability.get_or_init(of)
     }
 
-    /// Whether map counts are certainly of one page, and not averages over large folios. The first call may take milliseconds.
+    /// Whether map counts are certainly of one page, and not averages over large folios. The first call may take
+    /// milliseconds.
     pub fn has_exact_counts(&self) -> bool {
         self.target.machine.has_exact_map_counts() == Some(true)
     }

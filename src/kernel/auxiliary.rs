@@ -1,7 +1,8 @@
 //! `/proc/PID/auxv`: the auxiliary vector that the kernel passed to a program.
 
-/// Bytes in a pointer of the program. The entries are pairs of its words, in the byte order of this machine. The size of a program
-/// header (`AT_PHENT`, 4, of include/uapi/linux/auxvec.h) is 56 in a 64-bit program and 32 in a 32-bit one.
+/// Bytes in a pointer of the program. The entries are pairs of its words, in the byte order of this machine. The size
+/// of a program header (`AT_PHENT`, 4, of include/uapi/linux/auxvec.h) is 56 in a 64-bit program and 32 in a 32-bit
+/// one.
 pub fn pointer_bytes(bytes: &[u8]) -> Option<u8> {
     let wide = [4u64, 56].map(u64::to_ne_bytes).concat();
     let narrow = [4u32, 32].map(u32::to_ne_bytes).concat();

@@ -20,7 +20,8 @@ impl Config {
             .any(|line| line.bytes.strip_prefix(option.as_bytes()).map(<[u8]>::trim_ascii_end) == Some(b"=y"))
     }
 
-    /// Whether the kernel counts the mappings of each page, as all did before Linux 6.15, and not only those of a large folio as a whole.
+    /// Whether the kernel counts the mappings of each page, as all did before Linux 6.15, and not only those of a large
+    /// folio as a whole.
     pub fn counts_each_page(&self) -> bool {
         self.is_set("CONFIG_PAGE_MAPCOUNT")
     }

@@ -1,5 +1,5 @@
-//! What a flag means for the page that it is set on. The same bit means one thing for anonymous memory and another for the page cache,
-//! and kernels set a few flags falsely.
+//! What a flag means for the page that it is set on. The same bit means one thing for anonymous memory and another for
+//! the page cache, and kernels set a few flags falsely.
 
 use super::PageFlags;
 use super::page_flags::FLAGS;
@@ -30,7 +30,8 @@ pub fn explain(flag: PageFlags, all: PageFlags, context: FlagContext) -> &'stati
     })
 }
 
-/// From this kernel on none sets KSM on all anonymous memory. Many do from 6.10 on; stable releases were fixed one by one.
+/// From this kernel on none sets KSM on all anonymous memory. Many do from 6.10 on; stable releases were fixed one by
+/// one.
 const KSM_FIXED: (u32, u32) = (7, 1);
 
 /// Why `flag` does not hold, if it is known not to.

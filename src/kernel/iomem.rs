@@ -21,7 +21,8 @@ pub struct Resource {
 }
 
 impl Resources {
-    /// Decodes `/proc/iomem`: a row `first-last : name` for each resource, indented by two blanks for each that it lies in.
+    /// Decodes `/proc/iomem`: a row `first-last : name` for each resource, indented by two blanks for each that it lies
+    /// in.
     pub fn parse(bytes: &[u8]) -> Result<Self, BadLine> {
         let rows = text::lines(bytes);
         let rows = rows.map(|line| resource(line.bytes).ok_or_else(|| line.bad("iomem")));

@@ -12,22 +12,24 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Whether the lease may be on a file with this inode number. Device numbers are not compared: overlayfs and btrfs show different
-    /// ones in different places. Only 32 bits are compared: a 32-bit kernel prints no more of the number.
+    /// Whether the lease may be on a file with this inode number. Device numbers are not compared: overlayfs and btrfs
+    /// show different ones in different places. Only 32 bits are compared: a 32-bit kernel prints no more of the
+    /// number.
     pub fn may_be_on(&self, inode: u64) -> bool {
         self.inode as u32 == inode as u32
     }
 }
 
-/// The leases that a reader breaks. A line that is not understood (a blocked lock, a kind that a later kernel adds) is no lease.
+/// The leases that a reader breaks. A line that is not understood (a blocked lock, a kind that a later kernel adds) is
+/// no lease.
 ///
-/// A lease for reading (`F_RDLCK`) conflicts only with writers. One that is being broken (`BREAKING`) is listed under the type that it
-/// will have, and its file cannot be opened yet.
+/// A lease for reading (`F_RDLCK`) conflicts only with writers. One that is being broken (`BREAKING`) is listed under
+/// the type that it will have, and its file cannot be opened yet.
 pub fn leases(bytes: &[u8]) -> Vec<Lease> {
     text::lines(bytes).filter_map(|line| lease(line.fields())).collect()
 }
 
-/// `1: LEASE  ACTIVE    WRITE 812 08:01:1234 0 EOF` (`lock_get_status` in fs/locks.c); delegations have the same form.
+/// `1: LEASE ACTIVE WRITE 812 08:01:1234 0 EOF` (`lock_get_status` in fs/locks.c); delegations have the same form.
 fn lease<'a>(mut fields: impl Iterator<Item = &'a [u8]>) -> Option<Lease> {
     let (_number, kind) = (fields.next()?, fields.next()?);
     let (standing, access) = (fields.next()?, fields.next()?);

@@ -18,8 +18,8 @@ pub fn parse(bytes: &[u8]) -> Result<Vec<Region>, BadLine> {
 
 /// The file decoded piece by piece.
 ///
-/// The kernel writes it in pieces, and regions may merge or grow between two of them. Addresses that an earlier line covers are
-/// cut off a later one, so that regions never overlap.
+/// The kernel writes it in pieces, and regions may merge or grow between two of them. Addresses that an earlier line
+/// covers are cut off a later one, so that regions never overlap.
 #[derive(Default, Debug)]
 pub struct Regions {
     /// In address order.
@@ -91,8 +91,8 @@ fn letters(text: &[u8]) -> Option<Permissions> {
 
 /// Takes the kernel's mark for deleted files off the path of a file.
 ///
-/// A name may really end so; only a look at the file can tell. Bracketed names are never marked. The inode does not tell: that of the
-/// first System V segment is 0.
+/// A name may really end so; only a look at the file can tell. Bracketed names are never marked. The inode does not
+/// tell: that of the first System V segment is 0.
 pub fn name(bytes: &[u8]) -> (Name, bool) {
     let (called, deleted) = unmarked(bytes);
     (Name::copied(called), deleted)

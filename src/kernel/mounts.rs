@@ -43,8 +43,8 @@ impl Mount {
     }
 }
 
-/// The hierarchy whose groups memory is charged to. The memory controller is in one hierarchy only: in one of cgroup v1, or otherwise in
-/// that of cgroup v2.
+/// The hierarchy whose groups memory is charged to. The memory controller is in one hierarchy only: in one of cgroup
+/// v1, or otherwise in that of cgroup v2.
 pub fn memory_hierarchy(mounts: &[Mount]) -> Option<&Mount> {
     let first = mounts.iter().find(|mount| mount.is_memory_hierarchy());
     first.or_else(|| mounts.iter().find(|mount| mount.filesystem == "cgroup2"))

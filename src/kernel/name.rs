@@ -8,8 +8,8 @@ use std::sync::Arc;
 /// A name as the kernel or an ELF file gives it: any bytes. Copies share them.
 ///
 /// Its [`Display`](fmt::Display) and JSON forms are the only ways out to a terminal, and both escape: control
-/// characters, invisible and direction-changing characters and bytes that are not UTF-8 come out as
-/// `\x1b`, `\u{202e}` and the like, and a backslash as `\\`, so that two names never look the same.
+/// characters, invisible and direction-changing characters and bytes that are not UTF-8 come out as `\x1b`, `\u{202e}`
+/// and the like, and a backslash as `\\`, so that two names never look the same.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Name(Arc<[u8]>);
 
@@ -101,7 +101,8 @@ pub fn escape(bytes: &[u8]) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The bytes that [`escape`] printed as `\x1b` or `\u{202e}`; everything else, other backslashes included, stays as it is.
+/// The bytes that [`escape`] printed as `\x1b` or `\u{202e}`; everything else, other backslashes included, stays as it
+/// is.
 pub fn unescape(text: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -156,8 +157,8 @@ pub fn is_plain(c: char) -> bool {
 
 /// Whether a character is assigned, and not for private use: of others it is unknown how a terminal shows them.
 fn is_assigned(c: char) -> bool {
-    // The standard library has the table: the debug form of text escapes other characters, but also blanks and a mark without a letter
-    // before it.
+    // The standard library has the table: the debug form of text escapes other characters, but also blanks and a mark
+    // without a letter before it.
     let behind_a_letter = format!("a{c}");
     let shown = behind_a_letter.escape_debug();
     c.is_whitespace() || shown.eq(behind_a_letter.chars())

@@ -100,8 +100,9 @@ impl PageFlags {
         };
         self.each().map(name).collect()
     }
-    /// Whether the page is one of a large folio whose mappings some kernels count only as a whole (CONFIG_NO_PAGE_MAPCOUNT, Linux 6.15): the
-    /// map count that they give for it is an average. Pages of the hugetlb pool are mapped whole or not at all.
+    /// Whether the page is one of a large folio whose mappings some kernels count only as a whole
+    /// (CONFIG_NO_PAGE_MAPCOUNT, Linux 6.15): the map count that they give for it is an average. Pages of the hugetlb
+    /// pool are mapped whole or not at all.
     pub fn is_in_large_folio(self) -> bool {
         self.intersects(PageFlags::COMPOUND_HEAD | PageFlags::COMPOUND_TAIL) && !self.contains(PageFlags::HUGE)
     }
@@ -129,7 +130,8 @@ mod tests {
             let bits = bits.iter().fold(0u64, |all, bit| all | 1 << bit);
             PageFlags::from_bits_retain(bits)
         };
-        // A transparent huge page, its tail, a large folio of the page cache, a page of the hugetlb pool, a page by itself.
+        // A transparent huge page, its tail, a large folio of the page cache, a page of the hugetlb pool, a page by
+        // itself.
         for (bits, expected) in [
             (&[12, 15, 22][..], true),
             (&[12, 16, 22], true),

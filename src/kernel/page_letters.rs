@@ -3,12 +3,13 @@
 use super::PageFlags;
 use super::page_flags::FLAGS;
 
-/// A letter for each flag of [`FLAGS`]. They are those of page-types (tools/mm/page-types.c), but for `arch_2`, which it gives the letter
-/// of the first page of a folio, and `arch_3`, which it does not know.
+/// A letter for each flag of [`FLAGS`]. They are those of page-types (tools/mm/page-types.c), but for `arch_2`, which
+/// it gives the letter of the first page of a folio, and `arch_3`, which it does not know.
 const LETTERS: &str = "LERUDlASWIBMasbHTGuXnxtozigrmdPpOhcf23";
 
 impl PageFlags {
-    /// One place for each known flag: its letter if it is set, `_` if not. A `+` behind them stands for flags without a name.
+    /// One place for each known flag: its letter if it is set, `_` if not. A `+` behind them stands for flags without a
+    /// name.
     pub fn letters(self) -> String {
         let mut rest = self;
         let mut row: String = FLAGS

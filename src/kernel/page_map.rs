@@ -2,8 +2,8 @@
 
 use super::FrameNumber;
 
-/// A raw page-map entry, and its bits. Valid for Linux 4.2 and later, where bits 55 to 60 are flags on every
-/// kernel; before that they held the page shift.
+/// A raw page-map entry, and its bits. Valid for Linux 4.2 and later, where bits 55 to 60 are flags on every kernel;
+/// before that they held the page shift.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(transparent)]
 pub struct PageMapEntry(u64);
@@ -95,8 +95,8 @@ impl PageMapEntry {
     pub const fn is_exclusive(self) -> bool {
         self.bit(56)
     }
-    /// Bit 55: soft-dirty. A kernel without soft-dirty tracking never sets it. On an empty entry the bit belongs to the region
-    /// (VM_SOFTDIRTY), and nothing was written.
+    /// Bit 55: soft-dirty. A kernel without soft-dirty tracking never sets it. On an empty entry the bit belongs to the
+    /// region (VM_SOFTDIRTY), and nothing was written.
     pub const fn is_soft_dirty(self) -> bool {
         self.bit(55) && !self.is_empty()
     }
@@ -108,8 +108,8 @@ impl PageMapEntry {
     pub const fn without_soft_dirty(self) -> Self {
         Self(self.0 & !(1 << 55))
     }
-    /// The frame of a present page; `None` when the page is not present, or when the kernel
-    /// hides the number (it then shows 0: the opener had no CAP_SYS_ADMIN).
+    /// The frame of a present page; `None` when the page is not present, or when the kernel hides the number (it then
+    /// shows 0: the opener had no CAP_SYS_ADMIN).
     pub fn frame(self) -> Option<FrameNumber> {
         let frame = self.frame_bits();
         (self.is_present() && frame != 0).then_some(FrameNumber::new(frame))
@@ -122,8 +122,8 @@ impl PageMapEntry {
     pub fn is_frame_hidden(self) -> bool {
         self.is_present() && self.frame().is_none()
     }
-    /// Whether type and offset of a non-present entry are hidden: both are 0 for an opener without CAP_SYS_ADMIN. The first slot of
-    /// an area holds its header, so no page is ever really there.
+    /// Whether type and offset of a non-present entry are hidden: both are 0 for an opener without CAP_SYS_ADMIN. The
+    /// first slot of an area holds its header, so no page is ever really there.
     pub fn is_swap_hidden(self) -> bool {
         self.swap().is_some_and(|swap| (swap.kind, swap.offset) == (0, 0))
     }

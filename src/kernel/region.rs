@@ -94,8 +94,8 @@ pub struct Region {
 }
 
 impl Region {
-    /// The names that users may write for it: its whole name, or the part after the last slash. Words in brackets are the kernel's: a file
-    /// `[heap]` has only its path.
+    /// The names that users may write for it: its whole name, or the part after the last slash. Words in brackets are
+    /// the kernel's: a file `[heap]` has only its path.
     pub fn names(&self) -> impl Iterator<Item = Name> + use<> {
         let tail = self.name.file_name();
         let bytes = tail.as_bytes();
@@ -103,8 +103,9 @@ impl Region {
         [self.name.clone()].into_iter().chain((!is_bracketed).then_some(tail))
     }
 
-    /// Whether it is memory that never had a directory entry. The kernel still gives it a path, marked as deleted: shared anonymous memory
-    /// (shmem_zero_setup in mm/shmem.c), memfd_create(2), System V segments, memfd_secret(2), MAP_HUGETLB.
+    /// Whether it is memory that never had a directory entry. The kernel still gives it a path, marked as deleted:
+    /// shared anonymous memory (shmem_zero_setup in mm/shmem.c), memfd_create(2), System V segments, memfd_secret(2),
+    /// MAP_HUGETLB.
     pub fn is_without_path(&self) -> bool {
         let name = self.name.as_bytes();
         let begins = |prefix: &&[u8]| name.starts_with(prefix);

@@ -12,8 +12,8 @@ pub struct Smaps {
     pub fields: Vec<(String, u64)>,
     /// The two-letter codes of `VmFlags`.
     pub vm_flags: Vec<String>,
-    /// `THPeligible`: whether the settings let the kernel put transparent huge pages there; since Linux 5.0. From 6.8 on these may be
-    /// smaller than what one PMD maps, if only those are allowed.
+    /// `THPeligible`: whether the settings let the kernel put transparent huge pages there; since Linux 5.0. From 6.8
+    /// on these may be smaller than what one PMD maps, if only those are allowed.
     pub may_be_huge: Option<bool>,
 }
 

@@ -40,8 +40,8 @@ impl Stat {
         let open = bytes.iter().position(|&byte| byte == b'(')?;
         let close = bytes.iter().rposition(|&byte| byte == b')')?;
         let rest = bytes.get(close + 1..)?.trim_ascii();
-        // `procfs` decodes the numbers well, but wants the name to be UTF-8 and something other than blanks (also of Unicode) after it: it
-        // gets another name, and never a blank rest.
+        // `procfs` decodes the numbers well, but wants the name to be UTF-8 and something other than blanks (also of
+        // Unicode) after it: it gets another name, and never a blank rest.
         let line = [b"1 (name) ", rest].concat();
         let stat = rest.first()?.is_ascii_graphic().then(|| procfs::process::Stat::from_read(&line[..]))?.ok()?;
         let address = |address: Option<u64>| address.map(VirtualAddress::new);
@@ -68,7 +68,8 @@ pub struct Status {
     pub state: String,
     /// The process that a thread belongs to.
     pub process: u32,
-    /// The process id in the process's own PID namespace (NSpid, Linux 4.1), or the one here if the kernel does not tell.
+    /// The process id in the process's own PID namespace (NSpid, Linux 4.1), or the one here if the kernel does not
+    /// tell.
     pub own_number: u32,
     /// The process that traces it, 0 if none.
     pub tracer: u32,

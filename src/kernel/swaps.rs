@@ -33,8 +33,9 @@ impl SwapAreas {
     }
 
     /// The area that `slot` is in, if only one of them can be. The rows are in the order of the types (`swap_start` in
-    /// mm/swapfile.c), but the type of an area that was switched off stays free until the next one takes it: before the row of
-    /// type N there are at most N others. An area has as many slots as pages, the first of which is number 1, behind its header.
+    /// mm/swapfile.c), but the type of an area that was switched off stays free until the next one takes it: before the
+    /// row of type N there are at most N others. An area has as many slots as pages, the first of which is number 1,
+    /// behind its header.
     pub fn area(&self, slot: SwapEntry, page: PageSize) -> Option<&SwapArea> {
         let holds = |area: &&SwapArea| {
             let bytes = slot.offset.checked_mul(page.bytes());
@@ -45,8 +46,8 @@ impl SwapAreas {
     }
 }
 
-/// How a kernel lays out the swap types above the real areas (include/linux/swap.h): from the top of the 32
-/// types down, by its version and its configuration.
+/// How a kernel lays out the swap types above the real areas (include/linux/swap.h): from the top of the 32 types down,
+/// by its version and its configuration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SwapLayout {
     /// The options that decide; `None` when the configuration cannot be read.
@@ -83,7 +84,8 @@ pub enum SwapMeaning {
     Marker,
     /// Reading it back from swap failed (a type of its own from Linux 5.19 to 6.1): any access is SIGBUS.
     ReadError,
-    /// One of hwpoison, migration, device (5.19 to 6.1: or marker): which, cannot be told without the kernel's configuration.
+    /// One of hwpoison, migration, device (5.19 to 6.1: or marker): which, cannot be told without the kernel's
+    /// configuration.
     Special,
 }
 
@@ -114,7 +116,8 @@ impl SwapLayout {
         SwapMeaning::Area
     }
 
-    /// Only what holds whatever the options: the fixed types at the top, and those below the lowest possible pseudo type.
+    /// Only what holds whatever the options: the fixed types at the top, and those below the lowest possible pseudo
+    /// type.
     fn meaning_without_options(self, kind: u8) -> SwapMeaning {
         let top = TYPES - self.read_errors();
         if kind >= top {

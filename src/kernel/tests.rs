@@ -4,8 +4,8 @@ use super::swaps::{SwapLayout, SwapMeaning, SwapOptions};
 use super::zones::{ZoneLookup, Zones};
 use super::*;
 
-/// Bits 59 and 60 have no meaning up to Linux 7.2 (`PM_*` in fs/proc/task_mmu.c). If a later kernel sets them, the meaning of the others
-/// stays, and `decode` shows the two without a meaning.
+/// Bits 59 and 60 have no meaning up to Linux 7.2 (`PM_*` in fs/proc/task_mmu.c). If a later kernel sets them, the
+/// meaning of the others stays, and `decode` shows the two without a meaning.
 #[test]
 fn bits_of_later_kernels_change_no_other() {
     for raw in [0x8180_0000_001a_4eac, 0xa000_0000_0000_0001, 0x4400_0000_0000_009f, 0x4000_0000_0000_0020, 0] {
@@ -25,13 +25,14 @@ fn bits_of_later_kernels_change_no_other() {
     }
 }
 
-/// HMM moves pages of a process into the memory of a graphics card and leaves entries of a type of its own: `SWP_DEVICE_WRITE` and
-/// `SWP_DEVICE_READ` (include/linux/swap.h), whose offset is a frame number that no processor can read.
+/// HMM moves pages of a process into the memory of a graphics card and leaves entries of a type of its own:
+/// `SWP_DEVICE_WRITE` and `SWP_DEVICE_READ` (include/linux/swap.h), whose offset is a frame number that no processor
+/// can read.
 #[test]
 fn memory_of_a_graphics_card_is_not_swap() {
     let options = SwapOptions { memory_failure: true, migration: true, device_private: true, pte_marker: true };
-    // Kernel, and the types of device-private memory: two below what lies above them (MAX_SWAPFILES + SWP_HWPOISON_NUM +
-    // SWP_MIGRATION_NUM).
+    // Kernel, and the types of device-private memory: two below what lies above them (MAX_SWAPFILES + SWP_HWPOISON_NUM
+    // + SWP_MIGRATION_NUM).
     for (kernel, types) in [((5, 10), [30, 31]), ((5, 15), [28, 29]), ((6, 12), [27, 28])] {
         let layout = SwapLayout { options: Some(options), kernel };
         for kind in types {
@@ -44,8 +45,9 @@ fn memory_of_a_graphics_card_is_not_swap() {
     }
 }
 
-/// Memory behind CXL comes in as a node without processors, with a number of its own and only a movable zone, at an address far above all
-/// other (`dev_dax_kmem_probe` in drivers/dax/kmem.c). Its zone has start_pfn 0 until it is brought online.
+/// Memory behind CXL comes in as a node without processors, with a number of its own and only a movable zone, at an
+/// address far above all other (`dev_dax_kmem_probe` in drivers/dax/kmem.c). Its zone has start_pfn 0 until it is
+/// brought online.
 #[test]
 fn a_node_of_memory_alone() {
     let text = b"Node 0, zone   Normal\n  pages free     100\n        spanned  4194304\n        present  4194304\n  start_pfn:           1048576\n\
@@ -62,8 +64,8 @@ fn a_node_of_memory_alone() {
     assert_eq!(physical, Some(PhysicalAddress::new(1 << 44)));
 }
 
-/// The largest page that a kernel can be built with: CONFIG_PAGE_SIZE_256KB in arch/hexagon/Kconfig, CONFIG_PPC_256K_PAGES in
-/// arch/powerpc/Kconfig.
+/// The largest page that a kernel can be built with: CONFIG_PAGE_SIZE_256KB in arch/hexagon/Kconfig,
+/// CONFIG_PPC_256K_PAGES in arch/powerpc/Kconfig.
 #[test]
 fn pages_of_256_kib() {
     let page = PageSize::from_bytes(256 << 10).expect("a page size");

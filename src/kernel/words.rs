@@ -22,8 +22,8 @@ pub trait Worded: Copy + PartialEq + 'static {
     }
 }
 
-/// Declares an enumeration with its words: a list of all variants in their order, and a method, of the name that is given, for the word.
-/// A variant is declared once, so that none is missing from the list.
+/// Declares an enumeration with its words: a list of all variants in their order, and a method, of the name that is
+/// given, for the word. A variant is declared once, so that none is missing from the list.
 macro_rules! worded {
     (
         $(#[$meta:meta])*

@@ -52,7 +52,8 @@ impl Zone {
 }
 
 impl Zones {
-    /// Decodes `/proc/zoneinfo`, of which only headings, `spanned` and `start_pfn` matter here. Zones that span nothing are left out.
+    /// Decodes `/proc/zoneinfo`, of which only headings, `spanned` and `start_pfn` matter here. Zones that span nothing
+    /// are left out.
     pub fn parse(bytes: &[u8]) -> Result<Self, BadLine> {
         let mut zones: Vec<Zone> = Vec::new();
         for line in text::lines(bytes) {

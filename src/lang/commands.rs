@@ -172,7 +172,8 @@ pub fn resolve_first(word: &str) -> Resolved {
     }
 }
 
-/// Whether a first word has no abbreviations: no command with a subcommand begins with it, nor one that may be shortened.
+/// Whether a first word has no abbreviations: no command with a subcommand begins with it, nor one that may be
+/// shortened.
 fn first_is_whole(first: &str) -> bool {
     COMMANDS
         .iter()

@@ -1,5 +1,5 @@
-//! The fields of filters: those of pages and those of regions. Parser, evaluator and completion use them. Each state, kind and
-//! flag is a field under its own name.
+//! The fields of filters: those of pages and those of regions. Parser, evaluator and completion use them. Each state,
+//! kind and flag is a field under its own name.
 
 use crate::kernel::{Kind, PageFlags, State};
 use std::fmt::Debug;

@@ -5,7 +5,8 @@ pub const LANGUAGE: &str = include_str!("../../grammar/language.ebnf");
 /// The table of operators.
 pub const OPERATORS: &str = include_str!("../../grammar/operators");
 
-/// The usage of a command in one line: `walk RANGE [where FILTER] [by KEY] [limit N]`. `None` if there is no such command.
+/// The usage of a command in one line: `walk RANGE [where FILTER] [by KEY] [limit N]`. `None` if there is no such
+/// command.
 pub fn usage(command: &str) -> Option<String> {
     match command {
         // These two take the rest of the line as it stands: tokens define that, not a rule.

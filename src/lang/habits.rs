@@ -1,8 +1,8 @@
-//! The commands of gdb, pwndbg, gef, crash, page-types, pmap and vmtouch, and what pmdb does with each: run a command of its own,
-//! ignore it, or refuse it with a hint.
+//! The commands of gdb, pwndbg, gef, crash, page-types, pmap and vmtouch, and what pmdb does with each: run a command
+//! of its own, ignore it, or refuse it with a hint.
 //!
-//! They count only in a line that does not parse, and only when they are typed whole: this table never changes the meaning of a command
-//! or of an abbreviation.
+//! They count only in a line that does not parse, and only when they are typed whole: this table never changes the
+//! meaning of a command or of an abbreviation.
 
 use super::error::SyntaxError;
 use super::expected::Expected;
@@ -238,7 +238,8 @@ pub fn of(line: &str) -> Option<Found> {
     found.max_by_key(|found| found.at.end)
 }
 
-/// How many bytes these words take at the start of `text`; `None` if it does not begin with them, or a word goes on behind them.
+/// How many bytes these words take at the start of `text`; `None` if it does not begin with them, or a word goes on
+/// behind them.
 fn length(words: &str, text: &str) -> Option<usize> {
     let mut rest = text;
     for word in words.split(' ') {

@@ -1,10 +1,10 @@
 //! The command language: text to syntax tree, and errors that point at a place. Pure.
 //!
 //! `grammar/language.ebnf` defines the language in two levels, and this room has the same two: `lexer` cuts a line into
-//! the longest tokens, and `parser` makes the tree of `syntax` from them. `display` writes expressions back. `tests/grammar`
-//! holds all of it to the file. Every error lists what could have stood where parsing failed (`expected`); `complete` offers
-//! the same at the cursor. `highlight` says what each word was taken for. `grammar` reads the usage of commands from the file,
-//! for the help.
+//! the longest tokens, and `parser` makes the tree of `syntax` from them. `display` writes expressions back.
+//! `tests/grammar` holds all of it to the file. Every error lists what could have stood where parsing failed
+//! (`expected`); `complete` offers the same at the cursor. `highlight` says what each word was taken for. `grammar`
+//! reads the usage of commands from the file, for the help.
 //!
 //! ```text
 //! highlight, complete       a line while it is typed

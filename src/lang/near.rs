@@ -6,8 +6,8 @@ const MOST: usize = 3;
 /// Shorter words are near to too many others: `py` is not `ps`, `all` is not `walk`.
 const SHORTEST: usize = 4;
 
-/// The words nearest to `typed`, best first: those that begin with it, those that lack only its last one or two letters, and
-/// those that differ in one letter (two if `typed` has eight or more). Brackets and case do not count.
+/// The words nearest to `typed`, best first: those that begin with it, those that lack only its last one or two
+/// letters, and those that differ in one letter (two if `typed` has eight or more). Brackets and case do not count.
 pub fn near<W: AsRef<str> + Ord>(typed: &str, words: impl IntoIterator<Item = W>) -> Vec<W> {
     let bare = |word: &str| word.trim_matches(['[', ']']).to_lowercase();
     let wanted = bare(typed);

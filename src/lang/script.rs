@@ -1,7 +1,8 @@
 //! Command files as programs: builds blocks from lines.
 //!
-//! Lines come one by one, from a file, a pipe or the prompt. So a file can be read whole before it runs, and a block can run
-//! as soon as its `end` has come. A line outside of blocks is not parsed here: its errors are reported when it runs.
+//! Lines come one by one, from a file, a pipe or the prompt. So a file can be read whole before it runs, and a block
+//! can run as soon as its `end` has come. A line outside of blocks is not parsed here: its errors are reported when it
+//! runs.
 
 use std::rc::Rc;
 

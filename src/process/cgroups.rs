@@ -6,8 +6,8 @@ use crate::source::{Error, File, Groups, Result, Source};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// Known groups: for each inode the path below the mount, or `None` if there is no such group. The first query for an unknown inode walks
-/// the hierarchy once for all groups.
+/// Known groups: for each inode the path below the mount, or `None` if there is no such group. The first query for an
+/// unknown inode walks the hierarchy once for all groups.
 #[derive(Default)]
 pub(super) struct Cgroups(Mutex<BTreeMap<u64, Option<Vec<u8>>>>);
 

@@ -1,5 +1,5 @@
-//! The command line of a process. The kernel reads it from the process's memory, and would fault absent pages in. So it is read only
-//! where the page map says that all of it is resident.
+//! The command line of a process. The kernel reads it from the process's memory, and would fault absent pages in. So it
+//! is read only where the page map says that all of it is resident.
 
 use super::maps_text;
 use crate::kernel::{AddressRange, Name, PageMapEntry, VirtualAddress};
@@ -32,9 +32,10 @@ pub(super) fn read(source: &dyn Source, arguments: Option<AddressRange>) -> Opti
     Some(separated(&bytes))
 }
 
-/// Whether a read of the command line faults no page in. The first `own` entries belong to the pages of the arguments. If the
-/// last argument does not end in a zero byte (setproctitle), the kernel reads a page's worth from the first argument on
-/// (get_mm_proctitle in fs/proc/base.c). That may reach into one more page, which is harmless if it is resident, or in no region.
+/// Whether a read of the command line faults no page in. The first `own` entries belong to the pages of the arguments.
+/// If the last argument does not end in a zero byte (setproctitle), the kernel reads a page's worth from the first
+/// argument on (get_mm_proctitle in fs/proc/base.c). That may reach into one more page, which is harmless if it is
+/// resident, or in no region.
 fn may_be_read(entries: &[PageMapEntry], own: usize, next_is_mapped: impl FnOnce() -> bool) -> bool {
     let Some((arguments, next)) = entries.split_at_checked(own) else {
         return false;

@@ -31,8 +31,8 @@ impl Layout {
         if self.little_endian { bytes.iter().rev().fold(0, join) } else { bytes.iter().fold(0, join) }
     }
 
-    /// The layout that the auxiliary vector gives, or pmdb's own if that may not be read. The program file gives the same, but a watch on
-    /// that file (inotify) would notice the read.
+    /// The layout that the auxiliary vector gives, or pmdb's own if that may not be read. The program file gives the
+    /// same, but a watch on that file (inotify) would notice the read.
     pub(super) fn of(source: &dyn Source) -> Self {
         let told = source.whole(File::Auxiliary).ok();
         let pointer_bytes = told.and_then(|bytes| auxiliary::pointer_bytes(&bytes));

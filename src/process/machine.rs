@@ -91,8 +91,8 @@ impl Machine {
         self.page
     }
 
-    /// The words of one of the files with a word for each frame, from frame `first` on; fewer than asked for means that physical memory ends
-    /// there.
+    /// The words of one of the files with a word for each frame, from frame `first` on; fewer than asked for means that
+    /// physical memory ends there.
     pub fn frame_words(&self, file: WordFile, first: FrameNumber, into: &mut [u64]) -> Result<usize> {
         self.source.words(file, first.get(), into)
     }
@@ -112,8 +112,9 @@ impl Machine {
         self.frame_words(WordFile::FrameCgroups, first, into)
     }
 
-    /// Flags that this kernel sets on pages where they do not hold: KSM where nothing is merged (`/sys/kernel/mm/ksm/pages_shared`) or
-    /// where a page of pmdb's own has it. `None` when neither could be looked at. For [`FlagContext`](crate::kernel::explain::FlagContext).
+    /// Flags that this kernel sets on pages where they do not hold: KSM where nothing is merged
+    /// (`/sys/kernel/mm/ksm/pages_shared`) or where a page of pmdb's own has it. `None` when neither could be looked
+    /// at. For [`FlagContext`](crate::kernel::explain::FlagContext).
     pub fn false_flags(&self) -> Option<PageFlags> {
         let look = || {
             let own = PageFlags::from_bits_retain(self.source.word(Probe::OwnFlags)?);
@@ -179,8 +180,8 @@ impl Machine {
         self.known.iomem.get_or_init(read).clone()
     }
 
-    /// The path of the memory cgroup whose directory has this inode number, from the root of its hierarchy; `None` when no directory
-    /// has it: the group was removed, or lies outside of pmdb's cgroup namespace.
+    /// The path of the memory cgroup whose directory has this inode number, from the root of its hierarchy; `None` when
+    /// no directory has it: the group was removed, or lies outside of pmdb's cgroup namespace.
     pub fn cgroup_path(&self, inode: u64) -> Result<Option<Name>> {
         self.known.cgroups.path(inode, &*self.source)
     }
@@ -220,7 +221,8 @@ impl Machine {
         self.known.config.get_or_init(look).as_ref()
     }
 
-    /// Whether the kernel was built with an option (`CONFIG_PAGE_MAPCOUNT`) as `y`; `None` when its configuration cannot be read.
+    /// Whether the kernel was built with an option (`CONFIG_PAGE_MAPCOUNT`) as `y`; `None` when its configuration
+    /// cannot be read.
     pub fn kernel_option(&self, name: &str) -> Option<bool> {
         self.config().map(|(config, _)| config.is_set(name))
     }
@@ -262,16 +264,18 @@ impl Machine {
         *self.known.huge_page_bytes.get_or_init(read)
     }
 
-    /// Whether the hugetlb pool of pages of `bytes` bytes has any that are free and not reserved; `None` when that cannot be read.
+    /// Whether the hugetlb pool of pages of `bytes` bytes has any that are free and not reserved; `None` when that
+    /// cannot be read.
     pub fn huge_pages_to_spare(&self, bytes: u64) -> Option<bool> {
         let free = self.setting(Setting::FreePoolPages(bytes))?;
         Some(free > self.setting(Setting::ReservedPoolPages(bytes))?)
     }
 
-    /// Whether the kernel tracks soft-dirty pages, so that bit 55 of an entry means something; `None` if that cannot be known.
+    /// Whether the kernel tracks soft-dirty pages, so that bit 55 of an entry means something; `None` if that cannot be
+    /// known.
     ///
-    /// A kernel that does marks every page that is written to, so pmdb writes to a page of its own. That is cheaper than unpacking the
-    /// kernel's configuration.
+    /// A kernel that does marks every page that is written to, so pmdb writes to a page of its own. That is cheaper
+    /// than unpacking the kernel's configuration.
     pub fn has_soft_dirty(&self) -> Option<bool> {
         let look = || {
             let entry = PageMapEntry::new(self.source.word(Probe::OwnEntry)?);
@@ -292,8 +296,8 @@ impl Machine {
         }
     }
 
-    /// Whether [`memory_files`](Self::memory_files) knows hugetlb memory that is in no mounted filesystem, as most of it is. If not, only
-    /// the names of regions show it.
+    /// Whether [`memory_files`](Self::memory_files) knows hugetlb memory that is in no mounted filesystem, as most of
+    /// it is. If not, only the names of regions show it.
     pub fn pools_are_known(&self) -> bool {
         self.pools().is_some()
     }
@@ -303,7 +307,8 @@ impl Machine {
         *self.known.unmounted.get_or_init(ask)
     }
 
-    /// The devices of the hugetlb pools; `None` where the kernel does not tell (memfd_create knows MFD_HUGETLB since Linux 4.14).
+    /// The devices of the hugetlb pools; `None` where the kernel does not tell (memfd_create knows MFD_HUGETLB since
+    /// Linux 4.14).
     fn pools(&self) -> Option<&[Device]> {
         let ask = || Some(devices(&self.source.probe(Probe::Pools).ok()?));
         self.known.pools.get_or_init(ask).as_deref()
@@ -334,7 +339,8 @@ impl Machine {
         entry(&*self.source, listed.first()?)
     }
 
-    /// What the kernel counts of all memory of a process (`/proc/PID/smaps_rollup`, since Linux 4.14). It walks all page tables for it.
+    /// What the kernel counts of all memory of a process (`/proc/PID/smaps_rollup`, since Linux 4.14). It walks all
+    /// page tables for it.
     pub fn memory_of(&self, pid: u32) -> Result<Smaps> {
         let source = self.source.open(pid, &Held::default())?;
         let text = source.whole(File::SmapsRollup)?;
@@ -342,8 +348,8 @@ impl Machine {
         whole.next().ok_or_else(|| Error::not_available(format!("process {pid} has no memory")))
     }
 
-    /// Every process that may have memory of its own, each with its parent, by number. Cheaper than a listing, and reads nothing of
-    /// their memory (a command line is read from it).
+    /// Every process that may have memory of its own, each with its parent, by number. Cheaper than a listing, and
+    /// reads nothing of their memory (a command line is read from it).
     pub fn relations(&self) -> Result<Vec<Relation>> {
         let mut relations = Vec::new();
         for Listed { pid, stat, held, .. } in self.source.list(List::Held)? {
@@ -370,9 +376,10 @@ impl Machine {
         Ok(Opened { process, modules: Modules::new(source) })
     }
 
-    /// Binary search by `kcmp(2)`: `others` are sorted by their address spaces, in an order that means nothing but that equal ones are the
-    /// same. `Ok(i)`: `process` shares memory with `others[i]`; `Err(i)`: it belongs there; `None`: the kernel cannot compare. Two processes
-    /// share memory without being threads of each other after vfork, or `clone` with CLONE_VM alone.
+    /// Binary search by `kcmp(2)`: `others` are sorted by their address spaces, in an order that means nothing but that
+    /// equal ones are the same. `Ok(i)`: `process` shares memory with `others[i]`; `Err(i)`: it belongs there; `None`:
+    /// the kernel cannot compare. Two processes share memory without being threads of each other after vfork, or
+    /// `clone` with CLONE_VM alone.
     pub fn find_memory(&self, others: &[u32], process: u32) -> Option<std::result::Result<usize, usize>> {
         let mut is_told = true;
         let place = others.binary_search_by(|&other| {

@@ -1,5 +1,5 @@
-//! The text of `maps`, and the regions in it. The kernel gives at most a page of it at a time. Long text is read by another thread while
-//! this one decodes.
+//! The text of `maps`, and the regions in it. The kernel gives at most a page of it at a time. Long text is read by
+//! another thread while this one decodes.
 
 use super::naming;
 use crate::kernel::maps::{self, Regions};
@@ -10,7 +10,8 @@ use rustix::io::Errno;
 use std::sync::mpsc::sync_channel;
 use std::thread::Builder;
 
-/// Bytes that are decoded together, and that are read before another thread starts: some 0.2 ms of work, where a thread costs 0.05.
+/// Bytes that are decoded together, and that are read before another thread starts: some 0.2 ms of work, where a thread
+/// costs 0.05.
 const BLOCK: usize = 64 << 10;
 /// Longer text has 60,000 regions and more: it is read only while there is memory for it and its regions.
 const MUCH: u64 = 6 << 20;
@@ -19,8 +20,8 @@ const AS_REGIONS: u64 = 6;
 /// Blocks that may wait to be decoded.
 const AHEAD: usize = 4;
 
-/// The text of `/proc/PID/maps`, to be compared with a later one: that takes half as long as decoding the regions again. Empty if there is
-/// no text.
+/// The text of `/proc/PID/maps`, to be compared with a later one: that takes half as long as decoding the regions
+/// again. Empty if there is no text.
 #[derive(Default)]
 pub struct MapsText(Vec<u8>);
 
@@ -30,8 +31,8 @@ impl MapsText {
         MapsText(text)
     }
 
-    /// Compares `said`, which follows `so_far` bytes that are the same. Returns how many bytes more are the same, 0 at the end of both; `None`
-    /// if something differs.
+    /// Compares `said`, which follows `so_far` bytes that are the same. Returns how many bytes more are the same, 0 at
+    /// the end of both; `None` if something differs.
     pub fn same_from(&self, so_far: usize, said: &[u8]) -> Option<usize> {
         let is_same = match said {
             [] => self.is_known() && so_far == self.0.len(),

@@ -66,11 +66,12 @@ impl Target {
     }
 }
 
-/// Attaches to the process with that id: opens what pmdb reads of it. A thread id stands for its process. Nothing of the process changes.
+/// Attaches to the process with that id: opens what pmdb reads of it. A thread id stands for its process. Nothing of
+/// the process changes.
 ///
 /// # Errors
-/// [`Gone`](Error::Gone) if there is no such process or it is a zombie, [`NotAvailable`](Error::NotAvailable)
-/// for a kernel thread, [`NotPermitted`](Error::NotPermitted) if its page map may not be read.
+/// [`Gone`](Error::Gone) if there is no such process or it is a zombie, [`NotAvailable`](Error::NotAvailable) for a
+/// kernel thread, [`NotPermitted`](Error::NotPermitted) if its page map may not be read.
 pub fn attach(pid: u32) -> Result<Target> {
     live::process(pid).map(Target::new)
 }

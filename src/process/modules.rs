@@ -29,21 +29,23 @@ impl Modules {
         file.ok_or_else(|| Error::not_available(format!("there is no file behind {}", region.range)))
     }
 
-    /// Opens the regular file that bears `path` in the target's own root, links followed as the target would: for files that no region
-    /// maps, such as separate debug files. `None` if nothing bears it. Whether it is the right file is for the caller to check.
+    /// Opens the regular file that bears `path` in the target's own root, links followed as the target would: for files
+    /// that no region maps, such as separate debug files. `None` if nothing bears it. Whether it is the right file is
+    /// for the caller to check.
     pub fn at_path(&self, path: &[u8]) -> Result<Option<Box<dyn ReadAt>>> {
         self.source.file(FileLocation::Path(path))
     }
 
-    /// Opens the regular file that bears `path` where pmdb itself runs, which is elsewhere for a process in a container: for debug files
-    /// that the user of pmdb has installed. `None` if nothing bears it.
+    /// Opens the regular file that bears `path` where pmdb itself runs, which is elsewhere for a process in a
+    /// container: for debug files that the user of pmdb has installed. `None` if nothing bears it.
     pub fn at_own_path(&self, path: &[u8]) -> Result<Option<Box<dyn ReadAt>>> {
         self.source.file(FileLocation::OwnPath(path))
     }
 
-    /// The file in which the target writes down the names of code that it makes, as perf would look for it: `/tmp/perf-PID.map` in the
-    /// target's own root, PID being what the target itself is called, and its path there. Only a regular file of the target's user, or
-    /// of root, is believed: anything else there is an error. `None` if there is none.
+    /// The file in which the target writes down the names of code that it makes, as perf would look for it:
+    /// `/tmp/perf-PID.map` in the target's own root, PID being what the target itself is called, and its path there.
+    /// Only a regular file of the target's user, or of root, is believed: anything else there is an error. `None` if
+    /// there is none.
     pub fn perf_map(&self) -> Result<Option<(Name, OpenedFile)>> {
         let status = self.source.whole(File::MainStatus)?;
         let status = Status::parse(&status)?;
@@ -57,14 +59,16 @@ impl Modules {
         self.source.hold(region)
     }
 
-    /// The backing content of the pages of `range`, which lies in `region`: runs in address order, without gaps. The object is not read, and
-    /// nothing is brought into memory. The number of system calls follows the number of runs, not of pages.
+    /// The backing content of the pages of `range`, which lies in `region`: runs in address order, without gaps. The
+    /// object is not read, and nothing is brought into memory. The number of system calls follows the number of runs,
+    /// not of pages.
     pub fn backing_content(&self, region: &Region, range: AddressRange) -> Result<Vec<BackingRun>> {
         self.source.backing_content(region, range)
     }
 
-    /// Reads the page cache of the object behind `region` (a file or shared memory) at `address`, without filling it: right before the read it
-    /// checks which pages are cached. Returns the number of bytes before the first page that is not cached, or before the end of the object.
+    /// Reads the page cache of the object behind `region` (a file or shared memory) at `address`, without filling it:
+    /// right before the read it checks which pages are cached. Returns the number of bytes before the first page that
+    /// is not cached, or before the end of the object.
     pub fn cached(&self, region: &Region, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
         self.source.cached(region, address, into)
     }

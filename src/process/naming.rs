@@ -1,5 +1,5 @@
-//! The true names of mapped files, where the text of `maps` is ambiguous: a name may itself end in the kernel's mark for deleted files, or
-//! hold the `\012` that stands for a newline.
+//! The true names of mapped files, where the text of `maps` is ambiguous: a name may itself end in the kernel's mark
+//! for deleted files, or hold the `\012` that stands for a newline.
 
 use crate::kernel::{Name, Region, maps, text};
 use crate::source::{Answer, File, Probe, Query, Source};
@@ -44,8 +44,8 @@ fn called(region: &Region) -> (Name, bool) {
     (region.name.clone(), region.deleted)
 }
 
-/// The name as PROCMAP_QUERY (Linux 6.11) has it, or the link in `map_files`, which takes rights: there a newline stands for itself. `None`
-/// if neither is available, or something else is mapped there by now.
+/// The name as PROCMAP_QUERY (Linux 6.11) has it, or the link in `map_files`, which takes rights: there a newline
+/// stands for itself. `None` if neither is available, or something else is mapped there by now.
 fn unescaped(source: &dyn Source, region: &Region) -> Option<(Name, bool)> {
     let name = match source.query(Query::At(region.range.start())) {
         Ok(Answer::Found(mapping)) => mapping.name,

@@ -10,7 +10,8 @@ use std::ops::ControlFlow;
 pub struct Populated {
     /// Whole pages.
     pub range: AddressRange,
-    /// Those of the categories asked for (and known to [`categories`](super::Process::categories)) that hold for all of them.
+    /// Those of the categories asked for (and known to [`categories`](super::Process::categories)) that hold for all of
+    /// them.
     pub categories: Categories,
 }
 
@@ -111,7 +112,8 @@ fn scan(
     most: u64,
     joined: &mut Joined<'_, '_>,
 ) -> Result<ControlFlow<(), VirtualAddress>> {
-    // "Written" is set on every page that nobody tracks. It is reported only together with the category that gives it a meaning.
+    // "Written" is set on every page that nobody tracks. It is reported only together with the category that gives it a
+    // meaning.
     let mut asked = wanted;
     if wanted.contains(Categories::WRITTEN) {
         asked |= Categories::WRITE_TRACKED;
@@ -126,9 +128,10 @@ fn scan(
             Scan { start, end: range.end().get(), any_of: ANY.bits(), returned: asked.bits(), max_pages: most };
         let (count, stopped) = source.scan(question, &mut found)?;
         let stretches = found.get(..count).unwrap_or_default();
-        // The kernel collects stretches in a buffer of its own, with an entry for each page that a PMD maps, and empties it when it is
-        // full. If it then comes to the end of the range, it still says that it stopped where the buffer was last full (do_pagemap_scan:
-        // "the walk_end isn't set when ret is zero"). On ppc64le with the radix MMU and pages of 64 KiB the buffer has 32 entries.
+        // The kernel collects stretches in a buffer of its own, with an entry for each page that a PMD maps, and
+        // empties it when it is full. If it then comes to the end of the range, it still says that it stopped where the
+        // buffer was last full (do_pagemap_scan: "the walk_end isn't set when ret is zero"). On ppc64le with the radix
+        // MMU and pages of 64 KiB the buffer has 32 entries.
         let last = stretches.last().map_or(0, |stretch| stretch.end);
         let stopped = stopped.max(last);
         for stretch in stretches {
@@ -235,8 +238,8 @@ fn categories_of(entry: PageMapEntry) -> Categories {
     categories
 }
 
-/// Whether scans skip the region: a scan of its first page without conditions returns that page in every other region. `None` where no scan
-/// reaches.
+/// Whether scans skip the region: a scan of its first page without conditions returns that page in every other region.
+/// `None` where no scan reaches.
 pub(super) fn is_passed_over(source: &dyn Source, start: VirtualAddress, page: PageSize) -> Result<Option<bool>> {
     let Some(end) = start.checked_add(page.bytes()) else {
         return Ok(None);
@@ -312,7 +315,8 @@ mod tests {
         (pages, count(source.reads), count(source.lists))
     }
 
-    /// A scan of `bytes` of own memory that was written to, which comes back after `most` pages: the stretches until `until` says so.
+    /// A scan of `bytes` of own memory that was written to, which comes back after `most` pages: the stretches until
+    /// `until` says so.
     fn own_scan(memory: &[u8], most: u64, until: impl Fn(&Populated) -> bool) -> Vec<Populated> {
         let process = live::process(std::process::id()).map(Process::new);
         let process = process.expect("to attach to itself");

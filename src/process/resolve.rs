@@ -27,8 +27,8 @@ pub enum Asked {
     Itself,
 }
 
-/// Finds the process that `what` stands for: a process or thread id, `self`, or a name, which is the kernel's short name of
-/// it or the file name of its program.
+/// Finds the process that `what` stands for: a process or thread id, `self`, or a name, which is the kernel's short
+/// name of it or the file name of its program.
 ///
 /// # Errors
 /// [`Gone`](Error::Gone) if there is none, [`Ambiguous`](Error::Ambiguous) with all of them if there are several.

@@ -127,8 +127,8 @@ impl Process {
         Ok((regions, MapsText::new(text)))
     }
 
-    /// Reads on in `/proc/PID/maps` after `so_far` bytes that are the same as `before`. Returns how many more are the same, 0 at the end
-    /// of both; `None` if something differs, or there is no such text.
+    /// Reads on in `/proc/PID/maps` after `so_far` bytes that are the same as `before`. Returns how many more are the
+    /// same, 0 at the end of both; `None` if something differs, or there is no such text.
     pub fn maps_unchanged_from(&self, before: &MapsText, so_far: usize) -> Result<Option<usize>> {
         // The kernel gives no more than a page at a time.
         let mut said = Vec::with_capacity(4 << 10);
@@ -149,7 +149,8 @@ impl Process {
         if self.known.scan.load(Ordering::Relaxed) { self.source.query(question) } else { Ok(Answer::Unavailable) }
     }
 
-    /// The region at `address` by PROCMAP_QUERY; `None` if the kernel has no such query, or its answer is not final: then the text has it.
+    /// The region at `address` by PROCMAP_QUERY; `None` if the kernel has no such query, or its answer is not final:
+    /// then the text has it.
     pub fn queried(&self, address: VirtualAddress) -> Result<Option<Option<Region>>> {
         match self.query(Query::At(address))? {
             Answer::Found(mapping) => Ok(Some(self.settled(mapping))),
@@ -162,8 +163,8 @@ impl Process {
         }
     }
 
-    /// The region next below `start`, if less than `gap` bytes lie between, as in [`queried`](Self::queried). The kernel only searches
-    /// upwards: if no region adjoins, the search starts at the far end of the gap.
+    /// The region next below `start`, if less than `gap` bytes lie between, as in [`queried`](Self::queried). The
+    /// kernel only searches upwards: if no region adjoins, the search starts at the far end of the gap.
     fn queried_below(&self, start: VirtualAddress, gap: u64) -> Result<Option<Option<Region>>> {
         let below = |distance: u64| start.get().checked_sub(distance).map(VirtualAddress::new);
         let Some(last) = below(1) else {
@@ -194,8 +195,8 @@ impl Process {
         Some(region)
     }
 
-    /// The regions below `address` that follow each other with less than `gap` bytes between them, the nearest first and no more than
-    /// `most`; `None` where the kernel has no query for one region (before Linux 6.11).
+    /// The regions below `address` that follow each other with less than `gap` bytes between them, the nearest first
+    /// and no more than `most`; `None` where the kernel has no query for one region (before Linux 6.11).
     pub fn nearest_below(&self, address: VirtualAddress, gap: u64, most: usize) -> Result<Option<Vec<Region>>> {
         let mut found: Vec<Region> = Vec::new();
         while found.len() < most {
@@ -209,8 +210,8 @@ impl Process {
         Ok(Some(found))
     }
 
-    /// Page-map entries from page index `first` on; how many were read is returned. Fewer than asked for means that
-    /// the page map ends there (`[vsyscall]`, the kernel half). A target that is gone is an error, not an end.
+    /// Page-map entries from page index `first` on; how many were read is returned. Fewer than asked for means that the
+    /// page map ends there (`[vsyscall]`, the kernel half). A target that is gone is an error, not an end.
     pub fn entries(&self, first: u64, into: &mut [PageMapEntry]) -> Result<usize> {
         self.source.words(WordFile::PageMap, first, as_words(into))
     }
@@ -235,15 +236,16 @@ impl Process {
         !self.scannable().is_empty()
     }
 
-    /// Whether PAGEMAP_SCAN and PROCMAP_QUERY may be used. They are where the kernel has them; switched off, plain reads give
-    /// the same answers.
+    /// Whether PAGEMAP_SCAN and PROCMAP_QUERY may be used. They are where the kernel has them; switched off, plain
+    /// reads give the same answers.
     pub fn set_scan(&self, on: bool) {
         self.known.scan.store(on, Ordering::Relaxed);
     }
 
-    /// Visits, in address order, the stretches of `range` that have anything in their page-map entries (present or a non-present
-    /// entry), with those of the `wanted` categories that hold. VM_PFNMAP regions are passed over by the kernel.
-    /// Where there is no PAGEMAP_SCAN, plain reads find the same stretches (without `ZERO` and `HUGE`). Never changes the target.
+    /// Visits, in address order, the stretches of `range` that have anything in their page-map entries (present or a
+    /// non-present entry), with those of the `wanted` categories that hold. VM_PFNMAP regions are passed over by the
+    /// kernel. Where there is no PAGEMAP_SCAN, plain reads find the same stretches (without `ZERO` and `HUGE`). Never
+    /// changes the target.
     pub fn populated(
         &self,
         range: AddressRange,
@@ -254,7 +256,8 @@ impl Process {
         populated::visit(source, page, range, wanted, self.scannable(), visit)
     }
 
-    /// The first populated stretch of `spans` whose writes the process tracks through userfaultfd, as far as a scan tells.
+    /// The first populated stretch of `spans` whose writes the process tracks through userfaultfd, as far as a scan
+    /// tells.
     pub fn write_tracked(&self, spans: &[AddressRange]) -> Result<Option<AddressRange>> {
         let mut found = None;
         if !self.categories().contains(Categories::WRITE_TRACKED) {
@@ -276,14 +279,14 @@ impl Process {
         Ok(found)
     }
 
-    /// Clears the soft-dirty bits of all pages, which write-protects them: the one operation here that changes how the process runs. Call it
-    /// only when the user asked for it. A kernel without such bits accepts it too.
+    /// Clears the soft-dirty bits of all pages, which write-protects them: the one operation here that changes how the
+    /// process runs. Call it only when the user asked for it. A kernel without such bits accepts it too.
     pub fn clear_soft_dirty(&self) -> Result<()> {
         self.source.clear_soft_dirty()
     }
 
-    /// Whether the kernel hides the pages of the region (VM_PFNMAP), judged by a scan, which skips such regions; `None` where only smaps
-    /// tells.
+    /// Whether the kernel hides the pages of the region (VM_PFNMAP), judged by a scan, which skips such regions; `None`
+    /// where only smaps tells.
     pub fn is_pfn_mapped(&self, region: &Region) -> Result<Option<bool>> {
         if !self.has_scan() {
             return Ok(None);
@@ -297,8 +300,8 @@ impl Process {
         }
     }
 
-    /// Reads memory at `address` through `/proc/PID/mem`, and returns how much was read. This faults pages in: call it only for pages that
-    /// were found resident just before.
+    /// Reads memory at `address` through `/proc/PID/mem`, and returns how much was read. This faults pages in: call it
+    /// only for pages that were found resident just before.
     pub fn memory(&self, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
         self.source.memory(address, into)
     }
@@ -319,8 +322,8 @@ impl Process {
         status::stack_limit(&limits).ok_or_else(|| Error::not_available("/proc/PID/limits holds no stack limit"))
     }
 
-    /// What the kernel counts in each region (`/proc/PID/smaps`). The kernel walks all page tables for it, which takes long for many regions
-    /// and much memory. When `go_on` says no, the result has the regions read until then.
+    /// What the kernel counts in each region (`/proc/PID/smaps`). The kernel walks all page tables for it, which takes
+    /// long for many regions and much memory. When `go_on` says no, the result has the regions read until then.
     pub fn smaps(&self, go_on: &mut dyn FnMut() -> bool) -> Result<Vec<Smaps>> {
         let text = self.source.read(File::Smaps, go_on)?;
         Ok(smaps::parse_while(&text, go_on)?)

@@ -47,8 +47,8 @@ impl Process {
         self.read_state(File::ThreadSyscall(thread))
     }
 
-    /// The main thread's program counter and stack pointer (`/proc/PID/syscall`), without stopping it. The query of a running thread is
-    /// repeated for a moment: most threads wait soon.
+    /// The main thread's program counter and stack pointer (`/proc/PID/syscall`), without stopping it. The query of a
+    /// running thread is repeated for a moment: most threads wait soon.
     ///
     /// # Errors
     /// The thread runs all the time, the file may not be read, or the process is gone.

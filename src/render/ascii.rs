@@ -4,7 +4,8 @@ use super::Renderer;
 use crate::report::Record;
 use std::io::{self, Write};
 
-/// Another renderer's text with each character that is not ASCII replaced by one that is, so that columns stay in place.
+/// Another renderer's text with each character that is not ASCII replaced by one that is, so that columns stay in
+/// place.
 pub struct Ascii<R>(pub R);
 
 impl<R: Renderer> Renderer for Ascii<R> {

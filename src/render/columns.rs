@@ -149,7 +149,8 @@ impl Layout {
         Layout { ends: ends(&columns, width), columns, width, line: Line::new(theme, None) }
     }
 
-    /// Makes room for the addresses of this row. Returns whether columns have moved, so that the titles must be written again.
+    /// Makes room for the addresses of this row. Returns whether columns have moved, so that the titles must be written
+    /// again.
     pub fn widen(&mut self, cells: &[Cell<'_>]) -> bool {
         let mut is_wider = false;
         for ((column, end), cell) in self.columns.iter_mut().zip(&self.ends).zip(cells) {
@@ -178,8 +179,8 @@ impl Layout {
         self.row(&titles, out);
     }
 
-    /// Writes a row whose addresses fit their columns. A cell of another column that is too wide uses the blanks of the next columns, and
-    /// moves them to the right only if there are none left.
+    /// Writes a row whose addresses fit their columns. A cell of another column that is too wide uses the blanks of the
+    /// next columns, and moves them to the right only if there are none left.
     pub fn row(&mut self, cells: &[Cell<'_>], out: &mut Vec<u8>) {
         let line = &mut self.line;
         let last = self.ends.iter().rposition(Option::is_some);

@@ -56,8 +56,8 @@ fn in_record(text: &[u8], out: &mut dyn Write) -> io::Result<()> {
     if text.is_empty() { Ok(()) } else { Json.record(&Record::Text(Text { text }), out) }
 }
 
-/// Escapes characters that are valid in JSON but dangerous on a terminal, as `\uXXXX`: DEL, the C1 control characters (one of
-/// which begins terminal commands), and those that change the direction of text.
+/// Escapes characters that are valid in JSON but dangerous on a terminal, as `\uXXXX`: DEL, the C1 control characters
+/// (one of which begins terminal commands), and those that change the direction of text.
 struct Printable;
 
 impl Formatter for Printable {

@@ -229,8 +229,8 @@ impl Line {
         self.word(" ", role, piece);
     }
 
-    /// Whether `width` columns fit in this line, after `separator` unless there are blanks already, and with room for a comma behind
-    /// them: if the next piece goes to a new line, its separator stays in this one.
+    /// Whether `width` columns fit in this line, after `separator` unless there are blanks already, and with room for a
+    /// comma behind them: if the next piece goes to a new line, its separator stays in this one.
     fn has_room(&self, separator: &str, width: usize) -> bool {
         let between = if self.blanks > 0 || self.column == self.indent { 0 } else { columns(separator) };
         self.limit.is_none_or(|limit| self.column + between + width < limit)

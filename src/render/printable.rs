@@ -6,8 +6,8 @@ use std::fmt::Write;
 use unicode_width::UnicodeWidthChar;
 
 /// `text` with control characters and invisible or direction-changing characters escaped, as
-/// [`Name`](crate::kernel::Name) does it; borrowed if there was nothing to escape. A backslash stays as it is, because names are
-/// already escaped.
+/// [`Name`](crate::kernel::Name) does it; borrowed if there was nothing to escape. A backslash stays as it is, because
+/// names are already escaped.
 pub fn printable(text: &str) -> Cow<'_, str> {
     measured(text).0
 }

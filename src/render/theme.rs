@@ -160,8 +160,8 @@ enum Hue {
 }
 
 impl Hue {
-    /// A colour with a contrast of at least 4.5 : 1 to the background. It is one of the colour cube or of the greys, because terminals
-    /// redefine the first sixteen. Only six of them are readable on both black and white.
+    /// A colour with a contrast of at least 4.5 : 1 to the background. It is one of the colour cube or of the greys,
+    /// because terminals redefine the first sixteen. Only six of them are readable on both black and white.
     const fn number(self, background: Background) -> u8 {
         let (any, dark, light) = match self {
             Hue::Blue => (63, 75, 20),

@@ -78,7 +78,8 @@ impl Number {
         }
     }
 
-    /// Puts digits to a base of at most 16 before the text. The base is a constant because dividing by a variable is slow.
+    /// Puts digits to a base of at most 16 before the text. The base is a constant because dividing by a variable is
+    /// slow.
     fn put_digits<const BASE: u64>(&mut self, mut number: u64) {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         loop {

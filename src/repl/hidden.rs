@@ -1,5 +1,5 @@
-//! Characters that must not reach the terminal, although a line may contain them after a paste or from the history: C1 control
-//! characters (U+009B begins a sequence as ESC [ does) and those that change the direction of text.
+//! Characters that must not reach the terminal, although a line may contain them after a paste or from the history: C1
+//! control characters (U+009B begins a sequence as ESC [ does) and those that change the direction of text.
 
 use crate::kernel::name::is_plain;
 use std::borrow::Cow;

@@ -77,8 +77,9 @@ impl FieldDescription {
 }
 
 impl Form {
-    /// The JSON fields of an object of this form, in order: flat fields are replaced by theirs, and flags are two fields. For several
-    /// shapes: the fields of all, optional unless every shape has them. Empty if the form is no object.
+    /// The JSON fields of an object of this form, in order: flat fields are replaced by theirs, and flags are two
+    /// fields. For several shapes: the fields of all, optional unless every shape has them. Empty if the form is no
+    /// object.
     pub fn fields(self) -> Vec<FieldDescription> {
         let mut all = Vec::new();
         match self {

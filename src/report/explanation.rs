@@ -76,7 +76,8 @@ pub enum Owner {
 pub struct Outcome {
     /// One of these.
     pub effects: Vec<Effect>,
-    /// Whether this access makes a private copy, of the present page or of the one that is faulted in. `None` if that is unknown.
+    /// Whether this access makes a private copy, of the present page or of the one that is faulted in. `None` if that
+    /// is unknown.
     pub copies: Option<bool>,
 }
 

@@ -27,7 +27,8 @@ record! {
     pub struct FolioMapping {
         /// Pages of the folio that are mapped in this region at their places in the folio.
         mapped_pages: u64,
-        /// Whether the folio begins at an address that is a multiple of its size: only then can one entry map all of it.
+        /// Whether the folio begins at an address that is a multiple of its size: only then can one entry map all of
+        /// it.
         aligned: bool,
     }
 

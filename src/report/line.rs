@@ -23,10 +23,11 @@ record! {
         line: Option<u64>,
         /// Column, from 1.
         column: Option<u64>,
-        /// For a line: whether a debugger would stop here: at the line's first statement in its function or in this inlined
-        /// copy, or at its first code there if it has no statement.
+        /// For a line: whether a debugger would stop here: at the line's first statement in its function or in this
+        /// inlined copy, or at its first code there if it has no statement.
         [optional] first: Option<bool>,
-        /// The function and the functions that it was inlined into, the innermost first. The first one has the file and line above.
+        /// The function and the functions that it was inlined into, the innermost first. The first one has the file and
+        /// line above.
         frames: Vec<LineFrame>,
         /// Why fields are `null`, or why `frames` is not complete.
         [flat] why: Why,

@@ -74,7 +74,8 @@ record! {
         [flat] why: Why,
     }
 
-    /// A row of `patched`: bytes of code that differ from the file, or whole pages that are private copies and the same.
+    /// A row of `patched`: bytes of code that differ from the file, or whole pages that are private copies and the
+    /// same.
     pub struct Patch {
         /// Address of the first byte.
         address: VirtualAddress,
@@ -127,7 +128,8 @@ record! {
         value: Option<Hex>,
         /// The state of its page.
         state: State,
-        /// Where the word comes from: `memory`, or `file` for the page cache of the file mapped there; `null` where it was not read.
+        /// Where the word comes from: `memory`, or `file` for the page cache of the file mapped there; `null` where it
+        /// was not read.
         source: Option<&'static str>,
         /// The addresses that the chain passes through.
         chain: Vec<Link>,

@@ -1,7 +1,7 @@
 //! The output of commands: records, plain data. `render` turns them into text or JSON; nothing here is formatted.
 //!
-//! A record gives a reason for each missing fact: the field is `None`, and [`Why`] holds the reason under the field's name. So hidden,
-//! not readable, and not known on this kernel never look like zero.
+//! A record gives a reason for each missing fact: the field is `None`, and [`Why`] holds the reason under the field's
+//! name. So hidden, not readable, and not known on this kernel never look like zero.
 //!
 //! [`RECORDS`] describes each record with its fields: the JSON reference follows from it.
 

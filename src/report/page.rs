@@ -106,7 +106,8 @@ record! {
         page_offset: u64,
         /// Bytes in a page.
         page_size: u64,
-        /// Whether the page was written since soft-dirty bits were cleared (bit 55). Unknown where this kernel has no soft-dirty tracking.
+        /// Whether the page was written since soft-dirty bits were cleared (bit 55). Unknown where this kernel has no
+        /// soft-dirty tracking.
         soft_dirty: Fact<bool>,
         /// Whether the page is mapped only once (bit 56).
         exclusive: Fact<bool>,

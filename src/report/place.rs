@@ -45,7 +45,8 @@ leaf!(CgroupPath => Form::Text);
 pub enum CgroupPath {
     /// From the root of the hierarchy.
     Path(Name),
-    /// No directory has this inode: the group was removed while pages were still charged to it, or is outside of the mounted hierarchy.
+    /// No directory has this inode: the group was removed while pages were still charged to it, or is outside of the
+    /// mounted hierarchy.
     Gone(u64),
 }
 

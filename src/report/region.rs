@@ -54,7 +54,8 @@ record! {
         [optional] vm_flags: Option<Vec<VmFlag>>,
         /// With `full`: the fields of smaps as the kernel spells them, in bytes.
         [optional] smaps: Option<Numbers<String>>,
-        /// For `region`: whether the region changed or vanished during the command, so that numbers may be inconsistent.
+        /// For `region`: whether the region changed or vanished during the command, so that numbers may be
+        /// inconsistent.
         [optional] changed: bool,
         /// Reasons for what is `null`.
         [flat] why: Why,
@@ -92,7 +93,8 @@ record! {
         size: u64,
         /// Bytes present, as far as the page map shows them.
         present: Option<u64>,
-        /// Bytes swapped, as far as the page map shows them; `null` if shared memory may be in swap, which the page map does not show.
+        /// Bytes swapped, as far as the page map shows them; `null` if shared memory may be in swap, which the page map
+        /// does not show.
         swapped: Option<u64>,
         /// Whether regions changed during the command.
         changed: bool,

@@ -265,8 +265,8 @@ record! {
         name: &'static str,
         /// One line.
         summary: &'static str,
-        /// Paragraphs, separated by empty lines. A line that begins with blanks is not filled; two blanks in it separate a term from
-        /// its meaning.
+        /// Paragraphs, separated by empty lines. A line that begins with blanks is not filled; two blanks in it
+        /// separate a term from its meaning.
         text: String,
     }
 

@@ -12,9 +12,11 @@ pub enum Stopped {
     Closed,
 }
 
-/// Takes records as they come, so that no command holds its output back. The answer tells the command to go on or to stop.
+/// Takes records as they come, so that no command holds its output back. The answer tells the command to go on or to
+/// stop.
 pub trait Sink {
-    /// Takes and shows one record, also after Ctrl-C. `Err` means that the command should end; it may still emit its totals.
+    /// Takes and shows one record, also after Ctrl-C. `Err` means that the command should end; it may still emit its
+    /// totals.
     fn emit(&mut self, record: Record) -> Result<(), Stopped>;
 
     /// Whether greetings are shown. If not, the command need not find out what they contain.

@@ -91,7 +91,8 @@ record! {
         pid: u32,
         /// Its name.
         process: Name,
-        /// Pages that are soft-dirty and writable: they are write-protected, and the next write to each is a page fault.
+        /// Pages that are soft-dirty and writable: they are write-protected, and the next write to each is a page
+        /// fault.
         pages: u64,
         /// Those of them that are mapped as huge pages: one fault for each whole huge page.
         huge: Fact<u64>,
@@ -111,7 +112,8 @@ record! {
         pages: u64,
     }
 
-    /// How the attached process and another one share pages, in one region or in all. A page in swap counts for the processes that have it.
+    /// How the attached process and another one share pages, in one region or in all. A page in swap counts for the
+    /// processes that have it.
     #[derive(Copy, Default)]
     pub struct SharedCounts {
         /// Pages that both map in the same frame.

@@ -157,7 +157,8 @@ record! {
         samples: u64,
         /// Seconds it lasted.
         seconds: f64,
-        /// Events of each kind. A change of several pages counts once for each page, a change of a region or of the process once.
+        /// Events of each kind. A change of several pages counts once for each page, a change of a region or of the
+        /// process once.
         events: Numbers<EventKind>,
         /// Rows of each kind. A row holds neighbouring pages that changed in the same way.
         rows: Numbers<EventKind>,

@@ -133,7 +133,8 @@ impl Session {
         }
     }
 
-    /// Reports, once, that the target has exited or runs another program. Called before each prompt; commands do it themselves.
+    /// Reports, once, that the target has exited or runs another program. Called before each prompt; commands do it
+    /// themselves.
     pub fn notice_target(&mut self) {
         // If the check fails, the next command that needs the target reports why.
         let Ok(Some(change)) = self.state.notice() else {

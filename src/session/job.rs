@@ -196,8 +196,8 @@ impl Session {
         if shell::was_interrupted(status) { Outcome::Interrupted } else { outcome }
     }
 
-    /// Sets `$_shell_exitcode` or `$_shell_exitsignal`, as gdb does. A failed command is a remark at the prompt and an error
-    /// elsewhere.
+    /// Sets `$_shell_exitcode` or `$_shell_exitsignal`, as gdb does. A failed command is a remark at the prompt and an
+    /// error elsewhere.
     fn shell_ended(&mut self, input: Input, status: ExitStatus) -> Outcome {
         let variables = &mut self.state.variables;
         for (name, number) in [("_shell_exitcode", status.code()), ("_shell_exitsignal", status.signal())] {

@@ -1,6 +1,7 @@
 //! A debugging session: runs lines from the prompt, files, and programs.
 //!
-//! It alone decides where the records of a command go (screen and pager, pipe, file, JSON), and it alone listens to Ctrl-C.
+//! It alone decides where the records of a command go (screen and pager, pipe, file, JSON), and it alone listens to
+//! Ctrl-C.
 //!
 //! * `base`: the session's data, and its own messages
 //! * `run`: parses and runs lines
@@ -10,8 +11,8 @@
 //! * `script`, `running`, `serve`: lines of files, and of programs
 //! * `outcome`, `tally`: the outcome of a line, and of several
 //! * `job`: runs one command
-//! * `view`, `printer`: the renderer of a command's records; `destination`, `pager`, `held_rows`, `log`, `logging`, `shell`, `picture`,
-//!   `progress`: where output goes
+//! * `view`, `printer`: the renderer of a command's records; `destination`, `pager`, `held_rows`, `log`, `logging`,
+//!   `shell`, `picture`, `progress`: where output goes
 //! * `requests`: the queue of `serve`; `folders`: the paths of pmdb's own files; `scripts`: the built-in command files
 //! * `interrupt`: Ctrl-C
 //! * `failure`: errors as records

@@ -89,8 +89,8 @@ fn read_answer(input: BorrowedFd<'_>, interrupts: &Interrupts) -> io::Result<Ans
     })
 }
 
-/// Reads a line byte by byte, as gdb does: the rest of the input is for the prompt. Returns the first byte of the line, if it has one;
-/// `None` at the end of the input.
+/// Reads a line byte by byte, as gdb does: the rest of the input is for the prompt. Returns the first byte of the line,
+/// if it has one; `None` at the end of the input.
 fn read_line(input: BorrowedFd<'_>, interrupts: &Interrupts) -> io::Result<Option<Option<u8>>> {
     let mut first = None;
     loop {

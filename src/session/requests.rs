@@ -1,5 +1,5 @@
-//! The requests of a program on standard input (`--serve`): command lines, or objects. A separate thread reads them, so that a request
-//! can be cancelled while it runs.
+//! The requests of a program on standard input (`--serve`): command lines, or objects. A separate thread reads them, so
+//! that a request can be cancelled while it runs.
 
 use super::interrupt::{InterruptHandle, Interrupts};
 use super::lines::{BadLine, Lines, NoLine};
@@ -181,8 +181,8 @@ fn read_all(mut lines: Lines, interrupts: &Interrupts, sender: &SyncSender<Reque
     }
 }
 
-/// A request that is an object: `{"id":7,"line":"walk heap","as":"text","width":80}`, `{"cancel":7}`. `id` is the number of its line, for
-/// an object without an id.
+/// A request that is an object: `{"id":7,"line":"walk heap","as":"text","width":80}`, `{"cancel":7}`. `id` is the
+/// number of its line, for an object without an id.
 fn object(id: RequestId, text: &str) -> InputLine {
     let wrong = |id: RequestId, why: String| {
         let asked = Err(Unreadable::Object(why));

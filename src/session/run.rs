@@ -60,7 +60,8 @@ impl Session {
         }
     }
 
-    /// Runs an entry of the prompt: a line, or the lines of a block. An empty line repeats or continues the last command.
+    /// Runs an entry of the prompt: a line, or the lines of a block. An empty line repeats or continues the last
+    /// command.
     pub fn run_typed(&mut self, text: &str) -> Outcome {
         // Only here: Ctrl-C between the lines of a file is meant for the file.
         self.interrupts.forget();

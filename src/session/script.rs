@@ -1,5 +1,5 @@
-//! Command files. A regular file is read whole before its first line runs, so that a block without its end is an error at once. A
-//! pipe may have no end, so its lines run as they come.
+//! Command files. A regular file is read whole before its first line runs, so that a block without its end is an error
+//! at once. A pipe may have no end, so its lines run as they come.
 
 use super::base::Session;
 use super::failure::{Input, words};

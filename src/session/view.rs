@@ -73,7 +73,8 @@ impl Session {
         }
         let screen = screen_size();
         let rows = self.height()?;
-        // The terminal wraps at its own width, not at that of the setting. If it does not report one, it is assumed not to wrap.
+        // The terminal wraps at its own width, not at that of the setting. If it does not report one, it is assumed not
+        // to wrap.
         let columns = screen.map(|(_, columns)| columns).or(self.width());
         Some((rows, columns.unwrap_or(usize::MAX)))
     }

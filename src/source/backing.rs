@@ -3,7 +3,8 @@
 use super::Result;
 use crate::kernel::{AddressRange, Region};
 
-/// A file behind a region, opened by its identity. It is read by `pread` and never mapped, as its owner may truncate it.
+/// A file behind a region, opened by its identity. It is read by `pread` and never mapped, as its owner may truncate
+/// it.
 pub trait ReadAt: Send + Sync {
     /// Reads at `offset`; 0 at the end of the file.
     fn read_at(&self, offset: u64, into: &mut [u8]) -> std::io::Result<usize>;
@@ -42,8 +43,8 @@ pub enum FileLocation<'a> {
     Path(&'a [u8]),
     /// The regular file that bears this path where pmdb itself runs.
     OwnPath(&'a [u8]),
-    /// The regular file that bears this path in the target's own root, if it is no link and belongs to root or to this user: anything
-    /// else there is an error.
+    /// The regular file that bears this path in the target's own root, if it is no link and belongs to root or to this
+    /// user: anything else there is an error.
     Trusted(&'a [u8], u32),
     /// The vdso that the kernel lends to pmdb itself, if it has the length of this region.
     OwnVdso(&'a Region),

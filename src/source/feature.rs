@@ -69,7 +69,8 @@ pub struct Credentials {
     pub user: u32,
     /// The useful capabilities that pmdb holds, or can raise when it needs them: `CAP_SYS_ADMIN` …
     pub rights: Vec<&'static str>,
-    /// Whether it runs in the first user namespace, the only one in which frame numbers are shown; `None` when that cannot be told.
+    /// Whether it runs in the first user namespace, the only one in which frame numbers are shown; `None` when that
+    /// cannot be told.
     pub in_first_user_namespace: Option<bool>,
 }
 

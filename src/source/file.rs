@@ -97,8 +97,8 @@ pub enum WordFile {
 }
 
 impl File {
-    /// Its path and what it tells. A path without a slash in front is below `/proc/PID`. Files whose path depends on more are completed in
-    /// [`File::path`].
+    /// Its path and what it tells. A path without a slash in front is below `/proc/PID`. Files whose path depends on
+    /// more are completed in [`File::path`].
     fn row(self) -> (&'static str, &'static str) {
         match self {
             File::Stat => ("stat", "the process"),

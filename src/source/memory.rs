@@ -1,5 +1,5 @@
-//! Allocations in pmdb whose size a file or the target determines. They are refused if memory is short: a failed allocation would end
-//! pmdb, and one that the machine cannot spare may end another program.
+//! Allocations in pmdb whose size a file or the target determines. They are refused if memory is short: a failed
+//! allocation would end pmdb, and one that the machine cannot spare may end another program.
 
 use std::io::{Error, ErrorKind, Result};
 

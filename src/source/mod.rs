@@ -1,8 +1,8 @@
 //! Where bytes come from: one trait, [`Source`], which gives bytes and words as the kernel gave them.
 //!
-//! A source decodes nothing: `process` does that for all sources alike. The live source reads `/proc`, some settings in `/sys`, and the
-//! files behind regions. It never ptraces, and never makes the target fault. One operation changes how the target runs,
-//! [`Source::clear_soft_dirty`], and one command calls it.
+//! A source decodes nothing: `process` does that for all sources alike. The live source reads `/proc`, some settings in
+//! `/sys`, and the files behind regions. It never ptraces, and never makes the target fault. One operation changes how
+//! the target runs, [`Source::clear_soft_dirty`], and one command calls it.
 
 mod backing;
 mod error;
@@ -61,14 +61,18 @@ pub enum Liveness {
     Exited,
 }
 
-/// Gives the bytes of one process, of the machine that it runs on, and of the files behind its regions; or of a machine alone.
+/// Gives the bytes of one process, of the machine that it runs on, and of the files behind its regions; or of a machine
+/// alone.
 ///
-/// Each answer is what the kernel gave. If a source lacks something, that is an error ([`Error::NotAvailable`]), and not an empty answer.
+/// Each answer is what the kernel gave. If a source lacks something, that is an error ([`Error::NotAvailable`]), and
+/// not an empty answer.
 pub trait Source: Send + Sync {
-    /// The identity of its process. The name changes when the process runs another program. A source of a machine alone has the number 0.
+    /// The identity of its process. The name changes when the process runs another program. A source of a machine alone
+    /// has the number 0.
     fn identity(&self) -> Identity;
 
-    /// Whether the process is still there and still the same. After [`Liveness::Executed`] its files have been reopened.
+    /// Whether the process is still there and still the same. After [`Liveness::Executed`] its files have been
+    /// reopened.
     fn liveness(&self) -> Result<Liveness> {
         Ok(Liveness::Alive)
     }
@@ -78,34 +82,38 @@ pub trait Source: Send + Sync {
         None
     }
 
-    /// The contents of a file, or where a link leads. `go_on` is called for each part of a long file: the bytes end where it says no.
+    /// The contents of a file, or where a link leads. `go_on` is called for each part of a long file: the bytes end
+    /// where it says no.
     fn read(&self, file: File, _go_on: &mut dyn FnMut() -> bool) -> Result<Vec<u8>> {
         lacks(file.what())
     }
 
-    /// Appends bytes of `/proc/PID/maps` from `offset` on, as many as one read gives and as `into` has room for. 0: the file ends there.
+    /// Appends bytes of `/proc/PID/maps` from `offset` on, as many as one read gives and as `into` has room for. 0: the
+    /// file ends there.
     fn maps(&self, _offset: u64, _into: &mut Vec<u8>) -> Result<usize> {
         lacks("the regions of a process")
     }
 
-    /// Reads words from word `first` on. Fewer than asked for: the file ends there. A process that is gone is an error, not an end.
+    /// Reads words from word `first` on. Fewer than asked for: the file ends there. A process that is gone is an error,
+    /// not an end.
     fn words(&self, file: WordFile, _first: u64, _into: &mut [u64]) -> Result<usize> {
         lacks(file.name())
     }
 
-    /// Reads memory of the process, and returns how much was read. The live source faults pages in: call it only for pages that were found
-    /// resident just before.
+    /// Reads memory of the process, and returns how much was read. The live source faults pages in: call it only for
+    /// pages that were found resident just before.
     fn memory(&self, _address: VirtualAddress, _into: &mut [u8]) -> Result<usize> {
         lacks("memory")
     }
 
-    /// Clears the soft-dirty bits of the process (`/proc/PID/clear_refs`). This changes how it runs, and is the one operation that writes.
+    /// Clears the soft-dirty bits of the process (`/proc/PID/clear_refs`). This changes how it runs, and is the one
+    /// operation that writes.
     fn clear_soft_dirty(&self) -> Result<()> {
         lacks("soft-dirty bits that can be cleared")
     }
 
-    /// PAGEMAP_SCAN (Linux 6.7). Returns the number of stretches in `into`, and the address where the scan stopped: its start where no scan
-    /// reaches.
+    /// PAGEMAP_SCAN (Linux 6.7). Returns the number of stretches in `into`, and the address where the scan stopped: its
+    /// start where no scan reaches.
     fn scan(&self, _question: Scan, _into: &mut [PageRegion]) -> Result<(usize, u64)> {
         lacks("a scan of the page map")
     }
@@ -135,19 +143,21 @@ pub trait Source: Send + Sync {
         Ok(None)
     }
 
-    /// Keeps the file behind `region` open while the result lives: what is asked about it meanwhile does not open it again.
+    /// Keeps the file behind `region` open while the result lives: what is asked about it meanwhile does not open it
+    /// again.
     fn hold(&self, _region: &Region) -> Held {
         Held::default()
     }
 
-    /// The backing content of the pages of `range`, which lies in `region`: runs in address order, without gaps. The object is not read, and
-    /// nothing is brought into memory. The number of system calls follows the number of runs, not of pages.
+    /// The backing content of the pages of `range`, which lies in `region`: runs in address order, without gaps. The
+    /// object is not read, and nothing is brought into memory. The number of system calls follows the number of runs,
+    /// not of pages.
     fn backing_content(&self, region: &Region, _range: AddressRange) -> Result<Vec<BackingRun>> {
         lacks(&format!("what is behind {}", region.range))
     }
 
-    /// Reads the page cache of the object behind `region` at `address`, without filling it. Returns the number of bytes before the first page
-    /// that is not cached.
+    /// Reads the page cache of the object behind `region` at `address`, without filling it. Returns the number of bytes
+    /// before the first page that is not cached.
     fn cached(&self, region: &Region, _address: VirtualAddress, _into: &mut [u8]) -> Result<usize> {
         lacks(&format!("the page cache of {}", region.range))
     }

@@ -2,7 +2,8 @@
 
 use crate::kernel::PageSize;
 
-/// The number of pages that a page map covers, found by bisection. `covers` says whether it has the entry of a page index.
+/// The number of pages that a page map covers, found by bisection. `covers` says whether it has the entry of a page
+/// index.
 ///
 /// # Errors
 /// Those of `covers`.

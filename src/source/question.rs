@@ -32,8 +32,8 @@ bitflags! {
 }
 
 impl Categories {
-    /// The categories that the kernel's scan knows: none before Linux 6.7. `answers` tries a scan. A scan for an unknown category fails, so
-    /// the sets that kernels have had are tried on an empty range, the newest first.
+    /// The categories that the kernel's scan knows: none before Linux 6.7. `answers` tries a scan. A scan for an
+    /// unknown category fails, so the sets that kernels have had are tried on an empty range, the newest first.
     pub fn supported(answers: impl Fn(Scan) -> bool) -> Categories {
         let knows = |&returned: &u64| answers(Scan { returned, ..Scan::default() });
         let known = [0x1ff, 0xff, 0x7f].into_iter().find(knows);
@@ -135,8 +135,8 @@ pub struct Listed {
     pub held: Held,
 }
 
-/// A source's own handle on a process or a file. Later opens of the process never reach another one with a reused number. It is empty if
-/// there were too many processes to hold, or if there is no such file.
+/// A source's own handle on a process or a file. Later opens of the process never reach another one with a reused
+/// number. It is empty if there were too many processes to hold, or if there is no such file.
 #[derive(Clone, Default)]
 pub struct Held(pub(super) Option<Arc<dyn Any + Send + Sync>>);
 
@@ -185,7 +185,8 @@ pub enum Probe<'a> {
     SharedMemory,
     /// The same for each hugetlb pool, one after the other.
     Pools,
-    /// How the address spaces of two processes compare (`kcmp`): 0 the same, 1 less, 2 greater, in an order that means nothing else.
+    /// How the address spaces of two processes compare (`kcmp`): 0 the same, 1 less, 2 greater, in an order that means
+    /// nothing else.
     Compare(u32, u32),
     /// Whether the link of a mapping in `/proc/PID/map_files` can be followed: no words if it can.
     Follow(AddressRange),

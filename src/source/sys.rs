@@ -55,8 +55,8 @@ pub(crate) fn read_words(file: impl AsFd, first: u64, into: &mut [u64]) -> Resul
     Ok(done)
 }
 
-/// Compares the address spaces of two processes: equal means the same, and the order means nothing else. `None` if the kernel does not
-/// tell: one process is gone, the rights are missing, or it was built without `kcmp`.
+/// Compares the address spaces of two processes: equal means the same, and the order means nothing else. `None` if the
+/// kernel does not tell: one process is gone, the rights are missing, or it was built without `kcmp`.
 pub(crate) fn compare_memory(one: u32, other: u32) -> Option<Ordering> {
     /// `enum kcmp_type` (include/uapi/linux/kcmp.h).
     const KCMP_VM: libc::c_int = 1;
@@ -168,11 +168,11 @@ pub(crate) fn query_mapping(maps: impl AsFd, question: Query) -> Result<Mapping>
     })
 }
 
-/// The number of pages in the page cache, of `length` bytes of `file` from `offset` on: cachestat(2), Linux 6.5. Nothing is read. EPERM:
-/// only those who could write the file may know (Linux 6.13).
+/// The number of pages in the page cache, of `length` bytes of `file` from `offset` on: cachestat(2), Linux 6.5.
+/// Nothing is read. EPERM: only those who could write the file may know (Linux 6.13).
 pub(crate) fn cached_pages(file: impl AsFd, offset: u64, length: u64) -> Result<u64> {
-    /// libc names it for few architectures. Since Linux 5.0 new calls have one number everywhere but for the bases of MIPS and of x32
-    /// (arch/*/…/syscall*.tbl).
+    /// libc names it for few architectures. Since Linux 5.0 new calls have one number everywhere but for the bases of
+    /// MIPS and of x32 (arch/*/…/syscall*.tbl).
     const CACHESTAT: libc::c_long = 451
         + if cfg!(any(target_arch = "mips", target_arch = "mips32r6")) {
             4000
@@ -194,8 +194,9 @@ pub(crate) fn cached_pages(file: impl AsFd, offset: u64, length: u64) -> Result<
     }
 }
 
-/// Whether each page of `length` bytes of `file` from `offset` on is in the page cache: mincore(2) of a mapping without access. Callers must
-/// check first that they could write the file: to others the kernel reports every page as cached (Linux 5.2).
+/// Whether each page of `length` bytes of `file` from `offset` on is in the page cache: mincore(2) of a mapping without
+/// access. Callers must check first that they could write the file: to others the kernel reports every page as cached
+/// (Linux 5.2).
 pub(crate) fn cached_map(file: impl AsFd, offset: u64, length: usize) -> Result<Vec<bool>> {
     let (access, kind) = (mm::ProtFlags::empty(), mm::MapFlags::SHARED);
     // SAFETY: a new mapping at an address of the kernel's choice touches no other memory.
@@ -210,17 +211,18 @@ pub(crate) fn cached_map(file: impl AsFd, offset: u64, length: usize) -> Result<
     }
 }
 
-/// Reads pages of `file` from `offset` on that are in the page cache, up to the first that is not. Returns the number of bytes read. Callers
-/// must check first that they could write the file (see [`cached_map`]).
+/// Reads pages of `file` from `offset` on that are in the page cache, up to the first that is not. Returns the number
+/// of bytes read. Callers must check first that they could write the file (see [`cached_map`]).
 ///
-/// preadv2(2) with RWF_NOWAIT would bring pages in: since Linux 5.9 it starts read-ahead at a missing page, and at a page with the mark of
-/// earlier read-ahead (`filemap_get_pages`). POSIX_FADV_RANDOM does not prevent that (6.18: the page is there after EAGAIN). A mapping for
-/// random access does neither (`do_async_mmap_readahead`), but touching a missing page reads it and its neighbours from disk. So mincore(2)
-/// checks a few pages right before they are read: only a page that leaves the cache between these two calls is brought back. During the
-/// read, this program maps the page and some cached ones around it (`filemap_map_pages`), which their map counts show for a moment.
+/// preadv2(2) with RWF_NOWAIT would bring pages in: since Linux 5.9 it starts read-ahead at a missing page, and at a
+/// page with the mark of earlier read-ahead (`filemap_get_pages`). POSIX_FADV_RANDOM does not prevent that (6.18: the
+/// page is there after EAGAIN). A mapping for random access does neither (`do_async_mmap_readahead`), but touching a
+/// missing page reads it and its neighbours from disk. So mincore(2) checks a few pages right before they are read:
+/// only a page that leaves the cache between these two calls is brought back. During the read, this program maps the
+/// page and some cached ones around it (`filemap_map_pages`), which their map counts show for a moment.
 ///
-/// The mapping is read by process_vm_readv(2): if somebody truncates the file, only the read fails. That needs no rights. `/proc/self/mem`
-/// would: it belongs to root in a program with file capabilities, which is not dumpable.
+/// The mapping is read by process_vm_readv(2): if somebody truncates the file, only the read fails. That needs no
+/// rights. `/proc/self/mem` would: it belongs to root in a program with file capabilities, which is not dumpable.
 pub(crate) fn cached_bytes(file: impl AsFd, offset: u64, into: &mut [u8]) -> Result<usize> {
     let page = rustix::param::page_size();
     let skipped = usize::try_from(offset % page as u64).unwrap_or(0);
@@ -270,7 +272,8 @@ fn last_error() -> Errno {
     Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
 }
 
-/// Starts a child process that does `work` and ends. It is a copy of this process with one thread: `work` may not wait for others.
+/// Starts a child process that does `work` and ends. It is a copy of this process with one thread: `work` may not wait
+/// for others.
 pub(crate) fn in_child(work: impl FnOnce()) -> Result<Pid> {
     // SAFETY: the C library puts its own locks in order; the child ends without returning into the code of its parent.
     match unsafe { libc::fork() } {
@@ -285,7 +288,8 @@ pub(crate) fn in_child(work: impl FnOnce()) -> Result<Pid> {
     }
 }
 
-/// Closes a file of this process by its number if it is of a kind. Only for a child of [`in_child`], which uses none of those.
+/// Closes a file of this process by its number if it is of a kind. Only for a child of [`in_child`], which uses none of
+/// those.
 pub(crate) fn close_if(number: RawFd, is_wanted: impl FnOnce(FileType) -> bool) {
     // SAFETY: a number that is looked at while nobody else in this process opens or closes files.
     let file = unsafe { BorrowedFd::borrow_raw(number) };
@@ -369,7 +373,8 @@ struct PidfdInfo {
     exit_code: i32,
 }
 
-/// How the process of a pidfd ended, as `wait` gives it (PIDFD_GET_INFO, Linux 6.15). The kernel tells once the parent has reaped it.
+/// How the process of a pidfd ended, as `wait` gives it (PIDFD_GET_INFO, Linux 6.15). The kernel tells once the parent
+/// has reaped it.
 pub fn exit_of(pidfd: impl AsFd) -> Option<i32> {
     const PIDFD_INFO_EXIT: u64 = 1 << 3;
     let info = PidfdInfo { mask: PIDFD_INFO_EXIT, ..PidfdInfo::default() };
@@ -381,8 +386,8 @@ pub fn exit_of(pidfd: impl AsFd) -> Option<i32> {
 /// An ioctl `_IOWR(GROUP, NUMBER, T)`. It returns the return value, and the structure as the kernel left it.
 struct Exchange<T, const GROUP: u8, const NUMBER: u8>(T);
 
-// SAFETY: the number and the size of the structure make the opcode, as in include/uapi/linux/fs.h and pidfd.h; the kernel reads and writes
-// just that structure and what it points to, for which the callers above answer.
+// SAFETY: the number and the size of the structure make the opcode, as in include/uapi/linux/fs.h and pidfd.h; the
+// kernel reads and writes just that structure and what it points to, for which the callers above answer.
 unsafe impl<T, const GROUP: u8, const NUMBER: u8> Ioctl for Exchange<T, GROUP, NUMBER> {
     type Output = (i32, T);
     const IS_MUTATING: bool = true;
@@ -405,7 +410,8 @@ mod tests {
     use std::fs::File;
     use std::io::Write;
 
-    /// A file on a disk, all of it in the page cache except the pages `dropped`; `None` if the kernel does not drop them.
+    /// A file on a disk, all of it in the page cache except the pages `dropped`; `None` if the kernel does not drop
+    /// them.
     fn without(pages: usize, dropped: std::ops::Range<usize>) -> Option<File> {
         let page = rustix::param::page_size();
         let folder = std::env::current_exe().expect("this program");

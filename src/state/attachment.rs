@@ -31,8 +31,8 @@ impl DebugState {
         self.target.take()
     }
 
-    /// Checks whether the target still exists and runs the same program, and forgets what a new program has made void. Each
-    /// change is reported once.
+    /// Checks whether the target still exists and runs the same program, and forgets what a new program has made void.
+    /// Each change is reported once.
     ///
     /// # Errors
     /// The target could not be checked.

@@ -23,8 +23,9 @@ impl Default for Examined {
 }
 
 impl Examined {
-    /// The form and size for `layout`. Parts that it leaves out are as in the last `x`, or the default of the form. `pointer` is the size of an
-    /// address of the target. `goes_on` says that it begins where the last one ended, so that a text keeps its character size.
+    /// The form and size for `layout`. Parts that it leaves out are as in the last `x`, or the default of the form.
+    /// `pointer` is the size of an address of the target. `goes_on` says that it begins where the last one ended, so
+    /// that a text keeps its character size.
     pub fn settle(&mut self, layout: Layout, pointer: Unit, goes_on: bool) -> (Format, Unit) {
         let format = layout.format.unwrap_or(self.format);
         let last = match (self.format, layout.format) {

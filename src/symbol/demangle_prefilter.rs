@@ -1,6 +1,8 @@
-//! Bytes that a mangled name must contain to demangle to a name that a user typed. Names without them need not be demangled.
+//! Bytes that a mangled name must contain to demangle to a name that a user typed. Names without them need not be
+//! demangled.
 //!
-//! The schemes of Rust and C++ spell identifiers out, each with its length before it, except for words with codes of their own.
+//! The schemes of Rust and C++ spell identifiers out, each with its length before it, except for words with codes of
+//! their own.
 
 /// Words of demangled names that stand for a letter or two in the mangled ones (`std` is `St`), or for nothing.
 const NOT_SPELLED_OUT: &str = "__float128 __int128 __restrict __vector _complex _float16 _imaginary \
@@ -16,7 +18,8 @@ const NOT_SPELLED_OUT: &str = "__float128 __int128 __restrict __vector _complex 
 /// Bytes that the mangled spelling of the whole name `text` contains; empty if none are certain.
 pub(super) fn of_whole(text: &str) -> Vec<u8> {
     let word = longest(text, |_| true);
-    // Rust's older scheme writes `<impl …>` as one identifier, and both of its schemes separate a leading underscore from the length.
+    // Rust's older scheme writes `<impl …>` as one identifier, and both of its schemes separate a leading underscore
+    // from the length.
     if word.is_empty() || word.starts_with('_') || text.contains('<') {
         word.as_bytes().to_vec()
     } else {

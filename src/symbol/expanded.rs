@@ -1,4 +1,5 @@
-//! Counts the memory of decompressed tables over all modules: each is small, but a process may have thousands, some of them hostile.
+//! Counts the memory of decompressed tables over all modules: each is small, but a process may have thousands, some of
+//! them hostile.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,7 +1,7 @@
 //! The address space of a file cut into intervals, each with its symbol.
 //!
-//! Look-ups come from all over the file, so their cost is cache misses. The layout limits a look-up to one miss, in a block of intervals.
-//! The arrays that find the block are small enough to stay in the cache.
+//! Look-ups come from all over the file, so their cost is cache misses. The layout limits a look-up to one miss, in a
+//! block of intervals. The arrays that find the block are small enough to stay in the cache.
 
 /// In order of address; each goes up to the start of the next.
 #[derive(Default)]

@@ -63,8 +63,8 @@ impl View<'_> {
         symbols.filter(|one| self.is_jit_at(one.start))
     }
 
-    /// The list, if it is used and has functions that are there now; or, if there is memory that JIT-compiled code may be in, why it is not
-    /// read.
+    /// The list, if it is used and has functions that are there now; or, if there is memory that JIT-compiled code may
+    /// be in, why it is not read.
     pub fn jit_survey(&self) -> Option<JitSurvey> {
         if let Some(Err(refused)) = self.listed() {
             let mut places = self.regions.iter().filter(|region| is_jit_region(region));

@@ -1,8 +1,8 @@
 //! The load bias of a file: how far its addresses are moved in the process.
 //!
-//! A load segment puts the page of file offset `p_offset` at `bias + p_vaddr`. A region of the file gives the address of a file offset.
-//! Together they give the bias. One page of the file is often mapped twice, at the end of one segment and at the start of the next, so a
-//! single region may allow two biases: the one that explains most regions is right.
+//! A load segment puts the page of file offset `p_offset` at `bias + p_vaddr`. A region of the file gives the address
+//! of a file offset. Together they give the bias. One page of the file is often mapped twice, at the end of one segment
+//! and at the start of the next, so a single region may allow two biases: the one that explains most regions is right.
 
 use super::elf::Segment;
 use super::module::Module;
@@ -109,8 +109,8 @@ pub(super) fn place(module: &Module, segments: &[Segment], page: PageSize) -> Ve
     copies
 }
 
-/// The biases that would explain `region`, each with the number of its segment. `is_whole`: the kernel maps the whole image of a vdso, also
-/// the part after its last segment.
+/// The biases that would explain `region`, each with the number of its segment. `is_whole`: the kernel maps the whole
+/// image of a vdso, also the part after its last segment.
 fn candidates(region: &Region, segments: &[Segment], page: PageSize, is_whole: bool) -> Vec<(u64, usize)> {
     let Some(last) = region.offset.checked_add(region.range.len() - 1) else {
         return Vec::new();
@@ -118,7 +118,8 @@ fn candidates(region: &Region, segments: &[Segment], page: PageSize, is_whole: b
     let moved = |segment: &Segment| segment.address.wrapping_sub(segment.offset);
     let mut found: Vec<(u64, usize)> = Vec::new();
     for (number, segment) in segments.iter().enumerate() {
-        // Neighbouring segments can share a region if they have the same bias; the part after the last one is not loaded.
+        // Neighbouring segments can share a region if they have the same bias; the part after the last one is not
+        // loaded.
         let ends_in_one =
             || segments.iter().any(|other| moved(other) == moved(segment) && pages_hold(other, last, page));
         if pages_hold(segment, region.offset, page) && (is_whole || ends_in_one()) {

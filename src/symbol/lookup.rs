@@ -1,10 +1,10 @@
 //! Which symbol an address belongs to: the rule, and a one-pass look-up that needs no index.
 //!
-//! A symbol with a size covers `[address, address + size)`. If several cover an address, it belongs to the one that starts last (an inner
-//! label, not the function around it). If none does, it belongs to the nearest symbol without a size before it in the same section, unless
-//! a symbol with a size begins between them. Among symbols with the same start, [`Rank`](super::table::Rank) decides, and then the
-//! plainest name: the fewest leading underscores, then a current version, then the shortest (`malloc` rather than `__libc_malloc`, `sqrt`
-//! rather than `sqrtf32x`).
+//! A symbol with a size covers `[address, address + size)`. If several cover an address, it belongs to the one that
+//! starts last (an inner label, not the function around it). If none does, it belongs to the nearest symbol without a
+//! size before it in the same section, unless a symbol with a size begins between them. Among symbols with the same
+//! start, [`Rank`](super::table::Rank) decides, and then the plainest name: the fewest leading underscores, then a
+//! current version, then the shortest (`malloc` rather than `__libc_malloc`, `sqrt` rather than `sqrtf32x`).
 
 use super::NoSymbols;
 use super::demangle::split_version;
@@ -23,7 +23,8 @@ pub(super) struct Best {
 }
 
 impl Best {
-    /// Takes `symbol` unless a better one was seen, and returns whether it did. Offer symbols in the order of their tables.
+    /// Takes `symbol` unless a better one was seen, and returns whether it did. Offer symbols in the order of their
+    /// tables.
     pub(super) fn offer(&mut self, symbol: Symbol) -> bool {
         let key = Some((symbol.address, symbol.rank()));
         if key > self.key {

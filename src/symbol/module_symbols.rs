@@ -57,7 +57,8 @@ impl ModuleSymbols {
         &self.sources.image.elf
     }
 
-    /// The symbol at a file address and its name, or the stub or slot there through which another file's function is called.
+    /// The symbol at a file address and its name, or the stub or slot there through which another file's function is
+    /// called.
     pub(super) fn symbol_at(&self, address: u64) -> Option<(Symbol, Name)> {
         let listed = self.listed_at(address);
         if listed.as_ref().is_some_and(|(symbol, _)| symbol.size > 0) {
@@ -68,8 +69,8 @@ impl ModuleSymbols {
         plt_got::at(image, &self.relocations, address, &mut self.clock()).or(listed)
     }
 
-    /// The stubs or slots for imported functions that `name` means: `malloc@plt`, `malloc@got.plt`. Once `clock` has run out, only those found
-    /// until then.
+    /// The stubs or slots for imported functions that `name` means: `malloc@plt`, `malloc@got.plt`. Once `clock` has
+    /// run out, only those found until then.
     pub(super) fn plt_got_called(&self, name: &str, clock: &mut Clock) -> Result<Found, NoSymbols> {
         plt_got::called(&self.sources.image, &self.relocations, name, clock)
     }
@@ -89,7 +90,8 @@ impl ModuleSymbols {
         Some((symbol, Name::new(name)))
     }
 
-    /// Whether the variable at a file address is a copy of a library's, which everybody uses; an error if the search was given up.
+    /// Whether the variable at a file address is a copy of a library's, which everybody uses; an error if the search
+    /// was given up.
     pub(super) fn holds_copy(&self, address: u64) -> Result<bool, NoSymbols> {
         let image = &self.sources.image;
         let filled = self.relocations.of(image, &mut self.clock())?;
@@ -123,7 +125,8 @@ impl ModuleSymbols {
         table::visit(&self.sources, &mut |symbol| visit(symbol, names))
     }
 
-    /// Keeps the first reason why the tables gave nothing. A search that was given up does not count: another query may succeed.
+    /// Keeps the first reason why the tables gave nothing. A search that was given up does not count: another query may
+    /// succeed.
     pub(super) fn fail(&self, reason: NoSymbols) {
         if !reason.is_passing() {
             _ = self.fault.set(reason);

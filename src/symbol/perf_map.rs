@@ -1,7 +1,7 @@
 //! Perf maps (`/tmp/perf-PID.map`): names that a program writes for its JIT-compiled code, in the form that perf reads.
 //!
-//! A line is the start of a function and its size in bytes, both in hexadecimal digits, and its name up to the end of the line.
-//! Programs only append: of lines that overlap, the last is valid. Other lines are skipped.
+//! A line is the start of a function and its size in bytes, both in hexadecimal digits, and its name up to the end of
+//! the line. Programs only append: of lines that overlap, the last is valid. Other lines are skipped.
 
 use super::elf::{File, LONGEST_NAME};
 use super::{Kind, NoSymbols, SymbolAt};
@@ -73,7 +73,8 @@ fn number(line: &[u8]) -> Option<(u64, &[u8])> {
 }
 
 impl Functions {
-    /// The functions in the last `most` whole lines, and whether there are more. A line without an end may be half written.
+    /// The functions in the last `most` whole lines, and whether there are more. A line without an end may be half
+    /// written.
     fn parse(bytes: &[u8], most: usize) -> (Functions, bool) {
         let whole = memchr::memrchr(b'\n', bytes).unwrap_or(0);
         let lines = bytes.get(..whole).unwrap_or_default();

@@ -1,7 +1,8 @@
 //! Stubs and slots for calls of imported functions, with gdb's names: the stub `malloc@plt`, the slot `malloc@got.plt`.
 //!
-//! No table has these names. A stub of the procedure linkage table jumps through a slot of the global offset table, and the relocation
-//! that fills the slot names the function. The jump gives the slot, so stubs of every layout are decoded in one way.
+//! No table has these names. A stub of the procedure linkage table jumps through a slot of the global offset table, and
+//! the relocation that fills the slot names the function. The jump gives the slot, so stubs of every layout are decoded
+//! in one way.
 
 use super::NoSymbols;
 use super::clock::Clock;
@@ -131,7 +132,8 @@ pub(super) fn called(
     Ok(found)
 }
 
-/// The slot that the stub at `start` jumps through: `jmp *DISTANCE(%rip)` is `ff 25` and the distance from the next instruction.
+/// The slot that the stub at `start` jumps through: `jmp *DISTANCE(%rip)` is `ff 25` and the distance from the next
+/// instruction.
 fn slot(stub: &[u8], start: u64) -> Option<u64> {
     let at = memchr::memmem::find(stub, &[0xff, 0x25])?;
     let distance = stub.get(at + 2..)?.first_chunk::<4>()?;

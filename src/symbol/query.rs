@@ -73,8 +73,8 @@ impl<'a> Query<'a> {
         }
     }
 
-    /// The version in the query, and whether only a current one is meant, if the name at the beginning of `rest` is the query without its
-    /// version. The symbol's version is then elsewhere in the file.
+    /// The version in the query, and whether only a current one is meant, if the name at the beginning of `rest` is the
+    /// query without its version. The symbol's version is then elsewhere in the file.
     pub(super) fn version_of(&self, rest: &[u8]) -> Option<(&[u8], bool)> {
         let (base, version, current_only) = self.version?;
         let spelled = matches!(rest.strip_prefix(base), Some([0, ..]));

@@ -41,7 +41,8 @@ pub(super) struct Matches {
 }
 
 impl ModuleSymbols {
-    /// The symbols that `query` names, with thread-local ones, stubs and slots. Old versions count only if there is no current one.
+    /// The symbols that `query` names, with thread-local ones, stubs and slots. Old versions count only if there is no
+    /// current one.
     pub(super) fn find(&self, query: &str, interrupts: &AtomicBool) -> Result<Found, NoSymbols> {
         if let Some(found) = self.searches.find(query) {
             return Ok(found);
@@ -99,8 +100,9 @@ impl ModuleSymbols {
         Ok(listed.chain(plt_got).take(MOST_MATCHES).collect())
     }
 
-    /// The symbols whose demangled or raw names `is_match` accepts, by name: the first ones that the `limits` allow. Thread-local symbols have
-    /// no address and are left out. The outer error is that of `check`, which is called now and then.
+    /// The symbols whose demangled or raw names `is_match` accepts, by name: the first ones that the `limits` allow.
+    /// Thread-local symbols have no address and are left out. The outer error is that of `check`, which is called now
+    /// and then.
     pub(super) fn matching(
         &self,
         is_match: &dyn Fn(&str) -> bool,

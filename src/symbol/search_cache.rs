@@ -1,5 +1,6 @@
-//! A cache of a module's latest searches by name: at a prompt the same names are typed again and again, and each search is a pass over all
-//! symbols. A changed file gets new [`ModuleSymbols`](super::module_symbols::ModuleSymbols), with an empty cache.
+//! A cache of a module's latest searches by name: at a prompt the same names are typed again and again, and each search
+//! is a pass over all symbols. A changed file gets new [`ModuleSymbols`](super::module_symbols::ModuleSymbols), with an
+//! empty cache.
 
 use super::table::Symbol;
 use crate::kernel::Name;

@@ -1,9 +1,10 @@
 //! Separate debug files: where they are, and whether they belong to this program or library.
 //!
-//! The search is gdb's, in the target's own root: by build-id under `/usr/lib/debug/.build-id`, then by the name in `.gnu_debuglink` beside
-//! the file, in `.debug` beside it, and under `/usr/lib/debug`; and last, for processes in containers, by build-id where pmdb itself runs.
-//! A file is used only if it has the same build-id, or the checksum in `.gnu_debuglink`. Places without a matching file are checked again
-//! now and then, as packages may be installed meanwhile.
+//! The search is gdb's, in the target's own root: by build-id under `/usr/lib/debug/.build-id`, then by the name in
+//! `.gnu_debuglink` beside the file, in `.debug` beside it, and under `/usr/lib/debug`; and last, for processes in
+//! containers, by build-id where pmdb itself runs. A file is used only if it has the same build-id, or the checksum in
+//! `.gnu_debuglink`. Places without a matching file are checked again now and then, as packages may be installed
+//! meanwhile.
 
 use super::NoSeparate;
 use super::elf::{File, FileRange, Source, build_id};
@@ -22,8 +23,8 @@ const FOLDER: &[u8] = b"/usr/lib/debug";
 const LONGEST_LINK: u64 = 4096;
 /// Longer names are not those of a file (NAME_MAX).
 const LONGEST_NAME: usize = 255;
-/// The most bytes that are read for checksums of one module: each takes a pass over a whole file. Larger debug files have a build-id these
-/// days.
+/// The most bytes that are read for checksums of one module: each takes a pass over a whole file. Larger debug files
+/// have a build-id these days.
 const MOST_CHECKED: u64 = 1 << 30;
 
 /// A separate debug file that belongs to a module.
@@ -37,7 +38,8 @@ pub(super) struct Separate {
     has_build_id: bool,
 }
 
-/// The files that may be the separate debug file of a module. The choice may take a checksum, so it is made on the first query.
+/// The files that may be the separate debug file of a module. The choice may take a checksum, so it is made on the
+/// first query.
 pub(super) struct Candidates {
     files: Vec<Separate>,
     /// The places that were searched, and what was found there.

@@ -16,8 +16,8 @@ const LARGEST_MINI: u64 = 256 << 20;
 /// A longer decompression is given up; Ctrl-C ends it sooner.
 const LONGEST_EXPANSION: Duration = Duration::from_secs(60);
 
-/// Missing debug files are searched for again after this time. A search costs some dozen system calls a module, which a loop in a command
-/// file would otherwise pay on each iteration.
+/// Missing debug files are searched for again after this time. A search costs some dozen system calls a module, which a
+/// loop in a command file would otherwise pay on each iteration.
 pub(super) const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 
 /// A module's files, and the symbol tables in them.
@@ -45,8 +45,8 @@ enum Origin {
 }
 
 impl Sources {
-    /// The files together. Whether `separate` belongs to `image` is checked at once only if its table is needed. An interrupted check, or an
-    /// interrupted decompression, is an error.
+    /// The files together. Whether `separate` belongs to `image` is checked at once only if its table is needed. An
+    /// interrupted check, or an interrupted decompression, is an error.
     pub(super) fn new(image: Source, separate: Candidates, expanded: &Expanded) -> Result<Sources, NoSymbols> {
         let is_full = |source: &Source| source.elf.has_full_table();
         let has_table = is_full(&image)
@@ -153,7 +153,8 @@ impl Sources {
         self.table_of(*self.tables.get(usize::from(number))?)
     }
 
-    /// The number in the image of the section of a symbol; without sections in the image, the number of the segment of its address.
+    /// The number in the image of the section of a symbol; without sections in the image, the number of the segment of
+    /// its address.
     pub(super) fn section_in_image(&self, table: u8, section: u16, address: u64) -> Option<u16> {
         if self.image.elf.sections.is_empty() {
             return u16::try_from(self.image.elf.section_at(address)?).ok();

@@ -40,7 +40,8 @@ pub struct Survey<'a> {
 }
 
 impl View<'_> {
-    /// Surveys the files of every program and library, in order of address. They are read in parallel. `check` is called now and then.
+    /// Surveys the files of every program and library, in order of address. They are read in parallel. `check` is
+    /// called now and then.
     ///
     /// # Errors
     /// Those of `check` and `each`.
@@ -130,9 +131,9 @@ impl View<'_> {
         }
     }
 
-    /// The symbols of all programs and libraries whose demangled name `is_match` accepts: module by module, in each by name, and about
-    /// `most` in all. Thread-local symbols have no address and are left out. `silent` receives each module that gives no symbols, or not all
-    /// of them.
+    /// The symbols of all programs and libraries whose demangled name `is_match` accepts: module by module, in each by
+    /// name, and about `most` in all. Thread-local symbols have no address and are left out. `silent` receives each
+    /// module that gives no symbols, or not all of them.
     ///
     /// # Errors
     /// Those of `check` and `each`.

@@ -33,7 +33,8 @@ impl SymbolAt {
         readable(&self.mangled)
     }
 
-    /// Whether it is only a stub or slot for an imported function: `malloc@plt`, `malloc@got.plt`. Each file has its own.
+    /// Whether it is only a stub or slot for an imported function: `malloc@plt`, `malloc@got.plt`. Each file has its
+    /// own.
     pub fn is_plt_or_got(&self) -> bool {
         self.local && plt_got_suffix(self.mangled.as_bytes()).is_some()
     }

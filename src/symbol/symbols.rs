@@ -64,7 +64,8 @@ impl Symbols {
         self.use_perf_maps(uses_perf_maps);
     }
 
-    /// Begins or ends a command: in between the regions of a target are read once, and never kept from one command to the next.
+    /// Begins or ends a command: in between the regions of a target are read once, and never kept from one command to
+    /// the next.
     pub fn share_regions(&self, are_shared: bool) {
         let mut regions = self.regions.lock().unwrap_or_else(PoisonError::into_inner);
         *regions = Regions { are_shared, read: None };
@@ -87,7 +88,8 @@ impl Symbols {
         Ok(read)
     }
 
-    /// Whether names are also taken from `/tmp/perf-PID.map`, which the target writes for JIT-compiled code. The default is no.
+    /// Whether names are also taken from `/tmp/perf-PID.map`, which the target writes for JIT-compiled code. The
+    /// default is no.
     pub fn use_perf_maps(&self, on: bool) {
         self.perf_maps.store(on, Ordering::Relaxed);
     }
@@ -167,8 +169,8 @@ impl Symbols {
         Ok(loaded)
     }
 
-    /// Drops files with decompressed tables, the least recently used first, until there is room for more. Returns whether there is. Files of
-    /// this view are in use and stay.
+    /// Drops files with decompressed tables, the least recently used first, until there is room for more. Returns
+    /// whether there is. Files of this view are in use and stay.
     fn make_room(&self, view: u64) -> bool {
         if !self.expanded.is_crowded() {
             return true;

@@ -53,7 +53,8 @@ pub(super) struct Symbol {
     pub(super) size: u64,
     /// Offset in the string table.
     pub(super) name: u32,
-    /// Number of its section in the file that is mapped; `None` if the file has too many sections for the entry to hold it.
+    /// Number of its section in the file that is mapped; `None` if the file has too many sections for the entry to hold
+    /// it.
     pub(super) section: Option<u16>,
     /// Number in its table.
     pub(super) number: u32,
@@ -80,8 +81,8 @@ impl Symbol {
     }
 }
 
-/// Visits the symbols of every table of a module, `.symtab` first, until `visit` breaks. Undefined, absolute, section and file symbols
-/// are left out.
+/// Visits the symbols of every table of a module, `.symtab` first, until `visit` breaks. Undefined, absolute, section
+/// and file symbols are left out.
 pub(super) fn visit(sources: &Sources, visit: &mut dyn FnMut(Symbol) -> ControlFlow<()>) -> Result<(), NoSymbols> {
     let mut is_stripped = true;
     for (number, (source, table)) in sources.tables().enumerate() {

@@ -1,4 +1,5 @@
-//! Symbol versions of a dynamic table: `malloc@@GLIBC_2.2.5`. They are read only for symbols that already match by name.
+//! Symbol versions of a dynamic table: `malloc@@GLIBC_2.2.5`. They are read only for symbols that already match by
+//! name.
 
 use super::elf::{File, FileRange, Source, VersionTable};
 use super::sources::Sources;
@@ -64,7 +65,8 @@ impl Version {
     }
 
     fn among_needed(&self, bytes: &[u8], endian: Endianness) -> Option<u32> {
-        // In a hostile file the chains of different libraries may run into each other: the limit is on all steps together.
+        // In a hostile file the chains of different libraries may run into each other: the limit is on all steps
+        // together.
         let mut steps = bytes.len() / size_of::<Vernaux<Endianness>>();
         let mut library = Some(0);
         while let Some(place) = library {

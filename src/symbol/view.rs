@@ -18,8 +18,8 @@ const MOST_BSS_REGIONS: usize = 256;
 /// The widest gap between them: linkers align segments to the largest page size that they support.
 const WIDEST_GAP: u64 = 2 << 20;
 
-/// Whether an address in `region` may have a name, judged without the list of all regions, which may be very long: memory far above any
-/// file belongs to no module.
+/// Whether an address in `region` may have a name, judged without the list of all regions, which may be very long:
+/// memory far above any file belongs to no module.
 pub fn may_have_names(target: &Target, region: &Region) -> bool {
     let start = region.range.start();
     module::belongs_to_module(region)
@@ -62,8 +62,8 @@ impl Symbols {
         (self.uses_perf_maps() && is_jit_region(region)) || may_have_names(target, region)
     }
 
-    /// The names of `target` as its `regions` (in address order) are now. Made for one command: a view checks once for each file
-    /// it uses that the file has not changed, and reads it again if it has.
+    /// The names of `target` as its `regions` (in address order) are now. Made for one command: a view checks once for
+    /// each file it uses that the file has not changed, and reads it again if it has.
     pub fn over<'a>(&'a self, target: &'a Target, regions: impl IntoIterator<Item = &'a Region>) -> View<'a> {
         View {
             symbols: self,
@@ -103,8 +103,8 @@ impl View<'_> {
         Some(loaded.symbol_at(copy, &symbol, name, offset))
     }
 
-    /// The symbols that `name` means (mangled, demangled, or demangled without parameters), in one module (its file name or whole path) or in
-    /// all programs and libraries. Static functions count. The list may be empty.
+    /// The symbols that `name` means (mangled, demangled, or demangled without parameters), in one module (its file
+    /// name or whole path) or in all programs and libraries. Static functions count. The list may be empty.
     ///
     /// # Errors
     /// If no module is called so, if the one that is gives no symbols, or if only thread-local symbols have the name.
@@ -178,8 +178,8 @@ impl View<'_> {
         Ok(())
     }
 
-    /// Names of one module, or of all programs and libraries, that begin with `prefix`, as they may be typed, in order: at most `limit`, and
-    /// as many as are found in `budget`.
+    /// Names of one module, or of all programs and libraries, that begin with `prefix`, as they may be typed, in order:
+    /// at most `limit`, and as many as are found in `budget`.
     pub fn names(&self, module: Option<&str>, prefix: &str, limit: usize, budget: Duration) -> Vec<Name> {
         let mut clock = Clock::new(budget, self.symbols.interrupts());
         let mut found = BTreeSet::new();
@@ -239,8 +239,8 @@ impl View<'_> {
         elf.section_name(number).map(Name::new)
     }
 
-    /// Whether `address` lies after the bytes that its load segment has in the file, as `.bss` does. It begins in the file's last page, where
-    /// the loader clears the rest.
+    /// Whether `address` lies after the bytes that its load segment has in the file, as `.bss` does. It begins in the
+    /// file's last page, where the loader clears the rest.
     pub fn is_zeroed(&self, address: VirtualAddress) -> bool {
         self.copy_at(address).is_some_and(|(_, loaded, copy)| {
             let elf = loaded.symbols.elf();
@@ -348,7 +348,8 @@ impl View<'_> {
     pub(super) fn copy_at(&self, address: VirtualAddress) -> Option<(&Module, &LoadedModule, &LoadedCopy)> {
         let of_region = &self.grouped().of_region;
         let region = self.region_number(address)?;
-        // Mapped data files are not searched for names: a read would bring their pages into the page cache, or back from swap.
+        // Mapped data files are not searched for names: a read would bring their pages into the page cache, or back
+        // from swap.
         let program = |number: usize| self.modules().get(number).filter(|one| one.is_executable());
         if let Some(number) = of_region.get(region).copied()? {
             let module = program(number)?;
@@ -356,7 +357,8 @@ impl View<'_> {
             let copy = loaded.copies.iter().find(|copy| copy.maps(address))?;
             return Some((module, loaded, copy));
         }
-        // Anonymous memory after a module may be its .bss. The region's name proves nothing: the heap can be merged with it.
+        // Anonymous memory after a module may be its .bss. The region's name proves nothing: the heap can be merged
+        // with it.
         let number = self.module_before(region)?;
         let module = program(number)?;
         let loaded = self.loaded(number).ok()?;

@@ -1,12 +1,13 @@
 //! What answers cost, compared with the kernel's own reads of the same things: `scripts/bench`.
 //!
-//! The benchmarks run on processes that this program starts (it executes itself, see [`subject`]). In each round pmdb and what it is
-//! compared with run in turn. The table has the median times, and the median of the rounds' ratios. The last column has the requirement,
-//! with a mark if it was missed.
+//! The benchmarks run on processes that this program starts (it executes itself, see [`subject`]). In each round pmdb
+//! and what it is compared with run in turn. The table has the median times, and the median of the rounds' ratios. The
+//! last column has the requirement, with a mark if it was missed.
 //!
 //! Arguments choose benchmarks by the first letters of their names (`a`, `b fork`, `f`); without arguments all run.
 //! `PMDB_BENCH_SCALE` is the size of the processes in percent (100), `PMDB_BENCH_ROUNDS` the number of rounds (7), and
-//! `PMDB_BENCH_CLOCK=cpu` measures CPU time instead of wall time: use it on a busy machine. It says nothing about the use of two cores.
+//! `PMDB_BENCH_CLOCK=cpu` measures CPU time instead of wall time: use it on a busy machine. It says nothing about the
+//! use of two cores.
 #![allow(unsafe_code)]
 
 mod floor;

@@ -65,8 +65,8 @@ pub fn find(pid: u32, (start, len): (u64, u64), needle: &[u8]) {
     }
 }
 
-/// The populated pages of a range of addresses, and the frames of its huge pages with as few calls as possible: the last entry of a huge
-/// page and the first of the next are neighbours.
+/// The populated pages of a range of addresses, and the frames of its huge pages with as few calls as possible: the
+/// last entry of a huge page and the first of the next are neighbours.
 pub fn huge_entries(pid: u32, range: (u64, u64)) {
     /// Pages of a huge page.
     const HUGE: u64 = 512;

@@ -1,4 +1,5 @@
-//! pmdb in gdb: what a call, a function in a condition, and a stop with a tracked range cost. gdb itself measures the time.
+//! pmdb in gdb: what a call, a function in a condition, and a stop with a tracked range cost. gdb itself measures the
+//! time.
 
 use super::Size;
 use super::measure::Times;

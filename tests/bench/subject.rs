@@ -135,9 +135,9 @@ fn regions(count: usize) {
     wait();
 }
 
-/// Forks `count` processes, which share earlier memory and have `len` bytes of their own each, and announces their numbers. When told to go
-/// on, it forks one more child. Only these two share three pages: one of a file, one at the same address, and one that the child has moved.
-/// It announces their addresses and the number of the child.
+/// Forks `count` processes, which share earlier memory and have `len` bytes of their own each, and announces their
+/// numbers. When told to go on, it forks one more child. Only these two share three pages: one of a file, one at the
+/// same address, and one that the child has moved. It announces their addresses and the number of the child.
 fn processes(count: usize, len: usize) {
     let shared = map(len);
     write(shared, len, page_bytes() as usize);

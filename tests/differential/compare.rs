@@ -6,10 +6,12 @@ use super::subject::{Area, Subject};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Flags that depend on the page's place in its folio. A row of several pages leaves them out: they are not the same for all.
+/// Flags that depend on the page's place in its folio. A row of several pages leaves them out: they are not the same
+/// for all.
 const PLACE_IN_FOLIO: u64 = 1 << 15 | 1 << 16;
 
-/// Swap types from here on are the kernel's own: at most 12 of the 32 are, whatever its configuration (include/linux/swap.h).
+/// Swap types from here on are the kernel's own: at most 12 of the 32 are, whatever its configuration
+/// (include/linux/swap.h).
 const FIRST_SPECIAL_TYPE: u64 = 20;
 
 /// The last type is that of markers, from Linux 5.19 on (include/linux/swapops.h).
@@ -189,8 +191,8 @@ fn is_everybodys(record: &Value) -> bool {
     record["kind"] == "vdso"
 }
 
-/// Compares the flags, except the `hidden` ones. A process that exits marks the pages that it mapped as referenced, and reclaim clears
-/// that again (zap_pte_range in mm/memory.c): on the vdso, which all map, that bit keeps changing.
+/// Compares the flags, except the `hidden` ones. A process that exits marks the pages that it mapped as referenced, and
+/// reclaim clears that again (zap_pte_range in mm/memory.c): on the vdso, which all map, that bit keeps changing.
 fn flags(record: &Value, words: &Words, hidden: u64) -> Option<String> {
     const REFERENCED: u64 = 1 << 2;
     let passing = if is_everybodys(record) { REFERENCED } else { 0 };
@@ -203,8 +205,8 @@ fn map_count(record: &Value, words: &Words) -> Option<String> {
     differs.filter(|_| !is_everybodys(record))
 }
 
-/// Whether the entry is compatible with the state. For pages that are neither present nor in swap it depends on the kernel: there the
-/// subject's own word is compared.
+/// Whether the entry is compatible with the state. For pages that are neither present nor in swap it depends on the
+/// kernel: there the subject's own word is compared.
 fn state_fits(state: &str, words: &Words) -> bool {
     let Some(entry) = words.entry else {
         return state == "outside";
@@ -273,14 +275,15 @@ fn is_special(words: &Words) -> bool {
     words.bit(62) && !words.is_present() && (FIRST_SPECIAL_TYPE..MARKER_TYPE).contains(&kind)
 }
 
-/// The sums of a region. Smaps may count migrating or failed pages as present (`pfn_swap_entry_to_page` in fs/proc/task_mmu.c): at most
-/// `special` bytes.
+/// The sums of a region. Smaps may count migrating or failed pages as present (`pfn_swap_entry_to_page` in
+/// fs/proc/task_mmu.c): at most `special` bytes.
 fn region(record: &Value, smaps: &BTreeMap<String, u64>, special: u64) -> Vec<String> {
     let said = |name: &str| record[name].as_u64();
     let resident = said("present").zip(said("zero")).map(|(all, zero)| all - zero);
     let sum = |name, said: Option<u64>, fields: &[&str]| {
         let kernel = fields.iter().filter_map(|name| smaps.get(*name)).sum();
-        // Pages that the page map hides are reported as unknown, with the reason. Smaps counts none of them, except shared memory in swap.
+        // Pages that the page map hides are reported as unknown, with the reason. Smaps counts none of them, except
+        // shared memory in swap.
         let unknown = said.is_none() && record["why"].as_object().is_some_and(|why| !why.is_empty());
         let fits = unknown && (kernel == 0 || name == "swapped");
         let counted = said.is_some_and(|said| special > 0 && said + special == kernel);

@@ -1,9 +1,9 @@
 //! What pmdb says about a process equals the kernel's own words, page by page. The comparison uses no code of pmdb.
 //!
-//! Two C programs of `tests/guests` are built with `cc`, or, where `PMDB_DIFFERENTIAL` names a folder, taken from there: `subject`
-//! makes memory in every state and says which, `words` writes the raw words of a process. They are read before and after pmdb is
-//! asked; what changed meanwhile is not compared. In a guest of `scripts/guests` this runs on the guest's kernel, and the lines that it
-//! prints are the guest's row in the table.
+//! Two C programs of `tests/guests` are built with `cc`, or, where `PMDB_DIFFERENTIAL` names a folder, taken from
+//! there: `subject` makes memory in every state and says which, `words` writes the raw words of a process. They are
+//! read before and after pmdb is asked; what changed meanwhile is not compared. In a guest of `scripts/guests` this
+//! runs on the guest's kernel, and the lines that it prints are the guest's row in the table.
 
 mod answers;
 mod compare;

@@ -65,7 +65,8 @@ fn information_4() -> Vec<u8> {
 /// The start of every line program here: the sizes of its operations.
 const OPERATIONS: [u8; 18] = [1, 1, 1, 0xfb, 14, 13, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1];
 
-/// The operations themselves: an address, special ones, a change of file, a column, an advance, the end of the sequence.
+/// The operations themselves: an address, special ones, a change of file, a column, an advance, the end of the
+/// sequence.
 fn operations() -> Vec<u8> {
     let mut bytes = vec![0, 9, 2];
     bytes.extend(TEXT.to_le_bytes());
@@ -91,7 +92,8 @@ pub fn version_4(pack: fn(&'static str, Vec<u8>) -> Section) -> Vec<Section> {
 
 fn abbreviations_5() -> Vec<u8> {
     let mut bytes = Vec::new();
-    // name (strx1), comp_dir (line_strp), stmt_list, str_offsets_base, addr_base, rnglists_base, low_pc, ranges (rnglistx).
+    // name (strx1), comp_dir (line_strp), stmt_list, str_offsets_base, addr_base, rnglists_base, low_pc, ranges
+    // (rnglistx).
     let unit = [0x03, 0x25, 0x1b, 0x1f, 0x10, 0x17, 0x72, 0x17, 0x73, 0x17, 0x74, 0x17, 0x11, 1, 0x55, 0x23];
     abbreviation(&mut bytes, [1, 0x11, 1], &unit);
     // name (strp), low_pc (addrx), high_pc (udata).
@@ -144,7 +146,8 @@ fn addresses() -> Vec<u8> {
     measured(bytes)
 }
 
-/// Three lists, reached by their offsets: begin and length; a base and offsets; an address by its number, and its length.
+/// Three lists, reached by their offsets: begin and length; a base and offsets; an address by its number, and its
+/// length.
 fn ranges() -> Vec<u8> {
     let mut lists: Vec<u8> = Vec::new();
     let mut places: Vec<u32> = Vec::new();

@@ -1,12 +1,13 @@
 //! Fuzzing of every parser of untrusted bytes with mutated inputs: no panic, no hang, no unbounded memory.
 //!
-//! As a test each target runs for a moment, on the same inputs every time; `scripts/fuzz SECONDS` runs longer, on others. Each input has a
-//! number, which a panic names, and so does the last line after an abort or a hang. `PMDB_FUZZ_NUMBER=N scripts/fuzz 1 TARGET` runs only
-//! that one.
+//! As a test each target runs for a moment, on the same inputs every time; `scripts/fuzz SECONDS` runs longer, on
+//! others. Each input has a number, which a panic names, and so does the last line after an abort or a hang.
+//! `PMDB_FUZZ_NUMBER=N scripts/fuzz 1 TARGET` runs only that one.
 //!
-//! The corpus is no folder of files: each target makes its valid seeds when it starts, programs field by field. Seeds are checked to be
-//! valid before they are mutated. Inputs are not chosen by coverage: libFuzzer is C++, which would have to be compiled each time. Mutating
-//! single fields of valid inputs finds errors with offsets and counts, and needs no further tools.
+//! The corpus is no folder of files: each target makes its valid seeds when it starts, programs field by field. Seeds
+//! are checked to be valid before they are mutated. Inputs are not chosen by coverage: libFuzzer is C++, which would
+//! have to be compiled each time. Mutating single fields of valid inputs finds errors with offsets and counts, and
+//! needs no further tools.
 
 mod dwarf;
 mod elf;
@@ -27,8 +28,8 @@ use std::time::{Duration, Instant};
 
 /// The CPU time for one input after which the whole run is aborted: that input hangs.
 const ENDLESS: Duration = Duration::from_secs(20);
-/// The factor for a build without optimisation. There the slowest names take 26 times as long, but with optimisation they take less than a
-/// tenth of their limit.
+/// The factor for a build without optimisation. There the slowest names take 26 times as long, but with optimisation
+/// they take less than a tenth of their limit.
 const UNOPTIMISED: u32 = if cfg!(debug_assertions) { 8 } else { 1 };
 /// The most memory for the whole run.
 const MOST_BYTES: u64 = 6 << 30;

@@ -114,8 +114,8 @@ fn debug_link() -> Section {
     Section::plain(".gnu_debuglink", link.to_vec())
 }
 
-/// The sections for the dynamic linker, to be the second and following ones: symbols, names, versions, defined versions, a hash table,
-/// relocations.
+/// The sections for the dynamic linker, to be the second and following ones: symbols, names, versions, defined
+/// versions, a hash table, relocations.
 fn dynamic() -> Vec<Section> {
     let (table, mut names) =
         symbols(&[("malloc", 0, 0, 0x12, 0), ("environ", COPIED, 8, 0x11, 1), ("clock", TEXT + 0x40, 0x20, 0x12, 1)]);

@@ -107,7 +107,8 @@ impl Program {
         answers[1..].to_vec()
     }
 
-    /// Checks that the answers to lines contain what they must. The lines `before` bring the program to the right place.
+    /// Checks that the answers to lines contain what they must. The lines `before` bring the program to the right
+    /// place.
     #[track_caller]
     pub fn check(&self, before: &[&str], table: &[(&str, &str)]) {
         let asked = table.iter().map(|(line, _)| *line);

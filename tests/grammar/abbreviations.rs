@@ -1,11 +1,12 @@
-//! What every abbreviation of a command meant at commit 2465a84, before the commands that make files into programs. Files and
-//! fingers rely on these: a later command may not take one of them, nor make it ambiguous.
+//! What every abbreviation of a command meant at commit 2465a84, before the commands that make files into programs.
+//! Files and fingers rely on these: a later command may not take one of them, nor make it ambiguous.
 
 use std::collections::BTreeMap;
 
 use pmdb::lang::commands::{Resolved, resolve_first, resolve_second};
 
-/// Lines of a first word, `: `, and what it stood for; a subcommand has its command before it. With several words it was ambiguous.
+/// Lines of a first word, `: `, and what it stood for; a subcommand has its command before it. With several words it
+/// was ambiguous.
 const THEN: &str = include_str!("abbreviations.txt");
 
 #[test]

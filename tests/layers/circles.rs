@@ -1,7 +1,7 @@
 //! Finds files that depend on each other.
 //!
-//! A file depends on another if it names something that is defined there. A `pub use` that only re-exports a name depends on nothing:
-//! names are followed through re-exports to their definitions. Names in tests do not count.
+//! A file depends on another if it names something that is defined there. A `pub use` that only re-exports a name
+//! depends on nothing: names are followed through re-exports to their definitions. Names in tests do not count.
 
 use super::{Source, is_colons, is_word};
 use proc_macro2::{Delimiter, TokenTree};
@@ -149,8 +149,8 @@ fn is_public(before: &[TokenTree]) -> bool {
     }
 }
 
-/// A path that begins with `crate`, `self` or `super` in `module`, from the root on. Other paths start below `module`, if they are of this
-/// crate at all.
+/// A path that begins with `crate`, `self` or `super` in `module`, from the root on. Other paths start below `module`,
+/// if they are of this crate at all.
 fn from_root(path: &[String], module: &[String]) -> Vec<String> {
     let mut base = module;
     let mut path = path;

@@ -1,5 +1,5 @@
-//! The layers of the crate: which modules each file under `src` uses, where `unsafe` is, how large files are, and that no files depend on
-//! each other.
+//! The layers of the crate: which modules each file under `src` uses, where `unsafe` is, how large files are, and that
+//! no files depend on each other.
 //!
 //! The files are read as tokens, so that a path in a macro counts and one in a comment or a text does not.
 
@@ -23,6 +23,9 @@ const UNSAFE_FILES: [&str; 2] = ["source/sys.rs", "demo/"];
 
 /// The most lines of a file: larger files hold more than one idea.
 const LARGEST_FILE: usize = 24 * 1024;
+
+/// The most columns of a line with a comment, as in `rustfmt.toml`, which does not hold comments to it.
+const WIDEST_COMMENT: usize = 120;
 
 /// A source file, its path relative to `src`.
 struct Source {
@@ -50,6 +53,7 @@ impl Source {
         let mut faults = self.layer_faults();
         faults.extend(self.unsafe_faults());
         faults.extend(self.size_faults());
+        faults.extend(self.width_faults());
         faults
     }
 
@@ -100,6 +104,20 @@ impl Source {
         let fault = (size > LARGEST_FILE).then(|| format!("{}: {size} bytes, more than {LARGEST_FILE}", self.path));
         fault.into_iter().collect()
     }
+
+    fn width_faults(&self) -> Vec<String> {
+        let lines = self.text.lines().zip(1..);
+        let wide = lines.filter(|(line, _)| line.contains("// ") && line.chars().count() > WIDEST_COMMENT);
+        wide.filter(|(line, _)| !is_in_text(line))
+            .map(|(_, number)| format!("{}:{number}: a comment wider than {WIDEST_COMMENT} columns", self.path))
+            .collect()
+    }
+}
+
+/// Whether the `//` of this line is part of a text, not of a comment.
+fn is_in_text(line: &str) -> bool {
+    let before = line.split("//").next().unwrap_or(line);
+    before.matches('"').count() % 2 == 1
 }
 
 fn floor_of(room: &str) -> Option<usize> {
@@ -203,6 +221,9 @@ fn the_house_is_kept() {
     assert!(found.iter().any(|source| source.path.starts_with("kernel/")));
     let mut faults: Vec<String> = found.iter().flat_map(Source::faults).collect();
     faults.extend(circles::faults(&found));
+    let mut tests = Vec::new();
+    sources(&folder.with_file_name("tests"), "tests/", &mut tests);
+    faults.extend(tests.iter().flat_map(Source::width_faults));
     assert!(faults.is_empty(), "\n{}\n", faults.join("\n"));
 }
 
@@ -291,4 +312,13 @@ fn a_large_file_is_a_fault() {
     let line = "//! A line.\n";
     sound("lang/large.rs", &line.repeat(LARGEST_FILE / line.len()));
     faulty("lang/large.rs", &line.repeat(LARGEST_FILE / line.len() + 1));
+}
+
+#[test]
+fn a_wide_comment_is_a_fault() {
+    let comment = format!("// {}\n", "x".repeat(WIDEST_COMMENT - 3));
+    sound("lang/mod.rs", &comment);
+    faulty("lang/mod.rs", &format!("//{comment}"));
+    faulty("lang/mod.rs", &format!("use crate::kernel; {comment}"));
+    sound("lang/mod.rs", &format!("const A: &str = \"{}\";", comment.trim_end()));
 }

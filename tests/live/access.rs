@@ -21,8 +21,8 @@ impl Felt {
     }
 }
 
-/// Reads or writes one byte. The result has the minor faults in its low half, and the major ones in its high half. After a signal, the
-/// process announces its negative number and ends.
+/// Reads or writes one byte. The result has the minor faults in its low half, and the major ones in its high half.
+/// After a signal, the process announces its negative number and ends.
 pub fn felt(address: usize, write: bool) -> i64 {
     for signal in [libc::SIGSEGV, libc::SIGBUS] {
         // SAFETY: the handler calls nothing but system calls.

@@ -1,4 +1,5 @@
-//! The backing content of pages that are not mapped: files in the page cache or not, past their end, shared memory in swap.
+//! The backing content of pages that are not mapped: files in the page cache or not, past their end, shared memory in
+//! swap.
 
 use super::Test;
 use super::puppet::Puppet;

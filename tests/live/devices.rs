@@ -86,8 +86,8 @@ fn registers_of_a_device() {
     }
 }
 
-/// A write to a private mapping makes a copy in ordinary memory, which the page map does not show either. So once one page was written,
-/// the kind of every page is unknown.
+/// A write to a private mapping makes a copy in ordinary memory, which the page map does not show either. So once one
+/// page was written, the kind of every page is unknown.
 fn physical_memory() {
     const NAME: &str = "devices::physical_memory";
     let (_, start) = match test_device() {

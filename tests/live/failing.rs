@@ -1,4 +1,5 @@
-//! Failed memory. It is lost until the kernel restarts, so these tests run only where they are allowed to, as by `scripts/guests`.
+//! Failed memory. It is lost until the kernel restarts, so these tests run only where they are allowed to, as by
+//! `scripts/guests`.
 
 use super::Test;
 use super::answers::{Truth, says};

@@ -162,8 +162,8 @@ fn the_vdso_is_an_elf_file() {
     assert_eq!(image.read_at(image.len(), &mut start).expect("the end"), 0);
 }
 
-/// Drops the rights to `map_files`, then opens the file behind each region that the arguments name, and announces its first byte, or the
-/// error.
+/// Drops the rights to `map_files`, then opens the file behind each region that the arguments name, and announces its
+/// first byte, or the error.
 fn without_admin(arguments: &[String]) {
     use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
     let mut rights = capabilities(None).expect("its rights");
@@ -211,7 +211,8 @@ fn by_path_the_same_file_is_found() {
     assert_eq!(said, expected.collect::<Vec<_>>());
 }
 
-/// Mounts an overlay in a mount namespace of its own and maps a file of it. Announces where, or `0` if it may not mount.
+/// Mounts an overlay in a mount namespace of its own and maps a file of it. Announces where, or `0` if it may not
+/// mount.
 ///
 /// Its lower layer is of another filesystem than the upper one: `stat` then gives other device numbers than `maps`.
 fn overlay(arguments: &[String]) {

@@ -83,7 +83,8 @@ fn huge_memory(puppet: &mut Puppet, name: &str, count: u64) -> Option<(u64, u64)
     Some((memory, bytes))
 }
 
-/// Each page that is mapped in `count` pages from `memory` on has the order that is counted by hand, alone and in a sweep.
+/// Each page that is mapped in `count` pages from `memory` on has the order that is counted by hand, alone and in a
+/// sweep.
 fn check_orders(puppet: &Puppet, target: &Target, memory: u64, count: u64) {
     let swept = pages(target, &[(memory, count)], Need::ORDER);
     let mut last: Option<(u64, u64)> = None;
@@ -303,7 +304,8 @@ fn files_of_the_mounted_pool() {
     assert!(!folder.exists());
 }
 
-/// A child has copied some pages of a huge one: each page has its own count, and its own answer to whether it is exclusive.
+/// A child has copied some pages of a huge one: each page has its own count, and its own answer to whether it is
+/// exclusive.
 fn copied_in_part_by_a_child() {
     const NAME: &str = "huge::copied_in_part_by_a_child";
     let mut puppet = Puppet::start();

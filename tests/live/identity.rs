@@ -86,7 +86,8 @@ fn thread(_: &[String]) {
     }
 }
 
-/// Gives a page of its arguments back to the kernel, and announces its address. The arguments are so long that nothing else is in it.
+/// Gives a page of its arguments back to the kernel, and announces its address. The arguments are so long that nothing
+/// else is in it.
 fn forgetful(_: &[String]) {
     let stat = std::fs::read_to_string("/proc/self/stat").expect("its stat");
     let (_, fields) = stat.rsplit_once(") ").expect("fields");
@@ -141,8 +142,8 @@ fn nobody(arguments: &[String]) {
     wait();
 }
 
-/// Becomes nobody, with root's capabilities permitted, as after `setcap …=p`. Attaches, and announces whether it sees frame numbers, which
-/// capabilities are effective afterwards, and whether it can open a file of root's.
+/// Becomes nobody, with root's capabilities permitted, as after `setcap …=p`. Attaches, and announces whether it sees
+/// frame numbers, which capabilities are effective afterwards, and whether it can open a file of root's.
 fn permitted(arguments: &[String]) {
     let [pid, word] = arguments else { panic!("two numbers") };
     rustix::thread::set_keep_capabilities(true).expect("to keep its rights");

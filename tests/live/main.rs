@@ -1,7 +1,7 @@
 //! Real processes, inspected through pmdb and, by each test, in a second way that shares no code with it.
 //!
-//! The target processes are this program again, started with the name of a scenario; see [`target`]. A module of tests has a list of
-//! `TESTS`, each a name and a function, and one of `SCENARIOS`, which run in those processes.
+//! The target processes are this program again, started with the name of a scenario; see [`target`]. A module of tests
+//! has a list of `TESTS`, each a name and a function, and one of `SCENARIOS`, which run in those processes.
 //!
 //! Tests that this machine or this user cannot run are skipped, see [`skips`].
 #![allow(unsafe_code)]

@@ -1,5 +1,5 @@
-//! What `x`, `find`, `telescope` and `print` read, compared with the target's own bytes and gdb; and that reading changes nothing, page by
-//! page.
+//! What `x`, `find`, `telescope` and `print` read, compared with the target's own bytes and gdb; and that reading
+//! changes nothing, page by page.
 
 use super::answers::program;
 use super::behind::{DiskFile, Held, drop_cached, is_cached};
@@ -40,8 +40,8 @@ pub const SCENARIOS: &[Scenario] = &[("memory", |_| {
 /// Bytes that the scenario shows.
 const BYTES: usize = 512;
 
-/// Bytes of texts that it shows, with other words before and after them: gdb and pmdb may show random bytes of a stack differently, such
-/// as a character for private use.
+/// Bytes of texts that it shows, with other words before and after them: gdb and pmdb may show random bytes of a stack
+/// differently, such as a character for private use.
 const TEXT_BYTES: usize = 35;
 
 /// Pages of each stretch of memory that is read.
@@ -64,7 +64,8 @@ fn rows(records: &[Value]) -> Vec<(String, Option<String>, u64)> {
     .collect()
 }
 
-/// What a touch of a page would change in a process: the bits of its entries (frames may move by themselves), and its fault counts.
+/// What a touch of a page would change in a process: the bits of its entries (frames may move by themselves), and its
+/// fault counts.
 #[derive(PartialEq, Debug)]
 struct Standing {
     entries: Vec<(u64, u64)>,
@@ -137,7 +138,8 @@ impl Object {
     }
 }
 
-/// Pages of shared memory that only a child has written are read, though the process has not mapped them. Holes stay holes.
+/// Pages of shared memory that only a child has written are read, though the process has not mapped them. Holes stay
+/// holes.
 fn what_only_others_have_touched_is_read(pid: u32, start: u64) {
     let bytes = PAGES * page_bytes();
     let records = records(pid, &[format!("x/{bytes}xb {start:#x}")]);
@@ -190,7 +192,8 @@ fn looking_changes_nothing() {
     drop_cached(&file, 0, PAGES);
     let held = Held::of(&file, 1, 1);
     let mapped = puppet.maps_file(&file, PAGES, libc::PROT_READ, libc::MAP_PRIVATE);
-    // Pages that only a child has touched are in the page cache, not mapped here, and between holes. Another one is in swap.
+    // Pages that only a child has touched are in the page cache, not mapped here, and between holes. Another one is in
+    // swap.
     let objects = ["shared", "memfd", "copied"].map(|verb| {
         let object = puppet.maps(verb, PAGES);
         if verb != "copied" {
@@ -309,7 +312,8 @@ fn the_page_cache_is_read_and_not_filled() {
     let mapped = puppet.maps_file(&file, MANY, libc::PROT_READ, libc::MAP_PRIVATE);
     puppet.0.stop();
     let pid = puppet.0.pid();
-    // One read, after which the kernel reads some pages ahead and marks one of them: reading that one starts more read-ahead.
+    // One read, after which the kernel reads some pages ahead and marks one of them: reading that one starts more
+    // read-ahead.
     file.read_exact_at(&mut [0], 0).expect("a read");
     let before = settled(&file, MANY);
     if before.iter().all(|cached| *cached) || !before[0] {
@@ -361,7 +365,8 @@ fn fault_reads_through() {
     }
 }
 
-/// The lines after each `==`, with blanks normalised, and without the symbols after addresses, which gdb may name differently.
+/// The lines after each `==`, with blanks normalised, and without the symbols after addresses, which gdb may name
+/// differently.
 fn parts(text: &str) -> Vec<String> {
     let plain = |line: &str| {
         let (label, rest) = line.split_once(':').unwrap_or((line, ""));
@@ -378,7 +383,8 @@ fn parts(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Words are put together in the byte order of the machine, whichever that is: by `x`, `print` and `find`, and by `telescope` those of a pointer.
+/// Words are put together in the byte order of the machine, whichever that is: by `x`, `print` and `find`, and by
+/// `telescope` those of a pointer.
 fn words_are_the_machine_s() {
     let mut numbers = Numbers(7);
     let expected: Vec<u8> = (0..BYTES).map(|_| numbers.next() as u8).collect();

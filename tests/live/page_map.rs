@@ -29,8 +29,8 @@ const PAGES: usize = 3000;
 /// A terabyte, or what an address space of 32 bits has room for.
 const RESERVED: u64 = if cfg!(target_pointer_width = "32") { 1 << 29 } else { 1 << 40 };
 
-/// Private memory with every third page written, then a stretch of 700; every seventh page is only read. Then a large reservation with
-/// four pages in it. Announces both starts.
+/// Private memory with every third page written, then a stretch of 700; every seventh page is only read. Then a large
+/// reservation with four pages in it. Announces both starts.
 fn pages(_: &[String]) {
     let page = page_bytes() as usize;
     let private = ProtFlags::READ | ProtFlags::WRITE;
@@ -316,8 +316,8 @@ fn frames_are_hidden_or_not() {
     assert_eq!(entry.is_frame_hidden(), process.frames_hidden());
 }
 
-/// Has every right in a user namespace of its own, and inspects itself. Announces whether it made one, whether it sees frame numbers, and
-/// whether pmdb says so.
+/// Has every right in a user namespace of its own, and inspects itself. Announces whether it made one, whether it sees
+/// frame numbers, and whether pmdb says so.
 fn namespaced(_: &[String]) {
     // SAFETY: takes no memory; this process has one thread.
     if unsafe { libc::unshare(libc::CLONE_NEWUSER) } != 0 {

@@ -13,7 +13,8 @@ use std::time::{Duration, SystemTime};
 pub const TESTS: &[Test] =
     &[("patched::what_a_process_writes_into_its_code_is_found", what_a_process_writes_into_its_code_is_found)];
 
-/// Maps three pages of the file that its argument names as code, writes into the second, and writes into the third and takes it back.
+/// Maps three pages of the file that its argument names as code, writes into the second, and writes into the third and
+/// takes it back.
 pub const SCENARIOS: &[Scenario] = &[("patched", |arguments| {
     let file = File::open(&arguments[0]).expect("the file");
     let page = page_bytes() as usize;

@@ -21,8 +21,8 @@ pub const SCENARIOS: &[Scenario] = &[("puppet", |_| {
     }
 })];
 
-/// A page that was just mapped waits in a batch of its processor, and is not paged out until that processor drains the batch
-/// (lru_add_drain in mm/swap.c). Paging out drains the batch of its own processor.
+/// A page that was just mapped waits in a batch of its processor, and is not paged out until that processor drains the
+/// batch (lru_add_drain in mm/swap.c). Paging out drains the batch of its own processor.
 fn stay_on_one_processor() {
     let mut here = CpuSet::new();
     here.set(sched_getcpu());
@@ -45,7 +45,8 @@ impl Puppet {
         Puppet(target)
     }
 
-    /// Starts one that has a huge page, mapped by one PMD, with its address and number of pages; or the reason why the kernel gives none.
+    /// Starts one that has a huge page, mapped by one PMD, with its address and number of pages; or the reason why the
+    /// kernel gives none.
     pub fn with_huge_page() -> Result<(Self, u64, u64), &'static str> {
         let bytes = huge_page_bytes().ok_or("no transparent huge pages")?;
         let pages = bytes / page_bytes();
@@ -81,14 +82,14 @@ impl Puppet {
         u64::try_from(answer).unwrap_or_else(|_| panic!("{verb} {numbers:?}: errno {}", -answer))
     }
 
-    /// New memory: `anonymous`, `shared`, `memfd`, `copied` (a private mapping of a memfd), `secret`, `hugetlb`, `huge` (aligned, with huge pages
-    /// wanted), `reserved` (no access).
+    /// New memory: `anonymous`, `shared`, `memfd`, `copied` (a private mapping of a memfd), `secret`, `hugetlb`, `huge`
+    /// (aligned, with huge pages wanted), `reserved` (no access).
     pub fn maps(&mut self, verb: &str, pages: u64) -> u64 {
         self.does(verb, &[pages * page_bytes()])
     }
 
-    /// New memory far from the program: anonymous memory right after a program may be its `.bss`, and new memory may be there if a static
-    /// program is loaded among other mappings. This much does not fit there.
+    /// New memory far from the program: anonymous memory right after a program may be its `.bss`, and new memory may be
+    /// there if a static program is loaded among other mappings. This much does not fit there.
     pub fn maps_far(&mut self) -> u64 {
         self.maps("anonymous", (64 << 20) / page_bytes())
     }
@@ -117,8 +118,8 @@ impl Puppet {
         self.does("unmap", &[address, pages * page_bytes()]);
     }
 
-    /// Pages out `pages` pages, and returns whether all are out. A page in another processor's batch for the LRU list is kept
-    /// (lru_add_drain in mm/swap.c): then it tries again.
+    /// Pages out `pages` pages, and returns whether all are out. A page in another processor's batch for the LRU list
+    /// is kept (lru_add_drain in mm/swap.c): then it tries again.
     pub fn pages_out(&mut self, address: u64, pages: u64) -> bool {
         let pid = self.0.pid();
         let is_out = |page| plain_entry(pid, address + page * page_bytes()).is_some_and(|entry| entry >> 63 == 0);
@@ -201,7 +202,8 @@ fn act(verb: &str, numbers: &[usize]) -> i64 {
         "unmap" => answer(unsafe { libc::munmap(number(0) as *mut _, number(1)) }.into()),
         "advise" => {
             let advice = number(2) as i32;
-            // Newer kernels send a signal for failed memory at once, and not at the next access. A later access still ends the process.
+            // Newer kernels send a signal for failed memory at once, and not at the next access. A later access still
+            // ends the process.
             extern "C" fn carry_on(_: i32) {}
             // SAFETY: a handler that does nothing, for as long as the call takes; memory of the test's own.
             unsafe {

@@ -76,7 +76,8 @@ fn difference(stats: &RegionStats, backing: Backing, smaps: &BTreeMap<String, u6
     (!words.is_empty()).then(|| words.join("; "))
 }
 
-/// Every region of a stopped process agrees. Other processes map and unmap the same files meanwhile, so each region has to agree once.
+/// Every region of a stopped process agrees. Other processes map and unmap the same files meanwhile, so each region has
+/// to agree once.
 fn agrees(name: &str, process: &Target) {
     const TRIES: u32 = 300;
     if !support::is_root() {

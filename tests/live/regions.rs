@@ -118,8 +118,8 @@ fn deleted_is_what_is_deleted() {
     check(marked, true);
 }
 
-/// Shared anonymous memory, a memfd, a System V segment, and a device. Announces where each is. Private memory with a name is there too, where
-/// the kernel gives names.
+/// Shared anonymous memory, a memfd, a System V segment, and a device. Announces where each is. Private memory with a
+/// name is there too, where the kernel gives names.
 fn shared(_: &[String]) {
     let page = page_bytes() as usize;
     let both = ProtFlags::READ | ProtFlags::WRITE;

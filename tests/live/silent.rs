@@ -128,8 +128,8 @@ impl Server {
     }
 }
 
-/// Mounts the file system in a mount namespace of its own, maps its file as code, touches the first page, and announces where; or
-/// why not. After the next line from the test the server is silent; the mount ends with this process.
+/// Mounts the file system in a mount namespace of its own, maps its file as code, touches the first page, and announces
+/// where; or why not. After the next line from the test the server is silent; the mount ends with this process.
 fn served(arguments: &[String]) {
     let device = File::options().read(true).write(true).open("/dev/fuse");
     let Ok(device) = device else {
@@ -160,8 +160,8 @@ fn served(arguments: &[String]) {
         start.cast::<u8>().read_volatile();
         start
     };
-    // Closing it later would ask the server, which is in this process: the process could not end once the server is silent. The mapping
-    // stays.
+    // Closing it later would ask the server, which is in this process: the process could not end once the server is
+    // silent. The mapping stays.
     drop(file);
     announce(start as u64);
     wait();

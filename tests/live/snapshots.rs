@@ -1,4 +1,5 @@
-//! Snapshots of a real process, compared with what the process did between them, and with the page maps of both processes.
+//! Snapshots of a real process, compared with what the process did between them, and with the page maps of both
+//! processes.
 
 use super::Test;
 use super::answers::large::huge_page;

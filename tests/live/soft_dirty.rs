@@ -64,8 +64,8 @@ fn of_type<'a>(records: &'a [Value], wanted: &str) -> Vec<&'a Value> {
     of_it.collect()
 }
 
-/// Without `--yes` nothing is cleared if there is no user to confirm it. With it all bits are cleared; then only pages that are written are
-/// shown.
+/// Without `--yes` nothing is cleared if there is no user to confirm it. With it all bits are cleared; then only pages
+/// that are written are shown.
 fn cleared_by_the_command() {
     const NAME: &str = "soft_dirty::cleared_by_the_command";
     const PAGES: u64 = 16;

@@ -315,8 +315,8 @@ fn pages_of_the_hugetlb_pool() {
     drop(pool);
 }
 
-/// A puppet with 64 equal pages that are merged, and their address. Merging goes on until the setting is dropped, which has to be after the
-/// puppet. An error says why nothing was merged.
+/// A puppet with 64 equal pages that are merged, and their address. Merging goes on until the setting is dropped, which
+/// has to be after the puppet. An error says why nothing was merged.
 pub fn merged() -> Result<(super::system::Changed, Puppet, u64), String> {
     let merging = super::system::merging()?;
     let mut puppet = Puppet::start();

@@ -23,15 +23,15 @@ pub fn has_scan() -> bool {
     release() >= (6, 7)
 }
 
-/// Whether not even root may change the hugetlb pool. It is hidden in a guest whose kernel stops when hugetlb memory is unmapped, even if
-/// it was never touched.
+/// Whether not even root may change the hugetlb pool. It is hidden in a guest whose kernel stops when hugetlb memory is
+/// unmapped, even if it was never touched.
 pub fn pool_is_hidden() -> bool {
     let setting = "/proc/sys/vm/nr_hugepages";
     rustix::process::geteuid().is_root() && rustix::fs::access(setting, rustix::fs::Access::WRITE_OK).is_err()
 }
 
-/// Whether pmdb cannot rule out this effect of an access on this older kernel. Before 5.19 no mark tells whether an anonymous page is
-/// exclusive to one process (PG_anon_exclusive). Without a scan, poisoned hugetlb pages do not show.
+/// Whether pmdb cannot rule out this effect of an access on this older kernel. Before 5.19 no mark tells whether an
+/// anonymous page is exclusive to one process (PG_anon_exclusive). Without a scan, poisoned hugetlb pages do not show.
 pub fn is_left_open(effect: &str) -> bool {
     match effect {
         "nothing" | "reuse" | "copy" => release() < (5, 19),

@@ -1,7 +1,7 @@
 //! System-wide settings that a test changes for a while: swap, huge pages in the pool, merging, a cgroup.
 //!
-//! A shell changes them, says so, and restores them when its input ends: when the test is done with them, and also when the test is
-//! killed. One at a time.
+//! A shell changes them, says so, and restores them when its input ends: when the test is done with them, and also when
+//! the test is killed. One at a time.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};

@@ -1,7 +1,7 @@
 //! The target processes of tests: this program again, running a scenario.
 //!
-//! A scenario sets something up and [`announce`]s what, as a line of words; then it [`wait`]s for lines from the test. When these
-//! end, because the test is over in whatever way, the process ends.
+//! A scenario sets something up and [`announce`]s what, as a line of words; then it [`wait`]s for lines from the test.
+//! When these end, because the test is over in whatever way, the process ends.
 
 use super::Scenario;
 use std::io::{BufRead, BufReader, ErrorKind, Lines, Write};
@@ -74,7 +74,8 @@ pub struct Target {
 }
 
 impl Target {
-    /// Starts one. It is ready when it has announced something: ask with [`line`](Self::line) or [`words`](Self::words).
+    /// Starts one. It is ready when it has announced something: ask with [`line`](Self::line) or
+    /// [`words`](Self::words).
     pub fn start(scenario: &str, arguments: &[&str]) -> Self {
         Self::spawn(&mut command(scenario, arguments))
     }
@@ -84,7 +85,8 @@ impl Target {
         let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = loop {
             match piped.spawn() {
-                // Another test starts a program just now: until it executes, it has the file open that this test has written.
+                // Another test starts a program just now: until it executes, it has the file open that this test has
+                // written.
                 Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => std::thread::yield_now(),
                 started => break started.expect("a target"),
             }

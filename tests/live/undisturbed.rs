@@ -24,7 +24,8 @@ pub const TESTS: &[Test] = &[
 
 pub const SCENARIOS: &[Scenario] = &[("leaseholder", leaseholder)];
 
-/// `F_SETSIG`, `DN_ACCESS` and `DN_MULTISHOT` (include/uapi/asm-generic/fcntl.h, include/uapi/linux/fcntl.h), which libc lacks.
+/// `F_SETSIG`, `DN_ACCESS` and `DN_MULTISHOT` (include/uapi/asm-generic/fcntl.h, include/uapi/linux/fcntl.h), which
+/// libc lacks.
 const SETSIG: libc::c_int = 10;
 const DN_ACCESS: libc::c_int = 1;
 const DN_MULTISHOT: libc::c_int = 1 << 31;
@@ -35,8 +36,8 @@ extern "C" fn count(_: libc::c_int) {
     SIGNALS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Maps the files that the arguments name, takes a write lease on each, and announces where it mapped them, or `0` and the error number.
-/// Then answers each line with the number of signals that have come.
+/// Maps the files that the arguments name, takes a write lease on each, and announces where it mapped them, or `0` and
+/// the error number. Then answers each line with the number of signals that have come.
 fn leaseholder(paths: &[String]) {
     for signal in [libc::SIGIO, libc::SIGUSR1] {
         let handler = count as extern "C" fn(libc::c_int) as libc::sighandler_t;
@@ -50,7 +51,8 @@ fn leaseholder(paths: &[String]) {
         std::fs::copy("/proc/self/exe", path).expect("a copy");
         let options = std::fs::OpenOptions::new().read(true).write(true).open(path);
         let file = options.expect("a file of the test's");
-        // SAFETY: a new mapping of a file of two pages or more, one of which is touched; the lease is on a number of our own.
+        // SAFETY: a new mapping of a file of two pages or more, one of which is touched; the lease is on a number of
+        // our own.
         let leased = unsafe {
             let (prot, flags) = (libc::PROT_READ | libc::PROT_EXEC, libc::MAP_PRIVATE);
             let start = libc::mmap(std::ptr::null_mut(), 2 * bytes, prot, flags, file.as_raw_fd(), 0);
@@ -262,7 +264,8 @@ fn what_needs_no_file_opens_none() {
     assert!(events(&watch) > 0);
 }
 
-/// Every other page of the file has a private copy: the bytes of the others are in the page cache, each in a stretch of its own.
+/// Every other page of the file has a private copy: the bytes of the others are in the page cache, each in a stretch of
+/// its own.
 fn one_answer_opens_a_mapped_file_once() {
     const PAGES: u64 = 32;
     let page = page_bytes();

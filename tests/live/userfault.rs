@@ -83,8 +83,8 @@ pub fn told() -> i64 {
     TOLD.load(Ordering::SeqCst)
 }
 
-/// Registers a range with a handler that receives missing faults (`mode` 1), writes (`mode` 2, which write-protects the range) or minor
-/// faults (`mode` 4), and resolves them.
+/// Registers a range with a handler that receives missing faults (`mode` 1), writes (`mode` 2, which write-protects the
+/// range) or minor faults (`mode` 4), and resolves them.
 pub fn handle(start: usize, length: usize, mode: usize) -> i64 {
     const UFFDIO_ZEROPAGE: libc::Ioctl = 0xc020_aa04_u32 as libc::Ioctl;
     const UFFDIO_CONTINUE: libc::Ioctl = 0xc020_aa07_u32 as libc::Ioctl;

@@ -37,8 +37,8 @@ const SPARSE: u64 = if HAS_32_BITS { 1 << 16 } else { 1 << 20 };
 /// Bytes that no pages are promised for: 16 TiB, or what an address space of 32 bits has room for.
 const RESERVED: u64 = if HAS_32_BITS { 1 << 30 } else { 16 << 40 };
 
-/// A process that stands still, with every kind of memory that the plan of a sweep distinguishes: dense and sparse, small and large, huge
-/// pages, holes, shared memory.
+/// A process that stands still, with every kind of memory that the plan of a sweep distinguishes: dense and sparse,
+/// small and large, huge pages, holes, shared memory.
 fn still() -> Puppet {
     let mut puppet = Puppet::start();
     let mut numbers = Numbers(7);
@@ -66,7 +66,8 @@ fn still() -> Puppet {
     puppet
 }
 
-/// Every page-map entry of every region, in order: the page's index and the word. Without those that the page map does not cover.
+/// Every page-map entry of every region, in order: the page's index and the word. Without those that the page map does
+/// not cover.
 fn plain_entries(pid: u32) -> Vec<(u64, u64)> {
     let file = File::open(format!("/proc/{pid}/pagemap")).expect("its page map");
     let mut all = Vec::new();
@@ -268,8 +269,8 @@ fn frames_are_joined_to_their_pages() {
 }
 
 fn reservations_cost_nothing() {
-    // One region; and one for each page and each gap. Kernels before about 6.15 always have the latter: they do not merge touched
-    // regions with untouched ones.
+    // One region; and one for each page and each gap. Kernels before about 6.15 always have the latter: they do not
+    // merge touched regions with untouched ones.
     for protection in [libc::PROT_NONE, libc::PROT_READ] {
         reservation_costs_nothing(protection);
     }

@@ -74,7 +74,8 @@ impl Watch {
     }
 }
 
-/// Joins the same changes of neighbours. They may be separate only where their frames do not follow each other, which the kernel chooses.
+/// Joins the same changes of neighbours. They may be separate only where their frames do not follow each other, which
+/// the kernel chooses.
 fn joined(changes: Vec<Change>) -> Vec<Change> {
     let same = |a: &Option<PageFacts>, b: &Option<PageFacts>| {
         let without_frame = |facts: &Option<PageFacts>| {

@@ -1,4 +1,5 @@
-//! Who maps a frame, compared with a reading of every page map; and pages counted by flags, compared with a plain reading.
+//! Who maps a frame, compared with a reading of every page map; and pages counted by flags, compared with a plain
+//! reading.
 
 use super::puppet::Puppet;
 use super::support::{is_root, page, page_bytes, plain_entry, plain_maps, skip};
@@ -146,8 +147,8 @@ fn mappers(place: Place) -> (BTreeSet<Place>, Answer) {
     (first.places, answer)
 }
 
-/// Every place that maps one of `frames`, from a reading of all page maps, entry by entry. Regions larger than those of these tests are
-/// left out: reading whole reservations takes minutes.
+/// Every place that maps one of `frames`, from a reading of all page maps, entry by entry. Regions larger than those of
+/// these tests are left out: reading whole reservations takes minutes.
 fn brute_force(frames: &[u64]) -> BTreeMap<u64, BTreeSet<Place>> {
     const LARGEST: u64 = 4 << 30;
     const STEP: u64 = 32 << 10;
@@ -189,7 +190,8 @@ fn brute_force(frames: &[u64]) -> BTreeMap<u64, BTreeSet<Place>> {
     found
 }
 
-/// Checks that a search finds what a reading of everything finds. Compaction may move a page meanwhile: then both are repeated.
+/// Checks that a search finds what a reading of everything finds. Compaction may move a page meanwhile: then both are
+/// repeated.
 fn is_what_brute_force_finds(places: &[Place]) -> Vec<Answer> {
     const TRIES: usize = 5;
     let frames = || places.iter().map(|&place| frame_at(place)).collect::<Vec<u64>>();
@@ -344,7 +346,8 @@ fn a_page_that_moves_meanwhile() {
     if !is_root() {
         return skip("who::a_page_that_moves_meanwhile", "frame numbers are hidden");
     }
-    // Parent and child share a page. When it is found in one of them, that one writes to it, or exits: then only the other has it.
+    // Parent and child share a page. When it is found in one of them, that one writes to it, or exits: then only the
+    // other has it.
     for exits in [false, true] {
         let mut puppet = Puppet::start();
         let memory = puppet.maps("anonymous", 1);

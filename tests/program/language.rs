@@ -1,4 +1,5 @@
-//! Every sentence of `grammar/accept` against a real process, and every one of `grammar/reject`: answers or errors, never a panic.
+//! Every sentence of `grammar/accept` against a real process, and every one of `grammar/reject`: answers or errors,
+//! never a panic.
 
 use crate::run::Home;
 use pmdb::lang::script::Builder;

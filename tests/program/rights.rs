@@ -12,8 +12,8 @@ fn frame_is_shown(run: &Run) -> bool {
     run.status == Some(0) && run.objects().iter().any(|object| object["pfn"].is_number())
 }
 
-/// Every file of `/proc` that pmdb uses is open to it, also those for which the kernel checks the reader: the addresses of the arguments of
-/// another user's process (in `stat`) are shown only to those who may inspect that process.
+/// Every file of `/proc` that pmdb uses is open to it, also those for which the kernel checks the reader: the addresses
+/// of the arguments of another user's process (in `stat`) are shown only to those who may inspect that process.
 fn assert_all_is_possible(run: &Run) {
     run.is_fine();
     let objects = run.objects();

@@ -387,7 +387,8 @@ fn capabilities_are_what_they_are() {
     assert_eq!(names.len(), 21, "{names:?}");
 }
 
-/// Containers mount empty files over others to hide them, and show one hierarchy of cgroups and not another: none of that is an answer.
+/// Containers mount empty files over others to hide them, and show one hierarchy of cgroups and not another: none of
+/// that is an answer.
 #[test]
 fn what_a_container_hides_is_called_hidden() {
     let name = "what_a_container_hides_is_called_hidden";

@@ -149,7 +149,8 @@ fn too_few_files_are_the_reason_and_not_an_absent_process() {
             .expect("a shell");
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(!said.contains("there is no process"), "{files}: {said}");
-        // Files that other threads of the tests have open may reach the shell: then not even pmdb's libraries can be opened.
+        // Files that other threads of the tests have open may reach the shell: then not even pmdb's libraries can be
+        // opened.
         let is_started = !said.contains("error while loading shared libraries");
         assert!(
             output.status.success() || !is_started || said.to_lowercase().contains("open files"),

@@ -17,7 +17,8 @@ const PATIENCE: Option<u64> = Some(20_000);
 
 const PROMPT: &str = "(pmdb) ";
 
-/// The editor's output when a line is entered: end of bracketed paste, next row. Before, it may redraw the line at any key.
+/// The editor's output when a line is entered: end of bracketed paste, next row. Before, it may redraw the line at any
+/// key.
 const TAKEN: &str = "\u{1b}[?2004l\r\n";
 
 struct Terminal {

@@ -1,8 +1,9 @@
-//! Tests that this machine or this user cannot run are skipped, by name and reason, in the output. The last line counts the skips.
+//! Tests that this machine or this user cannot run are skipped, by name and reason, in the output. The last line counts
+//! the skips.
 //!
-//! `PMDB_EXPECTED_SKIPS` names a list of the skips that are expected here: each line is what a skip prints after `skipped: `, with `*` for any
-//! text; `#` starts a comment. With a list, a skip that is not in it fails its test. One that is in it and did not happen is mentioned at
-//! the end.
+//! `PMDB_EXPECTED_SKIPS` names a list of the skips that are expected here: each line is what a skip prints after
+//! `skipped: `, with `*` for any text; `#` starts a comment. With a list, a skip that is not in it fails its test. One
+//! that is in it and did not happen is mentioned at the end.
 #![allow(unsafe_code)]
 
 use std::io::Write;

@@ -34,8 +34,9 @@ impl Examination<'_> {
         Ok(Before { start, count, next: start })
     }
 
-    /// As gdb counts: a text begins behind the zero of the text before, or where a longer one is cut. For an address right behind a
-    /// zero, the text there counts as the first, if it can be read. Unreadable memory counts as the last one.
+    /// As gdb counts: a text begins behind the zero of the text before, or where a longer one is cut. For an address
+    /// right behind a zero, the text there counts as the first, if it can be read. Unreadable memory counts as the last
+    /// one.
     fn texts_before(&mut self, count: u64) -> Result<Before, Error> {
         let size = u64::from(self.unit.bytes());
         let end = self.next;
@@ -117,7 +118,8 @@ impl Examination<'_> {
         Ok(Tail { bytes: bytes.split_off((length - readable) as usize), is_whole })
     }
 
-    /// Reads the readable bytes of `range`, each to its place. Returns the end of the last unreadable part, and whether all could be read.
+    /// Reads the readable bytes of `range`, each to its place. Returns the end of the last unreadable part, and whether
+    /// all could be read.
     fn read_range(&mut self, range: AddressRange, into: &mut [u8]) -> Result<(VirtualAddress, bool), Error> {
         let (mut behind, mut is_whole) = (range.start(), true);
         let mut at = range.start();
@@ -135,8 +137,8 @@ impl Examination<'_> {
         Ok((behind, is_whole))
     }
 
-    /// Where the unreadable memory that ends at `end` begins: its region, or the gap between regions, if none of it can be read; otherwise
-    /// the page.
+    /// Where the unreadable memory that ends at `end` begins: its region, or the gap between regions, if none of it can
+    /// be read; otherwise the page.
     fn unread_before(&self, end: VirtualAddress) -> Result<VirtualAddress, Error> {
         let last = VirtualAddress::new(end.get().saturating_sub(1));
         let lowest = match self.view.region(last) {

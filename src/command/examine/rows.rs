@@ -71,8 +71,8 @@ impl Examination<'_> {
         Ok(())
     }
 
-    /// Continues a read after `read` bytes from `source`, from whatever source, until `into` is full or `ends` is true for the
-    /// bytes so far.
+    /// Continues a read after `read` bytes from `source`, from whatever source, until `into` is full or `ends` is true
+    /// for the bytes so far.
     fn read_on(
         &mut self,
         into: &mut [u8],

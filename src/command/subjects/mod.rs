@@ -75,8 +75,8 @@ impl Subject {
         Help::Subject(HelpSubject { name: self.name, summary: self.summary, text: self.text() })
     }
 
-    /// The table rows about a word of the language, each under the name of its subject, and under the paragraph that introduces the
-    /// table, if there is one.
+    /// The table rows about a word of the language, each under the name of its subject, and under the paragraph that
+    /// introduces the table, if there is one.
     pub fn rows_about(word: &str) -> impl Iterator<Item = Help> {
         Subject::of_the_language().filter_map(move |subject| {
             let text = subject.text();

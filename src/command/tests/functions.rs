@@ -10,8 +10,8 @@ use std::sync::atomic::Ordering;
 struct Session(DebugState);
 
 impl Session {
-    /// Two regions, 0x1000000 and 0x3000000, of twenty pages and of four. In the first the pages 2 to 9 lie in one run of frames, 12 to
-    /// 14 in another, and 16 alone; the second is empty.
+    /// Two regions, 0x1000000 and 0x3000000, of twenty pages and of four. In the first the pages 2 to 9 lie in one run
+    /// of frames, 12 to 14 in another, and 16 alone; the second is empty.
     fn new(change: impl FnOnce(&mut World)) -> Session {
         let mut world = World::new([region(0x1000, 20), region(0x3000, 4)]);
         world.maps(0x1002, 8, 0x9000);

@@ -141,7 +141,8 @@ fn records(line: &str, target: Target) -> Vec<Record> {
     records
 }
 
-/// A page that is there, three whose entries are hidden and may be in swap, and one of which it is certain that it is in none.
+/// A page that is there, three whose entries are hidden and may be in swap, and one of which it is certain that it is
+/// in none.
 fn hidden_entries() -> Target {
     const GUARD: u64 = 1 << 62 | 1 << 58;
     let mut world = World::new([region(0x1000, 10), region(0x2000, 2)]);

@@ -1,7 +1,8 @@
 //! `where` and `until`: filters, compiled for many pages or regions.
 //!
-//! A condition on a field that a page does not have (the map count of a page without a frame) is neither true nor false, and neither is
-//! its `not`: such a page is left out. A field that can be known of no page here is an error that names it.
+//! A condition on a field that a page does not have (the map count of a page without a frame) is neither true nor
+//! false, and neither is its `not`: such a page is left out. A field that can be known of no page here is an error that
+//! names it.
 
 mod ask;
 mod field;
@@ -46,8 +47,8 @@ pub fn comparison(filter: &Spanned<lang::Filter<PageField>>, scope: &dyn Scope) 
     Ok(predicate.holds(&NoFields) == Some(true))
 }
 
-/// A filter over page frames without a process, for `walk pfn:A..pfn:B`. Frames of `machine` have flags, a map count, a number, an address,
-/// a zone, and a cgroup; what belongs to pages of a process is refused.
+/// A filter over page frames without a process, for `walk pfn:A..pfn:B`. Frames of `machine` have flags, a map count, a
+/// number, an address, a zone, and a cgroup; what belongs to pages of a process is refused.
 ///
 /// # Errors
 /// Frames do not have a field, a flag is unknown, or an expression has no value. The error gives the place.

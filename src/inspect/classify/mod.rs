@@ -79,7 +79,8 @@ fn non_present_states(entry: PageMapEntry, swap: SwapEntry, rules: &dyn KernelBe
     state.into()
 }
 
-/// The swap types that are areas in use. They distinguish a page in swap from markers and the like, which have the same bit.
+/// The swap types that are areas in use. They distinguish a page in swap from markers and the like, which have the same
+/// bit.
 #[derive(Clone, Copy)]
 pub struct SwapAreas(u32);
 
@@ -106,7 +107,8 @@ fn present_kind(
     if let Some(RegionFacts { backing: Backing::Kernel, .. }) = place {
         return Some(Kind::Vdso);
     }
-    // A slab's flags word carries false ANON and KSM bits; a slab is never mapped, so such a word belongs to a frame that was reused since.
+    // A slab's flags word carries false ANON and KSM bits; a slab is never mapped, so such a word belongs to a frame
+    // that was reused since.
     let flags = evidence.flags.filter(|flags| !flags.contains(PageFlags::SLAB));
     let zero_told = evidence.categories.is_some() || flags.is_some();
     let zero = evidence.categories.is_some_and(|categories| categories.contains(Categories::ZERO))
@@ -145,8 +147,8 @@ fn present_kind(
     }
 }
 
-/// Whether it is the object's own page (bit 61), and not a private copy or a raw frame. Before Linux 6.11 the bit is missing where a PMD
-/// maps the page: `None` if it is unknown whether one does.
+/// Whether it is the object's own page (bit 61), and not a private copy or a raw frame. Before Linux 6.11 the bit is
+/// missing where a PMD maps the page: `None` if it is unknown whether one does.
 fn is_of_object(
     entry: PageMapEntry,
     flags: Option<PageFlags>,
@@ -164,8 +166,8 @@ fn is_of_object(
     evidence.is_huge().or(flags.map(is_large_file))
 }
 
-/// Whether a private page is a merged one; `None` if unknown. Linux 6.12 sets KPF_KSM on every anonymous page. A merged page is never
-/// anon-exclusive (KPF_OWNER_2), so the flag is false on a page that is.
+/// Whether a private page is a merged one; `None` if unknown. Linux 6.12 sets KPF_KSM on every anonymous page. A merged
+/// page is never anon-exclusive (KPF_OWNER_2), so the flag is false on a page that is.
 fn is_ksm(flags: Option<PageFlags>, place: RegionFacts, rules: &dyn KernelBehaviour) -> Option<bool> {
     match flags {
         Some(flags) if !flags.contains(PageFlags::KSM) => Some(false),

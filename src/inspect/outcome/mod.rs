@@ -49,7 +49,8 @@ pub struct AccessFacts {
     pub write_tracked: Option<bool>,
     /// Whether a userfaultfd is registered for missing pages here: those that nobody has filled.
     pub uffd_missing: Option<bool>,
-    /// Whether a userfaultfd is registered for minor faults here: on pages that the file or shared memory has, and this mapping has not.
+    /// Whether a userfaultfd is registered for minor faults here: on pages that the file or shared memory has, and this
+    /// mapping has not.
     pub uffd_minor: Option<bool>,
     /// Whether the hugetlb pool of its region has a free page that is not reserved.
     pub pool_has_spare: Option<bool>,
@@ -126,8 +127,8 @@ pub fn outcome(facts: &AccessFacts, access: Access) -> Outcome {
             _ => outcome,
         };
     }
-    // Execute-only memory: with protection keys (or on arm64) the processor refuses a load. An execute-only [vsyscall] has no page:
-    // the kernel emulates jumps to it, and nothing else.
+    // Execute-only memory: with protection keys (or on arm64) the processor refuses a load. An execute-only [vsyscall]
+    // has no page: the kernel emulates jumps to it, and nothing else.
     if access == Access::Read && permissions.execute && facts.state != State::Outside {
         let mut outcome = permitted_outcome(facts, permissions, access);
         outcome.effects.insert(0, Effect::Protection);
@@ -136,7 +137,8 @@ pub fn outcome(facts: &AccessFacts, access: Access) -> Outcome {
     Outcome::of(&[Effect::Protection])
 }
 
-/// A page that comes back from swap may be shared since a fork, which the page map does not show. Then the write is to a copy.
+/// A page that comes back from swap may be shared since a fork, which the page map does not show. Then the write is to
+/// a copy.
 fn perhaps_copied(outcome: Outcome) -> Outcome {
     let comes_back = [Effect::SwapIn, Effect::FromDevice, Effect::Wait];
     let may = outcome.copies == Some(false) && comes_back.iter().any(|effect| outcome.effects.contains(effect));
@@ -254,8 +256,9 @@ fn from_pool(facts: &AccessFacts, content: Option<BackingContent>) -> &'static [
     }
 }
 
-/// What a userfaultfd adds before a page is filled; `None` where the kernel sends it no event. A page that the object has, in swap or
-/// not, is a "minor" fault, and any other is "missing" (shmem_get_folio_gfp in mm/shmem.c, hugetlb_no_page in mm/hugetlb.c).
+/// What a userfaultfd adds before a page is filled; `None` where the kernel sends it no event. A page that the object
+/// has, in swap or not, is a "minor" fault, and any other is "missing" (shmem_get_folio_gfp in mm/shmem.c,
+/// hugetlb_no_page in mm/hugetlb.c).
 fn userfault(facts: &AccessFacts) -> Option<&'static [Effect]> {
     use Effect::{MapCached, Notify, SwapIn, Zeros};
     let missing = facts.uffd_missing == Some(true);
@@ -300,7 +303,8 @@ fn write(facts: &AccessFacts, permissions: Permissions) -> Outcome {
         Some(Kind::HugeZero) if facts.kernel >= (6, 12) => &[HugeZeros, Zeros],
         Some(Kind::Zero | Kind::HugeZero) => &[Zeros],
         Some(Kind::Ksm) => &[Copy],
-        // A filesystem may want to notice the first write to a clean page. The page map does not show whether this page may be written.
+        // A filesystem may want to notice the first write to a clean page. The page map does not show whether this page
+        // may be written.
         Some(Kind::File) if shared => &[Nothing, Reuse],
         Some(Kind::Shmem | Kind::Hugetlb) if shared => unless_clean(facts, &[Nothing]),
         Some(Kind::File | Kind::Shmem) => &[Copy],
@@ -309,7 +313,8 @@ fn write(facts: &AccessFacts, permissions: Permissions) -> Outcome {
         Some(Kind::Anonymous | Kind::PrivateCopy | Kind::Hugetlb) => match facts.exclusive {
             Some(false) => &[Copy],
             None => &[Nothing, Reuse, Copy],
-            // A read maps a hugetlb page write-protected. The first write faults, and reuses the page (hugetlb_wp in mm/hugetlb.c).
+            // A read maps a hugetlb page write-protected. The first write faults, and reuses the page (hugetlb_wp in
+            // mm/hugetlb.c).
             Some(true) if facts.kind == Some(Kind::Hugetlb) => match facts.own() {
                 Own::No => &[Reuse],
                 _ => unless_clean(facts, &[Nothing, Reuse]),
@@ -323,7 +328,8 @@ fn write(facts: &AccessFacts, permissions: Permissions) -> Outcome {
                 Own::No if facts.folio_shared => &[Copy],
                 Own::Unknown | Own::OfFolio(true) => unless_clean(facts, &[Nothing, Reuse, Copy]),
                 Own::OfFolio(false) => &[Reuse, Copy, Nothing],
-                // A page in the swap cache is copied if another process has its slot (wp_can_reuse_anon_folio in mm/memory.c).
+                // A page in the swap cache is copied if another process has its slot (wp_can_reuse_anon_folio in
+                // mm/memory.c).
                 Own::No if facts.is_large() || facts.is_in_swap_cache() => &[Reuse, Copy],
                 Own::No => &[Reuse],
             },
@@ -334,8 +340,8 @@ fn write(facts: &AccessFacts, permissions: Permissions) -> Outcome {
     })
 }
 
-/// With an empty pool, the mapping that reserved the pages takes the page from the other mappings; a write by another mapping fails
-/// (hugetlb_wp in mm/hugetlb.c).
+/// With an empty pool, the mapping that reserved the pages takes the page from the other mappings; a write by another
+/// mapping fails (hugetlb_wp in mm/hugetlb.c).
 fn copy_from_pool(facts: &AccessFacts) -> &'static [Effect] {
     match facts.pool_has_spare {
         Some(true) => &[Effect::Copy],
@@ -378,7 +384,8 @@ impl AccessFacts {
         if !flags.contains(PageFlags::COMPOUND_TAIL) {
             return own(flags);
         }
-        // Since Linux 6.10 /proc/kpageflags shows the flags of the first page for all (stable_page_flags in fs/proc/page.c).
+        // Since Linux 6.10 /proc/kpageflags shows the flags of the first page for all (stable_page_flags in
+        // fs/proc/page.c).
         if self.kernel >= (6, 10) {
             return match by_one_entry {
                 Some(true) => own(flags),

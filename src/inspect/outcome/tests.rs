@@ -296,7 +296,8 @@ fn a_hidden_marker_may_be_only_a_marker() {
     }
 }
 
-/// Linux before 5.19 does not mark exclusive pages. Up to 6.9 `/proc/kpageflags` shows the own flags of each page of a folio.
+/// Linux before 5.19 does not mark exclusive pages. Up to 6.9 `/proc/kpageflags` shows the own flags of each page of a
+/// folio.
 #[test]
 fn owners_on_older_kernels() {
     let on = |kernel, huge, flags, head| AccessFacts { kernel, huge, head_flags: head, ..present(flags, 1) };

@@ -9,14 +9,14 @@ use std::sync::{Mutex, PoisonError};
 
 /// Regions that are checked one by one: reading all takes longer.
 const FEW: usize = 8;
-/// Bytes of `maps` that the kernel may have written ahead of a read: the buffer that was asked for, and the rest of one line. Each of the
-/// 4,096 bytes of its path may be an escape of four bytes (`seq_read_iter` in fs/seq_file.c).
+/// Bytes of `maps` that the kernel may have written ahead of a read: the buffer that was asked for, and the rest of one
+/// line. Each of the 4,096 bytes of its path may be an escape of four bytes (`seq_read_iter` in fs/seq_file.c).
 const WRITTEN: usize = 32 << 10;
 
 /// Checks whether the regions of some spans are still the same.
 ///
-/// If there are many, the text of `maps` is compared with the earlier text. The worker threads do so between their reads, each time as far
-/// as the sweep has delivered.
+/// If there are many, the text of `maps` is compared with the earlier text. The worker threads do so between their
+/// reads, each time as far as the sweep has delivered.
 pub(super) struct Changes<'v> {
     view: &'v View<'v>,
     spans: &'v [AddressRange],

@@ -79,8 +79,8 @@ pub(in crate::inspect) struct Mark {
 }
 
 impl<'a> Chunk<'a> {
-    /// The raw page-map entries, one for each page from [`Chunk::start`] on. Empty when nothing is there to read, or when one
-    /// entry stands for many.
+    /// The raw page-map entries, one for each page from [`Chunk::start`] on. Empty when nothing is there to read, or
+    /// when one entry stands for many.
     pub fn entries(&self) -> &'a [PageMapEntry] {
         match self.content {
             Content::Read(words) if words.stride == 1 => words.entries,

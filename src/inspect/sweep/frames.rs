@@ -81,7 +81,8 @@ impl Gather {
         self.runs.sort_unstable_by_key(|run| run.frame);
     }
 
-    /// Fills `out`, `entries` long, with a word of `file` for each entry that has a frame, and [`UNREAD`] for the others.
+    /// Fills `out`, `entries` long, with a word of `file` for each entry that has a frame, and [`UNREAD`] for the
+    /// others.
     pub fn read(&self, machine: &Machine, file: WordFile, entries: usize, out: &mut Vec<u64>) -> process::Result<()> {
         out.clear();
         out.resize(entries, UNREAD);

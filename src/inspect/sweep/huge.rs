@@ -11,7 +11,8 @@ use crate::kernel::{FrameNumber, PageFlags, PageMapEntry};
 use crate::process::{self, Machine, Process};
 use std::ops::Range;
 
-/// Reads one entry for each huge mapping of `step`. Returns false if one of them is no longer huge: then all entries have to be read.
+/// Reads one entry for each huge mapping of `step`. Returns false if one of them is no longer huge: then all entries
+/// have to be read.
 pub(super) fn read(pieces: &mut Pieces, view: &View<'_>, step: &Step, need: Need) -> process::Result<bool> {
     let page = view.page();
     let target = view.target();
@@ -39,8 +40,8 @@ pub(super) fn read(pieces: &mut Pieces, view: &View<'_>, step: &Step, need: Need
     Ok(true)
 }
 
-/// The first entries of the huge mappings of `stride` pages each at the page indices `indices`. One read returns the last entry of a
-/// mapping and the first of its neighbour: a system call costs more than the extra entry.
+/// The first entries of the huge mappings of `stride` pages each at the page indices `indices`. One read returns the
+/// last entry of a mapping and the first of its neighbour: a system call costs more than the extra entry.
 fn read_heads(
     process: &Process,
     indices: Range<u64>,
@@ -177,8 +178,8 @@ fn set(words: &mut [u64], slot: usize, word: u64) {
     }
 }
 
-/// The map counts of the `pages` frames from `head` on. An anon-exclusive head (KPF_OWNER_2) proves that the folio has this one mapping;
-/// otherwise each page may have its own count, as after a forked child has copied one of them.
+/// The map counts of the `pages` frames from `head` on. An anon-exclusive head (KPF_OWNER_2) proves that the folio has
+/// this one mapping; otherwise each page may have its own count, as after a forked child has copied one of them.
 fn counts(machine: &Machine, head: FrameNumber, flags: PageFlags, pages: u64) -> process::Result<Counts> {
     let pages = if flags.contains(PageFlags::ANON | PageFlags::OWNER_2) { 1 } else { pages };
     let mut counts = vec![UNREAD; pages as usize];

@@ -11,8 +11,8 @@ use crate::kernel::{AddressRange, PageMapEntry};
 use crate::process::{self, Categories, Populated};
 use std::ops::{ControlFlow, Range};
 
-/// Scans `range`, whose entries are `at`, for the categories that its entries do not tell. Returns the indices of the marks; `None` if
-/// no category is needed, or the kernel has no scan.
+/// Scans `range`, whose entries are `at`, for the categories that its entries do not tell. Returns the indices of the
+/// marks; `None` if no category is needed, or the kernel has no scan.
 ///
 /// Fails when the target is gone.
 pub(super) fn ask(
@@ -75,9 +75,9 @@ pub(super) fn ask(
     Ok(Some(from..pieces.marks.len()))
 }
 
-/// Whether `entries` may hold a huge mapping, or a part of one. Then both ends of an aligned stretch of `pages` are present, and their
-/// frames, unless hidden, are as far apart as the ends. `index` is the page index of the first entry. A huge mapping lies whole in
-/// `region`.
+/// Whether `entries` may hold a huge mapping, or a part of one. Then both ends of an aligned stretch of `pages` are
+/// present, and their frames, unless hidden, are as far apart as the ends. `index` is the page index of the first
+/// entry. A huge mapping lies whole in `region`.
 fn may_hold_huge(entries: &[PageMapEntry], index: u64, pages: u64, region: Range<u64>) -> bool {
     let mut rest = entries;
     let mut index = index;

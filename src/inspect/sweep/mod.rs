@@ -2,8 +2,8 @@
 //!
 //! A [`plan`](plan::Plan) says which stretches to read and how. A [`batch`](batch::Batch) reads some of them into
 //! [`pieces`](pieces::Pieces), and adds the words of their frames. Long sweeps read batches on several
-//! [`threads`](super::ordered_pool::run). The visitor gets [`Chunk`]s in order, on the caller's thread. A chunk has the raw words of one
-//! stretch, and makes pages from them on the fly. At no time are more than a few batches in memory.
+//! [`threads`](super::ordered_pool::run). The visitor gets [`Chunk`]s in order, on the caller's thread. A chunk has the
+//! raw words of one stretch, and makes pages from them on the fly. At no time are more than a few batches in memory.
 
 mod backing;
 mod batch;
@@ -47,8 +47,9 @@ pub struct Sweep {
     pub changed: Vec<AddressRange>,
 }
 
-/// Delivers all pages of `spans` (in order, disjoint) to `visit`, in address order. `check` is called between reads and says whether to
-/// go on. Addresses in no region are left out, unless [`Need::HOLES`](super::Need::HOLES) asks for them.
+/// Delivers all pages of `spans` (in order, disjoint) to `visit`, in address order. `check` is called between reads and
+/// says whether to go on. Addresses in no region are left out, unless [`Need::HOLES`](super::Need::HOLES) asks for
+/// them.
 ///
 /// Fails when the target is gone or runs another program, when the kernel refuses a read (see [`View::require`] and
 /// [`View::obtainable`]), and with [`Error::Stopped`](super::Error::Stopped) when `visit` or `check` stop it.

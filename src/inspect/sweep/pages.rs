@@ -18,14 +18,16 @@ pub struct Pages<'a> {
     mark: usize,
     /// The index of the next page's backing run.
     run: usize,
-    /// The bits of the last plain entry without its frame, and their states and kind: mostly the next entry has the same.
+    /// The bits of the last plain entry without its frame, and their states and kind: mostly the next entry has the
+    /// same.
     class: Option<(u64, StateSet, Option<Kind>)>,
     /// What is left of a huge mapping, or of neighbours that are wanted one by one.
     rest: Option<Page>,
 }
 
 impl<'a> Chunk<'a> {
-    /// Its pages in address order. Neighbours that are the same come as one [`Page`], unless [`Need::EACH`] was asked for.
+    /// Its pages in address order. Neighbours that are the same come as one [`Page`], unless [`Need::EACH`] was asked
+    /// for.
     pub fn pages(&self) -> Pages<'a> {
         let reads_nothing_else = matches!(self.content, Content::Read(words) if self.reads_nothing_else(words));
         Pages {
@@ -122,8 +124,8 @@ impl Pages<'_> {
         let flags = flags.map(PageFlags::from_bits_retain);
         let evidence = PageObservation { entry: Some(entry), flags, categories, content };
         let (states, kind) = classify(evidence, self.chunk.place, self.chunk.rules);
-        // Several zero pages in one `Page` have the same frame. s390x and MIPS have more than one frame of zeros, and their frames follow
-        // each other (ZERO_PAGE in asm/pgtable.h): these pages come one by one.
+        // Several zero pages in one `Page` have the same frame. s390x and MIPS have more than one frame of zeros, and
+        // their frames follow each other (ZERO_PAGE in asm/pgtable.h): these pages come one by one.
         if parted || kind == Some(Kind::Zero) {
             alike = 1;
         }

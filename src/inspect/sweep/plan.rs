@@ -1,10 +1,10 @@
 //! Which stretches of the address space to read, and how: the part of a sweep that keeps its cost to what is populated.
 //!
-//! Reading the entry of a small page costs some 30 ns, scanning it with PAGEMAP_SCAN 11 ns, and either costs next to nothing
-//! in empty memory. So a scan probes the beginning of a large region. If it finds little, scans of growing size look for the next
-//! populated stretch. If it finds much, the following stretch is read without a probe, and the distance to the next probe grows as long as
-//! stretches stay full. A wrong guess costs a few percent. If only states are needed, pages that a scan finds present are not read, and scans
-//! go on as long as they find long stretches.
+//! Reading the entry of a small page costs some 30 ns, scanning it with PAGEMAP_SCAN 11 ns, and either costs next to
+//! nothing in empty memory. So a scan probes the beginning of a large region. If it finds little, scans of growing size
+//! look for the next populated stretch. If it finds much, the following stretch is read without a probe, and the
+//! distance to the next probe grows as long as stretches stay full. A wrong guess costs a few percent. If only states
+//! are needed, pages that a scan finds present are not read, and scans go on as long as they find long stretches.
 
 use super::super::page::Need;
 use super::super::view::View;
@@ -143,7 +143,8 @@ impl<'a> Plan<'a> {
         self.need.contains(Need::CONTENT) && region.is_some_and(|viewed| self.view.has_object(viewed))
     }
 
-    /// Cuts an empty stretch into pieces if each of its pages costs work, so that the sweep can be stopped between them.
+    /// Cuts an empty stretch into pieces if each of its pages costs work, so that the sweep can be stopped between
+    /// them.
     fn cut(&mut self, step: Step) -> Step {
         let most = match step.action {
             Action::Skip if self.asks_behind(&step) => BEHIND_PAGES,
@@ -312,8 +313,9 @@ impl<'a> Plan<'a> {
         self.steps.push_back(Step { region, range, action });
     }
 
-    /// The first multiple of `pages` pages (a power of two) after the start of `range`. So huge pages are not cut, and successive sweeps cut at
-    /// the same places even if the range starts elsewhere: a watch then need not compare page by page.
+    /// The first multiple of `pages` pages (a power of two) after the start of `range`. So huge pages are not cut, and
+    /// successive sweeps cut at the same places even if the range starts elsewhere: a watch then need not compare page
+    /// by page.
     fn aligned(&self, range: AddressRange, pages: u64) -> VirtualAddress {
         let bytes = pages.saturating_mul(self.view.page().bytes());
         let next = (range.start().get() / bytes).saturating_add(1);

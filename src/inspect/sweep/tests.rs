@@ -140,7 +140,8 @@ fn huge_mappings_that_are_split_under_way_are_read_page_by_page() {
     for part in 0..8 {
         world.maps_huge(part * HUGE, (100 + part) * HUGE);
     }
-    // Two of the mappings that the scan calls huge were split: the last page of the third, and the first of the sixth, lie elsewhere.
+    // Two of the mappings that the scan calls huge were split: the last page of the third, and the first of the sixth,
+    // lie elsewhere.
     world.entries.insert(3 * HUGE - 1, PRESENT | EXCLUSIVE | 7);
     world.entries.insert(5 * HUGE, PRESENT | EXCLUSIVE | 9);
     let (world, target) = world.target();

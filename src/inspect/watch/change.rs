@@ -10,7 +10,8 @@ pub struct Change {
     pub kind: EventKind,
     /// Where it starts; `None` for what happened to the whole process.
     pub address: Option<VirtualAddress>,
-    /// The number of neighbouring pages; 0 for the whole process. Their frames, before and after, follow each other too.
+    /// The number of neighbouring pages; 0 for the whole process. Their frames, before and after, follow each other
+    /// too.
     pub pages: u64,
     /// For changes of a region: the addresses that changed.
     pub range: Option<AddressRange>,

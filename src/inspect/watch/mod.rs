@@ -1,5 +1,5 @@
-//! Changes between two samples of the same addresses. A sample costs the reads of what is populated and a comparison of raw words;
-//! words that are the same are not decoded.
+//! Changes between two samples of the same addresses. A sample costs the reads of what is populated and a comparison of
+//! raw words; words that are the same are not decoded.
 
 mod change;
 mod pages;
@@ -47,14 +47,14 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// [`Need::FLAGS`], [`Need::COUNTS`] and [`Need::SOFT_DIRTY`] in `extra` report also changes of flags, map counts and soft-dirty
-    /// bits. Check them with [`View::require`] first.
+    /// [`Need::FLAGS`], [`Need::COUNTS`] and [`Need::SOFT_DIRTY`] in `extra` report also changes of flags, map counts
+    /// and soft-dirty bits. Check them with [`View::require`] first.
     pub fn new(extra: Need) -> Watcher {
         Watcher { extra: extra & (Need::FLAGS | Need::COUNTS | Need::SOFT_DIRTY), last: None }
     }
 
-    /// Samples the target and reports what changed since the last sample. The first sample, and the first of a new program, has nothing to
-    /// be compared with. `check` is called between reads.
+    /// Samples the target and reports what changed since the last sample. The first sample, and the first of a new
+    /// program, has nothing to be compared with. `check` is called between reads.
     ///
     /// Fails when the kernel refuses a read, and when `check` or `sink` fail. That the target exits is no failure.
     pub fn sample(
@@ -67,8 +67,8 @@ impl Watcher {
         self.sample_pages(target, spans, check, sink, (Need::empty(), &mut |_| {}))
     }
 
-    /// The same, and passes the pages of the sample to the receiver, with its extra needs as far as they can be met here. A sample that is
-    /// taken again begins with another call of `spans`.
+    /// The same, and passes the pages of the sample to the receiver, with its extra needs as far as they can be met
+    /// here. A sample that is taken again begins with another call of `spans`.
     ///
     /// # Errors
     /// As for [`sample`](Self::sample).

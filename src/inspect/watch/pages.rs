@@ -182,7 +182,8 @@ fn still_present(then: SampledPage, now: SampledPage) -> Option<EventKind> {
             (true, false) => EventKind::Split,
             _ => return None,
         },
-        // A page that was shared and no longer is was copied by a write. A page that was exclusive was moved by the kernel.
+        // A page that was shared and no longer is was copied by a write. A page that was exclusive was moved by the
+        // kernel.
         _ if !then.entry.is_exclusive() && now.entry.is_exclusive() => EventKind::CopiedOnWrite,
         _ => EventKind::Moved,
     })

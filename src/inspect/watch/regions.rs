@@ -11,8 +11,8 @@ pub(super) struct RegionChange<'a> {
     pub after: Option<&'a Region>,
 }
 
-/// Compares two lists in address order. A region split or joined by a change of permissions has not gone: the comparison is of the
-/// objects at the addresses.
+/// Compares two lists in address order. A region split or joined by a change of permissions has not gone: the
+/// comparison is of the objects at the addresses.
 pub(super) fn compare<'a>(before: &[&'a Region], after: &[&'a Region]) -> Vec<RegionChange<'a>> {
     let lacks = |list: &[&Region], region: &Region| {
         let index = list.partition_point(|other| other.range.start() < region.range.start());
@@ -64,7 +64,8 @@ pub(super) fn compare<'a>(before: &[&'a Region], after: &[&'a Region]) -> Vec<Re
     changes
 }
 
-/// The parts of `region` where none of `others` maps the same object, each with one of `others` that maps it elsewhere in `region`.
+/// The parts of `region` where none of `others` maps the same object, each with one of `others` that maps it elsewhere
+/// in `region`.
 fn parts<'a>(region: &Region, others: &[&'a Region]) -> Vec<(AddressRange, Option<&'a Region>)> {
     let kept: Vec<&Region> = overlapping(others, region.range).filter(|other| is_same_object(region, other)).collect();
     let rest = kept.first().copied();

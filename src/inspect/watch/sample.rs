@@ -20,9 +20,9 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// Samples `spans`, and returns the result of the sweep. Flags and map counts are read if `extra` has them. Words that are the same as
-    /// in `before` are shared with it. `check` is called between reads. `seen` receives the pages, with what `more` needs as far as it can be
-    /// known here.
+    /// Samples `spans`, and returns the result of the sweep. Flags and map counts are read if `extra` has them. Words
+    /// that are the same as in `before` are shared with it. `check` is called between reads. `seen` receives the pages,
+    /// with what `more` needs as far as it can be known here.
     pub fn take(
         view: &View<'_>,
         spans: Vec<AddressRange>,

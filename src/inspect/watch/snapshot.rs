@@ -58,9 +58,9 @@ pub struct SharedPages {
 }
 
 impl Snapshot {
-    /// Takes a snapshot of `spans`. In `extra`, [`Need::FLAGS`] and [`Need::COUNTS`] keep flags and map counts, and [`Need::SOFT_DIRTY`]
-    /// has soft-dirty bits compared; check them with [`View::require`] first. With `contents`, resident pages are read and hashed. `check` is
-    /// called between reads.
+    /// Takes a snapshot of `spans`. In `extra`, [`Need::FLAGS`] and [`Need::COUNTS`] keep flags and map counts, and
+    /// [`Need::SOFT_DIRTY`] has soft-dirty bits compared; check them with [`View::require`] first. With `contents`,
+    /// resident pages are read and hashed. `check` is called between reads.
     ///
     /// # Errors
     /// The target is gone, the kernel refuses a read, or `check` fails.
@@ -166,8 +166,8 @@ impl Snapshot {
         if self.has_contents() && other.has_contents() { self.unread().max(other.unread()) } else { 0 }
     }
 
-    /// Reports what changed from `self` to `later`: regions first, then pages in address order. `view` shows the same process, or
-    /// another process of the same machine.
+    /// Reports what changed from `self` to `later`: regions first, then pages in address order. `view` shows the same
+    /// process, or another process of the same machine.
     ///
     /// # Errors
     /// Those of `sink`.
@@ -266,9 +266,9 @@ fn relation(one: Option<SampledPage>, two: Option<SampledPage>) -> Relation {
     if same { Relation::Shared } else { Relation::Different }
 }
 
-/// Anonymous memory that is not exclusive to one process is copied by the next write (`wp_can_reuse_anon_folio` in mm/memory.c, since
-/// Linux 5.19 by PG_anon_exclusive, which bit 56 shows). Inside what one PMD maps that bit is wrong (see [`Page::exclusive`]), but a frame that
-/// both map is neither's alone.
+/// Anonymous memory that is not exclusive to one process is copied by the next write (`wp_can_reuse_anon_folio` in
+/// mm/memory.c, since Linux 5.19 by PG_anon_exclusive, which bit 56 shows). Inside what one PMD maps that bit is wrong
+/// (see [`Page::exclusive`]), but a frame that both map is neither's alone.
 ///
 /// [`Page::exclusive`]: crate::inspect::Page::exclusive
 fn is_copied_by_next_write(seen: SampledPage, relation: Relation) -> bool {

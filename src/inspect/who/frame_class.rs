@@ -25,8 +25,8 @@ impl FrameClass {
             Err(Reason::NotApplicable(why)) => return FrameClass::Unmappable(why),
             Err(_) => return FrameClass::Anonymous,
         };
-        // The page type shares a word of `struct page` with the map count, so a page with a type is not mapped. The types come first:
-        // kernels from 6.12 on set false flags on pages of the slab.
+        // The page type shares a word of `struct page` with the map count, so a page with a type is not mapped. The
+        // types come first: kernels from 6.12 on set false flags on pages of the slab.
         let types = [
             (PageFlags::BUDDY, "it is free"),
             (PageFlags::SLAB, "it belongs to the kernel's object allocator"),

@@ -1,14 +1,15 @@
 //! The page tables the other way round: which processes map a frame, and where.
 //!
-//! The kernel has no file that tells this. The flags of the frame tell where it can be mapped, and its map count when all mappings are
-//! found. A page of a file is mapped where processes map that offset of that file: their `maps` name the few page-map entries to read.
-//! Anonymous memory is shared by forking, so relatives mostly have it at the same address: one entry a process. Only the rest is
-//! searched: PAGEMAP_SCAN finds what is populated, and those entries are read.
+//! The kernel has no file that tells this. The flags of the frame tell where it can be mapped, and its map count when
+//! all mappings are found. A page of a file is mapped where processes map that offset of that file: their `maps` name
+//! the few page-map entries to read. Anonymous memory is shared by forking, so relatives mostly have it at the same
+//! address: one entry a process. Only the rest is searched: PAGEMAP_SCAN finds what is populated, and those entries are
+//! read.
 //!
 //! A search goes in rounds through the candidates, all processes. A clue is where the first mapping found leads; a
 //! round that follows it reads a few entries of each candidate, and a round that searches scans them. Worker threads
-//! visit the candidates, and their mappings are reported in order. Pages may leave the
-//! frame meanwhile, so once as many are reported as the kernel counts, a recheck reads them again.
+//! visit the candidates, and their mappings are reported in order. Pages may leave the frame meanwhile, so once as many
+//! are reported as the kernel counts, a recheck reads them again.
 
 mod frame_class;
 mod question;

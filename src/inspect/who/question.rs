@@ -13,7 +13,8 @@ pub struct Question {
     pub seen: Option<Seen>,
     /// The process whose relatives are visited first.
     pub near: Option<u32>,
-    /// Whether PAGEMAP_SCAN and PROCMAP_QUERY may be used (see [`Process::set_scan`](crate::process::Process::set_scan)).
+    /// Whether PAGEMAP_SCAN and PROCMAP_QUERY may be used (see
+    /// [`Process::set_scan`](crate::process::Process::set_scan)).
     pub scan: bool,
     /// The search ends after this many mappings were reported. Neighbouring pages are one.
     pub limit: Option<u64>,

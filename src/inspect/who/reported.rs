@@ -21,8 +21,8 @@ pub struct Candidate {
     pub searched: bool,
     /// The last round in which it was visited.
     pub round: u32,
-    /// Pages already reported, so that a full search does not report them twice, and so that they can be counted against the kernel's
-    /// map count.
+    /// Pages already reported, so that a full search does not report them twice, and so that they can be counted
+    /// against the kernel's map count.
     pub reported: PageSet,
 }
 
@@ -57,7 +57,8 @@ pub struct ReportedMappings<'a> {
     pub first: Option<(VirtualAddress, Option<Region>)>,
     /// Mappings that are still there, as far as is known.
     pub mappings: u64,
-    /// Of these, those that the kernel surely counts each: not those of a process that may share its memory with another.
+    /// Of these, those that the kernel surely counts each: not those of a process that may share its memory with
+    /// another.
     pub certain: u64,
     /// Reported mappings that are no longer there.
     pub left: u64,
@@ -82,8 +83,8 @@ impl<'a> ReportedMappings<'a> {
         self.limit == 0
     }
 
-    /// Reports pages that were found in a candidate, without those already reported. Pages found by a clue are remembered: a search of
-    /// the same process will find them again.
+    /// Reports pages that were found in a candidate, without those already reported. Pages found by a clue are
+    /// remembered: a search of the same process will find them again.
     pub fn report(
         &mut self,
         candidate: &mut Candidate,
@@ -155,7 +156,8 @@ impl<'a> ReportedMappings<'a> {
         Ok(sink.found(&mapper)?)
     }
 
-    /// Whether no process that maps the frame shares the memory of the process `pid`; `None` if the kernel cannot compare them.
+    /// Whether no process that maps the frame shares the memory of the process `pid`; `None` if the kernel cannot
+    /// compare them.
     fn is_new_space(&mut self, pid: u32) -> Option<bool> {
         match self.machine.find_memory(&self.spaces, pid)? {
             Ok(_) => Some(false),

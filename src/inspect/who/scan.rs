@@ -118,8 +118,9 @@ impl FrameScanner {
 }
 
 impl ProcessScan<'_, '_> {
-    /// Scans `range`. Unless the kernel [reports what is populated](Process::has_scan), every entry of it is read, so it must be of one region:
-    /// the addresses between regions would take for ever. Returns the rest of it if runs are to be reported first, or if `check` says to stop.
+    /// Scans `range`. Unless the kernel [reports what is populated](Process::has_scan), every entry of it is read, so
+    /// it must be of one region: the addresses between regions would take for ever. Returns the rest of it if runs are
+    /// to be reported first, or if `check` says to stop.
     pub fn scan(&mut self, range: AddressRange) -> Result<Option<AddressRange>> {
         let (scanner, process) = (self.scanner, self.process);
         let rest = |from: Option<VirtualAddress>| {

@@ -1,5 +1,5 @@
-//! The search through all processes: rounds that follow a clue, then rounds that search the rest, until every mapping that the kernel
-//! counts is found.
+//! The search through all processes: rounds that follow a clue, then rounds that search the rest, until every mapping
+//! that the kernel counts is found.
 
 use super::frame_class::{self, FrameClass};
 use super::question::{Answer, Ended, MapperSink, Question};
@@ -131,7 +131,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Visits every candidate that was not searched yet, in order, until all mappings are found or, if `wants_clue`, the first.
+    /// Visits every candidate that was not searched yet, in order, until all mappings are found or, if `wants_clue`,
+    /// the first.
     fn round(&mut self, how: How, wants_clue: bool) -> Result<RoundResult> {
         let visitor =
             Visitor { machine: self.machine, question: self.question, scanner: self.scanner, class: self.class, how };
@@ -161,8 +162,8 @@ impl<'a> Search<'a> {
         matches!(self.map_count, Ok(count) if count > 0 && certain >= count)
     }
 
-    /// Whether every mapping that the kernel counts is reported. A page that was reported may have left the frame and another one come
-    /// to it, so all reported pages must still map the frame after the count was read.
+    /// Whether every mapping that the kernel counts is reported. A page that was reported may have left the frame and
+    /// another one come to it, so all reported pages must still map the frame after the count was read.
     fn is_complete(&mut self) -> Result<bool> {
         while self.has_enough() {
             let still = recheck(self.machine, self.scanner, &self.candidates, self.sink)?;

@@ -159,8 +159,8 @@ fn a_page_of_a_file_is_searched_for_where_the_file_is_mapped() {
     assert_eq!(answer.ended, Ended::Counted);
     assert_eq!((answer.counts.mappings, answer.counts.processes), (3, 2));
     assert_eq!((answer.counts.looked_at, answer.counts.listed), (4, 5));
-    // No entry was read of processes that do not map that file, nor of those after the last mapping. Entries of the others are read
-    // again at the end.
+    // No entry was read of processes that do not map that file, nor of those after the last mapping. Entries of the
+    // others are read again at the end.
     assert_eq!(town.read_of(10), (2, 0));
     for other in [11, 12, 14] {
         assert_eq!(town.read_of(other), (0, 0), "{other}");

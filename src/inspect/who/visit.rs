@@ -16,8 +16,8 @@ use std::sync::Arc;
 pub enum Clue {
     /// Wherever this offset of this file is mapped.
     File { device: Device, inode: u64, offset: u64 },
-    /// Wherever this offset of any file is mapped: overlays and containers have their own numbers for one and the same file, but
-    /// a page of it lies at one offset.
+    /// Wherever this offset of any file is mapped: overlays and containers have their own numbers for one and the same
+    /// file, but a page of it lies at one offset.
     Offset(u64),
     /// At the same address.
     Address(VirtualAddress),
@@ -208,7 +208,8 @@ fn findings(target: &Target, scanned: Scanned, rest: Vec<AddressRange>) -> Resul
     })
 }
 
-/// All regions, if a hit may have a symbol that takes them. They are read by the worker threads, not where hits are reported.
+/// All regions, if a hit may have a symbol that takes them. They are read by the worker threads, not where hits are
+/// reported.
 fn regions(hits: &[Hit], target: &Target) -> Option<Vec<Region>> {
     let mut regions = hits.iter().filter_map(|hit| hit.region.as_ref());
     let asks = regions.any(|region| {

@@ -1,7 +1,8 @@
 //! Level 1 of the grammar: a line cut into tokens, the longest first.
 //!
-//! Nothing is an error here: text that no rule matches becomes [`TokenKind::Other`], and the parser says what could have
-//! stood there. Each token rule is a nom parser over the text. The longest match wins; among equals, the earlier rule.
+//! Nothing is an error here: text that no rule matches becomes [`TokenKind::Other`], and the parser says what could
+//! have stood there. Each token rule is a nom parser over the text. The longest match wins; among equals, the earlier
+//! rule.
 
 mod format;
 mod line;
@@ -119,8 +120,8 @@ fn begins_command(tokens: &[Token<'_>]) -> bool {
     }
 }
 
-/// Whether the last token is the name of a command, so that a format may stand at `start`: the first word, the word behind `pipe`, or
-/// the word behind `display` if the format is glued to it.
+/// Whether the last token is the name of a command, so that a format may stand at `start`: the first word, the word
+/// behind `pipe`, or the word behind `display` if the format is glued to it.
 fn is_command(tokens: &[Token<'_>], start: usize) -> bool {
     let name = match tokens {
         [name] => name,
@@ -131,7 +132,8 @@ fn is_command(tokens: &[Token<'_>], start: usize) -> bool {
     name.kind == TokenKind::Name
 }
 
-/// Whether the arguments of a command begin behind these tokens: the words of a command and its options, `set $name =`, or `… in`.
+/// Whether the arguments of a command begin behind these tokens: the words of a command and its options, `set $name =`,
+/// or `… in`.
 fn begins_arguments(tokens: &[Token<'_>]) -> bool {
     let is_option = |token: &Token<'_>| matches!(token.kind, TokenKind::Option | TokenKind::Format(_));
     let words = tokens.len() - tokens.iter().rev().take_while(|token| is_option(token)).count();

@@ -12,7 +12,8 @@ use super::quoted;
 use super::rule::{Lexed, blanks0, digits1, is_letter, no_match};
 use super::token::TokenKind;
 
-/// The most characters of a type or symbol. Without a limit, every opening bracket of such a line would be read to the end of the line.
+/// The most characters of a type or symbol. Without a limit, every opening bracket of such a line would be read to the
+/// end of the line.
 const LONGEST: usize = 4096;
 
 /// `$1 = (int *) 0x5555555592a0 <buf+16>`

@@ -1,8 +1,8 @@
-//! Rows that gdb, `/proc`, pmap, perf, valgrind, the sanitizers, the kernel's log and nm print: each stands for the address, range
-//! or symbol that it shows.
+//! Rows that gdb, `/proc`, pmap, perf, valgrind, the sanitizers, the kernel's log and nm print: each stands for the
+//! address, range or symbol that it shows.
 //!
-//! A row is recognised only where the arguments of a command begin. The table has the beginning of each form, as much as
-//! identifies it; the rest is skipped, up to a clause. `grammar/language.ebnf` has the same forms.
+//! A row is recognised only where the arguments of a command begin. The table has the beginning of each form, as much
+//! as identifies it; the rest is skipped, up to a clause. `grammar/language.ebnf` has the same forms.
 
 use std::sync::LazyLock;
 
@@ -24,8 +24,8 @@ enum Groups {
     Symbol,
 }
 
-/// Each form. `@` is an address with its `0x`, `#` one of at least five digits, `%` one without `0x`; `_` are blanks, `~` is any text,
-/// `&` a cast to a pointer or reference, or a type in braces.
+/// Each form. `@` is an address with its `0x`, `#` one of at least five digits, `%` one without `0x`; `_` are blanks,
+/// `~` is any text, `&` a cast to a pointer or reference, or a type in braces.
 const FORMS: &[(&str, Groups)] = &[
     // gdb: x, disassemble; also the shadow bytes of AddressSanitizer.
     (r"(?:=>_?)?@(?:_<~>)?:", Groups::Address),

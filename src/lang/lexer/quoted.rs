@@ -5,7 +5,8 @@ use nom::Parser;
 use super::rule::{Lexed, no_match};
 use super::token::TokenKind;
 
-/// The most characters between quotes. Without a limit, every opening quote of such a line would be read to the end of the line.
+/// The most characters between quotes. Without a limit, every opening quote of such a line would be read to the end of
+/// the line.
 const LONGEST: usize = 4096;
 
 pub(super) fn name(text: &str) -> Lexed<'_, TokenKind> {

@@ -122,7 +122,8 @@ fn examine(input: Tokens<'_>) -> Parsed<'_, Command> {
 /// Parses the arguments of one command.
 type Arguments = for<'a> fn(Tokens<'a>) -> Parsed<'a, Command>;
 
-/// What parses the arguments of a command; one function that parses all would leave too little stack for deeply nested expressions.
+/// What parses the arguments of a command; one function that parses all would leave too little stack for deeply nested
+/// expressions.
 fn parser_of(name: &str) -> Option<Arguments> {
     let parser: Arguments = match name {
         "attach" => |input| {
@@ -355,7 +356,8 @@ fn is_command_displayed(input: Tokens<'_>) -> bool {
     is_displayed(first.text) && !is_name
 }
 
-/// `map`: a filter without a range applies to the whole process. Without a filter behind it, `where` is a name like any other.
+/// `map`: a filter without a range applies to the whole process. Without a filter behind it, `where` is a name like any
+/// other.
 fn drawn(input: Tokens<'_>) -> Parsed<'_, Command> {
     if let Ok((behind, filter)) = preceded(word("where"), filter).parse(input) {
         let (range, filter) = (None, Some(filter));

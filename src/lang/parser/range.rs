@@ -14,7 +14,8 @@ use crate::lang::span::{Span, Spanned};
 
 /// Words that begin a clause behind every pasted row.
 const CLAUSES: [&str; 8] = ["where", "by", "limit", "top", "every", "until", "with", "full"];
-/// Words that do so only in commands that have these clauses: rows contain them too, for instance in names of Rust functions.
+/// Words that do so only in commands that have these clauses: rows contain them too, for instance in names of Rust
+/// functions.
 const RARE_CLAUSES: [&str; 3] = ["for", "count", "as"];
 
 /// Whether a clause begins with this word.

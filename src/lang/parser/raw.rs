@@ -41,8 +41,8 @@ pub(super) fn pattern<'a>(what: Expected) -> impl Fn(Tokens<'a>) -> Parsed<'a, S
     }
 }
 
-/// The same where words of the language could stand too: completion offers both.
-/// One of the words of `clauses` ends the part, also if it is glued, and begins none.
+/// The same where words of the language could stand too: completion offers both. One of the words of `clauses` ends the
+/// part, also if it is glued, and begins none.
 pub(super) fn part_of_name<'a>(input: Tokens<'a>, clauses: &[&str]) -> Parsed<'a, Spanned<String>> {
     let (tokens, _) = up_to_blank(input);
     let is_clause = |token: &Token<'_>| clauses.contains(&token.text);

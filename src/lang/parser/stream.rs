@@ -24,8 +24,8 @@ pub(super) const MOST_OPERATORS: usize = 256;
 
 /// What the attempts at parsing one line share.
 ///
-/// nom drops the error of a missing optional part, and with it what could have stood there. So every failing token notes
-/// here what was expected, and the notes of the furthest token are kept.
+/// nom drops the error of a missing optional part, and with it what could have stood there. So every failing token
+/// notes here what was expected, and the notes of the furthest token are kept.
 pub(super) struct Notes<'a> {
     pub line: &'a str,
     /// The number of tokens, which is the position of the end of the line.

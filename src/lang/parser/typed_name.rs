@@ -9,7 +9,8 @@ use crate::lang::lexer::{Token, TokenKind};
 pub(super) const QUOTES: &str =
     "a name with `<`, `(` or blanks in it goes in 'single quotes', as 'shapes::area(int)' does";
 
-/// A hint to quote the name that contains the token at `position` or ends right before it; `None` if there is no such name.
+/// A hint to quote the name that contains the token at `position` or ends right before it; `None` if there is no such
+/// name.
 pub(super) fn quotes_around(failed: &Failure<'_>) -> Option<String> {
     let (tokens, position) = (failed.tokens, failed.position);
     let filter = |token: &Token<'_>| matches!(token.text, "where" | "until");
@@ -77,7 +78,8 @@ pub(super) fn quotes_near(failed: &Failure<'_>) -> Option<String> {
     needs_quotes(before, tokens.get(until)).then(|| QUOTES.to_owned())
 }
 
-/// Whether the tokens up to a failure contain what only names of functions and types have: `ns::Box<`, `>::`, `<a::B as`.
+/// Whether the tokens up to a failure contain what only names of functions and types have: `ns::Box<`, `>::`, `<a::B
+/// as`.
 fn needs_quotes(tokens: &[Token<'_>], behind: Option<&Token<'_>>) -> bool {
     let next = tokens.iter().skip(1).chain(behind);
     tokens.iter().zip(next).any(|(token, next)| {

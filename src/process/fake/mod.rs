@@ -1,4 +1,5 @@
-//! The source of the tests. From tables it makes the bytes and words that a kernel would give, and it counts what is read.
+//! The source of the tests. From tables it makes the bytes and words that a kernel would give, and it counts what is
+//! read.
 
 mod builder;
 mod source;
@@ -42,7 +43,8 @@ pub struct World {
     pub refused: Vec<WordFile>,
     /// The kernel has PAGEMAP_SCAN.
     pub scans: bool,
-    /// How many stretches the kernel's buffer of a scan holds. A scan says that it stopped where the buffer was last full.
+    /// How many stretches the kernel's buffer of a scan holds. A scan says that it stopped where the buffer was last
+    /// full.
     pub scan_buffer: usize,
     /// The kernel has PROCMAP_QUERY.
     pub queries: bool,

@@ -57,8 +57,8 @@ impl Canvas {
         self.down += CELL_HEIGHT;
     }
 
-    /// An entry of the legend: a cell and its meaning, at `left` in this line, or at the start of the next one if it would pass `limit`.
-    /// Returns where the next entry begins.
+    /// An entry of the legend: a cell and its meaning, at `left` in this line, or at the start of the next one if it
+    /// would pass `limit`. Returns where the next entry begins.
     pub fn legend_entry(&mut self, left: usize, limit: usize, cell: Cell, meaning: &str) -> usize {
         let ink = CELL_WIDTH + CHARACTER / 10;
         let left = if left + ink + width(columns(meaning)) > limit {

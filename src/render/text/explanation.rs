@@ -58,7 +58,8 @@ fn address(lines: &mut Lines, page: &Translation) {
     }
 }
 
-/// Whether the kernel may drop the page instead of writing it to swap (MADV_FREE): other anonymous memory is swap-backed.
+/// Whether the kernel may drop the page instead of writing it to swap (MADV_FREE): other anonymous memory is
+/// swap-backed.
 fn may_be_dropped(page: &Translation) -> bool {
     page.words
         .flags
@@ -163,8 +164,8 @@ fn swap(line: &mut Line, slot: &SwapSlot) {
 
 /// What an access does, its fault, and the other possible effects.
 fn access(lines: &mut Lines, label: &str, outcome: &Outcome, page: &Translation) {
-    // The pool copies whole pages. Of all others one small page is copied and the PMD is split, whatever the folio (since
-    // Linux 5.8: do_huge_pmd_wp_page in mm/huge_memory.c; for files wp_huge_pmd in mm/memory.c).
+    // The pool copies whole pages. Of all others one small page is copied and the PMD is split, whatever the folio
+    // (since Linux 5.8: do_huge_pmd_wp_page in mm/huge_memory.c; for files wp_huge_pmd in mm/memory.c).
     let splits = page.huge == Ok(true) && page.kind != Some(Kind::Hugetlb);
     let told = |effect| match effect {
         Effect::Copy if splits => format!(

@@ -88,7 +88,7 @@ fn add(reasons: &mut BTreeMap<Reason, Vec<&'static str>>, field: &'static str, r
     }
 }
 
-/// `hidden    physical, frame: why`
+/// `hidden physical, frame: why`
 pub fn line(lines: &mut Lines, label: &str, role: Role, names: &[&str], reason: &str) {
     let line = lines.field(label);
     line.prose(role, format!("{}: {reason}", names.join(", ")));

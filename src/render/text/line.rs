@@ -6,8 +6,8 @@ use super::lines::Lines;
 use crate::render::theme::Role;
 use crate::report::{LineFrame, LineReport, Why};
 
-/// `0x401136 <main+4> of demo, in 0x401132..0x40113a`, or for a line `0x401132..0x40113a <main> of demo`; then a line for each function,
-/// the innermost first.
+/// `0x401136 <main+4> of demo, in 0x401132..0x40113a`, or for a line `0x401132..0x40113a <main> of demo`; then a line
+/// for each function, the innermost first.
 pub fn write(lines: &mut Lines, report: &LineReport) {
     let line = lines.line();
     let is_of_line = report.first.is_some();
@@ -55,7 +55,7 @@ fn footnotes(why: &Why) -> Footnotes {
     notes
 }
 
-/// `  parse at /src/server.c:210:5, inlined into`
+/// ` parse at /src/server.c:210:5, inlined into`
 fn place(lines: &mut Lines, frame: &LineFrame) {
     let line = lines.line();
     line.plain("  ").indent(4);

@@ -13,7 +13,7 @@ const INDENT: usize = 2;
 /// The most rows of cells of a region.
 const MOST_ROWS: usize = 4;
 
-/// `0x5600d2d30000..0x5600d2d40000  rw-p  64 KiB  [heap]  a cell is 4 KiB`, and its cells.
+/// `0x5600d2d30000..0x5600d2d40000 rw-p 64 KiB [heap] a cell is 4 KiB`, and its cells.
 pub(super) fn region(lines: &mut Lines, legend: &mut Legend, region: &MapRegion) {
     let room = lines.style.columns().saturating_sub(INDENT).max(8);
     let (cells, together) = fitting(&region.cells, room * MOST_ROWS);

@@ -17,7 +17,7 @@ const TAB: usize = 8;
 /// Columns of an address of a 64-bit process.
 const ADDRESS: usize = 14;
 
-/// `0x7ffe… <buf+16>:  0x01  0x02`
+/// `0x7ffe… <buf+16>: 0x01 0x02`
 pub fn row(lines: &mut Lines, memory: &Memory) {
     let style = &lines.style;
     let mut line = units(style, memory, false);
@@ -101,7 +101,7 @@ fn absent(line: &mut Line, state: State, kind: Option<Kind>, unread: Option<&str
     line.push(words::state_role(state), told);
 }
 
-/// `0x7ffe… <buf+16>  [heap]`
+/// `0x7ffe… <buf+16> [heap]`
 pub fn found(lines: &mut Lines, found: &Match) {
     let line = lines.line().limit(None);
     line.push(Role::Address, found.address);
@@ -165,7 +165,7 @@ pub fn find_summary(lines: &mut Lines, summary: &FindSummary) {
 /// The most bytes of a stretch that are shown.
 const MOST_PATCHED: usize = 16;
 
-/// `0x55… <work+19>  int3 (cc, in the file c7)  a r-xp`
+/// `0x55… <work+19> int3 (cc, in the file c7) a r-xp`
 pub fn patch(lines: &mut Lines, patch: &Patch) {
     let line = lines.line();
     line.indent(4).push(Role::Address, patch.address);
@@ -236,7 +236,7 @@ pub fn patched_summary(lines: &mut Lines, summary: &PatchedSummary) {
     }
 }
 
-/// `0x7ffe…  +0x08  0x55…  <main+4> tgt r-xp → 0x41`
+/// `0x7ffe… +0x08 0x55… <main+4> tgt r-xp → 0x41`
 pub fn telescope(lines: &mut Lines, row: &Telescope) {
     let line = lines.line();
     line.indent(4).push(Role::Address, row.address);

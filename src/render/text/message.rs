@@ -97,8 +97,8 @@ pub(super) fn assertions(lines: &mut Lines, summary: &AssertionsSummary) {
     }
 }
 
-/// Fills paragraphs. Lines that begin with a blank stay as they are. In such a line two blanks separate a term from its meaning, and
-/// the meaning wraps under itself.
+/// Fills paragraphs. Lines that begin with a blank stay as they are. In such a line two blanks separate a term from its
+/// meaning, and the meaning wraps under itself.
 fn paragraphs(lines: &mut Lines, text: &str) {
     let mut paragraph = String::new();
     let flush = |paragraph: &mut String, lines: &mut Lines| {
@@ -126,7 +126,7 @@ fn paragraphs(lines: &mut Lines, text: &str) {
     flush(&mut paragraph, lines);
 }
 
-/// `  word    its meaning`, or a line to be typed.
+/// ` word its meaning`, or a line to be typed.
 fn as_it_stands(lines: &mut Lines, text: &str) {
     let line = prose_line(lines);
     let begins = text.len() - text.trim_start().len();

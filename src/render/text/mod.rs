@@ -65,8 +65,8 @@ enum Shape {
 type WriteRecord<T> = fn(&mut Lines, &T);
 
 impl Text {
-    /// Text with this theme. `width` is the terminal's, in columns. Without one (a pipe, a file) nothing is cut, wrapped or
-    /// left out. Times are in the local time zone.
+    /// Text with this theme. `width` is the terminal's, in columns. Without one (a pipe, a file) nothing is cut,
+    /// wrapped or left out. Times are in the local time zone.
     pub fn new(theme: Theme, width: Option<usize>) -> Self {
         Text {
             lines: Lines::new(Style::new(theme, width)),
@@ -146,7 +146,8 @@ impl Text {
         self.footnotes.write(&mut self.lines);
     }
 
-    /// A blank line where one kind of output ends and another begins, and the footnotes of a table that ends. It ends a drawing.
+    /// A blank line where one kind of output ends and another begins, and the footnotes of a table that ends. It ends a
+    /// drawing.
     fn separate(&mut self, shape: Shape) {
         self.drawing.interrupted();
         let blank = match (self.before, shape) {

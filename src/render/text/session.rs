@@ -24,7 +24,7 @@ pub static HISTORY: Table<HistoryEntry> = Table::of(&[
     Column::word("", 20, Role::Plain).cell(|_, entry| Cell::new(&entry.line)),
 ]);
 
-/// `$1 = 0x401136 <main+4>  in demo`
+/// `$1 = 0x401136 <main+4> in demo`
 pub fn value(lines: &mut Lines, value: &ValueReport) {
     let line = lines.line();
     if let Some(number) = value.number {

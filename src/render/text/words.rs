@@ -107,8 +107,8 @@ pub fn field(name: &str) -> &str {
     }
 }
 
-/// Flags by name. The kernel sets THP on every large folio, however it is mapped. On a page that is not PMD-mapped the flag is
-/// shown as `large_folio`, so that it is not taken for `pmd_mapped`.
+/// Flags by name. The kernel sets THP on every large folio, however it is mapped. On a page that is not PMD-mapped the
+/// flag is shown as `large_folio`, so that it is not taken for `pmd_mapped`.
 pub fn flag_names(flags: PageFlags, pmd_mapped: bool) -> Vec<Cow<'static, str>> {
     let mut names = flags.names();
     if let [thp] = PageFlags::THP.names().as_slice()

@@ -1,8 +1,8 @@
 //! Work on storage that may not answer (FUSE, network), done by a child process that can be left behind.
 //!
-//! A system call on such storage can wait for ever, and not even SIGKILL ends every wait (a FUSE request that the server has taken). A
-//! thread in such a wait would keep this program from ending; a child process does not. Nor does this program hold such a file open: the
-//! kernel asks the storage once more when it is closed (`fuse_flush`).
+//! A system call on such storage can wait for ever, and not even SIGKILL ends every wait (a FUSE request that the
+//! server has taken). A thread in such a wait would keep this program from ending; a child process does not. Nor does
+//! this program hold such a file open: the kernel asks the storage once more when it is closed (`fuse_flush`).
 
 use super::directory::Directory;
 use crate::kernel::Device;
@@ -29,7 +29,8 @@ pub fn heed(interrupts: Arc<AtomicBool>) {
     _ = INTERRUPTS.set(interrupts);
 }
 
-/// Children that were not reaped: those left behind, by the storage that they wait for, and those that are about to end.
+/// Children that were not reaped: those left behind, by the storage that they wait for, and those that are about to
+/// end.
 #[derive(Default)]
 struct Children {
     left: HashMap<Device, Pid>,
@@ -42,8 +43,8 @@ fn children() -> MutexGuard<'static, Children> {
     children.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The answer of `work`, which only reads files on `storage`. [`Errno::TIMEDOUT`] when that does not respond; at once as long as an earlier
-/// call still waits for it.
+/// The answer of `work`, which only reads files on `storage`. [`Errno::TIMEDOUT`] when that does not respond; at once
+/// as long as an earlier call still waits for it.
 pub(super) fn ask(storage: Device, work: impl FnOnce() -> Vec<u8>) -> Result<Vec<u8>> {
     {
         let mut children = children();
@@ -79,7 +80,8 @@ fn has_ended(child: Pid) -> bool {
     !matches!(waitpid(Some(child), WaitOptions::NOHANG), Ok(None))
 }
 
-/// Closes what the child shares with others who wait for its end: a pipe that it keeps open would never end for its reader.
+/// Closes what the child shares with others who wait for its end: a pipe that it keeps open would never end for its
+/// reader.
 fn close_all_streams_but(kept: RawFd) {
     let own = Directory::open("/proc/self").and_then(|own| own.numbers("fd"));
     for number in own.unwrap_or_default() {

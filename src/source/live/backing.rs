@@ -1,7 +1,7 @@
 //! The backing content of a mapping of a file or of shared memory, found without reading any of it.
 //!
-//! `SEEK_DATA` distinguishes pages of shared memory, in memory or in swap, from holes. cachestat(2) counts the pages of a range in the page
-//! cache, so that bisection finds where that changes.
+//! `SEEK_DATA` distinguishes pages of shared memory, in memory or in swap, from holes. cachestat(2) counts the pages of
+//! a range in the page cache, so that bisection finds where that changes.
 
 use super::distant_file::error_from_bytes;
 use super::module_file::{ModuleFile, TMPFS};

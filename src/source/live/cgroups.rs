@@ -93,8 +93,8 @@ fn group(inode: u64, path: Vec<u8>) -> Group {
     Group { inode, path }
 }
 
-/// Whether a group of cgroup v2 has the memory controller. If a hierarchy of cgroup v1 has it instead, the inodes are of that one, and
-/// mean other groups here.
+/// Whether a group of cgroup v2 has the memory controller. If a hierarchy of cgroup v1 has it instead, the inodes are
+/// of that one, and mean other groups here.
 fn has_memory(group: &OwnedFd) -> bool {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let controllers = openat(group, "cgroup.controllers", flags, Mode::empty()).and_then(read_all);

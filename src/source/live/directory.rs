@@ -58,8 +58,8 @@ impl Directory {
         raised(|| readlinkat(&self.0, path, Vec::new())).map(|target| target.into_bytes())
     }
 
-    /// Device and inode, as `stat` has them, of what a link such as `exe` or `root` leads to. It is not opened. A server, which may not answer,
-    /// is not asked about it.
+    /// Device and inode, as `stat` has them, of what a link such as `exe` or `root` leads to. It is not opened. A
+    /// server, which may not answer, is not asked about it.
     pub(super) fn behind_link(&self, path: &str) -> Result<(Device, u64)> {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let behind = raised(|| openat(&self.0, path, flags, Mode::empty()))?;
@@ -95,8 +95,9 @@ pub(super) fn read_all(file: OwnedFd) -> Result<Vec<u8>> {
     read_to_end(|bytes, _| read(&file, spare_capacity(bytes)))
 }
 
-/// Calls `append`, with the number of bytes read so far, until it adds none. `/proc` makes its text anew for each read of a small file,
-/// and gives at most a page of a large one: so each read gets room for some pages, which is not cleared first.
+/// Calls `append`, with the number of bytes read so far, until it adds none. `/proc` makes its text anew for each read
+/// of a small file, and gives at most a page of a large one: so each read gets room for some pages, which is not
+/// cleared first.
 pub(super) fn read_to_end(mut append: impl FnMut(&mut Vec<u8>, u64) -> Result<usize>) -> Result<Vec<u8>> {
     const LEAST: usize = 4 << 10;
     let mut bytes = Vec::new();

@@ -1,4 +1,5 @@
-//! A file on storage that may not answer: opened, read and closed again by a child process for each part that is asked for.
+//! A file on storage that may not answer: opened, read and closed again by a child process for each part that is asked
+//! for.
 
 use super::apart;
 use super::module_file::ModuleFile;
@@ -10,7 +11,8 @@ use std::sync::Mutex;
 
 /// Bytes that are read at a time: a child process starts for each part.
 const PART: u64 = 1 << 18;
-/// Parts that are cached, as tables are read in smaller steps: a table of symbols and its names are read in turn, and a name may lie in two.
+/// Parts that are cached, as tables are read in smaller steps: a table of symbols and its names are read in turn, and a
+/// name may lie in two.
 const CACHED: usize = 4;
 
 /// Opens the file; `None` if there is none.

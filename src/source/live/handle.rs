@@ -22,8 +22,8 @@ pub(super) struct Handle {
 }
 
 impl Handle {
-    /// Opens the process `pid`, or the process that the thread `pid` belongs to. The pidfd is opened after the directory. If
-    /// the directory still answers then, both belong to the same process.
+    /// Opens the process `pid`, or the process that the thread `pid` belongs to. The pidfd is opened after the
+    /// directory. If the directory still answers then, both belong to the same process.
     pub(super) fn open(pid: u32) -> Result<Self> {
         let directory = directory_of(pid)?;
         let pidfd = match pidfd_of(pid) {
@@ -89,8 +89,8 @@ impl Handle {
         self.ends_within(100_000_000)
     }
 
-    /// How it ended, as `wait` gives it, if the kernel tells. Before Linux 6.15 it tells only until the parent has reaped the process, and
-    /// shows 0 to readers without the right to know.
+    /// How it ended, as `wait` gives it, if the kernel tells. Before Linux 6.15 it tells only until the parent has
+    /// reaped the process, and shows 0 to readers without the right to know.
     pub(super) fn exit_code(&self) -> Option<i32> {
         if let Some(code) = self.pidfd().ok().and_then(sys::exit_of) {
             return Some(code);
@@ -172,7 +172,8 @@ fn directory_of(pid: u32) -> Result<Directory> {
     Directory::open(&format!("/proc/{pid}")).map_err(|error| not_found(pid, error))
 }
 
-/// Why nothing can be read of the process `pid`: it may not exist, `/proc` may not be mounted, or files or memory were short.
+/// Why nothing can be read of the process `pid`: it may not exist, `/proc` may not be mounted, or files or memory were
+/// short.
 pub(super) fn not_found(pid: u32, error: Errno) -> Error {
     match error {
         Errno::MFILE | Errno::NFILE | Errno::NOMEM => Error::io(format!("opening /proc/{pid}"), error),

@@ -1,5 +1,5 @@
-//! Files that are kept for long, such as those with symbols. A process may have mapped more of them than this program may have open, so a
-//! file that was not read for a while is closed, and opened again for the next read.
+//! Files that are kept for long, such as those with symbols. A process may have mapped more of them than this program
+//! may have open, so a file that was not read for a while is closed, and opened again for the next read.
 
 use super::module_file::ModuleFile;
 use super::rights;
@@ -36,8 +36,8 @@ struct OpenFile {
 enum Held {
     Open(Arc<ModuleFile>),
     Closed {
-        /// When it was last changed (ctime). An open file stays the same file, even if it is renamed. A name that is opened again may lead
-        /// to another file, with the same inode number and modification time.
+        /// When it was last changed (ctime). An open file stays the same file, even if it is renamed. A name that is
+        /// opened again may lead to another file, with the same inode number and modification time.
         changed: (i128, i128),
     },
 }
@@ -64,7 +64,8 @@ impl KeptFile {
         KeptFile { place, again, length, fingerprint }
     }
 
-    /// The file, opened again if it was closed. If it was replaced or changed meanwhile, that is an error: earlier reads are void.
+    /// The file, opened again if it was closed. If it was replaced or changed meanwhile, that is an error: earlier
+    /// reads are void.
     fn open(&self) -> io::Result<Arc<ModuleFile>> {
         self.place.used.store(true, Ordering::Relaxed);
         let mut held = lock(&self.place.file);

@@ -1,8 +1,9 @@
 //! Files that must not be opened, as their opening would signal another process.
 //!
-//! A process that holds a write lease on a file (`fcntl` F_SETLEASE) is sent SIGIO when another program opens that file, and SIGIO ends a
-//! process that does not handle it. `/proc/locks` lists the leases. Two leases escape this: one that is taken between reading the list and
-//! the open, and one whose holder is in a pid namespace that the mounted `/proc` does not show.
+//! A process that holds a write lease on a file (`fcntl` F_SETLEASE) is sent SIGIO when another program opens that
+//! file, and SIGIO ends a process that does not handle it. `/proc/locks` lists the leases. Two leases escape this: one
+//! that is taken between reading the list and the open, and one whose holder is in a pid namespace that the mounted
+//! `/proc` does not show.
 
 use super::directory::{Directory, own_file, read_all};
 use crate::kernel::locks::{self, Lease};
@@ -27,9 +28,10 @@ pub(super) fn on(inodes: [u64; 2]) -> Result<Option<Lease>> {
     Ok(leases.find(|lease| inodes.iter().any(|&inode| lease.may_be_on(inode))))
 }
 
-/// Whether pmdb itself runs from the file with these numbers in `maps`, or from one of its libraries: then nobody holds a write lease on
-/// it. The kernel gives one only to the process that has the file open alone (`check_conflicting_open` in fs/locks.c, which counts
-/// readers since Linux 5.3), and opening the file broke an earlier one. The same holds for the program of another process.
+/// Whether pmdb itself runs from the file with these numbers in `maps`, or from one of its libraries: then nobody holds
+/// a write lease on it. The kernel gives one only to the process that has the file open alone (`check_conflicting_open`
+/// in fs/locks.c, which counts readers since Linux 5.3), and opening the file broke an earlier one. The same holds for
+/// the program of another process.
 ///
 /// This spares reading `/proc/locks`, for which the kernel waits some 10 ms until no processor changes a lock.
 pub(super) fn is_open_here(file: (Device, u64)) -> bool {

@@ -88,8 +88,8 @@ pub(super) fn held() -> Result<Vec<Listed>> {
     })
 }
 
-/// Grows the kernel's table of open files once, before there are threads: with threads each growth waits for all processors, some
-/// milliseconds (expand_fdtable in fs/file.c).
+/// Grows the kernel's table of open files once, before there are threads: with threads each growth waits for all
+/// processors, some milliseconds (expand_fdtable in fs/file.c).
 fn make_room(files: usize) -> Result<()> {
     let proc = Directory::open("/proc").map_err(|error| Error::io("opening /proc", error))?;
     let last = i32::try_from(files).unwrap_or(i32::MAX);

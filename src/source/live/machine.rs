@@ -126,8 +126,8 @@ pub(super) fn shared_memory() -> Option<[u64; 2]> {
     *DEVICE.get_or_init(|| device_of_a_memfd(MemfdFlags::empty()))
 }
 
-/// Every memfd, System V segment and shared anonymous mapping is on one filesystem that is mounted nowhere. A memfd of pmdb's own shows
-/// its major and minor number.
+/// Every memfd, System V segment and shared anonymous mapping is on one filesystem that is mounted nowhere. A memfd of
+/// pmdb's own shows its major and minor number.
 fn device_of_a_memfd(kind: MemfdFlags) -> Option<[u64; 2]> {
     let stat = fstat(memfd_create("pmdb", MemfdFlags::CLOEXEC | kind).ok()?).ok()?;
     Some([major(stat.st_dev).into(), minor(stat.st_dev).into()])

@@ -86,7 +86,8 @@ impl Memory {
             let (path, name) = (self.path("maps"), self.name(handle));
             let opened = handle.directory().file(&path);
             let maps = opened.map_err(|error| refused(handle, name, &path, error));
-            // It was opened after the page map: if the process has executed another program in between, it belongs to that one.
+            // It was opened after the page map: if the process has executed another program in between, it belongs to
+            // that one.
             if self.is_alive() { maps } else { Err(handle.exited(name)) }
         };
         kept(&self.maps, open)
@@ -125,8 +126,8 @@ fn path(thread: Option<u32>, file: &str) -> String {
     }
 }
 
-/// Opens the page map of the process, or, when its main thread has ended, that of any thread that still has memory (see sourceware bug
-/// 31207).
+/// Opens the page map of the process, or, when its main thread has ended, that of any thread that still has memory (see
+/// sourceware bug 31207).
 fn open_page_map(handle: &Handle) -> rustix::io::Result<(Option<u32>, OwnedFd)> {
     let directory = handle.directory();
     // Before Linux 6.12 the page map of a thread that has ended can be opened, and is empty.

@@ -38,12 +38,12 @@ use rustix::io::Errno;
 use std::any::Any;
 use std::sync::Arc;
 
-/// Opens what pmdb reads of the process with that id, or of the process that the thread with that id belongs to. The process does not
-/// change.
+/// Opens what pmdb reads of the process with that id, or of the process that the thread with that id belongs to. The
+/// process does not change.
 ///
 /// # Errors
-/// [`Gone`](Error::Gone) if there is no such process or it is a zombie, [`NotAvailable`](Error::NotAvailable) for a kernel thread,
-/// [`NotPermitted`](Error::NotPermitted) if its page map may not be read.
+/// [`Gone`](Error::Gone) if there is no such process or it is a zombie, [`NotAvailable`](Error::NotAvailable) for a
+/// kernel thread, [`NotPermitted`](Error::NotPermitted) if its page map may not be read.
 pub fn process(pid: u32) -> Result<Arc<dyn Source>> {
     Ok(Arc::new(Live { attached: Some(Arc::new(Attached::open(pid)?)), machine: Arc::default() }))
 }
@@ -202,7 +202,8 @@ impl Attached {
             File::Program | File::UserNamespace | File::MappedFile(_) => directory.link(&path),
             _ => directory.read_while(&path, go_on),
         };
-        // The file is of the program that runs now. That is the known one if its address space is still alive afterwards.
+        // The file is of the program that runs now. That is the known one if its address space is still alive
+        // afterwards.
         if file == File::Smaps && !memory.is_alive() {
             return Err(self.lost(&memory));
         }
@@ -224,8 +225,8 @@ impl Attached {
         })
     }
 
-    /// PAGEMAP_SCAN, as far as it reaches. The kernel refuses a scan that ends above the caller's own address space, which is smaller than the
-    /// target's if a 32-bit pmdb inspects a 64-bit process.
+    /// PAGEMAP_SCAN, as far as it reaches. The kernel refuses a scan that ends above the caller's own address space,
+    /// which is smaller than the target's if a 32-bit pmdb inspects a 64-bit process.
     fn scan(&self, question: Scan, into: &mut [PageRegion]) -> Result<(usize, u64)> {
         let memory = self.memory();
         let end = own_page::limit(question.end, memory.page);

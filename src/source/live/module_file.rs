@@ -50,7 +50,8 @@ pub(super) enum Way {
 impl ModuleFile {
     /// Opens the file of a path handle (O_PATH), if it is a regular file and the one behind `region`.
     ///
-    /// A file that is not known to be that one is opened only with the user's own rights. `process` is the directory of the process.
+    /// A file that is not known to be that one is opened only with the user's own rights. `process` is the directory of
+    /// the process.
     pub(super) fn open(
         found: OwnedFd,
         region: &Region,
@@ -76,8 +77,9 @@ impl ModuleFile {
         }
     }
 
-    /// Opens the file of a path handle (O_PATH) with the user's own rights, if it is a regular file that holds bytes. The target chooses where
-    /// its paths lead, perhaps to abuse pmdb's rights: a file that a read could change is never opened.
+    /// Opens the file of a path handle (O_PATH) with the user's own rights, if it is a regular file that holds bytes.
+    /// The target chooses where its paths lead, perhaps to abuse pmdb's rights: a file that a read could change is
+    /// never opened.
     pub(super) fn open_unmapped(found: OwnedFd) -> std::result::Result<Self, Refusal> {
         let (stat, _) = keeps_bytes(&found)?;
         if stat.st_size == 0 {
@@ -133,8 +135,8 @@ fn keeps_bytes(found: &OwnedFd) -> std::result::Result<(Stat, u64), Refusal> {
     if is_made_up(&system) { Err(Refusal::MadeUp) } else { Ok((stat, kind_of(&system))) }
 }
 
-/// File systems that give `stat` other numbers than `maps`: `OVERLAYFS_SUPER_MAGIC`, `BTRFS_SUPER_MAGIC`, `BCACHEFS_STATFS_MAGIC`,
-/// `CEPH_SUPER_MAGIC`.
+/// File systems that give `stat` other numbers than `maps`: `OVERLAYFS_SUPER_MAGIC`, `BTRFS_SUPER_MAGIC`,
+/// `BCACHEFS_STATFS_MAGIC`, `CEPH_SUPER_MAGIC`.
 const OTHER_NUMBERS: [u64; 4] = [0x794c_7630, 0x9123_683e, 0xca45_1a4e, 0x00c3_6400];
 
 /// Refuses a file with one of these inode numbers if opening it would signal another process.
@@ -150,12 +152,13 @@ fn without_lease(inodes: [u64; 2]) -> std::result::Result<(), Refusal> {
 /// `TMPFS_MAGIC` (include/uapi/linux/magic.h): memfd, System V and shared anonymous memory are files of it too.
 pub(super) const TMPFS: u64 = 0x0102_1994;
 
-/// The file systems without blocks that still store files: `TMPFS_MAGIC`, `RAMFS_MAGIC`, `FUSE_SUPER_MAGIC`, `HUGETLBFS_MAGIC`,
-/// `SECRETMEM_MAGIC`.
+/// The file systems without blocks that still store files: `TMPFS_MAGIC`, `RAMFS_MAGIC`, `FUSE_SUPER_MAGIC`,
+/// `HUGETLBFS_MAGIC`, `SECRETMEM_MAGIC`.
 const KEEPERS: [u64; 5] = [TMPFS, 0x8584_58f6, 0x6573_5546, 0x9584_58f6, 0x5345_434d];
 
-/// Whether the file system makes the contents of its files when they are read (proc, sysfs, tracefs, debugfs, cgroup and the like). All of
-/// them use `simple_statfs` of `fs/libfs.c`, which counts no blocks. A file's size does not tell: files of sysfs have one.
+/// Whether the file system makes the contents of its files when they are read (proc, sysfs, tracefs, debugfs, cgroup
+/// and the like). All of them use `simple_statfs` of `fs/libfs.c`, which counts no blocks. A file's size does not tell:
+/// files of sysfs have one.
 fn is_made_up(system: &rustix::fs::StatFs) -> bool {
     system.f_blocks == 0 && !KEEPERS.contains(&kind_of(system))
 }
@@ -165,7 +168,8 @@ fn kind_of(system: &rustix::fs::StatFs) -> u64 {
     system.f_type as u64 & 0xffff_ffff
 }
 
-/// Opens a file for reading, without updates of its access time if the kernel allows that: to the owner, and with CAP_FOWNER.
+/// Opens a file for reading, without updates of its access time if the kernel allows that: to the owner, and with
+/// CAP_FOWNER.
 fn reopen(found: &OwnedFd) -> Result<OwnedFd> {
     let path = format!("/proc/self/fd/{}", found.as_raw_fd());
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;

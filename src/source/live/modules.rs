@@ -175,8 +175,9 @@ impl LiveModules {
         let into = into.get_mut(..most).unwrap_or_default();
         let failed = |error| Error::io(format!("reading the page cache of {}", region.name), error);
         match file.filesystem().map_err(failed)? {
-            // A plain read allocates no page for a hole (`shmem_file_read_iter` in mm/shmem.c passes SGP_READ), reads nothing ahead, and
-            // changes no map count. Only a page that is swapped out in this very instant is brought back.
+            // A plain read allocates no page for a hole (`shmem_file_read_iter` in mm/shmem.c passes SGP_READ), reads
+            // nothing ahead, and changes no map count. Only a page that is swapped out in this very instant is brought
+            // back.
             TMPFS => retry_on_intr(|| pread(file, &mut *into, offset)).map_err(failed),
             _ => sys::cached_bytes(file, offset, into).map_err(failed),
         }
@@ -227,7 +228,8 @@ impl LiveModules {
         }
     }
 
-    /// Whether the file behind `region` has this path in the target's root. False where a server may not answer: a name is not worth the wait.
+    /// Whether the file behind `region` has this path in the target's root. False where a server may not answer: a name
+    /// is not worth the wait.
     pub(super) fn is_named(&self, region: &Region, path: &[u8]) -> bool {
         // No path leads there: the lookup, and reading what is mounted where, can be spared for all shared memory.
         let device = [region.device.major, region.device.minor].map(u64::from);
@@ -291,8 +293,8 @@ impl LiveModules {
     }
 }
 
-/// The file that `open` opens, now and whenever it is needed again; `None` if there is none. Only a child process opens a file whose
-/// storage is `served`.
+/// The file that `open` opens, now and whenever it is needed again; `None` if there is none. Only a child process opens
+/// a file whose storage is `served`.
 fn opened(
     served: Option<Device>,
     name: &Name,

@@ -1,4 +1,5 @@
-//! A page of pmdb's own. pmdb knows what the kernel should report of it, and so notices what the kernel hides or gets wrong.
+//! A page of pmdb's own. pmdb knows what the kernel should report of it, and so notices what the kernel hides or gets
+//! wrong.
 
 use super::directory::own_file;
 use super::frames::FrameFile;
@@ -32,16 +33,16 @@ pub(super) fn entry_at(address: u64) -> Option<PageMapEntry> {
     (read == 1).then_some(PageMapEntry::new(entry[0]))
 }
 
-/// The lower of `end` and the end of what this program may scan. Ends below pmdb's own stack, which is near that limit, take no system
-/// call.
+/// The lower of `end` and the end of what this program may scan. Ends below pmdb's own stack, which is near that limit,
+/// take no system call.
 pub(super) fn limit(end: u64, page: PageSize) -> u64 {
     let on_the_stack = 0u8;
     let here = (&raw const on_the_stack).addr() as u64;
     if end <= here { end } else { end.min(end_of_scans(page)) }
 }
 
-/// The end of what this program may scan: that of its own address space (`access_ok` in `pagemap_scan_get_args`), which may end before
-/// its page map does. 0 if the page map cannot be read.
+/// The end of what this program may scan: that of its own address space (`access_ok` in `pagemap_scan_get_args`), which
+/// may end before its page map does. 0 if the page map cannot be read.
 fn end_of_scans(page: PageSize) -> u64 {
     static PAGES: OnceLock<u64> = OnceLock::new();
     let pages = *PAGES.get_or_init(|| {

@@ -5,7 +5,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 use std::cell::Cell;
 
-/// The capabilities for the files of another process: frame numbers in its page map and `map_files`, any process, any file mode.
+/// The capabilities for the files of another process: frame numbers in its page map and `map_files`, any process, any
+/// file mode.
 const WANTED: CapabilitySet = CapabilitySet::SYS_ADMIN
     .union(CapabilitySet::SYS_PTRACE)
     .union(CapabilitySet::DAC_READ_SEARCH)
@@ -21,8 +22,8 @@ enum Held {
 }
 
 thread_local! {
-    /// Each thread has sets of its own, which only it can change (kernel/capability.c): they are read once, not at each of the very many
-    /// opens.
+    /// Each thread has sets of its own, which only it can change (kernel/capability.c): they are read once, not at each
+    /// of the very many opens.
     static HELD: Cell<Option<Held>> = const { Cell::new(None) };
 }
 
@@ -69,8 +70,8 @@ pub(super) fn has_sys_admin() -> bool {
 /// Files that this program should be able to have open at the same time: two for each of some thousand libraries.
 const OPEN_FILES: u64 = 8192;
 
-/// Allows this program as many open files as it wants and the hard limit grants: shells mostly start programs with 1024, and a large
-/// process maps half as many libraries, each with its debug file.
+/// Allows this program as many open files as it wants and the hard limit grants: shells mostly start programs with
+/// 1024, and a large process maps half as many libraries, each with its debug file.
 pub fn allow_open_files() {
     let limit = getrlimit(Resource::Nofile);
     let wanted = limit.maximum.map_or(OPEN_FILES, |hard| hard.min(OPEN_FILES));
@@ -87,8 +88,8 @@ pub(super) fn open_files() -> usize {
     limit.map_or(usize::MAX, |files| usize::try_from(files).unwrap_or(usize::MAX))
 }
 
-/// Holds back the rights that file capabilities gave this program (`setcap …=ep`) until they are needed, so that files named by
-/// the user are opened with the user's own rights. Root, who has them anyway, keeps them.
+/// Holds back the rights that file capabilities gave this program (`setcap …=ep`) until they are needed, so that files
+/// named by the user are opened with the user's own rights. Root, who has them anyway, keeps them.
 pub fn hold_back() {
     if !rustix::process::geteuid().is_root() {
         lower();
@@ -151,7 +152,8 @@ const NAMES: [(CapabilitySet, &str); 4] = [
     (CapabilitySet::CHECKPOINT_RESTORE, "CAP_CHECKPOINT_RESTORE"),
 ];
 
-/// The capabilities for page maps of other users' processes that pmdb lacks: to inspect them, and to open a file of mode 0400.
+/// The capabilities for page maps of other users' processes that pmdb lacks: to inspect them, and to open a file of
+/// mode 0400.
 pub(super) fn missing_for_other_users() -> Vec<&'static str> {
     let permitted = capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.permitted);
     let opens = CapabilitySet::DAC_READ_SEARCH | CapabilitySet::DAC_OVERRIDE;
@@ -162,7 +164,8 @@ pub(super) fn missing_for_other_users() -> Vec<&'static str> {
     missing
 }
 
-/// Whether this program runs in the first user namespace. Its number is fixed (PROC_USER_INIT_INO in include/linux/proc_ns.h).
+/// Whether this program runs in the first user namespace. Its number is fixed (PROC_USER_INIT_INO in
+/// include/linux/proc_ns.h).
 pub(super) fn in_first_user_namespace() -> Option<bool> {
     const FIRST: u64 = 0xEFFF_FFFD;
     let stat = rustix::fs::stat("/proc/self/ns/user").ok()?;

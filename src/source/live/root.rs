@@ -9,8 +9,8 @@ use rustix::io::{Errno, Result};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-/// The target's own path of a file, if the target has another root in the same mount namespace (chroot): `maps` shows the reader's paths.
-/// `link` leads to the root.
+/// The target's own path of a file, if the target has another root in the same mount namespace (chroot): `maps` shows
+/// the reader's paths. `link` leads to the root.
 fn inside<'p>(directory: &Directory, link: &str, path: &'p [u8]) -> Option<&'p [u8]> {
     let inner = path.strip_prefix(&*directory.link(link).ok()?)?;
     inner.starts_with(b"/").then_some(inner)
@@ -37,8 +37,8 @@ impl<'a> Root<'a> {
         self.resolve(path, &|open| raised(open), OFlags::NOFOLLOW)
     }
 
-    /// A handle on what a path leads to in it, without opening it. The target chooses where links lead, so only the user's own rights are
-    /// used.
+    /// A handle on what a path leads to in it, without opening it. The target chooses where links lead, so only the
+    /// user's own rights are used.
     pub(super) fn follow(&mut self, path: &[u8]) -> Result<OwnedFd> {
         self.resolve(path, &|open| open(), OFlags::empty())
     }

@@ -25,8 +25,9 @@ fn is_served(mount: &Mount) -> bool {
 pub(super) struct Storage(Vec<Mount>);
 
 impl Storage {
-    /// The mounts of the process with this directory and memory. The kernel takes longer to write mountinfo than to answer most
-    /// other questions, and `who` asks about every process: so the mounts of pmdb itself serve for all that see the same ones.
+    /// The mounts of the process with this directory and memory. The kernel takes longer to write mountinfo than to
+    /// answer most other questions, and `who` asks about every process: so the mounts of pmdb itself serve for all that
+    /// see the same ones.
     pub(super) fn of(directory: &Directory, memory: &Memory) -> Arc<Storage> {
         let outlook = Outlook::of(directory, |name| memory.path(name));
         if outlook.is_some() && outlook == *own_outlook() {
@@ -93,8 +94,8 @@ pub(super) fn own_text() -> Result<Vec<u8>, Errno> {
     own(|own| own.text.clone())
 }
 
-/// What `wanted` takes of the mounts of pmdb itself. One answer needs them several times, so they are read again only after they have
-/// changed.
+/// What `wanted` takes of the mounts of pmdb itself. One answer needs them several times, so they are read again only
+/// after they have changed.
 fn own<T>(wanted: impl Fn(&Own) -> T) -> Result<T, Errno> {
     let mut kept = OWN.lock().unwrap_or_else(PoisonError::into_inner);
     match kept.take() {
@@ -118,8 +119,8 @@ impl Own {
         Ok(Own { mountinfo, text, storage })
     }
 
-    /// Whether no mount has changed since the file was opened. A poll of the open file reports each change once (`mounts_poll` in
-    /// fs/proc_namespace.c).
+    /// Whether no mount has changed since the file was opened. A poll of the open file reports each change once
+    /// (`mounts_poll` in fs/proc_namespace.c).
     fn is_current(&self) -> bool {
         let mut asked = [PollFd::new(&self.mountinfo, PollFlags::PRI)];
         let now = Timespec::default();
@@ -127,8 +128,8 @@ impl Own {
     }
 }
 
-/// Whether a file in no mount is the kernel's own memory, which is mounted nowhere. Any other file system was unmounted while in use
-/// (`umount -l`), as is done with storage that does not answer.
+/// Whether a file in no mount is the kernel's own memory, which is mounted nowhere. Any other file system was unmounted
+/// while in use (`umount -l`), as is done with storage that does not answer.
 pub(super) fn is_kernels_own(region: &Region) -> bool {
     let name = region.name.as_bytes();
     let own: [&[u8]; 6] = [b"/memfd:", b"/SYSV", b"/dev/zero", b"/anon_hugepage", b"/secretmem", b"/[aio]"];

@@ -18,8 +18,9 @@ const LAST: u64 = i64::MAX as u64 / 8 - 1;
 /// The first word whose offset takes more than 32 bits.
 const WRAPPED: u64 = 1 << 29;
 
-/// Whether this is a 32-bit kernel. It keeps the lower half of an offset (`unsigned long src = *ppos` in fs/proc/task_mmu.c and
-/// fs/proc/page.c): beyond 4 GiB the file begins again. The page map of a 32-bit program has nothing there, so a word comes from its start.
+/// Whether this is a 32-bit kernel. It keeps the lower half of an offset (`unsigned long src = *ppos` in
+/// fs/proc/task_mmu.c and fs/proc/page.c): beyond 4 GiB the file begins again. The page map of a 32-bit program has
+/// nothing there, so a word comes from its start.
 fn offsets_wrap() -> bool {
     static WRAP: OnceLock<bool> = OnceLock::new();
     *WRAP.get_or_init(|| {

@@ -118,7 +118,8 @@ fn command(file: &str, offset: &str, length: &str) -> String {
     format!("xxd -s {offset} -l {length} -c 8 -g 8{order} {file}")
 }
 
-/// A path quoted for a shell. Characters that a terminal must not get are escaped, so such a path does not work in a shell.
+/// A path quoted for a shell. Characters that a terminal must not get are escaped, so such a path does not work in a
+/// shell.
 pub(super) fn quoted(path: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%".contains(c);
     if path.chars().all(is_plain) { path.to_owned() } else { format!("'{}'", path.replace('\'', "'\\''")) }

@@ -1,6 +1,7 @@
 //! `--how`: a source that wraps another, and records what is read through it.
 //!
-//! It does not record how the kernel was built and set up (`info capabilities` tells that), nor the contents of mapped files.
+//! It does not record how the kernel was built and set up (`info capabilities` tells that), nor the contents of mapped
+//! files.
 
 mod log;
 mod sentences;

@@ -1,7 +1,7 @@
 //! Mangled names into the names people write, with bounds: the names are somebody else's.
 //!
-//! The bounds count work and do not ask a clock, so that a name is always spelled alike: with optimisation a name takes less
-//! than 5 ms of CPU time, or stays mangled.
+//! The bounds count work and do not ask a clock, so that a name is always spelled alike: with optimisation a name takes
+//! less than 5 ms of CPU time, or stays mangled.
 
 mod cost;
 
@@ -12,11 +12,11 @@ use std::fmt::{self, Write};
 
 /// A demangled name that grows longer than this (back references can grow exponentially) is given up.
 const LONGEST_DEMANGLED: usize = 32 * 1024;
-/// A demangled name of more pieces than this is given up: a piece can stand at the end of a long chain of back references.
-/// Names in libLLVM and in the JVM have up to 5,200 pieces.
+/// A demangled name of more pieces than this is given up: a piece can stand at the end of a long chain of back
+/// references. Names in libLLVM and in the JVM have up to 5,200 pieces.
 const MOST_PIECES: usize = 12 * 1024;
-/// Before it writes `<`, `rustc_demangle` may have read the path of an `impl` once more, without writing it. Reading this many bytes takes
-/// as long as one piece.
+/// Before it writes `<`, `rustc_demangle` may have read the path of an `impl` once more, without writing it. Reading
+/// this many bytes takes as long as one piece.
 const SKIPPED_BYTES_A_PIECE: usize = 128;
 
 /// The form of a demangled C++ name.
@@ -96,7 +96,8 @@ fn spell_as_others_do(mangled: &[u8], text: &str) -> Option<String> {
     Some(format!("{kind} {function}"))
 }
 
-/// The cast that `cpp_demangle` writes before numbers among template arguments, and the suffix that others write after them: `get<1ul, int>`.
+/// The cast that `cpp_demangle` writes before numbers among template arguments, and the suffix that others write after
+/// them: `get<1ul, int>`.
 const NUMBERS: [(&str, &str); 5] = [
     ("(unsigned long long)", "ull"),
     ("(unsigned long)", "ul"),
@@ -126,8 +127,8 @@ pub(super) fn may_be_mangled(name: &[u8]) -> bool {
     [&b"_Z"[..], b"__Z", b"_R", b"___Z"].iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// The name without its version (`malloc` for `malloc@@GLIBC_2.2.5`), and whether that is an old version, which plain `malloc` does not
-/// mean (one `@`).
+/// The name without its version (`malloc` for `malloc@@GLIBC_2.2.5`), and whether that is an old version, which plain
+/// `malloc` does not mean (one `@`).
 pub(super) fn split_version(name: &[u8]) -> (&[u8], bool) {
     match name.iter().position(|&byte| byte == b'@') {
         Some(at) if at > 0 => (&name[..at], name.get(at + 1) != Some(&b'@')),

@@ -1,4 +1,5 @@
-//! `.note.gnu.build-id`: a number that the linker computes from what it has linked. A program and its separate debug file have the same.
+//! `.note.gnu.build-id`: a number that the linker computes from what it has linked. A program and its separate debug
+//! file have the same.
 
 use super::file::File;
 use super::headers::Elf;

@@ -1,4 +1,5 @@
-//! The bytes of a section, decompressed if they are compressed. The file's own claim of their size is not trusted: it is bounded.
+//! The bytes of a section, decompressed if they are compressed. The file's own claim of their size is not trusted: it
+//! is bounded.
 
 use super::file::{BETWEEN_QUESTIONS, File, GoOn};
 use super::headers::Elf;
@@ -58,12 +59,13 @@ pub(in crate::symbol) fn of(
 
 /// The memory that decompressing xz may take beside its output, in KiB: its largest preset takes 64 MiB.
 const LARGEST_DICTIONARY: u32 = 72 << 10;
-/// The memory that decompressing zstd may take beside its output. Every program should allow a window of 8 MiB (RFC 8878, 3.1.1.1.2);
-/// `zstd` by default refuses more than 128 MiB.
+/// The memory that decompressing zstd may take beside its output. Every program should allow a window of 8 MiB (RFC
+/// 8878, 3.1.1.1.2); `zstd` by default refuses more than 128 MiB.
 const SMALLEST_WINDOW: u64 = 8 << 20;
 const LARGEST_WINDOW: u64 = 128 << 20;
 
-/// Tables of names and debug information expand to three to ten times their size. A larger claim is an attack on memory.
+/// Tables of names and debug information expand to three to ten times their size. A larger claim is an attack on
+/// memory.
 const MOST_TIMES: u64 = 64;
 /// Small tables may consist of zeros.
 const ALWAYS_PLAUSIBLE: u64 = 1 << 20;

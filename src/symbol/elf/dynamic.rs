@@ -1,7 +1,7 @@
 //! Symbols by the dynamic segment, which the dynamic linker uses, for files without section headers.
 //!
-//! The segment gives addresses, not offsets, and no count of symbols. The count follows from the hash table, which reaches every symbol
-//! that can be found by name.
+//! The segment gives addresses, not offsets, and no count of symbols. The count follows from the hash table, which
+//! reaches every symbol that can be found by name.
 
 use super::file::{File, FileRange};
 use super::section::{LARGEST_TABLE, Segment, Table};
@@ -46,8 +46,8 @@ fn count_by_hash(file: &File, endian: Endianness, offset: u64) -> Option<u32> {
     Some(header.ok()?.first()?.chain_count.get(endian))
 }
 
-/// The number of symbols: one more than the last symbol of the last chain. The size of the table is not recorded, so more of it is read
-/// until that chain ends. Without chains there are only the symbols before the table's first.
+/// The number of symbols: one more than the last symbol of the last chain. The size of the table is not recorded, so
+/// more of it is read until that chain ends. Without chains there are only the symbols before the table's first.
 fn count_by_gnu_hash<H: FileHeader<Endian = Endianness>>(file: &File, endian: Endianness, offset: u64) -> Option<u32> {
     let rest = FileRange { offset, size: file.length().checked_sub(offset)?.min(LARGEST_HASH) };
     let mut size = SMALLEST_HASH;

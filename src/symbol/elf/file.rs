@@ -1,5 +1,5 @@
-//! Reads a module's file by offset. Every read is checked against the file's length. Nothing is mapped, as the owner of the file may
-//! truncate it at any time.
+//! Reads a module's file by offset. Every read is checked against the file's length. Nothing is mapped, as the owner of
+//! the file may truncate it at any time.
 
 use crate::process::ReadAt;
 use crate::source::memory;
@@ -13,7 +13,8 @@ pub(in crate::symbol) const LONGEST_NAME: usize = 64 * 1024;
 /// Bytes of one read in a pass over a table.
 const CHUNK: usize = 256 * 1024;
 
-/// Bytes that are read or decompressed between two checks whether to go on: xz at its slowest gives some ten megabytes a second.
+/// Bytes that are read or decompressed between two checks whether to go on: xz at its slowest gives some ten megabytes
+/// a second.
 pub(in crate::symbol) const BETWEEN_QUESTIONS: usize = 512 << 10;
 
 /// Called now and then: whether to go on.
@@ -79,7 +80,8 @@ impl File {
         Ok(self.bytes.read_up_to(offset, into)?)
     }
 
-    /// Reads what lies in `range`; `what` names it if the file is too short. Nothing is allocated beyond the file's length.
+    /// Reads what lies in `range`; `what` names it if the file is too short. Nothing is allocated beyond the file's
+    /// length.
     pub(in crate::symbol) fn read(&self, range: FileRange, what: &'static str) -> Result<Vec<u8>, NoSymbols> {
         self.read_while(range, what, &mut || true)
     }

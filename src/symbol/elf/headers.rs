@@ -1,6 +1,7 @@
 //! The headers of an ELF file: load segments, sections and where its symbol tables lie. Both widths, both byte orders.
 //!
-//! Every count and offset in the file may be a lie. Each is checked against the file's length and a limit before it is used.
+//! Every count and offset in the file may be a lie. Each is checked against the file's length and a limit before it is
+//! used.
 
 use super::dynamic;
 use super::file::{File, FileRange};
@@ -67,7 +68,8 @@ impl Elf {
         self.layout.iter().flat_map(|one| [one.start, one.end])
     }
 
-    /// Whether an address lies after the bytes that its load segment has in the file: its memory starts as zeros, as in `.bss`.
+    /// Whether an address lies after the bytes that its load segment has in the file: its memory starts as zeros, as in
+    /// `.bss`.
     pub(in crate::symbol) fn is_zeroed(&self, address: u64) -> bool {
         self.segments.iter().any(|one| {
             let into = address.checked_sub(one.address);

@@ -1,5 +1,5 @@
-//! The places that a program's relocations fill: the slots of its global offset table, and its copies of libraries' variables. They are
-//! found in one bounded pass, as a file may have any number of sections, which may overlap.
+//! The places that a program's relocations fill: the slots of its global offset table, and its copies of libraries'
+//! variables. They are found in one bounded pass, as a file may have any number of sections, which may overlap.
 
 use super::section::Section;
 use super::source::Source;
@@ -32,8 +32,8 @@ pub(in crate::symbol) struct Slot {
 #[derive(Default)]
 pub(in crate::symbol) struct Filled {
     pub(in crate::symbol) slots: HashMap<u64, Slot>,
-    /// The program's copies of libraries' variables, which everybody uses. A program that is not all position-independent code has them in
-    /// its own `.bss`, where copy relocations make the dynamic linker fill them.
+    /// The program's copies of libraries' variables, which everybody uses. A program that is not all
+    /// position-independent code has them in its own `.bss`, where copy relocations make the dynamic linker fill them.
     pub(in crate::symbol) copies: HashSet<u64>,
 }
 
@@ -72,8 +72,8 @@ fn filled(source: &Source, clock: &mut Clock) -> Result<Filled, NoSymbols> {
     Ok(filled)
 }
 
-/// The machine's types of relocations: of copied variables; of slots that only stubs use; and of slots that stubs share with other
-/// code, where such stubs are known.
+/// The machine's types of relocations: of copied variables; of slots that only stubs use; and of slots that stubs share
+/// with other code, where such stubs are known.
 fn kinds(machine: format::Machine) -> Option<(RelocationType, RelocationType, Option<RelocationType>)> {
     use format::*;
     Some(match machine {
@@ -88,7 +88,8 @@ fn kinds(machine: format::Machine) -> Option<(RelocationType, RelocationType, Op
     })
 }
 
-/// Visits the relocations of `source` until `visit` breaks. An error once `clock` has run out: then not all were visited.
+/// Visits the relocations of `source` until `visit` breaks. An error once `clock` has run out: then not all were
+/// visited.
 pub(in crate::symbol) fn visit(
     source: &Source,
     clock: &mut Clock,

@@ -121,7 +121,8 @@ pub(in crate::symbol) struct AddressedSection {
 }
 
 impl AddressedSection {
-    /// The load segments, for a file without section headers: a symbol without a size reaches no further than its segment.
+    /// The load segments, for a file without section headers: a symbol without a size reaches no further than its
+    /// segment.
     pub(in crate::symbol) fn of_segments(segments: &[Segment]) -> Vec<AddressedSection> {
         let placed = (0..).zip(segments).map(|(number, segment)| AddressedSection {
             start: segment.address,
@@ -132,7 +133,8 @@ impl AddressedSection {
     }
 }
 
-/// The sections that have addresses, in order. In an intact file they do not overlap; of those that do the first is kept.
+/// The sections that have addresses, in order. In an intact file they do not overlap; of those that do the first is
+/// kept.
 pub(in crate::symbol) fn layout(sections: &[Section]) -> Vec<AddressedSection> {
     let placed = (0..)
         .zip(sections)

@@ -20,8 +20,8 @@ impl Source {
         Ok(Source { file, elf })
     }
 
-    /// The bytes of the first section of that name, expanded if they are compressed; `None` if there is no such section, or if it
-    /// has no bytes in this file. Sections that expand to more than `most` bytes are an error.
+    /// The bytes of the first section of that name, expanded if they are compressed; `None` if there is no such
+    /// section, or if it has no bytes in this file. Sections that expand to more than `most` bytes are an error.
     pub(in crate::symbol) fn section(&self, name: &[u8], most: u64) -> Result<Option<Vec<u8>>, NoSymbols> {
         self.section_while(name, most, &mut || true)
     }

@@ -33,8 +33,8 @@ pub struct LinePlace {
     pub start: VirtualAddress,
     /// The address after it: `start`, if the line begins there but has no code of its own.
     pub end: VirtualAddress,
-    /// Whether it is the first statement of the line in its function, or in this copy of an inlined one, where a debugger stops; or the
-    /// first code, if the line has no statement there.
+    /// Whether it is the first statement of the line in its function, or in this copy of an inlined one, where a
+    /// debugger stops; or the first code, if the line has no statement there.
     pub is_first: bool,
     /// The functions there, if they were requested.
     pub known: Option<LineAt>,
@@ -99,8 +99,8 @@ impl View<'_> {
         }
     }
 
-    /// Where line `line` of `file` (its whole path or the end of it) has code, in any program or library; with the functions around
-    /// the first `with_frames` places.
+    /// Where line `line` of `file` (its whole path or the end of it) has code, in any program or library; with the
+    /// functions around the first `with_frames` places.
     ///
     /// # Errors
     /// Those of `stop`.

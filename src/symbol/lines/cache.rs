@@ -37,7 +37,8 @@ impl CachedLines {
         read
     }
 
-    /// Makes it the last used in `cache`, with its size after a query. If the cache is full, the least recently used leave.
+    /// Makes it the last used in `cache`, with its size after a query. If the cache is full, the least recently used
+    /// leave.
     pub(super) fn touch(&self, cache: &DebugInfoCache, lines: &Lines) {
         cache.put(&self.0, lines.bytes());
     }

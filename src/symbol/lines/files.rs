@@ -18,8 +18,8 @@ pub enum SourcesOf {
 }
 
 impl View<'_> {
-    /// The ends of source files' paths that begin with `begun`, in order, as they are displayed and typed: at most `limit` of them, and as
-    /// many as are found in `budget`.
+    /// The ends of source files' paths that begin with `begun`, in order, as they are displayed and typed: at most
+    /// `limit` of them, and as many as are found in `budget`.
     pub fn source_files(&self, begun: &str, of: SourcesOf, limit: usize, budget: Duration) -> BTreeSet<String> {
         let end = Instant::now() + budget;
         let mut found = BTreeSet::new();

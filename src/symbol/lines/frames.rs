@@ -22,8 +22,8 @@ pub(super) struct Compiled<'s, 'a> {
 }
 
 impl Compiled<'_, '_> {
-    /// The frames at `row` in the functions of `chain` (the outermost first) and in `symbol`, the innermost first. Why some are
-    /// unknown is kept in `missing`.
+    /// The frames at `row` in the functions of `chain` (the outermost first) and in `symbol`, the innermost first. Why
+    /// some are unknown is kept in `missing`.
     pub(super) fn frames(
         &self,
         row: &Row,

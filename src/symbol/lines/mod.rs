@@ -1,8 +1,9 @@
-//! From an address to its line of the source, with the functions that were inlined there; and from a line to its addresses. DWARF is read
-//! only when a line is needed.
+//! From an address to its line of the source, with the functions that were inlined there; and from a line to its
+//! addresses. DWARF is read only when a line is needed.
 //!
-//! Each query is one pass over the entries of one unit. The only index is of the units and their addresses. The files are not trusted:
-//! nothing recurses over their numbers, and a query that takes too long, or is interrupted, is given up.
+//! Each query is one pass over the entries of one unit. The only index is of the units and their addresses. The files
+//! are not trusted: nothing recurses over their numbers, and a query that takes too long, or is interrupted, is given
+//! up.
 //!
 //! ```text
 //! ask        a view's queries          table    one file's answers     reason   why there is none
@@ -49,7 +50,8 @@ use crate::kernel::Name;
 /// A function around an address, and the place in it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Frame {
-    /// The linkage name, or the source's name if there is none; `None` if the debug information has neither. [`Frame::name`] is for people.
+    /// The linkage name, or the source's name if there is none; `None` if the debug information has neither.
+    /// [`Frame::name`] is for people.
     pub function: Option<Name>,
     /// Whether the name is that of the symbol, as the debug information has none.
     pub by_symbol: bool,

@@ -9,7 +9,8 @@ use gimli::{AttributeValue, Dwarf, Unit};
 /// Longer paths are not put together.
 const LONGEST: usize = 16 * 1024;
 
-/// The path of a file of a unit: compilation directory, directory and name, as far as they are known. `None` if there is no such file.
+/// The path of a file of a unit: compilation directory, directory and name, as far as they are known. `None` if there
+/// is no such file.
 pub(super) fn of_file(dwarf: &Dwarf<Bytes<'_>>, unit: &Unit<Bytes<'_>>, number: u64) -> Option<Name> {
     let header = unit.line_program.as_ref()?.header();
     // Before DWARF 5 files count from 1, and 0 means that there is none.

@@ -20,8 +20,8 @@ pub(super) struct Place {
     pub(super) row: Row,
     /// The address after it: its own, if the line only begins here and the code belongs to the next one.
     pub(super) end: u64,
-    /// Whether it is the first statement of the line in its function or copy, where a debugger stops; or the first code, if the line has
-    /// no statement there.
+    /// Whether it is the first statement of the line in its function or copy, where a debugger stops; or the first
+    /// code, if the line has no statement there.
     pub(super) is_first: bool,
     /// The functions around it, the outermost first.
     pub(super) chain: Vec<Scope>,
@@ -44,8 +44,8 @@ pub(super) fn files_meant(
     Ok(files)
 }
 
-/// The line that has code or a statement: `line`, or the next one that has. In optimised programs many lines have code, but no statement
-/// where a debugger would stop.
+/// The line that has code or a statement: `line`, or the next one that has. In optimised programs many lines have code,
+/// but no statement where a debugger would stop.
 pub(super) fn line_with_code(
     unit: &Unit<Bytes<'_>>,
     files: &[u64],
@@ -128,7 +128,8 @@ pub(super) fn joined(rows: Vec<Stretch>, chains: Vec<Vec<Scope>>) -> Vec<Place> 
     places
 }
 
-/// A statement without code may be an inlined call: the code after it belongs to the called function, the statement to the caller.
+/// A statement without code may be an inlined call: the code after it belongs to the called function, the statement to
+/// the caller.
 fn leave_call(row: &Row, chain: &mut Vec<Scope>) {
     let is_there = |scope: &Scope| {
         let call = scope.call;

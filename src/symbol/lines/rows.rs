@@ -43,8 +43,8 @@ pub(super) type Stretch = (Row, u64);
 /// Whether to go on.
 type Passed = Result<ControlFlow<()>, NoLines>;
 
-/// Visits the rows of a unit until `visit` breaks. Sequences that linkers left out of the program are skipped. `visit` also receives the
-/// start of each row's sequence.
+/// Visits the rows of a unit until `visit` breaks. Sequences that linkers left out of the program are skipped. `visit`
+/// also receives the start of each row's sequence.
 fn pass(
     unit: &Unit<Bytes<'_>>,
     work: &mut Work,

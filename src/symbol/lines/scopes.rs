@@ -1,7 +1,7 @@
 //! The functions around addresses: the one that the code belongs to, and those that were inlined into it.
 //!
-//! The entries of a unit are read once, in the order of the file, with a list of open functions instead of recursion: a hostile file may
-//! nest its entries deeply.
+//! The entries of a unit are read once, in the order of the file, with a list of open functions instead of recursion: a
+//! hostile file may nest its entries deeply.
 
 use super::NoLines;
 use super::ranges::{Claimed, each_range};
@@ -12,7 +12,8 @@ use gimli::{AttributeValue, Dwarf, Unit, UnitOffset};
 /// Functions that are inlined deeper than this are left out.
 const DEEPEST: usize = 256;
 
-/// More functions, around all addresses together, are left out: a line that has code in thousands of places is inlined some ten deep.
+/// More functions, around all addresses together, are left out: a line that has code in thousands of places is inlined
+/// some ten deep.
 const MOST_SCOPES: usize = 1 << 20;
 
 /// A function around an address.

@@ -1,5 +1,5 @@
-//! Debug information that several modules share in one file (`dwz -m`): mostly names of inlined functions. Debian's and Fedora's debug
-//! packages have such files.
+//! Debug information that several modules share in one file (`dwz -m`): mostly names of inlined functions. Debian's and
+//! Fedora's debug packages have such files.
 
 use super::NoLines;
 use super::reason::NoPart;
@@ -71,8 +71,8 @@ impl Link {
         (!path.is_empty() && !id.is_empty()).then(|| Link { path: path.to_vec(), build_id: id.to_vec() })
     }
 
-    /// Opens the file: at its path relative to `path`, or by its build-id; in the target's root, or else in this machine's, as debug files for
-    /// a program in another root are often installed only there.
+    /// Opens the file: at its path relative to `path`, or by its build-id; in the target's root, or else in this
+    /// machine's, as debug files for a program in another root are often installed only there.
     fn find(&self, path: &Name, files: &Modules) -> Result<Source, NoLines> {
         let places = [self.place(path), separate::place_of(&self.build_id)];
         let theirs = places.iter().map(|place| files.at_path(place));

@@ -1,5 +1,5 @@
-//! Split debug information: the program has only the line table of a unit. The description of its functions is in a file of its own
-//! (`.dwo`), or in a package for all units (`.dwp`).
+//! Split debug information: the program has only the line table of a unit. The description of its functions is in a
+//! file of its own (`.dwo`), or in a package for all units (`.dwp`).
 
 use super::NoLines;
 use super::path;

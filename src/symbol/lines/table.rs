@@ -75,7 +75,8 @@ pub(super) struct LineQuery<'a> {
 }
 
 impl Lines {
-    /// Reads the sections of `source`, whose path is `path`, and finds the units; `None` if it has no debug information.
+    /// Reads the sections of `source`, whose path is `path`, and finds the units; `None` if it has no debug
+    /// information.
     pub(super) fn read(source: &Source, path: &Name, work: &mut Work) -> Result<Option<Lines>, NoLines> {
         let Some(sections) = Sections::read(source, work)? else {
             return Ok(None);
@@ -315,7 +316,8 @@ impl Lines {
     }
 }
 
-/// The functions around each of `addresses`, which are in order; none, with the reason in `missing`, if their description is damaged.
+/// The functions around each of `addresses`, which are in order; none, with the reason in `missing`, if their
+/// description is damaged.
 fn chains(
     unit: &Compiled,
     addresses: &[u64],

@@ -276,7 +276,8 @@ fn line_programs_without_end() {
     let (frames, _) = file.ask(CODE + 0x3f).expect("an answer");
     assert_eq!(frames[0].line, Some(1));
     assert!(matches!(file.ask(CODE + 0x40), Err(NoLines::NoRow(_))));
-    // Millions of rows; an advance beyond all addresses, and over and over; nothing to divide by; operations longer than the program.
+    // Millions of rows; an advance beyond all addresses, and over and over; nothing to divide by; operations longer
+    // than the program.
     let advance = [&[2][..], &[0xff; 9], &[1, 1]].concat();
     for (line_range, operations) in [
         (14, [1].repeat(2_000_000)),

@@ -1,4 +1,5 @@
-//! Large folios: mapped whole, page by page, in part; of the sizes in between; of the hugetlb pool; copied in part by a child.
+//! Large folios: mapped whole, page by page, in part; of the sizes in between; of the hugetlb pool; copied in part by a
+//! child.
 
 use super::super::Test;
 use super::super::puppet::Puppet;
@@ -51,8 +52,8 @@ pub fn in_huge_pages(pid: u32, start: u64) -> u64 {
     kib.expect("a size").parse::<u64>().expect("a number") * 1024
 }
 
-/// Since Linux 6.10 the kernel gives the flags of a folio's first page for all its pages: they do not tell whether another page is
-/// exclusive (PG_anon_exclusive).
+/// Since Linux 6.10 the kernel gives the flags of a folio's first page for all its pages: they do not tell whether
+/// another page is exclusive (PG_anon_exclusive).
 fn of_folio(truth: Truth, page: u64) -> Truth {
     match page {
         0 => truth,
@@ -72,7 +73,8 @@ fn huge_pages() {
     for (page, what) in [(0, "huge page, its first"), (7, "huge page, its eighth"), (pages - 1, "huge page, its last")]
     {
         let mut truth = Truth::present(what, "anonymous").huge();
-        // Only a scan tells whether one PMD maps the page: then the mark of the first page (PG_anon_exclusive) counts, otherwise its own.
+        // Only a scan tells whether one PMD maps the page: then the mark of the first page (PG_anon_exclusive) counts,
+        // otherwise its own.
         if !support::has_scan() && page != 0 {
             truth = truth.when_written("nothing|reuse|copy");
         }

@@ -1,4 +1,5 @@
-//! The answers of `translate`, `explain`, `walk` and `flags` for a page, as JSON and as text, compared with the kernel's own files.
+//! The answers of `translate`, `explain`, `walk` and `flags` for a page, as JSON and as text, compared with the
+//! kernel's own files.
 //!
 //! Each page is really brought into its state. The modules below do that, and declare what is then true of it.
 

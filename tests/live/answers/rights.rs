@@ -66,8 +66,8 @@ fn without_rights() {
 /// `nobody`, as nearly every system has it.
 const USER: u32 = 65534;
 
-/// The program with the file capabilities that the README recommends, run by an ordinary user whose shell has no rights: such a program
-/// is not dumpable, so most of its own `/proc/self` belongs to root.
+/// The program with the file capabilities that the README recommends, run by an ordinary user whose shell has no
+/// rights: such a program is not dumpable, so most of its own `/proc/self` belongs to root.
 struct Capable {
     folder: tempfile::TempDir,
 }

@@ -1,4 +1,5 @@
-//! Pages in swap, on zram and in a file; in the swap cache; shared memory that is; and the machine after a test was killed.
+//! Pages in swap, on zram and in a file; in the swap cache; shared memory that is; and the machine after a test was
+//! killed.
 
 use super::super::puppet::Puppet;
 use super::super::support::{is_hole, page_bytes, plain_entry, release, skip};

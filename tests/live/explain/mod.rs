@@ -334,7 +334,8 @@ fn huge_pages() {
     assert_eq!(makes_one(&mut puppet, child, "huge page, child", nth(3), Write, Effect::Copy), cow);
     assert_eq!(makes(&mut puppet, "huge page, parent", nth(7), Write, Effect::Copy), cow);
     assert_eq!(makes(&mut puppet, "split huge page", nth(9), Write, Effect::Copy), cow);
-    // The child has a copy of this page. Whether the page is exclusive by now is hidden, and the kernel checks the whole folio.
+    // The child has a copy of this page. Whether the page is exclusive by now is hidden, and the kernel checks the
+    // whole folio.
     let (outcome, owner) = said(&puppet.0.attach(), nth(3), Write);
     assert_eq!(owner, None);
     let before = plain_entry(puppet.0.pid(), nth(3));

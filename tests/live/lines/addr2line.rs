@@ -112,7 +112,8 @@ impl Differences {
         self.0.entry(kind).or_insert_with(|| (0, what())).0 += 1;
     }
 
-    /// Checks that only explained kinds of difference came, and those of the files of calls, which nothing else checks, only rarely.
+    /// Checks that only explained kinds of difference came, and those of the files of calls, which nothing else checks,
+    /// only rarely.
     fn hold(&self, name: &str, looked_at: usize) {
         assert!(looked_at > 150, "{name}: only {looked_at} addresses");
         let count = |kind| self.0.get(kind).map_or(0, |&(count, _)| count);
@@ -121,7 +122,8 @@ impl Differences {
     }
 }
 
-/// Compares up to `most` addresses of the program's own code with `addr2line`. Returns their number, and the differences.
+/// Compares up to `most` addresses of the program's own code with `addr2line`. Returns their number, and the
+/// differences.
 fn compare(target: &Target, program: &Path, most: u64) -> (usize, Differences) {
     let symbols = Symbols::default();
     let attached = target.attach();
@@ -175,7 +177,8 @@ fn compare_module(names: &View, regions: &[Region], file: &str, debug: &Path, mo
             if ours.0 != theirs.0 {
                 // The cold part of a function has a symbol of its own, which addr2line prefers.
                 let cold = theirs.0.strip_suffix(".cold") == Some(&ours.0);
-                // For an inlined function without a linkage name, and where no function is described, it prints the symbol around.
+                // For an inlined function without a linkage name, and where no function is described, it prints the
+                // symbol around.
                 let symbol = ours.0 == "??" || Some(&theirs.0) == outermost.as_ref();
                 differences.note(
                     match () {

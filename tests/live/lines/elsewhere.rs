@@ -67,8 +67,8 @@ fn all_names() -> Vec<Option<Name>> {
     names.map(|name| Some(Name::from(name))).into()
 }
 
-/// Checks the reason, which has to name the file and `why`. Without the file no function has a name, except the outermost if it has a
-/// symbol.
+/// Checks the reason, which has to name the file and `why`. Without the file no function has a name, except the
+/// outermost if it has a symbol.
 fn reason(known: &LineAt, file: &Path, why: &str) {
     let reason = known.missing.as_ref().map(ToString::to_string);
     let reason = reason.unwrap_or_default();
@@ -94,7 +94,8 @@ fn ending(folder: &Path, end: &str) -> PathBuf {
     found.unwrap_or_else(|| panic!("no .{end} in {}", folder.display()))
 }
 
-/// Checks that `file` is needed, and that nothing else is used in its place: a missing file, one of another build, or a folder.
+/// Checks that `file` is needed, and that nothing else is used in its place: a missing file, one of another build, or a
+/// folder.
 fn is_needed(program: &Path, file: &Path, others: &Path) {
     assert_eq!(names(&inlined(program)), all_names());
     let kept = file.with_extension("kept");

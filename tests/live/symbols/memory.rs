@@ -16,7 +16,8 @@ int main(void) { char byte; write(1, "ready\n", 6); return read(0, &byte, 1) + c
 const LIMIT: u64 = 256 << 20;
 const CLAIMED: u64 = 250 << 20;
 
-/// Gives sections of a 64-bit file a size of [`CLAIMED`] bytes, which are their own and then zeros at the end of the file.
+/// Gives sections of a 64-bit file a size of [`CLAIMED`] bytes, which are their own and then zeros at the end of the
+/// file.
 fn enlarge(path: &Path, names: &[&str]) {
     let file = File::options().read(true).write(true).open(path).expect("the file");
     let read = |at: u64, size: usize| {

@@ -1,4 +1,5 @@
-//! Symbols of running programs, compared with `nm` and with what the programs say about themselves; and files that change.
+//! Symbols of running programs, compared with `nm` and with what the programs say about themselves; and files that
+//! change.
 
 use super::answers;
 use super::support::{Numbers, at, page_bytes, skip};

@@ -230,7 +230,8 @@ fn surveyed(
     })
 }
 
-/// The target chooses what a path in its root leads to: reading `trace_pipe`, `/proc/kmsg` or a device's ROM would change something.
+/// The target chooses what a path in its root leads to: reading `trace_pipe`, `/proc/kmsg` or a device's ROM would
+/// change something.
 pub(super) fn files_that_the_kernel_makes_up_are_not_read() {
     let test = "symbols::files_that_the_kernel_makes_up_are_not_read";
     let mut target = Target::start("idle", &[]);

@@ -65,7 +65,8 @@ pub(super) fn stubs_have_the_names_of_what_they_call() {
             assert_eq!((slot.offset, slot.size), (0, 8), "{slot:?}");
             let inside = names.at(slot.start.checked_add(5).expect("an address"));
             assert_eq!(inside.map(|one| (one.name(), one.offset)), Some((slot.name(), 5)));
-            // Each stub jumps through its own slot, and the linker has filled this one where it does not wait for the first call.
+            // Each stub jumps through its own slot, and the linker has filled this one where it does not wait for the
+            // first call.
             let mut bytes = [0; 8];
             let read = attached.process.memory(slot.start, &mut bytes);
             assert_eq!(read.expect("to read it"), 8);

@@ -15,7 +15,8 @@ use std::sync::atomic::Ordering;
 
 const SWAP_ENTRY: u64 = 1 << 62;
 
-/// A heap of eight pages: 0x500000 and 0x501000 are there, then come one each that is swapped, guarded, untouched; 0x505000 is there.
+/// A heap of eight pages: 0x500000 and 0x501000 are there, then come one each that is swapped, guarded, untouched;
+/// 0x505000 is there.
 fn heap() -> Fake {
     let first: Vec<u8> = (0..=255).cycle().take(4096).collect();
     let mut last = b"hi\0caf\xc3\xa9\n\xff\0".to_vec();
@@ -294,7 +295,8 @@ fn telescope_follows_addresses_to_their_ends() {
     );
 }
 
-/// Besides the heap a file of four pages: the first is mapped in, the second only in the page cache, the others not even there.
+/// Besides the heap a file of four pages: the first is mapped in, the second only in the page cache, the others not
+/// even there.
 fn heap_and_file() -> Fake {
     let mut bytes = vec![b'.'; 4 << 12];
     bytes[0xffd..0x1004].copy_from_slice(b"abcdef\0");

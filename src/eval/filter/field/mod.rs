@@ -1,5 +1,6 @@
-//! The values of filter fields for pages, frames and regions. [`crate::lang::field`] has their names. `None` is "no answer for this one",
-//! which is neither true nor false. A page without a frame has no answer to any question about its frame.
+//! The values of filter fields for pages, frames and regions. [`crate::lang::field`] has their names. `None` is "no
+//! answer for this one", which is neither true nor false. A page without a frame has no answer to any question about
+//! its frame.
 
 use crate::inspect::{
     Backing, KernelBehaviour as _, Need, Page, RegionStats, Result, View, ViewedRegion, cgroup_path,
@@ -26,7 +27,8 @@ pub fn need(field: PageField, view: &View<'_>) -> Need {
         F::Kind(kind) if of_content(kind) => Need::CONTENT,
         F::Kind(_) => Need::ENTRIES,
         F::PmdMapped | F::Thp | F::Huge => Need::HUGE,
-        // Bit 56 is wrong inside huge mappings; a map count never is. Without map counts, the huge mappings have to be found.
+        // Bit 56 is wrong inside huge mappings; a map count never is. Without map counts, the huge mappings have to be
+        // found.
         F::Exclusive if available.counts.is_ok() => counts(view.has_exact_counts()),
         F::Exclusive if view.regions().iter().any(|viewed| view.may_be_huge(viewed)) => Need::HUGE,
         F::Exclusive => Need::ENTRIES,
@@ -142,7 +144,8 @@ pub fn integer_of_frame(field: PageField, page: &Page, size: PageSize) -> Option
     }
 }
 
-/// The names of zones and cgroups, of which pages hold only numbers. The last cgroup's is cached: the next page mostly has the same.
+/// The names of zones and cgroups, of which pages hold only numbers. The last cgroup's is cached: the next page mostly
+/// has the same.
 pub struct Names {
     machine: Arc<Machine>,
     cgroup: Mutex<Option<(u64, Option<String>)>>,
@@ -207,8 +210,8 @@ pub fn region_boolean(field: RegionField, viewed: &ViewedRegion) -> Option<bool>
     })
 }
 
-/// The least and the greatest value that a field of regions can have where [`region_integer`] has none: no more bytes are in memory or
-/// in swap than the region is long. `None` for other fields.
+/// The least and the greatest value that a field of regions can have where [`region_integer`] has none: no more bytes
+/// are in memory or in swap than the region is long. `None` for other fields.
 pub fn region_bounds(field: RegionField, viewed: &ViewedRegion) -> Option<(u64, u64)> {
     match field {
         RegionField::Rss | RegionField::Pss | RegionField::Swapped | RegionField::Huge => {
@@ -218,8 +221,8 @@ pub fn region_bounds(field: RegionField, viewed: &ViewedRegion) -> Option<(u64, 
     }
 }
 
-/// The value of a number field of regions; `None` for other fields, without `stats`, and where these rest on states that are uncertain
-/// or hidden.
+/// The value of a number field of regions; `None` for other fields, without `stats`, and where these rest on states
+/// that are uncertain or hidden.
 pub fn region_integer(field: RegionField, viewed: &ViewedRegion, stats: Option<&RegionStats>) -> Option<u64> {
     let region = &viewed.region;
     let stats = stats.filter(|stats| stats.hidden().is_none());
@@ -237,7 +240,8 @@ pub fn region_integer(field: RegionField, viewed: &ViewedRegion, stats: Option<&
     }
 }
 
-/// Whether `is` holds for the value of a text field of regions, or for the part of a name after the last slash. `None` for other fields.
+/// Whether `is` holds for the value of a text field of regions, or for the part of a name after the last slash. `None`
+/// for other fields.
 pub fn region_text_is(field: RegionField, viewed: &ViewedRegion, is: &dyn Fn(&[u8]) -> bool) -> Option<bool> {
     let region = &viewed.region;
     match field {

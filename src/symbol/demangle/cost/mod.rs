@@ -1,9 +1,11 @@
-//! How much work `cpp_demangle` 0.5.1 would spend on parsing a C++ name: its parser walked without building anything, with a limit.
+//! How much work `cpp_demangle` 0.5.1 would spend on parsing a C++ name: its parser walked without building anything,
+//! with a limit.
 //!
-//! That parser tries alternatives in order and forgets what a failed one has read. Where an alternative fails late, another one
-//! reads the same bytes again, at each level of nesting: `_Z1fIXdldldl…` takes 2ⁿ steps. The parser cannot be interrupted and
-//! limits only its depth, so the same alternatives are walked here first, in the same order, and counted. The functions have
-//! the names of the productions in its `ast.rs`; each takes a position and returns the one after what it has read.
+//! That parser tries alternatives in order and forgets what a failed one has read. Where an alternative fails late,
+//! another one reads the same bytes again, at each level of nesting: `_Z1fIXdldldl…` takes 2ⁿ steps. The parser cannot
+//! be interrupted and limits only its depth, so the same alternatives are walked here first, in the same order, and
+//! counted. The functions have the names of the productions in its `ast.rs`; each takes a position and returns the one
+//! after what it has read.
 
 mod types;
 
@@ -12,7 +14,8 @@ pub(super) const LONGEST_MANGLED: usize = 8 * 1024;
 /// How deep types may nest within each other.
 pub(super) const DEEPEST: u32 = 96;
 
-/// Most steps of parsing. `cpp_demangle` needs 13 to 30 ns for one (release build). A name takes about two steps a byte.
+/// Most steps of parsing. `cpp_demangle` needs 13 to 30 ns for one (release build). A name takes about two steps a
+/// byte.
 const MOST_STEPS: usize = 32 * 1024;
 
 /// Whether `cpp_demangle` can parse `name` (or refuse it) within the limit of steps.
@@ -149,8 +152,9 @@ impl<'a> Walk<'a> {
         Some(end)
     }
 
-    /// Reads what the letters of `shape` stand for: e encoding, N name, x expression, X expressions, t type, A template arguments, m member
-    /// name, o call offset, # optional number, s signed number, n optional signed number; everything else for itself.
+    /// Reads what the letters of `shape` stand for: e encoding, N name, x expression, X expressions, t type, A template
+    /// arguments, m member name, o call offset, # optional number, s signed number, n optional signed number;
+    /// everything else for itself.
     fn shape(&mut self, mut at: usize, shape: &str) -> Option<usize> {
         for letter in shape.bytes() {
             at = match letter {

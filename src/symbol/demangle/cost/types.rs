@@ -50,7 +50,8 @@ impl Walk<'_> {
         })
     }
 
-    /// In a conversion operator the arguments after a template parameter are read ahead, on a copy of the substitutions.
+    /// In a conversion operator the arguments after a template parameter are read ahead, on a copy of the
+    /// substitutions.
     fn has_arguments_twice(&mut self, at: usize) -> bool {
         let before = (self.substitutions.len(), self.not_substitutions.len());
         if self.step(at + 4 * before.0).is_none() {

@@ -40,7 +40,7 @@ impl<'a> PagesOfSymbols<'a> {
     }
 
     /// Passes on neighbouring pages in parts, each with the number of the symbol in which its pages begin. Memory
-    /// outside of modules, and the inside of a symbol that is longer than a page, needs no look-up for each page.
+    /// that can have no symbol, and the inside of a symbol that is longer than a page, needs no look-up for each page.
     pub fn split(
         &mut self,
         mut address: VirtualAddress,
@@ -48,9 +48,9 @@ impl<'a> PagesOfSymbols<'a> {
         mut each: impl FnMut(VirtualAddress, u64, Option<u32>),
     ) {
         while pages > 0 {
-            let (symbol, length) = match self.names.module_at(address) {
-                None => (None, pages),
-                Some(_) => self.at(address),
+            let (symbol, length) = match self.names.unnamed_bytes(address) {
+                0 => self.at(address),
+                bytes => (None, bytes.div_ceil(self.size.bytes())),
             };
             let part = length.clamp(1, pages);
             each(address, part, symbol);

@@ -47,6 +47,16 @@ impl View<'_> {
         region.and_then(|number| self.regions.get(number)).is_some_and(|region| is_jit_region(region))
     }
 
+    /// How many bytes from `address` on, within its region, certainly have no symbol, judged without a look-up; 0 if the
+    /// first may have one.
+    pub fn unnamed_bytes(&self, address: VirtualAddress) -> u64 {
+        if self.module_at(address).is_some() {
+            return 0;
+        }
+        let map = if self.is_jit_at(address) { self.perf_map_read() } else { None };
+        map.map_or(u64::MAX, |map| map.bytes_before_next(address))
+    }
+
     /// The JIT-compiled function at `address`.
     pub(super) fn jit_symbol_at(&self, address: VirtualAddress) -> Option<SymbolAt> {
         if self.is_jit_at(address) { self.perf_map_read()?.at(address) } else { None }
@@ -164,6 +174,11 @@ mod tests {
         symbols.use_perf_maps(true);
         assert_eq!(at(0x10_0014).as_deref(), Some("one+4 /tmp/perf-4321.map"));
         assert_eq!(at(0x30_0010).as_deref(), Some("two+0 /tmp/perf-4321.map"));
+        let unnamed = |address| symbols.over(&target, &regions).unnamed_bytes(VirtualAddress::new(address));
+        assert_eq!(unnamed(0x30_0000), 0x10, "up to the next function");
+        assert_eq!(unnamed(0x30_0014), 0);
+        assert_eq!(unnamed(0x30_0048), 0x10_0000 - 0x38, "no look-up beyond the last function");
+        assert_eq!(unnamed(0x20_0010), u64::MAX, "no code is there");
         for elsewhere in [0x10_0000, 0x20_0010, 0x40_0010, 0x50_0010] {
             assert_eq!(at(elsewhere), None, "{elsewhere:#x}");
         }

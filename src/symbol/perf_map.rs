@@ -91,6 +91,17 @@ impl Functions {
         self.listed.get(position?)
     }
 
+    /// How many bytes lie between `address` and the next function; 0 within one.
+    fn bytes_before_next(&self, address: u64) -> u64 {
+        let after = self.stretches.partition_point(|&(start, _)| start <= address);
+        let is_within = after.checked_sub(1).and_then(|at| self.stretches.get(at)?.1).is_some();
+        match self.stretches.get(after) {
+            _ if is_within => 0,
+            Some(&(next, _)) => next - address,
+            None => u64::MAX,
+        }
+    }
+
     /// The functions whose first byte was not overwritten, in the order of the file.
     fn there(&self) -> impl Iterator<Item = &Function> {
         let is_there = |one: &&Function| self.at(one.start).is_some_and(|speaking| std::ptr::eq(speaking, *one));
@@ -168,6 +179,11 @@ impl PerfMap {
         let function = self.functions.at(address.get())?;
         let offset = address.get().checked_sub(function.start)?;
         Some(self.symbol(function, offset))
+    }
+
+    /// How many bytes lie between `address` and the next function; 0 within one.
+    pub(super) fn bytes_before_next(&self, address: VirtualAddress) -> u64 {
+        self.functions.bytes_before_next(address.get())
     }
 
     /// All functions that are there.

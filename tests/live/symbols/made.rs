@@ -14,9 +14,10 @@ import ctypes, mmap, os
 code = mmap.mmap(-1, 65536, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
 at = ctypes.addressof(ctypes.c_char.from_buffer(code))
 code[0] = 0x90
+code[8192] = 0x90
 path = f"/tmp/perf-{os.getpid()}.map"
 with open(path, "wb") as file:
-    file.write(b"garbage\n\xff\xfe zz\n%x 40 jit_first\n%x 20 py::second:/a b.py\n%x 10 hostile\x1b[31m\xff\n" % (at, at + 0x80, at + 0x100))
+    file.write(b"garbage\n\xff\xfe zz\n%x 40 jit_first\n%x 20 py::second:/a b.py\n%x 10 hostile\x1b[31m\xff\n%x 40 jit_third\n" % (at, at + 0x80, at + 0x100, at + 8192))
 print(hex(at), flush=True)
 input()
 with open(path, "ab") as file:
@@ -75,6 +76,18 @@ pub(super) fn code_that_a_program_made() {
     let symbol = &translation.expect("a translation")["symbol"];
     assert_eq!(symbol["name"], "jit_first", "{symbol}");
 
+    // A page is counted for the function that it begins in.
+    let by_symbol = |first: &str| {
+        let lines = [format!("walk {at:#x}, +4p where present by symbol")];
+        let groups = answers(pid, first, &lines).into_iter().filter(|one| one["type"] == "group");
+        let name = |group: &Value| (group["key"].as_str().expect("a key").to_owned(), group["pages"].clone());
+        groups.map(|group| name(&group)).collect::<Vec<_>>()
+    };
+    assert_eq!(by_symbol("set perf maps off"), [("no symbol".to_owned(), 2.into())]);
+    let file = format!("perf-{pid}.map");
+    let expected = [format!("jit_first of {file}"), format!("jit_third of {file}")].map(|name| (name, 1.into()));
+    assert_eq!(by_symbol("set perf maps on"), expected);
+
     // It is a row among those of the files.
     let modules = "info modules".to_owned();
     let listed = |first: &str| {
@@ -86,8 +99,8 @@ pub(super) fn code_that_a_program_made() {
     let row = listed("set perf maps on").expect("its row");
     assert_eq!(row["name"], written.0.to_str().expect("plain"));
     assert_eq!(row["start"], format!("{at:#x}"));
-    assert_eq!(row["end"], format!("{:#x}", at + 0x110));
-    assert_eq!(row["symbols"], 3);
+    assert_eq!(row["end"], format!("{:#x}", at + 8192 + 0x40));
+    assert_eq!(row["symbols"], 4);
 
     // `who` names the code too.
     let who = answers(pid, "set perf maps on", &[format!("who {at:#x}")]);

@@ -177,11 +177,9 @@ impl Page {
         self.state() == State::Present && matches!(self.kind, Some(Kind::Zero | Kind::HugeZero))
     }
 
-    /// Whether `next` can follow it in one row or run: frames go on, or there are none. The one zero page follows
-    /// itself.
+    /// Whether `next` can follow it in one run: frames go on, or there are none.
     pub(super) fn frames_go_on(&self, next: &Page) -> bool {
         match (self.frame(), next.frame()) {
-            (Some(first), Some(second)) if self.kind == Some(Kind::Zero) => first == second,
             (Some(first), Some(second)) => first.checked_add(self.pages) == Some(second),
             (None, None) => true,
             _ => false,

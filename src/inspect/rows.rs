@@ -116,8 +116,8 @@ impl Row {
     }
 }
 
-/// Neighbouring pages with consecutive frames, or, without visible frames, in the same state. Neighbours that all map
-/// the zero page are a run too, though not a physical one.
+/// Neighbouring pages with consecutive frames, or, without visible frames, in the same state. Pages that all map one
+/// frame, such as the zero page, are a run each: they are not contiguous physically.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Run {
     /// The first byte.

@@ -5,11 +5,11 @@ use super::puppet::Puppet;
 use super::states::pages;
 use super::support::{self, Numbers, at, page_bytes, plain_maps, skip};
 use pmdb::inspect::{
-    Error, Frames, Need, Neighbours, RegionStats, Row, Rows, Totals, View, ViewedRegion, region_stats, sweep,
-    sweep_frames,
+    Error, Frames, Need, Neighbours, RegionStats, Row, Rows, Run, Runs, Totals, View, ViewedRegion, region_stats,
+    sweep, sweep_frames,
 };
-use pmdb::kernel::{FrameNumber, FrameRange, PageFlags, State};
-use pmdb::process::Target;
+use pmdb::kernel::{FrameNumber, FrameRange, Kind, PageFlags, State};
+use pmdb::process::{Categories, Target};
 use pmdb::report::Stopped;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,6 +18,7 @@ use std::os::unix::fs::FileExt;
 pub const TESTS: &[Test] = &[
     ("walk::every_entry_is_what_pread_says", every_entry_is_what_pread_says),
     ("walk::totals_are_what_pread_says", totals_are_what_pread_says),
+    ("walk::runs_are_consecutive_frames", runs_are_consecutive_frames),
     ("walk::rows_are_the_same_with_and_without_scan", rows_are_the_same_with_and_without_scan),
     ("walk::frames_are_joined_to_their_pages", frames_are_joined_to_their_pages),
     ("walk::long_sweeps_are_complete_and_in_order", long_sweeps_are_complete_and_in_order),
@@ -174,6 +175,36 @@ fn totals_are_what_pread_says() {
     } else {
         assert_eq!(totals.runs(), None);
     }
+}
+
+fn runs_are_consecutive_frames() {
+    const FRAME: u64 = (1 << 55) - 1;
+    if !support::shows_frames() {
+        return skip("walk::runs_are_consecutive_frames", "frames are for root");
+    }
+    let puppet = still();
+    let target = puppet.0.attach();
+    let plain: BTreeMap<u64, u64> = plain_entries(puppet.0.pid()).into_iter().collect();
+    let view = View::of(&target).expect("a view");
+    let mut runs = Runs::new(view.page());
+    let mut zeros = 0;
+    let mut check = |run: Run| {
+        let first = run.start.get() / page_bytes();
+        let Some(frame) = run.frame else { return };
+        for page in 0..run.pages {
+            let word = plain[&(first + page)];
+            assert_eq!((word >> 63, word & FRAME), (1, frame.get() + page), "page {page} of {run:?}");
+        }
+        zeros += if run.kind == Some(Kind::Zero) { run.pages } else { 0 };
+    };
+    let need = view.obtainable(Need::KINDS) | Need::ENTRIES;
+    sweep(&view, &view.spans(), need, &mut || Ok(()), &mut |chunk| {
+        chunk.pages().filter_map(|page| runs.push(&page, None)).for_each(&mut check);
+        Ok(())
+    })
+    .expect("a sweep");
+    runs.finish().into_iter().for_each(&mut check);
+    assert!(zeros >= 6000 || !view.availability().categories.contains(Categories::ZERO), "{zeros} zero pages");
 }
 
 fn rows(target: &Target, need: Need) -> Vec<Row> {

@@ -18,6 +18,7 @@ pub(super) const ABOUT: About = About {
            memory may not be examined, or is swapped out: reading would swap it in.\n\n\
            `by` puts the largest first: by rss (resident bytes), pss (the proportional share: each page divided by how often it is \
            mapped), uss (bytes that no other process maps), swapped, or huge (mapped as huge pages). The kernel counts these for each process. \
+           Only huge includes the hugetlb pool. \
            `top N` shows the N largest, by rss without `by`; `limit N` shows the first N.",
     examples: &[
         example("ps", "all processes"),
@@ -119,8 +120,9 @@ pub(super) fn memory(machine: &Machine, pid: u32) -> ProcessMemory {
         Some(bytes.sum())
     };
     ProcessMemory {
+        rss: sum(&["Rss"]),
         pss: sum(&["Pss"]),
-        uss: sum(&["Private_Clean", "Private_Dirty", "Private_Hugetlb"]),
+        uss: counted.as_ref().map(Smaps::uss),
         swapped: sum(&["Swap"]),
         huge: sum(&["AnonHugePages", "ShmemPmdMapped", "FilePmdMapped", "Shared_Hugetlb", "Private_Hugetlb"]),
         hidden: is_hidden,

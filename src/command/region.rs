@@ -47,7 +47,7 @@ pub(super) fn run(context: &mut Context, expression: &Spanned<Expression>, full:
     report.changed = !swept.changed.is_empty();
     if let Some(stats) = counted {
         if stats.hidden().is_none() {
-            report.pss = report.why.take("pss", share(viewed, stats.pss));
+            report.pss = report.why.take("pss", stats.pss);
             report.folios = report.why.take("folios", stats.folios);
         }
         report.states = stats.states.map();
@@ -155,14 +155,6 @@ pub(super) fn report(viewed: &ViewedRegion, stats: Option<&RegionStats>) -> Regi
     }
 }
 
-/// Its proportional share. The kernel counts none for hugetlb, and 0 would be wrong.
-pub(super) fn share(viewed: &ViewedRegion, pss: Fact<u64>) -> Fact<u64> {
-    match viewed.backing {
-        Backing::Hugetlb => Err(Reason::NotApplicable("the kernel counts no shares of the hugetlb pool")),
-        _ => pss,
-    }
-}
-
 /// The contents of smaps, unless Ctrl-C comes first.
 pub(super) fn smaps(target: &Target, sink: &mut dyn Sink) -> Result<Vec<Smaps>, Error> {
     let mut asked = Ok(());
@@ -187,7 +179,7 @@ pub(super) fn add_smaps(report: &mut RegionReport, viewed: &ViewedRegion, smaps:
     // The kernel's own count replaces the one from map counts.
     report.why.forget("pss");
     if let Some(pss) = smaps.field("Pss") {
-        report.pss = report.why.take("pss", share(viewed, Ok(pss)));
+        report.pss = report.why.take("pss", viewed.is_in_rss().map(|()| pss));
     }
     if let (None, Some(swap)) = (report.swapped, smaps.field("Swap")) {
         report.why.forget("swapped");

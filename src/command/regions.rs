@@ -71,7 +71,7 @@ pub(super) fn run(context: &mut Context, asked: &Regions) -> Outcome {
     let smaps = if full || (shares && !counted) { region::smaps(&target, context.sink)? } else { Vec::new() };
     let mut summary =
         RegionsSummary { regions: 0, size: 0, present: Some(0), swapped: Some(0), changed: false, cut_short: false };
-    let mut sorted: Vec<Box<RegionReport>> = Vec::new();
+    let mut sorted: Vec<(Option<u64>, Box<RegionReport>)> = Vec::new();
     let mut uncertain: Option<StateSet> = None;
     // Regions that the filter can neither keep nor leave out.
     let mut undecided: Option<(u64, String)> = None;
@@ -94,6 +94,7 @@ pub(super) fn run(context: &mut Context, asked: &Regions) -> Outcome {
         let hidden = stats
             .hidden()
             .or_else(|| stats.swapped.clone().err())
+            .or_else(|| viewed.is_in_rss().err().filter(|_| asks(RegionField::Rss)))
             .or_else(|| unknown(RegionField::Pss, &stats.pss))
             .or_else(|| unknown(RegionField::Huge, &stats.huge));
         match (holds, stats.uncertain, hidden) {
@@ -112,7 +113,7 @@ pub(super) fn run(context: &mut Context, asked: &Regions) -> Outcome {
         uncertain = uncertain.or(stats.uncertain);
         let mut report = Box::new(region::report(viewed, Some(stats)));
         if shares {
-            report.pss = report.why.take("pss", region::share(viewed, stats.pss.clone()));
+            report.pss = report.why.take("pss", stats.pss.clone());
         }
         if full {
             region::add_smaps(&mut report, viewed, &smaps);
@@ -126,7 +127,7 @@ pub(super) fn run(context: &mut Context, asked: &Regions) -> Outcome {
         match order {
             None if Cut::limit(cut).is_some_and(|most| summary.regions > most) => {}
             None => sink.emit(Record::Region(report))?,
-            Some(_) => sorted.push(report),
+            Some(order) => sorted.push((amount(order, viewed, &report), report)),
         }
         Ok(())
     });
@@ -139,17 +140,12 @@ pub(super) fn run(context: &mut Context, asked: &Regions) -> Outcome {
         Err(error) => return Err(error.into()),
     };
     match order {
-        None => {}
-        Some(RegionOrder::Size) => sorted.sort_by_key(|report| Reverse(report.size)),
-        Some(RegionOrder::Rss) => sorted.sort_by_key(|report| Reverse(report.present)),
-        Some(RegionOrder::Name) => sorted.sort_by(|a, b| a.name.cmp(&b.name)),
-        Some(RegionOrder::Pss) => sorted.sort_by_key(|report| Reverse(report.pss)),
-        Some(RegionOrder::Swapped) => sorted.sort_by_key(|report| Reverse(report.swapped)),
-        Some(RegionOrder::Huge) => sorted.sort_by_key(|report| Reverse(report.huge)),
+        Some(RegionOrder::Name) => sorted.sort_by(|(_, a), (_, b)| a.name.cmp(&b.name)),
+        _ => sorted.sort_by_key(|(amount, _)| Reverse(*amount)),
     }
     let most = cut.map_or(usize::MAX, Cut::rows);
     sorted.truncate(most);
-    for report in sorted {
+    for (_, report) in sorted {
         match context.sink.emit(Record::Region(report)) {
             Ok(()) => {}
             Err(Stopped::Closed) => return Err(Stopped::Closed.into()),
@@ -177,10 +173,22 @@ pub(super) fn run(context: &mut Context, asked: &Regions) -> Outcome {
     Ok(Flow::Done)
 }
 
+/// The number that a row is sorted by; `None` for an unknown one, and by name.
+fn amount(order: RegionOrder, viewed: &ViewedRegion, report: &RegionReport) -> Option<u64> {
+    match order {
+        RegionOrder::Size => Some(report.size),
+        RegionOrder::Rss => report.present.filter(|_| viewed.is_in_rss().is_ok()),
+        RegionOrder::Pss => report.pss,
+        RegionOrder::Swapped => report.swapped,
+        RegionOrder::Huge => report.huge,
+        RegionOrder::Name => None,
+    }
+}
+
 /// The stats of a region with the share from smaps.
 fn with_share(stats: &RegionStats, viewed: &ViewedRegion, smaps: &[Smaps]) -> RegionStats {
     let told = Smaps::at(smaps, viewed.range().start()).and_then(|smaps| smaps.field("Pss"));
-    RegionStats { pss: told.ok_or(Reason::Changed), ..stats.clone() }
+    RegionStats { pss: viewed.is_in_rss().and(told.ok_or(Reason::Changed)), ..stats.clone() }
 }
 
 /// The range that a variable holds, if the text is such a variable: the regions in it are then meant.

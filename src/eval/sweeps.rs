@@ -6,7 +6,10 @@ use super::error::{Call, Error, Result};
 use super::evaluator::Evaluator;
 use super::filter::page_filter;
 use super::{Integer, Origin, Spans, Value};
-use crate::inspect::{self, Need, Page, Question, RegionStats, Selection, Totals, View, kind_unknown, span_stats};
+use crate::inspect::{
+    self, Need, Page, Question, RegionStats, Selection, Totals, View, ViewedRegion, kind_unknown, span_stats,
+};
+use crate::kernel::smaps::Smaps;
 use crate::kernel::{AddressRange, State, VirtualAddress};
 use crate::lang::{Filter, Function, PageField, Span, Spanned};
 use crate::report::{Fact, Stopped};
@@ -141,12 +144,13 @@ impl<'a> Evaluator<'a> {
         let call = Call::of(function.name(), at);
         let view = self.view(&call)?;
         let (mut sum, mut known) = (Ok(0u64), false);
-        let mut hidden = None;
-        let swept = span_stats(&view, spans.ranges(), need, &mut || self.scope.check(), &mut |_, stats| {
+        let mut left_out = None;
+        let swept = span_stats(&view, spans.ranges(), need, &mut || self.scope.check(), &mut |viewed, stats| {
             // The kernel shows nothing of device mappings, and adds nothing for them either.
-            match stats.hidden() {
-                Some(reason) => hidden = hidden.take().or(Some(reason)),
-                None => {
+            let counted = stats.hidden().map_or_else(|| is_counted(function, viewed), Err);
+            match counted {
+                Err(reason) => left_out = left_out.take().or(Some(reason)),
+                Ok(()) => {
                     known = true;
                     let more = amount(function, stats);
                     sum = sum.clone().and_then(|sum| Ok(sum + more?));
@@ -155,13 +159,10 @@ impl<'a> Evaluator<'a> {
             Ok(())
         });
         swept.map_err(|cause| call.failed(cause))?;
-        let sum = match (known, hidden) {
-            (false, Some(reason)) => Err(reason),
-            _ => sum,
-        };
-        let sum = match sum {
-            Err(reason) => self.kernel_count(function, &view, spans)?.ok_or(reason),
-            sum => sum,
+        let sum = match (sum, left_out) {
+            (_, Some(reason)) if !known => Err(reason),
+            (Err(reason), _) => self.kernel_count(function, &view, spans)?.ok_or(reason),
+            (sum, _) => sum,
         };
         sum.map(|bytes| Integer::from(bytes).into()).map_err(|reason| call.unknown("", &reason))
     }
@@ -169,9 +170,9 @@ impl<'a> Evaluator<'a> {
     /// The kernel's own count (smaps), if the range is made of whole regions. Everybody who may look at the process may
     /// read it.
     fn kernel_count(&self, function: Function, view: &View, spans: &Spans) -> Result<Option<u64>> {
-        let fields: &[&str] = match function {
-            Function::Pss => &["Pss"],
-            Function::Uss => &["Private_Clean", "Private_Dirty", "Private_Hugetlb"],
+        let count: fn(&Smaps) -> u64 = match function {
+            Function::Pss => |smaps| smaps.field("Pss").unwrap_or_default(),
+            Function::Uss => Smaps::uss,
             _ => return Ok(None),
         };
         let is_whole = |span: &AddressRange| {
@@ -196,8 +197,7 @@ impl<'a> Evaluator<'a> {
             return Ok(None);
         };
         let counted = smaps.iter().filter(|one| spans.ranges().iter().any(|span| span.contains(one.range.start())));
-        let bytes = counted.flat_map(|one| fields.iter().filter_map(|field| one.field(field)));
-        Ok(Some(bytes.sum()))
+        Ok(Some(counted.map(count).sum()))
     }
 
     /// `name(R)`, `perms(R)`: the same for every region of the range, or an error.
@@ -279,6 +279,14 @@ impl<'a> Evaluator<'a> {
             }
         };
         Ok(Value::Text(word.to_owned()))
+    }
+}
+
+/// Whether a function counts the pages of a region.
+fn is_counted(function: Function, viewed: &ViewedRegion) -> Fact<()> {
+    match function {
+        Function::Rss | Function::Pss | Function::Uss => viewed.is_in_rss(),
+        _ => Ok(()),
     }
 }
 

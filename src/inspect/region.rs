@@ -3,6 +3,7 @@
 use super::classify::Backing;
 use crate::kernel::mounts::MemoryFiles;
 use crate::kernel::{AddressRange, Device, PhysicalAddress, Region};
+use crate::report::{Fact, Reason};
 use std::sync::OnceLock;
 
 /// A region and what pages need to know of it.
@@ -20,6 +21,16 @@ impl ViewedRegion {
     /// The addresses it covers.
     pub fn range(&self) -> AddressRange {
         self.region.range
+    }
+
+    /// Whether the kernel counts its pages in Rss, Pss and the like. It counts the hugetlb pool apart.
+    pub fn is_in_rss(&self) -> Fact<()> {
+        match self.backing {
+            Backing::Hugetlb => Err(Reason::NotApplicable(
+                "rss, pss and uss leave out the hugetlb pool, as the kernel does (huge counts it)",
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// Only drivers and the kernel itself make VM_PFNMAP mappings: never plain memory, never files of a disk.

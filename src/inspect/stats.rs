@@ -33,7 +33,7 @@ pub struct RegionStats {
     /// Bytes of frames that are mapped once.
     pub private: Fact<u64>,
     /// The proportional share: each page divided by how often it is mapped, as smaps counts Pss. The hugetlb pool has
-    /// none.
+    /// none ([`ViewedRegion::is_in_rss`]).
     pub pss: Fact<u64>,
     /// Whether `shared`, `private` and `pss` are computed from map counts that are averages over large folios.
     pub average: bool,
@@ -216,8 +216,6 @@ impl Tally {
             None => self.unknown += bytes,
         }
         match page.map_count.or((private == Some(true)).then_some(1)) {
-            // The kernel does not count the hugetlb pool in Rss and Pss.
-            _ if page.kind == Some(Kind::Hugetlb) => {}
             Some(count) => {
                 let one = (size.bytes() << PSS_SHIFT) / count.max(1);
                 self.pss = self.pss.saturating_add(one.saturating_mul(page.pages));
@@ -274,7 +272,7 @@ impl Tally {
             },
             shared: known(self.shared, self.unknown),
             private: known(self.private, self.unknown),
-            pss: known(self.pss >> PSS_SHIFT, self.uncounted),
+            pss: viewed.is_in_rss().and_then(|()| known(self.pss >> PSS_SHIFT, self.uncounted)),
             average: self.average,
             huge: match (need.contains(Need::HUGE), self.unscanned) {
                 (false, _) => Err(not_asked()),

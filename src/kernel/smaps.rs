@@ -23,6 +23,12 @@ impl Smaps {
         self.fields.iter().find(|(field, _)| field == name).map(|&(_, bytes)| bytes)
     }
 
+    /// Resident bytes that nobody else maps. `Rss` and `Pss` leave out the hugetlb pool, so this does too.
+    pub fn uss(&self) -> u64 {
+        let fields = ["Private_Clean", "Private_Dirty"];
+        fields.iter().filter_map(|field| self.field(field)).sum()
+    }
+
     /// Whether `VmFlags` has this two-letter code.
     pub fn has_flag(&self, code: &str) -> bool {
         self.vm_flags.iter().any(|flag| flag == code)

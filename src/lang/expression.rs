@@ -283,7 +283,7 @@ worded! {
         First = "first",
         /// `last(R where F)`: the address of the last page.
         Last = "last",
-        /// `rss(R)`: resident bytes.
+        /// `rss(R)`: resident bytes. This and the next two leave out the hugetlb pool.
         Rss = "rss",
         /// `pss(R)`: the proportional share.
         Pss = "pss",

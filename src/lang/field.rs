@@ -174,9 +174,9 @@ fields! {
         --
         /// Its length in bytes.
         Size "size" Integer;
-        /// Resident bytes.
+        /// Resident bytes, without the hugetlb pool.
         Rss "rss" Integer;
-        /// Its proportional share: each page divided by how often it is mapped, in bytes.
+        /// Its proportional share: each page divided by how often it is mapped, in bytes, without the hugetlb pool.
         Pss "pss" Integer;
         /// Bytes in swap.
         Swapped "swapped" Integer;

@@ -150,13 +150,15 @@ record! {
     /// What the kernel counts of the memory of a process, in bytes.
     #[derive(Eq)]
     pub struct ProcessMemory {
-        /// The proportional share: each page divided by how often it is mapped.
+        /// Resident bytes at the moment when the others were counted. Without the hugetlb pool.
+        rss: Option<u64>,
+        /// The proportional share: each page divided by how often it is mapped. Without the hugetlb pool.
         pss: Option<u64>,
-        /// Bytes that nobody else maps.
+        /// Bytes that nobody else maps, without the hugetlb pool.
         uss: Option<u64>,
         /// Bytes in swap.
         swapped: Option<u64>,
-        /// Bytes mapped as huge pages.
+        /// Bytes mapped as huge pages, the hugetlb pool included.
         huge: Option<u64>,
         /// Whether they are `null` because the process may not be examined; otherwise it has no memory, or has ended.
         hidden: bool,

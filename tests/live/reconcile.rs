@@ -53,8 +53,11 @@ fn difference(stats: &RegionStats, backing: Backing, smaps: &BTreeMap<String, u6
     let shared = stats.shared.clone().expect("what is shared");
     let private = stats.private.clone().expect("what is private");
     let zero = stats.zero.clone().expect("what is the zero page");
-    // The kernel writes whole KiB, cut off.
-    let pss = stats.pss.clone().expect("its share") >> 10 << 10;
+    // The kernel writes whole KiB, cut off. Its Pss of the hugetlb pool is 0, which is no share.
+    let pss = match backing {
+        Backing::Hugetlb => stats.pss.clone().map_or(0, |pss| panic!("{pss} bytes are the share of the pool")),
+        _ => stats.pss.clone().expect("its share") >> 10 << 10,
+    };
     let rss = kernel(&["Rss", "Shared_Hugetlb", "Private_Hugetlb"]);
     // Shared memory in swap has empty entries, so the number may be unknown. If it is known it is right.
     let swapped = match (&stats.swapped, backing) {

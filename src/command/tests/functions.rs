@@ -2,6 +2,7 @@
 
 use super::{Kept, attached, run_line};
 use crate::command::{Error, Flow};
+use crate::kernel::{Device, PageFlags};
 use crate::process::fake::{EXCLUSIVE, PAGE, World, region};
 use crate::report::{Record, Sink, Stopped};
 use crate::state::DebugState;
@@ -125,6 +126,48 @@ fn shares_are_added_up_as_regions_does() {
     });
     assert_eq!(session.value("uss(all)"), (4 * PAGE).to_string());
     assert_eq!(session.value("pss(all)"), (8 * PAGE).to_string());
+}
+
+/// The kernel counts it in none of them, so a part of them that consists of it is no 0.
+#[test]
+fn sums_with_the_kernels_names_leave_out_the_hugetlb_pool() {
+    const HUGE: u64 = 512;
+    let mut session = Session::new(|world| {
+        let device = Device { major: 0, minor: 40 };
+        let mut pool = region(0x8000, HUGE);
+        (pool.name, pool.inode, pool.device) = ("/anon_hugepage".into(), 7, device);
+        world.regions.get_mut().expect("a lock").push(pool);
+        world.hugetlbfs = Some(device);
+        world.maps(0x8000, HUGE, 0x20000);
+        world.huge.push(0x8000);
+        for frame in 0x20000..0x20000 + HUGE {
+            world.flags.insert(frame, PageFlags::HUGE.bits());
+        }
+    });
+    for function in ["rss", "pss", "uss"] {
+        let message = session.refusal(&format!("{function}(0x8000000, +1p)"));
+        assert!(message.contains("leave out the hugetlb pool"), "{message}");
+        assert_eq!(session.value(&format!("{function}(all)")), (12 * PAGE).to_string());
+    }
+    assert_eq!(session.value("huge(all)"), (HUGE * PAGE).to_string());
+    let starts = |records: &[Record]| -> Vec<u64> {
+        let start = |record: &Record| match record {
+            Record::Region(row) => Some(row.start.get() >> 12),
+            _ => None,
+        };
+        records.iter().filter_map(start).collect()
+    };
+    for (line, shown) in [
+        ("regions by rss", [0x1000, 0x3000, 0x8000].as_slice()),
+        ("regions by huge top 1", &[0x8000]),
+        ("regions where rss > 0", &[0x1000]),
+        ("regions where pss > 0", &[0x1000]),
+    ] {
+        let records = session.run(line).unwrap();
+        assert_eq!(starts(&records), shown, "{line}");
+        let says = |record: &Record| matches!(record, Record::Note(note) if note.message.contains("hugetlb pool"));
+        assert_eq!(records.iter().any(says), line.contains("where"), "{line}");
+    }
 }
 
 #[test]

@@ -242,6 +242,7 @@ pub fn process_row() -> ProcessRow {
 pub fn process_memory_row() -> ProcessRow {
     ProcessRow {
         memory: Some(ProcessMemory {
+            rss: Some(3 << 20),
             pss: Some(2 << 20),
             uss: Some(1 << 20),
             swapped: Some(0),

@@ -100,6 +100,7 @@ pub fn comparison_summary() -> ComparisonSummary {
         process: Name::from("demo"),
         page_size: 4096,
         memory: Some(ProcessMemory {
+            rss: Some(3 << 20),
             pss: Some(2 << 20),
             uss: Some(160 << 10),
             swapped: Some(0),

@@ -25,7 +25,7 @@ static PROCESSES: Table<ProcessRow> = Table::of(&[
 static PROCESS_MEMORY: Table<ProcessRow> = Table::of(&[
     PID.cell(|_, process| Cell::new(&process.pid)),
     USER.rank(2).cell(|_, process| Cell::new(&process.user)),
-    bytes("rss").cell(|_, process| counted(process, |_| process.resident)),
+    bytes("rss").cell(|_, process| counted(process, |memory| memory.rss.or(process.resident))),
     bytes("pss").cell(|_, process| counted(process, |memory| memory.pss)),
     bytes("uss").cell(|_, process| counted(process, |memory| memory.uss)),
     bytes("swapped").cell(|_, process| counted(process, |memory| memory.swapped)),

@@ -219,6 +219,37 @@ fn hugetlb(name: &str, bytes: u64, [first, later, untouched]: [&'static str; 3])
     let region: serde_json::Value = serde_json::from_str(&region).expect("an object");
     assert!(region["pss"].is_null(), "{region}");
     assert!(region["why"]["pss"].is_string(), "{region}");
+    sums_leave_out_the_pool(pid, memory, bytes);
+}
+
+/// The kernel counts the hugetlb pool neither in Rss nor in Pss, so no sum with those names has it.
+fn sums_leave_out_the_pool(pid: u32, memory: u64, bytes: u64) {
+    let range = format!("{memory:#x}, +{bytes}");
+    for function in ["rss", "pss", "uss"] {
+        let refused = program(&[], pid, true, &[format!("print {function}({range})")]);
+        assert!(refused.contains("leave out the hugetlb pool"), "{refused}");
+    }
+    let line = |name: &str| {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).expect("its sums");
+        let sums = text.lines().filter_map(|line| line.strip_prefix(name)?.split_whitespace().nth(1));
+        sums.map(|kib| kib.parse::<u64>().expect("a number") << 10).sum::<u64>()
+    };
+    let lines = [format!("print huge({range})"), "print rss(all)".to_owned(), "ps by uss".to_owned()];
+    let told = program(&[], pid, true, &lines);
+    let mut rows = told.lines().map(|row| serde_json::from_str::<serde_json::Value>(row).expect("an object"));
+    let mut value = || rows.next().expect("a value")["value"].as_str().and_then(|value| value.parse::<u64>().ok());
+    assert_eq!(value(), Some(bytes), "{told}");
+    let resident = value().expect("a number");
+    // With pages of zeros, which smaps does not count.
+    assert!((line("Rss")..line("Rss") + bytes).contains(&resident), "{told}");
+    let row = rows.find(|row| row["pid"] == pid).expect("the process");
+    let memory = &row["memory"];
+    assert_eq!(memory["uss"].as_u64(), Some(line("Private_Clean") + line("Private_Dirty")), "{row}");
+    assert!(
+        memory["uss"].as_u64() <= memory["pss"].as_u64() && memory["pss"].as_u64() <= memory["rss"].as_u64(),
+        "{row}"
+    );
+    assert!(memory["huge"].as_u64() >= Some(bytes), "{row}");
 }
 
 /// Only a scan shows hugetlb entries that are not present: the page map has at most bit 57.

@@ -232,7 +232,7 @@ pub fn region_integer(field: RegionField, viewed: &ViewedRegion, stats: Option<&
         RegionField::End => Some(region.range.end().get()),
         RegionField::Offset => Some(region.offset),
         RegionField::Inode => Some(region.inode),
-        RegionField::Rss => stats.map(|stats| stats.present),
+        RegionField::Rss => stats.filter(|_| viewed.is_in_rss().is_ok()).map(|stats| stats.present),
         RegionField::Pss => stats.and_then(|stats| stats.pss.clone().ok()),
         RegionField::Huge => stats.and_then(|stats| stats.huge.clone().ok()),
         RegionField::Swapped => stats.and_then(|stats| stats.certainly_swapped().ok()),

@@ -1,6 +1,9 @@
 //! The shipped command files run to their end on the demonstration process.
 
+mod skips;
+
 use pmdb::demo;
+use skips::skip;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -33,6 +36,8 @@ fn succeed(arguments: &[&str]) -> String {
     assert!(run.status.success() && errors.is_empty(), "{output}\n{errors}");
     output.into_owned()
 }
+
+const FRAMES_ARE_HIDDEN: &str = "frame numbers are hidden from this user";
 
 /// Whether the kernel shows frame numbers to this user: whether this process's own page map has one for the first page
 /// of its stack.
@@ -298,7 +303,7 @@ fn a_buffer_that_is_not_in_memory_or_moves_is_refused() {
     assert_eq!(untouched.status.code(), Some(1), "{untouched:?}");
     assert!(errors.contains("pages are not in memory: "), "{errors}");
     if !frames_are_shown() {
-        return;
+        return skip("a_buffer_that_is_not_in_memory_or_moves_is_refused", FRAMES_ARE_HIDDEN);
     }
     // Each time, another page takes the frame that the buffer gives back.
     let moving = program(
@@ -363,7 +368,7 @@ fn stacks_without_a_guard_are_found() {
 #[test]
 fn who_shares_a_library_is_shown_and_that_nobody_does_is_refused() {
     if !frames_are_shown() {
-        return;
+        return skip("who_shares_a_library_is_shown_and_that_nobody_does_is_refused", FRAMES_ARE_HIDDEN);
     }
     let report = answer(&["-x", ":same-page", "--args", "libc.so.6"]);
     assert!(report.contains("Mapped by others too: "), "{report}");
@@ -378,7 +383,7 @@ fn who_shares_a_library_is_shown_and_that_nobody_does_is_refused() {
 #[test]
 fn what_a_fork_has_copied_is_added_up_and_bounded() {
     if !frames_are_shown() {
-        return;
+        return skip("what_a_fork_has_copied_is_added_up_and_bounded", FRAMES_ARE_HIDDEN);
     }
     // Writes an eighth of the array after a fork, of which the child knows nothing.
     let parent = program(
@@ -473,7 +478,7 @@ fn what_is_swapped_is_listed_or_none_is() {
     assert_eq!(run.status.success(), is_none, "{run:?}");
 }
 
-/// What the package needs is Debian's: elsewhere there is nothing to test.
+/// What the package needs is Debian's.
 fn has_dpkg() -> bool {
     let has = |program| Command::new(program).arg("--version").output().is_ok();
     has("dpkg-deb") && has("gzip")
@@ -482,7 +487,7 @@ fn has_dpkg() -> bool {
 #[test]
 fn the_debian_package_is_installed_used_and_removed() {
     if !has_dpkg() {
-        return;
+        return skip("the_debian_package_is_installed_used_and_removed", "there is no dpkg here");
     }
     let root = tempfile::tempdir().expect("a folder");
     let folder = root.path().to_str().expect("a plain path");

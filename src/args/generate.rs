@@ -37,8 +37,8 @@ pub fn text(what: Generated, command: &Command) -> String {
         Generated::Man => manual(command),
         Generated::ManLanguage => language(),
         Generated::ManJson => json(),
-        Generated::CompleteBash => filled(include_str!("generate/complete.bash"), command),
-        Generated::CompleteZsh => filled(include_str!("generate/complete.zsh"), command),
+        Generated::CompleteBash => filled(include_str!("generate/complete.bash"), command, " | "),
+        Generated::CompleteZsh => filled(include_str!("generate/complete.zsh"), command, " | "),
         Generated::CompleteFish => fish(command),
         Generated::JsonSchema => schema::text(),
         Generated::Gdb => include_str!("../../scripts/pmdb-gdb.py").to_owned(),
@@ -65,9 +65,8 @@ fn manual(command: &Command) -> String {
     page.section("options");
     for argument in options(command) {
         let values = argument.get_value_names().unwrap_or_default().join(" ");
-        let takes_values = argument.get_action().takes_values();
         let names = names(argument).join(", ");
-        let term = if takes_values { format!("{names} {values}") } else { names };
+        let term = if takes_values(argument) { format!("{names} {values}") } else { names };
         page.row(&term, &help(argument));
     }
     page.text("Long options may be written with one dash, as in gdb.");
@@ -138,14 +137,38 @@ fn help(argument: &Arg) -> String {
     help.map(ToString::to_string).unwrap_or_default()
 }
 
-/// A script with the program's options and topics inserted.
-fn filled(script: &str, command: &Command) -> String {
+/// A script with the program's options and topics inserted; `or` stands between the alternatives of a `case`.
+fn filled(script: &str, command: &Command, or: &str) -> String {
     let all: Vec<String> = options(command).flat_map(names).collect();
     let subjects = SUBJECTS.iter().map(|subject| subject.name);
     let groups = Group::ALL.iter().map(|group| group.name());
     let topics: Vec<&str> =
         TABLE.iter().map(|about| about.name).chain(groups).chain(subjects).filter(|name| !name.contains(' ')).collect();
-    script.replace("@OPTIONS@", &all.join(" ")).replace("@TOPICS@", &topics.join(" "))
+    // `-p` also names the process, and `--args` ends the options.
+    let with_values =
+        options(command).filter(|option| takes_values(option) && !matches!(option.get_id().as_str(), "pid" | "args"));
+    let with_values: Vec<String> = with_values.flat_map(spellings).collect();
+    script
+        .replace("@OPTIONS@", &all.join(" "))
+        .replace("@TAKE_VALUES@", &with_values.join(or))
+        .replace("@GENERATED@", &generated_words().join(" "))
+        .replace("@TOPICS@", &topics.join(" "))
+}
+
+/// The values of `--generate`.
+fn generated_words() -> Vec<String> {
+    let all = Generated::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+    all.map(|value| value.get_name().to_owned()).collect()
+}
+
+fn takes_values(option: &Arg) -> bool {
+    option.get_action().takes_values()
+}
+
+/// Its names, also with one dash as in gdb.
+fn spellings(option: &Arg) -> Vec<String> {
+    let with_one_dash = option.get_long().map(|long| format!("-{long}"));
+    names(option).into_iter().chain(with_one_dash).collect()
 }
 
 fn fish(command: &Command) -> String {
@@ -154,7 +177,14 @@ fn fish(command: &Command) -> String {
     for argument in options(command) {
         let short = argument.get_short().map(|short| format!(" -s {short}"));
         let long = argument.get_long().map(|long| format!(" -l {long}"));
-        let values = if argument.get_action().takes_values() { " -r" } else { "" };
+        let values = match argument.get_id().as_str() {
+            _ if !takes_values(argument) => "",
+            "pid" => " -x -a '(__pmdb_processes)'",
+            "color" => " -x -a 'auto always never'",
+            "generate" => " -x -a '@GENERATED@'",
+            "commands" | "args" => " -x",
+            _ => " -r -F",
+        };
         let help = argument.get_help().map(ToString::to_string);
         script.push_str(&format!(
             "complete -c pmdb{}{}{values} -d '{}'\n",
@@ -163,5 +193,5 @@ fn fish(command: &Command) -> String {
             quoted(&help.unwrap_or_default())
         ));
     }
-    filled(&script, command)
+    filled(&script, command, " ")
 }

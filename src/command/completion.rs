@@ -244,7 +244,8 @@ impl Offers<'_> {
     fn processes(&mut self) {
         let processes = self.state.machine().processes().unwrap_or_default();
         let number = self.typed.starts_with(|first: char| first.is_ascii_digit());
-        for process in processes {
+        // Nothing can be attached to that has no memory: kernel threads and zombies.
+        for process in processes.into_iter().filter(|process| process.resident.is_some()) {
             if number {
                 self.word(&process.pid.to_string(), false);
             } else if let Ok(name) = std::str::from_utf8(process.name.as_bytes()) {

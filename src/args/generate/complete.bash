@@ -7,23 +7,24 @@ _pmdb_offer() {
 }
 
 _pmdb_processes() {
-    printf 'demo\nhelp\nself\n'
-    cat /proc/[0-9]*/comm 2>/dev/null | sort -u
+    printf 'demo\nhelp\n'
+    pmdb -nx -batch -ex 'complete "attach "' 2>/dev/null | sed 's/^attach //'
 }
 
 _pmdb() {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} process= i
     COMPREPLY=()
     case $before in
-    -p | --pid) _pmdb_offer "$(_pmdb_processes)"; return ;;
-    -x | --command | --report) COMPREPLY=($(compgen -f -- "$word")); return ;;
+    -p | -pid | --pid) _pmdb_offer "$(_pmdb_processes)"; return ;;
+    -x | -command | --command | -report | --report) COMPREPLY=($(compgen -f -- "$word")); return ;;
     -color | --color) _pmdb_offer $'auto\nalways\nnever'; return ;;
+    -generate | --generate) _pmdb_offer "$(printf '%s\n' @GENERATED@)"; return ;;
     -ex | --ex) return ;;
     esac
     for ((i = 1; i < COMP_CWORD; i++)); do
         case ${COMP_WORDS[i]} in
-        -p | --pid) process=${COMP_WORDS[++i]} ;;
-        -x | --command | -ex | --ex | --report | -color | --color) ((++i)) ;;
+        -p | -pid | --pid) process=${COMP_WORDS[++i]} ;;
+        @TAKE_VALUES@) ((++i)) ;;
         -*) ;;
         *)
             [ -n "$process" ] || process=${COMP_WORDS[i++]}

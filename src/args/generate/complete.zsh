@@ -1,20 +1,26 @@
 #compdef pmdb
-# Completion of pmdb in zsh. Put it into a folder of $fpath under the name _pmdb.
+# Completion of pmdb in zsh. Put it into a directory of $fpath under the name _pmdb.
+
+_pmdb_processes() {
+    local -a processes
+    processes=(${(f)"$(pmdb -nx -batch -ex 'complete "attach "' 2>/dev/null)"})
+    compadd -- demo help ${processes#attach }
+}
 
 _pmdb() {
-    local -a processes offers
-    local process= line i
-    processes=(demo help self ${(f)"$(cat /proc/[0-9]*/comm 2>/dev/null | sort -u)"})
-    case $words[CURRENT - 1] in
-    -p | --pid) compadd -a processes; return ;;
-    -x | --command | --report) _files; return ;;
-    -color | --color) compadd auto always never; return ;;
+    local -a offers
+    local before=$words[CURRENT-1] process= line i
+    case $before in
+    -p | -pid | --pid) _pmdb_processes; return ;;
+    -x | -command | --command | -report | --report) _files; return ;;
+    -color | --color) compadd -- auto always never; return ;;
+    -generate | --generate) compadd -- @GENERATED@; return ;;
     -ex | --ex) return ;;
     esac
     for ((i = 2; i < CURRENT; i++)); do
         case $words[i] in
-        -p | --pid) process=$words[++i] ;;
-        -x | --command | -ex | --ex | --report | -color | --color) ((++i)) ;;
+        -p | -pid | --pid) process=$words[++i] ;;
+        @TAKE_VALUES@) ((++i)) ;;
         -*) ;;
         *)
             [[ -n $process ]] || process=$words[i++]
@@ -25,16 +31,16 @@ _pmdb() {
     if [[ -z $process ]]; then
         case $words[CURRENT] in
         -*) compadd -- @OPTIONS@ ;;
-        *) compadd -a processes ;;
+        *) _pmdb_processes ;;
         esac
         return
     fi
     case $process in
-    help) compadd @TOPICS@; return ;;
+    help) compadd -- @TOPICS@; return ;;
     demo) process= ;;
     esac
     line="$words[i,CURRENT]"
-    offers=(${(f)"$(pmdb -nx ${process:+-p} $process -batch -ex "complete \"$line\"" 2>/dev/null)"})
+    offers=(${(f)"$(pmdb -nx ${process:+-p} $process -batch -ex "complete \"${line//\"/\\\"}\"" 2>/dev/null)"})
     compadd -- ${offers##* }
 }
 

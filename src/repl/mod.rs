@@ -26,6 +26,7 @@ use std::rc::Rc;
 /// Reads lines at the prompt and runs them, until `quit` or Ctrl-D.
 pub fn run(session: &mut Session) -> Outcome {
     let shared = Rc::new(RefCell::new(session));
+    let _rest = leave::RestOfInput;
     let outcome = Prompt::open(&shared).and_then(|mut prompt| prompt.run());
     outcome.unwrap_or_else(|error| {
         let message = format!("the terminal cannot be read: {error}");
@@ -84,9 +85,19 @@ impl<'a> Prompt<'a> {
                     self.session.borrow_mut().say_word("quit");
                     return Ok(Outcome::Done);
                 }
+                Err(ReadlineError::Io(error)) if error.kind() == io::ErrorKind::InvalidData => self.refuse_input(),
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Reports input that is no text. The editor has lost the line and whatever it had read after it, so what follows
+    /// could begin in the middle of another line.
+    fn refuse_input(&mut self) {
+        leave::discard_input();
+        self.block.clear();
+        let message = "the input is not UTF-8 text: this line and all input after it were discarded";
+        self.session.borrow_mut().fail(ErrorReport::of(message), 1);
     }
 
     /// Runs what was typed or pasted, which may be several lines. Returns an outcome to leave with.

@@ -1,5 +1,6 @@
 //! The prompt, at a real terminal.
 
+mod input;
 #[path = "../skips/mod.rs"]
 mod skips;
 

@@ -7,11 +7,11 @@ use super::translate::brief;
 use super::watch::{detail, marked, unobservable};
 use super::{About, Context, Error, Flow, Group, Outcome, example};
 use crate::eval::{self, Compared, Origin, Spans};
-use crate::inspect::{self, Change, Snapshot, View};
+use crate::inspect::{self, Change, View};
 use crate::kernel::{AddressRange, Name, PageSize, Region};
 use crate::lang::{Diff, DiffKey};
 use crate::process::Target;
-use crate::report::{Blind, ChangeGroup, ChangeRow, DiffSummary, EventKind, Numbers, Record, Sink, Stopped};
+use crate::report::{Blind, ChangeGroup, ChangeRow, DiffSummary, EventKind, NetEffect, Numbers, Record, Sink, Stopped};
 use crate::state::NamedSnapshot;
 use crate::symbol;
 use std::cmp::Reverse;
@@ -28,6 +28,8 @@ pub(super) const ABOUT: About = About {
            `in RANGE` compares a part; `where FILTER` keeps pages that match now. `by region`, `by symbol` and `by change` add up, \
            the largest net effect first. `top N` shows the N largest rows, `limit N` the first N. `$_came` and `$_went` are the bytes that \
            came and went, `$_changes` the number of changes. Functions such as changed(A, B in RANGE where FILTER) count pages in expressions (help values).\n\n\
+           Pages of two mappings are never compared: where a region was replaced, all its pages went and those of the new one came. \
+           Anonymous memory in place of anonymous memory cannot be recognised as new. \
            A page that moved twice in between shows as one move; a page that came and went again does not show. If the process forked \
            after A, a copied page shows as moved: it was not shared in A.",
     examples: &[
@@ -74,11 +76,10 @@ pub(super) fn run(context: &mut Context, asked: &Diff) -> Outcome {
     }
     let names = state.symbols.over(&target, view.maps());
     let page = view.page();
-    let mut difference =
-        Difference { from: &from.snapshot, within: within.as_deref(), page, target: &target, names, rows: Vec::new() };
+    let mut difference = Difference { page, target: &target, names, rows: Vec::new() };
     from.snapshot.changes(&to.snapshot, within.as_deref(), &view, &mut |change| difference.add(change))?;
     let Difference { mut rows, names, .. } = difference;
-    rows.sort_by_key(|row| row.start);
+    rows.sort_by_key(|row| row.record.start);
     if rows.is_empty() && asked.filter.is_some() {
         let mut others = 0;
         let compared = compared.as_deref();
@@ -91,24 +92,23 @@ pub(super) fn run(context: &mut Context, asked: &Diff) -> Outcome {
     let shared = from.snapshot.extra() & to.snapshot.extra();
     let mut blind = unobservable(&view, from.snapshot.spans(), shared);
     blind.extend(contents_of_one(from, to));
-    let effects = rows.iter().map(|row| effect(row.change, row.pages, page));
-    let (came, went) = effects.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    let mut effect = NetEffect::default();
+    rows.iter().for_each(|row| effect += row.effect);
     let summary = DiffSummary {
         from: from.name.clone(),
         to: to.name.clone(),
         seconds: seconds(to.time) - seconds(from.time),
         changes: totals(&rows),
-        came,
-        went,
+        effect,
         cut: 0,
         uncompared: to.snapshot.uncompared(&from.snapshot),
         blind,
     };
     match asked.by {
-        None => show(summary, rows, cut, |row| row.pages, change, context.sink)?,
+        None => show(summary, rows, cut, |row| row.record.pages, change, context.sink)?,
         Some(by) => {
             let symbols = PagesOfSymbols::new(names, page);
-            let groups = groups(by, &rows, symbols, page);
+            let groups = groups(by, &rows, symbols);
             show(summary, groups, cut, net, Record::ChangeGroup, context.sink)?
         }
     }
@@ -180,24 +180,27 @@ fn matching(
     Ok(spans.map_or(Vec::new(), |spans| spans.ranges().to_vec()))
 }
 
-/// How many bytes came into memory, and how many went from it.
-fn effect(change: EventKind, pages: u64, page: PageSize) -> (u64, u64) {
-    let bytes = pages.saturating_mul(page.bytes());
-    match change {
-        EventKind::Came | EventKind::SwappedIn => (bytes, 0),
-        EventKind::Went | EventKind::SwappedOut | EventKind::RegionWent | EventKind::RegionShrank => (0, bytes),
-        _ => (0, 0),
+/// A row, and what it adds to the totals.
+struct Row {
+    record: ChangeRow,
+    effect: NetEffect,
+}
+
+impl Row {
+    /// What `pages` of its pages did.
+    fn effect_of(&self, pages: u64) -> NetEffect {
+        let NetEffect { came, went, swap_came, swap_went } = self.effect;
+        let part = |bytes: u64| (bytes / self.record.pages.max(1)).saturating_mul(pages);
+        NetEffect { came: part(came), went: part(went), swap_came: part(swap_came), swap_went: part(swap_went) }
     }
 }
 
 /// Collects the rows of a diff.
 struct Difference<'a> {
-    from: &'a Snapshot,
-    within: Option<&'a [AddressRange]>,
     page: PageSize,
     target: &'a Target,
     names: symbol::View<'a>,
-    rows: Vec<ChangeRow>,
+    rows: Vec<Row>,
 }
 
 impl Difference<'_> {
@@ -205,40 +208,32 @@ impl Difference<'_> {
         let Some(start) = change.address else {
             return Ok(());
         };
-        let (pages, end) = match change.range {
-            // Pages that went with their region have no rows of their own.
-            Some(range) => match change.kind {
-                EventKind::RegionWent | EventKind::RegionShrank => {
-                    let pages = self.from.present_within(range, self.within);
-                    (pages, range.end())
-                }
-                _ => (0, range.end()),
-            },
-            None => {
-                let bytes = change.pages << self.page.shift();
-                (change.pages, start.checked_add(bytes).unwrap_or(start))
-            }
+        let end = match change.range {
+            Some(range) => range.end(),
+            None => start.checked_add(change.pages << self.page.shift()).unwrap_or(start),
         };
         let symbol = change.range.is_none().then(|| brief(&self.names, start));
-        self.rows.push(ChangeRow {
+        let effect = change.effect;
+        let record = ChangeRow {
             change: change.kind,
             start,
             end,
-            pages,
+            pages: change.pages,
             detail: detail(&change, self.target),
             before: change.before.map(|facts| marked(facts, self.target)),
             after: change.after.map(|facts| marked(facts, self.target)),
             region: change.region.map(|region: Region| region.name),
             symbol: symbol.flatten(),
-        });
+        };
+        self.rows.push(Row { record, effect });
         Ok(())
     }
 }
 
 /// The number of pages of each kind of change, and of region changes. Pages that went with their region count as gone.
-fn totals(rows: &[ChangeRow]) -> Numbers<EventKind> {
+fn totals(rows: &[Row]) -> Numbers<EventKind> {
     let mut totals: BTreeMap<EventKind, u64> = BTreeMap::new();
-    for row in rows {
+    for Row { record: row, .. } in rows {
         if !row.change.is_of_pages() && row.pages > 0 {
             *totals.entry(EventKind::Went).or_default() += row.pages;
         }
@@ -247,8 +242,8 @@ fn totals(rows: &[ChangeRow]) -> Numbers<EventKind> {
     Numbers(totals.into_iter().collect())
 }
 
-fn change(row: ChangeRow) -> Record {
-    Record::Change(Box::new(row))
+fn change(row: Row) -> Record {
+    Record::Change(Box::new(row.record))
 }
 
 /// Emits the totals, and then the rows or groups within the cut.
@@ -267,25 +262,23 @@ fn show<T>(
 }
 
 /// Groups of rows, the largest net effect first. By symbol, a row is split between the symbols that its pages begin in.
-fn groups(by: DiffKey, rows: &[ChangeRow], mut symbols: PagesOfSymbols, page: PageSize) -> Vec<ChangeGroup> {
+fn groups(by: DiffKey, rows: &[Row], mut symbols: PagesOfSymbols) -> Vec<ChangeGroup> {
     let mut groups: BTreeMap<String, ChangeGroup> = BTreeMap::new();
-    let mut add = |key: String, change: EventKind, pages: u64| {
+    let mut add = |key: String, pages: u64, effect: NetEffect| {
         let group = groups.entry(key).or_insert_with_key(|key| ChangeGroup {
             by: by.word(),
             key: key.clone(),
             pages: 0,
-            came: 0,
-            went: 0,
+            effect: NetEffect::default(),
         });
-        let (came, went) = effect(change, pages, page);
         group.pages += pages;
-        group.came += came;
-        group.went += went;
+        group.effect += effect;
     };
-    for row in rows {
+    for whole in rows {
+        let row = &whole.record;
         let region = || name_among_symbols(row.region.as_ref().unwrap_or(&Name::default()));
         match by {
-            DiffKey::Change => add(row.change.words().to_owned(), row.change, row.pages),
+            DiffKey::Change => add(row.change.words().to_owned(), row.pages, whole.effect),
             DiffKey::Symbol if row.change.is_of_pages() => {
                 let mut parts = Vec::new();
                 symbols.split(row.start, row.pages, |_, pages, symbol| {
@@ -293,17 +286,19 @@ fn groups(by: DiffKey, rows: &[ChangeRow], mut symbols: PagesOfSymbols, page: Pa
                 });
                 for (pages, symbol) in parts {
                     let key = symbol.map_or_else(region, |symbol| symbols.name(symbol));
-                    add(key, row.change, pages);
+                    add(key, pages, whole.effect_of(pages));
                 }
             }
-            DiffKey::Symbol | DiffKey::Region => add(region(), row.change, row.pages),
+            DiffKey::Symbol | DiffKey::Region => add(region(), row.pages, whole.effect),
         }
     }
     let mut groups: Vec<ChangeGroup> = groups.into_values().collect();
-    groups.sort_by_key(|group| Reverse((net(group), group.pages)));
+    groups.sort_by_key(|group| {
+        Reverse((net(group), group.effect.swap_came.abs_diff(group.effect.swap_went), group.pages))
+    });
     groups
 }
 
 fn net(group: &ChangeGroup) -> u64 {
-    group.came.abs_diff(group.went)
+    group.effect.came.abs_diff(group.effect.went)
 }

@@ -50,7 +50,7 @@ impl<'a> Shown<'a> {
             Record::WatchSummary(totals) => self.changes(&totals.events),
             Record::DiffSummary(totals) => {
                 self.changes(&totals.changes);
-                self.totals.extend([("_came", totals.came), ("_went", totals.went)]);
+                self.totals.extend([("_came", totals.effect.came), ("_went", totals.effect.went)]);
             }
             // Several processes add up.
             Record::ComparisonSummary(totals) => {

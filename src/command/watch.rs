@@ -13,7 +13,7 @@ use crate::kernel::{AddressRange, Region};
 use crate::lang::{self, OnRequest, Quantifier, Span, Until, WatchKey};
 use crate::process::{self, Target};
 use crate::report::{
-    Blind, Event, EventGroup, EventKind, Numbers, PageFacts, Record, Sink, Stopped, SymbolBrief, WatchStart,
+    Blind, Event, EventGroup, EventKind, NetEffect, Numbers, PageFacts, Record, Sink, Stopped, SymbolBrief, WatchStart,
     WatchSummary,
 };
 use crate::state::DebugState;
@@ -31,13 +31,15 @@ pub(super) const ABOUT: About = About {
            collapsed; a guard was set; a region appeared, grew or went; the process executed another program \
            or exited. `with` adds changes that are frequent or need more rights: flags, mapcount, \
            soft_dirty. The first lines name the changes that this kernel or these rights do not show. \
-           What comes and goes between two samples is not seen.\n\n\
+           What comes and goes between two samples is not seen. The summary counts pages that go with their region as \
+           gone, and ends with the bytes that are present and in swap now and were not before.\n\n\
            `every` sets the time between samples (default 100ms). `for` ends the watch after a time. `count` ends it after the row \
            that reaches so many pages; a change of a region or of the process counts as one. `until` ends it as soon as a page of the \
            range matches a filter, `until all` as soon as every page does, `until none` as soon as none does, and \
            `until rss(heap) < 1G` as soon as the comparison holds. Ctrl-C ends it too. All end with a summary. If `for` passes \
            before `until` comes true, that is an error with status 5; if the process exits before, one with status 3.\n\n\
-           `by region` shows the sums for each region when the watch ends, with the number of samples that showed a change.\n\n\
+           `by region` shows the sums for each region when the watch ends, with the net effect on what is present and the \
+           number of samples that showed a change.\n\n\
            `as timeline` draws instead: a row for each page, or for a stretch of pages where there are many, and a column for each sample, \
            with the letters of `map`; a star is a change that leaves the letter as it is. On a terminal each picture replaces the one \
            before; `> ./FILE.svg` writes it as SVG.",
@@ -120,6 +122,7 @@ pub(super) fn run(context: &mut Context, asked: &lang::Watch) -> Outcome {
         seconds: began.elapsed().as_secs_f64(),
         events: Numbers(watch.tally.events.into_iter().collect()),
         rows: Numbers(watch.tally.rows.into_iter().collect()),
+        effect: watch.tally.effect,
         ended,
     }))?;
     match (&asked.until, ended) {
@@ -157,19 +160,40 @@ struct Tally {
     left: u64,
     events: BTreeMap<EventKind, u64>,
     rows: BTreeMap<EventKind, u64>,
+    effect: NetEffect,
+}
+
+/// Counts a change: each of its pages, or the one region or process that it is about, and the pages that went with
+/// their region. Returns how many it counts for `count`.
+fn tally(events: &mut BTreeMap<EventKind, u64>, change: &Change) -> u64 {
+    let number = if change.kind.is_of_pages() { change.pages } else { 1 };
+    *events.entry(change.kind).or_default() += number;
+    if !change.kind.is_of_pages() && change.pages > 0 {
+        *events.entry(EventKind::Went).or_default() += change.pages;
+    }
+    number
 }
 
 impl Tally {
     fn until(count: Option<u64>) -> Self {
-        Tally { left: count.unwrap_or(u64::MAX), events: BTreeMap::new(), rows: BTreeMap::new() }
+        Tally {
+            left: count.unwrap_or(u64::MAX),
+            events: BTreeMap::new(),
+            rows: BTreeMap::new(),
+            effect: NetEffect::default(),
+        }
     }
 
-    /// Counts a row: each of its pages, or the one region or process that it is about.
+    /// Counts a row.
     fn add(&mut self, change: &Change) {
-        let events = change.pages.max(1);
-        *self.events.entry(change.kind).or_default() += events;
+        let number = tally(&mut self.events, change);
         *self.rows.entry(change.kind).or_default() += 1;
-        self.left = self.left.saturating_sub(events);
+        self.left = self.left.saturating_sub(number);
+        if change.kind == EventKind::Executed {
+            // What the previous program had is not compared with what the new one has.
+            self.effect = NetEffect::default();
+        }
+        self.effect += change.effect;
     }
 }
 
@@ -183,6 +207,7 @@ struct Sums {
 struct Sum {
     pages: u64,
     events: BTreeMap<EventKind, u64>,
+    effect: NetEffect,
     samples: u64,
     /// The last sample that `samples` counts.
     last: Option<u64>,
@@ -199,7 +224,8 @@ impl Sums {
         };
         let sum = self.groups.entry(key).or_default();
         sum.pages += change.pages;
-        *sum.events.entry(change.kind).or_default() += change.pages.max(1);
+        tally(&mut sum.events, change);
+        sum.effect += change.effect;
         if sum.last.replace(sample) != Some(sample) {
             sum.samples += 1;
         }
@@ -216,6 +242,7 @@ impl Sums {
                 pages: sum.pages,
                 samples: sum.samples,
                 events: Numbers(sum.events.into_iter().collect()),
+                effect: sum.effect,
             })
             .collect();
         groups.sort_by_key(|group| Reverse(group.pages));
@@ -339,7 +366,7 @@ impl Watch<'_> {
                 let regions = regions.get_or_insert_with(|| target.process.regions().unwrap_or_default());
                 let symbol = change
                     .address
-                    .filter(|_| change.pages > 0)
+                    .filter(|_| change.kind.is_of_pages())
                     .and_then(|address| symbol_at(symbols, target, regions, address));
                 sink.borrow_mut().emit(Record::Event(event(change, symbol, target)))?;
                 match tally.left {
@@ -470,8 +497,13 @@ mod tests {
         tally.add(&change(EventKind::SwappedIn, 3));
         tally.add(&change(EventKind::RegionGrew, 0));
         assert_eq!(tally.left, 1);
-        tally.add(&change(EventKind::SwappedIn, 4));
+        // A region counts once, and so do the pages that went with it, each.
+        tally.add(&change(EventKind::RegionWent, 0));
         assert_eq!(tally.left, 0);
+        tally.add(&change(EventKind::RegionShrank, 9));
+        assert_eq!(tally.events[&EventKind::Went], 9);
+        assert_eq!((tally.events[&EventKind::RegionWent], tally.events[&EventKind::RegionShrank]), (1, 1));
+        tally.add(&change(EventKind::SwappedIn, 4));
         assert_eq!(tally.events[&EventKind::SwappedIn], 7);
         assert_eq!(tally.events[&EventKind::RegionGrew], 1);
         assert_eq!(tally.rows[&EventKind::SwappedIn], 2);

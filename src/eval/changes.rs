@@ -58,15 +58,7 @@ impl<'a> Evaluator<'a> {
         if let Some(filter) = &asked.filter {
             within = Some(self.kept(asked, filter, &view, spans, &call)?);
         }
-        let mut counted = Counted {
-            function,
-            from,
-            within: within.as_deref(),
-            view: &view,
-            pages: Vec::new(),
-            gone: 0,
-            uncertain: None,
-        };
+        let mut counted = Counted { function, view: &view, pages: Vec::new(), gone: 0, uncertain: None };
         let compared = from.snapshot.changes(&to.snapshot, within.as_deref(), &view, &mut |change| {
             counted.add(&change);
             Ok(())
@@ -171,8 +163,6 @@ fn require_contents(function: ChangeFunction, from: &NamedSnapshot, to: &NamedSn
 /// Collects the pages that count.
 struct Counted<'a> {
     function: ChangeFunction,
-    from: &'a NamedSnapshot,
-    within: Option<&'a [AddressRange]>,
     view: &'a View<'a>,
     pages: Vec<AddressRange>,
     /// Pages that went with their region.
@@ -182,9 +172,9 @@ struct Counted<'a> {
 
 impl Counted<'_> {
     fn add(&mut self, change: &Change) {
-        if let (Some(range), EventKind::RegionWent | EventKind::RegionShrank) = (change.range, change.kind) {
+        if !change.kind.is_of_pages() {
             if counts(self.function, EventKind::Went) {
-                self.gone += self.from.snapshot.present_within(range, self.within);
+                self.gone += change.pages;
             }
             return;
         }

@@ -3,8 +3,31 @@
 use super::record::record;
 use super::{Blind, EventKind, Fact, Numbers, PageFacts, ProcessMemory, SymbolBrief};
 use crate::kernel::{Name, VirtualAddress};
+use std::ops::AddAssign;
+
+impl AddAssign for NetEffect {
+    fn add_assign(&mut self, other: NetEffect) {
+        self.came += other.came;
+        self.went += other.went;
+        self.swap_came += other.swap_came;
+        self.swap_went += other.swap_went;
+    }
+}
 
 record! {
+    /// What changes did to the memory of a process.
+    #[derive(Copy, Default, Eq)]
+    pub struct NetEffect {
+        /// Bytes that are present now and were not before.
+        came: u64,
+        /// Bytes that were present before and are not now.
+        went: u64,
+        /// Bytes that are in swap now and were not before.
+        swap_came: u64,
+        /// Bytes that were in swap before and are not now.
+        swap_went: u64,
+    }
+
     /// A snapshot that was taken, and a row of `info snapshots`.
     pub struct SnapshotRow {
         /// Its name.
@@ -35,7 +58,7 @@ record! {
         start: VirtualAddress,
         /// The address after the last byte.
         end: VirtualAddress,
-        /// Pages; for a region that went or shrank, those that were present in it.
+        /// Pages; for a region that went or shrank, those that were in memory or in swap.
         pages: u64,
         /// The first page as it was.
         before: Option<PageFacts>,
@@ -57,10 +80,8 @@ record! {
         key: String,
         /// Pages that changed. A page that changed in two ways counts twice.
         pages: u64,
-        /// Bytes that are present now and were not before.
-        came: u64,
-        /// Bytes that were present before and are not now.
-        went: u64,
+        /// Bytes that came and went.
+        [flat] effect: NetEffect,
     }
 
     /// The totals of `diff`.
@@ -73,10 +94,8 @@ record! {
         seconds: f64,
         /// Pages of each kind of change; for changes of regions, regions.
         changes: Numbers<EventKind>,
-        /// Bytes that are present now and were not before.
-        came: u64,
-        /// Bytes that were present before and are not now.
-        went: u64,
+        /// Bytes that came and went.
+        [flat] effect: NetEffect,
         /// Rows that `limit` or `top` left out.
         cut: u64,
         /// Present pages whose contents could not be compared, where both snapshots have contents.

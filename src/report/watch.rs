@@ -4,7 +4,7 @@ use super::description::Form;
 use super::field::leaf;
 use super::record::record;
 use super::wire::{FlagNames, Numbers};
-use super::{SymbolBrief, Why};
+use super::{NetEffect, SymbolBrief, Why};
 use crate::kernel::words::worded;
 use crate::kernel::{FrameNumber, Name, State, VirtualAddress};
 use serde::Serialize;
@@ -85,7 +85,8 @@ record! {
         time: f64,
         /// First address; `null` for events of the whole process.
         address: Option<VirtualAddress>,
-        /// Neighbouring pages that changed in the same way.
+        /// Neighbouring pages that changed in the same way; for a region that went or shrank, those that were in memory
+        /// or in swap.
         pages: u64,
         /// What happened.
         kind: EventKind,
@@ -147,8 +148,11 @@ record! {
         pages: u64,
         /// Samples that showed a change.
         samples: u64,
-        /// Changes of each kind, counted in pages; changes of the region are counted one by one.
+        /// Changes of each kind, counted in pages; changes of the region are counted one by one. Pages that went with
+        /// their region count as gone.
         events: Numbers<EventKind>,
+        /// Bytes that came and went.
+        [flat] effect: NetEffect,
     }
 
     /// How a watch ended.
@@ -158,8 +162,10 @@ record! {
         /// Seconds it lasted.
         seconds: f64,
         /// Events of each kind. A change of several pages counts once for each page, a change of a region or of the
-        /// process once.
+        /// process once. Pages that went with their region count as gone.
         events: Numbers<EventKind>,
+        /// Bytes that came and went; if the process executed another program, since then.
+        [flat] effect: NetEffect,
         /// Rows of each kind. A row holds neighbouring pages that changed in the same way.
         rows: Numbers<EventKind>,
         /// Why it ended: `interrupted`, `count`, `duration`, `until`, `exited`.

@@ -10,6 +10,7 @@ mod access;
 mod answers;
 mod behind;
 mod cgroup;
+mod changes;
 mod devices;
 mod explain;
 mod expressions;
@@ -62,6 +63,7 @@ const TESTS: &[&[Test]] = &[
     answers::threads::TESTS,
     behind::TESTS,
     cgroup::TESTS,
+    changes::TESTS,
     devices::TESTS,
     explain::TESTS,
     explain::large::TESTS,

@@ -16,10 +16,10 @@ use super::reason::no_scan;
 use super::region::ViewedRegion;
 use super::view::View;
 use super::{Backing, Error, Result};
-use crate::kernel::{AddressRange, Region};
+use crate::kernel::AddressRange;
 use crate::process::{self, Categories, Liveness, Target};
 use crate::report::{EventKind, Reason, Stopped};
-use pages::{Join, Merger};
+use pages::{Join, Merger, Pair};
 use sample::Sample;
 pub use sample::Seen;
 use words::PageWords;
@@ -127,9 +127,10 @@ impl Watcher {
             }
         };
         if let Some(before) = &self.last {
-            report_regions(before, &now, sink)?;
-            let mut merger = Merger::new(before, &now, &view, self.extra, Join::SameFrames);
-            now.words.differences(&before.words, |page, then, now| merger.push(page, then, now, sink))?;
+            let pair = Pair { before, now: &now, view: &view };
+            let new = pair.report_regions(None, sink)?;
+            let mut merger = Merger::new(pair, self.extra, Join::SameFrames);
+            now.words.differences(&before.words, &new, |page, then, now| merger.push(page, then, now, sink))?;
             merger.finish(sink)?;
         }
         self.last = Some(now);
@@ -175,25 +176,4 @@ impl Watcher {
         }
         blind
     }
-}
-
-fn report_regions(before: &Sample, now: &Sample, sink: &mut ChangeSink<'_>) -> Result<()> {
-    fn regions(sample: &Sample) -> Vec<&Region> {
-        sample.regions.iter().map(|(region, _)| region).collect()
-    }
-    if before.regions == now.regions {
-        return Ok(());
-    }
-    for change in regions::compare(&regions(before), &regions(now)) {
-        if before.covers(change.range) || now.covers(change.range) {
-            sink(Change {
-                address: Some(change.range.start()),
-                range: Some(change.range),
-                region: change.before.or(change.after).cloned(),
-                region_after: change.before.and(change.after).cloned(),
-                ..Change::of_process(change.kind)
-            })?;
-        }
-    }
-    Ok(())
 }

@@ -1,14 +1,16 @@
 //! What happened to a page between two samples.
 
-use super::change::{Change, ChangeSink};
+use super::change::{Change, ChangeSink, Residence, effect};
+use super::regions::{self, is_same_mapping};
 use super::sample::Sample;
 use super::words::SampledPage;
 use crate::inspect::StateSet;
-use crate::inspect::classify::{PageObservation, classify};
+use crate::inspect::classify::{PageObservation, RegionFacts, classify};
 use crate::inspect::page::Need;
 use crate::inspect::view::View;
-use crate::kernel::{PageSize, State, VirtualAddress};
-use crate::report::{EventKind, FlagNames, PageFacts, Stopped};
+use crate::kernel::{AddressRange, PageSize, Region, State, VirtualAddress};
+use crate::report::{EventKind, FlagNames, NetEffect, PageFacts, Stopped};
+use std::ops::Range;
 
 /// Which neighbouring pages that changed the same way share a row.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -19,11 +21,89 @@ pub(super) enum Join {
     SameStates,
 }
 
+/// Two samples that are compared.
+#[derive(Clone, Copy)]
+pub(super) struct Pair<'a> {
+    pub before: &'a Sample,
+    pub now: &'a Sample,
+    pub view: &'a View<'a>,
+}
+
+impl Pair<'_> {
+    /// Reports what happened to regions, of the addresses `within` if they are given, with the pages that went with
+    /// them. Returns the indices of the pages that are mapped anew: nothing was there before that they could be
+    /// compared with.
+    pub fn report_regions(
+        self,
+        within: Option<&[AddressRange]>,
+        sink: &mut ChangeSink<'_>,
+    ) -> Result<Vec<Range<u64>>, Stopped> {
+        fn regions(sample: &Sample) -> Vec<&Region> {
+            sample.regions.iter().map(|(region, _)| region).collect()
+        }
+        let mut new = Vec::new();
+        if self.before.regions == self.now.regions {
+            return Ok(new);
+        }
+        let size = self.view.page();
+        let is_asked_for = |range: AddressRange| {
+            (self.before.covers(range) || self.now.covers(range))
+                && within.is_none_or(|within| range.within(within).next().is_some())
+        };
+        for change in regions::compare(&regions(self.before), &regions(self.now)) {
+            let range = change.range;
+            if matches!(change.kind, EventKind::RegionAppeared | EventKind::RegionGrew) {
+                new.push(size.index(range.start())..size.index(range.end()));
+            }
+            if !is_asked_for(range) {
+                continue;
+            }
+            let (pages, effect) = match change.kind {
+                EventKind::RegionWent | EventKind::RegionShrank => self.went_with(range, within),
+                _ => (0, NetEffect::default()),
+            };
+            sink(Change {
+                address: Some(range.start()),
+                pages,
+                effect,
+                range: Some(range),
+                region: change.before.or(change.after).cloned(),
+                region_after: change.before.and(change.after).cloned(),
+                ..Change::of_process(change.kind)
+            })?;
+        }
+        Ok(new)
+    }
+
+    /// The pages of `range` that had contents before, and the effect of their going.
+    fn went_with(self, range: AddressRange, within: Option<&[AddressRange]>) -> (u64, NetEffect) {
+        let size = self.view.page();
+        let place = self.before.place(range.start()).map(|(_, place)| place);
+        let (mut gone, mut sum) = (0, NetEffect::default());
+        let mut add = |part: AddressRange| {
+            let first = size.index(part.start());
+            for (_, page) in self.before.words.pages(first, first + part.pages(size)) {
+                let state = self.states(page, place).likeliest();
+                gone += u64::from(Residence::of(state) != Residence::Nowhere);
+                sum += effect(state, State::Unmapped, size.bytes());
+            }
+        };
+        match within {
+            Some(within) => range.within(within).for_each(&mut add),
+            None => add(range),
+        }
+        (gone, sum)
+    }
+
+    fn states(self, seen: SampledPage, place: Option<RegionFacts>) -> StateSet {
+        let evidence = PageObservation { flags: seen.flags, ..PageObservation::of(seen.entry) };
+        classify(evidence, place, self.view).0
+    }
+}
+
 /// Joins neighbouring pages that changed the same way.
 pub(super) struct Merger<'a> {
-    before: &'a Sample,
-    now: &'a Sample,
-    view: &'a View<'a>,
+    pair: Pair<'a>,
     extra: Need,
     join: Join,
     /// One change of each kind may be growing: flags and map count of a page can change at once.
@@ -31,8 +111,8 @@ pub(super) struct Merger<'a> {
 }
 
 impl<'a> Merger<'a> {
-    pub fn new(before: &'a Sample, now: &'a Sample, view: &'a View<'a>, extra: Need, join: Join) -> Self {
-        Merger { before, now, view, extra, join, growing: Vec::new() }
+    pub fn new(pair: Pair<'a>, extra: Need, join: Join) -> Self {
+        Merger { pair, extra, join, growing: Vec::new() }
     }
 
     /// Adds a page that differs.
@@ -43,22 +123,25 @@ impl<'a> Merger<'a> {
         now: SampledPage,
         sink: &mut ChangeSink<'_>,
     ) -> Result<(), Stopped> {
-        let address = VirtualAddress::new(page << self.view.page().shift());
+        let size = self.pair.view.page();
+        let address = VirtualAddress::new(page << size.shift());
         // Pages that went with their region were reported with it.
-        let Some((region, place)) = self.now.place(address) else {
+        let Some((region, place)) = self.pair.now.place(address) else {
             return Ok(());
         };
-        let place_then = self.before.place(address).map(|(_, place)| place);
-        let states = |seen: SampledPage, place| {
-            let evidence = PageObservation { flags: seen.flags, ..PageObservation::of(seen.entry) };
-            classify(evidence, place, self.view).0
-        };
-        let before = facts(then, states(then, place_then));
-        let after = facts(now, states(now, Some(place)));
-        for kind in kinds(then, before.state, now, after.state, self.extra) {
+        let place_then = self.pair.before.place(address);
+        let place_then = place_then.and_then(|(then, place)| is_same_mapping(then, region).then_some(place));
+        let before = facts(then, self.pair.states(then, place_then));
+        let after = facts(now, self.pair.states(now, Some(place)));
+        let (main, others) = kinds(then, before.state, now, after.state, self.extra);
+        let main = main.map(|kind| (kind, effect(before.state, after.state, size.bytes())));
+        // What else changed does not count again.
+        let others = others.map(|kind| (kind, NetEffect::default()));
+        for (kind, effect) in main.into_iter().chain(others) {
             let change = Change {
                 address: Some(address),
                 pages: 1,
+                effect,
                 before: Some(before.clone()),
                 after: Some(after.clone()),
                 region: Some(region.clone()),
@@ -70,10 +153,13 @@ impl<'a> Merger<'a> {
     }
 
     fn add(&mut self, change: Change, sink: &mut ChangeSink<'_>) -> Result<(), Stopped> {
-        let (size, join) = (self.view.page(), self.join);
+        let (size, join) = (self.pair.view.page(), self.join);
         let slot = self.growing.iter_mut().find(|growing| growing.kind == change.kind);
         match slot {
-            Some(growing) if goes_on(growing, &change, size, join) => growing.pages += 1,
+            Some(growing) if goes_on(growing, &change, size, join) => {
+                growing.pages += 1;
+                growing.effect += change.effect;
+            }
             Some(growing) => sink(std::mem::replace(growing, change))?,
             None => self.growing.push(change),
         }
@@ -118,14 +204,14 @@ fn goes_on(growing: &Change, next: &Change, size: PageSize, join: Join) -> bool 
         && same(&growing.after, &next.after)
 }
 
-/// What happened, as far as the entries of both samples show.
+/// What happened to the place of the page, and what else, as far as the entries of both samples show.
 fn kinds(
     then: SampledPage,
     before: State,
     now: SampledPage,
     after: State,
     extra: Need,
-) -> impl Iterator<Item = EventKind> + use<> {
+) -> (Option<EventKind>, impl Iterator<Item = EventKind> + use<>) {
     let same_frame = before == State::Present && after == State::Present && then.entry.frame() == now.entry.frame();
     let flags = same_frame && extra.contains(Need::FLAGS) && then.flags != now.flags;
     let counts = same_frame && extra.contains(Need::COUNTS) && then.map_count != now.map_count;
@@ -136,39 +222,38 @@ fn kinds(
         (Some(then), Some(now)) => then != now && main != Some(EventKind::CopiedOnWrite),
         _ => false,
     };
-    [
-        main,
+    let others = [
         written.then_some(EventKind::Written),
         flags.then_some(EventKind::FlagsChanged),
         counts.then_some(EventKind::MapCountChanged),
         soft_dirty.then_some(EventKind::SoftDirty),
-    ]
-    .into_iter()
-    .flatten()
+    ];
+    (main, others.into_iter().flatten())
 }
 
 /// What happened to the place of the page.
 fn main_kind(then: SampledPage, before: State, now: SampledPage, after: State) -> Option<EventKind> {
-    use State::{Guard, Migrating, Present, Swapped};
+    use Residence::{Memory, Nowhere, Swap};
+    use State::{Guard, Migrating, Present};
     Some(match (before, after) {
         (Guard, Guard) => return None,
         (_, Guard) => EventKind::GuardInstalled,
         (Guard, _) => EventKind::GuardRemoved,
-        // It is migrating: a later sample shows its new frame.
-        (Present, Migrating) => return None,
+        (Present, Present) => return still_present(then, now),
         // The entry of a migrating page holds the frame that it leaves.
         (Migrating, Present) => {
             let left = then.entry.swap().map(|swap| swap.offset);
             let arrived = now.entry.frame().map(|frame| frame.get());
             return (left != arrived && arrived.is_some()).then_some(EventKind::Moved);
         }
-        (Present, Present) => return still_present(then, now),
-        (Swapped, Present) => EventKind::SwappedIn,
-        (Present, Swapped) => EventKind::SwappedOut,
-        (Swapped, Swapped) => return None,
-        (_, Present | Swapped) => EventKind::Came,
-        (Present | Swapped, _) => EventKind::Went,
-        _ => return None,
+        _ => match (Residence::of(before), Residence::of(after)) {
+            (Swap, Memory) => EventKind::SwappedIn,
+            (Memory, Swap) => EventKind::SwappedOut,
+            (Nowhere, Memory | Swap) => EventKind::Came,
+            (Memory | Swap, Nowhere) => EventKind::Went,
+            // It is migrating: a later sample shows its new frame.
+            (Memory, Memory) | (Swap, Swap) | (Nowhere, Nowhere) => return None,
+        },
     })
 }
 

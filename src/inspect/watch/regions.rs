@@ -12,7 +12,7 @@ pub(super) struct RegionChange<'a> {
 }
 
 /// Compares two lists in address order. A region split or joined by a change of permissions has not gone: the
-/// comparison is of the objects at the addresses.
+/// comparison is of the mappings at the addresses.
 pub(super) fn compare<'a>(before: &[&'a Region], after: &[&'a Region]) -> Vec<RegionChange<'a>> {
     let lacks = |list: &[&Region], region: &Region| {
         let index = list.partition_point(|other| other.range.start() < region.range.start());
@@ -23,7 +23,7 @@ pub(super) fn compare<'a>(before: &[&'a Region], after: &[&'a Region]) -> Vec<Re
     let (gone, come): (Vec<_>, Vec<_>) = (gone.collect(), come.collect());
     let mut changes = Vec::new();
     for &old in &gone {
-        for new in overlapping(&come, old.range).filter(|new| is_same_object(old, new)) {
+        for new in overlapping(&come, old.range).filter(|new| is_same_mapping(old, new)) {
             if let Some(range) = old.range.intersection(new.range)
                 && old.permissions != new.permissions
             {
@@ -64,10 +64,10 @@ pub(super) fn compare<'a>(before: &[&'a Region], after: &[&'a Region]) -> Vec<Re
     changes
 }
 
-/// The parts of `region` where none of `others` maps the same object, each with one of `others` that maps it elsewhere
-/// in `region`.
+/// The parts of `region` where none of `others` is the same mapping, each with one of `others` that is elsewhere in
+/// `region`.
 fn parts<'a>(region: &Region, others: &[&'a Region]) -> Vec<(AddressRange, Option<&'a Region>)> {
-    let kept: Vec<&Region> = overlapping(others, region.range).filter(|other| is_same_object(region, other)).collect();
+    let kept: Vec<&Region> = overlapping(others, region.range).filter(|other| is_same_mapping(region, other)).collect();
     let rest = kept.first().copied();
     let mut parts = Vec::new();
     let mut from = region.range.start();
@@ -92,14 +92,29 @@ fn overlapping<'a, 'b>(
         .take_while(move |region| region.range.start() < range.end())
 }
 
-/// Whether both map the same object, with the same bytes at the same address.
-fn is_same_object(a: &Region, b: &Region) -> bool {
+/// Whether both are of one mapping, as far as `maps` shows: both have the same bytes of the same file at the same
+/// address, or both are private memory of the same name. Their pages can be compared.
+///
+/// A file may be renamed or deleted, and memory may grow, merge and change its rights: it stays the same mapping.
+/// Private memory that replaces private memory cannot be told from it.
+pub(super) fn is_same_mapping(a: &Region, b: &Region) -> bool {
+    let has_path = |region: &Region| region.name.as_bytes().starts_with(b"/");
     let base = |region: &Region| region.offset.wrapping_sub(region.range.start().get());
-    a.device == b.device
-        && a.inode == b.inode
-        && a.name == b.name
-        && a.permissions.shared == b.permissions.shared
-        && (a.inode == 0 || base(a) == base(b))
+    let is_same_object = if has_path(a) && has_path(b) {
+        base(a) == base(b)
+    } else {
+        own_name(a) == own_name(b) && (a.inode == 0 || base(a) == base(b))
+    };
+    a.device == b.device && a.inode == b.inode && a.permissions.shared == b.permissions.shared && is_same_object
+}
+
+/// The name that a region was given. `[heap]` and `[stack]` only say where it is: the kernel calls that part of the
+/// memory so that has a certain address.
+fn own_name(region: &Region) -> &[u8] {
+    match region.name.as_bytes() {
+        b"[heap]" | b"[stack]" => b"",
+        name => name,
+    }
 }
 
 #[cfg(test)]
@@ -167,8 +182,39 @@ mod tests {
     #[test]
     fn another_object_at_the_same_addresses() {
         assert_eq!(
-            said(&[region(0x1000, 0x2000, true, "a")], &[region(0x1000, 0x2000, true, "b")]),
+            said(&[region(0x1000, 0x2000, true, "[anon:a]")], &[region(0x1000, 0x2000, true, "[anon:b]")]),
             [(EventKind::RegionWent, 0x1000, 0x2000), (EventKind::RegionAppeared, 0x1000, 0x2000)]
         );
+    }
+
+    #[test]
+    fn what_is_one_mapping() {
+        let memory = |name: &str| region(0x1000, 0x3000, true, name);
+        let file = |name: &str, inode, offset| Region { inode, offset, ..memory(name) };
+        let shared = |region: Region| {
+            let permissions = Permissions { shared: true, ..region.permissions };
+            Region { permissions, ..region }
+        };
+        // A part of a file mapping that was split begins later in the file.
+        let later = Region { range: region(0x2000, 0x3000, true, "").range, ..file("/a", 7, 0x5000) };
+        for (one, other, is_same) in [
+            (memory(""), memory("[heap]"), true),
+            (memory("[stack]"), memory(""), true),
+            (memory(""), memory("[anon:a]"), false),
+            (memory(""), memory("[vdso]"), false),
+            (memory(""), file("/a", 7, 0), false),
+            (file("/a", 7, 0x4000), file("/a", 7, 0x4000), true),
+            (file("/a", 7, 0x4000), file("/renamed", 7, 0x4000), true),
+            (file("/a", 7, 0x4000), later, true),
+            (file("/a", 7, 0x4000), file("/a", 7, 0x5000), false),
+            (file("/a", 7, 0x4000), file("/a", 8, 0x4000), false),
+            (file("/a", 7, 0x4000), shared(file("/a", 7, 0x4000)), false),
+            // The inode of the first System V segment is 0.
+            (shared(file("/SYSV00000000", 0, 0)), shared(file("/SYSV00000000", 0, 0x1000)), false),
+            (file("anon_inode:[a]", 9, 0), file("anon_inode:[b]", 9, 0), false),
+        ] {
+            assert_eq!(is_same_mapping(&one, &other), is_same, "{one:?}, {other:?}");
+            assert_eq!(is_same_mapping(&other, &one), is_same, "{other:?}, {one:?}");
+        }
     }
 }

@@ -1,8 +1,7 @@
 //! A sample that is kept, to be compared with a later one or with one of another process.
 
 use super::change::ChangeSink;
-use super::pages::{Join, Merger};
-use super::report_regions;
+use super::pages::{Join, Merger, Pair};
 use super::sample::Sample;
 use super::words::{PageWords, SampledPage};
 use crate::inspect::classify::SwapAreas;
@@ -136,20 +135,6 @@ impl Snapshot {
         self.sample.words.pages(first, first + range.pages(self.page))
     }
 
-    /// Pages of `range` that are present.
-    pub fn present_in(&self, range: AddressRange) -> u64 {
-        let present = |(_, page): &(u64, SampledPage)| page.entry.is_present();
-        self.pages(range).filter(present).count() as u64
-    }
-
-    /// The same, only as far as `range` lies in `within`, which is in address order.
-    pub fn present_within(&self, range: AddressRange, within: Option<&[AddressRange]>) -> u64 {
-        match within {
-            Some(within) => range.within(within).map(|part| self.present_in(part)).sum(),
-            None => self.present_in(range),
-        }
-    }
-
     /// Whether a page has contents: present, or in swap.
     fn holds(&self, entry: PageMapEntry) -> bool {
         entry.is_present() || self.areas.hold(entry)
@@ -179,13 +164,12 @@ impl Snapshot {
         sink: &mut ChangeSink<'_>,
     ) -> Result<()> {
         let is_within = |range: AddressRange| within.is_none_or(|sorted| range.within(sorted).next().is_some());
-        report_regions(&self.sample, &later.sample, &mut |change| {
-            if change.range.is_none_or(is_within) { sink(change) } else { Ok(()) }
-        })?;
+        let pair = Pair { before: &self.sample, now: &later.sample, view };
+        let new = pair.report_regions(within, sink)?;
         let extra = self.extra & later.extra;
-        let mut merger = Merger::new(&self.sample, &later.sample, view, extra, Join::SameStates);
+        let mut merger = Merger::new(pair, extra, Join::SameStates);
         let (before, now) = (&self.sample.words, &later.sample.words);
-        now.differences_from_any(before, |page, then, now| {
+        now.differences_from_any(before, &new, |page, then, now| {
             let start = VirtualAddress::new(page << self.page.shift());
             let end = start.checked_add(self.page.bytes());
             let range = end.and_then(|end| AddressRange::new(start, end));

@@ -7,6 +7,7 @@ use crate::inspect::sweep::raw::{Content, Entries, UNREAD};
 use crate::kernel::{PageFlags, PageMapEntry, PageSize};
 use crate::process::Categories;
 use std::num::NonZeroU64;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The words of one sample, in address order.
@@ -155,25 +156,28 @@ impl PageWords {
         self.extents.extend(words.map(|words| Extent { words: Arc::new(words), fresh: true }));
     }
 
-    /// Visits each page that differs from `before`, with its words then and now.
+    /// Visits each page that differs from `before`, with its words then and now. The pages in the ranges of indices
+    /// `new` are mapped anew: there was nothing then.
     pub fn differences<E>(
         &self,
         before: &PageWords,
+        new: &[Range<u64>],
         mut visit: impl FnMut(u64, SampledPage, SampledPage) -> Result<(), E>,
     ) -> Result<(), E> {
         let old = before.extents.iter().zip(&self.same);
-        let old = old.filter(|(_, same)| !**same).map(|(extent, _)| &*extent.words);
-        let new = self.extents.iter().filter(|extent| extent.fresh);
-        differences(old, new.map(|extent| &*extent.words), &mut visit)
+        let old = old.filter(|(extent, same)| !**same || touches(&extent.words, new));
+        let now = self.extents.iter().filter(|extent| extent.fresh || touches(&extent.words, new));
+        differences(old.map(|(extent, _)| &*extent.words), now.map(|extent| &*extent.words), new, &mut visit)
     }
 
     /// The same where `before` may be any sample, not only the one that this one was taken after.
     pub fn differences_from_any<E>(
         &self,
         before: &PageWords,
+        new: &[Range<u64>],
         mut visit: impl FnMut(u64, SampledPage, SampledPage) -> Result<(), E>,
     ) -> Result<(), E> {
-        differences(before.words(), self.words(), &mut visit)
+        differences(before.words(), self.words(), new, &mut visit)
     }
 
     fn words(&self) -> impl Iterator<Item = &Words> {
@@ -245,13 +249,22 @@ impl PageWords {
     }
 }
 
-/// Visits each page whose words in `old` and `new` differ, both in address order.
+/// Whether one of `ranges`, which are in order, has pages of these words.
+fn touches(words: &Words, ranges: &[Range<u64>]) -> bool {
+    let next = ranges.partition_point(|range| range.end <= words.first);
+    ranges.get(next).is_some_and(|range| range.start < words.end())
+}
+
+/// Visits each page whose words in `old` and `new` differ, both in address order. In the ranges `unmapped` there was
+/// nothing before, whatever `old` has.
 fn differences<'a, E>(
     old: impl Iterator<Item = &'a Words>,
     new: impl Iterator<Item = &'a Words>,
+    unmapped: &[Range<u64>],
     visit: &mut impl FnMut(u64, SampledPage, SampledPage) -> Result<(), E>,
 ) -> Result<(), E> {
     let (mut old, mut new) = (old.peekable(), new.peekable());
+    let mut unmapped = unmapped.iter().peekable();
     let mut page = 0;
     loop {
         while old.next_if(|words| words.end() <= page).is_some() {}
@@ -261,10 +274,12 @@ fn differences<'a, E>(
             return Ok(());
         };
         page = page.max(start);
+        while unmapped.next_if(|range| range.end <= page).is_some() {}
         // Mostly nothing changed: words that were read together are then compared at once.
         if let (Some(then), Some(now)) = (old.peek(), new.peek())
             && page == then.first
             && then == now
+            && unmapped.peek().is_none_or(|range| range.start >= then.end())
         {
             page = then.end();
             continue;
@@ -273,7 +288,9 @@ fn differences<'a, E>(
             Some(words) if words.first <= page => words.page(page),
             _ => SampledPage::default(),
         };
-        let (then, now) = (seen(old.peek()), seen(new.peek()));
+        let is_new = unmapped.peek().is_some_and(|range| range.contains(&page));
+        let then = if is_new { SampledPage::default() } else { seen(old.peek()) };
+        let now = seen(new.peek());
         if then != now {
             visit(page, then, now)?;
         }

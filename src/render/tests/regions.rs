@@ -184,6 +184,7 @@ pub fn watch_summary() -> WatchSummary {
         seconds: 12.34,
         events: Numbers(vec![(EventKind::Came, 3), (EventKind::CopiedOnWrite, 1), (EventKind::RegionGrew, 1)]),
         rows: Numbers(vec![(EventKind::Came, 2), (EventKind::CopiedOnWrite, 1), (EventKind::RegionGrew, 1)]),
+        effect: NetEffect { came: 12 << 10, ..NetEffect::default() },
         ended: "interrupted",
     }
 }
@@ -195,5 +196,6 @@ pub fn event_group() -> EventGroup {
         pages: 1_536,
         samples: 12,
         events: Numbers(vec![(EventKind::Came, 1_024), (EventKind::CopiedOnWrite, 512), (EventKind::RegionGrew, 3)]),
+        effect: NetEffect { came: 4 << 20, went: 64 << 10, ..NetEffect::default() },
     }
 }

@@ -24,8 +24,7 @@ pub fn diff_summary() -> DiffSummary {
         to: "now".into(),
         seconds: 12.5,
         changes: Numbers(vec![(EventKind::Came, 512), (EventKind::CopiedOnWrite, 1), (EventKind::RegionGrew, 1)]),
-        came: 2 << 20,
-        went: 0,
+        effect: NetEffect { came: 2 << 20, swap_went: 128 << 10, ..NetEffect::default() },
         cut: 2,
         uncompared: 3,
         blind: vec![Blind { kind: EventKind::SoftDirty, reason: "this kernel does not track soft-dirty pages".into() }],
@@ -72,7 +71,8 @@ pub fn change_of_region() -> ChangeRow {
 }
 
 pub fn change_group() -> ChangeGroup {
-    ChangeGroup { by: "region", key: "[heap]".into(), pages: 300, came: 1 << 20, went: 176 << 10 }
+    let effect = NetEffect { came: 1 << 20, went: 176 << 10, ..NetEffect::default() };
+    ChangeGroup { by: "region", key: "[heap]".into(), pages: 300, effect }
 }
 
 pub fn comparison() -> Comparison {

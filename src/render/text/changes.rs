@@ -5,7 +5,7 @@ use super::cells::{length, none};
 use super::lines::Lines;
 use super::style::Style;
 use super::tables::{END, MakeCell, PAGES, PID, SIZE, START, Table};
-use super::watch::{TIME, blind, kind, numbers, story, time};
+use super::watch::{TIME, blind, kind, net, net_figures, numbers, story, time};
 use crate::kernel::Name;
 use crate::render::columns::{Cell, Column};
 use crate::render::theme::Role;
@@ -39,7 +39,7 @@ pub static CHANGES: Table<ChangeRow> = Table::of(&[
 /// `diff … by KEY`
 static CHANGE_GROUPS: Table<ChangeGroup> = Table::of(&[
     Column::number("pages", 10, Role::Size).cell(|_, group| Cell::count(group.pages)),
-    Column::number("net", 10, Role::Size).cell(|_, group| Cell::new(net(group.came, group.went))),
+    Column::number("net", 10, Role::Size).cell(|_, group| Cell::new(net(group.effect.came, group.effect.went))),
 ]);
 
 /// `compare`
@@ -122,15 +122,6 @@ fn region<'a>(style: &Style, name: Option<&'a Name>) -> Cell<'a> {
     Cell::of(role, text)
 }
 
-/// `+1.2 MiB`
-fn net(came: u64, went: u64) -> String {
-    match came >= went {
-        true if came == went => "0".to_owned(),
-        true => format!("+{}", size(came - went)),
-        false => format!("-{}", size(went - came)),
-    }
-}
-
 /// The totals of a diff, before its rows.
 pub fn summary(lines: &mut Lines, summary: &DiffSummary) {
     let line = lines.line();
@@ -145,10 +136,7 @@ pub fn summary(lines: &mut Lines, summary: &DiffSummary) {
         line.plain(if summary.blind.is_empty() { "nothing changed" } else { "no change seen" });
     }
     numbers(line, &summary.changes);
-    if summary.came + summary.went > 0 {
-        let net = net(summary.came, summary.went);
-        line.word("; ", Role::Size, format!("{net} present"));
-    }
+    net_figures(line, &summary.effect);
     if summary.cut > 0 {
         let text = format!("{} not shown", counted(summary.cut, "row"));
         line.word("; ", Role::Note, text);

@@ -9,8 +9,10 @@ use super::{footnotes, words};
 use crate::render::columns::{Cell, Column};
 use crate::render::line::Line;
 use crate::render::theme::Role;
-use crate::render::units::{count, counted, duration, time_of_day};
-use crate::report::{Blind, Event, EventGroup, EventKind, FlagNames, Numbers, PageFacts, WatchStart, WatchSummary};
+use crate::render::units::{count, counted, duration, size, time_of_day};
+use crate::report::{
+    Blind, Event, EventGroup, EventKind, FlagNames, NetEffect, Numbers, PageFacts, WatchStart, WatchSummary,
+};
 use std::collections::BTreeMap;
 
 /// `watch`
@@ -28,6 +30,7 @@ pub static EVENTS: Table<Event> = Table::of(&[
 /// `watch … by KEY`
 pub static EVENT_GROUPS: Table<EventGroup> = Table::of(&[
     Column::number("pages", 8, Role::Size).cell(|_, group| Cell::count(group.pages)),
+    Column::number("net", 10, Role::Size).cell(|_, group| Cell::new(net(group.effect.came, group.effect.went))),
     Column::number("samples", 7, Role::Dim).cell(|_, group| Cell::count(group.samples)),
     Column::name("region", 20, Role::Name).cell(|_, group| Cell::new(&group.key)),
     Column::word("changes", 30, Role::Plain).cell(|_, group| {
@@ -169,6 +172,7 @@ pub fn summary(lines: &mut Lines, summary: &WatchSummary) {
         line.plain("nothing changed");
     }
     numbers(line, &summary.events);
+    net_figures(line, &summary.effect);
     if let Some(why) = ended(summary.ended) {
         line.word("; ", Role::Dim, why);
     }
@@ -181,6 +185,26 @@ pub fn numbers(line: &mut Line, numbers: &Numbers<EventKind>) {
         let number = if kind.is_of_pages() { counted(*number, "page") } else { count(*number) };
         line.word(separator, role(*kind), format!("{}: {number}", kind.words()));
         separator = ", ";
+    }
+}
+
+/// `; +1.2 MiB present, -4 KiB swapped`
+pub fn net_figures(line: &mut Line, effect: &NetEffect) {
+    let mut separator = "; ";
+    for (came, went, what) in [(effect.came, effect.went, "present"), (effect.swap_came, effect.swap_went, "swapped")] {
+        if came > 0 || went > 0 {
+            line.word(separator, Role::Size, format!("{} {what}", net(came, went)));
+            separator = ", ";
+        }
+    }
+}
+
+/// `+1.2 MiB`
+pub fn net(came: u64, went: u64) -> String {
+    match came >= went {
+        true if came == went => "0".to_owned(),
+        true => format!("+{}", size(came - went)),
+        false => format!("-{}", size(went - came)),
     }
 }
 

@@ -28,6 +28,7 @@
 //! - **[`lang`]**: the command language: text to syntax tree. Pure. Its truth is in `grammar/`.
 //! - **[`kernel`]**: bytes become types: maps, page-map entries, page flags, zones, swaps. Pure. The state that a page
 //!   is in follows from them in [`inspect::classify`].
+//! - **[`budget`]**: what work on foreign bytes may cost, and Ctrl-C.
 //!
 //! Beside them stands **[`demo`]**, the demonstration process, which uses only `process` and what is below it.
 //!
@@ -83,6 +84,7 @@
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod budget;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod command;

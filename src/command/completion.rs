@@ -529,7 +529,7 @@ mod tests {
                 let target = state.target().unwrap();
                 let regions = target.process.regions().unwrap();
                 let view = state.symbols.over(target, &regions);
-                let found = view.find_line(&file.node.0, line.node, 0, &mut || Ok(()));
+                let found = view.find_line(&file.node.0, line.node, 0);
                 assert!(found.unwrap().has_file, "{}", offer.typed);
             }
         }

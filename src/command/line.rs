@@ -5,7 +5,7 @@ use super::{About, Context, Flow, Group, Outcome, example};
 use crate::eval;
 use crate::kernel::{Name as TargetName, VirtualAddress};
 use crate::lang::{Expression, Name, Spanned, SymbolName};
-use crate::report::{LineFrame, LineReport, Reason, Record, Why};
+use crate::report::{LineFrame, LineReport, Reason, Record, Stopped, Why};
 use crate::symbol::{Frame, LineAt, LinePlace, NoLines, View};
 
 /// Why a function has no name.
@@ -44,7 +44,7 @@ pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome
     let regions = context.state.symbols.regions(&target)?;
     let names = context.state.symbols.over(&target, &*regions);
     for address in addresses {
-        let found = names.line_at(address, &mut || context.sink.check())?;
+        let found = names.line_at(address).map_err(Stopped::from)?;
         let report = report(&names, address, found);
         context.sink.emit(Record::Line(Box::new(report)))?;
         if let Expression::Integer(number) = place.node
@@ -61,12 +61,9 @@ pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome
 /// All code of a line.
 fn run_line(context: &mut Context, file: &Spanned<Name>, line: &Spanned<u64>) -> Outcome {
     let target = context.target()?;
-    let mut stopped = None;
-    let mut stop = || context.sink.check().inspect_err(|why| stopped = Some(*why));
-    let found = eval::lines(file, line, MOST_PLACES, &*context.state, &mut stop);
-    if let Some(stopped) = stopped {
-        return Err(stopped.into());
-    }
+    let found = eval::lines(file, line, MOST_PLACES, &*context.state);
+    // After Ctrl-C there is no answer to explain.
+    context.sink.check()?;
     let found = found?;
     if let Some(next) = found.line.filter(|&next| next != line.node) {
         let has_code = found.places.iter().any(|place| place.start < place.end);

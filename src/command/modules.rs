@@ -4,7 +4,6 @@ use super::{About, Context, Flow, Group, Outcome, example};
 use crate::kernel::AddressRange;
 use crate::report::{ModuleReport, Reason, Record, Why};
 use crate::symbol::{Answers, JitSurvey, Survey};
-use std::cell::RefCell;
 
 pub(super) const ABOUT: About = About {
     name: "info modules",
@@ -23,13 +22,8 @@ pub(super) fn run(context: &mut Context) -> Outcome {
     let target = context.target()?;
     let regions = context.state.symbols.regions(&target)?;
     let symbols = context.state.symbols.over(&target, &*regions);
-    // Both closures need it.
-    let sink = RefCell::new(&mut *context.sink);
-    symbols.survey(&mut || sink.borrow_mut().check(), &mut |survey| {
-        for report in reports(&survey) {
-            sink.borrow_mut().emit(Record::Module(report))?;
-        }
-        Ok(())
+    symbols.survey(&mut |survey| {
+        reports(&survey).into_iter().try_for_each(|report| context.sink.emit(Record::Module(report)))
     })?;
     if let Some(jit) = symbols.jit_survey() {
         context.sink.emit(Record::Module(jit_report(jit)))?;

@@ -6,7 +6,6 @@ use crate::eval::{self, Scope, Value};
 use crate::lang::{self, Spanned};
 use crate::report::{Record, SilentModule, Stopped, SymbolsSummary};
 use crate::symbol::NoSymbols;
-use std::cell::RefCell;
 
 pub(super) const ABOUT: About = About {
     name: "info symbols",
@@ -41,13 +40,11 @@ pub(super) fn run(context: &mut Context, pattern: &Spanned<String>, cut: Option<
     let limit = Cut::limit(cut).unwrap_or(u64::MAX);
     let mut largest = Cut::top(cut).map(Largest::new);
     let mut summary = SymbolsSummary { symbols: 0, cut_short: false, silent: Vec::new() };
-    // Both closures need it.
-    let sink = RefCell::new(&mut *context.sink);
+    let sink = &mut *context.sink;
     let outcome = symbols.matching(
         &|name| regex.is_match(name),
         // One row more than wanted shows that there are more.
         limit.saturating_add(1),
-        &mut || sink.borrow_mut().check(),
         &mut |found| {
             if summary.symbols >= limit {
                 summary.cut_short = true;
@@ -58,9 +55,9 @@ pub(super) fn run(context: &mut Context, pattern: &Spanned<String>, cut: Option<
             match &mut largest {
                 Some(largest) => {
                     largest.add(row.size, row);
-                    sink.borrow_mut().check()
+                    sink.check()
                 }
-                None => sink.borrow_mut().emit(Record::SymbolRow(row)),
+                None => sink.emit(Record::SymbolRow(row)),
             }
         },
         &mut |module, reason| {

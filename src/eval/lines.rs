@@ -4,13 +4,13 @@ use super::error::{Error, Result};
 use super::evaluator::Evaluator;
 use super::{Value, suggest};
 use crate::lang::{Name, Spanned};
-use crate::symbol::{LineSearch, NoLines, Stop};
+use crate::symbol::{LineSearch, NoLines};
 
 impl Evaluator<'_> {
     /// The one address of a line; several are an error that lists them.
     pub(super) fn source_line(&self, file: &Spanned<Name>, line: &Spanned<u64>) -> Result<Value> {
         let at = file.at.to(line.at);
-        let found = self.line_search(file, line, 0, &mut || Ok(()))?;
+        let found = self.line_search(file, line, 0)?;
         if found.line != Some(line.node) {
             return Err(no_code(file, line, &found));
         }
@@ -35,13 +35,12 @@ impl Evaluator<'_> {
         file: &Spanned<Name>,
         line: &Spanned<u64>,
         with_frames: usize,
-        stop: &mut Stop,
     ) -> Result<LineSearch> {
         let at = file.at.to(line.at);
         let what = format!("looking up {}:{}", file.node, line.node);
         let found = self
             .names(at, &what)?
-            .find_line(&file.node.0, line.node, with_frames, stop)
+            .find_line(&file.node.0, line.node, with_frames)
             .map_err(|_| Error::new(at, format!("{what}: stopped")))?;
         if !found.places.is_empty() { Ok(found) } else { Err(no_line(file, line, &found)) }
     }

@@ -61,7 +61,7 @@ pub use value::Value;
 use crate::kernel::VirtualAddress;
 use crate::lang::{self, Expression, Spanned, SymbolName};
 use crate::report::AssertionReport;
-use crate::symbol::{LineSearch, Stop, SymbolAt};
+use crate::symbol::{LineSearch, SymbolAt};
 use evaluator::Evaluator;
 
 /// The value of an expression. A symbol is its address, a region or module a range.
@@ -174,16 +174,15 @@ pub fn symbols(symbol: &SymbolName, scope: &dyn Scope) -> Result<Vec<SymbolAt>> 
 }
 
 /// Where a line of the source has code: at least one place, of this line or of the next one with code. The first
-/// `with_frames` places of each module come with their functions. `stop` is called now and then, and ends the search.
+/// `with_frames` places of each module come with their functions.
 ///
 /// # Errors
-/// There is no such file or line, or `stop` fails. The error gives the place.
+/// There is no such file or line, or Ctrl-C came. The error gives the place.
 pub fn lines(
     file: &Spanned<lang::Name>,
     line: &Spanned<u64>,
     with_frames: usize,
     scope: &dyn Scope,
-    stop: &mut Stop,
 ) -> Result<LineSearch> {
-    Evaluator::new(scope).line_search(file, line, with_frames, stop)
+    Evaluator::new(scope).line_search(file, line, with_frames)
 }

@@ -10,6 +10,7 @@ use super::progress::Progress;
 use super::requests::AsText;
 use super::running::Running;
 use super::shell::ShellIo;
+use crate::budget::Budget;
 use crate::command::Resume;
 use crate::lang::{Command, Spanned};
 use crate::render::Renderer;
@@ -79,7 +80,7 @@ impl Session {
     /// Ctrl-C cannot be listened to.
     pub fn new(mut state: DebugState, options: SessionOptions) -> io::Result<Self> {
         let interrupts = Interrupts::listen()?;
-        state.symbols = Symbols::heeding(interrupts.flag());
+        state.symbols = Symbols::within(Budget::until(interrupts.flag()));
         source::live::heed(interrupts.flag());
         state.interrupted = interrupts.flag();
         let progress = Rc::new(RefCell::new(Progress::new(true)));

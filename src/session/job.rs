@@ -15,7 +15,7 @@ use super::shell;
 use crate::command::{self, Context, Flow, Resume, expand_home};
 use crate::eval::{self, Integer, Value};
 use crate::lang::{Command, Output, Spanned};
-use crate::report::{AssertionReport, ErrorReport, Record, Stopped};
+use crate::report::{AssertionReport, ErrorReport, Record, Sink, Stopped};
 use std::io::{self, IsTerminal};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -69,6 +69,10 @@ impl Session {
             .logged(self.logged().filter(|_| is_screen));
         let context = &mut Context { state: &mut self.state, sink: &mut printer, resume: job.resume };
         let result = command::run(job.command, context);
+        if let Err(command::Error::Stopped(Stopped::Interrupted)) = result {
+            // The engine may have noticed Ctrl-C before the sink: its answer is known here.
+            _ = printer.check();
+        }
         let interrupted = printer.was_interrupted();
         let log_failure = printer.log_failure();
         let (destination, ended) = printer.finish();

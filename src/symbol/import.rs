@@ -1,11 +1,11 @@
 //! The functions that a file imports from others, by their number and name in its dynamic table.
 
 use super::NoSymbols;
-use super::clock::Clock;
 use super::elf::{Source, Table};
 use super::names;
 use super::query::Query;
 use super::table::{self, Kind, Symbol};
+use crate::budget::Budget;
 use crate::kernel::Name;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -26,7 +26,7 @@ impl Import {
         let size = source.elf.symbol_bytes();
         let entry = table.symbols.part(u64::from(number) * size, size)?;
         let mut offset = None;
-        let visited = table::visit_names(source, entry, &mut |name| {
+        let visited = table::visit_names(source, entry, &mut Budget::unlimited(), &mut |name| {
             offset = Some(name);
             ControlFlow::Break(())
         });
@@ -34,19 +34,16 @@ impl Import {
         Some(Import { number, offset, name: source.file.string(table.strings, offset)? })
     }
 
-    /// All functions that `name` means, by number. Once `clock` has run out, only those found until then.
-    pub(super) fn called(source: &Source, name: &str, clock: &mut Clock) -> Result<HashMap<u32, Import>, NoSymbols> {
+    /// All functions that `name` means, by number.
+    pub(super) fn called(source: &Source, name: &str, budget: &mut Budget) -> Result<HashMap<u32, Import>, NoSymbols> {
         let mut found = HashMap::new();
         let Some(table) = dynamic(source) else {
             return Ok(found);
         };
         let query = Query::whole(name);
-        let strings = names::strings(&source.file, table.strings)?;
+        let strings = names::strings(&source.file, table.strings, budget)?;
         let mut numbers = 0..;
-        table::visit_names(source, table.symbols, &mut |offset| {
-            if clock.is_over() {
-                return ControlFlow::Break(());
-            }
+        table::visit_names(source, table.symbols, budget, &mut |offset| {
             let rest = usize::try_from(offset).ok().and_then(|at| strings.get(at..));
             let name = rest.and_then(names::up_to_end);
             if let Some(number) = numbers.next()

@@ -9,6 +9,7 @@ use super::lookup::{Best, Nearest};
 use super::names::{Names, Spot};
 use super::sources::Sources;
 use super::table::{self, Kind, NO_NAME, Rank, Symbol};
+use crate::budget::Budget;
 use crate::source::memory;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -31,10 +32,10 @@ pub(super) struct Index {
 
 impl Index {
     /// Reads all symbols; `None` if there are too many.
-    pub(super) fn build(sources: &Sources) -> Result<Option<Index>, NoSymbols> {
+    pub(super) fn build(sources: &Sources, budget: &mut Budget) -> Result<Option<Index>, NoSymbols> {
         let (mut symbols, mut fits) = (Vec::new(), Ok(()));
         let mut too_many = false;
-        table::visit(sources, &mut |symbol| {
+        table::visit(sources, budget, &mut |symbol| {
             too_many = symbols.len() >= MOST_SYMBOLS;
             if too_many {
                 return ControlFlow::Break(());
@@ -55,7 +56,7 @@ impl Index {
             return Ok(None);
         }
         symbols.sort_unstable_by_key(order);
-        let names = Names::read(sources)?;
+        let names = Names::read(sources, budget)?;
         Ok(Some(Index {
             intervals: sweep(&sources.image.elf, &symbols, &names),
             spots: symbols.iter().map(Spot::of).collect(),

@@ -3,13 +3,11 @@
 use super::perf_map::{PerfMap, Refused, is_jit_region};
 use super::view::View;
 use super::{NoSymbols, SymbolAt};
+use crate::budget::Budget;
 use crate::kernel::{Name, VirtualAddress};
 use crate::report::Stopped;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-
-/// Names between two checks of the clock.
-const NAMES_BETWEEN_CHECKS: usize = 4096;
 
 /// The target's list of its JIT-compiled code.
 #[derive(Clone, Debug)]
@@ -130,13 +128,11 @@ impl View<'_> {
     pub(super) fn matching_jit(
         &self,
         is_match: &dyn Fn(&str) -> bool,
-        check: &mut dyn FnMut() -> Result<(), Stopped>,
+        budget: &mut Budget,
         each: &mut dyn FnMut(SymbolAt) -> Result<(), Stopped>,
     ) -> Result<(), Stopped> {
-        for (number, symbol) in self.jit_functions().enumerate() {
-            if number.is_multiple_of(NAMES_BETWEEN_CHECKS) {
-                check()?;
-            }
+        for symbol in self.jit_functions() {
+            budget.go_on()?;
             if is_match(&symbol.name().to_string()) {
                 each(symbol)?;
             }

@@ -10,6 +10,7 @@ use super::NoSymbols;
 use super::demangle::split_version;
 use super::sources::Sources;
 use super::table::{self, Beginning, Kind, Rank, Symbol};
+use crate::budget::Budget;
 use std::ops::ControlFlow;
 
 /// The most symbols of equal start and rank whose names are compared.
@@ -82,11 +83,11 @@ impl Nearest {
 }
 
 /// Finds the symbol at a file address in one pass over the tables. It reads only the names of equal candidates.
-pub(super) fn look_up(sources: &Sources, address: u64) -> Result<Option<Symbol>, NoSymbols> {
+pub(super) fn look_up(sources: &Sources, address: u64, budget: &mut Budget) -> Result<Option<Symbol>, NoSymbols> {
     let section = sources.image.elf.section_at(address);
     let mut covering = Best::default();
     let mut nearest = Nearest::default();
-    table::visit(sources, &mut |symbol| {
+    table::visit(sources, budget, &mut |symbol| {
         if symbol.kind == Kind::Tls || symbol.address > address {
             return ControlFlow::Continue(());
         }

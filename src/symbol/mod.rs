@@ -18,10 +18,9 @@
 //! files       elf                     one file, read by offset within bounds; expanded: the memory of decompressed tables
 //!             table                   one pass over its symbols; import, plt_got: stubs and slots for imported functions
 //! JIT code    jit, perf_map           code that the target makes while it runs, and the names that it writes for it
-//! beside      demangle, lines         names that people read; lines of the source.  clock: the time limit of a search
+//! beside      demangle, lines         names that people read; lines of the source
 //! ```
 
-mod clock;
 mod demangle;
 mod demangle_prefilter;
 mod elf;
@@ -55,7 +54,7 @@ mod version;
 mod view;
 
 pub use jit::JitSurvey;
-pub use lines::{Frame, LineAt, LinePlace, LineSearch, NoLines, NoPart, SourcesOf, Stop};
+pub use lines::{Frame, LineAt, LinePlace, LineSearch, NoLines, NoPart, SourcesOf};
 pub use module::{Module, modules};
 pub use reason::{Error, NoBuildId, NoSeparate, NoSymbols};
 pub use sources::Answers;

@@ -1,7 +1,6 @@
 //! A module's files, once opened: their headers, and the index that is built after several look-ups.
 
 use super::NoSymbols;
-use super::clock::Clock;
 use super::elf::{Elf, Relocations};
 use super::index::Index;
 use super::lines::CachedLines;
@@ -11,6 +10,7 @@ use super::plt_got;
 use super::search_cache::{Found, SearchCache};
 use super::sources::Sources;
 use super::table::{self, Symbol};
+use crate::budget::Budget;
 use crate::kernel::Name;
 use std::ops::ControlFlow;
 use std::sync::OnceLock;
@@ -20,7 +20,7 @@ use std::time::Duration;
 /// After this many single look-ups an index is built.
 const LOOK_UPS_BEFORE_INDEX: u32 = 4;
 
-/// A longer pass over the relocations is given up; Ctrl-C ends it sooner.
+/// A longer pass over a module (millions of hostile names) is given up, with a reason; Ctrl-C ends it sooner.
 const LONGEST_PASS: Duration = Duration::from_secs(60);
 
 /// Files opened for their symbols. The handles stay open, so that their inodes are not reused.
@@ -66,13 +66,12 @@ impl ModuleSymbols {
         }
         // `_GLOBAL_OFFSET_TABLE_` has no size, and would cover all slots.
         let image = &self.sources.image;
-        plt_got::at(image, &self.relocations, address, &mut self.clock()).or(listed)
+        plt_got::at(image, &self.relocations, address, &mut self.budget()).or(listed)
     }
 
-    /// The stubs or slots for imported functions that `name` means: `malloc@plt`, `malloc@got.plt`. Once `clock` has
-    /// run out, only those found until then.
-    pub(super) fn plt_got_called(&self, name: &str, clock: &mut Clock) -> Result<Found, NoSymbols> {
-        plt_got::called(&self.sources.image, &self.relocations, name, clock)
+    /// The stubs or slots for imported functions that `name` means: `malloc@plt`, `malloc@got.plt`.
+    pub(super) fn plt_got_called(&self, name: &str, budget: &mut Budget) -> Result<Found, NoSymbols> {
+        plt_got::called(&self.sources.image, &self.relocations, name, budget)
     }
 
     /// The symbol of a table. The first few times by one pass over the tables, then by an index.
@@ -85,7 +84,8 @@ impl ModuleSymbols {
             return None;
         }
         self.asked.fetch_add(1, Ordering::Relaxed);
-        let symbol = lookup::look_up(&self.sources, address).map_err(|reason| self.fail(reason)).ok()??;
+        let symbol =
+            lookup::look_up(&self.sources, address, &mut self.budget()).map_err(|reason| self.fail(reason)).ok()??;
         let name = table::name(&self.sources, &symbol)?;
         Some((symbol, Name::new(name)))
     }
@@ -94,13 +94,13 @@ impl ModuleSymbols {
     /// was given up.
     pub(super) fn holds_copy(&self, address: u64) -> Result<bool, NoSymbols> {
         let image = &self.sources.image;
-        let filled = self.relocations.of(image, &mut self.clock())?;
+        let filled = self.relocations.of(image, &mut self.budget())?;
         Ok(filled.copies.contains(&address))
     }
 
-    /// The time limit of a pass over the relocations.
-    fn clock(&self) -> Clock<'_> {
-        Clock::new(LONGEST_PASS, self.sources.interrupts())
+    /// The budget of a pass over its tables.
+    pub(super) fn budget(&self) -> Budget {
+        self.sources.budget().within(LONGEST_PASS)
     }
 
     /// The index, after several look-ups; `None` also if the file cannot have one.
@@ -108,21 +108,26 @@ impl ModuleSymbols {
         if self.asked.load(Ordering::Relaxed) < LOOK_UPS_BEFORE_INDEX {
             return None;
         }
-        let build = || Index::build(&self.sources).map_err(|reason| self.fail(reason)).unwrap_or_default();
+        let build =
+            || Index::build(&self.sources, &mut self.budget()).map_err(|reason| self.fail(reason)).unwrap_or_default();
         self.index.get_or_init(build).as_ref()
     }
 
     /// Visits all symbols until `visit` breaks, with all names: those of the index, or read for this call.
-    pub(super) fn visit(&self, visit: &mut dyn FnMut(Symbol, &Names) -> ControlFlow<()>) -> Result<(), NoSymbols> {
+    pub(super) fn visit(
+        &self,
+        budget: &mut Budget,
+        visit: &mut dyn FnMut(Symbol, &Names) -> ControlFlow<()>,
+    ) -> Result<(), NoSymbols> {
         let read;
         let names = match self.index.get() {
             Some(Some(index)) => index.names(),
             _ => {
-                read = Names::read(&self.sources)?;
+                read = Names::read(&self.sources, budget)?;
                 &read
             }
         };
-        table::visit(&self.sources, &mut |symbol| visit(symbol, names))
+        table::visit(&self.sources, budget, &mut |symbol| visit(symbol, names))
     }
 
     /// Keeps the first reason why the tables gave nothing. A search that was given up does not count: another query may

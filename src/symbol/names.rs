@@ -4,6 +4,7 @@ use super::NoSymbols;
 use super::elf::{File, FileRange, LONGEST_NAME};
 use super::sources::Sources;
 use super::table::Symbol;
+use crate::budget::Budget;
 
 /// String tables larger than this are never held in memory, and never searched.
 const LARGEST: u64 = 256 << 20;
@@ -33,10 +34,10 @@ pub(super) struct Names(Vec<Vec<u8>>);
 
 impl Names {
     /// Reads them whole.
-    pub(super) fn read(sources: &Sources) -> Result<Names, NoSymbols> {
+    pub(super) fn read(sources: &Sources, budget: &mut Budget) -> Result<Names, NoSymbols> {
         sources
             .tables()
-            .map(|(source, table)| strings(&source.file, table.strings))
+            .map(|(source, table)| strings(&source.file, table.strings, budget))
             .collect::<Result<_, _>>()
             .map(Names)
     }
@@ -63,11 +64,11 @@ impl Names {
 }
 
 /// A string table, read whole.
-pub(super) fn strings(file: &File, range: FileRange) -> Result<Vec<u8>, NoSymbols> {
+pub(super) fn strings(file: &File, range: FileRange, budget: &mut Budget) -> Result<Vec<u8>, NoSymbols> {
     if range.size > LARGEST {
         Err(NoSymbols::Damaged("symbol names of implausible size"))
     } else {
-        file.read(range, "symbol names")
+        file.read_within(range, "symbol names", budget)
     }
 }
 

@@ -5,12 +5,12 @@
 //! in one way.
 
 use super::NoSymbols;
-use super::clock::Clock;
 use super::demangle::{GOT, PLT};
 use super::elf::{Elf, Relocations, Section, Source};
 use super::import::Import;
 use super::search_cache::Found;
 use super::table::{Kind, Symbol};
+use crate::budget::Budget;
 use crate::kernel::Name;
 use object::elf as format;
 
@@ -61,7 +61,7 @@ pub(super) fn at(
     source: &Source,
     relocations: &Relocations,
     address: u64,
-    clock: &mut Clock,
+    budget: &mut Budget,
 ) -> Option<(Symbol, Name)> {
     let Source { file, elf } = source;
     let number = elf.section_at(address)?;
@@ -76,7 +76,7 @@ pub(super) fn at(
         }
         Part::Slot => start,
     };
-    let filled = relocations.of(source, clock).ok()?;
+    let filled = relocations.of(source, budget).ok()?;
     let slot = filled.slots.get(&place)?;
     if part == Part::Slot && !slot.is_jump {
         return None;
@@ -85,23 +85,23 @@ pub(super) fn at(
     Some(part.named(source, (start, size), &function))
 }
 
-/// The stubs or slots that `name` means. Once `clock` has run out, only those found until then.
+/// The stubs or slots that `name` means.
 pub(super) fn called(
     source: &Source,
     relocations: &Relocations,
     name: &str,
-    clock: &mut Clock,
+    budget: &mut Budget,
 ) -> Result<Found, NoSymbols> {
     let stripped = |part: Part| Some((part, name.strip_suffix(part.suffix())?));
     let Some((part, function)) = [Part::Stub, Part::Slot].into_iter().find_map(stripped) else {
         return Ok(Vec::new());
     };
-    let functions = Import::called(source, function, clock)?;
+    let functions = Import::called(source, function, budget)?;
     if functions.is_empty() {
         return Ok(Vec::new());
     }
     let Source { file, elf } = source;
-    let slots = &relocations.of(source, clock)?.slots;
+    let slots = &relocations.of(source, budget)?.slots;
     if part == Part::Slot {
         let size = elf.pointer_bytes();
         let jumps = slots.iter().filter(|(_, slot)| slot.is_jump);
@@ -121,9 +121,10 @@ pub(super) fn called(
             Some(rest) => rest,
             None => break,
         };
-        let stubs = file.read(section.in_file(), "stubs")?;
+        let stubs = file.read_within(section.in_file(), "stubs", budget)?;
         let mut start = section.address;
         for stub in stubs.chunks_exact(usize::try_from(size).unwrap_or(usize::MAX)) {
+            budget.go_on()?;
             let function = slot(stub, start).and_then(|place| functions.get(&slots.get(&place)?.function));
             found.extend(function.map(|one| part.named(source, (start, size), one)));
             start = start.saturating_add(size);

@@ -1,5 +1,6 @@
 //! Why a module gives no symbols, and why a name gives no address.
 
+use crate::budget::OutOfBudget;
 use crate::kernel::Name;
 use crate::process;
 use thiserror::Error as ThisError;
@@ -52,6 +53,15 @@ impl NoSymbols {
     /// Whether another query may still succeed.
     pub(super) fn is_passing(&self) -> bool {
         matches!(self, NoSymbols::TooCostly | NoSymbols::Interrupted | NoSymbols::OutOfMemory)
+    }
+}
+
+impl From<OutOfBudget> for NoSymbols {
+    fn from(over: OutOfBudget) -> Self {
+        match over {
+            OutOfBudget::Interrupted => NoSymbols::Interrupted,
+            _ => NoSymbols::TooCostly,
+        }
     }
 }
 

@@ -1,23 +1,18 @@
 //! From a name to the symbols of one module, and the names with a prefix.
 
 use super::NoSymbols;
-use super::clock::{Clock, SYMBOLS_BETWEEN_CLOCKS};
 use super::demangle::{GOT, PLT, may_be_mangled, readable, split_version};
 use super::module_symbols::ModuleSymbols;
 use super::query::Query;
 use super::search_cache::Found;
 use super::table::{Kind, Symbol};
 use super::version::Version;
+use crate::budget::Budget;
 use crate::kernel::Name;
-use crate::report::Stopped;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
-/// A longer search of one module (millions of hostile names) is given up, with a reason; Ctrl-C ends it sooner.
-const LONGEST_SEARCH: Duration = Duration::from_secs(60);
 /// More symbols of one name are not listed.
 const MOST_MATCHES: usize = 1000;
 /// Memory of a matching symbol beside its name.
@@ -43,22 +38,27 @@ pub(super) struct Matches {
 impl ModuleSymbols {
     /// The symbols that `query` names, with thread-local ones, stubs and slots. Old versions count only if there is no
     /// current one.
-    pub(super) fn find(&self, query: &str, interrupts: &AtomicBool) -> Result<Found, NoSymbols> {
+    pub(super) fn find(&self, query: &str) -> Result<Found, NoSymbols> {
         if let Some(found) = self.searches.find(query) {
             return Ok(found);
         }
-        let found = self.search(query, interrupts);
+        let found = self.search(query, &mut self.budget());
         let found = found.inspect_err(|reason| self.fail(reason.clone()))?;
+        if found.is_empty()
+            && let Some(reason @ NoSymbols::TooCostly) = self.sources.no_debugdata()
+        {
+            // The table that was not decompressed may have the name.
+            return Err(reason.clone());
+        }
         self.searches.keep(query, &found);
         Ok(found)
     }
 
-    fn search(&self, query: &str, interrupts: &AtomicBool) -> Result<Found, NoSymbols> {
-        let mut clock = Clock::new(LONGEST_SEARCH, interrupts);
-        let plt_got = self.plt_got_called(query, &mut clock)?;
+    fn search(&self, query: &str, budget: &mut Budget) -> Result<Found, NoSymbols> {
+        let plt_got = self.plt_got_called(query, budget)?;
         let query = Query::whole(query);
         let mut matches: Vec<(Symbol, Name, bool)> = Vec::new();
-        self.visit(&mut |symbol, names| {
+        self.visit(budget, &mut |symbol, names| {
             let rest = names.from(&symbol);
             let version = || Version::of(&self.sources, &symbol);
             let has_version = |(wanted, current_only)| {
@@ -84,15 +84,8 @@ impl ModuleSymbols {
                     Some(_) => {}
                 }
             }
-            if matches.len() < MOST_MATCHES && !clock.is_over() {
-                ControlFlow::Continue(())
-            } else {
-                ControlFlow::Break(())
-            }
+            if matches.len() < MOST_MATCHES { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
-        if clock.is_over() {
-            return Err(clock.reason());
-        }
         if matches.iter().any(|(_, _, old)| !old) {
             matches.retain(|(_, _, old)| !old);
         }
@@ -101,27 +94,17 @@ impl ModuleSymbols {
     }
 
     /// The symbols whose demangled or raw names `is_match` accepts, by name: the first ones that the `limits` allow.
-    /// Thread-local symbols have no address and are left out. The outer error is that of `check`, which is called now
-    /// and then.
+    /// Thread-local symbols have no address and are left out.
     pub(super) fn matching(
         &self,
         is_match: &dyn Fn(&str) -> bool,
         limits: &Limits,
-        check: &mut dyn FnMut() -> Result<(), Stopped>,
-    ) -> Result<Result<Matches, NoSymbols>, Stopped> {
+        budget: &mut Budget,
+    ) -> Result<Matches, NoSymbols> {
         // A symbol in both tables comes once, from the first table, even if only one table spells out its version.
         let mut found: BTreeMap<(Box<str>, u64), Symbol> = BTreeMap::new();
         let (mut bytes, mut too_many) = (0, false);
-        let mut asked = 0u32;
-        let mut stopped = Ok(());
-        let passed = self.visit(&mut |symbol, names| {
-            asked = asked.wrapping_add(1);
-            if asked.is_multiple_of(SYMBOLS_BETWEEN_CLOCKS) {
-                stopped = check();
-                if stopped.is_err() {
-                    return ControlFlow::Break(());
-                }
-            }
+        self.visit(budget, &mut |symbol, names| {
             if symbol.kind != Kind::Tls
                 && let Some(raw) = names.get(&symbol)
             {
@@ -150,36 +133,35 @@ impl ModuleSymbols {
                 bytes -= name.len() + BESIDE_NAME;
             }
             ControlFlow::Continue(())
-        });
-        stopped?;
-        Ok(passed.map(|()| Matches { symbols: found.into_values().collect(), too_many }))
+        })?;
+        Ok(Matches { symbols: found.into_values().collect(), too_many })
     }
 
-    /// Adds names that begin with `prefix` to `found` until there are `limit` or `clock` has run out.
+    /// Adds names that begin with `prefix` to `found` until there are `limit`.
     pub(super) fn complete(
         &self,
         prefix: &str,
         limit: usize,
-        clock: &mut Clock<'_>,
+        budget: &mut Budget,
         found: &mut BTreeSet<Name>,
     ) -> Result<(), NoSymbols> {
         // Stubs and slots, one for each imported function, are offered only once their suffix is begun.
         if let Some((function, _)) = prefix.split_once('@') {
             for suffix in [PLT, GOT] {
                 let name = format!("{function}{suffix}");
-                if name.starts_with(prefix) && !self.plt_got_called(&name, clock)?.is_empty() {
+                if name.starts_with(prefix) && !self.plt_got_called(&name, budget)?.is_empty() {
                     found.insert(Name::new(name));
                 }
             }
         }
         let query = Query::beginning(prefix);
-        self.visit(&mut |symbol, names| {
+        self.visit(budget, &mut |symbol, names| {
             if let Some(name) = names.get(&symbol)
                 && let Some(completed) = query.completed_by(name)
             {
                 found.insert(Name::new(completed));
             }
-            if found.len() < limit && !clock.is_over() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            if found.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })
     }
 }

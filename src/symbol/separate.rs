@@ -6,16 +6,16 @@
 //! `.gnu_debuglink`. Places without a matching file are checked again now and then, as packages may be installed
 //! meanwhile.
 
-use super::NoSeparate;
 use super::elf::{File, FileRange, Source, build_id};
+use super::{NoSeparate, NoSymbols};
+use crate::budget::Budget;
 use crate::kernel::Name;
 use crate::process::{self, Modules, ReadAt};
 use flate2::Crc;
 use object::Endianness;
 use object::endian::Endian;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 /// Where distributions keep them.
 const FOLDER: &[u8] = b"/usr/lib/debug";
@@ -50,23 +50,23 @@ pub(super) struct Candidates {
     refusal: NoSeparate,
     /// Which of `files` it is.
     chosen: OnceLock<Result<usize, NoSeparate>>,
-    interrupts: Arc<AtomicBool>,
+    budget: Budget,
 }
 
 impl Candidates {
     /// None, and why.
-    pub(super) fn none(refusal: NoSeparate, interrupts: &Arc<AtomicBool>) -> Candidates {
+    pub(super) fn none(refusal: NoSeparate, budget: &Budget) -> Candidates {
         Candidates {
             files: Vec::new(),
             places: Vec::new(),
             sum: None,
             chosen: OnceLock::from(Err(refusal.clone())),
             refusal,
-            interrupts: Arc::clone(interrupts),
+            budget: budget.clone(),
         }
     }
 
-    /// The one that belongs to the module. Ctrl-C (`interrupts`) ends a long search, which can then be repeated.
+    /// The one that belongs to the module. Ctrl-C ends a long search, which can then be repeated.
     pub(super) fn chosen(&self) -> Result<&Separate, NoSeparate> {
         let number = match self.chosen.get() {
             Some(chosen) => chosen.clone(),
@@ -94,7 +94,7 @@ impl Candidates {
                     continue;
                 }
             };
-            match sum(file, &self.interrupts)? {
+            match sum(file, &mut self.budget())? {
                 Some(sum) if sum == wanted => return Ok(number),
                 _ => refusal = NoSeparate::OfAnotherBuild { path: path() },
             }
@@ -102,9 +102,9 @@ impl Candidates {
         Err(refusal)
     }
 
-    /// Becomes true with Ctrl-C.
-    pub(super) fn interrupts(&self) -> &AtomicBool {
-        &self.interrupts
+    /// The budget of a query.
+    pub(super) fn budget(&self) -> Budget {
+        self.budget.clone()
     }
 
     /// Whether the files found are unchanged since they were opened.
@@ -170,14 +170,14 @@ impl Found {
 }
 
 /// The files that may be the separate debug file of `image`, whose path is `path`.
-pub(super) fn find(modules: &Modules, path: &Name, image: &Source, interrupts: &Arc<AtomicBool>) -> Candidates {
+pub(super) fn find(modules: &Modules, path: &Name, image: &Source, budget: &Budget) -> Candidates {
     if image.elf.has_full_table() && image.has_section(b".debug_info") {
-        return Candidates::none(NoSeparate::NotNeeded, interrupts);
+        return Candidates::none(NoSeparate::NotNeeded, budget);
     }
     let id = image.build_id();
     let link = Link::of(image);
     if id.is_none() && link.is_none() {
-        return Candidates::none(NoSeparate::NotNamed, interrupts);
+        return Candidates::none(NoSeparate::NotNamed, budget);
     }
     let ids = || id.iter().map(|id| place_of(id));
     let links = link.iter().flat_map(|link| link.places(path));
@@ -190,7 +190,7 @@ pub(super) fn find(modules: &Modules, path: &Name, image: &Source, interrupts: &
         sum: link.as_ref().map(|link| link.sum),
         refusal: NoSeparate::NotFound,
         chosen: OnceLock::new(),
-        interrupts: Arc::clone(interrupts),
+        budget: budget.clone(),
     };
     for (place, is_by_id) in places {
         let opened = place.open(modules);
@@ -279,14 +279,15 @@ impl Link {
 }
 
 /// The checksum of a whole file, as `.gnu_debuglink` has it; `None` if it cannot be read.
-fn sum(file: &File, interrupts: &AtomicBool) -> Result<Option<u32>, NoSeparate> {
+fn sum(file: &File, budget: &mut Budget) -> Result<Option<u32>, NoSeparate> {
     let mut crc = Crc::new();
-    let mut is_stopped = false;
     let whole = FileRange { offset: 0, size: file.length() };
-    let passed = file.pass::<u8>(whole, "contents", &mut |bytes| {
+    let passed = file.pass::<u8>(whole, "contents", budget, &mut |bytes, _| {
         crc.update(bytes);
-        is_stopped = interrupts.load(Ordering::Relaxed);
-        if is_stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        Ok(ControlFlow::Continue(()))
     });
-    if is_stopped { Err(NoSeparate::Interrupted) } else { Ok(passed.ok().map(|_| crc.sum())) }
+    match passed {
+        Err(NoSymbols::Interrupted) => Err(NoSeparate::Interrupted),
+        passed => Ok(passed.ok().map(|_| crc.sum())),
+    }
 }

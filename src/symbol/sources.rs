@@ -1,13 +1,12 @@
 //! The files of one module together: its own, and its separate debug file.
 
-use super::clock::Clock;
 use super::elf::{Elf, File, Source, TOO_LARGE, Table, expand_xz};
 use super::expanded::{Expanded, Kept};
 use super::separate::{Candidates, Separate};
 use super::{NoSeparate, NoSymbols};
+use crate::budget::Budget;
 use crate::kernel::Name;
 use crate::process::{InMemory, Modules};
-use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -58,8 +57,7 @@ impl Sources {
         let mini = if has_table {
             Ok(None)
         } else {
-            let mut clock = Clock::new(LONGEST_EXPANSION, separate.interrupts());
-            match mini(&image, expanded, &mut clock) {
+            match mini(&image, expanded, &mut separate.budget().within(LONGEST_EXPANSION)) {
                 Err(NoSymbols::Interrupted) => return Err(NoSymbols::Interrupted),
                 mini => mini,
             }
@@ -93,11 +91,8 @@ impl Sources {
     /// The image alone.
     #[cfg(test)]
     pub(super) fn alone(image: Source) -> Sources {
-        let sources = Sources::new(
-            image,
-            Candidates::none(NoSeparate::NotFound, &std::sync::Arc::default()),
-            &Expanded::default(),
-        );
+        let sources =
+            Sources::new(image, Candidates::none(NoSeparate::NotFound, &Budget::unlimited()), &Expanded::default());
         sources.unwrap_or_else(|reason| panic!("{reason}"))
     }
 
@@ -116,9 +111,9 @@ impl Sources {
         matches!(self.mini, Err(NoSymbols::NoRoom))
     }
 
-    /// Becomes true with Ctrl-C.
-    pub(super) fn interrupts(&self) -> &AtomicBool {
-        self.separate.interrupts()
+    /// The budget of a query.
+    pub(super) fn budget(&self) -> Budget {
+        self.separate.budget()
     }
 
     /// Whether no file has changed since it was opened, and no debug file was installed.
@@ -217,18 +212,12 @@ pub enum Answers {
 }
 
 /// The small ELF file in `.gnu_debugdata`, as Fedora adds it: a table of the functions that `.dynsym` lacks.
-fn mini(image: &Source, expanded: &Expanded, clock: &mut Clock) -> Result<Option<(Source, Kept)>, NoSymbols> {
-    let go_on = &mut || !clock.is_over_now();
-    let compressed = image.section_while(b".gnu_debugdata", LARGEST_MINI, go_on);
-    let compressed = compressed.map_err(|reason| match reason {
-        NoSymbols::Interrupted => clock.reason(),
-        other => other,
-    });
-    let Some(bytes) = compressed? else {
+fn mini(image: &Source, expanded: &Expanded, budget: &mut Budget) -> Result<Option<(Source, Kept)>, NoSymbols> {
+    let Some(bytes) = image.section_within(b".gnu_debugdata", LARGEST_MINI, budget)? else {
         return Ok(None);
     };
     let left = expanded.left();
-    let bytes = expand_xz(&bytes, LARGEST_MINI.min(left), clock)?;
+    let bytes = expand_xz(&bytes, LARGEST_MINI.min(left), budget)?;
     let bytes = bytes.ok_or(if left < LARGEST_MINI { NoSymbols::NoRoom } else { TOO_LARGE })?;
     let kept = expanded.keep(bytes.len() as u64);
     let source = Source::read(File::new(Box::new(InMemory::file(bytes))))?;

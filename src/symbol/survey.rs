@@ -5,6 +5,7 @@ use super::search::Limits;
 use super::sources::{Answers, Sources};
 use super::view::View;
 use super::{Module, NoBuildId, NoSeparate, NoSymbols, SymbolAt, table};
+use crate::budget::{Budget, OutOfBudget};
 use crate::kernel::{AddressRange, Name};
 use crate::report::Stopped;
 use crate::source::memory;
@@ -19,7 +20,7 @@ use std::time::Duration;
 const MOST_READERS: usize = 8;
 /// The most memory for the symbols of one module that match an expression, with their names.
 const MOST_BYTES: u64 = 256 << 20;
-/// The time between two calls of `check`.
+/// The time between two looks at the budget.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// What is known about a module's files.
@@ -40,16 +41,12 @@ pub struct Survey<'a> {
 }
 
 impl View<'_> {
-    /// Surveys the files of every program and library, in order of address. They are read in parallel. `check` is
-    /// called now and then.
+    /// Surveys the files of every program and library, in order of address. They are read in parallel.
     ///
     /// # Errors
-    /// Those of `check` and `each`.
-    pub fn survey(
-        &self,
-        check: &mut dyn FnMut() -> Result<(), Stopped>,
-        each: &mut dyn FnMut(Survey<'_>) -> Result<(), Stopped>,
-    ) -> Result<(), Stopped> {
+    /// Ctrl-C, and those of `each`.
+    pub fn survey(&self, each: &mut dyn FnMut(Survey<'_>) -> Result<(), Stopped>) -> Result<(), Stopped> {
+        let mut budget = self.symbols.budget();
         let programs: Vec<&Module> = self.modules().iter().filter(|module| module.is_executable()).collect();
         let readers = available_parallelism().map_or(1, usize::from);
         let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
@@ -78,7 +75,7 @@ impl View<'_> {
             if helpers == 0 {
                 // This user may have no more threads: this one does the work.
                 while let Some((_, survey)) = work() {
-                    check()?;
+                    budget.look()?;
                     each(survey)?;
                 }
                 return Ok(());
@@ -91,7 +88,7 @@ impl View<'_> {
                         Ok((number, survey)) => {
                             early.insert(number, survey);
                         }
-                        Err(RecvTimeoutError::Timeout) => check()?,
+                        Err(RecvTimeoutError::Timeout) => budget.look()?,
                         Err(RecvTimeoutError::Disconnected) => return Ok(()),
                     }
                     while let Some(survey) = early.remove(&told) {
@@ -115,7 +112,7 @@ impl View<'_> {
                     module,
                     copies: loaded.hulls(self.page()),
                     build_id: build_id.map(|id| build_id::digits(&id)).ok_or(NoBuildId::None),
-                    answers: count(sources),
+                    answers: count(sources, &mut loaded.symbols.budget()),
                     no_debugdata: sources.no_debugdata().cloned(),
                     separate: sources.separate().map(|one| one.path.clone()),
                 }
@@ -136,15 +133,15 @@ impl View<'_> {
     /// module that gives no symbols, or not all of them.
     ///
     /// # Errors
-    /// Those of `check` and `each`.
+    /// Ctrl-C, and those of `each`.
     pub fn matching(
         &self,
         is_match: &dyn Fn(&str) -> bool,
         most: u64,
-        check: &mut dyn FnMut() -> Result<(), Stopped>,
         each: &mut dyn FnMut(SymbolAt) -> Result<(), Stopped>,
         silent: &mut dyn FnMut(&Module, NoSymbols),
     ) -> Result<(), Stopped> {
+        let mut budget = self.symbols.budget();
         let mut left = usize::try_from(most).unwrap_or(usize::MAX);
         for (module, loaded) in self.programs() {
             if left == 0 {
@@ -158,7 +155,7 @@ impl View<'_> {
                 }
             };
             let limits = Limits { symbols: left, bytes: memory::at_most(MOST_BYTES) };
-            match loaded.symbols.matching(is_match, &limits, check)? {
+            match loaded.symbols.matching(is_match, &limits, &mut budget) {
                 Ok(found) => {
                     left -= found.symbols.len();
                     for symbol in found.symbols {
@@ -172,19 +169,23 @@ impl View<'_> {
                     if found.too_many {
                         silent(module, NoSymbols::TooManyMatches);
                     }
+                    if let Some(reason @ NoSymbols::TooCostly) = loaded.symbols.sources.no_debugdata() {
+                        silent(module, reason.clone());
+                    }
                 }
+                Err(NoSymbols::Interrupted) => return Err(OutOfBudget::Interrupted.into()),
                 Err(reason) => silent(module, reason),
             }
         }
-        self.matching_jit(is_match, check, each)
+        self.matching_jit(is_match, &mut budget, each)
     }
 }
 
 /// The file that gives the names, and its number of symbols.
-fn count(sources: &Sources) -> Result<(Answers, u64), NoSymbols> {
+fn count(sources: &Sources, budget: &mut Budget) -> Result<(Answers, u64), NoSymbols> {
     let answers = sources.answers().ok_or(NoSymbols::Stripped)?;
     let mut symbols = 0;
-    table::visit(sources, &mut |symbol| {
+    table::visit(sources, budget, &mut |symbol| {
         // A full table has what the dynamic one has.
         if symbol.table > 0 && answers != Answers::DebugData {
             return ControlFlow::Break(());

@@ -9,6 +9,7 @@ use super::perf_map::{PerfMap, Refused};
 use super::reason::NoSymbols;
 use super::separate;
 use super::sources::Sources;
+use crate::budget::Budget;
 use crate::kernel::{AddressRange, Device, Name, Region};
 use crate::process::Target;
 use crate::source::{self, Identity};
@@ -25,7 +26,7 @@ const MOST_OPEN: usize = 1024;
 pub struct Symbols {
     files: Mutex<HashMap<FileKey, Arc<ModuleSymbols>>>,
     views: AtomicU64,
-    interrupts: Arc<AtomicBool>,
+    budget: Budget,
     pub(super) expanded: Expanded,
     debug_info: DebugInfoCache,
     perf_maps: AtomicBool,
@@ -52,15 +53,15 @@ struct FileKey {
 }
 
 impl Symbols {
-    /// Nothing known yet. Long searches end when `interrupts` becomes true: Ctrl-C.
-    pub fn heeding(interrupts: Arc<AtomicBool>) -> Symbols {
-        Symbols { interrupts, ..Symbols::default() }
+    /// Nothing known yet. Each query has at most this budget.
+    pub fn within(budget: Budget) -> Symbols {
+        Symbols { budget, ..Symbols::default() }
     }
 
     /// Forgets all files.
     pub fn forget(&mut self) {
         let uses_perf_maps = self.uses_perf_maps();
-        *self = Symbols::heeding(Arc::clone(&self.interrupts));
+        *self = Symbols::within(self.budget());
         self.use_perf_maps(uses_perf_maps);
     }
 
@@ -117,8 +118,9 @@ impl Symbols {
         &self.debug_info
     }
 
-    pub(super) fn interrupts(&self) -> &AtomicBool {
-        &self.interrupts
+    /// The budget of a query.
+    pub(super) fn budget(&self) -> Budget {
+        self.budget.clone()
     }
 
     /// A new number for a view; never 0.
@@ -154,7 +156,7 @@ impl Symbols {
         // Read without the lock: modules may be loaded in parallel.
         let bytes = if module.is_vdso() { target.modules.image(region)? } else { target.modules.open(region)? };
         let image = Source::read(File::new(bytes))?;
-        let separate = separate::find(&target.modules, &module.name, &image, &self.interrupts);
+        let separate = separate::find(&target.modules, &module.name, &image, &self.budget);
         self.make_room(view);
         let sources = Sources::new(image, separate, &self.expanded)?;
         let loaded = Arc::new(ModuleSymbols::new(sources, view));

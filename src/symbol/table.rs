@@ -3,6 +3,7 @@
 use super::NoSymbols;
 use super::elf::{Elf, FileRange, Source, Table};
 use super::sources::Sources;
+use crate::budget::Budget;
 use object::Endianness;
 use object::elf;
 use object::pod::Pod;
@@ -83,15 +84,19 @@ impl Symbol {
 
 /// Visits the symbols of every table of a module, `.symtab` first, until `visit` breaks. Undefined, absolute, section
 /// and file symbols are left out.
-pub(super) fn visit(sources: &Sources, visit: &mut dyn FnMut(Symbol) -> ControlFlow<()>) -> Result<(), NoSymbols> {
+pub(super) fn visit(
+    sources: &Sources,
+    budget: &mut Budget,
+    visit: &mut dyn FnMut(Symbol) -> ControlFlow<()>,
+) -> Result<(), NoSymbols> {
     let mut is_stripped = true;
     for (number, (source, table)) in sources.tables().enumerate() {
         is_stripped = false;
         let number = u8::try_from(number).unwrap_or(u8::MAX);
         let flow = if source.elf.is_64 {
-            visit_table::<elf::Sym64<Endianness>>(sources, source, table, number, visit)?
+            visit_table::<elf::Sym64<Endianness>>(sources, source, table, number, budget, visit)?
         } else {
-            visit_table::<elf::Sym32<Endianness>>(sources, source, table, number, visit)?
+            visit_table::<elf::Sym32<Endianness>>(sources, source, table, number, budget, visit)?
         };
         if flow.is_break() {
             break;
@@ -105,13 +110,14 @@ fn visit_table<S: Sym<Endian = Endianness> + Pod>(
     source: &Source,
     table: &Table,
     number: u8,
+    budget: &mut Budget,
     visit: &mut dyn FnMut(Symbol) -> ControlFlow<()>,
 ) -> Result<ControlFlow<()>, NoSymbols> {
     let Source { file, elf } = source;
     let mut positions = 0..;
     // Thousands of symbols share the one string `$x`: the last answer is cached.
     let mut mapping = (u32::MAX, false);
-    let mut one = |(entry, position): (&S, u32)| {
+    let mut one = |entry: &S, position: u32| {
         let Some(mut symbol) = defined(entry, elf, number, position) else {
             return ControlFlow::Continue(());
         };
@@ -127,8 +133,14 @@ fn visit_table<S: Sym<Endian = Endianness> + Pod>(
         }
         visit(symbol)
     };
-    file.pass::<S>(table.symbols, "symbol table", &mut |entries| {
-        entries.iter().zip(&mut positions).try_for_each(&mut one)
+    file.pass::<S>(table.symbols, "symbol table", budget, &mut |entries, budget| {
+        for (entry, position) in entries.iter().zip(&mut positions) {
+            budget.go_on()?;
+            if one(entry, position).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
     })
 }
 
@@ -136,22 +148,25 @@ fn visit_table<S: Sym<Endian = Endianness> + Pod>(
 pub(super) fn visit_names(
     source: &Source,
     range: FileRange,
+    budget: &mut Budget,
     visit: &mut dyn FnMut(u32) -> ControlFlow<()>,
 ) -> Result<(), NoSymbols> {
     fn each<S: Sym<Endian = Endianness> + Pod>(
         Source { file, elf }: &Source,
         range: FileRange,
+        budget: &mut Budget,
         visit: &mut dyn FnMut(u32) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, NoSymbols> {
-        file.pass::<S>(range, "symbol table", &mut |entries| {
+        file.pass::<S>(range, "symbol table", budget, &mut |entries, budget| {
+            budget.spend(entries.len() as u64)?;
             let mut names = entries.iter().map(|one| one.st_name(elf.endian));
-            names.try_for_each(&mut *visit)
+            Ok(names.try_for_each(&mut *visit))
         })
     }
     let passed = if source.elf.is_64 {
-        each::<elf::Sym64<Endianness>>(source, range, visit)
+        each::<elf::Sym64<Endianness>>(source, range, budget, visit)
     } else {
-        each::<elf::Sym32<Endianness>>(source, range, visit)
+        each::<elf::Sym32<Endianness>>(source, range, budget, visit)
     };
     passed.map(|_| ())
 }

@@ -1,6 +1,5 @@
 //! The names of one target at one moment.
 
-use super::clock::Clock;
 use super::load_bias::{LoadedCopy, in_segment, place};
 use super::loaded_module::LoadedModule;
 use super::module::{self, Module};
@@ -9,7 +8,6 @@ use super::{Error, Kind, NoSymbols, SymbolAt, Symbols};
 use crate::kernel::{AddressRange, Name, PageSize, Region, VirtualAddress};
 use crate::process::Target;
 use std::collections::BTreeSet;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -156,12 +154,9 @@ impl View<'_> {
         are_all_searched: bool,
         matches: &mut Matches,
     ) -> Result<(), NoSymbols> {
-        let interrupts = self.symbols.interrupts();
-        if interrupts.load(Ordering::Relaxed) {
-            return Err(NoSymbols::Interrupted);
-        }
+        self.symbols.budget().look()?;
         let loaded = self.loaded(number)?;
-        for (symbol, mangled) in loaded.symbols.find(name, interrupts)? {
+        for (symbol, mangled) in loaded.symbols.find(name)? {
             if symbol.kind == Kind::Tls {
                 matches.thread_local = Some(loaded.name.file_name());
                 continue;
@@ -179,16 +174,16 @@ impl View<'_> {
     }
 
     /// Names of one module, or of all programs and libraries, that begin with `prefix`, as they may be typed, in order:
-    /// at most `limit`, and as many as are found in `budget`.
-    pub fn names(&self, module: Option<&str>, prefix: &str, limit: usize, budget: Duration) -> Vec<Name> {
-        let mut clock = Clock::new(budget, self.symbols.interrupts());
+    /// at most `limit`, and as many as are found in `time`.
+    pub fn names(&self, module: Option<&str>, prefix: &str, limit: usize, time: Duration) -> Vec<Name> {
+        let mut budget = self.symbols.budget().within(time);
         let mut found = BTreeSet::new();
         for (number, _) in self.wanted(module).unwrap_or_default() {
-            if found.len() >= limit || clock.is_over_now() {
+            if found.len() >= limit || budget.look().is_err() {
                 break;
             }
             if let Ok(LoadedModule { symbols, .. }) = self.loaded(number)
-                && let Err(reason) = symbols.complete(prefix, limit, &mut clock, &mut found)
+                && let Err(reason) = symbols.complete(prefix, limit, &mut budget, &mut found)
             {
                 symbols.fail(reason);
             }

@@ -121,7 +121,7 @@ fn ask(library: &Library, size: &Size, table: &mut Table) {
     let mut right = None;
     let surveyed = Symbols::default();
     let view = surveyed.over(&attached, &regions);
-    let survey = view.survey(&mut || Ok(()), &mut |survey| {
+    let survey = view.survey(&mut |survey| {
         if is_it(survey.module.name.as_bytes()) {
             right = Some(matches!(&survey.answers, Ok((by, _)) if *by == library.answers));
         }
@@ -137,7 +137,6 @@ fn ask(library: &Library, size: &Size, table: &mut Table) {
     let all = view.matching(
         &|_| true,
         u64::MAX,
-        &mut || Ok(()),
         &mut |symbol| {
             if is_it(symbol.module.as_bytes()) && symbol.size > 0 {
                 let middle = symbol.start.get() + symbol.size / 2;

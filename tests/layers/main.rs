@@ -10,9 +10,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The rooms from the top. One may use those below it. `main.rs` stands above, as a crate of its own.
-const FLOORS: [&str; 15] = [
+const FLOORS: [&str; 16] = [
     "args", "repl", "session", "demo", "command", "state", "eval", "inspect", "symbol", "process", "source", "render",
-    "report", "lang", "kernel",
+    "report", "lang", "kernel", "budget",
 ];
 
 /// The demonstration stands beside the house: of what is below it, it may use this and what is below this.

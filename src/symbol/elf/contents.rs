@@ -1,12 +1,12 @@
 //! The bytes of a section, decompressed if they are compressed. The file's own claim of their size is not trusted: it
 //! is bounded.
 
-use super::file::{BETWEEN_QUESTIONS, File, GoOn};
+use super::file::{BETWEEN_LOOKS, File};
 use super::headers::Elf;
 use super::section::Section;
+use crate::budget::Budget;
 use crate::source::memory;
 use crate::symbol::NoSymbols;
-use crate::symbol::clock::Clock;
 use flate2::read::ZlibDecoder;
 use lzma_rust2::XzReader;
 use object::Endianness;
@@ -17,13 +17,13 @@ use ruzstd::decoding::StreamingDecoder;
 use std::cell::RefCell;
 use std::io::{self, Read};
 
-/// The bytes of `section`; `None` if it has none in this file. `go_on` is called now and then.
+/// The bytes of `section`; `None` if it has none in this file.
 pub(in crate::symbol) fn of(
     file: &File,
     elf: &Elf,
     section: &Section,
     most: u64,
-    go_on: &mut GoOn,
+    budget: &mut Budget,
 ) -> Result<Option<Vec<u8>>, NoSymbols> {
     if !section.has_bytes() {
         return Ok(None);
@@ -34,7 +34,7 @@ pub(in crate::symbol) fn of(
         return Err(TOO_LARGE);
     }
     let what = "section contents";
-    let bytes = file.read_while(section.in_file(), what, go_on)?;
+    let bytes = file.read_within(section.in_file(), what, budget)?;
     if !compressed {
         Ok(Some(bytes))
     } else {
@@ -42,14 +42,14 @@ pub(in crate::symbol) fn of(
             header(&bytes, elf.is_64, elf.endian).ok_or(NoSymbols::CutShort("compressed section"))?;
         match method {
             _ if size > plausible(data.len()) => Err(TOO_LARGE),
-            format::ELFCOMPRESS_ZLIB => expand(ZlibDecoder::new(data), size, most, go_on),
+            format::ELFCOMPRESS_ZLIB => expand(ZlibDecoder::new(data), size, most, budget),
             format::ELFCOMPRESS_ZSTD => {
                 // The decoder allocates its window without checking whether there is memory.
                 let window = size.clamp(SMALLEST_WINDOW, LARGEST_WINDOW);
                 memory::check(window)?;
                 let decoder = StreamingDecoder::new_with_max_window_size(data, window);
                 let decoder = decoder.map_err(|_| BAD)?;
-                expand(decoder, size, most, go_on)
+                expand(decoder, size, most, budget)
             }
             _ => Err(NoSymbols::Damaged("an unknown kind of compression")),
         }
@@ -90,7 +90,7 @@ pub(in crate::symbol) fn of_old_compressed(
     elf: &Elf,
     name: &[u8],
     most: u64,
-    go_on: &mut GoOn,
+    budget: &mut Budget,
 ) -> Result<Option<Vec<u8>>, NoSymbols> {
     let Some(old) = old_spelling(name) else {
         return Ok(None);
@@ -98,7 +98,7 @@ pub(in crate::symbol) fn of_old_compressed(
     let Some(section) = elf.section_called(&old) else {
         return Ok(None);
     };
-    let Some(bytes) = of(file, elf, section, most, go_on)? else {
+    let Some(bytes) = of(file, elf, section, most, budget)? else {
         return Ok(None);
     };
     let rest = bytes.strip_prefix(b"ZLIB").ok_or(BAD)?;
@@ -107,7 +107,7 @@ pub(in crate::symbol) fn of_old_compressed(
     if size > plausible(data.len()) {
         return Err(TOO_LARGE);
     }
-    expand(ZlibDecoder::new(data), size, most, go_on).map(Some)
+    expand(ZlibDecoder::new(data), size, most, budget).map(Some)
 }
 
 /// The kind of compression, the claimed size, and the compressed bytes.
@@ -122,46 +122,50 @@ fn header(bytes: &[u8], is_64: bool, endian: Endianness) -> Option<(CompressionT
 }
 
 /// Expands to exactly `size` bytes.
-fn expand(from: impl Read, size: u64, most: u64, go_on: &mut GoOn) -> Result<Vec<u8>, NoSymbols> {
+fn expand(from: impl Read, size: u64, most: u64, budget: &mut Budget) -> Result<Vec<u8>, NoSymbols> {
     if size > most {
         return Err(TOO_LARGE);
     }
-    let bytes = read_within(from, memory::empty(size)?, size, go_on)?;
+    let bytes = read_within(from, memory::empty(size)?, size, &RefCell::new(budget))?;
     if bytes.len() as u64 == size { Ok(bytes) } else { Err(BAD) }
 }
 
-/// Decompresses xz; `None` if that gives more than `most` bytes. An error once `clock` has run out.
-pub(in crate::symbol) fn expand_xz(bytes: &[u8], most: u64, clock: &mut Clock) -> Result<Option<Vec<u8>>, NoSymbols> {
+/// Decompresses xz; `None` if that gives more than `most` bytes.
+pub(in crate::symbol) fn expand_xz(bytes: &[u8], most: u64, budget: &mut Budget) -> Result<Option<Vec<u8>>, NoSymbols> {
     let most = most.min(plausible(bytes.len()));
     memory::check(u64::from(LARGEST_DICTIONARY) << 10)?;
-    let clock = RefCell::new(clock);
-    let go_on = || !clock.borrow_mut().is_over_now();
-    let compressed = Asking { bytes, go_on: &go_on };
-    let reader = XzReader::new_mem_limit(compressed, false, LARGEST_DICTIONARY);
-    match read_within(reader, Vec::new(), most.saturating_add(1), &mut &go_on) {
-        Ok(bytes) => Ok((bytes.len() as u64 <= most).then_some(bytes)),
-        Err(_) if !go_on() => Err(clock.borrow().reason()),
-        Err(reason) => Err(reason),
-    }
+    let budget = RefCell::new(budget);
+    let reader = XzReader::new_mem_limit(Limited { bytes, budget: &budget }, false, LARGEST_DICTIONARY);
+    let read = read_within(reader, Vec::new(), most.saturating_add(1), &budget);
+    // If the decoder failed because its input ended, the cause is the budget.
+    budget.into_inner().go_on()?;
+    let bytes = read?;
+    Ok((bytes.len() as u64 <= most).then_some(bytes))
 }
 
-/// Compressed bytes, which end once `go_on` says no: a file may have any number of empty blocks, which give no output.
-struct Asking<'a> {
+/// Compressed bytes, which end with the budget: a file may have any number of empty blocks, which give no output.
+struct Limited<'a, 'b> {
     bytes: &'a [u8],
-    go_on: &'a dyn Fn() -> bool,
+    budget: &'a RefCell<&'b mut Budget>,
 }
 
-impl Read for Asking<'_> {
+impl Read for Limited<'_, '_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        if (self.go_on)() { self.bytes.read(into) } else { Err(io::Error::other("nobody waits for it any longer")) }
+        self.budget.borrow_mut().look().map_err(io::Error::other)?;
+        self.bytes.read(into)
     }
 }
 
 /// Appends at most `most` bytes, and grows `bytes` as they come.
-fn read_within(mut from: impl Read, mut bytes: Vec<u8>, most: u64, go_on: &mut GoOn) -> Result<Vec<u8>, NoSymbols> {
+fn read_within(
+    mut from: impl Read,
+    mut bytes: Vec<u8>,
+    most: u64,
+    budget: &RefCell<&mut Budget>,
+) -> Result<Vec<u8>, NoSymbols> {
     let mut room = most;
     while room > 0 {
-        let part = room.min(BETWEEN_QUESTIONS as u64);
+        let part = room.min(BETWEEN_LOOKS as u64);
         let read = from.by_ref().take(part).read_to_end(&mut bytes);
         let read = read.map_err(|error| match error.kind() {
             io::ErrorKind::OutOfMemory => NoSymbols::OutOfMemory,
@@ -171,8 +175,8 @@ fn read_within(mut from: impl Read, mut bytes: Vec<u8>, most: u64, go_on: &mut G
             break;
         }
         room -= part;
-        if room > 0 && !go_on() {
-            return Err(NoSymbols::Interrupted);
+        if room > 0 {
+            budget.borrow_mut().look()?;
         }
     }
     Ok(bytes)

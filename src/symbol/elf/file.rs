@@ -1,6 +1,7 @@
 //! Reads a module's file by offset. Every read is checked against the file's length. Nothing is mapped, as the owner of
 //! the file may truncate it at any time.
 
+use crate::budget::Budget;
 use crate::process::ReadAt;
 use crate::source::memory;
 use crate::symbol::NoSymbols;
@@ -13,12 +14,13 @@ pub(in crate::symbol) const LONGEST_NAME: usize = 64 * 1024;
 /// Bytes of one read in a pass over a table.
 const CHUNK: usize = 256 * 1024;
 
-/// Bytes that are read or decompressed between two checks whether to go on: xz at its slowest gives some ten megabytes
-/// a second.
-pub(in crate::symbol) const BETWEEN_QUESTIONS: usize = 512 << 10;
+/// Bytes that are read or decompressed between two looks at the budget: xz at its slowest gives some ten megabytes a
+/// second.
+pub(in crate::symbol) const BETWEEN_LOOKS: usize = 512 << 10;
 
-/// Called now and then: whether to go on.
-pub(in crate::symbol) type GoOn<'a> = dyn FnMut() -> bool + 'a;
+/// Receives some entries of a table, and decides whether to go on.
+pub(in crate::symbol) type VisitEntries<'a, T> =
+    dyn FnMut(&[T], &mut Budget) -> Result<ControlFlow<()>, NoSymbols> + 'a;
 
 /// A range of bytes in a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -83,15 +85,15 @@ impl File {
     /// Reads what lies in `range`; `what` names it if the file is too short. Nothing is allocated beyond the file's
     /// length.
     pub(in crate::symbol) fn read(&self, range: FileRange, what: &'static str) -> Result<Vec<u8>, NoSymbols> {
-        self.read_while(range, what, &mut || true)
+        self.read_within(range, what, &mut Budget::unlimited())
     }
 
-    /// The same; `go_on` is called now and then.
-    pub(in crate::symbol) fn read_while(
+    /// The same within a budget, for large ranges.
+    pub(in crate::symbol) fn read_within(
         &self,
         range: FileRange,
         what: &'static str,
-        go_on: &mut GoOn,
+        budget: &mut Budget,
     ) -> Result<Vec<u8>, NoSymbols> {
         let cut = NoSymbols::CutShort(what);
         if !self.holds(range) {
@@ -99,9 +101,9 @@ impl File {
         }
         let mut bytes = memory::zeroed(range.size)?;
         let mut at = range.offset;
-        for part in bytes.chunks_mut(BETWEEN_QUESTIONS) {
-            if at > range.offset && !go_on() {
-                return Err(NoSymbols::Interrupted);
+        for part in bytes.chunks_mut(BETWEEN_LOOKS) {
+            if at > range.offset {
+                budget.look()?;
             }
             if self.read_up_to(at, part)? < part.len() {
                 return Err(cut);
@@ -123,13 +125,15 @@ impl File {
         &self,
         range: FileRange,
         what: &'static str,
-        visit: &mut dyn FnMut(&[T]) -> ControlFlow<()>,
+        budget: &mut Budget,
+        visit: &mut VisitEntries<'_, T>,
     ) -> Result<ControlFlow<()>, NoSymbols> {
         let mut rest = whole_entries::<T>(range);
         while rest.size > 0 {
+            budget.look()?;
             let part = rest.at_most((CHUNK / size_of::<T>() * size_of::<T>()) as u64);
             let bytes = self.read(part, what)?;
-            if visit(pod::slice_from_all_bytes(&bytes).unwrap_or_default()).is_break() {
+            if visit(pod::slice_from_all_bytes(&bytes).unwrap_or_default(), budget)?.is_break() {
                 return Ok(ControlFlow::Break(()));
             }
             rest.offset = rest.offset.saturating_add(part.size);

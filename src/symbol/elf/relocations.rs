@@ -3,8 +3,8 @@
 
 use super::section::Section;
 use super::source::Source;
+use crate::budget::Budget;
 use crate::symbol::NoSymbols;
-use crate::symbol::clock::Clock;
 use object::Endianness;
 use object::elf::{self as format, FileHeader32, FileHeader64, RelocationType};
 use object::pod::Pod;
@@ -42,25 +42,25 @@ pub(in crate::symbol) struct Filled {
 pub(in crate::symbol) struct Relocations(OnceLock<Filled>);
 
 impl Relocations {
-    /// The first query makes a pass over the relocations. An error once `clock` has run out.
-    pub(in crate::symbol) fn of(&self, source: &Source, clock: &mut Clock) -> Result<&Filled, NoSymbols> {
+    /// The first query makes a pass over the relocations.
+    pub(in crate::symbol) fn of(&self, source: &Source, budget: &mut Budget) -> Result<&Filled, NoSymbols> {
         match self.0.get() {
             Some(known) => Ok(known),
             None => {
-                let filled = filled(source, clock)?;
+                let filled = filled(source, budget)?;
                 Ok(self.0.get_or_init(|| filled))
             }
         }
     }
 }
 
-fn filled(source: &Source, clock: &mut Clock) -> Result<Filled, NoSymbols> {
+fn filled(source: &Source, budget: &mut Budget) -> Result<Filled, NoSymbols> {
     let mut filled = Filled::default();
     let Some((copy, jump, data)) = kinds(source.elf.machine) else {
         return Ok(filled);
     };
     let Filled { slots, copies } = &mut filled;
-    visit(source, clock, &mut |one| {
+    visit(source, budget, &mut |one| {
         let is_jump = one.r_type == jump;
         if one.r_type == copy && copies.len() < MOST_COPIES {
             copies.insert(one.r_offset);
@@ -88,11 +88,10 @@ fn kinds(machine: format::Machine) -> Option<(RelocationType, RelocationType, Op
     })
 }
 
-/// Visits the relocations of `source` until `visit` breaks. An error once `clock` has run out: then not all were
-/// visited.
+/// Visits the relocations of `source` until `visit` breaks.
 pub(in crate::symbol) fn visit(
     source: &Source,
-    clock: &mut Clock,
+    budget: &mut Budget,
     visit: &mut dyn FnMut(Crel) -> ControlFlow<()>,
 ) -> Result<(), NoSymbols> {
     let is_wanted = |one: &&Section| matches!(one.kind, format::SHT_RELA | format::SHT_REL) && one.is_loaded();
@@ -107,9 +106,9 @@ pub(in crate::symbol) fn visit(
         room -= section.size;
         end = section.offset.saturating_add(section.size);
         let flow = if source.elf.is_64 {
-            visit_section::<FileHeader64<Endianness>>(source, section, clock, visit)?
+            visit_section::<FileHeader64<Endianness>>(source, section, budget, visit)?
         } else {
-            visit_section::<FileHeader32<Endianness>>(source, section, clock, visit)?
+            visit_section::<FileHeader32<Endianness>>(source, section, budget, visit)?
         };
         if flow.is_break() {
             break;
@@ -121,28 +120,31 @@ pub(in crate::symbol) fn visit(
 fn visit_section<H: FileHeader<Endian = Endianness>>(
     source: &Source,
     section: &Section,
-    clock: &mut Clock,
+    budget: &mut Budget,
     visit: &mut dyn FnMut(Crel) -> ControlFlow<()>,
 ) -> Result<ControlFlow<()>, NoSymbols> {
     let endian = source.elf.endian;
     match section.kind {
         format::SHT_RELA => {
-            pass(source, section, clock, &mut |one: &H::Rela| visit(Crel::from_rela(one, endian, false)))
+            pass(source, section, budget, &mut |one: &H::Rela| visit(Crel::from_rela(one, endian, false)))
         }
-        _ => pass(source, section, clock, &mut |one: &H::Rel| visit(Crel::from_rel(one, endian))),
+        _ => pass(source, section, budget, &mut |one: &H::Rel| visit(Crel::from_rel(one, endian))),
     }
 }
 
 fn pass<T: Pod>(
     source: &Source,
     section: &Section,
-    clock: &mut Clock,
+    budget: &mut Budget,
     visit: &mut dyn FnMut(&T) -> ControlFlow<()>,
 ) -> Result<ControlFlow<()>, NoSymbols> {
-    let mut is_over = false;
-    let passed = source.file.pass(section.in_file(), "relocations", &mut |entries| {
-        is_over = clock.is_over_now();
-        if is_over { ControlFlow::Break(()) } else { entries.iter().try_for_each(&mut *visit) }
+    let passed = source.file.pass(section.in_file(), "relocations", budget, &mut |entries, budget| {
+        budget.spend(entries.len() as u64)?;
+        Ok(entries.iter().try_for_each(&mut *visit))
     });
-    if is_over { Err(clock.reason()) } else { Ok(passed.unwrap_or(ControlFlow::Continue(()))) }
+    match passed {
+        Err(reason) if reason.is_passing() => Err(reason),
+        // What a damaged section lacks is unknown.
+        passed => Ok(passed.unwrap_or(ControlFlow::Continue(()))),
+    }
 }

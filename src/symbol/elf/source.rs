@@ -2,9 +2,10 @@
 
 use super::build_id;
 use super::contents;
-use super::file::{File, GoOn};
+use super::file::File;
 use super::headers::Elf;
 use super::section::Section;
+use crate::budget::Budget;
 use crate::symbol::NoSymbols;
 
 /// An ELF file whose headers were read.
@@ -23,20 +24,20 @@ impl Source {
     /// The bytes of the first section of that name, expanded if they are compressed; `None` if there is no such
     /// section, or if it has no bytes in this file. Sections that expand to more than `most` bytes are an error.
     pub(in crate::symbol) fn section(&self, name: &[u8], most: u64) -> Result<Option<Vec<u8>>, NoSymbols> {
-        self.section_while(name, most, &mut || true)
+        self.section_within(name, most, &mut Budget::unlimited())
     }
 
-    /// The same; `go_on` is called now and then, as large sections take long to read and to decompress.
-    pub(in crate::symbol) fn section_while(
+    /// The same within a budget, as large sections take long to read and to decompress.
+    pub(in crate::symbol) fn section_within(
         &self,
         name: &[u8],
         most: u64,
-        go_on: &mut GoOn,
+        budget: &mut Budget,
     ) -> Result<Option<Vec<u8>>, NoSymbols> {
         let Some(section) = self.elf.section_called(name) else {
-            return contents::of_old_compressed(&self.file, &self.elf, name, most, go_on);
+            return contents::of_old_compressed(&self.file, &self.elf, name, most, budget);
         };
-        contents::of(&self.file, &self.elf, section, most, go_on)
+        contents::of(&self.file, &self.elf, section, most, budget)
     }
 
     /// Whether there is a section of that name, or of its old compressed spelling, with bytes in this file.

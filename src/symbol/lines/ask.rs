@@ -1,17 +1,20 @@
 //! The queries of a view about lines.
 
 use super::table::{Found, LineQuery, Lines};
-use super::work::{Stop, Work};
 use super::{Frame, NoLines, cache};
+use crate::budget::{Budget, OutOfBudget};
 use crate::kernel::{Name, VirtualAddress};
 use crate::process::Modules;
-use crate::report::Stopped;
 use crate::symbol::load_bias::LoadedCopy;
 use crate::symbol::module_symbols::ModuleSymbols;
 use crate::symbol::{Module, View};
+use std::time::Duration;
 
 /// More places of one line are not listed: a program may map a library any number of times.
 const MOST_PLACES: usize = 1 << 18;
+
+/// A query that takes longer is given up, with a reason.
+const LONGEST: Duration = Duration::from_secs(20);
 
 /// What debug information says about an address.
 #[derive(Clone, Debug)]
@@ -71,11 +74,11 @@ impl LineSearch {
 }
 
 impl View<'_> {
-    /// The line that `address` was compiled from, and the functions around it. `stop` is called now and then.
+    /// The line that `address` was compiled from, and the functions around it.
     ///
     /// # Errors
-    /// Those of `stop`.
-    pub fn line_at(&self, address: VirtualAddress, stop: &mut Stop) -> Result<LineAt, Stopped> {
+    /// Ctrl-C.
+    pub fn line_at(&self, address: VirtualAddress) -> Result<LineAt, OutOfBudget> {
         let Some((module, loaded, copy)) = self.copy_at(address) else {
             let module = self.module_at(address);
             let reason = module.and_then(|module| self.reason(module));
@@ -86,15 +89,15 @@ impl View<'_> {
             };
             return Ok(LineAt::unknown(module, why));
         };
-        let mut work = Work::new(stop, self.symbols.interrupts());
-        let found = self.ask_lines(&loaded.symbols, module, &mut work, |lines, files, work| {
+        let mut budget = self.budget();
+        let found = self.ask_lines(&loaded.symbols, module, &mut budget, |lines, files, budget| {
             let address = copy.file_address(address);
             let symbol = symbol_around(&loaded.symbols, address);
-            lines.at(address, symbol.as_ref(), files, work)
+            lines.at(address, symbol.as_ref(), files, budget)
         });
         match found {
             Ok(found) => Ok(line_at(module, copy, found)),
-            Err(NoLines::Stopped(stopped)) => Err(stopped),
+            Err(NoLines::Interrupted) => Err(OutOfBudget::Interrupted),
             Err(why) => Ok(LineAt::unknown(Some(module), why)),
         }
     }
@@ -103,21 +106,22 @@ impl View<'_> {
     /// functions around the first `with_frames` places.
     ///
     /// # Errors
-    /// Those of `stop`.
-    pub fn find_line(&self, file: &str, line: u64, with_frames: usize, stop: &mut Stop) -> Result<LineSearch, Stopped> {
+    /// Ctrl-C.
+    pub fn find_line(&self, file: &str, line: u64, with_frames: usize) -> Result<LineSearch, OutOfBudget> {
         let mut search = LineSearch::default();
         let mut untold = with_frames;
-        let mut work = Work::new(stop, self.symbols.interrupts());
+        let mut budget = self.budget();
         let query = LineQuery { file: file.as_bytes(), line, with_frames };
         for (module, loaded) in self.programs() {
             let places = loaded.map_err(NoLines::NoFile).and_then(|loaded| {
                 let symbol = |address| symbol_around(&loaded.symbols, address);
-                let ask = |lines: &Lines, files: &Modules, work: &mut Work| lines.of_line(query, &symbol, files, work);
-                let found = self.ask_lines(&loaded.symbols, module, &mut work, ask)?;
+                let ask =
+                    |lines: &Lines, files: &Modules, budget: &mut Budget| lines.of_line(query, &symbol, files, budget);
+                let found = self.ask_lines(&loaded.symbols, module, &mut budget, ask)?;
                 Ok((loaded, found))
             });
             match places {
-                Err(NoLines::Stopped(stopped)) => return Err(stopped),
+                Err(NoLines::Interrupted) => return Err(OutOfBudget::Interrupted),
                 Err(why) => search.silent.push((module.file_name(), why)),
                 Ok((loaded, places)) => {
                     search.has_file |= places.has_file;
@@ -163,17 +167,22 @@ impl View<'_> {
         Ok(search)
     }
 
+    /// What a query may cost: debug information is not trusted.
+    pub(super) fn budget(&self) -> Budget {
+        self.symbols.budget().within(LONGEST)
+    }
+
     /// Queries the debug information of a module.
     pub(super) fn ask_lines<T>(
         &self,
         loaded: &ModuleSymbols,
         module: &Module,
-        work: &mut Work,
-        ask: impl FnOnce(&Lines, &Modules, &mut Work) -> Result<T, NoLines>,
+        budget: &mut Budget,
+        ask: impl FnOnce(&Lines, &Modules, &mut Budget) -> Result<T, NoLines>,
     ) -> Result<T, NoLines> {
         let ModuleSymbols { lines, sources, .. } = loaded;
-        let known = lines.get(work, |work| cache::read(sources, &module.name, work))?;
-        let answer = ask(&known, &self.target.modules, work);
+        let known = lines.get(budget, |budget| cache::read(sources, &module.name, budget))?;
+        let answer = ask(&known, &self.target.modules, budget);
         lines.touch(self.symbols.debug_info_cache(), &known);
         answer
     }

@@ -2,7 +2,7 @@
 
 use super::NoLines;
 use super::table::Lines;
-use super::work::Work;
+use crate::budget::Budget;
 use crate::kernel::Name;
 use crate::symbol::sources::Sources;
 use crate::symbol::{NoSeparate, NoSymbols};
@@ -23,14 +23,14 @@ impl CachedLines {
     /// The cached debug information, or what `read` reads.
     pub(super) fn get(
         &self,
-        work: &mut Work,
-        read: impl FnOnce(&mut Work) -> Result<Lines, NoLines>,
+        budget: &mut Budget,
+        read: impl FnOnce(&mut Budget) -> Result<Lines, NoLines>,
     ) -> Result<Arc<Lines>, NoLines> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = &*kept {
             return known.clone();
         }
-        let read = read(work).map(Arc::new);
+        let read = read(budget).map(Arc::new);
         if !matches!(&read, Err(why) if why.is_passing()) {
             *kept = Some(read.clone());
         }
@@ -82,11 +82,11 @@ impl DebugInfoCache {
 }
 
 /// Reads the debug information in the files of the module called `module`.
-pub(super) fn read(sources: &Sources, module: &Name, work: &mut Work) -> Result<Lines, NoLines> {
+pub(super) fn read(sources: &Sources, module: &Name, budget: &mut Budget) -> Result<Lines, NoLines> {
     let none = |why| NoLines::NoDebugInformation { file: module.file_name(), why };
     match sources.debug_source() {
         Ok((source, path)) => {
-            Lines::read(source, path.unwrap_or(module), work)?.ok_or_else(|| none(NoSeparate::NotFound))
+            Lines::read(source, path.unwrap_or(module), budget)?.ok_or_else(|| none(NoSeparate::NotFound))
         }
         Err(NoSymbols::NoDebugInformation(why)) => Err(none(why)),
         Err(other) => Err(NoLines::NoFile(other)),
@@ -97,20 +97,18 @@ pub(super) fn read(sources: &Sources, module: &Name, work: &mut Work) -> Result<
 mod tests {
     use super::*;
     use crate::symbol::tests::builder::{Builder, Extra};
-    use std::sync::atomic::AtomicBool;
 
     #[test]
     fn the_least_recently_used_leave_a_full_cache() {
         let of = |size| Builder { sections: vec![Extra::new(".debug_info", vec![0; size])], ..Builder::default() };
         let cache = DebugInfoCache { most: 2500, ..DebugInfoCache::default() };
-        let (never, mut go_on) = (AtomicBool::new(false), || Ok(()));
-        let mut work = Work::new(&mut go_on, &never);
+        let mut budget = Budget::unlimited();
         let mut reads = 0;
         let mut ask = |kept: &CachedLines, size| {
             let before = reads;
-            let lines = kept.get(&mut work, |work| {
+            let lines = kept.get(&mut budget, |budget| {
                 reads += 1;
-                read(&of(size).sources(), &Name::from("/m"), work)
+                read(&of(size).sources(), &Name::from("/m"), budget)
             });
             let lines = lines.expect("debug information");
             assert!(lines.bytes() >= size as u64);

@@ -1,12 +1,10 @@
 //! The names of source files, for completion.
 
 use super::path::ends_begun;
-use super::work::Work;
 use crate::kernel::Name;
-use crate::report::Stopped;
 use crate::symbol::View;
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The programs and libraries whose source files are offered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,19 +17,17 @@ pub enum SourcesOf {
 
 impl View<'_> {
     /// The ends of source files' paths that begin with `begun`, in order, as they are displayed and typed: at most
-    /// `limit` of them, and as many as are found in `budget`.
-    pub fn source_files(&self, begun: &str, of: SourcesOf, limit: usize, budget: Duration) -> BTreeSet<String> {
-        let end = Instant::now() + budget;
+    /// `limit` of them, and as many as are found in `time`.
+    pub fn source_files(&self, begun: &str, of: SourcesOf, limit: usize, time: Duration) -> BTreeSet<String> {
+        let mut budget = self.budget().within(time);
         let mut found = BTreeSet::new();
-        let mut stop = || if Instant::now() < end { Ok(()) } else { Err(Stopped::Interrupted) };
-        let mut work = Work::new(&mut stop, self.symbols.interrupts());
         let last = begun.rsplit('/').next().unwrap_or_default();
         // An escaped name shares its prefix with the raw one, up to the first escaped byte.
         let plain = last.split('\\').next().unwrap_or_default();
         let wants = |name: &[u8]| begun.contains('/') || name.starts_with(plain.as_bytes());
         // A program lies below its libraries.
         for (number, (module, loaded)) in self.programs().enumerate() {
-            if found.len() >= limit || work.look().is_err() {
+            if found.len() >= limit || budget.look().is_err() {
                 break;
             }
             let Ok(loaded) = loaded else {
@@ -44,10 +40,10 @@ impl View<'_> {
             };
             // Names found before the time was up still count.
             _ = match loaded.symbols.lines.known() {
-                Some(lines) => lines.each_file(&wants, &mut work, take),
+                Some(lines) => lines.each_file(&wants, &mut budget, take),
                 None if number == 0 && of == SourcesOf::KnownAndProgram => {
-                    self.ask_lines(&loaded.symbols, module, &mut work, |lines, _, work| {
-                        lines.each_file(&wants, work, take)
+                    self.ask_lines(&loaded.symbols, module, &mut budget, |lines, _, budget| {
+                        lines.each_file(&wants, budget, take)
                     })
                 }
                 None => Ok(()),

@@ -9,7 +9,7 @@ use super::reason::or_fault;
 use super::rows::Row;
 use super::scopes::Scope;
 use super::sections::Bytes;
-use super::work::Work;
+use crate::budget::Budget;
 use crate::kernel::Name;
 use crate::symbol::demangle::may_be_mangled;
 use gimli::{Dwarf, Unit};
@@ -30,7 +30,7 @@ impl Compiled<'_, '_> {
         chain: &[Scope],
         symbol: Option<&Name>,
         missing: &mut Option<NoLines>,
-        work: &mut Work,
+        budget: &mut Budget,
     ) -> Result<Vec<Frame>, NoLines> {
         let mut frames = vec![Frame {
             function: None,
@@ -40,7 +40,7 @@ impl Compiled<'_, '_> {
             column: row.column,
         }];
         for scope in chain.iter().rev() {
-            let called = names::of_function(self.described, scope.entry, work);
+            let called = names::of_function(self.described, scope.entry, budget);
             let called = or_fault(called, missing)?.flatten();
             // An inlined function has no symbol of its own.
             let symbol = symbol.filter(|_| scope.call.is_none());

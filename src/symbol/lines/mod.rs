@@ -12,7 +12,7 @@
 //! rows       line programs             places   rows of a line          frames   functions at a row
 //! scopes     functions around          names    of functions            described  units with functions
 //! path       of source files           ranges   addresses of an entry   sections the bytes, decompressed
-//! work       the limit of a query      files    names of source files, for completion
+//! files      names of source files, for completion
 //! until_found                          files that may be installed later
 //! ```
 
@@ -36,13 +36,11 @@ mod table;
 mod tests;
 mod units;
 mod until_found;
-mod work;
 
 pub use ask::{LineAt, LinePlace, LineSearch};
 pub(super) use cache::{CachedLines, DebugInfoCache};
 pub use files::SourcesOf;
 pub use reason::{NoLines, NoPart};
-pub use work::Stop;
 
 use super::demangle::readable;
 use crate::kernel::Name;

@@ -5,7 +5,7 @@ use super::described::Described;
 use super::path::text;
 use super::sections::Bytes;
 use super::units::Opener;
-use super::work::Work;
+use crate::budget::Budget;
 use crate::kernel::Name;
 use gimli::{AttributeValue, Unit, UnitOffset};
 
@@ -26,7 +26,7 @@ pub(super) enum Called {
 pub(super) fn of_function(
     described: Described<'_, '_>,
     entry: UnitOffset,
-    work: &mut Work,
+    budget: &mut Budget,
 ) -> Result<Option<Called>, NoLines> {
     let Described { mut dwarf, mut units, unit, shared } = described;
     let mut elsewhere: Option<Unit<Bytes<'_>>> = None;
@@ -38,7 +38,7 @@ pub(super) fn of_function(
         let Some(abbreviation) = entries.read_abbreviation()? else {
             break;
         };
-        work.step(abbreviation.attributes().len())?;
+        budget.spend(1 + abbreviation.attributes().len() as u64)?;
         let mut origin = None;
         for &specification in abbreviation.attributes() {
             let attribute = entries.read_attribute(specification)?;
@@ -78,7 +78,7 @@ pub(super) fn of_function(
         let Some(begin) = units.holding(offset.0) else {
             break;
         };
-        work.look()?;
+        budget.look()?;
         let other = Opener::default().open_at(dwarf, begin)?;
         let Some(offset) = offset.to_unit_offset(&other.header) else {
             break;

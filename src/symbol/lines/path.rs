@@ -2,7 +2,7 @@
 
 use super::NoLines;
 use super::sections::Bytes;
-use super::work::Work;
+use crate::budget::Budget;
 use crate::kernel::Name;
 use gimli::{AttributeValue, Dwarf, Unit};
 
@@ -34,7 +34,7 @@ pub(super) fn each(
     dwarf: &Dwarf<Bytes<'_>>,
     unit: &Unit<Bytes<'_>>,
     wants: &dyn Fn(&[u8]) -> bool,
-    work: &mut Work,
+    budget: &mut Budget,
     take: &mut dyn FnMut(u64, Name),
 ) -> Result<(), NoLines> {
     let Some(program) = &unit.line_program else {
@@ -43,7 +43,7 @@ pub(super) fn each(
     let header = program.header();
     let first = u64::from(header.version() <= 4);
     for (number, file) in (first..).zip(header.file_names()) {
-        work.step(1)?;
+        budget.go_on()?;
         let name = text(dwarf, unit, file.path_name()).unwrap_or_default();
         if wants(file_name(name))
             && let Some(path) = of_file(dwarf, unit, number)

@@ -5,7 +5,7 @@ use super::path;
 use super::rows::{self, Row, Stretch};
 use super::scopes::Scope;
 use super::sections::Bytes;
-use super::work::Work;
+use crate::budget::Budget;
 use gimli::{Dwarf, Unit};
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -32,11 +32,11 @@ pub(super) fn files_meant(
     dwarf: &Dwarf<Bytes<'_>>,
     unit: &Unit<Bytes<'_>>,
     wanted: &[u8],
-    work: &mut Work,
+    budget: &mut Budget,
 ) -> Result<Vec<u64>, NoLines> {
     let mut files = Vec::new();
     let may_be = |name: &[u8]| path::may_be_meant(name, wanted);
-    path::each(dwarf, unit, &may_be, work, &mut |number, path| {
+    path::each(dwarf, unit, &may_be, budget, &mut |number, path| {
         if path::is_meant(&path, wanted) {
             files.push(number);
         }
@@ -50,10 +50,10 @@ pub(super) fn line_with_code(
     unit: &Unit<Bytes<'_>>,
     files: &[u64],
     line: u64,
-    work: &mut Work,
+    budget: &mut Budget,
 ) -> Result<Option<u64>, NoLines> {
     let mut best: Option<u64> = None;
-    rows::each_row(unit, work, &mut |(row, end)| {
+    rows::each_row(unit, budget, &mut |(row, end)| {
         if let Some(found) = row.line
             && (row.is_statement || row.address < end)
             && found >= line
@@ -73,10 +73,10 @@ pub(super) fn rows_of(
     files: &[u64],
     line: u64,
     most: usize,
-    work: &mut Work,
+    budget: &mut Budget,
 ) -> Result<(Vec<Stretch>, bool), NoLines> {
     let mut found: Vec<Stretch> = Vec::new();
-    rows::each_row(unit, work, &mut |(row, end)| {
+    rows::each_row(unit, budget, &mut |(row, end)| {
         if row.line == Some(line) && (row.is_statement || row.address < end) && files.binary_search(&row.file).is_ok() {
             found.push((row, end));
         }

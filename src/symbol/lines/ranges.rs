@@ -2,7 +2,7 @@
 
 use super::NoLines;
 use super::sections::Bytes;
-use super::work::Work;
+use crate::budget::Budget;
 use gimli::{Attribute, AttributeValue, Dwarf, RangeListsOffset, Unit};
 
 /// The address of code that the linker left out of the program: no real code begins there.
@@ -63,15 +63,15 @@ pub(super) fn each_range(
     dwarf: &Dwarf<Bytes<'_>>,
     unit: &Unit<Bytes<'_>>,
     claimed: &Claimed,
-    work: &mut Work,
-    visit: &mut dyn FnMut(u64, u64, &mut Work) -> Result<(), NoLines>,
+    budget: &mut Budget,
+    visit: &mut dyn FnMut(u64, u64, &mut Budget) -> Result<(), NoLines>,
 ) -> Result<(), NoLines> {
     if let Some(list) = claimed.list {
         let mut ranges = dwarf.ranges(unit, list)?;
         while let Some(range) = ranges.next()? {
-            work.step(1)?;
+            budget.go_on()?;
             if range.begin != NOWHERE && range.begin < range.end {
-                visit(range.begin, range.end, work)?;
+                visit(range.begin, range.end, budget)?;
             }
         }
         return Ok(());
@@ -84,7 +84,7 @@ pub(super) fn each_range(
         High::Size(size) => low.checked_add(size),
     };
     match end {
-        Some(end) if low != NOWHERE && low < end => visit(low, end, work),
+        Some(end) if low != NOWHERE && low < end => visit(low, end, budget),
         _ => Ok(()),
     }
 }

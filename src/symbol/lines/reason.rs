@@ -1,8 +1,8 @@
 //! Why there is no line.
 
+use crate::budget::OutOfBudget;
 use crate::kernel::Name;
 use crate::process;
-use crate::report::Stopped;
 use crate::symbol::{NoSeparate, NoSymbols};
 use thiserror::Error as ThisError;
 
@@ -63,9 +63,9 @@ pub enum NoLines {
     /// It is so complex that the query was given up.
     #[error("looking through the debug information takes too long")]
     TooCostly,
-    /// The query was interrupted.
+    /// Ctrl-C.
     #[error("stopped")]
-    Stopped(Stopped),
+    Interrupted,
 }
 
 /// Why a further file that belongs to debug information does not tell.
@@ -80,6 +80,15 @@ pub enum NoPart {
     /// It could not be opened.
     #[error("{0}")]
     Unreadable(#[from] process::Error),
+}
+
+impl From<OutOfBudget> for NoLines {
+    fn from(over: OutOfBudget) -> Self {
+        match over {
+            OutOfBudget::Interrupted => NoLines::Interrupted,
+            _ => NoLines::TooCostly,
+        }
+    }
 }
 
 impl From<gimli::Error> for NoLines {
@@ -108,7 +117,9 @@ impl NoLines {
     pub(super) fn is_passing(&self) -> bool {
         matches!(
             self,
-            NoLines::Stopped(_) | NoLines::TooCostly | NoLines::NoFile(NoSymbols::Interrupted | NoSymbols::OutOfMemory)
+            NoLines::Interrupted
+                | NoLines::TooCostly
+                | NoLines::NoFile(NoSymbols::Interrupted | NoSymbols::OutOfMemory)
         )
     }
 }

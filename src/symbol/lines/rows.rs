@@ -3,7 +3,7 @@
 use super::NoLines;
 use super::ranges::NOWHERE;
 use super::sections::Bytes;
-use super::work::Work;
+use crate::budget::Budget;
 use gimli::{ColumnType, LineRow, Unit};
 use std::ops::ControlFlow;
 
@@ -47,7 +47,7 @@ type Passed = Result<ControlFlow<()>, NoLines>;
 /// also receives the start of each row's sequence.
 fn pass(
     unit: &Unit<Bytes<'_>>,
-    work: &mut Work,
+    budget: &mut Budget,
     visit: &mut dyn FnMut(u64, &LineRow) -> Passed,
 ) -> Result<(), NoLines> {
     let Some(program) = unit.line_program.clone() else {
@@ -56,7 +56,7 @@ fn pass(
     let mut rows = program.rows();
     let mut begin = None;
     while let Some((_, row)) = rows.next_row()? {
-        work.step(1)?;
+        budget.go_on()?;
         let start = *begin.get_or_insert(row.address());
         if row.end_sequence() {
             begin = None;
@@ -71,11 +71,11 @@ fn pass(
 /// Visits the rows of a unit until `visit` breaks.
 pub(super) fn each_row(
     unit: &Unit<Bytes<'_>>,
-    work: &mut Work,
+    budget: &mut Budget,
     visit: &mut dyn FnMut(Stretch) -> ControlFlow<()>,
 ) -> Result<(), NoLines> {
     let mut before: Option<Row> = None;
-    pass(unit, work, &mut |_, row| {
+    pass(unit, budget, &mut |_, row| {
         let next = (!row.end_sequence()).then(|| Row::of(row));
         Ok(match std::mem::replace(&mut before, next) {
             Some(before) if before.address <= row.address() => visit((before, row.address())),
@@ -87,10 +87,10 @@ pub(super) fn each_row(
 /// Visits the stretches of addresses that the line program of a unit covers.
 pub(super) fn each_sequence(
     unit: &Unit<Bytes<'_>>,
-    work: &mut Work,
+    budget: &mut Budget,
     visit: &mut dyn FnMut(u64, u64) -> Result<(), NoLines>,
 ) -> Result<(), NoLines> {
-    pass(unit, work, &mut |start, row| {
+    pass(unit, budget, &mut |start, row| {
         if row.end_sequence() && start < row.address() {
             visit(start, row.address())?;
         }
@@ -99,9 +99,9 @@ pub(super) fn each_sequence(
 }
 
 /// The row that `address` lies in.
-pub(super) fn row_at(unit: &Unit<Bytes<'_>>, address: u64, work: &mut Work) -> Result<Option<Stretch>, NoLines> {
+pub(super) fn row_at(unit: &Unit<Bytes<'_>>, address: u64, budget: &mut Budget) -> Result<Option<Stretch>, NoLines> {
     let mut found = None;
-    each_row(unit, work, &mut |(row, end)| {
+    each_row(unit, budget, &mut |(row, end)| {
         if row.address <= address && address < end {
             found = Some((row, end));
             ControlFlow::Break(())

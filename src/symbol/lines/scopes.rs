@@ -6,7 +6,7 @@
 use super::NoLines;
 use super::ranges::{Claimed, each_range};
 use super::sections::Bytes;
-use super::work::Work;
+use crate::budget::Budget;
 use gimli::{AttributeValue, Dwarf, Unit, UnitOffset};
 
 /// Functions that are inlined deeper than this are left out.
@@ -46,7 +46,7 @@ pub(super) fn around(
     dwarf: &Dwarf<Bytes<'_>>,
     unit: &Unit<Bytes<'_>>,
     addresses: &[u64],
-    work: &mut Work,
+    budget: &mut Budget,
 ) -> Result<Vec<Vec<Scope>>, NoLines> {
     let mut chains: Vec<Vec<Scope>> = vec![Vec::new(); addresses.len()];
     let mut open: Vec<Open> = Vec::new();
@@ -55,10 +55,10 @@ pub(super) fn around(
     while !entries.is_empty() {
         let (entry, depth) = (entries.next_offset(), entries.next_depth());
         let Some(abbreviation) = entries.read_abbreviation()? else {
-            work.step(0)?;
+            budget.go_on()?;
             continue;
         };
-        work.step(abbreviation.attributes().len())?;
+        budget.spend(1 + abbreviation.attributes().len() as u64)?;
         while open.last().is_some_and(|last| depth <= last.depth) {
             open.pop();
         }
@@ -88,11 +88,11 @@ pub(super) fn around(
         }
         let scope = Scope { entry, call: inlined.then_some(call) };
         let mut holds = false;
-        each_range(dwarf, unit, &claimed, work, &mut |begin, end, work| {
+        each_range(dwarf, unit, &claimed, budget, &mut |begin, end, budget| {
             let first = addresses.partition_point(|&address| address < begin);
             let after = addresses.partition_point(|&address| address < end);
             for chain in chains.get_mut(first..after).unwrap_or_default() {
-                work.step(0)?;
+                budget.go_on()?;
                 if take(chain, scope, &open) {
                     holds = true;
                     taken += 1;

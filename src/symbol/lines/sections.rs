@@ -1,7 +1,7 @@
 //! The `.debug_*` sections of a file, within bounds.
 
 use super::NoLines;
-use super::work::Work;
+use crate::budget::Budget;
 use crate::symbol::elf::Source;
 use gimli::{Dwarf, DwarfPackage, DwarfPackageSections, DwarfSections, EndianSlice, RunTimeEndian, SectionId};
 use object::Endianness;
@@ -38,8 +38,8 @@ pub(super) struct Sections {
 
 impl Sections {
     /// Reads them, and decompresses them if needed; `None` if the file has no debug information.
-    pub(super) fn read(source: &Source, work: &mut Work) -> Result<Option<Sections>, NoLines> {
-        Sections::read_within(source, MOST_BYTES, |id| Some(id.name()), work)
+    pub(super) fn read(source: &Source, budget: &mut Budget) -> Result<Option<Sections>, NoLines> {
+        Sections::read_within(source, MOST_BYTES, |id| Some(id.name()), budget)
     }
 
     /// The same for the sections that `name` names, in at most `room` bytes.
@@ -47,13 +47,13 @@ impl Sections {
         source: &Source,
         room: u64,
         name: fn(SectionId) -> Option<&'static str>,
-        work: &mut Work,
+        budget: &mut Budget,
     ) -> Result<Option<Sections>, NoLines> {
         let information = name(SectionId::DebugInfo).unwrap_or_default();
         if !source.has_section(information.as_bytes()) {
             return Ok(None);
         }
-        let mut loader = Loader { source, room, work };
+        let mut loader = Loader { source, room, budget };
         let bytes = DwarfSections::load(|id| match name(id) {
             Some(name) if WANTED.contains(&id) => loader.load(id, name),
             _ => Ok::<_, NoLines>(Vec::new()),
@@ -81,11 +81,15 @@ pub(super) struct PackageSections {
 
 impl PackageSections {
     /// Reads them; `None` if the file is no such package.
-    pub(super) fn read_within(source: &Source, room: u64, work: &mut Work) -> Result<Option<PackageSections>, NoLines> {
+    pub(super) fn read_within(
+        source: &Source,
+        room: u64,
+        budget: &mut Budget,
+    ) -> Result<Option<PackageSections>, NoLines> {
         if !source.has_section(SectionId::DebugCuIndex.name().as_bytes()) {
             return Ok(None);
         }
-        let mut loader = Loader { source, room, work };
+        let mut loader = Loader { source, room, budget };
         // The index needs every one of them, wanted or not.
         let bytes = DwarfPackageSections::load(|id| match id.dwo_name() {
             Some(name) => loader.load(id, name),
@@ -102,26 +106,20 @@ impl PackageSections {
 }
 
 /// Reads sections while there is room.
-struct Loader<'a, 'b> {
+struct Loader<'a> {
     source: &'a Source,
     room: u64,
-    work: &'a mut Work<'b>,
+    budget: &'a mut Budget,
 }
 
-impl Loader<'_, '_> {
+impl Loader<'_> {
     fn load(&mut self, id: SectionId, name: &str) -> Result<Vec<u8>, NoLines> {
-        self.work.look()?;
+        self.budget.look()?;
         let most = match id {
             SectionId::DebugAbbrev => self.room.min(MOST_ABBREVIATIONS),
             _ => self.room,
         };
-        let mut stopped = None;
-        let mut go_on = || self.work.look().map_err(|why| stopped = Some(why)).is_ok();
-        let read = self.source.section_while(name.as_bytes(), most, &mut go_on);
-        if let Some(why) = stopped {
-            return Err(why);
-        }
-        let bytes = read?.unwrap_or_default();
+        let bytes = self.source.section_within(name.as_bytes(), most, self.budget)?.unwrap_or_default();
         self.room = self.room.saturating_sub(bytes.len() as u64);
         Ok(bytes)
     }

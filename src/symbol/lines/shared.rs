@@ -6,7 +6,7 @@ use super::reason::NoPart;
 use super::sections::Sections;
 use super::units::Units;
 use super::until_found::UntilFound;
-use super::work::Work;
+use crate::budget::Budget;
 use crate::kernel::Name;
 use crate::process::Modules;
 use crate::symbol::elf::Source;
@@ -36,14 +36,14 @@ impl Sharing {
     }
 
     /// The shared debug information, read on the first call.
-    pub(super) fn get(&self, files: &Modules, room: u64, work: &mut Work) -> Result<&Shared, NoLines> {
+    pub(super) fn get(&self, files: &Modules, room: u64, budget: &mut Budget) -> Result<&Shared, NoLines> {
         let found = self.found.get(|| {
             let found = self.link.find(&self.path, files)?;
-            let sections = Sections::read_within(&found, room, |id| Some(id.name()), work)?;
+            let sections = Sections::read_within(&found, room, |id| Some(id.name()), budget)?;
             let Some(sections) = sections else {
                 return Ok(None);
             };
-            let units = Units::list(&sections.dwarf(), work)?;
+            let units = Units::list(&sections.dwarf(), budget)?;
             Ok(Some(Shared { sections, units }))
         })?;
         found.ok_or_else(|| self.link.refused(&self.path, NoPart::NotFound))

@@ -6,7 +6,7 @@ use super::path;
 use super::reason::NoPart;
 use super::sections::{Bytes, PackageSections, Sections};
 use super::units::Opener;
-use super::work::Work;
+use crate::budget::Budget;
 use crate::kernel::Name;
 use crate::process::Modules;
 use crate::symbol::elf::File;
@@ -23,11 +23,11 @@ pub(super) fn package_of(
     path: &Name,
     files: &Modules,
     room: u64,
-    work: &mut Work,
+    budget: &mut Budget,
 ) -> Result<Option<PackageSections>, NoLines> {
     let path = [path.as_bytes(), b".dwp"].concat();
     match files.at_path(&path).map(as_elf) {
-        Ok(Some(source)) => PackageSections::read_within(&source, room, work),
+        Ok(Some(source)) => PackageSections::read_within(&source, room, budget),
         Ok(None) | Err(_) => Ok(None),
     }
 }
@@ -45,10 +45,10 @@ impl<'a> Split<'a> {
         dwarf: &Dwarf<Bytes<'a>>,
         skeleton: &Unit<Bytes<'a>>,
         id: DwoId,
-        work: &mut Work,
+        budget: &mut Budget,
     ) -> Result<Option<Split<'a>>, NoLines> {
         match package.package()?.find_cu(id, dwarf)? {
-            Some(found) => Split::find(found, skeleton, id, work),
+            Some(found) => Split::find(found, skeleton, id, budget),
             None => Ok(None),
         }
     }
@@ -59,11 +59,11 @@ impl<'a> Split<'a> {
         dwarf: &Dwarf<Bytes<'a>>,
         skeleton: &Unit<Bytes<'a>>,
         id: DwoId,
-        work: &mut Work,
+        budget: &mut Budget,
     ) -> Result<Split<'a>, NoLines> {
         let mut found = object.sections.dwarf();
         found.make_dwo(dwarf);
-        Split::find(found, skeleton, id, work)?
+        Split::find(found, skeleton, id, budget)?
             .ok_or_else(|| NoLines::Split { file: object.path.clone(), why: NoPart::OfAnotherBuild })
     }
 
@@ -71,12 +71,12 @@ impl<'a> Split<'a> {
         dwarf: Dwarf<Bytes<'a>>,
         skeleton: &Unit<Bytes<'a>>,
         id: DwoId,
-        work: &mut Work,
+        budget: &mut Budget,
     ) -> Result<Option<Split<'a>>, NoLines> {
         let mut headers = dwarf.units();
         let mut opener = Opener::default();
         while let Some(header) = headers.next()? {
-            work.look()?;
+            budget.look()?;
             let mut unit = opener.open(&dwarf, header)?;
             if unit.dwo_id == Some(id) {
                 unit.copy_relocated_attributes(skeleton);
@@ -97,12 +97,12 @@ pub(super) struct Object {
 
 impl Object {
     /// Reads the file at `path`.
-    pub(super) fn read(path: &Name, files: &Modules, room: u64, work: &mut Work) -> Result<Object, NoLines> {
+    pub(super) fn read(path: &Name, files: &Modules, room: u64, budget: &mut Budget) -> Result<Object, NoLines> {
         let refused = |why| NoLines::Split { file: path.clone(), why };
         let found = files.at_path(path.as_bytes());
         let found = found.map_err(|error| refused(error.into()))?;
         let source = as_elf(found).ok_or_else(|| refused(NoPart::NotFound))?;
-        let sections = Sections::read_within(&source, room, SectionId::dwo_name, work)?
+        let sections = Sections::read_within(&source, room, SectionId::dwo_name, budget)?
             .ok_or_else(|| refused(NoPart::NotFound))?;
         Ok(Object { path: path.clone(), file: source.file, sections })
     }

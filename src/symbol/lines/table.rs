@@ -12,8 +12,8 @@ use super::shared::{Shared, Sharing};
 use super::split::{self, Object, Objects, Split};
 use super::units::{Opener, Units};
 use super::until_found::UntilFound;
-use super::work::Work;
 use super::{Frame, NoLines};
+use crate::budget::Budget;
 use crate::kernel::Name;
 use crate::process::Modules;
 use crate::symbol::elf::Source;
@@ -77,11 +77,11 @@ pub(super) struct LineQuery<'a> {
 impl Lines {
     /// Reads the sections of `source`, whose path is `path`, and finds the units; `None` if it has no debug
     /// information.
-    pub(super) fn read(source: &Source, path: &Name, work: &mut Work) -> Result<Option<Lines>, NoLines> {
-        let Some(sections) = Sections::read(source, work)? else {
+    pub(super) fn read(source: &Source, path: &Name, budget: &mut Budget) -> Result<Option<Lines>, NoLines> {
+        let Some(sections) = Sections::read(source, budget)? else {
             return Ok(None);
         };
-        let units = Units::read(&sections.dwarf(), work)?;
+        let units = Units::read(&sections.dwarf(), budget)?;
         Ok(Some(Lines {
             sections,
             units,
@@ -106,9 +106,9 @@ impl Lines {
     }
 
     /// The debug information that it shares with others, or why that is unknown.
-    fn shared(&self, files: &Modules, work: &mut Work) -> Result<Known<'_>, NoLines> {
+    fn shared(&self, files: &Modules, budget: &mut Budget) -> Result<Known<'_>, NoLines> {
         let sharing = self.sharing.as_ref();
-        let shared = sharing.map(|one| one.get(files, self.sections.room(), work));
+        let shared = sharing.map(|one| one.get(files, self.sections.room(), budget));
         match shared.unwrap_or(Err(NoLines::NotNamed)) {
             Err(passing) if passing.is_passing() => Err(passing),
             known => Ok(known),
@@ -124,9 +124,9 @@ impl Lines {
     }
 
     /// The package with split units, if there is one.
-    fn package(&self, files: &Modules, work: &mut Work) -> Result<Option<&PackageSections>, NoLines> {
+    fn package(&self, files: &Modules, budget: &mut Budget) -> Result<Option<&PackageSections>, NoLines> {
         let room = self.sections.room().saturating_sub(self.shared_size());
-        let read = || split::package_of(&self.path, files, room, work);
+        let read = || split::package_of(&self.path, files, room, budget);
         self.package.get(read)
     }
 
@@ -136,16 +136,16 @@ impl Lines {
         address: u64,
         symbol: Option<&Name>,
         files: &Modules,
-        work: &mut Work,
+        budget: &mut Budget,
     ) -> Result<Found, NoLines> {
-        let shared = self.shared(files, work)?;
+        let shared = self.shared(files, budget)?;
         let dwarf = self.dwarf(&shared);
         let mut why = NoLines::NotCovered;
         let mut opener = Opener::default();
         for offset in self.units.covering(address) {
-            work.look()?;
+            budget.look()?;
             let unit = opener.open_at(&dwarf, offset)?;
-            let row = match rows::row_at(&unit, address, work)? {
+            let row = match rows::row_at(&unit, address, budget)? {
                 Some(row) => row,
                 None => {
                     let name = name_of(&unit);
@@ -156,10 +156,10 @@ impl Lines {
                     continue;
                 }
             };
-            return self.describing(&dwarf, &shared, &unit, files, work, |unit, mut missing, work| {
-                let chains = chains(unit, &[address], &mut missing, work)?;
+            return self.describing(&dwarf, &shared, &unit, files, budget, |unit, mut missing, budget| {
+                let chains = chains(unit, &[address], &mut missing, budget)?;
                 let chain = chains.into_iter().next().unwrap_or_default();
-                Ok(Found { row, frames: unit.frames(&row.0, &chain, symbol, &mut missing, work)?, missing })
+                Ok(Found { row, frames: unit.frames(&row.0, &chain, symbol, &mut missing, budget)?, missing })
             });
         }
         match (why, &self.units.fault) {
@@ -174,21 +174,21 @@ impl Lines {
         query: LineQuery,
         symbol: &dyn Fn(u64) -> Option<Name>,
         files: &Modules,
-        work: &mut Work,
+        budget: &mut Budget,
     ) -> Result<Places, NoLines> {
-        let shared = self.shared(files, work)?;
+        let shared = self.shared(files, budget)?;
         let dwarf = self.dwarf(&shared);
         let mut places = Places { missing: self.units.fault.clone(), ..Places::default() };
         let mut opener = Opener::default();
         // The units that have the line, and the numbers that they have for the file.
         let mut having: Vec<(usize, Vec<u64>)> = Vec::new();
         for &offset in &self.units.offsets {
-            work.look()?;
+            budget.look()?;
             let searched = opener.open_at(&dwarf, offset).and_then(|unit| {
-                let files = places::files_meant(&dwarf, &unit, query.file, work)?;
+                let files = places::files_meant(&dwarf, &unit, query.file, budget)?;
                 places.has_file |= !files.is_empty();
                 let line =
-                    if files.is_empty() { None } else { places::line_with_code(&unit, &files, query.line, work)? };
+                    if files.is_empty() { None } else { places::line_with_code(&unit, &files, query.line, budget)? };
                 Ok((line, files))
             });
             if let Some((Some(line), files)) = or_fault(searched, &mut places.missing)? {
@@ -208,20 +208,20 @@ impl Lines {
         for (offset, numbers) in having {
             let unit = opener.open_at(&dwarf, offset)?;
             let room = places::MOST_ROWS.saturating_sub(places.places.len());
-            let (rows, is_cut) = places::rows_of(&unit, &numbers, line, room, work)?;
+            let (rows, is_cut) = places::rows_of(&unit, &numbers, line, room, budget)?;
             if is_cut {
                 places.missing.get_or_insert(NoLines::TooLarge);
             }
             let with_frames = query.with_frames.saturating_sub(places.places.len());
-            let found = self.describing(&dwarf, &shared, &unit, files, work, |unit, mut missing, work| {
+            let found = self.describing(&dwarf, &shared, &unit, files, budget, |unit, mut missing, budget| {
                 let addresses: Vec<u64> = rows.iter().map(|(row, _)| row.address).collect();
-                let chains = chains(unit, &addresses, &mut missing, work)?;
+                let chains = chains(unit, &addresses, &mut missing, budget)?;
                 let mut found = Vec::new();
                 for mut place in places::joined(rows, chains) {
                     let known = if found.len() < with_frames && text < MOST_TEXT {
                         let symbol = symbol(place.row.address);
                         let mut missing = missing.clone();
-                        let frames = unit.frames(&place.row, &place.chain, symbol.as_ref(), &mut missing, work)?;
+                        let frames = unit.frames(&place.row, &place.chain, symbol.as_ref(), &mut missing, budget)?;
                         text += frames.iter().map(Frame::text).sum::<usize>();
                         Some(Found { row: (place.row, place.end), frames, missing })
                     } else {
@@ -243,17 +243,17 @@ impl Lines {
     pub(super) fn each_file(
         &self,
         wants: &dyn Fn(&[u8]) -> bool,
-        work: &mut Work,
+        budget: &mut Budget,
         take: &mut dyn FnMut(Name),
     ) -> Result<(), NoLines> {
         // Names in a shared file are not worth reading that file.
         let dwarf = self.sections.dwarf();
         let mut opener = Opener::default();
         for &offset in &self.units.offsets {
-            work.look()?;
+            budget.look()?;
             let passed = opener
                 .open_at(&dwarf, offset)
-                .and_then(|unit| path::each(&dwarf, &unit, wants, work, &mut |_, path| take(path)));
+                .and_then(|unit| path::each(&dwarf, &unit, wants, budget, &mut |_, path| take(path)));
             // A damaged unit names no files.
             or_fault(passed, &mut None)?;
         }
@@ -266,14 +266,14 @@ impl Lines {
         dwarf: &Dwarf<Bytes<'a>>,
         unit: &Unit<Bytes<'a>>,
         files: &Modules,
-        work: &mut Work,
+        budget: &mut Budget,
         object: &'a mut Option<Arc<Object>>,
     ) -> Result<Option<Split<'a>>, NoLines> {
         let Some(id) = unit.dwo_id else {
             return Ok(None);
         };
-        if let Some(package) = self.package(files, work)?
-            && let Some(split) = Split::in_package(package, dwarf, unit, id, work)?
+        if let Some(package) = self.package(files, budget)?
+            && let Some(split) = Split::in_package(package, dwarf, unit, id, budget)?
         {
             return Ok(Some(split));
         }
@@ -282,9 +282,9 @@ impl Lines {
         };
         let object = object.insert(match self.objects.get(&path) {
             Some(kept) => kept,
-            None => Arc::new(Object::read(&path, files, self.sections.room(), work)?),
+            None => Arc::new(Object::read(&path, files, self.sections.room(), budget)?),
         });
-        let split = Split::in_object(object, dwarf, unit, id, work)?;
+        let split = Split::in_object(object, dwarf, unit, id, budget)?;
         self.objects.keep(object);
         Ok(Some(split))
     }
@@ -296,11 +296,11 @@ impl Lines {
         shared: &Known,
         unit: &Unit<Bytes<'_>>,
         files: &Modules,
-        work: &mut Work,
-        ask: impl FnOnce(&Compiled, Option<NoLines>, &mut Work) -> Result<T, NoLines>,
+        budget: &mut Budget,
+        ask: impl FnOnce(&Compiled, Option<NoLines>, &mut Budget) -> Result<T, NoLines>,
     ) -> Result<T, NoLines> {
         let (mut object, mut missing) = (None, None);
-        let split = self.split(dwarf, unit, files, work, &mut object);
+        let split = self.split(dwarf, unit, files, budget, &mut object);
         let split = or_fault(split, &mut missing)?.flatten();
         let described = match &split {
             None => Described { dwarf, unit, units: &self.units, shared: shared.as_ref().map(|shared| &shared.units) },
@@ -312,7 +312,7 @@ impl Lines {
             },
         };
         let compiled = Compiled { dwarf, unit, described };
-        ask(&compiled, missing, work)
+        ask(&compiled, missing, budget)
     }
 }
 
@@ -322,10 +322,10 @@ fn chains(
     unit: &Compiled,
     addresses: &[u64],
     missing: &mut Option<NoLines>,
-    work: &mut Work,
+    budget: &mut Budget,
 ) -> Result<Vec<Vec<scopes::Scope>>, NoLines> {
     let Described { dwarf, unit, .. } = unit.described;
-    let chains = or_fault(scopes::around(dwarf, unit, addresses, work), missing)?;
+    let chains = or_fault(scopes::around(dwarf, unit, addresses, budget), missing)?;
     Ok(chains.unwrap_or_else(|| vec![Vec::new(); addresses.len()]))
 }
 

@@ -1,15 +1,14 @@
 //! Hostile debug information: no panic, no hang, no unbounded memory, and as much of an answer as there is.
 
 use super::table::{LineQuery, Lines, Places};
-use super::work::Work;
 use super::{Frame, NoLines};
+use crate::budget::Budget;
 use crate::kernel::Name;
 use crate::process::fake::Fake;
-use crate::report::Stopped;
+use crate::symbol::sources::Sources;
 use crate::symbol::tests::builder::{Builder, Extra};
-use std::sync::atomic::AtomicBool;
-
-static NEVER: AtomicBool = AtomicBool::new(false);
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The start and the length of the functions here.
 const CODE: u64 = 0x1000;
@@ -110,33 +109,34 @@ impl Default for File {
 type Answer = Result<(Vec<Frame>, Option<NoLines>), NoLines>;
 
 impl File {
-    fn read(&self, work: &mut Work) -> Lines {
+    fn sources(&self) -> Sources {
         let sections = vec![
             Extra::new(".debug_abbrev", abbreviations()),
             Extra::new(".debug_info", self.information.clone()),
             Extra::new(".debug_line", self.rows.clone()),
             Extra::new(".debug_ranges", self.ranges.clone()),
         ];
-        let file = Builder { sections, ..Builder::default() };
-        let sources = file.sources();
-        let lines = Lines::read(&sources.image, &Name::from("/m"), work);
+        Builder { sections, ..Builder::default() }.sources()
+    }
+
+    fn read(&self, budget: &mut Budget) -> Lines {
+        let lines = Lines::read(&self.sources().image, &Name::from("/m"), budget);
         let lines = lines.expect("sections that can be read");
         lines.expect("debug information")
     }
 
     /// The answer for an address; it searches for a line, too.
     fn ask(&self, address: u64) -> Answer {
-        let mut go_on = || Ok(());
-        let mut work = Work::new(&mut go_on, &NEVER);
-        let lines = self.read(&mut work);
+        let mut budget = Budget::unlimited();
+        let lines = self.read(&mut budget);
         let query = LineQuery { file: b"a.c", line: 1, with_frames: 10 };
-        let places = lines.of_line(query, &|_| None, &Fake::new().modules(), &mut work);
+        let places = lines.of_line(query, &|_| None, &Fake::new().modules(), &mut budget);
         let is_bounded = |places: &Places| {
             let with_frames = places.places.iter().filter(|(_, found)| found.is_some());
             places.places.len() <= 1 << 16 && with_frames.count() <= 10
         };
         assert!(places.is_ok_and(|places| is_bounded(&places)));
-        let found = lines.at(address, None, &Fake::new().modules(), &mut work)?;
+        let found = lines.at(address, None, &Fake::new().modules(), &mut budget)?;
         Ok((found.frames, found.missing))
     }
 
@@ -177,10 +177,9 @@ fn a_line_that_is_deep_in_too_many_places() {
         rows: rows(14, &[begun(), [1].repeat(60_000)].concat()),
         ..File::default()
     };
-    let mut go_on = || Ok(());
-    let mut work = Work::new(&mut go_on, &NEVER);
+    let mut budget = Budget::unlimited();
     let query = LineQuery { file: b"a.c", line: 1, with_frames: 1 };
-    let places = file.read(&mut work).of_line(query, &|_| None, &Fake::new().modules(), &mut work);
+    let places = file.read(&mut budget).of_line(query, &|_| None, &Fake::new().modules(), &mut budget);
     let places = places.expect("an answer").places;
     let first = places.first().expect("a place").1.as_ref();
     let missing = &first.expect("its functions").missing;
@@ -299,15 +298,64 @@ fn line_programs_without_end() {
 fn a_long_line_program_can_be_interrupted() {
     let rows = rows(14, &[begun(), [1].repeat(1_000_000)].concat());
     let file = File { rows, ..File::default() };
-    let mut looks = 0;
-    let mut stop = || {
-        looks += 1;
-        if looks < 100 { Ok(()) } else { Err(Stopped::Interrupted) }
+    let flag = Arc::new(AtomicBool::new(false));
+    let mut budget = Budget::until(Arc::clone(&flag));
+    let lines = file.read(&mut budget);
+    flag.store(true, Ordering::Relaxed);
+    let found = lines.at(CODE, None, &Fake::new().modules(), &mut budget);
+    assert!(matches!(found, Err(NoLines::Interrupted)));
+    // A million rows take some millions of steps.
+    let found = lines.at(CODE, None, &Fake::new().modules(), &mut Budget::unlimited().at_most(100_000));
+    assert!(matches!(found, Err(NoLines::TooCostly)));
+}
+
+#[test]
+fn an_answer_within_a_budget_is_whole() {
+    let inlined = [&[INLINED][..], &[0; 4], &[7], &place(CODE, SIZE)].concat();
+    let file = File {
+        information: unit(&function(&inlined.repeat(20))),
+        rows: rows(14, &[&begun()[..], &[1].repeat(200), &[2, 0x80, 2, 0, 1, 1]].concat()),
+        ..File::default()
     };
-    let mut work = Work::new(&mut stop, &NEVER);
-    let lines = file.read(&mut work);
-    let found = lines.at(CODE, None, &Fake::new().modules(), &mut work);
-    assert!(matches!(found, Err(NoLines::Stopped(Stopped::Interrupted))));
-    // A million rows take some hundreds of checks.
-    assert_eq!(looks, 100);
+    let sources = file.sources();
+    let answers = |budget: &Budget| {
+        let read = |budget: &mut Budget| -> Result<Lines, NoLines> {
+            let lines = Lines::read(&sources.image, &Name::from("/m"), budget)?;
+            Ok(lines.expect("debug information"))
+        };
+        let modules = Fake::new().modules();
+        let at = || -> Result<String, NoLines> {
+            let budget = &mut budget.clone();
+            let found = read(budget)?.at(CODE + 0x80, None, &modules, budget)?;
+            Ok(format!("{:?} {:?} {:?}", found.row, found.frames, found.missing))
+        };
+        let places = || -> Result<String, NoLines> {
+            let budget = &mut budget.clone();
+            let query = LineQuery { file: b"a.c", line: 1, with_frames: 10 };
+            let found = read(budget)?.of_line(query, &|_| None, &modules, budget)?;
+            let frames = found.places.iter().map(|(place, found)| (place, found.as_ref().map(|found| &found.frames)));
+            Ok(format!("{:?} {:?}", found.line, Vec::from_iter(frames)))
+        };
+        [at(), places()]
+    };
+    let whole = answers(&Budget::unlimited()).map(|answer| answer.expect("a whole answer"));
+    let mut given_up = [0; 2];
+    let mut steps = 0;
+    loop {
+        let limited = answers(&Budget::unlimited().at_most(steps));
+        for ((answer, whole), given_up) in limited.iter().zip(&whole).zip(&mut given_up) {
+            match answer {
+                Ok(answer) => assert_eq!(answer, whole, "{steps} steps"),
+                Err(why) => {
+                    assert!(matches!(why, NoLines::TooCostly), "{steps} steps: {why}");
+                    *given_up += 1;
+                }
+            }
+        }
+        if limited.iter().all(Result::is_ok) {
+            break;
+        }
+        steps += 1 + steps / 16;
+    }
+    assert!(given_up.iter().all(|&times| times > 50), "{given_up:?}");
 }

@@ -5,7 +5,7 @@ use super::ranges::{each_range, root_ranges};
 use super::reason::or_fault;
 use super::rows;
 use super::sections::Bytes;
-use super::work::Work;
+use crate::budget::Budget;
 use gimli::{
     Abbreviations, DebugAbbrev, DebugAbbrevOffset, DebugInfoOffset, Dwarf, Reader, Section, Unit, UnitHeader, UnitType,
 };
@@ -37,19 +37,19 @@ struct Covered {
 }
 
 /// Receives a unit's header, and its offset in `.debug_info`.
-type Visit<'a, 'v> = dyn FnMut(&mut Units, UnitHeader<Bytes<'a>>, usize, &mut Work<'_>) -> Result<(), NoLines> + 'v;
+type Visit<'a, 'v> = dyn FnMut(&mut Units, UnitHeader<Bytes<'a>>, usize, &mut Budget) -> Result<(), NoLines> + 'v;
 
 impl Units {
     /// Reads the first entry of every unit.
-    pub(super) fn read(dwarf: &Dwarf<Bytes<'_>>, work: &mut Work) -> Result<Units, NoLines> {
+    pub(super) fn read(dwarf: &Dwarf<Bytes<'_>>, budget: &mut Budget) -> Result<Units, NoLines> {
         let mut opener = Opener::default();
-        let mut units = Units::pass(dwarf, work, &mut |units, header, offset, work| {
+        let mut units = Units::pass(dwarf, budget, &mut |units, header, offset, budget| {
             let claims =
                 matches!(header.type_(), UnitType::Compilation | UnitType::Skeleton(_) | UnitType::SplitCompilation(_));
             if claims {
                 let unit = opener.open(dwarf, header)?;
                 units.has_split |= unit.dwo_id.is_some();
-                units.claim(dwarf, &unit, offset, work)
+                units.claim(dwarf, &unit, offset, budget)
             } else {
                 Ok(())
             }
@@ -64,16 +64,16 @@ impl Units {
     }
 
     /// Lists the units without reading their entries.
-    pub(super) fn list(dwarf: &Dwarf<Bytes<'_>>, work: &mut Work) -> Result<Units, NoLines> {
-        Units::pass(dwarf, work, &mut |_, _, _, _| Ok(()))
+    pub(super) fn list(dwarf: &Dwarf<Bytes<'_>>, budget: &mut Budget) -> Result<Units, NoLines> {
+        Units::pass(dwarf, budget, &mut |_, _, _, _| Ok(()))
     }
 
     /// Visits the headers, and records an error of `visit`.
-    fn pass<'a>(dwarf: &Dwarf<Bytes<'a>>, work: &mut Work, visit: &mut Visit<'a, '_>) -> Result<Units, NoLines> {
+    fn pass<'a>(dwarf: &Dwarf<Bytes<'a>>, budget: &mut Budget, visit: &mut Visit<'a, '_>) -> Result<Units, NoLines> {
         let mut units = Units::default();
         let mut headers = dwarf.units();
         loop {
-            work.look()?;
+            budget.look()?;
             let next = headers.next().map_err(NoLines::from);
             let Some(header) = or_fault(next, &mut units.fault)?.flatten() else {
                 break;
@@ -82,7 +82,7 @@ impl Units {
                 continue;
             };
             units.offsets.push(offset.0);
-            let visited = visit(&mut units, header, offset.0, work);
+            let visited = visit(&mut units, header, offset.0, budget);
             or_fault(visited, &mut units.fault)?;
         }
         Ok(units)
@@ -93,7 +93,7 @@ impl Units {
         dwarf: &Dwarf<Bytes<'_>>,
         unit: &Unit<Bytes<'_>>,
         offset: usize,
-        work: &mut Work,
+        budget: &mut Budget,
     ) -> Result<(), NoLines> {
         let mut add = |begin: u64, end: u64| {
             if self.covered.len() >= MOST_RANGES {
@@ -104,12 +104,12 @@ impl Units {
         };
         let claimed = root_ranges(dwarf, unit)?;
         let mut any = false;
-        each_range(dwarf, unit, &claimed, work, &mut |begin, end, _| {
+        each_range(dwarf, unit, &claimed, budget, &mut |begin, end, _| {
             any = true;
             add(begin, end)
         })?;
         if !any {
-            rows::each_sequence(unit, work, &mut add)?;
+            rows::each_sequence(unit, budget, &mut add)?;
         }
         Ok(())
     }

@@ -4,6 +4,7 @@ use super::super::elf::{File, Source};
 use super::super::module_symbols::ModuleSymbols;
 use super::super::sources::{Answers, Sources};
 use super::super::table::{self, Kind};
+use crate::budget::Budget;
 use crate::process::InMemory;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -25,7 +26,7 @@ fn loaded(bytes: Vec<u8>) -> ModuleSymbols {
 /// Addresses and names of the dynamic table.
 fn exported(loaded: &ModuleSymbols) -> BTreeSet<(u64, Vec<u8>)> {
     let mut found = BTreeSet::new();
-    table::visit(&loaded.sources, &mut |symbol| {
+    table::visit(&loaded.sources, &mut Budget::unlimited(), &mut |symbol| {
         let (_, table) = loaded.sources.table(symbol.table).unwrap();
         if !table.full && symbol.kind != Kind::Tls {
             let name = table::name(&loaded.sources, &symbol).unwrap();

@@ -4,9 +4,10 @@ use super::super::elf::{File, Relocations, Source, visit_relocations};
 use super::super::module_symbols::ModuleSymbols;
 use super::super::sources::Sources;
 use super::super::{NoSeparate, NoSymbols, Symbols};
-use super::super::{clock, demangle, import, search, separate};
+use super::super::{demangle, import, search, separate};
+use super::Counting;
 use super::builder::*;
-use super::{Counting, NEVER};
+use crate::budget::Budget;
 use crate::kernel::Name;
 use crate::process::fake::Fake;
 use crate::process::{self, Identity, InMemory, Modules, ReadAt};
@@ -34,19 +35,19 @@ fn exercise(bytes: Box<dyn ReadAt>) -> Result<(), NoSymbols> {
         image.has_section(name);
     }
     let modules = Fake::new().target().modules;
-    _ = separate::find(&modules, &Name::from("/p"), image, &Arc::default()).chosen();
+    _ = separate::find(&modules, &Name::from("/p"), image, &Budget::unlimited()).chosen();
     loaded.holds_copy(0x1004)?;
     for address in [0x1004, 0x2004, u64::MAX] {
         loaded.symbol_at(address);
     }
-    let mut clock = clock::Clock::new(std::time::Duration::from_secs(1), &NEVER);
+    let mut budget = Budget::unlimited().within(std::time::Duration::from_secs(1));
     for name in ["exported@plt", "exported@got.plt"] {
-        loaded.plt_got_called(name, &mut clock)?;
+        loaded.plt_got_called(name, &mut budget)?;
     }
     let mut names = std::collections::BTreeSet::new();
-    loaded.find("shapes::area", &NEVER)?;
-    loaded.find("exported@V", &NEVER)?;
-    loaded.complete("", 100, &mut clock, &mut names)?;
+    loaded.find("shapes::area")?;
+    loaded.find("exported@V")?;
+    loaded.complete("", 100, &mut budget, &mut names)?;
     loaded.fault().map_or(Ok(()), Err)
 }
 
@@ -216,7 +217,7 @@ fn relocations_are_read_once_and_within_a_limit() {
         };
         let image = Source::read(File::new(Box::new(counting))).unwrap();
         let before = bytes.load(Ordering::Relaxed);
-        Relocations::default().of(&image, &mut clock::Clock::new(MINUTE, &NEVER)).unwrap();
+        Relocations::default().of(&image, &mut Budget::unlimited().within(MINUTE)).unwrap();
         bytes.load(Ordering::Relaxed) - before
     };
     assert!(read(0, 240 << 10) < 300 << 10);
@@ -235,8 +236,8 @@ fn matches_are_kept_within_the_limits() {
     let matches = |symbols: Vec<Entry>, most| {
         let loaded = ModuleSymbols::new(Builder::with(symbols).sources(), 1);
         let limits = search::Limits { symbols: most, bytes: 1_000_000 };
-        let found = loaded.matching(&|_| true, &limits, &mut || Ok(()));
-        let found = found.unwrap().unwrap();
+        let found = loaded.matching(&|_| true, &limits, &mut Budget::unlimited());
+        let found = found.unwrap();
         let places: Vec<u64> = found.symbols.iter().map(|one| one.address).collect();
         (places, found.too_many)
     };
@@ -349,7 +350,7 @@ fn a_file_that_is_not_opened_is_the_reason_for_everything_unknown() {
     let regions = target.process.regions().unwrap();
     let symbols = Symbols::default();
     let mut told = Vec::new();
-    let surveyed = symbols.over(&target, &regions).survey(&mut || Ok(()), &mut |survey| {
+    let surveyed = symbols.over(&target, &regions).survey(&mut |survey| {
         told.push([
             survey.answers.err().map(|why| why.to_string()),
             survey.build_id.err().map(|why| why.to_string()),
@@ -372,41 +373,41 @@ fn a_search_for_names_of_stubs_can_be_interrupted() {
         ..Builder::default()
     };
     let image = Source::read(File::new(Box::new(InMemory::file(program.bytes())))).unwrap();
-    let found = |interrupts: &AtomicBool| {
-        let mut clock = clock::Clock::new(std::time::Duration::from_secs(60), interrupts);
-        let found = import::Import::called(&image, "exported", &mut clock);
-        found.unwrap().len()
+    let found = |mut budget: Budget| {
+        let found = import::Import::called(&image, "exported", &mut budget);
+        found.map(|found| found.len())
     };
-    assert_eq!(found(&NEVER), 5000);
-    assert!(found(&AtomicBool::new(true)) < 1000);
+    assert!(matches!(found(Budget::unlimited()), Ok(5000)));
+    let pressed = Budget::until(Arc::new(AtomicBool::new(true)));
+    assert!(matches!(found(pressed), Err(NoSymbols::Interrupted)));
 }
 
 #[test]
 fn a_pass_over_relocations_can_be_interrupted() {
     let image = Source::read(File::new(Box::new(InMemory::file(sound().bytes())))).unwrap();
-    let pressed = AtomicBool::new(true);
-    let visited = |clock: &mut clock::Clock| {
+    let pressed = Arc::new(AtomicBool::new(true));
+    let visited = |budget: &mut Budget| {
         let mut visited = 0;
-        let outcome = visit_relocations(&image, clock, &mut |_| {
+        let outcome = visit_relocations(&image, budget, &mut |_| {
             visited += 1;
             ControlFlow::Continue(())
         });
         (outcome.err(), visited)
     };
-    let (outcome, all) = visited(&mut clock::Clock::new(MINUTE, &NEVER));
+    let (outcome, all) = visited(&mut Budget::unlimited().within(MINUTE));
     assert!(outcome.is_none() && all > 0, "{outcome:?}, {all}");
-    let (outcome, none) = visited(&mut clock::Clock::new(MINUTE, &pressed));
+    let (outcome, none) = visited(&mut Budget::until(Arc::clone(&pressed)));
     assert!(matches!(outcome, Some(NoSymbols::Interrupted)));
     assert_eq!(none, 0);
     let over = std::time::Duration::ZERO;
-    let (outcome, none) = visited(&mut clock::Clock::new(over, &NEVER));
+    let (outcome, none) = visited(&mut Budget::unlimited().within(over));
     assert!(matches!(outcome, Some(NoSymbols::TooCostly)));
     assert_eq!(none, 0);
     // A pass that was given up is made again.
     let relocations = Relocations::default();
-    let given_up = relocations.of(&image, &mut clock::Clock::new(MINUTE, &pressed));
+    let given_up = relocations.of(&image, &mut Budget::until(Arc::clone(&pressed)));
     assert!(given_up.is_err());
-    let filled = relocations.of(&image, &mut clock::Clock::new(MINUTE, &NEVER));
+    let filled = relocations.of(&image, &mut Budget::unlimited().within(MINUTE));
     assert!(filled.is_ok());
 }
 
@@ -421,7 +422,7 @@ fn addresses_have_names_even_after_a_search_was_given_up() {
         loaded.fail(passing);
         assert!(loaded.fault().is_none());
         assert!(loaded.symbol_at(0x1004).is_some());
-        assert!(!loaded.find("exported", &NEVER).unwrap().is_empty());
+        assert!(!loaded.find("exported").unwrap().is_empty());
     }
     let damaged = loaded();
     damaged.fail(NoSymbols::Damaged("symbol names of implausible size"));

@@ -5,24 +5,23 @@ pub(crate) mod compiled;
 mod dynamic;
 mod hostile;
 mod separate;
+mod within_budget;
 
 use super::elf::{File, Source};
 use super::index::Index;
+use super::lookup;
 use super::module_symbols::ModuleSymbols;
 use super::sources::Sources;
 use super::table::{self, Kind};
-use super::{clock, lookup};
+use crate::budget::Budget;
 use crate::process::InMemory;
 use builder::*;
 use proptest::prelude::*;
 
-/// No Ctrl-C.
-static NEVER: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
-
 /// The name at an address by one pass, after checking that the index says the same.
 fn name_at(sources: &Sources, address: u64) -> Option<String> {
-    let passed = lookup::look_up(sources, address).unwrap();
-    let index = Index::build(sources).unwrap().unwrap();
+    let passed = lookup::look_up(sources, address, &mut Budget::unlimited()).unwrap();
+    let index = Index::build(sources, &mut Budget::unlimited()).unwrap().unwrap();
     let number = |symbol: &table::Symbol| (symbol.table, symbol.number);
     let indexed = index.symbol_at(address);
     assert_eq!(
@@ -60,13 +59,13 @@ fn the_current_version_replaces_an_old_one_of_the_same_code() {
             assert_eq!(super::demangle::readable(&name).to_string(), shown);
         }
     }
-    let found = loaded.find("nap", &NEVER).unwrap();
+    let found = loaded.find("nap").unwrap();
     let names: Vec<String> = found.iter().map(|(_, name)| name.to_string()).collect();
     assert_eq!(names, ["nap@@V_2.17"]);
     let limits = super::search::Limits { symbols: 10, bytes: 1 << 20 };
     let is_nap = |name: &str| name.starts_with("nap");
-    let listed = loaded.matching(&is_nap, &limits, &mut || Ok(()));
-    let listed = listed.unwrap().unwrap().symbols;
+    let listed = loaded.matching(&is_nap, &limits, &mut Budget::unlimited());
+    let listed = listed.unwrap().symbols;
     let names: Vec<String> =
         listed.iter().map(|symbol| String::from_utf8(table::name(&loaded.sources, symbol).unwrap()).unwrap()).collect();
     assert_eq!(names, ["nap@@V_2.17"]);
@@ -192,7 +191,7 @@ fn an_index_takes_over_and_agrees() {
 
 fn found(builder: &Builder, query: &str) -> Vec<(String, u64)> {
     let loaded = ModuleSymbols::new(builder.sources(), 1);
-    let matches = loaded.find(query, &NEVER).unwrap();
+    let matches = loaded.find(query).unwrap();
     let plain = |(symbol, name): (table::Symbol, crate::kernel::Name)| {
         let name = String::from_utf8(name.as_bytes().to_vec()).unwrap();
         (name, symbol.address)
@@ -271,9 +270,9 @@ fn names_are_completed() {
     ]);
     let loaded = ModuleSymbols::new(builder.sources(), 1);
     let complete = |prefix: &str, limit| {
-        let mut clock = clock::Clock::new(std::time::Duration::from_secs(60), &NEVER);
+        let mut budget = Budget::unlimited();
         let mut found = std::collections::BTreeSet::new();
-        loaded.complete(prefix, limit, &mut clock, &mut found).unwrap();
+        loaded.complete(prefix, limit, &mut budget, &mut found).unwrap();
         let text = |name: crate::kernel::Name| name.to_string();
         found.into_iter().map(text).collect::<Vec<_>>()
     };
@@ -363,7 +362,7 @@ fn a_repeated_search_for_a_name_reads_nothing() {
     };
     let source = Source::read(File::new(Box::new(counting))).unwrap();
     let loaded = ModuleSymbols::new(Sources::alone(source), 1);
-    let find = |name: &str| loaded.find(name, &NEVER).unwrap().len();
+    let find = |name: &str| loaded.find(name).unwrap().len();
     let count = || reads.load(std::sync::atomic::Ordering::Relaxed);
     assert_eq!((find("main"), find("absent")), (1, 0));
     let after_first = count();

@@ -1,12 +1,12 @@
 //! Separate debug files and compressed sections: which are found, which are refused.
 
-use super::super::clock::Clock;
 use super::super::elf::{File, Source, expand_xz, old_spelling};
 use super::super::expanded::Expanded;
 use super::super::module_symbols::ModuleSymbols;
 use super::super::sources::{Answers, BETWEEN_LOOKS, Sources};
 use super::super::{NoSeparate, NoSymbols, Symbols, View, separate};
 use super::builder::*;
+use crate::budget::Budget;
 use crate::kernel::{Name, VirtualAddress};
 use crate::process::InMemory;
 use crate::process::fake::Fake;
@@ -15,7 +15,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-const MINUTE: Duration = Duration::from_secs(60);
 const PROGRAM: &str = "/usr/bin/program";
 const ID: &[u8] = &[0xab, 0xcd, 0xef, 0x01];
 const BY_ID: &str = "/usr/lib/debug/.build-id/ab/cdef01.debug";
@@ -146,7 +145,8 @@ fn a_checksum_waits_until_it_is_needed_and_ends_with_ctrl_c() {
     let interrupts = Arc::new(AtomicBool::new(true));
     let candidates = |program: &Builder| {
         let image = source(program.bytes());
-        let separate = separate::find(&target.modules, &Name::from(PROGRAM), &image, &interrupts);
+        let separate =
+            separate::find(&target.modules, &Name::from(PROGRAM), &image, &Budget::until(Arc::clone(&interrupts)));
         (image, separate)
     };
     let link = || vec![Extra::debuglink(b"p.debug", sum(&good))];
@@ -290,13 +290,8 @@ fn reading_and_decompressing_can_be_interrupted() {
         let name = extra.name;
         let built = Builder { sections: vec![extra], ..Builder::default() };
         let source = source(built.bytes());
-        let mut asked = 0;
-        let read = source.section_while(b".debug_line", 1 << 30, &mut || {
-            asked += 1;
-            asked < 2
-        });
-        assert!(matches!(read, Err(NoSymbols::Interrupted)), "{name}");
-        assert_eq!(asked, 2, "{name}");
+        let read = source.section_within(b".debug_line", 1 << 30, &mut Budget::unlimited().at_most(1));
+        assert!(matches!(read, Err(NoSymbols::TooCostly)), "{name}");
         let whole = source.section(b".debug_line", 1 << 30).unwrap();
         assert!(whole.is_some_and(|bytes| bytes == plain), "{name}");
     }
@@ -334,8 +329,7 @@ fn a_small_table_within_the_file() {
 #[test]
 fn decompressed_debugdata_is_limited() {
     let bytes = xz(&vec![0; 1 << 20]);
-    let never = AtomicBool::new(false);
-    let expanded = |most| expand_xz(&bytes, most, &mut Clock::new(MINUTE, &never)).unwrap();
+    let expanded = |most| expand_xz(&bytes, most, &mut Budget::unlimited()).unwrap();
     assert_eq!(expanded(1 << 20).unwrap().len(), 1 << 20);
     assert_eq!(expanded((1 << 20) - 1), None);
 }
@@ -343,21 +337,17 @@ fn decompressed_debugdata_is_limited() {
 #[test]
 fn decompressing_ends_with_ctrl_c_and_with_the_clock() {
     let bytes = xz(&vec![0; 8 << 20]);
-    let pressed = AtomicBool::new(true);
-    let refused = |budget, interrupts| {
-        let mut clock = Clock::new(budget, interrupts);
-        expand_xz(&bytes, 8 << 20, &mut clock).unwrap_err()
-    };
-    assert!(matches!(refused(MINUTE, &pressed), NoSymbols::Interrupted));
-    let never = AtomicBool::new(false);
-    let over = Duration::ZERO;
-    assert!(matches!(refused(over, &never), NoSymbols::TooCostly));
+    let refused = |mut budget| expand_xz(&bytes, 8 << 20, &mut budget).unwrap_err();
+    let pressed = Budget::until(Arc::new(AtomicBool::new(true)));
+    assert!(matches!(refused(pressed), NoSymbols::Interrupted));
+    let over = Budget::unlimited().within(Duration::ZERO);
+    assert!(matches!(refused(over), NoSymbols::TooCostly));
     // A module is not cached without its names after an interruption.
     let program = stripped(vec![Extra::new(".gnu_debugdata", xz(&debug_file(vec![])))]).bytes();
     let target = Fake::new().region(0x10_0000, 0x10_1000, "r-xp", 1, "/lib/1.so").file("/lib/1.so", program).target();
     let regions = target.process.regions().unwrap();
     let interrupts = Arc::new(AtomicBool::new(true));
-    let symbols = Symbols::heeding(Arc::clone(&interrupts));
+    let symbols = Symbols::within(Budget::until(Arc::clone(&interrupts)));
     let name = || {
         let view = symbols.over(&target, &regions);
         let found = view.at(VirtualAddress::new(0x10_0004));
@@ -407,7 +397,7 @@ fn the_memory_of_many_compressed_tables_is_limited() {
     assert!((2..=4).contains(&named), "{named}");
     // Each of them has a reason.
     let mut told = (0, 0);
-    let surveyed = view.survey(&mut || Ok(()), &mut |survey| {
+    let surveyed = view.survey(&mut |survey| {
         match (&survey.answers, survey.no_debugdata) {
             (Ok((Answers::DebugData, _)), None) => told.0 += 1,
             (Ok((Answers::DynamicTable, _)), Some(NoSymbols::NoRoom)) => told.1 += 1,

@@ -57,7 +57,7 @@ fn addr2line(program: &Path, addresses: &[u64]) -> Vec<Frames> {
 
 /// pmdb's answers, in the spelling of `addr2line`.
 fn ours(names: &View, address: VirtualAddress) -> Frames {
-    let found = names.line_at(address, &mut || Ok(())).expect("an answer");
+    let found = names.line_at(address).expect("an answer");
     let frames = found.frames.iter().map(|frame: &Frame| {
         let function = frame.function.as_ref().map(Name::to_string);
         let file = frame.file.as_ref().map(Name::to_string);
@@ -291,7 +291,7 @@ fn of_the_c_library_as_addr2line_says() {
     let symbols = Symbols::default();
     with_names(&symbols, &target.attach(), |names, regions| {
         let mut library = None;
-        let survey = names.survey(&mut || Ok(()), &mut |one| {
+        let survey = names.survey(&mut |one| {
             if one.module.is_called(b"libc.so.6") {
                 library = Some((one.module.name.to_string(), one.separate));
             }

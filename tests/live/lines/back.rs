@@ -7,13 +7,13 @@ use super::super::symbols::with_names;
 use super::super::target::Target;
 use super::addr2line::readelf_rows;
 use super::programs::C_PROGRAM;
+use pmdb::budget::{Budget, OutOfBudget};
 use pmdb::kernel::{Name, VirtualAddress};
-use pmdb::report::Stopped;
 use pmdb::symbol::Symbols;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 pub const TESTS: &[Test] =
     &[("lines::there_and_back", there_and_back), ("lines::all_code_of_a_line", all_code_of_a_line)];
@@ -44,7 +44,7 @@ fn all_code_of_a_line() {
         let symbols = Symbols::default();
         with_names(&symbols, &target.attach(), |names, _| {
             for (&line, expected) in &expected {
-                let found = names.find_line(&file, line, 0, &mut || Ok(()));
+                let found = names.find_line(&file, line, 0);
                 let found = found.expect("an answer");
                 assert_eq!(found.line, Some(line), "{name}: {found:?}");
                 assert!(!found.firsts().is_empty(), "{name}:{line}");
@@ -70,10 +70,11 @@ fn there_and_back() {
     let program = program.expect("to compile");
     let mut target = Target::spawn(&mut Command::new(&program));
     let words = target.numbers();
-    let symbols = Symbols::default();
+    let pressed = Arc::new(AtomicBool::new(false));
+    let symbols = Symbols::within(Budget::until(Arc::clone(&pressed)));
     with_names(&symbols, &target.attach(), |names, _| {
         let search = |file: &str, line| {
-            let found = names.find_line(file, line, 100, &mut || Ok(()));
+            let found = names.find_line(file, line, 100);
             found.expect("an answer")
         };
         let line_of = |text: &str| {
@@ -102,17 +103,20 @@ fn there_and_back() {
         let found = search("back.c", 5000);
         assert!(found.has_file && found.places.is_empty(), "{found:?}");
         // An interrupted search finds nothing, and caches nothing that would be wrong later.
-        let stopped = names.find_line("back.c", 1, 100, &mut || Err(Stopped::Interrupted));
-        assert!(matches!(stopped, Err(Stopped::Interrupted)));
+        pressed.store(true, Ordering::Relaxed);
+        let stopped = names.find_line("back.c", 1, 100);
+        assert!(matches!(stopped, Err(OutOfBudget::Interrupted)));
+        pressed.store(false, Ordering::Relaxed);
+        assert!(search("back.c", squared).firsts().len() >= 2);
     });
     // Ctrl-C ends every search, also in the middle.
-    let symbols = Symbols::heeding(Arc::new(AtomicBool::new(true)));
+    let symbols = Symbols::within(Budget::until(Arc::new(AtomicBool::new(true))));
     with_names(&symbols, &target.attach(), |names, _| {
         let work = VirtualAddress::new(words[0]);
-        let stopped = names.line_at(work, &mut || Ok(()));
-        assert!(matches!(stopped, Err(Stopped::Interrupted)), "{stopped:?}");
-        let stopped = names.find_line("back.c", 1, 100, &mut || Ok(()));
-        assert!(matches!(stopped, Err(Stopped::Interrupted)), "{stopped:?}");
+        let stopped = names.line_at(work);
+        assert!(matches!(stopped, Err(OutOfBudget::Interrupted)), "{stopped:?}");
+        let stopped = names.find_line("back.c", 1, 100);
+        assert!(matches!(stopped, Err(OutOfBudget::Interrupted)), "{stopped:?}");
     });
     target.send("");
 }

@@ -37,13 +37,13 @@ fn while_it_runs(program: &Path, steps: impl FnOnce(&dyn Fn() -> LineAt)) {
     let line = line.expect("a line").lines().count() as u64;
     steps(&|| {
         with_names(&symbols, &attached, |names, _| {
-            let found = names.find_line(file, line, 1, &mut || Ok(()));
+            let found = names.find_line(file, line, 1);
             let found = found.expect("an answer");
             assert_eq!(found.line, Some(line), "{found:?}");
             let place = found.places.first().expect("a place");
             assert!(place.start < place.end, "{place:?}");
             // The other direction gives the same.
-            let at = names.line_at(place.start, &mut || Ok(())).expect("an answer");
+            let at = names.line_at(place.start).expect("an answer");
             let known = place.known.clone().expect("its functions");
             assert_eq!(at.frames, known.frames);
             assert!(holds(at.row, place.start), "{at:?}");

@@ -59,7 +59,7 @@ fn each_line_as_gdb_says(program: &Path) {
         let answers: Vec<&str> = text.lines().filter(|line| line.starts_with("Line ")).collect();
         assert_eq!(answers.len(), addresses.len(), "{text}");
         for (&address, answer) in addresses.iter().zip(answers) {
-            let found = names.line_at(address, &mut || Ok(())).expect("an answer");
+            let found = names.line_at(address).expect("an answer");
             let frame = &found.frames[0];
             let line = frame.line.expect("a line");
             let file = frame.file.as_ref().expect("a file").to_string();

@@ -24,7 +24,7 @@ fn why_there_are_none() {
         let words = target.numbers();
         let symbols = Symbols::default();
         let found = with_names(&symbols, &target.attach(), |names, _| {
-            let found = names.line_at(of(&words, names), &mut || Ok(()));
+            let found = names.line_at(of(&words, names));
             found.expect("an answer")
         });
         target.send("");

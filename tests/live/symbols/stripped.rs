@@ -57,7 +57,7 @@ fn answers(target: &Target, hidden: u64) -> (Result<Answers, NoSymbols>, Result<
     let symbols = Symbols::default();
     with_names(&symbols, &target.attach(), |names, _| {
         let mut found = None;
-        let survey = names.survey(&mut || Ok(()), &mut |survey| {
+        let survey = names.survey(&mut |survey| {
             if survey.module.is_called(b"program") {
                 let answers = survey.answers.map(|(answers, count)| {
                     assert!(count > 0);
@@ -218,7 +218,7 @@ fn surveyed(
     let symbols = Symbols::default();
     with_names(&symbols, &target.attach(), |names, _| {
         let mut found = None;
-        let survey = names.survey(&mut || Ok(()), &mut |survey| {
+        let survey = names.survey(&mut |survey| {
             if is_it(survey.module.name.as_bytes()) {
                 let answers = survey.answers.map(|(answers, _)| answers);
                 found = Some((answers, survey.separate.map(|path| path.to_string())));

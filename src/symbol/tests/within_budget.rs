@@ -1,0 +1,124 @@
+//! Answers within a budget of steps: whole or none, never cut short.
+
+use super::super::{NoSymbols, Symbols};
+use super::builder::{Builder, Entry, Extra, FUNCTION, GLOBAL, OBJECT, entry};
+use crate::budget::Budget;
+use crate::kernel::VirtualAddress;
+use crate::process::Target;
+use crate::process::fake::Fake;
+use std::io::Write;
+
+/// An answer as text, or `None` if the budget was spent.
+type Answer = Option<String>;
+
+/// Asks everything that one file can answer, each question with its own files: what one has read is not kept for the
+/// next.
+fn answers(target: &Target, steps: Option<u64>) -> Vec<(&'static str, Answer)> {
+    let budget = || steps.map_or(Budget::unlimited(), |steps| Budget::unlimited().at_most(steps));
+    let regions = target.process.regions().expect("its regions");
+    let ask = |question: &dyn Fn(&super::super::View<'_>) -> Answer| {
+        let symbols = Symbols::within(budget());
+        question(&symbols.over(target, &regions))
+    };
+    let found = |name: &'static str| {
+        ask(&|view| match view.find(None, name) {
+            Ok(found) => Some(format!("{found:?}")),
+            Err(super::super::Error::NoSymbols { reason, .. }) if reason.is_passing() => None,
+            Err(error) => Some(error.to_string()),
+        })
+    };
+    let at = |address| ask(&|view| view.at(VirtualAddress::new(address)).map(|found| format!("{found:?}")));
+    let matching = ask(&|view| {
+        let (mut found, mut is_cut) = (Vec::new(), false);
+        let whole = view.matching(
+            &|_| true,
+            u64::MAX,
+            &mut |symbol| {
+                found.push(symbol.name().to_string());
+                Ok(())
+            },
+            &mut |_, reason| is_cut |= matches!(reason, NoSymbols::TooCostly),
+        );
+        (whole.is_ok() && !is_cut).then(|| format!("{found:?}"))
+    });
+    let surveyed = ask(&|view| {
+        let mut text = Some(String::new());
+        let whole = view.survey(&mut |survey| {
+            text = match (survey.answers, survey.no_debugdata) {
+                (Err(NoSymbols::TooCostly), _) | (_, Some(NoSymbols::TooCostly)) => None,
+                (answers, _) => Some(format!("{answers:?} {:?}", survey.build_id)),
+            };
+            Ok(())
+        });
+        text.filter(|_| whole.is_ok())
+    });
+    vec![
+        ("a name", found("last")),
+        ("a demangled name", found("shapes::area")),
+        ("no such name", found("missing")),
+        ("an address", at(0x10_0004)),
+        ("all names", matching),
+        ("the module", surveyed),
+    ]
+}
+
+#[track_caller]
+fn holds(what: &str, target: &Target, expected: &[&str]) {
+    let whole = answers(target, None);
+    for (question, text) in whole.iter().map(|(question, answer)| (*question, answer.as_deref().unwrap_or_default())) {
+        assert!(!expected.contains(&question) || text.len() > 2, "{what}, {question}: {text}");
+    }
+    let mut given_up = 0;
+    let mut steps = 0;
+    loop {
+        let limited = answers(target, Some(steps));
+        let open = limited.iter().zip(&whole).filter(|((question, answer), (_, whole))| {
+            assert!(
+                answer.is_none() || answer == whole,
+                "{what}, {question}, {steps} steps: {answer:?}, not {whole:?}"
+            );
+            answer.is_none() && whole.is_some()
+        });
+        let open = open.count();
+        given_up += open;
+        if open == 0 {
+            break;
+        }
+        assert!(steps < 1 << 32, "{what}: never enough steps");
+        steps += 1 + steps / 8;
+    }
+    assert!(given_up > expected.len(), "{what}: few steps were enough");
+}
+
+fn named(count: u64) -> Vec<Entry> {
+    let mut symbols: Vec<Entry> = (0..count)
+        .map(|number| entry(&format!("name_{number}"), 0x1000 + number % 0x200, 1, GLOBAL, FUNCTION))
+        .collect();
+    symbols.push(entry("_ZN6shapes4areaEi", 0x1300, 8, GLOBAL, FUNCTION));
+    symbols.push(entry("data", 0x2000, 8, GLOBAL, OBJECT));
+    symbols.push(entry("last", 0x1400, 8, GLOBAL, FUNCTION));
+    symbols
+}
+
+fn mapped(file: Vec<u8>) -> Target {
+    Fake::new().region(0x10_0000, 0x10_1000, "r-xp", 1, "/lib/1.so").file("/lib/1.so", file).target()
+}
+
+#[test]
+fn a_table_of_symbols() {
+    let file = Builder::with(named(300));
+    holds("a table", &mapped(file.bytes()), &["a name", "a demangled name", "an address", "all names", "the module"]);
+}
+
+#[test]
+fn a_compressed_table() {
+    let mut writer = lzma_rust2::XzWriter::new(Vec::new(), lzma_rust2::XzOptions::with_preset(1)).expect("a writer");
+    writer.write_all(&Builder::with(named(300)).bytes()).expect("to compress");
+    let bytes = writer.finish().expect("to compress");
+    let file = Builder {
+        dynamic: vec![entry("exported", 0x1010, 8, GLOBAL, FUNCTION)],
+        sections: vec![Extra::new(".gnu_debugdata", bytes)],
+        ..Builder::default()
+    };
+    holds("a compressed table", &mapped(file.bytes()), &["a name", "all names", "the module"]);
+}

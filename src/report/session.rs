@@ -388,3 +388,10 @@ record! {
         text: String,
     }
 }
+
+/// The term and its meaning in a row of a help text. The last gap of two blanks separates them: a term may have several
+/// parts.
+pub fn term_and_meaning(line: &str) -> Option<(&str, &str)> {
+    let (term, meaning) = line.strip_prefix(' ')?.trim().rsplit_once("  ")?;
+    Some((term.trim_end(), meaning))
+}

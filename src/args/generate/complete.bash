@@ -1,5 +1,5 @@
 # Completion of pmdb in bash. Put it where bash-completion looks, for one user:
-#   pmdb --generate complete-bash > ~/.local/share/bash-completion/completions/pmdb
+#   pmdb --generate complete-bash | install -D -m 644 /dev/stdin ~/.local/share/bash-completion/completions/pmdb
 
 _pmdb_offer() {
     local IFS=$'\n'

@@ -4,7 +4,7 @@ mod tables;
 
 use super::about::About;
 use crate::lang::SETTINGS;
-use crate::report::{Help, HelpEntry, HelpSubject};
+use crate::report::{Help, HelpEntry, HelpSubject, term_and_meaning};
 
 /// A topic of `help` that is no command.
 #[derive(Clone, Copy, Debug)]
@@ -147,10 +147,9 @@ fn terms(line: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// What a row explains: all that stands in front of the two blanks before the meaning.
+/// What a row explains.
 fn explained(line: &str) -> &str {
-    let row = line.strip_prefix("  ").unwrap_or_default().trim_end();
-    row.rsplit_once("  ").map_or("", |(terms, _)| terms.trim())
+    term_and_meaning(line).map_or("", |(term, _)| term)
 }
 
 /// The names of the subjects whose tables explain words of the language.

@@ -7,7 +7,7 @@ use crate::render::printable::{columns, cut, printable, push_printable};
 use crate::render::theme::Role;
 use crate::report::{
     AssertionsSummary, ErrorPlace, ErrorReport, Help, HelpCommand, HelpExample, HelpGroup, HelpSubject, Note,
-    UserCommands, UserHelp,
+    UserCommands, UserHelp, term_and_meaning,
 };
 
 /// The longest line of prose: longer ones are hard to read.
@@ -132,9 +132,8 @@ fn as_it_stands(lines: &mut Lines, text: &str) {
     let begins = text.len() - text.trim_start().len();
     let word = text.get(begins..).unwrap_or_default();
     line.plain(" ".repeat(begins));
-    match word.split_once("  ") {
+    match term_and_meaning(text) {
         Some((word, meaning)) => {
-            let meaning = meaning.trim_start();
             let column = columns(text).saturating_sub(columns(meaning));
             line.push(Role::Command, word).pad_to(column);
             line.indent_here().prose(Role::Plain, meaning);

@@ -156,6 +156,6 @@ settings! {
     PerfMaps "perf maps" Switch, "whether symbols also come from /tmp/perf-PID.map, which the target writes for JIT-compiled code";
     Scan "scan" Switch, "whether PAGEMAP_SCAN is used where the kernel has it";
     ShellErrors "shell errors" Switch, "whether a failed shell command is an error; at the prompt it never is";
-    Style "style" Style, "the background that colours are read on; auto: any";
+    Style "style" Style, "terminal background: auto, dark or light";
     Width "width" Number, "columns of a line, in pipes and files too; 0: as the terminal says, and no limit elsewhere";
 }

@@ -86,7 +86,7 @@ impl ColorChoice {
 /// The background on which colours must be readable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Background {
-    /// Unknown.
+    /// Unknown: the terminal's own sixteen colours are used.
     Any,
     /// A dark one.
     Dark,
@@ -135,56 +135,73 @@ impl Theme {
             return Style::new();
         };
         let style = match hue(role) {
-            Some(hue) => Style::new().color(XtermColors::from(hue.number(background))),
+            Some(hue) => hue.style(background),
             None => Style::new(),
         };
         match role {
             Role::Heading => style.bold().underline(),
-            Role::Frame | Role::Symbol | Role::Error | Role::Prompt | Role::Command => style.bold(),
+            role if role.is_bold() => style.bold(),
             _ => style,
         }
     }
 }
 
-/// A hue; the background decides which of the terminal's 256 colours it is.
+/// The colours of the roles. The background decides which of the terminal's colours each is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Hue {
     Blue,
-    Cyan,
     Magenta,
     Green,
     Yellow,
     Red,
-    Violet,
     Grey,
 }
 
 impl Hue {
-    /// A colour with a contrast of at least 4.5 : 1 to the background. It is one of the colour cube or of the greys,
-    /// because terminals redefine the first sixteen. Only six of them are readable on both black and white.
-    const fn number(self, background: Background) -> u8 {
-        let (any, dark, light) = match self {
-            Hue::Blue => (63, 75, 20),
-            Hue::Cyan => (63, 80, 24),
-            Hue::Magenta => (163, 176, 90),
-            Hue::Green => (29, 114, 22),
-            Hue::Yellow => (98, 221, 94),
-            Hue::Red => (131, 203, 124),
-            Hue::Violet => (98, 147, 92),
-            Hue::Grey => (243, 246, 242),
+    #[cfg(test)]
+    const ALL: [Hue; 6] = [Hue::Blue, Hue::Magenta, Hue::Green, Hue::Yellow, Hue::Red, Hue::Grey];
+
+    /// On a known background: a colour of the cube or a grey, because terminals redefine the first sixteen. It can be
+    /// read on the backgrounds of common themes, and no two look alike, also with each kind of colour blindness.
+    const fn number(self, is_dark: bool) -> u8 {
+        let (dark, light) = match self {
+            Hue::Blue => (153, 26),
+            Hue::Magenta => (207, 90),
+            Hue::Green => (40, 22),
+            Hue::Yellow => (227, 94),
+            Hue::Red => (210, 124),
+            Hue::Grey => (247, 59),
         };
-        match background {
-            Background::Any => any,
-            Background::Dark => dark,
-            Background::Light => light,
+        if is_dark { dark } else { light }
+    }
+
+    /// On an unknown background the terminal's own colours: its theme is made to be read. Of the sixteen only these
+    /// are safe: the bright ones are close to the background in some themes.
+    fn style(self, background: Background) -> Style {
+        match (background, self) {
+            (Background::Dark, _) => Style::new().color(XtermColors::from(self.number(true))),
+            (Background::Light, _) => Style::new().color(XtermColors::from(self.number(false))),
+            (Background::Any, Hue::Blue) => Style::new().cyan(),
+            (Background::Any, Hue::Magenta) => Style::new().magenta(),
+            (Background::Any, Hue::Green) => Style::new().green(),
+            (Background::Any, Hue::Yellow) => Style::new().yellow(),
+            (Background::Any, Hue::Red) => Style::new().red(),
+            (Background::Any, Hue::Grey) => Style::new().dimmed(),
         }
     }
 }
 
 impl Role {
-    /// The colour of a role on a background, as red, green and blue; `None` for the default colour.
-    pub fn rgb(self, background: Background) -> Option<[u8; 3]> {
-        hue(self).map(|hue| rgb(hue.number(background)))
+    /// The colour of a role on a light background, as red, green and blue; `None` for the default colour.
+    pub fn rgb_on_white(self) -> Option<[u8; 3]> {
+        hue(self).map(|hue| rgb(hue.number(false)))
+    }
+
+    const fn is_bold(self) -> bool {
+        matches!(
+            self,
+            Role::Frame | Role::Symbol | Role::Bad | Role::Error | Role::Prompt | Role::Command | Role::Heading
+        )
     }
 }
 
@@ -202,15 +219,13 @@ fn rgb(number: u8) -> [u8; 3] {
 
 const fn hue(role: Role) -> Option<Hue> {
     Some(match role {
-        Role::Address => Hue::Cyan,
+        Role::Address | Role::Command | Role::Keyword => Hue::Blue,
         Role::Physical | Role::Frame => Hue::Magenta,
         Role::Flag | Role::Good | Role::Quoted => Hue::Green,
         Role::Warn | Role::Symbol => Hue::Yellow,
         Role::Bad | Role::Error => Hue::Red,
-        Role::Note => Hue::Violet,
-        Role::Dim | Role::Label => Hue::Grey,
-        Role::Command | Role::Keyword => Hue::Blue,
-        Role::Raw | Role::Size | Role::Name | Role::Plain => return None,
+        Role::Raw | Role::Note | Role::Dim | Role::Label => Hue::Grey,
+        Role::Size | Role::Name | Role::Plain => return None,
         Role::Heading | Role::Prompt => return None,
     })
 }
@@ -255,30 +270,89 @@ mod tests {
         assert!(painted.starts_with('\x1b') && painted.ends_with('m') && painted.contains("no"));
     }
 
+    fn linear(part: u8) -> f64 {
+        match f64::from(part) / 255.0 {
+            low if low <= 0.03928 => low / 12.92,
+            high => ((high + 0.055) / 1.055).powf(2.4),
+        }
+    }
+
     /// The contrast of two colours, as WCAG has it.
     fn contrast(one: [u8; 3], other: [u8; 3]) -> f64 {
         let luminance = |colour: [u8; 3]| {
-            let linear = colour.map(|part| match f64::from(part) / 255.0 {
-                low if low <= 0.03928 => low / 12.92,
-                high => ((high + 0.055) / 1.055).powf(2.4),
-            });
+            let linear = colour.map(linear);
             0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
         };
         let (one, other) = (luminance(one), luminance(other));
         (one.max(other) + 0.05) / (one.min(other) + 0.05)
     }
 
+    /// Backgrounds of common themes: black, Gruvbox, Solarized, Dracula, Nord, Ubuntu, VS Code, One Dark.
+    const DARK: [u32; 8] = [0x000000, 0x282828, 0x002b36, 0x282a36, 0x2e3440, 0x300a24, 0x1e1e1e, 0x282c34];
+    /// White, Solarized, Gruvbox, One Light, Tango.
+    const LIGHT: [u32; 5] = [0xffffff, 0xfdf6e3, 0xfbf1c7, 0xfafafa, 0xeeeeec];
+
+    fn parts(colour: u32) -> [u8; 3] {
+        let [_, parts @ ..] = colour.to_be_bytes();
+        parts
+    }
+
     #[test]
     fn every_colour_can_be_read_on_its_background() {
-        let (black, white) = ([0; 3], [255; 3]);
-        let hues = [Hue::Blue, Hue::Cyan, Hue::Magenta, Hue::Green, Hue::Yellow, Hue::Red, Hue::Violet, Hue::Grey];
-        for hue in hues {
-            for (background, grounds) in
-                [(Background::Any, &[black, white][..]), (Background::Dark, &[black]), (Background::Light, &[white])]
-            {
-                for ground in grounds {
-                    let contrast = contrast(rgb(hue.number(background)), *ground);
-                    assert!(contrast >= 4.5, "{hue:?} {background:?}: {contrast}");
+        for hue in Hue::ALL {
+            for (is_dark, grounds) in [(true, &DARK[..]), (false, &LIGHT)] {
+                for &ground in grounds {
+                    let contrast = contrast(rgb(hue.number(is_dark)), parts(ground));
+                    assert!(contrast >= 4.5, "{hue:?} on {ground:06x}: {contrast}");
+                }
+            }
+        }
+    }
+
+    /// What each kind of full colour blindness makes of linear light (Machado, Oliveira and Fernandes 2009).
+    const SEEN: [[[f64; 3]; 3]; 4] = [
+        [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
+        [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+        [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+        [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+    ];
+
+    fn times(matrix: &[[f64; 3]; 3], value: [f64; 3]) -> [f64; 3] {
+        matrix.map(|row| row[0] * value[0] + row[1] * value[1] + row[2] * value[2])
+    }
+
+    /// A colour as an eye sees it, in a space where distances are those that people see (Ottosson's OKLab).
+    fn perceived(colour: [u8; 3], eye: &[[f64; 3]; 3]) -> [f64; 3] {
+        let light = times(eye, colour.map(linear)).map(|part| part.clamp(0.0, 1.0));
+        let cones = [
+            [0.4122214708, 0.5363325363, 0.0514459929],
+            [0.2119034982, 0.6806995451, 0.1073969566],
+            [0.0883024619, 0.2817188376, 0.6299787005],
+        ];
+        let to_lab = [
+            [0.2104542553, 0.7936177850, -0.0040720468],
+            [1.9779984951, -2.4285922050, 0.4505937099],
+            [0.0259040371, 0.7827717662, -0.8086757660],
+        ];
+        times(&to_lab, times(&cones, light).map(f64::cbrt))
+    }
+
+    #[test]
+    fn no_two_roles_look_alike_to_anybody() {
+        // Roles that stand side by side in answers.
+        let roles = [Role::Address, Role::Physical, Role::Good, Role::Warn, Role::Bad, Role::Raw];
+        for is_dark in [true, false] {
+            for (number, one) in roles.iter().enumerate() {
+                for other in &roles[number + 1..] {
+                    let far = SEEN.iter().map(|eye| {
+                        let seen = |role: &Role| perceived(rgb(hue(*role).expect("a hue").number(is_dark)), eye);
+                        let (one, other) = (seen(one), seen(other));
+                        one.iter().zip(&other).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt()
+                    });
+                    let least = far.fold(f64::MAX, f64::min);
+                    // Two colours side by side are told apart from about 0.02 on.
+                    let is_distinct = least >= 0.04 || one.is_bold() != other.is_bold();
+                    assert!(is_distinct, "{one:?} and {other:?}, dark {is_dark}: {least}");
                 }
             }
         }

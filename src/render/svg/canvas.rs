@@ -2,7 +2,7 @@
 
 use crate::render::marks::{self, Cell};
 use crate::render::printable::{columns, printable};
-use crate::render::theme::{Background, Role};
+use crate::render::theme::Role;
 use std::fmt::Write;
 use std::ops::Range;
 
@@ -157,7 +157,7 @@ pub(super) fn width(columns: usize) -> usize {
 /// The colour of a cell and of its letter, which can be read on it.
 fn colours(role: Role) -> (String, String) {
     let hex = |[red, green, blue]: [u8; 3]| format!("#{red:02x}{green:02x}{blue:02x}");
-    let colour = role.rgb(Background::Light).map_or("#1f2328".into(), hex);
+    let colour = role.rgb_on_white().map_or("#1f2328".into(), hex);
     match role {
         Role::Dim => ("#f6f6f6".into(), colour),
         _ => (colour, "#ffffff".into()),

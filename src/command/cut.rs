@@ -3,6 +3,7 @@
 use super::Error;
 use crate::eval;
 use crate::lang::{self, Which};
+use crate::render::units::counted;
 use crate::report::{Sink, Stopped};
 use crate::state::DebugState;
 use std::cmp::Reverse;
@@ -67,8 +68,8 @@ pub(super) fn say_cut(more: usize, what: &str, sink: &mut dyn Sink) -> Result<()
     if more == 0 {
         return Ok(());
     }
-    let plural = if more == 1 { "" } else { "s" };
-    sink.note(format!("{more} more {what}{plural}{CUT}"))
+    let rows = counted(more as u64, &format!("more {what}"));
+    sink.note(format!("{rows}{CUT}"))
 }
 
 /// The largest of a stream of rows; among equals, the first.

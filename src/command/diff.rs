@@ -11,6 +11,7 @@ use crate::inspect::{self, Change, View};
 use crate::kernel::{AddressRange, Name, PageSize, Region};
 use crate::lang::{Diff, DiffKey};
 use crate::process::Target;
+use crate::render::units::count;
 use crate::report::{Blind, ChangeGroup, ChangeRow, DiffSummary, EventKind, NetEffect, Numbers, Record, Sink, Stopped};
 use crate::state::NamedSnapshot;
 use crate::symbol;
@@ -136,7 +137,7 @@ fn say_filtered(pages: u64, sink: &mut dyn Sink) -> Result<(), Stopped> {
     let message = match pages {
         0 => return Ok(()),
         1 => "the filter keeps no change; without it 1 page has changed".to_owned(),
-        pages => format!("the filter keeps no change; without it {pages} pages have changed"),
+        pages => format!("the filter keeps no change; without it {} pages have changed", count(pages)),
     };
     sink.note(message)
 }

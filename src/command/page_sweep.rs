@@ -4,6 +4,7 @@ use super::Error;
 use super::cut::{Cut, Largest, show_largest};
 use crate::inspect::{self, Neighbours, Page, Question, Selection, StateSet, Totals, View};
 use crate::kernel::{AddressRange, VirtualAddress};
+use crate::render::units::counted;
 use crate::report::{EveryState, Record, Sink, Stopped, WalkSummary};
 use std::cell::RefCell;
 use std::ops::ControlFlow;
@@ -75,8 +76,8 @@ pub(super) fn finish(last: Record, stopped: Option<Stopped>, sink: &mut dyn Sink
 
 /// Says that a filter leaves out so many pages or regions (`what`) because it cannot be evaluated for them.
 pub(super) fn say_left_out(count: u64, what: &str, why: &str, sink: &mut dyn Sink) -> Result<(), Stopped> {
-    let plural = if count == 1 { "" } else { "s" };
-    sink.note(format!("left out: {count} {what}{plural} for which the filter cannot be evaluated: {why}"))
+    let pages = counted(count, what);
+    sink.note(format!("left out: {pages} for which the filter cannot be evaluated: {why}"))
 }
 
 /// The note that states of pages are uncertain, and why.

@@ -5,6 +5,7 @@ use super::{About, Context, Flow, Group, Outcome, example, format};
 use crate::eval::{self, Integer, Value};
 use crate::kernel::{Name, VirtualAddress};
 use crate::lang::{self, Format, Spanned};
+use crate::render::units::counted;
 use crate::report::{AsText, Record, SymbolBrief, Text, ValueReport};
 use crate::state::DebugState;
 
@@ -151,8 +152,8 @@ fn also(value: &Value) -> Option<String> {
             let raw = wrapped(*number);
             (raw > 9).then(|| format!("{raw:#x}"))
         }
-        Value::Range(spans) => Some(format!("{} bytes", spans.size())),
-        Value::Frames(frames) => Some(format!("{} frames", frames.frames())),
+        Value::Range(spans) => Some(counted(spans.size(), "byte")),
+        Value::Frames(frames) => Some(counted(frames.frames(), "frame")),
         _ => None,
     }
 }

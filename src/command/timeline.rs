@@ -4,6 +4,7 @@ use super::map::{Cell, EMPTY, mark};
 use super::snapshot::seconds;
 use crate::inspect::{Change, Chunk, View};
 use crate::kernel::{AddressRange, PageSize};
+use crate::render::units::count;
 use crate::report::{EventKind, Record, Sink, Stopped, TimelineCells, TimelineRow, TimelineSample};
 use std::time::SystemTime;
 
@@ -146,8 +147,10 @@ impl Timeline {
         sink.emit(Record::TimelineSample(TimelineSample { time, cells }))?;
         if self.left_out > 0 && self.rows.len() == MOST_ROWS && !self.left_out_said {
             self.left_out_said = true;
-            let message =
-                format!("{} pages that came later are not drawn: there are {MOST_ROWS} rows at most", self.left_out);
+            let message = format!(
+                "{} pages that came later are not drawn: there are {MOST_ROWS} rows at most",
+                count(self.left_out)
+            );
             sink.note(message)?;
         }
         Ok(())

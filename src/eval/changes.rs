@@ -10,6 +10,7 @@ use super::{Integer, Origin, Spans, Value};
 use crate::inspect::{Change, Need, Question, View, Watcher};
 use crate::kernel::AddressRange;
 use crate::lang::{self, ChangeFunction, Changes, PageField, Span, Spanned};
+use crate::render::units::counted;
 use crate::report::{EventKind, Reason};
 use std::ops::ControlFlow;
 
@@ -150,9 +151,9 @@ fn require_contents(function: ChangeFunction, from: &NamedSnapshot, to: &NamedSn
     match to.snapshot.uncompared(&from.snapshot) {
         0 => Ok(()),
         pages => {
-            let plural = if pages == 1 { "" } else { "s" };
+            let pages = counted(pages, "present page");
             let message = format!(
-                "{}() cannot be known: {pages} present page{plural} could not be read, so their contents were not compared",
+                "{}() cannot be known: {pages} could not be read, so their contents were not compared",
                 function.name()
             );
             Err(Error::new(at, message))

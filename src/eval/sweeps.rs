@@ -12,6 +12,7 @@ use crate::inspect::{
 use crate::kernel::smaps::Smaps;
 use crate::kernel::{AddressRange, State, VirtualAddress};
 use crate::lang::{Filter, Function, PageField, Span, Spanned};
+use crate::render::units::counted;
 use crate::report::{Fact, Stopped};
 use std::ops::ControlFlow;
 
@@ -121,8 +122,8 @@ impl<'a> Evaluator<'a> {
             )),
         }
         let unknown = |pages, reason| {
-            let plural = if pages == 1 { "" } else { "s" };
-            let why = format!(": whether the filter holds for {pages} page{plural} is not certain");
+            let pages = counted(pages, "page");
+            let why = format!(": whether the filter holds for {pages} is not certain");
             Err(call.unknown(why, &reason))
         };
         let undecided = selection.undecided;

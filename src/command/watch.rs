@@ -78,6 +78,10 @@ pub(super) fn run(context: &mut Context, asked: &lang::Watch) -> Outcome {
     if count == Some(0) {
         return Err(Error::nothing_wanted("count"));
     }
+    if duration == Some(Duration::ZERO) {
+        let hint = "leave it out, or write a time: for 1s";
+        return Err(Error::refused("`for 0` asks for nothing: one sample shows no change", hint));
+    }
     let every = match every {
         Some(every) if every < SHORTEST => {
             return Err(Error::refused(

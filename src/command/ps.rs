@@ -1,11 +1,14 @@
 //! `ps [TEXT] [by KEY] [limit N|top N]`: processes to attach to, and who uses the memory.
 
 use super::cut::Cut;
+use super::regions::names_sorting;
 use super::symbols::meant;
-use super::{About, Context, Flow, Group, Outcome, example};
+use super::{About, Context, Error, Flow, Group, Outcome, example};
 use crate::kernel::smaps::Smaps;
+use crate::kernel::words::Worded;
 use crate::lang::{ProcessOrder, Ps};
 use crate::process::{self, Machine, ProcessEntry};
+use crate::render::units::counted;
 use crate::report::{ProcessMemory, ProcessRow, Record};
 use std::cmp::Reverse;
 
@@ -16,9 +19,10 @@ pub(super) const ABOUT: About = About {
     text: "Every process, or those whose name or command line contains a text (for pmdb itself only the name is searched): id, user, state, \
            resident memory, name and command line. A command line lies in the memory of its process. pmdb does not read it if that \
            memory may not be examined, or is swapped out: reading would swap it in.\n\n\
-           `by` puts the largest first: by rss (resident bytes), pss (the proportional share: each page divided by how often it is \
+           `by` puts the largest first: by rss or resident (resident bytes), pss (the proportional share: each page divided by how often it is \
            mapped), uss (bytes that no other process maps), swapped, or huge (mapped as huge pages). The kernel counts these for each process. \
            Only huge includes the hugetlb pool. \
+           By pid, user, state, name or command, the lowest comes first. \
            `top N` shows the N largest, by rss without `by`; `limit N` shows the first N.",
     examples: &[
         example("ps", "all processes"),
@@ -46,25 +50,32 @@ pub(super) fn run(context: &mut Context, asked: &Ps) -> Outcome {
         })
     };
     let order = asked.by.or(Cut::top(cut).map(|_| ProcessOrder::Rss));
+    if let Some(order) = order.filter(|order| Cut::top(cut).is_some() && !is_amount(*order)) {
+        let word = order.word();
+        let hint = format!("limit N shows the first N: ps by {word} limit N");
+        return Err(Error::refused(format!("`top` shows the largest, and `{word}` has no size"), hint));
+    }
     let machine = context.state.machine().clone();
     let processes = machine.processes()?;
     let mut rows: Vec<ProcessRow> = processes.iter().filter(wanted).map(row).collect();
-    if rows.is_empty() {
-        let message = "no process has that in its name or command line";
-        context.sink.note(message)?;
-    }
-    if let Some(clause) = filter.as_deref().and_then(|text| clause_in(text, rows.is_empty())) {
-        context.sink.note(clause)?;
+    let clause = filter.as_deref().and_then(|text| clause_in(text, rows.is_empty()));
+    match (clause, filter) {
+        (Some(clause), Some(text)) if rows.is_empty() => {
+            return Err(Error::refused(format!("no process has `{text}` in its name or command line"), clause));
+        }
+        (Some(clause), _) => context.sink.note(clause)?,
+        (None, _) if rows.is_empty() => context.sink.note("no process has that in its name or command line")?,
+        (None, _) => {}
     }
     if let Some(order) = order {
         let done = rows.len() as u64;
         for (index, row) in rows.iter_mut().enumerate() {
             context.sink.progress(index as u64, done, "processes")?;
-            if order != ProcessOrder::Rss {
+            if is_counted(order) {
                 row.memory = Some(memory(&machine, row.pid));
             }
         }
-        rows.sort_by_key(|row| Reverse(amount(row, order)));
+        sort(&mut rows, order);
     }
     let all = rows.len();
     let most = cut.map_or(usize::MAX, Cut::rows);
@@ -73,13 +84,11 @@ pub(super) fn run(context: &mut Context, asked: &Ps) -> Outcome {
         context.sink.emit(Record::ProcessEntry(row))?;
     }
     if let Some(more) = all.checked_sub(most).filter(|&more| more > 0) {
-        let plural = if more == 1 { "" } else { "es" };
-        context.sink.note(format!("{more} more process{plural}"))?;
+        context.sink.note(counted(more as u64, "more process"))?;
     }
     if hidden > 0 {
-        let message =
-            format!("not known of {hidden} process{}, which you may not look at", if hidden == 1 { "" } else { "es" });
-        context.sink.note(message)?;
+        let processes = counted(hidden as u64, "process");
+        context.sink.note(format!("not known of {processes}, which you may not look at"))?;
     }
     Ok(Flow::Done)
 }
@@ -91,13 +100,16 @@ fn clause_in(text: &str, is_in_none: bool) -> Option<&'static str> {
         return Some("`where` was searched for: ps takes a text, and no filter; `ps by rss top 10` lists the largest");
     }
     while let Some(word) = words.next() {
-        let is_order = words.peek().is_some_and(|next| ["rss", "pss", "uss", "swapped", "huge"].contains(next));
+        let is_order = words.peek().is_some_and(|next| ProcessOrder::from_word(next).is_some());
         match word {
             "by" if is_order => {
                 return Some("taken for text: only `top N` or `limit N` can follow the order");
             }
             "by" if is_in_none => {
                 return Some("`by` is followed by rss, pss, uss, swapped or huge");
+            }
+            word if is_in_none && names_sorting(word) => {
+                return Some("to sort, write: ps by rss");
             }
             "top" | "limit" if is_in_none => {
                 return Some("`top` and `limit` are followed by a number");
@@ -134,14 +146,32 @@ fn is_hidden(row: &ProcessRow) -> bool {
     row.memory.as_ref().is_some_and(|memory| memory.hidden)
 }
 
-fn amount(row: &ProcessRow, order: ProcessOrder) -> Option<u64> {
-    let memory = row.memory.as_ref();
+/// Whether the kernel has to count the memory of each process for this order.
+fn is_counted(order: ProcessOrder) -> bool {
+    use ProcessOrder as By;
+    matches!(order, By::Pss | By::Uss | By::Swapped | By::Huge)
+}
+
+/// Whether the largest comes first.
+fn is_amount(order: ProcessOrder) -> bool {
+    is_counted(order) || matches!(order, ProcessOrder::Rss | ProcessOrder::Resident)
+}
+
+fn sort(rows: &mut [ProcessRow], order: ProcessOrder) {
+    use ProcessOrder as By;
+    let counted =
+        |row: &ProcessRow, count: fn(&ProcessMemory) -> Option<u64>| Reverse(row.memory.as_ref().and_then(count));
     match order {
-        ProcessOrder::Rss => row.resident,
-        ProcessOrder::Pss => memory?.pss,
-        ProcessOrder::Uss => memory?.uss,
-        ProcessOrder::Swapped => memory?.swapped,
-        ProcessOrder::Huge => memory?.huge,
+        By::Rss | By::Resident => rows.sort_by_key(|row| Reverse(row.resident)),
+        By::Pss => rows.sort_by_key(|row| counted(row, |memory| memory.pss)),
+        By::Uss => rows.sort_by_key(|row| counted(row, |memory| memory.uss)),
+        By::Swapped => rows.sort_by_key(|row| counted(row, |memory| memory.swapped)),
+        By::Huge => rows.sort_by_key(|row| counted(row, |memory| memory.huge)),
+        By::Pid => rows.sort_by_key(|row| row.pid),
+        By::User => rows.sort_by_key(|row| row.user),
+        By::State => rows.sort_by_key(|row| row.state),
+        By::Name => rows.sort_by(|a, b| a.name.cmp(&b.name)),
+        By::Command => rows.sort_by(|a, b| a.command_line.cmp(&b.command_line)),
     }
 }
 
@@ -168,6 +198,9 @@ mod tests {
             ("where rss > 50M", false, true),
             ("where", true, true),
             ("nowhere", true, false),
+            ("sort", true, true),
+            ("python --sort=-rss", true, true),
+            ("sort", false, false),
             ("python by rss", false, true),
             ("python top", true, true),
             ("python top", false, false),

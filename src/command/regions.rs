@@ -18,9 +18,10 @@ pub(super) const ABOUT: About = About {
     summary: "list the regions, and what is resident in each",
     text: "A row for each region of the process: addresses, permissions, size, resident, shared and swapped \
            bytes, name. A text selects the regions whose names contain it, and a variable that holds a range the regions in that range. \
-           `where` selects by size, rss, pss, swapped, huge, name, perms \
-           and other fields of regions; name ~ \"REGEX\" matches a regular expression. `by` sorts: size, rss, pss, swapped and huge \
-           largest first, name by the alphabet. `limit N` shows the first N rows, `top N` the N largest (by size, or as `by` says); the \
+           `where` selects by size, present, pss, swapped, shared, private, huge, name, perms \
+           and other fields of regions; name ~ \"REGEX\" matches a regular expression. `shared > 1M` compares the bytes in that column, \
+           and `shared` alone selects shared mappings; the same holds for `private`. `by` sorts by a column: amounts largest first, \
+           the others from the lowest on. `rss` is `present` without the hugetlb pool. `limit N` shows the first N rows, `top N` the N largest (by size, or as `by` says); the \
            totals cover all regions. `full` adds the fields that only smaps has.",
     examples: &[
         example("regions", "all of them, by address"),
@@ -36,10 +37,11 @@ pub(super) const ABOUT: About = About {
 /// The order that rows are sorted by: `top` alone is by size.
 fn order(by: Option<RegionOrder>, cut: Option<Cut>) -> Result<Option<RegionOrder>, Error> {
     match (by, Cut::top(cut)) {
-        (Some(RegionOrder::Name), Some(_)) => Err(Error::refused(
-            "`top` shows the largest, and names have no size",
-            "limit N shows the first N: regions by name limit N",
-        )),
+        (Some(order), Some(_)) if !is_amount(order) => {
+            let word = order.word();
+            let hint = format!("limit N shows the first N: regions by {word} limit N");
+            Err(Error::refused(format!("`top` shows the largest, and `{word}` has no size"), hint))
+        }
         (None, Some(_)) => Ok(Some(RegionOrder::Size)),
         (order, _) => Ok(order),
     }
@@ -63,6 +65,13 @@ pub(super) fn run(context: &mut Context, asked: &Regions) -> Outcome {
         (None, Some(part)) => viewed.region.name.to_string().contains(part.as_str()),
         (None, None) => true,
     };
+    if let Some(part) = part.as_deref().filter(|part| within.is_none() && names_sorting(part))
+        && !view.regions().iter().any(is_named)
+    {
+        let order = asked.by.unwrap_or(RegionOrder::Rss).word();
+        let message = format!("no region has `{part}` in its name");
+        return Err(Error::refused(message, format!("to sort, write: regions by {order}")));
+    }
     context.state.last_address = None;
     let asks = |field| filter.as_ref().is_some_and(|filter| filter.asks(field));
     let shares = order == Some(RegionOrder::Pss) || asks(RegionField::Pss);
@@ -96,6 +105,8 @@ pub(super) fn run(context: &mut Context, asked: &Regions) -> Outcome {
             .or_else(|| stats.swapped.clone().err())
             .or_else(|| viewed.is_in_rss().err().filter(|_| asks(RegionField::Rss)))
             .or_else(|| unknown(RegionField::Pss, &stats.pss))
+            .or_else(|| unknown(RegionField::SharedBytes, &stats.shared))
+            .or_else(|| unknown(RegionField::PrivateBytes, &stats.private))
             .or_else(|| unknown(RegionField::Huge, &stats.huge));
         match (holds, stats.uncertain, hidden) {
             (None, Some(states), _) => {
@@ -141,6 +152,9 @@ pub(super) fn run(context: &mut Context, asked: &Regions) -> Outcome {
     };
     match order {
         Some(RegionOrder::Name) => sorted.sort_by(|(_, a), (_, b)| a.name.cmp(&b.name)),
+        Some(RegionOrder::Start) => sorted.sort_by_key(|(_, report)| report.start),
+        Some(RegionOrder::End) => sorted.sort_by_key(|(_, report)| report.end),
+        Some(RegionOrder::Perms) => sorted.sort_by_key(|(_, report)| report.perms.to_string()),
         _ => sorted.sort_by_key(|(amount, _)| Reverse(*amount)),
     }
     let most = cut.map_or(usize::MAX, Cut::rows);
@@ -173,7 +187,12 @@ pub(super) fn run(context: &mut Context, asked: &Regions) -> Outcome {
     Ok(Flow::Done)
 }
 
-/// The number that a row is sorted by; `None` for an unknown one, and by name.
+/// Whether the largest comes first.
+fn is_amount(order: RegionOrder) -> bool {
+    !matches!(order, RegionOrder::Name | RegionOrder::Start | RegionOrder::End | RegionOrder::Perms)
+}
+
+/// The number that a row is sorted by; `None` for an unknown one, and in orders that begin with the lowest.
 fn amount(order: RegionOrder, viewed: &ViewedRegion, report: &RegionReport) -> Option<u64> {
     match order {
         RegionOrder::Size => Some(report.size),
@@ -181,8 +200,16 @@ fn amount(order: RegionOrder, viewed: &ViewedRegion, report: &RegionReport) -> O
         RegionOrder::Pss => report.pss,
         RegionOrder::Swapped => report.swapped,
         RegionOrder::Huge => report.huge,
-        RegionOrder::Name => None,
+        RegionOrder::Present => report.present,
+        RegionOrder::Shared => report.shared,
+        RegionOrder::Private => report.private,
+        RegionOrder::Name | RegionOrder::Start | RegionOrder::End | RegionOrder::Perms => None,
     }
+}
+
+/// Whether a text is how other programs begin to say in which order they list.
+pub(super) fn names_sorting(text: &str) -> bool {
+    ["sort", "sorted", "order", "ordered"].contains(&text) || text.starts_with("--sort")
 }
 
 /// The stats of a region with the share from smaps.

@@ -19,7 +19,7 @@ pub struct Ps {
 }
 
 worded! {
-    /// The order of the rows of `ps`; the largest is first.
+    /// The order of the rows of `ps`; of amounts the largest is first.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum ProcessOrder, word {
         /// Resident bytes.
@@ -32,6 +32,18 @@ worded! {
         Swapped = "swapped",
         /// Bytes mapped as huge pages.
         Huge = "huge",
+        /// The same as `rss`.
+        Resident = "resident",
+        /// By process id.
+        Pid = "pid",
+        /// By user id.
+        User = "user",
+        /// By the letter of the state.
+        State = "state",
+        /// By name.
+        Name = "name",
+        /// By command line.
+        Command = "command",
     }
 }
 
@@ -66,6 +78,18 @@ worded! {
         Swapped = "swapped",
         /// Most mapped as huge pages first.
         Huge = "huge",
+        /// Most present first, the hugetlb pool included.
+        Present = "present",
+        /// Most bytes that are also mapped elsewhere first.
+        Shared = "shared",
+        /// Most bytes that are mapped only here first.
+        Private = "private",
+        /// By first address.
+        Start = "start",
+        /// By the address after the last.
+        End = "end",
+        /// By permissions, as text.
+        Perms = "perms",
     }
 }
 

@@ -29,9 +29,13 @@ pub trait FilterField: Copy + Debug + PartialEq + Eq + 'static {
     fn value_type(self) -> ValueType;
     /// Whether this field can be compared with the boolean field `word`: `state == swapped`.
     fn takes(self, word: Self) -> bool;
-    /// The field with that name.
+    /// The field with that name. A boolean field and a number may share one.
     fn from_name(name: &str) -> Option<Self> {
         Self::all().find(|field| field.name() == name)
+    }
+    /// The number of the same name, if there is one: `shared > 1M` beside `shared`.
+    fn number(self) -> Option<Self> {
+        Self::all().find(|field| field.is_integer() && field.name() == self.name())
     }
     /// Whether it is a number.
     fn is_integer(self) -> bool {
@@ -176,10 +180,16 @@ fields! {
         Size "size" Integer;
         /// Resident bytes, without the hugetlb pool.
         Rss "rss" Integer;
+        /// Resident bytes.
+        Present "present" Integer;
         /// Its proportional share: each page divided by how often it is mapped, in bytes, without the hugetlb pool.
         Pss "pss" Integer;
         /// Bytes in swap.
         Swapped "swapped" Integer;
+        /// Resident bytes that are also mapped elsewhere: shared > 1M.
+        SharedBytes "shared" Integer;
+        /// Resident bytes that are mapped only here: private > 1M.
+        PrivateBytes "private" Integer;
         /// Bytes mapped as huge pages.
         Huge "huge" Integer;
         /// Its first address.

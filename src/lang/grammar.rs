@@ -212,9 +212,9 @@ mod tests {
             ),
             (
                 "regions",
-                "regions [--how] [TEXT] [where FILTER] [by size|rss|name|pss|swapped|huge] [limit|top N] [full]",
+                "regions [--how] [TEXT] [where FILTER] [by size|rss|name|pss|swapped|huge|present|shared|private|start|end|perms] [limit|top N] [full]",
             ),
-            ("ps", "ps [TEXT] [by rss|pss|uss|swapped|huge] [limit|top N]"),
+            ("ps", "ps [TEXT] [by rss|pss|uss|swapped|huge|resident|pid|user|state|name|command] [limit|top N]"),
             ("printf", "printf TEXT [, …]"),
             ("print", "print[/x|d|u|o|t|a|c|z|s|f] EXPRESSION"),
             ("quit", "quit [STATUS]"),

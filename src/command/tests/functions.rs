@@ -238,7 +238,7 @@ fn the_first_or_the_largest_rows_are_shown_and_the_totals_are_of_all() {
     for (line, says) in [
         ("walk all by run, state", "cannot be combined"),
         ("walk all by state, state", "are the same"),
-        ("regions by name top 2", "names have no size"),
+        ("regions by name top 2", "`name` has no size"),
         ("walk all top 0", "asks for nothing"),
     ] {
         let refused = session.run(line).map(|_| ());

@@ -15,7 +15,7 @@ use crate::kernel::words::Worded;
 use crate::lang::class::Class;
 use crate::lang::error::SyntaxError;
 use crate::lang::expected::Expected;
-use crate::lang::expression::{Comparison, Expression, Filter, Function, Quantity, TextComparison};
+use crate::lang::expression::{BinaryOperator, Comparison, Expression, Filter, Function, Quantity, TextComparison};
 use crate::lang::field::{FilterField, PageField, ValueType};
 use crate::lang::lexer::{Token, TokenKind};
 use crate::lang::operators::Level;
@@ -93,8 +93,28 @@ fn test_or_quantity<F: FilterField>(input: Tokens<'_>) -> Parsed<'_, Part<F>> {
     }
     match alt((condition, primary)).parse(input)? {
         (behind, Part::Quantity(first)) => compared(behind, first),
-        condition => Ok(condition),
+        (behind, Part::Condition(condition)) => match number(&condition).filter(|_| is_computed(behind)) {
+            Some(first) => compared(behind, first),
+            None => Ok((behind, Part::Condition(condition))),
+        },
     }
+}
+
+/// The number of the same name as the field that a condition consists of: `shared` of `shared > 1M`.
+fn number<F: FilterField>(condition: &Spanned<Filter<F>>) -> Option<Spanned<Quantity<F>>> {
+    match condition.node {
+        Filter::Is(field) => Some(Spanned::new(Quantity::Field(field.number()?), condition.at)),
+        _ => None,
+    }
+}
+
+/// Whether an operator follows that needs a number before it.
+fn is_computed(behind: Tokens<'_>) -> bool {
+    let needs_number = |level: Level| level.is_arithmetic() || matches!(level, Level::Equality | Level::Relation);
+    behind.first().is_some_and(|token| {
+        let mut all = BinaryOperator::ALL.iter();
+        all.any(|operator| needs_number(operator.level()) && is_mark(token, operator.text()))
+    })
 }
 
 /// `( "not" | "!" ) test<S>`. A function of its own, as `compared` is, because deep nesting needs small stack frames.
@@ -141,8 +161,8 @@ fn field<'a, F: FilterField>(
     let (behind, field) = input.accept(expected, |token| {
         let is_function = || Function::from_word(token.text).is_some();
         let may_be = token.kind == TokenKind::Name && !(called && is_function());
-        let field = F::from_name(token.text).filter(|_| may_be);
-        field.filter(|field| wanted(field.value_type()))
+        let mut fields = F::all().filter(|_| may_be);
+        fields.find(|field| field.name() == token.text && wanted(field.value_type()))
     })?;
     input.notes.note_class(Class::Field, field.at);
     Ok((behind, field))
@@ -241,12 +261,15 @@ fn factor<F: FilterField>(input: Tokens<'_>) -> Parsed<'_, Spanned<Quantity<F>>>
     input.expect(quantity_of::<F>());
     match primary(input)? {
         (behind, Part::Quantity(quantity)) => Ok((behind, quantity)),
-        (_, Part::Condition(condition)) => input.fault(SyntaxError {
-            at: condition.at,
-            message: "this is a condition; a number is expected".into(),
-            expected: vec![quantity_of::<F>().describe()],
-            hint: Some("join conditions with `and`, `or`, `not`".into()),
-        }),
+        (behind, Part::Condition(condition)) => match number(&condition) {
+            Some(number) => Ok((behind, number)),
+            None => input.fault(SyntaxError {
+                at: condition.at,
+                message: "this is a condition; a number is expected".into(),
+                expected: vec![quantity_of::<F>().describe()],
+                hint: Some("join conditions with `and`, `or`, `not`".into()),
+            }),
+        },
     }
 }
 

@@ -9,7 +9,7 @@ use crate::report::{ProcessMemory, ProcessRow, ThreadRow};
 const USER: Column = Column::number("user", 6, Role::Plain);
 const STATE: Column = Column::word("state", 5, Role::Plain);
 const NAME: Column = Column::name("name", 16, Role::Name);
-const COMMAND_LINE: Column = Column::name("command line", 12, Role::Dim);
+const COMMAND_LINE: Column = Column::name("command", 12, Role::Dim);
 
 /// `ps`
 static PROCESSES: Table<ProcessRow> = Table::of(&[
@@ -69,4 +69,20 @@ fn counted(process: &ProcessRow, of: impl FnOnce(&ProcessMemory) -> Option<u64>)
 
 fn command_line(process: &ProcessRow) -> Cell<'_> {
     process.command_line.as_ref().map_or_else(unknown, Cell::new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lang::{Command, Line, parse_line};
+
+    #[test]
+    fn every_heading_can_be_typed() {
+        for column in PROCESSES.columns().iter().chain(&PROCESS_MEMORY.columns()) {
+            let title = column.title;
+            let line = parse_line(&format!("ps by {title}")).expect("a line");
+            let Line::Command { command, .. } = line else { panic!("{title}") };
+            assert!(matches!(command.node, Command::Ps(ps) if ps.by.is_some() && ps.filter.is_none()), "{title}");
+        }
+    }
 }

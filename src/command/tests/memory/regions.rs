@@ -48,6 +48,50 @@ fn anonymous_means_for_regions_what_it_means_for_pages() {
 }
 
 #[test]
+fn a_heading_compares_the_bytes_under_it_and_alone_it_is_a_condition() {
+    let page = 0x50_0000;
+    let fake = Fake::new().region(page, page + 0x2000, "rw-p", 0, "[heap]").page(page, 0x1234, b"here").region(
+        0x60_0000,
+        0x60_1000,
+        "rw-s",
+        7,
+        "/dev/shm/x",
+    );
+    let mut session = Session::on(fake);
+    let mut names = |filter: &str| -> Vec<String> {
+        let (records, flow) = session.run(&format!("regions where {filter}"), None);
+        flow.unwrap_or_else(|_| panic!("{filter}"));
+        let name = |record: Record| match record {
+            Record::Region(region) => Some(region.name.to_string()),
+            _ => None,
+        };
+        records.into_iter().filter_map(name).collect()
+    };
+    for filter in
+        ["private > 0", "(private) > 0", "0 < (private)", "private", "present == 4K", "private and not shared"]
+    {
+        assert_eq!(names(filter), ["[heap]"], "{filter}");
+    }
+    for filter in ["shared", "private == 0 and size == 4K", "not private"] {
+        assert_eq!(names(filter), ["/dev/shm/x"], "{filter}");
+    }
+    assert!(names("shared > 0").is_empty());
+}
+
+#[test]
+fn sorting_as_in_other_programs_is_an_error_with_the_way_out() {
+    let mut session = Session::on(with_regions_of_the_kernel());
+    for (line, way_out) in [
+        ("regions sort by swapped", "regions by swapped"),
+        ("regions sort", "regions by rss"),
+        ("ps --sort=-%mem", "ps by rss"),
+    ] {
+        let refused = session.refuses(line);
+        assert!(format!("{refused:?}").contains(way_out), "{line}: {refused:?}");
+    }
+}
+
+#[test]
 fn a_filter_that_nothing_matches_says_so() {
     let mut session = Session::on(with_regions_of_the_kernel());
     assert_eq!(session.says("walk [heap] where swapped"), "no page matches");

@@ -189,7 +189,8 @@ impl Names {
 
 /// Whether a field of regions needs to know what is populated: the `stats` of [`region_integer`].
 pub fn needs_stats(field: RegionField) -> bool {
-    matches!(field, RegionField::Rss | RegionField::Pss | RegionField::Swapped | RegionField::Huge)
+    use RegionField as F;
+    matches!(field, F::Rss | F::Present | F::Pss | F::Swapped | F::SharedBytes | F::PrivateBytes | F::Huge)
 }
 
 /// The value of a boolean field of regions; `None` for other fields.
@@ -197,7 +198,8 @@ pub fn region_boolean(field: RegionField, viewed: &ViewedRegion) -> Option<bool>
     use RegionField as F;
     let region = &viewed.region;
     Some(match field {
-        F::Size | F::Rss | F::Pss | F::Swapped | F::Huge | F::Start | F::End => return None,
+        F::Size | F::Start | F::End => return None,
+        F::Rss | F::Present | F::Pss | F::Swapped | F::SharedBytes | F::PrivateBytes | F::Huge => return None,
         F::Offset | F::Inode | F::Name | F::Perms => return None,
         F::Readable => region.permissions.read,
         F::Writable => region.permissions.write,
@@ -213,12 +215,7 @@ pub fn region_boolean(field: RegionField, viewed: &ViewedRegion) -> Option<bool>
 /// The least and the greatest value that a field of regions can have where [`region_integer`] has none: no more bytes
 /// are in memory or in swap than the region is long. `None` for other fields.
 pub fn region_bounds(field: RegionField, viewed: &ViewedRegion) -> Option<(u64, u64)> {
-    match field {
-        RegionField::Rss | RegionField::Pss | RegionField::Swapped | RegionField::Huge => {
-            Some((0, viewed.region.range.len()))
-        }
-        _ => None,
-    }
+    needs_stats(field).then(|| (0, viewed.region.range.len()))
 }
 
 /// The value of a number field of regions; `None` for other fields, without `stats`, and where these rest on states
@@ -233,6 +230,9 @@ pub fn region_integer(field: RegionField, viewed: &ViewedRegion, stats: Option<&
         RegionField::Offset => Some(region.offset),
         RegionField::Inode => Some(region.inode),
         RegionField::Rss => stats.filter(|_| viewed.is_in_rss().is_ok()).map(|stats| stats.present),
+        RegionField::Present => stats.map(|stats| stats.present),
+        RegionField::SharedBytes => stats.and_then(|stats| stats.shared.clone().ok()),
+        RegionField::PrivateBytes => stats.and_then(|stats| stats.private.clone().ok()),
         RegionField::Pss => stats.and_then(|stats| stats.pss.clone().ok()),
         RegionField::Huge => stats.and_then(|stats| stats.huge.clone().ok()),
         RegionField::Swapped => stats.and_then(|stats| stats.certainly_swapped().ok()),

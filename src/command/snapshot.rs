@@ -14,7 +14,8 @@ pub(super) const ABOUT: About = About {
     summary: "save the page map, to compare it later",
     text: "Keeps the page map of the process, or of a range, under a name; without a name it is called s1, s2 and so on. `diff` \
            compares two snapshots, or one with the present. A new snapshot replaces one of the same name. Snapshots stay \
-           when another process is attached; they are lost when pmdb ends.\n\n\
+           when another process is attached; they are lost when pmdb ends. After the process has executed another program, \
+           `diff` refuses those from before: their pages are gone.\n\n\
            `with` keeps more: flags (`/proc/kpageflags`), counts (how often each frame is mapped), and content: a hash of each \
            resident page, so that `diff` finds pages that were written in place. Pages that are not resident are not touched. The \
            kernel marks pages that are read as used.\n\n\

@@ -5,8 +5,9 @@ use crate::inspect::{self, Need, Snapshot, View};
 use crate::kernel::{AddressRange, Region};
 use crate::process::Target;
 use crate::report::Stopped;
-use crate::source::Identity;
+use crate::source::{AddressSpace, Identity};
 use crate::symbol::Symbols;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 /// A snapshot, and what it covers.
@@ -17,6 +18,8 @@ pub struct NamedSnapshot {
     pub process: Identity,
     /// When it was taken.
     pub time: SystemTime,
+    /// The address space that its pages are of; `None` if the process never gets another one.
+    space: Option<Arc<dyn AddressSpace>>,
     /// What it covers; `None` for the whole process.
     pub spans: Option<Spans>,
     /// The page map.
@@ -61,6 +64,7 @@ impl NamedSnapshot {
         keep: Keep,
         check: &mut dyn FnMut() -> Result<(), Stopped>,
     ) -> inspect::Result<NamedSnapshot> {
+        let space = target.process.address_space();
         let view = View::of(target)?;
         let spans = spans.filter(|spans| *spans.origin() != Origin::All);
         let ranges = match &spans {
@@ -71,7 +75,7 @@ impl NamedSnapshot {
         let extra = keep.extra | view.obtainable(Need::SOFT_DIRTY);
         let time = SystemTime::now();
         let snapshot = Snapshot::take(&view, ranges, extra, keep.contents, check)?;
-        Ok(NamedSnapshot { name, process: target.process.identity(), time, spans, snapshot })
+        Ok(NamedSnapshot { name, process: target.process.identity(), time, space, spans, snapshot })
     }
 
     /// A snapshot of the present that covers the same, with the same facts.
@@ -92,18 +96,27 @@ impl NamedSnapshot {
         Self::take(name, target, symbols, self.spans.clone(), keep, check)
     }
 
-    /// Refuses snapshots of another process than the one that is attached: addresses of two processes have nothing to
-    /// do with each other.
+    /// Refuses snapshots of another process than the one that is attached, or of the program that it ran before:
+    /// addresses of two address spaces have nothing to do with each other.
     ///
     /// # Errors
     /// It is of another one.
     pub fn refuse_other(&self, attached: &Identity) -> Result<(), Refusal> {
-        if self.process.is_same_process(attached) {
-            return Ok(());
-        }
         let Identity { pid, name, .. } = &self.process;
-        let (this, attached) = (&self.name, attached.pid);
-        Err(if *pid == attached {
+        let (this, is_same) = (&self.name, self.process.is_same_process(attached));
+        let attached = attached.pid;
+        Err(if is_same {
+            if self.space.as_ref().is_none_or(|space| space.is_alive()) {
+                return Ok(());
+            }
+            Refusal {
+                message: format!(
+                    "the snapshot '{this}' is of the program that process {pid} ran as {name}: it has executed \
+                     another one since, and has none of these pages"
+                ),
+                hint: "snapshot NAME takes one of the program that it runs now".to_owned(),
+            }
+        } else if *pid == attached {
             Refusal {
                 message: format!("the snapshot '{this}' is of an earlier process {pid} ({name}), which has ended"),
                 hint: "snapshot NAME takes one of this process".to_owned(),

@@ -8,8 +8,8 @@ use crate::kernel::smaps::{self, Smaps};
 use crate::kernel::status::{self, Stat, Status};
 use crate::kernel::{AddressRange, Device, Name, PageMapEntry, Permissions, Region, VirtualAddress, maps};
 use crate::source::{
-    Answer, Categories, Error, File, Finding, Identity, Liveness, Mapping, Probe, Query, Result, Source, WordFile,
-    as_words,
+    AddressSpace, Answer, Categories, Error, File, Finding, Identity, Liveness, Mapping, Probe, Query, Result, Source,
+    WordFile, as_words,
 };
 use procfs::FromRead;
 use std::ops::ControlFlow;
@@ -114,6 +114,11 @@ impl Process {
     /// How it ended, as `wait` gives it; `None` while it lives, and where that is not known.
     pub fn exit_code(&self) -> Option<i32> {
         self.source.exit_code()
+    }
+
+    /// The address space that it has now; `None` if it never gets another one.
+    pub fn address_space(&self) -> Option<Arc<dyn AddressSpace>> {
+        self.source.address_space()
     }
 
     /// All its regions in address order (`/proc/PID/maps`), read anew at each call.

@@ -61,6 +61,12 @@ pub enum Liveness {
     Exited,
 }
 
+/// The address space that a process had at some time.
+pub trait AddressSpace: Send + Sync {
+    /// Whether it is still there: the process has neither exited nor executed another program since.
+    fn is_alive(&self) -> bool;
+}
+
 /// Gives the bytes of one process, of the machine that it runs on, and of the files behind its regions; or of a machine
 /// alone.
 ///
@@ -79,6 +85,11 @@ pub trait Source: Send + Sync {
 
     /// How the process ended, as `wait` gives it; `None` where that is not known.
     fn exit_code(&self) -> Option<i32> {
+        None
+    }
+
+    /// The address space that the process has now; `None` if it never gets another one.
+    fn address_space(&self) -> Option<Arc<dyn AddressSpace>> {
         None
     }
 

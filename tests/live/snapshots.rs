@@ -24,6 +24,7 @@ pub const TESTS: &[Test] = &[
     ("snapshots::beside_a_child", beside_a_child),
     ("snapshots::a_huge_page_beside_a_child", a_huge_page_beside_a_child),
     ("snapshots::a_page_takes_few_bytes", a_page_takes_few_bytes),
+    ("snapshots::of_another_program", of_another_program),
 ];
 
 const MADV_DONTNEED: i32 = 4;
@@ -89,7 +90,7 @@ fn what_a_process_did() {
 }
 
 /// The values of `changed(A, now)` and its like.
-fn value(state: &DebugState, text: &str) -> Result<u64, String> {
+pub fn value(state: &DebugState, text: &str) -> Result<u64, String> {
     let Ok(Line::Command { command, .. }) = lang::parse_line(&format!("assert {text}")) else {
         panic!("{text} is no expression");
     };
@@ -317,4 +318,36 @@ fn a_page_takes_few_bytes() {
     assert!(whole.has_contents());
     assert_eq!((whole.present(), whole.unread()), (pages, 0));
     assert!(whole.size() as u64 <= most(16), "{}", whole.size());
+}
+
+/// A snapshot from before an exec is of another address space, also for a pmdb that attached again since.
+fn of_another_program() {
+    let mut puppet = Puppet::start();
+    let target = puppet.0.attach();
+    let mut state = DebugState::new(target.machine.clone());
+    let taken = |name: &str, target: &Target, state: &DebugState| {
+        NamedSnapshot::take(name.to_owned(), target, &state.symbols, None, Keep::default(), &mut || Ok(()))
+            .expect("a snapshot")
+    };
+    state.snapshots.add(taken("before", &target, &state));
+    let refusal = |name: &str, target: &Target, state: &DebugState| {
+        let snapshot = state.snapshots.called(name).expect("the snapshot");
+        snapshot.refuse_other(&target.process.identity()).err().map(|refusal| refusal.message)
+    };
+    assert_eq!(refusal("before", &target, &state), None);
+    puppet.0.send("exec");
+    assert_eq!(puppet.0.line(), "ready");
+    for target in [target, puppet.0.attach()] {
+        target.process.liveness().expect("to look");
+        state.snapshots.add(taken("after", &target, &state));
+        let why = refusal("before", &target, &state).expect("a refusal");
+        assert!(why.contains("executed another one since"), "{why}");
+        assert_eq!(refusal("after", &target, &state), None);
+        state.attach(target);
+        let why = value(&state, "came(before, now)").expect_err("it is of another program");
+        assert!(why.contains("executed another one since"), "{why}");
+        let why = value(&state, "came(before, after)").expect_err("it is of another program");
+        assert!(why.contains("executed another one since"), "{why}");
+        assert!(value(&state, "came(after, now)").is_ok());
+    }
 }

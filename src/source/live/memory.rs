@@ -4,7 +4,7 @@ use super::handle::{Handle, named};
 use super::{rights, words};
 use crate::kernel::status::Stat;
 use crate::kernel::{Name, PageSize};
-use crate::source::{Error, Result};
+use crate::source::{AddressSpace, Error, Result};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use std::sync::OnceLock;
@@ -104,6 +104,12 @@ impl Memory {
             })
         };
         kept(&self.contents, open)
+    }
+}
+
+impl AddressSpace for Memory {
+    fn is_alive(&self) -> bool {
+        self.is_alive()
     }
 }
 

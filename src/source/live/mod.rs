@@ -26,8 +26,8 @@ pub use apart::heed;
 pub use rights::{allow_open_files, hold_back as hold_back_rights, way_to};
 
 use super::{
-    Access, Answer, BackingRun, Error, File, FileLocation, Group, Groups, Held, Identity, List, Listed, Liveness,
-    PageRegion, Probe, Query, ReadAt, Result, Scan, Source, WordFile, sys,
+    Access, AddressSpace, Answer, BackingRun, Error, File, FileLocation, Group, Groups, Held, Identity, List, Listed,
+    Liveness, PageRegion, Probe, Query, ReadAt, Result, Scan, Source, WordFile, sys,
 };
 use crate::kernel::{AddressRange, Region, VirtualAddress};
 use attached::Attached;
@@ -84,6 +84,10 @@ impl Source for Live {
 
     fn exit_code(&self) -> Option<i32> {
         self.attached().ok()?.handle().exit_code()
+    }
+
+    fn address_space(&self) -> Option<Arc<dyn AddressSpace>> {
+        Some(self.attached().ok()?.memory())
     }
 
     fn read(&self, file: File, go_on: &mut dyn FnMut() -> bool) -> Result<Vec<u8>> {

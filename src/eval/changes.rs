@@ -49,8 +49,9 @@ impl<'a> Evaluator<'a> {
         let spans = compared.ranges.clone();
         let spans = spans.unwrap_or_else(|| from.snapshot.spans().to_vec());
         for (kind, reason) in Watcher::unobservable(&view, &spans, Need::empty()) {
-            // A page that goes to swap unseen still shows as gone.
-            if counts(function, kind) && kind != EventKind::SwappedOut {
+            // A page that goes to swap unseen still shows as gone. Writes that leave a page in its place count where
+            // they show, as in `diff`.
+            if counts(function, kind) && !matches!(kind, EventKind::SwappedOut | EventKind::SoftDirty) {
                 let why = format!(", as not all pages that are {} show", kind.words());
                 return Err(call.unknown(why, &reason));
             }
@@ -123,13 +124,10 @@ pub fn unknown_snapshot(name: &Spanned<String>, all: &[NamedSnapshot]) -> Error 
     Error::new(name.at, format!("no snapshot is called '{}'", name.node)).hint(hint)
 }
 
-/// Whether `function` counts this kind of change. Changed marks and map counts are no changes of the page.
+/// Whether `function` counts this kind of change.
 fn counts(function: ChangeFunction, kind: EventKind) -> bool {
     match function {
-        ChangeFunction::Changed => {
-            kind.is_of_pages()
-                && !matches!(kind, EventKind::FlagsChanged | EventKind::MapCountChanged | EventKind::SoftDirty)
-        }
+        ChangeFunction::Changed => kind.is_of_pages(),
         ChangeFunction::Came => kind == EventKind::Came,
         ChangeFunction::Went => kind == EventKind::Went,
         ChangeFunction::Copied => kind == EventKind::CopiedOnWrite,

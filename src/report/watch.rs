@@ -43,7 +43,7 @@ worded! {
         FlagsChanged = "flags changed",
         /// The map count changed.
         MapCountChanged = "map count changed",
-        /// The soft-dirty bit changed.
+        /// The soft-dirty bit was set: the page was written to.
         SoftDirty = "soft-dirty",
         /// A region appeared.
         RegionAppeared = "region appeared",

@@ -3,7 +3,12 @@
 use super::Test;
 use super::answers::program;
 use super::puppet::Puppet;
-use super::support::{page_bytes, skip};
+use super::snapshots::value;
+use super::support::{has_scan, is_root, page_bytes, range, skip};
+use pmdb::eval::{Keep, NamedSnapshot, Origin, Spans};
+use pmdb::inspect::{Change, View};
+use pmdb::report::EventKind;
+use pmdb::state::DebugState;
 use serde_json::Value;
 
 pub const TESTS: &[Test] = &[
@@ -11,6 +16,7 @@ pub const TESTS: &[Test] = &[
     ("soft_dirty::cleared_by_the_command", cleared_by_the_command),
     ("soft_dirty::a_huge_page", a_huge_page),
     ("soft_dirty::refused", refused),
+    ("soft_dirty::only_writes_are_changes", only_writes_are_changes),
 ];
 
 fn records(pid: u32, line: String) -> Vec<Value> {
@@ -141,4 +147,57 @@ fn refused() {
     assert_eq!(said[0]["type"], "error", "{said:?}");
     let hint = said[0]["hint"].as_str().expect("a remedy");
     assert!(hint.starts_with("snapshot with content"), "{hint}");
+}
+
+/// A page that comes or goes is one change, whatever its bit says; a page that was written in place is one too.
+/// `changed` counts the pages of all rows.
+fn only_writes_are_changes() {
+    const NAME: &str = "soft_dirty::only_writes_are_changes";
+    const MADV_DONTNEED: i32 = 4;
+    let mut puppet = Puppet::start();
+    if puppet.0.attach().machine.has_soft_dirty() != Some(true) {
+        return skip(NAME, "this kernel does not track soft-dirty pages");
+    }
+    let memory = puppet.maps("anonymous", 40);
+    puppet.writes(memory, 20);
+    let pid = puppet.0.pid();
+    let page = |index: u64| memory + index * page_bytes();
+    std::fs::write(format!("/proc/{pid}/clear_refs"), "4").expect("to clear its soft-dirty bits");
+    let target = puppet.0.attach();
+    let mut state = DebugState::new(target.machine.clone());
+    let spans = Some(Spans::one(range(memory, 40 * page_bytes()), Origin::Written));
+    let keep = Keep::default();
+    let taken = |name: &str| {
+        NamedSnapshot::take(name.to_owned(), &target, &state.symbols, spans.clone(), keep, &mut || Ok(()))
+            .expect("a snapshot")
+    };
+    let before = taken("before");
+    puppet.advises(page(2), 3, MADV_DONTNEED).expect("to drop pages");
+    puppet.writes(page(10), 5);
+    puppet.reads(page(10), 10);
+    puppet.writes(page(20), 7);
+    let after = taken("after");
+    let view = View::of(&target).expect("a view");
+    let mut rows = Vec::new();
+    let mut take = |change: Change| {
+        rows.push((change.kind, change.address.map_or(0, |address| address.get()), change.pages));
+        Ok(())
+    };
+    before.snapshot.changes(&after.snapshot, None, &view, &mut take).expect("changes");
+    rows.sort_by_key(|&(_, address, _)| address);
+    assert_eq!(
+        rows,
+        [(EventKind::Went, page(2), 3), (EventKind::SoftDirty, page(10), 5), (EventKind::Came, page(20), 7)]
+    );
+    drop(view);
+    state.snapshots.add(before);
+    state.snapshots.add(after);
+    state.attach(target);
+    let changed = value(&state, "changed(before, after)");
+    if has_scan() && is_root() {
+        assert_eq!(changed, Ok(15));
+    } else {
+        _ = changed.expect_err("splits, or moves, do not show");
+    }
+    assert_eq!(value(&state, "went(before, after)"), Ok(3));
 }

@@ -215,8 +215,13 @@ fn kinds(
     let same_frame = before == State::Present && after == State::Present && then.entry.frame() == now.entry.frame();
     let flags = same_frame && extra.contains(Need::FLAGS) && then.flags != now.flags;
     let counts = same_frame && extra.contains(Need::COUNTS) && then.map_count != now.map_count;
-    let soft_dirty = extra.contains(Need::SOFT_DIRTY) && then.entry.is_soft_dirty() != now.entry.is_soft_dirty();
     let main = main_kind(then, before, now, after);
+    // A page that comes has the bit of its region, and one that the kernel puts together has it too.
+    let soft_dirty = extra.contains(Need::SOFT_DIRTY)
+        && !then.entry.is_soft_dirty()
+        && now.entry.is_soft_dirty()
+        && [before, after].into_iter().all(|state| Residence::of(state) != Residence::Nowhere)
+        && !matches!(main, Some(EventKind::CopiedOnWrite | EventKind::Collapsed));
     let written = match (then.contents, now.contents) {
         // A copy on write has been written to.
         (Some(then), Some(now)) => then != now && main != Some(EventKind::CopiedOnWrite),
@@ -272,4 +277,79 @@ fn still_present(then: SampledPage, now: SampledPage) -> Option<EventKind> {
         _ if !then.entry.is_exclusive() && now.entry.is_exclusive() => EventKind::CopiedOnWrite,
         _ => EventKind::Moved,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::PageMapEntry;
+
+    const PRESENT: u64 = 1 << 63;
+    const SWAPPED: u64 = 1 << 62;
+    const EXCLUSIVE: u64 = 1 << 56;
+    const DIRTY: u64 = 1 << 55;
+
+    fn page(entry: u64, huge: bool) -> SampledPage {
+        SampledPage { entry: PageMapEntry::new(entry), huge, ..SampledPage::default() }
+    }
+
+    fn said(before: (u64, State), after: (u64, State)) -> Vec<EventKind> {
+        let (then, now) = (page(before.0, false), page(after.0, false));
+        let (main, others) = kinds(then, before.1, now, after.1, Need::SOFT_DIRTY);
+        main.into_iter().chain(others).collect()
+    }
+
+    /// A page that comes or goes has one row, although its bit 55 is another then.
+    #[test]
+    fn only_a_write_makes_a_page_soft_dirty() {
+        use EventKind::*;
+        use State::{Guard, Present, Swapped, Untouched};
+        let (clean, dirty) = (PRESENT | EXCLUSIVE | 500, PRESENT | EXCLUSIVE | DIRTY | 500);
+        let (hole, clean_hole) = ((DIRTY, Untouched), (0, Untouched));
+        for (before, after, kinds) in [
+            ((clean, Present), (dirty, Present), &[SoftDirty][..]),
+            ((dirty, Present), (clean, Present), &[]),
+            (hole, (dirty, Present), &[Came]),
+            (clean_hole, (dirty, Present), &[Came]),
+            ((dirty, Present), clean_hole, &[Went]),
+            ((clean, Present), hole, &[Went]),
+            (clean_hole, hole, &[]),
+            ((dirty, Present), (SWAPPED | DIRTY | 32, Swapped), &[SwappedOut]),
+            ((SWAPPED | 32, Swapped), (dirty, Present), &[SwappedIn, SoftDirty]),
+            ((SWAPPED | DIRTY | 32, Swapped), (dirty, Present), &[SwappedIn]),
+            ((clean, Present), (SWAPPED | DIRTY | 1 << 58, Guard), &[GuardInstalled]),
+            // A copy on write has been written to.
+            ((PRESENT | 500, Present), (PRESENT | EXCLUSIVE | DIRTY | 501, Present), &[CopiedOnWrite]),
+        ] {
+            assert_eq!(said(before, after), kinds, "{before:x?}, {after:x?}");
+        }
+    }
+
+    /// Each row of a page has the effect of its two states once.
+    #[test]
+    fn the_effect_follows_from_both_states() {
+        use State::{Guard, Migrating, Poisoned, Present, Swapped, Untouched};
+        let sums = |before, after| {
+            let NetEffect { came, went, swap_came, swap_went } = effect(before, after, 1);
+            (came, went, swap_came, swap_went)
+        };
+        for (before, after, expected) in [
+            (Untouched, Present, (1, 0, 0, 0)),
+            (Present, Untouched, (0, 1, 0, 0)),
+            (Present, Guard, (0, 1, 0, 0)),
+            (Guard, Present, (1, 0, 0, 0)),
+            (Guard, Untouched, (0, 0, 0, 0)),
+            (Untouched, Swapped, (0, 0, 1, 0)),
+            (Swapped, Untouched, (0, 0, 0, 1)),
+            (Swapped, Guard, (0, 0, 0, 1)),
+            (Swapped, Present, (1, 0, 0, 1)),
+            (Present, Swapped, (0, 1, 1, 0)),
+            (Present, Migrating, (0, 0, 0, 0)),
+            (Migrating, Swapped, (0, 1, 1, 0)),
+            (Present, Poisoned, (0, 1, 0, 0)),
+            (State::Unmapped, Present, (1, 0, 0, 0)),
+        ] {
+            assert_eq!(sums(before, after), expected, "{before:?}, {after:?}");
+        }
+    }
 }

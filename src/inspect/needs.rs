@@ -46,6 +46,7 @@ impl View<'_> {
             (Need::FRAMES, "frame numbers", &available.frames),
             (Need::FLAGS, "page flags", &available.flags),
             (Need::COUNTS, "map counts", &available.counts),
+            (Need::OWNERS, "map counts", &available.counts),
             (Need::SOFT_DIRTY, "soft-dirty bits", &available.soft_dirty),
             (Need::KINDS, "the zero page", &kinds),
             (Need::HUGE, "huge mappings", &huge),
@@ -69,7 +70,7 @@ impl View<'_> {
         // Without marked entries, only flags distinguish a page that a PMD maps from a copy.
         let tell_kinds =
             need.contains(Need::KINDS) && are_known() && (self.is_merging() || !self.huge_files_are_marked());
-        let tell_huge = need.contains(Need::HUGE) && !self.target().process.has_scan() && are_known();
+        let tell_huge = need.intersects(Need::HUGE | Need::OWNERS) && !self.target().process.has_scan() && are_known();
         if tell_kinds || tell_huge || need.contains(Need::ORDER) { need | Need::FLAGS } else { need }
     }
 

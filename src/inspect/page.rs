@@ -40,6 +40,9 @@ bitflags! {
         /// [`Page::entry`] with its frame and bits, and kinds as far as these tell. Every other need except
         /// [`Need::HOLES`] includes it. Without it pages have only states, for which the kernel's scan is enough.
         const ENTRIES = 1 << 12;
+        /// Bit 56 of [`Page::entry`] for each page that one PMD maps, from its map count: without this it is that of
+        /// the first page, if one PMD maps it.
+        const OWNERS = 1 << 13;
     }
 }
 

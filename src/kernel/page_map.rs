@@ -95,6 +95,10 @@ impl PageMapEntry {
     pub const fn is_exclusive(self) -> bool {
         self.bit(56)
     }
+    /// The same with bit 56 as given.
+    pub const fn with_exclusive(self, is_exclusive: bool) -> Self {
+        Self(self.0 & !(1 << 56) | (is_exclusive as u64) << 56)
+    }
     /// Bit 55: soft-dirty. A kernel without soft-dirty tracking never sets it. On an empty entry the bit belongs to the
     /// region (VM_SOFTDIRTY), and nothing was written.
     pub const fn is_soft_dirty(self) -> bool {

@@ -1,6 +1,7 @@
 //! The sums of what changed, held against the page map, read by hand before and after.
 
 use super::Test;
+use super::answers::large::huge_page;
 use super::puppet::Puppet;
 use super::states::{MADV_GUARD_INSTALL, MADV_GUARD_REMOVE};
 use super::support::{self, page_bytes, plain_entry, skip};
@@ -15,6 +16,7 @@ pub const TESTS: &[Test] = &[
     ("changes::a_mapping_that_stays", a_mapping_that_stays),
     ("changes::pages_in_swap", pages_in_swap),
     ("changes::guards_over_pages", guards_over_pages),
+    ("changes::a_copy_inside_a_huge_page", a_copy_inside_a_huge_page),
 ];
 
 const MADV_DONTNEED: i32 = 4;
@@ -283,4 +285,30 @@ fn guards_over_pages() {
     let (changes, sum) = observer.changes(&puppet);
     assert!(changes.iter().all(|change| change.kind == GuardRemoved), "{changes:?}");
     assert_eq!(sum, NetEffect { came: 2 * page, ..NetEffect::default() });
+}
+
+/// The kernel gives all pages of a huge mapping bit 56 of the first.
+fn a_copy_inside_a_huge_page() {
+    const NAME: &str = "changes::a_copy_inside_a_huge_page";
+    if !support::shows_frames() {
+        return skip(NAME, "frame numbers are hidden");
+    }
+    let mut puppet = Puppet::start();
+    let (memory, pages) = match huge_page(&mut puppet) {
+        Ok(found) => found,
+        Err(reason) => return skip(NAME, &reason),
+    };
+    if puppet.0.attach().machine.has_exact_map_counts() != Some(true) {
+        return skip(NAME, "map counts are averages here");
+    }
+    let page = page_bytes();
+    // The child copies the first page, which the process then has alone.
+    let child = puppet.does("fork", &[memory, 1]);
+    let mut observer = Observer::of(&puppet, &[memory], pages);
+    puppet.writes(memory + 5 * page, 2);
+    let (changes, sum) = observer.changes(&puppet);
+    let changes: Vec<(EventKind, u64)> = kinds(&changes).into_iter().filter(|(kind, _)| *kind != Split).collect();
+    assert_eq!(changes, [(CopiedOnWrite, 2)]);
+    assert_eq!(sum, NetEffect::default());
+    puppet.does("kill", &[child]);
 }

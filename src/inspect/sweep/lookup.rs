@@ -6,8 +6,8 @@ use super::super::page::Need;
 use super::super::view::View;
 use super::chunk::UNREAD;
 use super::frames::{Chosen, Gather};
-use super::huge;
 use super::pieces::{Pieces, Words};
+use super::{huge, owners};
 use crate::kernel::{FrameNumber, PageFlags};
 use crate::process::{self, Machine, WordFile};
 
@@ -22,11 +22,14 @@ pub(super) fn all(
     let first = question.first(view);
     words(pieces, gather, machine, first & Need::WORDS, &Chosen::All)?;
     let rest = question.need.difference(first) & Need::WORDS;
-    if rest.is_empty() {
-        return Ok(());
+    if !rest.is_empty() {
+        let chosen = kept(pieces, view, question, first);
+        words(pieces, gather, machine, rest, &chosen)?;
     }
-    let chosen = kept(pieces, view, question, first);
-    words(pieces, gather, machine, rest, &chosen)
+    if question.need.contains(Need::OWNERS) {
+        owners::set(pieces, gather, view, question.need)?;
+    }
+    Ok(())
 }
 
 /// The entries of pages that the filter keeps, for all that was read so far.
@@ -56,7 +59,7 @@ fn kept(pieces: &Pieces, view: &View<'_>, question: Question<'_>, need: Need) ->
 }
 
 /// Looks up the words that `need` names.
-fn words(
+pub(super) fn words(
     pieces: &mut Pieces,
     gather: &mut Gather,
     machine: &Machine,

@@ -13,6 +13,7 @@ mod frames;
 mod huge;
 mod lookup;
 mod marks;
+mod owners;
 mod pages;
 mod pieces;
 mod plan;

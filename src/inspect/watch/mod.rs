@@ -151,6 +151,17 @@ impl Watcher {
             let inside = |span: &AddressRange| span.intersection(viewed.range()).is_some();
             spans.iter().any(inside)
         };
+        let may_be_huge = || view.regions().iter().any(|viewed| view.may_be_huge(viewed) && is_watched(viewed));
+        let has_counts = available.counts.is_ok() && view.has_exact_counts();
+        if available.frames.is_ok() && !has_counts && may_be_huge() {
+            let partly = "inside a huge page that one entry maps, a copied page shows as moved: only map counts show \
+                          that it was shared";
+            let reason = match &available.counts {
+                Ok(()) => Reason::NotOnThisKernel(format!("{partly}, and this kernel gives averages")),
+                Err(_) => Reason::not_permitted(format!("{partly}, and only root can read them")),
+            };
+            blind.push((EventKind::CopiedOnWrite, reason));
+        }
         let mut shared_memory = view.regions().iter().filter(|viewed| viewed.backing == Backing::Shmem);
         if view.swap_in_use() && shared_memory.any(is_watched) {
             let nothing_left = "the page map shows nothing of shared memory that goes to swap: it shows as went";

@@ -33,7 +33,7 @@ impl Sample {
     ) -> Result<(Sample, Sweep)> {
         let size = view.page();
         let extra = extra & (Need::FLAGS | Need::COUNTS);
-        let need = view.obtainable(Need::HUGE | more) | extra | Need::ENTRIES;
+        let need = view.obtainable(Need::HUGE | Need::OWNERS | more) | extra | Need::ENTRIES;
         let mut words = before.next(extra);
         let swept = sweep(view, &spans, need, check, &mut |chunk| {
             words.add(chunk, size, before);

@@ -1,8 +1,8 @@
 //! Samples of a fake process.
 
 use super::*;
-use crate::kernel::Name;
-use crate::process::fake::{PAGE, World, region};
+use crate::kernel::{Name, PageFlags};
+use crate::process::fake::{HUGE, PAGE, World, region};
 use crate::report::PageFacts;
 
 /// One sample; `meanwhile` is run before the first read.
@@ -104,4 +104,35 @@ fn pages_share_a_row_where_their_frames_follow_each_other() {
         (EventKind::Moved, 0x1003, 1, Some(903), Some(600)),
     ];
     assert_eq!(watched(whole, scattered()), moved);
+}
+
+/// The kernel gives all pages of a huge mapping bit 56 of the first. The map counts are those of each.
+#[test]
+fn a_copy_inside_a_huge_page() {
+    for scans in [true, false] {
+        let base = || World { scans, ..World::new([region(HUGE, HUGE)]) };
+        let mut before = base();
+        before.maps_huge(HUGE, 10 * HUGE);
+        // After a fork, the child has written to the first page and to page 9.
+        for page in 0..HUGE {
+            before.counts.insert(10 * HUGE + page, if page == 0 || page == 9 { 1 } else { 2 });
+            if let Some(flags) = before.flags.get_mut(&(10 * HUGE + page)) {
+                *flags &= !PageFlags::OWNER_2.bits();
+            }
+        }
+        let mut after = base();
+        after.maps(HUGE, HUGE, 10 * HUGE);
+        for (page, frame) in [(5, 7), (9, 8)] {
+            after.maps(HUGE + page, 1, frame);
+        }
+        let (_, before) = before.target();
+        let (_, after) = after.target();
+        let mut watcher = Watcher::new(Need::empty());
+        assert_eq!(sample(&mut watcher, &before, || ()), []);
+        let changes = sample(&mut watcher, &after, || ());
+        let moved = changes.iter().filter(|change| change.kind != EventKind::Split);
+        let brief = |change: &Change| (change.kind, change.address.map(|address| address.get() / PAGE));
+        let moved: Vec<_> = moved.map(brief).collect();
+        assert_eq!(moved, [(EventKind::CopiedOnWrite, Some(HUGE + 5)), (EventKind::Moved, Some(HUGE + 9))], "{scans}");
+    }
 }

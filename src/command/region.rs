@@ -150,6 +150,7 @@ pub(super) fn report(viewed: &ViewedRegion, stats: Option<&RegionStats>) -> Regi
         at: None,
         pss: None,
         vm_flags: None,
+        protection_key: None,
         smaps: None,
         why,
     }
@@ -187,5 +188,6 @@ pub(super) fn add_smaps(report: &mut RegionReport, viewed: &ViewedRegion, smaps:
     }
     report.vm_flags =
         Some(smaps.vm_flags.iter().map(|code| VmFlag { code: code.clone(), meaning: vm_flag_meaning(code) }).collect());
+    report.protection_key = smaps.protection_key;
     report.smaps = Some(Numbers(smaps.fields.clone()));
 }

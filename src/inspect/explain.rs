@@ -2,6 +2,7 @@
 
 use super::detail::PageDetail;
 use super::frames::flags_of;
+use super::kernel_behaviour::KernelBehaviour as _;
 use super::outcome::{self, Access, AccessFacts, OwnerUnknown};
 use super::view::View;
 use crate::kernel::smaps::Smaps;
@@ -17,23 +18,20 @@ pub struct Consequences {
     pub read: Outcome,
     /// What a write will do.
     pub write: Outcome,
+    /// The protection key of its region, where the machine has such keys.
+    pub protection_key: Option<u64>,
 }
 
 impl View<'_> {
-    /// What follows from `detail`: whose the page is, and what the target's next accesses will do. Where nothing is
-    /// mapped, it reads `smaps`, unless `go_on` says no: then the result is incomplete, and must be dropped.
+    /// What follows from `detail`: whose the page is, and what the target's next accesses will do. It reads `smaps`,
+    /// unless `go_on` says no: then the result is incomplete, and must be dropped.
     pub fn consequences(&self, detail: &PageDetail, go_on: &mut dyn FnMut() -> bool) -> Consequences {
         let viewed = self.region(detail.address);
         let page = &detail.page;
-        // The facts in smaps matter only there.
-        let smaps = match (page.state(), page.kind) {
-            (State::Untouched | State::UffdWp | State::Unmapped, _) | (_, Some(Kind::Hugetlb)) => {
-                self.target().process.smaps(go_on).ok()
-            }
-            _ => None,
-        };
-        let of_region = viewed.zip(smaps.as_deref());
-        let vm_flag = |code: &str| of_region.and_then(|(viewed, smaps)| has_flag(smaps, &viewed.region, code));
+        let smaps = self.target().process.smaps(go_on).ok();
+        let of_region = viewed.zip(smaps.as_deref()).and_then(|(viewed, all)| Smaps::at(all, viewed.range().start()));
+        let vm_flag = |code: &str| of_region.map(|smaps| smaps.has_flag(code));
+        let protection_key = of_region.and_then(|smaps| smaps.protection_key);
         let machine = &self.target().machine;
         let facts = AccessFacts {
             state: page.state(),
@@ -44,7 +42,10 @@ impl View<'_> {
             of_object: page.entry.is_file_or_shared(),
             state_certain: page.states.is_certain(),
             uffd_wp: page.entry.is_uffd_wp(),
-            soft_clean: detail.soft_dirty == Ok(false),
+            writable: self.writable(detail, smaps.as_deref(), of_region),
+            dirty: dirty(page.flags, of_region),
+            has_key: protection_key.is_some_and(|key| key != 0),
+            may_lack_page: viewed.is_some_and(|viewed| self.may_lack_page(&viewed.region, detail.address)),
             flags: page.flags,
             head_flags: self.head_flags(detail),
             kernel: self.kernel(),
@@ -56,7 +57,6 @@ impl View<'_> {
             uffd_minor: vm_flag("ui"),
             pool_has_spare: match page.kind {
                 Some(Kind::Hugetlb) => of_region
-                    .and_then(|(viewed, smaps)| Smaps::at(smaps, viewed.range().start()))
                     .and_then(|smaps| smaps.field("KernelPageSize"))
                     .and_then(|bytes| machine.huge_pages_to_spare(bytes)),
                 _ => None,
@@ -70,6 +70,46 @@ impl View<'_> {
             owner: outcome::owner(&facts),
             read: outcome::outcome(&facts, Access::Read),
             write: outcome::outcome(&facts, Access::Write),
+            protection_key,
+        }
+    }
+
+    /// Whether the page-table entry at `detail` is writable, for all that is known of it, in a region that permits
+    /// writes. That the page is shared is known from elsewhere.
+    fn writable(&self, detail: &PageDetail, all: Option<&[Smaps]>, of_region: Option<&Smaps>) -> Option<bool> {
+        let page = &detail.page;
+        // Clearing the bits passes over the pool (clear_refs_write in fs/proc/task_mmu.c), and it is never swapped.
+        if page.kind == Some(Kind::Hugetlb) {
+            return Some(true);
+        }
+        match detail.soft_dirty {
+            // Clearing the bits write-protects all entries: the next write sets the bit.
+            Ok(false) => return Some(false),
+            // After that, bit 55 is also set on entries that are still write-protected: those that mremap has moved,
+            // and all of a region that was merged with a new neighbour or grown by brk.
+            Ok(true) if all.is_none_or(is_soft_dirty_cleared) => return None,
+            _ => {}
+        }
+        if !matches!(page.kind, Some(Kind::Anonymous | Kind::PrivateCopy)) {
+            return Some(true);
+        }
+        // The end of a swap area (unuse_pte in mm/swapfile.c) brings pages back write-protected and dirty, which pages
+        // that were never in swap are not. A read did so before Linux 6.11, without the mark (do_swap_page in
+        // mm/memory.c; changed by c18160dba5ff, "mm: swap: reuse exclusive folio directly instead of wp page faults").
+        let is_marked = page.flags.is_some_and(|flags| flags.contains(PageFlags::DIRTY));
+        let by_read = self.kernel() < (6, 11) && self.swap_in_use();
+        // Then the entries that are not marked dirty either have not been written to.
+        let is_written = || of_region.and_then(|smaps| bytes(smaps, CLEAN)) == Some(0);
+        (!is_marked && (!by_read || is_written())).then_some(true)
+    }
+
+    /// Whether it is a page of `[vvar]` that the kernel has only for what the machine has (time namespaces, clocks of
+    /// hypervisors): on others an access is SIGBUS. The first page is always there.
+    fn may_lack_page(&self, region: &Region, address: VirtualAddress) -> bool {
+        let is_first = self.page().floor(address) == region.range.start();
+        match region.name.as_bytes() {
+            b"[vvar]" => !is_first,
+            name => name.starts_with(b"[vvar"),
         }
     }
 
@@ -147,6 +187,34 @@ impl View<'_> {
         });
         Some(fits && !in_the_way && to > VirtualAddress::new(0))
     }
+}
+
+/// Counts of smaps that add up to what is clean, and to what is dirty: a page is dirty if its entry or its frame is
+/// marked so.
+const CLEAN: [&str; 2] = ["Private_Clean", "Shared_Clean"];
+const DIRTY: [&str; 2] = ["Private_Dirty", "Shared_Dirty"];
+
+fn bytes(smaps: &Smaps, fields: [&str; 2]) -> Option<u64> {
+    let [one, other] = fields.map(|field| smaps.field(field));
+    Some(one?.saturating_add(other?))
+}
+
+/// Whether the page of a file is dirty: by the flags of its frame, or else as all pages of its region are.
+fn dirty(flags: Option<PageFlags>, of_region: Option<&Smaps>) -> Option<bool> {
+    let of_frame = flags.map(|flags| flags.contains(PageFlags::DIRTY));
+    of_frame.or_else(|| match (bytes(of_region?, CLEAN)?, bytes(of_region?, DIRTY)?) {
+        (_, 0) => Some(false),
+        (0, _) => Some(true),
+        _ => None,
+    })
+}
+
+/// Whether the soft-dirty bits of the process were ever cleared: new regions have the flag, and lose it then. The stack
+/// has lost it at exec (setup_arg_pages in fs/exec.c), and `[vsyscall]`, in the kernel's half, never has it.
+fn is_soft_dirty_cleared(all: &[Smaps]) -> bool {
+    const KERNEL_HALF: VirtualAddress = VirtualAddress::new(1 << 63);
+    let tells = |one: &&Smaps| !one.has_flag("gd") && one.range.start() < KERNEL_HALF;
+    all.iter().filter(tells).any(|one| !one.has_flag("sd"))
 }
 
 /// Whether smaps gives `region` this flag; `None` when it does not know the region.

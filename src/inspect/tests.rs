@@ -308,6 +308,7 @@ fn where_every_page_is_flagged_as_merged_the_region_decides() {
             .collect(),
         vm_flags: vec!["rd".to_owned(), flag.to_owned()],
         may_be_huge: None,
+        protection_key: None,
     };
     let (ksm, own) = (Some(Kind::Ksm), Some(Kind::Anonymous));
     for (merged_pages, flag, merged, expected) in [
@@ -359,6 +360,7 @@ fn a_copied_page_of_a_device_mapping_has_no_physical_address_of_the_device() {
                 fields: fields.into_iter().collect(),
                 vm_flags: vec!["pf".to_owned()],
                 may_be_huge: None,
+                protection_key: None,
             }],
             ..World::new([device])
         };
@@ -403,6 +405,7 @@ fn without_a_scan_a_page_in_no_large_folio_is_not_huge() {
             fields: fields.into_iter().flatten().collect(),
             vm_flags: Vec::new(),
             may_be_huge: None,
+            protection_key: None,
         }];
         let (_, target) = world.target();
         let view = View::of(&target).expect("a view");

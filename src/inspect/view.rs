@@ -395,6 +395,7 @@ mod tests {
                 fields: Vec::new(),
                 vm_flags: vec!["rd".into(), flag.into()],
                 may_be_huge: None,
+                protection_key: None,
             };
             (region, smaps)
         };

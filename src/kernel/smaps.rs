@@ -15,9 +15,16 @@ pub struct Smaps {
     /// `THPeligible`: whether the settings let the kernel put transparent huge pages there; since Linux 5.0. From 6.8
     /// on these may be smaller than what one PMD maps, if only those are allowed.
     pub may_be_huge: Option<bool>,
+    /// `ProtectionKey`: on machines with protection keys for memory, since Linux 4.9.
+    pub protection_key: Option<u64>,
 }
 
 impl Smaps {
+    /// Those of a region, with nothing known yet.
+    pub const fn of(range: AddressRange) -> Self {
+        Smaps { range, fields: Vec::new(), vm_flags: Vec::new(), may_be_huge: None, protection_key: None }
+    }
+
     /// The bytes that one field gives.
     pub fn field(&self, name: &str) -> Option<u64> {
         self.fields.iter().find(|(field, _)| field == name).map(|&(_, bytes)| bytes)
@@ -58,7 +65,7 @@ pub fn parse_while(bytes: &[u8], go_on: &mut dyn FnMut() -> bool) -> Result<Vec<
                 break;
             }
             let region = maps::region(line.bytes).ok_or_else(|| line.bad("smaps"))?;
-            regions.push(Smaps { range: region.range, fields: Vec::new(), vm_flags: Vec::new(), may_be_huge: None });
+            regions.push(Smaps::of(region.range));
             continue;
         };
         let region = regions.last_mut().ok_or_else(|| line.bad("smaps"))?;
@@ -68,6 +75,10 @@ pub fn parse_while(bytes: &[u8], go_on: &mut dyn FnMut() -> bool) -> Result<Vec<
         }
         if name == b"THPeligible" {
             region.may_be_huge = words.next().and_then(text::decimal).map(|number: u64| number > 0);
+            continue;
+        }
+        if name == b"ProtectionKey" {
+            region.protection_key = words.next().and_then(text::decimal);
             continue;
         }
         if let (Some(number), Some(b"kB")) = (words.next(), words.next()) {
@@ -136,7 +147,7 @@ KernelPageSize:        4 kB
 Rss:                   8 kB
 Pss_Dirty:             0 kB
 THPeligible:           0
-ProtectionKey:         0
+ProtectionKey:         3
 VmFlags: rd mr mw me sd
 7ffe1000-7ffe2000 rw-p 00000000 00:00 0 
 Rss:                   4 kB
@@ -150,6 +161,7 @@ VmFlags: rd wr gd ac zz
         assert_eq!(regions[0].field("Rss"), Some(8192));
         assert_eq!(regions[0].field("THPeligible"), None);
         assert_eq!(regions[0].vm_flags, ["rd", "mr", "mw", "me", "sd"]);
+        assert_eq!([regions[0].protection_key, regions[1].protection_key], [Some(3), None]);
         assert_eq!(regions[1].range.len(), 4096);
         assert_eq!(regions[1].field("Rss"), Some(4096));
         assert_eq!(vm_flag_meaning(&regions[1].vm_flags[4]), "unknown to pmdb");

@@ -1,9 +1,9 @@
 //! `explain`: what a page is, whose it is, and what the next access will do.
 
-use super::Translation;
 use super::description::{FieldDescription, Form};
 use super::field::{Hex, leaf};
 use super::record::record;
+use super::Translation;
 use crate::kernel::Name;
 use serde::{Serialize, Serializer};
 
@@ -16,6 +16,9 @@ record! {
         owner: Option<Owner>,
         /// The file or shared memory that its region maps.
         file: Option<FilePlace>,
+        /// The protection key of its region, where the machine has such keys: 0 is that of all memory without one of
+        /// its own.
+        [optional] protection_key: Option<u64>,
         /// What happens when the target next reads here.
         next_read: Outcome,
         /// What happens when the target next writes here.
@@ -118,10 +121,14 @@ pub enum Effect {
     NoRegion,
     /// SIGSEGV: the region does not permit it.
     Protection,
+    /// SIGSEGV: the thread has no such right for the protection key of the region.
+    ProtectionKey,
     /// SIGSEGV: a guard page.
     Guard,
     /// SIGBUS: the file ends before this page.
     PastEnd,
+    /// SIGBUS: the kernel has no page for this part of `[vvar]` on this machine.
+    NoKernelPage,
     /// SIGBUS: no page is left in the hugetlb pool.
     PoolEmpty,
     /// SIGBUS: poisoned.
@@ -167,8 +174,10 @@ impl Effect {
             | Effect::StackGrows => Fault::Minor,
             Effect::ReadFile | Effect::SwapIn => Fault::Major,
             Effect::Notify => Fault::Userfault,
-            Effect::NoRegion | Effect::Protection | Effect::Guard => Fault::Segv,
-            Effect::PastEnd | Effect::PoolEmpty | Effect::Poisoned | Effect::Hwpoison => Fault::Bus,
+            Effect::NoRegion | Effect::Protection | Effect::ProtectionKey | Effect::Guard => Fault::Segv,
+            Effect::PastEnd | Effect::NoKernelPage | Effect::PoolEmpty | Effect::Poisoned | Effect::Hwpoison => {
+                Fault::Bus
+            }
         }
     }
 }

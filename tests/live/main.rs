@@ -66,6 +66,7 @@ const TESTS: &[&[Test]] = &[
     changes::TESTS,
     devices::TESTS,
     explain::TESTS,
+    explain::entries::TESTS,
     explain::large::TESTS,
     explain::userfaults::TESTS,
     expressions::TESTS,

@@ -219,6 +219,9 @@ fn act(verb: &str, numbers: &[usize]) -> i64 {
             // SAFETY: memory of the test's own.
             answer(unsafe { libc::mprotect(number(0) as *mut _, number(1), prot) }.into())
         }
+        "pkey" => keyed(number(0), number(1), number(2)),
+        // SAFETY: nothing else in this program moves the break while this verb runs.
+        "brk" => mapped(unsafe { libc::sbrk(number(0) as libc::intptr_t) }),
         // SAFETY: memory of the test's own.
         "lock" => answer(unsafe { libc::mlock(number(0) as *const _, number(1)) }.into()),
         "grow" => {
@@ -323,6 +326,21 @@ fn secret(bytes: usize) -> i64 {
     unsafe {
         assert_eq!(libc::ftruncate64(fd, bytes as i64), 0);
         mapped(libc::mmap(std::ptr::null_mut(), bytes, rw, libc::MAP_SHARED, fd, 0))
+    }
+}
+
+/// Gives memory a new protection key, for which this thread has rights without those of `denied`; or the error number.
+fn keyed(start: usize, bytes: usize, denied: usize) -> i64 {
+    let rw = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: a system call without memory.
+    let key = unsafe { libc::syscall(libc::SYS_pkey_alloc, 0, denied) };
+    if key < 0 {
+        return answer(-1);
+    }
+    // SAFETY: memory of the test's own.
+    match unsafe { libc::syscall(libc::SYS_pkey_mprotect, start, bytes, rw, key) } {
+        0 => key as i64,
+        _ => answer(-1),
     }
 }
 

@@ -31,10 +31,12 @@ pub fn pool_is_hidden() -> bool {
 }
 
 /// Whether pmdb cannot rule out this effect of an access on this older kernel. Before 5.19 no mark tells whether an
-/// anonymous page is exclusive to one process (PG_anon_exclusive). Without a scan, poisoned hugetlb pages do not show.
+/// anonymous page is exclusive to one process (PG_anon_exclusive), and before 6.11 none whether it came back from swap
+/// write-protected. Without a scan, poisoned hugetlb pages do not show.
 pub fn is_left_open(effect: &str) -> bool {
     match effect {
-        "nothing" | "reuse" | "copy" => release() < (5, 19),
+        "copy" => release() < (5, 19),
+        "nothing" | "reuse" => release() < (6, 11),
         "poisoned" | "wait" => !has_scan(),
         // Only a scan tells whether writes are tracked (UFFD_FEATURE_WP_ASYNC).
         "unprotect" => !has_scan(),

@@ -31,8 +31,14 @@ pub struct AccessFacts {
     pub of_object: bool,
     /// Bit 57 of its entry.
     pub uffd_wp: bool,
-    /// Tracked, and not written since the soft-dirty bits were cleared: its page-table entry is write-protected.
-    pub soft_clean: bool,
+    /// Whether its page-table entry lets a write pass that the region permits, as long as the page is not shared.
+    pub writable: Option<bool>,
+    /// Whether the page has changes that its file does not have yet.
+    pub dirty: Option<bool>,
+    /// Whether its region has a protection key other than 0: each thread has its own rights for it, in a register.
+    pub has_key: bool,
+    /// Whether it is one of the pages of `[vvar]` that the kernel has on some machines only.
+    pub may_lack_page: bool,
     /// The first two numbers of the kernel's release.
     pub kernel: (u32, u32),
     /// Flags of the frame.
@@ -121,11 +127,15 @@ pub fn outcome(facts: &AccessFacts, access: Access) -> Outcome {
         Access::Read => permissions.read || permissions.write,
     };
     if permitted {
-        let outcome = permitted_outcome(facts, permissions, access);
-        return match access {
-            Access::Write if !permissions.shared => perhaps_copied(outcome),
-            _ => outcome,
-        };
+        let mut outcome = permitted_outcome(facts, permissions, access);
+        if access == Access::Write && !permissions.shared {
+            outcome = perhaps_copied(outcome);
+        }
+        // The key is checked before the page is looked for (access_error in arch/x86/mm/fault.c).
+        if facts.has_key {
+            outcome.effects.push(Effect::ProtectionKey);
+        }
+        return outcome;
     }
     // Execute-only memory: with protection keys (or on arm64) the processor refuses a load. An execute-only [vsyscall]
     // has no page: the kernel emulates jumps to it, and nothing else.
@@ -194,6 +204,9 @@ fn permitted_outcome(facts: &AccessFacts, permissions: Permissions, access: Acce
         (State::Hwpoison, _) => Outcome::of(&[Effect::Hwpoison]),
         (State::Migrating, _) => Outcome::of(&[Effect::Wait]),
         (State::Device, _) => Outcome::of(&[Effect::FromDevice]),
+        (State::PfnMapped, _) if facts.may_lack_page => {
+            Outcome::of(&[Effect::Nothing, Effect::Map, Effect::NoKernelPage])
+        }
         (State::PfnMapped, _) => Outcome::of(&[Effect::Nothing, Effect::Map]),
         (State::Unmapped, _) => Outcome::of(&[Effect::NoRegion]),
     }
@@ -214,6 +227,7 @@ fn fill(facts: &AccessFacts, permissions: Permissions, access: Access) -> Outcom
         (Some(Kind::Shmem), Some(BackingContent::Hole)) => zeros(facts),
         (Some(Kind::Shmem), _) => &[Effect::MapCached, Effect::Zeros, Effect::SwapIn],
         (Some(Kind::File), _) => &[Effect::MapCached, Effect::ReadFile],
+        _ if facts.may_lack_page => &[Effect::Map, Effect::NoKernelPage],
         _ => &[Effect::Map],
     };
     let of_object = match (facts.backing, facts.content) {
@@ -282,31 +296,36 @@ fn protected(facts: &AccessFacts, then: Outcome) -> Outcome {
     if !facts.uffd_wp {
         return then;
     }
-    match facts.write_tracked {
-        Some(false) => Outcome::of(&[Effect::Notify]),
-        known => Outcome {
-            effects: match known {
-                Some(_) => vec![Effect::Unprotect],
-                None => vec![Effect::Unprotect, Effect::Notify],
-            },
-            copies: then.copies,
-        },
+    if facts.write_tracked == Some(false) {
+        return Outcome::of(&[Effect::Notify]);
     }
+    // The fault goes on as if the page had not been protected (do_wp_page in mm/memory.c): instead of the page of zeros
+    // it maps a page of its own.
+    let is_zeros = |effect: &Effect| matches!(effect, Effect::Zeros | Effect::HugeZeros);
+    let mut effects: Vec<Effect> = then.effects.iter().copied().filter(is_zeros).collect();
+    if effects.len() < then.effects.len() {
+        effects.insert(0, Effect::Unprotect);
+    }
+    if facts.write_tracked.is_none() {
+        effects.push(Effect::Notify);
+    }
+    Outcome { effects, copies: then.copies }
 }
 
 /// A write to what is mapped, in a region that permits it.
 fn write(facts: &AccessFacts, permissions: Permissions) -> Outcome {
     use Effect::{Copy, HugeZeros, Nothing, Reuse, Zeros};
     let shared = permissions.shared;
-    Outcome::of(match facts.kind {
+    let outcome = Outcome::of(match facts.kind {
         // Since Linux 6.12 a huge page takes its place if one is free (do_huge_zero_wp_pmd in mm/huge_memory.c).
         Some(Kind::HugeZero) if facts.kernel >= (6, 12) => &[HugeZeros, Zeros],
         Some(Kind::Zero | Kind::HugeZero) => &[Zeros],
         Some(Kind::Ksm) => &[Copy],
-        // A filesystem may want to notice the first write to a clean page. The page map does not show whether this page
-        // may be written.
-        Some(Kind::File) if shared => &[Nothing, Reuse],
-        Some(Kind::Shmem | Kind::Hugetlb) if shared => unless_clean(facts, &[Nothing]),
+        // Most filesystems want to notice the first write to a clean page (page_mkwrite): writing it back has
+        // write-protected it in all mappings (page_mkclean). The one that made a page dirty may be another mapping.
+        Some(Kind::File) if shared && facts.dirty == Some(true) => &[Nothing, Reuse],
+        Some(Kind::File) if shared => &[Reuse, Nothing],
+        Some(Kind::Shmem | Kind::Hugetlb) if shared => &[Nothing],
         Some(Kind::File | Kind::Shmem) => &[Copy],
         Some(Kind::Hugetlb) if facts.of_object => copy_from_pool(facts),
         Some(Kind::Hugetlb) if facts.exclusive == Some(false) => copy_from_pool(facts),
@@ -317,16 +336,16 @@ fn write(facts: &AccessFacts, permissions: Permissions) -> Outcome {
             // mm/hugetlb.c).
             Some(true) if facts.kind == Some(Kind::Hugetlb) => match facts.own() {
                 Own::No => &[Reuse],
-                _ => unless_clean(facts, &[Nothing, Reuse]),
+                _ => &[Nothing, Reuse],
             },
             Some(true) => match facts.own() {
-                Own::Yes => unless_clean(facts, &[Nothing]),
+                Own::Yes => &[Nothing],
                 // The page is copied if another process maps any page of the folio (__wp_can_reuse_large_anon_folio in
                 // mm/memory.c; kernels before it copy too).
-                Own::Unknown | Own::OfFolio(true) if facts.folio_shared => unless_clean(facts, &[Nothing, Copy]),
+                Own::Unknown | Own::OfFolio(true) if facts.folio_shared => &[Nothing, Copy],
                 Own::OfFolio(false) if facts.folio_shared => &[Copy, Nothing],
                 Own::No if facts.folio_shared => &[Copy],
-                Own::Unknown | Own::OfFolio(true) => unless_clean(facts, &[Nothing, Reuse, Copy]),
+                Own::Unknown | Own::OfFolio(true) => &[Nothing, Reuse, Copy],
                 Own::OfFolio(false) => &[Reuse, Copy, Nothing],
                 // A page in the swap cache is copied if another process has its slot (wp_can_reuse_anon_folio in
                 // mm/memory.c).
@@ -337,7 +356,8 @@ fn write(facts: &AccessFacts, permissions: Permissions) -> Outcome {
         Some(Kind::DeviceMemory) => &[Nothing],
         None => &[Copy, Zeros],
         Some(_) => &[Copy],
-    })
+    });
+    unless_protected(facts, outcome)
 }
 
 /// With an empty pool, the mapping that reserved the pages takes the page from the other mappings; a write by another
@@ -349,9 +369,20 @@ fn copy_from_pool(facts: &AccessFacts) -> &'static [Effect] {
     }
 }
 
-/// A write to a page that is not soft-dirty faults, so that the kernel can mark it.
-fn unless_clean(facts: &AccessFacts, effects: &'static [Effect]) -> &'static [Effect] {
-    if facts.soft_clean { &[Effect::Reuse] } else { effects }
+/// A write through a write-protected entry faults, and the page is made writable where it is.
+fn unless_protected(facts: &AccessFacts, mut outcome: Outcome) -> Outcome {
+    use Effect::{Nothing, Reuse};
+    let nothing = outcome.effects.iter().position(|&effect| effect == Nothing);
+    let Some(at) = nothing.filter(|_| facts.writable != Some(true)) else {
+        return outcome;
+    };
+    if !outcome.effects.contains(&Reuse) {
+        outcome.effects.insert(at + 1, Reuse);
+    }
+    if facts.writable == Some(false) {
+        outcome.effects.remove(at);
+    }
+    Outcome::of(&outcome.effects)
 }
 
 /// Whether the kernel holds an anonymous page to be this mapping's own (PG_anon_exclusive).

@@ -27,7 +27,10 @@ fn page(state: State, kind: Kind) -> AccessFacts {
         backing: Some(backing),
         of_object: false,
         uffd_wp: false,
-        soft_clean: false,
+        writable: Some(true),
+        dirty: None,
+        has_key: false,
+        may_lack_page: false,
         kernel: (6, 18),
         flags: None,
         head_flags: None,
@@ -156,8 +159,55 @@ fn anonymous_pages() {
     assert_eq!(super::owner(&cached), Err(OwnerUnknown::SwapCache));
     let tail = folio(TAIL, false, 1);
     assert_eq!(super::owner(&tail), Err(OwnerUnknown::MarkOfFolio));
-    let clean = AccessFacts { soft_clean: true, ..present(OWN, 1) };
-    check(clean, &[Nothing], &[Reuse]);
+}
+
+/// An entry may be write-protected for other reasons than sharing: soft-dirty bits were cleared, or the page was in
+/// swap.
+#[test]
+fn entries_that_may_be_write_protected() {
+    let shared = |kind| AccessFacts { permissions: Some(SHARED), ..page(State::Present, kind) };
+    let unknown = AccessFacts { exclusive: Some(true), ..page(State::Present, Kind::Anonymous) };
+    for (facts, protected, perhaps) in [
+        (present(OWN, 1), &[Reuse][..], &[Nothing, Reuse][..]),
+        (shared(Kind::Shmem), &[Reuse], &[Nothing, Reuse]),
+        (shared(Kind::File), &[Reuse], &[Reuse, Nothing]),
+        (unknown, &[Reuse, Copy], &[Nothing, Reuse, Copy]),
+        (present(PageFlags::ANON, 2), &[Copy], &[Copy]),
+    ] {
+        check(AccessFacts { writable: Some(false), ..facts }, &[Nothing], protected);
+        check(AccessFacts { writable: None, ..facts }, &[Nothing], perhaps);
+    }
+}
+
+/// A filesystem wants to notice the first write to a clean page.
+#[test]
+fn a_write_to_a_shared_file() {
+    let file = AccessFacts { permissions: Some(SHARED), of_object: true, ..page(State::Present, Kind::File) };
+    for (dirty, write) in [(Some(true), &[Nothing, Reuse]), (Some(false), &[Reuse, Nothing]), (None, &[Reuse, Nothing])]
+    {
+        check(AccessFacts { dirty, ..file }, &[Nothing], write);
+    }
+}
+
+/// The rights for a protection key are in a register of each thread.
+#[test]
+fn protection_keys() {
+    let keyed = |facts| AccessFacts { has_key: true, ..facts };
+    check(keyed(present(OWN, 1)), &[Nothing, ProtectionKey], &[Nothing, ProtectionKey]);
+    check(keyed(untouched(Kind::Anonymous)), &[Zeros, ProtectionKey], &[Zeros, ProtectionKey]);
+    let read_only = Permissions { write: false, ..RW };
+    let facts = AccessFacts { permissions: Some(read_only), ..keyed(present(OWN, 1)) };
+    check(facts, &[Nothing, ProtectionKey], &[Protection]);
+    assert_eq!(outcome(&keyed(present(PageFlags::ANON, 2)), Write).copies, Some(true));
+}
+
+/// The kernel has some pages of `[vvar]` on some machines only. Since Linux 7.0 the page map shows them as untouched.
+#[test]
+fn pages_that_the_kernel_may_lack() {
+    let lacking = |state| AccessFacts { may_lack_page: true, ..page(state, Kind::Vdso) };
+    let hidden: &[Effect] = &[Nothing, Map, NoKernelPage];
+    check(lacking(State::PfnMapped), hidden, hidden);
+    check(lacking(State::Untouched), &[Map, NoKernelPage], &[Map, NoKernelPage]);
 }
 
 #[test]
@@ -188,7 +238,7 @@ fn other_pages_that_are_mapped() {
         (mapped(Kind::HugeZero), &[HugeZeros, Zeros], Owner::Kernel),
         (mapped(Kind::Ksm), &[Copy], Owner::Merged),
         (mapped(Kind::File), &[Copy], Owner::Object),
-        (shared(Kind::File), &[Nothing, Reuse], Owner::Object),
+        (shared(Kind::File), &[Reuse, Nothing], Owner::Object),
         (mapped(Kind::Shmem), &[Copy], Owner::Object),
         (shared(Kind::Shmem), &[Nothing], Owner::Object),
         (shared(Kind::Hugetlb), &[Nothing], Owner::Object),
@@ -210,6 +260,10 @@ fn userfaultfd_effects_come_first() {
     check(protected(None), &[Nothing], &[Unprotect, Notify]);
     let shared = AccessFacts { uffd_wp: true, write_tracked: Some(true), ..present(PageFlags::ANON, 2) };
     assert_eq!(outcome(&shared, Write).copies, Some(true), "and copy-on-write after it");
+    let zeros = |write_tracked| AccessFacts { uffd_wp: true, write_tracked, ..page(State::Present, Kind::Zero) };
+    check(zeros(Some(true)), &[Nothing], &[Zeros]);
+    check(zeros(Some(false)), &[Nothing], &[Notify]);
+    check(zeros(None), &[Nothing], &[Zeros, Notify]);
     let marker = |write_tracked| AccessFacts { uffd_wp: true, write_tracked, ..page(State::UffdWp, Kind::Anonymous) };
     check(marker(Some(true)), &[Zeros], &[Zeros]);
     check(marker(Some(false)), &[Zeros], &[Notify]);

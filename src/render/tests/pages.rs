@@ -168,7 +168,7 @@ pub fn explained(page: Translation) -> Explanation {
         offset: Hex(region.offset.0 + page.page_offset),
         deleted: owner.is_none(),
     });
-    Explanation { page, owner, file, next_read, next_write }
+    Explanation { page, owner, file, protection_key: None, next_read, next_write }
 }
 
 pub fn hidden() -> Translation {

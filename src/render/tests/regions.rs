@@ -29,6 +29,7 @@ pub fn region_row() -> RegionReport {
         at: None,
         pss: None,
         vm_flags: None,
+        protection_key: None,
         smaps: None,
         changed: false,
         why: why(&[("huge", Reason::NotOnThisKernel("Linux 6.7 and later show huge mappings".into()))]),
@@ -75,6 +76,7 @@ pub fn region_full() -> RegionReport {
             VmFlag { code: "wr".into(), meaning: "writable" },
             VmFlag { code: "ac".into(), meaning: "counted against the overcommit limit" },
         ]),
+        protection_key: Some(1),
         smaps: Some(Numbers(vec![
             ("Size".into(), 128 << 10),
             ("Rss".into(), 12 << 10),

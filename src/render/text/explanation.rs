@@ -232,8 +232,12 @@ fn does(effect: Effect, is_write: bool) -> &'static str {
         Effect::StackGrows => "the stack above grows to here",
         Effect::NoRegion => "there is no region here",
         Effect::Protection => "the region does not permit it",
+        Effect::ProtectionKey => {
+            "if the thread has no such right for the protection key of the region (its rights are in a register)"
+        }
         Effect::Guard => "that is what a guard page is for",
         Effect::PastEnd => "the file ends before this page",
+        Effect::NoKernelPage => "the kernel has no such page on this machine",
         Effect::PoolEmpty => "the hugetlb pool has no page left",
         Effect::Poisoned => "the page is poisoned",
         Effect::Hwpoison => "the memory of the page has failed",

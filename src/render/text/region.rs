@@ -31,6 +31,16 @@ pub fn write(lines: &mut Lines, region: &RegionReport) {
             line.word(", ", Role::Flag, &flag.code).plain(" ").prose(Role::Dim, flag.meaning);
         }
     }
+    if let Some(key) = region.protection_key {
+        let line = lines.field("key");
+        line.plain(key).indent_at(REMARK).prose(
+            Role::Dim,
+            match key {
+                0 => "protection key of all memory without one of its own",
+                _ => "protection key: each thread has its own rights for it, in a register",
+            },
+        );
+    }
     if let Some(fields) = &region.smaps {
         smaps(lines, fields);
     }

@@ -11,6 +11,7 @@ use pmdb::inspect::{Access, View};
 use pmdb::process::Target;
 use pmdb::report::{Effect, Fault, Outcome, Owner};
 
+pub mod entries;
 pub mod large;
 pub mod userfaults;
 
@@ -55,6 +56,22 @@ fn makes(puppet: &mut Puppet, what: &str, address: u64, access: Access, effect: 
 }
 
 fn makes_one(puppet: &mut Puppet, who: Who, what: &str, address: u64, access: Access, effect: Effect) -> Option<Owner> {
+    let (told, owner) = may_make(puppet, who, what, address, access, effect);
+    if support::is_root() {
+        assert_eq!(support::certain(&told, &[effect]), [effect], "{what}");
+    }
+    owner
+}
+
+/// The same where pmdb may say that other effects are possible too. Returns all that it says.
+fn may_make(
+    puppet: &mut Puppet,
+    who: Who,
+    what: &str,
+    address: u64,
+    access: Access,
+    effect: Effect,
+) -> (Vec<Effect>, Option<Owner>) {
     let (pid, verb) = match (who, access) {
         (Who::Itself, Read) => (puppet.0.pid(), "load"),
         (Who::Itself, Write) => (puppet.0.pid(), "store"),
@@ -77,9 +94,7 @@ fn makes_one(puppet: &mut Puppet, who: Who, what: &str, address: u64, access: Ac
         },
     );
     assert!(outcome.effects.contains(&effect), "{what}: {outcome:?}");
-    if support::is_root() {
-        assert_eq!(support::certain(&outcome.effects, &[effect]), [effect], "{what}");
-    }
+    let told_of = (outcome.effects.clone(), owner);
     let expected = match effect.fault() {
         // s390x and 32-bit Arm keep young and dirty bits by faults of their own.
         Fault::None if cfg!(any(target_arch = "s390x", target_arch = "arm")) && felt == TOUCHED => felt,
@@ -93,11 +108,11 @@ fn makes_one(puppet: &mut Puppet, who: Who, what: &str, address: u64, access: Ac
         // The swap cache of a disk may still have it.
         Fault::Major if effect == Effect::SwapIn && felt == Felt::Faults { minor: 1, major: 0 } => felt,
         Fault::Major => Felt::Faults { minor: 0, major: 1 },
-        Fault::Segv => return assert_signal(what, felt, libc::SIGSEGV, owner),
-        Fault::Bus => return assert_signal(what, felt, libc::SIGBUS, owner),
+        Fault::Segv => return assert_signal(what, felt, libc::SIGSEGV, told_of),
+        Fault::Bus => return assert_signal(what, felt, libc::SIGBUS, told_of),
         Fault::Userfault => {
             assert_eq!(puppet.does("told", &[]), told + 1, "{what}: the handler was told");
-            return owner;
+            return told_of;
         }
     };
     assert_eq!(felt, expected, "{what}");
@@ -118,7 +133,7 @@ fn makes_one(puppet: &mut Puppet, who: Who, what: &str, address: u64, access: Ac
     if outcome.copies == Some(true) || effect == Effect::Copy {
         assert!(!of_object, "{what}: a page of its own");
     }
-    owner
+    told_of
 }
 
 /// One minor fault.
@@ -129,9 +144,9 @@ fn has_dirty_retries() -> bool {
     support::release() < (6, 0)
 }
 
-fn assert_signal(what: &str, felt: Felt, signal: i32, owner: Option<Owner>) -> Option<Owner> {
+fn assert_signal<T>(what: &str, felt: Felt, signal: i32, told_of: T) -> T {
     assert_eq!(felt, Felt::Signal(signal), "{what}");
-    owner
+    told_of
 }
 
 fn anonymous_memory() {
@@ -293,7 +308,11 @@ fn swap() {
             continue;
         }
         makes(&mut puppet, "swapped", memory, access, Effect::SwapIn);
-        makes(&mut puppet, "swapped in", memory, access, Effect::Nothing);
+        makes(&mut puppet, "swapped in", memory, Read, Effect::Nothing);
+        // Before Linux 6.11 a read mapped it write-protected.
+        let effect = if access == Read && support::release() < (6, 11) { Effect::Reuse } else { Effect::Nothing };
+        makes(&mut puppet, "swapped in", memory, Write, effect);
+        makes(&mut puppet, "swapped in, written", memory, Write, Effect::Nothing);
     }
     drop(swap);
 }

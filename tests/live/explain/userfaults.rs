@@ -19,6 +19,8 @@ fn userfaults_that_take_note() {
     let mut puppet = Puppet::start();
     let memory = puppet.maps("anonymous", 4);
     puppet.writes(memory, 1);
+    let zeros = memory + 2 * page;
+    puppet.reads(zeros, 1);
     let answer = puppet.asks("uffd", &[memory, 4 * page, 3 * page]);
     if answer < 0 {
         return skip(NAME, &format!("userfaultfd: error {}", -answer));
@@ -27,6 +29,9 @@ fn userfaults_that_take_note() {
     makes(&mut puppet, "write-protected", memory, Write, Effect::Unprotect);
     makes(&mut puppet, "write-protected, written", memory, Write, Effect::Nothing);
     makes(&mut puppet, "marker", memory + page, Read, Effect::Zeros);
+    makes(&mut puppet, "write-protected page of zeros", zeros, Read, Effect::Nothing);
+    makes(&mut puppet, "write-protected page of zeros", zeros, Write, Effect::Zeros);
+    makes(&mut puppet, "write-protected page of zeros, written", zeros, Write, Effect::Nothing);
     let last = memory + 3 * page;
     makes(&mut puppet, "registered, not protected", last, Write, Effect::Zeros);
 }

@@ -56,6 +56,7 @@ pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome
         page,
         owner: consequences.owner.ok(),
         file,
+        discardable: consequences.discardable,
         protection_key: consequences.protection_key,
         next_read: consequences.read,
         next_write: consequences.write,

@@ -4,10 +4,12 @@ use super::detail::PageDetail;
 use super::frames::flags_of;
 use super::kernel_behaviour::KernelBehaviour as _;
 use super::outcome::{self, Access, AccessFacts, OwnerUnknown};
+use super::page::Need;
+use super::sweep::sweep;
 use super::view::View;
 use crate::kernel::smaps::Smaps;
 use crate::kernel::{Kind, PageFlags, PageMapEntry, Region, State, VirtualAddress};
-use crate::report::{Outcome, Owner};
+use crate::report::{Fact, Outcome, Owner, Reason, Stopped};
 
 /// What follows from all that is known of a page.
 #[derive(Clone, Debug)]
@@ -18,6 +20,8 @@ pub struct Consequences {
     pub read: Outcome,
     /// What a write will do.
     pub write: Outcome,
+    /// Whether the kernel may discard its contents: the program freed it (MADV_FREE), and has not written to it since.
+    pub discardable: Fact<bool>,
     /// The protection key of its region, where the machine has such keys.
     pub protection_key: Option<u64>,
 }
@@ -70,7 +74,43 @@ impl View<'_> {
             owner: outcome::owner(&facts),
             read: outcome::outcome(&facts, Access::Read),
             write: outcome::outcome(&facts, Access::Write),
+            discardable: self.discardable(detail, of_region, go_on),
             protection_key,
+        }
+    }
+
+    /// Whether the kernel may discard the page at `detail` instead of writing it to swap. The flags tell whether it was
+    /// freed with MADV_FREE: a write since then has marked only its entry, until reclaim looks at that. Smaps looks at
+    /// it for all pages of the region together.
+    fn discardable(
+        &self,
+        detail: &PageDetail,
+        of_region: Option<&Smaps>,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Fact<bool> {
+        if detail.page.state() != State::Present {
+            return Err(Reason::NotApplicable("no page is mapped here"));
+        }
+        let counted = of_region.and_then(|smaps| smaps.field("LazyFree"));
+        if counted == Some(0) || !is_lazily_free(detail.flags.clone()?) {
+            return Ok(false);
+        }
+        let unknown = "smaps does not show how many of the freed pages of the region were written since";
+        let unknown = || Reason::NotOnThisKernel(unknown.into());
+        let (smaps, counted) = of_region.zip(counted).ok_or_else(unknown)?;
+        let mut freed = 0;
+        let mut check = || if go_on() { Ok(()) } else { Err(Stopped::Interrupted) };
+        let swept = sweep(self, &[smaps.range], Need::FLAGS, &mut check, &mut |chunk| {
+            let pages = chunk.pages().filter(|page| page.flags.is_some_and(is_lazily_free));
+            freed += pages.map(|page| page.bytes(self.page())).sum::<u64>();
+            Ok(())
+        });
+        match swept {
+            Ok(_) if counted >= freed => Ok(true),
+            Ok(_) => Err(Reason::NotOnThisKernel(format!(
+                "smaps counts {counted} of the {freed} bytes that the program freed in the region as not written since"
+            ))),
+            Err(_) => Err(unknown()),
         }
     }
 
@@ -197,6 +237,12 @@ const DIRTY: [&str; 2] = ["Private_Dirty", "Shared_Dirty"];
 fn bytes(smaps: &Smaps, fields: [&str; 2]) -> Option<u64> {
     let [one, other] = fields.map(|field| smaps.field(field));
     Some(one?.saturating_add(other?))
+}
+
+/// Whether the flags of a frame are those of memory that was freed with MADV_FREE: other anonymous memory is backed by
+/// swap. The kernel takes it back from there once reclaim has seen that it is dirty (try_to_unmap_one in mm/rmap.c).
+fn is_lazily_free(flags: PageFlags) -> bool {
+    flags.contains(PageFlags::ANON | PageFlags::LRU) && !flags.intersects(PageFlags::SWAPBACKED | PageFlags::DIRTY)
 }
 
 /// Whether the page of a file is dirty: by the flags of its frame, or else as all pages of its region are.

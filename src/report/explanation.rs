@@ -3,7 +3,7 @@
 use super::description::{FieldDescription, Form};
 use super::field::{Hex, leaf};
 use super::record::record;
-use super::Translation;
+use super::{Fact, Translation};
 use crate::kernel::Name;
 use serde::{Serialize, Serializer};
 
@@ -16,6 +16,8 @@ record! {
         owner: Option<Owner>,
         /// The file or shared memory that its region maps.
         file: Option<FilePlace>,
+        /// Whether the kernel may discard its contents: the program freed it (MADV_FREE) and has not written to it since.
+        discardable: Fact<bool>,
         /// The protection key of its region, where the machine has such keys: 0 is that of all memory without one of
         /// its own.
         [optional] protection_key: Option<u64>,

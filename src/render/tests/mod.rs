@@ -14,8 +14,8 @@ mod who;
 use super::{Json, Renderer, Text, Theme, printable};
 use crate::kernel::{Kind, Name, PageFlags, State};
 use crate::report::{
-    Effect, ErrorPlace, ErrorReport, Explanation, FieldDescription, Outcome, RECORDS, Record, RegionReport, SearchEnd,
-    Shape, Translation, WhoCounts, WhoSummary,
+    Effect, ErrorPlace, ErrorReport, Explanation, FieldDescription, Outcome, RECORDS, Reason, Record, RegionReport,
+    SearchEnd, Shape, Translation, WhoCounts, WhoSummary,
 };
 use jiff::tz::TimeZone;
 use samples::*;
@@ -208,6 +208,16 @@ fn explain_says_what_is_special_of_a_page() {
         text(None, &[Record::Explanation(Box::new(explained(page)))])
     };
     let everyday = PageFlags::ANON | PageFlags::LRU;
+    for (discardable, words) in [
+        (Ok(true), "until the next write, the kernel may discard its contents"),
+        (Ok(false), "written since: the kernel keeps its contents"),
+        (Err(Reason::Changed), "may discard its contents if it was not written since"),
+    ] {
+        let mut page = present();
+        page.words.flags = Ok(everyday);
+        let told = text(None, &[Record::Explanation(Box::new(Explanation { discardable, ..explained(page) }))]);
+        assert!(told.replace("\n            ", " ").contains(words), "{told}");
+    }
     let given_up = with(everyday);
     assert!(given_up.contains("MADV_FREE"), "{given_up}");
     let kept = with(everyday | PageFlags::SWAPBACKED);

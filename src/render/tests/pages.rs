@@ -168,7 +168,8 @@ pub fn explained(page: Translation) -> Explanation {
         offset: Hex(region.offset.0 + page.page_offset),
         deleted: owner.is_none(),
     });
-    Explanation { page, owner, file, protection_key: None, next_read, next_write }
+    let discardable = Ok(false);
+    Explanation { page, owner, file, discardable, protection_key: None, next_read, next_write }
 }
 
 pub fn hidden() -> Translation {

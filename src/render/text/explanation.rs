@@ -20,9 +20,13 @@ pub fn write(lines: &mut Lines, explanation: &Explanation) {
     if page.huge == Ok(true) {
         line.plain("; ").prose(Role::Plain, "one entry maps the whole huge page");
     }
-    if may_be_dropped(page) {
-        line.plain("; ")
-            .prose(Role::Note, "freed with MADV_FREE: until the next write, the kernel may discard its contents");
+    if was_freed(page) {
+        let told = match explanation.discardable {
+            Ok(true) => "freed with MADV_FREE: until the next write, the kernel may discard its contents",
+            Ok(false) => "freed with MADV_FREE, but written since: the kernel keeps its contents",
+            Err(_) => "freed with MADV_FREE: the kernel may discard its contents if it was not written since",
+        };
+        line.plain("; ").prose(Role::Note, told);
     }
     if let Some(owner) = explanation.owner {
         let line = lines.field("whose");
@@ -58,9 +62,8 @@ fn address(lines: &mut Lines, page: &Translation) {
     }
 }
 
-/// Whether the kernel may drop the page instead of writing it to swap (MADV_FREE): other anonymous memory is
-/// swap-backed.
-fn may_be_dropped(page: &Translation) -> bool {
+/// Whether the page was freed with MADV_FREE: other anonymous memory is swap-backed.
+fn was_freed(page: &Translation) -> bool {
     page.words
         .flags
         .as_ref()

@@ -6,7 +6,7 @@ use super::super::access::Felt;
 use super::super::answers::program;
 use super::super::behind::DiskFile;
 use super::super::puppet::Puppet;
-use super::super::support::{self, page_bytes, skip};
+use super::super::support::{self, at, page_bytes, skip};
 use super::super::system;
 use super::Access::{Read, Write};
 use super::{Who, makes, may_make, said};
@@ -20,6 +20,7 @@ pub const TESTS: &[Test] = &[
     ("explain::cleared_soft_dirty_bits", cleared_soft_dirty_bits),
     ("explain::protection_keys", protection_keys),
     ("explain::pages_of_the_kernel", pages_of_the_kernel),
+    ("explain::freed_memory", freed_memory),
 ];
 
 /// ext4 and most others want to notice the first write to a clean page.
@@ -146,4 +147,33 @@ fn pages_of_the_kernel() {
     if signals == 0 {
         skip("explain::pages_of_the_kernel", "this machine has all pages of [vvar]");
     }
+}
+
+/// The flags of a page that was freed with MADV_FREE do not change when it is written to, but what smaps counts does.
+fn freed_memory() {
+    const NAME: &str = "explain::freed_memory";
+    const PAGES: u64 = 256;
+    if !support::is_root() {
+        return skip(NAME, "only root sees which pages were freed");
+    }
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps_far();
+    puppet.writes(memory, PAGES);
+    let discardable = |puppet: &Puppet| {
+        let target = puppet.0.attach();
+        let view = View::at(&target, at(memory)).expect("a view");
+        let detail = view.detail(at(memory)).expect("its detail");
+        view.consequences(&detail, &mut || true).discardable.ok()
+    };
+    assert_eq!(discardable(&puppet), Some(false), "never freed");
+    puppet.advises(memory, PAGES, libc::MADV_FREE).expect("to free");
+    assert_eq!(discardable(&puppet), Some(true), "freed");
+    let told = |puppet: &Puppet| program(&[], puppet.0.pid(), false, &[format!("explain {memory:#x}")]);
+    assert!(told(&puppet).contains("until the next write, the kernel may discard"), "{}", told(&puppet));
+    puppet.writes(memory + page_bytes(), 1);
+    assert_eq!(discardable(&puppet), None, "another was written");
+    assert!(told(&puppet).contains("if it was not written since"), "{}", told(&puppet));
+    puppet.writes(memory, PAGES);
+    assert_eq!(discardable(&puppet), Some(false), "all were written");
+    assert!(told(&puppet).contains("but written since"), "{}", told(&puppet));
 }

@@ -32,9 +32,18 @@ impl Mount {
     pub fn memory_files(&self) -> Option<MemoryFiles> {
         match &*self.filesystem {
             "tmpfs" | "devtmpfs" => Some(MemoryFiles::Shared),
+            "rootfs" if self.has_options_of_tmpfs() => Some(MemoryFiles::Shared),
             "hugetlbfs" => Some(MemoryFiles::Hugetlb),
             _ => None,
         }
+    }
+
+    /// Whether its options are those of tmpfs. The filesystem of an initramfs, `rootfs`, is tmpfs or ramfs (rootfs_init in
+    /// init/do_mounts.c), and ramfs has only `mode`. The kernel prints the size unless it is half of the memory
+    /// (shmem_show_options in mm/shmem.c): that of rootfs was computed before boot memory was freed, and is less.
+    fn has_options_of_tmpfs(&self) -> bool {
+        let mut options = self.options.split(',').map(|option| option.split('=').next());
+        options.any(|name| matches!(name, Some("size" | "nr_inodes" | "inode64" | "inode32" | "huge")))
     }
 
     /// Whether it is a hierarchy of cgroup v1 with the memory controller.
@@ -98,6 +107,21 @@ mod tests {
             ]
         );
         assert_eq!(parse(b"24 27 0:6 / /dev rw devtmpfs\n").map_err(|bad| bad.line), Err(1));
+    }
+
+    /// The first filesystem of a kernel is of one of two types, and has the name of neither.
+    #[test]
+    fn the_filesystem_of_an_initramfs() {
+        for (options, expected) in [
+            ("rw", None),
+            ("rw,mode=700", None),
+            ("rw,size=3026016k,nr_inodes=756504", Some(MemoryFiles::Shared)),
+            ("rw,inode64", Some(MemoryFiles::Shared)),
+        ] {
+            let text = format!("1 1 0:2 / / rw - rootfs rootfs {options}\n");
+            let mounts = parse(text.as_bytes()).expect("a row");
+            assert_eq!(mounts[0].memory_files(), expected, "{options}");
+        }
     }
 
     #[test]

@@ -29,7 +29,7 @@ const FRAME: u64 = (1 << 55) - 1;
 const HEAD: u64 = 1 << 15;
 const TAIL: u64 = 1 << 16;
 
-fn word(file: &str, frame: u64) -> u64 {
+pub fn word(file: &str, frame: u64) -> u64 {
     let mut bytes = [0; 8];
     let read = File::open(file).and_then(|file| file.read_at(&mut bytes, frame * 8));
     assert_eq!(read.expect("a word of root's"), 8);

@@ -5,7 +5,7 @@ use super::answers::large::in_huge_pages;
 use super::puppet::Puppet;
 use super::support::{self, at, huge_page_bytes, page_bytes, plain_entry, skip};
 use pmdb::inspect::{Need, Page, PageDetail, View, sweep};
-use pmdb::kernel::{AddressRange, Kind, State};
+use pmdb::kernel::{AddressRange, Device, Kind, State};
 use pmdb::process::Target;
 use pmdb::report::Reason;
 
@@ -13,6 +13,7 @@ pub const TESTS: &[Test] = &[
     ("states::anonymous_memory", anonymous_memory),
     ("states::shared_memory", shared_memory),
     ("states::files_and_private_copies", files_and_private_copies),
+    ("states::files_of_an_initramfs", files_of_an_initramfs),
     ("states::guard_pages", guard_pages),
     ("states::userfault_markers", userfault_markers),
     ("states::poisoned_pages", poisoned_pages),
@@ -136,6 +137,43 @@ fn files_and_private_copies() {
 pub const MADV_COLLAPSE: i32 = 25;
 pub const MADV_GUARD_INSTALL: i32 = 102;
 pub const MADV_GUARD_REMOVE: i32 = 103;
+
+/// The first filesystem is tmpfs or ramfs, whatever it is called: pages of tmpfs are backed by swap. A guest leaves a
+/// program running from there.
+fn files_of_an_initramfs() {
+    const NAME: &str = "states::files_of_an_initramfs";
+    const SWAPBACKED: u64 = 1 << 14;
+    if !support::is_root() {
+        return skip(NAME, "only root sees the flags of frames");
+    }
+    let pids = std::fs::read_dir("/proc").expect("processes");
+    let mut compared = 0;
+    for pid in pids.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()) {
+        let mounts = std::fs::read_to_string(format!("/proc/{pid}/mountinfo")).unwrap_or_default();
+        let first = mounts.lines().find(|line| line.contains(" - rootfs "));
+        let Some(device) = first.and_then(|line| line.split(' ').nth(2)) else { continue };
+        // Kernel threads have no memory, and processes end.
+        let Ok(target) = pmdb::process::attach(pid) else { continue };
+        let regions = target.process.regions().unwrap_or_default();
+        let (major, minor) = device.split_once(':').expect("two numbers");
+        let device = Device { major: major.parse().expect("a number"), minor: minor.parse().expect("a number") };
+        for region in regions.iter().filter(|region| region.device == device) {
+            let range = (region.range.start().get(), region.range.len() / page_bytes());
+            for page in pages(&target, &[range], Need::ENTRIES) {
+                let of_file = page.state() == State::Present && page.entry.is_file_or_shared();
+                let Some(frame) = page.frame().filter(|_| of_file) else { continue };
+                let flags = super::huge::word("/proc/kpageflags", frame.get());
+                let kind = if flags & SWAPBACKED != 0 { Kind::Shmem } else { Kind::File };
+                assert_eq!(page.kind, Some(kind), "{} of process {pid}, flags {flags:#x}: {mounts}", page.address);
+                compared += 1;
+            }
+        }
+    }
+    println!("{compared} pages of the first filesystem compared");
+    if compared == 0 {
+        skip(NAME, "no process runs from the first filesystem");
+    }
+}
 
 fn guard_pages() {
     let mut puppet = Puppet::start();

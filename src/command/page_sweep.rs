@@ -41,6 +41,11 @@ impl Ended {
     /// Emits the totals. Returns the error of a stopped sweep.
     pub fn close(self, sink: &mut dyn Sink, cut_short: bool) -> Result<(), Error> {
         if let Some(reason) = self.selection.unknown_content.reason() {
+            // No page was kept: that none matches would be false.
+            if self.totals.pages == 0 && self.stopped.is_none() {
+                let what = "the contents of untouched pages (cached, swapped or past the end)";
+                return Err(inspect::Error::Unknown { what, reason }.into());
+            }
             let pages = self.selection.unknown_content.pages();
             let message = format!(
                 "left out: {pages} untouched {} whose contents are unknown (cached, swapped or past the end): {reason}",

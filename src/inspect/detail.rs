@@ -144,26 +144,16 @@ impl View<'_> {
         };
         let content = match (range, viewed, entry) {
             (Some(range), Some(viewed), Some(entry))
-                if !entry.is_present() && entry.swap().is_none() && self.has_object(viewed) =>
+                if !entry.is_present() && entry.swap().is_none() && self.has_content(viewed) =>
             {
-                self.backing_content(&viewed.region, range)
+                let first = self.backing_content(viewed, range).into_iter().next();
+                first.ok_or(Reason::Changed).and_then(|run| Ok(run.content?))
             }
-            (Some(range), Some(viewed), Some(entry)) if !entry.is_present() && viewed.backing == Backing::Hugetlb => {
-                let asked = self.backing_content(&viewed.region, range);
-                // Nobody else can map this memory, so nobody else has filled it.
-                let is_own = !viewed.region.permissions.shared && viewed.region.name.as_bytes() == b"/anon_hugepage";
-                asked.or_else(|reason| if is_own { Ok(BackingContent::Hole) } else { Err(reason) })
+            _ => {
+                Err(Reason::NotApplicable("asked only of untouched pages of files, shared memory and the hugetlb pool"))
             }
-            _ => Err(Reason::NotApplicable("asked only of untouched pages of files and shared memory")),
         };
         Ok(PageReading { entry, categories, content })
-    }
-
-    /// The backing content of one page of `region`.
-    fn backing_content(&self, region: &Region, page: AddressRange) -> Fact<BackingContent> {
-        let runs = self.files(region).backing_content(region, page)?;
-        let first = runs.into_iter().next().ok_or(Reason::Changed)?;
-        Ok(first.content?)
     }
 
     fn describe(

@@ -10,7 +10,7 @@ use crate::kernel::smaps::Smaps;
 use crate::kernel::swaps::{SwapAreas, SwapLayout, SwapMeaning};
 use crate::kernel::zones::Zones;
 use crate::kernel::{AddressRange, Device, Name, PageFlags, PageSize, Region, SwapEntry, VirtualAddress};
-use crate::process::{self, Held, MapsText, Merging, Modules, Target};
+use crate::process::{self, BackingContent, BackingRun, Held, MapsText, Merging, Modules, Target};
 use crate::report::{Fact, Reason};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -334,6 +334,26 @@ impl<'a> View<'a> {
     /// Whether `viewed` maps a file or shared memory, whose content can be read for pages that are not mapped.
     pub(super) fn has_object(&self, viewed: &ViewedRegion) -> bool {
         matches!(viewed.backing, Backing::File | Backing::Shmem) && !self.is_pfn_mapped(viewed)
+    }
+
+    /// Whether the backing content of untouched pages of `viewed` is worth a question: it has an object, or is of the
+    /// hugetlb pool.
+    pub(super) fn has_content(&self, viewed: &ViewedRegion) -> bool {
+        viewed.backing == Backing::Hugetlb || self.has_object(viewed)
+    }
+
+    /// The backing content of the pages of `range`, which lies in `viewed`.
+    pub(super) fn backing_content(&self, viewed: &ViewedRegion, range: AddressRange) -> Vec<BackingRun> {
+        let region = &viewed.region;
+        // Nobody else can map this memory, so nobody else has filled it.
+        let is_own = !region.permissions.shared && region.name.as_bytes() == b"/anon_hugepage";
+        match self.files(region).backing_content(region, range) {
+            Ok(runs) => runs,
+            Err(_) if is_own && viewed.backing == Backing::Hugetlb => {
+                vec![BackingRun { range, content: Ok(BackingContent::Hole) }]
+            }
+            Err(error) => vec![BackingRun { range, content: Err(error) }],
+        }
     }
 
     /// Which facts can be known here.

@@ -2,9 +2,10 @@
 //! swap.
 
 use super::Test;
+use super::answers::program;
 use super::puppet::Puppet;
 use super::states::{detail, pages};
-use super::support::{at, is_hole, page_bytes, range, skip};
+use super::support::{self, at, is_hole, page_bytes, range, skip};
 use pmdb::inspect::{Need, Page};
 use pmdb::kernel::{Kind, State};
 use pmdb::process::Target;
@@ -21,6 +22,7 @@ pub const TESTS: &[Test] = &[
     ("behind::a_file_partly_cached", a_file_partly_cached),
     ("behind::shared_memory", shared_memory),
     ("behind::shared_memory_in_swap", shared_memory_in_swap),
+    ("behind::a_file_of_the_pool", a_file_of_the_pool),
     ("behind::nothing_is_read_or_mapped", nothing_is_read_or_mapped),
 ];
 
@@ -282,4 +284,53 @@ fn nothing_is_read_or_mapped() {
     assert!((0..64).all(|page| !is_cached(&file, page)));
     assert!((0..64).all(|page| is_hole(puppet.0.pid(), memory + page * page_bytes())));
     assert_eq!(target.process.region_at(at(memory)).expect("its region").expect("a region").range.start(), at(memory));
+}
+
+/// The kernel shows how many huge pages a file has, but not which: whether a filter on them holds is then unknown.
+fn a_file_of_the_pool() {
+    const NAME: &str = "behind::a_file_of_the_pool";
+    let pool = match super::system::huge_pages() {
+        Ok(pool) => pool,
+        Err(reason) => return skip(NAME, &reason),
+    };
+    let bytes = 2 * support::pool_page_bytes();
+    let pages = bytes / page_bytes();
+    let mut puppet = Puppet::start();
+    let answer = puppet.asks("pooled", &[bytes, libc::MAP_SHARED as u64]);
+    let Ok(filled) = u64::try_from(answer) else {
+        return skip(NAME, &format!("error {}", -answer));
+    };
+    let untouched = puppet.does("pooled_again", &[bytes, libc::MAP_SHARED as u64]);
+    let pid = puppet.0.pid();
+    let asks = |filter: &str| {
+        let lines = [
+            format!("walk {untouched:#x},+{bytes:#x} where {filter}"),
+            format!("print count({untouched:#x},+{bytes:#x} where {filter})"),
+        ];
+        program(&[], pid, true, &lines)
+    };
+    let matches = |filter: &str, expected: u64| {
+        let said = asks(filter);
+        assert!(said.contains(&format!("\"type\":\"walk-summary\",\"pages\":{expected},")), "{filter}: {said}");
+        assert!(!said.contains("\"error\""), "{filter}: {said}");
+    };
+    for filter in ["cached", "not_cached", "past_end", "maybe_swapped"] {
+        matches(filter, 0);
+    }
+    puppet.writes(filled, 1);
+    for filter in ["cached", "not cached", "not_cached"] {
+        let said = asks(filter);
+        let errors = said.lines().filter(|line| line.starts_with("{\"type\":\"error\"")).count();
+        assert_eq!(errors, 2, "{filter}: {said}");
+        assert!(said.contains("the kernel does not show which"), "{filter}: {said}");
+        assert!(!said.contains("walk-summary"), "{filter}: {said}");
+    }
+    let told = program(&[], pid, false, &[format!("translate {untouched:#x}")]);
+    assert!(told.contains("the page that its file has, or takes one from the hugetlb pool"), "{told}");
+    puppet.writes(filled + bytes / 2, 1);
+    matches("cached", pages);
+    matches("not cached", 0);
+    matches("not_cached", 0);
+    drop(puppet);
+    drop(pool);
 }

@@ -1,4 +1,4 @@
-//! The backing content of untouched pages of files and shared memory, read only when asked for.
+//! The backing content of untouched pages of files, shared memory and the hugetlb pool, read only when asked for.
 
 use super::super::view::View;
 use super::pieces::{Piece, Pieces, Words};
@@ -15,7 +15,7 @@ pub(super) fn find(pieces: &mut Pieces, view: &View<'_>) {
 /// The backing runs of all untouched pages of `piece`. If they cannot be read, one run says why.
 fn runs(view: &View<'_>, piece: &Piece, entries: &[PageMapEntry]) -> Vec<BackingRun> {
     let region = piece.region.and_then(|index| view.regions().get(index));
-    let Some(region) = region.filter(|viewed| view.has_object(viewed)) else {
+    let Some(region) = region.filter(|viewed| view.has_content(viewed)) else {
         return Vec::new();
     };
     let untouched = match &piece.words {
@@ -29,10 +29,7 @@ fn runs(view: &View<'_>, piece: &Piece, entries: &[PageMapEntry]) -> Vec<Backing
     let Some(range) = untouched else {
         return Vec::new();
     };
-    match view.files(&region.region).backing_content(&region.region, range) {
-        Ok(runs) => runs,
-        Err(error) => vec![BackingRun { range, content: Err(error) }],
-    }
+    view.backing_content(region, range)
 }
 
 /// From the first to the last untouched page.

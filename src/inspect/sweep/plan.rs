@@ -140,7 +140,7 @@ impl<'a> Plan<'a> {
     /// Whether the backing content of an empty stretch is read.
     fn asks_behind(&self, step: &Step) -> bool {
         let region = step.region.and_then(|index| self.view.regions().get(index));
-        self.need.contains(Need::CONTENT) && region.is_some_and(|viewed| self.view.has_object(viewed))
+        self.need.contains(Need::CONTENT) && region.is_some_and(|viewed| self.view.has_content(viewed))
     }
 
     /// Cuts an empty stretch into pieces if each of its pages costs work, so that the sweep can be stopped between

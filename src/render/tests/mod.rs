@@ -164,7 +164,7 @@ state     untouched, private_copy  a private copy of a page of a file
 state     untouched, zero        the shared page of zeros: a write brings a page of its own
 state     untouched, huge_zero   the shared huge page of zeros
 state     untouched, ksm         merged with equal pages by samepage merging
-state     untouched, hugetlb     nothing there yet: an access takes a page from the hugetlb pool
+state     untouched, hugetlb     nothing mapped here: an access maps the page that its file has, or takes one from the hugetlb pool
 state     untouched, vdso        code that the kernel lends to the process
 state     untouched, device_memory  memory of a device
 state     untouched, cached      in the page cache: an access maps it without reading the file

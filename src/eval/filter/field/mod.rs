@@ -8,7 +8,7 @@ use crate::inspect::{
 };
 use crate::kernel::{FrameNumber, Kind, PageFlags, PageSize, State};
 use crate::lang::{PageField, RegionField};
-use crate::process::Machine;
+use crate::process::{BackingContent, Machine};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What a sweep has to find out for `field`.
@@ -90,11 +90,17 @@ pub fn boolean(field: PageField, page: &Page, region: Option<&ViewedRegion>) -> 
         F::Pfn | F::Phys | F::Address => None,
         F::State(state) => page.states.is(state),
         F::Kind(kind) if of_content(kind) => match (page.state(), page.kind, page.content) {
-            (State::Untouched, Some(Kind::File | Kind::Shmem), None) => None,
+            (State::Untouched, Some(Kind::File | Kind::Shmem | Kind::Hugetlb), None) => None,
+            // Untouched pages of the pool have the kind of the pool, whatever their file has.
+            (State::Untouched, Some(Kind::Hugetlb), Some(content)) => Some(match content {
+                BackingContent::Hole => false,
+                BackingContent::PastEnd => kind == Kind::PastEnd,
+                BackingContent::Contents { .. } => kind == Kind::Cached,
+            }),
             (_, is, _) => Some(is == Some(kind)),
         },
         F::Kind(kind) => page.kind.map(|is| is == kind),
-        F::SoftDirty => Some(page.entry.is_soft_dirty()),
+        F::SoftDirty => (page.state() != State::Outside).then(|| page.entry.is_soft_dirty()),
         F::Exclusive => page.exclusive(),
         F::PmdMapped | F::Thp => page.is_pmd_mapped(),
         F::Huge => page.huge.map(|huge| huge || (page.state() == State::Present && page.kind == Some(Kind::Hugetlb))),

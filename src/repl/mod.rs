@@ -1,6 +1,7 @@
 //! The prompt: the line editor with help while typing, and the history file.
 
 mod assistant;
+mod background;
 mod colours;
 mod hidden;
 mod hint;
@@ -40,6 +41,8 @@ struct Prompt<'a> {
     history: History,
     /// The lines of an open block, or a line that continues in the next.
     block: String,
+    /// What was typed while the terminal was asked for its background.
+    typed: String,
 }
 
 impl<'a> Prompt<'a> {
@@ -54,10 +57,17 @@ impl<'a> Prompt<'a> {
             .edit_mode(keys::edit_mode(session.borrow().state().settings.editing))
             .build();
         leave::restoring_terminal()?;
+        let typed = if session.borrow().wants_background() {
+            let background::Answer { background, typed } = background::ask();
+            session.borrow_mut().set_background(background);
+            as_line(&typed)
+        } else {
+            String::new()
+        };
         let mut editor = Editor::with_config(config)?;
         editor.set_helper(Some(Assistant::new(session)));
         let history = History::load(&mut session.borrow_mut(), &mut editor);
-        Ok(Prompt { session: Rc::clone(session), editor, history, block: String::new() })
+        Ok(Prompt { session: Rc::clone(session), editor, history, block: String::new(), typed })
     }
 
     fn run(&mut self) -> Result<Outcome, ReadlineError> {
@@ -67,7 +77,7 @@ impl<'a> Prompt<'a> {
                 self.session.borrow_mut().show_displays();
             }
             let prompt = if self.block.is_empty() { PROMPT } else { BLOCK_PROMPT };
-            match self.editor.readline(prompt) {
+            match self.read(prompt) {
                 Ok(text) => {
                     if let Some(ending) = self.run_lines(&text)? {
                         return Ok(ending);
@@ -88,6 +98,20 @@ impl<'a> Prompt<'a> {
                 Err(ReadlineError::Io(error)) if error.kind() == io::ErrorKind::InvalidData => self.refuse_input(),
                 Err(error) => return Err(error),
             }
+        }
+    }
+
+    /// The next line: first those that were typed before the editor was there.
+    fn read(&mut self, prompt: &str) -> Result<String, ReadlineError> {
+        let typed = std::mem::take(&mut self.typed);
+        match typed.split_once('\n') {
+            Some((line, rest)) => {
+                rest.clone_into(&mut self.typed);
+                println!("{prompt}{line}");
+                Ok(line.to_owned())
+            }
+            None if typed.is_empty() => self.editor.readline(prompt),
+            None => self.editor.readline_with_initial(prompt, (&typed, "")),
         }
     }
 
@@ -129,6 +153,12 @@ impl<'a> Prompt<'a> {
         }
         Ok(None)
     }
+}
+
+/// Typed bytes as text for the editor: without keys that are no characters.
+fn as_line(typed: &[u8]) -> String {
+    let text = std::str::from_utf8(typed).unwrap_or_default().replace('\r', "\n");
+    text.chars().filter(|&c| c == '\n' || !c.is_control()).collect()
 }
 
 fn ending(outcome: Outcome) -> Option<Outcome> {

@@ -13,7 +13,7 @@ use super::shell::ShellIo;
 use crate::budget::Budget;
 use crate::command::Resume;
 use crate::lang::{Command, Spanned};
-use crate::render::Renderer;
+use crate::render::{Background, Renderer};
 use crate::report::{ErrorReport, Note, Record, Sink, TargetReport, Text};
 use crate::source;
 use crate::state::{Change, DebugState, Waiting};
@@ -41,6 +41,8 @@ pub struct SessionOptions {
 pub struct Session {
     pub(super) state: DebugState,
     pub(super) options: SessionOptions,
+    /// What the terminal says about its background.
+    pub(super) background: Option<Background>,
     pub(super) interrupts: Rc<Interrupts>,
     /// The command files being run, the outermost first.
     pub(super) files: Vec<Running>,
@@ -89,6 +91,7 @@ impl Session {
         Ok(Session {
             state,
             options,
+            background: None,
             interrupts: Rc::new(interrupts),
             files: Vec::new(),
             shared: None,

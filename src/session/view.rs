@@ -2,7 +2,7 @@
 
 use super::base::Session;
 use crate::lang::{ColorChoice, PagerChoice};
-use crate::render::{self, Renderer, Theme};
+use crate::render::{self, Background, Renderer, Theme};
 use std::io::{self, IsTerminal};
 
 impl Session {
@@ -23,8 +23,21 @@ impl Session {
 
     pub(super) fn theme_of(&self, is_terminal: bool) -> Theme {
         let settings = &self.state().settings;
-        let background = settings.style.background(variable("COLORFGBG").as_deref());
+        let background = match settings.style.background(variable("COLORFGBG").as_deref()) {
+            Background::Any => self.background.unwrap_or(Background::Any),
+            known => known,
+        };
         Theme::new(is_coloured(settings.color, is_terminal).then_some(background))
+    }
+
+    /// Whether the terminal's background decides about colours and is unknown.
+    pub fn wants_background(&self) -> bool {
+        self.theme() == Theme::new(Some(Background::Any))
+    }
+
+    /// Notes what the terminal says about its background.
+    pub fn set_background(&mut self, background: Option<Background>) {
+        self.background = background;
     }
 
     /// The renderer for standard output, or for a pipe or file, which get no colours.

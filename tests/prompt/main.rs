@@ -117,6 +117,32 @@ fn program(home: &Path, arguments: &[&str]) -> Command {
     command
 }
 
+/// The question for the background, and the one that nearly every terminal answers.
+const QUESTION: &str = "\u{1b}]11;?\u{7}\u{1b}[c";
+
+#[test]
+fn a_terminal_is_asked_for_its_background_where_colours_depend_on_it() {
+    let home = tempfile::tempdir().expect("a folder");
+    let asked = |variables: &[(&str, &str)]| {
+        let mut command = program(home.path(), &["-nx"]);
+        command.envs(variables.iter().copied());
+        let mut session = rexpect::session::spawn_command(command, PATIENCE).expect("it starts");
+        let before = session.exp_string(PROMPT).expect("a prompt, also without an answer");
+        session.send_line("quit").expect("it reads");
+        session.exp_eof().expect("it ends");
+        before.contains(QUESTION)
+    };
+    assert!(asked(&[("NO_COLOR", "")]));
+    for variables in [
+        &[("NO_COLOR", "1")][..],
+        &[("NO_COLOR", ""), ("COLORFGBG", "15;0")],
+        &[("NO_COLOR", ""), ("TERM", "linux")],
+        &[("NO_COLOR", ""), ("SSH_CONNECTION", "192.0.2.1 1000 192.0.2.2 22")],
+    ] {
+        assert!(!asked(variables), "{variables:?}");
+    }
+}
+
 #[test]
 fn ctrl_d_leaves() {
     let mut terminal = Terminal::new(&[]);

@@ -20,7 +20,8 @@ pub(super) const ABOUT: About = About {
            Then what the target's next read and next write of it will do: nothing beyond the access; map a page of \
            zeros; copy; reuse the page; map a cached page; read the file; swap in; SIGSEGV or SIGBUS, and why; \
            or wait for a userfaultfd handler. If several effects are possible, the likeliest comes \
-           first and the others follow.\n\n\
+           first and the others follow. Memory with a protection key may refuse each access: the rights of a thread \
+           are in its registers, which pmdb does not see.\n\n\
            It is about accesses of the target itself, now: another thread or reclaim may be quicker. Looking \
            changes nothing.",
     examples: &[

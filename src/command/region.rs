@@ -20,7 +20,7 @@ pub(super) const ABOUT: About = About {
            and symbol, and its permissions in words. It shows how much of the region is resident, shared with other mappings, mapped \
            only here, in swap, and mapped by huge pages, and its proportional share (PSS). Large folios are listed by size: mapped \
            by one entry each or page by page, whole or in part, aligned or not.\n\n\
-           `full` adds what only /proc/PID/smaps knows: its flags in words, clean and \
+           `full` adds what only /proc/PID/smaps knows: its flags in words, its protection key, clean and \
            dirty. The kernel walks the whole process for that, so it is slower.",
     examples: &[
         example("region demo_buffer", "the region of a symbol"),

@@ -38,9 +38,9 @@ impl Mount {
         }
     }
 
-    /// Whether its options are those of tmpfs. The filesystem of an initramfs, `rootfs`, is tmpfs or ramfs (rootfs_init in
-    /// init/do_mounts.c), and ramfs has only `mode`. The kernel prints the size unless it is half of the memory
-    /// (shmem_show_options in mm/shmem.c): that of rootfs was computed before boot memory was freed, and is less.
+    /// Whether its options are those of tmpfs. The filesystem of an initramfs, `rootfs`, is tmpfs or ramfs
+    /// (rootfs_init_fs_context in init/do_mounts.c), and ramfs has only `mode`. The kernel prints the size unless it is
+    /// half of the memory (shmem_show_options in mm/shmem.c): that of rootfs was computed before boot memory was freed.
     fn has_options_of_tmpfs(&self) -> bool {
         let mut options = self.options.split(',').map(|option| option.split('=').next());
         options.any(|name| matches!(name, Some("size" | "nr_inodes" | "inode64" | "inode32" | "huge")))

@@ -16,7 +16,8 @@ record! {
         owner: Option<Owner>,
         /// The file or shared memory that its region maps.
         file: Option<FilePlace>,
-        /// Whether the kernel may discard its contents: the program freed it (MADV_FREE) and has not written to it since.
+        /// Whether the kernel may discard its contents: the program freed it (MADV_FREE) and has not written to it
+        /// since.
         discardable: Fact<bool>,
         /// The protection key of its region, where the machine has such keys: 0 is that of all memory without one of
         /// its own.

@@ -52,7 +52,8 @@ record! {
         [optional] pss: Option<u64>,
         /// With `full`: VmFlags, two letters and words each.
         [optional] vm_flags: Option<Vec<VmFlag>>,
-        /// With `full`: the protection key, where the machine has such keys: 0 is that of all memory without one of its own.
+        /// With `full`: the protection key, where the machine has such keys: 0 is that of all memory without one of its
+        /// own.
         [optional] protection_key: Option<u64>,
         /// With `full`: the fields of smaps as the kernel spells them, in bytes.
         [optional] smaps: Option<Numbers<String>>,

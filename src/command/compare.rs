@@ -132,7 +132,7 @@ fn no_children(parent: u32) -> Error {
 }
 
 fn children(target: &Target, parent: u32) -> Result<Vec<u32>, Error> {
-    let all = target.machine.relations()?;
+    let all = target.machine.relations()?.processes;
     let children: Vec<u32> = all.iter().filter(|one| one.parent == parent).map(|one| one.pid).collect();
     if !children.is_empty() { Ok(children) } else { Err(no_children(parent)) }
 }

@@ -208,6 +208,7 @@ fn summary(answer: Answer, question: &Question, machine: &Machine) -> WhoSummary
         ended,
         because,
         moved: answer.moved,
+        lists_all: answer.lists_all,
     }
 }
 

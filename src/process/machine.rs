@@ -350,15 +350,18 @@ impl Machine {
 
     /// Every process that may have memory of its own, each with its parent, by number. Cheaper than a listing, and
     /// reads nothing of their memory (a command line is read from it).
-    pub fn relations(&self) -> Result<Vec<Relation>> {
-        let mut relations = Vec::new();
+    pub fn relations(&self) -> Result<Relations> {
+        let mut relations = Relations { processes: Vec::new(), are_all: false };
         for Listed { pid, stat, held, .. } in self.source.list(List::Held)? {
             let stat = Stat::parse(&stat)?;
             let parent = stat.parent;
-            let relation = (!stat.is_kernel_thread).then_some(Relation { pid, parent, held });
-            relations.extend(relation);
+            if stat.is_kernel_thread {
+                relations.are_all = true;
+            } else {
+                relations.processes.push(Relation { pid, parent, held });
+            }
         }
-        relations.sort_unstable_by_key(|one| one.pid);
+        relations.processes.sort_unstable_by_key(|one| one.pid);
         Ok(relations)
     }
 
@@ -400,6 +403,16 @@ impl Machine {
         let text = self.source.whole(File::Setting(setting)).ok()?;
         std::str::from_utf8(&text).ok()?.trim().parse().ok()
     }
+}
+
+/// Processes that may have memory of their own.
+#[derive(Debug)]
+pub struct Relations {
+    /// Each with its parent, by number.
+    pub processes: Vec<Relation>,
+    /// Whether kernel threads are listed too. They are of the initial pid namespace and of root, so a `/proc` without
+    /// them shows only the processes of another namespace, or those of one user (`hidepid`).
+    pub are_all: bool,
 }
 
 /// A process and whose child it is.

@@ -24,7 +24,7 @@ pub use crate::source::{
     ProcessEntry, ReadAt, Result, WordFile, covered_pages,
 };
 pub use layout::Layout;
-pub use machine::{KernelVersion, Machine, Merging, Opened, Relation};
+pub use machine::{KernelVersion, Machine, Merging, Opened, Relation, Relations};
 pub use maps_text::MapsText;
 pub use modules::{Modules, OpenedFile};
 pub use populated::Populated;

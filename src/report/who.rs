@@ -61,6 +61,8 @@ record! {
         [optional] because: Option<String>,
         /// Whether the page moved to another frame during the search.
         moved: bool,
+        /// Whether /proc lists all processes of the machine: not in a pid namespace (container), nor with `hidepid`.
+        lists_all: bool,
     }
 }
 

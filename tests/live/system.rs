@@ -124,6 +124,17 @@ echo 1 > sleep_millisecs
 echo 1 > run
 "#;
 
+/// Has Yama restrict who may trace a process, at the scope that is named to it.
+const YAMA: &str = r#"
+setting=/proc/sys/kernel/yama/ptrace_scope
+test -w $setting || refuse "this kernel has no Yama"
+before=$(cat $setting)
+test $before -lt 3 || refuse "the scope of Yama can no longer be changed"
+off() { echo $before > $setting; }
+trap off EXIT
+echo $1 > $setting
+"#;
+
 /// Makes the cgroup that is named to it; at the end, groups in it go too, and what still runs in it goes to its parent.
 const CGROUP: &str = r#"
 off() {
@@ -194,6 +205,12 @@ pub fn folios(kib: u64) -> Result<Changed, String> {
 /// Samepage merging.
 pub fn merging() -> Result<Changed, String> {
     change(|| false, MERGING, &[])
+}
+
+/// This scope of Yama. The last one, 3, would stay until the next start.
+pub fn yama(scope: u32) -> Result<Changed, String> {
+    assert!(scope < 3);
+    change(|| false, YAMA, &[scope.to_string().as_ref()])
 }
 
 /// A cgroup, at this path.

@@ -26,6 +26,7 @@ pub const TESTS: &[Test] = &[
     ("who::a_page_that_moves_meanwhile", a_page_that_moves_meanwhile),
     ("who::a_limit_and_few_files", a_limit_and_few_files),
     ("who::processes_of_others_are_counted", processes_of_others_are_counted),
+    ("who::a_mapping_outside_of_the_pid_namespace", a_mapping_outside_of_the_pid_namespace),
     ("who::without_frame_numbers", without_frame_numbers),
     ("who::summary_counts_every_page_once", summary_counts_every_page_once),
     ("who::summary_of_frames", summary_of_frames),
@@ -470,6 +471,39 @@ fn processes_of_others_are_counted() {
     assert!(summary["why"]["map_count"].is_string() && summary["because"].is_string());
     assert_eq!(summary["ended"], "searched");
     assert!(summary["unreadable"].as_u64() >= Some(1), "{summary}");
+}
+
+/// The kernel counts mappings of processes that `/proc` does not list.
+fn a_mapping_outside_of_the_pid_namespace() {
+    const NAME: &str = "who::a_mapping_outside_of_the_pid_namespace";
+    if !is_root() {
+        return skip(NAME, "frame numbers are hidden");
+    }
+    let inside = ["--pid", "--fork", "--mount-proc"];
+    if !Command::new("unshare").args(inside).arg("true").status().is_ok_and(|status| status.success()) {
+        return skip(NAME, "no pid namespaces");
+    }
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("shared", 1);
+    puppet.writes(memory, 1);
+    let line = format!("who pfn:{:#x}", frame_at((puppet.0.pid(), memory)));
+    let within = |json: &[&str]| {
+        let mut command = Command::new("unshare");
+        command.args(inside).arg(env!("CARGO_BIN_EXE_pmdb")).args(json);
+        let output = command.args(["-nx", "-batch", "-ex", &line]).output().expect("pmdb runs");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).expect("UTF-8")
+    };
+    let told = within(&["--json"]);
+    let summary: Value = serde_json::from_str(told.trim()).expect("an object");
+    assert_eq!((&summary["mappings"], &summary["map_count"]), (&0.into(), &1.into()), "{told}");
+    assert_eq!(summary["lists_all"], false);
+    let told = within(&[]);
+    assert!(told.contains("1 mapping not found; it may be in a process outside of this pid namespace"), "{told}");
+    // Outside everything is listed.
+    let outside = as_root(None, &[&line]);
+    let [summary] = of_type(&outside, "who-summary")[..] else { panic!("{outside:?}") };
+    assert_eq!((&summary["mappings"], &summary["lists_all"]), (&1.into(), &true.into()));
 }
 
 fn without_frame_numbers() {

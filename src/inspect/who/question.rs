@@ -81,6 +81,8 @@ pub struct Answer {
     pub uncounted: Option<Reason>,
     /// The numbers of mappings and processes.
     pub counts: WhoCounts,
+    /// Whether all processes of the machine are listed here: not in a pid namespace, nor with `hidepid`.
+    pub lists_all: bool,
     /// Whether the page has left the mapping that it was found by: the mappings may be from before and after that.
     pub moved: bool,
     /// How the search ended.

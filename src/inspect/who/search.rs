@@ -11,7 +11,7 @@ use crate::inspect::frames::{count_of, flags_of};
 use crate::inspect::ordered_pool::{self, Planned, Producer};
 use crate::inspect::{Error, Result};
 use crate::kernel::{PageFlags, Region, VirtualAddress};
-use crate::process::{Machine, Relation};
+use crate::process::{Machine, Relation, Relations};
 use crate::report::{Fact, Stopped, WhoCounts};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -28,6 +28,8 @@ pub struct Search<'a> {
     scanner: FrameScanner,
     /// Every process, relatives first.
     candidates: Vec<Candidate>,
+    /// Whether these are all processes of the machine.
+    lists_all: bool,
     reported: ReportedMappings<'a>,
     /// Rounds begun so far.
     rounds: u32,
@@ -72,6 +74,7 @@ impl<'a> Search<'a> {
             map_count,
             scanner: FrameScanner { frame: question.frame, page: machine.page() },
             candidates: Vec::new(),
+            lists_all: true,
             rounds: 0,
         }
     }
@@ -80,7 +83,7 @@ impl<'a> Search<'a> {
         if let FrameClass::Unmappable(why) = self.class {
             return Ok(self.answer(Ended::Nobody(why)));
         }
-        self.candidates = candidates(self.machine, self.question.near)?;
+        (self.candidates, self.lists_all) = candidates(self.machine, self.question.near)?;
         let ended = match self.go_through() {
             Ok(ended) => ended,
             Err(Error::Stopped(stopped)) => Ended::Stopped(stopped),
@@ -198,6 +201,7 @@ impl<'a> Search<'a> {
         let in_state = |state| count(&|candidate| candidate.state == state);
         Answer {
             moved: self.has_moved(ended),
+            lists_all: self.lists_all,
             counts: WhoCounts {
                 mappings: self.reported.mappings,
                 left: self.reported.left,
@@ -219,9 +223,9 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Every process, the relatives of `near` first.
-fn candidates(machine: &Machine, near: Option<u32>) -> Result<Vec<Candidate>> {
-    let mut relations = machine.relations()?;
+/// Every process that can be listed, the relatives of `near` first, and whether these are all.
+fn candidates(machine: &Machine, near: Option<u32>) -> Result<(Vec<Candidate>, bool)> {
+    let Relations { processes: mut relations, are_all } = machine.relations()?;
     if let Some(own) = near {
         let of_own = relations.iter().find(|one| one.pid == own);
         let parent = of_own.map_or(0, |one| one.parent);
@@ -232,7 +236,7 @@ fn candidates(machine: &Machine, near: Option<u32>) -> Result<Vec<Candidate>> {
             _ => 3,
         });
     }
-    Ok(relations.into_iter().map(Candidate::new).collect())
+    Ok((relations.into_iter().map(Candidate::new).collect(), are_all))
 }
 
 /// A round through the candidates.

@@ -73,6 +73,7 @@ pub fn who_counted() -> WhoSummary {
         ended: SearchEnd::Counted,
         because: None,
         moved: false,
+        lists_all: true,
     }
 }
 

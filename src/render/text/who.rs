@@ -77,6 +77,9 @@ pub fn summary(lines: &mut Lines, summary: &WhoSummary) {
     remark(Role::Note, counts.same_memory, "process", what);
     let what = "shown above ended during the search: the frame is no longer mapped there";
     remark(Role::Warn, counts.left, "mapping", what);
+    if !summary.lists_all && summary.ended != SearchEnd::Counted && missing(summary).is_none() {
+        prose(lines, Role::Warn, &format!("not searched: processes {UNLISTED}"));
+    }
     moved(lines, summary);
     Footnotes::of(&Why::of_row(summary), |_, _| true).write(lines);
 }
@@ -99,21 +102,21 @@ fn searched(summary: &WhoSummary, looked_at: String) -> String {
     if let Some(because) = &summary.because {
         return format!("{looked_at}, because the count does not show when all are found: {because}");
     }
-    match missing(summary) {
-        None => looked_at,
-        Some(missing) => {
-            let elsewhere = match summary.counts.unreadable {
-                0 => "it came or went meanwhile, or belongs to the kernel",
-                _ => "it may be in a process that could not be read",
-            };
-            let elsewhere = match missing {
-                1 => elsewhere.to_owned(),
-                _ => elsewhere.replacen("it ", "they ", 1).replace("belongs", "belong"),
-            };
-            format!("{looked_at}: {} not found; {elsewhere}", counted(missing, "mapping"))
-        }
-    }
+    let Some(missing) = missing(summary) else {
+        return looked_at;
+    };
+    let (it, belongs) = if missing == 1 { ("it", "belongs") } else { ("they", "belong") };
+    let elsewhere = match (summary.counts.unreadable, summary.lists_all) {
+        (0, true) => format!("{it} came or went during the search, or {belongs} to the kernel"),
+        (0, false) => format!("{it} may be in a process {UNLISTED}"),
+        (_, true) => format!("{it} may be in a process that could not be read"),
+        (_, false) => format!("{it} may be in a process that could not be read, or in one {UNLISTED}"),
+    };
+    format!("{looked_at}: {} not found; {elsewhere}", counted(missing, "mapping"))
 }
+
+/// Which processes a `/proc` does not list that does not list all.
+const UNLISTED: &str = "outside of this pid namespace, or hidden by hidepid";
 
 /// How many mappings the kernel counts beyond those that were found, if its count is exact.
 fn missing(summary: &WhoSummary) -> Option<u64> {

@@ -1,5 +1,6 @@
 //! The files that the kernel ties to one address space when they are opened: after an exec they read as empty.
 
+use super::directory::Directory;
 use super::handle::{Handle, named};
 use super::{rights, words};
 use crate::kernel::status::Stat;
@@ -177,7 +178,13 @@ pub(super) fn refused(handle: &Handle, name: &Name, file: &str, error: Errno) ->
         return Error::io(format!("opening {path} of {who}"), error);
     }
     let us = rustix::process::geteuid().as_raw();
-    let why = match handle.status() {
+    let status = handle.status();
+    let is_ours = status.as_ref().is_some_and(|status| status.user == us);
+    let (what, is_for_tracers) = (format!("may not open {path} of {who}"), is_for_tracers(file));
+    if is_for_tracers && let Some((why, remedy)) = yama(is_ours, rights::has_sys_ptrace()) {
+        return Error::not_permitted(format!("{what}: {why}"), remedy);
+    }
+    let why = match status {
         Some(status) if status.user != us => {
             format!("it runs as user {}, pmdb as user {us}", status.user)
         }
@@ -186,15 +193,71 @@ pub(super) fn refused(handle: &Handle, name: &Name, file: &str, error: Errno) ->
             .into(),
         None => "the kernel does not say more".into(),
     };
-    Error::not_permitted(
-        format!("may not open {path} of {who}: {why}"),
-        rights::way_to("CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH"),
-    )
+    Error::not_permitted(format!("{what}: {why}"), rights::way_to("CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH"))
+}
+
+/// Whether a file is only for those who may trace the process (PTRACE_MODE_ATTACH), which Yama can restrict further.
+fn is_for_tracers(file: &str) -> bool {
+    matches!(file.rsplit('/').next(), Some("mem" | "syscall"))
+}
+
+/// Why Yama refuses the tracing of a process, and what would help; `None` if it is not Yama that does.
+fn yama(is_ours: bool, has_right: bool) -> Option<(String, String)> {
+    let text = Directory::open("/proc").and_then(|proc| proc.read(YAMA)).ok()?;
+    let scope = std::str::from_utf8(&text).ok()?.trim().parse().ok()?;
+    yama_at(scope, is_ours, has_right)
+}
+
+const YAMA: &str = "sys/kernel/yama/ptrace_scope";
+
+/// The same at a scope, as `yama_ptrace_access_check` in security/yama/yama_lsm.c decides.
+fn yama_at(scope: u32, is_ours: bool, has_right: bool) -> Option<(String, String)> {
+    let who_may = match scope {
+        // Scope 3 has no exception. It cannot be lowered again either (`yama_dointvec_minmax`).
+        3.. => {
+            let why = format!("Yama allows it to nobody (ptrace_scope {scope})");
+            let remedy = "restart the machine with kernel.yama.ptrace_scope below 3: until then it cannot be lowered";
+            return Some((why, remedy.to_owned()));
+        }
+        1 if is_ours && !has_right => "only to ancestors of the process",
+        2 if is_ours && !has_right => "only with CAP_SYS_PTRACE",
+        _ => return None,
+    };
+    let why = format!("Yama allows it {who_may} (ptrace_scope {scope})");
+    Some((why, format!("{}, or set /proc/{YAMA} to 0 as root", rights::way_to("CAP_SYS_PTRACE"))))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn yama_is_named_where_it_refuses_with_what_helps_at_its_scope() {
+        for file in ["mem", "task/12/mem", "syscall", "task/12/syscall"] {
+            assert!(is_for_tracers(file), "{file}");
+        }
+        // Looking is not tracing: Yama does not restrict it.
+        for file in ["pagemap", "maps", "task/12/maps", "smaps"] {
+            assert!(!is_for_tracers(file), "{file}");
+        }
+        for (scope, is_ours, has_right, says, helps) in [
+            (0, true, false, None, ""),
+            (1, true, false, Some("only to ancestors of the process (ptrace_scope 1)"), "ptrace_scope to 0"),
+            (2, true, false, Some("only with CAP_SYS_PTRACE (ptrace_scope 2)"), "ptrace_scope to 0"),
+            (3, true, false, Some("to nobody (ptrace_scope 3)"), "restart the machine"),
+            // The right outdoes all but the last scope; without it, a process of another user is closed in any case.
+            (1, true, true, None, ""),
+            (2, true, true, None, ""),
+            (3, true, true, Some("to nobody (ptrace_scope 3)"), "restart the machine"),
+            (1, false, false, None, ""),
+            (3, false, true, Some("to nobody (ptrace_scope 3)"), "restart the machine"),
+        ] {
+            let found = yama_at(scope, is_ours, has_right);
+            let (why, remedy) = found.clone().unwrap_or_default();
+            assert_eq!(found.is_some(), says.is_some(), "scope {scope}");
+            assert!(why.contains(says.unwrap_or_default()) && remedy.contains(helps), "{why}: {remedy}");
+        }
+    }
 
     #[test]
     fn only_a_lasting_refusal_is_kept() {

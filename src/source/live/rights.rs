@@ -67,6 +67,11 @@ pub(super) fn has_sys_admin() -> bool {
     capabilities(None).is_ok_and(|sets| sets.permitted.contains(CapabilitySet::SYS_ADMIN))
 }
 
+/// Whether CAP_SYS_PTRACE, which opens processes of other users, is held or permitted.
+pub(super) fn has_sys_ptrace() -> bool {
+    capabilities(None).is_ok_and(|sets| sets.permitted.contains(CapabilitySet::SYS_PTRACE))
+}
+
 /// Files that this program should be able to have open at the same time: two for each of some thousand libraries.
 const OPEN_FILES: u64 = 8192;
 

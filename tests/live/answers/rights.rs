@@ -4,7 +4,8 @@ use super::super::Test;
 use super::super::behind::{DiskFile, Held};
 use super::super::puppet::Puppet;
 use super::super::support::{self, page_bytes, skip};
-use super::super::target::command_by;
+use super::super::system;
+use super::super::target::{Target, command_by};
 use super::super::undisturbed::looks;
 use super::{Truth, says_to};
 use serde_json::Value;
@@ -16,6 +17,7 @@ pub const TESTS: &[Test] = &[
     ("answers::in_a_user_namespace", in_a_user_namespace),
     ("answers::without_rights", without_rights),
     ("answers::with_file_capabilities", with_file_capabilities),
+    ("answers::where_yama_refuses", where_yama_refuses),
 ];
 
 /// Root there is not root here: frames are hidden, and reported as hidden.
@@ -158,5 +160,42 @@ fn with_file_capabilities() {
         let (user, root) = (as_user(&line), by_root(pid, &line));
         assert_eq!(user.status.code(), root.status.code(), "{line}: {user:?}");
         assert_eq!(user.stderr, root.stderr, "{line}");
+    }
+}
+
+/// Memory of a process of the same user that is no child of pmdb, at each scope of Yama that can be changed again.
+fn where_yama_refuses() {
+    const NAME: &str = "answers::where_yama_refuses";
+    const NOBODY: [&str; 3] = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+    // Where nobody may execute it.
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = folder.path().join("pmdb");
+    std::fs::copy(env!("CARGO_BIN_EXE_pmdb"), &program).expect("a copy");
+    let everyone = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(folder.path(), everyone).expect("a folder for everyone");
+    for (scope, says) in [
+        (0, None),
+        (1, Some("Yama allows it only to ancestors of the process (ptrace_scope 1)")),
+        (2, Some("Yama allows it only with CAP_SYS_PTRACE (ptrace_scope 2)")),
+    ] {
+        let changed = match system::yama(scope) {
+            Ok(changed) => changed,
+            Err(reason) => return skip(NAME, &reason),
+        };
+        if Command::new("setpriv").arg("--version").output().is_err() {
+            return skip(NAME, "there is no setpriv");
+        }
+        let mut shell = Command::new("setpriv");
+        let mut shell = Target::spawn(shell.args(NOBODY).args(["sh", "-c", "echo ready; read line"]));
+        assert_eq!(shell.line(), "ready");
+        let mut command = Command::new("setpriv");
+        command.args(NOBODY).arg(&program).args(["-nx", "-batch", "-p", &shell.pid().to_string()]);
+        let output = command.args(["-ex", "x/1xb first([stack] where present)"]).output().expect("pmdb runs");
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        match says {
+            None => assert!(output.status.success(), "{told}"),
+            Some(says) => assert!(told.contains(says) && told.contains("ptrace_scope to 0 as root"), "{told}"),
+        }
+        drop(changed);
     }
 }

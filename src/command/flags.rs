@@ -27,25 +27,30 @@ pub(super) const ABOUT: About = About {
 
 pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome {
     let machine = context.state.machine().clone();
+    let mut own_mappings = 0;
     let (frame, address) = match eval::location(place, context.state)? {
         Location::Frame(frame) => (Ok(frame), None),
         Location::Physical(physical) => (Ok(physical.frame(machine.page())), None),
         Location::Address(address) => {
             context.state.last_address = Some(address);
-            (frame_at(context, place, address)?, Some(address))
+            let (frame, own) = frame_at(context, place, address)?;
+            own_mappings = own;
+            (frame, Some(address))
         }
     };
-    let report = report(&machine, frame, address);
+    let mut report = report(&machine, frame, address);
+    report.words.own_mappings = Some(own_mappings).filter(|&own| own > 0);
     context.sink.emit(Record::PageFlags(report))?;
     Ok(Flow::Done)
 }
 
-/// The frame behind an address, or the reason why its number is hidden; an error if there is no frame.
+/// The frame behind an address, or the reason why its number is hidden, and how often pmdb itself maps it; an error if
+/// there is no frame.
 fn frame_at(
     context: &mut Context,
     place: &Spanned<Expression>,
     address: VirtualAddress,
-) -> Result<Fact<FrameNumber>, Error> {
+) -> Result<(Fact<FrameNumber>, u64), Error> {
     let target = context.target()?;
     let (_, detail) = View::detail_at(&target, address)?;
     match detail.frame {
@@ -53,7 +58,7 @@ fn frame_at(
             let message = format!("no flags for {address}: its page is {}: {reason}", detail.page.state().word());
             Err(eval::Error::new(place.at, message).into())
         }
-        frame => Ok(frame),
+        frame => Ok((frame, detail.page.own_mappings)),
     }
 }
 

@@ -141,6 +141,7 @@ pub(super) fn report(viewed: &ViewedRegion, stats: Option<&RegionStats>) -> Regi
         present,
         swapped,
         shared,
+        shared_with_pmdb: stats.map(|stats| stats.shared_with_pmdb).filter(|&bytes| bytes > 0),
         private,
         zero,
         huge,

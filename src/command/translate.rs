@@ -8,7 +8,7 @@ use crate::inspect::{self, Need, PageDetail, Runs, View, frame_words, kind_unkno
 use crate::kernel::{PageMapEntry, PageSize, Region, State, VirtualAddress};
 use crate::lang::{self, Spanned};
 use crate::process::{self, Target};
-use crate::report::{FolioReport, Hex, Nearest, Reason, Record, Run, SwapSlot, SymbolBrief, Translation};
+use crate::report::{FolioReport, FrameWords, Hex, Nearest, Reason, Record, Run, SwapSlot, SymbolBrief, Translation};
 use crate::symbol::{self, NoSymbols, Symbols};
 
 pub(super) const ABOUT: About = About {
@@ -151,7 +151,10 @@ pub(super) fn translation(view: &View, detail: PageDetail, symbols: &Symbols) ->
             byte_offset: slot.offset.checked_mul(page.bytes()).map(Hex),
             device: view.swap_device(slot),
         }),
-        words: frame_words(&target.machine, detail.flags, detail.map_count),
+        words: FrameWords {
+            own_mappings: Some(detail.page.own_mappings).filter(|&own| own > 0),
+            ..frame_words(&target.machine, detail.flags, detail.map_count)
+        },
         folio: match (detail.folio, frame) {
             (Ok((folio, mapping)), Some(frame)) => {
                 Ok(FolioReport { mapped: Some(mapping), ..folio.report(frame, page) })

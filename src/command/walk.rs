@@ -11,6 +11,7 @@ use crate::inspect::{
 use crate::kernel::{AddressRange, Name, State};
 use crate::lang::{self, GroupKey};
 use crate::report::{self, Fact, FrameWords, Pages, Reason, Record, Sink, Stopped, Why};
+use std::cell::Cell;
 use std::ops::ControlFlow;
 
 pub(super) const ABOUT: About = About {
@@ -92,10 +93,19 @@ impl Walk<'_> {
     fn rows(&self, context: &mut Context) -> Outcome {
         let spans = rest(self.spans, context.resume);
         let shown = Need::KINDS | Need::FLAGS | Need::COUNTS | Need::HUGE | Need::ORDER;
+        let with_own = Cell::new(0);
         let more =
             page_sweep::rows::<Rows>(self.view, &spans, self.question(shown), self.cut, context.sink, |row, sink| {
+                if row.page.own_mappings > 0 {
+                    with_own.set(with_own.get() + row.page.pages);
+                }
                 self.emit(row, sink)
             })?;
+        let with_own = with_own.get();
+        if with_own > 0 {
+            let plural = if with_own == 1 { "" } else { "s" };
+            context.sink.note(format!("pmdb itself maps {with_own} of these page{plural}: map counts include that"))?;
+        }
         Ok(more.map_or(Flow::Done, |address| Flow::More(Resume::Address(address))))
     }
 
@@ -126,6 +136,7 @@ impl Walk<'_> {
                 flags: page.flags.ok_or_else(|| unread(&available.flags)),
                 map_count: page.map_count.ok_or_else(|| unread(&available.counts)),
                 map_count_average: page.count_is_average,
+                own_mappings: Some(page.own_mappings).filter(|&own| own > 0),
             },
             order: page.order.ok_or_else(|| unread(&available.flags)),
             huge: page.huge.ok_or_else(|| absent().unwrap_or_else(no_scan)),

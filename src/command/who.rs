@@ -58,6 +58,7 @@ pub(super) fn run(context: &mut Context, place: &Spanned<Expression>, limit: Opt
     context.state.last_address = None;
     let question = Question { limit, ..question };
     let mut listener = Listener {
+        own_mappings: 0,
         named: BTreeMap::new(),
         sink: context.sink,
         symbols: &context.state.symbols,
@@ -69,8 +70,11 @@ pub(super) fn run(context: &mut Context, place: &Spanned<Expression>, limit: Opt
         Ended::Stopped(stopped) => Some(stopped),
         _ => None,
     };
+    let is_target = question.near == Some(std::process::id());
+    let own_mappings = Some(listener.own_mappings).filter(|&own| own > 0 && !is_target);
     let namesakes = namesakes(listener.named);
-    let summary = summary(answer, &question, &machine);
+    let mut summary = summary(answer, &question, &machine);
+    summary.words.own_mappings = own_mappings;
     if stopped.is_none() {
         list(&namesakes, &machine, context.sink)?;
     }
@@ -139,6 +143,8 @@ fn namesakes(named: BTreeMap<Name, BTreeSet<u32>>) -> BTreeSet<u32> {
 }
 
 struct Listener<'a> {
+    /// Mappings by pmdb itself.
+    own_mappings: u64,
     /// The processes of each name.
     named: BTreeMap<Name, BTreeSet<u32>>,
     sink: &'a mut dyn Sink,
@@ -151,6 +157,9 @@ impl MapperSink for Listener<'_> {
     fn found(&mut self, mapper: &who::Mapper<'_>) -> Result<(), Stopped> {
         let identity = mapper.target.process.identity();
         let address = VirtualAddress::new(mapper.address.get() + self.offset);
+        if identity.pid == std::process::id() {
+            self.own_mappings += mapper.pages;
+        }
         let symbol = self.symbol(mapper, address);
         self.named.entry(identity.name.clone()).or_default().insert(identity.pid);
         self.sink.emit(Record::Mapper(Mapper {

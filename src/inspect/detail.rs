@@ -189,6 +189,7 @@ impl View<'_> {
         };
         let known_flags = flags.as_ref().ok().copied();
         let known_count = map_count.as_ref().ok().copied();
+        let own_mappings = viewed.map_or(0, |viewed| self.own_mappings(viewed, address, entry, known_count));
         let evidence = PageObservation {
             entry: reading.entry,
             flags: known_flags,
@@ -216,6 +217,7 @@ impl View<'_> {
             kind,
             flags: known_flags,
             map_count: known_count,
+            own_mappings,
             huge: huge.clone().ok(),
             count_is_average: is_average(machine, known_flags, known_count),
             order: folio.as_ref().ok().map(|(folio, _)| folio.order),
@@ -296,6 +298,24 @@ impl View<'_> {
         })
     }
 
+    /// How often pmdb itself maps the page at `address`. A page that is mapped once is not.
+    fn own_mappings(
+        &self,
+        viewed: &ViewedRegion,
+        address: VirtualAddress,
+        entry: PageMapEntry,
+        map_count: Option<u64>,
+    ) -> u64 {
+        let others = map_count.map_or(u64::from(!entry.is_exclusive()), |count| count.saturating_sub(1));
+        if !entry.is_present() || others == 0 || viewed.region.inode == 0 {
+            return 0;
+        }
+        let mut own = [0];
+        let start = self.page().floor(address);
+        self.observer().count(&viewed.region, start, &[entry], self.page(), &mut own);
+        own[0].min(map_count.map_or(u64::MAX, |_| others))
+    }
+
     /// How much of the folio of the frame at `address` is mapped around it, in the folio's order.
     fn folio_mapping(
         &self,
@@ -359,6 +379,7 @@ impl PageDetail {
         self.page.huge = None;
         self.page.flags = None;
         self.page.map_count = None;
+        self.page.own_mappings = 0;
         self.page.order = None;
         self
     }

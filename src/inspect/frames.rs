@@ -53,6 +53,7 @@ impl Frames {
             kind: None,
             flags: self.flags,
             map_count: self.map_count,
+            own_mappings: 0,
             huge: None,
             count_is_average: is_average(machine, self.flags, self.map_count),
             order: self.order,
@@ -278,7 +279,12 @@ pub fn is_average(machine: &Machine, flags: Option<PageFlags>, map_count: Option
 /// The words of one frame on `machine`, and whether its map count is an average.
 pub fn frame_words(machine: &Machine, flags: Fact<PageFlags>, map_count: Fact<u64>) -> FrameWords {
     let known = (flags.as_ref().ok().copied(), map_count.as_ref().ok());
-    FrameWords { map_count_average: is_average(machine, known.0, known.1.copied()), flags, map_count }
+    FrameWords {
+        map_count_average: is_average(machine, known.0, known.1.copied()),
+        flags,
+        map_count,
+        own_mappings: None,
+    }
 }
 
 /// All facts about one frame, each with a reason if it is unknown. If the number of the frame is unknown, that reason

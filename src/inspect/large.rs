@@ -133,6 +133,7 @@ mod tests {
             kind: Some(Kind::Anonymous),
             flags: None,
             map_count: None,
+            own_mappings: 0,
             huge: Some(huge),
             count_is_average: false,
             order: Some(order),

@@ -19,6 +19,7 @@ mod large;
 mod memory;
 mod needs;
 mod observation;
+mod observer;
 mod ordered_pool;
 mod outcome;
 mod page;

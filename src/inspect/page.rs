@@ -104,6 +104,8 @@ pub struct Page {
     pub flags: Option<PageFlags>,
     /// How often the frame is mapped, when asked for and there is a frame.
     pub map_count: Option<u64>,
+    /// How many of these mappings are pmdb's own, where the count was asked for.
+    pub own_mappings: u64,
     /// Mapped by one PMD, or from the hugetlb pool; `None` when not asked for or unknown here. Where no such mapping
     /// fits, it is known to be false without a read.
     pub huge: Option<bool>,
@@ -173,6 +175,12 @@ impl Page {
             }
             _ => None,
         }
+    }
+
+    /// Whether the frame is mapped here once, and otherwise only by pmdb itself.
+    pub fn is_shared_with_pmdb(&self) -> bool {
+        let is_exact = !self.count_is_average && self.own_mappings > 0;
+        is_exact && self.map_count == Some(self.own_mappings + 1)
     }
 
     /// Whether it is the shared page of zeros, small or huge: nobody's memory.

@@ -84,6 +84,7 @@ fn joins(row: &Row, next: &Row, size: PageSize) -> bool {
         && a.kind == b.kind
         && a.huge == b.huge
         && a.map_count == b.map_count
+        && a.own_mappings == b.own_mappings
         && a.order == b.order
         && of_folio(a.flags) == of_folio(b.flags)
         && row.follows(b)

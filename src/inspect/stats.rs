@@ -30,6 +30,9 @@ pub struct RegionStats {
     pub swapped: Fact<u64>,
     /// Bytes of frames that are mapped more than once.
     pub shared: Fact<u64>,
+    /// Of these, bytes of frames that are mapped here once and otherwise only by pmdb itself, as far as map counts show
+    /// it.
+    pub shared_with_pmdb: u64,
     /// Bytes of frames that are mapped once.
     pub private: Fact<u64>,
     /// The proportional share: each page divided by how often it is mapped, as smaps counts Pss. The hugetlb pool has
@@ -149,6 +152,7 @@ struct Tally {
     exact: Option<bool>,
     zero: u64,
     shared: u64,
+    shared_with_pmdb: u64,
     private: u64,
     /// Not known whether shared or private.
     unknown: u64,
@@ -173,6 +177,7 @@ impl Tally {
             exact: if need.contains(Need::COUNTS) { view.target().machine.has_exact_map_counts() } else { None },
             zero: 0,
             shared: 0,
+            shared_with_pmdb: 0,
             private: 0,
             unknown: 0,
             unknown_kind: 0,
@@ -212,7 +217,12 @@ impl Tally {
         let private = self.is_private(page);
         match private {
             Some(true) => self.private += bytes,
-            Some(false) => self.shared += bytes,
+            Some(false) => {
+                self.shared += bytes;
+                if page.is_shared_with_pmdb() {
+                    self.shared_with_pmdb += bytes;
+                }
+            }
             None => self.unknown += bytes,
         }
         match page.map_count.or((private == Some(true)).then_some(1)) {
@@ -271,6 +281,7 @@ impl Tally {
                 Ok(bytes(State::Swapped))
             },
             shared: known(self.shared, self.unknown),
+            shared_with_pmdb: self.shared_with_pmdb,
             private: known(self.private, self.unknown),
             pss: viewed.is_in_rss().and_then(|()| known(self.pss >> PSS_SHIFT, self.uncounted)),
             average: self.average,

@@ -4,6 +4,7 @@ use super::Result;
 use super::availability::Availability;
 use super::classify::{Backing, RegionFacts};
 use super::kernel_behaviour::KernelBehaviour;
+use super::observer::Observer;
 use super::region::{ViewedRegion, backing};
 use crate::kernel::mounts::MemoryFiles;
 use crate::kernel::smaps::Smaps;
@@ -40,6 +41,7 @@ struct Known {
     huge_bytes: OnceLock<u64>,
     smaps: OnceLock<process::Result<Vec<Smaps>>>,
     kernel: OnceLock<(u32, u32)>,
+    observer: OnceLock<Observer>,
 }
 
 impl<'a> View<'a> {
@@ -139,6 +141,11 @@ impl<'a> View<'a> {
     /// The same as `maps` gives them, for lookups of names.
     pub fn maps(&self) -> impl Iterator<Item = &Region> {
         self.regions.iter().map(|viewed| &viewed.region)
+    }
+
+    /// pmdb's own mappings.
+    pub(super) fn observer(&self) -> &Observer {
+        self.known.observer.get_or_init(|| Observer::of(self.target))
     }
 
     /// Whether [`View::regions`] are all that the target has.

@@ -14,6 +14,8 @@ record! {
         map_count: Fact<u64>,
         /// Whether that may be an average over the large folio that it belongs to.
         [optional] map_count_average: bool,
+        /// How many of these mappings are pmdb's own: it maps libraries too, and its program file.
+        [optional] own_mappings: Option<u64>,
     }
 }
 
@@ -24,9 +26,20 @@ impl FrameWords {
         count.copied().filter(|_| !self.map_count_average)
     }
 
+    /// Whether pmdb itself has all mappings but one, as far as that is known.
+    pub fn is_once_besides_pmdb(&self) -> bool {
+        let own = self.own_mappings.filter(|&own| own > 0);
+        own.is_some_and(|own| self.exact_map_count() == Some(own + 1))
+    }
+
     /// For a frame about which nothing can be known.
     #[cfg(test)]
     pub fn unknown(reason: &super::Reason) -> Self {
-        FrameWords { flags: Err(reason.clone()), map_count: Err(reason.clone()), map_count_average: false }
+        FrameWords {
+            flags: Err(reason.clone()),
+            map_count: Err(reason.clone()),
+            map_count_average: false,
+            own_mappings: None,
+        }
     }
 }

@@ -34,6 +34,8 @@ record! {
         swapped: Option<u64>,
         /// Present bytes that are mapped elsewhere too.
         shared: Option<u64>,
+        /// Of these, bytes that besides are mapped only by pmdb itself, which maps libraries too.
+        [optional] shared_with_pmdb: Option<u64>,
         /// Present bytes that are mapped only here.
         private: Option<u64>,
         /// Present bytes that are the zero page: they count neither as shared nor as private.

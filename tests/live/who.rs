@@ -27,6 +27,7 @@ pub const TESTS: &[Test] = &[
     ("who::a_limit_and_few_files", a_limit_and_few_files),
     ("who::processes_of_others_are_counted", processes_of_others_are_counted),
     ("who::a_mapping_outside_of_the_pid_namespace", a_mapping_outside_of_the_pid_namespace),
+    ("who::mappings_by_pmdb_itself", mappings_by_pmdb_itself),
     ("who::without_frame_numbers", without_frame_numbers),
     ("who::summary_counts_every_page_once", summary_counts_every_page_once),
     ("who::summary_of_frames", summary_of_frames),
@@ -34,17 +35,20 @@ pub const TESTS: &[Test] = &[
 
 pub const SCENARIOS: &[Scenario] = &[
     ("maps-file", |arguments| {
-        let [path, offset, pages] = arguments else {
+        let [path, offset, pages, more @ ..] = arguments else {
             panic!("a path and two numbers");
         };
         let number = |text: &String| text.parse::<usize>().expect("a number") * page_bytes() as usize;
         let (offset, length) = (number(offset), number(pages));
         let file = File::open(path).expect("the file");
-        let (prot, flags) = (libc::PROT_READ, libc::MAP_SHARED);
+        let flags = match more {
+            [privately] if privately == "privately" => libc::MAP_PRIVATE,
+            _ => libc::MAP_SHARED,
+        };
         // SAFETY: a new mapping of a file that nobody cuts short.
         let start = unsafe {
             let fd = file.as_raw_fd();
-            libc::mmap64(std::ptr::null_mut(), length, prot, flags, fd, offset as i64)
+            libc::mmap64(std::ptr::null_mut(), length, libc::PROT_READ, flags, fd, offset as i64)
         };
         for page in 0..length / page_bytes() as usize {
             // SAFETY: within the mapping.
@@ -504,6 +508,77 @@ fn a_mapping_outside_of_the_pid_namespace() {
     let outside = as_root(None, &[&line]);
     let [summary] = of_type(&outside, "who-summary")[..] else { panic!("{outside:?}") };
     assert_eq!((&summary["mappings"], &summary["lists_all"]), (&1.into(), &true.into()));
+}
+
+/// A process that maps the file of the program that examines it: each page is mapped once, and once more meanwhile.
+fn mappings_by_pmdb_itself() {
+    const NAME: &str = "who::mappings_by_pmdb_itself";
+    const PAGES: u64 = 64;
+    if !is_root() {
+        return skip(NAME, "frame numbers are hidden");
+    }
+    // A copy, which nobody else runs.
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = folder.path().join("pmdb");
+    std::fs::copy(env!("CARGO_BIN_EXE_pmdb"), &program).expect("a copy");
+    let path = program.to_str().expect("a path");
+    let mut target = Target::start("maps-file", &[path, "0", &PAGES.to_string(), "privately"]);
+    let start = target.numbers()[0];
+    let counts = || {
+        let file = File::open("/proc/kpagecount").expect("map counts");
+        let count = |page| {
+            let mut word = [0; 8];
+            let frame = frame_at((target.pid(), start + page * page_bytes()));
+            file.read_exact_at(&mut word, frame * 8).expect("a word");
+            u64::from_ne_bytes(word)
+        };
+        (0..PAGES).map(count).collect::<Vec<u64>>()
+    };
+    let alone = vec![1; PAGES as usize];
+    assert_eq!(counts(), alone);
+    let lines = |lines: &[String], json: &[&str]| {
+        let mut command = Command::new(&program);
+        command.args(["-nx", "-batch", "--color", "never", "-p", &target.pid().to_string()]).args(json);
+        let output = command.args(lines.iter().flat_map(|line| ["-ex", line])).output().expect("pmdb runs");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).expect("UTF-8")
+    };
+    let asked = [
+        format!("translate {start:#x}"),
+        format!("flags {start:#x}"),
+        format!("who {start:#x}"),
+        format!("region {start:#x}"),
+        format!("walk {start:#x}, +{PAGES}p"),
+    ];
+    let told = lines(&asked, &["--json"]);
+    let objects: Vec<Value> = told.lines().map(|line| serde_json::from_str(line).expect("an object")).collect();
+    for kind in ["translation", "page-flags", "who-summary"] {
+        let [one] = of_type(&objects, kind)[..] else { panic!("{told}") };
+        // The kernel's words stay what they are.
+        assert_eq!((&one["map_count"], &one["own_mappings"]), (&2.into(), &1.into()), "{one}");
+    }
+    assert_eq!(of_type(&objects, "translation")[0]["exclusive"], false);
+    let [region] = of_type(&objects, "region")[..] else { panic!("{told}") };
+    let bytes = |field: &str| region[field].as_u64().unwrap_or_default();
+    assert!(bytes("shared_with_pmdb") > 0 && bytes("shared_with_pmdb") == bytes("shared"), "{region}");
+    assert_eq!(bytes("private") + bytes("shared"), PAGES * page_bytes(), "{region}");
+    let rows = of_type(&objects, "pages");
+    assert!(rows.iter().any(|row| row["own_mappings"] == 1), "{told}");
+    for row in rows {
+        let own = row["own_mappings"].as_u64().unwrap_or_default();
+        assert_eq!(row["map_count"].as_u64(), Some(1 + own), "{row}");
+    }
+    let text = lines(&asked, &[]);
+    for says in [
+        "2 times, once by pmdb itself",
+        "not exclusive only because of pmdb itself",
+        "2 mappings in 2 processes, 1 of them by pmdb itself",
+        "only by pmdb itself",
+        "pmdb itself maps",
+    ] {
+        assert!(text.contains(says), "{says}: {text}");
+    }
+    assert_eq!(counts(), alone);
 }
 
 fn without_frame_numbers() {

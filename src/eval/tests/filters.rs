@@ -27,6 +27,7 @@ fn present() -> Page {
         kind: Some(Kind::Anonymous),
         flags: Some(PageFlags::DIRTY | PageFlags::LRU),
         map_count: Some(2),
+        own_mappings: 0,
         huge: None,
         count_is_average: false,
         order: None,

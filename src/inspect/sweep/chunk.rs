@@ -60,6 +60,8 @@ pub(in crate::inspect) struct Entries<'a> {
     pub tail_flags: &'a [u64],
     /// The map counts of the frames; empty when not read.
     pub counts: &'a [u64],
+    /// How often pmdb itself maps each; empty where it maps none of the files.
+    pub own: &'a [u64],
     /// The orders of the folios that the frames are of; empty when not asked for.
     pub orders: &'a [u64],
     /// The inodes of their memory cgroups; empty when not read.
@@ -154,6 +156,7 @@ impl<'a> Chunk<'a> {
             kind,
             flags: None,
             map_count: None,
+            own_mappings: 0,
             huge: None,
             count_is_average: false,
             order: None,

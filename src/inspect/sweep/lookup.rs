@@ -26,10 +26,35 @@ pub(super) fn all(
         let chosen = kept(pieces, view, question, first);
         words(pieces, gather, machine, rest, &chosen)?;
     }
+    if (first | question.need).contains(Need::COUNTS) {
+        own_mappings(pieces, view);
+    }
     if question.need.contains(Need::OWNERS) {
         owners::set(pieces, gather, view, question.need)?;
     }
     Ok(())
+}
+
+/// Counts pmdb's own mappings of the frames. After the map counts: pmdb may map another page of a library at any time,
+/// and must not subtract a mapping that is not counted.
+fn own_mappings(pieces: &mut Pieces, view: &View<'_>) {
+    let of_files = pieces.all.iter().filter_map(|piece| {
+        let viewed = view.regions().get(piece.region?)?;
+        match &piece.words {
+            Words::Read { at, stride: 1, .. } if viewed.region.inode != 0 => Some((piece, viewed, at)),
+            _ => None,
+        }
+    });
+    for (piece, viewed, at) in of_files {
+        let observer = view.observer();
+        if !observer.maps(&viewed.region) {
+            continue;
+        }
+        pieces.own.resize(pieces.entries.len(), 0);
+        if let (Some(entries), Some(own)) = (pieces.entries.get(at.clone()), pieces.own.get_mut(at.clone())) {
+            observer.count(&viewed.region, piece.range.start(), entries, view.page(), own);
+        }
+    }
 }
 
 /// The entries of pages that the filter keeps, for all that was read so far.

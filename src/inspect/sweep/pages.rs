@@ -116,6 +116,7 @@ impl Pages<'_> {
         let flags = same(words.flags, first, &mut alike);
         let tail_flags = same(words.tail_flags, first, &mut alike);
         let map_count = same(words.counts, first, &mut alike);
+        let own = same(words.own, first, &mut alike);
         let order = same(words.orders, first, &mut alike);
         let cgroup = same(words.cgroups, first, &mut alike);
         let zone = self.zone(entry, words.stride, &mut alike);
@@ -139,6 +140,7 @@ impl Pages<'_> {
             kind,
             flags,
             map_count,
+            own_mappings: map_count.zip(own).map_or(0, |(count, own)| own.min(count.saturating_sub(1))),
             huge: categories
                 .filter(|_| self.chunk.need.contains(Need::HUGE))
                 .map(|categories| categories.contains(Categories::HUGE))

@@ -16,6 +16,7 @@ pub(super) struct Pieces {
     /// The flags of first tails, for huge mappings; no longer than the last of these.
     pub tail_flags: Vec<u64>,
     pub counts: Vec<u64>,
+    pub own: Vec<u64>,
     pub orders: Vec<u64>,
     pub cgroups: Vec<u64>,
     pub marks: Vec<Mark>,
@@ -52,6 +53,7 @@ impl Pieces {
         self.flags.clear();
         self.tail_flags.clear();
         self.counts.clear();
+        self.own.clear();
         self.orders.clear();
         self.cgroups.clear();
         self.marks.clear();
@@ -83,6 +85,7 @@ impl Pieces {
                     _ => self.tail_flags.get(at.clone()).unwrap_or_default(),
                 },
                 counts: self.counts.get(at.clone()).unwrap_or_default(),
+                own: self.own.get(at.clone()).unwrap_or_default(),
                 orders: self.orders.get(at.clone()).unwrap_or_default(),
                 cgroups: self.cgroups.get(at.clone()).unwrap_or_default(),
                 marks: marks.as_ref().and_then(|marks| self.marks.get(marks.clone())),

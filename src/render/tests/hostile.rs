@@ -50,7 +50,7 @@ pub fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
         page_offset: number,
         page_size: number,
         swap: Ok(slot.clone()),
-        words: FrameWords { flags: Ok(flags), map_count: Ok(number), map_count_average: false },
+        words: FrameWords { flags: Ok(flags), map_count: Ok(number), map_count_average: false, own_mappings: None },
         place: place.clone(),
         region: Some(brief.clone()),
         symbol: Some(symbol_brief.clone()),
@@ -62,7 +62,7 @@ pub fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
         start: address,
         pages: number,
         pfn: Ok(frame),
-        words: FrameWords { flags: Ok(flags), map_count: Ok(number), map_count_average: false },
+        words: FrameWords { flags: Ok(flags), map_count: Ok(number), map_count_average: false, own_mappings: None },
         region: Some(name.clone()),
         why: why.clone(),
         ..pages()
@@ -242,6 +242,7 @@ fn flags_report(number: u64) -> FlagsReport {
             flags: Ok(PageFlags::from_bits_retain(number)),
             map_count: Ok(number),
             map_count_average: false,
+            own_mappings: None,
         },
         place: FramePlace {
             cgroup: Ok(number),

@@ -135,6 +135,7 @@ pub fn present() -> Translation {
             flags: Ok(PageFlags::from_bits_retain(0x400005868)),
             map_count: Ok(1),
             map_count_average: false,
+            own_mappings: None,
         },
         folio: Ok(FolioReport {
             order: 4,
@@ -265,7 +266,7 @@ pub fn pages() -> Pages {
         kind: Ok(Kind::File),
         pfn: Ok(pfn(0x1a4eac)),
         frames: None,
-        words: FrameWords { flags, map_count: Ok(31), map_count_average: false },
+        words: FrameWords { flags, map_count: Ok(31), map_count_average: false, own_mappings: None },
         order: Ok(0),
         huge: Ok(false),
         region: Some(Name::from("/usr/lib/x86_64-linux-gnu/libc.so.6")),
@@ -298,7 +299,7 @@ pub fn huge_pages() -> Pages {
         pages: 512,
         kind: Ok(Kind::Anonymous),
         pfn: Ok(pfn(0x13d400)),
-        words: FrameWords { flags, map_count: Ok(1), map_count_average: true },
+        words: FrameWords { flags, map_count: Ok(1), map_count_average: true, own_mappings: None },
         order: Ok(9),
         huge: Ok(true),
         region: Some(Name::default()),
@@ -324,7 +325,12 @@ pub fn frames() -> Frames {
         physical: Some(pa(0x1a4eac000)),
         frames: 8,
         bytes: Some(8 * 4096),
-        words: FrameWords { flags: Ok(PageFlags::from_bits_retain(0x86c)), map_count: Ok(31), map_count_average: true },
+        words: FrameWords {
+            flags: Ok(PageFlags::from_bits_retain(0x86c)),
+            map_count: Ok(31),
+            map_count_average: true,
+            own_mappings: None,
+        },
         zone: Ok("Normal".into()),
         node: Ok(0),
     }
@@ -366,7 +372,7 @@ pub fn flags() -> FlagsReport {
         address: Some(va(0x555555558010)),
         pfn: Ok(pfn(0x1a4eac)),
         physical: Ok(pa(0x1a4eac000)),
-        words: FrameWords { flags, map_count: Ok(0), map_count_average: false },
+        words: FrameWords { flags, map_count: Ok(0), map_count_average: false, own_mappings: None },
         folio: Ok(FolioReport { order: 9, bytes: 2 << 20, head: pfn(0x1a4e00), index: 172, mapped: None }),
         place: FramePlace {
             iomem: Err(Reason::not_permitted("the addresses in /proc/iomem are hidden")),

@@ -20,6 +20,7 @@ pub fn region_row() -> RegionReport {
         present: Some(148 << 10),
         swapped: Some(0),
         shared: Some(148 << 10),
+        shared_with_pmdb: Some(4 << 10),
         private: Some(0),
         zero: Some(0),
         huge: None,

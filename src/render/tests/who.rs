@@ -59,7 +59,7 @@ pub fn who_counted() -> WhoSummary {
     WhoSummary {
         pfn: pfn(0x1a4eac),
         physical: Some(PhysicalAddress::new(0x1a4eac000)),
-        words: FrameWords { flags: Ok(FLAGS), map_count: Ok(3), map_count_average: false },
+        words: FrameWords { flags: Ok(FLAGS), map_count: Ok(3), map_count_average: false, own_mappings: None },
         counts: WhoCounts {
             mappings: 3,
             left: 0,
@@ -94,6 +94,7 @@ pub fn who_zero() -> WhoSummary {
             flags: Ok(PageFlags::ZERO_PAGE | PageFlags::RESERVED),
             map_count: Ok(0),
             map_count_average: false,
+            own_mappings: None,
         },
         counts: WhoCounts { mappings: 12_000, processes: 1, looked_at: 113, ..who_counted().counts },
         ended: SearchEnd::Searched,
@@ -121,6 +122,7 @@ pub fn who_interrupted() -> WhoSummary {
             flags: Err(Reason::not_permitted("/proc/kpageflags may be read by root alone")),
             map_count: Err(Reason::not_permitted("/proc/kpagecount may be read by root alone")),
             map_count_average: false,
+            own_mappings: None,
         },
         counts: WhoCounts { mappings: 0, processes: 0, ..who_counted().counts },
         ended: SearchEnd::Interrupted,
@@ -130,7 +132,12 @@ pub fn who_interrupted() -> WhoSummary {
 
 pub fn who_nobody() -> WhoSummary {
     WhoSummary {
-        words: FrameWords { flags: Ok(PageFlags::BUDDY), map_count: Ok(0), map_count_average: false },
+        words: FrameWords {
+            flags: Ok(PageFlags::BUDDY),
+            map_count: Ok(0),
+            map_count_average: false,
+            own_mappings: None,
+        },
         counts: WhoCounts::default(),
         ended: SearchEnd::Nobody,
         because: Some("it is free".to_owned()),

@@ -31,8 +31,10 @@ pub fn write(lines: &mut Lines, explanation: &Explanation) {
     if let Some(owner) = explanation.owner {
         let line = lines.field("whose");
         // An average proves no exact number.
-        let count = page.words.exact_map_count();
-        line.prose(Role::Plain, whose(owner, count));
+        let own = page.words.own_mappings.unwrap_or_default();
+        let count = page.words.exact_map_count().map(|count| count.saturating_sub(own));
+        let besides = if own > 0 { ", besides pmdb itself" } else { "" };
+        line.prose(Role::Plain, format!("{}{besides}", whose(owner, count)));
     }
     frame(lines, page);
     if let Ok(folio) = &page.folio {

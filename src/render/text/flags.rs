@@ -39,7 +39,7 @@ pub fn write(lines: &mut Lines, report: &FlagsReport) {
                 "not counted, as always for the page of zeros".to_owned()
             }
             0 => "by no page table".to_owned(),
-            times => words::times(times, report.words.map_count_average),
+            times => words::times(times, &report.words),
         });
     }
     if let Ok(folio) = &report.folio {

@@ -122,6 +122,9 @@ fn contents(lines: &mut Lines, region: &RegionReport) {
                 if let Some(share) = percent(bytes, whole).filter(|_| bytes > 0) {
                     line.push(Role::Dim, format!(", {share} of {}", whole_words(name)));
                 }
+                if let Some(with_pmdb) = region.shared_with_pmdb.filter(|_| name == "shared") {
+                    line.push(Role::Dim, format!("; {} only by pmdb itself", size(with_pmdb)));
+                }
             }
             (None, None | Some(Reason::NotApplicable(_))) => {}
             (None, why) => {

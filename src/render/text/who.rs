@@ -43,6 +43,9 @@ pub fn summary(lines: &mut Lines, summary: &WhoSummary) {
         mappings => format!("{} in {}", counted(mappings, "mapping"), counted(summary.counts.processes, "process")),
     };
     line.word(": ", Role::Plain, found);
+    if let Some(own) = summary.words.own_mappings {
+        line.word(", ", Role::Plain, format!("{} of them by pmdb itself", count(own)));
+    }
     if let Ok(times) = summary.words.map_count {
         let times = words::map_count(count(times), summary.words.map_count_average);
         line.word("; ", Role::Plain, format!("the kernel counts {times}"));

@@ -3,7 +3,7 @@
 use crate::kernel::words::Worded;
 use crate::kernel::{Kind, PageFlags, State};
 use crate::render::theme::Role;
-use crate::report::RegionBrief;
+use crate::report::{FrameWords, RegionBrief};
 use std::borrow::Cow;
 
 /// The role of a state's word.
@@ -57,13 +57,18 @@ pub fn map_count(times: impl std::fmt::Display, average: bool) -> String {
     format!("{}{times}", if average { "~" } else { "" })
 }
 
-/// How often a frame is mapped.
-pub fn times(times: u64, average: bool) -> String {
-    match (times, average) {
+/// How often a frame is mapped, and how often of that by pmdb itself.
+pub fn times(times: u64, words: &FrameWords) -> String {
+    let all = match (times, words.map_count_average) {
         (1, false) => "once".to_owned(),
         (1, true) => "~1 time (an average over its folio)".to_owned(),
         (times, true) => format!("~{times} times (an average over its folio)"),
         (times, false) => format!("{times} times"),
+    };
+    match words.own_mappings {
+        None | Some(0) => all,
+        Some(1) => format!("{all}, once by pmdb itself"),
+        Some(own) => format!("{all}, {own} times by pmdb itself"),
     }
 }
 

@@ -25,7 +25,8 @@ pub(super) const ABOUT: About = About {
            copies them in any case. Pages of files and of shared memory under `here` and `there` need no copy: the other process \
            can map them. `by symbol` adds up the pages that begin in each symbol.\n\n\
            A process is given by its id, or by its name as a text. Regions match by address; a file that is mapped elsewhere matches by \
-           file and offset. Pages in the same swap slot count as shared. Several processes, or \
+           file and offset. A frame that the other process maps only elsewhere, such as one of merged pages (KSM), counts as shared too: \
+           the last line says how much that is. Pages in the same swap slot count as shared. Several processes, or \
            all `children`, are compared one after the other. Only the sums of each are then shown, with the kernel's own uss and \
            pss (smaps_rollup). `$_shared`, `$_copied` and `$_about_to_copy` are the bytes of all. \
            compare needs frame numbers (CAP_SYS_ADMIN).",
@@ -140,12 +141,16 @@ fn children(target: &Target, parent: u32) -> Result<Vec<u32>, Error> {
 /// Counts neighbouring pages with the same relation. In a read-only region no write can copy a page.
 fn add(counts: &mut SharedCounts, pages: &SharedPages, is_writable: bool) {
     *match pages.relation {
-        Relation::Shared => &mut counts.shared,
+        Relation::Shared | Relation::Elsewhere => &mut counts.shared,
         Relation::Different => &mut counts.copied,
         Relation::OnlyFirst => &mut counts.only_here,
         Relation::OnlySecond => &mut counts.only_there,
     } += pages.pages;
-    if pages.relation == Relation::Shared && pages.copied_by_next_write && is_writable {
+    if pages.relation == Relation::Elsewhere {
+        counts.shared_elsewhere += pages.pages;
+    }
+    let is_shared = matches!(pages.relation, Relation::Shared | Relation::Elsewhere);
+    if is_shared && pages.copied_by_next_write && is_writable {
         counts.about_to_copy += pages.pages;
     }
 }
@@ -156,6 +161,7 @@ fn pages(counts: &SharedCounts) -> u64 {
 
 fn add_counts(sum: &mut SharedCounts, counts: SharedCounts) {
     sum.shared += counts.shared;
+    sum.shared_elsewhere += counts.shared_elsewhere;
     sum.copied += counts.copied;
     sum.only_here += counts.only_here;
     sum.only_there += counts.only_there;
@@ -184,21 +190,20 @@ impl Side<'_, '_> {
             for part in region.range.within(ranges) {
                 sink.check()?;
                 let mut counts = SharedCounts::default();
-                match counterparts.of(region, part) {
-                    Some(start) => {
-                        let is_writable = region.permissions.write;
-                        let (here, there) = (self.here, self.there);
-                        here.compare(part, there, start, |pages| {
-                            add(&mut counts, &pages, is_writable);
-                            self.add_to_groups(region, &pages, is_writable);
-                        });
-                        let end = start.checked_add(part.len()).unwrap_or(start);
-                        compared.extend(AddressRange::new(start, end));
+                let is_writable = region.permissions.write;
+                let (here, there) = (self.here, self.there);
+                let start = counterparts.of(region, part);
+                here.compare(part, there, start, |pages| {
+                    add(&mut counts, &pages, is_writable);
+                    if start.is_some() {
+                        self.add_to_groups(region, &pages, is_writable);
                     }
-                    None => {
-                        counts.only_here = self.here.held_in(part);
-                        self.add_to_group_of_region(region, counts);
-                    }
+                });
+                if let Some(start) = start {
+                    let end = start.checked_add(part.len()).unwrap_or(start);
+                    compared.extend(AddressRange::new(start, end));
+                } else {
+                    self.add_to_group_of_region(region, counts);
                 }
                 self.row(region, part, counts);
             }
@@ -213,7 +218,8 @@ impl Side<'_, '_> {
         for region in self.there.regions() {
             sink.check()?;
             for rest in region.range.outside(compared) {
-                let counts = SharedCounts { only_there: self.there.held_in(rest), ..SharedCounts::default() };
+                let counts =
+                    SharedCounts { only_there: self.there.held_alone_in(rest, self.here), ..SharedCounts::default() };
                 self.add_to_group_of_region(region, counts);
                 self.row(region, rest, counts);
             }

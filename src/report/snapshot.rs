@@ -137,11 +137,13 @@ record! {
     pub struct SharedCounts {
         /// Pages that both map in the same frame.
         shared: u64,
+        /// Of these, pages whose frame the other process maps only at other addresses (merged pages, for example).
+        shared_elsewhere: u64,
         /// Pages that both have, in different frames.
         copied: u64,
         /// Pages that only the attached process has.
         only_here: u64,
-        /// Pages that only the other process has.
+        /// Pages that only the other process has. Those in a frame that the attached one maps elsewhere are left out.
         only_there: u64,
         /// Shared pages that the next write of the attached process copies.
         about_to_copy: u64,

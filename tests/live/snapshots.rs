@@ -6,6 +6,7 @@ use super::answers::large::huge_page;
 use super::answers::program;
 use super::puppet::Puppet;
 use super::support::{self, page_bytes, skip};
+use super::target::Target as TestProcess;
 use pmdb::eval::{self, Keep, NamedSnapshot, Origin, Spans};
 use pmdb::inspect::{Change, Need, Relation, Snapshot, View};
 use pmdb::kernel::AddressRange;
@@ -14,6 +15,7 @@ use pmdb::process::{Categories, Target};
 use pmdb::report::EventKind;
 use pmdb::state::DebugState;
 use rustix::process::{Pid, Signal, kill_process};
+use std::io::Write;
 use std::os::unix::fs::FileExt;
 
 pub const TESTS: &[Test] = &[
@@ -23,6 +25,7 @@ pub const TESTS: &[Test] = &[
     ("snapshots::a_part_of_a_range", a_part_of_a_range),
     ("snapshots::beside_a_child", beside_a_child),
     ("snapshots::a_huge_page_beside_a_child", a_huge_page_beside_a_child),
+    ("snapshots::frames_that_both_map_in_other_ways", frames_that_both_map_in_other_ways),
     ("snapshots::a_page_takes_few_bytes", a_page_takes_few_bytes),
     ("snapshots::of_another_program", of_another_program),
 ];
@@ -213,6 +216,30 @@ fn frames(pid: u64, start: u64, pages: u64) -> Vec<u64> {
 }
 
 /// The kernel calls the inner pages of a huge mapping exclusive though a child maps them too: a write to one copies it.
+/// The frames of a file that one maps shared and the other privately, which is no counterpart.
+fn frames_that_both_map_in_other_ways() {
+    const NAME: &str = "snapshots::frames_that_both_map_in_other_ways";
+    if !support::shows_frames() {
+        return skip(NAME, "frame numbers are hidden");
+    }
+    let mut file = tempfile::NamedTempFile::new().expect("a file");
+    file.write_all(&vec![3; 8 * page_bytes() as usize]).expect("its contents");
+    let path = file.path().to_str().expect("a path").to_owned();
+    let mut one = TestProcess::start("maps-file", &[&path, "0", "8"]);
+    let mut other = TestProcess::start("maps-file", &[&path, "2", "6", "privately"]);
+    let (mine, theirs) = (one.numbers()[0], other.numbers()[0]);
+    assert_eq!(frames(one.pid().into(), mine, 8)[2..], frames(other.pid().into(), theirs, 6));
+    let told = program(&[], one.pid(), true, &[format!("compare {}", other.pid())]);
+    let rows = told.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("an object"));
+    let rows: Vec<_> = rows.filter(|row| row["type"] == "comparison").collect();
+    let at = |start: u64| rows.iter().find(|row| row["start"] == format!("{start:#x}"));
+    let row = at(mine).unwrap_or_else(|| panic!("{told}"));
+    for (field, pages) in [("shared", 6), ("shared_elsewhere", 6), ("only_here", 2), ("only_there", 0)] {
+        assert_eq!(row[field], pages, "{field}: {row}");
+    }
+    assert!(at(theirs).is_none(), "{told}");
+}
+
 fn a_huge_page_beside_a_child() {
     const NAME: &str = "snapshots::a_huge_page_beside_a_child";
     if !support::shows_frames() {
@@ -232,7 +259,7 @@ fn a_huge_page_beside_a_child() {
     let span = support::range(memory, pages * page_bytes());
     let (one, other) = (snapshot(&here, Some(span), false), snapshot(&there, None, false));
     let mut about_to_copy = 0;
-    one.compare(span, &other, span.start(), |row| {
+    one.compare(span, &other, Some(span.start()), |row| {
         if row.relation == Relation::Shared && row.copied_by_next_write {
             about_to_copy += row.pages;
         }
@@ -260,9 +287,9 @@ fn beside_a_child() {
     let (here, there) = (puppet.0.attach(), pmdb::process::attach(child as u32).expect("the child"));
     let span = support::range(memory, 60 * page);
     let (one, other) = (snapshot(&here, Some(span), false), snapshot(&there, None, false));
-    let mut sums = [0; 4];
+    let mut sums = [0; 5];
     let mut about_to_copy = 0;
-    one.compare(span, &other, span.start(), |row| {
+    one.compare(span, &other, Some(span.start()), |row| {
         sums[row.relation as usize] += row.pages;
         if row.relation == Relation::Shared && row.copied_by_next_write {
             about_to_copy += row.pages;
@@ -277,9 +304,10 @@ fn beside_a_child() {
         count(&|a, b| a != 0 && b != 0 && a != b),
         count(&|a, b| a != 0 && b == 0),
         count(&|a, b| a == 0 && b != 0),
+        0,
     ];
     assert_eq!(sums, read);
-    assert_eq!(sums, [30, 20, 4, 0]);
+    assert_eq!(sums, [30, 20, 4, 0, 0]);
     assert_eq!(about_to_copy, 30);
     // A zombie has no memory to compare.
     let gone = puppet.does("fork", &[memory, 0]);

@@ -2,6 +2,7 @@
 //! raw words; words that are the same are not decoded.
 
 mod change;
+mod frames;
 mod pages;
 mod regions;
 mod sample;

@@ -1,6 +1,7 @@
 //! A sample that is kept, to be compared with a later one or with one of another process.
 
 use super::change::ChangeSink;
+use super::frames::Frames;
 use super::pages::{Join, Merger, Pair};
 use super::sample::Sample;
 use super::words::{PageWords, SampledPage};
@@ -14,6 +15,7 @@ use crate::process::Target;
 use crate::report::Stopped;
 use std::hash::{DefaultHasher, Hasher};
 use std::num::NonZeroU64;
+use std::sync::OnceLock;
 
 /// Bytes of the target's memory that are read and hashed at a time.
 const CHUNK: usize = 1 << 20;
@@ -28,6 +30,8 @@ pub struct Snapshot {
     swapped: u64,
     /// Pages whose contents were hashed; `None` if contents are not part of the snapshot.
     hashed: Option<u64>,
+    /// The frames that another process may map too, once they were asked for.
+    frames: OnceLock<Frames>,
 }
 
 /// How a page of one process, or sample, relates to another.
@@ -41,6 +45,8 @@ pub enum Relation {
     OnlyFirst,
     /// Only the second has a page there.
     OnlySecond,
+    /// The second has another page there or none, and maps the frame of the first at another address.
+    Elsewhere,
 }
 
 /// Neighbouring pages of a region with the same relation.
@@ -86,7 +92,7 @@ impl Snapshot {
         }
         let areas = SwapAreas::of(view);
         let (present, swapped) = sample.words.present_and_swapped(areas);
-        Ok(Snapshot { sample, extra, page, areas, present, swapped, hashed })
+        Ok(Snapshot { sample, extra, page, areas, present, swapped, hashed, frames: OnceLock::new() })
     }
 
     /// The addresses that were asked for, in order.
@@ -146,6 +152,17 @@ impl Snapshot {
         self.pages(range).filter(held).count() as u64
     }
 
+    fn frames(&self) -> &Frames {
+        let all = || self.sample.words.pages(0, u64::MAX).map(|(_, page)| page);
+        self.frames.get_or_init(|| Frames::of(all()))
+    }
+
+    /// Pages of `range` that are present or swapped, without those whose frames `other` maps anywhere.
+    pub fn held_alone_in(&self, range: AddressRange, other: &Snapshot) -> u64 {
+        let alone = |(_, page): &(u64, SampledPage)| self.holds(page.entry) && !other.frames().contain(*page);
+        self.pages(range).filter(alone).count() as u64
+    }
+
     /// Present pages whose contents one of the two lacks, if both have contents.
     pub fn uncompared(&self, other: &Snapshot) -> u64 {
         if self.has_contents() && other.has_contents() { self.unread().max(other.unread()) } else { 0 }
@@ -178,18 +195,19 @@ impl Snapshot {
         Ok(merger.finish(sink)?)
     }
 
-    /// Compares the pages of `range` with those of `other` from the address `theirs` on. Rows come in address order.
+    /// Compares the pages of `range` with those of `other` from the address `theirs` on, if it has any there. Rows come
+    /// in address order. Pages of `other` whose frames this maps at other addresses come in no row of `other`'s.
     pub fn compare(
         &self,
         range: AddressRange,
         other: &Snapshot,
-        theirs: VirtualAddress,
+        theirs: Option<VirtualAddress>,
         mut row: impl FnMut(SharedPages),
     ) {
         let page = self.page;
         let first = page.index(range.start());
-        let behind = page.index(theirs);
-        let end = behind + range.pages(page);
+        let behind = theirs.map_or(0, |theirs| page.index(theirs));
+        let end = theirs.map_or(0, |_| behind + range.pages(page));
         let held = |(_, seen): &(u64, SampledPage)| self.holds(seen.entry);
         let mine = self.pages(range).filter(held);
         let mine = mine.map(|(index, seen)| (index - first, seen));
@@ -204,7 +222,13 @@ impl Snapshot {
             };
             let one = mine.next_if(|(at, _)| *at == index).map(|(_, seen)| seen);
             let two = others.next_if(|(at, _)| *at == index).map(|(_, seen)| seen);
-            let relation = relation(one, two);
+            let relation = match (relation(one, two), one, two) {
+                (Relation::OnlySecond, _, Some(two)) if self.frames().contain(two) => continue,
+                (Relation::OnlyFirst | Relation::Different, Some(one), _) if other.frames().contain(one) => {
+                    Relation::Elsewhere
+                }
+                (relation, ..) => relation,
+            };
             let copied_by_next_write = one.is_some_and(|one| is_copied_by_next_write(one, relation));
             match &mut open {
                 Some((at, row))
@@ -257,7 +281,8 @@ fn relation(one: Option<SampledPage>, two: Option<SampledPage>) -> Relation {
 /// [`Page::exclusive`]: crate::inspect::Page::exclusive
 fn is_copied_by_next_write(seen: SampledPage, relation: Relation) -> bool {
     let entry = seen.entry;
-    let is_exclusive = entry.is_exclusive() && !(seen.huge && relation == Relation::Shared);
+    let is_exclusive =
+        entry.is_exclusive() && !(seen.huge && matches!(relation, Relation::Shared | Relation::Elsewhere));
     entry.is_present() && !entry.is_file_or_shared() && !is_exclusive
 }
 

@@ -81,7 +81,14 @@ pub fn comparison() -> Comparison {
         start: va(0x5555_5555_9000),
         end: va(0x5555_5557_a000),
         region: Name::from("[heap]"),
-        counts: SharedCounts { shared: 20, copied: 3, only_here: 0, only_there: 1, about_to_copy: 18 },
+        counts: SharedCounts {
+            shared: 20,
+            shared_elsewhere: 0,
+            copied: 3,
+            only_here: 0,
+            only_there: 1,
+            about_to_copy: 18,
+        },
     }
 }
 
@@ -89,7 +96,14 @@ pub fn comparison_group() -> ComparisonGroup {
     ComparisonGroup {
         other: 4243,
         symbol: "cache of demo".into(),
-        counts: SharedCounts { shared: 1_024, copied: 3, only_here: 0, only_there: 0, about_to_copy: 1_020 },
+        counts: SharedCounts {
+            shared: 1_024,
+            shared_elsewhere: 0,
+            copied: 3,
+            only_here: 0,
+            only_there: 0,
+            about_to_copy: 1_020,
+        },
     }
 }
 
@@ -107,7 +121,14 @@ pub fn comparison_summary() -> ComparisonSummary {
             huge: Some(0),
             hidden: false,
         }),
-        counts: SharedCounts { shared: 700, copied: 30, only_here: 12, only_there: 1, about_to_copy: 300 },
+        counts: SharedCounts {
+            shared: 700,
+            shared_elsewhere: 400,
+            copied: 30,
+            only_here: 12,
+            only_there: 1,
+            about_to_copy: 300,
+        },
     }
 }
 

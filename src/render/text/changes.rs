@@ -160,6 +160,10 @@ pub fn comparison_summary(lines: &mut Lines, summary: &ComparisonSummary) {
         let text = format!("of which the next writes here copy {}", bytes(counts.about_to_copy));
         line.word(", ", Role::Warn, text);
     }
+    if counts.shared_elsewhere > 0 {
+        let text = format!("{} of it at other addresses", bytes(counts.shared_elsewhere));
+        line.word(", ", Role::Plain, text);
+    }
     for (role, what, pages) in [
         (Role::Note, "copied", counts.copied),
         (Role::Plain, "only here", counts.only_here),

@@ -72,7 +72,7 @@ fn words(feature: Feature) -> (&'static str, &'static str) {
         Feature::MapFiles => {
             ("map_files", "mapped files are looked for by path: one that was deleted or replaced gives no symbols")
         }
-        Feature::Memory => ("memory", "memory cannot be read: no *ADDR, no u8() to i64(), no symbols of the vdso"),
+        Feature::Memory => ("memory", "memory cannot be read: no *ADDR, no u8() to f64(), no symbols of the vdso"),
         Feature::Scan => (
             "pagemap_scan",
             "every entry of a range is read, which takes long in sparse regions; only smaps shows pfn_mapped \

@@ -102,9 +102,12 @@ fn bytes(pattern: &Spanned<Pattern>, layout: Layout, context: &Context, target: 
     if let Value::Text(text) = &value {
         return Ok(text.clone().into_bytes());
     }
+    if let Value::Float(float) = value {
+        return Ok(words.bytes(float.bits(), float.bytes()));
+    }
     let number = eval::integer(&expression, context.state)?.get();
     let usual = match value {
-        Value::Address(_) | Value::Symbol(_) => words.pointer_bytes,
+        Value::Address(_) | Value::Pointer { .. } | Value::Symbol(_) => words.pointer_bytes,
         _ if fits(number, 4) => 4,
         _ => 8,
     };

@@ -18,8 +18,10 @@ pub(super) const ABOUT: About = About {
            error, and so is a number that is too large. Each value is kept as $1, $2 …; $ is the last, $$ the one \
            before.\n\n\
            /x /d /u /o /t /a /c /z /f /s write integers and addresses as gdb does (/f takes them for the bits of a float, or, if \
-           they have more than 32 bits, of a double). *ADDRESS and u8(…) to i64(…) \
-           read the target's memory, but only resident pages: nothing is faulted in. pfn() phys() \
+           they have more than 32 bits, of a double). *ADDRESS, u8(…) to f64(…) \
+           and casts as in C, such as *(int *)ADDRESS or (unsigned char)300, \
+           read the target's memory, but only resident pages: nothing is faulted in. As in gdb, the cast of a \
+           variable's name reads the variable: (int)counter. pfn() phys() \
            page() region() start() end() size() symbol() are facts about an address or a range.\n\n\
            Functions give what walk and regions show: count(RANGE where FILTER) pages and bytes(…), runs(…), \
            longest(…) (the longest physically contiguous run, a range), first(…) and last(…) (the address of the first \
@@ -32,6 +34,7 @@ pub(super) const ABOUT: About = About {
         example("print demo_buffer + 0x10", "an address in a symbol"),
         example("print size([stack])", "bytes in a region"),
         example("print u32(demo_counter)", "four bytes of memory"),
+        example("print *(int *)&demo_counter", "the same as a number with a sign"),
         example("print/x 4p + 8", "pages become bytes"),
         example("print count(demo_buffer where present)", "pages that are there"),
         example("print phys(demo_buffer)", "a physical address"),
@@ -85,7 +88,11 @@ pub(super) fn text_of(state: &DebugState, format: Option<Format>, value: &Value)
 fn written_out(format: Option<Format>, value: &Value) -> String {
     match (format, raw(value)) {
         (None | Some(Format::Text), _) | (_, None) => value.to_string(),
-        (Some(format), Some(number)) => formatted(format, number),
+        (Some(format), Some(number)) => match value {
+            // Its bits, as in gdb.
+            Value::Float(float) => format::unit(format, float.bytes(), number, float.bytes()),
+            _ => formatted(format, number),
+        },
     }
 }
 
@@ -162,6 +169,7 @@ fn also(value: &Value) -> Option<String> {
 fn raw(value: &Value) -> Option<u64> {
     match value {
         Value::Range(_) | Value::Frames(_) => None,
+        Value::Float(float) => Some(float.bits()),
         _ => value.number().map(wrapped),
     }
 }

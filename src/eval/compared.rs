@@ -3,7 +3,6 @@
 
 use super::error::{Error, Result};
 use super::evaluator::{Evaluator, is_equality};
-use super::operators;
 use super::value::Value;
 use crate::kernel::{Kind, State};
 use crate::lang::{self, BinaryOperator, Expression, Function, Spanned};
@@ -20,7 +19,7 @@ impl Evaluator<'_> {
             known_word(left.0, right)?;
             known_word(right.0, left)?;
         }
-        operators::binary(left.1, operator, right.1)
+        self.combined(left.1, operator, right.1)
     }
 
     /// The value that something is compared with. An error for a bare word says that texts need quotes.

@@ -2,9 +2,9 @@
 
 use super::error::{Error, Result};
 use super::registers;
-use super::{Integer, Scope, Value, operators};
+use super::{Float, Integer, Scope, Value, operators};
 use crate::kernel::{Region, VirtualAddress};
-use crate::lang::{BinaryOperator, Expression, Register, Span, Spanned, UnaryOperator};
+use crate::lang::{BinaryOperator, CType, Expression, NumberType, Register, Span, Spanned, UnaryOperator, Width};
 use crate::process::Target;
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -67,6 +67,7 @@ impl<'a> Evaluator<'a> {
             Expression::Integer(number) => Integer::new(*number)
                 .ok_or_else(|| Error::new(at, "too large a number: integers end at 2^64-1"))?
                 .into(),
+            Expression::Fraction(value) => Value::Float(Float::Double(*value)),
             Expression::Pages(pages) => self.bytes_of_pages(*pages, at)?.into(),
             Expression::Text(text) => Value::Text(text.clone()),
             Expression::Name(name) => self.name(name, at)?.value(),
@@ -86,9 +87,10 @@ impl<'a> Evaluator<'a> {
             Expression::Register(register) => Value::Address(self.register(*register, at)?),
             Expression::Unary { operator, operand } => self.unary(operator, operand, at)?,
             Expression::Binary { operator, left, right } => self.chain(operator, left, right)?,
+            Expression::Cast { to, operand } => self.cast(to, operand, at)?,
             Expression::Read { as_type, address } => {
                 let start = self.address(address)?;
-                self.integer_at(start, *as_type, address.at)?
+                self.contents(start, &c_type(*as_type), address.at)?
             }
             Expression::Call { function, argument, filter } => self.call(*function, argument, filter.as_deref())?,
             Expression::Changes(asked) => self.changes(asked)?,
@@ -116,7 +118,13 @@ impl<'a> Evaluator<'a> {
 
     fn unary(&self, operator: &Spanned<UnaryOperator>, operand: &Spanned<Expression>, at: Span) -> Result<Value> {
         match operator.node {
-            UnaryOperator::Dereference => self.pointer(self.address(operand)?, at),
+            UnaryOperator::Dereference => {
+                let value = self.placed(operand)?;
+                match &value.node {
+                    Value::Pointer { address, to } => self.contents(*address, to, at),
+                    _ => self.pointer(to_address(&value)?, at),
+                }
+            }
             _ => operators::unary(operator, &self.placed(operand)?),
         }
     }
@@ -155,7 +163,7 @@ impl<'a> Evaluator<'a> {
                         let other = self.compared(left, right)?;
                         self.combine((left, &value), operator, (&right.node, &other))?
                     }
-                    None => operators::binary(&value, operator, &self.placed(right)?)?,
+                    None => self.combined(&value, operator, &self.placed(right)?)?,
                 },
             };
             written = None;
@@ -204,6 +212,23 @@ impl<'a> Evaluator<'a> {
     }
 }
 
+/// The type of C that `u8()` and its like read.
+fn c_type(of: NumberType) -> CType {
+    let integer = |bytes, signed| CType::Integer { width: Width::Bytes(bytes), signed };
+    match of {
+        NumberType::U8 => integer(1, false),
+        NumberType::U16 => integer(2, false),
+        NumberType::U32 => integer(4, false),
+        NumberType::U64 => integer(8, false),
+        NumberType::I8 => integer(1, true),
+        NumberType::I16 => integer(2, true),
+        NumberType::I32 => integer(4, true),
+        NumberType::I64 => integer(8, true),
+        NumberType::F32 => CType::Float,
+        NumberType::F64 => CType::Double,
+    }
+}
+
 pub(super) fn is_equality(operator: BinaryOperator) -> bool {
     matches!(operator, BinaryOperator::Equal | BinaryOperator::NotEqual)
 }
@@ -222,7 +247,7 @@ fn is_argument(name: &str) -> bool {
 /// A value as an address.
 pub(super) fn to_address(value: &Spanned<Value>) -> Result<VirtualAddress> {
     match &value.node {
-        Value::Address(address) => Ok(*address),
+        Value::Address(address) | Value::Pointer { address, .. } => Ok(*address),
         Value::Integer(number) => number
             .to_u64()
             .map(VirtualAddress::new)
@@ -232,6 +257,7 @@ pub(super) fn to_address(value: &Spanned<Value>) -> Result<VirtualAddress> {
             Err(Error::new(value.at, format!("{} is not an address of the process", value.node.phrase()))
                 .hint("flags takes page frames and physical addresses: flags pfn:N, flags phys:N"))
         }
+        Value::Float(_) => Err(Error::new(value.at, format!("{} is not an address", value.node.phrase()))),
         Value::Text(text) => Err(Error::new(value.at, format!("the text \"{text}\" is not an address"))
             .hint("no symbol, region or module has this name; names with blanks go in 'single quotes'")),
     }

@@ -5,7 +5,7 @@ use super::evaluator::Evaluator;
 use super::{Integer, Value};
 use crate::inspect::{self, Need, Page, PageDetail, ReadEnd, View};
 use crate::kernel::{AddressRange, FrameNumber, Kind, PageMapEntry, State, VirtualAddress};
-use crate::lang::{Function, IntegerType, Span};
+use crate::lang::{Function, Span};
 use crate::process::Target;
 use crate::report::Reason;
 use std::fmt;
@@ -21,18 +21,8 @@ impl Evaluator<'_> {
         Ok(Value::Address(VirtualAddress::new(word)))
     }
 
-    /// `u8(A)` … `i64(A)`
-    pub(super) fn integer_at(&self, address: VirtualAddress, as_type: IntegerType, at: Span) -> Result<Value> {
-        let (bytes, is_signed) = form(as_type);
-        let word = self.word(address, bytes, at)?;
-        let bits = 8 * bytes as u32;
-        let value =
-            if is_signed { Integer::from((word as i64) << (64 - bits) >> (64 - bits)) } else { Integer::from(word) };
-        Ok(value.into())
-    }
-
     /// So many bytes at `address`, extended with zeros.
-    fn word(&self, address: VirtualAddress, count: usize, at: Span) -> Result<u64> {
+    pub(super) fn word(&self, address: VirtualAddress, count: usize, at: Span) -> Result<u64> {
         let target = self.target(at, "reading memory")?;
         let mut bytes = [0; WIDEST];
         let wanted = bytes.get_mut(..count).unwrap_or_default();
@@ -213,18 +203,4 @@ impl fmt::Display for FoundState {
 /// The page was absent at first, and present when its state was read.
 fn came_meanwhile(address: VirtualAddress, at: Span) -> Error {
     Error::new(at, format!("the page of {address} came while it was being looked at")).hint("ask again")
-}
-
-/// How many bytes it has, and whether it is signed.
-const fn form(as_type: IntegerType) -> (usize, bool) {
-    match as_type {
-        IntegerType::U8 => (1, false),
-        IntegerType::U16 => (2, false),
-        IntegerType::U32 => (4, false),
-        IntegerType::U64 => (8, false),
-        IntegerType::I8 => (1, true),
-        IntegerType::I16 => (2, true),
-        IntegerType::I32 => (4, true),
-        IntegerType::I64 => (8, true),
-    }
 }

@@ -10,18 +10,21 @@
 //! changes   snapshots                     what changed between two times
 //! names     symbols   mapping   memory    what a name stands for, what an address holds
 //! lines                                   where a line of the source is
-//! evaluator judge                         one expression
+//! evaluator judge     cast                one expression
 //! compared  operators space     spans     value     values and their operators
-//! integer   amount    error     suggest   scope     the rest: numbers, what went wrong and what was meant, the session
+//! integer   float     amount    error     numbers, what went wrong
+//! suggest   scope                         what was meant, the session
 //! ```
 
 mod amount;
+mod cast;
 mod changes;
 mod compared;
 mod error;
 mod evaluator;
 mod extent;
 mod filter;
+mod float;
 mod frames;
 mod functions;
 mod integer;
@@ -50,6 +53,7 @@ pub use error::{Error, Result};
 pub use evaluator::{is_set_by_pmdb, own_variables};
 pub use extent::Extent;
 pub use filter::{RegionFilter, comparison, frame_filter, page_filter, regex, region_filter};
+pub use float::Float;
 pub use integer::Integer;
 pub use lines::unasked;
 pub use scope::Scope;

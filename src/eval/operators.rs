@@ -2,8 +2,8 @@
 
 use super::error::{Error, Result};
 use super::space::{self, Space};
-use super::{Integer, Value};
-use crate::lang::{BinaryOperator, Spanned, UnaryOperator};
+use super::{Float, Integer, Value};
+use crate::lang::{BinaryOperator, Span, Spanned, UnaryOperator};
 
 /// A value as arithmetic sees it: a number, and what it counts in.
 #[derive(Clone, Copy, Debug)]
@@ -15,13 +15,17 @@ pub(super) struct Operand {
 impl Operand {
     pub(super) fn of(value: &Spanned<Value>) -> Result<Self> {
         let space = match &value.node {
-            Value::Integer(_) | Value::Text(_) => None,
-            Value::Address(_) | Value::Range(_) | Value::Symbol(_) => Some(Space::Virtual),
+            Value::Integer(_) | Value::Float(_) | Value::Text(_) => None,
+            Value::Address(_) | Value::Pointer { .. } | Value::Range(_) | Value::Symbol(_) => Some(Space::Virtual),
             Value::Physical(_) => Some(Space::Physical),
             Value::Frame(_) | Value::Frames(_) => Some(Space::Frames),
         };
         match value.node.number() {
             Some(number) => Ok(Operand { space, number }),
+            None if matches!(value.node, Value::Float(_)) => {
+                Err(Error::new(value.at, format!("{} is not an integer", value.node))
+                    .hint(format!("a cast leaves its fraction out: (long){}", value.node)))
+            }
             None => {
                 let message = format!("the text \"{}\" is not a number", value.node);
                 Err(Error::new(value.at, message).hint("text can only be compared with text, by == and !="))
@@ -37,11 +41,17 @@ pub(super) fn truth(value: &Spanned<Value>) -> Result<bool> {
         return Err(Error::new(value.at, "a range is neither true nor false")
             .hint("compare something of it, such as rss(RANGE) > 0"));
     }
+    if let Value::Float(float) = value.node {
+        return Ok(float.get() != 0.0);
+    }
     Ok(Operand::of(value)?.number != Integer::default())
 }
 
 /// `-A`, `~A` and the like; reading memory (`*A`) is not done here.
 pub(super) fn unary(operator: &Spanned<UnaryOperator>, operand: &Spanned<Value>) -> Result<Value> {
+    if let Value::Float(float) = operand.node {
+        return unary_float(operator, float.get());
+    }
     let operand = Operand::of(operand)?;
     let space = space::of_unary(operator, operand.space)?;
     let number = invert(operator.node, operand.number);
@@ -63,6 +73,9 @@ pub(super) fn binary(
             _ => {}
         }
     }
+    if matches!(left.node, Value::Float(_)) || matches!(right.node, Value::Float(_)) {
+        return binary_float(float(left)?, operator, float(right)?);
+    }
     if let Op::Multiply | Op::Divide | Op::Remainder | Op::ShiftLeft | Op::ShiftRight = operator.node {
         refuse_range(left)?;
         refuse_range(right)?;
@@ -75,6 +88,51 @@ pub(super) fn binary(
         Op::ShiftLeft | Op::ShiftRight if b.number < zero => Err(Error::new(right.at, "a shift by less than zero")),
         op => finish(operator, space, calculate(op, a.number, b.number)),
     }
+}
+
+/// A number as a `double`. An address is none: gdb has no such sum either.
+pub(super) fn float(value: &Spanned<Value>) -> Result<f64> {
+    match &value.node {
+        Value::Float(float) => Ok(float.get()),
+        Value::Integer(number) => Ok(number.get() as f64),
+        other => Err(Error::new(value.at, format!("{} is not a number with a fraction", other.phrase()))),
+    }
+}
+
+fn unary_float(operator: &Spanned<UnaryOperator>, x: f64) -> Result<Value> {
+    Ok(match operator.node {
+        UnaryOperator::Negate => Value::Float(Float::Double(-x)),
+        UnaryOperator::Not => Integer::from(x == 0.0).into(),
+        UnaryOperator::BitNot => return Err(whole_numbers(operator.at, operator.node.text())),
+        UnaryOperator::Plus | UnaryOperator::Dereference => Value::Float(Float::Double(x)),
+    })
+}
+
+fn binary_float(x: f64, operator: &Spanned<BinaryOperator>, y: f64) -> Result<Value> {
+    use BinaryOperator as Op;
+    let truth = |truth: bool| Integer::from(truth).into();
+    let number = |number| Value::Float(Float::Double(number));
+    Ok(match operator.node {
+        Op::Add => number(x + y),
+        Op::Subtract => number(x - y),
+        Op::Multiply => number(x * y),
+        Op::Divide => number(x / y),
+        Op::Less => truth(x < y),
+        Op::LessOrEqual => truth(x <= y),
+        Op::Greater => truth(x > y),
+        Op::GreaterOrEqual => truth(x >= y),
+        Op::Equal => truth(x == y),
+        Op::NotEqual => truth(x != y),
+        Op::And => truth(x != 0.0 && y != 0.0),
+        Op::Or => truth(x != 0.0 || y != 0.0),
+        Op::Remainder | Op::ShiftLeft | Op::ShiftRight | Op::BitAnd | Op::BitXor | Op::BitOr => {
+            return Err(whole_numbers(operator.at, operator.node.text()));
+        }
+    })
+}
+
+fn whole_numbers(at: Span, operator: &str) -> Error {
+    Error::new(at, format!("`{operator}` needs integers")).hint("a cast leaves the fraction out: (long)7.5")
 }
 
 /// Refuses a range as an operand: `longest(R)/1K` means the length, and its start divided would look like an answer.

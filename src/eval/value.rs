@@ -1,7 +1,8 @@
 //! The values of expressions.
 
-use super::{Integer, Spans};
+use super::{Float, Integer, Spans};
 use crate::kernel::{FrameNumber, FrameRange, PhysicalAddress, VirtualAddress};
+use crate::lang::CType;
 use std::fmt;
 
 /// A typed value of the command language.
@@ -9,6 +10,13 @@ use std::fmt;
 pub enum Value {
     /// An address of the target.
     Address(VirtualAddress),
+    /// An address that a cast made a pointer to a type.
+    Pointer {
+        /// The address.
+        address: VirtualAddress,
+        /// What lies there.
+        to: CType,
+    },
     /// The address of a symbol that has a size: its first byte, or all of its bytes where a range is wanted.
     Symbol(Spans),
     /// A physical address.
@@ -17,6 +25,8 @@ pub enum Value {
     Frame(FrameNumber),
     /// A number.
     Integer(Integer),
+    /// A floating-point number.
+    Float(Float),
     /// A range of addresses.
     Range(Spans),
     /// A range of page frames.
@@ -29,33 +39,34 @@ impl Value {
     /// The address that it is, if it is one.
     pub fn address(&self) -> Option<VirtualAddress> {
         match self {
-            Value::Address(address) => Some(*address),
+            Value::Address(address) | Value::Pointer { address, .. } => Some(*address),
             Value::Symbol(spans) => Some(spans.start()),
             _ => None,
         }
     }
 
-    /// The number that it is in arithmetic; `None` for text. A range takes part as its first address, so that
-    /// `libc.so.6 + 0x1000` is what it looks like.
+    /// The number that it is in arithmetic; `None` for text and floating-point numbers. A range takes part as its first
+    /// address, so that `libc.so.6 + 0x1000` is what it looks like.
     pub fn number(&self) -> Option<Integer> {
         Some(match self {
             Value::Integer(number) => *number,
-            Value::Address(address) => address.get().into(),
+            Value::Address(address) | Value::Pointer { address, .. } => address.get().into(),
             Value::Physical(address) => address.get().into(),
             Value::Frame(frame) => frame.get().into(),
             Value::Range(spans) | Value::Symbol(spans) => spans.start().get().into(),
             Value::Frames(frames) => frames.start().get().into(),
-            Value::Text(_) => return None,
+            Value::Float(_) | Value::Text(_) => return None,
         })
     }
 
     /// Its type in one word, as in the JSON of `print`.
     pub fn kind(&self) -> &'static str {
         match self {
-            Value::Address(_) | Value::Symbol(_) => "address",
+            Value::Address(_) | Value::Pointer { .. } | Value::Symbol(_) => "address",
             Value::Physical(_) => "physical",
             Value::Frame(_) => "frame",
             Value::Integer(_) => "integer",
+            Value::Float(_) => "float",
             Value::Range(_) => "range",
             Value::Frames(_) => "frames",
             Value::Text(_) => "text",
@@ -65,10 +76,11 @@ impl Value {
     /// Its type with an article, for a sentence.
     pub(in crate::eval) fn phrase(&self) -> &'static str {
         match self {
-            Value::Address(_) | Value::Symbol(_) => "an address",
+            Value::Address(_) | Value::Pointer { .. } | Value::Symbol(_) => "an address",
             Value::Physical(_) => "a physical address",
             Value::Frame(_) => "a page frame",
             Value::Integer(_) => "an integer",
+            Value::Float(_) => "a floating-point number",
             Value::Range(_) => "a range",
             Value::Frames(_) => "a range of frames",
             Value::Text(_) => "text",
@@ -87,11 +99,12 @@ impl From<Integer> for Value {
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Value::Address(address) => write!(f, "{address}"),
+            Value::Address(address) | Value::Pointer { address, .. } => write!(f, "{address}"),
             Value::Symbol(spans) => write!(f, "{}", spans.start()),
             Value::Physical(address) => write!(f, "phys:{address}"),
             Value::Frame(frame) => write!(f, "pfn:{frame}"),
             Value::Integer(integer) => write!(f, "{integer}"),
+            Value::Float(float) => write!(f, "{float}"),
             Value::Range(spans) => write!(f, "{spans}"),
             Value::Frames(range) => write!(f, "pfn:{}..pfn:{}", range.start(), range.end()),
             Value::Text(text) => f.write_str(text),

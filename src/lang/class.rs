@@ -9,7 +9,7 @@ pub enum Class {
     Keyword,
     /// A field of a filter.
     Field,
-    /// A function or an integer type before its parenthesis.
+    /// A function or the type of a number before its parenthesis.
     Function,
     /// A number, a size or a time, typed or pasted.
     Number,

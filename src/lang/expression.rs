@@ -1,5 +1,6 @@
 //! Expressions, ranges and filters, as written. A filter may hold values, and a value may be what a filter counts.
 
+use super::ctype::CType;
 use super::field::PageField;
 use super::span::Spanned;
 use crate::kernel::words::{Worded, worded};
@@ -24,6 +25,8 @@ pub struct SymbolName {
 pub enum Expression {
     /// A number from 0 to 2^64-1, its suffix `K M G T` already applied; also a pasted address.
     Integer(i128),
+    /// `7.5`
+    Fraction(f64),
     /// `4p`: so many pages of the target.
     Pages(u64),
     /// `"text"`, unescaped.
@@ -90,10 +93,17 @@ pub enum Expression {
         /// The right operand.
         right: Box<Spanned<Expression>>,
     },
-    /// `u8(E)` … `i64(E)`: reads the target's memory at the address E.
+    /// `(int *)E`: a value as a type of C.
+    Cast {
+        /// The type.
+        to: Spanned<CType>,
+        /// The value.
+        operand: Box<Spanned<Expression>>,
+    },
+    /// `u8(E)` … `f64(E)`: reads the target's memory at the address E.
     Read {
         /// What is read.
-        as_type: IntegerType,
+        as_type: NumberType,
         /// Where it is read.
         address: Box<Spanned<Expression>>,
     },
@@ -229,9 +239,9 @@ worded! {
 }
 
 worded! {
-    /// The integer types that memory can be read as, in the target's byte order.
+    /// The numbers that memory can be read as, in the target's byte order.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum IntegerType, name {
+    pub enum NumberType, name {
         /// `u8`
         U8 = "u8",
         /// `u16`
@@ -248,6 +258,10 @@ worded! {
         I32 = "i32",
         /// `i64`
         I64 = "i64",
+        /// `f32`
+        F32 = "f32",
+        /// `f64`
+        F64 = "f64",
     }
 }
 

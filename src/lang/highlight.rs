@@ -41,9 +41,11 @@ fn class(kind: &TokenKind) -> Class {
         TokenKind::Number(_)
         | TokenKind::Pages(_)
         | TokenKind::Duration(_)
+        | TokenKind::Fraction { .. }
         | TokenKind::BadNumber(_)
         | TokenKind::PastedValue(_)
         | TokenKind::PastedAddress(_)
+        | TokenKind::PastedCast { .. }
         | TokenKind::PastedRow(_) => Class::Number,
         TokenKind::Option | TokenKind::Format(_) => Class::Keyword,
         TokenKind::Mark | TokenKind::LonePipe | TokenKind::Other => Class::Operator,

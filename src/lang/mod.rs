@@ -11,7 +11,7 @@
 //! script                    lines → blocks
 //! parser      display       tokens → tree               expression → text
 //! lexer                     text → tokens
-//! commands    operators     setting    field            the tables: each fact declared once
+//! commands    operators     setting    field    ctype   the tables: each fact declared once
 //! habits                    the words of other programs, for a line that does not parse
 //! expected    error         class                       what is known about a place in the line
 //! syntax      arguments     expression    amount  span  the tree
@@ -22,6 +22,7 @@ mod arguments;
 mod class;
 pub mod commands;
 pub mod complete;
+mod ctype;
 mod display;
 mod error;
 mod expected;

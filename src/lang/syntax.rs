@@ -9,9 +9,10 @@ pub use super::arguments::{
     Compare, CompareKey, Compared, Diff, DiffKey, Examine, Find, GroupKey, Kept, OnRequest, Pattern, ProcessOrder, Ps,
     Quantifier, RegionOrder, Regions, Snapshot, Until, Walk, Watch, WatchKey,
 };
+pub use super::ctype::{CType, Width};
 pub use super::expression::{
-    BinaryOperator, ChangeFunction, Changes, Comparison, Expression, Filter, Function, HistoryReference, IntegerType,
-    NOW, Name, Quantity, Range, Register, SymbolName, TextComparison, UnaryOperator, fixed_variables,
+    BinaryOperator, ChangeFunction, Changes, Comparison, Expression, Filter, Function, HistoryReference, NOW, Name,
+    NumberType, Quantity, Range, Register, SymbolName, TextComparison, UnaryOperator, fixed_variables,
 };
 pub use super::field::{FilterField, PageField, RegionField, ValueType};
 pub use super::layout::{Format, Layout, Unit};

@@ -12,7 +12,7 @@ record! {
         number: Option<usize>,
         /// The name of a variable, without the dollar.
         [optional] name: Option<String>,
-        /// The type: `address`, `physical`, `frame`, `integer`, `range`, `text`.
+        /// The type: `address`, `physical`, `frame`, `integer`, `float`, `range`, `text`.
         kind: &'static str,
         /// The value in its usual form (hexadecimal for addresses, decimal for integers).
         value: String,

@@ -2,6 +2,7 @@
 
 #[path = "../program/capabilities.rs"]
 mod capabilities;
+mod casts;
 mod circumstances;
 mod commands;
 mod conditions;

@@ -7,7 +7,8 @@ use super::{About, Context, Error, Flow, Group, Outcome, Resume, example, region
 use crate::eval;
 use crate::inspect::View;
 use crate::kernel::VirtualAddress;
-use crate::lang::{Examine, Expression, Format, Layout, Spanned, Unit};
+use crate::lang::{Examine, Expression, Format, Layout, Spanned, SymbolName, Unit};
+use crate::symbol::{Kind, SymbolAt};
 use rows::Examination;
 
 pub(super) const ABOUT: About = About {
@@ -54,6 +55,12 @@ pub(super) fn run(context: &mut Context, asked: &Examine) -> Outcome {
         let message = "text has no characters of 8 bytes (g): shown in bytes";
         context.sink.note(message)?;
     }
+    if (format == Format::Text || unit == pointer)
+        && let Some(name) = written.and_then(|written| pointer_called(context, written, start, pointer))
+    {
+        let asked = if format == Format::Text { "x/s" } else { "x" };
+        context.sink.note(format!("gdb would follow `{name}`, which has the size of a pointer: {asked} *{name}"))?;
+    }
     let again = goes_on && layout == Layout::default();
     let count = layout.count.unwrap_or(if again { context.state.examined.count } else { 1 });
     // As in gdb, an `x` without `-` goes forward again.
@@ -99,6 +106,26 @@ pub(super) fn run(context: &mut Context, asked: &Examine) -> Outcome {
     }
     ended?;
     Ok(Flow::More(Resume::Address(next)))
+}
+
+/// The name that is written, if it is that of a variable with the size of a pointer.
+fn pointer_called(
+    context: &Context,
+    written: &Spanned<Expression>,
+    start: VirtualAddress,
+    pointer: Unit,
+) -> Option<String> {
+    let called = match &written.node {
+        Expression::Name(symbol) => SymbolName { module: None, symbol: Spanned::new(symbol.clone(), written.at) },
+        Expression::ModuleSymbol { module, symbol } => {
+            SymbolName { module: Some(module.clone()), symbol: symbol.clone() }
+        }
+        _ => return None,
+    };
+    let found = eval::symbols(&called, context.state).ok()?;
+    let is_it =
+        |one: &SymbolAt| one.start == start && one.kind == Kind::Object && one.size == u64::from(pointer.bytes());
+    found.iter().any(is_it).then(|| called.to_string())
 }
 
 /// Where to begin: at what is written, or where the last one ended.

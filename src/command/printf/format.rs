@@ -161,10 +161,13 @@ impl Conversion {
             'o' => self.digits(prefix("0"), &format!("{:o}", bits(number()?))),
             'p' => self.digits("0x", &format!("{:x}", bits(number()?))),
             'f' => {
-                let number = number()?;
+                let number = match value.node {
+                    Value::Float(float) => float.get(),
+                    _ => number()? as f64,
+                };
                 let decimals = self.precision.unwrap_or(6);
-                let digits = format!("{:.decimals$}", number.unsigned_abs() as f64);
-                Conversion { precision: None, ..self }.digits(self.sign(number < 0), &digits)
+                let digits = format!("{:.decimals$}", number.abs());
+                Conversion { precision: None, ..self }.digits(self.sign(number.is_sign_negative()), &digits)
             }
             'B' => self.padded(&units::size(bits(number()?))),
             'c' => {
@@ -219,9 +222,12 @@ fn number(letter: char, value: &Spanned<Value>) -> Result<i128, Error> {
     match value.node.number() {
         Some(number) => Ok(number.get()),
         None => {
-            let message = format!("%{letter} takes a number, not text");
-            let error = eval::Error::new(value.at, message);
-            Err(error.hint("%s prints text").into())
+            let (kind, hint) = match value.node {
+                Value::Float(_) => ("an integer, not a floating-point number", "%f prints it"),
+                _ => ("a number, not text", "%s prints text"),
+            };
+            let error = eval::Error::new(value.at, format!("%{letter} takes {kind}"));
+            Err(error.hint(hint).into())
         }
     }
 }

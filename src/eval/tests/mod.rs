@@ -1,6 +1,7 @@
 //! Unit tests: lines as people write them, on a fake target.
 
 mod any;
+mod casts;
 mod filters;
 mod memory;
 mod names;

@@ -3,6 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 
 use super::operators::{Operand, Operation, binary, unary};
+use crate::lang::ctype::CType;
 use crate::lang::expression::{Changes, Expression, HistoryReference, LAST_ADDRESS, NOW, Name, Range, SymbolName};
 use crate::lang::lexer::escape;
 use crate::lang::operators::Level;
@@ -89,6 +90,16 @@ impl Display for Expression {
             Expression::Binary { operator, left, right } => {
                 binary(f, self, &left.node, operator.node.text(), &right.node)
             }
+            Expression::Fraction(value) => {
+                let text = value.to_string();
+                let point = if text.contains('.') { "" } else { ".0" };
+                write!(f, "{text}{point}")
+            }
+            Expression::Cast { to, operand } => match (&to.node, &operand.node) {
+                // Only a pasted address has such a type: as many digits as make it one.
+                (CType::Other(written), Expression::Integer(address)) => write!(f, "{written} {address:#07x}"),
+                (to, operand) => write!(f, "({to}){}", Operand::of(operand, Level::Unary)),
+            },
             Expression::Read { as_type, address } => {
                 write!(f, "{}({})", as_type.name(), address.node)
             }
@@ -123,7 +134,7 @@ struct Primary<'a>(&'a Expression);
 impl Display for Primary<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Expression::Unary { .. } => write!(f, "({})", self.0),
+            Expression::Unary { .. } | Expression::Cast { .. } => write!(f, "({})", self.0),
             other => write!(f, "{}", Operand::of(other, Level::Unary)),
         }
     }

@@ -12,7 +12,7 @@ use nom::sequence::pair;
 use super::rule::{Lexed, digits1, is_word_character};
 use super::token::{NumberFault, TokenKind};
 
-/// NUMBER, PAGES, DURATION or BAD_NUMBER.
+/// NUMBER, PAGES, FRACTION, DURATION or BAD_NUMBER.
 pub(super) fn number(text: &str) -> Lexed<'_, TokenKind> {
     let (remaining, word) =
         recognize(pair(satisfy(|c| c.is_ascii_digit()), nom::bytes::complete::take_while(is_word_character)))
@@ -21,7 +21,11 @@ pub(super) fn number(text: &str) -> Lexed<'_, TokenKind> {
         && let Ok((remaining, (_, fraction, unit))) = (char('.'), digits1, opt(unit)).parse(remaining)
         && let Some(duration) = duration(word, fraction, unit.unwrap_or("s"))
     {
-        return Ok((remaining, TokenKind::Duration(duration)));
+        let value = format!("{}.{fraction}", word.replace('_', "")).parse();
+        return Ok(match (unit, value) {
+            (None, Ok(value)) => (remaining, TokenKind::Fraction { value, seconds: duration }),
+            _ => (remaining, TokenKind::Duration(duration)),
+        });
     }
     Ok((remaining, classify(word)))
 }

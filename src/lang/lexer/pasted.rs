@@ -11,6 +11,7 @@ use super::number::decimal;
 use super::quoted;
 use super::rule::{Lexed, blanks0, digits1, is_letter, no_match};
 use super::token::TokenKind;
+use crate::lang::ctype::CType;
 
 /// The most characters of a type or symbol. Without a limit, every opening bracket of such a line would be read to the
 /// end of the line.
@@ -32,11 +33,10 @@ pub(super) fn address(text: &str) -> Lexed<'_, TokenKind> {
 
 /// `(int *) 0x5555555592a0 <buf+16>`, `{int} 0x5555555592a0`
 pub(super) fn cast_address(text: &str) -> Lexed<'_, TokenKind> {
-    let (behind, _) = cast(text)?;
-    let length = text.len() - behind.len();
-    if !text.get(..length).is_some_and(is_pointer_cast) {
+    let (behind, ()) = cast(text)?;
+    let Some(bracketed) = text.get(..text.len() - behind.len()).filter(|cast| is_pointer_cast(cast)) else {
         return no_match(text);
-    }
+    };
     let (number, _) = blanks0(behind)?;
     let (remaining, address) = hexadecimal(number)?;
     // A number this small is no address.
@@ -44,7 +44,18 @@ pub(super) fn cast_address(text: &str) -> Lexed<'_, TokenKind> {
     if !is_long || number.starts_with("0X") {
         return no_match(text);
     }
-    Ok((pointed_at(remaining), TokenKind::PastedAddress(address)))
+    Ok((pointed_at(remaining), cast_to(bracketed, address)))
+}
+
+/// An address behind a type in brackets. gdb prints functions with their type in braces.
+fn cast_to(bracketed: &str, address: u64) -> TokenKind {
+    let reads = bracketed.starts_with('{');
+    let written = bracketed.get(1..bracketed.len() - 1).unwrap_or_default();
+    match CType::parse(written) {
+        Some(to) => TokenKind::PastedCast { to, reads, address },
+        None if reads && written.contains(['(', '<']) => TokenKind::PastedAddress(address),
+        None => TokenKind::PastedCast { to: CType::Other(bracketed.to_owned()), reads: false, address },
+    }
 }
 
 /// What gdb prints behind a pointer: the symbol there, and the text.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::lang::ctype::CType;
 use crate::lang::expression::HistoryReference;
 use crate::lang::layout::Layout;
 use crate::lang::span::Span;
@@ -37,9 +38,20 @@ pub(in crate::lang) enum TokenKind {
     Number(u64),
     Pages(u64),
     Duration(Duration),
+    /// `1.5`: a number, or a time in seconds.
+    Fraction {
+        value: f64,
+        seconds: Duration,
+    },
     BadNumber(NumberFault),
     PastedValue(u64),
     PastedAddress(u64),
+    /// `(int *) 0x5555555592a0`; in braces, the value there.
+    PastedCast {
+        to: CType,
+        reads: bool,
+        address: u64,
+    },
     PastedRow(Pasted),
     /// `hex"de ad"`
     HexBytes(Vec<u8>),
@@ -58,7 +70,7 @@ impl TokenKind {
     /// The time that it stands for; a number alone is in seconds.
     pub fn duration(&self) -> Option<Duration> {
         match self {
-            TokenKind::Duration(duration) => Some(*duration),
+            TokenKind::Duration(duration) | TokenKind::Fraction { seconds: duration, .. } => Some(*duration),
             TokenKind::Number(seconds) => Some(Duration::from_secs(*seconds)),
             _ => None,
         }

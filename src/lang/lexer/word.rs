@@ -17,7 +17,7 @@ use crate::lang::expression::HistoryReference;
 /// The marks of the syntax, each before its own prefixes.
 const MARKS: &[&str] = &[
     "..", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "+", "-", "*", "/", "%", "<", ">", "=", "!", "~", "&", "^",
-    "|", "(", ")", ",", ":",
+    "|", "(", ")", "{", "}", ",", ":",
 ];
 
 /// `main`, `libc.so.6`, `a::b`, `malloc@plt`: dots and `::` only between word characters.

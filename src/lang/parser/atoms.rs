@@ -2,16 +2,29 @@
 
 use super::stream::{Parsed, Tokens};
 use crate::kernel::words::Worded;
+use crate::lang::ctype::CType;
 use crate::lang::expected::Expected;
-use crate::lang::expression::{Expression, LAST_ADDRESS, Name, Register};
+use crate::lang::expression::{Expression, LAST_ADDRESS, Name, Register, UnaryOperator};
 use crate::lang::lexer::TokenKind;
 use crate::lang::span::{Span, Spanned};
+
+/// A number with digits after a point.
+pub(super) fn fraction(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
+    input.accept(Expected::Expression, |token| match &token.kind {
+        TokenKind::Fraction { value, .. } => Some(Expression::Fraction(*value)),
+        _ => None,
+    })
+}
 
 /// Numbers, and what begins with `$`.
 pub(super) fn constant(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     input.accept(Expected::Expression, |token| match &token.kind {
         TokenKind::Number(value) | TokenKind::PastedValue(value) | TokenKind::PastedAddress(value) => {
             Some(Expression::Integer(i128::from(*value)))
+        }
+        TokenKind::PastedCast { to, reads, address } => {
+            let address = Spanned::new(Expression::Integer(i128::from(*address)), token.at);
+            Some(cast(Spanned::new(to.clone(), token.at), *reads, address))
         }
         TokenKind::Pages(count) => Some(Expression::Pages(*count)),
         TokenKind::History(reference) => Some(Expression::History(*reference)),
@@ -24,6 +37,20 @@ pub(super) fn constant(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
         }),
         _ => None,
     })
+}
+
+/// `(T)E`, or `{T}E`, which is `*(T *)E`.
+pub(super) fn cast(to: Spanned<CType>, reads: bool, operand: Spanned<Expression>) -> Expression {
+    let at = to.at;
+    let to = if reads { to.map(|to| CType::Pointer(Box::new(to))) } else { to };
+    let cast = Expression::Cast { to, operand: Box::new(operand) };
+    if !reads {
+        return cast;
+    }
+    Expression::Unary {
+        operator: Spanned::new(UnaryOperator::Dereference, at),
+        operand: Box::new(Spanned::new(cast, at)),
+    }
 }
 
 pub(super) fn text(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {

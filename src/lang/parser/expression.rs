@@ -5,17 +5,19 @@ use nom::branch::alt;
 use nom::combinator::{cut, opt};
 use nom::sequence::preceded;
 
-use super::atoms::{bracketed, constant, indexed, text};
+use super::atoms::{self, bracketed, constant, fraction, indexed, text};
 use super::names::{named, symbol};
 use super::operators::{Chain, unary_operator};
 use super::snapshots::{later, snapshot_name};
-use super::stream::{Failed, Parsed, Tokens, glued, mark, silent_mark, silent_word, word};
+use super::stream::{Failed, Parsed, Tokens, glued, is_mark, mark, silent_mark, silent_word, word};
 use crate::kernel::words::Worded;
 use crate::lang::class::Class;
+use crate::lang::ctype::{CType, KNOWN};
+use crate::lang::error::SyntaxError;
 use crate::lang::expected::Expected;
-use crate::lang::expression::{ChangeFunction, Changes, Expression, Function, IntegerType, Name, Range};
-use crate::lang::lexer::TokenKind;
-use crate::lang::span::Spanned;
+use crate::lang::expression::{ChangeFunction, Changes, Expression, Function, Name, NumberType, Range};
+use crate::lang::lexer::{Token, TokenKind};
+use crate::lang::span::{Span, Spanned};
 
 /// `expression`
 pub(super) fn expression(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
@@ -33,13 +35,68 @@ fn unary(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
             let node = Expression::Unary { operator, operand };
             Ok((behind, Spanned::new(node, at)))
         }
-        Err(_) => primary(input),
+        // `(int)` alone is a name in parentheses.
+        Err(_) => cast_operand(input).or_else(|_| primary(input)),
+    }
+}
+
+/// `c_cast unary`
+fn cast_operand(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
+    let (behind, to) = cast_type(input)?;
+    let (behind, operand) = input.nested(|| unary(behind))?;
+    let at = to.at.to(operand.at);
+    let reads = input.first().is_some_and(|token| token.text == "{");
+    Ok((behind, Spanned::new(atoms::cast(to, reads, operand), at)))
+}
+
+/// `c_cast`
+fn cast_type(input: Tokens<'_>) -> Parsed<'_, Spanned<CType>> {
+    let close = match input.first() {
+        Some(token) if is_mark(token, "(") => ")",
+        Some(token) if is_mark(token, "{") => "}",
+        _ => return Err(nom::Err::Error(Failed)),
+    };
+    let Some(length) = input.rest.iter().position(|token| is_mark(token, close)) else {
+        return Err(nom::Err::Error(Failed));
+    };
+    let (bracketed, rest) = input.rest.split_at(length + 1);
+    let parts: Vec<&Token<'_>> = bracketed.iter().skip(1).take(length - 1).collect();
+    let texts: Vec<&str> = parts.iter().map(|part| part.text).collect();
+    let at = input.place().to(bracketed.last().map_or(input.place(), |token| token.at));
+    let is_part = |part: &&Token<'_>| part.kind == TokenKind::Name || is_mark(part, "*");
+    if !parts.iter().all(is_part) {
+        return Err(nom::Err::Error(Failed));
+    }
+    match CType::of(&texts) {
+        Some(to) => {
+            input.notes.note_class(Class::Keyword, at);
+            Ok((Tokens { rest, ..input }, Spanned::new(to, at)))
+        }
+        // No expression has two names in a row, or ends in a `*`.
+        None if texts.last() == Some(&"*") && texts.len() > 1 || is_two_words(&texts) || close == "}" => {
+            input.fault(unknown_type(input, at))
+        }
+        None => Err(nom::Err::Error(Failed)),
+    }
+}
+
+fn is_two_words(parts: &[&str]) -> bool {
+    matches!(parts, [first, second, ..] if *first != "*" && *second != "*")
+}
+
+fn unknown_type(input: Tokens<'_>, at: Span) -> SyntaxError {
+    let written = input.notes.line.get(at.start..at.end).unwrap_or_default();
+    SyntaxError {
+        at,
+        message: format!("pmdb does not know the type `{written}`"),
+        expected: vec![KNOWN.to_owned()],
+        hint: Some("gdb -p PID knows the types of the program; here x/8xg ADDRESS shows memory".to_owned()),
     }
 }
 
 /// `primary`
 fn primary(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
-    alt((place, text, named, indexed, bracketed, parenthesised)).parse(input)
+    alt((place, fraction, text, named, indexed, bracketed, parenthesised)).parse(input)
 }
 
 fn parenthesised(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
@@ -107,7 +164,7 @@ fn changes(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
 }
 
 fn read(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
-    let (behind, as_type) = before_parenthesis::<IntegerType>(input)?;
+    let (behind, as_type) = before_parenthesis::<NumberType>(input)?;
     let inside = || (cut(expression), cut(mark(")"))).parse(behind);
     let (behind, (address, close)) = input.nested(inside)?;
     let node = Expression::Read { as_type: as_type.node, address: Box::new(address) };

@@ -9,7 +9,7 @@ use super::typed_name;
 use crate::kernel::words::Worded;
 use crate::lang::error::SyntaxError;
 use crate::lang::expected::Expected;
-use crate::lang::expression::{ChangeFunction, Expression, Function, IntegerType, Name, SymbolName};
+use crate::lang::expression::{ChangeFunction, Expression, Function, Name, NumberType, SymbolName};
 use crate::lang::field::{FilterField, PageField};
 use crate::lang::lexer::TokenKind;
 use crate::lang::span::Spanned;
@@ -90,7 +90,7 @@ fn condition(word: &str) -> Option<String> {
 
 fn unknown_function<'a, T>(input: Tokens<'a>, name: &Spanned<Name>) -> Parsed<'a, T> {
     let known = Function::words().chain(ChangeFunction::words());
-    let known: Vec<&str> = known.chain(IntegerType::words()).collect();
+    let known: Vec<&str> = known.chain(NumberType::words()).collect();
     input.fault(SyntaxError {
         at: name.at,
         message: format!("there is no function `{}`", name.node.0),

@@ -2,7 +2,7 @@
 
 use super::failure::Failure;
 use crate::kernel::words::Worded;
-use crate::lang::expression::{ChangeFunction, Function, IntegerType};
+use crate::lang::expression::{ChangeFunction, Function, NumberType};
 use crate::lang::lexer::{Token, TokenKind};
 
 /// The hint for such a name.
@@ -66,7 +66,7 @@ fn is_own_function(tokens: &[Token<'_>]) -> bool {
     };
     let is_known = Function::from_word(name.text).is_some()
         || ChangeFunction::from_word(name.text).is_some()
-        || IntegerType::from_word(name.text).is_some();
+        || NumberType::from_word(name.text).is_some();
     bracket.text == "(" && is_known
 }
 

@@ -1,0 +1,25 @@
+/* Variables of the types that casts name. */
+int global_int = -5;
+unsigned unsigned_int = 4000000000u;
+signed char small = -3;
+unsigned char byte = 200;
+short half = -2000;
+long large = -7000000000;
+unsigned long long widest = 0xfedcba9876543210;
+float single = -1.5f;
+double ratio = 3.14;
+char character = 65;
+_Bool truth = 1;
+int array[4] = {1, -2, 3, -4};
+char *text = "hello";
+int *pointer = array + 1;
+int **twice = &pointer;
+
+void done(void) {
+}
+
+int main(void) {
+    array[0] = 1;
+    done();
+    return 0;
+}

@@ -1,6 +1,7 @@
 //! One evaluation: expressions to values. It reads the target's regions at most once.
 
 use super::error::{Error, Result};
+use super::extent::as_range;
 use super::registers;
 use super::{Float, Integer, Scope, Value, operators};
 use crate::kernel::{Region, VirtualAddress};
@@ -105,7 +106,7 @@ impl<'a> Evaluator<'a> {
     /// The value as an address. A number that is not negative is one; a range stands for its first address.
     pub(super) fn address(&self, expression: &Spanned<Expression>) -> Result<VirtualAddress> {
         let value = self.placed(expression)?;
-        to_address(&value)
+        to_address(&value).map_err(|error| as_range(&expression.node, error))
     }
 
     /// `4p`, in bytes.

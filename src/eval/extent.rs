@@ -5,7 +5,7 @@ use super::evaluator::{Evaluator, to_address};
 use super::names::{Named, spans_of};
 use super::{Origin, Spans, Value};
 use crate::kernel::{AddressRange, FrameNumber, FrameRange, PhysicalAddress, VirtualAddress};
-use crate::lang::{Expression, Range, Span, Spanned, UnaryOperator};
+use crate::lang::{BinaryOperator, Expression, Range, Span, Spanned, UnaryOperator};
 
 /// An evaluated range.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -51,7 +51,9 @@ impl Evaluator<'_> {
             Range::All => self.all(range.at).map(Extent::Addresses),
             Range::Expression(expression) => match self.named_extent(expression, range.at)? {
                 Some(spans) => Ok(Extent::Addresses(spans)),
-                None => self.lone(Spanned::new(self.evaluate_at(expression, range.at)?, range.at)),
+                None => self
+                    .lone(Spanned::new(self.evaluate_at(expression, range.at)?, range.at))
+                    .map_err(|error| as_range(expression, error)),
             },
             Range::Span { start, end } => {
                 let span = self.span(self.placed(start)?, self.placed(end)?, range.at);
@@ -168,6 +170,22 @@ impl Evaluator<'_> {
             }
             _ => Ok(frame),
         }
+    }
+}
+
+/// Adds a hint to the error of `A-B` with two addresses, which is how maps and others write a range.
+pub(super) fn as_range(written: &Expression, error: Error) -> Error {
+    const LEAST: i128 = 0x1_0000;
+    let Expression::Binary { operator, left, right } = written else {
+        return error;
+    };
+    match (operator.node, &left.node, &right.node) {
+        (BinaryOperator::Subtract, Expression::Integer(start), Expression::Integer(end))
+            if (LEAST..*end).contains(start) =>
+        {
+            error.hint(format!("a range is written A..B: {start:#x}..{end:#x}"))
+        }
+        _ => error,
     }
 }
 

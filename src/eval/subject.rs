@@ -2,6 +2,7 @@
 
 use super::error::{Error, Result};
 use super::evaluator::{Evaluator, to_address};
+use super::extent::as_range;
 use super::names::{Named, spans_of};
 use super::{Spans, Value};
 use crate::kernel::{FrameNumber, PhysicalAddress, VirtualAddress};
@@ -49,7 +50,7 @@ impl Evaluator<'_> {
             Value::Frame(frame) => Location::Frame(frame),
             Value::Frames(frames) => Location::Frame(frames.start()),
             Value::Physical(address) => Location::Physical(address),
-            _ => Location::Address(to_address(&value)?),
+            _ => Location::Address(to_address(&value).map_err(|error| as_range(&expression.node, error))?),
         })
     }
 
@@ -69,7 +70,7 @@ impl Evaluator<'_> {
             return match value.node {
                 Value::Range(spans) => Ok(Subject::Range(spans)),
                 Value::Symbol(spans) => Ok(Subject::Sized(spans)),
-                _ => to_address(&value).map(Subject::Address),
+                _ => to_address(&value).map(Subject::Address).map_err(|error| as_range(expression, error)),
             };
         }
         let spans = self.extent(range)?.addresses(|| {

@@ -49,7 +49,7 @@ const fn refuse(hint: &'static str, words: &'static [&'static str]) -> Habit {
 pub static HABITS: &[Habit] = &[
     // ---- Commands that have another name here.
     run("quit", &["exit"]),
-    run("set", &["set var", "set variable"]),
+    run_or("set", "a variable of pmdb begins with $: set $x = 3; those of the process gdb -p PID sets", &["set var", "set variable"]),
     run_or("regions", "regions where FILTER narrows the list; region ADDRESS full says everything about one", &[
         "info proc mappings", "info proc map", "info proc m", "i proc m", "info mappings", "info maps", "vmmap", "vmap", "maps", "vm", "libs",
     ]),
@@ -156,7 +156,7 @@ pub static HABITS: &[Habit] = &[
     refuse("names come from the files that the process maps (info modules); attach PID looks at a process, gdb at files and core files", &[
         "file", "exec-file", "symbol-file", "add-symbol-file", "remove-symbol-file", "core-file", "core", "target", "remote", "monitor", "mon",
         "gef-remote", "set sysroot", "set solib-search-path", "set substitute-path", "set debug-file-directory", "section", "nosharedlibrary",
-        "add-symbol-file-from-memory", "cd", "pwd", "info auto-load", "info extensions", "info win", "info w32",
+        "add-symbol-file-from-memory", "info auto-load", "info extensions", "info win", "info w32",
     ]),
     refuse("pmdb prints line by line; watch RANGE in a second terminal shows what changes beside gdb's windows", &[
         "layout", "tui", "focus", "refresh", "winheight", "winwidth", "winname", "winsize", "update", "tmux-setup",
@@ -178,7 +178,13 @@ pub static HABITS: &[Habit] = &[
     refuse("x/gx NAME@got shows an entry of the table, info symbols @got lists them by name", &["got", "gotplt", "plt", "tracegot"]),
     refuse("regions shows the permissions of each region; for the file: checksec --file=PROGRAM, readelf -lW PROGRAM", &[
         "checksec", "elf", "elfheader", "elf-info", "elfsections", "elf-section", "readelf", "info sections", "maint info sections", "aslr", "vdso",
-        "canary", "kchecksec", "info auxv", "auxv", "info probes",
+        "canary", "kchecksec", "info probes",
+    ]),
+    refuse("pmdb does not show the auxiliary vector; in gdb -p PID: {}", &["info auxv", "auxv"]),
+    refuse("pmdb stays in the directory that it was started in, which !pwd shows", &["cd", "pwd"]),
+    refuse("pmdb has few of gdb's settings; show lists them", &[
+        "show print", "show p", "show confirm", "show architecture", "show language", "show disassembly-flavor", "show follow-fork-mode",
+        "show endian", "show prompt", "show listsize", "show scheduler-locking", "show non-stop", "show verbose", "show charset",
     ]),
     refuse("pmdb is for looking at memory, not for attacks: pwndbg and gef have {}", &[
         "rop", "ropgadget", "ropper", "cyclic", "pattern", "shellcode", "format-string-helper", "onegadget", "fmtarg", "radare2", "r2", "ghidra",

@@ -57,6 +57,11 @@ pub fn parse_line(line: &str) -> Result<Line, SyntaxError> {
     parser::parse(line)
 }
 
+/// What to say of a typed line that parses, and was meant for gdb or is its output: `#1 0x401136 in main ()`, `f 1`.
+pub fn meant_for_gdb(line: &str) -> Option<String> {
+    parser::meant_for_gdb(line)
+}
+
 /// The text after the name of a user-defined command: the arguments, and where the output goes.
 ///
 /// # Errors

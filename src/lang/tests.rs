@@ -72,3 +72,22 @@ fn a_name_as_its_source_spells_it_is_told_about_quotes() {
     }
     assert_eq!(error("print strat(1)").hint.as_deref(), Some("did you mean `start`?"));
 }
+
+#[test]
+fn what_was_meant_for_gdb_is_told() {
+    for (line, address) in [
+        ("#1  0x00007ffff7e0a1b0 in malloc () from /lib/libc.so.6", "0x7ffff7e0a1b0"),
+        ("    #3 0x565117927100 (/tmp/p/vs+0x1100)", "0x565117927100"),
+        ("#0  0x00007f21a1c95f14 n/a (libc.so.6 + 0x85f14)", "0x7f21a1c95f14"),
+    ] {
+        assert_eq!(parsed(line), Line::Comment);
+        let hint = meant_for_gdb(line).unwrap_or_default();
+        assert!(hint.ends_with(&format!("translate {address}")), "{line}: {hint}");
+    }
+    assert_eq!(meant_for_gdb("# a remark about 0x7ffff7e0a1b0"), None);
+    assert!(meant_for_gdb("f 1").is_some_and(|note| note.contains("here f is flags")));
+    assert!(meant_for_gdb("t 2").is_some_and(|note| note.contains("here t is translate")));
+    for line in ["f main", "f 4096", "flags 1", "t 0x7ffff7e0a1b0"] {
+        assert_eq!(meant_for_gdb(line), None, "{line}");
+    }
+}

@@ -139,6 +139,9 @@ impl Session {
             let error = eval::Error::new(refused.at, message);
             return (self.evaluation_failed(input, error), None);
         }
+        if let Some(note) = lang::meant_for_gdb(input.text).filter(|_| input.file.is_none()) {
+            self.note(note);
+        }
         match line {
             Line::Control(_) => (self.not_in_a_block(input), None),
             // An assignment prints nothing and needs no destination, so loops run faster.

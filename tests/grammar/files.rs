@@ -6,6 +6,7 @@ use crate::printer::printed;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use pmdb::lang::commands::first_words;
 use pmdb::lang::parse_line;
 
 use crate::grammar;
@@ -55,7 +56,7 @@ fn rejected_sentences_have_their_messages() {
     let recogniser = Recogniser::new(&grammar());
     for file in files("reject") {
         let text = fs::read_to_string(&file).expect("readable");
-        let mut now = Vec::new();
+        let (mut now, mut wrong) = (Vec::new(), Vec::new());
         for entry in text.trim_end().split("\n\n") {
             let sentence = entry.lines().next().unwrap_or("");
             if sentence.starts_with("#!") {
@@ -65,10 +66,25 @@ fn rejected_sentences_have_their_messages() {
             assert!(!recogniser.accepts(sentence), "in the grammar: {sentence}");
             let error = parse_line(sentence).expect_err(sentence);
             assert!(!error.expected.is_empty(), "{sentence}");
+            let command = error.hint.as_deref().and_then(wrong_commands);
+            wrong.extend(command.map(|command| format!("{sentence}\nhints at\n{command}")));
             now.push(error.draw(sentence));
         }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
         compare(&file, &text, &format!("{}\n", now.join("\n\n")));
     }
+}
+
+/// The commands of pmdb that a hint names behind its last colon and cannot be run.
+fn wrong_commands(hint: &str) -> Option<&str> {
+    let (before, commands) = hint.rsplit_once(": ")?;
+    let commands = commands.split("; ").next()?;
+    let word = commands.split([' ', '/']).next()?;
+    let is_command = first_words().any(|known| known == word) && !commands.contains('\u{2026}');
+    let is_of_gdb = before.rsplit("; ").next()?.contains("in gdb");
+    let parses = |command: &str| parse_line(&command.replace("FILTER", "present")).is_ok();
+    let is_right = parses(commands) || commands.split(", ").all(parses);
+    (is_command && !is_of_gdb && !is_right).then_some(commands)
 }
 
 fn compare(file: &Path, text: &str, now: &str) {

@@ -143,3 +143,19 @@ fn a_variable_that_holds_a_symbol_remembers_its_bytes() {
     }
     assert_eq!(spans("&buffer"), "0x403010..0x403011");
 }
+
+#[test]
+fn two_addresses_with_a_minus_are_told_how_a_range_is_written() {
+    let world = World::of(process());
+    for line in ["walk 0x500000-0x501000", "translate 0x500000-0x501000", "region 0x500000 - 0x501000"] {
+        let error = match super::command(line) {
+            crate::lang::Command::Walk(walk) => crate::eval::range(&walk.range, &world).err(),
+            crate::lang::Command::Translate { range, .. } => crate::eval::subject(&range, &world).err(),
+            crate::lang::Command::Region { address, .. } => crate::eval::address(&address, &world).err(),
+            other => panic!("{other:?}"),
+        };
+        let hint = error.and_then(|error| error.hint).unwrap_or_default();
+        assert_eq!(hint, "a range is written A..B: 0x500000..0x501000", "{line}");
+    }
+    assert_eq!(world.print("0x500000-0x501000"), "integer -4096");
+}

@@ -8,6 +8,7 @@ mod format;
 mod line;
 mod number;
 mod pasted;
+mod pasted_number;
 mod pasted_row;
 mod quoted;
 mod rule;
@@ -16,7 +17,8 @@ mod word;
 
 use super::commands::{Resolved, resolve_first};
 use super::span::Span;
-pub(super) use pasted_row::{is_pasted_row, only_address};
+pub(super) use pasted_number::{Shown, only_number};
+pub(super) use pasted_row::pasted_row;
 pub use quoted::escape;
 pub(super) use quoted::unescape;
 use rule::Lexed;

@@ -1,5 +1,5 @@
-//! Rows that gdb, `/proc`, pmap, perf, valgrind, the sanitizers, the kernel's log and nm print: each stands for the
-//! address, range or symbol that it shows.
+//! Rows that gdb, lldb, coredumpctl, `/proc`, pmap, perf, valgrind, the sanitizers, the kernel's log and nm print:
+//! each stands for the address, range or symbol that it shows.
 //!
 //! A row is recognised only where the arguments of a command begin. The table has the beginning of each form, as much
 //! as identifies it; the rest is skipped, up to a clause. `grammar/language.ebnf` has the same forms.
@@ -36,7 +36,9 @@ const FORMS: &[(&str, Groups)] = &[
     (r#"([^|"']+) in section [^|" \t\r\n]+(?: of (/[^|" \t\r\n]*))?"#, Groups::Symbol),
     (r#"Symbol "[^|"]*" is (?:(?:a function|a label|static storage) at address|at) @"#, Groups::Address),
     // gdb: frames
-    (r"(?:Run till exit from )?\x23\d+_@_(?:in_|\()", Groups::Address),
+    (r"(?:Run till exit from )?\x23\d+_@", Groups::Address),
+    // lldb: frames
+    (r"(?:\*_)?frame \x23\d+: @", Groups::Address),
     (r"# in [^|\x22]+ \(", Groups::Address),
     (r#"(?:\*_)?\d+_Thread 0x[0-9a-fA-F]+ \(LWP \d+\)(?: "[^|"]*")?_@ in "#, Groups::Address),
     // gdb: info frame
@@ -50,6 +52,8 @@ const FORMS: &[(&str, Groups)] = &[
     (r"@ - @ is ", Groups::Span),
     (r"Entry point: @", Groups::Address),
     (r"Dump of assembler code from @ to @:", Groups::Span),
+    // A half-open interval, as the sanitizers write regions.
+    (r"\[@, ?@\)", Groups::Span),
     (r"@_@_@_@", Groups::Span),
     // gdb: info registers
     (r"[a-z]\w*_@_(?:0x[0-9a-f]*|-?\d+|\[)", Groups::Address),
@@ -133,37 +137,20 @@ pub(super) fn row(text: &str) -> Lexed<'_, TokenKind> {
     }
 }
 
-/// The address in a text that contains exactly one: with `0x`, or with as many digits as only addresses have.
-pub(in crate::lang) fn only_address(text: &str) -> Option<u64> {
-    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-    let addresses = words.filter_map(|word| {
-        let address = match word.strip_prefix("0x") {
-            Some(digits) => u64::from_str_radix(digits, 16).ok()?,
-            None if matches!(word.len(), 12 | 16) => u64::from_str_radix(word, 16).ok()?,
-            None => return None,
-        };
-        // Nothing is mapped below: smaller numbers are sizes, offsets and flags.
-        (address >= 0x1_0000).then_some(address)
-    });
-    let mut found: Vec<u64> = addresses.collect();
-    found.dedup();
-    match found[..] {
-        [address] => Some(address),
+/// What the form shows that a text begins with.
+pub(in crate::lang) fn pasted_row(text: &str) -> Option<Pasted> {
+    match row(text) {
+        Ok((_, TokenKind::PastedRow(pasted))) => Some(pasted),
         _ => None,
     }
-}
-
-/// Whether a text begins with one of the forms.
-pub(in crate::lang) fn is_pasted_row(text: &str) -> bool {
-    row(text).is_ok()
 }
 
 /// A quick test that excludes nearly everything that people type.
 fn may_be_row(text: &str) -> bool {
     const SIGNS: &[&str] = &["0x", " in section ", "segfault at ", "traps: "];
     let is_address = |bytes: &[u8]| bytes.iter().all(u8::is_ascii_hexdigit);
-    // An address alone, which is what most people type, is no row: every form has a blank or a colon.
-    let has_parts = text.trim_end().contains([' ', '\t', '\r', '\n', ':']);
+    // An address alone, which is what most people type, is no row: every form has a blank, a colon or a comma.
+    let has_parts = text.trim_end().contains([' ', '\t', '\r', '\n', ':', ',']);
     has_parts && (SIGNS.iter().any(|sign| text.contains(sign)) || text.as_bytes().windows(4).any(is_address))
 }
 

@@ -222,11 +222,21 @@ fn parser_of(name: &str) -> Option<Arguments> {
             Ok((input, Command::Complete(text.unwrap_or_default())))
         },
         "help" => |input| map(opt(raw_text(Expected::Topic)), Command::Help).parse(input),
-        "apropos" => |input| map(raw_text(Expected::Regex), Command::Apropos).parse(input),
+        "apropos" => |input| map(raw_text(Expected::Regex), Command::Apropos).parse(after_verbose(input)),
         "quit" => |input| map(opt(address), Command::Quit).parse(input),
         _ => return None,
     };
     Some(parser)
+}
+
+/// What follows gdb's `-v` of `apropos`: the answer is as long as with it.
+fn after_verbose(input: Tokens<'_>) -> Tokens<'_> {
+    match input.rest {
+        [minus, v, rest @ ..] if minus.text == "-" && v.text == "v" && v.glued && !rest.is_empty() => {
+            Tokens { rest, ..input }
+        }
+        _ => input,
+    }
 }
 
 fn echo(input: Tokens<'_>) -> Parsed<'_, Command> {

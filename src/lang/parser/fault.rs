@@ -10,9 +10,9 @@ use crate::kernel::words::Worded;
 use crate::lang::commands::{Resolved, resolve_first};
 use crate::lang::error::SyntaxError;
 use crate::lang::expected::{Expected, describe_all};
-use crate::lang::expression::ChangeFunction;
+use crate::lang::expression::{ChangeFunction, Name};
 use crate::lang::field::{FilterField, PageField, RegionField};
-use crate::lang::lexer::{self, NumberFault, Pasted, Token, TokenKind};
+use crate::lang::lexer::{self, NumberFault, Pasted, Shown, Token, TokenKind};
 use crate::lang::span::{Span, Spanned};
 
 /// The error of a line that failed.
@@ -37,7 +37,9 @@ fn without_pasted(line: &str, tokens: &[Token<'_>], notes: &Notes<'_>) -> Syntax
             at: Span::new(end, end),
             message: "something is missing at the end".into(),
             expected: describe_all(&failed.expected),
-            hint: typed_name::quotes_around(&failed).or_else(|| last_value(&failed)),
+            hint: typed_name::quotes_around(&failed)
+                .or_else(|| alone(&failed))
+                .or_else(|| slips::trailing_comma(&failed)),
         };
     };
     if let Some(fault) = bytes(&failed) {
@@ -72,28 +74,92 @@ const TAKE_ADDRESSES: &[&str] = &[
     "decode",
 ];
 
-/// The hint for pasted text that does not parse: put a command before the row, or use the one address in the text.
+/// Those of them that take page frames too.
+const TAKE_FRAMES: &[&str] = &["flags", "who", "walk"];
+
+/// The hint for pasted text that does not parse: put a command before the row, or use the one number in the text.
 fn pasted(line: &str, tokens: &[Token<'_>], error: &SyntaxError) -> Option<String> {
-    let [command, first, ..] = tokens else {
-        return None;
-    };
-    let arguments = line.get(first.at.start..)?;
+    let command = tokens.first()?;
     match resolve_first(command.text) {
         Resolved::One(name) if TAKE_ADDRESSES.contains(&name) => {
-            let address = lexer::only_address(arguments)?;
-            let is_behind = lexer::only_address(line.get(error.at.start..)?).is_some();
+            let arguments = line.get(tokens.get(1)?.at.start..)?;
+            let shown = lexer::only_number(arguments)?;
+            let is_behind = lexer::only_number(line.get(error.at.start..)?).is_some();
             let is_filter = error.expected.contains(&Expected::Comparison.describe());
-            let in_place = lexer::only_address(line.get(error.at.start..error.at.end)?).is_some();
-            let is_explained = in_place && error.hint.is_some();
-            (is_behind && !is_filter && !is_explained)
-                .then(|| format!("the one address in this line is {address:#x}: {} {address:#x}", command.text))
+            let in_place = lexer::only_number(line.get(error.at.start..error.at.end)?);
+            let is_explained = in_place.as_ref() == Some(&shown) && error.hint.is_some();
+            let needed = is_behind || !matches!(shown, Shown::Address(_));
+            (needed && !is_filter && !is_explained).then(|| use_alone(command.text, name, &shown))
         }
         Resolved::One(_) => None,
-        _ if lexer::is_pasted_row(line.trim_start()) => {
-            Some(format!("put a command before what is pasted: translate {}", short(line.trim_start())))
-        }
-        _ => None,
+        _ => match argument(line, tokens) {
+            Some(argument) => Some(format!("put a command before what is pasted: translate {argument}")),
+            // A command with a typing error is no paste.
+            None if error.hint.is_some() => None,
+            None => lexer::only_number(line).map(|shown| use_alone("translate", "translate", &shown)),
+        },
     }
+}
+
+/// What a line shows that begins as another program prints.
+fn argument(line: &str, tokens: &[Token<'_>]) -> Option<String> {
+    match tokens.first()?.kind {
+        TokenKind::PastedValue(address) | TokenKind::PastedAddress(address) | TokenKind::PastedCast { address, .. } => {
+            Some(format!("{address:#x}"))
+        }
+        _ => lexer::pasted_row(line.trim_start()).map(|pasted| alone_in(&pasted)),
+    }
+}
+
+/// What a pasted row shows, as it is typed.
+fn alone_in(row: &Pasted) -> String {
+    match row {
+        Pasted::Address(address) => format!("{address:#x}"),
+        Pasted::Span(start, end) => format!("{start:#x}..{end:#x}"),
+        Pasted::Length { start, length } => format!("{start:#x}, +{length}"),
+        Pasted::Symbol { module, name, offset } => {
+            let module = module.as_ref().map_or_else(String::new, |module| format!("{}!", Name(module.clone())));
+            let offset = if *offset == 0 { String::new() } else { format!(" + {offset}") };
+            format!("{module}{}{offset}", Name(name.clone()))
+        }
+    }
+}
+
+/// The hint to use the number in a text alone, in a command that takes what it is.
+fn use_alone(typed: &str, command: &str, shown: &Shown) -> String {
+    let frames = if TAKE_FRAMES.contains(&command) { typed } else { "flags" };
+    match shown {
+        Shown::Address(address) => format!("the one address in this line is {address:#x}: {typed} {address:#x}"),
+        Shown::InFile { module, address } => {
+            format!("this is an address in a file: {typed} {}!{address:#x}", Name(module.clone()))
+        }
+        Shown::Frame(frame) => format!("this is the number of a page frame: {frames} pfn:{frame:#x}"),
+        Shown::Entry(frame) => {
+            format!("`pte:` is an entry of the processor's table; its frame on x86: {frames} pfn:{frame:#x}")
+        }
+        Shown::Pointer => "`page:` is a pointer of the kernel, often hashed; frame numbers follow `pfn:`".to_owned(),
+    }
+}
+
+/// Letters that are short for other commands in gdb, where a number follows them.
+const LETTERS: &[(&str, &str)] = &[("f", "selects a frame of the stack"), ("t", "selects a thread")];
+
+/// What to say of a line that parses, and was meant for gdb or is its output: a frame, which is a comment here, or a
+/// short command with a number that is no address.
+pub(super) fn meant_for_gdb(line: &str) -> Option<String> {
+    let pasted = line.trim();
+    if pasted.starts_with('#') {
+        let shown = alone_in(&lexer::pasted_row(pasted)?);
+        return Some(format!("a line with # is a comment; put a command before what is pasted: translate {shown}"));
+    }
+    let (letter, number) = pasted.split_once(' ')?;
+    let (_, does) = LETTERS.iter().find(|(known, _)| *known == letter)?;
+    // Nothing is mapped in the first page.
+    let number = number.trim().parse::<u16>().ok().filter(|number| *number < 0x1000)?;
+    let Resolved::One(ours) = resolve_first(letter) else {
+        return None;
+    };
+    Some(format!("in gdb `{letter} {number}` {does}; here {letter} is {ours}, and {number} is an address"))
 }
 
 /// The hint for an operator behind a pasted row: use the address that the row shows.
@@ -106,19 +172,30 @@ fn behind_row(failed: &Failure<'_>) -> Option<String> {
         return None;
     }
     let shown = match pasted {
-        Pasted::Address(address) => format!("{address:#x}"),
         Pasted::Span(start, _) | Pasted::Length { start, .. } => format!("{start:#x}"),
-        Pasted::Symbol { name, .. } => name.clone(),
+        other => alone_in(other),
     };
     let command = line.get(..row.at.start)?;
     let goes_on = short(line.get(row.at.end..)?);
     Some(format!("operators need the address alone, not the pasted row: {command}{shown}{goes_on}"))
 }
 
-/// `print` alone, which in gdb shows the last value.
-fn last_value(failed: &Failure<'_>) -> Option<String> {
-    let is = failed.tokens.len() == 1 && failed.command() == Some("print");
-    is.then(|| "the last value is $: print $".to_owned())
+/// What commands of gdb do without the argument that they need here.
+const ALONE: &[(&str, &str)] = &[
+    ("print", "the last value is $: print $"),
+    ("telescope", "for the stack: telescope $sp"),
+    ("info", "help info lists what it shows"),
+    ("region", "gdb's r runs the program; here it is short for region: region $sp"),
+    ("flags", "gdb's f shows the frame of the stack; here it is short for flags: flags $sp"),
+    ("translate", "gdb's t shows the thread; here it is short for translate: translate $sp"),
+];
+
+/// The hint for a command without its argument.
+fn alone(failed: &Failure<'_>) -> Option<String> {
+    let command = failed.command().filter(|_| failed.tokens.len() == 1)?;
+    let (_, hint) = ALONE.iter().find(|(known, _)| *known == command)?;
+    let is_short = failed.tokens.first()?.text.len() == 1;
+    (is_short || !hint.starts_with("gdb's")).then(|| (*hint).to_owned())
 }
 
 /// `hex"…"` without valid bytes: the lexer makes a name and a text of it.
@@ -159,7 +236,8 @@ fn second_operand(failed: &Failure<'_>) -> Option<String> {
     let (command, token, before) = (failed.command()?, failed.token()?, failed.before()?);
     let is_value = |token: &Token<'_>| match token.kind {
         TokenKind::Number(_) | TokenKind::Pages(_) | TokenKind::Variable => true,
-        TokenKind::Name => TAKE_RANGES.contains(&command) && !is_clause(token.text),
+        // More words are a sentence.
+        TokenKind::Name => TAKE_RANGES.contains(&command) && failed.tokens.len() == 3 && !is_clause(token.text),
         _ => false,
     };
     if !is_value(token) || token.glued {
@@ -233,7 +311,11 @@ fn no_format(text: &str) -> (String, Option<String>) {
     if !count.is_empty() && count.parse::<u64>().is_err() {
         return ("this count is larger than 2^64-1".into(), None);
     }
-    let hint = (text == "-").then(|| "x shows what is before an address: x/-3xb ADDRESS".to_owned());
+    let hint = match text {
+        "-" => Some("x shows what is before an address: x/-3xb ADDRESS".to_owned()),
+        "i" => Some("in gdb, which can look at the same process: x/i; here x/xb shows the bytes".to_owned()),
+        _ => None,
+    };
     (format!("`{}` is not a format", short(text)), hint)
 }
 
@@ -263,7 +345,7 @@ fn hint_for(token: &Token<'_>, expected: &[Expected]) -> Option<String> {
                     })
                 }
                 Some((_, _, false)) if ChangeFunction::from_word(word).is_some() => Some(format!(
-                    "`{word}` is what diff shows, not what a page is now: diff by change, print {word}(SNAPSHOT, now)"
+                    "`{word}` is what diff shows, not what a page is now: diff by change; print {word}(SNAPSHOT, now)"
                 )),
                 Some(_) => SyntaxError::did_you_mean(word, words)
                     .or_else(|| Some(format!("bare words are fields in a filter; the symbol is &{word}"))),
@@ -282,7 +364,7 @@ fn hint_for(token: &Token<'_>, expected: &[Expected]) -> Option<String> {
             Some(format!("in a filter {sign} needs parentheses: (pfn {sign} 1) == 0"))
         }
         (_, "/") if wanted(Expected::Range) => Some("write the format right behind the command: print/x".into()),
-        (_, "#") => Some("a frame of gdb can be pasted if it has an address: #1 0x401136 in main ()".into()),
+        (_, "#") => Some("a frame can be pasted if it has an address: #1 0x401136 in main ()".into()),
         _ => None,
     }
 }

@@ -68,6 +68,11 @@ fn as_parsed<'a>(line: &str, tokens: &[Token<'a>]) -> Option<Vec<Token<'a>>> {
     }
 }
 
+/// What to say of a line that parses, and was meant for gdb or is its output.
+pub(super) fn meant_for_gdb(line: &str) -> Option<String> {
+    fault::meant_for_gdb(line)
+}
+
 /// The arguments in a text.
 pub(super) fn arguments(text: &str) -> Vec<Spanned<Argument>> {
     arguments::of_text(text)

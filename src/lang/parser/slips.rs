@@ -3,7 +3,9 @@
 use super::failure::{Failure, short};
 use crate::kernel::words::Worded;
 use crate::lang::commands::takes_how;
+use crate::lang::ctype::KNOWN;
 use crate::lang::expected::Expected;
+use crate::lang::expression::Name;
 use crate::lang::field::{FilterField, PageField};
 use crate::lang::lexer::{Token, TokenKind};
 use crate::lang::syntax::{Kept, OnRequest};
@@ -12,13 +14,15 @@ use crate::lang::syntax::{Kept, OnRequest};
 pub(super) fn hint(failed: &Failure<'_>) -> Option<String> {
     pasted_prompt(failed)
         .or_else(|| maps_range(failed))
+        .or_else(|| of_c(failed))
+        .or_else(|| trailing_comma(failed))
         .or_else(|| filter_word_in_value(failed))
         .or_else(|| missing_with(failed))
         .or_else(|| mistake_in_command(failed))
 }
 
 /// Prompts that people paste together with the command behind them.
-const PROMPTS: [&str; 5] = ["(gdb)", "(pmdb)", "pwndbg>", "gef>", "crash>"];
+const PROMPTS: [&str; 6] = ["(gdb)", "(lldb)", "(pmdb)", "pwndbg>", "gef>", "crash>"];
 
 fn pasted_prompt(failed: &Failure<'_>) -> Option<String> {
     let rest = failed.line.trim_start();
@@ -27,22 +31,74 @@ fn pasted_prompt(failed: &Failure<'_>) -> Option<String> {
     (!command.is_empty()).then(|| format!("leave the prompt out: {command}"))
 }
 
+/// What C and gdb have, and this language has not: it knows no types.
+fn of_c(failed: &Failure<'_>) -> Option<String> {
+    let (token, before) = (failed.token()?, failed.before()?);
+    let next = failed.tokens.get(failed.position + 1);
+    match (before.text, token.text) {
+        // NAME@N
+        (array, "@") if matches!(before.kind, TokenKind::Name | TokenKind::Variable) => {
+            let count = next.filter(|next| next.kind != TokenKind::Other).map_or("10", |next| next.text);
+            let count = if count.bytes().all(|digit| digit.is_ascii_digit()) { count } else { "10" };
+            Some(format!("`@` is gdb's; for {count} numbers of 4 bytes: x/{count}dw {array}"))
+        }
+        // NAME->MEMBER
+        ("-", ">") if token.glued => {
+            let pointer = failed.tokens.get(failed.position.checked_sub(2)?)?.text;
+            Some(format!("pmdb does not know where a member is; with its offset: print *(*{pointer} + OFFSET)"))
+        }
+        // &NAME[N]
+        ("&", _) => match &token.kind {
+            TokenKind::Indexed { module, index, .. } => {
+                let name = Name(module.clone());
+                Some(format!(
+                    "pmdb does not know the size of an element; if it is an int: print (int *)&{name} + {index}"
+                ))
+            }
+            _ => None,
+        },
+        // (TYPE)VALUE
+        (")", _) if matches!(token.kind, TokenKind::Number(_) | TokenKind::Name | TokenKind::Variable) => {
+            let [open, name] = failed.tokens.get(failed.position.checked_sub(3)?..failed.position - 1)? else {
+                return None;
+            };
+            let is_cast = open.text == "(" && name.kind == TokenKind::Name;
+            is_cast.then(|| format!("pmdb does not know the type `{}`; it knows {KNOWN}", name.text))
+        }
+        _ => None,
+    }
+}
+
+/// A comma behind an address, as in a list.
+pub(super) fn trailing_comma(failed: &Failure<'_>) -> Option<String> {
+    let (comma, before) = match failed.token() {
+        Some(token) if token.text == "," => (token, failed.before()?),
+        None => (failed.before()?, failed.tokens.get(failed.position.checked_sub(2)?)?),
+        _ => return None,
+    };
+    let is_last = comma.text == "," && failed.tokens.last() == Some(comma) && failed.command() != Some("find");
+    let command = failed.tokens.first().filter(|_| failed.tokens.len() > 2)?;
+    let is_address = matches!(before.kind, TokenKind::Number(number) if number >= 0x1_0000);
+    (is_last && is_address).then(|| format!("leave the last comma out: {} {}", command.text, before.text))
+}
+
 /// The first field of a line of maps: two addresses with `-` between them.
 fn maps_range(failed: &Failure<'_>) -> Option<String> {
     let [start, minus, end, ..] = failed.tokens.get(failed.position..)? else {
         return None;
     };
     let is_number = |token: &Token<'_>| {
-        let is_long = token.text.len() >= 8;
-        is_long && token.text.bytes().all(|byte| byte.is_ascii_hexdigit())
+        let digits = token.text.trim_start_matches("0x");
+        digits.len() >= 8 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
     };
+    let digits = |token: &Token<'_>| token.text.trim_start_matches("0x").to_owned();
     let is_span = minus.text == "-" && minus.glued && end.glued;
     let command = match failed.line.get(..start.at.start)?.trim() {
         "" => "walk",
         command => command,
     };
     (is_span && is_number(start) && is_number(end))
-        .then(|| format!("a range is written A..B: {command} 0x{}..0x{}", start.text, end.text))
+        .then(|| format!("a range is written A..B: {command} 0x{}..0x{}", digits(start), digits(end)))
 }
 
 /// Commands whose argument is a value.
@@ -119,7 +175,7 @@ fn mistake_in_command(failed: &Failure<'_>) -> Option<String> {
         ("watch", 2.., _) if failed.expects(Expected::Word("every")) => {
             let time = failed.token()?;
             let text = time.text;
-            matches!(time.kind, TokenKind::Duration(_)).then(|| {
+            matches!(time.kind, TokenKind::Duration(_) | TokenKind::Fraction { .. }).then(|| {
                 format!("watch RANGE every {text} sets the time between samples, watch RANGE for {text} the whole time")
             })
         }

@@ -30,13 +30,13 @@ impl Renderer for Json {
 pub struct TextInJson<R> {
     /// Makes the text.
     pub text: R,
-    /// Whether errors stay records of their own.
+    /// Whether errors, and what happened to the target, stay records of their own.
     pub has_error_records: bool,
 }
 
 impl<R: Renderer> Renderer for TextInJson<R> {
     fn record(&mut self, record: &Record, out: &mut dyn Write) -> io::Result<()> {
-        if self.has_error_records && matches!(record, Record::Error(_)) {
+        if self.has_error_records && matches!(record, Record::Error(_) | Record::Target(_)) {
             return Json.record(record, out);
         }
         let mut text = Vec::new();

@@ -30,6 +30,8 @@ pub(super) struct Asked {
     pub(super) text: Option<AsText>,
     /// Whether it is an object, and so complete: never a line of a block.
     pub(super) is_object: bool,
+    /// Whether to go on where the same line stopped before.
+    pub(super) continues: bool,
 }
 
 /// The form of a text answer.
@@ -39,7 +41,7 @@ pub(super) struct AsText {
     pub(super) width: Option<usize>,
     /// Whether it is coloured.
     pub(super) color: bool,
-    /// Whether errors stay records, for a client that shows them in its own way.
+    /// Whether errors and events of the target stay records, for a client that shows them in its own way.
     pub(super) has_error_records: bool,
 }
 
@@ -66,6 +68,8 @@ struct Object {
     #[serde(default)]
     color: bool,
     errors: Option<Form>,
+    #[serde(rename = "continue", default)]
+    continues: bool,
     cancel: Option<RequestId>,
 }
 
@@ -202,7 +206,7 @@ fn object(id: RequestId, text: &str) -> InputLine {
                 has_error_records: object.errors == Some(Form::Json),
             };
             let text = (object.form == Some(Form::Text)).then_some(text);
-            let asked = Ok(Asked { line, text, is_object: true });
+            let asked = Ok(Asked { line, text, is_object: true, continues: object.continues });
             InputLine::Request(Request { id, asked })
         }
         _ => wrong(id, "a request has either `line` or `cancel`".to_owned()),
@@ -225,7 +229,7 @@ mod tests {
         let (id, said) = asked(r#"{"line":"walk heap"}"#);
         let line = |line: &str, text| {
             let line = line.to_owned();
-            Ok(Asked { line, text, is_object: true })
+            Ok(Asked { line, text, is_object: true, continues: false })
         };
         assert_eq!((id, said), (RequestId::Number(3), line("walk heap", None)));
         let text = AsText { width: Some(80), color: true, has_error_records: false };

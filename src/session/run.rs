@@ -102,6 +102,27 @@ impl Session {
         outcome
     }
 
+    /// Runs a line of a program, from where the same line stopped before if it `continues`. Unlike at the prompt, other
+    /// lines may have come in between.
+    pub(super) fn run_request(&mut self, text: &str, continues: bool) -> Outcome {
+        if continues && let Some(last) = self.last.take_if(|last| last.text == text) {
+            return self.run_again(last);
+        }
+        let input = Input::typed(text);
+        if self.user_command(text).is_some() {
+            return self.run_line(input);
+        }
+        let line = match lang::parse_line(text) {
+            Ok(line) => line,
+            Err(error) => return self.fail(input.syntax(error), 1),
+        };
+        let (outcome, resume) = self.run_parsed(input, &line);
+        if let (Some(_), Line::Command { command, output: Output::Screen }) = (&resume, line) {
+            self.last = Some(Repeatable { text: text.to_owned(), command, resume });
+        }
+        outcome
+    }
+
     /// Runs several lines that are not of a file, such as a block. An error ends them.
     pub(super) fn run_typed_lines(&mut self, text: &str) -> Outcome {
         let mut builder = Builder::default();

@@ -34,10 +34,10 @@ impl Session {
         // The lines of a block that waits for its `end`.
         let mut block = String::new();
         while let Some(Request { id, asked }) = requests.next() {
-            let (text, is_line, asked) = match asked {
-                Ok(asked) => (asked.text, !asked.is_object, Ok(asked.line)),
+            let (text, is_line, continues, asked) = match asked {
+                Ok(asked) => (asked.text, !asked.is_object, asked.continues, Ok(asked.line)),
                 Err(Unreadable::Input(why)) => return self.input_failed(&why),
-                Err(other) => (None, false, Err(other)),
+                Err(other) => (None, false, false, Err(other)),
             };
             let outcome = match (requests.begin(&id, &interrupts), asked) {
                 (false, _) => Outcome::Interrupted,
@@ -47,10 +47,10 @@ impl Session {
                         block.push('\n');
                         Outcome::Done
                     } else {
-                        self.answer(None, Ok(std::mem::take(&mut block)))
+                        self.answer(None, Ok(std::mem::take(&mut block)), false)
                     }
                 }
-                (true, asked) => self.answer(text, asked),
+                (true, asked) => self.answer(text, asked, continues),
             };
             let outcome = match (outcome, requests.end(&interrupts)) {
                 // `watch` takes Ctrl-C as its normal end.
@@ -62,14 +62,14 @@ impl Session {
                 return outcome;
             }
         }
-        if block.is_empty() { Outcome::Done } else { self.answer(None, Ok(block)) }
+        if block.is_empty() { Outcome::Done } else { self.answer(None, Ok(block), false) }
     }
 
-    fn answer(&mut self, text: Option<AsText>, asked: Result<String, Unreadable>) -> Outcome {
+    fn answer(&mut self, text: Option<AsText>, asked: Result<String, Unreadable>, continues: bool) -> Outcome {
         self.reply = text;
         let outcome = match asked {
             Ok(line) if line.contains('\n') => self.run_typed_lines(&line),
-            Ok(line) => self.run_line(Input::typed(&line)),
+            Ok(line) => self.run_request(&line, continues),
             Err(Unreadable::Line(bad)) => self.fail(bad.report(Input::typed(&bad.text)), 1),
             Err(Unreadable::Object(why) | Unreadable::Input(why)) => self.fail(ErrorReport::of(why), 1),
         };

@@ -128,7 +128,8 @@ fn the_end_of_the_target_is_told_in_the_request_that_meets_it() {
     assert_eq!(kinds(&until_end()), ["value", "end"]);
     target.kill().unwrap();
     target.wait().unwrap();
-    writeln!(requests, "translate 0x1000").unwrap();
+    // A client that shows errors in its own way gets this as a record too.
+    writeln!(requests, r#"{{"line":"translate 0x1000","as":"text","errors":"json"}}"#).unwrap();
     let said = until_end();
     assert_eq!(kinds(&said), ["target", "error", "end"]);
     assert_eq!((&said[0]["event"], &said[2]["status"]), (&json!("exited"), &json!("error")));
@@ -181,6 +182,20 @@ fn a_request_may_be_an_object_with_an_id_a_form_and_several_lines() {
     let shown: String = objects.iter().filter_map(|object| object["text"].as_str()).collect();
     assert!(shown.contains("pagination"), "{shown}");
     assert!(shown.lines().all(|line| line.chars().count() <= 60), "{shown}");
+}
+
+#[test]
+fn a_request_goes_on_where_the_same_line_stopped_whatever_came_in_between() {
+    let mut target = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+    let again = r#"{"line":"x/2xb $sp","continue":true}"#;
+    let requests = format!("x/2xb $sp\nprint 1\n{again}\n{again}\nx/2xb $sp\n");
+    let objects = answers(&["-p", &target.id().to_string()], &requests);
+    target.kill().unwrap();
+    target.wait().unwrap();
+    let rows = objects.iter().filter_map(|object| object["address"].as_str());
+    let rows: Vec<u64> = rows.map(|at| u64::from_str_radix(&at[2..], 16).unwrap()).collect();
+    let Some(&first) = rows.first() else { panic!("{objects:?}") };
+    assert_eq!(rows, [first, first + 2, first + 4, first]);
 }
 
 #[test]

@@ -164,6 +164,15 @@ fn copies_are_made() {
     puppet.writes(file + page_bytes(), 1);
     let copied = page_change(CopiedOnWrite, file + page_bytes(), 1, Present, Present);
     assert_eq!(watch.changes(), [copied]);
+    // The scan shows the page of zeros without any rights.
+    if support::shows_frames() || support::has_scan() {
+        let zeros = puppet.maps("anonymous", 3);
+        puppet.reads(zeros, 3);
+        let mut watch = Watch::of(&puppet, zeros, 3, Need::empty());
+        puppet.writes(zeros + page_bytes(), 1);
+        assert_eq!(watch.changes(), [page_change(CopiedOnWrite, zeros + page_bytes(), 1, Present, Present)]);
+        assert_eq!(watch.changes(), []);
+    }
     if !support::shows_frames() {
         return skip("watch::copies_are_made", "copies of anonymous pages show by their frames alone");
     }

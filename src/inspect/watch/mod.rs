@@ -144,8 +144,11 @@ impl Watcher {
         let available = view.availability();
         if let Err(reason) = &available.frames {
             blind.push((EventKind::Moved, reason.clone()));
-            let partly =
-                "only copies of file pages show: those of other pages show by their frames, which need CAP_SYS_ADMIN";
+            let partly = if available.categories.contains(Categories::ZERO) {
+                "only copies of file pages and of the page of zeros show: others show by their frames, which need CAP_SYS_ADMIN"
+            } else {
+                "only copies of file pages show: others show by their frames, which need CAP_SYS_ADMIN"
+            };
             blind.push((EventKind::CopiedOnWrite, Reason::not_permitted(partly)));
         }
         let is_watched = |viewed: &ViewedRegion| {

@@ -263,7 +263,8 @@ fn main_kind(then: SampledPage, before: State, now: SampledPage, after: State) -
 }
 
 fn still_present(then: SampledPage, now: SampledPage) -> Option<EventKind> {
-    let copied = then.entry.is_file_or_shared() && !now.entry.is_file_or_shared();
+    // Bit 61 is that of a file also for the huge page of zeros.
+    let copied = if then.zero { !now.zero } else { then.entry.is_file_or_shared() && !now.entry.is_file_or_shared() };
     Some(match (then.huge, now.huge) {
         (false, true) => EventKind::Collapsed,
         // A private copy loses bit 61 even where frames are hidden.

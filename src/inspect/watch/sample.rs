@@ -33,7 +33,9 @@ impl Sample {
     ) -> Result<(Sample, Sweep)> {
         let size = view.page();
         let extra = extra & (Need::FLAGS | Need::COUNTS);
-        let need = view.obtainable(Need::HUGE | Need::OWNERS | more) | extra | Need::ENTRIES;
+        // Where frames are hidden, only the scan shows that a write has replaced the page of zeros.
+        let zeros = if view.availability().frames.is_err() { Need::KINDS } else { Need::empty() };
+        let need = view.obtainable(Need::HUGE | Need::OWNERS | zeros | more) | extra | Need::ENTRIES;
         let mut words = before.next(extra);
         let swept = sweep(view, &spans, need, check, &mut |chunk| {
             words.add(chunk, size, before);

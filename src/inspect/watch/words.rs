@@ -43,6 +43,8 @@ struct Words {
     counts: Vec<u64>,
     /// Entries that huge mappings cover, as pairs of indices.
     huge: Vec<(usize, usize)>,
+    /// Entries of the page of zeros, as pairs of indices; empty when the scan was not asked for them.
+    zero: Vec<(usize, usize)>,
     /// A hash of the contents of each page; `None` where they were not read. Empty when contents are not compared.
     contents: Vec<Option<NonZeroU64>>,
 }
@@ -54,6 +56,8 @@ pub(super) struct SampledPage {
     pub flags: Option<PageFlags>,
     pub map_count: Option<u64>,
     pub huge: bool,
+    /// Whether it is the page of zeros, where the scan was asked for that.
+    pub zero: bool,
     /// A hash of the contents, where they were asked for and read.
     pub contents: Option<NonZeroU64>,
 }
@@ -63,11 +67,17 @@ fn kept(words: &[u64], keep: Need, one: Need) -> &[u64] {
     if keep.contains(one) { words } else { &[] }
 }
 
-/// Which entries are those of huge mappings.
-fn huge(words: &Entries<'_>) -> impl Iterator<Item = (usize, usize)> {
+/// Which entries are in a category of the scan.
+fn marked(words: &Entries<'_>, category: Categories) -> impl Iterator<Item = (usize, usize)> {
     let marks = words.marks.unwrap_or_default().iter();
-    let huge = marks.filter(|mark| mark.categories.contains(Categories::HUGE));
-    huge.map(|mark| (mark.first, mark.end))
+    let marks = marks.filter(move |mark| mark.categories.contains(category));
+    marks.map(|mark| (mark.first, mark.end))
+}
+
+/// Whether `index` is in one of these stretches, which are in order.
+fn is_in(stretches: &[(usize, usize)], index: usize) -> bool {
+    let next = stretches.partition_point(|&(_, end)| end <= index);
+    stretches.get(next).is_some_and(|&(first, _)| first <= index)
 }
 
 impl Words {
@@ -81,7 +91,8 @@ impl Words {
             entries: words.entries.to_vec(),
             flags: kept(words.flags, keep, Need::FLAGS).to_vec(),
             counts: kept(words.counts, keep, Need::COUNTS).to_vec(),
-            huge: huge(&words).collect(),
+            huge: marked(&words, Categories::HUGE).collect(),
+            zero: marked(&words, Categories::ZERO).collect(),
             contents: Vec::new(),
         })
     }
@@ -96,7 +107,8 @@ impl Words {
             && self.entries == words.entries
             && self.flags == kept(words.flags, keep, Need::FLAGS)
             && self.counts == kept(words.counts, keep, Need::COUNTS)
-            && self.huge.iter().copied().eq(huge(&words))
+            && self.huge.iter().copied().eq(marked(&words, Categories::HUGE))
+            && self.zero.iter().copied().eq(marked(&words, Categories::ZERO))
     }
 
     fn end(&self) -> u64 {
@@ -109,7 +121,6 @@ impl Words {
         let index = (into / self.stride) as usize;
         let entry = self.entries.get(index).copied().unwrap_or_default();
         let word = |words: &[u64]| words.get(index).copied().filter(|&word| word != UNREAD);
-        let within = self.huge.partition_point(|&(_, end)| end <= index);
         SampledPage {
             entry: match entry.frame() {
                 Some(_) => PageMapEntry::new(entry.raw() + into % self.stride),
@@ -117,7 +128,8 @@ impl Words {
             },
             flags: word(&self.flags).map(PageFlags::from_bits_retain),
             map_count: word(&self.counts),
-            huge: self.huge.get(within).is_some_and(|&(first, _)| first <= index),
+            huge: is_in(&self.huge, index),
+            zero: is_in(&self.zero, index),
             contents: self.contents.get(into as usize).copied().flatten(),
         }
     }
@@ -243,7 +255,7 @@ impl PageWords {
                     + words.flags.capacity()
                     + words.counts.capacity()
                     + words.contents.capacity())
-                + 16 * words.huge.capacity()
+                + 16 * (words.huge.capacity() + words.zero.capacity())
         };
         self.extents.iter().map(|extent| size_of::<Extent>() + words(&extent.words)).sum()
     }

@@ -258,7 +258,8 @@ class Server:
     """A running pmdb that answers requests."""
 
     def __init__(self, pid=None):
-        self.pid, self.last, self.buffer = pid, 0, b""
+        # `programs` counts the programs that the process executes while this server runs.
+        self.pid, self.last, self.buffer, self.programs = pid, 0, b"", 1
         target = [] if pid is None else ["-p", str(pid)]
         command = [program(), "-q", "--serve", "--no-shell"] + target
         # A session of its own, because Ctrl-C is for gdb, which then cancels the request.
@@ -318,6 +319,8 @@ class Server:
             record = self.record(deadline)
             if record["type"] == "error":
                 error = record
+            elif record["type"] == "target" and record["event"] == "executed":
+                self.programs += 1
             elif record["type"] != "end":
                 take(record)
             elif record["id"] == request:
@@ -407,26 +410,48 @@ def live_process(inferior=None):
     return inferior
 
 
-def check_target():
+def check_target(inferior):
     """Refuses a target that is no process of this machine."""
     stack = gdb.execute("maintenance print target-stack", to_string=True)
     names = re.findall(r"^\s*-\s*([\w-]+)", stack, re.MULTILINE)
     if "core" in names:
         raise gdb.GdbError("a core file contains nothing about pages: pmdb needs a process")
-    if "native" not in names:
-        raise gdb.GdbError("pmdb needs a process of this machine; this target is {}".format(names[0] if names else "unknown"))
+    if "native" in names:
+        return
+    is_remote = "remote" in names or "extended-remote" in names
+    if not (is_remote and LOCAL.value):
+        message = "pmdb needs a process of this machine; this target is {}".format(names[0] if names else "unknown")
+        raise gdb.GdbError(message + ("; if it runs on this machine: set pmdb local on" if is_remote else ""))
+    if not is_traced(inferior.pid):
+        raise gdb.GdbError("process {} of this machine is not controlled by a debugger: the target runs elsewhere, or in "
+                           "another pid namespace".format(inferior.pid))
+
+
+def is_traced(pid):
+    try:
+        with open("/proc/{}/status".format(pid)) as status:
+            return re.search(r"^TracerPid:\s*[1-9]", status.read(), re.MULTILINE) is not None
+    except OSError:
+        return False
 
 
 def server(inferior=None):
     """The server of the given inferior or the selected one, started again if it has ended."""
     inferior = live_process(inferior)
+    held = running_server(inferior)
+    if held is None:
+        check_target(inferior)
+        # In a hook-stop, gdb has just run the commands of the breakpoint too, which may have started it.
+        held = running_server(inferior)
+    if held is None:
+        forget(inferior.num)
+        held = SERVERS[inferior.num] = Server(inferior.pid)
+    return held
+
+
+def running_server(inferior):
     held = SERVERS.get(inferior.num)
-    if held is not None and held.pid == inferior.pid and held.is_alive():
-        return held
-    forget(inferior.num)
-    check_target()
-    SERVERS[inferior.num] = Server(inferior.pid)
-    return SERVERS[inferior.num]
+    return held if held is not None and held.pid == inferior.pid and held.is_alive() else None
 
 
 def forget(inferior):
@@ -441,7 +466,9 @@ def forget_all():
 
 
 def ask(line, take, limit=PATIENCE, inferior=None, **form):
-    """Asks the server of the given inferior or the selected one; once more if it was lost before its first record."""
+    """Asks the server of the given inferior or the selected one; once more if it was lost before its first record.
+
+    Ctrl-C ends it with an error, except that it is the normal end of a watch."""
     taken = []
 
     def note(record):
@@ -449,7 +476,9 @@ def ask(line, take, limit=PATIENCE, inferior=None, **form):
         take(record)
     for again in (True, False):
         try:
-            return server(inferior).ask(line, note, limit, errors="json", **form)
+            if server(inferior).ask(line, note, limit, errors="json", **form) == "interrupted" and not line.startswith("watch"):
+                raise gdb.GdbError("Quit")
+            return
         except Failed as error:
             raise gdb.GdbError(str(error))
         except Lost:
@@ -472,17 +501,37 @@ def show(record):
 def is_coloured():
     # No colours if gdb captures the output, as for its pipe (the screen then has no size), nor into a log.
     is_screen = os.isatty(1) and (gdb.parameter("width") or gdb.parameter("height"))
-    is_logging = re.search("Currently logging|Logging is enabled", gdb.execute("show logging", to_string=True))
-    return bool(gdb.parameter("style enabled") and is_screen and not is_logging and os.environ.get("TERM", "dumb") != "dumb")
+    is_terminal = is_screen and os.environ.get("TERM", "dumb") != "dumb"
+    return bool(is_terminal and gdb.parameter("style enabled") and not is_logging())
 
 
-def run(line):
-    """Runs a line of pmdb and shows its answer."""
+def is_logging():
+    try:
+        return gdb.parameter("logging enabled")
+    except RuntimeError:
+        # Before gdb 12.
+        return "Currently logging" in gdb.execute("show logging", to_string=True)
+
+
+# The last command in gdb's history when the last command of pmdb ran.
+TYPED = []
+
+
+def is_repeated(from_tty):
+    """Whether Enter on an empty line runs a command again, which adds nothing to gdb's history."""
+    if not from_tty or gdb.parameter("history remove-duplicates"):
+        return False
+    before = TYPED[:]
+    TYPED[:] = gdb.execute("show commands", to_string=True).splitlines()[-1:]
+    return bool(before) and TYPED == before
+
+
+def run(line, from_tty=False):
+    """Runs a line of pmdb and shows its answer. Enter after it goes on where it stopped."""
     if "\n" in line:
         raise gdb.GdbError("pmdb takes one line")
-    status = ask(line, show, None, width=gdb.parameter("width") or 0, color=is_coloured(), **{"as": "text"})
-    if status == "interrupted" and not line.startswith("watch"):
-        raise gdb.GdbError("Quit")
+    form = {"as": "text", "continue": is_repeated(from_tty)}
+    ask(line, show, None, width=gdb.parameter("width") or 0, color=is_coloured(), **form)
 
 
 # ---- Commands
@@ -507,8 +556,8 @@ class Looking(gdb.Command):
         super().__init__("pmdb " + name, gdb.COMMAND_DATA)
 
     @plainly
-    def invoke(self, argument, _from_tty):
-        run(self.line(argument))
+    def invoke(self, argument, from_tty):
+        run(self.line(argument), from_tty)
 
     def line(self, argument):
         """The line for pmdb."""
@@ -533,8 +582,15 @@ class Looking(gdb.Command):
             return self.within(argument)
         refuse_shell(expression)
         # patched needs a range, not one address.
-        where = ranged(expression, self.name == "patched") if self.kind == "RANGE" else "{:#x}".format(span(expression)[0])
+        where = ranged(expression, self.name == "patched") if self.kind == "RANGE" else "{:#x}".format(self.single(expression))
         return where + " " + filled(clauses)
+
+    def single(self, expression):
+        """The address of an expression that is no range."""
+        expression = without_brackets(expression)
+        if any(find(expression, mark) >= 0 for mark in (",", "..", "@")):
+            raise gdb.GdbError("pmdb {} takes one address, not a range; pmdb walk takes ranges".format(self.name))
+        return address(expression)
 
     def searched(self, argument):
         """`find`: a range, a comma and the patterns."""
@@ -601,11 +657,11 @@ refused: use gdb's own shell, pipe and set logging."""
         super().__init__("pmdb --", gdb.COMMAND_DATA)
 
     @plainly
-    def invoke(self, argument, _from_tty):
+    def invoke(self, argument, from_tty):
         word = re.match(r"\s*(\w*)", argument).group(1)
         if any(len(word) > 2 and name.startswith(word) for name in REFUSED) or word == "q":
             raise gdb.GdbError("pmdb in gdb has no {}: it examines the inferior, one line at a time".format(word))
-        run(filled(argument).strip())
+        run(filled(argument).strip(), from_tty)
 
     def complete(self, text, word):
         return completions(text, word)
@@ -635,7 +691,8 @@ pmdb's, with {gdb expression} replaced by its address or number.
   pmdb -- walk heap by state            pmdb's own names: heap, all, pfn:N
 
 `set pmdb program` sets the program pmdb; without it gdb takes the one in PATH,
-then the one beside pmdb-gdb.py."""
+then the one beside pmdb-gdb.py. `set pmdb local on` lets it examine processes
+of a gdbserver on this machine."""
 
     def __init__(self):
         super().__init__("pmdb", gdb.COMMAND_DATA, prefix=True)
@@ -643,13 +700,20 @@ then the one beside pmdb-gdb.py."""
     @plainly
     def invoke(self, argument, _from_tty):
         word = re.match(r"\w*", argument).group()
-        if not COMMANDS:
-            load()
-            if word in COMMANDS:
-                return gdb.execute("pmdb " + argument)
+        if runs_once_loaded("pmdb " + argument):
+            return
         if not word:
             raise gdb.GdbError("pmdb wants a command: help pmdb lists them")
         raise gdb.GdbError("pmdb has no command {} in gdb: help pmdb lists them, pmdb -- COMMAND runs any other".format(word))
+
+
+def runs_once_loaded(line):
+    """If pmdb was not found when this file was loaded, loads its commands now and runs the line again."""
+    if COMMANDS:
+        return False
+    load()
+    gdb.execute(line)
+    return True
 
 
 class Prefix(gdb.Command):
@@ -661,6 +725,8 @@ class Prefix(gdb.Command):
 
     @plainly
     def invoke(self, argument, _from_tty):
+        if self.name == "pmdb info" and runs_once_loaded("pmdb info " + argument):
+            return
         if argument.strip():
             raise gdb.GdbError("{} has no subcommand {}: help {} lists them".format(self.name, argument.strip(), self.name))
         gdb.execute("help " + self.name)
@@ -690,34 +756,72 @@ class Program(gdb.Parameter):
         return "pmdb is {}.".format(program())
 
 
+class Local(gdb.Parameter):
+    """Whether pmdb examines the processes of a gdbserver, because it runs on this machine and in the same pid namespace."""
+
+    set_doc = "Set whether a gdbserver runs on this machine."
+    show_doc = "Show whether a gdbserver runs on this machine."
+
+    def __init__(self):
+        super().__init__("pmdb local", gdb.COMMAND_DATA, gdb.PARAM_BOOLEAN)
+        self.value = False
+
+    def get_set_string(self):
+        forget_all()
+        return ""
+
+    def get_show_string(self, value):
+        return "Examining processes of a gdbserver on this machine is {}.".format(value)
+
+
 # ---- Between stops
+
+ANOTHER_PROGRAM = "the process executes another program now, which has other memory"
+
+
+def say_unseen(snapshot, where, inferior):
+    """Says which changes do not show here, and why."""
+    summaries = []
+    ask("diff {} in {}".format(snapshot, where), lambda row: row["type"] == "diff-summary" and summaries.append(row), None, inferior)
+    kinds = {}
+    for blind in summaries[-1]["blind"] if summaries else []:
+        # Nothing here asks for soft-dirty bits.
+        if blind["kind"] != "soft_dirty":
+            kinds.setdefault(blind["reason"], []).append(blind["kind"].replace("_", " "))
+    for reason, words in kinds.items():
+        write("pmdb: not visible here: {}: {}\n".format(", ".join(words), reason))
 
 class Track:
     """A range whose pages are compared with those of the last stop at each stop."""
 
     def __init__(self, inferior, where, text, with_content):
-        self.inferior, self.pid, self.where, self.text = inferior, inferior.pid, where, text
+        self.inferior, self.number, self.pid, self.where, self.text = inferior, inferior.num, inferior.pid, where, text
         self.with_content = with_content
         self.names = ["_gdb_{}_{}".format(id(self), which) for which in "ab"]
         self.asked = None
         self.keep()
+        say_unseen(self.names[0], where, inferior)
 
     def keep(self):
         """Takes a snapshot, the only read of the range at a stop."""
         content = " with content" if self.with_content else ""
         ask("snapshot {} in {}{}".format(self.names[0], self.where, content), lambda _: None, None, self.inferior)
         self.asked = server(self.inferior)
+        self.programs = self.asked.programs
 
     def changes(self):
-        """The changes since the last time, a line for each stretch."""
-        before = self.asked
+        """The changes since the last time, a line for each stretch; `None` if the addresses are those of another program now."""
+        before, programs = self.asked, self.programs
         self.names.reverse()
         self.keep()
+        if self.asked is before and self.programs != programs:
+            return None
         if self.asked is not before:
             return ["pmdb was started again: changes of {} are reported from now on".format(self.text)]
         rows = []
         ask("diff {1} {0}".format(*self.names), rows.append, None, self.inferior)
-        return [change(row, self.where, self.text) for row in rows if row["type"] == "change"]
+        lines = [change(row, self.where, self.text) for row in rows if row["type"] == "change"]
+        return lines + [row["message"] for row in rows if row["type"] == "note"]
 
     def drop(self):
         held = SERVERS.get(self.inferior.num) if self.inferior.is_valid() else None
@@ -736,31 +840,50 @@ def change(row, where, text):
     at = "<{}+{}>".format(symbol["name"], symbol["offset"]) if symbol else "+{:#x} in {}".format(max(offset, 0), text)
     states = [(row.get(side) or {}).get("state") for side in ("before", "after")]
     became = " → ".join(state for state in states if state) if states[0] != states[1] else states[0] or ""
-    return "{:<10} {:>6} page{} {} {}  {}".format(row["change"], row["pages"], " " if row["pages"] == 1 else "s", row["start"], at, became).rstrip()
+    return "{:<10} {:>6} page{} {} {}  {}".format(row["change"].replace("_", " "), row["pages"], " " if row["pages"] == 1 else "s", row["start"], at, became).rstrip()
 
 
 TRACKED = []
 
 
-def untrack(inferior=None):
-    for track in [one for one in TRACKED if inferior is None or one.inferior.num == inferior]:
+def untrack(tracks, why=None):
+    for track in tracks:
         TRACKED.remove(track)
         track.drop()
+        if why:
+            write("pmdb: {} is no longer tracked: {}\n".format(track.text, why))
 
 
-def at_stop(event):
+def tracked_in(number):
+    """The ranges that are tracked in the inferior with this number."""
+    return [track for track in TRACKED if track.number == number]
+
+
+def at_exit(event):
+    """Forgets an inferior whose process is gone."""
+    number = event.inferior.num
+    for track in tracked_in(number):
+        word = "has exited" if hasattr(event, "exit_code") else "was killed or detached"
+        untrack([track], "process {} {}".format(track.pid, word))
+    if Steps.running and Steps.running.in_background and Steps.running.inferior.num == number:
+        gdb.post_event(Steps.running.end)
+    forget(number)
+
+
+def at_stop(_event):
     """Prints the changes in the tracked ranges. No exception may escape: gdb would print a traceback."""
-    UntilChange.last = event
-    for track in list(TRACKED) if not UntilChange.is_stepping else []:
-        if not track.inferior.is_valid() or track.inferior.pid != track.pid:
-            TRACKED.remove(track)
-            continue
+    if Steps.running and Steps.running.in_background:
+        gdb.post_event(Steps.running.end)
+    for track in list(TRACKED):
         try:
             lines = track.changes()
         except gdb.GdbError as error:
             lines = ["{} cannot be compared: {}".format(track.text, error)]
         except KeyboardInterrupt:
-            return
+            lines = ["{} was not compared: Quit".format(track.text)]
+        if lines is None:
+            untrack([track], ANOTHER_PROGRAM)
+            continue
         of = "inferior {}: ".format(track.inferior.num) if len(gdb.inferiors()) > 1 else ""
         for line in lines:
             write("pmdb: {}{}\n".format(of, line))
@@ -786,7 +909,7 @@ pages that are read as used. `info pmdb track` lists the ranges."""
             raise gdb.GdbError("the only option of pmdb track is /content")
         expression = argument[options.end():] if options else argument
         if expression.strip() == "off":
-            untrack()
+            untrack(list(TRACKED))
             return
         if not expression.strip():
             raise gdb.GdbError("pmdb track needs a range, as in pmdb track buf; info pmdb track lists the tracked ranges")
@@ -816,12 +939,12 @@ class UntilChange(gdb.Command):
 Usage: pmdb until-change EXPR
 
 It ends after the instruction by which a page came, went, moved or was copied,
-and wherever the program stops by itself. Each instruction costs a stop and a
-sample of the range: some thousands a second. First get close with a breakpoint,
-for example `break f if $_resident(buf, 65536) > 3`."""
+and wherever the program stops by itself. Each instruction costs a sample of the
+range: some thousands a second. First get close with a breakpoint, for example
+`break f if $_resident(buf, 65536) > 3`.
 
-    is_stepping = False
-    last = None
+As for stepi, other threads run meanwhile, and may have changed the page: with
+`set scheduler-locking step` only the selected one runs."""
 
     def __init__(self):
         super().__init__("pmdb until-change", gdb.COMMAND_DATA, gdb.COMPLETE_EXPRESSION)
@@ -831,38 +954,100 @@ for example `break f if $_resident(buf, 65536) > 3`."""
         if not argument.strip():
             raise gdb.GdbError("pmdb until-change needs a range, as in pmdb until-change buf")
         refuse_shell(argument)
-        inferior = live_process()
-        where, name = ranged(argument), "_gdb_until"
-        ask("snapshot {} in {}".format(name, where), lambda _: None, None, inferior)
-        UntilChange.is_stepping = True
-        steps, rows = 0, []
-        quiet = is_quiet("on")
+        if Steps.running:
+            raise gdb.GdbError("pmdb until-change is running")
+        Steps(live_process(), ranged(argument), argument.strip()).run()
+
+
+class Steps:
+    """Steps by instructions until a page of a range changes.
+
+    It is one command of gdb, with a watchpoint on a function that gdb evaluates after each instruction. So it has one stop, and
+    Ctrl-C and the interrupt of a front end work as for any other step."""
+
+    NAME, MOST = "_gdb_until", 2 ** 31 - 1
+    # The steps that are being made.
+    running = None
+
+    def __init__(self, inferior, where, text):
+        self.inferior, self.where, self.text = inferior, where, text
+        self.count, self.stop, self.rows, self.failure, self.with_others, self.watchpoint = 0, 0, [], None, False, None
+        ask("snapshot {} in {}".format(self.NAME, where), lambda _: None, None, inferior)
+        say_unseen(self.NAME, where, inferior)
+        self.server = server(inferior)
+        self.programs, self.thread = self.server.programs, gdb.selected_thread()
+
+    def run(self):
+        # A front end reads no command before a step in the foreground has ended.
+        self.in_background = is_machine_interface()
+        Steps.running, said = self, ""
         try:
-            while not rows:
-                UntilChange.last = None
-                gdb.execute("stepi", False, True)
-                steps += 1
-                if inferior.pid == 0 or isinstance(UntilChange.last, (gdb.BreakpointEvent, gdb.SignalEvent)):
-                    break
-                ask("diff {} in {}".format(name, where), lambda row: row["type"] == "change" and rows.append(row), PATIENCE, inferior)
+            self.watchpoint = gdb.Breakpoint("$_pmdb_changed()", gdb.BP_WATCHPOINT, gdb.WP_WRITE, True)
+            self.watchpoint.silent = not self.in_background
+            said = gdb.execute("stepi {}{}".format(self.MOST, " &" if self.in_background else ""), False, True)
+        except BaseException:
+            self.in_background = False
+            raise
         finally:
-            is_quiet(quiet)
-            UntilChange.is_stepping = False
-        for row in rows:
-            write("pmdb: {}\n".format(change(row, where, argument.strip())))
-        write("{} after {} instruction{}\n".format("changed" if rows else "stopped without a change", steps, "" if steps == 1 else "s"))
-        if inferior.pid:
+            if not self.in_background:
+                self.end(said)
+
+    def sample(self):
+        """0 until there is a reason to stop. gdb asks when the watchpoint is made, and then after each instruction."""
+        if self.watchpoint is None:
+            return 0
+        if self.stop:
+            # gdb also asks after an exec and after a library was loaded, and takes that answer for the old value.
+            self.stop += 1
+            return self.stop
+        thread = gdb.selected_thread()
+        self.count += thread is not None and thread.ptid == self.thread.ptid
+        self.with_others = any(one.is_running() for one in self.inferior.threads() if one.ptid != self.thread.ptid)
+        try:
+            take = lambda row: row["type"] == "change" and self.rows.append(row)
+            if self.server.ask("diff {} in {}".format(self.NAME, self.where), take) == "interrupted":
+                self.failure = "Quit"
+        except (Exception, KeyboardInterrupt) as error:
+            self.failure = str(error) or "pmdb has ended"
+        if self.server.programs != self.programs:
+            self.rows, self.failure = [], ANOTHER_PROGRAM
+        self.stop = int(bool(self.rows or self.failure))
+        return self.stop
+
+    def end(self, said=""):
+        """Says what happened, below what gdb said."""
+        Steps.running = None
+        if self.watchpoint is not None:
+            self.watchpoint.delete()
+        write(said)
+        for row in self.rows:
+            write("pmdb: {}\n".format(change(row, self.where, self.text)))
+        if self.failure:
+            write("pmdb: {}\n".format(self.failure))
+        is_one_of_several = self.inferior.is_valid() and len(self.inferior.threads()) > 1
+        write("{} after {} instruction{}{}{}\n".format(
+            "changed" if self.rows else "stopped without a change", self.count, "" if self.count == 1 else "s",
+            " of thread {}".format(self.thread.num) if is_one_of_several and self.thread.is_valid() else "",
+            ", by this or another thread" if self.rows and self.with_others else ""))
+        # A front end shows the frame by itself.
+        if (self.rows or self.failure) and self.inferior.pid and not self.in_background:
             gdb.execute("frame")
 
 
-def is_quiet(word):
-    """Sets whether gdb prints no stops (gdb 12 and later). Returns the setting before."""
-    try:
-        before = gdb.parameter("suppress-cli-notifications")
-        gdb.execute("set suppress-cli-notifications " + word)
-        return "on" if before else "off"
-    except (gdb.error, RuntimeError):
-        return word
+class Changed(gdb.Function):
+    """1 once `pmdb until-change` has found a change."""
+
+    def __init__(self):
+        super().__init__("_pmdb_changed")
+
+    def invoke(self):
+        return Steps.running.sample() if Steps.running else 0
+
+
+def is_machine_interface():
+    """Whether a front end runs gdb: it reads its commands from a pipe, in its own syntax."""
+    with open("/proc/self/cmdline") as arguments:
+        return re.search(r"\0--?i(nterpreter)?[=\0](mi|dap)", arguments.read()) is not None
 
 
 # The defined commands, by name.
@@ -946,7 +1131,7 @@ conditions of breakpoints, in display, while and printf."""
 
 
 def begin():
-    global PROGRAM
+    global PROGRAM, LOCAL
     Pmdb()
     PassedOn()
     Prefix("pmdb info", "Facts about the process, its snapshots, and what this kernel allows.")
@@ -954,12 +1139,15 @@ def begin():
         Prefix(verb + " pmdb", "pmdb in gdb: the program pmdb, and the tracked ranges.")
     for command in (TrackCommand, InfoTrack, UntilChange):
         command()
-    PROGRAM = Program()
+    Changed()
+    PROGRAM, LOCAL = Program(), Local()
     for name, question, has_length, text in FUNCTIONS:
         usage = FUNCTION_HELP.format(name, "ADDRESS, LENGTH" if has_length else "ADDRESS")
         OfPages(name, question, has_length, text + "\n" + usage)
     for gone in (gdb.events.exited, gdb.events.inferior_deleted):
-        gone.connect(lambda event: (untrack(event.inferior.num), forget(event.inferior.num)))
+        gone.connect(at_exit)
+    if hasattr(gdb.events, "gdb_exiting"):
+        gdb.events.gdb_exiting.connect(lambda _event: TRACKED.clear())
     # Sourced again, it replaces the handler of the last time.
     if hasattr(gdb, "pmdb_at_stop"):
         gdb.events.stop.disconnect(gdb.pmdb_at_stop)

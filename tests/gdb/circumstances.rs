@@ -1,6 +1,6 @@
 //! Inferiors, unusual settings of gdb, and killed processes.
 
-use crate::session::compiled;
+use crate::session::{PLUGIN, PMDB, compiled};
 use crate::skips::skip;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -161,6 +161,42 @@ fn settings_and_languages_change_nothing() {
             assert!(answer.contains("expected"), "{}: {answer}", lines[at - 2]);
         }
     }
+}
+
+#[test]
+fn one_pmdb_is_started_in_a_hook_before_the_commands_of_a_breakpoint() {
+    let Some(program) = compiled("one_pmdb_is_started", "pages.c") else {
+        return;
+    };
+    let before = [
+        "python gdb.execute('define hook-stop\\nprint $_resident(pool, 65536)\\nend')",
+        "python at = gdb.Breakpoint('turn'); at.condition = 'number == 7'; at.commands = 'pmdb -- print 6*7'",
+        "python started, start = [], Server.__init__",
+        "python Server.__init__ = lambda held, pid=None: (started.append(pid), start(held, pid))[1]",
+        "run",
+    ];
+    program.check(&before, &[("python print(len(started), 'started')", "1 started")]);
+}
+
+#[test]
+fn without_pmdb_each_command_says_how_it_is_found() {
+    let Some(program) = compiled("without_pmdb", "pages.c") else {
+        return;
+    };
+    let mut gdb = program.gdb();
+    gdb.env("PATH", "/usr/bin:/bin");
+    let found = format!("set pmdb program {PMDB}");
+    let lines =
+        ["pmdb info process", "pmdb walk pool", "info pmdb tracks", &found, "pmdb info process", "pmdb info all"];
+    let plugin = program.folder.path().join("plugin.py");
+    std::fs::copy(PLUGIN, &plugin).expect("a copy");
+    let answers = program.answers_after(gdb, &plugin.display().to_string(), "set pmdb program PATH", &lines);
+    for answer in &answers[..2] {
+        assert!(answer.contains("pmdb is not in PATH"), "{answers:#?}");
+    }
+    assert!(answers[2].contains("info pmdb has no subcommand tracks"), "{answers:#?}");
+    assert!(answers[4].contains("the program is not being run"), "{answers:#?}");
+    assert!(answers[5].contains("pmdb info has no subcommand all"), "{answers:#?}");
 }
 
 #[test]

@@ -91,6 +91,10 @@ fn errors_are_those_of_gdb_in_one_line() {
         ("pmdb frobnicate", "pmdb has no command frobnicate"),
         ("pmdb", "help pmdb lists them"),
         ("set pmdb program pmdb", "absolute path"),
+        ("pmdb who *pool@16", "pmdb who takes one address, not a range"),
+        ("pmdb explain (pool[0]..pool[2])", "pmdb explain takes one address, not a range"),
+        ("pmdb flags pool, +2*page", "pmdb flags takes one address, not a range"),
+        ("pmdb region *pool@2 full", "pmdb region takes one address, not a range"),
     ];
     program.check(AT_WORK, &table);
     let lines: Vec<&str> = table.iter().map(|(line, _)| *line).collect();

@@ -6,6 +6,7 @@ mod casts;
 mod circumstances;
 mod commands;
 mod conditions;
+mod front_end;
 mod refused;
 mod rights;
 mod session;

@@ -42,6 +42,15 @@ fn processes_behind_gdbserver_are_refused() {
             ("print $_resident($sp, 1)", "this target is remote"),
             ("pmdb track $sp", "this target is remote"),
             ("info pmdb track", "No range is tracked."),
+            ("pmdb explain $sp", "set pmdb local on"),
+            ("set pmdb local on", ""),
+            ("show pmdb local", "is on."),
+            ("break turn if number == 7", "Breakpoint"),
+            ("continue", "turn (number=7)"),
+            ("pmdb walk *pool@16 by state", "7 present, 9 untouched"),
+            ("pmdb until-change *pool@16", "came            1 page"),
+            ("python is_traced = lambda pid: False; forget_all()", ""),
+            ("pmdb explain $sp", "is not controlled by a debugger"),
         ],
     );
 }

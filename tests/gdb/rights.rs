@@ -1,11 +1,41 @@
 //! gdb of an ordinary user, with a pmdb that has its capabilities.
 
 use crate::capabilities;
-use crate::session::{PLUGIN, PMDB, compiled};
+use crate::session::{PLUGIN, PMDB, compiled, is_root};
 use crate::skips::skip;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
+
+#[test]
+fn what_does_not_show_without_rights_is_said_and_the_page_of_zeros_shows() {
+    let test = "what_does_not_show_without_rights";
+    let Some(program) = compiled(test, "zeros.c") else {
+        return;
+    };
+    let folder = program.folder.path();
+    fs::set_permissions(folder, PermissionsExt::from_mode(0o755)).expect("it is ours");
+    let (pmdb, plugin) = (folder.join("pmdb"), folder.join("plugin.py"));
+    fs::copy(PMDB, &pmdb).expect("a copy");
+    fs::copy(PLUGIN, &plugin).expect("a copy");
+    let mut gdb = program.gdb();
+    gdb.env("PATH", format!("{}:/usr/bin:/bin", folder.display()));
+    if is_root() {
+        gdb.uid(capabilities::USER).gid(capabilities::USER);
+    }
+    let lines = ["break ready", "run", "delete", "pmdb track *pool@5", "pmdb until-change *pool@5"];
+    let answers = program.answers_from(gdb, &plugin.display().to_string(), &lines);
+    for answer in &answers[3..] {
+        assert!(answer.contains("pmdb: not visible here: moved: "), "{answers:#?}");
+        assert!(answer.contains("pmdb: not visible here: copied on write: only copies of file pages"), "{answers:#?}");
+    }
+    if !answers[3].contains("of the page of zeros show") {
+        return skip(test, "this kernel has no scan, which shows the page of zeros without rights");
+    }
+    assert!(answers[4].contains("copied on write      1 page"), "{answers:#?}");
+    // The other view of it, at the same stop.
+    assert_eq!(answers[4].matches("pmdb: copied on write").count(), 2, "{answers:#?}");
+}
 
 #[test]
 fn frames_are_shown_to_a_user_whose_pmdb_has_capabilities() {

@@ -87,7 +87,12 @@ impl Program {
     }
 
     /// The answers of this gdb with this plugin to each of these lines.
-    pub fn answers_from(&self, mut command: Command, plugin: &str, lines: &[&str]) -> Vec<String> {
+    pub fn answers_from(&self, command: Command, plugin: &str, lines: &[&str]) -> Vec<String> {
+        self.answers_after(command, plugin, "", lines)
+    }
+
+    /// The same with a plugin that says `greeting` when it is loaded.
+    pub fn answers_after(&self, mut command: Command, plugin: &str, greeting: &str, lines: &[&str]) -> Vec<String> {
         command.args(["-batch", "-ex", &format!("source {plugin}")]);
         for line in lines {
             command.args(["-ex", "echo \\n@@@\\n", "-ex", line]);
@@ -102,7 +107,8 @@ impl Program {
         let text = String::from_utf8_lossy(&text);
         let answers: Vec<String> = text.split("\n@@@\n").map(str::to_owned).collect();
         assert_eq!(answers.len(), lines.len() + 1, "{text}");
-        assert_eq!(answers[0].trim(), "", "the plugin greets nobody");
+        let said = answers[0].trim();
+        assert!(said.is_empty() == greeting.is_empty() && said.contains(greeting), "at first: {said}");
         assert!(!text.contains("Traceback") && !text.contains("Python Exception"), "{text}");
         answers[1..].to_vec()
     }

@@ -55,6 +55,77 @@ fn until_change_ends_behind_the_instruction_that_touched() {
 }
 
 #[test]
+fn until_change_counts_the_instructions_of_its_thread() {
+    let test = "until_change_counts_the_instructions";
+    let Some(program) = compiled(test, "pages.c") else {
+        return;
+    };
+    // The same steps as gdb's own, one by one.
+    let before = ["break turn if number == 3", "run"];
+    let answers = program.answers(&[&before[..], &["pmdb until-change *pool@16"]].concat());
+    let count = answers[2].split_once("changed after ").and_then(|(_, rest)| rest.split(' ').next());
+    let count: u32 = count.and_then(|count| count.parse().ok()).expect("a number of instructions");
+    let all_but_one = format!("stepi {}", count - 1);
+    program.check(
+        &[&before[..], &[&all_but_one]].concat(),
+        &[("print $_resident(pool, 16*4096)", "= 3"), ("stepi", ""), ("print $_resident(pool, 16*4096)", "= 4")],
+    );
+    let Some(program) = compiled(test, "threads.c") else {
+        return;
+    };
+    program.check(
+        &["break ready", "run", "delete"],
+        &[
+            ("pmdb until-change *pool@16", "of thread 1, by this or another thread"),
+            ("set scheduler-locking on", ""),
+            ("thread 2", "Switching to thread 2"),
+            ("pmdb until-change *pool@16", "of thread 2\n"),
+        ],
+    );
+}
+
+#[test]
+fn an_exec_ends_what_was_begun_in_the_program_before() {
+    let Some(program) = compiled("an_exec_ends", "family.c") else {
+        return;
+    };
+    let before = ["set follow-fork-mode child", "break wrote", "run", "tbreak execve", "continue"];
+    let said = "the process executes another program now";
+    program.check(&before, &[("pmdb until-change shared, +4*4096", said)]);
+    program.check(
+        &[&before[..], &["break forked"]].concat(),
+        &[
+            ("pmdb track shared, +4*4096", "tracking"),
+            ("continue", said),
+            ("info pmdb track", "No range is tracked."),
+            ("pmdb track $sp, +4096", "tracking"),
+            ("next", "return 0"),
+        ],
+    );
+}
+
+#[test]
+fn the_end_of_a_tracked_range_is_said() {
+    let Some(program) = compiled("the_end_of_a_tracked_range", "pages.c") else {
+        return;
+    };
+    let killed = "*pool@16 is no longer tracked: process";
+    program.check(
+        &["break turn if number == 3", "run"],
+        &[
+            ("pmdb track *pool@16", "tracking"),
+            ("run", killed),
+            ("pmdb track *pool@16", "tracking"),
+            ("detach", "was killed or detached"),
+            ("run", "turn (number=3)"),
+            ("pmdb track *pool@16", "tracking"),
+            ("continue", "has exited"),
+            ("info pmdb track", "No range is tracked."),
+        ],
+    );
+}
+
+#[test]
 fn both_sides_of_a_fork_and_a_collapse_show() {
     let Some(program) = compiled("both_sides_of_a_fork", "family.c") else {
         return;

@@ -1,6 +1,6 @@
 //! A session of gdb at a terminal.
 
-use crate::session::{PLUGIN, compiled};
+use crate::session::{PLUGIN, Program, compiled};
 use rexpect::session::{PtySession, spawn_command};
 
 /// Reached only if the expected output does not come.
@@ -13,6 +13,72 @@ fn answer(session: &mut PtySession, line: &str) -> String {
     session.send_line(line).expect("gdb reads");
     session.send_line(&format!("echo {}\\n", DONE.replace(' ', "\\ "))).expect("gdb reads");
     session.exp_string(&format!("{DONE}\r\n")).expect("an answer")
+}
+
+/// gdb at a terminal, with the program stopped at a breakpoint.
+fn stopped_at(program: &Program, place: &str) -> PtySession {
+    let mut gdb = program.gdb();
+    gdb.env("TERM", "dumb")
+        .args(["-ex", &format!("source {PLUGIN}"), "-ex", &format!("break {place}"), "-ex", "run"])
+        .arg(&program.path);
+    let mut session = spawn_command(gdb, PATIENCE).expect("gdb starts");
+    session.exp_string("Breakpoint 1, ").expect("it stops");
+    answer(&mut session, "delete");
+    session
+}
+
+/// Has gdb print a text each time when it calls this function of the plugin, if this holds.
+fn announce(session: &mut PtySession, function: &str, text: &str, when: &str) {
+    let name = function.replace('.', "_");
+    answer(session, &format!("python import os; {name} = {function}"));
+    let said = format!("({when}) and os.write(1, b'{text}\\n')");
+    answer(session, &format!("python {function} = lambda *given: ({said}, {name}(*given))[1]"));
+}
+
+#[test]
+fn one_ctrl_c_ends_steps_and_questions() {
+    let Some(program) = compiled("one_ctrl_c_ends", "zeros.c") else {
+        return;
+    };
+    let mut session = stopped_at(&program, "ready");
+    announce(&mut session, "Steps.sample", "it steps", "given[0].count == 20");
+    for _ in 0..5 {
+        // It spins, and nothing changes.
+        session.send_line("pmdb until-change pool[3], +4096").expect("gdb reads");
+        session.exp_string("it steps").expect("it steps");
+        session.send_control('c').expect("gdb reads");
+        session.exp_string("stopped without a change after").expect("one Ctrl-C ends it");
+    }
+    // While it waits for a pmdb that hangs.
+    answer(&mut session, "python import signal; os.kill(server().child.pid, signal.SIGSTOP); PATIENCE = 0.1");
+    announce(&mut session, "Server.record", "it waits", "True");
+    session.send_line("print $_resident(pool, 4096)").expect("gdb reads");
+    session.exp_string("it waits").expect("it waits");
+    session.send_control('c').expect("gdb reads");
+    session.exp_string("Quit").expect("an error as for gdb's own");
+    answer(&mut session, "python PATIENCE = 60; Server.record = Server_record");
+    let alive = answer(&mut session, "print $_resident(pool, 4096)");
+    assert!(alive.contains("= 1"), "{alive}");
+    end(session);
+}
+
+#[test]
+fn enter_goes_on_where_a_command_stopped() {
+    let Some(program) = compiled("enter_goes_on", "zeros.c") else {
+        return;
+    };
+    let mut session = stopped_at(&program, "ready");
+    for (line, address) in [("pmdb x/2xb pool", "000: "), ("", "002: "), ("", "004: "), ("pmdb x/2xb pool", "000: ")] {
+        session.send_line(line).expect("gdb reads");
+        session.exp_string(address).expect("the bytes from there on");
+    }
+    end(session);
+}
+
+fn end(mut session: PtySession) {
+    session.send_line("kill").expect("gdb reads");
+    session.send_line("quit").expect("gdb reads");
+    session.exp_eof().expect("gdb ends");
 }
 
 #[test]
@@ -45,7 +111,5 @@ fn colours_tab_and_ctrl_c_work_at_a_terminal() {
     session.exp_string("watched for").expect("its last words");
     let alive = answer(&mut session, walk);
     assert!(alive.contains("untouched"), "{alive}");
-    session.send_line("kill").expect("gdb reads");
-    session.send_line("quit").expect("gdb reads");
-    session.exp_eof().expect("gdb ends");
+    end(session);
 }

@@ -86,8 +86,8 @@ pub struct Arguments {
     #[arg(long, hide_short_help = true, conflicts_with = "batch")]
     pub serve: bool,
 
-    /// Refuse shell commands, pipes and output files
-    #[arg(long, hide_short_help = true)]
+    /// Refuse everything that starts a program or writes a file: shell commands, pipes, redirections, logs, history
+    #[arg(long, hide_short_help = true, conflicts_with = "report")]
     pub no_shell: bool,
 
     /// When to colour output: auto (on a terminal, unless NO_COLOR, CLICOLOR or CLICOLOR_FORCE decide), always, never

@@ -11,7 +11,7 @@ pub(super) const ABOUT: About = About {
     group: Group::Language,
     summary: "list the lines typed before",
     text: "Lists the last 20 lines typed at the prompt, or as many as asked for. The file \
-           $XDG_STATE_HOME/pmdb/history, which only you can read, keeps them between sessions; `set history size N` says how many.",
+           $XDG_STATE_HOME/pmdb/history, which only you can read, keeps them between sessions; `set history size N` says how many. With --no-shell there is no file.",
     examples: &[example("history 5", "the last five lines")],
 };
 

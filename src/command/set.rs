@@ -15,7 +15,7 @@ pub(super) const ABOUT: About = About {
            then be used wherever such a value can stand.\n\n\
            `set logging on` also writes output to a file, pmdb.txt in the current folder, as in gdb; `set logging file PATH` chooses \
            another file first. `set logging overwrite on` replaces the file; with `set logging redirect on` output goes \
-           only to the file.",
+           only to the file. With --no-shell there is no log.",
     examples: &[
         example("set $start = demo_buffer + 4K", "keeps an address"),
         example("set $all = demo_buffer, +16p", "keeps a range of sixteen pages"),

@@ -1,6 +1,6 @@
 //! The history that lasts: a file that only its owner can read.
 
-use crate::session::{self, Session};
+use crate::session::Session;
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::{Editor, Helper};
@@ -18,7 +18,7 @@ pub(super) struct History {
 impl History {
     /// Reads the lines of earlier sessions. A failure is reported once, and is never fatal.
     pub(super) fn load<H: Helper>(session: &mut Session, editor: &mut Editor<H, FileHistory>) -> Self {
-        let mut history = History { file: session::history_file() };
+        let mut history = History { file: session.history_file() };
         let Some(path) = &history.file else {
             return history;
         };

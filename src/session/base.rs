@@ -5,6 +5,7 @@ use super::destination::{Destination, SharedDestination};
 use super::interrupt::Interrupts;
 use super::log::Log;
 use super::outcome::Outcome;
+use super::outside::Outside;
 use super::printer::{Ended, Printer};
 use super::progress::Progress;
 use super::requests::AsText;
@@ -31,10 +32,20 @@ pub struct SessionOptions {
     pub quiet: bool,
     /// Whether command files carry on after an error.
     pub keep_going: bool,
-    /// Whether shell commands, pipes and files are refused.
+    /// Whether shell commands and all files that would be written are refused.
     pub no_shell: bool,
     /// The standard input and output of shell commands.
     pub shell: ShellIo,
+}
+
+impl SessionOptions {
+    /// The proof that programs may be started and files written.
+    ///
+    /// # Errors
+    /// The message of `--no-shell`.
+    pub(super) fn outside(&self) -> Result<Outside, &'static str> {
+        Outside::unless(self.no_shell)
+    }
 }
 
 /// A session: the target, and how answers are shown.

@@ -2,6 +2,7 @@
 
 use super::failure::words;
 use super::held_rows::HeldRows;
+use super::outside::Outside;
 use super::pager::Pager;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -96,7 +97,7 @@ impl<'a> Destination<'a> {
     ///
     /// # Errors
     /// Why it cannot be opened, in words.
-    pub fn file(path: &Path, append: bool) -> Result<Self, String> {
+    pub fn file(path: &Path, append: bool, _: Outside) -> Result<Self, String> {
         let how = if append { OFlags::APPEND } else { OFlags::TRUNC };
         // Non-blocking: opening a named pipe without a reader would wait, and Ctrl-C would not end that.
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;

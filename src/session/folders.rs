@@ -1,5 +1,6 @@
 //! The paths of pmdb's own files, by the XDG base directory specification.
 
+use super::base::Session;
 use std::path::PathBuf;
 
 /// The init file, if there is one. Never a file of the current folder.
@@ -7,9 +8,12 @@ pub fn init_file() -> Option<PathBuf> {
     Some(folder("XDG_CONFIG_HOME", ".config")?.join("init")).filter(|path| path.exists())
 }
 
-/// The file of lines typed at the prompt.
-pub fn history_file() -> Option<PathBuf> {
-    Some(folder("XDG_STATE_HOME", ".local/state")?.join("history"))
+impl Session {
+    /// The file of lines typed at the prompt. There is none with `--no-shell`.
+    pub fn history_file(&self) -> Option<PathBuf> {
+        self.options.outside().ok()?;
+        Some(folder("XDG_STATE_HOME", ".local/state")?.join("history"))
+    }
 }
 
 fn folder(variable: &str, below_home: &str) -> Option<PathBuf> {

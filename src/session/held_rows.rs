@@ -1,5 +1,6 @@
 //! Holds output back while it fits the screen. If it does not fit, the user's pager shows all of it.
 
+use super::outside::Outside;
 use super::pager::rows;
 use super::shell::{self, ShellIo};
 use std::io;
@@ -12,6 +13,7 @@ const LESS: &str = "RX";
 #[derive(Debug)]
 pub struct HeldRows {
     program: String,
+    outside: Outside,
     height: usize,
     width: usize,
     rows: usize,
@@ -20,8 +22,8 @@ pub struct HeldRows {
 
 impl HeldRows {
     /// Nothing is held yet. `program` is a line for the shell; `height` and `width` are those of the screen.
-    pub fn new(program: String, height: usize, width: usize) -> Self {
-        HeldRows { program, height, width: width.max(1), rows: 0, text: Vec::new() }
+    pub fn new(program: String, outside: Outside, height: usize, width: usize) -> Self {
+        HeldRows { program, outside, height, width: width.max(1), rows: 0, text: Vec::new() }
     }
 
     /// Holds more. Returns whether it still fits the screen, with a row for the prompt.
@@ -43,7 +45,7 @@ impl HeldRows {
     /// The shell cannot be started.
     pub fn start(&self) -> io::Result<Child> {
         let text = format!(": ${{LESS={LESS}}}; export LESS; {}", self.program);
-        shell::reader(&text, ShellIo::Terminal, None)
+        shell::reader(&text, ShellIo::Terminal, None, self.outside)
     }
 }
 
@@ -53,13 +55,13 @@ mod tests {
 
     #[test]
     fn rows_are_held_while_they_leave_one_for_the_prompt() {
-        let mut held = HeldRows::new("less".to_owned(), 4, 10);
+        let mut held = HeldRows::new("less".to_owned(), Outside::IN_A_TEST, 4, 10);
         assert!(held.hold(b"one\ntwo\n"));
         assert!(held.hold(b"three\n"));
         assert!(!held.hold(b"four\n"));
         assert_eq!(held.text(), b"one\ntwo\nthree\nfour\n");
         // A line that wraps takes two rows.
-        let mut held = HeldRows::new("less".to_owned(), 2, 10);
+        let mut held = HeldRows::new("less".to_owned(), Outside::IN_A_TEST, 2, 10);
         assert!(!held.hold(b"0123456789a\n"));
     }
 }

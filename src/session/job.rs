@@ -21,9 +21,6 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::rc::Rc;
 
-/// The message of `--no-shell`.
-const NO_SHELL: &str = "--no-shell refuses shell commands, pipes and files";
-
 /// The exit status when a shell command, or a pipe's reader, did not end well.
 const SHELL_FAILED: u8 = 6;
 
@@ -184,10 +181,11 @@ impl Session {
 
     /// Runs shell text on the terminal.
     pub(super) fn run_shell(&mut self, input: Input, shell_text: &str) -> Outcome {
-        if self.options.no_shell {
-            return self.fail(input.about_line(NO_SHELL.to_owned()), 1);
-        }
-        let status = match shell::run(shell_text, self.options.shell) {
+        let outside = match self.options.outside() {
+            Ok(outside) => outside,
+            Err(refused) => return self.fail(input.about_line(refused.to_owned()), 1),
+        };
+        let status = match shell::run(shell_text, self.options.shell, outside) {
             Ok(status) => status,
             Err(error) => {
                 let message = format!("the shell cannot be started: {}", words(error));
@@ -227,34 +225,41 @@ impl Session {
 
     fn open<'a>(&self, output: &Output, interrupts: &'a Interrupts) -> eval::Result<Destination<'a>> {
         match output {
-            Output::Pipe(Spanned { at, .. }) | Output::File { path: Spanned { at, .. }, .. }
-                if self.options.no_shell =>
-            {
-                Err(eval::Error::new(*at, NO_SHELL))
-            }
             Output::Screen => {
                 if let Some(shared) = &self.shared {
                     return Ok(Destination::Shared(shared.clone()));
                 }
                 let size = self.pager_size();
                 let pager = size.and_then(|(height, width)| Pager::new(interrupts, height, width));
-                let held = size.and_then(|(height, width)| Some(HeldRows::new(self.pager_program()?, height, width)));
+                let held = size.and_then(|(height, width)| {
+                    let (program, outside) = self.pager_program()?;
+                    Some(HeldRows::new(program, outside, height, width))
+                });
                 let live = io::stdout().is_terminal();
                 Ok(Destination::screen(pager, held, live))
             }
             Output::Pipe(command) => self.reader(command),
-            Output::File { path, append } => file(path, *append),
+            Output::File { path, append } => self.file(path, *append),
         }
+    }
+
+    fn file(&self, path: &Spanned<String>, append: bool) -> eval::Result<Destination<'static>> {
+        let outside = self.options.outside().map_err(|refused| eval::Error::new(path.at, refused))?;
+        Destination::file(&expand_home(&path.node), append, outside).map_err(|why| {
+            let message = format!("{} cannot be written: {why}", path.node);
+            eval::Error::new(path.at, message)
+        })
     }
 
     /// Starts the shell command at the other end of a pipe.
     fn reader(&self, command: &Spanned<String>) -> eval::Result<Destination<'static>> {
+        let outside = self.options.outside().map_err(|refused| eval::Error::new(command.at, refused))?;
         // In a command with a destination of its own, pipes write there too.
         let output = match &self.shared {
             Some(shared) => shared.descriptor().map(Some),
             None => Ok(None),
         };
-        let started = output.and_then(|output| shell::reader(&command.node, self.options.shell, output));
+        let started = output.and_then(|output| shell::reader(&command.node, self.options.shell, output, outside));
         started.and_then(|child| Destination::pipe(child, false)).map_err(|error| {
             let message = format!("the shell cannot be started: {}", words(error));
             eval::Error::new(command.at, message)
@@ -271,7 +276,7 @@ impl Session {
         let opened = match output {
             Output::Screen => return run(self),
             Output::Pipe(command) => self.reader(command),
-            Output::File { path, append } => refuse_several(output).and_then(|()| file(path, *append)),
+            Output::File { path, append } => refuse_several(output).and_then(|()| self.file(path, *append)),
         };
         let shared = match opened {
             Ok(destination) => SharedDestination::new(destination),
@@ -339,11 +344,4 @@ impl Session {
             Err(_) => Outcome::Done,
         }
     }
-}
-
-fn file(path: &Spanned<String>, append: bool) -> eval::Result<Destination<'static>> {
-    Destination::file(&expand_home(&path.node), append).map_err(|why| {
-        let message = format!("{} cannot be written: {why}", path.node);
-        eval::Error::new(path.at, message)
-    })
 }

@@ -1,6 +1,7 @@
 //! The log (`set logging`): what is printed on the screen, written to a file too.
 
 use super::failure::words;
+use super::outside::Outside;
 use crate::command::expand_home;
 use crate::render::Renderer;
 use crate::report::Record;
@@ -31,7 +32,7 @@ impl Log {
     ///
     /// # Errors
     /// Why it cannot be written, in words.
-    pub(super) fn open(path: &str, overwrite: bool) -> Result<Log, String> {
+    pub(super) fn open(path: &str, overwrite: bool, _: Outside) -> Result<Log, String> {
         let file = OpenOptions::new()
             .create(true)
             .append(!overwrite)

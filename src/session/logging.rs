@@ -14,15 +14,20 @@ impl Session {
         match (&self.log, wanted) {
             (None, true) => {
                 let path = self.state.settings.log_file.clone();
-                match Log::open(&path, self.state.settings.logging_overwrite) {
+                let overwrite = self.state.settings.logging_overwrite;
+                let opened = self.options.outside().map_err(str::to_owned).and_then(|outside| {
+                    let opened = Log::open(&path, overwrite, outside);
+                    opened.map_err(|why| format!("{path} cannot be written: {why}"))
+                });
+                match opened {
                     Ok(log) => {
                         let how = if self.state.settings.logging_redirect { "goes to" } else { "is also written to" };
                         self.note(format!("output {how} {path}"));
                         self.log = Some(log);
                     }
-                    Err(why) => {
+                    Err(message) => {
                         self.state.settings.logging = false;
-                        return Err(format!("{path} cannot be written: {why}"));
+                        return Err(message);
                     }
                 }
             }

@@ -14,6 +14,7 @@
 //! * `view`, `printer`: the renderer of a command's records; `destination`, `pager`, `held_rows`, `log`, `logging`,
 //!   `shell`, `picture`, `progress`: where output goes
 //! * `requests`: the queue of `serve`; `folders`: the paths of pmdb's own files; `scripts`: the built-in command files
+//! * `outside`: `--no-shell`
 //! * `interrupt`: Ctrl-C
 //! * `failure`: errors as records
 
@@ -31,6 +32,7 @@ mod lines;
 mod log;
 mod logging;
 mod outcome;
+mod outside;
 mod pager;
 mod picture;
 mod printer;
@@ -48,7 +50,7 @@ mod view;
 pub use assertions::Assertions;
 pub use base::{Session, SessionOptions};
 pub use failure::Input;
-pub use folders::{history_file, init_file};
+pub use folders::init_file;
 pub use outcome::Outcome;
 pub use scripts::{help_of_file, list_of_scripts};
 pub use shell::ShellIo;

@@ -1,5 +1,6 @@
 //! Shell commands: `!`, `shell`, and the reader of a pipe.
 
+use super::outside::Outside;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
@@ -20,23 +21,23 @@ pub enum ShellIo {
 ///
 /// # Errors
 /// The shell cannot be started.
-pub fn run(text: &str, descriptors: ShellIo) -> io::Result<ExitStatus> {
-    command(text, descriptors)?.status()
+pub fn run(text: &str, descriptors: ShellIo, outside: Outside) -> io::Result<ExitStatus> {
+    command(text, descriptors, outside)?.status()
 }
 
 /// Starts `text` in the shell with a pipe as its standard input. It writes to `output`, if there is one.
 ///
 /// # Errors
 /// The shell cannot be started.
-pub fn reader(text: &str, descriptors: ShellIo, output: Option<OwnedFd>) -> io::Result<Child> {
-    let mut command = command(text, descriptors)?;
+pub fn reader(text: &str, descriptors: ShellIo, output: Option<OwnedFd>, outside: Outside) -> io::Result<Child> {
+    let mut command = command(text, descriptors, outside)?;
     if let Some(output) = output {
         command.stdout(output);
     }
     command.stdin(Stdio::piped()).spawn()
 }
 
-fn command(text: &str, descriptors: ShellIo) -> io::Result<Command> {
+fn command(text: &str, descriptors: ShellIo, _: Outside) -> io::Result<Command> {
     let mut command = Command::new("/bin/sh");
     // An empty text starts an interactive shell, as in gdb.
     if text.trim().is_empty() {

@@ -1,6 +1,7 @@
 //! The form of output, from the settings and the terminal.
 
 use super::base::Session;
+use super::outside::Outside;
 use crate::lang::{ColorChoice, PagerChoice};
 use crate::render::{self, Background, Renderer, Theme};
 use std::io::{self, IsTerminal};
@@ -93,16 +94,15 @@ impl Session {
     }
 
     /// The program that shows long output, if the user wants one.
-    pub(super) fn pager_program(&self) -> Option<String> {
-        if self.options.no_shell {
-            return None;
-        }
+    pub(super) fn pager_program(&self) -> Option<(String, Outside)> {
+        let outside = self.options.outside().ok()?;
         let named = variable("PAGER").filter(|program| !program.trim().is_empty());
-        match self.state().settings.pager {
+        let program = match self.state().settings.pager {
             PagerChoice::Ask => None,
             PagerChoice::Auto => named,
             PagerChoice::Program => named.or(Some("less".to_owned())),
-        }
+        };
+        Some((program?, outside))
     }
 
     /// The rows of the screen, from the setting or the terminal.

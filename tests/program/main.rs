@@ -8,6 +8,7 @@ mod golden;
 mod hostile;
 mod language;
 mod output;
+mod outside;
 mod programs;
 mod rights;
 mod run;

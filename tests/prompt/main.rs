@@ -1,6 +1,7 @@
 //! The prompt, at a real terminal.
 
 mod input;
+mod outside;
 #[path = "../skips/mod.rs"]
 mod skips;
 

@@ -46,6 +46,28 @@ impl Mount {
         options.any(|name| matches!(name, Some("size" | "nr_inodes" | "inode64" | "inode32" | "huge")))
     }
 
+    /// Of a mounted hierarchy of cgroups: the path below the mount of its group in `/proc/PID/cgroup`, which has a line
+    /// for each hierarchy.
+    pub fn group_in(&self, text: &[u8]) -> Option<Vec<u8>> {
+        let mut lines = text.split(|&byte| byte == b'\n');
+        let path = lines.find_map(|line| {
+            let mut parts = line.splitn(3, |&byte| byte == b':').skip(1);
+            let (controllers, path) = (parts.next()?, parts.next()?);
+            let is_this = match self.filesystem.as_bytes() {
+                b"cgroup2" => controllers.is_empty(),
+                _ => controllers.split(|&byte| byte == b',').any(|one| one == b"memory"),
+            };
+            is_this.then_some(path)
+        })?;
+        let root = self.root.as_bytes();
+        // The group is outside of the reader's cgroup namespace.
+        if path.split(|&byte| byte == b'/').any(|part| part == b"..") {
+            return None;
+        }
+        let below = path.strip_prefix(root.strip_suffix(b"/").unwrap_or(root))?;
+        Some(below.strip_suffix(b"/").unwrap_or(below).to_vec())
+    }
+
     /// Whether it is a hierarchy of cgroup v1 with the memory controller.
     fn is_memory_hierarchy(&self) -> bool {
         self.filesystem == "cgroup" && self.options.split(',').any(|option| option == "memory")

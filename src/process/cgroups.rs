@@ -37,7 +37,7 @@ impl Cgroups {
             _ => {}
         }
         let of_process = source.whole(File::Cgroup).ok();
-        if let Some(path) = of_process.and_then(|text| hierarchy.group_among(&text))
+        if let Some(path) = of_process.and_then(|text| hierarchy.mount.group_in(&text))
             && is_at(&path)?
         {
             let name = hierarchy.full_path(&path);
@@ -65,27 +65,6 @@ impl Hierarchy {
             Error::not_available("no hierarchy of memory cgroups is mounted here: their paths are not known")
         })?;
         Ok(Hierarchy { mount })
-    }
-
-    /// The path below the mount of this hierarchy's group in `/proc/PID/cgroup`, which has a line for each hierarchy.
-    fn group_among(&self, text: &[u8]) -> Option<Vec<u8>> {
-        let mut lines = text.split(|&byte| byte == b'\n');
-        let path = lines.find_map(|line| {
-            let mut parts = line.splitn(3, |&byte| byte == b':').skip(1);
-            let (controllers, path) = (parts.next()?, parts.next()?);
-            let is_this = match self.mount.filesystem.as_bytes() {
-                b"cgroup2" => controllers.is_empty(),
-                _ => controllers.split(|&byte| byte == b',').any(|one| one == b"memory"),
-            };
-            is_this.then_some(path)
-        })?;
-        let root = self.mount.root.as_bytes();
-        // The group is outside of the reader's cgroup namespace.
-        if path.split(|&byte| byte == b'/').any(|part| part == b"..") {
-            return None;
-        }
-        let below = path.strip_prefix(root.strip_suffix(b"/").unwrap_or(root))?;
-        Some(below.strip_suffix(b"/").unwrap_or(below).to_vec())
     }
 
     /// The path from the root of the hierarchy, of which only a part may be mounted.

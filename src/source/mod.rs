@@ -12,6 +12,7 @@ mod file;
 mod in_memory;
 pub mod live;
 pub mod memory;
+mod own_cgroup;
 mod page_map_end;
 mod process_entry;
 mod question;

@@ -8,12 +8,19 @@ use pmdb::inspect::{View, frame_detail};
 use pmdb::report::CgroupPath;
 use std::ffi::OsStr;
 use std::fs;
+use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 pub const TESTS: &[Test] = &[
     ("cgroup::a_frame_is_charged_to_a_path", a_frame_is_charged_to_a_path),
+    (
+        "cgroup::a_file_takes_no_memory_that_its_group_does_not_have",
+        a_file_takes_no_memory_that_its_group_does_not_have,
+    ),
     ("cgroup::who_has_no_group_is_not_looked_for", who_has_no_group_is_not_looked_for),
 ];
 
@@ -113,6 +120,69 @@ fn a_frame_is_charged_to_a_path() {
         }
     }
     assert_eq!(target.machine.cgroup_path(inode).expect("none"), None);
+}
+
+/// A program whose debug information is small in the file and larger than its group's limit when it is decompressed.
+/// It reads standard input.
+fn hostile_program(folder: &Path) -> Result<PathBuf, String> {
+    let path = |name: &str| folder.join(name);
+    // 16 times smaller in the file.
+    let names: Vec<u8> = (0u32..1 << 20)
+        .flat_map(|number| format!("{:08x}{}\0", number.wrapping_mul(2_654_435_761), "a".repeat(119)).into_bytes())
+        .collect();
+    fs::write(path("names"), names).expect("the names");
+    // An empty unit of DWARF 5.
+    fs::write(path("unit"), b"\x0b\0\0\0\x05\0\x01\x08\0\0\0\0\0\0\0").expect("a unit");
+    fs::write(path("abbreviations"), b"\0").expect("abbreviations");
+    let objcopy = |words: &[&str]| {
+        let copied = Command::new("objcopy").args(words).current_dir(folder).output();
+        copied.is_ok_and(|copied| copied.status.success()).then_some(()).ok_or("objcopy does not work here")
+    };
+    let sections = ["--add-section", ".debug_info=unit", "--add-section", ".debug_abbrev=abbreviations"];
+    objcopy(&[&sections[..], &["--add-section", ".debug_str=names", "/bin/cat", "large"]].concat())?;
+    objcopy(&["--compress-debug-sections=zlib", "large", "hostile"])?;
+    Ok(path("hostile"))
+}
+
+/// The target must not be ended because pmdb, beside it in one group, reads its files.
+fn a_file_takes_no_memory_that_its_group_does_not_have() {
+    let name = "cgroup::a_file_takes_no_memory_that_its_group_does_not_have";
+    if !support::is_root() {
+        return skip(name, "only root makes cgroups");
+    }
+    let folder = tempfile::tempdir().expect("a directory");
+    let program = match hostile_program(folder.path()) {
+        Ok(program) => program,
+        Err(reason) => return skip(name, &reason),
+    };
+    let cgroup = match Cgroup::make() {
+        Ok(cgroup) => cgroup,
+        Err(reason) => return skip(name, &reason),
+    };
+    let limit = ["memory.max", "memory.limit_in_bytes"].map(|name| cgroup.path.join(name));
+    let limit = limit.iter().find(|limit| limit.exists()).expect("one of them");
+    fs::write(limit, "96M").expect("a limit");
+    let mut target = Command::new(&program);
+    let mut target = target.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut input = target.stdin.take().expect("its input");
+    input.write_all(b"x").expect("it reads");
+    target.stdout.as_mut().expect("its output").read_exact(&mut [0]).expect("it runs");
+    cgroup.takes(target.id());
+    let mut pmdb = Command::new("sh");
+    pmdb.args([
+        "-c",
+        "echo $$ > \"$GROUP\"/cgroup.procs; exec \"$PMDB\" -nx -batch -p \"$PID\" -ex 'info line hostile!0x4000'",
+    ]);
+    pmdb.env("GROUP", &cgroup.path).env("PMDB", env!("CARGO_BIN_EXE_pmdb")).env("PID", target.id().to_string());
+    let run = pmdb.output().expect("it runs");
+    let said = String::from_utf8_lossy(&run.stdout).into_owned() + &String::from_utf8_lossy(&run.stderr);
+    assert_eq!(run.status.signal(), None, "{said}");
+    assert!(said.contains("too little free memory"), "{said}");
+    let killed = ["memory.events", "memory.oom_control"].map(|name| fs::read_to_string(cgroup.path.join(name)));
+    let killed = killed.into_iter().find_map(Result::ok).expect("one of them");
+    assert!(killed.lines().any(|line| line == "oom_kill 0"), "{killed}");
+    drop(input);
+    assert!(target.wait().expect("it ends").success());
 }
 
 /// The page of zeros is everybody's.

@@ -126,7 +126,7 @@ fn expand(from: impl Read, size: u64, most: u64, budget: &mut Budget) -> Result<
     if size > most {
         return Err(TOO_LARGE);
     }
-    let bytes = read_within(from, memory::empty(size)?, size, &RefCell::new(budget))?;
+    let bytes = read_within(from, size, size, &RefCell::new(budget))?;
     if bytes.len() as u64 == size { Ok(bytes) } else { Err(BAD) }
 }
 
@@ -136,7 +136,7 @@ pub(in crate::symbol) fn expand_xz(bytes: &[u8], most: u64, budget: &mut Budget)
     memory::check(u64::from(LARGEST_DICTIONARY) << 10)?;
     let budget = RefCell::new(budget);
     let reader = XzReader::new_mem_limit(Limited { bytes, budget: &budget }, false, LARGEST_DICTIONARY);
-    let read = read_within(reader, Vec::new(), most.saturating_add(1), &budget);
+    let read = read_within(reader, 0, most.saturating_add(1), &budget);
     // If the decoder failed because its input ended, the cause is the budget.
     budget.into_inner().go_on()?;
     let bytes = read?;
@@ -156,28 +156,31 @@ impl Read for Limited<'_, '_> {
     }
 }
 
-/// Appends at most `most` bytes, and grows `bytes` as they come.
+/// At most `most` bytes. Room for `expected` bytes is made at once, for more as they come.
 fn read_within(
     mut from: impl Read,
-    mut bytes: Vec<u8>,
+    expected: u64,
     most: u64,
     budget: &RefCell<&mut Budget>,
 ) -> Result<Vec<u8>, NoSymbols> {
-    let mut room = most;
-    while room > 0 {
-        let part = room.min(BETWEEN_LOOKS as u64);
-        let read = from.by_ref().take(part).read_to_end(&mut bytes);
-        let read = read.map_err(|error| match error.kind() {
-            io::ErrorKind::OutOfMemory => NoSymbols::OutOfMemory,
-            _ => BAD,
-        });
-        if (read? as u64) < part {
-            break;
-        }
-        room -= part;
-        if room > 0 {
+    let mut bytes = memory::zeroed(expected)?;
+    let mut length: usize = 0;
+    while (length as u64) < most {
+        if length > 0 && length.is_multiple_of(BETWEEN_LOOKS) {
             budget.borrow_mut().look()?;
         }
+        if length == bytes.len() {
+            memory::grow(&mut bytes, (most - length as u64).min(BETWEEN_LOOKS as u64))?;
+        }
+        let end = bytes.len().min((length / BETWEEN_LOOKS + 1).saturating_mul(BETWEEN_LOOKS));
+        match from.read(bytes.get_mut(length..end).unwrap_or_default()) {
+            Ok(0) => break,
+            Ok(read) => length += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::OutOfMemory => return Err(NoSymbols::OutOfMemory),
+            Err(_) => return Err(BAD),
+        }
     }
+    bytes.truncate(length);
     Ok(bytes)
 }

@@ -52,7 +52,11 @@ pub(super) fn run(context: &mut Context, asked: &lang::Walk) -> Outcome {
         Extent::Frames(frames) => return frames::walk(context, frames, asked, cut),
     };
     let target = context.target()?;
-    let view = View::of(&target)?;
+    let view = match spans.ranges() {
+        // Groups may name any region.
+        [range] if asked.by.is_empty() => View::within(&target, *range)?,
+        _ => View::of(&target)?,
+    };
     let filter = asked.filter.as_ref().map(|filter| eval::page_filter(filter, &view, context.state)).transpose()?;
     context.state.last_address = None;
     let walk = Walk { view: &view, filter: filter.as_ref(), spans: &spans, cut };

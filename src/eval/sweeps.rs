@@ -143,7 +143,7 @@ impl<'a> Evaluator<'a> {
             _ => Need::empty(),
         };
         let call = Call::of(function.name(), at);
-        let view = self.view(&call)?;
+        let view = self.view_within(&call, spans)?;
         let (mut sum, mut known) = (Ok(0u64), false);
         let mut left_out = None;
         let swept = span_stats(&view, spans.ranges(), need, &mut || self.scope.check(), &mut |viewed, stats| {

@@ -15,6 +15,9 @@ use crate::process::{self, BackingContent, BackingRun, Held, MapsText, Merging, 
 use crate::report::{Fact, Reason};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+/// So many regions are asked for one by one, with a system call each. All of an ordinary process take about as long.
+const FEW_REGIONS: usize = 32;
+
 /// The regions of a target at one moment. Each command makes its own: regions are never reused from an earlier one.
 pub struct View<'a> {
     target: &'a Target,
@@ -57,25 +60,19 @@ impl<'a> View<'a> {
     ///
     /// Fails when the kernel refuses, or the target is gone.
     pub fn at(target: &'a Target, address: VirtualAddress) -> Result<View<'a>> {
-        Ok(Self::in_part(target, target.process.region_at(address)?))
+        let regions = target.process.region_at(address)?.into_iter().collect();
+        Ok(Self::new(target, regions, MapsText::default(), false))
     }
 
-    /// Reads only the region that holds `range`, or all if none does: enough to [`sweep`](super::sweep) that range. A
-    /// single page takes at most one region.
+    /// Reads only the regions that lie in `range`, if they are few and the kernel can be asked for them, otherwise all:
+    /// enough to [`sweep`](super::sweep) that range.
     ///
     /// Fails as [`View::of`].
     pub fn within(target: &'a Target, range: AddressRange) -> Result<View<'a>> {
-        let region = target.process.region_at(range.start())?;
-        let is_enough = match &region {
-            Some(region) => region.range.end() >= range.end(),
-            None => range.pages(target.process.layout().page) <= 1,
-        };
-        if is_enough { Ok(Self::in_part(target, region)) } else { View::of(target) }
-    }
-
-    fn in_part(target: &'a Target, region: Option<Region>) -> View<'a> {
-        let regions = region.into_iter().collect();
-        Self::new(target, regions, MapsText::default(), false)
+        match target.process.queried_in(range, FEW_REGIONS)? {
+            Some(regions) => Ok(Self::new(target, regions, MapsText::default(), false)),
+            None => View::of(target),
+        }
     }
 
     fn new(target: &'a Target, regions: Vec<Region>, text: MapsText, complete: bool) -> View<'a> {
@@ -133,7 +130,7 @@ impl<'a> View<'a> {
         self.page
     }
 
-    /// The regions in address order; with [`View::at`] and [`View::within`] it may be one or none.
+    /// The regions in address order; [`View::at`] and [`View::within`] have only some.
     pub fn regions(&self) -> &[ViewedRegion] {
         &self.regions
     }

@@ -168,6 +168,32 @@ impl Process {
         }
     }
 
+    /// The regions of which a part lies in `range`, by PROCMAP_QUERY; `None` where the kernel has no such query, or if
+    /// they are more than `most`: then the text has them.
+    pub fn queried_in(&self, range: AddressRange, most: usize) -> Result<Option<Vec<Region>>> {
+        let mut found = Vec::new();
+        let mut from = range.start();
+        while from < range.end() {
+            match self.query(Query::From(from))? {
+                Answer::Found(mapping) if mapping.start >= range.end().get() => break,
+                Answer::Found(mapping) => {
+                    from = VirtualAddress::new(mapping.end);
+                    match self.settled(mapping) {
+                        Some(region) if found.len() < most => found.push(region),
+                        _ => return Ok(None),
+                    }
+                }
+                // Gate regions such as [vsyscall] are in the text only. They lie where no page map reaches.
+                Answer::Nothing => {
+                    let last = VirtualAddress::new(range.end().get().saturating_sub(1));
+                    return Ok(self.entry(self.layout().page.index(last))?.map(|_| found));
+                }
+                Answer::Unavailable => return Ok(None),
+            }
+        }
+        Ok(Some(found))
+    }
+
     /// The region next below `start`, if less than `gap` bytes lie between, as in [`queried`](Self::queried). The
     /// kernel only searches upwards: if no region adjoins, the search starts at the far end of the gap.
     fn queried_below(&self, start: VirtualAddress, gap: u64) -> Result<Option<Option<Region>>> {

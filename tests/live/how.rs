@@ -16,6 +16,7 @@ pub const TESTS: &[Test] = &[
     ("how::an_answer_is_the_same_with_it", an_answer_is_the_same_with_it),
     ("how::a_command_that_fails_shows_its_reads", a_command_that_fails_shows_its_reads),
     ("how::what_decides_about_the_pool_is_shown", what_decides_about_the_pool_is_shown),
+    ("how::a_walk_of_a_range_asks_for_the_regions_in_it_alone", a_walk_of_a_range_asks_for_the_regions_in_it_alone),
     ("how::which_files_were_really_read", which_files_were_really_read),
 ];
 
@@ -55,6 +56,39 @@ fn stopped() -> (Puppet, u64) {
     puppet.reads(memory + 6 * page_bytes(), 2);
     puppet.0.stop();
     (puppet, memory)
+}
+
+/// With 60,000 regions, reading them all takes a hundred times as long as everything else.
+fn a_walk_of_a_range_asks_for_the_regions_in_it_alone() {
+    let name = "how::a_walk_of_a_range_asks_for_the_regions_in_it_alone";
+    let (puppet, memory) = stopped();
+    // Beyond both ends of its region.
+    let (start, end) = (memory - 4 * page_bytes(), memory + 14 * page_bytes());
+    let how = |line: &str| {
+        let (answer, is_fine) = asked(puppet.0.pid(), &format!("set scan on\n{line}"));
+        assert!(is_fine, "{answer:?}");
+        let what = |read: &Value| read["what"].as_str().expect("words").to_owned();
+        answer.iter().filter(is_read).map(what).collect::<Vec<_>>()
+    };
+    let reads = how(&format!("region --how {memory:#x}"));
+    if !reads.iter().any(|what| what.contains("PROCMAP_QUERY")) {
+        return skip(name, "this kernel cannot be asked for one region");
+    }
+    for (start, end) in [(start, end), (memory, memory + page_bytes()), (end, end + page_bytes())] {
+        let line = format!("walk --how {start:#x}..{end:#x}");
+        let reads = how(&line);
+        assert!(reads.iter().any(|what| what.contains("PROCMAP_QUERY")), "{line}: {reads:?}");
+        assert!(!reads.iter().any(|what| what.contains("all regions")), "{line}: {reads:?}");
+        // The list of all gives the same answer. Without PAGEMAP_SCAN, huge pages are not known.
+        let fields = ["type", "start", "end", "pages", "state", "kind", "pfn", "region", "value", "message"];
+        let answers = ["on", "off"].map(|scan| {
+            let lines = format!("set scan {scan}\nwalk {start:#x}..{end:#x}\nprint rss({start:#x}..{end:#x})");
+            let (answer, is_fine) = asked(puppet.0.pid(), &lines);
+            let known = answer.iter().map(|one| fields.map(|field| one[field].clone()));
+            (known.collect::<Vec<_>>(), is_fine)
+        });
+        assert_eq!(answers[0], answers[1], "{line}");
+    }
 }
 
 fn every_word_is_what_stands_in_the_file() {

@@ -7,7 +7,7 @@ use crate::kernel::{Name, VirtualAddress};
 use crate::process::Modules;
 use crate::symbol::load_bias::LoadedCopy;
 use crate::symbol::module_symbols::ModuleSymbols;
-use crate::symbol::{Module, View};
+use crate::symbol::{Module, NoSymbols, View};
 use std::time::Duration;
 
 /// More places of one line are not listed: a program may map a library any number of times.
@@ -181,7 +181,14 @@ impl View<'_> {
         ask: impl FnOnce(&Lines, &Modules, &mut Budget) -> Result<T, NoLines>,
     ) -> Result<T, NoLines> {
         let ModuleSymbols { lines, sources, .. } = loaded;
-        let known = lines.get(budget, |budget| cache::read(sources, &module.name, budget))?;
+        let read = |budget: &mut Budget| cache::read(sources, &module.name, budget);
+        let mut known = lines.get(budget, read);
+        if matches!(known, Err(NoLines::NoFile(NoSymbols::OutOfMemory))) {
+            // That of other modules makes room.
+            self.symbols.debug_info_cache().clear();
+            known = lines.get(budget, read);
+        }
+        let known = known?;
         let answer = ask(&known, &self.target.modules, budget);
         lines.touch(self.symbols.debug_info_cache(), &known);
         answer

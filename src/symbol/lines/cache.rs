@@ -64,6 +64,14 @@ impl Default for DebugInfoCache {
 }
 
 impl DebugInfoCache {
+    /// Drops everything.
+    pub(super) fn clear(&self) {
+        let kept = std::mem::take(&mut *self.kept.lock().unwrap_or_else(PoisonError::into_inner));
+        kept.iter().filter_map(|(one, _)| one.upgrade()).for_each(|one| {
+            *one.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        });
+    }
+
     fn put(&self, slot: &Arc<Slot>, bytes: u64) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         // Entries of closed files have already been dropped.
@@ -129,5 +137,7 @@ mod tests {
         // The entry of a closed file makes room for others.
         drop(third);
         assert!(ask(&first, 1000) && ask(&second, 1000) && !ask(&first, 1000));
+        cache.clear();
+        assert!(ask(&first, 1000) && ask(&second, 1000));
     }
 }

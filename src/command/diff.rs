@@ -1,13 +1,14 @@
 //! `diff [A] [B]`: what changed between two snapshots, or since one.
 
 use super::cut::{self, Cut};
+use super::groups::region as of_region;
 use super::named_pages::{PagesOfSymbols, name_among_symbols};
 use super::snapshot::{self, called, seconds};
 use super::translate::brief;
 use super::watch::{detail, marked, unobservable};
 use super::{About, Context, Error, Flow, Group, Outcome, example};
 use crate::eval::{self, Compared, Origin, Spans};
-use crate::inspect::{self, Change, View};
+use crate::inspect::{self, Change, RegionGroups, View};
 use crate::kernel::{AddressRange, Name, PageSize, Region};
 use crate::lang::{Diff, DiffKey};
 use crate::process::Target;
@@ -26,7 +27,7 @@ pub(super) const ABOUT: About = About {
            totals come first. Then each row is a region that appeared, grew, shrank or went, or neighbouring pages that changed in \
            the same way: came, went, copied on write, moved, swapped out or in, split, collapsed. Pages that were written in place \
            show if the snapshots have `content`, or if the kernel tracks soft-dirty pages.\n\n\
-           `in RANGE` compares a part; `where FILTER` keeps pages that match now. `by region`, `by symbol` and `by change` add up, \
+           `in RANGE` compares a part; `where FILTER` keeps pages that match now. `by region` (each region with its address, however it grew or shrank), `by symbol` and `by change` add up, \
            the largest net effect first. `top N` shows the N largest rows, `limit N` the first N. `$_came` and `$_went` are the bytes that \
            came and went, `$_changes` the number of changes. Functions such as changed(A, B in RANGE where FILTER) count pages in expressions (help values).\n\n\
            Pages of two mappings are never compared: where a region was replaced, all its pages went and those of the new one came. \
@@ -77,9 +78,12 @@ pub(super) fn run(context: &mut Context, asked: &Diff) -> Outcome {
     }
     let names = state.symbols.over(&target, view.maps());
     let page = view.page();
-    let mut difference = Difference { page, target: &target, names, rows: Vec::new() };
+    let mut regions = RegionGroups::default();
+    regions.see(from.snapshot.regions());
+    regions.see(to.snapshot.regions());
+    let mut difference = Difference { page, target: &target, names, regions, rows: Vec::new() };
     from.snapshot.changes(&to.snapshot, within.as_deref(), &view, &mut |change| difference.add(change))?;
-    let Difference { mut rows, names, .. } = difference;
+    let Difference { mut rows, names, regions, .. } = difference;
     rows.sort_by_key(|row| row.record.start);
     if rows.is_empty() && asked.filter.is_some() {
         let mut others = 0;
@@ -109,7 +113,7 @@ pub(super) fn run(context: &mut Context, asked: &Diff) -> Outcome {
         None => show(summary, rows, cut, |row| row.record.pages, change, context.sink)?,
         Some(by) => {
             let symbols = PagesOfSymbols::new(names, page);
-            let groups = groups(by, &rows, symbols);
+            let groups = groups(by, &rows, symbols, &regions);
             show(summary, groups, cut, net, Record::ChangeGroup, context.sink)?
         }
     }
@@ -185,6 +189,8 @@ fn matching(
 struct Row {
     record: ChangeRow,
     effect: NetEffect,
+    /// The number of its region among the groups.
+    group: Option<usize>,
 }
 
 impl Row {
@@ -201,6 +207,7 @@ struct Difference<'a> {
     page: PageSize,
     target: &'a Target,
     names: symbol::View<'a>,
+    regions: RegionGroups,
     rows: Vec<Row>,
 }
 
@@ -213,7 +220,9 @@ impl Difference<'_> {
             Some(range) => range.end(),
             None => start.checked_add(change.pages << self.page.shift()).unwrap_or(start),
         };
-        let symbol = change.range.is_none().then(|| brief(&self.names, start));
+        let symbol = |address| brief(&self.names, address).filter(|_| change.range.is_none());
+        let (symbol, last_symbol) = (symbol(start), end.checked_sub(1).and_then(symbol));
+        let group = change.region.as_ref().map(|region| self.regions.number(region));
         let effect = change.effect;
         let record = ChangeRow {
             change: change.kind,
@@ -224,9 +233,10 @@ impl Difference<'_> {
             before: change.before.map(|facts| marked(facts, self.target)),
             after: change.after.map(|facts| marked(facts, self.target)),
             region: change.region.map(|region: Region| region.name),
-            symbol: symbol.flatten(),
+            symbol,
+            last_symbol,
         };
-        self.rows.push(Row { record, effect });
+        self.rows.push(Row { record, effect, group });
         Ok(())
     }
 }
@@ -263,23 +273,26 @@ fn show<T>(
 }
 
 /// Groups of rows, the largest net effect first. By symbol, a row is split between the symbols that its pages begin in.
-fn groups(by: DiffKey, rows: &[Row], mut symbols: PagesOfSymbols) -> Vec<ChangeGroup> {
+fn groups(by: DiffKey, rows: &[Row], mut symbols: PagesOfSymbols, regions: &RegionGroups) -> Vec<ChangeGroup> {
     let mut groups: BTreeMap<String, ChangeGroup> = BTreeMap::new();
-    let mut add = |key: String, pages: u64, effect: NetEffect| {
+    let mut add = |key: String, row: &Row, pages: u64| {
         let group = groups.entry(key).or_insert_with_key(|key| ChangeGroup {
             by: by.word(),
             key: key.clone(),
+            region: row.record.region.clone().filter(|_| by == DiffKey::Region),
             pages: 0,
+            regions: 0,
             effect: NetEffect::default(),
         });
         group.pages += pages;
-        group.effect += effect;
+        group.regions += u64::from(!row.record.change.is_of_pages());
+        group.effect += row.effect_of(pages);
     };
     for whole in rows {
         let row = &whole.record;
         let region = || name_among_symbols(row.region.as_ref().unwrap_or(&Name::default()));
         match by {
-            DiffKey::Change => add(row.change.words().to_owned(), row.pages, whole.effect),
+            DiffKey::Change => add(row.change.words().to_owned(), whole, row.pages),
             DiffKey::Symbol if row.change.is_of_pages() => {
                 let mut parts = Vec::new();
                 symbols.split(row.start, row.pages, |_, pages, symbol| {
@@ -287,10 +300,14 @@ fn groups(by: DiffKey, rows: &[Row], mut symbols: PagesOfSymbols) -> Vec<ChangeG
                 });
                 for (pages, symbol) in parts {
                     let key = symbol.map_or_else(region, |symbol| symbols.name(symbol));
-                    add(key, pages, whole.effect_of(pages));
+                    add(key, whole, pages);
                 }
             }
-            DiffKey::Symbol | DiffKey::Region => add(region(), row.pages, whole.effect),
+            DiffKey::Symbol => add(region(), whole, row.pages),
+            DiffKey::Region => {
+                let region = whole.group.and_then(|number| regions.region(number));
+                add(region.map_or_else(String::new, of_region), whole, row.pages);
+            }
         }
     }
     let mut groups: Vec<ChangeGroup> = groups.into_values().collect();

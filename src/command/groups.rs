@@ -3,7 +3,7 @@
 use super::Error;
 use super::cut::{Cut, say_cut};
 use crate::inspect::{self, GroupBy, GroupKey as Key, InZone, Keys, OfFrame};
-use crate::kernel::PageSize;
+use crate::kernel::{PageSize, Region};
 use crate::lang::{GroupKey, Which};
 use crate::process::Machine;
 use crate::report::{Group, Reason, Record, Sink, Stopped, Why};
@@ -81,6 +81,12 @@ pub(super) fn emit(
         }))?;
     }
     say_cut(groups.len().saturating_sub(shown), "group", sink)
+}
+
+/// The name of a group `by region`, here and in `watch` and `diff`.
+pub(super) fn region(region: &Region) -> String {
+    let name = format!("{} {} {}", region.range, region.permissions, region.name);
+    name.trim_end().to_owned()
 }
 
 /// The name of a group, and why its pages may not belong to it. Names of regions and symbols need a view: for these

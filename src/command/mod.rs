@@ -65,6 +65,7 @@ mod translate;
 mod version;
 mod walk;
 mod watch;
+mod watch_groups;
 mod who;
 
 pub use about::{About, Group};

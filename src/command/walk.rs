@@ -198,11 +198,7 @@ impl Walk<'_> {
             _ => None,
         };
         match viewed {
-            Some(viewed) => {
-                let region = &viewed.region;
-                let name = format!("{} {} {}", region.range, region.permissions, region.name);
-                (name.trim_end().to_owned(), Why::default())
-            }
+            Some(viewed) => (groups::region(&viewed.region), Why::default()),
             None => groups::name(&self.view.target().machine, key),
         }
     }

@@ -1,24 +1,23 @@
 //! `watch RANGE …`: what changes while you look.
 
-use super::named_pages::name_among_symbols;
 use super::page_sweep::{say_left_out, states_are};
 use super::region::unmapped;
 use super::snapshot::seconds;
 use super::timeline::Timeline;
 use super::translate::symbol_at;
+use super::watch_groups::Sums;
 use super::{About, Context, Error, Flow, Group, Outcome, example};
 use crate::eval::{self, Spans, current_ranges};
 use crate::inspect::{self, Change, Need, Sampled, StateSet, View, Watcher, is_average};
 use crate::kernel::{AddressRange, Region};
-use crate::lang::{self, OnRequest, Quantifier, Span, Until, WatchKey};
+use crate::lang::{self, OnRequest, Quantifier, Span, Until};
 use crate::process::{self, Target};
 use crate::report::{
-    Blind, Event, EventGroup, EventKind, NetEffect, Numbers, PageFacts, Record, Sink, Stopped, SymbolBrief, WatchStart,
+    Blind, Event, EventKind, NetEffect, Numbers, PageFacts, Record, Sink, Stopped, SymbolBrief, WatchStart,
     WatchSummary,
 };
 use crate::state::DebugState;
 use std::cell::RefCell;
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -39,7 +38,8 @@ pub(super) const ABOUT: About = About {
            `until rss(heap) < 1G` as soon as the comparison holds. Ctrl-C ends it too. All end with a summary. If `for` passes \
            before `until` comes true, that is an error with status 5; if the process exits before, one with status 3.\n\n\
            `by region` shows the sums for each region when the watch ends, with the net effect on what is present and the \
-           number of samples that showed a change.\n\n\
+           number of samples that showed a change. A region stays one while it grows or shrinks; its addresses are all \
+           that it had.\n\n\
            `as timeline` draws instead: a row for each page, or for a stretch of pages where there are many, and a column for each sample, \
            with the letters of `map`; a star is a change that leaves the letter as it is. On a terminal each picture replaces the one \
            before; `> ./FILE.svg` writes it as SVG.",
@@ -111,14 +111,14 @@ pub(super) fn run(context: &mut Context, asked: &lang::Watch) -> Outcome {
         spans: &spans,
         until: asked.until.as_ref(),
         tally: Tally::until(count),
-        sums: asked.by.map(Sums::new),
+        sums: asked.by.map(|by| RefCell::new(Sums::new(by))),
         samples: 0,
         undecided_said: false,
         timeline: asked.is_timeline.then(|| RefCell::new(Timeline::new(view.page()))),
     };
     let began = Instant::now();
     let ended = watch.follow(context.sink, Watcher::new(extra), every, duration)?;
-    for group in watch.sums.into_iter().flat_map(Sums::finish) {
+    for group in watch.sums.into_iter().flat_map(|sums| sums.into_inner().finish()) {
         context.sink.emit(Record::EventGroup(group))?;
     }
     context.sink.emit(Record::WatchSummary(WatchSummary {
@@ -169,7 +169,7 @@ struct Tally {
 
 /// Counts a change: each of its pages, or the one region or process that it is about, and the pages that went with
 /// their region. Returns how many it counts for `count`.
-fn tally(events: &mut BTreeMap<EventKind, u64>, change: &Change) -> u64 {
+pub(super) fn tally(events: &mut BTreeMap<EventKind, u64>, change: &Change) -> u64 {
     let number = if change.kind.is_of_pages() { change.pages } else { 1 };
     *events.entry(change.kind).or_default() += number;
     if !change.kind.is_of_pages() && change.pages > 0 {
@@ -201,59 +201,6 @@ impl Tally {
     }
 }
 
-/// Changes added up.
-struct Sums {
-    by: WatchKey,
-    groups: BTreeMap<String, Sum>,
-}
-
-#[derive(Default)]
-struct Sum {
-    pages: u64,
-    events: BTreeMap<EventKind, u64>,
-    effect: NetEffect,
-    samples: u64,
-    /// The last sample that `samples` counts.
-    last: Option<u64>,
-}
-
-impl Sums {
-    fn new(by: WatchKey) -> Self {
-        Sums { by, groups: BTreeMap::new() }
-    }
-
-    fn add(&mut self, region: &Region, change: &Change, sample: u64) {
-        let key = match self.by {
-            WatchKey::Region => name_among_symbols(&region.name),
-        };
-        let sum = self.groups.entry(key).or_default();
-        sum.pages += change.pages;
-        tally(&mut sum.events, change);
-        sum.effect += change.effect;
-        if sum.last.replace(sample) != Some(sample) {
-            sum.samples += 1;
-        }
-    }
-
-    /// The one with the most pages first.
-    fn finish(self) -> Vec<EventGroup> {
-        let by = self.by.word();
-        let groups = self.groups.into_iter();
-        let mut groups: Vec<EventGroup> = groups
-            .map(|(key, sum)| EventGroup {
-                by,
-                key,
-                pages: sum.pages,
-                samples: sum.samples,
-                events: Numbers(sum.events.into_iter().collect()),
-                effect: sum.effect,
-            })
-            .collect();
-        groups.sort_by_key(|group| Reverse(group.pages));
-        groups
-    }
-}
-
 fn need(with: OnRequest) -> Need {
     match with {
         OnRequest::Flags => Need::FLAGS,
@@ -269,7 +216,7 @@ struct Watch<'a> {
     until: Option<&'a Until>,
     tally: Tally,
     /// Where changes add up instead of being shown.
-    sums: Option<Sums>,
+    sums: Option<RefCell<Sums>>,
     samples: u64,
     /// Whether the note was shown that `until` cannot be evaluated for some pages.
     undecided_said: bool,
@@ -352,27 +299,35 @@ impl Watch<'_> {
     fn report_changes(&mut self, sink: &mut dyn Sink, watcher: &mut Watcher) -> inspect::Result<Sampled> {
         let sink = RefCell::new(sink);
         let mut regions: Option<Vec<Region>> = None;
-        let (tally, sums, sample) = (&mut self.tally, &mut self.sums, self.samples);
+        let (tally, sums, sample) = (&mut self.tally, &self.sums, self.samples);
         let (target, symbols, spans) = (self.target, &self.state.symbols, self.spans);
+        let page = target.process.layout().page;
         watcher.sample(
             target,
-            &mut |view| current_ranges(spans, view, symbols, target),
+            &mut |view| {
+                if let Some(sums) = sums {
+                    sums.borrow_mut().see(view);
+                }
+                current_ranges(spans, view, symbols, target)
+            },
             &mut || sink.borrow_mut().check(),
             &mut |change| {
                 tally.add(&change);
-                if let (Some(sums), Some(region)) = (&mut *sums, &change.region) {
-                    sums.add(region, &change, sample);
+                if let (Some(sums), EventKind::Executed) = (sums, change.kind) {
+                    sums.borrow_mut().forget();
+                }
+                if let (Some(sums), Some(region)) = (sums, &change.region) {
+                    sums.borrow_mut().add(region, &change, sample);
                     return match tally.left {
                         0 => Err(Stopped::Closed),
                         _ => sink.borrow_mut().check(),
                     };
                 }
                 let regions = regions.get_or_insert_with(|| target.process.regions().unwrap_or_default());
-                let symbol = change
-                    .address
-                    .filter(|_| change.kind.is_of_pages())
-                    .and_then(|address| symbol_at(symbols, target, regions, address));
-                sink.borrow_mut().emit(Record::Event(event(change, symbol, target)))?;
+                let first = change.address.filter(|_| change.kind.is_of_pages());
+                let last = first.and_then(|address| address.checked_add((change.pages << page.shift()) - 1));
+                let ends = [first, last].map(|end| symbol_at(symbols, target, regions, end?));
+                sink.borrow_mut().emit(Record::Event(event(change, ends, target)))?;
                 match tally.left {
                     0 => Err(Stopped::Closed),
                     _ => Ok(()),
@@ -445,7 +400,7 @@ pub(super) fn marked(facts: PageFacts, target: &Target) -> PageFacts {
     }
 }
 
-fn event(change: Change, symbol: Option<SymbolBrief>, target: &Target) -> Event {
+fn event(change: Change, [symbol, last_symbol]: [Option<SymbolBrief>; 2], target: &Target) -> Event {
     let detail = detail(&change, target);
     Event {
         time: seconds(SystemTime::now()),
@@ -456,6 +411,7 @@ fn event(change: Change, symbol: Option<SymbolBrief>, target: &Target) -> Event 
         after: change.after.map(|facts| marked(facts, target)),
         region: change.region.map(|region| region.name),
         symbol,
+        last_symbol,
         detail,
     }
 }

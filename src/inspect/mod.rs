@@ -60,4 +60,6 @@ pub use stats::{RegionStats, region_stats, span_stats};
 pub use sweep::{Chunk, Pages, Sweep, sweep};
 pub use totals::{StateCounts, Totals};
 pub use view::View;
-pub use watch::{Change, ChangeSink, Relation, SampleSpans, Sampled, Seen, SharedPages, Snapshot, Watcher};
+pub use watch::{
+    Change, ChangeSink, RegionGroups, Relation, SampleSpans, Sampled, Seen, SharedPages, Snapshot, Watcher,
+};

@@ -75,7 +75,7 @@ impl Serialize for Device {
 }
 
 /// One mapped region of the target (a VMA).
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Region {
     /// The addresses it covers.
     pub range: AddressRange,

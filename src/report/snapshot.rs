@@ -66,8 +66,10 @@ record! {
         after: Option<PageFacts>,
         /// Name of the region.
         region: Option<Name>,
-        /// The symbol at the start.
+        /// The symbol at the first byte.
         symbol: Option<SymbolBrief>,
+        /// The symbol at the last byte of the pages.
+        [optional] last_symbol: Option<SymbolBrief>,
         /// More, in words: what became of a region.
         [optional] detail: Option<String>,
     }
@@ -76,10 +78,14 @@ record! {
     pub struct ChangeGroup {
         /// The key: `region`, `symbol`, `change`.
         by: &'static str,
-        /// The group.
+        /// The group. Of a region: its addresses, permissions and name.
         key: String,
+        /// By region: its name.
+        [optional] region: Option<Name>,
         /// Pages that changed. A page that changed in two ways counts twice.
         pages: u64,
+        /// Changes of regions, counted one by one.
+        regions: u64,
         /// Bytes that came and went.
         [flat] effect: NetEffect,
     }

@@ -96,8 +96,10 @@ record! {
         after: Option<PageFacts>,
         /// Name of the region.
         region: Option<Name>,
-        /// The symbol there.
+        /// The symbol at the first byte.
         symbol: Option<SymbolBrief>,
+        /// The symbol at the last byte of the pages.
+        [optional] last_symbol: Option<SymbolBrief>,
         /// More, in words: the new end of a region, the program executed.
         [optional] detail: Option<String>,
     }
@@ -142,8 +144,10 @@ record! {
     pub struct EventGroup {
         /// The key: `region`.
         by: &'static str,
-        /// The group.
+        /// The group: addresses, permissions and name of the region.
         key: String,
+        /// Name of the region.
+        region: Name,
         /// Pages in all changes. A page that changed twice counts twice.
         pages: u64,
         /// Samples that showed a change.

@@ -9,6 +9,7 @@
 mod access;
 mod answers;
 mod behind;
+mod by_region;
 mod cgroup;
 mod changes;
 mod devices;
@@ -62,6 +63,7 @@ const TESTS: &[&[Test]] = &[
     answers::swap::TESTS,
     answers::threads::TESTS,
     behind::TESTS,
+    by_region::TESTS,
     cgroup::TESTS,
     changes::TESTS,
     devices::TESTS,

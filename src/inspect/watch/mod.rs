@@ -4,6 +4,7 @@
 mod change;
 mod frames;
 mod pages;
+mod region_groups;
 mod regions;
 mod sample;
 mod snapshot;
@@ -26,6 +27,7 @@ pub use sample::Seen;
 use words::PageWords;
 
 pub use change::{Change, ChangeSink};
+pub use region_groups::RegionGroups;
 pub use snapshot::{Relation, SharedPages, Snapshot};
 
 /// The target after a sample.

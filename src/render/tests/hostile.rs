@@ -117,6 +117,7 @@ pub fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
         pages: number,
         region: Some(name.clone()),
         symbol: Some(symbol_brief.clone()),
+        last_symbol: Some(SymbolBrief { offset: 1, ..symbol_brief.clone() }),
         detail: Some(text.clone()),
         ..event()
     };

@@ -122,6 +122,7 @@ pub fn event() -> Event {
         after: Some(facts(State::Present, Some(0x2b3f00))),
         region: Some(Name::from("/usr/bin/demo")),
         symbol: Some(SymbolBrief { offset: 0, ..counter() }),
+        last_symbol: Some(SymbolBrief { offset: 4095, ..counter() }),
         detail: None,
     }
 }
@@ -138,6 +139,7 @@ pub fn flags_event() -> Event {
         before: Some(side(PageFlags::REFERENCED, 2)),
         after: Some(side(PageFlags::DIRTY, 1)),
         symbol: None,
+        last_symbol: None,
         ..event()
     }
 }
@@ -151,6 +153,7 @@ pub fn uncertain_event() -> Event {
         before: Some(facts(State::Present, None)),
         after: Some(after),
         symbol: None,
+        last_symbol: None,
         ..event()
     }
 }
@@ -163,6 +166,7 @@ pub fn exit_event() -> Event {
         after: None,
         region: None,
         symbol: None,
+        last_symbol: None,
         detail: Some("process 812 (demo) has exited".into()),
         ..event()
     }
@@ -195,7 +199,8 @@ pub fn watch_summary() -> WatchSummary {
 pub fn event_group() -> EventGroup {
     EventGroup {
         by: "region",
-        key: "[heap]".into(),
+        key: "0x555555559000..0x55555557a000 rw-p [heap]".into(),
+        region: Name::from("[heap]"),
         pages: 1_536,
         samples: 12,
         events: Numbers(vec![(EventKind::Came, 1_024), (EventKind::CopiedOnWrite, 512), (EventKind::RegionGrew, 3)]),

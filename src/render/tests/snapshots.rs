@@ -52,6 +52,7 @@ pub fn change_of_pages() -> ChangeRow {
         after: Some(facts(State::Present, Some(0x22))),
         region: Some(Name::from("/usr/bin/demo")),
         symbol: Some(SymbolBrief { name: Name::from("counter"), offset: 0, module: Name::from("demo") }),
+        last_symbol: Some(SymbolBrief { name: Name::from("table"), offset: 31, module: Name::from("demo") }),
         detail: None,
     }
 }
@@ -66,13 +67,21 @@ pub fn change_of_region() -> ChangeRow {
         after: None,
         region: Some(Name::from("[heap]")),
         symbol: None,
+        last_symbol: None,
         detail: Some("0x55555557a000..0x55555559b000 of 0x555555559000..0x55555559b000 is new".into()),
     }
 }
 
 pub fn change_group() -> ChangeGroup {
     let effect = NetEffect { came: 1 << 20, went: 176 << 10, ..NetEffect::default() };
-    ChangeGroup { by: "region", key: "[heap]".into(), pages: 300, effect }
+    ChangeGroup {
+        by: "region",
+        key: "0x555555559000..0x55555557a000 rw-p [heap]".into(),
+        region: Some("[heap]".into()),
+        pages: 300,
+        regions: 1,
+        effect,
+    }
 }
 
 pub fn comparison() -> Comparison {

@@ -21,6 +21,18 @@ pub fn symbol_text(symbol: &SymbolBrief) -> String {
     format!("<{symbol}>")
 }
 
+/// Where a row lies: `<counter+16>`, or `<counter+16> to <table+31>` if it goes on beyond the symbol that it begins in.
+pub fn symbols_text(first: Option<&SymbolBrief>, last: Option<&SymbolBrief>) -> Option<String> {
+    let is_same = |a: &SymbolBrief, b: &SymbolBrief| a.name == b.name && a.module == b.module;
+    Some(match (first, last) {
+        (None, None) => return None,
+        (Some(first), Some(last)) if is_same(first, last) => symbol_text(first),
+        (Some(first), Some(last)) => format!("{} to {}", symbol_text(first), symbol_text(last)),
+        (Some(first), None) => format!("from {} on", symbol_text(first)),
+        (None, Some(last)) => format!("up to {}", symbol_text(last)),
+    })
+}
+
 /// The name of a region, or words for a region without one.
 pub fn region_name(name: &Name) -> (Role, Cow<'_, str>) {
     named(name.escaped())

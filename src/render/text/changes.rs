@@ -1,6 +1,6 @@
 //! `snapshot`, `diff` and `compare`.
 
-use super::block::{region_file_name, region_name, symbol_text};
+use super::block::{region_file_name, region_name, symbols_text};
 use super::cells::{length, none};
 use super::lines::Lines;
 use super::style::Style;
@@ -39,6 +39,7 @@ pub static CHANGES: Table<ChangeRow> = Table::of(&[
 /// `diff … by KEY`
 static CHANGE_GROUPS: Table<ChangeGroup> = Table::of(&[
     Column::number("pages", 10, Role::Size).cell(|_, group| Cell::count(group.pages)),
+    Column::number("regions", 7, Role::Size).rank(1).cell(|_, group| Cell::count(group.regions)),
     Column::number("net", 10, Role::Size).cell(|_, group| Cell::new(net(group.effect.came, group.effect.went))),
 ]);
 
@@ -94,7 +95,8 @@ fn with(snapshot: &SnapshotRow) -> Cell<'static> {
 
 /// Where the change is, and what changed.
 fn told(change: &ChangeRow) -> Cell<'static> {
-    let mut parts: Vec<String> = change.symbol.iter().map(symbol_text).collect();
+    let symbols = symbols_text(change.symbol.as_ref(), change.last_symbol.as_ref());
+    let mut parts: Vec<String> = symbols.into_iter().collect();
     // Frames are shown only for a single page.
     match change.pages {
         1 => parts.extend(story(change.before.as_ref(), change.after.as_ref())),

@@ -1,6 +1,6 @@
 //! `watch`: a line for each change.
 
-use super::block::symbol_text;
+use super::block::symbols_text;
 use super::cells::{none, optional};
 use super::lines::Lines;
 use super::style::Style;
@@ -32,7 +32,7 @@ pub static EVENT_GROUPS: Table<EventGroup> = Table::of(&[
     Column::number("pages", 8, Role::Size).cell(|_, group| Cell::count(group.pages)),
     Column::number("net", 10, Role::Size).cell(|_, group| Cell::new(net(group.effect.came, group.effect.went))),
     Column::number("samples", 7, Role::Dim).cell(|_, group| Cell::count(group.samples)),
-    Column::name("region", 20, Role::Name).cell(|_, group| Cell::new(&group.key)),
+    Column::word("region", 44, Role::Name).cell(|_, group| Cell::new(&group.key)),
     Column::word("changes", 30, Role::Plain).cell(|_, group| {
         let changes = group.events.iter();
         let changes = changes.map(|(kind, number)| format!("{} {}", kind.words(), count(*number)));
@@ -84,9 +84,7 @@ fn place_of(event: &Event, story: &mut Vec<String>) {
     if let Some(region) = event.region.as_ref().filter(|name| !name.is_empty()) {
         story.push(region.file_name().to_string());
     }
-    if let Some(symbol) = &event.symbol {
-        story.push(symbol_text(symbol));
-    }
+    story.extend(symbols_text(event.symbol.as_ref(), event.last_symbol.as_ref()));
 }
 
 pub fn role(kind: EventKind) -> Role {

@@ -1,0 +1,76 @@
+//! `watch … by region`: changes added up for each region.
+
+use super::groups;
+use super::watch::tally;
+use crate::inspect::{Change, RegionGroups, View};
+use crate::kernel::Region;
+use crate::lang::WatchKey;
+use crate::report::{EventGroup, EventKind, NetEffect, Numbers};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// Changes added up.
+pub(super) struct Sums {
+    by: WatchKey,
+    regions: RegionGroups,
+    /// By the number of the region.
+    sums: BTreeMap<usize, Sum>,
+}
+
+#[derive(Default)]
+struct Sum {
+    pages: u64,
+    events: BTreeMap<EventKind, u64>,
+    effect: NetEffect,
+    samples: u64,
+    /// The last sample that `samples` counts.
+    last: Option<u64>,
+}
+
+impl Sums {
+    pub fn new(by: WatchKey) -> Self {
+        Sums { by, regions: RegionGroups::default(), sums: BTreeMap::new() }
+    }
+
+    /// Follows the regions to the next sample.
+    pub fn see(&mut self, view: &View) {
+        self.regions.see(view.regions().iter().map(|viewed| &viewed.region));
+    }
+
+    pub fn add(&mut self, region: &Region, change: &Change, sample: u64) {
+        let sum = self.sums.entry(self.regions.number(region)).or_default();
+        sum.pages += change.pages;
+        tally(&mut sum.events, change);
+        sum.effect += change.effect;
+        if sum.last.replace(sample) != Some(sample) {
+            sum.samples += 1;
+        }
+    }
+
+    /// Another program has regions of its own.
+    pub fn forget(&mut self) {
+        self.regions.forget();
+    }
+
+    /// The one with the most pages first.
+    pub fn finish(self) -> Vec<EventGroup> {
+        let Sums { by, regions, sums } = self;
+        let mut groups: Vec<EventGroup> = sums
+            .into_iter()
+            .filter_map(|(number, sum)| {
+                let region = regions.region(number)?;
+                Some(EventGroup {
+                    by: by.word(),
+                    key: groups::region(region),
+                    region: region.name.clone(),
+                    pages: sum.pages,
+                    samples: sum.samples,
+                    events: Numbers(sum.events.into_iter().collect()),
+                    effect: sum.effect,
+                })
+            })
+            .collect();
+        groups.sort_by_key(|group| Reverse(group.pages));
+        groups
+    }
+}

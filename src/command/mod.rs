@@ -45,6 +45,7 @@ mod ps;
 mod quit;
 mod region;
 mod regions;
+mod schedule;
 mod set;
 mod shell;
 mod show;

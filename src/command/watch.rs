@@ -2,13 +2,14 @@
 
 use super::page_sweep::{say_left_out, states_are};
 use super::region::unmapped;
+use super::schedule::Schedule;
 use super::snapshot::seconds;
 use super::timeline::Timeline;
 use super::translate::symbol_at;
 use super::watch_groups::Sums;
 use super::{About, Context, Error, Flow, Group, Outcome, example};
 use crate::eval::{self, Spans, current_ranges};
-use crate::inspect::{self, Change, Need, Sampled, StateSet, View, Watcher, is_average};
+use crate::inspect::{self, Change, Need, Sampled, StateSet, View, ViewedRegion, Watcher, is_average};
 use crate::kernel::{AddressRange, Region};
 use crate::lang::{self, OnRequest, Quantifier, Span, Until};
 use crate::process::{self, Target};
@@ -39,7 +40,7 @@ pub(super) const ABOUT: About = About {
            before `until` comes true, that is an error with status 5; if the process exits before, one with status 3.\n\n\
            `by region` shows the sums for each region when the watch ends, with the net effect on what is present and the \
            number of samples that showed a change. A region stays one while it grows or shrinks; its addresses are all \
-           that it had.\n\n\
+           that it had. If samples take longer than `every`, the summary says how many were due.\n\n\
            `as timeline` draws instead: a row for each page, or for a stretch of pages where there are many, and a column for each sample, \
            with the letters of `map`; a star is a change that leaves the letter as it is. On a terminal each picture replaces the one \
            before; `> ./FILE.svg` writes it as SVG.",
@@ -101,8 +102,9 @@ pub(super) fn run(context: &mut Context, asked: &lang::Watch) -> Outcome {
     let wanted = asked.with.iter().map(|with| need(*with)).fold(Need::empty(), Need::union);
     let ranges = current_ranges(&spans, &view, &context.state.symbols, &target);
     let pages = ranges.iter().map(|range| range.pages(view.page()));
-    let start =
-        WatchStart { pages: pages.sum(), every: every.as_secs_f64(), blind: unobservable(&view, &ranges, wanted) };
+    let mut blind = unobservable(&view, &ranges, wanted);
+    blind.extend(copies_elsewhere(&view, &ranges, wanted));
+    let start = WatchStart { pages: pages.sum(), every: every.as_secs_f64(), blind };
     let extra = view.obtainable(wanted);
     context.sink.emit(Record::WatchStart(start))?;
     let mut watch = Watch {
@@ -113,16 +115,18 @@ pub(super) fn run(context: &mut Context, asked: &lang::Watch) -> Outcome {
         tally: Tally::until(count),
         sums: asked.by.map(|by| RefCell::new(Sums::new(by))),
         samples: 0,
+        schedule: Schedule::new(every),
         undecided_said: false,
         timeline: asked.is_timeline.then(|| RefCell::new(Timeline::new(view.page()))),
     };
     let began = Instant::now();
-    let ended = watch.follow(context.sink, Watcher::new(extra), every, duration)?;
+    let ended = watch.follow(context.sink, Watcher::new(extra), duration)?;
     for group in watch.sums.into_iter().flat_map(|sums| sums.into_inner().finish()) {
         context.sink.emit(Record::EventGroup(group))?;
     }
     context.sink.emit(Record::WatchSummary(WatchSummary {
         samples: watch.samples,
+        missed: watch.schedule.missed,
         seconds: began.elapsed().as_secs_f64(),
         events: Numbers(watch.tally.events.into_iter().collect()),
         rows: Numbers(watch.tally.rows.into_iter().collect()),
@@ -143,6 +147,21 @@ pub(super) fn unobservable(view: &View, ranges: &[AddressRange], wanted: Need) -
     let kinds = Watcher::unobservable(view, ranges, wanted).into_iter();
     let blind = kinds.map(|(kind, reason)| Blind { kind, reason: reason.to_string() });
     blind.collect()
+}
+
+/// The reason why copies on write that another process makes do not show, if memory in `ranges` can be shared so: a
+/// forked child that copies a page leaves it where it is here.
+fn copies_elsewhere(view: &View, ranges: &[AddressRange], wanted: Need) -> Option<Blind> {
+    let can_be_copied = |viewed: &&ViewedRegion| {
+        let permissions = viewed.region.permissions;
+        permissions.write && !permissions.shared
+    };
+    let is_watched = |viewed: &ViewedRegion| viewed.range().within(ranges).next().is_some();
+    let is_blind = !wanted.contains(Need::COUNTS) && view.regions().iter().filter(can_be_copied).any(is_watched);
+    is_blind.then(|| Blind {
+        kind: EventKind::CopiedOnWrite,
+        reason: "copies by another process change only map counts and exclusivity here: `with mapcount`".to_owned(),
+    })
 }
 
 /// Refuses a lone address in no region, as `region` does: `watch *p` means the page at the *value* of p. A range that
@@ -218,6 +237,7 @@ struct Watch<'a> {
     /// Where changes add up instead of being shown.
     sums: Option<RefCell<Sums>>,
     samples: u64,
+    schedule: Schedule,
     /// Whether the note was shown that `until` cannot be evaluated for some pages.
     undecided_said: bool,
     /// The picture of `as timeline`.
@@ -230,10 +250,9 @@ impl Watch<'_> {
         &mut self,
         sink: &mut dyn Sink,
         mut watcher: Watcher,
-        every: Duration,
         duration: Option<Duration>,
     ) -> Result<&'static str, Error> {
-        let end = duration.and_then(|duration| Instant::now().checked_add(duration));
+        let began = Instant::now();
         loop {
             let sampled = self.sample(sink, &mut watcher);
             self.samples += 1;
@@ -253,10 +272,12 @@ impl Watch<'_> {
                 Err(error) if error.status() == 3 => continue,
                 Err(error) => return Err(error),
             }
-            let pause = match end.map(|end| end.saturating_duration_since(Instant::now())) {
+            let elapsed = began.elapsed();
+            let wait = self.schedule.wait(duration.map_or(elapsed, |duration| duration.min(elapsed)));
+            let pause = match duration.map(|duration| duration.saturating_sub(elapsed)) {
                 Some(Duration::ZERO) => return Ok("duration"),
-                Some(left) => every.min(left),
-                None => every,
+                Some(left) => wait.min(left),
+                None => wait,
             };
             match sink.wait(pause) {
                 Ok(()) => {}

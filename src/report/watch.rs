@@ -163,6 +163,8 @@ record! {
     pub struct WatchSummary {
         /// Samples taken.
         samples: u64,
+        /// Samples that were due while an earlier one was still being taken.
+        missed: u64,
         /// Seconds it lasted.
         seconds: f64,
         /// Events of each kind. A change of several pages counts once for each page, a change of a region or of the

@@ -84,6 +84,23 @@ fn nothing_is_waited_for_in_vain() {
     let home = Home::new();
     home.run(&["-batch", "-p", "self", "-ex", "watch [stack] count 0"]).failed(1, "`count 0` asks for nothing");
     home.run(&["-batch", "-p", "self", "-ex", "walk [stack] limit 0"]).failed(1, "`limit 0` asks for nothing");
+    home.run(&["-batch", "-p", "self", "-ex", "watch [stack] for 0"]).failed(1, "`for 0` asks for nothing");
+}
+
+#[test]
+fn copies_that_another_process_makes_are_said_not_to_show() {
+    let home = Home::new();
+    for (line, is_said) in [
+        ("watch [stack] every 1ms for 2ms", true),
+        ("watch all every 10ms for 20ms by region", true),
+        ("watch [stack] every 1ms for 2ms with mapcount", false),
+        ("watch [vdso] every 1ms for 2ms", false),
+    ] {
+        let run = home.run(&["--json", "-batch", "-p", "self", "-ex", line]);
+        run.is_fine();
+        let start = run.out.lines().find(|line| line.contains("\"watch-start\"")).expect("its first record");
+        assert_eq!(start.contains("copies by another process"), is_said, "{line}: {start}");
+    }
 }
 
 /// Reads up to the record with which a watch begins.

@@ -188,6 +188,7 @@ pub fn watch_start() -> WatchStart {
 pub fn watch_summary() -> WatchSummary {
     WatchSummary {
         samples: 124,
+        missed: 3,
         seconds: 12.34,
         events: Numbers(vec![(EventKind::Came, 3), (EventKind::CopiedOnWrite, 1), (EventKind::RegionGrew, 1)]),
         rows: Numbers(vec![(EventKind::Came, 2), (EventKind::CopiedOnWrite, 1), (EventKind::RegionGrew, 1)]),

@@ -164,8 +164,11 @@ pub fn blind(lines: &mut Lines, blind: &[Blind]) {
 /// The last line of `watch`.
 pub fn summary(lines: &mut Lines, summary: &WatchSummary) {
     let line = lines.line();
-    line.plain(format!("watched for {} in {}; ", duration(summary.seconds), counted(summary.samples, "sample")))
-        .indent(2);
+    let mut samples = counted(summary.samples, "sample");
+    if summary.missed > 0 {
+        samples.push_str(&format!(" of the {} that were due", count(summary.samples + summary.missed)));
+    }
+    line.plain(format!("watched for {} in {samples}; ", duration(summary.seconds))).indent(2);
     if summary.events.is_empty() {
         line.plain("nothing changed");
     }

@@ -22,7 +22,7 @@ use std::path::PathBuf;
     about = "A gdb-style prompt for the memory behind a Linux process",
     long_about = "A gdb-style prompt for the memory behind a Linux process: where each byte physically lives, why a page is or is \
              not there, what the kernel records about it, and what changes over time. pmdb reads /proc and the files that the process has mapped. It never \
-             stops, traces or changes the process, and runs beside gdb.",
+             stops or traces the process, changes it only if you ask, and runs beside gdb.",
     after_help = "pmdb --help shows all options; pmdb help lists the commands, pmdb help SUBJECT explains more",
     after_long_help = AFTER_HELP,
     override_usage = "pmdb [OPTIONS] [PID | NAME | demo] [COMMAND …]\n       pmdb help [TOPIC]",

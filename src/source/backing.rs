@@ -3,8 +3,8 @@
 use super::Result;
 use crate::kernel::{AddressRange, Region};
 
-/// A file behind a region, opened by its identity. It is read by `pread` and never mapped, as its owner may truncate
-/// it.
+/// A file behind a region, opened by its identity. It is read by `pread`, not through a mapping, as its owner may
+/// truncate it.
 pub trait ReadAt: Send + Sync {
     /// Reads at `offset`; 0 at the end of the file.
     fn read_at(&self, offset: u64, into: &mut [u8]) -> std::io::Result<usize>;

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 pub const TESTS: &[Test] = &[
     ("memory::looking_changes_nothing", looking_changes_nothing),
+    ("memory::a_page_that_is_read_counts_as_referenced", a_page_that_is_read_counts_as_referenced),
     ("memory::the_page_cache_is_read_and_not_filled", the_page_cache_is_read_and_not_filled),
     ("memory::fault_reads_through", fault_reads_through),
     ("memory::rows_are_gdb_s", rows_are_gdb_s),
@@ -287,6 +288,32 @@ fn looking_changes_nothing() {
     drop(held);
     drop(puppet);
     drop(swap);
+}
+
+fn a_page_that_is_read_counts_as_referenced() {
+    let mut puppet = Puppet::start();
+    let pid = puppet.0.pid();
+    let area = puppet.maps("anonymous", PAGES);
+    puppet.writes(area, PAGES);
+    // It uses no page by itself from now on.
+    puppet.0.stop();
+    let referenced = || {
+        let smaps = std::fs::read_to_string(format!("/proc/{pid}/smaps")).expect("smaps");
+        let mut lines = smaps.lines().skip_while(|line| {
+            let range = line.split(' ').next().and_then(|range| range.split_once('-'));
+            let at = |text: &str| u64::from_str_radix(text, 16).ok();
+            let range = range.and_then(|(start, end)| at(start).zip(at(end)));
+            !range.is_some_and(|(start, end)| (start..end).contains(&area))
+        });
+        lines.find(|line| line.starts_with("Referenced:")).expect("a count").to_owned()
+    };
+    std::fs::write(format!("/proc/{pid}/clear_refs"), "1").expect("cleared");
+    assert_eq!(referenced().split_whitespace().nth(1), Some("0"));
+    program(&[], pid, false, &[format!("walk {area:#x}, +{PAGES}p"), format!("translate {area:#x}")]);
+    assert_eq!(referenced().split_whitespace().nth(1), Some("0"), "commands that read no memory");
+    program(&[], pid, false, &[format!("x/8xb {:#x}", area + page_bytes())]);
+    let page = (page_bytes() >> 10).to_string();
+    assert_eq!(referenced().split_whitespace().nth(1), Some(&*page));
 }
 
 /// The pages of a file that are in the page cache, once read-ahead is done.

@@ -52,7 +52,7 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
         Err(Ending::Unstartable(error)) => {
-            eprintln!("pmdb: {error}");
+            eprintln!("pmdb: {}", source::words(error));
             ExitCode::FAILURE
         }
     }
@@ -156,7 +156,7 @@ fn conclude(arguments: &Arguments, session: &mut Session, outcome: Outcome) -> O
     match written {
         Ok(()) => outcome,
         Err(error) => {
-            let message = format!("{} cannot be written: {error}", path.display());
+            let message = format!("{} cannot be written: {}", path.display(), source::words(error));
             let failed = session.fail(ErrorReport::of(message), 1);
             match outcome {
                 Outcome::Done => failed,

@@ -8,6 +8,7 @@ use crate::kernel::{AddressRange, Kind, State, VirtualAddress};
 use crate::lang::{self, Spanned};
 use crate::process::OpenedFile;
 use crate::report::{Bytes, Hex, PagesByReason, Patch, PatchedSummary, Reason, Record, RegionBrief, Sink, Stopped};
+use crate::source::words;
 use crate::symbol;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -226,7 +227,7 @@ impl Comparison<'_> {
         let offset = page.start().get() - region.range.start().get() + region.offset;
         // Bytes behind the end of the file stay zero, as in memory.
         if let Err(error) = file.read_up_to(offset, &mut of_file) {
-            let what = format!("{}: {error}", region.name.file_name());
+            let what = format!("{}: {}", region.name.file_name(), words(error));
             return Ok(Err(Reason::NotInFile(what)));
         }
         let machine = opened.machine;

@@ -7,7 +7,7 @@ pub(super) const ABOUT_SHELL: About = About {
     group: Group::Language,
     summary: "run a shell command",
     text: "Runs the rest of the line with sh, and comes back when it ends; `!` first on a line does the same. An empty line never \
-           repeats it.",
+           repeats it. With `--json` its output goes to standard error: standard output has records alone.",
     examples: &[example("shell date", "runs date")],
 };
 

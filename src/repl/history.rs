@@ -1,6 +1,7 @@
 //! The history that lasts: a file that only its owner can read.
 
 use crate::session::Session;
+use crate::source::words;
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::{Editor, Helper};
@@ -60,7 +61,7 @@ impl History {
     fn give_up(&mut self, session: &mut Session, error: &ReadlineError) {
         if let Some(path) = self.file.take() {
             let path = path.display();
-            session.note(format!("what you type is not kept for the next session: {path}: {error}"));
+            session.note(format!("what you type is not kept for the next session: {path}: {}", words(error)));
         }
     }
 }

@@ -13,6 +13,7 @@ mod shared;
 use crate::lang::script;
 use crate::report::ErrorReport;
 use crate::session::{Outcome, Session};
+use crate::source::words;
 use assistant::Assistant;
 use history::History;
 use rustyline::config::Configurer;
@@ -30,7 +31,7 @@ pub fn run(session: &mut Session) -> Outcome {
     let _rest = leave::RestOfInput;
     let outcome = Prompt::open(&shared).and_then(|mut prompt| prompt.run());
     outcome.unwrap_or_else(|error| {
-        let message = format!("the terminal cannot be read: {error}");
+        let message = format!("the terminal cannot be read: {}", words(error));
         shared.borrow_mut().fail(ErrorReport::of(message), 1)
     })
 }

@@ -25,6 +25,8 @@ pub enum Form {
     },
     /// An object whose keys are data, with values of this form.
     Map(&'static Form),
+    /// One form or the other.
+    Either(&'static Form, &'static Form),
     /// The form, or `null`.
     OrNull(&'static Form),
     /// Flags: two fields, a list of names and a number.

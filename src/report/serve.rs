@@ -25,7 +25,7 @@ record! {
     }
 }
 
-leaf!(RequestId => Form::Number);
+leaf!(RequestId => Form::Either(&Form::Number, &Form::Text));
 
 /// The id of a request.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

@@ -282,8 +282,12 @@ impl Session {
                 "a block begins with if, while, foreach, define or document",
             ),
             _ => (
-                format!("`{word}` needs a block of several lines, and -ex takes one line"),
-                "write it into a command file: -x FILE, source FILE",
+                format!("`{word}` needs a block of several lines"),
+                if self.state.settings.serving {
+                    "send the whole block in one request: \"line\":\"if …\\nend\""
+                } else {
+                    "-ex takes one line: write the block into a command file for -x or source"
+                },
             ),
         };
         let report =

@@ -4,15 +4,7 @@ use crate::command;
 use crate::kernel::Name;
 use crate::lang::{Span, SyntaxError};
 use crate::report::{ErrorPlace, ErrorReport};
-
-/// The kernel's answer in its own words, without its number.
-pub fn words(error: impl Into<std::io::Error>) -> String {
-    let text = error.into().to_string();
-    match text.split_once(" (os error") {
-        Some((words, _)) => words.to_lowercase(),
-        None => text,
-    }
-}
+pub(super) use crate::source::words;
 
 /// A line of input, and where it comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -185,7 +185,7 @@ impl Session {
             Ok(outside) => outside,
             Err(refused) => return self.fail(input.about_line(refused.to_owned()), 1),
         };
-        let status = match shell::run(shell_text, self.options.shell, outside) {
+        let status = match shell::run(shell_text, self.options.shell, self.is_json(), outside) {
             Ok(status) => status,
             Err(error) => {
                 let message = format!("the shell cannot be started: {}", words(error));

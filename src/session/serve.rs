@@ -53,8 +53,8 @@ impl Session {
                 (true, asked) => self.answer(text, asked, continues),
             };
             let outcome = match (outcome, requests.end(&interrupts)) {
-                // `watch` takes Ctrl-C as its normal end.
-                (Outcome::Done, true) => Outcome::Interrupted,
+                // However far it came: `watch` takes an interrupt as its normal end, for others it may be a failure.
+                (Outcome::Done | Outcome::Failed(_), true) => Outcome::Interrupted,
                 (outcome, _) => outcome,
             };
             let ended = self.end_request(id, outcome);

@@ -13,16 +13,21 @@ pub enum ShellIo {
     Terminal,
     /// Commands come from standard input: the child must not read them.
     Script,
-    /// Standard output carries the protocol: what the child prints goes to standard error.
+    /// Standard input and output carry the protocol: the child gets neither.
     Protocol,
 }
 
-/// Runs `text` in the shell and waits for it.
+/// Runs `text` in the shell and waits for it. With `is_json`, standard output has records alone, and the output of the
+/// child goes to standard error.
 ///
 /// # Errors
 /// The shell cannot be started.
-pub fn run(text: &str, descriptors: ShellIo, outside: Outside) -> io::Result<ExitStatus> {
-    command(text, descriptors, outside)?.status()
+pub fn run(text: &str, descriptors: ShellIo, is_json: bool, outside: Outside) -> io::Result<ExitStatus> {
+    let mut command = command(text, descriptors, outside)?;
+    if is_json {
+        command.stdout(standard_error()?);
+    }
+    command.status()
 }
 
 /// Starts `text` in the shell with a pipe as its standard input. It writes to `output`, if there is one.
@@ -49,11 +54,14 @@ fn command(text: &str, descriptors: ShellIo, _: Outside) -> io::Result<Command> 
         ShellIo::Terminal => {}
         ShellIo::Script => _ = command.stdin(Stdio::null()),
         ShellIo::Protocol => {
-            let errors = rustix::io::fcntl_dupfd_cloexec(io::stderr(), 3)?;
-            command.stdin(Stdio::null()).stdout(errors);
+            command.stdin(Stdio::null()).stdout(standard_error()?);
         }
     }
     Ok(command)
+}
+
+fn standard_error() -> io::Result<OwnedFd> {
+    Ok(rustix::io::fcntl_dupfd_cloexec(io::stderr(), 3)?)
 }
 
 /// How a command ended, if there is something to say about it.

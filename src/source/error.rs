@@ -40,13 +40,22 @@ pub enum Error {
         candidates: Vec<super::process_entry::ProcessEntry>,
     },
     /// Any other failure of a system call.
-    #[error("{what}: {error}")]
+    #[error("{what}: {}", words(error))]
     Io {
         /// What was being read.
         what: String,
         /// The kernel's answer.
         error: rustix::io::Errno,
     },
+}
+
+/// The kernel's answer in its own words, without its number.
+pub fn words(error: impl std::fmt::Display) -> String {
+    let text = error.to_string();
+    match text.split_once(" (os error") {
+        Some((words, _)) => words.to_lowercase(),
+        None => text,
+    }
 }
 
 impl Error {

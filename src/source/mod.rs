@@ -20,7 +20,7 @@ pub mod recorded;
 mod sys;
 
 pub use backing::{BackingContent, BackingRun, FileLocation, ReadAt};
-pub use error::{Error, Result};
+pub use error::{Error, Result, words};
 pub use feature::{Access, Credentials, Feature, Finding};
 pub(crate) use feature::{no, tried, unknown, yes};
 pub use file::{ConfigPlace, File, Setting, WordFile};

@@ -264,6 +264,10 @@ fn the_schema_has_every_record() {
         }
     }
     let home = Home::new();
+    let run = home.run_with(&["--serve"], "print 1\n{\"id\":\"a text\",\"line\":\"print 2\"}\n");
+    for record in run.objects() {
+        assert_eq!(faults(&schema, &record), None);
+    }
     let run = home.run(&[
         "--json",
         "-batch",

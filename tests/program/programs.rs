@@ -1,8 +1,10 @@
 //! What programs read: `--json` and `--serve`.
 
-use crate::run::{Home, NOBODY};
+use crate::run::{Home, NOBODY, PMDB};
 use crate::skips::skip;
 use serde_json::{Value, json};
+use std::path::Path;
+use std::process::Command;
 
 fn kinds(objects: &[Value]) -> Vec<&str> {
     objects.iter().map(|object| object["type"].as_str().expect("a type")).collect()
@@ -106,7 +108,7 @@ fn replies_come_while_the_conversation_goes_on() {
 #[test]
 fn the_end_of_the_target_is_told_in_the_request_that_meets_it() {
     use std::io::{BufRead, BufReader, Write};
-    let mut target = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+    let mut target = Command::new("sleep").arg("600").spawn().unwrap();
     let home = Home::new();
     let mut child =
         home.command(&["--serve", "-p", &target.id().to_string()]).stdin(std::process::Stdio::piped()).spawn().unwrap();
@@ -249,6 +251,74 @@ fn a_request_can_be_cancelled_while_it_runs_and_before() {
 }
 
 #[test]
+fn a_cancelled_request_ends_as_interrupted_whatever_failed_in_it() {
+    use std::io::{BufRead, BufReader, Write};
+    let home = Home::new();
+    let mut child = home
+        .command(&["--serve", "--keep-going", "-p", &std::process::id().to_string()])
+        .stdin(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut requests = child.stdin.take().unwrap();
+    let mut replies = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut next = move || -> Value { serde_json::from_str(&replies.next().unwrap().unwrap()).unwrap() };
+    while next()["type"] != "end" {}
+    writeln!(requests, r#"{{"id":"a","line":"if 1\nassert 0 == 1\nwatch $sp every 1h\nend"}}"#).unwrap();
+    while next()["type"] != "watch-start" {}
+    writeln!(requests, r#"{{"cancel":"a"}}"#).unwrap();
+    let end = std::iter::repeat_with(next).find(|record| record["type"] == "end").unwrap();
+    assert_eq!((&end["id"], &end["status"]), (&json!("a"), &json!("interrupted")));
+    drop(requests);
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn half_a_block_in_a_request_says_how_to_send_all_of_it() {
+    let objects = answers(&[], "{\"line\":\"if 1\"}\n");
+    assert_eq!(kinds(&objects), ["error", "end"]);
+    let hint = objects[0]["hint"].as_str().expect("a hint");
+    assert!(hint.contains(r#""line":"if …\nend""#), "{hint}");
+    let run = Home::new().run(&["-batch", "-ex", "if 1"]);
+    run.failed(1, "`if` needs a block").failed(1, "-x");
+}
+
+#[test]
+fn with_json_shell_commands_print_to_standard_error() {
+    let home = Home::new();
+    let run = home.run(&["--json", "-batch", "-ex", "!echo one", "-ex", "shell echo two", "-ex", "print 1 | cat"]);
+    assert_eq!((run.status, run.err.as_str()), (Some(0), "one\ntwo\n"));
+    assert_eq!(kinds(&run.objects()), ["value"]);
+    let run = home.run(&["-batch", "-ex", "!echo one", "-ex", "set json on", "-ex", "!echo two"]);
+    assert_eq!((run.out.as_str(), run.err.as_str()), ("one\n", "two\n"));
+}
+
+#[test]
+fn the_filters_of_the_help_work() {
+    if Command::new("jq").arg("--version").output().is_err() {
+        return skip("the_filters_of_the_help_work", "there is no jq here");
+    }
+    // Frames and map counts are for root.
+    let is_root = rustix::process::geteuid().is_root();
+    let folder = Path::new(PMDB).parent().expect("a folder");
+    let filters = code("jq");
+    let filters: Vec<&str> = filters.lines().filter(|line| !line.is_empty()).collect();
+    assert!(filters.len() >= 5, "{filters:?}");
+    for filter in filters {
+        if !is_root && (filter.contains("mapcount") || filter.contains("physical")) {
+            skip("the_filters_of_the_help_work", "only root sees frames and map counts");
+            continue;
+        }
+        let path = format!("{}:/usr/bin:/bin", folder.display());
+        let output = Command::new("bash").args(["-c", filter]).env("PATH", path).output().expect("a shell");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        assert_eq!(text(&output.stderr), "", "{filter}");
+        let said = text(&output.stdout);
+        assert!(!said.trim().is_empty(), "{filter}");
+        assert!(said.lines().all(|line| !line.contains("null") && !line.is_empty()), "{filter}: {said}");
+    }
+}
+
+#[test]
 fn without_a_shell_nothing_leaves_the_protocol() {
     let lines = ["!touch f", "print 1 | tee f", "print 1 > ./f", "print 1"];
     let objects = answers(&["--no-shell"], &(lines.join("\n") + "\n"));
@@ -269,10 +339,10 @@ fn code(subject: &str) -> String {
 #[test]
 fn the_client_of_the_help_works() {
     let home = Home::new();
-    let client = code("python").replace("program=\"pmdb\"", &format!("program={:?}", crate::run::PMDB));
+    let client = code("python").replace("program=\"pmdb\"", &format!("program={:?}", PMDB));
     assert!(client.trim().lines().count() <= 50, "short enough to be read");
     let client = home.file("client.py", client);
-    let output = std::process::Command::new("python3").arg(client).output();
+    let output = Command::new("python3").arg(client).output();
     let Ok(output) = output else {
         return skip("the_client_of_the_help_works", "there is no python3 here");
     };
@@ -280,16 +350,4 @@ fn the_client_of_the_help_works() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(said.starts_with("run "), "{said}");
     assert!(said.contains("[stack]"), "{said}");
-}
-
-#[test]
-fn the_filters_of_the_help_work() {
-    let has_jq = std::process::Command::new("jq").arg("--version").output().is_ok();
-    for line in code("jq").lines().filter(|line| line.contains("pmdb")) {
-        let line = line.replace("pmdb ", &format!("{} ", crate::run::PMDB));
-        let (ours, filter) = line.split_once(" | jq").expect("a filter");
-        let line = if has_jq { &line } else { ours };
-        let output = std::process::Command::new("sh").args(["-c", line]).output().unwrap();
-        assert!(!output.stdout.is_empty(), "{ours} | jq{filter}: {output:?}");
-    }
 }

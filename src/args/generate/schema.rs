@@ -58,6 +58,7 @@ fn of(form: Form) -> Value {
         Form::Text => json!({ "type": "string" }),
         Form::List(items) => json!({ "type": "array", "items": of(*items) }),
         Form::Map(values) => json!({ "type": "object", "additionalProperties": of(*values) }),
+        Form::Either(one, other) => json!({ "anyOf": [of(*one), of(*other)] }),
         Form::OrNull(form) => json!({ "anyOf": [of(*form), { "type": "null" }] }),
         Form::OneOf { tag, shapes } => {
             let shapes = shapes.iter().flat_map(|shape| records(tag, shape));

@@ -162,6 +162,7 @@ fn form(of: Form) -> String {
         Form::Flags => "list of text".to_owned(),
         Form::List(form) => format!("list of {}", self::form(*form)),
         Form::Map(form) => format!("object of names, each with {}", self::form(*form)),
+        Form::Either(one, other) => format!("{} or {}", self::form(*one), self::form(*other)),
         Form::OrNull(form) => format!("{}, or null", self::form(*form)),
         _ => {
             let fields = of.fields();

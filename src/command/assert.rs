@@ -12,7 +12,8 @@ pub(super) const ABOUT: About = About {
     text: "Prints nothing if the expression is true. Otherwise it is an error with status 1, which shows the message and \
            the values in the expression. An expression that cannot be evaluated is an error too: it neither holds nor fails.\n\n\
            With `--keep-going` a run evaluates all its assertions, and its last line says how many held and how many failed. \
-           `--report FILE` writes the same as JUnit XML, for CI.",
+           $_failed is the number of those that failed or could not be evaluated, for the file's own last words. \
+           `--report FILE` writes the same as JUnit XML, for CI, with the place of each and the lines that led there.",
     examples: &[
         example("assert count(demo_buffer where not present) == 0", "all of it is in memory"),
         example("assert swapped(all) == 0, \"nothing may be swapped\"", "with a message"),

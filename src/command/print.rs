@@ -29,7 +29,7 @@ pub(super) const ABOUT: About = About {
            kind() mapcount() exclusive() pmd_mapped() of an address. An unknown fact is an error with its reason. A symbol keeps its size, also in a \
            variable: size($x) and walk $x cover all of it, &name is its address alone.\n\n\
            $_ is the start of the last row that was shown, $_pages and $_bytes are the last totals, $_changes is how many \
-           changes the last watch or diff saw, $_shell_exitcode is how the last shell command ended.",
+           changes the last watch or diff saw, $_shell_exitcode is how the last shell command ended, $_failed how many assertions have failed.",
     examples: &[
         example("print demo_buffer + 0x10", "an address in a symbol"),
         example("print size([stack])", "bytes in a region"),

@@ -356,6 +356,8 @@ record! {
         message: String,
         /// File, line and column, or column of the line typed.
         [as "where"] place: Option<ErrorPlace>,
+        /// The lines that led there, the innermost first: calls of user-defined commands, and `source`.
+        [optional] callers: Vec<ErrorPlace>,
         /// What could have stood at the place of a syntax error.
         [optional] expected: Vec<String>,
         /// The remedy.
@@ -386,6 +388,28 @@ record! {
         width: usize,
         /// The line.
         text: String,
+    }
+}
+
+impl ErrorPlace {
+    /// `tour.pmdb:3:11: `; empty for a line that was typed.
+    pub fn position(&self) -> String {
+        let Some(file) = &self.file else {
+            return String::new();
+        };
+        let mut text = format!("{file}:");
+        for number in [self.line, self.line.and(self.column)].into_iter().flatten() {
+            text.push_str(&format!("{number}:"));
+        }
+        text.push(' ');
+        text
+    }
+}
+
+/// The position and the line.
+impl std::fmt::Display for ErrorPlace {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        write!(f, "{}{}", self.position(), self.text.trim())
     }
 }
 

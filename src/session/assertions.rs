@@ -15,6 +15,8 @@ pub struct Assertions {
 #[derive(Debug)]
 struct Case {
     place: Option<ErrorPlace>,
+    /// The lines that led to it, the innermost first.
+    callers: Vec<ErrorPlace>,
     expression: String,
     result: Verdict,
 }
@@ -41,14 +43,20 @@ impl Assertions {
         (counts != AssertionsSummary::default()).then_some(counts)
     }
 
-    pub(super) fn add(&mut self, place: Option<ErrorPlace>, expression: &str, result: Verdict) {
+    /// How many failed or could not be evaluated.
+    pub(super) fn failed(&self) -> u64 {
+        self.counts.failed + self.counts.unknown
+    }
+
+    pub(super) fn add(&mut self, place: Option<ErrorPlace>, callers: &[ErrorPlace], expression: &str, result: Verdict) {
         match result {
             Verdict::Held => self.counts.held += 1,
             Verdict::Failed(_) => self.counts.failed += 1,
             Verdict::Unknown(_) => self.counts.unknown += 1,
         }
         if let Some(kept) = &mut self.kept {
-            kept.push(Case { place, expression: expression.to_owned(), result });
+            let callers = callers.iter().rev().cloned().collect();
+            kept.push(Case { place, callers, expression: expression.to_owned(), result });
         }
     }
 
@@ -62,6 +70,7 @@ impl Assertions {
         self.broken += 1;
         kept.push(Case {
             place: report.place.clone(),
+            callers: report.callers.clone(),
             expression: text.to_owned(),
             result: Verdict::Unknown(report.message.clone()),
         });
@@ -98,7 +107,13 @@ impl Assertions {
                 Verdict::Failed(why) => ("failure", escaped(why)),
                 Verdict::Unknown(why) => ("error", escaped(why)),
             };
-            let _ = writeln!(xml, ">\n    <{element} message=\"{why}\"/>\n  </testcase>");
+            let _ = write!(xml, ">\n    <{element} message=\"{why}\">");
+            let mut lead = "";
+            for place in case.place.iter().chain(&case.callers) {
+                let _ = write!(xml, "{lead}{}", escaped(&place.to_string()));
+                lead = "\ncalled from ";
+            }
+            let _ = writeln!(xml, "</{element}>\n  </testcase>");
         }
         xml.push_str("</testsuite>\n");
         xml
@@ -152,15 +167,22 @@ mod tests {
         assert_eq!(assertions.counts(), None);
         let place =
             ErrorPlace { file: Some("a&b.pmdb".into()), line: Some(3), column: Some(1), width: 1, text: String::new() };
-        assertions.add(Some(place), "1 < 2", Verdict::Held);
-        assertions.add(None, "x == \"y\"", Verdict::Failed("x = \"\u{1b}\"".into()));
-        assertions.add(None, "z", Verdict::Unknown("hidden".into()));
+        assertions.add(Some(place), &[], "1 < 2", Verdict::Held);
+        assertions.add(None, &[], "x == \"y\"", Verdict::Failed("x = \"\u{1b}\"".into()));
+        let caller = |line| ErrorPlace {
+            file: Some("all".into()),
+            line: Some(line),
+            column: None,
+            width: 0,
+            text: "call".into(),
+        };
+        assertions.add(Some(caller(9)), &[caller(1), caller(2)], "z", Verdict::Unknown("hidden".into()));
         let xml = assertions.junit();
         for part in [
             "tests=\"3\" failures=\"1\" errors=\"1\"",
             "<testcase classname=\"a&amp;b.pmdb\" name=\"1 &lt; 2\" file=\"a&amp;b.pmdb\" line=\"3\"/>",
-            "<failure message=\"x = &quot;\\u{1b}&quot;\"/>",
-            "<error message=\"hidden\"/>",
+            "<failure message=\"x = &quot;\\u{1b}&quot;\"></failure>",
+            "<error message=\"hidden\">all:9: call\ncalled from all:2: call\ncalled from all:1: call</error>",
         ] {
             assert!(xml.contains(part), "{part} in {xml}");
         }

@@ -13,9 +13,10 @@ use super::running::Running;
 use super::shell::ShellIo;
 use crate::budget::Budget;
 use crate::command::Resume;
+use crate::eval::{Integer, Value};
 use crate::lang::{Command, Spanned};
 use crate::render::{Background, Renderer};
-use crate::report::{ErrorReport, Note, Record, Sink, TargetReport, Text};
+use crate::report::{ErrorPlace, ErrorReport, Note, Record, Sink, TargetReport, Text};
 use crate::source;
 use crate::state::{Change, DebugState, Waiting};
 use crate::symbol::Symbols;
@@ -57,6 +58,8 @@ pub struct Session {
     pub(super) interrupts: Rc<Interrupts>,
     /// The command files being run, the outermost first.
     pub(super) files: Vec<Running>,
+    /// The lines that led to the running one: calls of user-defined commands and `source`, the outermost first.
+    pub(super) calls: Vec<ErrorPlace>,
     /// The destination of a user-defined command, if not the screen.
     pub(super) shared: Option<SharedDestination>,
     /// The log, if it is on.
@@ -96,6 +99,7 @@ impl Session {
         state.symbols = Symbols::within(Budget::until(interrupts.flag()));
         source::live::heed(interrupts.flag());
         state.interrupted = interrupts.flag();
+        state.variables.insert("_failed".to_owned(), Value::Integer(Integer::from(0_u64)));
         let progress = Rc::new(RefCell::new(Progress::new(true)));
         let shown = Rc::clone(&progress);
         state.waiting = Waiting::new(move |done, total, what| shown.borrow_mut().show(done, total, what));
@@ -105,6 +109,7 @@ impl Session {
             background: None,
             interrupts: Rc::new(interrupts),
             files: Vec::new(),
+            calls: Vec::new(),
             shared: None,
             log: None,
             progress,
@@ -210,10 +215,24 @@ impl Session {
 
     /// Reports a failure: in JSON as a record, otherwise on standard error. Also adds it to the report of assertions.
     pub fn fail(&mut self, report: ErrorReport, status: u8) -> Outcome {
+        let report = self.with_callers(report);
         if !self.is_at_the_prompt() {
             self.assertions.add_broken(&report);
         }
         self.fail_only(report, status)
+    }
+
+    fn with_callers(&self, report: ErrorReport) -> ErrorReport {
+        ErrorReport { callers: self.calls.iter().rev().cloned().collect(), ..report }
+    }
+
+    /// Runs something for the line at `place`, which errors then name.
+    pub(super) fn called_from<T>(&mut self, place: Option<ErrorPlace>, run: impl FnOnce(&mut Session) -> T) -> T {
+        let depth = self.calls.len();
+        self.calls.extend(place);
+        let result = run(self);
+        self.calls.truncate(depth);
+        result
     }
 
     /// Whether the running line was typed, and is not of a file.
@@ -223,7 +242,7 @@ impl Session {
 
     /// Reports a failure that the report of assertions already has.
     pub(super) fn fail_only(&mut self, report: ErrorReport, status: u8) -> Outcome {
-        let record = Record::Error(report);
+        let record = Record::Error(self.with_callers(report));
         if self.is_json() {
             return match self.say(record) {
                 Outcome::Closed => Outcome::Closed,

@@ -252,9 +252,11 @@ impl Session {
             Err(error) => return self.evaluation_failed(input, error),
         };
         self.say_notes();
+        let call = input.place(Some(word));
         self.run_into(input, &output, |session| {
             session.state.arguments.push(values);
-            let end = session.run_block(&command.body, command.file.as_ref());
+            let end =
+                session.called_from(Some(call), |session| session.run_block(&command.body, command.file.as_ref()));
             session.state.arguments.pop();
             end.outcome
         })

@@ -11,13 +11,18 @@ use super::outcome::Outcome;
 use super::pager::{self, Pager};
 use super::picture::refuse_several;
 use super::printer::Ended;
+use super::scripts;
 use super::shell;
 use crate::command::{self, Context, Flow, Resume, expand_home};
 use crate::eval::{self, Integer, Value};
+use crate::kernel::Name;
 use crate::lang::{Command, Output, Spanned};
-use crate::report::{AssertionReport, ErrorReport, Record, Sink, Stopped};
+use crate::report::{AssertionReport, ErrorPlace, ErrorReport, Record, Sink, Stopped};
+use std::ffi::OsStr;
 use std::io::{self, IsTerminal};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::rc::Rc;
 
@@ -106,6 +111,7 @@ impl Session {
             Ok(Flow::Asserted(report)) => self.follow_assertion(job, *report),
             Ok(Flow::Source(path, arguments)) => {
                 let path = path.to_str().map_or(path.clone(), expand_home);
+                let path = beside(job.input.file.map(|(name, _)| name), path);
                 let at = match &job.command.node {
                     Command::Source { path, .. } => path.at,
                     _ => job.command.at,
@@ -128,8 +134,7 @@ impl Session {
                 if let Command::Assert { condition, .. } = &job.command.node {
                     let place = job.input.place(Some(condition.at));
                     let verdict = Verdict::Unknown(report.message.clone());
-                    let expression = condition.node.to_string();
-                    self.assertions.add(Some(place), &expression, verdict);
+                    self.judge(place, &condition.node.to_string(), verdict);
                     return self.fail_only(report, status);
                 }
                 self.fail(report, status)
@@ -168,7 +173,7 @@ impl Session {
         report.place = Some(place.clone());
         let failure = (!report.holds).then(|| assertions::failure(&report));
         let verdict = failure.clone().map_or(Verdict::Held, Verdict::Failed);
-        self.assertions.add(Some(place.clone()), &report.expression, verdict);
+        self.judge(place.clone(), &report.expression, verdict);
         if self.is_json() && self.say(Record::Assertion(report)) == Outcome::Closed {
             return Outcome::Closed;
         }
@@ -177,6 +182,13 @@ impl Session {
         };
         let report = ErrorReport { place: Some(place), ..ErrorReport::of(message) };
         self.fail_only(report, 1)
+    }
+
+    /// Counts the result of an assertion, for the end of the run and for `$_failed`.
+    fn judge(&mut self, place: ErrorPlace, expression: &str, verdict: Verdict) {
+        self.assertions.add(Some(place), &self.calls, expression, verdict);
+        let failed = self.assertions.failed();
+        self.state.variables.insert("_failed".to_owned(), Value::Integer(Integer::from(failed)));
     }
 
     /// Runs shell text on the terminal.
@@ -343,5 +355,15 @@ impl Session {
             Ok(status) => self.shell_ended(input, status),
             Err(_) => Outcome::Done,
         }
+    }
+}
+
+/// Where a path leads that a line of `file` names: from the directory of the file, if that is in one.
+fn beside(file: Option<&Name>, path: PathBuf) -> PathBuf {
+    let file = file.map(|name| Path::new(OsStr::from_bytes(name.as_bytes())));
+    let is_pipe = |file: &Path| ["/dev/fd", "/dev/stdin", "/proc"].iter().any(|pipe| file.starts_with(pipe));
+    match file.filter(|file| !is_pipe(file)).and_then(Path::parent) {
+        Some(directory) if !scripts::is_built_in(&path) => directory.join(path),
+        _ => path,
     }
 }

@@ -27,10 +27,13 @@ impl Session {
     pub fn run_file(&mut self, path: &Path, asked: Option<ErrorPlace>) -> Outcome {
         let name = Name::new(path.as_os_str().as_bytes());
         let outcome = match scripts::built_in(path) {
-            Some(built_in) => built_in.map(|text| self.run_text(text, &name)),
+            Some(built_in) => {
+                built_in.map(|text| self.called_from(asked.clone(), |session| session.run_text(text, &name)))
+            }
             None => lines::open(path).map_err(|why| format!("{name} cannot be read: {why}")).and_then(|file| {
                 let identity = self.not_running(&name, &file)?;
-                Ok(self.run_lines(file, Running { name, identity }))
+                let running = Running { name, identity };
+                Ok(self.called_from(asked.clone(), |session| session.run_lines(file, running)))
             }),
         };
         outcome.unwrap_or_else(|message| {

@@ -19,6 +19,11 @@ static SCRIPTS: &[(&str, &str)] = &[
     ("tour", include_str!("../../scripts/tour.pmdb")),
 ];
 
+/// Whether a path is the name of a built-in file, such as `:dma`.
+pub(super) fn is_built_in(path: &Path) -> bool {
+    path.as_os_str().as_encoded_bytes().starts_with(b":")
+}
+
 /// The text of the built-in file that a path like `:dma` names. `Err` lists the built-in files.
 pub(super) fn built_in(path: &Path) -> Option<Result<&'static str, String>> {
     let name = path.to_str()?.strip_prefix(':')?;

@@ -150,7 +150,7 @@ fn kept_going_all_assertions_are_made_and_reported() {
     for part in [
         "tests=\"4\" failures=\"1\" errors=\"1\"",
         "name=\"1 == 2\" file=\"f\" line=\"2\"",
-        "<failure message=\"the assertion fails: 1 == 2\"/>",
+        "<failure message=\"the assertion fails: 1 == 2\">f:2:8: assert 1 == 2</failure>",
     ] {
         assert!(report.contains(part), "{part} in {report}");
     }

@@ -116,3 +116,80 @@ fn a_chain_of_files_that_is_too_long_is_stopped() {
     }
     home.run(&["-batch", "-x", "0"]).failed(1, "100 command files");
 }
+
+#[test]
+fn an_error_names_the_lines_that_led_to_it() {
+    let home = Home::new();
+    home.file("all", "# one\n  source part/one\n");
+    home.file("part/one", "define outer\n inner $arg0\nend\ndefine inner\n\n print $arg0 + nowhere\nend\nouter 7\n");
+    let run = home.run(&["-batch", "-x", "all"]);
+    run.failed(1, "part/one:6:16: error: ");
+    let callers: Vec<&str> = run.err.lines().filter_map(|line| line.strip_prefix("  called from ")).collect();
+    assert_eq!(callers, ["part/one:2:2: inner $arg0", "part/one:8:1: outer 7", "all:2:10: source part/one"]);
+    // As JSON too, and only there where there are any.
+    let run = home.run(&["--json", "-batch", "-x", "all"]);
+    let objects = run.objects();
+    let error = objects.last().expect("an error");
+    assert_eq!(error["where"]["line"], 6);
+    let lines: Vec<_> = error["callers"].as_array().expect("callers").iter().map(|place| &place["line"]).collect();
+    assert_eq!(lines, [2, 8, 2]);
+    assert!(home.run(&["--json", "-batch", "-ex", "print nowhere"]).objects()[0].get("callers").is_none());
+    // A line that was typed has no file.
+    home.file("two", "define fails\n frobnicate\nend\n");
+    let run = home.run(&["-batch", "-x", "two", "-ex", "fails"]);
+    run.failed(1, "two:2:2: error: ").failed(1, "  called from fails\n");
+}
+
+#[test]
+fn of_a_long_chain_of_callers_both_ends_are_shown() {
+    let home = Home::new();
+    home.file("f", "define deeper\n deeper\nend\ndeeper\n");
+    let run = home.run(&["-batch", "-x", "f"]);
+    run.failed(1, "100 levels").failed(1, "\u{2026} 91 more calls").failed(1, "called from f:4:1: deeper");
+    assert_eq!(run.err.matches("called from ").count(), 8, "{}", run.err);
+}
+
+#[test]
+fn source_begins_in_the_folder_of_the_file() {
+    let home = Home::new();
+    home.file("sub/outer", "source inner\nsource deep/inner\nsource :dma\n");
+    home.file("sub/inner", "define again\n source last\nend\n");
+    home.file("sub/deep/inner", "source ../last\nagain\n");
+    home.file("sub/last", "echo last\n");
+    home.file("last", "echo wrong\n");
+    let run = home.run(&["-batch", "-x", "sub/outer"]);
+    // The built-in file needs a buffer.
+    assert_eq!(run.failed(1, ":dma:").out, "last\nlast\n");
+    // A pipe is in no folder.
+    let run = home.run_with(&[], "source last\n");
+    assert_eq!(run.is_fine().out, "wrong\n");
+    home.file("sub/missing", "source nowhere\n");
+    home.run(&["-batch", "-x", "sub/missing"]).failed(1, "sub/nowhere cannot be read");
+}
+
+#[test]
+fn a_report_names_the_lines_that_led_to_a_failure() {
+    let home = Home::new();
+    home.file("f", "define holds\n assert $arg0\nend\nholds 1\nholds 0\nholds nowhere\nprint nowhere\n");
+    home.run(&["-batch", "--keep-going", "--report", "r.xml", "-x", "f"]).failed(1, "f:2:9: error: ");
+    let report = home.read("r.xml");
+    for part in [
+        "<testcase classname=\"f\" name=\"$arg0\" file=\"f\" line=\"2\"/>",
+        ">f:2:9: assert $arg0 called from f:5:1: holds 0</failure>",
+        ">f:2:9: assert $arg0 called from f:6:1: holds nowhere</error>",
+        ">f:7:7: print nowhere</error>",
+    ] {
+        assert!(report.replace('\n', " ").contains(part), "{part} in {report}");
+    }
+    let run = home.run(&["-batch", "--report", "/nowhere/r.xml", "-ex", "print 1"]);
+    run.failed(1, "/nowhere/r.xml cannot be written: no such file or directory\n");
+}
+
+#[test]
+fn a_file_knows_how_many_assertions_have_failed() {
+    let home = Home::new();
+    home.file("f", "print $_failed\nassert 1\nassert 0\nassert nowhere\nif $_failed > 0\n echo not all held\nend\n");
+    let run = home.run(&["-batch", "--keep-going", "-x", "f"]);
+    assert_eq!(run.failed(1, "the assertion fails").out.lines().next(), Some("$1 = 0"));
+    assert!(run.out.contains("not all held\n"), "{run:?}");
+}

@@ -196,6 +196,13 @@ pub fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
             width: number as usize,
             text: text.clone(),
         }),
+        callers: vec![ErrorPlace {
+            file: Some(name.clone()),
+            line: Some(1),
+            column: Some(1),
+            width: 1,
+            text: text.clone(),
+        }],
         expected: vec![text.clone(), text.clone()],
         hint: Some(text.clone()),
         nearest: vec![brief],

@@ -341,6 +341,13 @@ pub fn error() -> ErrorReport {
             width: 4,
             text: "translate fooo".into(),
         }),
+        callers: vec![ErrorPlace {
+            file: Some(Name::from("all.pmdb")),
+            line: Some(1),
+            column: Some(8),
+            width: 9,
+            text: "source tour.pmdb".into(),
+        }],
         expected: vec!["an address".into(), "a range".into()],
         hint: Some("did you mean `foo`?".into()),
         nearest: vec![data()],

@@ -153,7 +153,7 @@ pub fn note(lines: &mut Lines, note: &Note) {
 pub fn error(lines: &mut Lines, error: &ErrorReport) {
     let line = lines.line();
     if let Some(place) = &error.place {
-        line.plain(position(place));
+        line.plain(place.position());
     }
     line.push(Role::Error, "error: ").indent(2);
     line.prose(Role::Plain, &error.message);
@@ -172,6 +172,7 @@ pub fn error(lines: &mut Lines, error: &ErrorReport) {
             };
         }
     }
+    callers(lines, &error.callers);
     for region in &error.nearest {
         let line = lines.line();
         line.plain("  ");
@@ -184,17 +185,26 @@ pub fn error(lines: &mut Lines, error: &ErrorReport) {
     }
 }
 
-/// `tour.pmdb:3:11: `; empty for a line that was just typed.
-fn position(place: &ErrorPlace) -> String {
-    let Some(file) = &place.file else {
-        return String::new();
-    };
-    let mut text = format!("{file}:");
-    for number in [place.line, place.line.and(place.column)].into_iter().flatten() {
-        text.push_str(&format!("{number}:"));
+/// Writes the lines that led to an error. Of a long chain the middle is left out.
+fn callers(lines: &mut Lines, callers: &[ErrorPlace]) {
+    /// How many are shown at each end.
+    const SHOWN: usize = 4;
+    let (first, rest) = callers.split_at(callers.len().min(SHOWN));
+    let (middle, last) = rest.split_at(rest.len().saturating_sub(SHOWN));
+    first.iter().for_each(|place| caller(lines, place));
+    if let [one] = middle {
+        caller(lines, one);
+    } else if !middle.is_empty() {
+        lines.line().plain("  ").push(Role::Dim, format!("… {} more calls", middle.len()));
     }
-    text.push(' ');
-    text
+    last.iter().for_each(|place| caller(lines, place));
+}
+
+fn caller(lines: &mut Lines, place: &ErrorPlace) {
+    const LEAD: &str = "called from ";
+    let shown = place.to_string();
+    let room = room(lines).saturating_sub(LEAD.len());
+    lines.line().plain("  ").push(Role::Dim, LEAD).plain(cut(&printable(&shown), room));
 }
 
 /// The columns for a line of input.

@@ -342,6 +342,7 @@ fn stacks_without_a_guard_are_found() {
     let thread = |stack: &str| {
         program(&format!(
             "static void *wait(void *none) {{ sleep(600); return none; }}\n\
+             static void *work(void *none) {{ for (volatile long turns = 0;; turns++); return none; }}\n\
              int main(void) {{\n\
              pthread_attr_t attributes; pthread_t thread;\n\
              pthread_attr_init(&attributes);\n{stack}\n\
@@ -354,15 +355,38 @@ fn stacks_without_a_guard_are_found() {
     let report = succeed(&["-x", ":guard-stacks", &pid]);
     assert!(report.contains("Threads: 2."), "{report}");
     // Within a mapping of its own, with memory below.
-    let bare = thread(
-        "char *memory = mmap(NULL, 4 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);\n\
-         pthread_attr_setstack(&attributes, memory + (2 << 20), 2 << 20);",
-    );
-    let pid = bare.child.id().to_string();
-    let run = run(&["-x", ":guard-stacks", &pid]);
-    let errors = String::from_utf8_lossy(&run.stderr);
-    assert_eq!(run.status.code(), Some(1), "{run:?}");
-    assert!(errors.contains("the stack of a thread has no guard"), "{errors}");
+    let bare = "char *memory = mmap(NULL, 4 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);\n\
+                pthread_attr_setstack(&attributes, memory + (2 << 20), 2 << 20);";
+    let found = |thread: &Array, options: &[&str]| {
+        let pid = thread.child.id().to_string();
+        let run = run(&[options, &["-x", ":guard-stacks", &pid]].concat());
+        assert_eq!(run.status.code(), Some(1), "{run:?}");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let (output, errors) = (text(&run.stdout), text(&run.stderr));
+        let others = threads(thread).into_iter().filter(|id| *id != thread.child.id()).collect::<Vec<_>>();
+        assert!(errors.contains("the stack of a thread has no guard"), "{errors}");
+        assert!(!output.contains("ends at a guard"), "{output}");
+        let named = others.iter().filter(|id| output.contains(&format!("Thread {id}: no guard below "))).count();
+        (named, output, errors)
+    };
+    let waiting = thread(bare);
+    let (named, output, _) = found(&waiting, &[]);
+    assert_eq!(named, 1, "{output}");
+    assert!(output.contains("Threads examined: 2. Without a guard: 1. Running, and so not examined: 0."), "{output}");
+    // A thread that runs all the time hides no other one.
+    let busy = thread(&format!("pthread_t worker; pthread_create(&worker, NULL, work, NULL);\n{bare}\n"));
+    let (named, output, errors) = found(&busy, &["--keep-going"]);
+    assert_eq!(named, 1, "{output}");
+    assert!(output.contains("is running: its stack pointer is not known"), "{output}");
+    assert!(output.contains("Threads examined: 2. Without a guard: 1. Running, and so not examined: 1."), "{output}");
+    assert!(errors.contains("the stack of a running thread could not be examined"), "{errors}");
+}
+
+/// The ids of the threads of a program.
+fn threads(of: &Array) -> Vec<u32> {
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", of.child.id())).expect("its threads");
+    let name = |task: std::io::Result<std::fs::DirEntry>| task.expect("a thread").file_name();
+    tasks.map(|task| name(task).to_str().and_then(|id| id.parse().ok()).expect("a number")).collect()
 }
 
 #[test]

@@ -72,7 +72,8 @@ pub(super) const FOREACH: About = about(
     "run lines for each row of a walk, each region, each value",
     "`foreach $r in regions …` sets $r to the range of each region, `foreach $p in walk RANGE …` sets $p to the range of each row of the \
      walk, with the clauses that the commands have (but no groups of `walk`), and `foreach $s in VALUE, VALUE` goes through values. \
-     `foreach $t in threads` sets $t to the stack pointer of each thread, which the kernel shows only for a waiting thread. The rows come from one \
+     `foreach $t in threads` sets $t to the stack pointer of each thread, and $_thread to its id. The kernel shows the stack \
+     pointer of a waiting thread only: a thread that runs all the time is left out, with a note, and counted in $_running. The rows come from one \
      sweep before the first turn. The lines may not attach or detach.",
     &[
         example(

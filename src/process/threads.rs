@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 /// How long the query for a running thread is repeated. In unit tests nothing changes meanwhile.
 const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 0 } else { 500 });
+/// How long it is repeated for each of several threads, after the first round.
+const AGAIN: Duration = Duration::from_millis(if cfg!(test) { 0 } else { 20 });
 /// The pause before the next query.
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -53,26 +55,34 @@ impl Process {
     /// # Errors
     /// The thread runs all the time, the file may not be read, or the process is gone.
     pub fn registers(&self) -> Result<Registers> {
-        self.waiting(File::Syscall, Instant::now() + PATIENCE)?
-            .ok_or_else(|| is_running("process", self.identity().pid))
+        self.waiting(File::Syscall, Instant::now() + PATIENCE)?.ok_or_else(|| {
+            let pid = self.identity().pid;
+            let why = "the kernel shows the registers only of a thread that waits";
+            Error::not_available(format!("process {pid} is running: {why}"))
+        })
     }
 
-    /// The stack pointer of each thread. A thread that has ended meanwhile is left out.
+    /// The stack pointer of each thread; `None` of one that runs all the time. A thread that has ended is left out.
     ///
     /// # Errors
-    /// A thread runs all the time, or its file may not be read.
-    pub fn stack_pointers(&self) -> Result<Vec<VirtualAddress>> {
+    /// Their files may not be read, or the process is gone.
+    pub fn stack_pointers(&self) -> Result<Vec<(Thread, Option<VirtualAddress>)>> {
         let end = Instant::now() + PATIENCE;
-        let mut pointers = Vec::new();
+        let mut stacks = Vec::new();
         for thread in self.threads()? {
             match self.waiting(File::ThreadSyscall(thread.id), end) {
-                Ok(Some(registers)) => pointers.push(registers.stack_pointer),
-                Ok(None) => return Err(is_running("thread", thread.id)),
+                Ok(registers) => stacks.push((thread, registers.map(|registers| registers.stack_pointer))),
                 Err(Error::NotAvailable { .. }) => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok(pointers)
+        // Those behind a busy one were asked once: they may wait now.
+        for (thread, pointer) in stacks.iter_mut().filter(|(_, pointer)| pointer.is_none()) {
+            if let Ok(Some(registers)) = self.waiting(File::ThreadSyscall(thread.id), Instant::now() + AGAIN) {
+                *pointer = Some(registers.stack_pointer);
+            }
+        }
+        Ok(stacks)
     }
 
     /// The registers as soon as the thread waits; `None` if it still runs at `end`.
@@ -91,8 +101,4 @@ impl Process {
         let bad_line = || BadLine { file: "syscall", line: 1, text: Name::new(text.trim_ascii()) };
         Ok(ThreadState::parse(&text).ok_or_else(bad_line)?)
     }
-}
-
-fn is_running(what: &str, id: u32) -> Error {
-    Error::not_available(format!("{what} {id} is running: the kernel shows the registers only of a thread that waits"))
 }

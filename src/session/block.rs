@@ -6,7 +6,7 @@ use super::failure::Input;
 use super::outcome::Outcome;
 use super::tally::Tally;
 use crate::command::{self, Context};
-use crate::eval::{self, Value};
+use crate::eval::{self, Integer, Value};
 use crate::kernel::Name;
 use crate::lang::script::{Block, Node, Statement, first_word};
 use crate::lang::{self, Command, Expression, Line, Rows, Spanned};
@@ -24,6 +24,20 @@ pub(super) struct StatementEnd {
     pub(super) outcome: Outcome,
     /// Where to; with the next statement, if there is none and the outcome allows.
     jump: Option<Jump>,
+}
+
+/// A turn of `foreach`.
+struct Row {
+    /// The value of its variable.
+    value: Value,
+    /// The id of the thread, for `foreach … in threads`.
+    thread: Option<u32>,
+}
+
+impl From<Value> for Row {
+    fn from(value: Value) -> Self {
+        Row { value, thread: None }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -86,12 +100,15 @@ impl Session {
                     let mut rows = rows.into_iter();
                     self.foreach += 1;
                     let outcome = self.run_loop(file, body, |session| {
-                        let row = rows.next();
-                        let goes_on = row.is_some();
-                        if let Some(row) = row {
-                            session.state.variables.insert(variable.clone(), row);
+                        let Some(Row { value, thread }) = rows.next() else {
+                            return Ok(false);
+                        };
+                        let variables = &mut session.state.variables;
+                        variables.insert(variable.clone(), value);
+                        if let Some(thread) = thread {
+                            variables.insert("_thread".to_owned(), Value::Integer(Integer::from(u64::from(thread))));
                         }
-                        Ok(goes_on)
+                        Ok(true)
                     });
                     self.foreach -= 1;
                     outcome
@@ -164,11 +181,11 @@ impl Session {
     }
 
     /// The values of `foreach`, from one sweep.
-    fn rows(&mut self, rows: &Rows, input: Input) -> Result<Vec<Value>, Outcome> {
+    fn rows(&mut self, rows: &Rows, input: Input) -> Result<Vec<Row>, Outcome> {
         match rows {
             Rows::Values(values) => values
                 .iter()
-                .map(|value| eval::value(value, &self.state))
+                .map(|value| eval::value(value, &self.state).map(Row::from))
                 .collect::<Result<_, _>>()
                 .map_err(|error| self.evaluation_failed(input, error)),
             Rows::Threads => self.stacks().map_err(|error| self.command_failed(input, error)),
@@ -181,18 +198,30 @@ impl Session {
                     self.say(note);
                 }
                 match ran {
-                    Ok(_) => Ok(rows),
+                    Ok(_) => Ok(rows.into_iter().map(Row::from).collect()),
                     Err(error) => Err(self.command_failed(input, error)),
                 }
             }
         }
     }
 
-    /// The stack pointer of each thread.
-    fn stacks(&self) -> Result<Vec<Value>, command::Error> {
+    /// The stack pointer of each thread. One that runs all the time has none: it is left out, named, and counted in
+    /// `$_running`.
+    fn stacks(&mut self) -> Result<Vec<Row>, command::Error> {
         let target = self.state.target().ok_or_else(command::Error::no_target)?;
-        let stacks = target.process.stack_pointers()?;
-        Ok(stacks.into_iter().map(Value::Address).collect())
+        let (mut rows, mut running) = (Vec::new(), Vec::new());
+        for (thread, pointer) in target.process.stack_pointers()? {
+            match pointer {
+                Some(pointer) => rows.push(Row { value: Value::Address(pointer), thread: Some(thread.id) }),
+                None => running.push(thread),
+            }
+        }
+        for thread in &running {
+            self.note(format!("thread {} ({}) is running: its stack pointer is not known", thread.id, thread.name));
+        }
+        let running = Value::Integer(Integer::from(running.len() as u64));
+        self.state.variables.insert("_running".to_owned(), running);
+        Ok(rows)
     }
 
     /// Reports that an expression has no value.

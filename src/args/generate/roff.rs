@@ -101,8 +101,8 @@ fn is_indented(line: &str) -> bool {
     line.starts_with(' ')
 }
 
-/// Text with escapes for troff, which makes typographic characters of some of ASCII: what is copied from the page must be
-/// what was written.
+/// Text with escapes for troff, which makes typographic characters of some of ASCII: what is copied from the page must
+/// be what was written.
 fn escaped(text: &str) -> String {
     let mut escaped = String::new();
     if text.starts_with(['.', '\'']) {

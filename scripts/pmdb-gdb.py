@@ -546,7 +546,7 @@ class Looking(gdb.Command):
         first = parts.group("first")
         self.has_options = bool(parts.group("glued") or parts.group("options"))
         self.has_star = bool(parts.group("star"))
-        self.kind = next((kind for kind in ("RANGE", "SPAN", "ADDRESS") if re.match(r"\[?([a-z]+ \| )?" + kind, first)), None)
+        self.kind = next((kind for kind in ("RANGE ,", "RANGE", "ADDRESS") if re.match(r"\[?([a-z]+ \| )?" + kind, first)), None)
         self.is_optional = first.startswith("[")
         self.has_number = first.endswith("ADDRESS [N] ")
         self.literal = re.findall(r"^\[([a-z]+) \|", first)
@@ -571,7 +571,7 @@ class Looking(gdb.Command):
         return " ".join((head.strip() + " " + self.operand(argument.strip())).split("\n"))
 
     def operand(self, argument):
-        if self.kind == "SPAN":
+        if self.kind == "RANGE ,":
             return self.searched(argument)
         expression, clauses = cut_clauses(argument, self.clauses)
         amount = re.search(r"(?<=[\w)\]])\s+(\d+)$", expression) if self.has_number else None

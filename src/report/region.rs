@@ -50,7 +50,8 @@ record! {
         [optional] states: BTreeMap<State, u64>,
         /// For `region ADDR`: the address asked for.
         [optional] at: Option<RegionPlace>,
-        /// For `region`, and with `full`: proportional share (PSS) in bytes; `null` for the hugetlb pool, which has none.
+        /// For `region`, and with `full`: proportional share (PSS) in bytes; `null` for the hugetlb pool, which has
+        /// none.
         [optional] pss: Option<u64>,
         /// With `full`: VmFlags, two letters and words each.
         [optional] vm_flags: Option<Vec<VmFlag>>,

@@ -6,8 +6,8 @@ use crate::kernel::FrameNumber;
 /// Runs that are collected before those that overlap or adjoin are joined.
 const FIRST_JOIN: usize = 1 << 16;
 
-/// A set of frames: sorted runs that neither overlap nor adjoin, as first frame and end. One frame may be mapped by very
-/// many pages (the page of zeros, merged pages), so memory follows the runs of different frames.
+/// A set of frames: sorted runs that neither overlap nor adjoin, as first frame and end. One frame may be mapped by
+/// very many pages (the page of zeros, merged pages), so memory follows the runs of different frames.
 #[derive(Default)]
 pub struct Frames(Vec<(u64, u64)>);
 

@@ -1,5 +1,5 @@
-//! pmdb's own mappings of the target's pages. A library that both map is mapped once more while pmdb runs, and so is the
-//! program file when the target is another pmdb: the kernel's counts and its exclusive bit include that.
+//! pmdb's own mappings of the target's pages. A library that both map is mapped once more while pmdb runs, and so is
+//! the program file when the target is another pmdb: the kernel's counts and its exclusive bit include that.
 
 use crate::kernel::{PageMapEntry, PageSize, Region, VirtualAddress};
 use crate::process::{Process, Relation, Target};

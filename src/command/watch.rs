@@ -6,7 +6,7 @@ use super::schedule::Schedule;
 use super::snapshot::seconds;
 use super::timeline::Timeline;
 use super::translate::symbol_at;
-use super::watch_groups::Sums;
+use super::watch_groups::{Sums, tally};
 use super::{About, Context, Error, Flow, Group, Outcome, example};
 use crate::eval::{self, Spans, current_ranges};
 use crate::inspect::{self, Change, Need, Sampled, StateSet, View, ViewedRegion, Watcher, is_average};
@@ -184,17 +184,6 @@ struct Tally {
     events: BTreeMap<EventKind, u64>,
     rows: BTreeMap<EventKind, u64>,
     effect: NetEffect,
-}
-
-/// Counts a change: each of its pages, or the one region or process that it is about, and the pages that went with
-/// their region. Returns how many it counts for `count`.
-pub(super) fn tally(events: &mut BTreeMap<EventKind, u64>, change: &Change) -> u64 {
-    let number = if change.kind.is_of_pages() { change.pages } else { 1 };
-    *events.entry(change.kind).or_default() += number;
-    if !change.kind.is_of_pages() && change.pages > 0 {
-        *events.entry(EventKind::Went).or_default() += change.pages;
-    }
-    number
 }
 
 impl Tally {

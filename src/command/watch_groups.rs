@@ -1,13 +1,23 @@
 //! `watch … by region`: changes added up for each region.
 
 use super::groups;
-use super::watch::tally;
 use crate::inspect::{Change, RegionGroups, View};
 use crate::kernel::Region;
 use crate::lang::WatchKey;
 use crate::report::{EventGroup, EventKind, NetEffect, Numbers};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+
+/// Counts a change: each of its pages, or the one region or process that it is about, and the pages that went with
+/// their region. Returns how many it counts for `count`.
+pub(super) fn tally(events: &mut BTreeMap<EventKind, u64>, change: &Change) -> u64 {
+    let number = if change.kind.is_of_pages() { change.pages } else { 1 };
+    *events.entry(change.kind).or_default() += number;
+    if !change.kind.is_of_pages() && change.pages > 0 {
+        *events.entry(EventKind::Went).or_default() += change.pages;
+    }
+    number
+}
 
 /// Changes added up.
 pub(super) struct Sums {

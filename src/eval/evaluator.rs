@@ -1,7 +1,6 @@
 //! One evaluation: expressions to values. It reads the target's regions at most once.
 
 use super::error::{Error, Result};
-use super::extent::as_range;
 use super::registers;
 use super::{Float, Integer, Scope, Value, operators};
 use crate::kernel::{Region, VirtualAddress};
@@ -264,5 +263,21 @@ pub(super) fn to_address(value: &Spanned<Value>) -> Result<VirtualAddress> {
         Value::Float(_) => Err(Error::new(value.at, format!("{} is not an address", value.node.phrase()))),
         Value::Text(text) => Err(Error::new(value.at, format!("the text \"{text}\" is not an address"))
             .hint("no symbol, region or module has this name; names with blanks go in 'single quotes'")),
+    }
+}
+
+/// Adds a hint to the error of `A-B` with two addresses, which is how maps and others write a range.
+pub(super) fn as_range(written: &Expression, error: Error) -> Error {
+    const LEAST: i128 = 0x1_0000;
+    let Expression::Binary { operator, left, right } = written else {
+        return error;
+    };
+    match (operator.node, &left.node, &right.node) {
+        (BinaryOperator::Subtract, Expression::Integer(start), Expression::Integer(end))
+            if (LEAST..*end).contains(start) =>
+        {
+            error.hint(format!("a range is written A..B: {start:#x}..{end:#x}"))
+        }
+        _ => error,
     }
 }

@@ -1,11 +1,11 @@
 //! Ranges: what `walk`, `watch`, `translate` and the functions of ranges work on.
 
 use super::error::{Error, Result};
-use super::evaluator::{Evaluator, to_address};
+use super::evaluator::{Evaluator, as_range, to_address};
 use super::names::{Named, spans_of};
 use super::{Origin, Spans, Value};
 use crate::kernel::{AddressRange, FrameNumber, FrameRange, PhysicalAddress, VirtualAddress};
-use crate::lang::{BinaryOperator, Expression, Range, Span, Spanned, UnaryOperator};
+use crate::lang::{Expression, Range, Span, Spanned, UnaryOperator};
 
 /// An evaluated range.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -170,22 +170,6 @@ impl Evaluator<'_> {
             }
             _ => Ok(frame),
         }
-    }
-}
-
-/// Adds a hint to the error of `A-B` with two addresses, which is how maps and others write a range.
-pub(super) fn as_range(written: &Expression, error: Error) -> Error {
-    const LEAST: i128 = 0x1_0000;
-    let Expression::Binary { operator, left, right } = written else {
-        return error;
-    };
-    match (operator.node, &left.node, &right.node) {
-        (BinaryOperator::Subtract, Expression::Integer(start), Expression::Integer(end))
-            if (LEAST..*end).contains(start) =>
-        {
-            error.hint(format!("a range is written A..B: {start:#x}..{end:#x}"))
-        }
-        _ => error,
     }
 }
 

@@ -1,8 +1,7 @@
 //! What the argument of `translate`, `flags` and their like is about.
 
 use super::error::{Error, Result};
-use super::evaluator::{Evaluator, to_address};
-use super::extent::as_range;
+use super::evaluator::{Evaluator, as_range, to_address};
 use super::names::{Named, spans_of};
 use super::{Spans, Value};
 use crate::kernel::{FrameNumber, PhysicalAddress, VirtualAddress};

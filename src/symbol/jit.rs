@@ -45,8 +45,8 @@ impl View<'_> {
         region.and_then(|number| self.regions.get(number)).is_some_and(|region| is_jit_region(region))
     }
 
-    /// How many bytes from `address` on, within its region, certainly have no symbol, judged without a look-up; 0 if the
-    /// first may have one.
+    /// How many bytes from `address` on, within its region, certainly have no symbol, judged without a look-up; 0 if
+    /// the first may have one.
     pub fn unnamed_bytes(&self, address: VirtualAddress) -> u64 {
         if self.module_at(address).is_some() {
             return 0;

@@ -8,7 +8,7 @@ use super::chunk::Chunk;
 use super::frames::Gather;
 use super::pieces::{Pieces, Words};
 use super::plan::{Action, Plan, READ_PAGES, Step};
-use super::{backing, huge, lookup, marks};
+use super::{backing, huge, lookup, marks, owners};
 use crate::kernel::{AddressRange, PageMapEntry, VirtualAddress};
 use crate::process;
 use crate::report::Stopped;
@@ -72,7 +72,11 @@ impl Batch {
         if question.need.contains(Need::CONTENT) {
             backing::find(pieces, view);
         }
-        lookup::all(pieces, gather, view, question)
+        lookup::all(pieces, gather, view, question)?;
+        if question.need.contains(Need::OWNERS) {
+            owners::set(pieces, gather, view, question.need)?;
+        }
+        Ok(())
     }
 
     /// Where what was read ends.

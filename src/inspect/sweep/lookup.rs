@@ -6,8 +6,8 @@ use super::super::page::Need;
 use super::super::view::View;
 use super::chunk::UNREAD;
 use super::frames::{Chosen, Gather};
+use super::huge;
 use super::pieces::{Pieces, Words};
-use super::{huge, owners};
 use crate::kernel::{FrameNumber, PageFlags};
 use crate::process::{self, Machine, WordFile};
 
@@ -28,9 +28,6 @@ pub(super) fn all(
     }
     if (first | question.need).contains(Need::COUNTS) {
         own_mappings(pieces, view);
-    }
-    if question.need.contains(Need::OWNERS) {
-        owners::set(pieces, gather, view, question.need)?;
     }
     Ok(())
 }

@@ -31,12 +31,13 @@ const PLACES: &[(&str, Meaning)] = &[
     (r"Memory failure: 0x([0-9a-f]+)", Shown::Frame),
     // EDAC MC0: 1 CE … (channel:1 slot:0 page:0x1a4eac offset:0x0 grain:32)
     (r"\bpage:0x([0-9a-f]+) offset:", Shown::Frame),
-    // BUG: Bad page state in process a  pfn:1a4eac; dump_page()
+    // BUG: Bad page state in process a pfn:1a4eac; dump_page()
     (r"\bpfn[:=] ?(?:0x)?([0-9a-f]+)", Shown::Frame),
-    // page-types -p PID -L: page of the process, frame, flags; with -l also a number of pages. Its flags have a place each.
+    // page-types -p PID -L: page of the process, frame, flags; with -l also a number of pages. Its flags have a place
+    // each.
     (r"^(?:[0-9a-f]{9,13}[ \t]+)([0-9a-f]{1,8})[ \t]+(?:[0-9a-f]+[ \t]+)?[A-Za-z0-9_]{30,}", Shown::Frame),
     (r"^([0-9a-f]{1,8})[ \t]+[A-Za-z_][A-Za-z0-9_]{29,}", Shown::Frame),
-    // BUG: Bad page map in process a  pte:8000000123456867 pmd:…
+    // BUG: Bad page map in process a pte:8000000123456867 pmd:…
     (r"\bpte:([0-9a-f]{8,16})\b", |entry| Shown::Entry((entry & 0x000f_ffff_ffff_f000) >> 12)),
     // page:00000000c6ca4b3e refcount:1 mapcount:0 mapping:0000000000000000
     (r"\bpage:([0-9a-f]{8,16})\b", |_| Shown::Pointer),

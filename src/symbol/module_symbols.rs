@@ -108,9 +108,19 @@ impl ModuleSymbols {
         if self.asked.load(Ordering::Relaxed) < LOOK_UPS_BEFORE_INDEX {
             return None;
         }
-        let build =
-            || Index::build(&self.sources, &mut self.budget()).map_err(|reason| self.fail(reason)).unwrap_or_default();
-        self.index.get_or_init(build).as_ref()
+        if let Some(known) = self.index.get() {
+            return known.as_ref();
+        }
+        let index = match Index::build(&self.sources, &mut self.budget()) {
+            Ok(index) => index,
+            // The next command may build it.
+            Err(NoSymbols::Interrupted) => return None,
+            Err(reason) => {
+                self.fail(reason);
+                None
+            }
+        };
+        self.index.get_or_init(|| index).as_ref()
     }
 
     /// Visits all symbols until `visit` breaks, with all names: those of the index, or read for this call.
@@ -141,5 +151,32 @@ impl ModuleSymbols {
     /// Why there are no symbols, as far as that is known without a pass over the tables.
     pub(super) fn fault(&self) -> Option<NoSymbols> {
         if self.sources.tables().next().is_none() { Some(NoSymbols::Stripped) } else { self.fault.get().cloned() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::symbol::NoSeparate;
+    use crate::symbol::elf::{File, Source};
+    use crate::symbol::expanded::Expanded;
+    use crate::symbol::separate::Candidates;
+    use crate::symbol::tests::builder::{Builder, FUNCTION, GLOBAL, entry};
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+
+    #[test]
+    fn an_index_that_was_interrupted_is_built_later() {
+        let bytes = Builder::with(vec![entry("main", 0x1000, 0x10, GLOBAL, FUNCTION)]).bytes();
+        let image = Source::read(File::new(Box::new(crate::process::InMemory::file(bytes)))).expect("a program");
+        let pressed = Arc::new(AtomicBool::new(false));
+        let separate = Candidates::none(NoSeparate::NotFound, &Budget::until(Arc::clone(&pressed)));
+        let sources = Sources::new(image, separate, &Expanded::default()).expect("its tables");
+        let module = ModuleSymbols::new(sources, 1);
+        module.asked.store(LOOK_UPS_BEFORE_INDEX, Ordering::Relaxed);
+        pressed.store(true, Ordering::Relaxed);
+        assert!(module.index().is_none());
+        pressed.store(false, Ordering::Relaxed);
+        assert!(module.index().is_some());
     }
 }

@@ -21,6 +21,8 @@ mod source;
 #[cfg(test)]
 pub(super) use contents::old_spelling;
 pub(super) use contents::{TOO_LARGE, expand_xz};
+#[cfg(test)]
+pub(super) use file::BETWEEN_LOOKS;
 pub(super) use file::{File, FileRange, LONGEST_NAME};
 pub(super) use headers::Elf;
 pub(super) use relocations::Relocations;

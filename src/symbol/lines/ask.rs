@@ -84,7 +84,7 @@ impl View<'_> {
             let reason = module.and_then(|module| self.reason(module));
             let why = match (module, reason) {
                 (None, _) => NoLines::NoModule,
-                (Some(_), Some(reason)) => NoLines::NoFile(reason),
+                (Some(_), Some(reason)) => reason.into(),
                 (Some(_), None) => NoLines::NotCovered,
             };
             return Ok(LineAt::unknown(module, why));
@@ -113,7 +113,7 @@ impl View<'_> {
         let mut budget = self.budget();
         let query = LineQuery { file: file.as_bytes(), line, with_frames };
         for (module, loaded) in self.programs() {
-            let places = loaded.map_err(NoLines::NoFile).and_then(|loaded| {
+            let places = loaded.map_err(NoLines::from).and_then(|loaded| {
                 let symbol = |address| symbol_around(&loaded.symbols, address);
                 let ask =
                     |lines: &Lines, files: &Modules, budget: &mut Budget| lines.of_line(query, &symbol, files, budget);

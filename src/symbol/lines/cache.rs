@@ -97,13 +97,14 @@ pub(super) fn read(sources: &Sources, module: &Name, budget: &mut Budget) -> Res
             Lines::read(source, path.unwrap_or(module), budget)?.ok_or_else(|| none(NoSeparate::NotFound))
         }
         Err(NoSymbols::NoDebugInformation(why)) => Err(none(why)),
-        Err(other) => Err(NoLines::NoFile(other)),
+        Err(other) => Err(other.into()),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::symbol::elf::BETWEEN_LOOKS;
     use crate::symbol::tests::builder::{Builder, Extra};
 
     #[test]
@@ -139,5 +140,20 @@ mod tests {
         assert!(ask(&first, 1000) && ask(&second, 1000) && !ask(&first, 1000));
         cache.clear();
         assert!(ask(&first, 1000) && ask(&second, 1000));
+    }
+
+    #[test]
+    fn what_took_too_long_to_read_is_read_again() {
+        let sections = vec![Extra::new(".debug_info", vec![0; 4 * BETWEEN_LOOKS])];
+        let sources = Builder { sections, ..Builder::default() }.sources();
+        let get = |kept: &CachedLines, mut budget| {
+            kept.get(&mut budget, |budget| read(&sources, &Name::from("/m"), budget)).map(|lines| lines.bytes())
+        };
+        for steps in 0..5 {
+            let kept = CachedLines::default();
+            let given_up = get(&kept, Budget::unlimited().at_most(steps));
+            assert!(matches!(given_up, Err(NoLines::TooCostly)), "{steps} steps: {given_up:?}");
+            assert!(get(&kept, Budget::unlimited()).is_ok(), "{steps} steps");
+        }
     }
 }

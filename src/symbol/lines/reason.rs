@@ -14,7 +14,7 @@ pub enum NoLines {
     NoModule,
     /// The module's file could not be read.
     #[error("{0}")]
-    NoFile(#[from] NoSymbols),
+    NoFile(NoSymbols),
     /// Neither the module nor a file that belongs to it has debug information.
     #[error("no debug information in {file}: {why}")]
     NoDebugInformation {
@@ -91,6 +91,17 @@ impl From<OutOfBudget> for NoLines {
     }
 }
 
+impl From<NoSymbols> for NoLines {
+    /// Reading a section may end with the budget of the whole query.
+    fn from(reason: NoSymbols) -> Self {
+        match reason {
+            NoSymbols::Interrupted => NoLines::Interrupted,
+            NoSymbols::TooCostly => NoLines::TooCostly,
+            other => NoLines::NoFile(other),
+        }
+    }
+}
+
 impl From<gimli::Error> for NoLines {
     fn from(error: gimli::Error) -> Self {
         NoLines::Damaged(error.to_string())
@@ -115,11 +126,6 @@ pub(super) fn or_fault<T>(part: Result<T, NoLines>, fault: &mut Option<NoLines>)
 impl NoLines {
     /// Whether a retry may succeed.
     pub(super) fn is_passing(&self) -> bool {
-        matches!(
-            self,
-            NoLines::Interrupted
-                | NoLines::TooCostly
-                | NoLines::NoFile(NoSymbols::Interrupted | NoSymbols::OutOfMemory)
-        )
+        matches!(self, NoLines::Interrupted | NoLines::TooCostly | NoLines::NoFile(NoSymbols::OutOfMemory))
     }
 }

@@ -4,6 +4,7 @@ use super::cut::Cut;
 use super::regions::names_sorting;
 use super::symbols::meant;
 use super::{About, Context, Error, Flow, Group, Outcome, example};
+use crate::kernel::Name;
 use crate::kernel::smaps::Smaps;
 use crate::kernel::words::Worded;
 use crate::lang::{ProcessOrder, Ps};
@@ -171,8 +172,14 @@ fn sort(rows: &mut [ProcessRow], order: ProcessOrder) {
         By::User => rows.sort_by_key(|row| row.user),
         By::State => rows.sort_by_key(|row| row.state),
         By::Name => rows.sort_by(|a, b| a.name.cmp(&b.name)),
-        By::Command => rows.sort_by(|a, b| a.command_line.cmp(&b.command_line)),
+        By::Command => rows.sort_by(|a, b| by_command(a).cmp(&by_command(b))),
     }
+}
+
+/// The key of `by command`: processes without a command line, or with an unknown one, come last.
+fn by_command(row: &ProcessRow) -> (bool, Option<&Name>) {
+    let command_line = row.command_line.as_ref().filter(|text| !text.is_empty());
+    (command_line.is_none(), command_line)
 }
 
 /// A process as a row.
@@ -190,7 +197,24 @@ pub(super) fn row(entry: &ProcessEntry) -> ProcessRow {
 
 #[cfg(test)]
 mod tests {
-    use super::clause_in;
+    use super::*;
+
+    #[test]
+    fn processes_without_a_command_line_come_last() {
+        let commands = [None, Some("b"), Some(""), Some("a")];
+        let row = |(command, pid): (Option<&str>, u32)| ProcessRow {
+            pid,
+            user: 0,
+            state: 'S',
+            resident: None,
+            memory: None,
+            name: Name::from("process"),
+            command_line: command.map(Name::from),
+        };
+        let mut rows: Vec<ProcessRow> = commands.into_iter().zip(1..).map(row).collect();
+        sort(&mut rows, ProcessOrder::Command);
+        assert_eq!(rows.iter().map(|row| row.pid).collect::<Vec<_>>(), [4, 2, 1, 3]);
+    }
 
     #[test]
     fn a_clause_that_was_searched_for_as_text_is_noted() {

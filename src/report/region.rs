@@ -34,7 +34,7 @@ record! {
         swapped: Option<u64>,
         /// Present bytes that are mapped elsewhere too.
         shared: Option<u64>,
-        /// Of these, bytes that besides are mapped only by pmdb itself, which maps libraries too.
+        /// Of these, bytes that nobody else but pmdb itself maps: it maps libraries too.
         [optional] shared_with_pmdb: Option<u64>,
         /// Present bytes that are mapped only here.
         private: Option<u64>,

@@ -158,13 +158,12 @@ pub fn comparison_summary(lines: &mut Lines, summary: &ComparisonSummary) {
     let line = lines.line();
     line.indent(2).plain(format!("{} beside {} ({}): ", summary.pid, summary.other, summary.process));
     line.word("", Role::Good, format!("shared {}", bytes(counts.shared)));
+    if counts.shared_elsewhere > 0 {
+        line.word(" ", Role::Plain, format!("({} of it at other addresses)", bytes(counts.shared_elsewhere)));
+    }
     if counts.about_to_copy > 0 {
         let text = format!("of which the next writes here copy {}", bytes(counts.about_to_copy));
         line.word(", ", Role::Warn, text);
-    }
-    if counts.shared_elsewhere > 0 {
-        let text = format!("{} of it at other addresses", bytes(counts.shared_elsewhere));
-        line.word(", ", Role::Plain, text);
     }
     for (role, what, pages) in [
         (Role::Note, "copied", counts.copied),

@@ -245,14 +245,20 @@ fn is_lazily_free(flags: PageFlags) -> bool {
     flags.contains(PageFlags::ANON | PageFlags::LRU) && !flags.intersects(PageFlags::SWAPBACKED | PageFlags::DIRTY)
 }
 
-/// Whether the page of a file is dirty: by the flags of its frame, or else as all pages of its region are.
+/// Whether the page of a file is dirty: by the flags of its frame, or as all pages of its region are. Memory that is
+/// never written back (memfd_secret) is dirty by its entries alone.
 fn dirty(flags: Option<PageFlags>, of_region: Option<&Smaps>) -> Option<bool> {
-    let of_frame = flags.map(|flags| flags.contains(PageFlags::DIRTY));
-    of_frame.or_else(|| match (bytes(of_region?, CLEAN)?, bytes(of_region?, DIRTY)?) {
-        (_, 0) => Some(false),
-        (0, _) => Some(true),
+    let counts = of_region.and_then(|region| Some((bytes(region, CLEAN)?, bytes(region, DIRTY)?)));
+    let of_region = match counts {
+        Some((_, 0)) => Some(false),
+        Some((0, _)) => Some(true),
         _ => None,
-    })
+    };
+    match flags.map(|flags| flags.contains(PageFlags::DIRTY)) {
+        Some(false) if of_region != Some(true) => Some(false),
+        Some(true) => Some(true),
+        _ => of_region,
+    }
 }
 
 /// Whether the soft-dirty bits of the process were ever cleared: new regions have the flag, and lose it then. The stack

@@ -193,15 +193,6 @@ struct Row {
     group: Option<usize>,
 }
 
-impl Row {
-    /// What `pages` of its pages did.
-    fn effect_of(&self, pages: u64) -> NetEffect {
-        let NetEffect { came, went, swap_came, swap_went } = self.effect;
-        let part = |bytes: u64| (bytes / self.record.pages.max(1)).saturating_mul(pages);
-        NetEffect { came: part(came), went: part(went), swap_came: part(swap_came), swap_went: part(swap_went) }
-    }
-}
-
 /// Collects the rows of a diff.
 struct Difference<'a> {
     page: PageSize,
@@ -286,7 +277,7 @@ fn groups(by: DiffKey, rows: &[Row], mut symbols: PagesOfSymbols, regions: &Regi
         });
         group.pages += pages;
         group.regions += u64::from(!row.record.change.is_of_pages());
-        group.effect += row.effect_of(pages);
+        group.effect += row.effect.part(pages, row.record.pages);
     };
     for whole in rows {
         let row = &whole.record;

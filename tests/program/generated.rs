@@ -3,7 +3,7 @@
 use crate::run::{Home, PMDB};
 use crate::skips::skip;
 use serde_json::Value;
-use std::process::Command;
+use std::process::{Child, Command};
 
 fn generated(what: &str) -> String {
     Home::new().run(&["--generate", what]).is_fine().out.clone()
@@ -102,7 +102,8 @@ fn manual_pages_have_all_of_the_help() {
     }
 }
 
-/// What a shell prints that runs `asked` with a completion script, SCRIPT, and with pmdb in its path.
+/// What a shell prints that runs `asked` with a completion script, SCRIPT, and with pmdb in its path. Nothing in names
+/// and words may run: here it would make a file `made`.
 fn asked_of(shell: &[&str], what: &str, asked: &str, words: &[&str]) -> Vec<String> {
     let home = Home::new();
     let script = home.file("complete", generated(what));
@@ -115,11 +116,38 @@ fn asked_of(shell: &[&str], what: &str, asked: &str, words: &[&str]) -> Vec<Stri
         .args(words)
         .env("HOME", home.path("."))
         .env("PATH", format!("{}:/usr/bin:/bin", folder.display()))
+        .current_dir(home.path("."))
         .output()
         .expect("a shell");
+    assert!(!home.path("made").exists(), "run: {words:?}");
     assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{words:?}");
     let text = String::from_utf8_lossy(&output.stdout);
     text.lines().map(str::to_owned).collect()
+}
+
+/// A process whose name would run in a shell.
+struct Hostile {
+    process: Child,
+    _home: Home,
+}
+
+impl Hostile {
+    const NAME: &str = "$(>made)";
+
+    fn new() -> Hostile {
+        let home = Home::new();
+        let program = home.path(Hostile::NAME);
+        std::fs::copy("/bin/sleep", &program).expect("a copy");
+        let process = Command::new(program).arg("600").spawn().expect("a process");
+        Hostile { process, _home: home }
+    }
+}
+
+impl Drop for Hostile {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
 }
 
 /// What each shell must offer.
@@ -141,16 +169,24 @@ fn shell_completes(offered: impl Fn(&[&str]) -> Vec<String>) {
     among(&["-p", "sel"], "self");
     among(&["-p", "self", "walk", "all", "by", ""], "zone");
     among(&["--json", "-x", "f", "self", "tra"], "translate");
+    for end in ["\"", "\\\""] {
+        offered(&["self", &format!("'print x{end} | touch made #")]);
+        offered(&["self", &format!("'print x{end} | touch made #'"), "wa"]);
+    }
     // Kernel threads have no memory.
     let mine = std::fs::read_to_string("/proc/self/comm").expect("a name");
+    let hostile = Hostile::new();
     let processes = offered(&["-p", ""]);
+    assert!(processes.iter().any(|name| name == Hostile::NAME), "{processes:?}");
+    drop(hostile);
     assert!(processes.iter().any(|name| name == mine.trim_end()), "{mine} in {processes:?}");
     assert!(!processes.iter().any(|name| name == "kthreadd"), "{processes:?}");
 }
 
 #[test]
 fn bash_completes_options_processes_topics_and_commands() {
-    let asked = "source 'SCRIPT'; COMP_WORDS=(pmdb \"$@\"); COMP_CWORD=$#; _pmdb; printf '%s\\n' \"${COMPREPLY[@]}\"";
+    let asked =
+        "source 'SCRIPT'; COMP_WORDS=(pmdb \"$@\"); COMP_CWORD=$#; _pmdb; eval printf \"'%s\\n'\" \"${COMPREPLY[@]}\"";
     shell_completes(|words| asked_of(&["bash", "bash"], "complete-bash", asked, words));
 }
 

@@ -1,14 +1,23 @@
 # Completion of pmdb in bash. Put it where bash-completion looks, for one user:
 #   pmdb --generate complete-bash | install -D -m 644 /dev/stdin ~/.local/share/bash-completion/completions/pmdb
 
+# Offers the lines that begin with the word. They contain names of processes and symbols, which are somebody else's:
+# `compgen -W` would run what is in them, and so would the shell if they were inserted unquoted.
 _pmdb_offer() {
-    local IFS=$'\n'
-    COMPREPLY=($(compgen -W "$1" -- "$word"))
+    local offer quoted
+    while IFS= read -r offer; do
+        printf -v quoted %q "$offer"
+        case $offer in
+        '') ;;
+        "$word"* | \'"$word"*) COMPREPLY+=("$quoted") ;;
+        *) [[ $quoted != "$word"* ]] || COMPREPLY+=("$quoted") ;;
+        esac
+    done <<<"$1"
 }
 
 _pmdb_processes() {
     printf 'demo\nhelp\n'
-    pmdb -nx -batch -ex 'complete "attach "' 2>/dev/null | sed 's/^attach //'
+    pmdb --no-shell -nx -batch -ex 'complete "attach "' 2>/dev/null | sed "s/^attach //; s/^'\(.*\)'\$/\1/"
 }
 
 _pmdb() {
@@ -46,8 +55,11 @@ _pmdb() {
     # pmdb itself knows what may follow; a quoted text keeps the blank at its end.
     local line="${COMP_WORDS[*]:i:COMP_CWORD-i} "
     [ $i -lt $COMP_CWORD ] || line=
+    line=$line$word
+    line=${line//\\/\\\\}
+    line=${line//\"/\\\"}
     local offers
-    offers=$(pmdb -nx ${process:+-p "$process"} -batch -ex "complete \"${line//\"/\\\"}$word\"" 2>/dev/null)
+    offers=$(pmdb --no-shell -nx ${process:+-p "$process"} -batch -ex "complete \"$line\"" 2>/dev/null)
     offers=$(printf '%s\n' "$offers" | while read -r offer; do printf '%s\n' "${offer##* }"; done)
     _pmdb_offer "$offers"
 }

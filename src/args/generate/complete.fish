@@ -2,7 +2,7 @@
 
 function __pmdb_processes
     printf '%s\n' demo help
-    pmdb -nx -batch -ex 'complete "attach "' 2>/dev/null | string replace 'attach ' ''
+    pmdb --no-shell -nx -batch -ex 'complete "attach "' 2>/dev/null | string replace 'attach ' ''
 end
 
 # The process and the words after it; nothing while there is no process.
@@ -35,7 +35,7 @@ function __pmdb_command
     set -l words (__pmdb_words)
     set -l process $words[1]
     set -e words[1]
-    set -l line (string join ' ' -- $words (commandline -ct) | string replace -a '"' '\\"')
+    set -l line (string join ' ' -- $words (commandline -ct) | string replace -a '\\' '\\\\' | string replace -a '"' '\\"')
     switch $process
         case help
             set process
@@ -45,7 +45,7 @@ function __pmdb_command
         case '*'
             set process -p $process
     end
-    pmdb -nx $process -batch -ex "complete \"$line\"" 2>/dev/null | string replace -r '.* ' ''
+    pmdb --no-shell -nx $process -batch -ex "complete \"$line\"" 2>/dev/null | string replace -r '.* ' ''
 end
 
 complete -c pmdb -f

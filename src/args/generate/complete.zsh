@@ -3,7 +3,7 @@
 
 _pmdb_processes() {
     local -a processes
-    processes=(${(f)"$(pmdb -nx -batch -ex 'complete "attach "' 2>/dev/null)"})
+    processes=(${(f)"$(pmdb --no-shell -nx -batch -ex 'complete "attach "' 2>/dev/null)"})
     compadd -- demo help ${processes#attach }
 }
 
@@ -40,7 +40,9 @@ _pmdb() {
     demo) process= ;;
     esac
     line="$words[i,CURRENT]"
-    offers=(${(f)"$(pmdb -nx ${process:+-p} $process -batch -ex "complete \"${line//\"/\\\"}\"" 2>/dev/null)"})
+    line=${line//\\/\\\\}
+    line=${line//\"/\\\"}
+    offers=(${(f)"$(pmdb --no-shell -nx ${process:+-p} $process -batch -ex "complete \"$line\"" 2>/dev/null)"})
     compadd -- ${offers##* }
 }
 

@@ -105,7 +105,10 @@ impl Session {
     /// Runs a line of a program, from where the same line stopped before if it `continues`. Unlike at the prompt, other
     /// lines may have come in between.
     pub(super) fn run_request(&mut self, text: &str, continues: bool) -> Outcome {
-        if continues && let Some(last) = self.last.take_if(|last| last.text == text) {
+        // From its beginning, the line has another place to go on from.
+        if let Some(last) = self.last.take_if(|last| last.text == text)
+            && continues
+        {
             return self.run_again(last);
         }
         let input = Input::typed(text);

@@ -201,6 +201,25 @@ fn a_request_goes_on_where_the_same_line_stopped_whatever_came_in_between() {
 }
 
 #[test]
+fn a_request_that_reached_its_end_begins_again() {
+    let mut target = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+    let below = "start(region($sp)) - 2p";
+    let requests = [
+        &format!("set $r = {below}..end(region($sp))"),
+        "walk $r limit 1",
+        &format!("set $r = {below}..{below} + 1p"),
+        "walk $r limit 1",
+        r#"{"line":"walk $r limit 1","continue":true}"#,
+    ];
+    let objects = answers(&["-p", &target.id().to_string()], &format!("{}\n", requests.join("\n")));
+    target.kill().unwrap();
+    target.wait().unwrap();
+    let rows = objects.iter().filter(|object| object["type"] == "pages");
+    let starts: Vec<&Value> = rows.map(|row| &row["start"]).collect();
+    assert!(matches!(starts[..], [first, again, last] if first == again && again == last), "{starts:?}: {objects:?}");
+}
+
+#[test]
 fn text_for_people_has_errors_and_colours() {
     let ask = |color: &str| {
         let line = format!(r#"{{"line":"frobnicate","as":"text","color":{color}}}"#);

@@ -31,6 +31,8 @@ pub fn time(time: &Spanned<Time>, scope: &dyn Scope) -> Result<Duration> {
             let message = format!("${name} is \"{text}\", not a time");
             Error::new(time.at, message).hint("times end in ms, s, m or h: 100ms")
         }),
+        Value::Float(seconds) => Duration::try_from_secs_f64(seconds.get())
+            .map_err(|_| Error::new(time.at, format!("${name} is {seconds}, not a time"))),
         _ => number(name, time.at, scope).map(Duration::from_secs),
     }
 }
@@ -41,7 +43,7 @@ fn number(name: &str, at: Span, scope: &dyn Scope) -> Result<u64> {
             number.to_u64().ok_or_else(|| Error::new(at, format!("${name} is {number}, not a count")))
         }
         other => {
-            let message = format!("${name} is {}, not a number", other.phrase());
+            let message = format!("${name} is {}, not an integer", other.phrase());
             Err(Error::new(at, message))
         }
     }

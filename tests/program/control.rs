@@ -401,13 +401,15 @@ fn variables_stand_for_counts_times_processes_and_texts() {
         "watch demo_buffer every $arg0 for $arg1\nassert $_changes == 0\nforeach $p in walk all where present top $arg2\nset $last = $p\nend\n\
          regions $arg3 limit $arg2\nset $me = \"self\"\nattach $me\n",
     );
-    let run = home.run(&["demo", "-batch", "-x", "f", "--args", "10ms", "50ms", "2", "[stack]"]);
+    let run = home.run(&["demo", "-batch", "-x", "f", "--args", "10ms", "0.05", "2", "[stack]"]);
     assert!(run.out.contains("nothing changed") && run.out.contains("1 region, "), "{run:?}");
     for (line, says) in [
         ("walk all limit $x", "$x has not been set"),
-        ("set $x = \"a\"", "$x is text, not a number"),
+        ("set $x = \"a\"", "$x is text, not an integer"),
         ("set $x = 0", "`limit 0` asks for nothing"),
         ("set $x = \"soon\"", "$x is \"soon\", not a time"),
+        ("set $x = 0.5 - 1", "$x is -0.5, not a time"),
+        ("set $x = 1.5", "$x is a floating-point number, not an integer"),
     ] {
         let text = if says.contains("time") {
             format!("{line}\nwatch demo_buffer for $x\n")

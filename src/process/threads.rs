@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// How long the query for a running thread is repeated. In unit tests nothing changes meanwhile.
 const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 0 } else { 500 });
-/// How long it is repeated for each of several threads, after the first round.
+/// How long it is repeated for each of several threads, after the first round: for all together as long as for one.
 const AGAIN: Duration = Duration::from_millis(if cfg!(test) { 0 } else { 20 });
 /// The pause before the next query.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -76,9 +76,11 @@ impl Process {
                 Err(error) => return Err(error),
             }
         }
-        // Those behind a busy one were asked once: they may wait now.
+        // Those after a busy one were asked once: they may wait now.
+        let end = Instant::now() + PATIENCE;
         for (thread, pointer) in stacks.iter_mut().filter(|(_, pointer)| pointer.is_none()) {
-            if let Ok(Some(registers)) = self.waiting(File::ThreadSyscall(thread.id), Instant::now() + AGAIN) {
+            let end = end.min(Instant::now() + AGAIN);
+            if let Ok(Some(registers)) = self.waiting(File::ThreadSyscall(thread.id), end) {
                 *pointer = Some(registers.stack_pointer);
             }
         }

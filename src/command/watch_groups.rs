@@ -57,9 +57,10 @@ impl Sums {
         }
     }
 
-    /// Another program has regions of its own.
+    /// Another program was executed: it has other regions, and what the previous one had is not compared with them.
     pub fn forget(&mut self) {
         self.regions.forget();
+        self.sums.values_mut().for_each(|sum| sum.effect = NetEffect::default());
     }
 
     /// The one with the most pages first.
@@ -82,5 +83,27 @@ impl Sums {
             .collect();
         groups.sort_by_key(|group| Reverse(group.pages));
         groups
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::fake::region;
+
+    #[test]
+    fn the_net_effect_is_that_of_the_last_program() {
+        let came = |pages| Change {
+            pages,
+            effect: NetEffect { came: pages, ..NetEffect::default() },
+            ..Change::of_process(EventKind::Came)
+        };
+        let (first, second) = (region(0x1000, 4), region(0x2000, 4));
+        let mut sums = Sums::new(WatchKey::Region);
+        sums.add(&first, &came(3), 1);
+        sums.forget();
+        sums.add(&second, &came(2), 2);
+        let groups: Vec<_> = sums.finish().iter().map(|group| (group.pages, group.effect.came)).collect();
+        assert_eq!(groups, [(3, 0), (2, 2)]);
     }
 }

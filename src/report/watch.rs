@@ -155,7 +155,7 @@ record! {
         /// Changes of each kind, counted in pages; changes of the region are counted one by one. Pages that went with
         /// their region count as gone.
         events: Numbers<EventKind>,
-        /// Bytes that came and went.
+        /// Bytes that came and went; if the process executed another program, since then.
         [flat] effect: NetEffect,
     }
 

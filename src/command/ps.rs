@@ -107,7 +107,9 @@ fn clause_in(text: &str, is_in_none: bool) -> Option<&'static str> {
                 return Some("taken for text: only `top N` or `limit N` can follow the order");
             }
             "by" if is_in_none => {
-                return Some("`by` is followed by rss, pss, uss, swapped or huge");
+                return Some(
+                    "`by` is followed by a heading of ps or a count, such as rss, pss, uss, swapped, huge or name",
+                );
             }
             word if is_in_none && names_sorting(word) => {
                 return Some("to sort, write: ps by rss");

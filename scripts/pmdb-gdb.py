@@ -791,6 +791,7 @@ def say_unseen(snapshot, where, inferior):
     for reason, words in kinds.items():
         write("pmdb: not visible here: {}: {}\n".format(", ".join(words), reason))
 
+
 class Track:
     """A range whose pages are compared with those of the last stop at each stop."""
 
@@ -976,6 +977,8 @@ class Steps:
         say_unseen(self.NAME, where, inferior)
         self.server = server(inferior)
         self.programs, self.thread = self.server.programs, gdb.selected_thread()
+        # gdb forgets it when the thread ends.
+        self.ptid = self.thread.ptid
 
     def run(self):
         # A front end reads no command before a step in the foreground has ended.
@@ -1001,8 +1004,8 @@ class Steps:
             self.stop += 1
             return self.stop
         thread = gdb.selected_thread()
-        self.count += thread is not None and thread.ptid == self.thread.ptid
-        self.with_others = any(one.is_running() for one in self.inferior.threads() if one.ptid != self.thread.ptid)
+        self.count += thread is not None and thread.ptid == self.ptid
+        self.with_others = any(one.is_running() for one in self.inferior.threads() if one.ptid != self.ptid)
         try:
             take = lambda row: row["type"] == "change" and self.rows.append(row)
             if self.server.ask("diff {} in {}".format(self.NAME, self.where), take) == "interrupted":
@@ -1046,8 +1049,8 @@ class Changed(gdb.Function):
 
 def is_machine_interface():
     """Whether a front end runs gdb: it reads its commands from a pipe, in its own syntax."""
-    with open("/proc/self/cmdline") as arguments:
-        return re.search(r"\0--?i(nterpreter)?[=\0](mi|dap)", arguments.read()) is not None
+    with open("/proc/self/cmdline", "rb") as arguments:
+        return re.search(rb"\0--?i(nterpreter)?[=\0](mi|dap)", arguments.read()) is not None
 
 
 # The defined commands, by name.

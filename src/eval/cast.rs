@@ -5,7 +5,7 @@ use super::evaluator::{Evaluator, to_address};
 use super::{Float, Integer, Value, operators};
 use crate::eval::names::Named;
 use crate::kernel::VirtualAddress;
-use crate::lang::{BinaryOperator, CType, Expression, Span, Spanned, Width};
+use crate::lang::{self, BinaryOperator, CType, Expression, Span, Spanned, Width};
 use crate::symbol::{Kind, SymbolAt};
 use std::ffi::c_char;
 
@@ -183,8 +183,7 @@ fn cut(number: i128, bytes: u8, signed: bool) -> i128 {
 }
 
 fn unknown(written: &str, at: Span) -> Error {
-    Error::new(at, format!("pmdb does not know the type `{written}`"))
-        .hint("gdb -p PID knows the types of the program; here x/8xg ADDRESS shows memory")
+    Error::new(at, lang::unknown_type(written)).hint(lang::UNKNOWN_TYPE_HINT)
 }
 
 fn no_contents(at: Span) -> Error {

@@ -81,6 +81,14 @@ const QUALIFIERS: &[&str] = &["const", "volatile"];
 /// What pmdb knows, for an error about another type.
 pub(super) const KNOWN: &str = "a number of C, such as int, unsigned char or double, or a pointer to one";
 
+/// The message about a type that is none of these.
+pub fn unknown_type(written: &str) -> String {
+    format!("unknown type `{written}`")
+}
+
+/// The hint about one.
+pub const UNKNOWN_TYPE_HINT: &str = "use gdb -p PID for the types of the program, or x/8xg ADDRESS for its memory";
+
 const fn integer(width: Width, signed: bool) -> CType {
     CType::Integer { width, signed }
 }

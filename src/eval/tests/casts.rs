@@ -145,7 +145,7 @@ fn types_of_the_program_are_refused_where_they_matter() {
     ] {
         let (at, error) = world.error(text);
         assert_eq!(at, part);
-        assert!(error.message.contains("does not know the type"), "{error}");
+        assert!(error.message.contains("unknown type"), "{error}");
         assert!(error.hint.is_some());
     }
     assert!(world.refusal("*(void *)0x500010").contains("`void` has no size"));

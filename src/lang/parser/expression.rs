@@ -12,7 +12,7 @@ use super::snapshots::{later, snapshot_name};
 use super::stream::{Failed, Parsed, Tokens, glued, is_mark, mark, silent_mark, silent_word, word};
 use crate::kernel::words::Worded;
 use crate::lang::class::Class;
-use crate::lang::ctype::{CType, KNOWN};
+use crate::lang::ctype::{self, CType, KNOWN, UNKNOWN_TYPE_HINT};
 use crate::lang::error::SyntaxError;
 use crate::lang::expected::Expected;
 use crate::lang::expression::{ChangeFunction, Changes, Expression, Function, Name, NumberType, Range};
@@ -88,9 +88,9 @@ fn unknown_type(input: Tokens<'_>, at: Span) -> SyntaxError {
     let written = input.notes.line.get(at.start..at.end).unwrap_or_default();
     SyntaxError {
         at,
-        message: format!("pmdb does not know the type `{written}`"),
+        message: ctype::unknown_type(written),
         expected: vec![KNOWN.to_owned()],
-        hint: Some("gdb -p PID knows the types of the program; here x/8xg ADDRESS shows memory".to_owned()),
+        hint: Some(UNKNOWN_TYPE_HINT.to_owned()),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::failure::{Failure, short};
 use crate::kernel::words::Worded;
 use crate::lang::commands::takes_how;
-use crate::lang::ctype::KNOWN;
+use crate::lang::ctype::{KNOWN, unknown_type};
 use crate::lang::expected::Expected;
 use crate::lang::expression::Name;
 use crate::lang::field::{FilterField, PageField};
@@ -31,7 +31,7 @@ fn pasted_prompt(failed: &Failure<'_>) -> Option<String> {
     (!command.is_empty()).then(|| format!("leave the prompt out: {command}"))
 }
 
-/// What C and gdb have, and this language has not: it knows no types.
+/// The hint for what C and gdb do with types, which this language has only for numbers.
 fn of_c(failed: &Failure<'_>) -> Option<String> {
     let (token, before) = (failed.token()?, failed.before()?);
     let next = failed.tokens.get(failed.position + 1);
@@ -45,15 +45,13 @@ fn of_c(failed: &Failure<'_>) -> Option<String> {
         // NAME->MEMBER
         ("-", ">") if token.glued => {
             let pointer = failed.tokens.get(failed.position.checked_sub(2)?)?.text;
-            Some(format!("pmdb does not know where a member is; with its offset: print *(*{pointer} + OFFSET)"))
+            Some(format!("if you know the offset of the member: print *(*{pointer} + OFFSET)"))
         }
         // &NAME[N]
         ("&", _) => match &token.kind {
             TokenKind::Indexed { module, index, .. } => {
                 let name = Name(module.clone());
-                Some(format!(
-                    "pmdb does not know the size of an element; if it is an int: print (int *)&{name} + {index}"
-                ))
+                Some(format!("if an element is an int: print (int *)&{name} + {index}"))
             }
             _ => None,
         },
@@ -63,7 +61,7 @@ fn of_c(failed: &Failure<'_>) -> Option<String> {
                 return None;
             };
             let is_cast = open.text == "(" && name.kind == TokenKind::Name;
-            is_cast.then(|| format!("pmdb does not know the type `{}`; it knows {KNOWN}", name.text))
+            is_cast.then(|| format!("{}; expected {KNOWN}", unknown_type(name.text)))
         }
         _ => None,
     }

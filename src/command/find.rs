@@ -1,5 +1,6 @@
 //! `find[/UN] RANGE, PATTERN, …`: where bytes stand in memory.
 
+use super::named_pages::with_names;
 use super::page_sweep::{self, finish};
 use super::{About, Context, Error, Flow, Group, Outcome, example, translate};
 use crate::eval::{self, Integer, Spans, Value};
@@ -67,7 +68,7 @@ pub(super) fn run(context: &mut Context, asked: &Find) -> Outcome {
         };
         return Err(Error::Refused { message, hint: None });
     }
-    let view = View::of(&target)?;
+    let view = with_names(View::within(&target, spans.ranges())?, &context.state.symbols)?;
     let filter = asked.filter.as_ref().map(|filter| eval::page_filter(filter, &view, context.state)).transpose()?;
     let mut search = Search {
         symbols: context.state.symbols.over(&target, view.maps()),

@@ -1,8 +1,8 @@
 //! `by symbol`: the symbol in which a page begins.
 
-use crate::inspect::Page;
+use crate::inspect::{self, Page, View};
 use crate::kernel::{Name, PageSize, VirtualAddress};
-use crate::symbol::View;
+use crate::symbol::{self, Symbols};
 use std::collections::HashMap;
 
 /// The key for pages that begin in no symbol: the name of their region.
@@ -10,9 +10,16 @@ pub(super) fn name_among_symbols(region: &Name) -> String {
     if region.is_empty() { "(anonymous)".to_owned() } else { region.to_string() }
 }
 
+/// The view, or one of all regions if some addresses in its own may have names: a symbol is looked for among all.
+pub(super) fn with_names<'a>(view: View<'a>, symbols: &Symbols) -> inspect::Result<View<'a>> {
+    let target = view.target();
+    let are_enough = view.is_complete() || !view.maps().any(|region| symbols.may_name(target, region));
+    if are_enough { Ok(view) } else { View::of(target) }
+}
+
 /// Numbers for the symbols that pages begin in.
 pub(super) struct PagesOfSymbols<'a> {
-    names: View<'a>,
+    names: symbol::View<'a>,
     size: PageSize,
     /// The name of each number.
     called: Vec<String>,
@@ -21,7 +28,7 @@ pub(super) struct PagesOfSymbols<'a> {
 }
 
 impl<'a> PagesOfSymbols<'a> {
-    pub fn new(names: View<'a>, size: PageSize) -> Self {
+    pub fn new(names: symbol::View<'a>, size: PageSize) -> Self {
         PagesOfSymbols { names, size, called: Vec::new(), numbers: HashMap::new() }
     }
 

@@ -186,7 +186,7 @@ fn unnamed(reason: NoSymbols) -> Reason {
 /// A row for each physically contiguous run.
 fn runs(context: &mut Context, target: &Target, spans: &Spans, cut: Option<Cut>) -> Outcome {
     context.state.last_address = None;
-    let view = View::of(target)?;
+    let view = View::within(target, spans.ranges())?;
     let need = view.obtainable(Need::KINDS) | spans.holes();
     let more = page_sweep::rows::<Runs>(
         &view,

@@ -1,7 +1,7 @@
 //! `walk RANGE [where FILTER] [by KEY[, KEY]] [limit N|top N]`: the pages of a range.
 
 use super::cut::Cut;
-use super::named_pages::PagesOfSymbols;
+use super::named_pages::{PagesOfSymbols, with_names};
 use super::page_sweep;
 use super::{About, Context, Flow, Group, Outcome, Resume, example, frames, groups};
 use crate::eval::{self, Extent, Spans};
@@ -52,11 +52,10 @@ pub(super) fn run(context: &mut Context, asked: &lang::Walk) -> Outcome {
         Extent::Frames(frames) => return frames::walk(context, frames, asked, cut),
     };
     let target = context.target()?;
-    let view = match spans.ranges() {
-        // Groups may name any region.
-        [range] if asked.by.is_empty() => View::within(&target, *range)?,
-        _ => View::of(&target)?,
-    };
+    let mut view = View::within(&target, spans.ranges())?;
+    if asked.by.contains(&GroupKey::Symbol) {
+        view = with_names(view, &context.state.symbols)?;
+    }
     let filter = asked.filter.as_ref().map(|filter| eval::page_filter(filter, &view, context.state)).transpose()?;
     context.state.last_address = None;
     let walk = Walk { view: &view, filter: filter.as_ref(), spans: &spans, cut };

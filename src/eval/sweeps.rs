@@ -17,18 +17,10 @@ use crate::report::{Fact, Stopped};
 use std::ops::ControlFlow;
 
 impl<'a> Evaluator<'a> {
-    fn view(&self, call: &Call) -> Result<View<'a>> {
-        let target = self.target(call.at, &call.called)?;
-        View::of(target).map_err(|cause| call.failed(cause))
-    }
-
-    /// Reads only one region if the range lies in it.
+    /// Reads only the regions in the range if they are few.
     fn view_within(&self, call: &Call, spans: &Spans) -> Result<View<'a>> {
-        let [range] = spans.ranges() else {
-            return self.view(call);
-        };
         let target = self.target(call.at, &call.called)?;
-        View::within(target, *range).map_err(|cause| call.failed(cause))
+        View::within(target, spans.ranges()).map_err(|cause| call.failed(cause))
     }
 
     /// `count(R where F)` and its like.

@@ -64,12 +64,16 @@ impl<'a> View<'a> {
         Ok(Self::new(target, regions, MapsText::default(), false))
     }
 
-    /// Reads only the regions that lie in `range`, if they are few and the kernel can be asked for them, otherwise all:
-    /// enough to [`sweep`](super::sweep) that range.
+    /// Reads only the regions that lie in `ranges`, if that is one with few regions and the kernel can be asked for
+    /// them, otherwise all: enough to [`sweep`](super::sweep) them.
     ///
     /// Fails as [`View::of`].
-    pub fn within(target: &'a Target, range: AddressRange) -> Result<View<'a>> {
-        match target.process.queried_in(range, FEW_REGIONS)? {
+    pub fn within(target: &'a Target, ranges: &[AddressRange]) -> Result<View<'a>> {
+        let queried = match ranges {
+            [range] => target.process.queried_in(*range, FEW_REGIONS)?,
+            _ => None,
+        };
+        match queried {
             Some(regions) => Ok(Self::new(target, regions, MapsText::default(), false)),
             None => View::of(target),
         }

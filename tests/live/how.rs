@@ -78,6 +78,14 @@ fn a_walk_of_a_range_asks_for_the_regions_in_it_alone() {
     if !reads.iter().any(|what| what.contains("PROCMAP_QUERY")) {
         return skip(name, "this kernel cannot be asked for one region");
     }
+    for line in [
+        format!("walk --how {start:#x}..{end:#x} by state"),
+        format!("walk --how {start:#x}..{end:#x} by region, kind"),
+        format!("translate --how {start:#x}..{end:#x}"),
+    ] {
+        let reads = how(&line);
+        assert!(!reads.iter().any(|what| what.contains("all regions")), "{line}: {reads:?}");
+    }
     for (start, end) in [(start, end), (memory, memory + page_bytes()), (end, end + page_bytes())] {
         let line = format!("walk --how {start:#x}..{end:#x}");
         let reads = how(&line);

@@ -71,7 +71,7 @@ pub(super) fn run(context: &mut Context, asked: &Compare) -> Outcome {
     });
     let sink = &mut *context.sink;
     let frames_of = |view: &View, ranges: Vec<AddressRange>, sink: &mut dyn Sink| {
-        Snapshot::take(view, ranges, Need::FRAMES, false, &mut || sink.check())
+        Snapshot::take(view, ranges, Need::FRAMES | Need::KINDS, false, &mut || sink.check())
     };
     let here = frames_of(&view, ranges.clone(), sink)?;
     let is_children = asked.with == Compared::Children;

@@ -201,10 +201,6 @@ impl Tally {
         let number = tally(&mut self.events, change);
         *self.rows.entry(change.kind).or_default() += 1;
         self.left = self.left.saturating_sub(number);
-        if change.kind == EventKind::Executed {
-            // What the previous program had is not compared with what the new one has.
-            self.effect = NetEffect::default();
-        }
         self.effect += change.effect;
     }
 }

@@ -22,7 +22,7 @@ use rustyline::history::FileHistory;
 use rustyline::{Behavior, ColorMode, CompletionType, Config, Editor};
 use shared::{BLOCK_PROMPT, PROMPT, Shared};
 use std::cell::RefCell;
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 use std::rc::Rc;
 
 /// Reads lines at the prompt and runs them, until `quit` or Ctrl-D.
@@ -108,7 +108,7 @@ impl<'a> Prompt<'a> {
         match typed.split_once('\n') {
             Some((line, rest)) => {
                 rest.clone_into(&mut self.typed);
-                println!("{prompt}{line}");
+                writeln!(io::stdout(), "{prompt}{line}")?;
                 Ok(line.to_owned())
             }
             None if typed.is_empty() => self.editor.readline(prompt),

@@ -156,10 +156,16 @@ fn a_row_in_several_symbols_names_both_ends() {
     let pid = puppet.0.pid();
     let program = std::fs::canonicalize(format!("/proc/{pid}/exe")).expect("its program");
     let code = code_of(pid, program.as_os_str().as_encoded_bytes());
-    // In the middle of the code of this program, which a waiting puppet does not run.
-    let (start, pages) = (code.0 + (code.1 - code.0) / 2 / page * page, 16);
-    puppet.reads(start, pages);
     let mut server = Server::on(&puppet);
+    // From the middle of the code of this program on, which a waiting puppet does not run: where symbols are at both
+    // ends.
+    let pages = 16;
+    let mut has_symbol =
+        |address: u64| !of_type(&server.asks(&format!("info symbol {address:#x}")), "symbol").is_empty();
+    let mut starts = (0..).map(|nth| code.0 + ((code.1 - code.0) / 2 / page + nth) * page);
+    let start = starts.find(|start| has_symbol(*start) && has_symbol(start + pages * page - 1));
+    let start = start.expect("some code with symbols");
+    puppet.reads(start, pages);
     server.asks("snapshot before");
     puppet.advises(start, pages, MADV_DONTNEED).expect("to drop them");
     let line = format!("diff before in {start:#x}, +{pages}p");

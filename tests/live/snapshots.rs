@@ -26,6 +26,7 @@ pub const TESTS: &[Test] = &[
     ("snapshots::beside_a_child", beside_a_child),
     ("snapshots::a_huge_page_beside_a_child", a_huge_page_beside_a_child),
     ("snapshots::frames_that_both_map_in_other_ways", frames_that_both_map_in_other_ways),
+    ("snapshots::pages_of_zeros_are_nobodys", pages_of_zeros_are_nobodys),
     ("snapshots::a_page_takes_few_bytes", a_page_takes_few_bytes),
     ("snapshots::of_another_program", of_another_program),
 ];
@@ -238,6 +239,29 @@ fn frames_that_both_map_in_other_ways() {
         assert_eq!(row[field], pages, "{field}: {row}");
     }
     assert!(at(theirs).is_none(), "{told}");
+}
+
+/// Two processes that have only read the same addresses share nothing, and a write copies nothing.
+fn pages_of_zeros_are_nobodys() {
+    const NAME: &str = "snapshots::pages_of_zeros_are_nobodys";
+    if !support::shows_frames() {
+        return skip(NAME, "frame numbers are hidden");
+    }
+    if !support::has_scan() {
+        return skip(NAME, "no PAGEMAP_SCAN");
+    }
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("anonymous", 16);
+    puppet.reads(memory, 12);
+    puppet.writes(memory, 4);
+    let child = puppet.does("fork", &[memory, 0]);
+    let range = format!("{memory:#x}, +16p");
+    let told = program(&[], puppet.0.pid(), true, &[format!("compare {child} in {range}")]);
+    let rows = told.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("an object"));
+    let summary = rows.into_iter().find(|row| row["type"] == "comparison-summary").expect("totals");
+    for (field, pages) in [("shared", 4), ("about_to_copy", 4), ("only_here", 0), ("only_there", 0)] {
+        assert_eq!(summary[field], pages, "{field}: {summary}");
+    }
 }
 
 fn a_huge_page_beside_a_child() {

@@ -371,7 +371,11 @@ fn another_program() {
     watch.span = None;
     puppet.0.send("exec");
     assert_eq!(puppet.0.line(), "ready");
-    assert_eq!(watch.changes(), [(Executed, 0, 0, None, None)]);
+    let (_, changes) = watch.look();
+    assert_eq!(changes.iter().map(brief).collect::<Vec<_>>(), [(Executed, 0, 0, None, None)]);
+    // All that the old program had went, and what the new one has came.
+    let effect = changes[0].effect;
+    assert!(effect.went >= 2 * page_bytes() && effect.came > 0, "{effect:?}");
     // It is sampled anew.
     let view = View::of(&watch.target).expect("a view");
     assert!(view.region(at(memory)).is_none());
@@ -381,12 +385,14 @@ fn another_program() {
 fn the_end() {
     let mut puppet = Puppet::start();
     let memory = puppet.maps("anonymous", 1);
+    puppet.writes(memory, 1);
     let mut watch = Watch::of(&puppet, memory, 1, Need::empty());
     puppet.0.send("exit");
     puppet.0.end();
     let (look, changes) = watch.look();
     assert_eq!(look, Sampled::Exited);
     assert_eq!(changes.iter().map(brief).collect::<Vec<_>>(), [(Exited, 0, 0, None, None)]);
+    assert_eq!((changes[0].effect.went, changes[0].effect.came), (page_bytes(), 0));
 }
 
 fn many_pages_change_alike() {

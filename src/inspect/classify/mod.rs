@@ -81,7 +81,7 @@ fn non_present_states(entry: PageMapEntry, swap: SwapEntry, rules: &dyn KernelBe
 
 /// The swap types that are areas in use. They distinguish a page in swap from markers and the like, which have the same
 /// bit.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub struct SwapAreas(u32);
 
 impl SwapAreas {

@@ -13,11 +13,11 @@ pub struct Frames(Vec<(u64, u64)>);
 
 impl Frames {
     /// The frames of `pages`, without those that no other process can map: bit 56 excludes it, except inside what one
-    /// PMD maps, where it is that of the first page.
+    /// PMD maps, where it is that of the first page. The page of zeros belongs to nobody and is left out too.
     pub fn of(pages: impl Iterator<Item = SampledPage>) -> Self {
         let mut frames = Frames::default();
         let mut full = FIRST_JOIN;
-        for page in pages.filter(|page| page.huge || !page.entry.is_exclusive()) {
+        for page in pages.filter(|page| !page.zero && (page.huge || !page.entry.is_exclusive())) {
             let Some(frame) = page.entry.frame().map(FrameNumber::get) else {
                 continue;
             };
@@ -72,6 +72,8 @@ mod tests {
     fn frames_are_kept_once_in_runs_unless_one_process_alone_can_map_them() {
         let raws = [9, 10, 4, 5, 6, 10, 11, 4, 20];
         let all = raws.map(|frame| page(PRESENT | frame, false));
+        let zeros = SampledPage { zero: true, ..page(PRESENT | 7, false) };
+        assert!(!Frames::of([zeros].into_iter()).contain(zeros));
         let alone = page(PRESENT | EXCLUSIVE | 30, false);
         let first_of_huge = page(PRESENT | EXCLUSIVE | 40, true);
         let swapped = page(1 << 62 | 50, false);

@@ -12,6 +12,7 @@ mod snapshot;
 mod tests;
 mod words;
 
+use super::classify::SwapAreas;
 use super::kernel_behaviour::KernelBehaviour;
 use super::page::Need;
 use super::reason::no_scan;
@@ -20,7 +21,7 @@ use super::view::View;
 use super::{Backing, Error, Result};
 use crate::kernel::AddressRange;
 use crate::process::{self, Categories, Liveness, Target};
-use crate::report::{EventKind, Reason, Stopped};
+use crate::report::{EventKind, NetEffect, Reason, Stopped};
 use pages::{Join, Merger, Pair};
 use sample::Sample;
 pub use sample::Seen;
@@ -47,17 +48,23 @@ pub type SampleSpans<'a> = dyn FnMut(&View<'_>) -> Vec<AddressRange> + 'a;
 pub struct Watcher {
     extra: Need,
     last: Option<Sample>,
+    swap: SwapAreas,
 }
 
 impl Watcher {
     /// [`Need::FLAGS`], [`Need::COUNTS`] and [`Need::SOFT_DIRTY`] in `extra` report also changes of flags, map counts
     /// and soft-dirty bits. Check them with [`View::require`] first.
     pub fn new(extra: Need) -> Watcher {
-        Watcher { extra: extra & (Need::FLAGS | Need::COUNTS | Need::SOFT_DIRTY), last: None }
+        Watcher {
+            extra: extra & (Need::FLAGS | Need::COUNTS | Need::SOFT_DIRTY),
+            last: None,
+            swap: SwapAreas::default(),
+        }
     }
 
-    /// Samples the target and reports what changed since the last sample. The first sample, and the first of a new
-    /// program, has nothing to be compared with. `check` is called between reads.
+    /// Samples the target and reports what changed since the last sample. The first sample has
+    /// nothing to be compared with. After an exec, the change says what went with the old program and what the new one
+    /// has. `check` is called between reads.
     ///
     /// Fails when the kernel refuses a read, and when `check` or `sink` fail. That the target exits is no failure.
     pub fn sample(
@@ -83,29 +90,59 @@ impl Watcher {
         sink: &mut ChangeSink<'_>,
         seen: (Need, &mut Seen<'_>),
     ) -> Result<Sampled> {
-        if self.note(target.process.liveness()?, sink)? == Sampled::Exited {
+        let (more, seen) = seen;
+        let mut liveness = target.process.liveness()?;
+        // What the programs had that it has left, once it has executed another one.
+        let mut left = None;
+        for _ in 0..2 {
+            match liveness {
+                Liveness::Alive => {}
+                Liveness::Executed => *left.get_or_insert_default() += self.leave(),
+                Liveness::Exited => break,
+            }
+            liveness = match self.compare(target, spans, check, sink, (more, &mut *seen)) {
+                Ok(()) => Liveness::Alive,
+                // It exited, or executed another program, during the sample: its liveness says which.
+                Err(Error::Exited | Error::Target(process::Error::Gone { .. })) => target.process.liveness()?,
+                Err(Error::Executed) => Liveness::Executed,
+                Err(error) => return Err(error),
+            };
+            if liveness == Liveness::Alive {
+                break;
+            }
+        }
+        if liveness == Liveness::Executed {
+            *left.get_or_insert_default() += self.leave();
+        }
+        if let Some(mut effect) = left {
+            // What the new program has by now came with it.
+            let NetEffect { came, swap_came, .. } = self.held();
+            effect += NetEffect { came, swap_came, ..NetEffect::default() };
+            sink(Change { effect, ..Change::of_process(EventKind::Executed) })?;
+        }
+        if liveness == Liveness::Exited {
+            let effect = self.leave();
+            sink(Change { effect, ..Change::of_process(EventKind::Exited) })?;
             return Ok(Sampled::Exited);
         }
-        let liveness = match self.compare(target, spans, check, sink, seen) {
-            Ok(()) => Liveness::Alive,
-            // It exited, or executed another program, during the sample: its liveness says which.
-            Err(Error::Exited | Error::Target(process::Error::Gone { .. })) => target.process.liveness()?,
-            Err(Error::Executed) => Liveness::Executed,
-            Err(error) => return Err(error),
-        };
-        self.note(liveness, sink)
+        Ok(Sampled::Alive)
     }
 
-    /// Reports the end of the process, or of the program that it ran: then nothing compares with the last sample.
-    fn note(&mut self, liveness: Liveness, sink: &mut ChangeSink<'_>) -> Result<Sampled> {
-        let (kind, sampled) = match liveness {
-            Liveness::Alive => return Ok(Sampled::Alive),
-            Liveness::Executed => (EventKind::Executed, Sampled::Alive),
-            Liveness::Exited => (EventKind::Exited, Sampled::Exited),
+    /// What the last sample had in memory and in swap.
+    fn held(&self) -> NetEffect {
+        let Some(last) = &self.last else {
+            return NetEffect::default();
         };
+        let (present, swapped) = last.words.present_and_swapped(self.swap);
+        let bytes = |pages: u64| pages.saturating_mul(last.page.bytes());
+        NetEffect { came: bytes(present), swap_came: bytes(swapped), ..NetEffect::default() }
+    }
+
+    /// Forgets the last sample, because its address space is gone: nothing compares with it. Returns what went.
+    fn leave(&mut self) -> NetEffect {
+        let NetEffect { came, swap_came, .. } = self.held();
         self.last = None;
-        sink(Change::of_process(kind))?;
-        Ok(sampled)
+        NetEffect { went: came, swap_went: swap_came, ..NetEffect::default() }
     }
 
     fn compare(
@@ -137,6 +174,7 @@ impl Watcher {
             merger.finish(sink)?;
         }
         self.last = Some(now);
+        self.swap = SwapAreas::of(&view);
         Ok(())
     }
 

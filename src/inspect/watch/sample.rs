@@ -6,7 +6,7 @@ use crate::inspect::classify::{Backing, RegionFacts};
 use crate::inspect::page::Need;
 use crate::inspect::sweep::{Chunk, Sweep, sweep};
 use crate::inspect::view::View;
-use crate::kernel::{AddressRange, Region, VirtualAddress};
+use crate::kernel::{AddressRange, PageSize, Region, VirtualAddress};
 use crate::report::Stopped;
 
 /// Receives the pages of a sample.
@@ -17,6 +17,7 @@ pub(super) struct Sample {
     pub words: PageWords,
     pub regions: Vec<(Region, Backing)>,
     pub spans: Vec<AddressRange>,
+    pub page: PageSize,
 }
 
 impl Sample {
@@ -32,9 +33,11 @@ impl Sample {
         (more, seen): (Need, &mut Seen<'_>),
     ) -> Result<(Sample, Sweep)> {
         let size = view.page();
-        let extra = extra & (Need::FLAGS | Need::COUNTS);
         // Where frames are hidden, only the scan shows that a write has replaced the page of zeros.
-        let zeros = if view.availability().frames.is_err() { Need::KINDS } else { Need::empty() };
+        let hides_zeros = view.availability().frames.is_err();
+        let tells_zeros = hides_zeros || extra.contains(Need::KINDS) && view.target().process.has_scan();
+        let zeros = if tells_zeros { Need::KINDS } else { Need::empty() };
+        let extra = extra & (Need::FLAGS | Need::COUNTS);
         let need = view.obtainable(Need::HUGE | Need::OWNERS | zeros | more) | extra | Need::ENTRIES;
         let mut words = before.next(extra);
         let swept = sweep(view, &spans, need, check, &mut |chunk| {
@@ -43,7 +46,7 @@ impl Sample {
             Ok(())
         })?;
         let regions = view.regions().iter().map(|viewed| (viewed.region.clone(), viewed.backing));
-        let sample = Sample { words, regions: regions.collect(), spans };
+        let sample = Sample { words, regions: regions.collect(), spans, page: size };
         Ok((sample, swept))
     }
 

@@ -24,7 +24,6 @@ const CHUNK: usize = 1 << 20;
 pub struct Snapshot {
     sample: Sample,
     extra: Need,
-    page: PageSize,
     areas: SwapAreas,
     present: u64,
     swapped: u64,
@@ -64,8 +63,8 @@ pub struct SharedPages {
 
 impl Snapshot {
     /// Takes a snapshot of `spans`. In `extra`, [`Need::FLAGS`] and [`Need::COUNTS`] keep flags and map counts, and
-    /// [`Need::SOFT_DIRTY`] has soft-dirty bits compared; check them with [`View::require`] first. With `contents`,
-    /// resident pages are read and hashed. `check` is called between reads.
+    /// [`Need::SOFT_DIRTY`] has soft-dirty bits compared; check them with [`View::require`] first. [`Need::KINDS`] tells
+    /// pages of zeros, where the kernel can be asked for them. With `contents`, resident pages are read and hashed. `check` is called between reads.
     ///
     /// # Errors
     /// The target is gone, the kernel refuses a read, or `check` fails.
@@ -92,7 +91,7 @@ impl Snapshot {
         }
         let areas = SwapAreas::of(view);
         let (present, swapped) = sample.words.present_and_swapped(areas);
-        Ok(Snapshot { sample, extra, page, areas, present, swapped, hashed, frames: OnceLock::new() })
+        Ok(Snapshot { sample, extra, areas, present, swapped, hashed, frames: OnceLock::new() })
     }
 
     /// The addresses that were asked for, in order.
@@ -137,8 +136,8 @@ impl Snapshot {
 
     /// Populated pages in `range`, in order.
     fn pages(&self, range: AddressRange) -> impl Iterator<Item = (u64, SampledPage)> {
-        let first = self.page.index(range.start());
-        self.sample.words.pages(first, first + range.pages(self.page))
+        let first = self.sample.page.index(range.start());
+        self.sample.words.pages(first, first + range.pages(self.sample.page))
     }
 
     /// Whether a page has contents: present, or in swap.
@@ -187,8 +186,8 @@ impl Snapshot {
         let mut merger = Merger::new(pair, extra, Join::SameStates);
         let (before, now) = (&self.sample.words, &later.sample.words);
         now.differences_from_any(before, &new, |page, then, now| {
-            let start = VirtualAddress::new(page << self.page.shift());
-            let end = start.checked_add(self.page.bytes());
+            let start = VirtualAddress::new(page << self.sample.page.shift());
+            let end = start.checked_add(self.sample.page.bytes());
             let range = end.and_then(|end| AddressRange::new(start, end));
             if range.is_some_and(is_within) { merger.push(page, then, now, sink) } else { Ok(()) }
         })?;
@@ -204,11 +203,12 @@ impl Snapshot {
         theirs: Option<VirtualAddress>,
         mut row: impl FnMut(SharedPages),
     ) {
-        let page = self.page;
+        let page = self.sample.page;
         let first = page.index(range.start());
         let behind = theirs.map_or(0, |theirs| page.index(theirs));
         let end = theirs.map_or(0, |_| behind + range.pages(page));
-        let held = |(_, seen): &(u64, SampledPage)| self.holds(seen.entry);
+        // Pages of zeros are nobody's: a write takes a new page, and copies none.
+        let held = |(_, seen): &(u64, SampledPage)| self.holds(seen.entry) && !seen.zero;
         let mine = self.pages(range).filter(held);
         let mine = mine.map(|(index, seen)| (index - first, seen));
         let others = other.sample.words.pages(behind, end).filter(held);

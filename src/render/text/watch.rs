@@ -13,6 +13,7 @@ use crate::render::units::{count, counted, duration, size, time_of_day};
 use crate::report::{
     Blind, Event, EventGroup, EventKind, FlagNames, NetEffect, Numbers, PageFacts, WatchStart, WatchSummary,
 };
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 /// `watch`
@@ -189,23 +190,25 @@ pub fn numbers(line: &mut Line, numbers: &Numbers<EventKind>) {
     }
 }
 
-/// `; +1.2 MiB present, -4 KiB swapped`
+/// `; +1.2 MiB present, -4 KiB swapped`; nothing if neither memory nor swap was touched.
 pub fn net_figures(line: &mut Line, effect: &NetEffect) {
+    let figures = [(effect.came, effect.went, "present"), (effect.swap_came, effect.swap_went, "swapped")];
     let mut separator = "; ";
-    for (came, went, what) in [(effect.came, effect.went, "present"), (effect.swap_came, effect.swap_went, "swapped")] {
-        if came > 0 || went > 0 {
-            line.word(separator, Role::Size, format!("{} {what}", net(came, went)));
-            separator = ", ";
-        }
+    for (came, went, what) in figures.into_iter().filter(|(came, went, _)| came != went) {
+        line.word(separator, Role::Size, format!("{} {what}", net(came, went)));
+        separator = ", ";
+    }
+    if separator == "; " && *effect != NetEffect::default() {
+        line.word(separator, Role::Size, "no net change");
     }
 }
 
 /// `+1.2 MiB`
 pub fn net(came: u64, went: u64) -> String {
-    match came >= went {
-        true if came == went => "0".to_owned(),
-        true => format!("+{}", size(came - went)),
-        false => format!("-{}", size(went - came)),
+    match came.cmp(&went) {
+        Ordering::Equal => "0".to_owned(),
+        Ordering::Greater => format!("+{}", size(came - went)),
+        Ordering::Less => format!("-{}", size(went - came)),
     }
 }
 

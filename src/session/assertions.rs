@@ -60,14 +60,17 @@ impl Assertions {
         }
     }
 
-    /// Adds a failed line that is no assertion: a report without it would be green.
+    /// Adds a line that failed before it could be run as an assertion, or that is none: a report without it would be
+    /// green.
     pub(super) fn add_broken(&mut self, report: &ErrorReport) {
+        let text = report.place.as_ref().map(|place| place.text.trim());
+        let text = text.filter(|text| !text.is_empty()).unwrap_or("pmdb");
+        let is_assertion = text.split_whitespace().next() == Some("assert");
+        self.counts.unknown += u64::from(is_assertion);
         let Some(kept) = &mut self.kept else {
             return;
         };
-        let text = report.place.as_ref().map(|place| place.text.trim());
-        let text = text.filter(|text| !text.is_empty()).unwrap_or("pmdb");
-        self.broken += 1;
+        self.broken += usize::from(!is_assertion);
         kept.push(Case {
             place: report.place.clone(),
             callers: report.callers.clone(),
@@ -192,6 +195,12 @@ mod tests {
         for part in ["tests=\"4\" failures=\"1\" errors=\"2\"", "no such file"] {
             assert!(xml.contains(part), "{part} in {xml}");
         }
+        // An assertion with a slip counts as one.
+        let place = ErrorPlace { text: " assert nonsense(heap) > 0".into(), ..caller(7) };
+        assertions.add_broken(&ErrorReport { place: Some(place), ..ErrorReport::of("no such function") });
+        let counted = assertions.counts().map(|counts| (counts.held, counts.failed, counts.unknown));
+        assert_eq!((counted, assertions.failed()), (Some((1, 1, 2)), 3));
+        assert!(assertions.junit().contains("tests=\"5\" failures=\"1\" errors=\"3\""));
     }
 
     #[test]

@@ -218,8 +218,15 @@ impl Session {
         let report = self.with_callers(report);
         if !self.is_at_the_prompt() {
             self.assertions.add_broken(&report);
+            self.count_failed_assertions();
         }
         self.fail_only(report, status)
+    }
+
+    /// Lets the lines that follow read how many assertions have failed, as `$_failed`.
+    pub(super) fn count_failed_assertions(&mut self) {
+        let failed = self.assertions.failed();
+        self.state.variables.insert("_failed".to_owned(), Value::Integer(Integer::from(failed)));
     }
 
     fn with_callers(&self, report: ErrorReport) -> ErrorReport {

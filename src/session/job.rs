@@ -187,8 +187,7 @@ impl Session {
     /// Counts the result of an assertion, for the end of the run and for `$_failed`.
     fn judge(&mut self, place: ErrorPlace, expression: &str, verdict: Verdict) {
         self.assertions.add(Some(place), &self.calls, expression, verdict);
-        let failed = self.assertions.failed();
-        self.state.variables.insert("_failed".to_owned(), Value::Integer(Integer::from(failed)));
+        self.count_failed_assertions();
     }
 
     /// Runs shell text on the terminal.

@@ -63,8 +63,9 @@ pub struct SharedPages {
 
 impl Snapshot {
     /// Takes a snapshot of `spans`. In `extra`, [`Need::FLAGS`] and [`Need::COUNTS`] keep flags and map counts, and
-    /// [`Need::SOFT_DIRTY`] has soft-dirty bits compared; check them with [`View::require`] first. [`Need::KINDS`] tells
-    /// pages of zeros, where the kernel can be asked for them. With `contents`, resident pages are read and hashed. `check` is called between reads.
+    /// [`Need::SOFT_DIRTY`] has soft-dirty bits compared; check them with [`View::require`] first. [`Need::KINDS`]
+    /// tells pages of zeros, where the kernel can be asked for them. With `contents`, resident pages are read and
+    /// hashed. `check` is called between reads.
     ///
     /// # Errors
     /// The target is gone, the kernel refuses a read, or `check` fails.

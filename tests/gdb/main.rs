@@ -6,6 +6,8 @@ mod casts;
 mod circumstances;
 mod commands;
 mod conditions;
+#[path = "../program/executable.rs"]
+mod executable;
 mod front_end;
 mod refused;
 mod rights;

@@ -1,6 +1,7 @@
 //! gdb of an ordinary user, with a pmdb that has its capabilities.
 
 use crate::capabilities;
+use crate::executable;
 use crate::session::{PLUGIN, PMDB, compiled, is_root};
 use crate::skips::skip;
 use std::fs;
@@ -16,7 +17,7 @@ fn what_does_not_show_without_rights_is_said_and_the_page_of_zeros_shows() {
     let folder = program.folder.path();
     fs::set_permissions(folder, PermissionsExt::from_mode(0o755)).expect("it is ours");
     let (pmdb, plugin) = (folder.join("pmdb"), folder.join("plugin.py"));
-    fs::copy(PMDB, &pmdb).expect("a copy");
+    executable::copy(PMDB, &pmdb);
     fs::copy(PLUGIN, &plugin).expect("a copy");
     let mut gdb = program.gdb();
     gdb.env("PATH", format!("{}:/usr/bin:/bin", folder.display()));
@@ -52,7 +53,7 @@ fn frames_are_shown_to_a_user_whose_pmdb_has_capabilities() {
     for path in [&plain, &able] {
         fs::create_dir(path).expect("a folder");
     }
-    fs::copy(PMDB, plain.join("pmdb")).expect("a copy");
+    executable::copy(PMDB, plain.join("pmdb"));
     capabilities::copy(PMDB, &able.join("pmdb"), false);
     fs::copy(PLUGIN, &plugin).expect("a copy");
     let answer = |beside: &std::path::Path| {

@@ -13,6 +13,8 @@ mod by_region;
 mod cgroup;
 mod changes;
 mod devices;
+#[path = "../program/executable.rs"]
+mod executable;
 mod explain;
 mod expressions;
 mod failing;

@@ -2,6 +2,7 @@
 
 use super::Test;
 use super::support::{at, skip};
+use crate::executable;
 use pmdb::process::{attach, resolve};
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
@@ -51,9 +52,7 @@ fn a_32_bit_program() {
     }
     let directory = tempfile::tempdir().expect("a directory");
     let program = directory.path().join("waits");
-    std::fs::write(&program, program_that_waits()).expect("a file");
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(&program, mode).expect("to make it a program");
+    executable::write(&program, program_that_waits());
     let Ok(Program(child)) = &mut spawn(&program) else {
         return skip(name, "32-bit programs do not run here");
     };
@@ -118,9 +117,7 @@ fn a_program_is_found_by_its_file_name() {
     let directory = tempfile::tempdir().expect("a directory");
     let called = format!("pmdb-{}-with-a-long-name", std::process::id());
     let program = directory.path().join(&called);
-    if std::fs::copy("/bin/cat", &program).is_err() {
-        return skip(name, "there is no /bin/cat to copy");
-    }
+    executable::copy("/bin/cat", &program);
     let Ok(Program(child)) = &mut spawn(&program) else {
         return skip(name, "nothing can be run from the folder for temporary files");
     };

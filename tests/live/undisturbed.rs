@@ -4,6 +4,7 @@ use super::puppet::Puppet;
 use super::support::{page_bytes, skip};
 use super::target::{Target, announce, command_as, wait};
 use super::{Scenario, Test};
+use crate::executable;
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use std::ffi::CString;
 use std::os::fd::AsRawFd;
@@ -237,7 +238,7 @@ fn a_leased_file_is_not_opened_and_the_reason_is_reported() {
 fn what_needs_no_file_opens_none() {
     let folder = tempfile::tempdir().expect("a folder");
     let program = folder.path().join("program");
-    std::fs::copy(std::env::current_exe().expect("this program"), &program).expect("a copy");
+    executable::copy(std::env::current_exe().expect("this program"), &program);
     let mut puppet = Puppet::run(&mut command_as(&program, "puppet"));
     let memory = puppet.maps_far();
     puppet.writes(memory, 1);

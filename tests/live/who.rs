@@ -5,6 +5,7 @@ use super::puppet::Puppet;
 use super::support::{is_root, page, page_bytes, plain_entry, plain_maps, skip};
 use super::target::{Target, announce, wait};
 use super::{Scenario, Test};
+use crate::executable;
 use pmdb::inspect::who::{Answer, Ended, Mapper, MapperSink, Question, Seen, who};
 use pmdb::kernel::{FrameNumber, VirtualAddress};
 use pmdb::report::Stopped;
@@ -432,7 +433,7 @@ fn as_nobody(rights: &str, line: &str) -> Option<(Vec<Value>, Option<i32>)> {
     // Where nobody may execute it.
     let folder = tempfile::tempdir().expect("a folder");
     let program = folder.path().join("pmdb");
-    std::fs::copy(env!("CARGO_BIN_EXE_pmdb"), &program).expect("a copy");
+    executable::copy(env!("CARGO_BIN_EXE_pmdb"), &program);
     let everyone = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(folder.path(), everyone).expect("a folder for everyone");
     let mut command = Command::new("setpriv");
@@ -520,7 +521,7 @@ fn mappings_by_pmdb_itself() {
     // A copy, which nobody else runs.
     let folder = tempfile::tempdir().expect("a folder");
     let program = folder.path().join("pmdb");
-    std::fs::copy(env!("CARGO_BIN_EXE_pmdb"), &program).expect("a copy");
+    executable::copy(env!("CARGO_BIN_EXE_pmdb"), &program);
     let path = program.to_str().expect("a path");
     let mut target = Target::start("maps-file", &[path, "0", &PAGES.to_string(), "privately"]);
     let start = target.numbers()[0];

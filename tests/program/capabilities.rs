@@ -1,5 +1,6 @@
 //! A program with file capabilities, for users who are not root.
 
+use crate::executable;
 use rustix::fs::{StatVfsMountFlags, XattrFlags, setxattr, statvfs};
 use std::fs;
 use std::path::Path;
@@ -12,7 +13,7 @@ const CAPABILITIES: u32 = 1 << 2 | 1 << 19 | 1 << 21;
 
 /// Copies a program and gives the copy its capabilities, permitted only or effective too.
 pub fn copy(program: &str, to: &Path, effective: bool) {
-    fs::copy(program, to).expect("a copy");
+    executable::copy(program, to);
     // `security.capability` as the kernel stores it, version 2.
     let words = [0x0200_0000 | u32::from(effective), CAPABILITIES, 0, 0, 0];
     let value: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();

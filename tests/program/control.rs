@@ -1,7 +1,7 @@
 //! Command files that decide: blocks, arguments, assertions, and the exit statuses that follow.
 
+use crate::executable;
 use crate::run::{Home, Run};
-use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
 fn run_file(text: &str, arguments: &[&str]) -> Run {
@@ -97,8 +97,8 @@ fn ctrl_c_leaves_an_endless_loop() {
 fn a_file_is_a_program_with_arguments_and_a_help() {
     let home = Home::new();
     let text = "#!/usr/bin/env -S pmdb -batch -x\n# Adds one.\n#\n#     f.pmdb PID NUMBER\n\nprint $argc\nprint $arg0 + 1\nprint $arg1\n";
-    let file = home.file("f.pmdb", text);
-    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o755)).expect("its rights");
+    let file = home.path("f.pmdb");
+    executable::write(&file, text);
     let run = home.run(&["-batch", "-x", "f.pmdb", "self", "80", "a b"]);
     assert_eq!(run.status, Some(0), "{run:?}");
     assert!(run.out.ends_with("$1 = 2\n$2 = 81  (0x51)\n$3 = a b\n"), "{run:?}");

@@ -1,5 +1,6 @@
 //! What the program generates: manual pages, and completions for shells.
 
+use crate::executable;
 use crate::run::{Home, PMDB};
 use crate::skips::skip;
 use serde_json::Value;
@@ -137,7 +138,7 @@ impl Hostile {
     fn new() -> Hostile {
         let home = Home::new();
         let program = home.path(Hostile::NAME);
-        std::fs::copy("/bin/sleep", &program).expect("a copy");
+        executable::copy("/bin/sleep", &program);
         let process = Command::new(program).arg("600").spawn().expect("a process");
         Hostile { process, _home: home }
     }

@@ -3,6 +3,7 @@
 mod absent;
 mod capabilities;
 mod control;
+mod executable;
 mod generated;
 mod golden;
 mod hostile;

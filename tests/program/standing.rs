@@ -1,5 +1,6 @@
 //! The answers with different rights: everybody sees states, frames need rights, and a refusal has a reason.
 
+use crate::executable;
 use crate::run::{Home, PMDB, Run};
 use crate::skips::skip;
 use serde_json::Value;
@@ -19,7 +20,7 @@ struct Place {
 impl Place {
     fn new() -> Self {
         let home = Home::new();
-        fs::copy(PMDB, home.path("pmdb")).unwrap();
+        executable::copy(PMDB, home.path("pmdb"));
         fs::set_permissions(home.path("pmdb"), PermissionsExt::from_mode(0o755)).unwrap();
         fs::set_permissions(home.path(""), PermissionsExt::from_mode(0o755)).unwrap();
         Place { home }

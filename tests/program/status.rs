@@ -1,5 +1,6 @@
 //! Exit statuses, and what stops a run.
 
+use crate::executable;
 use crate::run::{Home, NOBODY, PMDB};
 use crate::skips::skip;
 use std::os::unix::fs::PermissionsExt;
@@ -41,7 +42,7 @@ fn a_name_of_several_processes_is_1_and_those_that_have_exited_do_not_count() {
     let home = Home::new();
     let name = format!("pmdb-{}", std::process::id());
     let program = home.path(&name);
-    std::fs::copy("/bin/sleep", &program).unwrap();
+    executable::copy("/bin/sleep", &program);
     // Once it has become the program, which is when spawn returns, it bears the name.
     let mut one = Command::new(&program).arg("600").spawn().unwrap();
     let mut two = Command::new(&program).arg("600").spawn().unwrap();
@@ -72,7 +73,7 @@ fn a_target_that_may_not_be_looked_at_is_4() {
     let mut command = if rustix::process::geteuid().is_root() {
         // As a user who may not read this test's memory, and perhaps not the folder of the build.
         let program = home.path("pmdb");
-        std::fs::copy(PMDB, &program).unwrap();
+        executable::copy(PMDB, &program);
         std::fs::set_permissions(home.path(""), PermissionsExt::from_mode(0o755)).unwrap();
         let mut command = Command::new(program);
         command.uid(65534).gid(65534).args(["-p", &pid, "-batch"]);

@@ -8,6 +8,7 @@ use super::super::system;
 use super::super::target::{Target, command_by};
 use super::super::undisturbed::looks;
 use super::{Truth, says_to};
+use crate::executable;
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -80,7 +81,7 @@ impl Capable {
         let mode = std::fs::Permissions::from_mode(0o755);
         std::fs::set_permissions(folder.path(), mode).expect("its mode");
         let program = folder.path().join("pmdb");
-        std::fs::copy(env!("CARGO_BIN_EXE_pmdb"), &program).expect("a copy");
+        executable::copy(env!("CARGO_BIN_EXE_pmdb"), &program);
         let rights = "cap_sys_admin,cap_sys_ptrace,cap_dac_read_search=p";
         let given = Command::new("setcap").arg(rights).arg(&program).output();
         let given = given.map_err(|error| format!("setcap: {error}"))?;
@@ -170,7 +171,7 @@ fn where_yama_refuses() {
     // Where nobody may execute it.
     let folder = tempfile::tempdir().expect("a folder");
     let program = folder.path().join("pmdb");
-    std::fs::copy(env!("CARGO_BIN_EXE_pmdb"), &program).expect("a copy");
+    executable::copy(env!("CARGO_BIN_EXE_pmdb"), &program);
     let everyone = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(folder.path(), everyone).expect("a folder for everyone");
     for (scope, says) in [

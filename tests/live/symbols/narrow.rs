@@ -3,8 +3,8 @@
 use super::super::answers::program;
 use super::super::support::skip;
 use super::super::target::Target;
+use crate::executable;
 use serde_json::Value;
-use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
 const CODE: u32 = 0x0804_8000;
@@ -93,9 +93,7 @@ pub(super) fn names_of_a_32_bit_program() {
     }
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("narrow");
-    std::fs::write(&path, file()).expect("to write it");
-    let rights = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(&path, rights).expect("to make it a program");
+    executable::write(&path, file());
     let tried = Command::new(&path).stdin(Stdio::null()).output();
     if !tried.is_ok_and(|output| output.stdout == READY) {
         return skip(test, "this kernel runs no 32-bit programs");

@@ -65,7 +65,7 @@
 //! --document-private-items` shows them. No part of the library is stable yet.
 //!
 //! ```
-//! use pmdb::inspect::View;
+//! use pmdb::inspect::AddressSpace;
 //! use pmdb::kernel::{State, VirtualAddress};
 //! use pmdb::process;
 //!
@@ -73,7 +73,7 @@
 //! let address = VirtualAddress::new((&raw const *number).addr() as u64);
 //!
 //! let target = process::attach(std::process::id())?;
-//! let (_, page) = View::detail_at(&target, address)?;
+//! let (_, page) = AddressSpace::detail_at(&target, address)?;
 //! assert_eq!(page.page.state(), State::Present);
 //! match page.physical {
 //!     Ok(physical) => println!("{address} is at {physical}"),

@@ -5,7 +5,7 @@ use super::cut::{self, Cut, say_cut};
 use super::named_pages::{PagesOfSymbols, name_among_symbols};
 use super::{About, Context, Error, Flow, Group, Outcome, attach, example, ps, snapshot};
 use crate::eval::{self, Origin, Spans, Value};
-use crate::inspect::{Need, Relation, SharedPages, Snapshot, View};
+use crate::inspect::{AddressSpace, Facts, Relation, SharedPages, Snapshot};
 use crate::kernel::{AddressRange, Region};
 use crate::lang::{self, Compare, CompareKey, Compared, Spanned};
 use crate::process::{self, Target};
@@ -54,26 +54,26 @@ pub(super) fn run(context: &mut Context, asked: &Compare) -> Outcome {
         ));
     }
     let spans = asked.range.as_ref().map(|range| snapshot::spans(range, context.state)).transpose()?;
-    let view = View::of(&target)?;
-    view.require(Need::FRAMES)?;
+    let space = AddressSpace::of(&target)?;
+    space.require(Facts::FRAMES)?;
     // With a range, only its addresses are compared.
     let is_all = spans.as_ref().is_none_or(|spans| *spans.origin() == Origin::All);
     let ranges = match &spans {
         Some(spans) if !is_all => spans.ranges().to_vec(),
-        _ => view.spans(),
+        _ => space.spans(),
     };
     let is_single = others.len() == 1;
     let state = &*context.state;
-    let page = view.page();
+    let page = space.page();
     let mut symbols = (asked.by == Some(CompareKey::Symbol)).then(|| {
-        let names = state.symbols.over(&target, view.maps());
+        let names = state.symbols.over(&target, space.maps());
         PagesOfSymbols::new(names, page)
     });
     let sink = &mut *context.sink;
-    let frames_of = |view: &View, ranges: Vec<AddressRange>, sink: &mut dyn Sink| {
-        Snapshot::take(view, ranges, Need::FRAMES | Need::KINDS, false, &mut || sink.check())
+    let frames_of = |space: &AddressSpace, ranges: Vec<AddressRange>, sink: &mut dyn Sink| {
+        Snapshot::take(space, ranges, Facts::FRAMES | Facts::KINDS, false, &mut || sink.check())
     };
-    let here = frames_of(&view, ranges.clone(), sink)?;
+    let here = frames_of(&space, ranges.clone(), sink)?;
     let is_children = asked.with == Compared::Children;
     let mut is_any = false;
     for other in others {
@@ -83,8 +83,8 @@ pub(super) fn run(context: &mut Context, asked: &Compare) -> Outcome {
             attached => attached?,
         };
         is_any = true;
-        let view = View::of(&other)?;
-        let there = frames_of(&view, view.spans(), sink)?;
+        let space = AddressSpace::of(&other)?;
+        let there = frames_of(&space, space.spans(), sink)?;
         let mut side = Side {
             here: &here,
             there: &there,

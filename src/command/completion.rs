@@ -10,7 +10,7 @@ use crate::kernel::zones::Zones;
 use crate::lang::complete::{Expectation, expectation};
 use crate::lang::{self, Expected};
 use crate::state::DebugState;
-use crate::symbol::{SourcesOf, View};
+use crate::symbol::{SourcesOf, TargetSymbols};
 use std::collections::BTreeSet;
 use std::fs;
 use std::time::Duration;
@@ -187,7 +187,7 @@ impl Offers<'_> {
         if begun.is_empty() && module.is_none() {
             return;
         }
-        let names = self.with_names(|view| view.names(module.as_deref(), begun, MOST, PATIENCE));
+        let names = self.with_names(|space| space.names(module.as_deref(), begun, MOST, PATIENCE));
         for name in names.unwrap_or_default() {
             if let Ok(name) = std::str::from_utf8(name.as_bytes()) {
                 self.name(name);
@@ -201,7 +201,7 @@ impl Offers<'_> {
         if begun.is_empty() || self.before.ends_with('!') {
             return;
         }
-        let files = self.with_names(|view| view.source_files(begun, of, MOST, PATIENCE_WITH_LINES));
+        let files = self.with_names(|space| space.source_files(begun, of, MOST, PATIENCE_WITH_LINES));
         for file in files.unwrap_or_default() {
             let typed = format!("{}:", lang::Name(file.clone()));
             self.offer(&file, typed);
@@ -209,7 +209,7 @@ impl Offers<'_> {
     }
 
     /// Runs `ask` on the symbols of the target, if there is a target.
-    fn with_names<T>(&self, ask: impl FnOnce(&View) -> T) -> Option<T> {
+    fn with_names<T>(&self, ask: impl FnOnce(&TargetSymbols) -> T) -> Option<T> {
         let target = self.state.target()?;
         let regions = target.process.regions().ok()?;
         Some(ask(&self.state.symbols.over(target, &regions)))
@@ -528,8 +528,8 @@ mod tests {
                 };
                 let target = state.target().unwrap();
                 let regions = target.process.regions().unwrap();
-                let view = state.symbols.over(target, &regions);
-                let found = view.find_line(&file.node.0, line.node, 0);
+                let space = state.symbols.over(target, &regions);
+                let found = space.find_line(&file.node.0, line.node, 0);
                 assert!(found.unwrap().has_file, "{}", offer.typed);
             }
         }

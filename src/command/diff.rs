@@ -8,7 +8,7 @@ use super::translate::brief;
 use super::watch::{detail, marked, unobservable};
 use super::{About, Context, Error, Flow, Group, Outcome, example};
 use crate::eval::{self, Compared, Origin, Spans};
-use crate::inspect::{self, Change, RegionGroups, View};
+use crate::inspect::{self, AddressSpace, Change, RegionGroups};
 use crate::kernel::{AddressRange, Name, PageSize, Region};
 use crate::lang::{Diff, DiffKey};
 use crate::process::Target;
@@ -58,7 +58,7 @@ pub(super) fn run(context: &mut Context, asked: &Diff) -> Outcome {
     for one in [from, to] {
         one.refuse_other(&target.process.identity())?;
     }
-    let view = View::of(&target)?;
+    let space = AddressSpace::of(&target)?;
     let range = asked.range.as_ref();
     let asked_for = range.map(|range| snapshot::spans(range, state)).transpose()?;
     let Compared { ranges, is_part } = from.compared(to, asked_for.as_ref())?;
@@ -72,30 +72,30 @@ pub(super) fn run(context: &mut Context, asked: &Diff) -> Outcome {
             let error = eval::Error::new(filter.at, "`where` tests pages as they are now");
             return Err(error.hint("compare with the present: diff A where FILTER").into());
         }
-        let ranges = within.unwrap_or_else(|| view.spans());
-        let filter = eval::page_filter(filter, &view, state)?;
-        within = Some(matching(&view, &ranges, &filter, context.sink)?);
+        let ranges = within.unwrap_or_else(|| space.spans());
+        let filter = eval::page_filter(filter, &space, state)?;
+        within = Some(matching(&space, &ranges, &filter, context.sink)?);
     }
-    let names = state.symbols.over(&target, view.maps());
-    let page = view.page();
+    let names = state.symbols.over(&target, space.maps());
+    let page = space.page();
     let mut regions = RegionGroups::default();
     regions.see(from.snapshot.regions());
     regions.see(to.snapshot.regions());
     let mut difference = Difference { page, target: &target, names, regions, rows: Vec::new() };
-    from.snapshot.changes(&to.snapshot, within.as_deref(), &view, &mut |change| difference.add(change))?;
+    from.snapshot.changes(&to.snapshot, within.as_deref(), &space, &mut |change| difference.add(change))?;
     let Difference { mut rows, names, regions, .. } = difference;
     rows.sort_by_key(|row| row.record.start);
     if rows.is_empty() && asked.filter.is_some() {
         let mut others = 0;
         let compared = compared.as_deref();
-        from.snapshot.changes(&to.snapshot, compared, &view, &mut |change| {
+        from.snapshot.changes(&to.snapshot, compared, &space, &mut |change| {
             others += change.pages;
             Ok(())
         })?;
         say_filtered(others, context.sink)?;
     }
     let shared = from.snapshot.extra() & to.snapshot.extra();
-    let mut blind = unobservable(&view, from.snapshot.spans(), shared);
+    let mut blind = unobservable(&space, from.snapshot.spans(), shared);
     blind.extend(contents_of_one(from, to));
     let mut effect = NetEffect::default();
     rows.iter().for_each(|row| effect += row.effect);
@@ -169,16 +169,16 @@ fn present(context: &mut Context, asked: &Diff) -> Result<NamedSnapshot, Error> 
 
 /// The pages of `ranges` that the filter keeps, as ranges in order.
 fn matching(
-    view: &View,
+    space: &AddressSpace,
     ranges: &[AddressRange],
     filter: &inspect::Filter,
     sink: &mut dyn Sink,
 ) -> Result<Vec<AddressRange>, Error> {
     let mut found = Vec::new();
-    inspect::sweep(view, ranges, filter.need(), &mut || sink.check(), &mut |chunk| {
+    inspect::sweep(space, ranges, filter.need(), &mut || sink.check(), &mut |chunk| {
         let pages = chunk.pages();
         let kept = pages.filter(|page| filter.matches(page, chunk.region));
-        found.extend(kept.filter_map(|page| page.range(view.page())));
+        found.extend(kept.filter_map(|page| page.range(space.page())));
         Ok(())
     })?;
     let spans = Spans::new(found, Origin::Written);
@@ -197,7 +197,7 @@ struct Row {
 struct Difference<'a> {
     page: PageSize,
     target: &'a Target,
-    names: symbol::View<'a>,
+    names: symbol::TargetSymbols<'a>,
     regions: RegionGroups,
     rows: Vec<Row>,
 }

@@ -3,7 +3,7 @@
 use super::translate::{note_shorter, translation};
 use super::{About, Context, Flow, Group, Outcome, example};
 use crate::eval;
-use crate::inspect::{OwnerUnknown, PageDetail, View, kind_unknown};
+use crate::inspect::{AddressSpace, OwnerUnknown, PageDetail, kind_unknown};
 use crate::kernel::{Region, State, VirtualAddress};
 use crate::lang::{Expression, Spanned};
 use crate::process::Target;
@@ -35,9 +35,9 @@ pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome
     let target = context.target()?;
     let address = eval::address(place, context.state)?;
     context.state.last_address = Some(address);
-    let (view, detail) = View::detail_at(&target, address)?;
+    let (space, detail) = AddressSpace::detail_at(&target, address)?;
     let mut asked = Ok(());
-    let consequences = view.consequences(&detail, &mut || {
+    let consequences = space.consequences(&detail, &mut || {
         asked = asked.and_then(|()| context.sink.check());
         asked.is_ok()
     });
@@ -48,7 +48,7 @@ pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome
         .filter(|region| !is_zeroed(&context.state.symbols, &target, region, address))
         .and_then(|region| file_place(region, address));
     let unknown = consequences.owner.err().and_then(|unknown| reason(unknown, &detail));
-    let mut page = translation(&view, detail, &context.state.symbols);
+    let mut page = translation(&space, detail, &context.state.symbols);
     if let Some(reason) = unknown {
         page.why.note("owner", &reason);
     }

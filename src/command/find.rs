@@ -4,7 +4,7 @@ use super::named_pages::with_names;
 use super::page_sweep::{self, finish};
 use super::{About, Context, Error, Flow, Group, Outcome, example, translate};
 use crate::eval::{self, Integer, Spans, Value};
-use crate::inspect::{self, Need, Page, Question, Source, View, read_resident};
+use crate::inspect::{self, AddressSpace, Facts, Page, Question, Source, read_resident};
 use crate::kernel::{AddressRange, Kind, State, VirtualAddress};
 use crate::lang::{Expression, Find, Layout, Pattern, Spanned, UnaryOperator, Unit};
 use crate::process::{self, Target};
@@ -68,11 +68,11 @@ pub(super) fn run(context: &mut Context, asked: &Find) -> Outcome {
         };
         return Err(Error::Refused { message, hint: None });
     }
-    let view = with_names(View::within(&target, spans.ranges())?, &context.state.symbols)?;
-    let filter = asked.filter.as_ref().map(|filter| eval::page_filter(filter, &view, context.state)).transpose()?;
+    let space = with_names(AddressSpace::within(&target, spans.ranges())?, &context.state.symbols)?;
+    let filter = asked.filter.as_ref().map(|filter| eval::page_filter(filter, &space, context.state)).transpose()?;
     let mut search = Search {
-        symbols: context.state.symbols.over(&target, view.maps()),
-        view: &view,
+        symbols: context.state.symbols.over(&target, space.maps()),
+        space: &space,
         finder: Finder::new(&wanted),
         buffer: Vec::new(),
         next: None,
@@ -156,8 +156,8 @@ fn fits(number: i128, bytes: u8) -> bool {
 
 /// One search.
 struct Search<'a> {
-    view: &'a View<'a>,
-    symbols: symbol::View<'a>,
+    space: &'a AddressSpace<'a>,
+    symbols: symbol::TargetSymbols<'a>,
     finder: Finder<'a>,
     /// The last bytes up to `next`, in which a match may begin that goes on behind `next`.
     buffer: Vec<u8>,
@@ -180,9 +180,9 @@ impl Search<'_> {
         filter: Option<&inspect::Filter<'_>>,
         sink: &mut dyn Sink,
     ) -> Result<(), Error> {
-        let need = spans.holes() | Need::CONTENT;
+        let need = spans.holes() | Facts::CONTENT;
         let question = Question::new(filter, need);
-        let mut ended = page_sweep::sweep(self.view, spans.ranges(), question, sink, |page, _, totals, sink| {
+        let mut ended = page_sweep::sweep(self.space, spans.ranges(), question, sink, |page, _, totals, sink| {
             totals.add(page);
             let source = match (page.state(), page.kind) {
                 (State::Present, _) => Source::Memory,
@@ -210,7 +210,7 @@ impl Search<'_> {
 
     /// Searches the part of these pages that lies in the spans.
     fn page(&mut self, page: &Page, source: Source, spans: &Spans, sink: &mut dyn Sink) -> Result<(), Error> {
-        let Some(pages) = page.range(self.view.page()) else {
+        let Some(pages) = page.range(self.space.page()) else {
             return Ok(());
         };
         pages.within(spans.ranges()).try_for_each(|range| self.range(range, source, sink))
@@ -218,7 +218,7 @@ impl Search<'_> {
 
     /// Searches a range that was just resident or in the page cache.
     fn range(&mut self, range: AddressRange, source: Source, sink: &mut dyn Sink) -> Result<(), Error> {
-        let page = self.view.page();
+        let page = self.space.page();
         let mut from = range.start();
         while from < range.end() && !self.is_enough() {
             sink.check()?;
@@ -234,7 +234,7 @@ impl Search<'_> {
             self.buffer.resize(kept + wanted, 0);
             let into = self.buffer.get_mut(kept..).unwrap_or_default();
             let (read, missed) = match source {
-                Source::File => match self.view.cached(from, into)? {
+                Source::File => match self.space.cached(from, into)? {
                     Ok(read) => (read, false),
                     Err(reason) => {
                         // A change meanwhile may concern this page only.
@@ -249,7 +249,7 @@ impl Search<'_> {
                     }
                 },
                 _ => {
-                    let read = read_resident(self.view.target(), from, into)?;
+                    let read = read_resident(self.space.target(), from, into)?;
                     (read.bytes, read.ended.is_some())
                 }
             };
@@ -291,7 +291,7 @@ impl Search<'_> {
             let address = VirtualAddress::new(begins.get() + (from + found) as u64);
             self.summary.matches += 1;
             self.last = Some(address);
-            let region = self.view.region(address);
+            let region = self.space.region(address);
             let end = address.get() + self.finder.needle().len() as u64;
             let touches = |range: &AddressRange| range.start().get() < end && range.end() > address;
             let source = if self.of_file.iter().any(touches) { Source::File } else { Source::Memory };

@@ -2,7 +2,7 @@
 
 use super::{About, Context, Error, Flow, Group, Outcome, example};
 use crate::eval::{self, Location};
-use crate::inspect::{View, frame_detail, frame_words};
+use crate::inspect::{AddressSpace, frame_detail, frame_words};
 use crate::kernel::explain::{FlagContext, explain};
 use crate::kernel::{FrameNumber, PageFlags, VirtualAddress};
 use crate::lang::{Expression, Spanned};
@@ -52,7 +52,7 @@ fn frame_at(
     address: VirtualAddress,
 ) -> Result<(Fact<FrameNumber>, u64), Error> {
     let target = context.target()?;
-    let (_, detail) = View::detail_at(&target, address)?;
+    let (_, detail) = AddressSpace::detail_at(&target, address)?;
     match detail.frame {
         Err(reason) if reason != Reason::FrameHidden => {
             let message = format!("no flags for {address}: its page is {}: {reason}", detail.page.state().word());

@@ -4,7 +4,7 @@ use super::cut::{Cut, Largest, show_largest};
 use super::page_sweep::finish;
 use super::{Context, Error, Flow, Outcome, Resume, groups};
 use crate::eval;
-use crate::inspect::{self, Frames, GroupBy, Groups, Need, Question, frame_words, require_of_frames, sweep_frames};
+use crate::inspect::{self, Facts, Frames, GroupBy, Groups, Question, frame_words, require_of_frames, sweep_frames};
 use crate::kernel::{FrameNumber, FrameRange, PageSize};
 use crate::lang::Walk;
 use crate::process::Machine;
@@ -26,11 +26,11 @@ pub(super) fn walk(context: &mut Context, range: FrameRange, asked: &Walk, cut: 
             ));
         }
     };
-    let by_need = by.map_or(Need::empty(), |(by, and)| {
-        let and = and.map_or(Need::empty(), GroupBy::need_of_frames);
+    let by_need = by.map_or(Facts::empty(), |(by, and)| {
+        let and = and.map_or(Facts::empty(), GroupBy::need_of_frames);
         by.need_of_frames() | and
     });
-    let need = Need::FLAGS | Need::COUNTS | by_need;
+    let need = Facts::FLAGS | Facts::COUNTS | by_need;
     let question = Question::new(filter.as_ref(), need);
     let range = match context.resume {
         Some(Resume::Frame(from)) => FrameRange::new(range.start().max(from), range.end()),
@@ -40,8 +40,8 @@ pub(super) fn walk(context: &mut Context, range: FrameRange, asked: &Walk, cut: 
         return Ok(Flow::Done);
     };
     let size = machine.page();
-    if by_need.contains(Need::ZONES) {
-        require_of_frames(Need::ZONES, &machine)?;
+    if by_need.contains(Facts::ZONES) {
+        require_of_frames(Facts::ZONES, &machine)?;
     }
     let mut grouped = by.map(|(by, and)| Groups::new(by).and(and));
     let mut left = Cut::limit(cut).unwrap_or(u64::MAX);

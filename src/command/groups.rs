@@ -89,8 +89,8 @@ pub(super) fn region(region: &Region) -> String {
     name.trim_end().to_owned()
 }
 
-/// The name of a group, and why its pages may not belong to it. Names of regions and symbols need a view: for these
-/// keys this is the name for pages in none.
+/// The name of a group, and why its pages may not belong to it. Names of regions and symbols need an address space: for
+/// these keys this is the name for pages in none.
 pub(super) fn name(machine: &Machine, key: Key) -> (String, Why) {
     let changed = Reason::Changed;
     let is_or_not = |is: bool, word: &str| if is { word.to_owned() } else { format!("not {word}") };

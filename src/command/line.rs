@@ -6,7 +6,7 @@ use crate::eval;
 use crate::kernel::{Name as TargetName, VirtualAddress};
 use crate::lang::{Expression, Name, Spanned, SymbolName};
 use crate::report::{LineFrame, LineReport, Reason, Record, Stopped, Why};
-use crate::symbol::{Frame, LineAt, LinePlace, NoLines, View};
+use crate::symbol::{Frame, LineAt, LinePlace, NoLines, TargetSymbols};
 
 /// Why a function has no name.
 const UNNAMED: &str = "the debug information names no function there";
@@ -144,7 +144,7 @@ fn namesakes(place: &Spanned<Expression>, context: &Context) -> Option<Vec<Virtu
     (addresses.len() > 1).then_some(addresses)
 }
 
-fn report(names: &View, address: VirtualAddress, found: LineAt) -> LineReport {
+fn report(names: &TargetSymbols, address: VirtualAddress, found: LineAt) -> LineReport {
     let LineAt { module, row, frames, missing } = found;
     let last = frames.len().saturating_sub(1);
     let told_by_symbol = frames.iter().find(|frame| frame.by_symbol);
@@ -249,7 +249,7 @@ fn in_file(why: &NoLines) -> Reason {
     Reason::NotInFile(why.to_string())
 }
 
-fn no_symbol(names: &View, address: VirtualAddress) -> Reason {
+fn no_symbol(names: &TargetSymbols, address: VirtualAddress) -> Reason {
     match names.module_at(address) {
         None => Reason::NotApplicable("it is in no module"),
         Some(module) => match names.reason(module) {

@@ -3,7 +3,7 @@
 use super::page_sweep;
 use super::{About, Context, Error, Flow, Group, Outcome, example};
 use crate::eval::{self, Extent, Spans};
-use crate::inspect::{Need, Page, Question, View};
+use crate::inspect::{AddressSpace, Facts, Page, Question};
 use crate::kernel::{AddressRange, Kind, PageSize, State};
 use crate::lang::{self, PageField, Spanned};
 use crate::report::{MapCells, MapRegion, Mark, Record};
@@ -45,28 +45,28 @@ pub(super) fn run(
         Some(Err(error)) => return Err(error.into()),
     };
     let target = context.target()?;
-    let view = View::of(&target)?;
-    let filter = filter.map(|filter| eval::page_filter(filter, &view, context.state)).transpose()?;
-    let holes = spans.as_ref().map_or(Need::empty(), Spans::holes);
-    let ranges = spans.map_or_else(|| view.spans(), |spans| spans.ranges().to_vec());
-    let need = view.obtainable(Need::KINDS | Need::HUGE) | holes;
+    let space = AddressSpace::of(&target)?;
+    let filter = filter.map(|filter| eval::page_filter(filter, &space, context.state)).transpose()?;
+    let holes = spans.as_ref().map_or(Facts::empty(), Spans::holes);
+    let ranges = spans.map_or_else(|| space.spans(), |spans| spans.ranges().to_vec());
+    let need = space.obtainable(Facts::KINDS | Facts::HUGE) | holes;
     let question = Question::new(filter.as_ref(), need);
     let mut drawing: Option<Drawing> = None;
-    let mut ended = page_sweep::sweep(&view, &ranges, question, context.sink, |page, region, totals, sink| {
+    let mut ended = page_sweep::sweep(&space, &ranges, question, context.sink, |page, region, totals, sink| {
         totals.add(page);
         let goes_on = drawing.as_mut().is_some_and(|drawing| drawing.add(page, region));
         if !goes_on {
-            let next = Drawing::begin(&view, &ranges, page, region);
+            let next = Drawing::begin(&space, &ranges, page, region);
             let done = std::mem::replace(&mut drawing, next);
             if let Some(drawing) = &mut drawing {
                 drawing.add(page, region);
             }
-            done.map_or(Ok(()), |done| sink.emit(done.record(&view)))?;
+            done.map_or(Ok(()), |done| sink.emit(done.record(&space)))?;
         }
         Ok(ControlFlow::Continue(()))
     })?;
     if let Some(done) = drawing.filter(|_| ended.stopped.is_none()) {
-        ended.add_stop(context.sink.emit(done.record(&view)));
+        ended.add_stop(context.sink.emit(done.record(&space)));
     }
     ended.close(context.sink, false)?;
     Ok(Flow::Done)
@@ -92,9 +92,9 @@ pub(super) const EMPTY: Cell = Cell { mark: Mark::Nothing, mixed: false };
 
 impl Drawing {
     /// The wanted part of the page's region around the page.
-    fn begin(view: &View, ranges: &[AddressRange], page: &Page, region: Option<usize>) -> Option<Self> {
-        let size = view.page();
-        let viewed = region.and_then(|index| view.regions().get(index));
+    fn begin(space: &AddressSpace, ranges: &[AddressRange], page: &Page, region: Option<usize>) -> Option<Self> {
+        let size = space.page();
+        let viewed = region.and_then(|index| space.regions().get(index));
         let asked = ranges.iter().find(|range| range.contains(page.address));
         let own = page.range(size);
         let bounds = [viewed.map(|viewed| viewed.range()), asked.copied()];
@@ -131,8 +131,8 @@ impl Drawing {
         true
     }
 
-    fn record(self, view: &View) -> Record {
-        let viewed = self.region.and_then(|index| view.regions().get(index));
+    fn record(self, space: &AddressSpace) -> Record {
+        let viewed = self.region.and_then(|index| space.regions().get(index));
         let mut cells: Vec<MapCells> = Vec::new();
         for cell in &self.cells {
             match cells.last_mut() {

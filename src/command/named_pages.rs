@@ -1,6 +1,6 @@
 //! `by symbol`: the symbol in which a page begins.
 
-use crate::inspect::{self, Page, View};
+use crate::inspect::{self, AddressSpace, Page};
 use crate::kernel::{Name, PageSize, VirtualAddress};
 use crate::symbol::{self, Symbols};
 use std::collections::HashMap;
@@ -10,16 +10,17 @@ pub(super) fn name_among_symbols(region: &Name) -> String {
     if region.is_empty() { "(anonymous)".to_owned() } else { region.to_string() }
 }
 
-/// The view, or one of all regions if some addresses in its own may have names: a symbol is looked for among all.
-pub(super) fn with_names<'a>(view: View<'a>, symbols: &Symbols) -> inspect::Result<View<'a>> {
-    let target = view.target();
-    let are_enough = view.is_complete() || !view.maps().any(|region| symbols.may_name(target, region));
-    if are_enough { Ok(view) } else { View::of(target) }
+/// The address space, or one of all regions if some addresses in its own may have names: a symbol is looked for among
+/// all.
+pub(super) fn with_names<'a>(space: AddressSpace<'a>, symbols: &Symbols) -> inspect::Result<AddressSpace<'a>> {
+    let target = space.target();
+    let are_enough = space.is_complete() || !space.maps().any(|region| symbols.may_name(target, region));
+    if are_enough { Ok(space) } else { AddressSpace::of(target) }
 }
 
 /// Numbers for the symbols that pages begin in.
 pub(super) struct PagesOfSymbols<'a> {
-    names: symbol::View<'a>,
+    names: symbol::TargetSymbols<'a>,
     size: PageSize,
     /// The name of each number.
     called: Vec<String>,
@@ -28,7 +29,7 @@ pub(super) struct PagesOfSymbols<'a> {
 }
 
 impl<'a> PagesOfSymbols<'a> {
-    pub fn new(names: symbol::View<'a>, size: PageSize) -> Self {
+    pub fn new(names: symbol::TargetSymbols<'a>, size: PageSize) -> Self {
         PagesOfSymbols { names, size, called: Vec::new(), numbers: HashMap::new() }
     }
 
@@ -46,8 +47,8 @@ impl<'a> PagesOfSymbols<'a> {
         });
     }
 
-    /// Passes on neighbouring pages in parts, each with the number of the symbol in which its pages begin. Memory
-    /// that can have no symbol, and the inside of a symbol that is longer than a page, needs no look-up for each page.
+    /// Passes on neighbouring pages in parts, each with the number of the symbol in which its pages begin. Memory that
+    /// can have no symbol, and the inside of a symbol that is longer than a page, needs no look-up for each page.
     pub fn split(
         &mut self,
         mut address: VirtualAddress,

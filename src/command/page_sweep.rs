@@ -2,7 +2,7 @@
 
 use super::Error;
 use super::cut::{Cut, Largest, show_largest};
-use crate::inspect::{self, Neighbours, Page, Question, Selection, StateSet, Totals, View};
+use crate::inspect::{self, AddressSpace, Neighbours, Page, Question, Selection, StateSet, Totals};
 use crate::kernel::{AddressRange, VirtualAddress};
 use crate::render::units::counted;
 use crate::report::{EveryState, Record, Sink, Stopped, WalkSummary};
@@ -94,21 +94,21 @@ pub(super) fn states_are(states: StateSet) -> String {
 /// Sweeps `spans`. `each` gets every matching page with the index of its region, and adds to the totals what it takes.
 /// It returns `Break` to stop before a page over the limit. Errors other than the sink's end the sweep.
 pub(super) fn sweep<'f>(
-    view: &View,
+    space: &AddressSpace,
     spans: &[AddressRange],
     question: impl Into<Question<'f>>,
     sink: &mut dyn Sink,
     mut each: impl FnMut(&Page, Option<usize>, &mut Totals, &mut dyn Sink) -> Result<ControlFlow<()>, Error>,
 ) -> Result<Ended, Error> {
     let question = question.into();
-    let mut totals = Totals::new(view.page(), question.need());
-    let total = spans.iter().map(|span| span.pages(view.page())).sum();
+    let mut totals = Totals::new(space.page(), question.need());
+    let total = spans.iter().map(|span| span.pages(space.page())).sum();
     let mut done = 0u64;
     let sink = RefCell::new(sink);
     let mut enough = false;
     let mut failed = None;
     let mut selection = Selection::default();
-    let swept = inspect::sweep(view, spans, question, &mut || sink.borrow_mut().check(), &mut |chunk| {
+    let swept = inspect::sweep(space, spans, question, &mut || sink.borrow_mut().check(), &mut |chunk| {
         let sink = &mut **sink.borrow_mut();
         sink.progress(done, total, "pages")?;
         done = done.saturating_add(chunk.pages);
@@ -140,18 +140,18 @@ pub(super) fn sweep<'f>(
 /// Sweeps `spans` and emits the rows of neighbours that are wanted, then the totals. Returns where the row begins that
 /// would be one too many.
 pub(super) fn rows<N: Neighbours>(
-    view: &View,
+    space: &AddressSpace,
     spans: &[AddressRange],
     question: Question<'_>,
     cut: Option<Cut>,
     sink: &mut dyn Sink,
     emit: impl Fn(&N::Row, &mut dyn Sink) -> Result<(), Stopped>,
 ) -> Result<Option<VirtualAddress>, Error> {
-    let mut rows = N::new(view.page());
+    let mut rows = N::new(space.page());
     let mut left = Cut::limit(cut).unwrap_or(u64::MAX);
     let mut largest = Cut::top(cut).map(Largest::new);
     let mut more = None;
-    let mut ended = sweep(view, spans, question, sink, |page, region, totals, sink| {
+    let mut ended = sweep(space, spans, question, sink, |page, region, totals, sink| {
         // Pages in the totals must also be in a row, even if the sink says to stop.
         let row = rows.push(page, region);
         left = left.saturating_sub(u64::from(row.is_some()));

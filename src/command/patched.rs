@@ -3,7 +3,7 @@
 use super::page_sweep::{self, finish};
 use super::{About, Context, Error, Flow, Group, Outcome, example, translate};
 use crate::eval;
-use crate::inspect::{Need, Page, View, read_resident};
+use crate::inspect::{AddressSpace, Facts, Page, read_resident};
 use crate::kernel::{AddressRange, Kind, State, VirtualAddress};
 use crate::lang::{self, Spanned};
 use crate::process::OpenedFile;
@@ -40,8 +40,8 @@ pub(super) fn run(context: &mut Context, range: Option<&Spanned<lang::Range>>) -
             Some(eval::subject(range, context.state)?.spans(range.at, hint)?)
         }
     };
-    let view = View::of(&target)?;
-    let code = view.maps().filter(|region| {
+    let space = AddressSpace::of(&target)?;
+    let code = space.maps().filter(|region| {
         let rights = region.permissions;
         rights.execute && !rights.shared && region.inode != 0 && !region.is_without_path()
     });
@@ -50,14 +50,14 @@ pub(super) fn run(context: &mut Context, range: Option<&Spanned<lang::Range>>) -
         Some(spans) => code.flat_map(|region| region.range.within(spans.ranges())).collect(),
     };
     let mut comparison = Comparison {
-        view: &view,
-        symbols: context.state.symbols.over(&target, view.maps()),
+        space: &space,
+        symbols: context.state.symbols.over(&target, space.maps()),
         files: BTreeMap::new(),
         summary: PatchedSummary::default(),
         uncompared: PagesByReason::default(),
         equal: None,
     };
-    let mut ended = page_sweep::sweep(&view, &code, Need::ENTRIES, context.sink, |page, _, totals, sink| {
+    let mut ended = page_sweep::sweep(&space, &code, Facts::ENTRIES, context.sink, |page, _, totals, sink| {
         totals.add(page);
         comparison.pages(page, &code, sink)?;
         Ok(ControlFlow::Continue(()))
@@ -150,8 +150,8 @@ impl Machine {
 
 /// One comparison of memory and files.
 struct Comparison<'a> {
-    view: &'a View<'a>,
-    symbols: symbol::View<'a>,
+    space: &'a AddressSpace<'a>,
+    symbols: symbol::TargetSymbols<'a>,
     /// The files that are open, by the start of their region.
     files: BTreeMap<VirtualAddress, Opened>,
     summary: PatchedSummary,
@@ -174,7 +174,7 @@ impl Comparison<'_> {
             self.uncompared.add(page.pages, reason);
             return Ok(());
         }
-        let size = self.view.page().bytes();
+        let size = self.space.page().bytes();
         for index in 0..page.pages {
             sink.check()?;
             let start = VirtualAddress::new(page.address.get() + index * size);
@@ -199,15 +199,15 @@ impl Comparison<'_> {
         let size = page.end().get() - page.start().get();
         let size = usize::try_from(size).unwrap_or_default();
         let (mut memory, mut of_file) = (vec![0; size], vec![0; size]);
-        let read = read_resident(self.view.target(), page.start(), &mut memory)?;
+        let read = read_resident(self.space.target(), page.start(), &mut memory)?;
         if read.bytes < size {
             return Ok(Err(Reason::Changed));
         }
-        let Some(region) = self.view.region(page.start()).map(|viewed| &viewed.region) else {
+        let Some(region) = self.space.region(page.start()).map(|viewed| &viewed.region) else {
             return Ok(Err(Reason::Changed));
         };
         let files = &mut self.files;
-        let target = self.view.target();
+        let target = self.space.target();
         let opened = files.entry(region.range.start()).or_insert_with(|| {
             let file = target.modules.open(region);
             let mut header = [0; 20];
@@ -267,7 +267,7 @@ impl Comparison<'_> {
     fn equal(&mut self, page: AddressRange, sink: &mut dyn Sink) -> Result<(), Error> {
         let joined = self.equal.filter(|before| before.end() == page.start());
         let is_same_region = |before: AddressRange| {
-            let region = self.view.region(before.start());
+            let region = self.space.region(before.start());
             region.is_some_and(|viewed| viewed.region.range.contains(page.start()))
         };
         match joined.filter(|before| is_same_region(*before)) {
@@ -285,7 +285,7 @@ impl Comparison<'_> {
         let Some(pages) = self.equal.take() else {
             return Ok(());
         };
-        let Some(viewed) = self.view.region(pages.start()) else {
+        let Some(viewed) = self.space.region(pages.start()) else {
             return Ok(());
         };
         let region = &viewed.region;

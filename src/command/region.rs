@@ -3,7 +3,9 @@
 use super::translate::symbol_at;
 use super::{About, Context, Error, Flow, Group, Outcome, example};
 use crate::eval;
-use crate::inspect::{self, Backing, Need, PageDetail, RegionStats, StateSet, Sweep, View, ViewedRegion, region_stats};
+use crate::inspect::{
+    self, AddressSpace, Backing, Facts, PageDetail, RegionStats, StateSet, Sweep, ViewedRegion, region_stats,
+};
 use crate::kernel::smaps::{Smaps, vm_flag_meaning};
 use crate::lang::{Expression, Span, Spanned};
 use crate::process::Target;
@@ -33,13 +35,13 @@ pub(super) fn run(context: &mut Context, expression: &Spanned<Expression>, full:
     let target = context.target()?;
     let address = eval::address(expression, context.state)?;
     context.state.last_address = Some(address);
-    let (view, detail) = View::detail_at(&target, address)?;
-    let Some(viewed) = view.region(address) else {
+    let (space, detail) = AddressSpace::detail_at(&target, address)?;
+    let Some(viewed) = space.region(address) else {
         return Err(unmapped(expression.at, detail));
     };
     let mut counted = None;
-    let need = SHOWN | Need::ORDER;
-    let swept = stats(&view, &[viewed], need, context.sink, |_, stats, _| {
+    let need = SHOWN | Facts::ORDER;
+    let swept = stats(&space, &[viewed], need, context.sink, |_, stats, _| {
         counted = Some(stats.clone());
         Ok(())
     })?;
@@ -81,20 +83,20 @@ pub(super) fn unmapped(at: Span, detail: PageDetail) -> Error {
 }
 
 /// The facts that a row of `regions` shows.
-pub(super) const SHOWN: Need = Need::COUNTS.union(Need::HUGE);
+pub(super) const SHOWN: Facts = Facts::COUNTS.union(Facts::HUGE);
 
 /// Counts the pages of regions, and passes on the result of each.
 pub(super) fn stats(
-    view: &View,
+    space: &AddressSpace,
     regions: &[&ViewedRegion],
-    need: Need,
+    need: Facts,
     sink: &mut dyn Sink,
     mut each: impl FnMut(&ViewedRegion, &RegionStats, &mut dyn Sink) -> Result<(), Stopped>,
 ) -> inspect::Result<Sweep> {
     let sink = RefCell::new(sink);
     let total = regions.len() as u64;
     let mut done = 0;
-    region_stats(view, regions, need, &mut || sink.borrow_mut().check(), &mut |viewed, stats| {
+    region_stats(space, regions, need, &mut || sink.borrow_mut().check(), &mut |viewed, stats| {
         let sink = &mut **sink.borrow_mut();
         sink.progress(done, total, "regions")?;
         done += 1;

@@ -5,7 +5,7 @@ use super::page_sweep::{finish, say_left_out, states_are};
 use super::symbols::meant;
 use super::{About, Context, Error, Flow, Group, Outcome, example, region};
 use crate::eval::{self, Scope as _, Spans, Value};
-use crate::inspect::{self, Backing, RegionStats, StateSet, View, ViewedRegion};
+use crate::inspect::{self, AddressSpace, Backing, RegionStats, StateSet, ViewedRegion};
 use crate::kernel::AddressRange;
 use crate::kernel::smaps::Smaps;
 use crate::lang::{RegionField, RegionOrder, Regions, Spanned};
@@ -52,7 +52,7 @@ pub(super) fn run(context: &mut Context, asked: &Regions) -> Outcome {
     let order = order(asked.by, cut)?;
     let full = asked.full;
     let target = context.target()?;
-    let view = View::of(&target)?;
+    let space = AddressSpace::of(&target)?;
     let filter = asked.filter.as_ref().map(|filter| eval::region_filter(filter, context.state)).transpose()?;
     let name = asked.name.as_ref();
     let within = name.and_then(|name| range_in(context, name));
@@ -66,7 +66,7 @@ pub(super) fn run(context: &mut Context, asked: &Regions) -> Outcome {
         (None, None) => true,
     };
     if let Some(part) = part.as_deref().filter(|part| within.is_none() && names_sorting(part))
-        && !view.regions().iter().any(is_named)
+        && !space.regions().iter().any(is_named)
     {
         let order = asked.by.unwrap_or(RegionOrder::Rss).word();
         let message = format!("no region has `{part}` in its name");
@@ -76,7 +76,7 @@ pub(super) fn run(context: &mut Context, asked: &Regions) -> Outcome {
     let asks = |field| filter.as_ref().is_some_and(|filter| filter.asks(field));
     let shares = order == Some(RegionOrder::Pss) || asks(RegionField::Pss);
     // smaps has the facts of map counts without needing further rights.
-    let counted = view.availability().counts.is_ok();
+    let counted = space.availability().counts.is_ok();
     let smaps = if full || (shares && !counted) { region::smaps(&target, context.sink)? } else { Vec::new() };
     let mut summary =
         RegionsSummary { regions: 0, size: 0, present: Some(0), swapped: Some(0), changed: false, cut_short: false };
@@ -91,8 +91,8 @@ pub(super) fn run(context: &mut Context, asked: &Regions) -> Outcome {
         is_named(viewed)
             && filter.as_ref().is_none_or(|filter| filter.needs_stats() || filter.holds(viewed, None) == Some(true))
     };
-    let wanted: Vec<&ViewedRegion> = view.regions().iter().filter(is_wanted).collect();
-    let swept = region::stats(&view, &wanted, region::SHOWN, context.sink, |viewed, stats, sink| {
+    let wanted: Vec<&ViewedRegion> = space.regions().iter().filter(is_wanted).collect();
+    let swept = region::stats(&space, &wanted, region::SHOWN, context.sink, |viewed, stats, sink| {
         let told = (shares && !counted).then(|| with_share(stats, viewed, &smaps));
         let stats = told.as_ref().unwrap_or(stats);
         let holds = filter

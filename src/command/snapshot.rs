@@ -2,7 +2,7 @@
 
 use super::{About, Context, Error, Flow, Group, Outcome, example};
 use crate::eval::{self, Keep, Spans};
-use crate::inspect::{Need, Snapshot};
+use crate::inspect::{Facts, Snapshot};
 use crate::lang::{self, Kept, Spanned};
 use crate::report::{Record, SnapshotRow};
 use crate::state::{DebugState, NamedSnapshot};
@@ -85,8 +85,8 @@ fn take(context: &mut Context, name: String, spans: Option<Spans>, with: &[Kept]
     let mut keep = Keep::default();
     for kept in with {
         match kept {
-            Kept::Flags => keep.extra |= Need::FLAGS,
-            Kept::Counts => keep.extra |= Need::COUNTS,
+            Kept::Flags => keep.extra |= Facts::FLAGS,
+            Kept::Counts => keep.extra |= Facts::COUNTS,
             Kept::Content => keep.contents = true,
         }
     }
@@ -99,8 +99,8 @@ fn take(context: &mut Context, name: String, spans: Option<Spans>, with: &[Kept]
 /// What a snapshot keeps beside the page map.
 fn kept(snapshot: &Snapshot) -> Vec<Kept> {
     let is_kept = |kept: &Kept| match kept {
-        Kept::Flags => snapshot.extra().contains(Need::FLAGS),
-        Kept::Counts => snapshot.extra().contains(Need::COUNTS),
+        Kept::Flags => snapshot.extra().contains(Facts::FLAGS),
+        Kept::Counts => snapshot.extra().contains(Facts::COUNTS),
         Kept::Content => snapshot.has_contents(),
     };
     Kept::ALL.iter().copied().filter(is_kept).collect()

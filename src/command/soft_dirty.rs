@@ -5,7 +5,7 @@ use super::snapshot::seconds;
 use super::walk;
 use super::{About, Context, Error, Flow, Group, Outcome, Resume, example};
 use crate::eval;
-use crate::inspect::{Filter, Need, Question, View, no_scan};
+use crate::inspect::{AddressSpace, Facts, Filter, Question, no_scan};
 use crate::kernel::Kind;
 use crate::lang::{self, PageField, SoftDirty, Span, Spanned};
 use crate::process::Target;
@@ -51,9 +51,9 @@ fn require(target: &Target) -> Result<(), Error> {
         None => "pmdb cannot find out whether this kernel tracks soft-dirty pages",
     };
     let content = "snapshot with content, then diff, shows pages that were written in the meantime".to_owned();
-    let view = View::of(target)?;
-    let tracked = target.process.write_tracked(&view.spans())?;
-    let region = tracked.and_then(|range| view.region(range.start()));
+    let space = AddressSpace::of(target)?;
+    let tracked = target.process.write_tracked(&space.spans())?;
+    let region = tracked.and_then(|range| space.region(range.start()));
     let hint = match region.map(|region| region.range()) {
         Some(range) => format!(
             "{content}; the process itself tracks writes to {range} with userfaultfd: there `translate ADDRESS` shows uffd_wp no for a \
@@ -131,16 +131,16 @@ fn clear(context: &mut Context, target: &Target, yes: bool) -> Outcome {
 
 /// The pages that clearing affects: those that are present, soft-dirty and writable.
 fn marked(context: &mut Context, target: &Target) -> Result<SoftDirtyReport, Error> {
-    let view = View::of(target)?;
+    let space = AddressSpace::of(target)?;
     let filter = lang::Filter::And(Box::new(is(PageField::SoftDirty)), Box::new(is(PageField::Writable)));
     let filter = Spanned::new(filter, Span::default());
-    let filter: Filter = eval::page_filter(&filter, &view, context.state)?;
-    let need = view.obtainable(Need::KINDS | Need::HUGE);
+    let filter: Filter = eval::page_filter(&filter, &space, context.state)?;
+    let need = space.obtainable(Facts::KINDS | Facts::HUGE);
     let identity = target.process.identity();
     let mut marked = SoftDirtyReport { pid: identity.pid, process: identity.name, pages: 0, huge: Ok(0), hugetlb: 0 };
     let question = Question::of_kept(&filter, need);
-    let spans = view.spans();
-    let ended = page_sweep::sweep(&view, &spans, question, context.sink, |page, _, _, _| {
+    let spans = space.spans();
+    let ended = page_sweep::sweep(&space, &spans, question, context.sink, |page, _, _, _| {
         if page.kind == Some(Kind::Hugetlb) {
             marked.hugetlb += page.pages;
         } else if page.entry.is_present() {
@@ -156,7 +156,7 @@ fn marked(context: &mut Context, target: &Target) -> Result<SoftDirtyReport, Err
     if let Some(stopped) = ended.stopped {
         return Err(stopped.into());
     }
-    if !need.contains(Need::HUGE) {
+    if !need.contains(Facts::HUGE) {
         marked.huge = Err(no_scan());
     }
     Ok(marked)

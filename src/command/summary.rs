@@ -4,7 +4,7 @@ use super::frames;
 use super::page_sweep;
 use super::{About, Context, Error, Flow, Group, Outcome, example};
 use crate::eval::{self, Extent, Spans};
-use crate::inspect::{GroupBy, GroupKey, Groups, Need, OfFrame, StateSet, View};
+use crate::inspect::{AddressSpace, Facts, GroupBy, GroupKey, Groups, OfFrame, StateSet};
 use crate::kernel::{AddressRange, FrameNumber, FrameRange, PageFlags, PageSize, State};
 use crate::lang::Summarized;
 use crate::process::Machine;
@@ -58,21 +58,21 @@ type Key = (StateSet, Option<PageFlags>);
 
 fn pages(context: &mut Context, spans: Option<Spans>) -> Outcome {
     let target = context.target()?;
-    let view = View::of(&target)?;
-    let holes = spans.as_ref().map_or(Need::empty(), Spans::holes);
+    let space = AddressSpace::of(&target)?;
+    let holes = spans.as_ref().map_or(Facts::empty(), Spans::holes);
     let ranges: Vec<AddressRange> = match &spans {
         Some(spans) => {
             context.state.last_address = None;
             spans.ranges().to_vec()
         }
-        None => view.spans(),
+        None => space.spans(),
     };
     let mut by_flags = Groups::new(GroupBy::Flags);
     let mut by_state = Groups::new(GroupBy::State);
     let ended = page_sweep::sweep(
-        &view,
+        &space,
         &ranges,
-        view.obtainable(Need::FLAGS) | Need::ENTRIES | holes,
+        space.obtainable(Facts::FLAGS) | Facts::ENTRIES | holes,
         context.sink,
         |page, region, totals, _| {
             totals.add(page);
@@ -91,14 +91,14 @@ fn pages(context: &mut Context, spans: Option<Spans>) -> Outcome {
         GroupKey::State(states) => Some(((states, None), pages)),
         _ => None,
     });
-    let unreadable = view.availability().flags.clone().err();
+    let unreadable = space.availability().flags.clone().err();
     for ((states, flags), pages) in with_flags.chain(without) {
         let flags = flags.ok_or_else(|| match states.likeliest() {
             State::Present => unreadable.clone().unwrap_or(Reason::Changed),
             _ => Reason::NotApplicable("no frame is mapped here"),
         });
         let why = states.why("state");
-        let row = row(flags, Some(states.likeliest()), pages, view.page(), why);
+        let row = row(flags, Some(states.likeliest()), pages, space.page(), why);
         context.sink.emit(Record::Summary(row))?;
     }
     ended.close(context.sink, false)?;
@@ -110,7 +110,7 @@ fn frames(context: &mut Context, range: FrameRange) -> Outcome {
     let size = machine.page();
     let mut groups = Groups::new(GroupBy::Flags);
     let sink = &mut *context.sink;
-    let ended = frames::sweep(&machine, range, Need::FLAGS, sink, |frames, counted, _| {
+    let ended = frames::sweep(&machine, range, Facts::FLAGS, sink, |frames, counted, _| {
         let flags = frames.flags.map(|flags| OfFrame::Is(flags.bits()));
         let key = GroupKey::Flags(flags.unwrap_or(OfFrame::Unknown));
         groups.count(key, frames.frames);

@@ -2,7 +2,7 @@
 
 use super::{About, Context, Error, Flow, Group, Outcome, Resume, example, format, translate};
 use crate::eval;
-use crate::inspect::{Absent, Contents, Source, View};
+use crate::inspect::{Absent, AddressSpace, Contents, Source};
 use crate::kernel::{AddressRange, State, VirtualAddress};
 use crate::lang::{Expression, Spanned};
 use crate::report::{Hex, Link, Record, Telescope, Why};
@@ -40,11 +40,11 @@ pub(super) fn run(context: &mut Context, written: &Spanned<Expression>, count: O
     }
     let target = context.target()?;
     let first = eval::address(written, context.state)?;
-    let view = View::of(&target)?;
-    if view.region(first).is_none() {
-        return Err(super::region::unmapped(written.at, view.detail(first)?));
+    let space = AddressSpace::of(&target)?;
+    if space.region(first).is_none() {
+        return Err(super::region::unmapped(written.at, space.detail(first)?));
     }
-    let chains = Chains { symbols: context.state.symbols.over(&target, view.maps()), view: &view };
+    let chains = Chains { symbols: context.state.symbols.over(&target, space.maps()), space: &space };
     let size = u64::from(target.process.layout().pointer_bytes);
     let mut next = match context.resume {
         Some(Resume::Address(next)) => next,
@@ -65,8 +65,8 @@ pub(super) fn run(context: &mut Context, written: &Spanned<Expression>, count: O
 
 /// Follows addresses.
 struct Chains<'a> {
-    view: &'a View<'a>,
-    symbols: symbol::View<'a>,
+    space: &'a AddressSpace<'a>,
+    symbols: symbol::TargetSymbols<'a>,
 }
 
 impl Chains<'_> {
@@ -79,7 +79,7 @@ impl Chains<'_> {
                 break "unread";
             };
             let pointed = VirtualAddress::new(raw);
-            let Some(viewed) = self.view.region(pointed) else {
+            let Some(viewed) = self.space.region(pointed) else {
                 break "value";
             };
             if pointed == address || chain.iter().any(|link| link.address == pointed) {
@@ -91,7 +91,7 @@ impl Chains<'_> {
             let word = self.word(pointed)?;
             let is_address = word.value.is_some_and(|raw| {
                 let there = VirtualAddress::new(raw);
-                self.view.region(there).is_some()
+                self.space.region(there).is_some()
             });
             let text = if is_address { None } else { self.text(pointed)? };
             last = word.value;
@@ -129,7 +129,7 @@ impl Chains<'_> {
 
     /// The word at an address, if its pages are resident or in the page cache.
     fn word(&self, address: VirtualAddress) -> Result<Word, Error> {
-        let layout = self.view.target().process.layout();
+        let layout = self.space.target().process.layout();
         let mut word = vec![0; layout.pointer_bytes.into()];
         let read = self.read(address, &mut word)?;
         let value = (read.count == word.len()).then(|| layout.number(&word));
@@ -152,7 +152,7 @@ impl Chains<'_> {
             let Some(wanted) = wanted else {
                 break;
             };
-            match self.view.contents(wanted, rest, false)? {
+            match self.space.contents(wanted, rest, false)? {
                 Contents::Bytes { count, source } => {
                     read.count += count;
                     read.source = Some(read.source.map_or(source, |before| before.weaker(source)));

@@ -2,7 +2,7 @@
 
 use super::map::{Cell, EMPTY, mark};
 use super::snapshot::seconds;
-use crate::inspect::{Change, Chunk, View};
+use crate::inspect::{AddressSpace, Change, Chunk};
 use crate::kernel::{AddressRange, PageSize};
 use crate::render::units::count;
 use crate::report::{EventKind, Record, Sink, Stopped, TimelineCells, TimelineRow, TimelineSample};
@@ -50,14 +50,14 @@ impl Timeline {
     }
 
     /// Begins a sample of `ranges`. Memory that is new in them gets rows, as long as there are any left.
-    pub fn begin(&mut self, view: &View, ranges: &[AddressRange]) {
+    pub fn begin(&mut self, space: &AddressSpace, ranges: &[AddressRange]) {
         self.is_whole = true;
         for row in &mut self.rows {
             (row.cell, row.changed) = (EMPTY, false);
         }
         let covered: Vec<AddressRange> = self.rows.iter().map(|row| row.range).collect();
         let mut parts = Vec::new();
-        for (index, viewed) in view.regions().iter().enumerate() {
+        for (index, viewed) in space.regions().iter().enumerate() {
             for asked in viewed.range().within(ranges) {
                 let asked = asked.to_pages(self.size);
                 parts.extend(asked.outside(&covered).map(|part| (part, index)));
@@ -76,7 +76,7 @@ impl Timeline {
         }
         for (range, group) in ranges.into_iter().zip(groups) {
             self.left_out -= group.iter().map(|(part, _)| part.pages(self.size)).sum::<u64>();
-            let region = group.first().and_then(|(_, index)| view.regions().get(*index));
+            let region = group.first().and_then(|(_, index)| space.regions().get(*index));
             // Several regions in one group share one row.
             let pages = if together > 1 { 1 << 52 } else { self.stretch };
             for part in pieces(range, pages.saturating_mul(self.size.bytes())) {

@@ -4,7 +4,7 @@ use super::cut::Cut;
 use super::page_sweep;
 use super::{About, Context, Error, Flow, Group, Outcome, Resume, example, walk};
 use crate::eval::{self, Spans, Subject};
-use crate::inspect::{self, Need, PageDetail, Runs, View, frame_words, kind_unknown};
+use crate::inspect::{self, AddressSpace, Facts, PageDetail, Runs, frame_words, kind_unknown};
 use crate::kernel::{PageMapEntry, PageSize, Region, State, VirtualAddress};
 use crate::lang::{self, Spanned};
 use crate::process::{self, Target};
@@ -56,9 +56,9 @@ pub(super) fn run(context: &mut Context, range: &Spanned<lang::Range>, cut: Opti
 /// All facts about one address.
 fn detail(context: &mut Context, target: &Target, address: VirtualAddress) -> Result<(), Error> {
     context.state.last_address = Some(address);
-    let (view, detail) = View::detail_at(target, address)?;
+    let (space, detail) = AddressSpace::detail_at(target, address)?;
     let too_long = detail.page.state() == State::Outside && detail.region.is_none();
-    let translation = translation(&view, detail, &context.state.symbols);
+    let translation = translation(&space, detail, &context.state.symbols);
     context.sink.emit(Record::Translation(Box::new(translation)))?;
     if too_long { Ok(note_shorter(context, target, address)?) } else { Ok(()) }
 }
@@ -94,15 +94,15 @@ pub(super) fn symbol_at(
 }
 
 /// The symbol at an address, in short, for look-ups of many addresses.
-pub(super) fn brief(symbols: &symbol::View, address: VirtualAddress) -> Option<SymbolBrief> {
+pub(super) fn brief(symbols: &symbol::TargetSymbols, address: VirtualAddress) -> Option<SymbolBrief> {
     let symbol = symbols.at(address)?;
     Some(SymbolBrief { name: symbol.name(), offset: symbol.offset, module: symbol.module.file_name() })
 }
 
 /// The record of one address. Regions are listed for its symbol only where it can have one.
-pub(super) fn translation(view: &View, detail: PageDetail, symbols: &Symbols) -> Translation {
-    let page = view.page();
-    let target = view.target();
+pub(super) fn translation(space: &AddressSpace, detail: PageDetail, symbols: &Symbols) -> Translation {
+    let page = space.page();
+    let target = space.target();
     let region = detail.region.as_ref();
     let named = region.filter(|region| symbols.may_name(target, region));
     let mut why = detail.page.states.why("state");
@@ -129,7 +129,7 @@ pub(super) fn translation(view: &View, detail: PageDetail, symbols: &Symbols) ->
     let entry = detail.entry.ok_or(Reason::NotApplicable("the page map ends before this address"));
     let of_entry = |ask: fn(PageMapEntry) -> bool| entry.clone().map(ask);
     Translation {
-        pid: view.target().process.identity().pid,
+        pid: space.target().process.identity().pid,
         address: detail.address,
         physical: detail.physical,
         pfn: detail.frame,
@@ -149,7 +149,7 @@ pub(super) fn translation(view: &View, detail: PageDetail, symbols: &Symbols) ->
             kind: slot.kind,
             offset: slot.offset,
             byte_offset: slot.offset.checked_mul(page.bytes()).map(Hex),
-            device: view.swap_device(slot),
+            device: space.swap_device(slot),
         }),
         words: FrameWords {
             own_mappings: Some(detail.page.own_mappings).filter(|&own| own > 0),
@@ -186,15 +186,15 @@ fn unnamed(reason: NoSymbols) -> Reason {
 /// A row for each physically contiguous run.
 fn runs(context: &mut Context, target: &Target, spans: &Spans, cut: Option<Cut>) -> Outcome {
     context.state.last_address = None;
-    let view = View::within(target, spans.ranges())?;
-    let need = view.obtainable(Need::KINDS) | spans.holes();
+    let space = AddressSpace::within(target, spans.ranges())?;
+    let need = space.obtainable(Facts::KINDS) | spans.holes();
     let more = page_sweep::rows::<Runs>(
-        &view,
+        &space,
         &walk::rest(spans, context.resume),
         need.into(),
         cut,
         context.sink,
-        |run, sink| sink.emit(Record::Run(row(run, view.page()))),
+        |run, sink| sink.emit(Record::Run(row(run, space.page()))),
     )?;
     Ok(more.map_or(Flow::Done, |address| Flow::More(Resume::Address(address))))
 }

@@ -6,7 +6,8 @@ use super::page_sweep;
 use super::{About, Context, Flow, Group, Outcome, Resume, example, frames, groups};
 use crate::eval::{self, Extent, Spans};
 use crate::inspect::{
-    Filter, GroupBy, GroupKey as Key, Groups, Need, Question, Row, Rows, Run, Runs, View, kind_unknown, no_scan,
+    AddressSpace, Facts, Filter, GroupBy, GroupKey as Key, Groups, Question, Row, Rows, Run, Runs, kind_unknown,
+    no_scan,
 };
 use crate::kernel::{AddressRange, Name, State};
 use crate::lang::{self, GroupKey};
@@ -52,13 +53,13 @@ pub(super) fn run(context: &mut Context, asked: &lang::Walk) -> Outcome {
         Extent::Frames(frames) => return frames::walk(context, frames, asked, cut),
     };
     let target = context.target()?;
-    let mut view = View::within(&target, spans.ranges())?;
+    let mut space = AddressSpace::within(&target, spans.ranges())?;
     if asked.by.contains(&GroupKey::Symbol) {
-        view = with_names(view, &context.state.symbols)?;
+        space = with_names(space, &context.state.symbols)?;
     }
-    let filter = asked.filter.as_ref().map(|filter| eval::page_filter(filter, &view, context.state)).transpose()?;
+    let filter = asked.filter.as_ref().map(|filter| eval::page_filter(filter, &space, context.state)).transpose()?;
     context.state.last_address = None;
-    let walk = Walk { view: &view, filter: filter.as_ref(), spans: &spans, cut };
+    let walk = Walk { space: &space, filter: filter.as_ref(), spans: &spans, cut };
     match groups::parted(&asked.by)? {
         Some(keys) => walk.groups(context, &asked.by, keys),
         None if asked.by.is_empty() => walk.rows(context),
@@ -77,7 +78,7 @@ pub(super) fn rest(spans: &Spans, resume: Option<Resume>) -> Vec<AddressRange> {
 }
 
 struct Walk<'a> {
-    view: &'a View<'a>,
+    space: &'a AddressSpace<'a>,
     filter: Option<&'a Filter<'a>>,
     spans: &'a Spans,
     cut: Option<Cut>,
@@ -85,20 +86,20 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     /// The facts to read: all that the filter needs, and of the others those that are available.
-    fn need(&self, shown: Need) -> Need {
-        let asked = self.filter.map_or(Need::empty(), |filter| filter.need());
+    fn need(&self, shown: Facts) -> Facts {
+        let asked = self.filter.map_or(Facts::empty(), |filter| filter.need());
         // The totals count physical runs without the zero page. If only states matter, frames are not read for that.
-        let counted = if (shown | asked).has_entries() { Need::KINDS } else { Need::empty() };
-        self.view.obtainable(shown | counted) | asked | self.spans.holes()
+        let counted = if (shown | asked).has_entries() { Facts::KINDS } else { Facts::empty() };
+        self.space.obtainable(shown | counted) | asked | self.spans.holes()
     }
 
     /// Rows of neighbours.
     fn rows(&self, context: &mut Context) -> Outcome {
         let spans = rest(self.spans, context.resume);
-        let shown = Need::KINDS | Need::FLAGS | Need::COUNTS | Need::HUGE | Need::ORDER;
+        let shown = Facts::KINDS | Facts::FLAGS | Facts::COUNTS | Facts::HUGE | Facts::ORDER;
         let with_own = Cell::new(0);
         let more =
-            page_sweep::rows::<Rows>(self.view, &spans, self.question(shown), self.cut, context.sink, |row, sink| {
+            page_sweep::rows::<Rows>(self.space, &spans, self.question(shown), self.cut, context.sink, |row, sink| {
                 if row.page.own_mappings > 0 {
                     with_own.set(with_own.get() + row.page.pages);
                 }
@@ -114,7 +115,7 @@ impl Walk<'_> {
 
     fn emit(&self, row: &Row, sink: &mut dyn Sink) -> Result<(), Stopped> {
         let page = &row.page;
-        let available = self.view.availability();
+        let available = self.space.availability();
         // Only a present page has a frame whose facts may be unknown.
         let absent = || match page.state() {
             State::Present => None,
@@ -124,7 +125,7 @@ impl Walk<'_> {
             |fact: &Fact<()>| absent().unwrap_or_else(|| fact.as_ref().err().unwrap_or(&Reason::Changed).clone());
         sink.emit(Record::Pages(Pages {
             start: page.address,
-            end: page.end(self.view.page()),
+            end: page.end(self.space.page()),
             pages: page.pages,
             state: page.state(),
             kind: page.kind.ok_or_else(|| match (page.states.uncertainty(), row.region) {
@@ -149,21 +150,21 @@ impl Walk<'_> {
     }
 
     fn region_name(&self, region: Option<usize>) -> Option<Name> {
-        let viewed = self.view.regions().get(region?)?;
+        let viewed = self.space.regions().get(region?)?;
         Some(viewed.region.name.clone())
     }
 
     /// Groups of what pages have in common.
     fn groups(&self, context: &mut Context, written: &[GroupKey], (by, and): (GroupBy, Option<GroupBy>)) -> Outcome {
         let has = |one| by == one || and == Some(one);
-        let need = and.map_or(Need::empty(), |and| and.need(self.view)) | by.need(self.view);
-        self.view.require(need)?;
+        let need = and.map_or(Facts::empty(), |and| and.need(self.space)) | by.need(self.space);
+        self.space.require(need)?;
         let mut groups = Groups::new(by).and(and);
-        let target = self.view.target();
-        let names = has(GroupBy::Symbol).then(|| context.state.symbols.over(target, self.view.maps()));
-        let mut symbols = names.map(|names| PagesOfSymbols::new(names, self.view.page()));
+        let target = self.space.target();
+        let names = has(GroupBy::Symbol).then(|| context.state.symbols.over(target, self.space.maps()));
+        let mut symbols = names.map(|names| PagesOfSymbols::new(names, self.space.page()));
         let ended = page_sweep::sweep(
-            self.view,
+            self.space,
             self.spans.ranges(),
             self.question(need),
             context.sink,
@@ -178,7 +179,7 @@ impl Walk<'_> {
                 Ok(ControlFlow::Continue(()))
             },
         )?;
-        let size = self.view.page();
+        let size = self.space.page();
         let name = |key| match (key, &symbols) {
             (Key::Symbol(Some(number)), Some(symbols)) => (symbols.name(number), Why::default()),
             _ => self.group_name(key),
@@ -193,24 +194,24 @@ impl Walk<'_> {
 
     fn group_name(&self, key: Key) -> (String, Why) {
         let viewed = match key {
-            Key::Region(Some(index)) => self.view.regions().get(index),
+            Key::Region(Some(index)) => self.space.regions().get(index),
             _ => None,
         };
         match viewed {
             Some(viewed) => (groups::region(&viewed.region), Why::default()),
-            None => groups::name(&self.view.target().machine, key),
+            None => groups::name(&self.space.target().machine, key),
         }
     }
 
     /// The question for the sweep: for pages that the filter leaves out, only what it needs.
-    fn question(&self, shown: Need) -> Question<'_> {
+    fn question(&self, shown: Facts) -> Question<'_> {
         Question::new(self.filter, self.need(shown))
     }
 
     /// Physically contiguous runs, as a stream.
     fn runs(&self, context: &mut Context) -> Outcome {
-        self.view.require(Need::FRAMES)?;
-        let size = self.view.page();
+        self.space.require(Facts::FRAMES)?;
+        let size = self.space.page();
         let emit = |run: &Run, sink: &mut dyn Sink| {
             let frame =
                 run.frame.map_or_else(|| run.states.likeliest().word().to_owned(), |frame| format!("pfn:{frame}"));
@@ -227,9 +228,9 @@ impl Walk<'_> {
             }))
         };
         page_sweep::rows::<Runs>(
-            self.view,
+            self.space,
             self.spans.ranges(),
-            self.question(Need::FRAMES),
+            self.question(Facts::FRAMES),
             self.cut,
             context.sink,
             emit,

@@ -9,7 +9,7 @@ use super::translate::symbol_at;
 use super::watch_groups::{Sums, tally};
 use super::{About, Context, Error, Flow, Group, Outcome, example};
 use crate::eval::{self, Spans, current_ranges};
-use crate::inspect::{self, Change, Need, Sampled, StateSet, View, ViewedRegion, Watcher, is_average};
+use crate::inspect::{self, AddressSpace, Change, Facts, Sampled, StateSet, ViewedRegion, Watcher, is_average};
 use crate::kernel::{AddressRange, Region};
 use crate::lang::{self, OnRequest, Quantifier, Span, Until};
 use crate::process::{self, Target};
@@ -93,19 +93,19 @@ pub(super) fn run(context: &mut Context, asked: &lang::Watch) -> Outcome {
         every => every.unwrap_or(USUAL),
     };
     context.state.last_address = None;
-    let view = View::of(&target)?;
-    refuse_unmapped(asked.range.at, &spans, &view, &target)?;
+    let space = AddressSpace::of(&target)?;
+    refuse_unmapped(asked.range.at, &spans, &space, &target)?;
     if let Some(until) = asked.until.as_ref().filter(|until| until.filter.node.has_fields()) {
         // What cannot be answered is said before anything is shown.
-        eval::page_filter(&until.filter, &view, context.state)?;
+        eval::page_filter(&until.filter, &space, context.state)?;
     }
-    let wanted = asked.with.iter().map(|with| need(*with)).fold(Need::empty(), Need::union);
-    let ranges = current_ranges(&spans, &view, &context.state.symbols, &target);
-    let pages = ranges.iter().map(|range| range.pages(view.page()));
-    let mut blind = unobservable(&view, &ranges, wanted);
-    blind.extend(copies_elsewhere(&view, &ranges, wanted));
+    let wanted = asked.with.iter().map(|with| need(*with)).fold(Facts::empty(), Facts::union);
+    let ranges = current_ranges(&spans, &space, &context.state.symbols, &target);
+    let pages = ranges.iter().map(|range| range.pages(space.page()));
+    let mut blind = unobservable(&space, &ranges, wanted);
+    blind.extend(copies_elsewhere(&space, &ranges, wanted));
     let start = WatchStart { pages: pages.sum(), every: every.as_secs_f64(), blind };
-    let extra = view.obtainable(wanted);
+    let extra = space.obtainable(wanted);
     context.sink.emit(Record::WatchStart(start))?;
     let mut watch = Watch {
         target: &target,
@@ -117,7 +117,7 @@ pub(super) fn run(context: &mut Context, asked: &lang::Watch) -> Outcome {
         samples: 0,
         schedule: Schedule::new(every),
         undecided_said: false,
-        timeline: asked.is_timeline.then(|| RefCell::new(Timeline::new(view.page()))),
+        timeline: asked.is_timeline.then(|| RefCell::new(Timeline::new(space.page()))),
     };
     let began = Instant::now();
     let ended = watch.follow(context.sink, Watcher::new(extra), duration)?;
@@ -143,21 +143,21 @@ pub(super) fn run(context: &mut Context, asked: &lang::Watch) -> Outcome {
 }
 
 /// The kinds of change that cannot be seen, each with the reason.
-pub(super) fn unobservable(view: &View, ranges: &[AddressRange], wanted: Need) -> Vec<Blind> {
-    let kinds = Watcher::unobservable(view, ranges, wanted).into_iter();
+pub(super) fn unobservable(space: &AddressSpace, ranges: &[AddressRange], wanted: Facts) -> Vec<Blind> {
+    let kinds = Watcher::unobservable(space, ranges, wanted).into_iter();
     let blind = kinds.map(|(kind, reason)| Blind { kind, reason: reason.to_string() });
     blind.collect()
 }
 
 /// The reason why copies on write that another process makes do not show, if memory in `ranges` can be shared so: a
 /// forked child that copies a page leaves it where it is here.
-fn copies_elsewhere(view: &View, ranges: &[AddressRange], wanted: Need) -> Option<Blind> {
+fn copies_elsewhere(space: &AddressSpace, ranges: &[AddressRange], wanted: Facts) -> Option<Blind> {
     let can_be_copied = |viewed: &&ViewedRegion| {
         let permissions = viewed.region.permissions;
         permissions.write && !permissions.shared
     };
     let is_watched = |viewed: &ViewedRegion| viewed.range().within(ranges).next().is_some();
-    let is_blind = !wanted.contains(Need::COUNTS) && view.regions().iter().filter(can_be_copied).any(is_watched);
+    let is_blind = !wanted.contains(Facts::COUNTS) && space.regions().iter().filter(can_be_copied).any(is_watched);
     is_blind.then(|| Blind {
         kind: EventKind::CopiedOnWrite,
         reason: "copies by another process change only map counts and exclusivity here: `with mapcount`".to_owned(),
@@ -166,12 +166,12 @@ fn copies_elsewhere(view: &View, ranges: &[AddressRange], wanted: Need) -> Optio
 
 /// Refuses a lone address in no region, as `region` does: `watch *p` means the page at the *value* of p. A range that
 /// was written out is accepted, because a region may appear there.
-fn refuse_unmapped(at: Span, spans: &Spans, view: &View, target: &Target) -> Result<(), Error> {
+fn refuse_unmapped(at: Span, spans: &Spans, space: &AddressSpace, target: &Target) -> Result<(), Error> {
     let address = spans.start();
-    if spans.size() > 1 || view.region(address).is_some() {
+    if spans.size() > 1 || space.region(address).is_some() {
         return Ok(());
     }
-    let (_, detail) = View::detail_at(target, address)?;
+    let (_, detail) = AddressSpace::detail_at(target, address)?;
     match detail.region {
         Some(_) => Ok(()),
         None => Err(unmapped(at, detail)),
@@ -205,11 +205,11 @@ impl Tally {
     }
 }
 
-fn need(with: OnRequest) -> Need {
+fn need(with: OnRequest) -> Facts {
     match with {
-        OnRequest::Flags => Need::FLAGS,
-        OnRequest::MapCount => Need::COUNTS,
-        OnRequest::SoftDirty => Need::SOFT_DIRTY,
+        OnRequest::Flags => Facts::FLAGS,
+        OnRequest::MapCount => Facts::COUNTS,
+        OnRequest::SoftDirty => Facts::SOFT_DIRTY,
     }
 }
 
@@ -282,9 +282,9 @@ impl Watch<'_> {
         timeline.borrow_mut().end();
         let sampled = watcher.sample_pages(
             target,
-            &mut |view| {
-                let ranges = current_ranges(spans, view, symbols, target);
-                timeline.borrow_mut().begin(view, &ranges);
+            &mut |space| {
+                let ranges = current_ranges(spans, space, symbols, target);
+                timeline.borrow_mut().begin(space, &ranges);
                 ranges
             },
             &mut || sink.check(),
@@ -293,7 +293,7 @@ impl Watch<'_> {
                 timeline.borrow_mut().change(&change);
                 Ok(())
             },
-            (Need::KINDS, &mut |chunk| timeline.borrow_mut().see(chunk)),
+            (Facts::KINDS, &mut |chunk| timeline.borrow_mut().see(chunk)),
         )?;
         if sampled == Sampled::Alive {
             timeline.borrow_mut().emit(sink)?;
@@ -310,11 +310,11 @@ impl Watch<'_> {
         let page = target.process.layout().page;
         watcher.sample(
             target,
-            &mut |view| {
+            &mut |space| {
                 if let Some(sums) = sums {
-                    sums.borrow_mut().see(view);
+                    sums.borrow_mut().see(space);
                 }
-                current_ranges(spans, view, symbols, target)
+                current_ranges(spans, space, symbols, target)
             },
             &mut || sink.borrow_mut().check(),
             &mut |change| {
@@ -350,13 +350,13 @@ impl Watch<'_> {
         if !filter.node.has_fields() {
             return Ok(eval::comparison(filter, self.state)?);
         }
-        let view = View::of(self.target)?;
-        let filter = eval::page_filter(filter, &view, self.state)?;
+        let space = AddressSpace::of(self.target)?;
+        let filter = eval::page_filter(filter, &space, self.state)?;
         let (mut any, mut all) = (false, true);
         let mut undecided: Option<(u64, StateSet)> = None;
         let swept = inspect::sweep(
-            &view,
-            &current_ranges(self.spans, &view, &self.state.symbols, self.target),
+            &space,
+            &current_ranges(self.spans, &space, &self.state.symbols, self.target),
             filter.need(),
             &mut || sink.check(),
             &mut |chunk| {

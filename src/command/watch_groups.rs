@@ -1,7 +1,7 @@
 //! `watch … by region`: changes added up for each region.
 
 use super::groups;
-use crate::inspect::{Change, RegionGroups, View};
+use crate::inspect::{AddressSpace, Change, RegionGroups};
 use crate::kernel::Region;
 use crate::lang::WatchKey;
 use crate::report::{EventGroup, EventKind, NetEffect, Numbers};
@@ -43,8 +43,8 @@ impl Sums {
     }
 
     /// Follows the regions to the next sample.
-    pub fn see(&mut self, view: &View) {
-        self.regions.see(view.regions().iter().map(|viewed| &viewed.region));
+    pub fn see(&mut self, space: &AddressSpace) {
+        self.regions.see(space.regions().iter().map(|viewed| &viewed.region));
     }
 
     pub fn add(&mut self, region: &Region, change: &Change, sample: u64) {

@@ -4,7 +4,7 @@ use super::page_sweep::finish;
 use super::{About, Context, Error, Flow, Group, Outcome, example, ps, translate};
 use crate::eval::{self, Location};
 use crate::inspect::who::{self, Answer, Ended, MapperSink, Question, Seen};
-use crate::inspect::{View, frame_words};
+use crate::inspect::{AddressSpace, frame_words};
 use crate::kernel::{Device, FrameNumber, Name, VirtualAddress};
 use crate::lang::{Count, Expression, Spanned};
 use crate::process::Machine;
@@ -96,7 +96,7 @@ fn by_frame(context: &Context, frame: FrameNumber) -> Question {
 /// The frame behind an address; an error if there is none, or if its number is hidden.
 fn by_address(context: &mut Context, place: &Spanned<Expression>, address: VirtualAddress) -> Result<Question, Error> {
     let target = context.target()?;
-    let (view, detail) = View::detail_at(&target, address)?;
+    let (space, detail) = AddressSpace::detail_at(&target, address)?;
     let frame = detail.frame.map_err(|reason| {
         let state = detail.page.state().word();
         if reason.is_refusal() {
@@ -110,7 +110,7 @@ fn by_address(context: &mut Context, place: &Spanned<Expression>, address: Virtu
     Ok(Question {
         seen: Some(Seen {
             pid: target.process.identity().pid,
-            address: view.page().floor(address),
+            address: space.page().floor(address),
             region: detail.region,
         }),
         ..by_frame(context, frame)

@@ -7,7 +7,7 @@ use super::evaluator::Evaluator;
 use super::filter::page_filter;
 use super::snapshots::{NamedSnapshot, Refusal};
 use super::{Integer, Origin, Spans, Value};
-use crate::inspect::{Change, Need, Question, View, Watcher};
+use crate::inspect::{AddressSpace, Change, Facts, Question, Watcher};
 use crate::kernel::AddressRange;
 use crate::lang::{self, ChangeFunction, Changes, PageField, Span, Spanned};
 use crate::render::units::counted;
@@ -45,10 +45,10 @@ impl<'a> Evaluator<'a> {
             let message = "only a part of the range is in both snapshots".to_owned();
             return Err(Error::new(*at, message));
         }
-        let view = View::of(target).map_err(failed)?;
+        let space = AddressSpace::of(target).map_err(failed)?;
         let spans = compared.ranges.clone();
         let spans = spans.unwrap_or_else(|| from.snapshot.spans().to_vec());
-        for (kind, reason) in Watcher::unobservable(&view, &spans, Need::empty()) {
+        for (kind, reason) in Watcher::unobservable(&space, &spans, Facts::empty()) {
             // A page that goes to swap unseen still shows as gone. Writes that leave a page in its place count where
             // they show, as in `diff`.
             if counts(function, kind) && !matches!(kind, EventKind::SwappedOut | EventKind::SoftDirty) {
@@ -58,10 +58,10 @@ impl<'a> Evaluator<'a> {
         }
         let mut within = compared.ranges;
         if let Some(filter) = &asked.filter {
-            within = Some(self.kept(asked, filter, &view, spans, &call)?);
+            within = Some(self.kept(asked, filter, &space, spans, &call)?);
         }
-        let mut counted = Counted { function, view: &view, pages: Vec::new(), gone: 0, uncertain: None };
-        let compared = from.snapshot.changes(&to.snapshot, within.as_deref(), &view, &mut |change| {
+        let mut counted = Counted { function, space: &space, pages: Vec::new(), gone: 0, uncertain: None };
+        let compared = from.snapshot.changes(&to.snapshot, within.as_deref(), &space, &mut |change| {
             counted.add(&change);
             Ok(())
         });
@@ -71,7 +71,7 @@ impl<'a> Evaluator<'a> {
         }
         // A page that changed in two ways has two rows.
         let pages = Spans::new(counted.pages, Origin::Written).map_or(0, |pages| pages.size());
-        let pages = view.page().pages_in(pages) + counted.gone;
+        let pages = space.page().pages_in(pages) + counted.gone;
         Ok(Integer::from(pages).into())
     }
 
@@ -91,7 +91,7 @@ impl<'a> Evaluator<'a> {
         &self,
         asked: &Changes,
         filter: &Spanned<lang::Filter<PageField>>,
-        view: &View,
+        space: &AddressSpace,
         spans: Vec<AddressRange>,
         call: &Call,
     ) -> Result<Vec<AddressRange>> {
@@ -101,14 +101,14 @@ impl<'a> Evaluator<'a> {
             let from = &asked.from.node;
             return Err(error.hint(format!("compare with the present: {name}({from}, now where FILTER)")));
         }
-        let filter = page_filter(filter, view, self.scope)?;
+        let filter = page_filter(filter, space, self.scope)?;
         let Some(spans) = Spans::new(spans, Origin::Written) else {
             return Ok(Vec::new());
         };
-        let question = Question::of_kept(&filter, Need::empty());
+        let question = Question::of_kept(&filter, Facts::empty());
         let mut kept = Vec::new();
-        self.pages(call, view, &spans, question, &mut |page| {
-            kept.extend(page.range(view.page()));
+        self.pages(call, space, &spans, question, &mut |page| {
+            kept.extend(page.range(space.page()));
             ControlFlow::Continue(())
         })?;
         let kept = Spans::new(kept, Origin::Written);
@@ -162,7 +162,7 @@ fn require_contents(function: ChangeFunction, from: &NamedSnapshot, to: &NamedSn
 /// Collects the pages that count.
 struct Counted<'a> {
     function: ChangeFunction,
-    view: &'a View<'a>,
+    space: &'a AddressSpace<'a>,
     pages: Vec<AddressRange>,
     /// Pages that went with their region.
     gone: u64,
@@ -183,7 +183,7 @@ impl Counted<'_> {
         let sides = [&change.before, &change.after].into_iter().flatten();
         let reason = sides.filter_map(|side| side.why.of("state")).next();
         self.uncertain = self.uncertain.take().or_else(|| reason.cloned());
-        let bytes = change.pages << self.view.page().shift();
+        let bytes = change.pages << self.space.page().shift();
         let start = change.address;
         self.pages.extend(start.and_then(|start| AddressRange::of_length(start, bytes)));
     }

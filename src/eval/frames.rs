@@ -4,7 +4,7 @@ use super::error::{Call, Error, Result};
 use super::evaluator::Evaluator;
 use super::filter::frame_filter;
 use super::{Integer, Value};
-use crate::inspect::{self, Need, Question, sweep_frames};
+use crate::inspect::{self, Facts, Question, sweep_frames};
 use crate::kernel::FrameRange;
 use crate::lang::{Filter, Function, PageField, Span, Spanned};
 use crate::report::Stopped;
@@ -28,7 +28,7 @@ impl Evaluator<'_> {
         let machine = self.scope.machine().ok_or_else(|| Error::no_target(at, called))?;
         let filter = filter.map(|filter| frame_filter(filter, machine, self.scope)).transpose()?;
         // Flags are read of every frame, whatever the filter uses: they show which frames exist.
-        let question = Question::new(filter.as_ref(), Need::FLAGS);
+        let question = Question::new(filter.as_ref(), Facts::FLAGS);
         let (mut frames, mut first, mut last) = (0u64, None, None);
         let swept = sweep_frames(
             machine,

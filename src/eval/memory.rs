@@ -3,7 +3,7 @@
 use super::error::{Error, Result};
 use super::evaluator::Evaluator;
 use super::{Integer, Value};
-use crate::inspect::{self, Need, Page, PageDetail, ReadEnd, View};
+use crate::inspect::{self, AddressSpace, Facts, Page, PageDetail, ReadEnd};
 use crate::kernel::{AddressRange, FrameNumber, Kind, PageMapEntry, State, VirtualAddress};
 use crate::lang::{Function, Span};
 use crate::process::Target;
@@ -87,7 +87,7 @@ impl Evaluator<'_> {
         if let Some(number) = page_number_alone(target, function, address).map_err(failed)? {
             return Ok(Integer::from(number).into());
         }
-        let (view, detail) = View::detail_at(target, address).map_err(failed)?;
+        let (space, detail) = AddressSpace::detail_at(target, address).map_err(failed)?;
         let number = match (function, &detail.huge) {
             (Function::Mapcount, _) => detail.map_count.clone(),
             (Function::Exclusive, _) => detail.exclusive.clone().map(u64::from),
@@ -97,7 +97,7 @@ impl Evaluator<'_> {
         match number {
             Ok(number) => Ok(Integer::from(number).into()),
             Err(Reason::NotApplicable(_)) => {
-                let state = found_state(&view, &detail).map_err(failed)?;
+                let state = found_state(&space, &detail).map_err(failed)?;
                 Err(no_frame(address, state, at))
             }
             Err(reason) => {
@@ -108,8 +108,8 @@ impl Evaluator<'_> {
     }
 
     fn state(&self, target: &Target, address: VirtualAddress, at: Span) -> Result<FoundState> {
-        View::detail_at(target, address)
-            .and_then(|(view, detail)| found_state(&view, &detail))
+        AddressSpace::detail_at(target, address)
+            .and_then(|(space, detail)| found_state(&space, &detail))
             .map_err(|cause| Error::inspection(at, "the state of a page", cause))
     }
 }
@@ -117,18 +117,18 @@ impl Evaluator<'_> {
 /// `mapcount(A)` and its kin from one sweep of the page; `None` where it does not tell, or the page changes meanwhile.
 /// A full [`PageDetail`] takes three times as long, and conditions of breakpoints are evaluated very often.
 fn page_number_alone(target: &Target, function: Function, address: VirtualAddress) -> inspect::Result<Option<u64>> {
-    let view = View::at(target, address)?;
-    let size = view.page();
+    let space = AddressSpace::at(target, address)?;
+    let size = space.page();
     let Some(range) = AddressRange::of_length(size.floor(address), size.bytes()) else {
         return Ok(None);
     };
     let asked = match function {
-        Function::PmdMapped => Need::HUGE,
-        _ => Need::HUGE | Need::FLAGS | Need::COUNTS,
+        Function::PmdMapped => Facts::HUGE,
+        _ => Facts::HUGE | Facts::FLAGS | Facts::COUNTS,
     };
-    let need = view.obtainable(asked) | Need::ENTRIES;
+    let need = space.obtainable(asked) | Facts::ENTRIES;
     let mut found = None;
-    inspect::sweep(&view, &[range], need, &mut || Ok(()), &mut |chunk| {
+    inspect::sweep(&space, &[range], need, &mut || Ok(()), &mut |chunk| {
         found = chunk.pages().next();
         Ok(())
     })?;
@@ -142,11 +142,11 @@ fn page_number_alone(target: &Target, function: Function, address: VirtualAddres
     }))
 }
 
-fn found_state(view: &View, detail: &PageDetail) -> inspect::Result<FoundState> {
+fn found_state(space: &AddressSpace, detail: &PageDetail) -> inspect::Result<FoundState> {
     Ok(FoundState {
         state: detail.page.state(),
         is_certain: detail.page.states.is_certain(),
-        is_cached: detail.page.kind == Some(Kind::Cached) && view.cached(detail.address, &mut [0])?.is_ok(),
+        is_cached: detail.page.kind == Some(Kind::Cached) && space.cached(detail.address, &mut [0])?.is_ok(),
     })
 }
 

@@ -1,11 +1,11 @@
 //! Snapshots of a session: how they are taken, which two can be compared, and where.
 
 use super::{Origin, Spans};
-use crate::inspect::{self, Need, Snapshot, View};
+use crate::inspect::{self, AddressSpace, Facts, Snapshot};
 use crate::kernel::{AddressRange, Region};
 use crate::process::Target;
 use crate::report::Stopped;
-use crate::source::{AddressSpace, Identity};
+use crate::source::{Identity, MemoryLifetime};
 use crate::symbol::Symbols;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -19,7 +19,7 @@ pub struct NamedSnapshot {
     /// When it was taken.
     pub time: SystemTime,
     /// The address space that its pages are of; `None` if the process never gets another one.
-    space: Option<Arc<dyn AddressSpace>>,
+    lifetime: Option<Arc<dyn MemoryLifetime>>,
     /// What it covers; `None` for the whole process.
     pub spans: Option<Spans>,
     /// The page map.
@@ -29,8 +29,8 @@ pub struct NamedSnapshot {
 /// What a snapshot is to keep beside the page map.
 #[derive(Clone, Copy, Default)]
 pub struct Keep {
-    /// [`Need::FLAGS`] and [`Need::COUNTS`].
-    pub extra: Need,
+    /// [`Facts::FLAGS`] and [`Facts::COUNTS`].
+    pub extra: Facts,
     /// A hash of the contents of each resident page.
     pub contents: bool,
 }
@@ -64,18 +64,18 @@ impl NamedSnapshot {
         keep: Keep,
         check: &mut dyn FnMut() -> Result<(), Stopped>,
     ) -> inspect::Result<NamedSnapshot> {
-        let space = target.process.address_space();
-        let view = View::of(target)?;
+        let lifetime = target.process.memory_lifetime();
+        let space = AddressSpace::of(target)?;
         let spans = spans.filter(|spans| *spans.origin() != Origin::All);
         let ranges = match &spans {
-            Some(spans) => current_ranges(spans, &view, symbols, target),
-            None => view.spans(),
+            Some(spans) => current_ranges(spans, &space, symbols, target),
+            None => space.spans(),
         };
-        view.require(keep.extra)?;
-        let extra = keep.extra | view.obtainable(Need::SOFT_DIRTY);
+        space.require(keep.extra)?;
+        let extra = keep.extra | space.obtainable(Facts::SOFT_DIRTY);
         let time = SystemTime::now();
-        let snapshot = Snapshot::take(&view, ranges, extra, keep.contents, check)?;
-        Ok(NamedSnapshot { name, process: target.process.identity(), time, space, spans, snapshot })
+        let snapshot = Snapshot::take(&space, ranges, extra, keep.contents, check)?;
+        Ok(NamedSnapshot { name, process: target.process.identity(), time, lifetime, spans, snapshot })
     }
 
     /// A snapshot of the present that covers the same, with the same facts.
@@ -89,7 +89,7 @@ impl NamedSnapshot {
         check: &mut dyn FnMut() -> Result<(), Stopped>,
     ) -> inspect::Result<NamedSnapshot> {
         let keep = Keep {
-            extra: self.snapshot.extra() & (Need::FLAGS | Need::COUNTS),
+            extra: self.snapshot.extra() & (Facts::FLAGS | Facts::COUNTS),
             contents: self.snapshot.has_contents(),
         };
         let name = crate::lang::NOW.to_owned();
@@ -106,7 +106,7 @@ impl NamedSnapshot {
         let (this, is_same) = (&self.name, self.process.is_same_process(attached));
         let attached = attached.pid;
         Err(if is_same {
-            if self.space.as_ref().is_none_or(|space| space.is_alive()) {
+            if self.lifetime.as_ref().is_none_or(|one| one.is_alive()) {
                 return Ok(());
             }
             Refusal {
@@ -186,16 +186,16 @@ fn intersection(some: &[AddressRange], others: &[AddressRange]) -> Vec<AddressRa
 }
 
 /// The addresses that the range has now: a name stands for all that bears it now.
-pub fn current_ranges(spans: &Spans, view: &View, symbols: &Symbols, target: &Target) -> Vec<AddressRange> {
+pub fn current_ranges(spans: &Spans, space: &AddressSpace, symbols: &Symbols, target: &Target) -> Vec<AddressRange> {
     let regions = |wanted: &dyn Fn(&Region) -> bool| -> Vec<AddressRange> {
-        let regions = view.regions().iter().filter(|viewed| wanted(&viewed.region));
+        let regions = space.regions().iter().filter(|viewed| wanted(&viewed.region));
         regions.map(|viewed| viewed.range()).collect()
     };
     match spans.origin() {
-        Origin::All => view.spans(),
+        Origin::All => space.spans(),
         Origin::Module(file) => {
             let mapped = regions(&|region| region.inode != 0 && region.name == *file);
-            let all: Vec<Region> = view.regions().iter().map(|one| one.region.clone()).collect();
+            let all: Vec<Region> = space.regions().iter().map(|one| one.region.clone()).collect();
             let bss = symbols.over(target, &all).bss_of(file);
             let with_bss = Spans::new(mapped.iter().copied().chain(bss), spans.origin().clone());
             with_bss.map_or(mapped, |spans| spans.ranges().to_vec())

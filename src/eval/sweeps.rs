@@ -7,7 +7,7 @@ use super::evaluator::Evaluator;
 use super::filter::page_filter;
 use super::{Integer, Origin, Spans, Value};
 use crate::inspect::{
-    self, Need, Page, Question, RegionStats, Selection, Totals, View, ViewedRegion, kind_unknown, span_stats,
+    self, AddressSpace, Facts, Page, Question, RegionStats, Selection, Totals, ViewedRegion, kind_unknown, span_stats,
 };
 use crate::kernel::smaps::Smaps;
 use crate::kernel::{AddressRange, State, VirtualAddress};
@@ -18,9 +18,9 @@ use std::ops::ControlFlow;
 
 impl<'a> Evaluator<'a> {
     /// Reads only the regions in the range if they are few.
-    fn view_within(&self, call: &Call, spans: &Spans) -> Result<View<'a>> {
+    fn view_within(&self, call: &Call, spans: &Spans) -> Result<AddressSpace<'a>> {
         let target = self.target(call.at, &call.called)?;
-        View::within(target, spans.ranges()).map_err(|cause| call.failed(cause))
+        AddressSpace::within(target, spans.ranges()).map_err(|cause| call.failed(cause))
     }
 
     /// `count(R where F)` and its like.
@@ -32,22 +32,22 @@ impl<'a> Evaluator<'a> {
         at: Span,
     ) -> Result<Value> {
         let call = Call::of(function.name(), at);
-        let view = self.view_within(&call, spans)?;
-        let filter = filter.map(|filter| page_filter(filter, &view, self.scope)).transpose()?;
+        let space = self.view_within(&call, spans)?;
+        let filter = filter.map(|filter| page_filter(filter, &space, self.scope)).transpose()?;
         let own = match function {
             // The zero page is no run of anybody's memory.
-            Function::Runs | Function::Longest => Need::FRAMES | Need::KINDS,
-            _ => Need::empty(),
+            Function::Runs | Function::Longest => Facts::FRAMES | Facts::KINDS,
+            _ => Facts::empty(),
         };
-        view.require(own.difference(Need::KINDS)).map_err(|cause| call.failed(cause))?;
-        let need = view.obtainable(own) | spans.holes();
+        space.require(own.difference(Facts::KINDS)).map_err(|cause| call.failed(cause))?;
+        let need = space.obtainable(own) | spans.holes();
         let question = Question::new(filter.as_ref(), need);
-        let mut totals = Totals::new(view.page(), question.need());
+        let mut totals = Totals::new(space.page(), question.need());
         let (mut first, mut last) = (None, None);
-        self.pages(&call, &view, spans, question, &mut |page| {
+        self.pages(&call, &space, spans, question, &mut |page| {
             totals.add(page);
             first = first.or(Some(page.address));
-            last = Some(page.end(view.page()));
+            last = Some(page.end(space.page()));
             match function {
                 Function::First => ControlFlow::Break(()),
                 _ => ControlFlow::Continue(()),
@@ -76,7 +76,7 @@ impl<'a> Evaluator<'a> {
             Function::First => within(first.ok_or_else(none)?),
             Function::Last => {
                 let end: VirtualAddress = last.ok_or_else(none)?;
-                let start = end.get().saturating_sub(view.page().bytes());
+                let start = end.get().saturating_sub(space.page().bytes());
                 within(VirtualAddress::new(start))
             }
             _ => Integer::from(totals.pages).into(),
@@ -87,16 +87,16 @@ impl<'a> Evaluator<'a> {
     pub(super) fn pages(
         &self,
         call: &Call,
-        view: &View,
+        space: &AddressSpace,
         spans: &Spans,
         question: Question<'_>,
         each: &mut dyn FnMut(&Page) -> ControlFlow<()>,
     ) -> Result<()> {
         let mut selection = Selection::default();
         let mut enough = false;
-        let total = spans.ranges().iter().map(|span| span.pages(view.page())).sum();
+        let total = spans.ranges().iter().map(|span| span.pages(space.page())).sum();
         let mut done = 0u64;
-        let swept = inspect::sweep(view, spans.ranges(), question, &mut || self.scope.check(), &mut |chunk| {
+        let swept = inspect::sweep(space, spans.ranges(), question, &mut || self.scope.check(), &mut |chunk| {
             done = done.saturating_add(chunk.pages);
             self.scope.progress(done, total, "pages")?;
             selection.take(chunk, question, |page| {
@@ -130,15 +130,15 @@ impl<'a> Evaluator<'a> {
     /// `rss(R)` and its like, in bytes: what `regions` adds up, of the part that lies in the range.
     pub(super) fn amount(&self, function: Function, spans: &Spans, at: Span) -> Result<Value> {
         let need = match function {
-            Function::Pss | Function::Uss => Need::COUNTS,
-            Function::Huge => Need::HUGE,
-            _ => Need::empty(),
+            Function::Pss | Function::Uss => Facts::COUNTS,
+            Function::Huge => Facts::HUGE,
+            _ => Facts::empty(),
         };
         let call = Call::of(function.name(), at);
-        let view = self.view_within(&call, spans)?;
+        let space = self.view_within(&call, spans)?;
         let (mut sum, mut known) = (Ok(0u64), false);
         let mut left_out = None;
-        let swept = span_stats(&view, spans.ranges(), need, &mut || self.scope.check(), &mut |viewed, stats| {
+        let swept = span_stats(&space, spans.ranges(), need, &mut || self.scope.check(), &mut |viewed, stats| {
             // The kernel shows nothing of device mappings, and adds nothing for them either.
             let counted = stats.hidden().map_or_else(|| is_counted(function, viewed), Err);
             match counted {
@@ -154,7 +154,7 @@ impl<'a> Evaluator<'a> {
         swept.map_err(|cause| call.failed(cause))?;
         let sum = match (sum, left_out) {
             (_, Some(reason)) if !known => Err(reason),
-            (Err(reason), _) => self.kernel_count(function, &view, spans)?.ok_or(reason),
+            (Err(reason), _) => self.kernel_count(function, &space, spans)?.ok_or(reason),
             (sum, _) => sum,
         };
         sum.map(|bytes| Integer::from(bytes).into()).map_err(|reason| call.unknown("", &reason))
@@ -162,15 +162,15 @@ impl<'a> Evaluator<'a> {
 
     /// The kernel's own count (smaps), if the range is made of whole regions. Everybody who may look at the process may
     /// read it.
-    fn kernel_count(&self, function: Function, view: &View, spans: &Spans) -> Result<Option<u64>> {
+    fn kernel_count(&self, function: Function, space: &AddressSpace, spans: &Spans) -> Result<Option<u64>> {
         let count: fn(&Smaps) -> u64 = match function {
             Function::Pss => |smaps| smaps.field("Pss").unwrap_or_default(),
             Function::Uss => Smaps::uss,
             _ => return Ok(None),
         };
         let is_whole = |span: &AddressRange| {
-            let starts = view.region(span.start());
-            let ends = view.region(VirtualAddress::new(span.end().get().saturating_sub(1)));
+            let starts = space.region(span.start());
+            let ends = space.region(VirtualAddress::new(span.end().get().saturating_sub(1)));
             starts.is_some_and(|region| region.range().start() == span.start())
                 && ends.is_some_and(|region| region.range().end() == span.end())
         };
@@ -178,7 +178,7 @@ impl<'a> Evaluator<'a> {
             return Ok(None);
         }
         let mut stopped = None;
-        let smaps = view.target().process.smaps(&mut || {
+        let smaps = space.target().process.smaps(&mut || {
             stopped = self.scope.check().err();
             stopped.is_none()
         });
@@ -220,15 +220,15 @@ impl<'a> Evaluator<'a> {
     /// `state(A)`, `kind(A)`: a word as `walk` shows it; of a range, the word of all its pages.
     pub(super) fn page_word(&self, function: Function, spans: &Spans, at: Span) -> Result<Value> {
         let call = Call::of(function.name(), at);
-        let view = self.view_within(&call, spans)?;
+        let space = self.view_within(&call, spans)?;
         let need = match function {
-            Function::Kind => view.obtainable(Need::KINDS),
-            _ => Need::empty(),
+            Function::Kind => space.obtainable(Facts::KINDS),
+            _ => Facts::empty(),
         };
         let mut found: Option<Page> = None;
         let mut other = None;
         let question = (need | spans.holes()).into();
-        self.pages(&call, &view, spans, question, &mut |page| {
+        self.pages(&call, &space, spans, question, &mut |page| {
             let is_same = |first: &Page| match function {
                 Function::State => first.state() == page.state(),
                 _ => first.kind == page.kind,

@@ -17,7 +17,7 @@ const MOST_COMPARED: usize = 4096;
 
 impl Evaluator<'_> {
     /// The names of the target as its regions are now.
-    pub(super) fn names(&self, at: Span, what: &str) -> Result<symbol::View<'_>> {
+    pub(super) fn names(&self, at: Span, what: &str) -> Result<symbol::TargetSymbols<'_>> {
         let target = self.target(at, what)?;
         let regions = self.regions(at, what)?;
         Ok(self.scope.symbols().over(target, regions))

@@ -1,5 +1,6 @@
 //! All facts about one address.
 
+use super::address_space::AddressSpace;
 use super::classify::{Backing, PageObservation, RegionFacts, classify};
 use super::folio::Folio;
 use super::frames::{FrameDetail, frame_detail, is_average, resources};
@@ -7,7 +8,6 @@ use super::large::is_aligned;
 use super::page::{Page, huge_without_scan};
 use super::reason::{copied_or_not, no_scan};
 use super::region::ViewedRegion;
-use super::view::View;
 use super::{Error, Result};
 use crate::kernel::{
     AddressRange, FrameNumber, Kind, PageFlags, PageMapEntry, PhysicalAddress, Region, State, SwapEntry, VirtualAddress,
@@ -65,23 +65,23 @@ struct PageReading {
 /// How often a page is read that changes meanwhile.
 const TRIES: u32 = 3;
 
-impl<'a> View<'a> {
+impl<'a> AddressSpace<'a> {
     /// Finds out all facts about `address` and its region, of one moment. Facts that keep changing meanwhile are
     /// unknown.
     ///
     /// Fails when the kernel refuses, or the target is gone.
-    pub fn detail_at(target: &'a Target, address: VirtualAddress) -> Result<(View<'a>, PageDetail)> {
+    pub fn detail_at(target: &'a Target, address: VirtualAddress) -> Result<(AddressSpace<'a>, PageDetail)> {
         let mut tries = 0;
         loop {
             tries += 1;
-            let view = View::at(target, address)?;
-            let detail = view.detail(address)?;
+            let space = AddressSpace::at(target, address)?;
+            let detail = space.detail(address)?;
             let now = target.process.region_at(address)?;
             if is_same_place(detail.region.as_ref(), now.as_ref(), address) {
-                return Ok((view, detail));
+                return Ok((space, detail));
             }
             if tries == TRIES {
-                return Ok((view, detail.unsettled()));
+                return Ok((space, detail.unsettled()));
             }
         }
     }
@@ -93,8 +93,8 @@ fn is_same_place(one: Option<&Region>, other: Option<&Region>, address: VirtualA
     one.map(place) == other.map(place)
 }
 
-impl View<'_> {
-    /// Finds out all facts about `address`, in the region that was there when the view was made.
+impl AddressSpace<'_> {
+    /// Finds out all facts about `address`, in the region that was there when this was made.
     ///
     /// Fails when the target is gone.
     pub fn detail(&self, address: VirtualAddress) -> Result<PageDetail> {

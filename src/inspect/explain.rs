@@ -1,12 +1,12 @@
 //! `explain`: gathers the facts that decide the next access, beyond those of [`PageDetail`].
 
+use super::address_space::AddressSpace;
 use super::detail::PageDetail;
 use super::frames::flags_of;
 use super::kernel_behaviour::KernelBehaviour as _;
 use super::outcome::{self, Access, AccessFacts, OwnerUnknown};
-use super::page::Need;
+use super::page::Facts;
 use super::sweep::sweep;
-use super::view::View;
 use crate::kernel::smaps::Smaps;
 use crate::kernel::{Kind, PageFlags, PageMapEntry, Region, State, VirtualAddress};
 use crate::report::{Fact, Outcome, Owner, Reason, Stopped};
@@ -26,7 +26,7 @@ pub struct Consequences {
     pub protection_key: Option<u64>,
 }
 
-impl View<'_> {
+impl AddressSpace<'_> {
     /// What follows from `detail`: whose the page is, and what the target's next accesses will do. It reads `smaps`,
     /// unless `go_on` says no: then the result is incomplete, and must be dropped.
     pub fn consequences(&self, detail: &PageDetail, go_on: &mut dyn FnMut() -> bool) -> Consequences {
@@ -100,7 +100,7 @@ impl View<'_> {
         let (smaps, counted) = of_region.zip(counted).ok_or_else(unknown)?;
         let mut freed = 0;
         let mut check = || if go_on() { Ok(()) } else { Err(Stopped::Interrupted) };
-        let swept = sweep(self, &[smaps.range], Need::FLAGS, &mut check, &mut |chunk| {
+        let swept = sweep(self, &[smaps.range], Facts::FLAGS, &mut check, &mut |chunk| {
             let pages = chunk.pages().filter(|page| page.flags.is_some_and(is_lazily_free));
             freed += pages.map(|page| page.bytes(self.page())).sum::<u64>();
             Ok(())

@@ -1,28 +1,28 @@
 //! A filter on pages, compiled so that it can be applied to millions.
 
+use super::address_space::AddressSpace;
 use super::classify::{RegionFacts, absent_kind};
-use super::page::{Need, Page};
+use super::page::{Facts, Page};
 use super::region::ViewedRegion;
-use super::view::View;
 
 type Test<'f> = dyn Fn(&Page, Option<&ViewedRegion>) -> bool + Send + Sync + 'f;
 
-/// A predicate over pages, and what has to be read to answer it. Check [`View::require`](super::View::require) with
-/// [`Filter::need`] before a walk.
+/// A predicate over pages, and what has to be read to answer it. Check
+/// [`AddressSpace::require`](super::AddressSpace::require) with [`Filter::need`] before a walk.
 pub struct Filter<'f> {
-    need: Need,
+    need: Facts,
     test: Box<Test<'f>>,
 }
 
 impl<'f> Filter<'f> {
     /// From a test and what it needs. The test gets a page and its region. Neighbours that are the same come as one
-    /// page, unless `need` has [`Need::EACH`].
-    pub fn new(need: Need, test: impl Fn(&Page, Option<&ViewedRegion>) -> bool + Send + Sync + 'f) -> Self {
+    /// page, unless `need` has [`Facts::EACH`].
+    pub fn new(need: Facts, test: impl Fn(&Page, Option<&ViewedRegion>) -> bool + Send + Sync + 'f) -> Self {
         Filter { need, test: Box::new(test) }
     }
 
     /// What a sweep has to find out.
-    pub fn need(&self) -> Need {
+    pub fn need(&self) -> Facts {
         self.need
     }
 
@@ -53,11 +53,11 @@ impl std::fmt::Debug for Filter<'_> {
     }
 }
 
-/// What a sweep has to find out, and of which pages. A [`Need`] alone means all pages.
+/// What a sweep has to find out, and of which pages. A [`Facts`] alone means all pages.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'f> {
     /// What is needed of pages that the filter keeps.
-    pub(super) need: Need,
+    pub(super) need: Facts,
     /// The pages for which `need` is read. All pages are delivered, and the caller filters them. A page that the filter
     /// does not keep may have only what the filter needs.
     pub(super) filter: Option<&'f Filter<'f>>,
@@ -65,12 +65,12 @@ pub struct Question<'f> {
 
 impl<'f> Question<'f> {
     /// Reads what `filter` needs of all pages, and `need` of the pages that it keeps.
-    pub fn of_kept(filter: &'f Filter<'f>, need: Need) -> Self {
+    pub fn of_kept(filter: &'f Filter<'f>, need: Facts) -> Self {
         Question { need: need | filter.need(), filter: Some(filter) }
     }
 
     /// The same with an optional filter: without one, `need` is of all pages.
-    pub fn new(filter: Option<&'f Filter<'f>>, need: Need) -> Self {
+    pub fn new(filter: Option<&'f Filter<'f>>, need: Facts) -> Self {
         match filter {
             Some(filter) => Question::of_kept(filter, need),
             None => need.into(),
@@ -89,33 +89,33 @@ impl<'f> Question<'f> {
     }
 
     /// What is needed of pages that the filter keeps: never less than the filter needs.
-    pub fn need(&self) -> Need {
+    pub fn need(&self) -> Facts {
         self.need
     }
 
-    /// Adds all that has to be read for it in `view`.
-    pub(super) fn with_implied(self, view: &View<'_>) -> Self {
-        Question { need: view.with_implied(self.need), ..self }
+    /// Adds all that has to be read for it in `space`.
+    pub(super) fn with_implied(self, space: &AddressSpace<'_>) -> Self {
+        Question { need: space.with_implied(self.need), ..self }
     }
 
     /// What is needed of every page.
-    pub(super) fn first(&self, view: &View<'_>) -> Need {
+    pub(super) fn first(&self, space: &AddressSpace<'_>) -> Facts {
         match self.filter {
-            Some(filter) => self.need.difference(Need::WORDS) | view.with_implied(filter.need()),
+            Some(filter) => self.need.difference(Facts::WORDS) | space.with_implied(filter.need()),
             None => self.need,
         }
     }
 
     /// Whether the scan, and not flags, has to distinguish the zero page from anonymous memory.
-    pub(super) fn scans_for_zero(&self, first: Need) -> bool {
-        let scans = |need: Need| need.contains(Need::KINDS) && !need.contains(Need::FLAGS);
-        let by_filter = |filter: &Filter<'_>| filter.need().contains(Need::KINDS);
+    pub(super) fn scans_for_zero(&self, first: Facts) -> bool {
+        let scans = |need: Facts| need.contains(Facts::KINDS) && !need.contains(Facts::FLAGS);
+        let by_filter = |filter: &Filter<'_>| filter.need().contains(Facts::KINDS);
         scans(self.need) || scans(first) && self.filter.is_some_and(by_filter)
     }
 }
 
-impl From<Need> for Question<'_> {
-    fn from(need: Need) -> Self {
+impl From<Facts> for Question<'_> {
+    fn from(need: Facts) -> Self {
         Question { need, filter: None }
     }
 }

@@ -4,7 +4,7 @@ use super::Result;
 use super::filter::Question;
 use super::folio::Folio;
 use super::ordered_pool::{self, Check, Planned, Producer, Work};
-use super::page::{InZone, Need, Page};
+use super::page::{Facts, InZone, Page};
 use crate::kernel::zones::{Zone, ZoneLookup, Zones};
 use crate::kernel::{FrameNumber, FrameRange, Name, PageFlags, PageMapEntry, PhysicalAddress, State, VirtualAddress};
 use crate::process::{self, Machine, WordFile};
@@ -81,8 +81,8 @@ pub struct FrameDetail {
 const READ_FRAMES: u64 = 8192;
 
 /// Delivers the frames of `range` that the question keeps, in order. Neighbours that are the same come together, unless
-/// it has [`Need::EACH`]. Other needs that count are [`Need::FLAGS`], [`Need::COUNTS`], [`Need::ORDER`] and
-/// [`Need::CGROUPS`]. Between reads `check` receives how many frames have been read, and says whether to go on. The
+/// it has [`Facts::EACH`]. Other needs that count are [`Facts::FLAGS`], [`Facts::COUNTS`], [`Facts::ORDER`] and
+/// [`Facts::CGROUPS`]. Between reads `check` receives how many frames have been read, and says whether to go on. The
 /// sweep ends with physical memory, and returns the number of frames read.
 ///
 /// Fails when a file cannot be read, and when `visit` or `check` say so.
@@ -97,7 +97,7 @@ pub fn sweep_frames<'f>(
     let is_kept = |frames: &Frames| filter.is_none_or(|filter| filter.matches(&frames.as_page(machine), None));
     let mut kept = |frames: &Frames| if is_kept(frames) { visit(frames) } else { Ok(()) };
     let mut visit = |frames: &Frames| {
-        if need.contains(Need::EACH) { frames.each().try_for_each(|frame| kept(&frame)) } else { kept(frames) }
+        if need.contains(Facts::EACH) { frames.each().try_for_each(|frame| kept(&frame)) } else { kept(frames) }
     };
     let zones = machine.zones().ok();
     let reader = Reader { machine, zones: zones.as_deref(), need };
@@ -120,7 +120,7 @@ pub fn sweep_frames<'f>(
 struct Reader<'a> {
     machine: &'a Machine,
     zones: Option<&'a Zones>,
-    need: Need,
+    need: Facts,
 }
 
 impl Work for Reader<'_> {
@@ -193,13 +193,13 @@ struct Stretch {
 }
 
 impl Stretch {
-    fn read(&mut self, machine: &Machine, zones: Option<&Zones>, need: Need) -> process::Result<()> {
+    fn read(&mut self, machine: &Machine, zones: Option<&Zones>, need: Facts) -> process::Result<()> {
         let first = FrameNumber::new(self.first);
         self.known = self.frames;
         let files = [
-            (Need::FLAGS | Need::ORDER, WordFile::FrameFlags, &mut self.flags),
-            (Need::COUNTS, WordFile::FrameCounts, &mut self.counts),
-            (Need::CGROUPS, WordFile::FrameCgroups, &mut self.cgroups),
+            (Facts::FLAGS | Facts::ORDER, WordFile::FrameFlags, &mut self.flags),
+            (Facts::COUNTS, WordFile::FrameCounts, &mut self.counts),
+            (Facts::CGROUPS, WordFile::FrameCgroups, &mut self.cgroups),
         ];
         for (asked, file, words) in files {
             if need.intersects(asked) {
@@ -207,7 +207,7 @@ impl Stretch {
                 self.known = self.known.min(machine.frame_words(file, first, words)?);
             }
         }
-        if need.contains(Need::ORDER) {
+        if need.contains(Facts::ORDER) {
             self.orders.clear();
             self.orders.resize(self.frames, None);
             let flags = |index: usize| {
@@ -220,7 +220,7 @@ impl Stretch {
                 orders.fill(Some(folio.order));
             })?;
         }
-        if !need.contains(Need::FLAGS) {
+        if !need.contains(Facts::FLAGS) {
             self.flags.clear();
         }
         self.find_rows(zones);

@@ -1,8 +1,8 @@
 //! `walk … by KEY`: pages counted by what they have in common.
 
-use super::page::{InZone, Need, Page};
+use super::address_space::AddressSpace;
+use super::page::{Facts, InZone, Page};
 use super::state_set::StateSet;
-use super::view::View;
 use crate::kernel::{Kind, PageFlags, State};
 use std::collections::HashMap;
 
@@ -36,37 +36,37 @@ pub enum GroupBy {
 }
 
 impl GroupBy {
-    /// What has to be read for it in `view`.
-    pub fn need(self, view: &View<'_>) -> Need {
-        let available = view.availability();
+    /// What has to be read for it in `space`.
+    pub fn need(self, space: &AddressSpace<'_>) -> Facts {
+        let available = space.availability();
         match self {
             // Bit 56 is wrong inside huge mappings; a map count never is. Without map counts, the huge mappings have to
             // be found.
-            GroupBy::Exclusive if available.counts.is_ok() => counts(view.has_exact_counts()),
-            GroupBy::Exclusive => Need::HUGE.union(Need::KINDS),
-            GroupBy::MapCount => counts(view.has_exact_counts()),
+            GroupBy::Exclusive if available.counts.is_ok() => counts(space.has_exact_counts()),
+            GroupBy::Exclusive => Facts::HUGE.union(Facts::KINDS),
+            GroupBy::MapCount => counts(space.has_exact_counts()),
             _ => self.need_of_frames(),
         }
     }
 
     /// What has to be read for it in a sweep of frames.
-    pub fn need_of_frames(self) -> Need {
+    pub fn need_of_frames(self) -> Facts {
         match self {
-            GroupBy::State | GroupBy::Region | GroupBy::Symbol => Need::empty(),
-            GroupBy::MapCount | GroupBy::Exclusive => Need::COUNTS.union(Need::FLAGS),
-            GroupBy::Kind => Need::KINDS,
-            GroupBy::Flags => Need::FLAGS,
-            GroupBy::Order => Need::ORDER,
-            GroupBy::Node | GroupBy::Zone => Need::ZONES,
-            GroupBy::Cgroup => Need::CGROUPS,
-            GroupBy::PmdMapped => Need::HUGE.union(Need::KINDS),
+            GroupBy::State | GroupBy::Region | GroupBy::Symbol => Facts::empty(),
+            GroupBy::MapCount | GroupBy::Exclusive => Facts::COUNTS.union(Facts::FLAGS),
+            GroupBy::Kind => Facts::KINDS,
+            GroupBy::Flags => Facts::FLAGS,
+            GroupBy::Order => Facts::ORDER,
+            GroupBy::Node | GroupBy::Zone => Facts::ZONES,
+            GroupBy::Cgroup => Facts::CGROUPS,
+            GroupBy::PmdMapped => Facts::HUGE.union(Facts::KINDS),
         }
     }
 }
 
 /// Map counts; where some are averages over large folios, flags tell which.
-fn counts(are_exact: bool) -> Need {
-    if are_exact { Need::COUNTS } else { Need::COUNTS.union(Need::FLAGS) }
+fn counts(are_exact: bool) -> Facts {
+    if are_exact { Facts::COUNTS } else { Facts::COUNTS.union(Facts::FLAGS) }
 }
 
 /// What the pages of a group have in common.
@@ -78,7 +78,8 @@ pub enum GroupKey {
     Kind(Option<Kind>, Option<StateSet>),
     /// Flags as a raw word.
     Flags(OfFrame<u64>),
-    /// Index of the region among [`View::regions`](super::View::regions); `None` for pages in no region.
+    /// Index of the region among [`AddressSpace::regions`](super::AddressSpace::regions); `None` for pages in no
+    /// region.
     Region(Option<usize>),
     /// The order of the folio; unknown for folios that changed meanwhile.
     Order(OfFrame<u8>),

@@ -5,7 +5,7 @@ use super::kernel_behaviour::KernelBehaviour;
 use super::page::Page;
 use super::region::ViewedRegion;
 use super::state_set::StateSet;
-use super::{Result, View};
+use super::{AddressSpace, Result};
 use crate::kernel::swaps::SwapMeaning;
 use crate::kernel::{AddressRange, Kind, PageMapEntry, State, VirtualAddress};
 use crate::process::{BackingContent, Categories, Target};
@@ -223,7 +223,7 @@ impl Absent {
     }
 }
 
-impl View<'_> {
+impl AddressSpace<'_> {
     /// Reads from the start of `wanted` on: as many bytes as `into` takes and one source has, or the stretch that may
     /// not be read.
     ///
@@ -420,10 +420,10 @@ mod tests {
 
     fn absent(world: World) -> (std::sync::Arc<World>, u64) {
         let (world, target) = world.target();
-        let view = View::of(&target).expect("a view");
+        let space = AddressSpace::of(&target).expect("a space");
         let start = VirtualAddress::new(16 * PAGE);
         let wanted = AddressRange::new(start, VirtualAddress::new(u64::MAX)).expect("a range");
-        let contents = view.contents(wanted, &mut [0; 200], false);
+        let contents = space.contents(wanted, &mut [0; 200], false);
         let Contents::Absent(absent) = contents.expect("an answer") else {
             panic!("expected absent pages");
         };

@@ -1,10 +1,11 @@
 //! The engine: what pages are, found and followed. No parsing, no printing.
 //!
-//! A command makes a [`View`] of the target (its regions at this moment) and asks it for one page's [`PageDetail`], or
+//! A command makes a [`AddressSpace`] of the target (its regions at this moment) and asks it for one page's [`PageDetail`], or
 //! has many pages delivered by [`sweep`]; [`Rows`], [`Runs`], [`Totals`] and [`Groups`] put neighbours together as they
 //! stream by. What a page *is* is decided in one place, [`classify`](classify::classify), from bytes alone. Only a
 //! plain sum of present pages goes without it.
 
+mod address_space;
 mod availability;
 pub mod classify;
 mod detail;
@@ -33,10 +34,10 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 mod totals;
-mod view;
 mod watch;
 pub mod who;
 
+pub use address_space::AddressSpace;
 pub use availability::Availability;
 pub use classify::Backing;
 pub use detail::PageDetail;
@@ -50,7 +51,7 @@ pub use kernel_behaviour::KernelBehaviour;
 pub use memory::{Absent, Contents, MemoryRead, ReadEnd, Source, first_absent, read_resident};
 pub use needs::{require_cgroup_paths, require_of_frames};
 pub use outcome::{Access, OwnerUnknown};
-pub use page::{InZone, Need, Page};
+pub use page::{Facts, InZone, Page};
 pub use reason::{kind_unknown, no_scan};
 pub use region::ViewedRegion;
 pub use rows::{Neighbours, Row, Rows, Run, Runs};
@@ -59,7 +60,6 @@ pub use state_set::StateSet;
 pub use stats::{RegionStats, region_stats, span_stats};
 pub use sweep::{Chunk, Pages, Sweep, sweep};
 pub use totals::{StateCounts, Totals};
-pub use view::View;
 pub use watch::{
     Change, ChangeSink, RegionGroups, Relation, SampleSpans, Sampled, Seen, SharedPages, Snapshot, Watcher,
 };

@@ -12,7 +12,7 @@ bitflags! {
     /// What a sweep has to find out beside the page-map entries. Each costs reads of its own, so ask for no more than
     /// is used.
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-    pub struct Need: u16 {
+    pub struct Facts: u16 {
         /// [`Page::kind`] where it can be known: distinguishes the zero page from anonymous memory.
         const KINDS = 1 << 0;
         /// [`Page::flags`], from `/proc/kpageflags`.
@@ -38,7 +38,7 @@ bitflags! {
         /// [`Page::cgroup`], from `/proc/kpagecgroup`.
         const CGROUPS = 1 << 11;
         /// [`Page::entry`] with its frame and bits, and kinds as far as these tell. Every other need except
-        /// [`Need::HOLES`] includes it. Without it pages have only states, for which the kernel's scan is enough.
+        /// [`Facts::HOLES`] includes it. Without it pages have only states, for which the kernel's scan is enough.
         const ENTRIES = 1 << 12;
         /// Bit 56 of [`Page::entry`] for each page that one PMD maps, from its map count: without this it is that of
         /// the first page, if one PMD maps it.
@@ -46,13 +46,13 @@ bitflags! {
     }
 }
 
-impl Need {
+impl Facts {
     /// The needs that are looked up by frame.
-    pub(super) const WORDS: Need = Need::FLAGS.union(Need::COUNTS).union(Need::ORDER).union(Need::CGROUPS);
+    pub(super) const WORDS: Facts = Facts::FLAGS.union(Facts::COUNTS).union(Facts::ORDER).union(Facts::CGROUPS);
 
     /// Whether more is asked for than states.
     pub fn has_entries(self) -> bool {
-        !self.difference(Need::HOLES).is_empty()
+        !self.difference(Facts::HOLES).is_empty()
     }
 }
 
@@ -70,7 +70,7 @@ pub(super) fn huge_without_scan(kind: Option<Kind>, flags: Option<PageFlags>) ->
 pub struct InZone {
     /// Its NUMA node.
     pub node: u32,
-    /// Which of [`View::zones`](super::View::zones) it is.
+    /// Which of [`AddressSpace::zones`](super::AddressSpace::zones) it is.
     pub index: usize,
 }
 

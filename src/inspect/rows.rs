@@ -10,7 +10,8 @@ use crate::kernel::{FrameNumber, Kind, PageFlags, PageSize, VirtualAddress};
 pub struct Row {
     /// The pages; flags are those that all of them have.
     pub page: Page,
-    /// Index of the region among [`View::regions`](super::View::regions); `None` for pages in no region.
+    /// Index of the region among [`AddressSpace::regions`](super::AddressSpace::regions); `None` for pages in no
+    /// region.
     pub region: Option<usize>,
     /// The number of different frames, if those of the first pages repeat; `None` if each page has its own.
     pub frames: Option<u64>,

@@ -1,17 +1,17 @@
 //! The memory of a region in bytes, added up as smaps does.
 
 use super::Result;
+use super::address_space::AddressSpace;
 use super::classify::Backing;
 use super::filter::{Filter, Question};
 use super::kernel_behaviour::KernelBehaviour;
 use super::large::Large;
-use super::page::{Need, Page};
+use super::page::{Facts, Page};
 use super::reason::no_scan;
 use super::region::ViewedRegion;
 use super::state_set::StateSet;
 use super::sweep::{Sweep, sweep};
 use super::totals::{StateCounts, Totals};
-use super::view::View;
 use crate::kernel::{AddressRange, Kind, State};
 use crate::report::{Fact, LargeFolios, Reason, Stopped};
 
@@ -71,55 +71,55 @@ impl RegionStats {
     }
 }
 
-/// Computes the stats of each of `regions` (some of the view's, in address order) in one sweep, and passes them to
-/// `each`. [`Need::COUNTS`] gives `shared`, `private` and `pss`, [`Need::HUGE`] gives `huge`, [`Need::ORDER`] gives
-/// `folios`; a fact not in `need` is unknown. Without the right to read map counts, `shared` and `private` come from
-/// bit 56 where it is reliable.
+/// Computes the stats of each of `regions` (some of the address space's, in address order) in one sweep, and passes
+/// them to `each`. [`Facts::COUNTS`] gives `shared`, `private` and `pss`, [`Facts::HUGE`] gives `huge`,
+/// [`Facts::ORDER`] gives `folios`; a fact not in `need` is unknown. Without the right to read map counts, `shared` and
+/// `private` come from bit 56 where it is reliable.
 ///
 /// Fails when the target is gone, and when `check` or `each` fail.
 pub fn region_stats<'v>(
-    view: &'v View<'_>,
+    space: &'v AddressSpace<'_>,
     regions: &[&ViewedRegion],
-    need: Need,
+    need: Facts,
     check: &mut dyn FnMut() -> Result<(), Stopped>,
     each: &mut dyn FnMut(&'v ViewedRegion, &RegionStats) -> Result<(), Stopped>,
 ) -> Result<Sweep> {
     let spans: Vec<AddressRange> = regions.iter().map(|viewed| viewed.range()).collect();
-    span_stats(view, &spans, need, check, each)
+    span_stats(space, &spans, need, check, each)
 }
 
 /// The same for the parts of each region in `spans`, which are in address order.
 pub fn span_stats<'v>(
-    view: &'v View<'_>,
+    space: &'v AddressSpace<'_>,
     spans: &[AddressRange],
-    need: Need,
+    need: Facts,
     check: &mut dyn FnMut() -> Result<(), Stopped>,
     each: &mut dyn FnMut(&'v ViewedRegion, &RegionStats) -> Result<(), Stopped>,
 ) -> Result<Sweep> {
-    let available = view.availability();
-    let mut wanted = need & (Need::COUNTS | Need::HUGE | Need::ORDER) | Need::KINDS;
-    if need.contains(Need::COUNTS) && available.counts.is_err() {
-        wanted |= Need::HUGE;
+    let available = space.availability();
+    let mut wanted = need & (Facts::COUNTS | Facts::HUGE | Facts::ORDER) | Facts::KINDS;
+    if need.contains(Facts::COUNTS) && available.counts.is_err() {
+        wanted |= Facts::HUGE;
     }
-    if need.contains(Need::COUNTS) && !view.has_exact_counts() {
+    if need.contains(Facts::COUNTS) && !space.has_exact_counts() {
         // Flags tell which map counts are averages.
-        wanted |= Need::FLAGS;
+        wanted |= Facts::FLAGS;
     }
-    let wanted = view.obtainable(wanted);
+    let wanted = space.obtainable(wanted);
     // Where bit 56 is reliable, a page with it set has a map count of 1: map counts are read only for other pages.
     // Flags, which tell averages and folios, are read for all.
-    let is_unknown = Filter::new(Need::ENTRIES, |page, _| page.huge != Some(false) || page.exclusive() != Some(true));
-    let question = if wanted.intersects(Need::FLAGS | Need::ORDER) {
+    let is_unknown = Filter::new(Facts::ENTRIES, |page, _| page.huge != Some(false) || page.exclusive() != Some(true));
+    let question = if wanted.intersects(Facts::FLAGS | Facts::ORDER) {
         Question::from(wanted)
     } else {
         Question::of_kept(&is_unknown, wanted)
     };
     let mut current: Option<(usize, Tally)> = None;
-    let mut finish = |(index, tally): &(usize, Tally)| match view.regions().get(*index) {
-        Some(viewed) => each(viewed, &tally.stats(view, viewed, need)),
+    let mut finish = |(index, tally): &(usize, Tally)| match space.regions().get(*index) {
+        Some(viewed) => each(viewed, &tally.stats(space, viewed, need)),
         None => Ok(()),
     };
-    let swept = sweep(view, spans, question, check, &mut |chunk| {
+    let swept = sweep(space, spans, question, check, &mut |chunk| {
         let Some(index) = chunk.region_index else {
             return Ok(());
         };
@@ -129,7 +129,7 @@ pub fn span_stats<'v>(
                 if let Some(done) = current {
                     finish(done)?;
                 }
-                &mut current.insert((index, Tally::new(view, need, wanted))).1
+                &mut current.insert((index, Tally::new(space, need, wanted))).1
             }
         };
         chunk.pages().for_each(|page| tally.add(&page));
@@ -169,12 +169,12 @@ struct Tally {
 }
 
 impl Tally {
-    fn new(view: &View<'_>, need: Need, wanted: Need) -> Tally {
+    fn new(space: &AddressSpace<'_>, need: Facts, wanted: Facts) -> Tally {
         Tally {
-            totals: Totals::new(view.page(), wanted),
+            totals: Totals::new(space.page(), wanted),
             uncertain: None,
-            large: Large::new(view.page()),
-            exact: if need.contains(Need::COUNTS) { view.target().machine.has_exact_map_counts() } else { None },
+            large: Large::new(space.page()),
+            exact: if need.contains(Facts::COUNTS) { space.target().machine.has_exact_map_counts() } else { None },
             zero: 0,
             shared: 0,
             shared_with_pmdb: 0,
@@ -247,10 +247,10 @@ impl Tally {
     }
 
     /// The stats, with a reason for each that was not in `need` or could not be obtained.
-    fn stats(&self, view: &View<'_>, viewed: &ViewedRegion, need: Need) -> RegionStats {
-        let available = view.availability();
+    fn stats(&self, space: &AddressSpace<'_>, viewed: &ViewedRegion, need: Facts) -> RegionStats {
+        let available = space.availability();
         let not_asked = || Reason::NotApplicable("not looked at");
-        let known = |bytes: u64, unknown: u64| match (need.contains(Need::COUNTS), unknown) {
+        let known = |bytes: u64, unknown: u64| match (need.contains(Facts::COUNTS), unknown) {
             (false, _) => Err(not_asked()),
             (true, 0) => Ok(bytes),
             (true, _) => Err(match (&available.counts, self.average) {
@@ -261,7 +261,7 @@ impl Tally {
                 (Ok(()), false) => Reason::Changed,
             }),
         };
-        let bytes = |state| self.totals.state(state) << view.page().shift();
+        let bytes = |state| self.totals.state(state) << space.page().shift();
         RegionStats {
             present: bytes(State::Present),
             zero: match (self.unknown_kind, &available.flags) {
@@ -272,7 +272,7 @@ impl Tally {
             uncertain: self.uncertain,
             swapped: if viewed.backing == Backing::Shmem
                 && self.totals.state(State::Untouched) > 0
-                && view.swap_in_use()
+                && space.swap_in_use()
             {
                 Err(Reason::NotOnThisKernel(
                     "the page map does not show which shared memory is in swap; smaps does: region ADDR full".into(),
@@ -285,13 +285,13 @@ impl Tally {
             private: known(self.private, self.unknown),
             pss: viewed.is_in_rss().and_then(|()| known(self.pss >> PSS_SHIFT, self.uncounted)),
             average: self.average,
-            huge: match (need.contains(Need::HUGE), self.unscanned) {
+            huge: match (need.contains(Facts::HUGE), self.unscanned) {
                 (false, _) => Err(not_asked()),
                 (true, 0) => Ok(self.huge),
-                (true, _) if view.has_no_huge(viewed) => Ok(0),
+                (true, _) if space.has_no_huge(viewed) => Ok(0),
                 (true, _) => Err(no_scan()),
             },
-            folios: match (need.contains(Need::ORDER), &available.flags) {
+            folios: match (need.contains(Facts::ORDER), &available.flags) {
                 (false, _) => Err(not_asked()),
                 (true, Ok(())) => Ok(self.large.finish()),
                 (true, Err(reason)) => Err(reason.clone()),

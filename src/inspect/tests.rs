@@ -1,7 +1,8 @@
 //! Single pages, rows and totals of fake processes.
 
 use super::{
-    GroupBy, GroupKey, Groups, Need, Neighbours, OfFrame, Page, Row, Rows, Runs, Totals, View, region_stats, sweep,
+    AddressSpace, Facts, GroupBy, GroupKey, Groups, Neighbours, OfFrame, Page, Row, Rows, Runs, Totals, region_stats,
+    sweep,
 };
 use crate::kernel::{Kind, Name, PageFlags, PageSize, PhysicalAddress, State, VirtualAddress};
 use crate::process::Target;
@@ -12,16 +13,16 @@ use std::sync::atomic::Ordering;
 const SIZE: PageSize = PageSize::FOUR_KIB;
 
 /// Sweeps everything and gives each page with its region.
-fn each(target: &Target, need: Need, mut visit: impl FnMut(&Page, Option<usize>)) {
-    let view = View::of(target).expect("a view");
-    sweep(&view, &view.spans(), need, &mut || Ok(()), &mut |chunk| {
+fn each(target: &Target, need: Facts, mut visit: impl FnMut(&Page, Option<usize>)) {
+    let space = AddressSpace::of(target).expect("a space");
+    sweep(&space, &space.spans(), need, &mut || Ok(()), &mut |chunk| {
         chunk.pages().for_each(|page| visit(&page, chunk.region_index));
         Ok(())
     })
     .expect("a sweep");
 }
 
-fn rows(target: &Target, need: Need) -> Vec<Row> {
+fn rows(target: &Target, need: Facts) -> Vec<Row> {
     let mut rows = Rows::new(SIZE);
     let mut all = Vec::new();
     each(target, need, |page, region| all.extend(rows.push(page, region)));
@@ -48,7 +49,7 @@ fn rows_join_neighbours_that_are_the_same() {
     world.maps(0x114, 2, 302);
     let (_, target) = world.target();
     let brief = |row: &Row| (row.page.address.get() / PAGE, row.page.pages, row.region);
-    let all = rows(&target, Need::FLAGS | Need::COUNTS);
+    let all = rows(&target, Facts::FLAGS | Facts::COUNTS);
     let briefs: Vec<_> = all.iter().map(brief).collect();
     assert_eq!(
         briefs,
@@ -66,12 +67,12 @@ fn rows_join_neighbours_that_are_the_same() {
     // With hidden frames there are fewer rows. Physical runs do not end with regions.
     let mut runs = Runs::new(SIZE);
     let mut lengths = Vec::new();
-    each(&target, Need::ENTRIES, |page, _| lengths.extend(runs.push(page, None)));
+    each(&target, Facts::ENTRIES, |page, _| lengths.extend(runs.push(page, None)));
     lengths.extend(runs.finish());
     let lengths: Vec<_> = lengths.iter().map(|run| (run.frame.map(|frame| frame.get()), run.pages)).collect();
     assert_eq!(lengths, [(Some(500), 7), (Some(900), 4), (None, 7), (Some(300), 4), (None, 2)]);
-    let mut totals = Totals::new(SIZE, Need::ENTRIES);
-    each(&target, Need::ENTRIES, |page, _| totals.add(page));
+    let mut totals = Totals::new(SIZE, Facts::ENTRIES);
+    each(&target, Facts::ENTRIES, |page, _| totals.add(page));
     assert_eq!((totals.runs(), totals.longest_run_bytes()), (Some(3), Some(7 * PAGE)));
     assert_eq!((totals.state(State::Present), totals.bytes()), (15, 24 * PAGE));
 }
@@ -85,12 +86,12 @@ fn the_zero_page_is_one_row_and_no_run() {
     world.flags.insert(1, PageFlags::ZERO_PAGE.bits());
     world.maps(0x108, 4, 2);
     let (_, target) = world.target();
-    for need in [Need::KINDS, Need::KINDS | Need::FLAGS | Need::COUNTS] {
+    for need in [Facts::KINDS, Facts::KINDS | Facts::FLAGS | Facts::COUNTS] {
         let lengths: Vec<u64> = rows(&target, need).iter().map(|row| row.page.pages).collect();
         assert_eq!(lengths, [8, 4, 8]);
         let mut runs = Runs::new(SIZE);
         let mut all = Vec::new();
-        let mut totals = Totals::new(SIZE, Need::ENTRIES);
+        let mut totals = Totals::new(SIZE, Facts::ENTRIES);
         each(&target, need, |page, _| {
             all.extend(runs.push(page, None));
             totals.add(page);
@@ -103,7 +104,7 @@ fn the_zero_page_is_one_row_and_no_run() {
         assert_eq!(brief, [&zeros[..], &others].concat());
         assert_eq!((totals.runs(), totals.longest_run_bytes()), (Some(1), Some(4 * PAGE)));
     }
-    let zeros = rows(&target, Need::KINDS)[0].page;
+    let zeros = rows(&target, Facts::KINDS)[0].page;
     let frames: Vec<_> = zeros.each(SIZE).map(|page| page.frame()).collect();
     assert_eq!(frames, vec![zeros.frame(); 8]);
 }
@@ -113,7 +114,7 @@ fn a_huge_page_is_one_row() {
     let mut world = World::new([region(0, 4 * HUGE)]);
     world.maps_huge(HUGE, 100 * HUGE);
     let (_, target) = world.target();
-    let rows = rows(&target, Need::FLAGS | Need::COUNTS | Need::HUGE);
+    let rows = rows(&target, Facts::FLAGS | Facts::COUNTS | Facts::HUGE);
     let lengths: Vec<u64> = rows.iter().map(|row| row.page.pages).collect();
     assert_eq!(lengths, [HUGE, HUGE, 2 * HUGE]);
     assert_eq!(rows[1].page.huge, Some(true));
@@ -156,8 +157,8 @@ fn physical_addresses_of_devices_come_from_the_file() {
     let address = VirtualAddress::new(0x1002 * PAGE + 5);
     let physical = |name: &str| {
         let (_, target) = World::new([device_file(name, 0xfe00_0000)]).target();
-        let view = View::at(&target, address).expect("a view");
-        let detail = view.detail(address).expect("its detail");
+        let space = AddressSpace::at(&target, address).expect("a space");
+        let detail = space.detail(address).expect("its detail");
         assert_eq!((detail.page.state(), detail.page.kind), (State::PfnMapped, Some(Kind::DeviceMemory)));
         detail.physical
     };
@@ -167,8 +168,8 @@ fn physical_addresses_of_devices_come_from_the_file() {
     assert_eq!(physical("/sys/devices/pci0000:00/0000:00:01.0/resource2_wc"), expected);
     // A file that only has such a name is an ordinary one, whatever the address.
     let (_, target) = World::new([device_file("/tmp/resource0", 0xfe00_0000)]).target();
-    let view = View::at(&target, address).expect("a view");
-    let detail = view.detail(address).expect("its detail");
+    let space = AddressSpace::at(&target, address).expect("a space");
+    let detail = space.detail(address).expect("its detail");
     assert_eq!((detail.page.state(), detail.page.kind), (State::Untouched, Some(Kind::File)));
     assert!(matches!(detail.physical, Err(Reason::NotApplicable(_))));
 }
@@ -180,15 +181,15 @@ fn an_address_has_the_frame_and_the_offset_in_it() {
     world.counts.insert(0x1234, 1);
     let (_, target) = world.target();
     let address = VirtualAddress::new(0x100 * PAGE + 0xabc);
-    let view = View::at(&target, address).expect("a view");
-    let detail = view.detail(address).expect("its detail");
+    let space = AddressSpace::at(&target, address).expect("a space");
+    let detail = space.detail(address).expect("its detail");
     assert_eq!(detail.physical, Ok(PhysicalAddress::new(0x0123_4abc)));
     assert_eq!((detail.map_count, detail.exclusive), (Ok(1), Ok(true)));
     assert_eq!(detail.page.address.get(), 0x100 * PAGE);
     // Between two regions, though only the one asked for was read.
     let between = VirtualAddress::new(0x150 * PAGE);
-    let view = View::at(&target, between).expect("a view");
-    let detail = view.detail(between).expect("its detail");
+    let space = AddressSpace::at(&target, between).expect("a space");
+    let detail = space.detail(between).expect("its detail");
     let (below, above) = detail.nearest.expect("neighbours");
     assert_eq!(below.map(|region| region.range.start().get()), Some(0x100 * PAGE));
     assert_eq!(above.map(|region| region.range.start().get()), Some(0x200 * PAGE));
@@ -238,13 +239,13 @@ fn files_of_a_mounted_hugetlbfs_are_hugetlb_with_flags_and_without() {
     world.flags.insert(0x200, flags.bits());
     world.scans = false;
     let (_, target) = world.target();
-    for need in [Need::HUGE, Need::HUGE | Need::FLAGS] {
+    for need in [Facts::HUGE, Facts::HUGE | Facts::FLAGS] {
         each(&target, need, |page, _| {
             let expected = (page.state() == State::Present).then_some(true);
             assert_eq!(page.huge, expected, "known without a scan");
         });
     }
-    for need in [Need::ENTRIES, Need::KINDS | Need::CONTENT] {
+    for need in [Facts::ENTRIES, Facts::KINDS | Facts::CONTENT] {
         let mut kinds = Vec::new();
         each(&target, need, |page, _| kinds.push((page.state(), page.kind)));
         kinds.dedup();
@@ -277,7 +278,7 @@ fn pages_with_one_frame_share_a_row() {
     }
     world.huge = vec![0x1000 + HUGE, 0x1000 + 2 * HUGE];
     let (_, target) = world.target();
-    let rows: Vec<_> = rows(&target, Need::KINDS | Need::FLAGS | Need::COUNTS)
+    let rows: Vec<_> = rows(&target, Facts::KINDS | Facts::FLAGS | Facts::COUNTS)
         .into_iter()
         .filter(|row| row.page.state() == State::Present)
         .map(|row| {
@@ -331,12 +332,12 @@ fn where_every_page_is_flagged_as_merged_the_region_decides() {
         world.counts.insert(0x700, 2);
         let (_, target) = world.target();
         let mut kinds = Vec::new();
-        each(&target, Need::KINDS, |page, _| kinds.push(page.kind));
+        each(&target, Facts::KINDS, |page, _| kinds.push(page.kind));
         kinds.dedup();
         assert_eq!(kinds, [expected], "{merged_pages} {flag} {merged:?}");
         let address = VirtualAddress::new(0x100 * PAGE);
-        let view = View::of(&target).expect("a view");
-        let detail = view.detail(address).expect("its detail");
+        let space = AddressSpace::of(&target).expect("a space");
+        let detail = space.detail(address).expect("its detail");
         assert_eq!(detail.page.kind, expected, "{merged_pages} {flag} {merged:?}");
         // An unknown kind has a reason that names the flag.
         let why = super::kind_unknown(&detail.page).to_string();
@@ -366,15 +367,15 @@ fn a_copied_page_of_a_device_mapping_has_no_physical_address_of_the_device() {
             ..World::new([device])
         };
         let (_, target) = world.target();
-        let view = View::of(&target).expect("a view");
+        let space = AddressSpace::of(&target).expect("a space");
         let address = VirtualAddress::new(0x101 * PAGE);
-        let detail = view.detail(address).expect("its detail");
+        let detail = space.detail(address).expect("its detail");
         let (physical, kind) =
             if is_known { (Some(PhysicalAddress::new(0xf_1000)), Some(Kind::DeviceMemory)) } else { (None, None) };
         assert_eq!(detail.page.state(), State::PfnMapped);
         assert_eq!(detail.physical.clone().ok(), physical, "{shared} {anonymous:?}");
         assert_eq!(detail.page.kind, kind, "{shared} {anonymous:?}");
-        each(&target, Need::KINDS, |page, _| assert_eq!(page.kind, kind));
+        each(&target, Facts::KINDS, |page, _| assert_eq!(page.kind, kind));
     }
 }
 
@@ -409,18 +410,18 @@ fn without_a_scan_a_page_in_no_large_folio_is_not_huge() {
             protection_key: None,
         }];
         let (_, target) = world.target();
-        let view = View::of(&target).expect("a view");
-        let detail = view.detail(VirtualAddress::new(start * PAGE)).expect("its detail");
+        let space = AddressSpace::of(&target).expect("a space");
+        let detail = space.detail(VirtualAddress::new(start * PAGE)).expect("its detail");
         assert_eq!(detail.huge.ok(), of_page, "{large} {in_smaps:?}");
-        view.require(Need::HUGE).expect("flags tell of small pages");
-        each(&target, Need::HUGE, |page, _| {
+        space.require(Facts::HUGE).expect("flags tell of small pages");
+        each(&target, Facts::HUGE, |page, _| {
             if page.state() == State::Present {
                 assert_eq!(page.huge, (!large).then_some(false));
             }
         });
         let mut seen = None;
-        let regions: Vec<_> = view.regions().iter().collect();
-        region_stats(&view, &regions, Need::HUGE, &mut || Ok(()), &mut |_, stats| {
+        let regions: Vec<_> = space.regions().iter().collect();
+        region_stats(&space, &regions, Facts::HUGE, &mut || Ok(()), &mut |_, stats| {
             seen = Some(stats.huge.clone().ok());
             Ok(())
         })
@@ -469,10 +470,10 @@ fn frames_that_repeat_in_turn_share_a_row() {
 #[test]
 fn regions_that_change_while_they_are_counted_are_named() {
     let (world, target) = World::new([region(0x1000, 10), region(0x2000, 10)]).target();
-    let view = View::of(&target).expect("a view");
-    let all: Vec<_> = view.regions().iter().collect();
+    let space = AddressSpace::of(&target).expect("a space");
+    let all: Vec<_> = space.regions().iter().collect();
     let mut counted = 0;
-    let swept = region_stats(&view, &all, Need::empty(), &mut || Ok(()), &mut |_, _| {
+    let swept = region_stats(&space, &all, Facts::empty(), &mut || Ok(()), &mut |_, _| {
         counted += 1;
         world.regions.lock().expect("a lock")[0] = region(0x1000, 11);
         Ok(())
@@ -489,10 +490,10 @@ fn very_many_regions_that_change_are_named() {
     let at = |index: u64| region(0x1000 + index, 1);
     let told = |changes: Option<u64>| {
         let (world, target) = World::new((0..COUNT).map(at)).target();
-        let view = View::of(&target).expect("a view");
-        let all: Vec<_> = view.regions().iter().collect();
+        let space = AddressSpace::of(&target).expect("a space");
+        let all: Vec<_> = space.regions().iter().collect();
         let mut counted = 0;
-        let swept = region_stats(&view, &all, Need::empty(), &mut || Ok(()), &mut |_, _| {
+        let swept = region_stats(&space, &all, Facts::empty(), &mut || Ok(()), &mut |_, _| {
             if Some(counted) == changes {
                 let mut regions = world.regions.lock().expect("a lock");
                 regions[counted as usize].permissions.write = false;
@@ -522,9 +523,9 @@ fn the_facts_of_an_address_are_of_its_current_region() {
         let world = World::new([region(0x1000, 4)]);
         *world.then.lock().expect("a lock") = Some(then.clone());
         let (_, target) = world.target();
-        let (view, detail) = View::detail_at(&target, address).expect("its detail");
+        let (space, detail) = AddressSpace::detail_at(&target, address).expect("its detail");
         assert_eq!(detail.region, then.first().cloned());
-        assert_eq!(view.region(address).map(|one| &one.region), then.first());
+        assert_eq!(space.region(address).map(|one| &one.region), then.first());
         let state = if then.is_empty() { State::Unmapped } else { State::Untouched };
         assert_eq!(detail.page.state(), state);
     }

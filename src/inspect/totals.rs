@@ -1,6 +1,6 @@
 //! The totals of a walk.
 
-use super::page::{Need, Page};
+use super::page::{Facts, Page};
 use crate::kernel::{AddressRange, PageSize, State, VirtualAddress};
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ struct Physical {
 
 impl Totals {
     /// For pages of `size` bytes, of which `need` is known.
-    pub fn new(size: PageSize, need: Need) -> Self {
+    pub fn new(size: PageSize, need: Facts) -> Self {
         Totals { pages: 0, size, states: StateCounts::default(), physical: need.has_entries().then(Physical::default) }
     }
 
@@ -60,7 +60,7 @@ impl Totals {
         self.pages.saturating_mul(self.size.bytes())
     }
 
-    /// Physically contiguous runs, without those of the zero page ([`Need::KINDS`] tells it); `None` when frames are
+    /// Physically contiguous runs, without those of the zero page ([`Facts::KINDS`] tells it); `None` when frames are
     /// hidden, and when only states are found out.
     pub fn runs(&self) -> Option<u64> {
         self.physical.as_ref().map(|physical| physical.runs)

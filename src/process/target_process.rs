@@ -8,8 +8,8 @@ use crate::kernel::smaps::{self, Smaps};
 use crate::kernel::status::{self, Stat, Status};
 use crate::kernel::{AddressRange, Device, Name, PageMapEntry, Permissions, Region, VirtualAddress, maps};
 use crate::source::{
-    AddressSpace, Answer, Categories, Error, File, Finding, Identity, Liveness, Mapping, Probe, Query, Result, Source,
-    WordFile, as_words,
+    Answer, Categories, Error, File, Finding, Identity, Liveness, Mapping, MemoryLifetime, Probe, Query, Result,
+    Source, WordFile, as_words,
 };
 use procfs::FromRead;
 use std::ops::ControlFlow;
@@ -117,8 +117,8 @@ impl Process {
     }
 
     /// The address space that it has now; `None` if it never gets another one.
-    pub fn address_space(&self) -> Option<Arc<dyn AddressSpace>> {
-        self.source.address_space()
+    pub fn memory_lifetime(&self) -> Option<Arc<dyn MemoryLifetime>> {
+        self.source.memory_lifetime()
     }
 
     /// All its regions in address order (`/proc/PID/maps`), read anew at each call.

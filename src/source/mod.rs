@@ -62,8 +62,8 @@ pub enum Liveness {
     Exited,
 }
 
-/// The address space that a process had at some time.
-pub trait AddressSpace: Send + Sync {
+/// How long the address space that a process had at some time exists.
+pub trait MemoryLifetime: Send + Sync {
     /// Whether it is still there: the process has neither exited nor executed another program since.
     fn is_alive(&self) -> bool;
 }
@@ -90,7 +90,7 @@ pub trait Source: Send + Sync {
     }
 
     /// The address space that the process has now; `None` if it never gets another one.
-    fn address_space(&self) -> Option<Arc<dyn AddressSpace>> {
+    fn memory_lifetime(&self) -> Option<Arc<dyn MemoryLifetime>> {
         None
     }
 

@@ -1,7 +1,7 @@
 //! JIT-compiled code of the target, as part of its names.
 
 use super::perf_map::{PerfMap, Refused, is_jit_region};
-use super::view::View;
+use super::target_symbols::TargetSymbols;
 use super::{NoSymbols, SymbolAt};
 use crate::budget::Budget;
 use crate::kernel::{Name, VirtualAddress};
@@ -29,7 +29,7 @@ fn end(function: &SymbolAt) -> VirtualAddress {
     end.unwrap_or(function.start)
 }
 
-impl View<'_> {
+impl TargetSymbols<'_> {
     /// The target's list, as it was when this command first needed it.
     fn perf_map_read(&self) -> Option<&PerfMap> {
         self.listed()?.as_ref().ok().map(|map| &**map)

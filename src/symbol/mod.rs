@@ -3,10 +3,10 @@
 //! Nothing is read before the first query. A single address costs one streaming pass over the symbol table, and reading
 //! one name. After several look-ups in a module an index is built. Names are demangled only when they are shown. Files
 //! are read by offset, never mapped, and each number in them is checked against the file's length first: a damaged or
-//! hostile file gives no symbols, and [`View::reason`] says why.
+//! hostile file gives no symbols, and [`TargetSymbols::reason`] says why.
 //!
 //! ```text
-//! queries     view                    queries about one target; survey: about all modules at once
+//! queries     target_symbols          queries about one target; survey: about all modules at once
 //!             symbols                 the files, kept for the session
 //!             symbol_at, reason       what is found, or why nothing is
 //! names       query, search           a name that a user types → symbols; search_cache: those found lately; version
@@ -48,10 +48,10 @@ mod survey;
 mod symbol_at;
 mod symbols;
 mod table;
+mod target_symbols;
 #[cfg(test)]
 pub(crate) mod tests;
 mod version;
-mod view;
 
 pub use jit::JitSurvey;
 pub use lines::{Frame, LineAt, LinePlace, LineSearch, NoLines, NoPart, SourcesOf};
@@ -62,4 +62,4 @@ pub use survey::Survey;
 pub use symbol_at::SymbolAt;
 pub use symbols::Symbols;
 pub use table::Kind;
-pub use view::{View, may_have_names};
+pub use target_symbols::{TargetSymbols, may_have_names};

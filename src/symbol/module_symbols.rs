@@ -26,7 +26,7 @@ const LONGEST_PASS: Duration = Duration::from_secs(60);
 /// Files opened for their symbols. The handles stay open, so that their inodes are not reused.
 pub(super) struct ModuleSymbols {
     pub(super) sources: Sources,
-    /// The last view that saw the files unchanged.
+    /// The number of the last [`TargetSymbols`](super::TargetSymbols) that saw the files unchanged.
     pub(super) seen: AtomicU64,
     asked: AtomicU32,
     index: OnceLock<Option<Index>>,

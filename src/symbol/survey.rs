@@ -3,7 +3,7 @@
 use super::elf::build_id;
 use super::search::Limits;
 use super::sources::{Answers, Sources};
-use super::view::View;
+use super::target_symbols::TargetSymbols;
 use super::{Module, NoBuildId, NoSeparate, NoSymbols, SymbolAt, table};
 use crate::budget::{Budget, OutOfBudget};
 use crate::kernel::{AddressRange, Name};
@@ -40,7 +40,7 @@ pub struct Survey<'a> {
     pub separate: Result<Name, NoSeparate>,
 }
 
-impl View<'_> {
+impl TargetSymbols<'_> {
     /// Surveys the files of every program and library, in order of address. They are read in parallel.
     ///
     /// # Errors

@@ -25,7 +25,7 @@ const MOST_OPEN: usize = 1024;
 #[derive(Default)]
 pub struct Symbols {
     files: Mutex<HashMap<FileKey, Arc<ModuleSymbols>>>,
-    views: AtomicU64,
+    users: AtomicU64,
     budget: Budget,
     pub(super) expanded: Expanded,
     debug_info: DebugInfoCache,
@@ -123,13 +123,13 @@ impl Symbols {
         self.budget.clone()
     }
 
-    /// A new number for a view; never 0.
-    pub(super) fn next_view(&self) -> u64 {
-        1 + self.views.fetch_add(1, Ordering::Relaxed)
+    /// A new number for a [`TargetSymbols`]; never 0.
+    pub(super) fn next_number(&self) -> u64 {
+        1 + self.users.fetch_add(1, Ordering::Relaxed)
     }
 
     /// The file of a module, opened and read if it is new or has changed.
-    pub(super) fn load(&self, target: &Target, module: &Module, view: u64) -> Result<Arc<ModuleSymbols>, NoSymbols> {
+    pub(super) fn load(&self, target: &Target, module: &Module, user: u64) -> Result<Arc<ModuleSymbols>, NoSymbols> {
         let Some(region) = module.regions.first() else {
             return Err(NoSymbols::NotLoaded);
         };
@@ -142,12 +142,12 @@ impl Symbols {
         let lock = || self.files.lock().unwrap_or_else(PoisonError::into_inner);
         let known = lock().get(&key).cloned();
         if let Some(loaded) = known {
-            let fresh = loaded.seen.swap(view, Ordering::Relaxed) == view;
+            let fresh = loaded.seen.swap(user, Ordering::Relaxed) == user;
             let unchanged = || {
                 let sources = &loaded.sources;
                 sources.are_unchanged(&target.modules, Instant::now())
             };
-            let gains_room = || loaded.sources.lacks_room() && self.make_room(view);
+            let gains_room = || loaded.sources.lacks_room() && self.make_room(user);
             if fresh || (unchanged() && !gains_room()) {
                 return Ok(loaded);
             }
@@ -157,13 +157,13 @@ impl Symbols {
         let bytes = if module.is_vdso() { target.modules.image(region)? } else { target.modules.open(region)? };
         let image = Source::read(File::new(bytes))?;
         let separate = separate::find(&target.modules, &module.name, &image, &self.budget);
-        self.make_room(view);
+        self.make_room(user);
         let sources = Sources::new(image, separate, &self.expanded)?;
-        let loaded = Arc::new(ModuleSymbols::new(sources, view));
+        let loaded = Arc::new(ModuleSymbols::new(sources, user));
         let mut files = lock();
         if files.len() >= MOST_OPEN {
-            // Those of this view are in use; the others can be opened again.
-            files.retain(|_, other| other.seen.load(Ordering::Relaxed) == view);
+            // Those of this user are in use; the others can be opened again.
+            files.retain(|_, other| other.seen.load(Ordering::Relaxed) == user);
         }
         if files.len() < MOST_OPEN {
             files.insert(key, Arc::clone(&loaded));
@@ -172,15 +172,15 @@ impl Symbols {
     }
 
     /// Drops files with decompressed tables, the least recently used first, until there is room for more. Returns
-    /// whether there is. Files of this view are in use and stay.
-    fn make_room(&self, view: u64) -> bool {
+    /// whether there is. Files of this user are in use and stay.
+    fn make_room(&self, user: u64) -> bool {
         if !self.expanded.is_crowded() {
             return true;
         }
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         let others = files.iter().filter_map(|(key, file)| {
             let seen = file.seen.load(Ordering::Relaxed);
-            (seen != view && file.sources.is_expanded()).then(|| (seen, key.clone()))
+            (seen != user && file.sources.is_expanded()).then(|| (seen, key.clone()))
         });
         let mut others: Vec<(u64, FileKey)> = others.collect();
         others.sort_by_key(|(seen, _)| *seen);

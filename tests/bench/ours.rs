@@ -1,6 +1,6 @@
 //! The same work by pmdb: by the engine, and by the whole program.
 
-use pmdb::inspect::{Need, Neighbours, Runs, Snapshot, Totals, View, Watcher, sweep};
+use pmdb::inspect::{AddressSpace, Facts, Neighbours, Runs, Snapshot, Totals, Watcher, sweep};
 use pmdb::kernel::{AddressRange, State, VirtualAddress};
 use pmdb::process::Target;
 use std::hint::black_box;
@@ -13,10 +13,10 @@ pub fn range((start, len): (u64, u64)) -> AddressRange {
 }
 
 /// Sweeps a range and counts what is there. `meanwhile` is called for each chunk.
-pub fn walk(target: &Target, whole: (u64, u64), need: Need, mut meanwhile: impl FnMut()) {
-    let view = View::of(target).expect("regions");
-    let mut totals = Totals::new(view.page(), need);
-    let swept = sweep(&view, &[range(whole)], need, &mut || Ok(()), &mut |chunk| {
+pub fn walk(target: &Target, whole: (u64, u64), need: Facts, mut meanwhile: impl FnMut()) {
+    let space = AddressSpace::of(target).expect("regions");
+    let mut totals = Totals::new(space.page(), need);
+    let swept = sweep(&space, &[range(whole)], need, &mut || Ok(()), &mut |chunk| {
         chunk.pages().for_each(|page| totals.add(&page));
         meanwhile();
         Ok(())
@@ -29,10 +29,10 @@ pub fn walk(target: &Target, whole: (u64, u64), need: Need, mut meanwhile: impl 
 
 /// Sweeps a range and joins its pages to physically contiguous runs.
 pub fn runs(target: &Target, whole: (u64, u64)) {
-    let view = View::of(target).expect("regions");
-    let need = Need::FRAMES;
-    let (mut runs, mut count) = (Runs::new(view.page()), 0u64);
-    let swept = sweep(&view, &[range(whole)], need, &mut || Ok(()), &mut |chunk| {
+    let space = AddressSpace::of(target).expect("regions");
+    let need = Facts::FRAMES;
+    let (mut runs, mut count) = (Runs::new(space.page()), 0u64);
+    let swept = sweep(&space, &[range(whole)], need, &mut || Ok(()), &mut |chunk| {
         let pages = chunk.pages().filter(|page| page.state() == State::Present);
         pages.for_each(|page| count += u64::from(runs.push(&page, None).is_some()));
         Ok(())
@@ -43,10 +43,10 @@ pub fn runs(target: &Target, whole: (u64, u64)) {
 }
 
 /// A snapshot of a range.
-pub fn snapshot(target: &Target, whole: (u64, u64), extra: Need, contents: bool) -> Snapshot {
-    let view = View::of(target).expect("regions");
+pub fn snapshot(target: &Target, whole: (u64, u64), extra: Facts, contents: bool) -> Snapshot {
+    let space = AddressSpace::of(target).expect("regions");
     let spans = vec![range(whole)];
-    Snapshot::take(&view, spans, extra, contents, &mut || Ok(())).expect("a snapshot")
+    Snapshot::take(&space, spans, extra, contents, &mut || Ok(())).expect("a snapshot")
 }
 
 /// A watch of a range, whose first look has been taken.
@@ -58,7 +58,7 @@ pub struct Watch<'a> {
 
 impl<'a> Watch<'a> {
     pub fn of(target: &'a Target, range: AddressRange) -> Self {
-        let watcher = Watcher::new(Need::empty());
+        let watcher = Watcher::new(Facts::empty());
         let mut watch = Watch { watcher, target, range };
         watch.look();
         watch

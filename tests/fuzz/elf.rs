@@ -4,7 +4,7 @@ use crate::program::{self, TEXT};
 use pmdb::kernel::{AddressRange, Device, Name, Permissions, Region, VirtualAddress};
 use pmdb::process::{Error, Identity, InMemory, Modules, ReadAt, Result, Target, attach};
 use pmdb::source::{File, FileLocation, Source, WordFile};
-use pmdb::symbol::{Symbols, View};
+use pmdb::symbol::{Symbols, TargetSymbols};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -64,13 +64,13 @@ pub fn region(start: u64, inode: u64, name: &str) -> Region {
 static TARGET: Mutex<Option<Target>> = Mutex::new(None);
 
 /// Calls `with` with the names of a target that has mapped these bytes.
-fn mapped<T>(bytes: &[u8], with: impl FnOnce(&View) -> T) -> T {
+fn mapped<T>(bytes: &[u8], with: impl FnOnce(&TargetSymbols) -> T) -> T {
     let regions = [region(BASE, 77, "/usr/bin/server"), region(LENT, 0, "[vdso]")];
     with_names(bytes, &Symbols::default(), &regions, with)
 }
 
 /// Calls `with` with the names of a target that has such regions, all of its files being these bytes.
-pub fn with_names<T>(bytes: &[u8], symbols: &Symbols, regions: &[Region], with: impl FnOnce(&View) -> T) -> T {
+pub fn with_names<T>(bytes: &[u8], symbols: &Symbols, regions: &[Region], with: impl FnOnce(&TargetSymbols) -> T) -> T {
     let mut kept = TARGET.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let target = kept.get_or_insert_with(|| attach(std::process::id()).expect("this process"));
     target.modules = Modules::new(Arc::new(OneFile(bytes.to_vec())));
@@ -78,7 +78,7 @@ pub fn with_names<T>(bytes: &[u8], symbols: &Symbols, regions: &[Region], with: 
 }
 
 /// All queries by address: names by a pass and by the index, sections, lines. Returns whether a line was found.
-fn ask_addresses(names: &View) -> bool {
+fn ask_addresses(names: &TargetSymbols) -> bool {
     let mut found = false;
     let offsets = [0, 0x10, 0x16, 0x18, 0x85, 0xc4, 0xd4, 0xe0, 0x100, 0x113, 0xdff];
     for (base, into) in offsets.iter().flat_map(|&into| [(BASE, into), (LENT, into)]) {
@@ -102,7 +102,7 @@ fn ask_addresses(names: &View) -> bool {
 }
 
 /// All queries by name, and about the modules.
-fn ask_names(names: &View) {
+fn ask_names(names: &TargetSymbols) {
     for file in ["server.c", "shape.h", "/src/server.c"] {
         let lines = names.find_line(file, 3, 10);
         _ = lines.expect("nobody stops it");

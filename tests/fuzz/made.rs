@@ -2,7 +2,7 @@
 
 use crate::elf::{PERF_MAP, region, with_names};
 use pmdb::kernel::VirtualAddress;
-use pmdb::symbol::{Symbols, View};
+use pmdb::symbol::{Symbols, TargetSymbols};
 use std::time::Duration;
 
 /// Where the code is.
@@ -25,7 +25,7 @@ pub fn feed(bytes: &[u8]) {
     with_names(bytes, &symbols, &[region(CODE, 0, "")], ask);
 }
 
-fn ask(names: &View) {
+fn ask(names: &TargetSymbols) {
     for into in [0, 0x10, 0x2f, 0x40, 0x100, 0x104, 0x7ff, 0xff0, 0xfff] {
         let address = VirtualAddress::new(CODE + into);
         if let Some(symbol) = names.at(address) {

@@ -2,7 +2,7 @@
 
 use crate::elf::{region, with_names};
 use pmdb::kernel::VirtualAddress;
-use pmdb::symbol::{Symbols, View};
+use pmdb::symbol::{Symbols, TargetSymbols};
 
 const CODE: u64 = 0x7f00_0000_0000;
 
@@ -70,7 +70,7 @@ pub fn feed(name: &[u8]) {
     with_names(&line, &symbols, &[region(CODE, 0, "")], ask);
 }
 
-fn ask(names: &View) {
+fn ask(names: &TargetSymbols) {
     if let Some(symbol) = names.at(VirtualAddress::new(CODE)) {
         let shown = symbol.name().to_string();
         assert_eq!(symbol.name().to_string(), shown);

@@ -6,7 +6,7 @@ use super::answers::program;
 use super::puppet::Puppet;
 use super::states::{detail, pages};
 use super::support::{self, at, is_hole, page_bytes, range, skip};
-use pmdb::inspect::{Need, Page};
+use pmdb::inspect::{Facts, Page};
 use pmdb::kernel::{Kind, State};
 use pmdb::process::Target;
 use pmdb::report::Reason;
@@ -135,17 +135,17 @@ fn kinds(target: &Target, start: u64, count: u64) -> Vec<Kind> {
             detail.page.kind.expect("a kind")
         })
         .collect();
-    let swept: Vec<Page> = pages(target, &[(start, count)], Need::CONTENT);
+    let swept: Vec<Page> = pages(target, &[(start, count)], Facts::CONTENT);
     let swept: Vec<Kind> = swept.iter().map(|page| page.kind.expect("a kind")).collect();
     assert_eq!(one_by_one, swept);
     // In one row, without reading the backing content.
-    let together = pmdb::inspect::View::of(target).expect("a view");
+    let together = pmdb::inspect::AddressSpace::of(target).expect("a space");
     let mut rows = 0;
     let mut last = None;
     pmdb::inspect::sweep(
         &together,
         &[range(start, count * page_bytes())],
-        Need::CONTENT,
+        Facts::CONTENT,
         &mut || Ok(()),
         &mut |chunk| {
             for page in chunk.pages() {
@@ -238,7 +238,7 @@ fn shared_memory() {
         for hole in [0, 1, 4, 5] {
             assert_eq!(kind(hole), Some(Kind::Shmem), "{verb} page {hole}");
         }
-        let swept = pages(&target, &[(memory, 6)], Need::CONTENT);
+        let swept = pages(&target, &[(memory, 6)], Facts::CONTENT);
         let swept: Vec<_> = swept.iter().map(|page| page.kind).collect();
         use Kind::{Cached, Shmem};
         assert_eq!(swept, [Shmem, Shmem, Shmem, Cached, Shmem, Shmem].map(Some), "{verb}");

@@ -4,7 +4,7 @@ use super::Test;
 use super::puppet::Puppet;
 use super::support::{self, at, skip};
 use super::system::{self, Changed};
-use pmdb::inspect::{View, frame_detail};
+use pmdb::inspect::{AddressSpace, frame_detail};
 use pmdb::report::CgroupPath;
 use std::ffi::OsStr;
 use std::fs;
@@ -81,8 +81,8 @@ fn a_frame_is_charged_to_a_path() {
     puppet.writes(address, 1);
     let target = puppet.0.attach();
     let place = || {
-        let view = View::at(&target, at(address)).expect("a view");
-        view.detail(at(address)).expect("a page").place
+        let space = AddressSpace::at(&target, at(address)).expect("a space");
+        space.detail(at(address)).expect("a page").place
     };
     let path_of = |path: &Path| {
         let root = hierarchy().expect("it was there");

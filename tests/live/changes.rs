@@ -5,7 +5,7 @@ use super::answers::large::huge_page;
 use super::puppet::Puppet;
 use super::states::{MADV_GUARD_INSTALL, MADV_GUARD_REMOVE};
 use super::support::{self, page_bytes, plain_entry, skip};
-use pmdb::inspect::{Change, Need, Snapshot, View, Watcher};
+use pmdb::inspect::{AddressSpace, Change, Facts, Snapshot, Watcher};
 use pmdb::kernel::AddressRange;
 use pmdb::process::Target;
 use pmdb::report::{EventKind, NetEffect};
@@ -43,7 +43,7 @@ impl Observer {
             starts.iter().map(|&start| support::range(start, pages * page_bytes())).collect();
         let last = snapshot(&target, &spans);
         let plain = plain(puppet, &spans);
-        let mut observer = Observer { target, spans, watcher: Watcher::new(Need::empty()), last, plain };
+        let mut observer = Observer { target, spans, watcher: Watcher::new(Facts::empty()), last, plain };
         assert_eq!(observer.watched(), []);
         observer
     }
@@ -62,13 +62,13 @@ impl Observer {
     fn changes(&mut self, puppet: &Puppet) -> (Vec<Change>, NetEffect) {
         let watched = self.watched();
         let now = snapshot(&self.target, &self.spans);
-        let view = View::of(&self.target).expect("a view");
+        let space = AddressSpace::of(&self.target).expect("a space");
         let mut changes = Vec::new();
         let mut take = |change: Change| {
             changes.push(change);
             Ok(())
         };
-        self.last.changes(&now, None, &view, &mut take).expect("changes");
+        self.last.changes(&now, None, &space, &mut take).expect("changes");
         let (before, after) = (self.plain, plain(puppet, &self.spans));
         let sum = sum(&changes);
         assert_eq!(sum, self::sum(&watched), "{changes:?}, {watched:?}");
@@ -81,8 +81,8 @@ impl Observer {
 }
 
 fn snapshot(target: &Target, spans: &[AddressRange]) -> Snapshot {
-    let view = View::of(target).expect("a view");
-    Snapshot::take(&view, spans.to_vec(), Need::empty(), false, &mut || Ok(())).expect("a snapshot")
+    let space = AddressSpace::of(target).expect("a space");
+    Snapshot::take(&space, spans.to_vec(), Facts::empty(), false, &mut || Ok(())).expect("a snapshot")
 }
 
 fn plain(puppet: &Puppet, spans: &[AddressRange]) -> Plain {

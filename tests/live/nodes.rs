@@ -4,7 +4,7 @@ use super::Test;
 use super::answers::program;
 use super::puppet::Puppet;
 use super::support::{at, page_bytes, range, skip};
-use pmdb::inspect::{Need, Watcher};
+use pmdb::inspect::{Facts, Watcher};
 use pmdb::report::EventKind;
 use serde_json::Value;
 
@@ -57,10 +57,10 @@ fn pages_move_between_nodes() {
         move_pages(pid, memory, PAGES, 1 - node);
         let target = puppet.0.attach();
         let span = range(memory, PAGES * page_bytes());
-        let mut watcher = Watcher::new(Need::empty());
+        let mut watcher = Watcher::new(Facts::empty());
         let mut look = || {
             let mut changes = Vec::new();
-            let spans = &mut |_: &pmdb::inspect::View<'_>| vec![span];
+            let spans = &mut |_: &pmdb::inspect::AddressSpace<'_>| vec![span];
             let mut keep = |change| {
                 changes.push(change);
                 Ok(())

@@ -4,7 +4,7 @@ use super::Scenario;
 use super::states::MADV_COLLAPSE;
 use super::support::{at, huge_page_bytes, page_bytes, plain_entry};
 use super::target::{Target, announce, command, wait};
-use pmdb::inspect::View;
+use pmdb::inspect::AddressSpace;
 use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
@@ -55,8 +55,8 @@ impl Puppet {
         puppet.writes(memory, pages);
         _ = puppet.advises(memory, pages, MADV_COLLAPSE);
         let target = puppet.0.attach();
-        let view = View::at(&target, at(memory)).expect("a view");
-        match view.detail(at(memory)).expect("its detail").huge {
+        let space = AddressSpace::at(&target, at(memory)).expect("a space");
+        match space.detail(at(memory)).expect("its detail").huge {
             Ok(true) => Ok((puppet, memory, pages)),
             _ => Err("the kernel gave no huge page, or cannot say"),
         }

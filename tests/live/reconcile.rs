@@ -4,7 +4,7 @@ use super::Test;
 use super::puppet::Puppet;
 use super::support::{self, huge_page_bytes, page_bytes, pool_page_bytes, skip};
 use super::target::Target;
-use pmdb::inspect::{Backing, Need, RegionStats, View, region_stats};
+use pmdb::inspect::{AddressSpace, Backing, Facts, RegionStats, region_stats};
 use pmdb::report::HowMapped;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -91,16 +91,16 @@ fn agrees(name: &str, process: &Target) {
     if !target.process.categories().contains(pmdb::process::Categories::HUGE) {
         return skip(name, "no PAGEMAP_SCAN");
     }
-    let need = Need::COUNTS | Need::HUGE | Need::ORDER;
-    let view = View::of(&target).expect("a view");
-    let mut left: BTreeSet<u64> = view.regions().iter().map(|one| one.range().start().get()).collect();
+    let need = Facts::COUNTS | Facts::HUGE | Facts::ORDER;
+    let space = AddressSpace::of(&target).expect("a space");
+    let mut left: BTreeSet<u64> = space.regions().iter().map(|one| one.range().start().get()).collect();
     assert!(left.len() > 3);
     let mut differing = Vec::new();
     for _ in 0..TRIES {
         differing.clear();
         let smaps = plain_smaps(process.pid());
-        let regions: Vec<_> = view.regions().iter().filter(|one| left.contains(&one.range().start().get())).collect();
-        region_stats(&view, &regions, need, &mut || Ok(()), &mut |viewed, stats| {
+        let regions: Vec<_> = space.regions().iter().filter(|one| left.contains(&one.range().start().get())).collect();
+        region_stats(&space, &regions, need, &mut || Ok(()), &mut |viewed, stats| {
             let start = viewed.range().start().get();
             match difference(stats, viewed.backing, &smaps[&start]) {
                 None => _ = left.remove(&start),

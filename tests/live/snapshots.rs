@@ -8,7 +8,7 @@ use super::puppet::Puppet;
 use super::support::{self, page_bytes, skip};
 use super::target::Target as TestProcess;
 use pmdb::eval::{self, Keep, NamedSnapshot, Origin, Spans};
-use pmdb::inspect::{Change, Need, Relation, Snapshot, View};
+use pmdb::inspect::{AddressSpace, Change, Facts, Relation, Snapshot};
 use pmdb::kernel::AddressRange;
 use pmdb::lang::{self, Command, Line};
 use pmdb::process::{Categories, Target};
@@ -34,9 +34,9 @@ pub const TESTS: &[Test] = &[
 const MADV_DONTNEED: i32 = 4;
 
 fn snapshot(target: &Target, spans: Option<AddressRange>, contents: bool) -> Snapshot {
-    let view = View::of(target).expect("a view");
-    let spans = spans.map_or_else(|| view.spans(), |span| vec![span]);
-    Snapshot::take(&view, spans, Need::empty(), contents, &mut || Ok(())).expect("a snapshot")
+    let space = AddressSpace::of(target).expect("a space");
+    let spans = spans.map_or_else(|| space.spans(), |span| vec![span]);
+    Snapshot::take(&space, spans, Facts::empty(), contents, &mut || Ok(())).expect("a snapshot")
 }
 
 fn changes(
@@ -45,14 +45,14 @@ fn changes(
     after: &Snapshot,
     within: Option<&[AddressRange]>,
 ) -> Vec<(EventKind, u64, u64)> {
-    let view = View::of(target).expect("a view");
+    let space = AddressSpace::of(target).expect("a space");
     let mut changes = Vec::new();
     let mut take = |change: Change| {
         let address = change.address.map_or(0, |address| address.get());
         changes.push((change.kind, address, change.pages));
         Ok(())
     };
-    before.changes(after, within, &view, &mut take).expect("changes");
+    before.changes(after, within, &space, &mut take).expect("changes");
     changes.sort_by_key(|(_, address, _)| *address);
     changes
 }

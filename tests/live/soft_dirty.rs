@@ -6,7 +6,7 @@ use super::puppet::Puppet;
 use super::snapshots::value;
 use super::support::{has_scan, is_root, page_bytes, range, skip};
 use pmdb::eval::{Keep, NamedSnapshot, Origin, Spans};
-use pmdb::inspect::{Change, View};
+use pmdb::inspect::{AddressSpace, Change};
 use pmdb::report::EventKind;
 use pmdb::state::DebugState;
 use serde_json::Value;
@@ -177,19 +177,19 @@ fn only_writes_are_changes() {
     puppet.reads(page(10), 10);
     puppet.writes(page(20), 7);
     let after = taken("after");
-    let view = View::of(&target).expect("a view");
+    let space = AddressSpace::of(&target).expect("a space");
     let mut rows = Vec::new();
     let mut take = |change: Change| {
         rows.push((change.kind, change.address.map_or(0, |address| address.get()), change.pages));
         Ok(())
     };
-    before.snapshot.changes(&after.snapshot, None, &view, &mut take).expect("changes");
+    before.snapshot.changes(&after.snapshot, None, &space, &mut take).expect("changes");
     rows.sort_by_key(|&(_, address, _)| address);
     assert_eq!(
         rows,
         [(EventKind::Went, page(2), 3), (EventKind::SoftDirty, page(10), 5), (EventKind::Came, page(20), 7)]
     );
-    drop(view);
+    drop(space);
     state.snapshots.add(before);
     state.snapshots.add(after);
     state.attach(target);

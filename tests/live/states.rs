@@ -4,7 +4,7 @@ use super::Test;
 use super::answers::large::in_huge_pages;
 use super::puppet::Puppet;
 use super::support::{self, at, huge_page_bytes, page_bytes, plain_entry, skip};
-use pmdb::inspect::{Need, Page, PageDetail, View, sweep};
+use pmdb::inspect::{AddressSpace, Facts, Page, PageDetail, sweep};
 use pmdb::kernel::{AddressRange, Device, Kind, State};
 use pmdb::process::Target;
 use pmdb::report::Reason;
@@ -31,12 +31,13 @@ pub const TESTS: &[Test] = &[
 
 /// The detail of one address; its raw entry is compared with a plain read.
 pub fn detail(target: &Target, address: u64) -> PageDetail {
-    let view = View::at(target, at(address)).expect("a view");
-    let detail = view.detail(at(address)).expect("its detail");
+    let space = AddressSpace::at(target, at(address)).expect("a space");
+    let detail = space.detail(at(address)).expect("its detail");
     let plain = plain_entry(target.process.identity().pid, address);
     assert_eq!(detail.entry.map(|entry| entry.raw()), plain, "at {address:#x}");
     // A query of one address and a sweep give the same.
-    let swept = pages(target, &[(address / page_bytes() * page_bytes(), 1)], Need::KINDS | Need::FLAGS | Need::CONTENT);
+    let swept =
+        pages(target, &[(address / page_bytes() * page_bytes(), 1)], Facts::KINDS | Facts::FLAGS | Facts::CONTENT);
     match (&swept[..], &detail.region) {
         ([page], Some(_)) => assert_eq!((page.state(), page.kind), (detail.page.state(), detail.page.kind)),
         // A sweep skips addresses in no region.
@@ -47,13 +48,13 @@ pub fn detail(target: &Target, address: u64) -> PageDetail {
 }
 
 /// All pages of ranges, one by one, with as much of `need` as is available.
-pub fn pages(target: &Target, ranges: &[(u64, u64)], need: Need) -> Vec<Page> {
-    let view = View::of(target).expect("a view");
+pub fn pages(target: &Target, ranges: &[(u64, u64)], need: Facts) -> Vec<Page> {
+    let space = AddressSpace::of(target).expect("a space");
     let spans: Vec<AddressRange> =
         ranges.iter().map(|&(start, pages)| support::range(start, pages * page_bytes())).collect();
-    let need = view.obtainable(need) | Need::EACH;
+    let need = space.obtainable(need) | Facts::EACH;
     let mut all = Vec::new();
-    sweep(&view, &spans, need, &mut || Ok(()), &mut |chunk| {
+    sweep(&space, &spans, need, &mut || Ok(()), &mut |chunk| {
         all.extend(chunk.pages());
         Ok(())
     })
@@ -123,7 +124,7 @@ fn files_and_private_copies() {
     puppet.writes(memfd, 1);
     let target = puppet.0.attach();
     // A program on tmpfs is shared memory.
-    let device = View::at(&target, at(file)).expect("a view").regions()[0].region.device;
+    let device = AddressSpace::at(&target, at(file)).expect("a space").regions()[0].region.device;
     let own = match target.machine.memory_files(device) {
         Some(_) => Kind::Shmem,
         None => Kind::File,
@@ -159,7 +160,7 @@ fn files_of_an_initramfs() {
         let device = Device { major: major.parse().expect("a number"), minor: minor.parse().expect("a number") };
         for region in regions.iter().filter(|region| region.device == device) {
             let range = (region.range.start().get(), region.range.len() / page_bytes());
-            for page in pages(&target, &[range], Need::ENTRIES) {
+            for page in pages(&target, &[range], Facts::ENTRIES) {
                 let of_file = page.state() == State::Present && page.entry.is_file_or_shared();
                 let Some(frame) = page.frame().filter(|_| of_file) else { continue };
                 let flags = super::huge::word("/proc/kpageflags", frame.get());
@@ -183,7 +184,7 @@ fn guard_pages() {
         return skip("states::guard_pages", &format!("MADV_GUARD_INSTALL: error {error} (Linux 6.13)"));
     }
     let target = puppet.0.attach();
-    let states = pages(&target, &[(memory, 4)], Need::ENTRIES);
+    let states = pages(&target, &[(memory, 4)], Facts::ENTRIES);
     let states: Vec<State> = states.iter().map(|page| page.state()).collect();
     use State::{Guard, Present};
     assert_eq!(states, [Present, Guard, Guard, Present]);
@@ -280,7 +281,7 @@ fn huge_pages() {
         return skip(NAME, "the kernel gave no huge page");
     }
     assert_eq!(first.page.kind, Some(Kind::Anonymous));
-    let all = pages(&target, &[(memory, 2 * pages_in)], Need::HUGE | Need::FLAGS | Need::COUNTS);
+    let all = pages(&target, &[(memory, 2 * pages_in)], Facts::HUGE | Facts::FLAGS | Facts::COUNTS);
     assert_eq!(all.len() as u64, 2 * pages_in);
     for (index, page) in all.iter().enumerate() {
         let address = memory + index as u64 * page_bytes();
@@ -342,7 +343,7 @@ fn pages_of_the_hugetlb_pool() {
     let untouched = memory + bytes;
     assert_eq!(state_and_kind(&target, untouched), hugetlb(State::Untouched));
     let pages_in = bytes / page_bytes();
-    let need = Need::HUGE | Need::FLAGS | Need::COUNTS;
+    let need = Facts::HUGE | Facts::FLAGS | Facts::COUNTS;
     let all = pages(&target, &[(memory, 2 * pages_in)], need);
     for (index, page) in all.iter().enumerate() {
         let address = memory + index as u64 * page_bytes();
@@ -401,7 +402,7 @@ fn merged_pages_are_not_claimed() {
     let memory = puppet.maps("anonymous", 64);
     puppet.writes(memory, 64);
     let target = puppet.0.attach();
-    for page in pages(&target, &[(memory, 64)], Need::KINDS | Need::FLAGS) {
+    for page in pages(&target, &[(memory, 64)], Facts::KINDS | Facts::FLAGS) {
         assert_eq!(page.kind, Some(Kind::Anonymous), "{page:?}");
     }
 }
@@ -442,9 +443,9 @@ fn no_region() {
     assert_eq!(below.expect("one below").range.end(), at(memory + page_bytes()));
     assert_eq!(above.expect("one above").range.start(), at(memory + 2 * page_bytes()));
     let spans = [(memory, 3)];
-    let without = pages(&target, &spans, Need::ENTRIES);
+    let without = pages(&target, &spans, Facts::ENTRIES);
     assert_eq!(without.len(), 2);
-    let with = pages(&target, &spans, Need::HOLES);
+    let with = pages(&target, &spans, Facts::HOLES);
     let states: Vec<State> = with.iter().map(|page| page.state()).collect();
     assert_eq!(states, [State::Untouched, State::Unmapped, State::Untouched]);
 }
@@ -491,7 +492,7 @@ fn one_page_of_a_huge_one_copied() {
         assert!(exclusive.iter().all(|one| one.is_err()), "nothing here can tell");
         return;
     }
-    let swept = pages(&target, &[(memory, pages_in)], Need::HUGE | Need::COUNTS);
+    let swept = pages(&target, &[(memory, pages_in)], Facts::HUGE | Facts::COUNTS);
     for (index, (exclusive, page)) in exclusive.iter().zip(&swept).enumerate() {
         let alone = index as u64 == copied;
         assert_eq!(*exclusive, Ok(alone), "page {index}");

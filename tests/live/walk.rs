@@ -5,8 +5,8 @@ use super::puppet::Puppet;
 use super::states::pages;
 use super::support::{self, Numbers, at, page_bytes, plain_maps, skip};
 use pmdb::inspect::{
-    Error, Frames, Need, Neighbours, RegionStats, Row, Rows, Run, Runs, Totals, View, ViewedRegion, region_stats,
-    sweep, sweep_frames,
+    AddressSpace, Error, Facts, Frames, Neighbours, RegionStats, Row, Rows, Run, Runs, Totals, ViewedRegion,
+    region_stats, sweep, sweep_frames,
 };
 use pmdb::kernel::{FrameNumber, FrameRange, Kind, PageFlags, State};
 use pmdb::process::{Categories, Target};
@@ -90,16 +90,16 @@ fn every_entry_is_what_pread_says() {
     let puppet = still();
     let target = puppet.0.attach();
     let plain = plain_entries(puppet.0.pid());
-    for need in [Need::ENTRIES, Need::KINDS, Need::HUGE, Need::FLAGS | Need::COUNTS | Need::HUGE] {
-        let view = View::of(&target).expect("a view");
+    for need in [Facts::ENTRIES, Facts::KINDS, Facts::HUGE, Facts::FLAGS | Facts::COUNTS | Facts::HUGE] {
+        let space = AddressSpace::of(&target).expect("a space");
         let mut expected = plain.iter();
-        sweep(&view, &view.spans(), view.obtainable(need), &mut || Ok(()), &mut |chunk| {
+        sweep(&space, &space.spans(), space.obtainable(need), &mut || Ok(()), &mut |chunk| {
             for page in chunk.pages() {
                 if page.state() == State::Outside {
                     continue;
                 }
                 let region = chunk.region.expect("a region");
-                for one in page.each(view.page()) {
+                for one in page.each(space.page()) {
                     let &(index, word) = expected.next().expect("no page twice");
                     assert_eq!(one.address.get() / page_bytes(), index);
                     assert!(region.range().contains(one.address));
@@ -127,13 +127,13 @@ fn long_sweeps_are_complete_and_in_order() {
     }
     puppet.0.stop();
     let target = puppet.0.attach();
-    let view = View::of(&target).expect("a view");
+    let space = AddressSpace::of(&target).expect("a space");
     let span = support::range(memory, pages_in * page_bytes());
     let plain = plain_entries(puppet.0.pid());
     let first = memory / page_bytes();
     let mut expected = plain.iter().filter(|(index, _)| (first..first + pages_in).contains(index));
-    sweep(&view, &[span], Need::KINDS, &mut || Ok(()), &mut |chunk| {
-        for page in chunk.pages().flat_map(|page| page.each(view.page())) {
+    sweep(&space, &[span], Facts::KINDS, &mut || Ok(()), &mut |chunk| {
+        for page in chunk.pages().flat_map(|page| page.each(space.page())) {
             let &(index, word) = expected.next().expect("no page twice");
             assert_eq!(page.address.get() / page_bytes(), index);
             assert_eq!(page.entry.raw() & !(1 << 55), word & !(1 << 55));
@@ -147,9 +147,9 @@ fn long_sweeps_are_complete_and_in_order() {
 fn totals_are_what_pread_says() {
     let puppet = still();
     let target = puppet.0.attach();
-    let view = View::of(&target).expect("a view");
-    let mut totals = Totals::new(view.page(), Need::ENTRIES);
-    sweep(&view, &view.spans(), Need::ENTRIES, &mut || Ok(()), &mut |chunk| {
+    let space = AddressSpace::of(&target).expect("a space");
+    let mut totals = Totals::new(space.page(), Facts::ENTRIES);
+    sweep(&space, &space.spans(), Facts::ENTRIES, &mut || Ok(()), &mut |chunk| {
         chunk.pages().for_each(|page| totals.add(&page));
         Ok(())
     })
@@ -185,8 +185,8 @@ fn runs_are_consecutive_frames() {
     let puppet = still();
     let target = puppet.0.attach();
     let plain: BTreeMap<u64, u64> = plain_entries(puppet.0.pid()).into_iter().collect();
-    let view = View::of(&target).expect("a view");
-    let mut runs = Runs::new(view.page());
+    let space = AddressSpace::of(&target).expect("a space");
+    let mut runs = Runs::new(space.page());
     let mut zeros = 0;
     let mut check = |run: Run| {
         let first = run.start.get() / page_bytes();
@@ -197,21 +197,21 @@ fn runs_are_consecutive_frames() {
         }
         zeros += if run.kind == Some(Kind::Zero) { run.pages } else { 0 };
     };
-    let need = view.obtainable(Need::KINDS) | Need::ENTRIES;
-    sweep(&view, &view.spans(), need, &mut || Ok(()), &mut |chunk| {
+    let need = space.obtainable(Facts::KINDS) | Facts::ENTRIES;
+    sweep(&space, &space.spans(), need, &mut || Ok(()), &mut |chunk| {
         chunk.pages().filter_map(|page| runs.push(&page, None)).for_each(&mut check);
         Ok(())
     })
     .expect("a sweep");
     runs.finish().into_iter().for_each(&mut check);
-    assert!(zeros >= 6000 || !view.availability().categories.contains(Categories::ZERO), "{zeros} zero pages");
+    assert!(zeros >= 6000 || !space.availability().categories.contains(Categories::ZERO), "{zeros} zero pages");
 }
 
-fn rows(target: &Target, need: Need) -> Vec<Row> {
-    let view = View::of(target).expect("a view");
-    let mut rows = Rows::new(view.page());
+fn rows(target: &Target, need: Facts) -> Vec<Row> {
+    let space = AddressSpace::of(target).expect("a space");
+    let mut rows = Rows::new(space.page());
     let mut all = Vec::new();
-    sweep(&view, &view.spans(), view.obtainable(need), &mut || Ok(()), &mut |chunk| {
+    sweep(&space, &space.spans(), space.obtainable(need), &mut || Ok(()), &mut |chunk| {
         for page in chunk.pages() {
             all.extend(rows.push(&page, chunk.region_index));
         }
@@ -225,10 +225,10 @@ fn rows(target: &Target, need: Need) -> Vec<Row> {
 fn rows_are_the_same_with_and_without_scan() {
     let puppet = still();
     let target = puppet.0.attach();
-    let view = View::of(&target).expect("a view");
+    let space = AddressSpace::of(&target).expect("a space");
     // Other processes map pages of files and the vdso too, and their number changes during the test.
     let is_own = |row: &Row| {
-        let region = row.region.and_then(|index| view.regions().get(index));
+        let region = row.region.and_then(|index| space.regions().get(index));
         region.is_some_and(|viewed| viewed.region.inode == 0 && viewed.backing != pmdb::inspect::Backing::Kernel)
     };
     // Bits of a row's first entry that may differ from page to page.
@@ -240,7 +240,7 @@ fn rows_are_the_same_with_and_without_scan() {
         };
         rows.into_iter().filter(is_own).map(bare).collect()
     };
-    for need in [Need::empty(), Need::ENTRIES, Need::COUNTS] {
+    for need in [Facts::empty(), Facts::ENTRIES, Facts::COUNTS] {
         target.process.set_scan(true);
         let scanned = plain(rows(&target, need));
         target.process.set_scan(false);
@@ -281,17 +281,17 @@ fn frames_are_joined_to_their_pages() {
         .map(|&(start, end, _)| (start, (end - start) / page_bytes()))
         .collect();
     assert!(!own.is_empty());
-    for need in [Need::FLAGS, Need::COUNTS, Need::FLAGS | Need::COUNTS | Need::HUGE] {
+    for need in [Facts::FLAGS, Facts::COUNTS, Facts::FLAGS | Facts::COUNTS | Facts::HUGE] {
         let mut checked = 0;
         for page in pages(&target, &own, need) {
             let Some(frame) = page.frame() else { continue };
             checked += 1;
-            if need.contains(Need::FLAGS) {
+            if need.contains(Facts::FLAGS) {
                 let expected = word(&flags, frame.get()) & steady.bits();
                 let found = page.flags.expect("its flags").bits() & steady.bits();
                 assert_eq!(found, expected, "{page:?}");
             }
-            if need.contains(Need::COUNTS) {
+            if need.contains(Facts::COUNTS) {
                 assert_eq!(page.map_count, Some(word(&counts, frame.get())), "{page:?}");
             }
         }
@@ -320,14 +320,14 @@ fn reservation_costs_nothing(protection: i32) {
         puppet.does("protect", &[page, page_bytes(), protection as u64]);
     }
     let target = puppet.0.attach();
-    let view = View::of(&target).expect("a view");
-    if !view.availability().categories.contains(pmdb::process::Categories::HUGE) {
+    let space = AddressSpace::of(&target).expect("a space");
+    if !space.availability().categories.contains(pmdb::process::Categories::HUGE) {
         return skip("walk::reservations_cost_nothing", "no PAGEMAP_SCAN");
     }
     let (mut chunks, mut present, mut all) = (0, 0, 0);
     let range = support::range(reserved, RESERVED);
     let started = std::time::Instant::now();
-    sweep(&view, &[range], Need::ENTRIES, &mut || Ok(()), &mut |chunk| {
+    sweep(&space, &[range], Facts::ENTRIES, &mut || Ok(()), &mut |chunk| {
         chunks += 1;
         for page in chunk.pages() {
             all += page.pages;
@@ -337,7 +337,7 @@ fn reservation_costs_nothing(protection: i32) {
     })
     .expect("a sweep");
     assert_eq!((present, all), (inside, RESERVED / page_bytes()));
-    let inside_it = view.regions().iter();
+    let inside_it = space.regions().iter();
     let regions = inside_it.filter(|viewed| range.intersection(viewed.range()).is_some()).count();
     // In each region the scans begin small and double.
     let most = 1000 + 20 * (regions - 1);
@@ -367,20 +367,20 @@ fn smaps(pid: u32) -> BTreeMap<u64, BTreeMap<String, u64>> {
 fn regions_add_up_to_smaps() {
     let puppet = still();
     let target = puppet.0.attach();
-    let view = View::of(&target).expect("a view");
+    let space = AddressSpace::of(&target).expect("a space");
     // The test compares little of files: other processes map and unmap their pages at any time.
     let is_steady = |viewed: &ViewedRegion| viewed.region.inode == 0 || viewed.backing == pmdb::inspect::Backing::Shmem;
     let (all, smaps) = (0..50)
         .find_map(|_| {
-            let before = stats_of_all(&view);
+            let before = stats_of_all(&space);
             let smaps = smaps(puppet.0.pid());
             // smaps counts a migrating page as present; the page map shows it as migrating.
-            let mut both = before.iter().zip(stats_of_all(&view));
+            let mut both = before.iter().zip(stats_of_all(&space));
             let is_quiet = both.all(|((viewed, one), (_, other))| *one == other || !is_steady(viewed));
             is_quiet.then_some((before, smaps))
         })
         .expect("a moment in which no page is moved");
-    assert_eq!(all.len(), view.regions().len());
+    assert_eq!(all.len(), space.regions().len());
     let mut compared = 0;
     for (viewed, stats) in all {
         let fields = &smaps[&viewed.range().start().get()];
@@ -409,15 +409,15 @@ fn regions_add_up_to_smaps() {
     assert!(compared > 3, "{compared}");
 }
 
-fn stats_of_all<'v>(view: &'v View<'_>) -> Vec<(&'v ViewedRegion, RegionStats)> {
-    let regions: Vec<_> = view.regions().iter().collect();
-    let need = Need::COUNTS | Need::HUGE;
+fn stats_of_all<'v>(space: &'v AddressSpace<'_>) -> Vec<(&'v ViewedRegion, RegionStats)> {
+    let regions: Vec<_> = space.regions().iter().collect();
+    let need = Facts::COUNTS | Facts::HUGE;
     let mut all = Vec::new();
     let mut each = |viewed, stats: &RegionStats| {
         all.push((viewed, stats.clone()));
         Ok(())
     };
-    region_stats(view, &regions, need, &mut || Ok(()), &mut each).expect("their stats");
+    region_stats(space, &regions, need, &mut || Ok(()), &mut each).expect("their stats");
     all
 }
 
@@ -427,19 +427,19 @@ fn a_region_that_went_is_said() {
     let fixed = puppet.maps("shared", 1);
     puppet.writes(memory, 3);
     let target = puppet.0.attach();
-    let view = View::of(&target).expect("a view");
+    let space = AddressSpace::of(&target).expect("a space");
     let spans = [support::range(memory, 3 * page_bytes()), support::range(fixed, page_bytes())];
     let mut spans = spans.to_vec();
     spans.sort();
     let mut asked = false;
-    let swept = sweep(&view, &spans, Need::ENTRIES, &mut || Ok(()), &mut |_| {
+    let swept = sweep(&space, &spans, Facts::ENTRIES, &mut || Ok(()), &mut |_| {
         if !std::mem::replace(&mut asked, true) {
             puppet.unmaps(memory + page_bytes(), 1);
         }
         Ok(())
     });
     let changed = swept.expect("a sweep").changed;
-    let of = view.region(at(memory)).expect("its region").range();
+    let of = space.region(at(memory)).expect("its region").range();
     assert_eq!(changed, [of]);
 }
 
@@ -455,9 +455,9 @@ fn a_region_among_very_many_that_changes_is_said() {
     let spans = [support::range(memory, COUNT * page_bytes())];
     let target = puppet.0.attach();
     for page in [1, 1001, COUNT / 2 + 1, COUNT - 3] {
-        let view = View::of(&target).expect("a view");
+        let space = AddressSpace::of(&target).expect("a space");
         let changes = at(memory + page * page_bytes());
-        let swept = sweep(&view, &spans, Need::ENTRIES, &mut || Ok(()), &mut |chunk| {
+        let swept = sweep(&space, &spans, Facts::ENTRIES, &mut || Ok(()), &mut |chunk| {
             let is_it = chunk.region.map(|viewed| viewed.range().start()) == Some(changes);
             if is_it {
                 // Without permissions it merges with no neighbour.
@@ -468,8 +468,8 @@ fn a_region_among_very_many_that_changes_is_said() {
         let changed = swept.expect("a sweep").changed;
         assert_eq!(changed, [support::range(changes.get(), page_bytes())]);
     }
-    let view = View::of(&target).expect("a view");
-    let quiet = sweep(&view, &spans, Need::ENTRIES, &mut || Ok(()), &mut |_| Ok(()));
+    let space = AddressSpace::of(&target).expect("a space");
+    let quiet = sweep(&space, &spans, Facts::ENTRIES, &mut || Ok(()), &mut |_| Ok(()));
     assert_eq!(quiet.expect("a sweep").changed, []);
 }
 
@@ -479,9 +479,9 @@ fn interrupted_by(verb: &str) -> Error {
     let memory = puppet.maps("anonymous", 20_000);
     puppet.writes(memory, 20_000);
     let target = puppet.0.attach();
-    let view = View::of(&target).expect("a view");
+    let space = AddressSpace::of(&target).expect("a space");
     let mut asked = false;
-    sweep(&view, &view.spans(), Need::ENTRIES, &mut || Ok(()), &mut |_| {
+    sweep(&space, &space.spans(), Facts::ENTRIES, &mut || Ok(()), &mut |_| {
         if !std::mem::replace(&mut asked, true) {
             puppet.0.send(verb);
             match verb {
@@ -507,16 +507,16 @@ fn an_exec_half_way_is_said() {
 fn it_stops_when_told() {
     let puppet = still();
     let target = puppet.0.attach();
-    let view = View::of(&target).expect("a view");
+    let space = AddressSpace::of(&target).expect("a space");
     let mut checks = 0;
     let mut check = || {
         checks += 1;
         if checks == 3 { Err(Stopped::Interrupted) } else { Ok(()) }
     };
-    let by_check = sweep(&view, &view.spans(), Need::ENTRIES, &mut check, &mut |_| Ok(()));
+    let by_check = sweep(&space, &space.spans(), Facts::ENTRIES, &mut check, &mut |_| Ok(()));
     assert!(matches!(by_check, Err(Error::Stopped(Stopped::Interrupted))));
     let mut chunks = 0;
-    let by_visit = sweep(&view, &view.spans(), Need::ENTRIES, &mut || Ok(()), &mut |_| {
+    let by_visit = sweep(&space, &space.spans(), Facts::ENTRIES, &mut || Ok(()), &mut |_| {
         chunks += 1;
         Err(Stopped::Closed)
     });
@@ -531,12 +531,12 @@ fn frames_of_the_machine() {
         FrameRange::new(FrameNumber::new(first), FrameNumber::new(first + frames)).expect("a range")
     };
     if File::open("/proc/kpageflags").is_err() {
-        let refused = sweep_frames(&machine, range(1, 1), Need::FLAGS, &mut |_| Ok(()), &mut |_| Ok(()));
+        let refused = sweep_frames(&machine, range(1, 1), Facts::FLAGS, &mut |_| Ok(()), &mut |_| Ok(()));
         assert!(matches!(refused, Err(Error::Target(_))), "{refused:?}");
         return skip(NAME, "frames are for root");
     }
     let mut rows: Vec<Frames> = Vec::new();
-    let read = sweep_frames(&machine, range(16, 20_000), Need::FLAGS | Need::COUNTS, &mut |_| Ok(()), &mut |row| {
+    let read = sweep_frames(&machine, range(16, 20_000), Facts::FLAGS | Facts::COUNTS, &mut |_| Ok(()), &mut |row| {
         rows.push(*row);
         Ok(())
     })
@@ -549,6 +549,6 @@ fn frames_of_the_machine() {
         assert!(row.flags.is_some() && row.map_count.is_some());
     }
     assert_eq!(next, 20_016);
-    let nothing = sweep_frames(&machine, range(1 << 50, 10), Need::FLAGS, &mut |_| Ok(()), &mut |_| Ok(()));
+    let nothing = sweep_frames(&machine, range(1 << 50, 10), Facts::FLAGS, &mut |_| Ok(()), &mut |_| Ok(()));
     assert_eq!(nothing.expect("no failure"), 0);
 }

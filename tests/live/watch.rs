@@ -4,7 +4,7 @@ use super::Test;
 use super::puppet::Puppet;
 use super::states::{MADV_GUARD_INSTALL, MADV_GUARD_REMOVE, detail};
 use super::support::{self, at, page_bytes, skip};
-use pmdb::inspect::{Change, Need, Sampled, View, Watcher};
+use pmdb::inspect::{AddressSpace, Change, Facts, Sampled, Watcher};
 use pmdb::kernel::{AddressRange, State};
 use pmdb::process::Target;
 use pmdb::report::{EventKind, PageFacts};
@@ -42,7 +42,7 @@ type Brief = (EventKind, u64, u64, Option<State>, Option<State>);
 
 impl Watch {
     /// With the first look taken.
-    fn of(puppet: &Puppet, start: u64, pages: u64, extra: Need) -> Watch {
+    fn of(puppet: &Puppet, start: u64, pages: u64, extra: Facts) -> Watch {
         let mut watch = Watch {
             watcher: Watcher::new(extra),
             target: puppet.0.attach(),
@@ -57,7 +57,7 @@ impl Watch {
         let mut changes = Vec::new();
         let look = self.watcher.sample(
             &self.target,
-            &mut |view| span.map_or_else(|| view.spans(), |span| vec![span]),
+            &mut |space| span.map_or_else(|| space.spans(), |span| vec![span]),
             &mut || Ok(()),
             &mut |change| {
                 changes.push(change);
@@ -137,7 +137,7 @@ fn nothing_changes() {
     let mut puppet = Puppet::start();
     let memory = puppet.maps("anonymous", 5000);
     puppet.writes(memory + 17 * page_bytes(), 3000);
-    let mut watch = Watch::of(&puppet, memory, 5000, Need::empty());
+    let mut watch = Watch::of(&puppet, memory, 5000, Facts::empty());
     for _ in 0..3 {
         assert_eq!(watch.changes(), []);
     }
@@ -147,7 +147,7 @@ fn pages_come_and_go() {
     let mut puppet = Puppet::start();
     let memory = puppet.maps("anonymous", 10);
     puppet.writes(memory + 8 * page_bytes(), 1);
-    let mut watch = Watch::of(&puppet, memory, 10, Need::empty());
+    let mut watch = Watch::of(&puppet, memory, 10, Facts::empty());
     let second = memory + 2 * page_bytes();
     puppet.writes(second, 3);
     assert_eq!(watch.changes(), [page_change(Came, second, 3, Untouched, Present)]);
@@ -160,7 +160,7 @@ fn copies_are_made() {
     let mut puppet = Puppet::start();
     let file = puppet.maps("program", 2);
     puppet.reads(file, 2);
-    let mut watch = Watch::of(&puppet, file, 2, Need::empty());
+    let mut watch = Watch::of(&puppet, file, 2, Facts::empty());
     puppet.writes(file + page_bytes(), 1);
     let copied = page_change(CopiedOnWrite, file + page_bytes(), 1, Present, Present);
     assert_eq!(watch.changes(), [copied]);
@@ -168,7 +168,7 @@ fn copies_are_made() {
     if support::shows_frames() || support::has_scan() {
         let zeros = puppet.maps("anonymous", 3);
         puppet.reads(zeros, 3);
-        let mut watch = Watch::of(&puppet, zeros, 3, Need::empty());
+        let mut watch = Watch::of(&puppet, zeros, 3, Facts::empty());
         puppet.writes(zeros + page_bytes(), 1);
         assert_eq!(watch.changes(), [page_change(CopiedOnWrite, zeros + page_bytes(), 1, Present, Present)]);
         assert_eq!(watch.changes(), []);
@@ -181,7 +181,7 @@ fn copies_are_made() {
     puppet.writes(memory, 1);
     puppet.reads(memory + page_bytes(), 1);
     puppet.does("fork", &[memory, 0]);
-    let mut watch = Watch::of(&puppet, memory, 2, Need::empty());
+    let mut watch = Watch::of(&puppet, memory, 2, Facts::empty());
     puppet.writes(memory, 2);
     assert_eq!(watch.changes(), [page_change(CopiedOnWrite, memory, 2, Present, Present)]);
 }
@@ -195,7 +195,7 @@ fn pages_move() {
     let mut puppet = Puppet::start();
     let memory = puppet.maps("anonymous", 64);
     puppet.writes(memory, 64);
-    let mut watch = Watch::of(&puppet, memory, 64, Need::empty());
+    let mut watch = Watch::of(&puppet, memory, 64, Facts::empty());
     let elsewhere = puppet.maps("anonymous", 64);
     puppet.advises(memory, 64, MADV_DONTNEED).expect("to drop the pages");
     puppet.writes(elsewhere, 64);
@@ -216,7 +216,7 @@ fn to_swap_and_back() {
     let mut puppet = Puppet::start();
     let memory = puppet.maps("anonymous", 4);
     puppet.writes(memory, 4);
-    let mut watch = Watch::of(&puppet, memory, 4, Need::empty());
+    let mut watch = Watch::of(&puppet, memory, 4, Facts::empty());
     if !puppet.pages_out(memory, 2) || detail(&watch.target, memory).page.state() != State::Swapped {
         return skip(NAME, "the kernel kept the page");
     }
@@ -231,7 +231,7 @@ fn split_and_collapsed() {
         Ok(made) => made,
         Err(reason) => return skip(NAME, reason),
     };
-    let mut watch = Watch::of(&puppet, memory, pages, Need::empty());
+    let mut watch = Watch::of(&puppet, memory, pages, Facts::empty());
     // Other permissions for a part, and back again: the entries are the same, but there are 512 of them now.
     for rights in [1, 3] {
         puppet.does("protect", &[memory + 3 * page_bytes(), page_bytes(), rights]);
@@ -261,7 +261,7 @@ fn guards_come_and_go() {
     let mut puppet = Puppet::start();
     let memory = puppet.maps("anonymous", 4);
     puppet.writes(memory, 2);
-    let mut watch = Watch::of(&puppet, memory, 4, Need::empty());
+    let mut watch = Watch::of(&puppet, memory, 4, Facts::empty());
     if let Err(error) = puppet.advises(memory + page_bytes(), 2, MADV_GUARD_INSTALL) {
         return skip("watch::guards_come_and_go", &format!("MADV_GUARD_INSTALL: error {error}"));
     }
@@ -283,7 +283,7 @@ fn map_counts_change() {
     let mut puppet = Puppet::start();
     let memory = puppet.maps("anonymous", 3);
     puppet.writes(memory, 3);
-    let mut watch = Watch::of(&puppet, memory, 3, Need::COUNTS);
+    let mut watch = Watch::of(&puppet, memory, 3, Facts::COUNTS);
     let child = puppet.does("fork", &[memory, 0]);
     let (_, changes) = watch.look();
     let counts = |change: &Change| {
@@ -305,7 +305,7 @@ fn flags_change() {
     let mut puppet = Puppet::start();
     let memory = puppet.maps("anonymous", 1);
     puppet.writes(memory, 1);
-    let mut watch = Watch::of(&puppet, memory, 1, Need::FLAGS);
+    let mut watch = Watch::of(&puppet, memory, 1, Facts::FLAGS);
     puppet.does("lock", &[memory, page_bytes()]);
     let (_, changes) = watch.look();
     let change = changes.iter().find(|change| change.kind == FlagsChanged).expect("a change of flags");
@@ -327,7 +327,7 @@ fn soft_dirty_changes() {
     }
     let cleared = std::fs::write(format!("/proc/{}/clear_refs", puppet.0.pid()), "4");
     cleared.expect("to clear its soft-dirty bits");
-    let mut watch = Watch::of(&puppet, memory, 2, Need::SOFT_DIRTY);
+    let mut watch = Watch::of(&puppet, memory, 2, Facts::SOFT_DIRTY);
     puppet.writes(memory + page_bytes(), 1);
     assert_eq!(watch.changes(), [page_change(SoftDirty, memory + page_bytes(), 1, Present, Present)]);
 }
@@ -337,7 +337,7 @@ fn regions_change() {
     let memory = puppet.maps("shared", 16);
     let size = page_bytes();
     puppet.unmaps(memory + 8 * size, 8);
-    let mut watch = Watch::of(&puppet, memory, 16, Need::empty());
+    let mut watch = Watch::of(&puppet, memory, 16, Facts::empty());
     let change = |kind, address| (kind, address, 0, None, None);
     puppet.unmaps(memory + 6 * size, 2);
     assert_eq!(watch.changes(), [change(RegionShrank, memory + 6 * size)]);
@@ -352,7 +352,7 @@ fn regions_change() {
     let kinds: Vec<EventKind> = watch.changes().iter().map(|change| change.0).collect();
     assert!(!kinds.is_empty() && kinds.iter().all(|&kind| kind == RegionWent), "{kinds:?}");
     // Somewhere else: what appears is seen when everything is watched.
-    let mut watch = Watch::of(&puppet, memory, 1, Need::empty());
+    let mut watch = Watch::of(&puppet, memory, 1, Facts::empty());
     watch.span = None;
     watch.changes();
     let new = puppet.maps("memfd", 2);
@@ -367,7 +367,7 @@ fn another_program() {
     let mut puppet = Puppet::start();
     let memory = puppet.maps("anonymous", 2);
     puppet.writes(memory, 2);
-    let mut watch = Watch::of(&puppet, memory, 2, Need::empty());
+    let mut watch = Watch::of(&puppet, memory, 2, Facts::empty());
     watch.span = None;
     puppet.0.send("exec");
     assert_eq!(puppet.0.line(), "ready");
@@ -377,8 +377,8 @@ fn another_program() {
     let effect = changes[0].effect;
     assert!(effect.went >= 2 * page_bytes() && effect.came > 0, "{effect:?}");
     // It is sampled anew.
-    let view = View::of(&watch.target).expect("a view");
-    assert!(view.region(at(memory)).is_none());
+    let space = AddressSpace::of(&watch.target).expect("a space");
+    assert!(space.region(at(memory)).is_none());
     assert_eq!(watch.look().0, Sampled::Alive);
 }
 
@@ -386,7 +386,7 @@ fn the_end() {
     let mut puppet = Puppet::start();
     let memory = puppet.maps("anonymous", 1);
     puppet.writes(memory, 1);
-    let mut watch = Watch::of(&puppet, memory, 1, Need::empty());
+    let mut watch = Watch::of(&puppet, memory, 1, Facts::empty());
     puppet.0.send("exit");
     puppet.0.end();
     let (look, changes) = watch.look();
@@ -399,7 +399,7 @@ fn many_pages_change_alike() {
     let mut puppet = Puppet::start();
     let memory = puppet.maps("anonymous", 50_000);
     puppet.writes(memory + 10 * page_bytes(), 5);
-    let mut watch = Watch::of(&puppet, memory, 50_000, Need::empty());
+    let mut watch = Watch::of(&puppet, memory, 50_000, Facts::empty());
     puppet.writes(memory, 50_000);
     let rest = memory + 15 * page_bytes();
     assert_eq!(
@@ -411,9 +411,9 @@ fn many_pages_change_alike() {
 fn what_cannot_be_seen_is_said() {
     let puppet = Puppet::start();
     let target = puppet.0.attach();
-    let view = View::of(&target).expect("a view");
-    let all = Need::FLAGS | Need::COUNTS | Need::SOFT_DIRTY;
-    let blind: Vec<EventKind> = Watcher::unobservable(&view, &view.spans(), all).iter().map(|one| one.0).collect();
+    let space = AddressSpace::of(&target).expect("a space");
+    let all = Facts::FLAGS | Facts::COUNTS | Facts::SOFT_DIRTY;
+    let blind: Vec<EventKind> = Watcher::unobservable(&space, &space.spans(), all).iter().map(|one| one.0).collect();
     assert_eq!(blind.contains(&Moved), !support::shows_frames());
     assert_eq!(blind.contains(&CopiedOnWrite), !support::shows_frames());
     assert_eq!(blind.contains(&SoftDirty), target.machine.has_soft_dirty() != Some(true));

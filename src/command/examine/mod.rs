@@ -6,7 +6,7 @@ mod rows;
 use super::named_pages::with_names;
 use super::{About, Context, Error, Flow, Group, Outcome, Resume, example, region};
 use crate::eval;
-use crate::inspect::View;
+use crate::inspect::AddressSpace;
 use crate::kernel::{AddressRange, VirtualAddress};
 use crate::lang::{Examine, Expression, Format, Layout, Spanned, SymbolName, Unit};
 use crate::symbol::{Kind, SymbolAt};
@@ -67,20 +67,20 @@ pub(super) fn run(context: &mut Context, asked: &Examine) -> Outcome {
     // As in gdb, an `x` without `-` goes forward again.
     context.state.examined.count = if layout.backward { 1 } else { count };
     let bytes = count.checked_mul(unit.bytes().into());
-    let view = match bytes.and_then(|bytes| AddressRange::of_length(start, bytes)) {
+    let space = match bytes.and_then(|bytes| AddressRange::of_length(start, bytes)) {
         Some(range) if !layout.backward && !matches!(format, Format::Text | Format::Address) => {
-            with_names(View::within(&target, &[range])?, &context.state.symbols)?
+            with_names(AddressSpace::within(&target, &[range])?, &context.state.symbols)?
         }
         // How far it reads, or which addresses are named, only the contents tell.
-        _ => View::of(&target)?,
+        _ => AddressSpace::of(&target)?,
     };
     let nearest = if layout.backward { VirtualAddress::new(start.get().saturating_sub(1)) } else { start };
-    if let (None, Some(written)) = (view.region(nearest), written) {
-        return Err(region::unmapped(written.at, view.detail(nearest)?));
+    if let (None, Some(written)) = (space.region(nearest), written) {
+        return Err(region::unmapped(written.at, space.detail(nearest)?));
     }
     let mut examination = Examination {
-        symbols: context.state.symbols.over(&target, view.maps()),
-        view: &view,
+        symbols: context.state.symbols.over(&target, space.maps()),
+        space: &space,
         layout: process,
         format,
         unit,

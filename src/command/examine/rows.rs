@@ -1,7 +1,7 @@
 //! The rows of `x`: units of one size, or texts.
 
 use super::super::{Error, format, translate};
-use crate::inspect::{Absent, Contents, ReadEnd, Source, View};
+use crate::inspect::{Absent, AddressSpace, Contents, ReadEnd, Source};
 use crate::kernel::{AddressRange, Kind, State, VirtualAddress};
 use crate::lang::{Format, Unit};
 use crate::report::{Bytes, Memory, Record, Sink, SymbolBrief, Why};
@@ -15,8 +15,8 @@ const WINDOW: usize = 64 << 10;
 
 /// One `x`.
 pub(super) struct Examination<'a> {
-    pub(super) view: &'a View<'a>,
-    pub(super) symbols: symbol::View<'a>,
+    pub(super) space: &'a AddressSpace<'a>,
+    pub(super) symbols: symbol::TargetSymbols<'a>,
     pub(super) layout: process::Layout,
     pub(super) format: Format,
     pub(super) unit: Unit,
@@ -103,10 +103,10 @@ impl Examination<'_> {
 
     /// Reads from the start of `wanted`, and counts the pages that are faulted in.
     pub(super) fn contents(&mut self, wanted: AddressRange, into: &mut [u8]) -> Result<Contents, Error> {
-        let contents = self.view.contents(wanted, into, self.fault)?;
+        let contents = self.space.contents(wanted, into, self.fault)?;
         if let Contents::Bytes { count, source: Source::Faulted(_) } = contents {
             let read = AddressRange::of_length(wanted.start(), count as u64);
-            self.faulted += read.map_or(0, |read| read.pages(self.view.page()));
+            self.faulted += read.map_or(0, |read| read.pages(self.space.page()));
         }
         Ok(contents)
     }

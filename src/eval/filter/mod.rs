@@ -15,7 +15,7 @@ use super::Scope;
 use super::error::{Error, Result};
 use super::evaluator::Evaluator;
 use super::space::Space;
-use crate::inspect::{self, Need, Page, RegionStats, View, ViewedRegion};
+use crate::inspect::{self, AddressSpace, Facts, Page, RegionStats, ViewedRegion};
 use crate::kernel::{PageFlags, PageSize};
 use crate::lang::{self, FilterField, PageField, RegionField, Span, Spanned};
 use crate::process::Machine;
@@ -23,18 +23,18 @@ use ask::{Answers, Fields};
 use predicate::Predicate;
 use std::sync::Arc;
 
-/// A filter over pages, for `walk` and `watch`. All that it needs can be known in `view`.
+/// A filter over pages, for `walk` and `watch`. All that it needs can be known in `space`.
 ///
 /// # Errors
 /// A field cannot be known here, a flag is unknown, or an expression has no value. The error gives the place.
 pub fn page_filter(
     filter: &Spanned<lang::Filter<PageField>>,
-    view: &View<'_>,
+    space: &AddressSpace<'_>,
     scope: &dyn Scope,
 ) -> Result<inspect::Filter<'static>> {
-    let mut fields = PageFields { view, need: Need::empty() };
+    let mut fields = PageFields { space, need: Facts::empty() };
     let predicate = Predicate::prepare(filter, &mut fields, &Evaluator::new(scope))?;
-    let machine = view.target().machine.clone();
+    let machine = space.target().machine.clone();
     Ok(compiled(predicate, fields.need, machine, false))
 }
 
@@ -57,7 +57,7 @@ pub fn frame_filter(
     machine: &Arc<Machine>,
     scope: &dyn Scope,
 ) -> Result<inspect::Filter<'static>> {
-    let mut fields = FrameFields { machine, need: Need::empty() };
+    let mut fields = FrameFields { machine, need: Facts::empty() };
     let predicate = Predicate::prepare(filter, &mut fields, &Evaluator::new(scope))?;
     Ok(compiled(predicate, fields.need, machine.clone(), true))
 }
@@ -65,7 +65,7 @@ pub fn frame_filter(
 /// The filter over pages, or over frames without a process.
 fn compiled(
     predicate: Predicate<PageField>,
-    need: Need,
+    need: Facts,
     machine: Arc<Machine>,
     of_frames: bool,
 ) -> inspect::Filter<'static> {
@@ -114,20 +114,20 @@ impl RegionFilter {
 }
 
 struct PageFields<'v> {
-    view: &'v View<'v>,
-    need: Need,
+    space: &'v AddressSpace<'v>,
+    need: Facts,
 }
 
 impl Fields<PageField> for PageFields<'_> {
     fn ask(&mut self, field: PageField, at: Span) -> Result<()> {
-        self.need |= field::require(field, self.view)
+        self.need |= field::require(field, self.space)
             .map_err(|cause| Error::inspection(at, format_args!("'{}'", field.name()), cause))?;
         Ok(())
     }
 
     fn ask_flag(&mut self, at: Span) -> Result<()> {
-        self.view.require(Need::FLAGS).map_err(|cause| Error::inspection(at, "flags()", cause))?;
-        self.need |= Need::FLAGS;
+        self.space.require(Facts::FLAGS).map_err(|cause| Error::inspection(at, "flags()", cause))?;
+        self.need |= Facts::FLAGS;
         Ok(())
     }
 
@@ -147,7 +147,7 @@ fn page_space(field: PageField) -> Option<Space> {
 
 struct FrameFields<'m> {
     machine: &'m Machine,
-    need: Need,
+    need: Facts,
 }
 
 impl Fields<PageField> for FrameFields<'_> {
@@ -162,7 +162,7 @@ impl Fields<PageField> for FrameFields<'_> {
     }
 
     fn ask_flag(&mut self, _: Span) -> Result<()> {
-        self.need |= Need::FLAGS;
+        self.need |= Facts::FLAGS;
         Ok(())
     }
 

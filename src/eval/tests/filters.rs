@@ -2,7 +2,7 @@
 
 use super::{World, command, process};
 use crate::eval::{self, Error};
-use crate::inspect::{Need, Page, StateSet, View};
+use crate::inspect::{AddressSpace, Facts, Page, StateSet};
 use crate::kernel::{Kind, PageFlags, PageMapEntry, State, VirtualAddress};
 use crate::lang::{Command, Regions, Walk};
 use crate::process::fake::Fake;
@@ -10,12 +10,12 @@ use crate::process::fake::Fake;
 /// The answer of the filter of `walk all where TEXT` for one page.
 fn holds(fake: Fake, text: &str, page: &Page) -> Result<bool, Error> {
     let world = World::of(fake);
-    let view = View::of(world.target.as_ref().unwrap()).unwrap();
+    let space = AddressSpace::of(world.target.as_ref().unwrap()).unwrap();
     let Command::Walk(Walk { filter, .. }) = command(&format!("walk all where {text}")) else {
         panic!("{text}");
     };
-    let filter = eval::page_filter(&filter.unwrap(), &view, &world)?;
-    Ok(filter.matches(page, view.region(page.address)))
+    let filter = eval::page_filter(&filter.unwrap(), &space, &world)?;
+    Ok(filter.matches(page, space.region(page.address)))
 }
 
 fn present() -> Page {
@@ -129,19 +129,19 @@ fn numbers_are_typed_and_evaluated_once() {
 #[test]
 fn only_the_facts_that_a_filter_needs_are_read() {
     let world = World::of(process());
-    let view = View::of(world.target.as_ref().unwrap()).unwrap();
+    let space = AddressSpace::of(world.target.as_ref().unwrap()).unwrap();
     for (text, need) in [
-        ("present or swapped", Need::empty()),
-        ("dirty", Need::FLAGS),
-        ("mapcount > 1", Need::COUNTS),
-        ("order >= 4", Need::ORDER),
-        ("pfn > 5", Need::FRAMES | Need::EACH),
-        ("dirty or mapcount > 1", Need::FLAGS | Need::COUNTS),
+        ("present or swapped", Facts::empty()),
+        ("dirty", Facts::FLAGS),
+        ("mapcount > 1", Facts::COUNTS),
+        ("order >= 4", Facts::ORDER),
+        ("pfn > 5", Facts::FRAMES | Facts::EACH),
+        ("dirty or mapcount > 1", Facts::FLAGS | Facts::COUNTS),
     ] {
         let Command::Walk(Walk { filter, .. }) = command(&format!("walk all where {text}")) else {
             panic!("{text}");
         };
-        let filter = eval::page_filter(&filter.unwrap(), &view, &world).unwrap();
+        let filter = eval::page_filter(&filter.unwrap(), &space, &world).unwrap();
         assert_eq!(filter.need(), need, "{text}");
     }
 }
@@ -149,7 +149,7 @@ fn only_the_facts_that_a_filter_needs_are_read() {
 #[test]
 fn filters_on_regions() {
     let world = World::of(process());
-    let view = View::of(world.target.as_ref().unwrap()).unwrap();
+    let space = AddressSpace::of(world.target.as_ref().unwrap()).unwrap();
     for (text, names) in [
         ("size >= 64K", "[heap] [stack]"),
         ("name == \"data.bin\"", "/opt/a/data.bin /opt/b/data.bin"),
@@ -168,7 +168,7 @@ fn filters_on_regions() {
         };
         let filter = eval::region_filter(&filter.unwrap(), &world).unwrap();
         assert!(!filter.needs_stats(), "{text}");
-        let found = view.regions().iter().filter(|one| filter.holds(one, None) == Some(true));
+        let found = space.regions().iter().filter(|one| filter.holds(one, None) == Some(true));
         let found: Vec<String> = found.map(|one| one.region.name.to_string()).collect();
         assert_eq!(found.join(" "), names, "{text}");
     }
@@ -210,12 +210,12 @@ fn an_uncertain_state_is_no_answer_where_it_matters() {
         ("anonymous", false, false),
     ] {
         let world = World::of(process());
-        let view = View::of(world.target.as_ref().unwrap()).unwrap();
+        let space = AddressSpace::of(world.target.as_ref().unwrap()).unwrap();
         let Command::Walk(Walk { filter, .. }) = command(&format!("walk all where {text}")) else {
             panic!("{text}");
         };
-        let filter = eval::page_filter(&filter.unwrap(), &view, &world).unwrap();
-        let file = view.regions().iter().find(|viewed| viewed.region.inode != 0 && !viewed.region.permissions.shared);
+        let filter = eval::page_filter(&filter.unwrap(), &space, &world).unwrap();
+        let file = space.regions().iter().find(|viewed| viewed.region.inode != 0 && !viewed.region.permissions.shared);
         assert!(file.is_some());
         assert_eq!(filter.matches(&hidden, file), kept, "{text}");
         assert_eq!(filter.is_undecided(&hidden, file), undecided, "{text}");

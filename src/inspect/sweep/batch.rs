@@ -1,9 +1,9 @@
 //! Some steps of a plan, read together: first entries, then the words of their frames.
 
+use super::super::address_space::AddressSpace;
 use super::super::filter::Question;
 use super::super::ordered_pool::Planned;
-use super::super::page::Need;
-use super::super::view::View;
+use super::super::page::Facts;
 use super::chunk::Chunk;
 use super::frames::Gather;
 use super::pieces::{Pieces, Words};
@@ -46,7 +46,12 @@ impl Batch {
     /// Reads what the steps ask for.
     ///
     /// Fails when the target is gone, or when the kernel refuses what is asked for.
-    pub fn fill(&mut self, view: &View<'_>, question: Question<'_>, gather: &mut Gather) -> process::Result<()> {
+    pub fn fill(
+        &mut self,
+        space: &AddressSpace<'_>,
+        question: Question<'_>,
+        gather: &mut Gather,
+    ) -> process::Result<()> {
         let pieces = &mut self.pieces;
         pieces.clear();
         let mut left = &self.steps[..];
@@ -57,24 +62,24 @@ impl Batch {
             };
             let (now, later) = left.split_at(together);
             match step.action {
-                Action::Skip if step.region.is_none() => hole(pieces, view, step.range)?,
+                Action::Skip if step.region.is_none() => hole(pieces, space, step.range)?,
                 Action::Skip => pieces.push(step.region, step.range, Words::Nothing),
                 Action::Present => pieces.push(step.region, step.range, Words::Present),
-                Action::Read => read(pieces, view, now, question)?,
+                Action::Read => read(pieces, space, now, question)?,
                 Action::ReadHuge => {
-                    if !huge::read(pieces, view, step, question.need)? {
-                        read(pieces, view, now, question)?;
+                    if !huge::read(pieces, space, step, question.need)? {
+                        read(pieces, space, now, question)?;
                     }
                 }
             }
             left = later;
         }
-        if question.need.contains(Need::CONTENT) {
-            backing::find(pieces, view);
+        if question.need.contains(Facts::CONTENT) {
+            backing::find(pieces, space);
         }
-        lookup::all(pieces, gather, view, question)?;
-        if question.need.contains(Need::OWNERS) {
-            owners::set(pieces, gather, view, question.need)?;
+        lookup::all(pieces, gather, space, question)?;
+        if question.need.contains(Facts::OWNERS) {
+            owners::set(pieces, gather, space, question.need)?;
         }
         Ok(())
     }
@@ -88,19 +93,19 @@ impl Batch {
     /// Passes what was read to the visitor, in address order.
     pub fn deliver(
         &self,
-        view: &View<'_>,
-        need: Need,
+        space: &AddressSpace<'_>,
+        need: Facts,
         visit: &mut dyn FnMut(&Chunk<'_>) -> Result<(), Stopped>,
     ) -> Result<(), Stopped> {
         let pieces = &self.pieces;
         let mut all = pieces.all.iter();
-        all.try_for_each(|piece| visit(&pieces.chunk(piece, view, need)))
+        all.try_for_each(|piece| visit(&pieces.chunk(piece, space, need)))
     }
 }
 
 /// A hole between regions: the part within the page map, and the part past its end.
-fn hole(pieces: &mut Pieces, view: &View<'_>, range: AddressRange) -> process::Result<()> {
-    let (inside, outside) = view.covered(range)?;
+fn hole(pieces: &mut Pieces, space: &AddressSpace<'_>, range: AddressRange) -> process::Result<()> {
+    let (inside, outside) = space.covered(range)?;
     if let Some(inside) = inside {
         pieces.push(None, inside, Words::Nothing);
     }
@@ -111,8 +116,8 @@ fn hole(pieces: &mut Pieces, view: &View<'_>, range: AddressRange) -> process::R
 }
 
 /// Reads every entry of adjoining steps with one system call: there may be very many small regions.
-fn read(pieces: &mut Pieces, view: &View<'_>, steps: &[Step], question: Question<'_>) -> process::Result<()> {
-    let page = view.page();
+fn read(pieces: &mut Pieces, space: &AddressSpace<'_>, steps: &[Step], question: Question<'_>) -> process::Result<()> {
+    let page = space.page();
     let Some(start) = steps.first().map(|step| step.range.start()) else {
         return Ok(());
     };
@@ -121,7 +126,7 @@ fn read(pieces: &mut Pieces, view: &View<'_>, steps: &[Step], question: Question
     let pages: u64 = steps.iter().map(|step| step.range.pages(page)).sum();
     entries.resize(first + pages as usize, PageMapEntry::default());
     let into = entries.get_mut(first..).unwrap_or_default();
-    let read = view.target().process.entries(page.index(start), into)?;
+    let read = space.target().process.entries(page.index(start), into)?;
     entries.truncate(first + read);
     for step in steps {
         let pages = step.range.pages(page) as usize;
@@ -135,7 +140,7 @@ fn read(pieces: &mut Pieces, view: &View<'_>, steps: &[Step], question: Question
         };
         first = at.end;
         if let Some(inside) = inside {
-            let marks = marks::ask(pieces, view, step.region, inside, at.clone(), question)?;
+            let marks = marks::ask(pieces, space, step.region, inside, at.clone(), question)?;
             let stride = 1;
             pieces.push(step.region, inside, Words::Read { at, marks, stride });
         }

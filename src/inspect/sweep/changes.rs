@@ -1,6 +1,6 @@
 //! Regions that change during a sweep.
 
-use super::super::view::View;
+use super::super::address_space::AddressSpace;
 use super::super::{Error, Result};
 use crate::kernel::{AddressRange, Region, VirtualAddress};
 use crate::process::Liveness;
@@ -18,7 +18,7 @@ const WRITTEN: usize = 32 << 10;
 /// If there are many, the text of `maps` is compared with the earlier text. The worker threads do so between their
 /// reads, each time as far as the sweep has delivered.
 pub(super) struct Changes<'v> {
-    view: &'v View<'v>,
+    space: &'v AddressSpace<'v>,
     spans: &'v [AddressRange],
     /// Where what has been delivered ends.
     delivered: AtomicU64,
@@ -37,10 +37,10 @@ enum Text {
 }
 
 impl<'v> Changes<'v> {
-    pub fn among(view: &'v View<'v>, spans: &'v [AddressRange]) -> Self {
-        let is_compared = view.text().is_known() && touched(view, spans).nth(FEW).is_some();
+    pub fn among(space: &'v AddressSpace<'v>, spans: &'v [AddressRange]) -> Self {
+        let is_compared = space.text().is_known() && touched(space, spans).nth(FEW).is_some();
         let text = if is_compared { Text::Same(0) } else { Text::Other };
-        Changes { view, spans, delivered: AtomicU64::new(0), text: Mutex::new(text) }
+        Changes { space, spans, delivered: AtomicU64::new(0), text: Mutex::new(text) }
     }
 
     /// All regions below `end` have been delivered.
@@ -57,7 +57,7 @@ impl<'v> Changes<'v> {
         };
         while let Text::Same(bytes) = *text {
             let end = VirtualAddress::new(self.delivered.load(Ordering::Acquire));
-            let behind = self.view.text().region_at(bytes + WRITTEN);
+            let behind = self.space.text().region_at(bytes + WRITTEN);
             if behind.is_none_or(|behind| behind > end) {
                 break;
             }
@@ -67,8 +67,8 @@ impl<'v> Changes<'v> {
     }
 
     fn compare_on(&self, bytes: usize) -> Result<Text> {
-        let process = &self.view.target().process;
-        Ok(match process.maps_unchanged_from(self.view.text(), bytes)? {
+        let process = &self.space.target().process;
+        Ok(match process.maps_unchanged_from(self.space.text(), bytes)? {
             Some(0) => Text::SameToTheEnd,
             Some(more) => Text::Same(bytes + more),
             None => Text::Other,
@@ -79,7 +79,7 @@ impl<'v> Changes<'v> {
     ///
     /// Fails when the target is gone or runs another program.
     pub fn finish(self) -> Result<Vec<AddressRange>> {
-        let process = &self.view.target().process;
+        let process = &self.space.target().process;
         match process.liveness()? {
             Liveness::Alive => {}
             Liveness::Executed => return Err(Error::Executed),
@@ -92,7 +92,7 @@ impl<'v> Changes<'v> {
         if text == Text::SameToTheEnd {
             return Ok(Vec::new());
         }
-        let touched = || touched(self.view, self.spans);
+        let touched = || touched(self.space, self.spans);
         let mut changed = Vec::new();
         if touched().nth(FEW).is_none() {
             for before in touched() {
@@ -116,11 +116,11 @@ impl<'v> Changes<'v> {
 }
 
 /// The regions that `spans` touch, in address order.
-fn touched<'v>(view: &'v View<'_>, spans: &'v [AddressRange]) -> impl Iterator<Item = &'v Region> + use<'v> {
-    let regions = view.regions();
+fn touched<'v>(space: &'v AddressSpace<'_>, spans: &'v [AddressRange]) -> impl Iterator<Item = &'v Region> + use<'v> {
+    let regions = space.regions();
     let mut first = 0;
     let inside = spans.iter().flat_map(move |span| {
-        first = view.region_from(first, span.start());
+        first = space.region_from(first, span.start());
         let rest = regions.get(first..).unwrap_or_default().iter();
         rest.take_while(|viewed| viewed.range().start() < span.end())
     });

@@ -2,7 +2,7 @@
 
 use super::super::classify::{Backing, PageObservation, RegionFacts, classify};
 use super::super::kernel_behaviour::KernelBehaviour;
-use super::super::page::{Need, Page};
+use super::super::page::{Facts, Page};
 use super::super::region::ViewedRegion;
 use super::super::state_set::StateSet;
 use crate::kernel::zones::Zones;
@@ -18,7 +18,7 @@ pub(in crate::inspect) const UNREAD: u64 = u64::MAX;
 pub struct Chunk<'a> {
     /// The region; `None` for pages in no region.
     pub region: Option<&'a ViewedRegion>,
-    /// Its index among [`View::regions`](crate::inspect::View::regions).
+    /// Its index among [`AddressSpace::regions`](crate::inspect::AddressSpace::regions).
     pub region_index: Option<usize>,
     /// The first page.
     pub start: VirtualAddress,
@@ -28,7 +28,7 @@ pub struct Chunk<'a> {
     pub(super) place: Option<RegionFacts>,
     pub(super) rules: &'a dyn KernelBehaviour,
     pub(super) size: PageSize,
-    pub(super) need: Need,
+    pub(super) need: Facts,
     /// The zones of the machine, when asked for.
     pub(super) zones: Option<&'a Zones>,
     /// Whether map counts are of one page.

@@ -1,8 +1,8 @@
 //! Huge mappings: a few words stand for all of their pages, where this is certain.
 
+use super::super::address_space::AddressSpace;
 use super::super::folio::Folio;
-use super::super::page::Need;
-use super::super::view::View;
+use super::super::page::Facts;
 use super::chunk::UNREAD;
 use super::frames::Chosen;
 use super::pieces::{Pieces, Words};
@@ -13,9 +13,9 @@ use std::ops::Range;
 
 /// Reads one entry for each huge mapping of `step`. Returns false if one of them is no longer huge: then all entries
 /// have to be read.
-pub(super) fn read(pieces: &mut Pieces, view: &View<'_>, step: &Step, need: Need) -> process::Result<bool> {
-    let page = view.page();
-    let target = view.target();
+pub(super) fn read(pieces: &mut Pieces, space: &AddressSpace<'_>, step: &Step, need: Facts) -> process::Result<bool> {
+    let page = space.page();
+    let target = space.target();
     let Some(bytes) = target.machine.huge_page_bytes() else {
         return Ok(false);
     };
@@ -34,7 +34,7 @@ pub(super) fn read(pieces: &mut Pieces, view: &View<'_>, step: &Step, need: Need
     }
     let at = first..pieces.entries.len();
     // Marks are made only where they are needed.
-    let marks = need.intersects(Need::HUGE | Need::KINDS);
+    let marks = need.intersects(Facts::HUGE | Facts::KINDS);
     let marks = marks.then(|| pieces.mark_huge(at.len()));
     pieces.push(step.region, step.range, Words::Read { at, marks, stride });
     Ok(true)
@@ -79,7 +79,7 @@ enum Counts {
 }
 
 /// Reads the flags of the heads and of one tail each, and as many map counts as it takes.
-pub(super) fn look_up(pieces: &mut Pieces, machine: &Machine, need: Need, chosen: &Chosen) -> process::Result<()> {
+pub(super) fn look_up(pieces: &mut Pieces, machine: &Machine, need: Facts, chosen: &Chosen) -> process::Result<()> {
     for piece in 0..pieces.all.len() {
         look_up_piece(pieces, machine, need, chosen, piece)?;
     }
@@ -89,7 +89,7 @@ pub(super) fn look_up(pieces: &mut Pieces, machine: &Machine, need: Need, chosen
 fn look_up_piece(
     pieces: &mut Pieces,
     machine: &Machine,
-    need: Need,
+    need: Facts,
     chosen: &Chosen,
     piece: usize,
 ) -> process::Result<()> {
@@ -104,23 +104,23 @@ fn look_up_piece(
         };
         let mut flags = [PageFlags::empty(); 2];
         let read = machine.frame_flags(head, &mut flags);
-        if need.contains(Need::FLAGS) && read? == flags.len() {
+        if need.contains(Facts::FLAGS) && read? == flags.len() {
             pieces.tail_flags.resize(pieces.entries.len(), UNREAD);
             set(&mut pieces.flags, slot, flags[0].bits());
             set(&mut pieces.tail_flags, slot, flags[1].bits());
         }
-        if need.contains(Need::CGROUPS) {
+        if need.contains(Facts::CGROUPS) {
             let mut inode = [0];
             if machine.frame_cgroups(head, &mut inode)? > 0 {
                 set(&mut pieces.cgroups, slot, inode[0]);
             }
         }
-        if need.contains(Need::ORDER) {
+        if need.contains(Facts::ORDER) {
             let folio = Folio::find(machine, head, flags[0])?;
             let order = folio.map_or(UNREAD, |folio| folio.order.into());
             set(&mut pieces.orders, slot, order);
         }
-        if need.contains(Need::COUNTS) {
+        if need.contains(Facts::COUNTS) {
             match counts(machine, head, flags[0], stride)? {
                 Counts::Same(count) => set(&mut pieces.counts, slot, count),
                 Counts::Each(counts) => differing.push((slot, counts)),

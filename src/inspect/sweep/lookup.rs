@@ -1,9 +1,9 @@
 //! The words of the frames of all pieces, looked up by sorted frame number.
 
+use super::super::address_space::AddressSpace;
 use super::super::filter::Question;
 use super::super::folio::Folio;
-use super::super::page::Need;
-use super::super::view::View;
+use super::super::page::Facts;
 use super::chunk::UNREAD;
 use super::frames::{Chosen, Gather};
 use super::huge;
@@ -15,47 +15,47 @@ use crate::process::{self, Machine, WordFile};
 pub(super) fn all(
     pieces: &mut Pieces,
     gather: &mut Gather,
-    view: &View<'_>,
+    space: &AddressSpace<'_>,
     question: Question<'_>,
 ) -> process::Result<()> {
-    let machine = &*view.target().machine;
-    let first = question.first(view);
-    words(pieces, gather, machine, first & Need::WORDS, &Chosen::All)?;
-    let rest = question.need.difference(first) & Need::WORDS;
+    let machine = &*space.target().machine;
+    let first = question.first(space);
+    words(pieces, gather, machine, first & Facts::WORDS, &Chosen::All)?;
+    let rest = question.need.difference(first) & Facts::WORDS;
     if !rest.is_empty() {
-        let chosen = kept(pieces, view, question, first);
+        let chosen = kept(pieces, space, question, first);
         words(pieces, gather, machine, rest, &chosen)?;
     }
-    if (first | question.need).contains(Need::COUNTS) {
-        own_mappings(pieces, view);
+    if (first | question.need).contains(Facts::COUNTS) {
+        own_mappings(pieces, space);
     }
     Ok(())
 }
 
 /// Counts pmdb's own mappings of the frames. After the map counts: pmdb may map another page of a library at any time,
 /// and must not subtract a mapping that is not counted.
-fn own_mappings(pieces: &mut Pieces, view: &View<'_>) {
+fn own_mappings(pieces: &mut Pieces, space: &AddressSpace<'_>) {
     let of_files = pieces.all.iter().filter_map(|piece| {
-        let viewed = view.regions().get(piece.region?)?;
+        let viewed = space.regions().get(piece.region?)?;
         match &piece.words {
             Words::Read { at, stride: 1, .. } if viewed.region.inode != 0 => Some((piece, viewed, at)),
             _ => None,
         }
     });
     for (piece, viewed, at) in of_files {
-        let observer = view.observer();
+        let observer = space.observer();
         if !observer.maps(&viewed.region) {
             continue;
         }
         pieces.own.resize(pieces.entries.len(), 0);
         if let (Some(entries), Some(own)) = (pieces.entries.get(at.clone()), pieces.own.get_mut(at.clone())) {
-            observer.count(&viewed.region, piece.range.start(), entries, view.page(), own);
+            observer.count(&viewed.region, piece.range.start(), entries, space.page(), own);
         }
     }
 }
 
 /// The entries of pages that the filter keeps, for all that was read so far.
-fn kept(pieces: &Pieces, view: &View<'_>, question: Question<'_>, need: Need) -> Chosen {
+fn kept(pieces: &Pieces, space: &AddressSpace<'_>, question: Question<'_>, need: Facts) -> Chosen {
     let Some(filter) = question.filter else {
         return Chosen::All;
     };
@@ -64,13 +64,13 @@ fn kept(pieces: &Pieces, view: &View<'_>, question: Question<'_>, need: Need) ->
         let Words::Read { at, stride, .. } = &piece.words else {
             continue;
         };
-        let chunk = pieces.chunk(piece, view, need);
-        let start = view.page().index(piece.range.start());
+        let chunk = pieces.chunk(piece, space, need);
+        let start = space.page().index(piece.range.start());
         for page in chunk.pages() {
             if !filter.matches(&page, chunk.region) {
                 continue;
             }
-            let first = view.page().index(page.address) - start;
+            let first = space.page().index(page.address) - start;
             let end = (first + page.pages).div_ceil(*stride) as usize;
             let first = at.start + (first / stride) as usize;
             let kept = chosen.get_mut(first..at.start + end).unwrap_or_default();
@@ -85,7 +85,7 @@ pub(super) fn words(
     pieces: &mut Pieces,
     gather: &mut Gather,
     machine: &Machine,
-    need: Need,
+    need: Facts,
     chosen: &Chosen,
 ) -> process::Result<()> {
     if need.is_empty() {
@@ -101,16 +101,16 @@ pub(super) fn words(
     gather.sort();
     let entries = pieces.entries.len();
     let files = [
-        (Need::FLAGS, WordFile::FrameFlags, &mut pieces.flags),
-        (Need::COUNTS, WordFile::FrameCounts, &mut pieces.counts),
-        (Need::CGROUPS, WordFile::FrameCgroups, &mut pieces.cgroups),
+        (Facts::FLAGS, WordFile::FrameFlags, &mut pieces.flags),
+        (Facts::COUNTS, WordFile::FrameCounts, &mut pieces.counts),
+        (Facts::CGROUPS, WordFile::FrameCgroups, &mut pieces.cgroups),
     ];
     for (asked, file, words) in files {
         if need.contains(asked) {
             gather.read(machine, file, entries, words)?;
         }
     }
-    if need.contains(Need::ORDER) {
+    if need.contains(Facts::ORDER) {
         orders(pieces, gather, machine)?;
     }
     huge::look_up(pieces, machine, need, chosen)

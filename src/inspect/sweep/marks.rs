@@ -1,10 +1,10 @@
 //! The categories of pages, from PAGEMAP_SCAN. It scans only where the entries leave a question.
 
+use super::super::address_space::AddressSpace;
 use super::super::classify::Backing;
 use super::super::filter::Question;
 use super::super::kernel_behaviour::KernelBehaviour as _;
-use super::super::page::Need;
-use super::super::view::View;
+use super::super::page::Facts;
 use super::chunk::Mark;
 use super::pieces::Pieces;
 use crate::kernel::{AddressRange, PageMapEntry};
@@ -17,29 +17,29 @@ use std::ops::{ControlFlow, Range};
 /// Fails when the target is gone.
 pub(super) fn ask(
     pieces: &mut Pieces,
-    view: &View<'_>,
+    space: &AddressSpace<'_>,
     region: Option<usize>,
     range: AddressRange,
     at: Range<usize>,
     question: Question<'_>,
 ) -> process::Result<Option<Range<usize>>> {
-    let target = view.target();
+    let target = space.target();
     let mut wanted = Categories::empty();
-    if question.need.contains(Need::HUGE) {
+    if question.need.contains(Facts::HUGE) {
         wanted |= Categories::HUGE;
     }
     // The flags of a frame say whether it is the zero page; without them the scan does.
-    if question.scans_for_zero(question.first(view)) {
+    if question.scans_for_zero(question.first(space)) {
         wanted |= Categories::ZERO;
     }
-    let viewed = region.and_then(|index| view.regions().get(index));
+    let viewed = region.and_then(|index| space.regions().get(index));
     let hugetlb = viewed.is_some_and(|viewed| viewed.backing == Backing::Hugetlb);
     // Only a scan shows hugetlb pages that are not present.
     if hugetlb {
         wanted |= Categories::HUGE | Categories::SWAPPED;
     }
     // If entries do not mark file pages that a PMD maps, only the scan distinguishes them from copies.
-    if wanted.contains(Categories::ZERO) && !view.huge_files_are_marked() {
+    if wanted.contains(Categories::ZERO) && !space.huge_files_are_marked() {
         wanted |= Categories::HUGE;
     }
     if wanted.is_empty() || !target.process.categories().contains(wanted) {
@@ -47,7 +47,7 @@ pub(super) fn ask(
     }
     let entries = pieces.entries.get(at).unwrap_or_default();
     let may_be_zero = |entry: &PageMapEntry| entry.is_present() && !entry.is_file_or_shared() && !entry.is_exclusive();
-    let page = view.page();
+    let page = space.page();
     let huge_pages = target.machine.huge_page_bytes().map_or(1, |bytes| (bytes >> page.shift()).max(1));
     let of_region = viewed.map_or(range, |viewed| viewed.region.range);
     let of_region = page.index(of_region.start())..page.index(of_region.end());

@@ -29,10 +29,10 @@ pub(super) mod raw {
 }
 
 use super::Result;
+use super::address_space::AddressSpace;
 use super::filter::Question;
 use super::ordered_pool::{self, Check, Planned, Producer, Work};
-use super::page::Need;
-use super::view::View;
+use super::page::Facts;
 use crate::kernel::AddressRange;
 use crate::report::Stopped;
 use batch::Batch;
@@ -49,25 +49,26 @@ pub struct Sweep {
 }
 
 /// Delivers all pages of `spans` (in order, disjoint) to `visit`, in address order. `check` is called between reads and
-/// says whether to go on. Addresses in no region are left out, unless [`Need::HOLES`](super::Need::HOLES) asks for
+/// says whether to go on. Addresses in no region are left out, unless [`Facts::HOLES`](super::Facts::HOLES) asks for
 /// them.
 ///
-/// Fails when the target is gone or runs another program, when the kernel refuses a read (see [`View::require`] and
-/// [`View::obtainable`]), and with [`Error::Stopped`](super::Error::Stopped) when `visit` or `check` stop it.
+/// Fails when the target is gone or runs another program, when the kernel refuses a read (see [`AddressSpace::require`]
+/// and [`AddressSpace::obtainable`]), and with [`Error::Stopped`](super::Error::Stopped) when `visit` or `check` stop
+/// it.
 pub fn sweep<'f>(
-    view: &View<'_>,
+    space: &AddressSpace<'_>,
     spans: &[AddressRange],
     question: impl Into<Question<'f>>,
     check: &mut dyn FnMut() -> Result<(), Stopped>,
     visit: &mut dyn FnMut(&Chunk<'_>) -> Result<(), Stopped>,
 ) -> Result<Sweep> {
-    let question = question.into().with_implied(view);
-    let changes = Changes::among(view, spans);
-    let reader = Reader { view, question, changes: &changes };
+    let question = question.into().with_implied(space);
+    let changes = Changes::among(space, spans);
+    let reader = Reader { space, question, changes: &changes };
     let mut delivery = Delivery {
-        view,
+        space,
         need: question.need,
-        plan: Plan::new(view, spans, question.need),
+        plan: Plan::new(space, spans, question.need),
         changes: &changes,
         check,
         visit,
@@ -79,7 +80,7 @@ pub fn sweep<'f>(
 
 /// Reads batches, on any thread.
 struct Reader<'a, 'f> {
-    view: &'a View<'a>,
+    space: &'a AddressSpace<'a>,
     question: Question<'f>,
     changes: &'a Changes<'a>,
 }
@@ -89,15 +90,15 @@ impl Work for Reader<'_, '_> {
     type Scratch = Gather;
 
     fn work(&self, batch: &mut Batch, gather: &mut Gather, _: &mut Check<'_>) -> Result<()> {
-        batch.fill(self.view, self.question, gather)?;
+        batch.fill(self.space, self.question, gather)?;
         self.changes.compare()
     }
 }
 
 /// Plans batches, and delivers them to the visitor.
 struct Delivery<'a> {
-    view: &'a View<'a>,
-    need: Need,
+    space: &'a AddressSpace<'a>,
+    need: Facts,
     plan: Plan<'a>,
     changes: &'a Changes<'a>,
     check: &'a mut dyn FnMut() -> Result<(), Stopped>,
@@ -111,7 +112,7 @@ impl Producer<Batch> for Delivery<'_> {
 
     fn deliver(&mut self, batch: &mut Batch) -> Result<ControlFlow<()>> {
         self.check()?;
-        batch.deliver(self.view, self.need, self.visit)?;
+        batch.deliver(self.space, self.need, self.visit)?;
         self.changes.delivered(batch.end());
         Ok(ControlFlow::Continue(()))
     }

@@ -1,8 +1,8 @@
 //! Bit 56 of each page of a huge mapping.
 
+use super::super::address_space::AddressSpace;
 use super::super::classify::Backing;
-use super::super::page::Need;
-use super::super::view::View;
+use super::super::page::Facts;
 use super::chunk::UNREAD;
 use super::frames::{Chosen, Gather};
 use super::lookup;
@@ -14,19 +14,24 @@ use crate::process::{self, Categories};
 /// one (pagemap_pmd_range in fs/proc/task_mmu.c: up to Linux 6.10, and again after 6.12).
 ///
 /// Fails when the target is gone, or when the kernel refuses map counts.
-pub(super) fn set(pieces: &mut Pieces, gather: &mut Gather, view: &View<'_>, need: Need) -> process::Result<()> {
-    if !view.has_exact_counts() {
+pub(super) fn set(
+    pieces: &mut Pieces,
+    gather: &mut Gather,
+    space: &AddressSpace<'_>,
+    need: Facts,
+) -> process::Result<()> {
+    if !space.has_exact_counts() {
         return Ok(());
     }
-    let huge = huge(pieces, view);
+    let huge = huge(pieces, space);
     if !huge.contains(&true) {
         return Ok(());
     }
-    if !need.contains(Need::COUNTS) {
-        lookup::words(pieces, gather, &view.target().machine, Need::COUNTS, &Chosen::Some(huge))?;
+    if !need.contains(Facts::COUNTS) {
+        lookup::words(pieces, gather, &space.target().machine, Facts::COUNTS, &Chosen::Some(huge))?;
     }
     for piece in &pieces.all {
-        let Some(at) = slots(piece, view) else {
+        let Some(at) = slots(piece, space) else {
             continue;
         };
         let counts = pieces.counts.get(at.clone()).unwrap_or_default();
@@ -35,17 +40,17 @@ pub(super) fn set(pieces: &mut Pieces, gather: &mut Gather, view: &View<'_>, nee
             *entry = entry.with_exclusive(count == 1);
         }
     }
-    if !need.contains(Need::COUNTS) {
+    if !need.contains(Facts::COUNTS) {
         pieces.counts.clear();
     }
     Ok(())
 }
 
 /// Which entries are those of huge mappings, as far as a scan or the flags of their frames tell.
-fn huge(pieces: &Pieces, view: &View<'_>) -> Vec<bool> {
+fn huge(pieces: &Pieces, space: &AddressSpace<'_>) -> Vec<bool> {
     let mut huge = vec![false; pieces.entries.len()];
     for piece in &pieces.all {
-        let (Some(at), Words::Read { marks, .. }) = (slots(piece, view), &piece.words) else {
+        let (Some(at), Words::Read { marks, .. }) = (slots(piece, space), &piece.words) else {
             continue;
         };
         let flags = pieces.flags.get(at.clone()).unwrap_or_default();
@@ -67,10 +72,10 @@ fn huge(pieces: &Pieces, view: &View<'_>) -> Vec<bool> {
 }
 
 /// The entries of a piece. Pages of the hugetlb pool are counted whole: their bit is right.
-fn slots(piece: &Piece, view: &View<'_>) -> Option<std::ops::Range<usize>> {
+fn slots(piece: &Piece, space: &AddressSpace<'_>) -> Option<std::ops::Range<usize>> {
     let Words::Read { at, .. } = &piece.words else {
         return None;
     };
-    let viewed = view.regions().get(piece.region?)?;
+    let viewed = space.regions().get(piece.region?)?;
     (viewed.backing != Backing::Hugetlb).then(|| at.clone())
 }

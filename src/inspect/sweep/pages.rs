@@ -1,7 +1,7 @@
 //! The pages of a stretch, made from the words that were read. Neighbours that are the same come as one.
 
 use super::super::classify::{PageObservation, classify};
-use super::super::page::{InZone, Need, Page, huge_without_scan};
+use super::super::page::{Facts, InZone, Page, huge_without_scan};
 use super::super::state_set::StateSet;
 use super::chunk::{Chunk, Content, Entries, UNREAD};
 use crate::kernel::{Kind, PageFlags, PageMapEntry, State, VirtualAddress};
@@ -26,12 +26,12 @@ pub struct Pages<'a> {
 }
 
 impl<'a> Chunk<'a> {
-    /// Its pages in address order. Neighbours that are the same come as one [`Page`], unless [`Need::EACH`] was asked
+    /// Its pages in address order. Neighbours that are the same come as one [`Page`], unless [`Facts::EACH`] was asked
     /// for.
     pub fn pages(&self) -> Pages<'a> {
         let reads_nothing_else = matches!(self.content, Content::Read(words) if self.reads_nothing_else(words));
         Pages {
-            plain: reads_nothing_else && self.need.has_entries() && !self.need.contains(Need::EACH),
+            plain: reads_nothing_else && self.need.has_entries() && !self.need.contains(Facts::EACH),
             chunk: *self,
             next: 0,
             mark: 0,
@@ -62,7 +62,7 @@ impl Pages<'_> {
             Some(rest) => rest,
             None => self.alike()?,
         };
-        if page.pages > 1 && self.chunk.need.contains(Need::EACH) {
+        if page.pages > 1 && self.chunk.need.contains(Facts::EACH) {
             let size = self.chunk.size;
             self.rest = Some(Page { pages: page.pages - 1, ..page.nth(1, size) });
             return Some(page.nth(0, size));
@@ -142,7 +142,7 @@ impl Pages<'_> {
             map_count,
             own_mappings: map_count.zip(own).map_or(0, |(count, own)| own.min(count.saturating_sub(1))),
             huge: categories
-                .filter(|_| self.chunk.need.contains(Need::HUGE))
+                .filter(|_| self.chunk.need.contains(Facts::HUGE))
                 .map(|categories| categories.contains(Categories::HUGE))
                 .or(self.chunk.never_huge())
                 .or_else(|| self.huge_unscanned(states, kind, flags)),
@@ -167,7 +167,7 @@ impl Pages<'_> {
 
     /// [`huge_without_scan`], if that is asked for.
     fn huge_unscanned(&self, states: StateSet, kind: Option<Kind>, flags: Option<PageFlags>) -> Option<bool> {
-        let is_asked = states.likeliest() == State::Present && self.chunk.need.contains(Need::HUGE);
+        let is_asked = states.likeliest() == State::Present && self.chunk.need.contains(Facts::HUGE);
         is_asked.then(|| huge_without_scan(kind, flags)).flatten()
     }
 

@@ -1,7 +1,7 @@
 //! The words read of some stretches: one of each file for each entry, in parallel vectors.
 
-use super::super::page::Need;
-use super::super::view::View;
+use super::super::address_space::AddressSpace;
+use super::super::page::Facts;
 use super::chunk::{Chunk, Content, Entries, Mark};
 use crate::kernel::{AddressRange, PageMapEntry};
 use crate::process::{BackingRun, Categories};
@@ -71,8 +71,8 @@ impl Pieces {
     }
 
     /// A piece with the words that have been read.
-    pub fn chunk<'a>(&'a self, piece: &'a Piece, view: &'a View<'_>, need: Need) -> Chunk<'a> {
-        let region = piece.region.and_then(|index| view.regions().get(index));
+    pub fn chunk<'a>(&'a self, piece: &'a Piece, space: &'a AddressSpace<'_>, need: Facts) -> Chunk<'a> {
+        let region = piece.region.and_then(|index| space.regions().get(index));
         let content = match &piece.words {
             Words::Nothing => Content::Nothing,
             Words::Outside => Content::Outside,
@@ -92,19 +92,19 @@ impl Pieces {
                 stride: *stride,
             }),
         };
-        let zones = || view.zones().ok();
+        let zones = || space.zones().ok();
         Chunk {
             region,
             region_index: piece.region,
             start: piece.range.start(),
-            pages: piece.range.pages(view.page()),
+            pages: piece.range.pages(space.page()),
             content,
-            place: region.map(|viewed| view.place(viewed)),
-            rules: view,
-            size: view.page(),
+            place: region.map(|viewed| space.place(viewed)),
+            rules: space,
+            size: space.page(),
             need,
-            zones: need.contains(Need::ZONES).then(zones).flatten(),
-            exact_counts: need.contains(Need::COUNTS) && view.has_exact_counts(),
+            zones: need.contains(Facts::ZONES).then(zones).flatten(),
+            exact_counts: need.contains(Facts::COUNTS) && space.has_exact_counts(),
             backing: &piece.content,
         }
     }

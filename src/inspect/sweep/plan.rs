@@ -6,8 +6,8 @@
 //! distance to the next probe grows as long as stretches stay full. A wrong guess costs a few percent. If only states
 //! are needed, pages that a scan finds present are not read, and scans go on as long as they find long stretches.
 
-use super::super::page::Need;
-use super::super::view::View;
+use super::super::address_space::AddressSpace;
+use super::super::page::Facts;
 use crate::kernel::{AddressRange, VirtualAddress};
 use crate::process::{self, Categories};
 use std::collections::VecDeque;
@@ -60,8 +60,8 @@ pub(super) enum Action {
 
 /// Plans a sweep, step by step.
 pub(super) struct Plan<'a> {
-    view: &'a View<'a>,
-    need: Need,
+    space: &'a AddressSpace<'a>,
+    need: Facts,
     categories: Categories,
     /// Bytes of a huge mapping, if one entry for each is enough.
     huge_bytes: Option<u64>,
@@ -84,9 +84,9 @@ struct Current {
 
 impl<'a> Plan<'a> {
     /// Plans a sweep of `spans` (whole pages, in order, disjoint).
-    pub fn new(view: &'a View<'a>, spans: &[AddressRange], need: Need) -> Self {
-        let page = view.page();
-        let target = view.target();
+    pub fn new(space: &'a AddressSpace<'a>, spans: &[AddressRange], need: Facts) -> Self {
+        let page = space.page();
+        let target = space.target();
         // Huge mappings are found even if nobody asks for them: they cost less to read.
         let categories = if need.has_entries() { Categories::HUGE | Categories::ZERO } else { Categories::PRESENT };
         let categories = categories & target.process.categories();
@@ -95,7 +95,7 @@ impl<'a> Plan<'a> {
             .huge_page_bytes()
             .filter(|bytes| categories.contains(Categories::HUGE) && bytes.is_power_of_two() && *bytes > page.bytes());
         Plan {
-            view,
+            space,
             need,
             categories,
             huge_bytes,
@@ -122,15 +122,15 @@ impl<'a> Plan<'a> {
 
     /// How much work a step is, in pages that are read.
     pub fn weight(&self, step: &Step) -> u64 {
-        let pages = step.range.pages(self.view.page());
+        let pages = step.range.pages(self.space.page());
         match step.action {
             Action::Read => pages + REGION_PAGES,
             // Where map counts differ, a word of each file for each page is held.
-            Action::ReadHuge if self.need.contains(Need::COUNTS) => pages,
-            Action::ReadHuge if self.need.intersects(Need::WORDS) => pages / 4,
+            Action::ReadHuge if self.need.contains(Facts::COUNTS) => pages,
+            Action::ReadHuge if self.need.intersects(Facts::WORDS) => pages / 4,
             Action::ReadHuge => pages / 32,
             // Nothing to read, but the visitor looks at each page.
-            Action::Skip if self.need.contains(Need::EACH) => pages / 64,
+            Action::Skip if self.need.contains(Facts::EACH) => pages / 64,
             // A few queries of its backing content, unless that changes from page to page.
             Action::Skip if self.asks_behind(step) => pages / 16,
             Action::Skip | Action::Present => 0,
@@ -139,8 +139,8 @@ impl<'a> Plan<'a> {
 
     /// Whether the backing content of an empty stretch is read.
     fn asks_behind(&self, step: &Step) -> bool {
-        let region = step.region.and_then(|index| self.view.regions().get(index));
-        self.need.contains(Need::CONTENT) && region.is_some_and(|viewed| self.view.has_content(viewed))
+        let region = step.region.and_then(|index| self.space.regions().get(index));
+        self.need.contains(Facts::CONTENT) && region.is_some_and(|viewed| self.space.has_content(viewed))
     }
 
     /// Cuts an empty stretch into pieces if each of its pages costs work, so that the sweep can be stopped between
@@ -148,7 +148,7 @@ impl<'a> Plan<'a> {
     fn cut(&mut self, step: Step) -> Step {
         let most = match step.action {
             Action::Skip if self.asks_behind(&step) => BEHIND_PAGES,
-            Action::Skip if self.need.contains(Need::EACH) => SKIP_PAGES,
+            Action::Skip if self.need.contains(Facts::EACH) => SKIP_PAGES,
             _ => return step,
         };
         let (range, rest) = split(step.range, self.aligned(step.range, most));
@@ -162,12 +162,12 @@ impl<'a> Plan<'a> {
         let Some(span) = self.spans.pop_front() else {
             return false;
         };
-        self.next = self.view.region_from(self.next, span.start());
+        self.next = self.space.region_from(self.next, span.start());
         let index = self.next;
-        let regions = self.view.regions();
+        let regions = self.space.regions();
         let here = regions.get(index).and_then(|viewed| viewed.range().intersection(span));
         let hole_end = here.map_or(span.end(), |here| here.start());
-        if let (Some(range), true) = (AddressRange::new(span.start(), hole_end), self.need.contains(Need::HOLES)) {
+        if let (Some(range), true) = (AddressRange::new(span.start(), hole_end), self.need.contains(Facts::HOLES)) {
             self.push(None, range, Action::Skip);
         }
         if let Some(here) = here {
@@ -184,12 +184,12 @@ impl<'a> Plan<'a> {
         let Some(mut current) = self.current.take() else {
             return Ok(());
         };
-        let page = self.view.page();
+        let page = self.space.page();
         if current.left.pages(page) <= SMALL_PAGES {
             self.read(current.region, current.left, Action::Read);
             return Ok(());
         }
-        if !self.view.target().process.has_scan() {
+        if !self.space.target().process.has_scan() {
             // A limited number of pages at a time: a region may be as large as the address space.
             let (now, rest) = split(current.left, self.aligned(current.left, STRAIGHT_PAGES));
             self.read(current.region, now, Action::Read);
@@ -226,10 +226,10 @@ impl<'a> Plan<'a> {
 
     /// Scans `window` and plans reads of what is populated in it.
     fn scan(&mut self, region: usize, window: AddressRange) -> process::Result<Found> {
-        let page = self.view.page();
+        let page = self.space.page();
         let huge_bytes = self.huge_bytes.filter(|_| {
             // Hugetlb pages come in several sizes: one entry does not stand for a fixed number of pages.
-            self.view
+            self.space
                 .regions()
                 .get(region)
                 .is_some_and(|viewed| viewed.backing != super::super::classify::Backing::Hugetlb)
@@ -269,7 +269,7 @@ impl<'a> Plan<'a> {
             }
             ControlFlow::Continue(())
         };
-        self.view.target().process.populated(window, self.categories, &mut visit)?;
+        self.space.target().process.populated(window, self.categories, &mut visit)?;
         found.in_pieces = found.small_pages < stretches * LONG_PAGES;
         let mut from = window.start();
         for (range, action) in pieces {
@@ -288,7 +288,7 @@ impl<'a> Plan<'a> {
     /// Plans reads of `range`, in pieces that do not cut huge pages.
     fn read(&mut self, region: usize, range: AddressRange, action: Action) {
         let pages = match action {
-            Action::ReadHuge if !self.need.contains(Need::COUNTS) => 4 * READ_PAGES,
+            Action::ReadHuge if !self.need.contains(Facts::COUNTS) => 4 * READ_PAGES,
             _ => READ_PAGES,
         };
         let mut left = Some(range);
@@ -317,7 +317,7 @@ impl<'a> Plan<'a> {
     /// successive sweeps cut at the same places even if the range starts elsewhere: a watch then need not compare page
     /// by page.
     fn aligned(&self, range: AddressRange, pages: u64) -> VirtualAddress {
-        let bytes = pages.saturating_mul(self.view.page().bytes());
+        let bytes = pages.saturating_mul(self.space.page().bytes());
         let next = (range.start().get() / bytes).saturating_add(1);
         VirtualAddress::new(next.saturating_mul(bytes))
     }
@@ -351,12 +351,12 @@ mod tests {
         const PAGES: u64 = 1 << 30;
         let world = World { scans: false, ..World::new([region(0x1000, PAGES)]) };
         let (_, target) = world.target();
-        let view = View::of(&target).expect("a view");
-        let mut plan = Plan::new(&view, &view.spans(), Need::ENTRIES);
+        let space = AddressSpace::of(&target).expect("a space");
+        let mut plan = Plan::new(&space, &space.spans(), Facts::ENTRIES);
         let (mut pages, mut most) = (0, 0);
         while let Some(step) = plan.next().expect("a step") {
             assert_eq!(step.action, Action::Read);
-            pages += step.range.pages(view.page());
+            pages += step.range.pages(space.page());
             most = most.max(plan.steps.len() as u64);
         }
         assert_eq!(pages, PAGES);
@@ -371,14 +371,14 @@ mod tests {
             world.maps_huge(part * HUGE, (100 + part) * HUGE);
         }
         let (_, target) = world.target();
-        let view = View::of(&target).expect("a view");
-        for (need, most) in [(Need::COUNTS | Need::FLAGS, READ_PAGES), (Need::FLAGS, 2 * READ_PAGES)] {
-            let mut plan = Plan::new(&view, &view.spans(), need);
+        let space = AddressSpace::of(&target).expect("a space");
+        for (need, most) in [(Facts::COUNTS | Facts::FLAGS, READ_PAGES), (Facts::FLAGS, 2 * READ_PAGES)] {
+            let mut plan = Plan::new(&space, &space.spans(), need);
             let (mut pages, mut longest) = (0, 0);
             while let Some(step) = plan.next().expect("a step") {
                 assert_eq!(step.action, Action::ReadHuge);
-                pages += step.range.pages(view.page());
-                longest = longest.max(step.range.pages(view.page()));
+                pages += step.range.pages(space.page());
+                longest = longest.max(step.range.pages(space.page()));
                 assert!(plan.weight(&step) <= READ_PAGES);
             }
             assert_eq!((pages, longest), (HUGE_PAGES * HUGE, most));
@@ -392,19 +392,19 @@ mod tests {
         (file.inode, file.device.major) = (7, 8);
         let world = World { scans: true, ..World::new([file]) };
         let (_, target) = world.target();
-        let view = View::of(&target).expect("a view");
-        for (need, most) in [(Need::CONTENT, BEHIND_PAGES), (Need::empty(), PAGES)] {
-            let mut plan = Plan::new(&view, &view.spans(), need);
+        let space = AddressSpace::of(&target).expect("a space");
+        for (need, most) in [(Facts::CONTENT, BEHIND_PAGES), (Facts::empty(), PAGES)] {
+            let mut plan = Plan::new(&space, &space.spans(), need);
             let (mut pages, mut longest, mut weight) = (0, 0, 0);
             while let Some(step) = plan.next().expect("a step") {
                 assert_eq!(step.action, Action::Skip);
-                pages += step.range.pages(view.page());
-                longest = longest.max(step.range.pages(view.page()));
+                pages += step.range.pages(space.page());
+                longest = longest.max(step.range.pages(space.page()));
                 weight += plan.weight(&step);
             }
             assert_eq!(pages, PAGES);
             assert!(longest <= most, "{longest} pages at a time");
-            assert_eq!(weight > 0, need.contains(Need::CONTENT));
+            assert_eq!(weight > 0, need.contains(Facts::CONTENT));
         }
     }
 }

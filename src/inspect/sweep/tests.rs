@@ -1,16 +1,16 @@
 //! Sweeps of fake processes: what is delivered, and what it costs.
 
 use super::{Sweep, sweep};
-use crate::inspect::{Error, Filter, Need, Page, Question, View};
+use crate::inspect::{AddressSpace, Error, Facts, Filter, Page, Question};
 use crate::kernel::{Kind, PageFlags, PageSize, Region, State, VirtualAddress};
 use crate::process::fake::{EXCLUSIVE, FILE, HUGE, PAGE, PRESENT, World, region};
 use crate::process::{BackingContent, Liveness, Target};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-fn swept(target: &Target, need: Need) -> (Vec<Page>, Sweep) {
-    let view = View::of(target).expect("a view");
+fn swept(target: &Target, need: Facts) -> (Vec<Page>, Sweep) {
+    let space = AddressSpace::of(target).expect("a space");
     let mut pages = Vec::new();
-    let sweep = sweep(&view, &view.spans(), need, &mut || Ok(()), &mut |chunk| {
+    let sweep = sweep(&space, &space.spans(), need, &mut || Ok(()), &mut |chunk| {
         pages.extend(chunk.pages());
         Ok(())
     });
@@ -49,7 +49,7 @@ fn a_small_region_is_read_straight() {
     let mut world = World::new([region(0x100, 64)]);
     world.maps(0x110, 8, 5000);
     let (world, target) = world.target();
-    let (pages, _) = swept(&target, Need::ENTRIES);
+    let (pages, _) = swept(&target, Facts::ENTRIES);
     assert_complete(&world, &pages);
     assert_eq!(pages.len(), 3, "neighbours that are the same come together: {pages:?}");
     assert_eq!((read(&world.entries_read), read(&world.scanned)), (64, 0));
@@ -62,7 +62,7 @@ fn empty_memory_is_not_read() {
         world.maps(0x1000 + part * 4_000_000, 1, 10_000 + 7 * part);
     }
     let (world, target) = world.target();
-    let (pages, _) = swept(&target, Need::ENTRIES);
+    let (pages, _) = swept(&target, Facts::ENTRIES);
     assert_complete(&world, &pages);
     assert!(read(&world.entries_read) <= 2 * 1000, "{}", read(&world.entries_read));
     assert!(pages.len() < 2100, "{}", pages.len());
@@ -74,7 +74,7 @@ fn dense_memory_is_hardly_scanned() {
     let mut world = World::new([region(0x1000, pages_in)]);
     world.maps(0x1000, pages_in, 1 << 20);
     let (world, target) = world.target();
-    let (pages, _) = swept(&target, Need::ENTRIES);
+    let (pages, _) = swept(&target, Facts::ENTRIES);
     assert_complete(&world, &pages);
     assert_eq!(read(&world.entries_read), pages_in);
     let scanned = read(&world.scanned);
@@ -87,7 +87,7 @@ fn dense_then_empty_then_dense() {
     world.maps(0x1000, 10_000, 1 << 20);
     world.maps(0x1000 + (1 << 29), 10_000, 1 << 21);
     let (world, target) = world.target();
-    let (pages, _) = swept(&target, Need::ENTRIES);
+    let (pages, _) = swept(&target, Facts::ENTRIES);
     assert_complete(&world, &pages);
     assert!(read(&world.entries_read) < 400_000, "{}", read(&world.entries_read));
 }
@@ -119,18 +119,18 @@ fn for_states_alone_present_pages_are_not_read() {
     }
     world.maps_huge(0x2000_0000 + HUGE, 1 << 18);
     let (world, target) = world.target();
-    let (pages, _) = swept(&target, Need::empty());
+    let (pages, _) = swept(&target, Facts::empty());
     let entries = read(&world.entries_read);
     // A region's first pages are always scanned. The last part is read, and a little beyond.
     assert!(entries < 100_000, "{entries}");
-    let (plain, _) = swept(&target, Need::ENTRIES);
+    let (plain, _) = swept(&target, Facts::ENTRIES);
     assert_complete(&world, &plain);
     assert_eq!(states(&pages), states(&plain));
     for page in pages.iter().filter(|page| page.state() == State::Present) {
         assert_eq!((page.frame(), page.kind), (None, None), "not looked at");
     }
     // Holes need no entries.
-    let (with_holes, _) = swept(&target, Need::HOLES);
+    let (with_holes, _) = swept(&target, Facts::HOLES);
     assert_eq!(with_holes, pages);
 }
 
@@ -145,7 +145,7 @@ fn huge_mappings_that_are_split_under_way_are_read_page_by_page() {
     world.entries.insert(3 * HUGE - 1, PRESENT | EXCLUSIVE | 7);
     world.entries.insert(5 * HUGE, PRESENT | EXCLUSIVE | 9);
     let (world, target) = world.target();
-    let (pages, _) = swept(&target, Need::ENTRIES);
+    let (pages, _) = swept(&target, Facts::ENTRIES);
     assert_complete(&world, &pages);
 }
 
@@ -161,7 +161,7 @@ fn without_a_scan_the_same_comes() {
     }
     world.scans = false;
     let (world, target) = world.target();
-    let (pages, _) = swept(&target, Need::HUGE | Need::KINDS);
+    let (pages, _) = swept(&target, Facts::HUGE | Facts::KINDS);
     assert_complete(&world, &pages);
     let in_the_small = |page: &Page| page.address.get() >= 0x20000 * PAGE;
     let of_no_folio = |page: &Page| page.frame().is_some_and(|frame| frame.get() < 1 << 21);
@@ -178,7 +178,7 @@ fn huge_mappings_cost_one_entry_and_two_flag_words() {
         world.maps_huge(4 * part * HUGE, (100 + 3 * part) * HUGE);
     }
     let (world, target) = world.target();
-    let need = Need::HUGE | Need::FLAGS | Need::COUNTS;
+    let need = Facts::HUGE | Facts::FLAGS | Facts::COUNTS;
     let (pages, _) = swept(&target, need);
     assert_complete(&world, &pages);
     let probe = read(&world.entries_read);
@@ -209,7 +209,7 @@ fn map_counts_that_differ_inside_a_huge_mapping() {
         *flags &= !PageFlags::OWNER_2.bits();
     }
     let (world, target) = world.target();
-    for need in [Need::HUGE | Need::COUNTS, Need::HUGE | Need::COUNTS | Need::FLAGS] {
+    for need in [Facts::HUGE | Facts::COUNTS, Facts::HUGE | Facts::COUNTS | Facts::FLAGS] {
         let (pages, _) = swept(&target, need);
         assert_complete(&world, &pages);
         for page in &pages {
@@ -217,7 +217,7 @@ fn map_counts_that_differ_inside_a_huge_mapping() {
                 let frame = one.frame().expect("a frame").get();
                 assert_eq!(one.map_count, world.counts.get(&frame).copied(), "{one:?}");
                 assert_eq!(one.huge, Some(true));
-                if need.contains(Need::FLAGS) {
+                if need.contains(Facts::FLAGS) {
                     assert_eq!(one.flags.map(|flags| flags.bits()), world.flags.get(&frame).copied());
                 }
             }
@@ -236,7 +236,7 @@ fn words_of_frames_are_joined_in_any_order_of_frames() {
         world.counts.insert(frame, frame % 5);
     }
     let (world, target) = world.target();
-    let (pages, _) = swept(&target, Need::FLAGS | Need::COUNTS);
+    let (pages, _) = swept(&target, Facts::FLAGS | Facts::COUNTS);
     assert_complete(&world, &pages);
     for page in pages.iter().filter(|page| page.state() == State::Present) {
         let frame = page.frame().expect("a frame").get();
@@ -255,12 +255,12 @@ fn only_possible_zero_pages_are_scanned_for() {
     world.entries.insert(0x5001, PRESENT | 9000);
     world.entries.insert(0x5002, PRESENT | FILE | 9001);
     let (world, target) = world.target();
-    let (pages, _) = swept(&target, Need::KINDS);
+    let (pages, _) = swept(&target, Facts::KINDS);
     assert!(read(&world.scanned) <= 3, "{}", read(&world.scanned));
     let kinds: Vec<_> = pages.iter().filter(|page| page.state() == State::Present).map(|page| page.kind).collect();
     let anonymous = Some(Kind::Anonymous);
     assert_eq!(kinds, [anonymous, Some(Kind::Zero), anonymous, Some(Kind::HugeZero)]);
-    let (pages, _) = swept(&target, Need::ENTRIES);
+    let (pages, _) = swept(&target, Facts::ENTRIES);
     let second = pages.iter().find(|page| page.address.get() == 0x5000 * PAGE);
     assert_eq!(second.and_then(|page| page.kind), None, "not looked at: not told");
 }
@@ -273,7 +273,7 @@ fn zero_pages_with_consecutive_frames_keep_them() {
         world.flags.insert(frame, PageFlags::ZERO_PAGE.bits());
     }
     let (world, target) = world.target();
-    let (pages, _) = swept(&target, Need::KINDS | Need::FLAGS);
+    let (pages, _) = swept(&target, Facts::KINDS | Facts::FLAGS);
     assert!(pages.iter().all(|page| page.kind == Some(Kind::Zero)));
     assert_complete(&world, &pages);
 }
@@ -305,7 +305,7 @@ fn orders_of_folios() {
     world.maps(0x8005, 1, 0x4000);
     make_folio(&mut world, 0x4000, 9);
     let (world, target) = world.target();
-    let (pages, _) = swept(&target, Need::ORDER);
+    let (pages, _) = swept(&target, Facts::ORDER);
     let orders: Vec<_> = pages
         .iter()
         .filter(|page| page.state() == State::Present)
@@ -331,11 +331,11 @@ fn of_pages_that_a_filter_leaves_out_only_its_own_needs_are_read() {
         world.flags.insert(frame, PageFlags::DIRTY.bits());
     }
     let (world, target) = world.target();
-    let view = View::of(&target).expect("a view");
-    let shown = Need::KINDS | Need::FLAGS | Need::COUNTS | Need::HUGE | Need::ORDER;
+    let space = AddressSpace::of(&target).expect("a space");
+    let shown = Facts::KINDS | Facts::FLAGS | Facts::COUNTS | Facts::HUGE | Facts::ORDER;
     let walk = |filter: &Filter<'_>| {
         let mut kept = Vec::new();
-        sweep(&view, &view.spans(), Question::of_kept(filter, shown), &mut || Ok(()), &mut |chunk| {
+        sweep(&space, &space.spans(), Question::of_kept(filter, shown), &mut || Ok(()), &mut |chunk| {
             let pages = chunk.pages();
             kept.extend(pages.filter(|page| filter.matches(page, chunk.region)));
             Ok(())
@@ -343,18 +343,18 @@ fn of_pages_that_a_filter_leaves_out_only_its_own_needs_are_read() {
         .expect("a sweep");
         kept
     };
-    let absent = Filter::new(Need::empty(), |page, _| page.state() != State::Present);
+    let absent = Filter::new(Facts::empty(), |page, _| page.state() != State::Present);
     let kept = walk(&absent);
     assert_eq!(kept.iter().map(|page| page.pages).sum::<u64>(), HUGE);
     assert_eq!((read(&world.flags_read), read(&world.counts_read)), (0, 0));
     // Flags decide. The rest is read only of the few that are kept.
-    let dirty = Filter::new(Need::FLAGS, |page, _| page.flags.is_some_and(|flags| flags.contains(PageFlags::DIRTY)));
+    let dirty = Filter::new(Facts::FLAGS, |page, _| page.flags.is_some_and(|flags| flags.contains(PageFlags::DIRTY)));
     let kept = walk(&dirty);
     assert_eq!(kept.iter().map(|page| page.pages).sum::<u64>(), 10);
     assert!(kept.iter().all(|page| page.map_count == Some(1) && page.order == Some(0)));
     assert_eq!(read(&world.counts_read), 10);
     // The pages that are kept are the same as without a filter.
-    let present = Filter::new(Need::empty(), |page, _| page.state() == State::Present);
+    let present = Filter::new(Facts::empty(), |page, _| page.state() == State::Present);
     let (all, _) = swept(&target, shown);
     let all: Vec<_> = all.into_iter().filter(|page| present.matches(page, None)).collect();
     assert_eq!(walk(&present), all);
@@ -365,7 +365,7 @@ fn pages_come_one_by_one_if_asked_for() {
     let mut world = World::new([region(0x1000, 30)]);
     world.maps(0x1005, 10, 4000);
     let (world, target) = world.target();
-    let (pages, _) = swept(&target, Need::EACH | Need::FRAMES);
+    let (pages, _) = swept(&target, Facts::EACH | Facts::FRAMES);
     assert_eq!(pages.len(), 30);
     assert_complete(&world, &pages);
 }
@@ -373,10 +373,10 @@ fn pages_come_one_by_one_if_asked_for() {
 #[test]
 fn holes_come_when_asked_for() {
     let (_, target) = World::new([region(0x1000, 10), region(0x2000, 10)]).target();
-    let view = View::of(&target).expect("a view");
+    let space = AddressSpace::of(&target).expect("a space");
     let span = region(0x800, 0x3000).range;
     let mut states = Vec::new();
-    let all = sweep(&view, &[span], Need::HOLES, &mut || Ok(()), &mut |chunk| {
+    let all = sweep(&space, &[span], Facts::HOLES, &mut || Ok(()), &mut |chunk| {
         states.extend(chunk.pages().map(|page| (page.state(), page.pages)));
         Ok(())
     });
@@ -389,7 +389,7 @@ fn holes_come_when_asked_for() {
 fn beyond_the_page_map() {
     let kernel_half = (1 << 52) - 0xa00;
     let (_, target) = World::new([region(kernel_half, 1), region(kernel_half + 16, 1000)]).target();
-    let (pages, _) = swept(&target, Need::KINDS | Need::FLAGS);
+    let (pages, _) = swept(&target, Facts::KINDS | Facts::FLAGS);
     assert!(pages.iter().all(|page| page.state() == State::Outside));
     assert_eq!(pages.iter().map(|page| page.pages).sum::<u64>(), 1001);
 }
@@ -405,13 +405,13 @@ fn many_cores_keep_the_order() {
     }
     world.maps(0x1_000_000, 50, 33);
     let (world, target) = world.target();
-    let (pages, _) = swept(&target, Need::ENTRIES);
+    let (pages, _) = swept(&target, Facts::ENTRIES);
     assert_complete(&world, &pages);
     assert_eq!(read(&world.entries_read), pages_in + 100);
     // And it can be stopped there too.
-    let view = View::of(&target).expect("a view");
+    let space = AddressSpace::of(&target).expect("a space");
     let mut chunks = 0;
-    let stopped = sweep(&view, &view.spans(), Need::ENTRIES, &mut || Ok(()), &mut |_| {
+    let stopped = sweep(&space, &space.spans(), Facts::ENTRIES, &mut || Ok(()), &mut |_| {
         chunks += 1;
         match chunks {
             60 => Err(crate::report::Stopped::Interrupted),
@@ -425,13 +425,13 @@ fn many_cores_keep_the_order() {
 #[test]
 fn changes_are_said() {
     let (world, target) = World::new([region(0x1000, 10), region(0x2000, 10)]).target();
-    let view = View::of(&target).expect("a view");
+    let space = AddressSpace::of(&target).expect("a space");
     world.regions.lock().expect("a lock")[1] = region(0x2000, 11);
-    let again = sweep(&view, &view.spans(), Need::ENTRIES, &mut || Ok(()), &mut |_| Ok(()));
+    let again = sweep(&space, &space.spans(), Facts::ENTRIES, &mut || Ok(()), &mut |_| Ok(()));
     assert_eq!(again.expect("a sweep").changed, [region(0x2000, 10).range]);
     for (now, error) in [(Liveness::Exited, "exited"), (Liveness::Executed, "executed")] {
         *world.watched.liveness.lock().expect("a lock") = Some(now);
-        let gone = sweep(&view, &view.spans(), Need::ENTRIES, &mut || Ok(()), &mut |_| Ok(()));
+        let gone = sweep(&space, &space.spans(), Facts::ENTRIES, &mut || Ok(()), &mut |_| Ok(()));
         assert!(gone.expect_err("gone").to_string().contains(error));
     }
 }
@@ -463,12 +463,12 @@ fn backing_content_is_read_only_where_it_matters() {
         (0x1_0fff, is(false)),
     ]);
     let (world, target) = world.target();
-    let (pages, _) = swept(&target, Need::ENTRIES);
+    let (pages, _) = swept(&target, Facts::ENTRIES);
     assert_complete(&world, &pages);
     assert_eq!(read(&world.behind_asked), 0);
     assert!(pages.iter().all(|page| page.content.is_none()));
 
-    let (pages, _) = swept(&target, Need::CONTENT);
+    let (pages, _) = swept(&target, Facts::CONTENT);
     assert_complete(&world, &pages);
     // Not for memory without a file, nor where everything is mapped. The long region comes in two pieces.
     assert_eq!(read(&world.behind_asked), 4);
@@ -493,9 +493,9 @@ fn backing_content_is_read_only_where_it_matters() {
     ] {
         assert_eq!(kind(page), Some(expected), "{page:#x}");
     }
-    let view = View::of(&target).expect("a view");
+    let space = AddressSpace::of(&target).expect("a space");
     let mut unknown = 0;
-    let count = sweep(&view, &view.spans(), Need::CONTENT, &mut || Ok(()), &mut |chunk| {
+    let count = sweep(&space, &space.spans(), Facts::CONTENT, &mut || Ok(()), &mut |chunk| {
         unknown += chunk.unknown_content().map(|(pages, _)| pages).sum::<u64>();
         Ok(())
     });
@@ -507,7 +507,7 @@ fn backing_content_is_read_only_where_it_matters() {
 fn holes_after_the_end_of_the_page_map_are_outside() {
     use State::{Outside, Unmapped, Untouched};
     let (_, target) = World::new([region(0x1000, 10)]).target();
-    let view = View::of(&target).expect("a view");
+    let space = AddressSpace::of(&target).expect("a space");
     let end = 1 << 35;
     for (first, pages, expected) in [
         (0x1000, (1 << 52) - 0x1001, vec![(Untouched, 10), (Unmapped, end - 0x100a), (Outside, (1 << 52) - 1 - end)]),
@@ -517,7 +517,7 @@ fn holes_after_the_end_of_the_page_map_are_outside() {
     ] {
         let mut states = Vec::new();
         let span = region(first, pages).range;
-        let all = sweep(&view, &[span], Need::HOLES, &mut || Ok(()), &mut |chunk| {
+        let all = sweep(&space, &[span], Facts::HOLES, &mut || Ok(()), &mut |chunk| {
             states.extend(chunk.pages().map(|page| (page.state(), page.pages)));
             Ok(())
         });
@@ -525,7 +525,7 @@ fn holes_after_the_end_of_the_page_map_are_outside() {
         assert_eq!(states, expected, "{first:#x}");
         // A query of one address gives the same.
         let last = span.end().get() - 1;
-        let detail = view.detail(crate::kernel::VirtualAddress::new(last));
+        let detail = space.detail(crate::kernel::VirtualAddress::new(last));
         let state = detail.expect("a detail").page.state();
         assert_eq!(Some(state), expected.last().map(|&(state, _)| state));
     }

@@ -12,12 +12,12 @@ mod snapshot;
 mod tests;
 mod words;
 
+use super::address_space::AddressSpace;
 use super::classify::SwapAreas;
 use super::kernel_behaviour::KernelBehaviour;
-use super::page::Need;
+use super::page::Facts;
 use super::reason::no_scan;
 use super::region::ViewedRegion;
-use super::view::View;
 use super::{Backing, Error, Result};
 use crate::kernel::AddressRange;
 use crate::process::{self, Categories, Liveness, Target};
@@ -41,30 +41,30 @@ pub enum Sampled {
 }
 
 /// Returns the addresses of a sample. It is called for each, as regions come, grow and go.
-pub type SampleSpans<'a> = dyn FnMut(&View<'_>) -> Vec<AddressRange> + 'a;
+pub type SampleSpans<'a> = dyn FnMut(&AddressSpace<'_>) -> Vec<AddressRange> + 'a;
 
 /// Takes samples, and reports what changed since the last one.
 #[derive(Default)]
 pub struct Watcher {
-    extra: Need,
+    extra: Facts,
     last: Option<Sample>,
     swap: SwapAreas,
 }
 
 impl Watcher {
-    /// [`Need::FLAGS`], [`Need::COUNTS`] and [`Need::SOFT_DIRTY`] in `extra` report also changes of flags, map counts
-    /// and soft-dirty bits. Check them with [`View::require`] first.
-    pub fn new(extra: Need) -> Watcher {
+    /// [`Facts::FLAGS`], [`Facts::COUNTS`] and [`Facts::SOFT_DIRTY`] in `extra` report also changes of flags, map
+    /// counts and soft-dirty bits. Check them with [`AddressSpace::require`] first.
+    pub fn new(extra: Facts) -> Watcher {
         Watcher {
-            extra: extra & (Need::FLAGS | Need::COUNTS | Need::SOFT_DIRTY),
+            extra: extra & (Facts::FLAGS | Facts::COUNTS | Facts::SOFT_DIRTY),
             last: None,
             swap: SwapAreas::default(),
         }
     }
 
-    /// Samples the target and reports what changed since the last sample. The first sample has
-    /// nothing to be compared with. After an exec, the change says what went with the old program and what the new one
-    /// has. `check` is called between reads.
+    /// Samples the target and reports what changed since the last sample. The first sample has nothing to be compared
+    /// with. After an exec, the change says what went with the old program and what the new one has. `check` is called
+    /// between reads.
     ///
     /// Fails when the kernel refuses a read, and when `check` or `sink` fail. That the target exits is no failure.
     pub fn sample(
@@ -74,7 +74,7 @@ impl Watcher {
         check: &mut dyn FnMut() -> Result<(), Stopped>,
         sink: &mut ChangeSink<'_>,
     ) -> Result<Sampled> {
-        self.sample_pages(target, spans, check, sink, (Need::empty(), &mut |_| {}))
+        self.sample_pages(target, spans, check, sink, (Facts::empty(), &mut |_| {}))
     }
 
     /// The same, and passes the pages of the sample to the receiver, with its extra needs as far as they can be met
@@ -88,7 +88,7 @@ impl Watcher {
         spans: &mut SampleSpans<'_>,
         check: &mut dyn FnMut() -> Result<(), Stopped>,
         sink: &mut ChangeSink<'_>,
-        seen: (Need, &mut Seen<'_>),
+        seen: (Facts, &mut Seen<'_>),
     ) -> Result<Sampled> {
         let (more, seen) = seen;
         let mut liveness = target.process.liveness()?;
@@ -151,37 +151,37 @@ impl Watcher {
         spans: &mut SampleSpans<'_>,
         check: &mut dyn FnMut() -> Result<(), Stopped>,
         sink: &mut ChangeSink<'_>,
-        (more, seen): (Need, &mut Seen<'_>),
+        (more, seen): (Facts, &mut Seen<'_>),
     ) -> Result<()> {
         /// Samples in a row during which regions may change before one of them is taken as it is.
         const TRIES: u32 = 3;
         let mut tries = 0;
-        let (view, now) = loop {
+        let (space, now) = loop {
             tries += 1;
-            let view = View::of(target)?;
+            let space = AddressSpace::of(target)?;
             let nothing = PageWords::default();
             let before = self.last.as_ref().map_or(&nothing, |last| &last.words);
-            let (now, swept) = Sample::take(&view, spans(&view), self.extra, before, check, (more, &mut *seen))?;
+            let (now, swept) = Sample::take(&space, spans(&space), self.extra, before, check, (more, &mut *seen))?;
             if swept.changed.is_empty() || tries == TRIES {
-                break (view, now);
+                break (space, now);
             }
         };
         if let Some(before) = &self.last {
-            let pair = Pair { before, now: &now, view: &view };
+            let pair = Pair { before, now: &now, space: &space };
             let new = pair.report_regions(None, sink)?;
             let mut merger = Merger::new(pair, self.extra, Join::SameFrames);
             now.words.differences(&before.words, &new, |page, then, now| merger.push(page, then, now, sink))?;
             merger.finish(sink)?;
         }
         self.last = Some(now);
-        self.swap = SwapAreas::of(&view);
+        self.swap = SwapAreas::of(&space);
         Ok(())
     }
 
     /// The changes that a watch of `spans` cannot observe here, each with the reason.
-    pub fn unobservable(view: &View<'_>, spans: &[AddressRange], extra: Need) -> Vec<(EventKind, Reason)> {
+    pub fn unobservable(space: &AddressSpace<'_>, spans: &[AddressRange], extra: Facts) -> Vec<(EventKind, Reason)> {
         let mut blind = Vec::new();
-        let available = view.availability();
+        let available = space.availability();
         if let Err(reason) = &available.frames {
             blind.push((EventKind::Moved, reason.clone()));
             let partly = if available.categories.contains(Categories::ZERO) {
@@ -195,8 +195,8 @@ impl Watcher {
             let inside = |span: &AddressRange| span.intersection(viewed.range()).is_some();
             spans.iter().any(inside)
         };
-        let may_be_huge = || view.regions().iter().any(|viewed| view.may_be_huge(viewed) && is_watched(viewed));
-        let has_counts = available.counts.is_ok() && view.has_exact_counts();
+        let may_be_huge = || space.regions().iter().any(|viewed| space.may_be_huge(viewed) && is_watched(viewed));
+        let has_counts = available.counts.is_ok() && space.has_exact_counts();
         if available.frames.is_ok() && !has_counts && may_be_huge() {
             let partly = "inside a huge page that one entry maps, a copied page shows as moved: only map counts show \
                           that it was shared";
@@ -206,8 +206,8 @@ impl Watcher {
             };
             blind.push((EventKind::CopiedOnWrite, reason));
         }
-        let mut shared_memory = view.regions().iter().filter(|viewed| viewed.backing == Backing::Shmem);
-        if view.swap_in_use() && shared_memory.any(is_watched) {
+        let mut shared_memory = space.regions().iter().filter(|viewed| viewed.backing == Backing::Shmem);
+        if space.swap_in_use() && shared_memory.any(is_watched) {
             let nothing_left = "the page map shows nothing of shared memory that goes to swap: it shows as went";
             let reason = Reason::NotOnThisKernel(nothing_left.into());
             blind.push((EventKind::SwappedOut, reason));
@@ -216,12 +216,12 @@ impl Watcher {
             blind.push((EventKind::Split, no_scan()));
             blind.push((EventKind::Collapsed, no_scan()));
         }
-        if extra.contains(Need::FLAGS)
+        if extra.contains(Facts::FLAGS)
             && let Err(reason) = &available.flags
         {
             blind.push((EventKind::FlagsChanged, reason.clone()));
         }
-        if extra.contains(Need::COUNTS)
+        if extra.contains(Facts::COUNTS)
             && let Err(reason) = &available.counts
         {
             blind.push((EventKind::MapCountChanged, reason.clone()));

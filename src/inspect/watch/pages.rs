@@ -5,9 +5,9 @@ use super::regions::{self, is_same_mapping};
 use super::sample::Sample;
 use super::words::SampledPage;
 use crate::inspect::StateSet;
+use crate::inspect::address_space::AddressSpace;
 use crate::inspect::classify::{PageObservation, RegionFacts, classify};
-use crate::inspect::page::Need;
-use crate::inspect::view::View;
+use crate::inspect::page::Facts;
 use crate::kernel::{AddressRange, PageSize, Region, State, VirtualAddress};
 use crate::report::{EventKind, FlagNames, NetEffect, PageFacts, Stopped};
 use std::ops::Range;
@@ -26,7 +26,7 @@ pub(super) enum Join {
 pub(super) struct Pair<'a> {
     pub before: &'a Sample,
     pub now: &'a Sample,
-    pub view: &'a View<'a>,
+    pub space: &'a AddressSpace<'a>,
 }
 
 impl Pair<'_> {
@@ -45,7 +45,7 @@ impl Pair<'_> {
         if self.before.regions == self.now.regions {
             return Ok(new);
         }
-        let size = self.view.page();
+        let size = self.space.page();
         let is_asked_for = |range: AddressRange| {
             (self.before.covers(range) || self.now.covers(range))
                 && within.is_none_or(|within| range.within(within).next().is_some())
@@ -77,7 +77,7 @@ impl Pair<'_> {
 
     /// The pages of `range` that had contents before, and the effect of their going.
     fn went_with(self, range: AddressRange, within: Option<&[AddressRange]>) -> (u64, NetEffect) {
-        let size = self.view.page();
+        let size = self.space.page();
         let place = self.before.place(range.start()).map(|(_, place)| place);
         let (mut gone, mut sum) = (0, NetEffect::default());
         let mut add = |part: AddressRange| {
@@ -97,21 +97,21 @@ impl Pair<'_> {
 
     fn states(self, seen: SampledPage, place: Option<RegionFacts>) -> StateSet {
         let evidence = PageObservation { flags: seen.flags, ..PageObservation::of(seen.entry) };
-        classify(evidence, place, self.view).0
+        classify(evidence, place, self.space).0
     }
 }
 
 /// Joins neighbouring pages that changed the same way.
 pub(super) struct Merger<'a> {
     pair: Pair<'a>,
-    extra: Need,
+    extra: Facts,
     join: Join,
     /// One change of each kind may be growing: flags and map count of a page can change at once.
     growing: Vec<Change>,
 }
 
 impl<'a> Merger<'a> {
-    pub fn new(pair: Pair<'a>, extra: Need, join: Join) -> Self {
+    pub fn new(pair: Pair<'a>, extra: Facts, join: Join) -> Self {
         Merger { pair, extra, join, growing: Vec::new() }
     }
 
@@ -123,7 +123,7 @@ impl<'a> Merger<'a> {
         now: SampledPage,
         sink: &mut ChangeSink<'_>,
     ) -> Result<(), Stopped> {
-        let size = self.pair.view.page();
+        let size = self.pair.space.page();
         let address = VirtualAddress::new(page << size.shift());
         // Pages that went with their region were reported with it.
         let Some((region, place)) = self.pair.now.place(address) else {
@@ -153,7 +153,7 @@ impl<'a> Merger<'a> {
     }
 
     fn add(&mut self, change: Change, sink: &mut ChangeSink<'_>) -> Result<(), Stopped> {
-        let (size, join) = (self.pair.view.page(), self.join);
+        let (size, join) = (self.pair.space.page(), self.join);
         let slot = self.growing.iter_mut().find(|growing| growing.kind == change.kind);
         match slot {
             Some(growing) if goes_on(growing, &change, size, join) => {
@@ -210,14 +210,14 @@ fn kinds(
     before: State,
     now: SampledPage,
     after: State,
-    extra: Need,
+    extra: Facts,
 ) -> (Option<EventKind>, impl Iterator<Item = EventKind> + use<>) {
     let same_frame = before == State::Present && after == State::Present && then.entry.frame() == now.entry.frame();
-    let flags = same_frame && extra.contains(Need::FLAGS) && then.flags != now.flags;
-    let counts = same_frame && extra.contains(Need::COUNTS) && then.map_count != now.map_count;
+    let flags = same_frame && extra.contains(Facts::FLAGS) && then.flags != now.flags;
+    let counts = same_frame && extra.contains(Facts::COUNTS) && then.map_count != now.map_count;
     let main = main_kind(then, before, now, after);
     // A page that comes has the bit of its region, and one that the kernel puts together has it too.
-    let soft_dirty = extra.contains(Need::SOFT_DIRTY)
+    let soft_dirty = extra.contains(Facts::SOFT_DIRTY)
         && !then.entry.is_soft_dirty()
         && now.entry.is_soft_dirty()
         && [before, after].into_iter().all(|state| Residence::of(state) != Residence::Nowhere)
@@ -296,7 +296,7 @@ mod tests {
 
     fn said(before: (u64, State), after: (u64, State)) -> Vec<EventKind> {
         let (then, now) = (page(before.0, false), page(after.0, false));
-        let (main, others) = kinds(then, before.1, now, after.1, Need::SOFT_DIRTY);
+        let (main, others) = kinds(then, before.1, now, after.1, Facts::SOFT_DIRTY);
         main.into_iter().chain(others).collect()
     }
 

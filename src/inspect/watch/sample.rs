@@ -2,10 +2,10 @@
 
 use super::words::PageWords;
 use crate::inspect::Result;
+use crate::inspect::address_space::AddressSpace;
 use crate::inspect::classify::{Backing, RegionFacts};
-use crate::inspect::page::Need;
+use crate::inspect::page::Facts;
 use crate::inspect::sweep::{Chunk, Sweep, sweep};
-use crate::inspect::view::View;
 use crate::kernel::{AddressRange, PageSize, Region, VirtualAddress};
 use crate::report::Stopped;
 
@@ -25,27 +25,27 @@ impl Sample {
     /// that are the same as in `before` are shared with it. `check` is called between reads. `seen` receives the pages,
     /// with what `more` needs as far as it can be known here.
     pub fn take(
-        view: &View<'_>,
+        space: &AddressSpace<'_>,
         spans: Vec<AddressRange>,
-        extra: Need,
+        extra: Facts,
         before: &PageWords,
         check: &mut dyn FnMut() -> std::result::Result<(), Stopped>,
-        (more, seen): (Need, &mut Seen<'_>),
+        (more, seen): (Facts, &mut Seen<'_>),
     ) -> Result<(Sample, Sweep)> {
-        let size = view.page();
+        let size = space.page();
         // Where frames are hidden, only the scan shows that a write has replaced the page of zeros.
-        let hides_zeros = view.availability().frames.is_err();
-        let tells_zeros = hides_zeros || extra.contains(Need::KINDS) && view.target().process.has_scan();
-        let zeros = if tells_zeros { Need::KINDS } else { Need::empty() };
-        let extra = extra & (Need::FLAGS | Need::COUNTS);
-        let need = view.obtainable(Need::HUGE | Need::OWNERS | zeros | more) | extra | Need::ENTRIES;
+        let hides_zeros = space.availability().frames.is_err();
+        let tells_zeros = hides_zeros || extra.contains(Facts::KINDS) && space.target().process.has_scan();
+        let zeros = if tells_zeros { Facts::KINDS } else { Facts::empty() };
+        let extra = extra & (Facts::FLAGS | Facts::COUNTS);
+        let need = space.obtainable(Facts::HUGE | Facts::OWNERS | zeros | more) | extra | Facts::ENTRIES;
         let mut words = before.next(extra);
-        let swept = sweep(view, &spans, need, check, &mut |chunk| {
+        let swept = sweep(space, &spans, need, check, &mut |chunk| {
             words.add(chunk, size, before);
             seen(chunk);
             Ok(())
         })?;
-        let regions = view.regions().iter().map(|viewed| (viewed.region.clone(), viewed.backing));
+        let regions = space.regions().iter().map(|viewed| (viewed.region.clone(), viewed.backing));
         let sample = Sample { words, regions: regions.collect(), spans, page: size };
         Ok((sample, swept))
     }

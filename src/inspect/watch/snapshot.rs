@@ -5,10 +5,10 @@ use super::frames::Frames;
 use super::pages::{Join, Merger, Pair};
 use super::sample::Sample;
 use super::words::{PageWords, SampledPage};
+use crate::inspect::address_space::AddressSpace;
 use crate::inspect::classify::SwapAreas;
 use crate::inspect::memory::read_resident;
-use crate::inspect::page::Need;
-use crate::inspect::view::View;
+use crate::inspect::page::Facts;
 use crate::inspect::{Error, Result};
 use crate::kernel::{AddressRange, PageMapEntry, PageSize, Region, VirtualAddress};
 use crate::process::Target;
@@ -23,7 +23,7 @@ const CHUNK: usize = 1 << 20;
 /// The page map of a process at one time, with its regions.
 pub struct Snapshot {
     sample: Sample,
-    extra: Need,
+    extra: Facts,
     areas: SwapAreas,
     present: u64,
     swapped: u64,
@@ -62,35 +62,35 @@ pub struct SharedPages {
 }
 
 impl Snapshot {
-    /// Takes a snapshot of `spans`. In `extra`, [`Need::FLAGS`] and [`Need::COUNTS`] keep flags and map counts, and
-    /// [`Need::SOFT_DIRTY`] has soft-dirty bits compared; check them with [`View::require`] first. [`Need::KINDS`]
-    /// tells pages of zeros, where the kernel can be asked for them. With `contents`, resident pages are read and
-    /// hashed. `check` is called between reads.
+    /// Takes a snapshot of `spans`. In `extra`, [`Facts::FLAGS`] and [`Facts::COUNTS`] keep flags and map counts, and
+    /// [`Facts::SOFT_DIRTY`] has soft-dirty bits compared; check them with [`AddressSpace::require`] first.
+    /// [`Facts::KINDS`] tells pages of zeros, where the kernel can be asked for them. With `contents`, resident pages
+    /// are read and hashed. `check` is called between reads.
     ///
     /// # Errors
     /// The target is gone, the kernel refuses a read, or `check` fails.
     pub fn take(
-        view: &View<'_>,
+        space: &AddressSpace<'_>,
         spans: Vec<AddressRange>,
-        extra: Need,
+        extra: Facts,
         contents: bool,
         check: &mut dyn FnMut() -> std::result::Result<(), Stopped>,
     ) -> Result<Snapshot> {
         let (mut sample, _) =
-            Sample::take(view, spans, extra, &PageWords::default(), check, (Need::empty(), &mut |_| {}))?;
-        let page = view.page();
+            Sample::take(space, spans, extra, &PageWords::default(), check, (Facts::empty(), &mut |_| {}))?;
+        let page = space.page();
         let mut hashed = None;
         if contents {
             let mut done = 0;
             sample.words.add_contents(|first, hashes| {
                 check()?;
                 let start = VirtualAddress::new(first << page.shift());
-                done += hash(view.target(), start, page, hashes)?;
+                done += hash(space.target(), start, page, hashes)?;
                 Ok::<(), Error>(())
             })?;
             hashed = Some(done);
         }
-        let areas = SwapAreas::of(view);
+        let areas = SwapAreas::of(space);
         let (present, swapped) = sample.words.present_and_swapped(areas);
         Ok(Snapshot { sample, extra, areas, present, swapped, hashed, frames: OnceLock::new() })
     }
@@ -106,7 +106,7 @@ impl Snapshot {
     }
 
     /// What it keeps beside the entries: flags, map counts, soft-dirty bits.
-    pub fn extra(&self) -> Need {
+    pub fn extra(&self) -> Facts {
         self.extra
     }
 
@@ -168,7 +168,7 @@ impl Snapshot {
         if self.has_contents() && other.has_contents() { self.unread().max(other.unread()) } else { 0 }
     }
 
-    /// Reports what changed from `self` to `later`: regions first, then pages in address order. `view` shows the same
+    /// Reports what changed from `self` to `later`: regions first, then pages in address order. `space` shows the same
     /// process, or another process of the same machine.
     ///
     /// # Errors
@@ -177,11 +177,11 @@ impl Snapshot {
         &self,
         later: &Snapshot,
         within: Option<&[AddressRange]>,
-        view: &View<'_>,
+        space: &AddressSpace<'_>,
         sink: &mut ChangeSink<'_>,
     ) -> Result<()> {
         let is_within = |range: AddressRange| within.is_none_or(|sorted| range.within(sorted).next().is_some());
-        let pair = Pair { before: &self.sample, now: &later.sample, view };
+        let pair = Pair { before: &self.sample, now: &later.sample, space };
         let new = pair.report_regions(within, sink)?;
         let extra = self.extra & later.extra;
         let mut merger = Merger::new(pair, extra, Join::SameStates);

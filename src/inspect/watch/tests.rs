@@ -11,7 +11,7 @@ fn sample(watcher: &mut Watcher, target: &Target, meanwhile: impl FnOnce()) -> V
     let mut changes = Vec::new();
     let sampled = watcher.sample(
         target,
-        &mut |view| view.spans(),
+        &mut |space| space.spans(),
         &mut || {
             if let Some(meanwhile) = meanwhile.take() {
                 meanwhile();
@@ -32,7 +32,7 @@ fn regions_that_change_during_a_sample_are_seen_as_they_are() {
     let mut world = World::new([region(0x1000, 10)]);
     world.maps(0x1000, 10, 500);
     let (world, target) = world.target();
-    let mut watcher = Watcher::new(Need::empty());
+    let mut watcher = Watcher::new(Facts::empty());
     assert_eq!(sample(&mut watcher, &target, || ()), []);
     let mut other = region(0x1005, 5);
     other.name = Name::from("[anon:other]");
@@ -57,9 +57,10 @@ fn a_sample_that_was_stopped_loses_nothing() {
     let mut world = World::new([region(0x1000, 10)]);
     world.maps(0x1000, 3, 500);
     let (_, target) = world.target();
-    let mut watcher = Watcher::new(Need::empty());
+    let mut watcher = Watcher::new(Facts::empty());
     assert_eq!(sample(&mut watcher, &target, || ()), []);
-    let stopped = watcher.sample(&target, &mut |view| view.spans(), &mut || Err(Stopped::Interrupted), &mut |_| Ok(()));
+    let stopped =
+        watcher.sample(&target, &mut |space| space.spans(), &mut || Err(Stopped::Interrupted), &mut |_| Ok(()));
     assert!(matches!(stopped, Err(Error::Stopped(_))));
     assert_eq!(sample(&mut watcher, &target, || ()), []);
 }
@@ -68,7 +69,7 @@ fn a_sample_that_was_stopped_loses_nothing() {
 fn pages_share_a_row_where_their_frames_follow_each_other() {
     let base = || World::new([region(0x1000, 10)]);
     let watched = |before: World, after: World| {
-        let mut watcher = Watcher::new(Need::empty());
+        let mut watcher = Watcher::new(Facts::empty());
         let ((_, before), (_, after)) = (before.target(), after.target());
         assert_eq!(sample(&mut watcher, &before, || ()), []);
         let changes = sample(&mut watcher, &after, || ());
@@ -127,7 +128,7 @@ fn a_copy_inside_a_huge_page() {
         }
         let (_, before) = before.target();
         let (_, after) = after.target();
-        let mut watcher = Watcher::new(Need::empty());
+        let mut watcher = Watcher::new(Facts::empty());
         assert_eq!(sample(&mut watcher, &before, || ()), []);
         let changes = sample(&mut watcher, &after, || ());
         let moved = changes.iter().filter(|change| change.kind != EventKind::Split);

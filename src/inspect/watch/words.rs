@@ -1,7 +1,7 @@
 //! The raw words of the populated pages of a sample.
 
 use crate::inspect::classify::SwapAreas;
-use crate::inspect::page::Need;
+use crate::inspect::page::Facts;
 use crate::inspect::sweep::Chunk;
 use crate::inspect::sweep::raw::{Content, Entries, UNREAD};
 use crate::kernel::{PageFlags, PageMapEntry, PageSize};
@@ -19,7 +19,7 @@ pub(super) struct PageWords {
     /// Index into the extents of the last sample: those before it end before the next chunk.
     cursor: usize,
     /// Which of flags and map counts are compared. More may have been read.
-    kept: Need,
+    kept: Facts,
 }
 
 /// Words that were read together.
@@ -63,7 +63,7 @@ pub(super) struct SampledPage {
 }
 
 /// The words, where they are asked for.
-fn kept(words: &[u64], keep: Need, one: Need) -> &[u64] {
+fn kept(words: &[u64], keep: Facts, one: Facts) -> &[u64] {
     if keep.contains(one) { words } else { &[] }
 }
 
@@ -81,7 +81,7 @@ fn is_in(stretches: &[(usize, usize)], index: usize) -> bool {
 }
 
 impl Words {
-    fn of(chunk: &Chunk<'_>, size: PageSize, keep: Need) -> Option<Words> {
+    fn of(chunk: &Chunk<'_>, size: PageSize, keep: Facts) -> Option<Words> {
         let Content::Read(words) = chunk.content else {
             return None;
         };
@@ -89,8 +89,8 @@ impl Words {
             first: size.index(chunk.start),
             stride: words.stride,
             entries: words.entries.to_vec(),
-            flags: kept(words.flags, keep, Need::FLAGS).to_vec(),
-            counts: kept(words.counts, keep, Need::COUNTS).to_vec(),
+            flags: kept(words.flags, keep, Facts::FLAGS).to_vec(),
+            counts: kept(words.counts, keep, Facts::COUNTS).to_vec(),
             huge: marked(&words, Categories::HUGE).collect(),
             zero: marked(&words, Categories::ZERO).collect(),
             contents: Vec::new(),
@@ -98,15 +98,15 @@ impl Words {
     }
 
     /// Whether the words of `chunk` are the same. Nothing is decoded.
-    fn is_same(&self, chunk: &Chunk<'_>, size: PageSize, keep: Need) -> bool {
+    fn is_same(&self, chunk: &Chunk<'_>, size: PageSize, keep: Facts) -> bool {
         let Content::Read(words) = chunk.content else {
             return false;
         };
         self.first == size.index(chunk.start)
             && self.stride == words.stride
             && self.entries == words.entries
-            && self.flags == kept(words.flags, keep, Need::FLAGS)
-            && self.counts == kept(words.counts, keep, Need::COUNTS)
+            && self.flags == kept(words.flags, keep, Facts::FLAGS)
+            && self.counts == kept(words.counts, keep, Facts::COUNTS)
             && self.huge.iter().copied().eq(marked(&words, Categories::HUGE))
             && self.zero.iter().copied().eq(marked(&words, Categories::ZERO))
     }
@@ -137,7 +137,7 @@ impl Words {
 
 impl PageWords {
     /// Begins the next sample. Flags and map counts are compared if `keep` has them.
-    pub fn next(&self, keep: Need) -> PageWords {
+    pub fn next(&self, keep: Facts) -> PageWords {
         PageWords {
             extents: Vec::with_capacity(self.extents.len()),
             same: vec![false; self.extents.len()],

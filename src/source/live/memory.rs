@@ -5,7 +5,7 @@ use super::handle::{Handle, named};
 use super::{rights, words};
 use crate::kernel::status::Stat;
 use crate::kernel::{Name, PageSize};
-use crate::source::{AddressSpace, Error, Result};
+use crate::source::{Error, MemoryLifetime, Result};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use std::sync::OnceLock;
@@ -108,7 +108,7 @@ impl Memory {
     }
 }
 
-impl AddressSpace for Memory {
+impl MemoryLifetime for Memory {
     fn is_alive(&self) -> bool {
         self.is_alive()
     }

@@ -26,8 +26,8 @@ pub use apart::heed;
 pub use rights::{allow_open_files, hold_back as hold_back_rights, way_to};
 
 use super::{
-    Access, AddressSpace, Answer, BackingRun, Error, File, FileLocation, Group, Groups, Held, Identity, List, Listed,
-    Liveness, PageRegion, Probe, Query, ReadAt, Result, Scan, Source, WordFile, sys,
+    Access, Answer, BackingRun, Error, File, FileLocation, Group, Groups, Held, Identity, List, Listed, Liveness,
+    MemoryLifetime, PageRegion, Probe, Query, ReadAt, Result, Scan, Source, WordFile, sys,
 };
 use crate::kernel::{AddressRange, Region, VirtualAddress};
 use attached::Attached;
@@ -86,7 +86,7 @@ impl Source for Live {
         self.attached().ok()?.handle().exit_code()
     }
 
-    fn address_space(&self) -> Option<Arc<dyn AddressSpace>> {
+    fn memory_lifetime(&self) -> Option<Arc<dyn MemoryLifetime>> {
         Some(self.attached().ok()?.memory())
     }
 

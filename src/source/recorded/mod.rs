@@ -9,8 +9,8 @@ mod sentences;
 pub use log::{Log, Read, Reads, dump_of_any};
 
 use super::{
-    Access, AddressSpace, Answer, BackingRun, File, FileLocation, Group, Groups, Held, Identity, List, Listed,
-    Liveness, PageRegion, Probe, Query, ReadAt, Result, Scan, Source, WordFile,
+    Access, Answer, BackingRun, File, FileLocation, Group, Groups, Held, Identity, List, Listed, Liveness,
+    MemoryLifetime, PageRegion, Probe, Query, ReadAt, Result, Scan, Source, WordFile,
 };
 use crate::kernel::mounts;
 use crate::kernel::{AddressRange, PageSize, Region, VirtualAddress};
@@ -74,8 +74,8 @@ impl Source for Recorded {
         self.source.exit_code()
     }
 
-    fn address_space(&self) -> Option<Arc<dyn AddressSpace>> {
-        self.source.address_space()
+    fn memory_lifetime(&self) -> Option<Arc<dyn MemoryLifetime>> {
+        self.source.memory_lifetime()
     }
 
     fn read(&self, file: File, go_on: &mut dyn FnMut() -> bool) -> Result<Vec<u8>> {

@@ -1,4 +1,4 @@
-//! The queries of a view about lines.
+//! The queries about lines.
 
 use super::table::{Found, LineQuery, Lines};
 use super::{Frame, NoLines, cache};
@@ -7,7 +7,7 @@ use crate::kernel::{Name, VirtualAddress};
 use crate::process::Modules;
 use crate::symbol::load_bias::LoadedCopy;
 use crate::symbol::module_symbols::ModuleSymbols;
-use crate::symbol::{Module, NoSymbols, View};
+use crate::symbol::{Module, NoSymbols, TargetSymbols};
 use std::time::Duration;
 
 /// More places of one line are not listed: a program may map a library any number of times.
@@ -73,7 +73,7 @@ impl LineSearch {
     }
 }
 
-impl View<'_> {
+impl TargetSymbols<'_> {
     /// The line that `address` was compiled from, and the functions around it.
     ///
     /// # Errors

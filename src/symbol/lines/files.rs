@@ -2,7 +2,7 @@
 
 use super::path::ends_begun;
 use crate::kernel::Name;
-use crate::symbol::View;
+use crate::symbol::TargetSymbols;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ pub enum SourcesOf {
     KnownAndProgram,
 }
 
-impl View<'_> {
+impl TargetSymbols<'_> {
     /// The ends of source files' paths that begin with `begun`, in order, as they are displayed and typed: at most
     /// `limit` of them, and as many as are found in `time`.
     pub fn source_files(&self, begun: &str, of: SourcesOf, limit: usize, time: Duration) -> BTreeSet<String> {

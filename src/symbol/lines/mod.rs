@@ -6,7 +6,7 @@
 //! up.
 //!
 //! ```text
-//! ask        a view's queries          table    one file's answers     reason   why there is none
+//! ask        the queries               table    one file's answers     reason   why there is none
 //! cache      what was read before      split    units described in a file of their own (.dwo, .dwp)
 //! units      address → unit            shared   what several modules share (dwz)
 //! rows       line programs             places   rows of a line          frames   functions at a row

@@ -4,7 +4,7 @@ use super::super::elf::{File, Source, expand_xz, old_spelling};
 use super::super::expanded::Expanded;
 use super::super::module_symbols::ModuleSymbols;
 use super::super::sources::{Answers, BETWEEN_LOOKS, Sources};
-use super::super::{NoSeparate, NoSymbols, Symbols, View, separate};
+use super::super::{NoSeparate, NoSymbols, Symbols, TargetSymbols, separate};
 use super::builder::*;
 use crate::budget::Budget;
 use crate::kernel::{Name, VirtualAddress};
@@ -380,7 +380,7 @@ fn the_memory_of_many_compressed_tables_is_limited() {
     let regions = target.process.regions().unwrap();
     let mut symbols = Symbols::default();
     symbols.expanded = Expanded::at_most(4 * size);
-    let name = |view: &View, number: u64| {
+    let name = |view: &TargetSymbols, number: u64| {
         let found = view.at(VirtualAddress::new(start(number) + 4));
         found.map(|one| one.name().to_string())
     };

@@ -16,7 +16,7 @@ type Answer = Option<String>;
 fn answers(target: &Target, steps: Option<u64>) -> Vec<(&'static str, Answer)> {
     let budget = || steps.map_or(Budget::unlimited(), |steps| Budget::unlimited().at_most(steps));
     let regions = target.process.regions().expect("its regions");
-    let ask = |question: &dyn Fn(&super::super::View<'_>) -> Answer| {
+    let ask = |question: &dyn Fn(&super::super::TargetSymbols<'_>) -> Answer| {
         let symbols = Symbols::within(budget());
         question(&symbols.over(target, &regions))
     };

@@ -10,7 +10,7 @@ use super::super::support::{self, at, page_bytes, skip};
 use super::super::system;
 use super::Access::{Read, Write};
 use super::{Who, makes, may_make, said};
-use pmdb::inspect::View;
+use pmdb::inspect::AddressSpace;
 use pmdb::report::{Effect, Fault};
 use serde_json::Value;
 
@@ -122,8 +122,8 @@ fn pages_of_the_kernel() {
     let first = Puppet::start();
     let sizes = |puppet: &Puppet| -> Vec<(String, u64, u64)> {
         let view_of = puppet.0.attach();
-        let view = View::of(&view_of).expect("a view");
-        let own = view.maps().filter(|region| region.name.as_bytes().starts_with(b"[vvar"));
+        let space = AddressSpace::of(&view_of).expect("a space");
+        let own = space.maps().filter(|region| region.name.as_bytes().starts_with(b"[vvar"));
         own.map(|region| (region.name.to_string(), region.range.start().get(), region.range.len() / page)).collect()
     };
     for (name, _, pages) in sizes(&first) {
@@ -161,9 +161,9 @@ fn freed_memory() {
     puppet.writes(memory, PAGES);
     let discardable = |puppet: &Puppet| {
         let target = puppet.0.attach();
-        let view = View::at(&target, at(memory)).expect("a view");
-        let detail = view.detail(at(memory)).expect("its detail");
-        view.consequences(&detail, &mut || true).discardable.ok()
+        let space = AddressSpace::at(&target, at(memory)).expect("a space");
+        let detail = space.detail(at(memory)).expect("its detail");
+        space.consequences(&detail, &mut || true).discardable.ok()
     };
     assert_eq!(discardable(&puppet), Some(false), "never freed");
     puppet.advises(memory, PAGES, libc::MADV_FREE).expect("to free");

@@ -7,7 +7,7 @@ use super::puppet::Puppet;
 use super::states::{MADV_GUARD_INSTALL, merged};
 use super::support::{self, at, page_bytes, plain_entry, skip};
 use Access::{Read, Write};
-use pmdb::inspect::{Access, View};
+use pmdb::inspect::{Access, AddressSpace};
 use pmdb::process::Target;
 use pmdb::report::{Effect, Fault, Outcome, Owner};
 
@@ -40,9 +40,9 @@ enum Who {
 
 /// What pmdb says about an access to a page, and whose the page is.
 fn said(target: &Target, address: u64, access: Access) -> (Outcome, Option<Owner>) {
-    let view = View::at(target, at(address)).expect("a view");
-    let detail = view.detail(at(address)).expect("its detail");
-    let consequences = view.consequences(&detail, &mut || true);
+    let space = AddressSpace::at(target, at(address)).expect("a space");
+    let detail = space.detail(at(address)).expect("its detail");
+    let consequences = space.consequences(&detail, &mut || true);
     let outcome = match access {
         Read => consequences.read,
         Write => consequences.write,

@@ -7,7 +7,7 @@ use super::super::symbols::with_names;
 use super::super::target::Target;
 use super::programs::{C_PROGRAM, CPP_PROGRAM, RUST_PROGRAM};
 use pmdb::kernel::{Name, Region, VirtualAddress};
-use pmdb::symbol::{Frame, Symbols, View};
+use pmdb::symbol::{Frame, Symbols, TargetSymbols};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
@@ -56,7 +56,7 @@ fn addr2line(program: &Path, addresses: &[u64]) -> Vec<Frames> {
 }
 
 /// pmdb's answers, in the spelling of `addr2line`.
-fn ours(names: &View, address: VirtualAddress) -> Frames {
+fn ours(names: &TargetSymbols, address: VirtualAddress) -> Frames {
     let found = names.line_at(address).expect("an answer");
     let frames = found.frames.iter().map(|frame: &Frame| {
         let function = frame.function.as_ref().map(Name::to_string);
@@ -134,7 +134,7 @@ fn compare(target: &Target, program: &Path, most: u64) -> (usize, Differences) {
 }
 
 /// Whether two names are of one place in the program.
-fn is_alias(names: &View, one: &str, other: &str) -> bool {
+fn is_alias(names: &TargetSymbols, one: &str, other: &str) -> bool {
     let starts = |name: &str| -> Vec<VirtualAddress> {
         let found = names.find(None, name).unwrap_or_default();
         found.iter().map(|symbol| symbol.start).collect()
@@ -144,7 +144,13 @@ fn is_alias(names: &View, one: &str, other: &str) -> bool {
 }
 
 /// The same of the module called `file`, of which `addr2line` reads `debug`.
-fn compare_module(names: &View, regions: &[Region], file: &str, debug: &Path, most: u64) -> (usize, Differences) {
+fn compare_module(
+    names: &TargetSymbols,
+    regions: &[Region],
+    file: &str,
+    debug: &Path,
+    most: u64,
+) -> (usize, Differences) {
     let code = regions.iter().find(|region| region.permissions.execute && region.name.as_bytes() == file.as_bytes());
     let code = code.expect("its code").range;
     let step = (code.len() / most).max(1);

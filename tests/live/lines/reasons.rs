@@ -7,7 +7,7 @@ use super::super::symbols::with_names;
 use super::super::target::Target;
 use super::programs::C_PROGRAM;
 use pmdb::kernel::VirtualAddress;
-use pmdb::symbol::{NoLines, Symbols, View};
+use pmdb::symbol::{NoLines, Symbols, TargetSymbols};
 use std::process::Command;
 
 pub const TESTS: &[Test] = &[("lines::why_there_are_none", why_there_are_none)];
@@ -18,7 +18,7 @@ fn why_there_are_none() {
         return skip(test, "there is no C compiler here");
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let missing = |name: &str, flags: &[&str], of: fn(&[u64], &View) -> VirtualAddress| {
+    let missing = |name: &str, flags: &[&str], of: fn(&[u64], &TargetSymbols) -> VirtualAddress| {
         let program = compile_with("gcc", folder.path(), name, C_PROGRAM, flags);
         let mut target = Target::spawn(&mut Command::new(program.expect("to compile")));
         let words = target.numbers();
@@ -30,7 +30,7 @@ fn why_there_are_none() {
         target.send("");
         (found.frames, found.missing.expect("a reason"))
     };
-    let work: fn(&[u64], &View) -> VirtualAddress = |words, _| VirtualAddress::new(words[0]);
+    let work: fn(&[u64], &TargetSymbols) -> VirtualAddress = |words, _| VirtualAddress::new(words[0]);
     let (frames, why) = missing("without", &["-O2"], work);
     assert!(frames.is_empty());
     assert!(matches!(why, NoLines::NoDebugInformation { .. }), "{why}");

@@ -6,7 +6,7 @@ use super::support::{Numbers, at, page_bytes, skip};
 use super::target::{Target, announce, wait};
 use super::{Scenario, Test};
 use pmdb::kernel::{Name, Region};
-use pmdb::symbol::{Kind, Module, NoSymbols, Symbols, View};
+use pmdb::symbol::{Kind, Module, NoSymbols, Symbols, TargetSymbols};
 use std::collections::HashMap;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -77,7 +77,7 @@ fn statics(_: &[String]) {
 pub(super) fn with_names<T>(
     symbols: &Symbols,
     target: &pmdb::process::Target,
-    look: impl FnOnce(&View<'_>, &[Region]) -> T,
+    look: impl FnOnce(&TargetSymbols<'_>, &[Region]) -> T,
 ) -> T {
     let regions = target.process.regions().expect("its regions");
     look(&symbols.over(target, &regions), &regions)
@@ -182,7 +182,7 @@ fn base(name: &str) -> &str {
 }
 
 /// Compares `count` random symbols of `module` with `nm`.
-fn compare_with_nm(test: &str, names: &View<'_>, module: &Module, count: usize) {
+fn compare_with_nm(test: &str, names: &TargetSymbols<'_>, module: &Module, count: usize) {
     let path = module.name.to_string();
     let Some(mut all) = nm(&path) else {
         return skip(test, "there is no nm here");

@@ -6,7 +6,7 @@ use super::super::target::Target;
 use super::programs::{compile, is_installed};
 use super::with_names;
 use pmdb::kernel::Name;
-use pmdb::symbol::{Kind, Symbols, View};
+use pmdb::symbol::{Kind, Symbols, TargetSymbols};
 use std::process::Command;
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ pub(super) fn stubs_have_the_names_of_what_they_call() {
         let symbols = Symbols::default();
         let attached = target.attach();
         with_names(&symbols, &attached, |names, regions| {
-            let one = |names: &View, name: &str| {
+            let one = |names: &TargetSymbols, name: &str| {
                 let mut found = names.find(Some("program"), name).expect("a search");
                 assert_eq!(found.len(), 1, "{name}: {found:?}");
                 let found = found.remove(0);

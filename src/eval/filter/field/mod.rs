@@ -3,7 +3,7 @@
 //! its frame.
 
 use crate::inspect::{
-    Backing, KernelBehaviour as _, Need, Page, RegionStats, Result, View, ViewedRegion, cgroup_path,
+    AddressSpace, Backing, Facts, KernelBehaviour as _, Page, RegionStats, Result, ViewedRegion, cgroup_path,
     require_cgroup_paths, require_of_frames,
 };
 use crate::kernel::{FrameNumber, Kind, PageFlags, PageSize, State};
@@ -12,55 +12,55 @@ use crate::process::{BackingContent, Machine};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What a sweep has to find out for `field`.
-pub fn need(field: PageField, view: &View<'_>) -> Need {
+pub fn need(field: PageField, space: &AddressSpace<'_>) -> Facts {
     use PageField as F;
-    let available = view.availability();
+    let available = space.availability();
     match field {
-        F::AnyKind | F::Kind(Kind::Anonymous | Kind::Zero | Kind::PrivateCopy) => Need::KINDS,
+        F::AnyKind | F::Kind(Kind::Anonymous | Kind::Zero | Kind::PrivateCopy) => Facts::KINDS,
         // Bit 61 tells for most pages. For the others it takes what identifies the zero page.
         F::Kind(Kind::File | Kind::Shmem | Kind::DeviceMemory)
-            if !view.huge_files_are_marked() && view.require(Need::KINDS).is_ok() =>
+            if !space.huge_files_are_marked() && space.require(Facts::KINDS).is_ok() =>
         {
-            Need::KINDS
+            Facts::KINDS
         }
-        F::Kind(Kind::Ksm) => Need::FLAGS,
-        F::Kind(kind) if of_content(kind) => Need::CONTENT,
-        F::Kind(_) => Need::ENTRIES,
-        F::PmdMapped | F::Thp | F::Huge => Need::HUGE,
+        F::Kind(Kind::Ksm) => Facts::FLAGS,
+        F::Kind(kind) if of_content(kind) => Facts::CONTENT,
+        F::Kind(_) => Facts::ENTRIES,
+        F::PmdMapped | F::Thp | F::Huge => Facts::HUGE,
         // Bit 56 is wrong inside huge mappings; a map count never is. Without map counts, the huge mappings have to be
         // found.
-        F::Exclusive if available.counts.is_ok() => counts(view.has_exact_counts()),
-        F::Exclusive if view.regions().iter().any(|viewed| view.may_be_huge(viewed)) => Need::HUGE,
-        F::Exclusive => Need::ENTRIES,
-        F::SoftDirty => Need::SOFT_DIRTY,
-        F::MapCount => counts(view.has_exact_counts()),
-        F::Order => Need::ORDER,
-        F::Node | F::Zone => Need::ZONES,
-        F::Cgroup => Need::CGROUPS,
-        F::Pfn | F::Phys => Need::FRAMES.union(Need::EACH),
-        F::Address => Need::EACH,
-        F::AnyState | F::State(_) => Need::empty(),
-        F::Readable | F::Writable | F::Executable | F::Private | F::Shared => Need::empty(),
-        F::Flag(_) => Need::FLAGS,
+        F::Exclusive if available.counts.is_ok() => counts(space.has_exact_counts()),
+        F::Exclusive if space.regions().iter().any(|viewed| space.may_be_huge(viewed)) => Facts::HUGE,
+        F::Exclusive => Facts::ENTRIES,
+        F::SoftDirty => Facts::SOFT_DIRTY,
+        F::MapCount => counts(space.has_exact_counts()),
+        F::Order => Facts::ORDER,
+        F::Node | F::Zone => Facts::ZONES,
+        F::Cgroup => Facts::CGROUPS,
+        F::Pfn | F::Phys => Facts::FRAMES.union(Facts::EACH),
+        F::Address => Facts::EACH,
+        F::AnyState | F::State(_) => Facts::empty(),
+        F::Readable | F::Writable | F::Executable | F::Private | F::Shared => Facts::empty(),
+        F::Flag(_) => Facts::FLAGS,
     }
 }
 
 /// What per-page map counts need. Where some are averages over large folios, the flags tell which are not.
-fn counts(exact: bool) -> Need {
-    if exact { Need::COUNTS } else { Need::COUNTS.union(Need::FLAGS) }
+fn counts(exact: bool) -> Facts {
+    if exact { Facts::COUNTS } else { Facts::COUNTS.union(Facts::FLAGS) }
 }
 
 /// What a sweep of frames has to find out for `field`; `None` if frames without a process have no such field.
 ///
 /// Fails as [`require`] does.
-pub fn require_for_frames(field: PageField, machine: &Machine) -> Result<Option<Need>> {
+pub fn require_for_frames(field: PageField, machine: &Machine) -> Result<Option<Facts>> {
     let need = match field {
         PageField::MapCount => counts(machine.has_exact_map_counts() == Some(true)),
-        PageField::Order => Need::ORDER,
-        PageField::Node | PageField::Zone => Need::ZONES,
-        PageField::Cgroup => Need::CGROUPS,
-        PageField::Pfn | PageField::Phys => Need::EACH,
-        PageField::Flag(_) => Need::FLAGS,
+        PageField::Order => Facts::ORDER,
+        PageField::Node | PageField::Zone => Facts::ZONES,
+        PageField::Cgroup => Facts::CGROUPS,
+        PageField::Pfn | PageField::Phys => Facts::EACH,
+        PageField::Flag(_) => Facts::FLAGS,
         _ => return Ok(None),
     };
     require_of_frames(need, machine)?;
@@ -71,11 +71,11 @@ pub fn require_for_frames(field: PageField, machine: &Machine) -> Result<Option<
 }
 
 /// What a sweep has to find out for `field`. Fails if that cannot be known here.
-pub fn require(field: PageField, view: &View<'_>) -> Result<Need> {
-    let need = need(field, view);
-    view.require(need)?;
+pub fn require(field: PageField, space: &AddressSpace<'_>) -> Result<Facts> {
+    let need = need(field, space);
+    space.require(need)?;
     if field == PageField::Cgroup {
-        require_cgroup_paths(&view.target().machine)?;
+        require_cgroup_paths(&space.target().machine)?;
     }
     Ok(need)
 }

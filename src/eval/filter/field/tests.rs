@@ -7,8 +7,8 @@ use crate::process::fake::{HUGE, PAGE, World, region};
 
 #[test]
 fn what_cannot_be_known_is_named_before_the_walk() {
-    fn unknown_in(view: &View<'_>, field: PageField) -> Option<&'static str> {
-        match require(field, view) {
+    fn unknown_in(space: &AddressSpace<'_>, field: PageField) -> Option<&'static str> {
+        match require(field, space) {
             Err(Error::Unknown { what, .. }) => Some(what),
             Ok(_) => None,
             Err(other) => panic!("{other}"),
@@ -17,11 +17,11 @@ fn what_cannot_be_known_is_named_before_the_walk() {
     let world = |hidden| World { scans: false, hidden, ..World::new([region(0x100, 10)]) };
     // Without a scan, flags show which pages are in no large folio. Where flags are hidden too, nothing tells.
     let (_, target) = world(true).target();
-    let view = View::of(&target).expect("a view");
-    assert_eq!(unknown_in(&view, PageField::Thp), Some("huge mappings"));
+    let space = AddressSpace::of(&target).expect("a space");
+    assert_eq!(unknown_in(&space, PageField::Thp), Some("huge mappings"));
     let (_, target) = world(false).target();
-    let view = View::of(&target).expect("a view");
-    let unknown = |field| unknown_in(&view, field);
+    let space = AddressSpace::of(&target).expect("a space");
+    let unknown = |field| unknown_in(&space, field);
     assert_eq!(unknown(PageField::Thp), None);
     assert_eq!(unknown(PageField::SoftDirty), Some("soft-dirty bits"));
     for known in [
@@ -34,8 +34,8 @@ fn what_cannot_be_known_is_named_before_the_walk() {
     ] {
         assert_eq!(unknown(known), None);
     }
-    let all = Need::HUGE | Need::FLAGS;
-    assert_eq!(view.obtainable(all), all);
+    let all = Facts::HUGE | Facts::FLAGS;
+    assert_eq!(space.obtainable(all), all);
 }
 
 /// Where no huge mapping fits, the kernel's own mark is enough. Where one fits, nothing tells before Linux 6.7.
@@ -45,11 +45,11 @@ fn exclusive_without_a_scan_and_without_counts() {
         let mut world = World { scans, hidden: true, ..World::new([region(HUGE, pages)]) };
         world.maps(HUGE, 3, 1 << 20);
         let (_, target) = world.target();
-        let view = View::of(&target).expect("a view");
-        let asked = require(PageField::Exclusive, &view);
-        let detail = view.detail(VirtualAddress::new(HUGE * PAGE)).expect("its detail");
+        let space = AddressSpace::of(&target).expect("a space");
+        let asked = require(PageField::Exclusive, &space);
+        let detail = space.detail(VirtualAddress::new(HUGE * PAGE)).expect("its detail");
         let mut swept = Vec::new();
-        sweep(&view, &view.spans(), asked.clone().unwrap_or_default(), &mut || Ok(()), &mut |chunk| {
+        sweep(&space, &space.spans(), asked.clone().unwrap_or_default(), &mut || Ok(()), &mut |chunk| {
             let present = chunk.pages().filter(|page| page.state() == State::Present);
             swept.extend(present.map(|page| page.exclusive()));
             Ok(())
@@ -74,12 +74,12 @@ fn averages_are_compared_with_nothing() {
     let part = PageFlags::ANON | PageFlags::COMPOUND_HEAD | PageFlags::THP;
     world.flags.insert(1 << 20, part.bits());
     let (_, target) = world.target();
-    let view = View::of(&target).expect("a view");
-    let need = require(PageField::MapCount, &view).expect("it can be asked");
+    let space = AddressSpace::of(&target).expect("a space");
+    let need = require(PageField::MapCount, &space).expect("it can be asked");
     let mut told = Vec::new();
-    sweep(&view, &view.spans(), need, &mut || Ok(()), &mut |chunk| {
+    sweep(&space, &space.spans(), need, &mut || Ok(()), &mut |chunk| {
         for page in chunk.pages().filter(|page| page.state() == State::Present) {
-            let count = integer(PageField::MapCount, &page, view.page());
+            let count = integer(PageField::MapCount, &page, space.page());
             told.push((page.map_count, count));
         }
         Ok(())

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 const FEW_REGIONS: usize = 32;
 
 /// The regions of a target at one moment. Each command makes its own: regions are never reused from an earlier one.
-pub struct View<'a> {
+pub struct AddressSpace<'a> {
     target: &'a Target,
     page: PageSize,
     regions: Vec<ViewedRegion>,
@@ -47,19 +47,19 @@ struct Known {
     observer: OnceLock<Observer>,
 }
 
-impl<'a> View<'a> {
+impl<'a> AddressSpace<'a> {
     /// Reads all regions of the target.
     ///
     /// Fails when `/proc/PID/maps` cannot be read or the target is gone.
-    pub fn of(target: &'a Target) -> Result<View<'a>> {
+    pub fn of(target: &'a Target) -> Result<AddressSpace<'a>> {
         let (regions, text) = target.process.regions_and_text()?;
         Ok(Self::new(target, regions, text, true))
     }
 
-    /// Reads only the region that holds `address`, if any: enough for [`View::detail`] of that one address.
+    /// Reads only the region that holds `address`, if any: enough for [`AddressSpace::detail`] of that one address.
     ///
     /// Fails when the kernel refuses, or the target is gone.
-    pub fn at(target: &'a Target, address: VirtualAddress) -> Result<View<'a>> {
+    pub fn at(target: &'a Target, address: VirtualAddress) -> Result<AddressSpace<'a>> {
         let regions = target.process.region_at(address)?.into_iter().collect();
         Ok(Self::new(target, regions, MapsText::default(), false))
     }
@@ -67,19 +67,19 @@ impl<'a> View<'a> {
     /// Reads only the regions that lie in `ranges`, if that is one with few regions and the kernel can be asked for
     /// them, otherwise all: enough to [`sweep`](super::sweep) them.
     ///
-    /// Fails as [`View::of`].
-    pub fn within(target: &'a Target, ranges: &[AddressRange]) -> Result<View<'a>> {
+    /// Fails as [`AddressSpace::of`].
+    pub fn within(target: &'a Target, ranges: &[AddressRange]) -> Result<AddressSpace<'a>> {
         let queried = match ranges {
             [range] => target.process.queried_in(*range, FEW_REGIONS)?,
             _ => None,
         };
         match queried {
             Some(regions) => Ok(Self::new(target, regions, MapsText::default(), false)),
-            None => View::of(target),
+            None => AddressSpace::of(target),
         }
     }
 
-    fn new(target: &'a Target, regions: Vec<Region>, text: MapsText, complete: bool) -> View<'a> {
+    fn new(target: &'a Target, regions: Vec<Region>, text: MapsText, complete: bool) -> AddressSpace<'a> {
         // A query for a device reads the list of mounts: one for each device is enough.
         let mut known: Vec<(Device, Option<MemoryFiles>)> = Vec::new();
         let mut memory_files = |device: Device| match known.iter().find(|one| one.0 == device) {
@@ -100,7 +100,7 @@ impl<'a> View<'a> {
                 merged: OnceLock::new(),
             })
             .collect();
-        View {
+        AddressSpace {
             target,
             page: target.process.layout().page,
             regions,
@@ -134,7 +134,7 @@ impl<'a> View<'a> {
         self.page
     }
 
-    /// The regions in address order; [`View::at`] and [`View::within`] have only some.
+    /// The regions in address order; [`AddressSpace::at`] and [`AddressSpace::within`] have only some.
     pub fn regions(&self) -> &[ViewedRegion] {
         &self.regions
     }
@@ -149,7 +149,7 @@ impl<'a> View<'a> {
         self.known.observer.get_or_init(|| Observer::of(self.target))
     }
 
-    /// Whether [`View::regions`] are all that the target has.
+    /// Whether [`AddressSpace::regions`] are all that the target has.
     pub fn is_complete(&self) -> bool {
         self.complete
     }
@@ -377,7 +377,7 @@ impl<'a> View<'a> {
     }
 }
 
-impl KernelBehaviour for View<'_> {
+impl KernelBehaviour for AddressSpace<'_> {
     fn swap_meaning(&self, kind: u8) -> SwapMeaning {
         // Reading the kernel's configuration takes milliseconds.
         let layout = || self.target.machine.swap_layout();
@@ -434,8 +434,8 @@ mod tests {
             ..crate::process::fake::World::new([hidden, plain])
         };
         let (_, target) = world.target();
-        let view = View::of(&target).expect("a view");
-        let told: Vec<bool> = view.regions().iter().map(|one| view.is_pfn_mapped(one)).collect();
+        let space = AddressSpace::of(&target).expect("a space");
+        let told: Vec<bool> = space.regions().iter().map(|one| space.is_pfn_mapped(one)).collect();
         assert_eq!(told, [true, false]);
     }
 }

@@ -28,7 +28,7 @@ pub fn may_have_names(target: &Target, region: &Region) -> bool {
 }
 
 /// The symbols of one target with the regions it has now. Made by [`Symbols::over`] for one command.
-pub struct View<'a> {
+pub struct TargetSymbols<'a> {
     pub(super) symbols: &'a Symbols,
     pub(super) target: &'a Target,
     pub(super) regions: Vec<&'a Region>,
@@ -60,21 +60,21 @@ impl Symbols {
         (self.uses_perf_maps() && is_jit_region(region)) || may_have_names(target, region)
     }
 
-    /// The names of `target` as its `regions` (in address order) are now. Made for one command: a view checks once for
+    /// The names of `target` as its `regions` (in address order) are now. Made for one command: it checks once for
     /// each file it uses that the file has not changed, and reads it again if it has.
-    pub fn over<'a>(&'a self, target: &'a Target, regions: impl IntoIterator<Item = &'a Region>) -> View<'a> {
-        View {
+    pub fn over<'a>(&'a self, target: &'a Target, regions: impl IntoIterator<Item = &'a Region>) -> TargetSymbols<'a> {
+        TargetSymbols {
             symbols: self,
             target,
             regions: regions.into_iter().collect(),
-            number: self.next_view(),
+            number: self.next_number(),
             grouped: OnceLock::new(),
             perf_map: OnceLock::new(),
         }
     }
 }
 
-impl View<'_> {
+impl TargetSymbols<'_> {
     /// The modules, in order of their first address.
     pub fn modules(&self) -> &[Module] {
         &self.grouped().modules

@@ -156,7 +156,7 @@ fn fits(number: i128, bytes: u8) -> bool {
 
 /// One search.
 struct Search<'a> {
-    space: &'a AddressSpace<'a>,
+    space: &'a AddressSpace,
     symbols: symbol::TargetSymbols<'a>,
     finder: Finder<'a>,
     /// The last bytes up to `next`, in which a match may begin that goes on behind `next`.
@@ -174,12 +174,7 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// Searches all resident pages.
-    fn through(
-        &mut self,
-        spans: &Spans,
-        filter: Option<&inspect::Filter<'_>>,
-        sink: &mut dyn Sink,
-    ) -> Result<(), Error> {
+    fn through(&mut self, spans: &Spans, filter: Option<&inspect::Filter>, sink: &mut dyn Sink) -> Result<(), Error> {
         let need = spans.holes() | Facts::CONTENT;
         let question = Question::new(filter, need);
         let mut ended = page_sweep::sweep(self.space, spans.ranges(), question, sink, |page, _, totals, sink| {

@@ -98,10 +98,10 @@ impl Ended {
 
 /// Sweeps frames. `each` gets the matching frames and adds those that it takes to the count. It returns `Break` to stop
 /// before frames over the limit.
-pub(super) fn sweep<'f>(
+pub(super) fn sweep(
     machine: &Machine,
     range: FrameRange,
-    question: impl Into<Question<'f>>,
+    question: impl Into<Question>,
     sink: &mut dyn Sink,
     mut each: impl FnMut(&Frames, &mut u64, &mut dyn Sink) -> Result<ControlFlow<()>, Stopped>,
 ) -> Result<Ended, Error> {

@@ -12,7 +12,7 @@ pub(super) fn name_among_symbols(region: &Name) -> String {
 
 /// The address space, or one of all regions if some addresses in its own may have names: a symbol is looked for among
 /// all.
-pub(super) fn with_names<'a>(space: AddressSpace<'a>, symbols: &Symbols) -> inspect::Result<AddressSpace<'a>> {
+pub(super) fn with_names(space: AddressSpace, symbols: &Symbols) -> inspect::Result<AddressSpace> {
     let target = space.target();
     let are_enough = space.is_complete() || !space.maps().any(|region| symbols.may_name(target, region));
     if are_enough { Ok(space) } else { AddressSpace::of(target) }

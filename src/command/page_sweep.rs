@@ -93,10 +93,10 @@ pub(super) fn states_are(states: StateSet) -> String {
 
 /// Sweeps `spans`. `each` gets every matching page with the index of its region, and adds to the totals what it takes.
 /// It returns `Break` to stop before a page over the limit. Errors other than the sink's end the sweep.
-pub(super) fn sweep<'f>(
+pub(super) fn sweep(
     space: &AddressSpace,
     spans: &[AddressRange],
-    question: impl Into<Question<'f>>,
+    question: impl Into<Question>,
     sink: &mut dyn Sink,
     mut each: impl FnMut(&Page, Option<usize>, &mut Totals, &mut dyn Sink) -> Result<ControlFlow<()>, Error>,
 ) -> Result<Ended, Error> {
@@ -108,11 +108,11 @@ pub(super) fn sweep<'f>(
     let mut enough = false;
     let mut failed = None;
     let mut selection = Selection::default();
-    let swept = inspect::sweep(space, spans, question, &mut || sink.borrow_mut().check(), &mut |chunk| {
+    let swept = inspect::sweep(space, spans, question.clone(), &mut || sink.borrow_mut().check(), &mut |chunk| {
         let sink = &mut **sink.borrow_mut();
         sink.progress(done, total, "pages")?;
         done = done.saturating_add(chunk.pages);
-        selection.take(chunk, question, |page| match each(page, chunk.region_index, &mut totals, sink) {
+        selection.take(chunk, &question, |page| match each(page, chunk.region_index, &mut totals, sink) {
             Ok(ControlFlow::Continue(())) => Ok(()),
             Ok(ControlFlow::Break(())) => {
                 enough = true;
@@ -142,7 +142,7 @@ pub(super) fn sweep<'f>(
 pub(super) fn rows<N: Neighbours>(
     space: &AddressSpace,
     spans: &[AddressRange],
-    question: Question<'_>,
+    question: Question,
     cut: Option<Cut>,
     sink: &mut dyn Sink,
     emit: impl Fn(&N::Row, &mut dyn Sink) -> Result<(), Stopped>,

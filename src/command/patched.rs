@@ -150,7 +150,7 @@ impl Machine {
 
 /// One comparison of memory and files.
 struct Comparison<'a> {
-    space: &'a AddressSpace<'a>,
+    space: &'a AddressSpace,
     symbols: symbol::TargetSymbols<'a>,
     /// The files that are open, by the start of their region.
     files: BTreeMap<VirtualAddress, Opened>,

@@ -65,7 +65,7 @@ pub(super) fn run(context: &mut Context, written: &Spanned<Expression>, count: O
 
 /// Follows addresses.
 struct Chains<'a> {
-    space: &'a AddressSpace<'a>,
+    space: &'a AddressSpace,
     symbols: symbol::TargetSymbols<'a>,
 }
 

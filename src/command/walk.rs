@@ -78,8 +78,8 @@ pub(super) fn rest(spans: &Spans, resume: Option<Resume>) -> Vec<AddressRange> {
 }
 
 struct Walk<'a> {
-    space: &'a AddressSpace<'a>,
-    filter: Option<&'a Filter<'a>>,
+    space: &'a AddressSpace,
+    filter: Option<&'a Filter>,
     spans: &'a Spans,
     cut: Option<Cut>,
 }
@@ -204,7 +204,7 @@ impl Walk<'_> {
     }
 
     /// The question for the sweep: for pages that the filter leaves out, only what it needs.
-    fn question(&self, shown: Facts) -> Question<'_> {
+    fn question(&self, shown: Facts) -> Question {
         Question::new(self.filter, self.need(shown))
     }
 

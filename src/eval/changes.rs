@@ -162,7 +162,7 @@ fn require_contents(function: ChangeFunction, from: &NamedSnapshot, to: &NamedSn
 /// Collects the pages that count.
 struct Counted<'a> {
     function: ChangeFunction,
-    space: &'a AddressSpace<'a>,
+    space: &'a AddressSpace,
     pages: Vec<AddressRange>,
     /// Pages that went with their region.
     gone: u64,

@@ -18,7 +18,7 @@ use std::ops::ControlFlow;
 
 impl<'a> Evaluator<'a> {
     /// Reads only the regions in the range if they are few.
-    fn view_within(&self, call: &Call, spans: &Spans) -> Result<AddressSpace<'a>> {
+    fn view_within(&self, call: &Call, spans: &Spans) -> Result<AddressSpace> {
         let target = self.target(call.at, &call.called)?;
         AddressSpace::within(target, spans.ranges()).map_err(|cause| call.failed(cause))
     }
@@ -89,17 +89,17 @@ impl<'a> Evaluator<'a> {
         call: &Call,
         space: &AddressSpace,
         spans: &Spans,
-        question: Question<'_>,
+        question: Question,
         each: &mut dyn FnMut(&Page) -> ControlFlow<()>,
     ) -> Result<()> {
         let mut selection = Selection::default();
         let mut enough = false;
         let total = spans.ranges().iter().map(|span| span.pages(space.page())).sum();
         let mut done = 0u64;
-        let swept = inspect::sweep(space, spans.ranges(), question, &mut || self.scope.check(), &mut |chunk| {
+        let swept = inspect::sweep(space, spans.ranges(), question.clone(), &mut || self.scope.check(), &mut |chunk| {
             done = done.saturating_add(chunk.pages);
             self.scope.progress(done, total, "pages")?;
-            selection.take(chunk, question, |page| {
+            selection.take(chunk, &question, |page| {
                 enough = each(page).is_break();
                 if enough { Err(Stopped::Closed) } else { Ok(()) }
             })

@@ -18,9 +18,13 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 /// So many regions are asked for one by one, with a system call each. All of an ordinary process take about as long.
 const FEW_REGIONS: usize = 32;
 
-/// The regions of a target at one moment. Each command makes its own: regions are never reused from an earlier one.
-pub struct AddressSpace<'a> {
-    target: &'a Target,
+/// The regions of a target at one moment. Each command makes its own: regions are never reused from an earlier one. A
+/// clone is the same address space, and costs next to nothing.
+#[derive(Clone)]
+pub struct AddressSpace(Arc<Inner>);
+
+struct Inner {
+    target: Target,
     page: PageSize,
     regions: Vec<ViewedRegion>,
     /// What they were read from.
@@ -47,11 +51,11 @@ struct Known {
     observer: OnceLock<Observer>,
 }
 
-impl<'a> AddressSpace<'a> {
+impl AddressSpace {
     /// Reads all regions of the target.
     ///
     /// Fails when `/proc/PID/maps` cannot be read or the target is gone.
-    pub fn of(target: &'a Target) -> Result<AddressSpace<'a>> {
+    pub fn of(target: &Target) -> Result<AddressSpace> {
         let (regions, text) = target.process.regions_and_text()?;
         Ok(Self::new(target, regions, text, true))
     }
@@ -59,7 +63,7 @@ impl<'a> AddressSpace<'a> {
     /// Reads only the region that holds `address`, if any: enough for [`AddressSpace::detail`] of that one address.
     ///
     /// Fails when the kernel refuses, or the target is gone.
-    pub fn at(target: &'a Target, address: VirtualAddress) -> Result<AddressSpace<'a>> {
+    pub fn at(target: &Target, address: VirtualAddress) -> Result<AddressSpace> {
         let regions = target.process.region_at(address)?.into_iter().collect();
         Ok(Self::new(target, regions, MapsText::default(), false))
     }
@@ -68,7 +72,7 @@ impl<'a> AddressSpace<'a> {
     /// them, otherwise all: enough to [`sweep`](super::sweep) them.
     ///
     /// Fails as [`AddressSpace::of`].
-    pub fn within(target: &'a Target, ranges: &[AddressRange]) -> Result<AddressSpace<'a>> {
+    pub fn within(target: &Target, ranges: &[AddressRange]) -> Result<AddressSpace> {
         let queried = match ranges {
             [range] => target.process.queried_in(*range, FEW_REGIONS)?,
             _ => None,
@@ -79,7 +83,7 @@ impl<'a> AddressSpace<'a> {
         }
     }
 
-    fn new(target: &'a Target, regions: Vec<Region>, text: MapsText, complete: bool) -> AddressSpace<'a> {
+    fn new(target: &Target, regions: Vec<Region>, text: MapsText, complete: bool) -> AddressSpace {
         // A query for a device reads the list of mounts: one for each device is enough.
         let mut known: Vec<(Device, Option<MemoryFiles>)> = Vec::new();
         let mut memory_files = |device: Device| match known.iter().find(|one| one.0 == device) {
@@ -100,22 +104,22 @@ impl<'a> AddressSpace<'a> {
                 merged: OnceLock::new(),
             })
             .collect();
-        AddressSpace {
-            target,
+        AddressSpace(Arc::new(Inner {
+            target: target.clone(),
             page: target.process.layout().page,
             regions,
             text,
             complete,
             known: Known::default(),
             held: Mutex::default(),
-        }
+        }))
     }
 
     /// The files that the target has mapped. The one behind `region` stays open until another is asked for: opening it
     /// takes longer than most questions about a page of it.
-    pub(super) fn files(&self, region: &Region) -> &'a Modules {
-        let modules = &self.target.modules;
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn files(&self, region: &Region) -> &Modules {
+        let modules = &self.0.target.modules;
+        let mut held = self.0.held.lock().unwrap_or_else(PoisonError::into_inner);
         if held.as_ref().is_none_or(|(of, _)| *of != region.range) {
             // The one before is closed first.
             *held = None;
@@ -125,44 +129,44 @@ impl<'a> AddressSpace<'a> {
     }
 
     /// The target.
-    pub fn target(&self) -> &'a Target {
-        self.target
+    pub fn target(&self) -> &Target {
+        &self.0.target
     }
 
     /// The target's page size.
     pub fn page(&self) -> PageSize {
-        self.page
+        self.0.page
     }
 
     /// The regions in address order; [`AddressSpace::at`] and [`AddressSpace::within`] have only some.
     pub fn regions(&self) -> &[ViewedRegion] {
-        &self.regions
+        &self.0.regions
     }
 
     /// The same as `maps` gives them, for lookups of names.
     pub fn maps(&self) -> impl Iterator<Item = &Region> {
-        self.regions.iter().map(|viewed| &viewed.region)
+        self.0.regions.iter().map(|viewed| &viewed.region)
     }
 
     /// pmdb's own mappings.
     pub(super) fn observer(&self) -> &Observer {
-        self.known.observer.get_or_init(|| Observer::of(self.target))
+        self.0.known.observer.get_or_init(|| Observer::of(self.target()))
     }
 
     /// Whether [`AddressSpace::regions`] are all that the target has.
     pub fn is_complete(&self) -> bool {
-        self.complete
+        self.0.complete
     }
 
     /// What the regions were read from.
     pub(super) fn text(&self) -> &MapsText {
-        &self.text
+        &self.0.text
     }
 
     /// The region that holds `address`.
     pub fn region(&self, address: VirtualAddress) -> Option<&ViewedRegion> {
-        let after = self.regions.partition_point(|viewed| viewed.region.range.start() <= address);
-        let viewed = self.regions.get(after.checked_sub(1)?)?;
+        let after = self.0.regions.partition_point(|viewed| viewed.region.range.start() <= address);
+        let viewed = self.0.regions.get(after.checked_sub(1)?)?;
         viewed.region.range.contains(address).then_some(viewed)
     }
 
@@ -170,7 +174,7 @@ impl<'a> AddressSpace<'a> {
     /// next one: spans mostly follow the regions, of which there may be very many.
     pub(super) fn region_from(&self, from: usize, address: VirtualAddress) -> usize {
         let ends_before = |viewed: &ViewedRegion| viewed.range().end() <= address;
-        let rest = self.regions.get(from..).unwrap_or_default();
+        let rest = self.0.regions.get(from..).unwrap_or_default();
         match rest {
             [_, next, ..] if !ends_before(next) => from + usize::from(rest.first().is_some_and(ends_before)),
             rest => from + rest.partition_point(ends_before),
@@ -179,19 +183,19 @@ impl<'a> AddressSpace<'a> {
 
     /// The spans of all regions: what `all` means.
     pub fn spans(&self) -> Vec<AddressRange> {
-        self.regions.iter().map(|viewed| viewed.range()).collect()
+        self.0.regions.iter().map(|viewed| viewed.range()).collect()
     }
 
     /// Swap areas, read once.
     pub fn swaps(&self) -> process::Result<&SwapAreas> {
-        let swaps = self.known.swaps.get_or_init(|| self.target.machine.swaps());
+        let swaps = self.0.known.swaps.get_or_init(|| self.0.target.machine.swaps());
         swaps.as_ref().map_err(Clone::clone)
     }
 
     /// The device or file that holds a slot.
     pub fn swap_device(&self, slot: SwapEntry) -> Fact<Name> {
         let areas = self.swaps()?;
-        let area = areas.area(slot, self.page);
+        let area = areas.area(slot, self.0.page);
         area.map(|area| area.name.clone()).ok_or_else(|| {
             Reason::NotOnThisKernel("/proc/swaps has no type numbers, and several areas may have this one".into())
         })
@@ -199,13 +203,13 @@ impl<'a> AddressSpace<'a> {
 
     /// The first two numbers of the kernel's release.
     pub(super) fn kernel(&self) -> (u32, u32) {
-        let ask = || self.target.machine.kernel().number;
-        *self.known.kernel.get_or_init(ask)
+        let ask = || self.0.target.machine.kernel().number;
+        *self.0.known.kernel.get_or_init(ask)
     }
 
     /// Zones and nodes of frames.
     pub fn zones(&self) -> process::Result<&Zones> {
-        let zones = self.known.zones.get_or_init(|| self.target.machine.zones());
+        let zones = self.0.known.zones.get_or_init(|| self.0.target.machine.zones());
         zones.as_deref().map_err(Clone::clone)
     }
 
@@ -213,13 +217,13 @@ impl<'a> AddressSpace<'a> {
     ///
     /// Fails when the target is gone.
     pub(super) fn covered(&self, range: AddressRange) -> process::Result<(Option<AddressRange>, Option<AddressRange>)> {
-        let covers = |index: u64| Ok(self.target.process.entry(index)?.is_some());
+        let covers = |index: u64| Ok(self.0.target.process.entry(index)?.is_some());
         let last = VirtualAddress::new(range.end().get().saturating_sub(1));
-        if covers(self.page.index(last))? {
+        if covers(self.0.page.index(last))? {
             return Ok((Some(range), None));
         }
-        let pages = self.known.covered_pages.get_or_init(|| process::covered_pages(self.page, covers)).clone()?;
-        let end = VirtualAddress::new(pages.saturating_mul(self.page.bytes()));
+        let pages = self.0.known.covered_pages.get_or_init(|| process::covered_pages(self.0.page, covers)).clone()?;
+        let end = VirtualAddress::new(pages.saturating_mul(self.0.page.bytes()));
         let (start, end_of_range) = (range.start(), range.end());
         Ok((AddressRange::new(start, end.min(end_of_range)), AddressRange::new(end.max(start), end_of_range)))
     }
@@ -238,7 +242,7 @@ impl<'a> AddressSpace<'a> {
 
     /// The state of samepage merging on the machine.
     fn merging(&self) -> Merging {
-        *self.known.merging.get_or_init(|| self.target.machine.merging())
+        *self.0.known.merging.get_or_init(|| self.0.target.machine.merging())
     }
 
     /// Whether any page of the machine may be a merged one.
@@ -294,8 +298,8 @@ impl<'a> AddressSpace<'a> {
 
     /// Smaps of all regions, read once; empty if it cannot be read.
     fn smaps(&self) -> &[Smaps] {
-        let all = || self.target.process.smaps(&mut || true);
-        let smaps = self.known.smaps.get_or_init(all);
+        let all = || self.0.target.process.smaps(&mut || true);
+        let smaps = self.0.known.smaps.get_or_init(all);
         smaps.as_deref().unwrap_or_default()
     }
 
@@ -317,10 +321,10 @@ impl<'a> AddressSpace<'a> {
     }
 
     fn huge_bytes(&self) -> u64 {
-        *self.known.huge_bytes.get_or_init(|| {
-            let told = self.target.machine.huge_page_bytes();
+        *self.0.known.huge_bytes.get_or_init(|| {
+            let told = self.0.target.machine.huge_page_bytes();
             // Linux before 4.11 does not tell. With every page size, a PMD maps as much as one page of entries does.
-            let bytes = told.unwrap_or(self.page.bytes().saturating_mul(self.page.bytes() / 8));
+            let bytes = told.unwrap_or(self.0.page.bytes().saturating_mul(self.0.page.bytes() / 8));
             bytes.max(1)
         })
     }
@@ -330,7 +334,7 @@ impl<'a> AddressSpace<'a> {
     pub fn is_pfn_mapped(&self, viewed: &ViewedRegion) -> bool {
         // Almost no region can be VM_PFNMAP: the check and its cache are skipped for the others.
         viewed.may_be_pfn_mapped()
-            && *viewed.pfn_mapped.get_or_init(|| match self.target.process.is_pfn_mapped(&viewed.region) {
+            && *viewed.pfn_mapped.get_or_init(|| match self.0.target.process.is_pfn_mapped(&viewed.region) {
                 Ok(Some(told)) => told,
                 Ok(None) | Err(_) if viewed.is_pfn_mapped_by_name() => true,
                 Ok(None) | Err(_) => {
@@ -366,22 +370,22 @@ impl<'a> AddressSpace<'a> {
 
     /// Which facts can be known here.
     pub fn availability(&self) -> &Availability {
-        let of = || Availability::of(self.target);
-        self.known.availability.get_or_init(of)
+        let of = || Availability::of(self.target());
+        self.0.known.availability.get_or_init(of)
     }
 
     /// Whether map counts are certainly of one page, and not averages over large folios. The first call may take
     /// milliseconds.
     pub fn has_exact_counts(&self) -> bool {
-        self.target.machine.has_exact_map_counts() == Some(true)
+        self.0.target.machine.has_exact_map_counts() == Some(true)
     }
 }
 
-impl KernelBehaviour for AddressSpace<'_> {
+impl KernelBehaviour for AddressSpace {
     fn swap_meaning(&self, kind: u8) -> SwapMeaning {
         // Reading the kernel's configuration takes milliseconds.
-        let layout = || self.target.machine.swap_layout();
-        self.known.swap_layout.get_or_init(layout).meaning(kind)
+        let layout = || self.0.target.machine.swap_layout();
+        self.0.known.swap_layout.get_or_init(layout).meaning(kind)
     }
 
     fn swap_in_use(&self) -> bool {
@@ -391,8 +395,8 @@ impl KernelBehaviour for AddressSpace<'_> {
 
     fn ksm_is_marked(&self) -> bool {
         let is_false = |flags: PageFlags| flags.contains(PageFlags::KSM);
-        let is_marked = || !self.target.machine.false_flags().is_some_and(is_false);
-        *self.known.ksm_is_marked.get_or_init(is_marked)
+        let is_marked = || !self.0.target.machine.false_flags().is_some_and(is_false);
+        *self.0.known.ksm_is_marked.get_or_init(is_marked)
     }
 
     fn guards_are_marked(&self) -> bool {

@@ -65,12 +65,12 @@ struct PageReading {
 /// How often a page is read that changes meanwhile.
 const TRIES: u32 = 3;
 
-impl<'a> AddressSpace<'a> {
+impl AddressSpace {
     /// Finds out all facts about `address` and its region, of one moment. Facts that keep changing meanwhile are
     /// unknown.
     ///
     /// Fails when the kernel refuses, or the target is gone.
-    pub fn detail_at(target: &'a Target, address: VirtualAddress) -> Result<(AddressSpace<'a>, PageDetail)> {
+    pub fn detail_at(target: &Target, address: VirtualAddress) -> Result<(AddressSpace, PageDetail)> {
         let mut tries = 0;
         loop {
             tries += 1;
@@ -93,7 +93,7 @@ fn is_same_place(one: Option<&Region>, other: Option<&Region>, address: VirtualA
     one.map(place) == other.map(place)
 }
 
-impl AddressSpace<'_> {
+impl AddressSpace {
     /// Finds out all facts about `address`, in the region that was there when this was made.
     ///
     /// Fails when the target is gone.

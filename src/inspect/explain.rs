@@ -26,7 +26,7 @@ pub struct Consequences {
     pub protection_key: Option<u64>,
 }
 
-impl AddressSpace<'_> {
+impl AddressSpace {
     /// What follows from `detail`: whose the page is, and what the target's next accesses will do. It reads `smaps`,
     /// unless `go_on` says no: then the result is incomplete, and must be dropped.
     pub fn consequences(&self, detail: &PageDetail, go_on: &mut dyn FnMut() -> bool) -> Consequences {

@@ -86,15 +86,15 @@ const READ_FRAMES: u64 = 8192;
 /// sweep ends with physical memory, and returns the number of frames read.
 ///
 /// Fails when a file cannot be read, and when `visit` or `check` say so.
-pub fn sweep_frames<'f>(
+pub fn sweep_frames(
     machine: &Machine,
     range: FrameRange,
-    question: impl Into<Question<'f>>,
+    question: impl Into<Question>,
     check: &mut dyn FnMut(u64) -> Result<(), Stopped>,
     visit: &mut dyn FnMut(&Frames) -> Result<(), Stopped>,
 ) -> Result<u64> {
     let Question { need, filter } = question.into();
-    let is_kept = |frames: &Frames| filter.is_none_or(|filter| filter.matches(&frames.as_page(machine), None));
+    let is_kept = |frames: &Frames| filter.as_ref().is_none_or(|filter| filter.matches(&frames.as_page(machine), None));
     let mut kept = |frames: &Frames| if is_kept(frames) { visit(frames) } else { Ok(()) };
     let mut visit = |frames: &Frames| {
         if need.contains(Facts::EACH) { frames.each().try_for_each(|frame| kept(&frame)) } else { kept(frames) }

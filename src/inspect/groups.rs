@@ -37,7 +37,7 @@ pub enum GroupBy {
 
 impl GroupBy {
     /// What has to be read for it in `space`.
-    pub fn need(self, space: &AddressSpace<'_>) -> Facts {
+    pub fn need(self, space: &AddressSpace) -> Facts {
         let available = space.availability();
         match self {
             // Bit 56 is wrong inside huge mappings; a map count never is. Without map counts, the huge mappings have to

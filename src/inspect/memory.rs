@@ -223,7 +223,7 @@ impl Absent {
     }
 }
 
-impl AddressSpace<'_> {
+impl AddressSpace {
     /// Reads from the start of `wanted` on: as many bytes as `into` takes and one source has, or the stretch that may
     /// not be read.
     ///

@@ -13,7 +13,7 @@ use crate::report::Reason;
 const ZONES: &str = "zones and nodes of frames";
 const CGROUPS: &str = "memory cgroups of frames";
 
-impl AddressSpace<'_> {
+impl AddressSpace {
     /// Fails if part of `need` cannot be known here, and names it. Filters call this before a walk.
     pub fn require(&self, need: Facts) -> Result<()> {
         let available = self.availability();

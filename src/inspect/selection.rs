@@ -22,7 +22,7 @@ impl Selection {
     pub fn take(
         &mut self,
         chunk: &Chunk<'_>,
-        question: Question<'_>,
+        question: &Question,
         mut each: impl FnMut(&Page) -> Result<(), Stopped>,
     ) -> Result<(), Stopped> {
         for (pages, reason) in chunk.unknown_content() {

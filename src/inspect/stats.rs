@@ -78,7 +78,7 @@ impl RegionStats {
 ///
 /// Fails when the target is gone, and when `check` or `each` fail.
 pub fn region_stats<'v>(
-    space: &'v AddressSpace<'_>,
+    space: &'v AddressSpace,
     regions: &[&ViewedRegion],
     need: Facts,
     check: &mut dyn FnMut() -> Result<(), Stopped>,
@@ -90,7 +90,7 @@ pub fn region_stats<'v>(
 
 /// The same for the parts of each region in `spans`, which are in address order.
 pub fn span_stats<'v>(
-    space: &'v AddressSpace<'_>,
+    space: &'v AddressSpace,
     spans: &[AddressRange],
     need: Facts,
     check: &mut dyn FnMut() -> Result<(), Stopped>,
@@ -169,7 +169,7 @@ struct Tally {
 }
 
 impl Tally {
-    fn new(space: &AddressSpace<'_>, need: Facts, wanted: Facts) -> Tally {
+    fn new(space: &AddressSpace, need: Facts, wanted: Facts) -> Tally {
         Tally {
             totals: Totals::new(space.page(), wanted),
             uncertain: None,
@@ -247,7 +247,7 @@ impl Tally {
     }
 
     /// The stats, with a reason for each that was not in `need` or could not be obtained.
-    fn stats(&self, space: &AddressSpace<'_>, viewed: &ViewedRegion, need: Facts) -> RegionStats {
+    fn stats(&self, space: &AddressSpace, viewed: &ViewedRegion, need: Facts) -> RegionStats {
         let available = space.availability();
         let not_asked = || Reason::NotApplicable("not looked at");
         let known = |bytes: u64, unknown: u64| match (need.contains(Facts::COUNTS), unknown) {

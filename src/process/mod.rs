@@ -35,7 +35,8 @@ pub use threads::Thread;
 use crate::source::{Source, live, recorded};
 use std::sync::Arc;
 
-/// One target, whole: what commands look at.
+/// One target, whole: what commands look at. A clone is the same target, and costs next to nothing.
+#[derive(Clone)]
 pub struct Target {
     /// Its process.
     pub process: Process,

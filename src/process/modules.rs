@@ -12,6 +12,7 @@ use std::sync::Arc;
 pub type OpenedFile = Result<Box<dyn ReadAt>>;
 
 /// The files behind regions.
+#[derive(Clone)]
 pub struct Modules {
     source: Arc<dyn Source>,
 }

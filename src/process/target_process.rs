@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 /// A process, decoded from what its source gives.
+#[derive(Clone)]
 pub struct Process {
     source: Arc<dyn Source>,
     known: Arc<Known>,

@@ -60,7 +60,7 @@ fn pages_move_between_nodes() {
         let mut watcher = Watcher::new(Facts::empty());
         let mut look = || {
             let mut changes = Vec::new();
-            let spans = &mut |_: &pmdb::inspect::AddressSpace<'_>| vec![span];
+            let spans = &mut |_: &pmdb::inspect::AddressSpace| vec![span];
             let mut keep = |change| {
                 changes.push(change);
                 Ok(())

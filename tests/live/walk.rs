@@ -409,7 +409,7 @@ fn regions_add_up_to_smaps() {
     assert!(compared > 3, "{compared}");
 }
 
-fn stats_of_all<'v>(space: &'v AddressSpace<'_>) -> Vec<(&'v ViewedRegion, RegionStats)> {
+fn stats_of_all<'v>(space: &'v AddressSpace) -> Vec<(&'v ViewedRegion, RegionStats)> {
     let regions: Vec<_> = space.regions().iter().collect();
     let need = Facts::COUNTS | Facts::HUGE;
     let mut all = Vec::new();

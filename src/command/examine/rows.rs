@@ -15,7 +15,7 @@ const WINDOW: usize = 64 << 10;
 
 /// One `x`.
 pub(super) struct Examination<'a> {
-    pub(super) space: &'a AddressSpace<'a>,
+    pub(super) space: &'a AddressSpace,
     pub(super) symbols: symbol::TargetSymbols<'a>,
     pub(super) layout: process::Layout,
     pub(super) format: Format,

@@ -29,9 +29,9 @@ use std::sync::Arc;
 /// A field cannot be known here, a flag is unknown, or an expression has no value. The error gives the place.
 pub fn page_filter(
     filter: &Spanned<lang::Filter<PageField>>,
-    space: &AddressSpace<'_>,
+    space: &AddressSpace,
     scope: &dyn Scope,
-) -> Result<inspect::Filter<'static>> {
+) -> Result<inspect::Filter> {
     let mut fields = PageFields { space, need: Facts::empty() };
     let predicate = Predicate::prepare(filter, &mut fields, &Evaluator::new(scope))?;
     let machine = space.target().machine.clone();
@@ -56,19 +56,14 @@ pub fn frame_filter(
     filter: &Spanned<lang::Filter<PageField>>,
     machine: &Arc<Machine>,
     scope: &dyn Scope,
-) -> Result<inspect::Filter<'static>> {
+) -> Result<inspect::Filter> {
     let mut fields = FrameFields { machine, need: Facts::empty() };
     let predicate = Predicate::prepare(filter, &mut fields, &Evaluator::new(scope))?;
     Ok(compiled(predicate, fields.need, machine.clone(), true))
 }
 
 /// The filter over pages, or over frames without a process.
-fn compiled(
-    predicate: Predicate<PageField>,
-    need: Facts,
-    machine: Arc<Machine>,
-    of_frames: bool,
-) -> inspect::Filter<'static> {
+fn compiled(predicate: Predicate<PageField>, need: Facts, machine: Arc<Machine>, of_frames: bool) -> inspect::Filter {
     let size = machine.page();
     let names = field::Names::of(machine);
     inspect::Filter::new(need, move |page, region| {
@@ -114,7 +109,7 @@ impl RegionFilter {
 }
 
 struct PageFields<'v> {
-    space: &'v AddressSpace<'v>,
+    space: &'v AddressSpace,
     need: Facts,
 }
 

@@ -6,14 +6,14 @@ use crate::kernel::{AddressRange, PageMapEntry};
 use crate::process::BackingRun;
 
 /// Reads the backing content of the untouched pages of all pieces.
-pub(super) fn find(pieces: &mut Pieces, space: &AddressSpace<'_>) {
+pub(super) fn find(pieces: &mut Pieces, space: &AddressSpace) {
     for piece in &mut pieces.all {
         piece.content = runs(space, piece, &pieces.entries);
     }
 }
 
 /// The backing runs of all untouched pages of `piece`. If they cannot be read, one run says why.
-fn runs(space: &AddressSpace<'_>, piece: &Piece, entries: &[PageMapEntry]) -> Vec<BackingRun> {
+fn runs(space: &AddressSpace, piece: &Piece, entries: &[PageMapEntry]) -> Vec<BackingRun> {
     let region = piece.region.and_then(|index| space.regions().get(index));
     let Some(region) = region.filter(|viewed| space.has_content(viewed)) else {
         return Vec::new();
@@ -33,7 +33,7 @@ fn runs(space: &AddressSpace<'_>, piece: &Piece, entries: &[PageMapEntry]) -> Ve
 }
 
 /// From the first to the last untouched page.
-fn untouched(space: &AddressSpace<'_>, range: AddressRange, entries: &[PageMapEntry]) -> Option<AddressRange> {
+fn untouched(space: &AddressSpace, range: AddressRange, entries: &[PageMapEntry]) -> Option<AddressRange> {
     let is_empty = |entry: &PageMapEntry| !entry.is_present() && entry.swap().is_none();
     let first = entries.iter().position(is_empty)? as u64;
     let last = entries.iter().rposition(is_empty)? as u64;

@@ -46,12 +46,7 @@ impl Batch {
     /// Reads what the steps ask for.
     ///
     /// Fails when the target is gone, or when the kernel refuses what is asked for.
-    pub fn fill(
-        &mut self,
-        space: &AddressSpace<'_>,
-        question: Question<'_>,
-        gather: &mut Gather,
-    ) -> process::Result<()> {
+    pub fn fill(&mut self, space: &AddressSpace, question: &Question, gather: &mut Gather) -> process::Result<()> {
         let pieces = &mut self.pieces;
         pieces.clear();
         let mut left = &self.steps[..];
@@ -93,7 +88,7 @@ impl Batch {
     /// Passes what was read to the visitor, in address order.
     pub fn deliver(
         &self,
-        space: &AddressSpace<'_>,
+        space: &AddressSpace,
         need: Facts,
         visit: &mut dyn FnMut(&Chunk<'_>) -> Result<(), Stopped>,
     ) -> Result<(), Stopped> {
@@ -104,7 +99,7 @@ impl Batch {
 }
 
 /// A hole between regions: the part within the page map, and the part past its end.
-fn hole(pieces: &mut Pieces, space: &AddressSpace<'_>, range: AddressRange) -> process::Result<()> {
+fn hole(pieces: &mut Pieces, space: &AddressSpace, range: AddressRange) -> process::Result<()> {
     let (inside, outside) = space.covered(range)?;
     if let Some(inside) = inside {
         pieces.push(None, inside, Words::Nothing);
@@ -116,7 +111,7 @@ fn hole(pieces: &mut Pieces, space: &AddressSpace<'_>, range: AddressRange) -> p
 }
 
 /// Reads every entry of adjoining steps with one system call: there may be very many small regions.
-fn read(pieces: &mut Pieces, space: &AddressSpace<'_>, steps: &[Step], question: Question<'_>) -> process::Result<()> {
+fn read(pieces: &mut Pieces, space: &AddressSpace, steps: &[Step], question: &Question) -> process::Result<()> {
     let page = space.page();
     let Some(start) = steps.first().map(|step| step.range.start()) else {
         return Ok(());

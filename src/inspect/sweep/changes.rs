@@ -18,7 +18,7 @@ const WRITTEN: usize = 32 << 10;
 /// If there are many, the text of `maps` is compared with the earlier text. The worker threads do so between their
 /// reads, each time as far as the sweep has delivered.
 pub(super) struct Changes<'v> {
-    space: &'v AddressSpace<'v>,
+    space: &'v AddressSpace,
     spans: &'v [AddressRange],
     /// Where what has been delivered ends.
     delivered: AtomicU64,
@@ -37,7 +37,7 @@ enum Text {
 }
 
 impl<'v> Changes<'v> {
-    pub fn among(space: &'v AddressSpace<'v>, spans: &'v [AddressRange]) -> Self {
+    pub fn among(space: &'v AddressSpace, spans: &'v [AddressRange]) -> Self {
         let is_compared = space.text().is_known() && touched(space, spans).nth(FEW).is_some();
         let text = if is_compared { Text::Same(0) } else { Text::Other };
         Changes { space, spans, delivered: AtomicU64::new(0), text: Mutex::new(text) }
@@ -116,7 +116,7 @@ impl<'v> Changes<'v> {
 }
 
 /// The regions that `spans` touch, in address order.
-fn touched<'v>(space: &'v AddressSpace<'_>, spans: &'v [AddressRange]) -> impl Iterator<Item = &'v Region> + use<'v> {
+fn touched<'v>(space: &'v AddressSpace, spans: &'v [AddressRange]) -> impl Iterator<Item = &'v Region> + use<'v> {
     let regions = space.regions();
     let mut first = 0;
     let inside = spans.iter().flat_map(move |span| {

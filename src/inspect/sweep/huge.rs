@@ -13,7 +13,7 @@ use std::ops::Range;
 
 /// Reads one entry for each huge mapping of `step`. Returns false if one of them is no longer huge: then all entries
 /// have to be read.
-pub(super) fn read(pieces: &mut Pieces, space: &AddressSpace<'_>, step: &Step, need: Facts) -> process::Result<bool> {
+pub(super) fn read(pieces: &mut Pieces, space: &AddressSpace, step: &Step, need: Facts) -> process::Result<bool> {
     let page = space.page();
     let target = space.target();
     let Some(bytes) = target.machine.huge_page_bytes() else {

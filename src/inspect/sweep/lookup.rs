@@ -15,8 +15,8 @@ use crate::process::{self, Machine, WordFile};
 pub(super) fn all(
     pieces: &mut Pieces,
     gather: &mut Gather,
-    space: &AddressSpace<'_>,
-    question: Question<'_>,
+    space: &AddressSpace,
+    question: &Question,
 ) -> process::Result<()> {
     let machine = &*space.target().machine;
     let first = question.first(space);
@@ -34,7 +34,7 @@ pub(super) fn all(
 
 /// Counts pmdb's own mappings of the frames. After the map counts: pmdb may map another page of a library at any time,
 /// and must not subtract a mapping that is not counted.
-fn own_mappings(pieces: &mut Pieces, space: &AddressSpace<'_>) {
+fn own_mappings(pieces: &mut Pieces, space: &AddressSpace) {
     let of_files = pieces.all.iter().filter_map(|piece| {
         let viewed = space.regions().get(piece.region?)?;
         match &piece.words {
@@ -55,8 +55,8 @@ fn own_mappings(pieces: &mut Pieces, space: &AddressSpace<'_>) {
 }
 
 /// The entries of pages that the filter keeps, for all that was read so far.
-fn kept(pieces: &Pieces, space: &AddressSpace<'_>, question: Question<'_>, need: Facts) -> Chosen {
-    let Some(filter) = question.filter else {
+fn kept(pieces: &Pieces, space: &AddressSpace, question: &Question, need: Facts) -> Chosen {
+    let Some(filter) = &question.filter else {
         return Chosen::All;
     };
     let mut chosen = vec![false; pieces.entries.len()];

@@ -17,11 +17,11 @@ use std::ops::{ControlFlow, Range};
 /// Fails when the target is gone.
 pub(super) fn ask(
     pieces: &mut Pieces,
-    space: &AddressSpace<'_>,
+    space: &AddressSpace,
     region: Option<usize>,
     range: AddressRange,
     at: Range<usize>,
-    question: Question<'_>,
+    question: &Question,
 ) -> process::Result<Option<Range<usize>>> {
     let target = space.target();
     let mut wanted = Categories::empty();

@@ -55,49 +55,43 @@ pub struct Sweep {
 /// Fails when the target is gone or runs another program, when the kernel refuses a read (see [`AddressSpace::require`]
 /// and [`AddressSpace::obtainable`]), and with [`Error::Stopped`](super::Error::Stopped) when `visit` or `check` stop
 /// it.
-pub fn sweep<'f>(
-    space: &AddressSpace<'_>,
+pub fn sweep(
+    space: &AddressSpace,
     spans: &[AddressRange],
-    question: impl Into<Question<'f>>,
+    question: impl Into<Question>,
     check: &mut dyn FnMut() -> Result<(), Stopped>,
     visit: &mut dyn FnMut(&Chunk<'_>) -> Result<(), Stopped>,
 ) -> Result<Sweep> {
     let question = question.into().with_implied(space);
     let changes = Changes::among(space, spans);
+    let need = question.need;
     let reader = Reader { space, question, changes: &changes };
-    let mut delivery = Delivery {
-        space,
-        need: question.need,
-        plan: Plan::new(space, spans, question.need),
-        changes: &changes,
-        check,
-        visit,
-    };
+    let mut delivery = Delivery { space, need, plan: Plan::new(space, spans, need), changes: &changes, check, visit };
     ordered_pool::run(&reader, &mut delivery)?;
     let changed = changes.finish()?;
     Ok(Sweep { changed })
 }
 
 /// Reads batches, on any thread.
-struct Reader<'a, 'f> {
-    space: &'a AddressSpace<'a>,
-    question: Question<'f>,
+struct Reader<'a> {
+    space: &'a AddressSpace,
+    question: Question,
     changes: &'a Changes<'a>,
 }
 
-impl Work for Reader<'_, '_> {
+impl Work for Reader<'_> {
     type Piece = Batch;
     type Scratch = Gather;
 
     fn work(&self, batch: &mut Batch, gather: &mut Gather, _: &mut Check<'_>) -> Result<()> {
-        batch.fill(self.space, self.question, gather)?;
+        batch.fill(self.space, &self.question, gather)?;
         self.changes.compare()
     }
 }
 
 /// Plans batches, and delivers them to the visitor.
 struct Delivery<'a> {
-    space: &'a AddressSpace<'a>,
+    space: &'a AddressSpace,
     need: Facts,
     plan: Plan<'a>,
     changes: &'a Changes<'a>,

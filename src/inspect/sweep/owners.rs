@@ -14,12 +14,7 @@ use crate::process::{self, Categories};
 /// one (pagemap_pmd_range in fs/proc/task_mmu.c: up to Linux 6.10, and again after 6.12).
 ///
 /// Fails when the target is gone, or when the kernel refuses map counts.
-pub(super) fn set(
-    pieces: &mut Pieces,
-    gather: &mut Gather,
-    space: &AddressSpace<'_>,
-    need: Facts,
-) -> process::Result<()> {
+pub(super) fn set(pieces: &mut Pieces, gather: &mut Gather, space: &AddressSpace, need: Facts) -> process::Result<()> {
     if !space.has_exact_counts() {
         return Ok(());
     }
@@ -47,7 +42,7 @@ pub(super) fn set(
 }
 
 /// Which entries are those of huge mappings, as far as a scan or the flags of their frames tell.
-fn huge(pieces: &Pieces, space: &AddressSpace<'_>) -> Vec<bool> {
+fn huge(pieces: &Pieces, space: &AddressSpace) -> Vec<bool> {
     let mut huge = vec![false; pieces.entries.len()];
     for piece in &pieces.all {
         let (Some(at), Words::Read { marks, .. }) = (slots(piece, space), &piece.words) else {
@@ -72,7 +67,7 @@ fn huge(pieces: &Pieces, space: &AddressSpace<'_>) -> Vec<bool> {
 }
 
 /// The entries of a piece. Pages of the hugetlb pool are counted whole: their bit is right.
-fn slots(piece: &Piece, space: &AddressSpace<'_>) -> Option<std::ops::Range<usize>> {
+fn slots(piece: &Piece, space: &AddressSpace) -> Option<std::ops::Range<usize>> {
     let Words::Read { at, .. } = &piece.words else {
         return None;
     };

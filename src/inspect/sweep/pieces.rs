@@ -71,7 +71,7 @@ impl Pieces {
     }
 
     /// A piece with the words that have been read.
-    pub fn chunk<'a>(&'a self, piece: &'a Piece, space: &'a AddressSpace<'_>, need: Facts) -> Chunk<'a> {
+    pub fn chunk<'a>(&'a self, piece: &'a Piece, space: &'a AddressSpace, need: Facts) -> Chunk<'a> {
         let region = piece.region.and_then(|index| space.regions().get(index));
         let content = match &piece.words {
             Words::Nothing => Content::Nothing,

@@ -60,7 +60,7 @@ pub(super) enum Action {
 
 /// Plans a sweep, step by step.
 pub(super) struct Plan<'a> {
-    space: &'a AddressSpace<'a>,
+    space: &'a AddressSpace,
     need: Facts,
     categories: Categories,
     /// Bytes of a huge mapping, if one entry for each is enough.
@@ -84,7 +84,7 @@ struct Current {
 
 impl<'a> Plan<'a> {
     /// Plans a sweep of `spans` (whole pages, in order, disjoint).
-    pub fn new(space: &'a AddressSpace<'a>, spans: &[AddressRange], need: Facts) -> Self {
+    pub fn new(space: &'a AddressSpace, spans: &[AddressRange], need: Facts) -> Self {
         let page = space.page();
         let target = space.target();
         // Huge mappings are found even if nobody asks for them: they cost less to read.

@@ -333,7 +333,7 @@ fn of_pages_that_a_filter_leaves_out_only_its_own_needs_are_read() {
     let (world, target) = world.target();
     let space = AddressSpace::of(&target).expect("a space");
     let shown = Facts::KINDS | Facts::FLAGS | Facts::COUNTS | Facts::HUGE | Facts::ORDER;
-    let walk = |filter: &Filter<'_>| {
+    let walk = |filter: &Filter| {
         let mut kept = Vec::new();
         sweep(&space, &space.spans(), Question::of_kept(filter, shown), &mut || Ok(()), &mut |chunk| {
             let pages = chunk.pages();

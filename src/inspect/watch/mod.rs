@@ -41,7 +41,7 @@ pub enum Sampled {
 }
 
 /// Returns the addresses of a sample. It is called for each, as regions come, grow and go.
-pub type SampleSpans<'a> = dyn FnMut(&AddressSpace<'_>) -> Vec<AddressRange> + 'a;
+pub type SampleSpans<'a> = dyn FnMut(&AddressSpace) -> Vec<AddressRange> + 'a;
 
 /// Takes samples, and reports what changed since the last one.
 #[derive(Default)]
@@ -179,7 +179,7 @@ impl Watcher {
     }
 
     /// The changes that a watch of `spans` cannot observe here, each with the reason.
-    pub fn unobservable(space: &AddressSpace<'_>, spans: &[AddressRange], extra: Facts) -> Vec<(EventKind, Reason)> {
+    pub fn unobservable(space: &AddressSpace, spans: &[AddressRange], extra: Facts) -> Vec<(EventKind, Reason)> {
         let mut blind = Vec::new();
         let available = space.availability();
         if let Err(reason) = &available.frames {

@@ -26,7 +26,7 @@ pub(super) enum Join {
 pub(super) struct Pair<'a> {
     pub before: &'a Sample,
     pub now: &'a Sample,
-    pub space: &'a AddressSpace<'a>,
+    pub space: &'a AddressSpace,
 }
 
 impl Pair<'_> {

@@ -25,7 +25,7 @@ impl Sample {
     /// that are the same as in `before` are shared with it. `check` is called between reads. `seen` receives the pages,
     /// with what `more` needs as far as it can be known here.
     pub fn take(
-        space: &AddressSpace<'_>,
+        space: &AddressSpace,
         spans: Vec<AddressRange>,
         extra: Facts,
         before: &PageWords,

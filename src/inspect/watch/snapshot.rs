@@ -70,7 +70,7 @@ impl Snapshot {
     /// # Errors
     /// The target is gone, the kernel refuses a read, or `check` fails.
     pub fn take(
-        space: &AddressSpace<'_>,
+        space: &AddressSpace,
         spans: Vec<AddressRange>,
         extra: Facts,
         contents: bool,
@@ -177,7 +177,7 @@ impl Snapshot {
         &self,
         later: &Snapshot,
         within: Option<&[AddressRange]>,
-        space: &AddressSpace<'_>,
+        space: &AddressSpace,
         sink: &mut ChangeSink<'_>,
     ) -> Result<()> {
         let is_within = |range: AddressRange| within.is_none_or(|sorted| range.within(sorted).next().is_some());

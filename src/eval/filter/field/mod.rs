@@ -12,7 +12,7 @@ use crate::process::{BackingContent, Machine};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What a sweep has to find out for `field`.
-pub fn need(field: PageField, space: &AddressSpace<'_>) -> Facts {
+pub fn need(field: PageField, space: &AddressSpace) -> Facts {
     use PageField as F;
     let available = space.availability();
     match field {
@@ -71,7 +71,7 @@ pub fn require_for_frames(field: PageField, machine: &Machine) -> Result<Option<
 }
 
 /// What a sweep has to find out for `field`. Fails if that cannot be known here.
-pub fn require(field: PageField, space: &AddressSpace<'_>) -> Result<Facts> {
+pub fn require(field: PageField, space: &AddressSpace) -> Result<Facts> {
     let need = need(field, space);
     space.require(need)?;
     if field == PageField::Cgroup {

@@ -7,7 +7,7 @@ use crate::process::fake::{HUGE, PAGE, World, region};
 
 #[test]
 fn what_cannot_be_known_is_named_before_the_walk() {
-    fn unknown_in(space: &AddressSpace<'_>, field: PageField) -> Option<&'static str> {
+    fn unknown_in(space: &AddressSpace, field: PageField) -> Option<&'static str> {
         match require(field, space) {
             Err(Error::Unknown { what, .. }) => Some(what),
             Ok(_) => None,

@@ -88,6 +88,7 @@ pub mod budget;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod command;
+#[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod demo;
 #[cfg(feature = "cli")]
@@ -116,4 +117,5 @@ pub mod source;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod state;
+#[cfg(feature = "symbols")]
 pub mod symbol;

@@ -2,7 +2,6 @@
 //!
 //! The page size of the machine that pmdb runs on does not matter here: callers pass a [`PageSize`].
 
-use serde::{Serialize, Serializer};
 use std::fmt;
 
 macro_rules! number {
@@ -56,27 +55,6 @@ number!(
     /// A page frame number (PFN): physical address divided by the page size.
     FrameNumber, "{:#x}"
 );
-
-/// Serialises an address or a raw word as a hexadecimal string, as JSON numbers lose bits past 2^53.
-pub fn serialize_hex<S: Serializer>(raw: &u64, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(&format_args!("{raw:#x}"))
-}
-
-impl Serialize for VirtualAddress {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-impl Serialize for PhysicalAddress {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-impl Serialize for FrameNumber {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_u64(self.0)
-    }
-}
 
 /// The base page size of a target: a power of two.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

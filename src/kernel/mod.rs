@@ -15,6 +15,8 @@ mod page_letters;
 pub mod page_map;
 pub mod region;
 pub mod registers;
+#[cfg(feature = "serde")]
+mod serialize;
 pub mod smaps;
 pub mod status;
 pub mod swaps;

@@ -1,6 +1,5 @@
 //! Names that somebody else chose: mapping names, symbols, comm. Bytes, not UTF-8.
 
-use serde::{Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 use std::sync::Arc;
@@ -67,12 +66,6 @@ impl fmt::Debug for Name {
 impl From<&str> for Name {
     fn from(text: &str) -> Self {
         Name::new(text.as_bytes())
-    }
-}
-
-impl Serialize for Name {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
     }
 }
 

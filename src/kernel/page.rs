@@ -1,12 +1,11 @@
 //! The words for what a page is: the same everywhere, in text, JSON and filters.
 
 use super::words::worded;
-use serde::Serialize;
 
 worded! {
     /// The state of a page of a process: one word.
-    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
-    #[serde(rename_all = "snake_case")]
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
     #[non_exhaustive]
     pub enum State, word {
         /// A page frame is mapped here.
@@ -38,8 +37,8 @@ worded! {
 
 worded! {
     /// What backs a page, or would back it.
-    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
-    #[serde(rename_all = "snake_case")]
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
     #[non_exhaustive]
     pub enum Kind, word {
         /// Memory without a file.

@@ -1,7 +1,6 @@
 //! The 64 bits that `/proc/kpageflags` gives for a page frame.
 
 use bitflags::bitflags;
-use serde::{Serialize, Serializer};
 
 /// What is known of one flag.
 #[derive(Clone, Copy, Debug)]
@@ -77,13 +76,6 @@ flags! {
     SOFTDIRTY = 40, "softdirty", "soft-dirty";
     ARCH_2 = 41, "arch_2", "specific to the architecture";
     ARCH_3 = 42, "arch_3", "specific to the architecture (arm64: memory tags)";
-}
-
-/// The names.
-impl Serialize for PageFlags {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.names())
-    }
 }
 
 impl PageFlags {

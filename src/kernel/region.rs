@@ -1,7 +1,6 @@
 //! A region: one line of `/proc/PID/maps`, in kernel words a VMA.
 
 use super::{AddressRange, Name, VirtualAddress};
-use serde::{Serialize, Serializer};
 use std::fmt;
 
 /// Access rights of a region, as the four letters of `maps` give them.
@@ -47,12 +46,6 @@ impl fmt::Display for Permissions {
     }
 }
 
-impl Serialize for Permissions {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.letters())
-    }
-}
-
 /// A block or anonymous device number, as `maps` prints it (`08:02`, hexadecimal).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Device {
@@ -65,12 +58,6 @@ pub struct Device {
 impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:02x}:{:02x}", self.major, self.minor)
-    }
-}
-
-impl Serialize for Device {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
     }
 }
 

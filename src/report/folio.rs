@@ -1,10 +1,7 @@
 //! Folios, for several records: pages that the kernel manages as one.
 
-use super::description::Form;
-use super::field::leaf;
 use super::record::record;
 use crate::kernel::FrameNumber;
-use serde::{Serialize, Serializer};
 
 record! {
     /// The folio that a frame belongs to.
@@ -50,8 +47,6 @@ record! {
     }
 }
 
-leaf!(HowMapped => Form::OrNull(&Form::Text));
-
 /// How a large folio is mapped.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[non_exhaustive]
@@ -75,11 +70,5 @@ impl HowMapped {
             HowMapped::Hugetlb => Some("hugetlb"),
             HowMapped::Unknown => None,
         }
-    }
-}
-
-impl Serialize for HowMapped {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.word().serialize(serializer)
     }
 }

@@ -1,197 +1,44 @@
-//! The output of commands: records, plain data. `render` turns them into text or JSON; nothing here is formatted.
+//! The words for facts, and for what is unknown and why.
 //!
-//! A record gives a reason for each missing fact: the field is `None`, and [`Why`] holds the reason under the field's
-//! name. So hidden, not readable, and not known on this kernel never look like zero.
-//!
-//! [`RECORDS`] describes each record with its fields: the JSON reference follows from it.
+//! A fact that is missing is never zero: it is a [`Reason`], by itself ([`Fact`]) or among those of a record ([`Why`]).
 
-mod capabilities;
-mod description;
-mod explanation;
-mod field;
+mod event_kind;
+mod flag_names;
 mod folio;
 mod frame_words;
-mod line;
-mod map;
-mod memory;
+#[cfg(feature = "serde")]
+#[doc(hidden)]
+pub mod json;
 mod net_effect;
-mod page;
+mod outcome;
 mod page_counts;
+mod page_facts;
 mod place;
-mod read;
 mod reason;
 mod record;
-mod region;
-mod serve;
-mod session;
-mod sink;
-mod snapshot;
-mod thread;
-mod timeline;
-mod walk;
-mod watch;
-mod who;
+#[cfg(feature = "cli")]
+mod records;
+mod stopped;
+mod who_counts;
 mod why;
-mod wire;
 
-pub use capabilities::*;
-pub use description::{FieldDescription, Form, Shape};
-pub use explanation::*;
-pub use field::{Field, Hex};
-pub use folio::*;
+pub use event_kind::EventKind;
+pub use flag_names::FlagNames;
+pub use folio::{FolioMapping, FolioReport, HowMapped, LargeFolios};
 pub use frame_words::FrameWords;
-pub use line::*;
-pub use map::*;
-pub use memory::*;
 pub use net_effect::NetEffect;
-pub use page::*;
+pub use outcome::{Effect, Fault, Outcome, Owner};
 pub use page_counts::PagesByReason;
-pub use place::*;
-pub use read::*;
+pub use page_facts::PageFacts;
+pub use place::{CgroupPath, FramePlace};
 pub use reason::{Fact, Reason};
-pub use region::*;
-pub use serve::*;
-pub use session::*;
-pub use sink::{Sink, Stopped};
-pub use snapshot::*;
-pub use thread::ThreadRow;
-pub use timeline::*;
-pub use walk::*;
-pub use watch::*;
-pub use who::*;
+pub use stopped::Stopped;
+pub use who_counts::WhoCounts;
 pub use why::Why;
-pub use wire::{AsText, Bytes, EveryState, FlagNames, Numbers};
 
-use record::shapes;
-
-shapes! {
-    /// A record. In JSON each is one object in one line, with the name of the variant as its `type`.
-    #[non_exhaustive]
-    pub enum Record by "type" {
-        /// `translate ADDR`
-        "translation" Translation(Box<Translation>),
-        /// `explain`
-        "explanation" Explanation(Box<Explanation>),
-        /// A row of `translate RANGE`: physically contiguous pages.
-        "run" Run(Run),
-        /// A row of `walk`.
-        "pages" Pages(Pages),
-        /// A row of `walk pfn:A..pfn:B`.
-        "frames" Frames(Frames),
-        /// The totals that close a walk.
-        "walk-summary" WalkSummary(WalkSummary),
-        /// What closes a walk of frames.
-        "frames-summary" FramesSummary(FramesSummary),
-        /// A row of `walk … by`.
-        "group" Group(Group),
-        /// A region of `map`.
-        "map-region" MapRegion(MapRegion),
-        /// A row of `summary`.
-        "summary" Summary(SummaryRow),
-        /// A row of `who`.
-        "mapper" Mapper(Mapper),
-        /// What closes `who`.
-        "who-summary" WhoSummary(WhoSummary),
-        /// `region`, and a row of `regions`.
-        "region" Region(Box<RegionReport>),
-        /// The totals that close `regions`.
-        "regions-summary" RegionsSummary(RegionsSummary),
-        /// `flags`
-        "page-flags" PageFlags(FlagsReport),
-        /// `decode`
-        "decoded" Decoded(Decoded),
-        /// A line of `watch`.
-        "event" Event(Event),
-        /// What `watch` says before it starts.
-        "watch-start" WatchStart(WatchStart),
-        /// A row of `watch … by KEY`.
-        "event-group" EventGroup(EventGroup),
-        /// What `watch` says when it ends.
-        "watch-summary" WatchSummary(WatchSummary),
-        /// A row of `watch … as timeline`.
-        "timeline-row" TimelineRow(TimelineRow),
-        /// A column of `watch … as timeline`.
-        "timeline-sample" TimelineSample(TimelineSample),
-        /// `snapshot`, and a row of `info snapshots`.
-        "snapshot" Snapshot(SnapshotRow),
-        /// The totals of `diff`, which stand first.
-        "diff-summary" DiffSummary(Box<DiffSummary>),
-        /// A row of `diff`.
-        "change" Change(Box<ChangeRow>),
-        /// A row of `diff … by KEY`.
-        "change-group" ChangeGroup(ChangeGroup),
-        /// A row of `compare`: a region.
-        "comparison" Comparison(Comparison),
-        /// A row of `compare … by symbol`.
-        "comparison-group" ComparisonGroup(ComparisonGroup),
-        /// What closes `compare`.
-        "comparison-summary" ComparisonSummary(ComparisonSummary),
-        /// What `soft-dirty clear` would do.
-        "soft-dirty" SoftDirty(SoftDirtyReport),
-        /// What `soft-dirty clear` has done.
-        "soft-dirty-cleared" SoftDirtyCleared(SoftDirtyCleared),
-        /// `--how`: a read behind the answer.
-        "read" Read(KernelRead),
-        /// What closes the reads.
-        "reads-summary" ReadsSummary(ReadsSummary),
-        /// A row of `x`.
-        "memory" Memory(Box<Memory>),
-        /// A row of `find`.
-        "match" Match(Match),
-        /// What closes `find`.
-        "find-summary" FindSummary(FindSummary),
-        /// A row of `patched`.
-        "patch" Patch(Box<Patch>),
-        /// What closes `patched`.
-        "patched-summary" PatchedSummary(PatchedSummary),
-        /// A row of `telescope`.
-        "telescope" Telescope(Box<Telescope>),
-        /// `print`
-        "value" Value(ValueReport),
-        /// What is shown at each prompt.
-        "display" Display(DisplayReport),
-        /// `info symbol`, `info address`
-        "symbol" Symbol(SymbolReport),
-        /// A row of `info symbols`.
-        "symbol" SymbolRow(SymbolReport),
-        /// What closes `info symbols`.
-        "symbols-summary" SymbolsSummary(SymbolsSummary),
-        /// A row of `info modules`.
-        "module" Module(ModuleReport),
-        /// `info line`
-        "line" Line(Box<LineReport>),
-        /// `info process`
-        "process" Process(Box<ProcessReport>),
-        /// `info capabilities`
-        "capabilities" Capabilities(Box<Capabilities>),
-        /// A row of `ps`, and of an ambiguous name.
-        "process-entry" ProcessEntry(ProcessRow),
-        /// A row of `info threads`.
-        "thread" Thread(ThreadRow),
-        /// `attach`, `detach`: the session's new target.
-        "target" Target(TargetReport),
-        /// `show`
-        "setting" Setting(SettingReport),
-        /// `history`
-        "history" History(HistoryEntry),
-        /// `echo`
-        "text" Text(Text),
-        /// `help`, `apropos`
-        "help" Help(Help),
-        /// A remark beside the answer: a remedy, a caution.
-        "note" Note(Note),
-        /// `assert`
-        "assertion" Assertion(AssertionReport),
-        /// What closes a run with assertions.
-        "assertions-summary" AssertionsSummary(AssertionsSummary),
-        /// A failure.
-        "error" Error(ErrorReport),
-        /// The first record of `--serve`.
-        "hello" Hello(Hello),
-        /// The end of a request (`--serve`).
-        "end" End(End),
-    }
-}
-
-/// Every record, with the word that JSON has as its `type`.
-pub static RECORDS: &[Shape] = Record::SHAPES;
+#[cfg(feature = "serde")]
+#[doc(hidden)]
+pub use json::*;
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub use records::*;

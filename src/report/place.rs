@@ -1,11 +1,8 @@
 //! Where a frame lies, and the cgroup that it is charged to, for several records.
 
-use super::description::Form;
-use super::field::leaf;
 use super::record::record;
 use super::{Fact, Reason};
 use crate::kernel::Name;
-use serde::{Serialize, Serializer};
 use std::fmt;
 
 record! {
@@ -38,8 +35,6 @@ impl FramePlace {
     }
 }
 
-leaf!(CgroupPath => Form::Text);
-
 /// The directory of a memory cgroup.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CgroupPath {
@@ -56,11 +51,5 @@ impl fmt::Display for CgroupPath {
             CgroupPath::Path(path) => path.fmt(f),
             CgroupPath::Gone(inode) => write!(f, "@{inode}"),
         }
-    }
-}
-
-impl Serialize for CgroupPath {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
     }
 }

@@ -1,6 +1,5 @@
 //! Facts that may be unknown, and why.
 
-use serde::{Serialize, Serializer};
 use std::fmt;
 
 /// A fact, or the reason why it is not known. Never a zero in place of a reason.
@@ -72,11 +71,5 @@ impl Reason {
     /// Whether more rights would help.
     pub fn is_refusal(&self) -> bool {
         matches!(self, Reason::FrameHidden | Reason::NotPermitted { .. })
-    }
-}
-
-impl Serialize for Reason {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
     }
 }

@@ -41,21 +41,24 @@ macro_rules! record {
             )*
         }
 
+        #[cfg(feature = "serde")]
         impl $record {
             /// Its fields, in the order of JSON.
-            pub const FIELDS: &'static [crate::report::FieldDescription] = record!(@fields $why
-                $(crate::report::FieldDescription {
+            #[doc(hidden)]
+            pub const FIELDS: &'static [crate::report::json::FieldDescription] = record!(@fields $why
+                $(crate::report::json::FieldDescription {
                     name: record!(@name $field $([$($mark)+])?),
                     about: concat!($($about, "\n"),+).trim_ascii(),
-                    form: <$type as crate::report::field::Field>::FORM,
+                    form: <$type as crate::report::json::Field>::FORM,
                     is_optional: record!(@is_optional $([$($mark)+])?),
                     is_flat: record!(@is_flat $([$($mark)+])?),
                 },)*
             );
         }
 
-        impl crate::report::field::Field for $record {
-            const FORM: crate::report::Form = crate::report::Form::Object(Self::FIELDS);
+        #[cfg(feature = "serde")]
+        impl crate::report::json::Field for $record {
+            const FORM: crate::report::json::Form = crate::report::json::Form::Object(Self::FIELDS);
 
             fn write_flat<M: serde::ser::SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
                 $(record!(@write self map $field $([$($mark)+])?);)*
@@ -67,7 +70,7 @@ macro_rules! record {
                 _name: &'static str,
                 visit: &mut dyn FnMut(&'static str, &'a crate::report::Reason),
             ) {
-                $(crate::report::field::Field::reasons(
+                $(crate::report::json::Field::reasons(
                     &self.$field,
                     record!(@path $within $field $([$($mark)+])?),
                     visit,
@@ -75,9 +78,10 @@ macro_rules! record {
             }
         }
 
+        #[cfg(feature = "serde")]
         impl serde::Serialize for $record {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                use crate::report::field::Field;
+                use crate::report::json::Field;
                 use serde::ser::SerializeMap;
                 let mut map = serializer.serialize_map(None)?;
                 self.write_flat(&mut map)?;
@@ -89,7 +93,7 @@ macro_rules! record {
 
     (@fields [] $($field:expr,)*) => { &[$($field),*] };
     (@fields [why $($when:ident)*] $($field:expr,)*) => {
-        &[$($field,)* crate::report::FieldDescription::why(record!(@is_row $($when)*))]
+        &[$($field,)* crate::report::json::FieldDescription::why(record!(@is_row $($when)*))]
     };
 
     (@is_row) => { false };
@@ -109,15 +113,15 @@ macro_rules! record {
     (@is_flat $([$($mark:tt)+])?) => { false };
 
     (@write $self:ident $map:ident $field:ident [optional]) => {
-        if !crate::report::field::Field::is_absent(&$self.$field) {
+        if !crate::report::json::Field::is_absent(&$self.$field) {
             record!(@write $self $map $field);
         }
     };
     (@write $self:ident $map:ident $field:ident [flat]) => {
-        crate::report::field::Field::write_flat(&$self.$field, $map)?
+        crate::report::json::Field::write_flat(&$self.$field, $map)?
     };
     (@write $self:ident $map:ident $field:ident $([as $name:literal])?) => {
-        crate::report::field::Field::write(&$self.$field, record!(@name $field $([as $name])?), $map)?
+        crate::report::json::Field::write(&$self.$field, record!(@name $field $([as $name])?), $map)?
     };
 
     (@why $self:ident $map:ident []) => {};
@@ -135,46 +139,3 @@ macro_rules! record {
     (@why_of noted $self:ident) => { crate::report::Why::of_record($self) };
 }
 pub(super) use record;
-
-/// Declares a record of several shapes: an enum, whose JSON says in the field `by` which shape it is.
-macro_rules! shapes {
-    (
-        $(#[$meta:meta])*
-        pub enum $record:ident by $tag:literal {
-            $(
-                $(#[doc = $about:literal])+
-                $name:literal $variant:ident($shape:ty),
-            )*
-        }
-    ) => {
-        $(#[$meta])*
-        #[derive(Clone, PartialEq, Debug, serde::Serialize)]
-        #[serde(tag = $tag)]
-        pub enum $record {
-            $(
-                $(#[doc = $about])+
-                #[serde(rename = $name)]
-                $variant($shape),
-            )*
-        }
-
-        impl $record {
-            /// The shapes, in the order of their declaration.
-            pub const SHAPES: &'static [crate::report::Shape] = &[
-                $(crate::report::Shape {
-                    name: $name,
-                    about: concat!($($about, "\n"),+).trim_ascii(),
-                    form: <$shape as crate::report::field::Field>::FORM,
-                },)*
-            ];
-        }
-
-        impl crate::report::field::Field for $record {
-            const FORM: crate::report::Form = crate::report::Form::OneOf {
-                tag: $tag,
-                shapes: Self::SHAPES,
-            };
-        }
-    };
-}
-pub(super) use shapes;

@@ -1,14 +1,14 @@
 //! The reasons of a record: why fields of it are `null`.
 
-use super::description::{FLAGS_RAW, Form};
-use super::field::Field;
+use super::flag_names::FLAGS_RAW;
+#[cfg(feature = "serde")]
+use super::json::{Field, Form};
 use super::{Fact, Reason};
-use serde::Serialize;
-use serde::ser::SerializeMap;
 use std::collections::BTreeMap;
 
 /// The reasons of a record: field name → why it is `null`.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Why(BTreeMap<&'static str, Reason>);
 
 impl Why {
@@ -30,18 +30,6 @@ impl Why {
             self.0.insert(FLAGS_RAW, reason.clone());
         }
     }
-    /// The reasons in a record.
-    pub fn of_record(record: &impl Field) -> Self {
-        let mut why = Why::default();
-        record.reasons("", &mut |field, reason| why.note(field, reason));
-        why
-    }
-    /// The same for a row: without reasons of the kind "not applicable".
-    pub fn of_row(row: &impl Field) -> Self {
-        let mut why = Why::of_record(row);
-        why.0.retain(|_, reason| !matches!(reason, Reason::NotApplicable(_)));
-        why
-    }
     /// Drops the reason for `field`: it is known after all.
     pub fn forget(&mut self, field: &str) {
         self.0.remove(field);
@@ -60,11 +48,28 @@ impl Why {
     }
 }
 
+#[cfg(feature = "serde")]
+impl Why {
+    /// The reasons in a record.
+    pub fn of_record(record: &impl Field) -> Self {
+        let mut why = Why::default();
+        record.reasons("", &mut |field, reason| why.note(field, reason));
+        why
+    }
+    /// The same for a row: without reasons of the kind "not applicable".
+    pub fn of_row(row: &impl Field) -> Self {
+        let mut why = Why::of_record(row);
+        why.0.retain(|_, reason| !matches!(reason, Reason::NotApplicable(_)));
+        why
+    }
+}
+
 /// Reasons for fields that have an uncertain value. They stand in the record's own `why`, not here.
+#[cfg(feature = "serde")]
 impl Field for Why {
     const FORM: Form = Form::Object(&[]);
 
-    fn write<M: SerializeMap>(&self, _: &'static str, _: &mut M) -> Result<(), M::Error> {
+    fn write<M: serde::ser::SerializeMap>(&self, _: &'static str, _: &mut M) -> Result<(), M::Error> {
         Ok(())
     }
 

@@ -8,6 +8,7 @@ use crate::inspect::{Error, Result};
 use crate::kernel::{AddressRange, Device, Region, VirtualAddress};
 use crate::process::{self, Machine, Process, Relation, Target};
 use crate::report::{Reason, Stopped};
+#[cfg(feature = "symbols")]
 use crate::symbol::may_have_names;
 use std::sync::Arc;
 
@@ -206,6 +207,12 @@ fn findings(target: &Target, scanned: Scanned, rest: Vec<AddressRange>) -> Resul
         rest,
         stopped: scanned.stopped,
     })
+}
+
+/// Without symbols no memory has a name.
+#[cfg(not(feature = "symbols"))]
+fn may_have_names(_: &Target, _: &Region) -> bool {
+    false
 }
 
 /// All regions, if a hit may have a symbol that takes them. They are read by the worker threads, not where hits are

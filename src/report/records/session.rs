@@ -1,9 +1,11 @@
 //! Records about the session, its target, and values.
 
-use super::record::{record, shapes};
-use super::wire::AsText;
-use super::{RegionBrief, SymbolBrief, Why};
+use super::shapes::shapes;
+use super::{RegionBrief, SymbolBrief};
 use crate::kernel::{Name, VirtualAddress};
+use crate::report::Why;
+use crate::report::json::AsText;
+use crate::report::record::record;
 
 record! {
     /// `print`, and anything with a value.

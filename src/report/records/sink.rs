@@ -1,24 +1,8 @@
 //! Where records go.
 
 use super::{Note, Record};
-use crate::budget::OutOfBudget;
+use crate::report::Stopped;
 use std::time::Duration;
-
-/// Why a command is to stop emitting.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Stopped {
-    /// Ctrl-C.
-    Interrupted,
-    /// Nobody reads any more: the pager was left, the pipe is closed.
-    Closed,
-}
-
-impl From<OutOfBudget> for Stopped {
-    /// A command has no limit but Ctrl-C.
-    fn from(_: OutOfBudget) -> Stopped {
-        Stopped::Interrupted
-    }
-}
 
 /// Takes records as they come, so that no command holds its output back. The answer tells the command to go on or to
 /// stop.

@@ -1,10 +1,9 @@
 //! Records of `map`.
 
-use super::description::Form;
-use super::field::leaf;
-use super::record::record;
 use crate::kernel::words::worded;
 use crate::kernel::{Name, Permissions, VirtualAddress};
+use crate::report::json::{Form, leaf};
+use crate::report::record::record;
 use serde::Serialize;
 
 record! {

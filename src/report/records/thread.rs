@@ -1,8 +1,9 @@
 //! A record of `info threads`.
 
-use super::record::record;
-use super::{Fact, SymbolBrief};
+use super::SymbolBrief;
 use crate::kernel::{Name, VirtualAddress};
+use crate::report::Fact;
+use crate::report::record::record;
 
 record! {
     /// A thread of the target.

@@ -1,10 +1,10 @@
 //! Records about one page or frame: `translate`, `flags`, `decode`.
 
-use super::field::Hex;
-use super::record::{record, shapes};
-use super::wire::FlagNames;
-use super::{Fact, FolioReport, FramePlace, FrameWords, Why};
+use super::shapes::shapes;
 use crate::kernel::{FrameNumber, Kind, Name, Permissions, PhysicalAddress, Region, State, VirtualAddress};
+use crate::report::json::Hex;
+use crate::report::record::record;
+use crate::report::{Fact, FlagNames, FolioReport, FramePlace, FrameWords, Why};
 use std::fmt;
 
 record! {

@@ -1,7 +1,7 @@
 //! Records of `--how`.
 
-use super::field::Hex;
-use super::record::record;
+use crate::report::json::Hex;
+use crate::report::record::record;
 
 record! {
     /// A read behind an answer.

@@ -1,9 +1,9 @@
 //! Records of `walk` and of `translate RANGE`.
 
-use super::record::record;
-use super::wire::EveryState;
-use super::{Fact, FrameWords, Why};
 use crate::kernel::{FrameNumber, Kind, Name, PageFlags, PhysicalAddress, State, VirtualAddress};
+use crate::report::json::EveryState;
+use crate::report::record::record;
+use crate::report::{Fact, FrameWords, Why};
 
 record! {
     /// Pages that are contiguous virtually and physically, or that have no frames.

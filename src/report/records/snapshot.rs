@@ -1,8 +1,10 @@
 //! Records of `snapshot`, `diff` and `compare`.
 
-use super::record::record;
-use super::{Blind, EventKind, Fact, NetEffect, Numbers, PageFacts, ProcessMemory, SymbolBrief};
+use super::{Blind, ProcessMemory, SymbolBrief};
 use crate::kernel::{Name, VirtualAddress};
+use crate::report::json::Numbers;
+use crate::report::record::record;
+use crate::report::{EventKind, Fact, NetEffect, PageFacts};
 
 record! {
     /// A snapshot that was taken, and a row of `info snapshots`.

@@ -1,6 +1,6 @@
 //! `info capabilities`
 
-use super::record::record;
+use crate::report::record::record;
 
 record! {
     /// What this kernel and these rights allow.

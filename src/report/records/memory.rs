@@ -1,10 +1,10 @@
 //! Records of what memory holds.
 
-use super::field::Hex;
-use super::record::record;
-use super::wire::{Bytes, EveryState};
-use super::{RegionBrief, SymbolBrief, Why};
+use super::{RegionBrief, SymbolBrief};
 use crate::kernel::{Kind, State, VirtualAddress};
+use crate::report::Why;
+use crate::report::json::{Bytes, EveryState, Hex};
+use crate::report::record::record;
 
 record! {
     /// A row of `x`: consecutive units, or pages that were not read.

@@ -1,8 +1,9 @@
 //! Lines of the source.
 
-use super::record::record;
-use super::{SymbolBrief, Why};
+use super::SymbolBrief;
 use crate::kernel::{Name, VirtualAddress};
+use crate::report::Why;
+use crate::report::record::record;
 
 record! {
     /// `info line`: the source line of an address, or a stretch of code of a line.

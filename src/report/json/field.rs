@@ -1,9 +1,9 @@
 //! How the fields of records are written as JSON. The type of a field decides: one that may be unknown is a [`Fact`].
 
-use super::description::{FLAGS_RAW, Form};
-use super::{Fact, Reason};
-use crate::kernel::address::serialize_hex;
+use super::description::Form;
 use crate::kernel::{Device, FrameNumber, Kind, Name, PageFlags, Permissions, PhysicalAddress, State, VirtualAddress};
+use crate::report::flag_names::FLAGS_RAW;
+use crate::report::{Fact, Reason};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use std::collections::BTreeMap;
@@ -50,12 +50,12 @@ pub trait Field: Serialize {
 /// Types that serialize as they are.
 macro_rules! leaf {
     ($($type:ty => $form:expr),* $(,)?) => {
-        $(impl crate::report::field::Field for $type {
-            const FORM: crate::report::Form = $form;
+        $(impl crate::report::json::Field for $type {
+            const FORM: crate::report::json::Form = $form;
         })*
     };
 }
-pub(super) use leaf;
+pub(in crate::report) use leaf;
 
 leaf! {
     char => Form::Text,
@@ -89,7 +89,7 @@ impl fmt::LowerHex for Hex {
 
 impl Serialize for Hex {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serialize_hex(&self.0, serializer)
+        serializer.collect_str(&format_args!("{:#x}", self.0))
     }
 }
 

@@ -1,8 +1,7 @@
 //! Records of `--serve`.
 
-use super::description::Form;
-use super::field::leaf;
-use super::record::record;
+use crate::report::json::{Form, leaf};
+use crate::report::record::record;
 use serde::{Deserialize, Serialize};
 
 record! {

@@ -1,8 +1,8 @@
 //! Records of `watch … as timeline`.
 
 use super::Mark;
-use super::record::record;
 use crate::kernel::{Name, VirtualAddress};
+use crate::report::record::record;
 
 record! {
     /// A row of a timeline: a page, or a stretch of neighbouring pages. It comes before its first sample.

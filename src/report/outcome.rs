@@ -1,64 +1,8 @@
-//! `explain`: what a page is, whose it is, and what the next access will do.
-
-use super::description::{FieldDescription, Form};
-use super::field::{Hex, leaf};
-use super::record::record;
-use super::{Fact, Translation};
-use crate::kernel::Name;
-use serde::{Serialize, Serializer};
-
-record! {
-    /// `explain ADDR`: the facts of `translate`, and what follows from them.
-    pub struct Explanation with why {
-        /// What is known of the address.
-        [flat] page: Translation,
-        /// Whose page it is; `null` if no frame is mapped, or if the owner is unknown.
-        owner: Option<Owner>,
-        /// The file or shared memory that its region maps.
-        file: Option<FilePlace>,
-        /// Whether the kernel may discard its contents: the program freed it (MADV_FREE) and has not written to it
-        /// since.
-        discardable: Fact<bool>,
-        /// The protection key of its region, where the machine has such keys: 0 is that of all memory without one of
-        /// its own.
-        [optional] protection_key: Option<u64>,
-        /// What happens when the target next reads here.
-        next_read: Outcome,
-        /// What happens when the target next writes here.
-        next_write: Outcome,
-    }
-
-    /// A place in a file.
-    #[derive(Eq)]
-    pub struct FilePlace {
-        /// As `maps` names it.
-        name: Name,
-        /// Offset of the byte asked for.
-        offset: Hex,
-        /// Whether the file was deleted.
-        deleted: bool,
-    }
-}
-
-leaf! {
-    Owner => Form::Text,
-    Outcome => Form::Object(OUTCOME),
-}
-
-/// The fields of an [`Outcome`].
-const OUTCOME: &[FieldDescription] = &[
-    FieldDescription::new("effects", "What may happen, one word each.", Form::List(&Form::Text)),
-    FieldDescription::new(
-        "copies",
-        "Whether the process has a private copy afterwards, made by this access.",
-        Form::OrNull(&Form::Bool),
-    ),
-    FieldDescription::new("fault", "How the target notices: a fault, or a signal.", Form::OrNull(&Form::Text)),
-];
+//! Whose page it is, and what the next access will do.
 
 /// Whose page it is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Owner {
     /// Of this mapping alone.
@@ -88,8 +32,8 @@ pub struct Outcome {
 }
 
 /// What an access does.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Effect {
     /// Nothing beyond the access.
@@ -141,8 +85,8 @@ pub enum Effect {
 }
 
 /// The fault or signal of an effect.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 pub enum Fault {
     /// No page fault.
     None,
@@ -153,10 +97,10 @@ pub enum Fault {
     /// A page fault that a userfaultfd handler resolves, at any time.
     Userfault,
     /// The signal SIGSEGV.
-    #[serde(rename = "SIGSEGV")]
+    #[cfg_attr(feature = "serde", serde(rename = "SIGSEGV"))]
     Segv,
     /// The signal SIGBUS.
-    #[serde(rename = "SIGBUS")]
+    #[cfg_attr(feature = "serde", serde(rename = "SIGBUS"))]
     Bus,
 }
 
@@ -208,16 +152,5 @@ impl Outcome {
         let mut faults = self.effects.iter().map(|effect| effect.fault());
         let first = faults.next()?;
         faults.all(|fault| fault == first).then_some(first)
-    }
-}
-
-impl Serialize for Outcome {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        use serde::ser::SerializeStruct;
-        let mut outcome = serializer.serialize_struct("Outcome", 3)?;
-        outcome.serialize_field("effects", &self.effects)?;
-        outcome.serialize_field("copies", &self.copies)?;
-        outcome.serialize_field("fault", &self.fault())?;
-        outcome.end()
     }
 }

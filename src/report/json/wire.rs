@@ -2,7 +2,7 @@
 
 use super::description::{FieldDescription, Form};
 use super::field::{Field, leaf};
-use crate::kernel::{PageFlags, State};
+use crate::kernel::State;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use std::collections::BTreeMap;
@@ -85,14 +85,7 @@ impl Serialize for Bytes {
     }
 }
 
-/// Flags by name alone.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-pub struct FlagNames(pub PageFlags);
-
-leaf! {
-    Bytes => Form::Text,
-    FlagNames => Form::List(&Form::Text),
-}
+leaf!(Bytes => Form::Text);
 
 /// A part that JSON has as its text.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,10 +1,10 @@
 //! Records of `region` and `regions`.
 
-use super::field::Hex;
-use super::record::record;
-use super::wire::Numbers;
-use super::{LargeFolios, SymbolBrief, Why};
+use super::SymbolBrief;
 use crate::kernel::{Device, Name, Permissions, State, VirtualAddress};
+use crate::report::json::{Hex, Numbers};
+use crate::report::record::record;
+use crate::report::{LargeFolios, Why};
 use std::collections::BTreeMap;
 
 record! {

@@ -1,5 +1,7 @@
 //! Descriptions of records: for the reference, the schema, and the tests that compare both with real output.
 
+use crate::report::flag_names::FLAGS_RAW;
+
 /// What a value is in JSON.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
@@ -58,9 +60,6 @@ pub struct Shape {
     /// Its other fields: an object, or again one of several shapes.
     pub form: Form,
 }
-
-/// The name of the second form of flags.
-pub const FLAGS_RAW: &str = "flags_raw";
 
 /// The name of the field with the reasons for what is `null`.
 pub const WHY: &str = "why";

@@ -1,0 +1,55 @@
+//! How the words for facts are serialized.
+
+use super::description::{FieldDescription, Form};
+use super::field::leaf;
+use crate::report::{CgroupPath, EventKind, FlagNames, HowMapped, Outcome, Owner, Reason};
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+
+leaf! {
+    CgroupPath => Form::Text,
+    EventKind => Form::Text,
+    FlagNames => Form::List(&Form::Text),
+    HowMapped => Form::OrNull(&Form::Text),
+    Outcome => Form::Object(OUTCOME),
+    Owner => Form::Text,
+}
+
+/// The fields of an [`Outcome`].
+const OUTCOME: &[FieldDescription] = &[
+    FieldDescription::new("effects", "What may happen, one word each.", Form::List(&Form::Text)),
+    FieldDescription::new(
+        "copies",
+        "Whether the process has a private copy afterwards, made by this access.",
+        Form::OrNull(&Form::Bool),
+    ),
+    FieldDescription::new("fault", "How the target notices: a fault, or a signal.", Form::OrNull(&Form::Text)),
+];
+
+impl Serialize for Outcome {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut outcome = serializer.serialize_struct("Outcome", 3)?;
+        outcome.serialize_field("effects", &self.effects)?;
+        outcome.serialize_field("copies", &self.copies)?;
+        outcome.serialize_field("fault", &self.fault())?;
+        outcome.end()
+    }
+}
+
+impl Serialize for Reason {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl Serialize for HowMapped {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.word().serialize(serializer)
+    }
+}
+
+impl Serialize for CgroupPath {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}

@@ -298,9 +298,14 @@ impl AddressSpace {
 
     /// Smaps of all regions, read once; empty if it cannot be read.
     fn smaps(&self) -> &[Smaps] {
-        let all = || self.0.target.process.smaps(&mut || true);
-        let smaps = self.0.known.smaps.get_or_init(all);
-        smaps.as_deref().unwrap_or_default()
+        self.smaps_while(&mut || true).unwrap_or_default()
+    }
+
+    /// The same, unless `go_on` says no: then it is incomplete, and so are all later answers. `None` if it cannot be
+    /// read.
+    pub(super) fn smaps_while(&self, go_on: &mut dyn FnMut() -> bool) -> Option<&[Smaps]> {
+        let all = || self.0.target.process.smaps(go_on);
+        self.0.known.smaps.get_or_init(all).as_deref().ok()
     }
 
     /// Whether one PMD may map a part of `viewed`: it takes an aligned stretch within one region.

@@ -9,7 +9,7 @@ use super::page::Facts;
 use super::sweep::sweep;
 use crate::kernel::smaps::Smaps;
 use crate::kernel::{Kind, PageFlags, PageMapEntry, Region, State, VirtualAddress};
-use crate::report::{Fact, Outcome, Owner, Reason, Stopped};
+use crate::report::{Effect, Fact, Outcome, Owner, Reason, Stopped};
 
 /// What follows from all that is known of a page.
 #[derive(Clone, Debug)]
@@ -27,27 +27,40 @@ pub struct Consequences {
 }
 
 impl AddressSpace {
-    /// What follows from `detail`: whose the page is, and what the target's next accesses will do. It reads `smaps`,
-    /// unless `go_on` says no: then the result is incomplete, and must be dropped.
+    /// What follows from `detail`: whose the page is, and what the target's next accesses will do. It reads `smaps`
+    /// where that decides, unless `go_on` says no: then the result is incomplete, and must be dropped.
     pub fn consequences(&self, detail: &PageDetail, go_on: &mut dyn FnMut() -> bool) -> Consequences {
         let viewed = self.region(detail.address);
         let page = &detail.page;
-        let smaps = self.target().process.smaps(go_on).ok();
-        let of_region = viewed.zip(smaps.as_deref()).and_then(|(viewed, all)| Smaps::at(all, viewed.range().start()));
-        let vm_flag = |code: &str| of_region.map(|smaps| smaps.has_flag(code));
-        let protection_key = of_region.and_then(|smaps| smaps.protection_key);
         let machine = &self.target().machine;
-        let facts = AccessFacts {
+        // If the entry may be only a marker: the kind that a page would have there.
+        let kind = page.kind.or(viewed.filter(|_| !page.states.is_certain()).map(|viewed| viewed.backing.kind()));
+        let permissions = viewed.map(|viewed| viewed.region.permissions);
+        let is_present = page.state() == State::Present;
+        let may_share_changes = permissions.is_some_and(|permissions| permissions.shared && permissions.write);
+        let is_clean = is_present
+            && kind == Some(Kind::File)
+            && may_share_changes
+            && !page.flags.is_some_and(|flags| flags.contains(PageFlags::DIRTY));
+        // No other page is filled.
+        let is_missing = matches!(page.state(), State::Untouched | State::UffdWp);
+        let mut smaps_if = |decides: bool| if decides { self.smaps_at(detail.address, go_on) } else { None };
+        let has_keys = machine.has_protection_keys() != Some(false);
+        let protection_key = smaps_if(has_keys).and_then(|smaps| smaps.protection_key);
+        let of_missing = smaps_if(is_missing);
+        let of_pool = smaps_if(kind == Some(Kind::Hugetlb));
+        let of_file = smaps_if(is_clean);
+        let vm_flag = |smaps: Option<&Smaps>, code: &str| Some(smaps?.has_flag(code));
+        let mut facts = AccessFacts {
             state: page.state(),
-            // If the entry may be only a marker: the kind that a page would have there.
-            kind: page.kind.or(viewed.filter(|_| !page.states.is_certain()).map(|viewed| viewed.backing.kind())),
-            permissions: viewed.map(|viewed| viewed.region.permissions),
+            kind,
+            permissions,
             backing: viewed.map(|viewed| viewed.backing),
             of_object: page.entry.is_file_or_shared(),
             state_certain: page.states.is_certain(),
             uffd_wp: page.entry.is_uffd_wp(),
-            writable: self.writable(detail, smaps.as_deref(), of_region),
-            dirty: dirty(page.flags, of_region),
+            writable: None,
+            dirty: dirty(page.flags, of_file),
             has_key: protection_key.is_some_and(|key| key != 0),
             may_lack_page: viewed.is_some_and(|viewed| self.may_lack_page(&viewed.region, detail.address)),
             flags: page.flags,
@@ -57,44 +70,52 @@ impl AddressSpace {
             huge: page.huge,
             content: page.content,
             write_tracked: detail.write_tracked,
-            uffd_missing: vm_flag("um"),
-            uffd_minor: vm_flag("ui"),
-            pool_has_spare: match page.kind {
-                Some(Kind::Hugetlb) => of_region
-                    .and_then(|smaps| smaps.field("KernelPageSize"))
-                    .and_then(|bytes| machine.huge_pages_to_spare(bytes)),
-                _ => None,
-            },
-            pool_may_be_reserved: vm_flag("nr").map(|without| !without),
+            uffd_missing: vm_flag(of_missing, "um"),
+            uffd_minor: vm_flag(of_missing, "ui"),
+            pool_has_spare: of_pool
+                .filter(|_| page.kind.is_some())
+                .and_then(|smaps| smaps.field("KernelPageSize"))
+                .and_then(|bytes| machine.huge_pages_to_spare(bytes)),
+            pool_may_be_reserved: vm_flag(of_pool, "nr").map(|without| !without),
             folio_shared: self.folio_shared(detail),
-            huge_may_come: self.huge_may_come(detail, smaps.as_deref()),
-            stack_grows: self.stack_grows(detail, smaps.as_deref()),
+            huge_may_come: self.huge_may_come(detail, go_on),
+            stack_grows: self.stack_grows(detail, go_on),
         };
+        if is_present && outcome::outcome(&facts, Access::Write).effects.contains(&Effect::Nothing) {
+            facts.writable = self.writable(detail, go_on);
+        }
         Consequences {
             owner: outcome::owner(&facts),
             read: outcome::outcome(&facts, Access::Read),
             write: outcome::outcome(&facts, Access::Write),
-            discardable: self.discardable(detail, of_region, go_on),
+            discardable: self.discardable(detail, go_on),
             protection_key,
         }
+    }
+
+    /// What smaps says of the region at `address`.
+    fn smaps_at(&self, address: VirtualAddress, go_on: &mut dyn FnMut() -> bool) -> Option<&Smaps> {
+        let viewed = self.region(address)?;
+        Smaps::at(self.smaps_while(go_on)?, viewed.range().start())
     }
 
     /// Whether the kernel may discard the page at `detail` instead of writing it to swap. The flags tell whether it was
     /// freed with MADV_FREE: a write since then has marked only its entry, until reclaim looks at that. Smaps looks at
     /// it for all pages of the region together.
-    fn discardable(
-        &self,
-        detail: &PageDetail,
-        of_region: Option<&Smaps>,
-        go_on: &mut dyn FnMut() -> bool,
-    ) -> Fact<bool> {
+    fn discardable(&self, detail: &PageDetail, go_on: &mut dyn FnMut() -> bool) -> Fact<bool> {
         if detail.page.state() != State::Present {
             return Err(Reason::NotApplicable("no page is mapped here"));
         }
-        let counted = of_region.and_then(|smaps| smaps.field("LazyFree"));
-        if counted == Some(0) || !is_lazily_free(detail.flags.clone()?) {
+        let is_of_object = detail.page.entry.is_file_or_shared();
+        if is_of_object || detail.flags.as_ref().is_ok_and(|&flags| !is_lazily_free(flags)) {
             return Ok(false);
         }
+        let of_region = self.smaps_at(detail.address, go_on);
+        let counted = of_region.and_then(|smaps| smaps.field("LazyFree"));
+        if counted == Some(0) {
+            return Ok(false);
+        }
+        detail.flags.clone()?;
         let unknown = "smaps does not show how many of the freed pages of the region were written since";
         let unknown = || Reason::NotOnThisKernel(unknown.into());
         let (smaps, counted) = of_region.zip(counted).ok_or_else(unknown)?;
@@ -116,7 +137,7 @@ impl AddressSpace {
 
     /// Whether the page-table entry at `detail` is writable, for all that is known of it, in a region that permits
     /// writes. That the page is shared is known from elsewhere.
-    fn writable(&self, detail: &PageDetail, all: Option<&[Smaps]>, of_region: Option<&Smaps>) -> Option<bool> {
+    fn writable(&self, detail: &PageDetail, go_on: &mut dyn FnMut() -> bool) -> Option<bool> {
         let page = &detail.page;
         // Clearing the bits passes over the pool (clear_refs_write in fs/proc/task_mmu.c), and it is never swapped.
         if page.kind == Some(Kind::Hugetlb) {
@@ -127,7 +148,7 @@ impl AddressSpace {
             Ok(false) => return Some(false),
             // After that, bit 55 is also set on entries that are still write-protected: those that mremap has moved,
             // and all of a region that was merged with a new neighbour or grown by brk.
-            Ok(true) if all.is_none_or(is_soft_dirty_cleared) => return None,
+            Ok(true) if self.smaps_while(go_on).is_none_or(is_soft_dirty_cleared) => return None,
             _ => {}
         }
         if !matches!(page.kind, Some(Kind::Anonymous | Kind::PrivateCopy)) {
@@ -139,7 +160,7 @@ impl AddressSpace {
         let is_marked = page.flags.is_some_and(|flags| flags.contains(PageFlags::DIRTY));
         let by_read = self.kernel() < (6, 11) && self.swap_in_use();
         // Then the entries that are not marked dirty either have not been written to.
-        let is_written = || of_region.and_then(|smaps| bytes(smaps, CLEAN)) == Some(0);
+        let mut is_written = || self.smaps_at(detail.address, go_on).and_then(|smaps| bytes(smaps, CLEAN)) == Some(0);
         (!is_marked && (!by_read || is_written())).then_some(true)
     }
 
@@ -179,7 +200,7 @@ impl AddressSpace {
 
     /// Whether the first access may map a transparent huge page. That takes an empty, aligned stretch of the region
     /// (do_huge_pmd_anonymous_page in mm/huge_memory.c), and settings that smaps sums up.
-    fn huge_may_come(&self, detail: &PageDetail, smaps: Option<&[Smaps]>) -> Option<bool> {
+    fn huge_may_come(&self, detail: &PageDetail, go_on: &mut dyn FnMut() -> bool) -> Option<bool> {
         let viewed = self.region(detail.address);
         let stretch = viewed.and_then(|viewed| self.huge_stretch(viewed, detail.address));
         let Some(stretch) = stretch.filter(|_| detail.page.state() == State::Untouched) else {
@@ -193,11 +214,11 @@ impl AddressSpace {
         if !entries.iter().take(read).all(is_empty) {
             return Some(false);
         }
-        Smaps::at(smaps?, stretch.start())?.may_be_huge
+        self.smaps_at(stretch.start(), go_on)?.may_be_huge
     }
 
     /// Whether a region that grows down would grow to an address in no region (expand_downwards in mm/mmap.c).
-    fn stack_grows(&self, detail: &PageDetail, smaps: Option<&[Smaps]>) -> Option<bool> {
+    fn stack_grows(&self, detail: &PageDetail, go_on: &mut dyn FnMut() -> bool) -> Option<bool> {
         /// Pages that the kernel keeps free below a stack, unless it was started with `stack_guard_gap=`.
         const GAP_PAGES: u64 = 256;
         // The page map ends where user space does.
@@ -208,7 +229,7 @@ impl AddressSpace {
         let Some(above) = above else {
             return Some(false);
         };
-        let smaps = smaps?;
+        let smaps = self.smaps_while(go_on)?;
         if !has_flag(smaps, above, "gd")? {
             return Some(false);
         }

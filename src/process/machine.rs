@@ -42,6 +42,7 @@ struct Known {
     false_flags: OnceLock<Option<PageFlags>>,
     huge_page_bytes: OnceLock<Option<u64>>,
     soft_dirty: OnceLock<Option<bool>>,
+    protection_keys: OnceLock<Option<bool>>,
     exact_map_counts: OnceLock<Option<bool>>,
     /// The device of shared memory in no mounted filesystem: memfd, System V, shared anonymous.
     unmounted: OnceLock<Option<Device>>,
@@ -282,6 +283,21 @@ impl Machine {
             Some(entry.is_soft_dirty())
         };
         *self.known.soft_dirty.get_or_init(look)
+    }
+
+    /// Whether memory has protection keys here; `None` if that cannot be known. The kernel shows a key for each region
+    /// of each process or for none, so the first of pmdb's own regions is enough.
+    pub fn has_protection_keys(&self) -> Option<bool> {
+        let once = || {
+            let mut parts = 0..1;
+            move || parts.next().is_some()
+        };
+        let look = || {
+            let text = self.source.read(File::OwnSmaps, &mut once()).ok()?;
+            let first = smaps::parse_while(&text, &mut once()).ok()?.pop()?;
+            Some(first.protection_key.is_some())
+        };
+        *self.known.protection_keys.get_or_init(look)
     }
 
     /// The kind of memory that the files on `device` are in, by mountinfo; `None` for files of a disk, and if unknown.

@@ -37,6 +37,8 @@ pub enum File {
     MappedFile(AddressRange),
     /// `/proc/self/maps`
     OwnMaps,
+    /// `/proc/self/smaps`
+    OwnSmaps,
     /// `/proc/self/mountinfo`
     OwnMounts,
     /// Where `/proc/self/ns/user` leads.
@@ -116,6 +118,7 @@ impl File {
             File::UserNamespace => ("ns/user", "the user namespace"),
             File::MappedFile(_) => ("map_files", "the name of a mapped file"),
             File::OwnMaps => ("/proc/self/maps", "the regions of pmdb itself"),
+            File::OwnSmaps => ("/proc/self/smaps", "what the kernel counts in the regions of pmdb itself"),
             File::OwnMounts => ("/proc/self/mountinfo", "the mounted filesystems"),
             File::OwnUserNamespace => ("/proc/self/ns/user", "the user namespace"),
             File::Release => ("/proc/sys/kernel/osrelease", "the release of the kernel"),

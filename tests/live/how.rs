@@ -2,7 +2,7 @@
 
 use super::Test;
 use super::puppet::Puppet;
-use super::support::{is_root, page_bytes, pool_is_hidden, pool_page_bytes, shows_frames, skip};
+use super::support::{is_root, page_bytes, plain_entry, pool_is_hidden, pool_page_bytes, shows_frames, skip};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -18,6 +18,7 @@ pub const TESTS: &[Test] = &[
     ("how::what_decides_about_the_pool_is_shown", what_decides_about_the_pool_is_shown),
     ("how::a_walk_of_a_range_asks_for_the_regions_in_it_alone", a_walk_of_a_range_asks_for_the_regions_in_it_alone),
     ("how::which_files_were_really_read", which_files_were_really_read),
+    ("how::explain_reads_smaps_only_where_it_decides", explain_reads_smaps_only_where_it_decides),
 ];
 
 /// Flags that change by themselves: by reclaim, batches of the LRU, and idle page tracking.
@@ -346,5 +347,32 @@ fn which_files_were_really_read() {
         let mut files = objects.iter().filter(is_read).map(|read| &read["file"]);
         let is_told = files.any(|file| file == "/sys/kernel/mm/ksm/pages_shared");
         assert!(is_told, "{objects:?}");
+    }
+}
+
+/// smaps takes the kernel a walk of all page tables, and seconds where there are 60,000 regions.
+fn explain_reads_smaps_only_where_it_decides() {
+    let (puppet, memory) = stopped();
+    let pid = puppet.0.pid();
+    let program = std::fs::read_to_string(format!("/proc/{pid}/maps")).expect("its regions");
+    let program = program.lines().find(|line| line.contains("r-xp")).and_then(|line| line.split_once('-'));
+    let program = program.and_then(|(start, _)| u64::from_str_radix(start, 16).ok()).expect("its program");
+    let is_of_file = |&page: &u64| plain_entry(pid, page).is_some_and(|entry| entry >> 61 == 0b101);
+    let program = (0..).map(|index| program + index * page_bytes()).find(is_of_file).expect("a page of a file");
+    let smaps = std::fs::read_to_string(format!("/proc/{pid}/smaps")).expect("its smaps");
+    let has_keys = smaps.contains("ProtectionKey:");
+    let is_tracked = plain_entry(pid, memory).expect("an entry") >> 55 & 1 == 1;
+    for (what, address, decides) in [
+        // The write may be the first since soft-dirty bits were cleared. Without flags, the page may be freed memory.
+        ("written to", memory, has_keys || is_tracked || !is_root()),
+        ("of zeros", memory + 6 * page_bytes(), has_keys || !is_root()),
+        ("of the program", program, has_keys),
+        // A userfaultfd may be registered.
+        ("untouched", memory + 8 * page_bytes(), true),
+    ] {
+        let (objects, _) = asked(pid, &format!("explain --how {address:#x}"));
+        let file = format!("/proc/{pid}/smaps");
+        let read = objects.iter().filter(is_read).any(|read| read["file"] == file.as_str());
+        assert_eq!(read, decides, "{what}: {objects:?}");
     }
 }

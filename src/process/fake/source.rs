@@ -102,6 +102,9 @@ impl World {
             if let Some(may_be_huge) = one.may_be_huge {
                 text += &format!("THPeligible: {}\n", u8::from(may_be_huge));
             }
+            if let Some(key) = one.protection_key {
+                text += &format!("ProtectionKey: {key}\n");
+            }
             text += &format!("VmFlags: {}\n", one.vm_flags.join(" "));
         }
         text
@@ -168,13 +171,8 @@ impl Source for Bytes {
                 Some(path) => return Ok(path.as_bytes().to_vec()),
                 None => return none(),
             },
-            File::Smaps => {
-                if go_on() {
-                    world.smaps()
-                } else {
-                    String::new()
-                }
-            }
+            File::Smaps if !go_on() => String::new(),
+            File::Smaps | File::OwnSmaps => world.smaps(),
             // The size of a program header.
             File::Auxiliary => {
                 return Ok(match world.layout.pointer_bytes {

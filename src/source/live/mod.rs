@@ -93,7 +93,7 @@ impl Source for Live {
     fn read(&self, file: File, go_on: &mut dyn FnMut() -> bool) -> Result<Vec<u8>> {
         match file.of_process() {
             Some(name) => self.attached()?.read(file, &name, go_on),
-            None => self.machine.read(file),
+            None => self.machine.read(file, go_on),
         }
     }
 

@@ -81,7 +81,8 @@ impl Source for Recorded {
     fn read(&self, file: File, go_on: &mut dyn FnMut() -> bool) -> Result<Vec<u8>> {
         let answer = self.source.read(file, go_on);
         // Files that identify the process or the kernel are read once, and not for one answer.
-        let is_written = !matches!(file, File::Release | File::Auxiliary | File::Uptime | File::OwnMaps);
+        let is_written =
+            !matches!(file, File::Release | File::Auxiliary | File::Uptime | File::OwnMaps | File::OwnSmaps);
         if is_written {
             let found = told(&answer, |bytes| sentences::contents(file, bytes));
             let path = file.path(self.pid);

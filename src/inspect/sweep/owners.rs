@@ -15,11 +15,9 @@ use crate::process::{self, Categories};
 ///
 /// Fails when the target is gone, or when the kernel refuses map counts.
 pub(super) fn set(pieces: &mut Pieces, gather: &mut Gather, space: &AddressSpace, need: Facts) -> process::Result<()> {
-    if !space.has_exact_counts() {
-        return Ok(());
-    }
     let huge = huge(pieces, space);
-    if !huge.contains(&true) {
+    // The kernel's configuration shows whether counts are exact: unpacking it takes milliseconds.
+    if !huge.contains(&true) || !space.has_exact_counts() {
         return Ok(());
     }
     if !need.contains(Facts::COUNTS) {

@@ -5,6 +5,7 @@ use crate::inspect::{AddressSpace, Error, Facts, Filter, Page, Question};
 use crate::kernel::{Kind, PageFlags, PageSize, Region, State, VirtualAddress};
 use crate::process::fake::{EXCLUSIVE, FILE, HUGE, PAGE, PRESENT, World, region};
 use crate::process::{BackingContent, Liveness, Target};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 fn swept(target: &Target, need: Facts) -> (Vec<Page>, Sweep) {
@@ -276,6 +277,37 @@ fn zero_pages_with_consecutive_frames_keep_them() {
     let (pages, _) = swept(&target, Facts::KINDS | Facts::FLAGS);
     assert!(pages.iter().all(|page| page.kind == Some(Kind::Zero)));
     assert_complete(&world, &pages);
+}
+
+#[test]
+fn zero_pages_come_together_where_frames_are_hidden() {
+    let mut world = World::new([region(0x1000, 3)]);
+    for page in 0x1000..0x1003 {
+        world.entries.insert(page, PRESENT | 1);
+    }
+    world.hidden = true;
+    let (_, target) = world.target();
+    let (pages, _) = swept(&target, Facts::KINDS);
+    let pages: Vec<_> = pages.iter().map(|page| (page.kind, page.pages)).collect();
+    assert_eq!(pages, [(Some(Kind::Zero), 3)]);
+}
+
+/// The configuration of a kernel shows whether map counts are exact.
+#[test]
+fn the_configuration_is_read_only_for_huge_mappings() {
+    for has_huge in [false, true] {
+        let mut world = World::new([region(0x1000, HUGE)]);
+        if has_huge {
+            world.maps_huge(0x1000, 0x8000);
+        } else {
+            world.maps(0x1000, HUGE, 0x8000);
+        }
+        let log = Arc::default();
+        let target = world.target().1.recorded(&log);
+        swept(&target, Facts::OWNERS | Facts::HUGE);
+        let is_read = log.take().kept.iter().any(|read| read.file.contains("config"));
+        assert_eq!(is_read, has_huge);
+    }
 }
 
 /// Flags of a folio of this order from `frame` on.

@@ -127,7 +127,7 @@ impl Pages<'_> {
         let (states, kind) = classify(evidence, self.chunk.place, self.chunk.rules);
         // Several zero pages in one `Page` have the same frame. s390x and MIPS have more than one frame of zeros, and
         // their frames follow each other (ZERO_PAGE in asm/pgtable.h): these pages come one by one.
-        if parted || kind == Some(Kind::Zero) {
+        if parted || kind == Some(Kind::Zero) && entry.frame().is_some() {
             alike = 1;
         }
         self.next += alike;

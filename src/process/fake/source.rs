@@ -130,7 +130,9 @@ impl World {
         categories.set(Categories::FILE, entry.is_file_or_shared());
         categories.set(Categories::PRESENT, entry.is_present());
         categories.set(Categories::SWAPPED, entry.is_swap_entry());
-        categories.set(Categories::ZERO, entry.is_present() && raw << 9 >> 9 == 1);
+        // A scan knows it even where frames are hidden.
+        let is_zero = self.entries.get(&page).is_some_and(|raw| raw << 9 >> 9 == 1);
+        categories.set(Categories::ZERO, entry.is_present() && is_zero);
         categories.set(Categories::HUGE, self.huge.iter().any(is_huge));
         categories.set(Categories::SOFT_DIRTY, entry.is_soft_dirty());
         categories.set(Categories::GUARD, entry.is_guard());

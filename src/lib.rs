@@ -65,14 +65,13 @@
 //! --document-private-items` shows them. No part of the library is stable yet.
 //!
 //! ```
-//! use pmdb::inspect::AddressSpace;
-//! use pmdb::kernel::{State, VirtualAddress};
-//! use pmdb::process;
+//! use pmdb::kernel::State;
+//! use pmdb::{AddressSpace, Target, VirtualAddress};
 //!
 //! let number = Box::new(42);
 //! let address = VirtualAddress::new((&raw const *number).addr() as u64);
 //!
-//! let target = process::attach(std::process::id())?;
+//! let target = Target::attach(std::process::id())?;
 //! let (_, page) = AddressSpace::detail_at(&target, address)?;
 //! assert_eq!(page.page.state(), State::Present);
 //! match page.physical {
@@ -119,3 +118,8 @@ pub mod source;
 pub mod state;
 #[cfg(feature = "symbols")]
 pub mod symbol;
+
+pub use inspect::{AddressSpace, Facts};
+pub use kernel::{AddressRange, FrameNumber, PhysicalAddress, VirtualAddress};
+pub use process::Target;
+pub use report::{Fact, Reason};

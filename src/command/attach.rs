@@ -4,7 +4,7 @@ use super::{About, Context, Error, Flow, Group, Outcome, example, ps};
 use crate::eval::{Scope, Value};
 use crate::lang::habits::{self, Does};
 use crate::lang::{COMMANDS, TargetName};
-use crate::process;
+use crate::process::{self, Target};
 use crate::report::{Record, Sink, TargetReport};
 
 pub(super) const ABOUT: About = About {
@@ -69,7 +69,7 @@ pub(super) fn run(context: &mut Context, name: &TargetName) -> Outcome {
         },
     };
     let resolved = resolve(&asked, context.sink)?;
-    let target = process::attach(resolved.pid)?;
+    let target = Target::attach(resolved.pid)?;
     target.process.set_scan(context.state.settings.scan);
     let target = context.state.attach(target);
     let identity = target.process.identity();

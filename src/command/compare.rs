@@ -77,7 +77,7 @@ pub(super) fn run(context: &mut Context, asked: &Compare) -> Outcome {
     let is_children = asked.with == Compared::Children;
     let mut is_any = false;
     for other in others {
-        let other = match process::attach(other) {
+        let other = match Target::attach(other) {
             // An exited child has no memory, even if its parent has not waited for it yet.
             Err(process::Error::Gone { .. }) if is_children => continue,
             attached => attached?,

@@ -47,6 +47,16 @@ pub struct Target {
 }
 
 impl Target {
+    /// Attaches to the process with that id: opens what pmdb reads of it. A thread id stands for its process. Nothing
+    /// of the process changes.
+    ///
+    /// # Errors
+    /// [`Gone`](Error::Gone) if there is no such process or it is a zombie, [`NotAvailable`](Error::NotAvailable) for a
+    /// kernel thread, [`NotPermitted`](Error::NotPermitted) if its page map may not be read.
+    pub fn attach(pid: u32) -> Result<Self> {
+        live::process(pid).map(Self::new)
+    }
+
     /// The target that a source gives.
     pub fn new(source: Arc<dyn Source>) -> Self {
         Target {
@@ -65,16 +75,6 @@ impl Target {
             modules: Modules::new(source),
         }
     }
-}
-
-/// Attaches to the process with that id: opens what pmdb reads of it. A thread id stands for its process. Nothing of
-/// the process changes.
-///
-/// # Errors
-/// [`Gone`](Error::Gone) if there is no such process or it is a zombie, [`NotAvailable`](Error::NotAvailable) for a
-/// kernel thread, [`NotPermitted`](Error::NotPermitted) if its page map may not be read.
-pub fn attach(pid: u32) -> Result<Target> {
-    live::process(pid).map(Target::new)
 }
 
 /// The machine that pmdb runs on, with no target.

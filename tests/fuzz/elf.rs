@@ -2,7 +2,7 @@
 
 use crate::program::{self, TEXT};
 use pmdb::kernel::{AddressRange, Device, Name, Permissions, Region, VirtualAddress};
-use pmdb::process::{Error, Identity, InMemory, Modules, ReadAt, Result, Target, attach};
+use pmdb::process::{Error, Identity, InMemory, Modules, ReadAt, Result, Target};
 use pmdb::source::{File, FileLocation, Source, WordFile};
 use pmdb::symbol::{Symbols, TargetSymbols};
 use std::sync::{Arc, Mutex};
@@ -72,7 +72,7 @@ fn mapped<T>(bytes: &[u8], with: impl FnOnce(&TargetSymbols) -> T) -> T {
 /// Calls `with` with the names of a target that has such regions, all of its files being these bytes.
 pub fn with_names<T>(bytes: &[u8], symbols: &Symbols, regions: &[Region], with: impl FnOnce(&TargetSymbols) -> T) -> T {
     let mut kept = TARGET.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let target = kept.get_or_insert_with(|| attach(std::process::id()).expect("this process"));
+    let target = kept.get_or_insert_with(|| Target::attach(std::process::id()).expect("this process"));
     target.modules = Modules::new(Arc::new(OneFile(bytes.to_vec())));
     with(&symbols.over(target, regions))
 }

@@ -174,7 +174,7 @@ fn without_admin(arguments: &[String]) {
     let [pid, addresses @ ..] = arguments else {
         panic!("a number and addresses");
     };
-    let target = pmdb::process::attach(pid.parse().expect("a number")).expect("to attach");
+    let target = pmdb::process::Target::attach(pid.parse().expect("a number")).expect("to attach");
     for address in addresses {
         match target.modules.open(&region(&target, address.parse().expect("a number"))) {
             Ok(file) => {

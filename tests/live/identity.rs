@@ -4,7 +4,7 @@ use super::support::{self, at, skip};
 use super::target::{self, Target, announce, wait};
 use super::{Scenario, Test};
 use pmdb::kernel::PageMapEntry;
-use pmdb::process::{Asked, attach, resolve};
+use pmdb::process::{self, Asked, resolve};
 use pmdb::process::{Error, Liveness};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use std::io::Write;
@@ -148,7 +148,7 @@ fn permitted(arguments: &[String]) {
     let [pid, word] = arguments else { panic!("two numbers") };
     rustix::thread::set_keep_capabilities(true).expect("to keep its rights");
     become_nobody();
-    let target = attach(pid.parse().expect("a number")).expect("to attach");
+    let target = process::Target::attach(pid.parse().expect("a number")).expect("to attach");
     let entry = support::entries(&target.process, word.parse().expect("a number"), 1)[0];
     let mut bytes = [0; 8];
     target.process.memory(at(word.parse().expect("a number")), &mut bytes).expect("memory");
@@ -183,7 +183,7 @@ fn rights_are_raised_for_the_opens_only() {
 
 /// One line: the class of the error, its message, and its remedy.
 fn verdict(pid: u32) -> String {
-    match attach(pid) {
+    match process::Target::attach(pid) {
         Ok(_) => "attached".into(),
         Err(Error::NotPermitted { what, remedy }) => format!("not permitted: {what}; {remedy}"),
         Err(error) => format!("{error:?}"),
@@ -238,7 +238,7 @@ fn exit_is_noticed() {
         process.region_at(at(0x1000)).map(drop),
         process.memory(at(0x1000), &mut [0]).map(drop),
         process.status().map(drop),
-        attach(target.pid()).map(drop),
+        process::Target::attach(target.pid()).map(drop),
     ] {
         let error = failure.expect_err("it is gone");
         assert!(matches!(error, Error::Gone { .. }), "{error:?}");
@@ -274,7 +274,7 @@ fn killed_while_being_read() {
 fn a_zombie_is_told() {
     let mut target = Target::start("zombie", &[]);
     let zombie = target.numbers()[0] as u32;
-    let error = attach(zombie).map(drop).expect_err("a zombie has no memory");
+    let error = process::Target::attach(zombie).map(drop).expect_err("a zombie has no memory");
     assert!(matches!(&error, Error::Gone { what } if what.contains("is a zombie")), "{error:?}");
 }
 
@@ -285,7 +285,7 @@ fn a_kernel_thread_is_told() {
     };
     assert_eq!(thread.resident, None);
     assert_eq!(thread.command_line, Some(pmdb::kernel::Name::default()));
-    let error = attach(thread.pid).map(drop).expect_err("it has no memory");
+    let error = process::Target::attach(thread.pid).map(drop).expect_err("it has no memory");
     assert!(matches!(&error, Error::NotAvailable { what } if what.contains("is a kernel thread")), "{error:?}");
 }
 
@@ -318,7 +318,7 @@ fn a_thread_stands_for_its_process() {
     assert_eq!((found.pid, found.asked), (target.pid(), Asked::Thread(thread)));
     let found = resolve(&target.pid().to_string()).expect("itself");
     assert_eq!((found.pid, found.asked), (target.pid(), Asked::Process));
-    assert_eq!(attach(thread).expect("its process").process.identity().pid, target.pid());
+    assert_eq!(process::Target::attach(thread).expect("its process").process.identity().pid, target.pid());
 }
 
 fn no_such_process() {
@@ -326,7 +326,7 @@ fn no_such_process() {
         let error = resolve(number).expect_err("no such process");
         assert!(matches!(&error, Error::Gone { what } if what.contains(number)), "{error:?}");
     }
-    assert!(matches!(attach(u32::MAX).map(drop), Err(Error::Gone { .. })));
+    assert!(matches!(process::Target::attach(u32::MAX).map(drop), Err(Error::Gone { .. })));
     assert!(matches!(resolve(""), Err(Error::Gone { .. })));
     assert!(matches!(resolve("no such\x1b[31m name"), Err(Error::Gone { what }) if !what.contains('\x1b')));
     let own = resolve("self").expect("this program");
@@ -377,7 +377,7 @@ fn who_may_not_look_is_told_why() {
     let said = observer.line();
     assert!(said.starts_with("may not open /proc/kpageflags"), "{said}");
     // A process that changed its ids is not dumpable, but root may still inspect it.
-    attach(observer.pid()).expect("root may");
+    process::Target::attach(observer.pid()).expect("root may");
     std::io::stdout().flush().expect("output");
 }
 

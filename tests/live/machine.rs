@@ -81,7 +81,7 @@ fn zones_hold_every_frame_in_use() {
     }
     let machine = pmdb::process::machine();
     let zones = machine.zones().expect("zones");
-    let own = pmdb::process::attach(std::process::id()).expect("this program");
+    let own = pmdb::process::Target::attach(std::process::id()).expect("this program");
     let block = std::hint::black_box(vec![1u8; 1 << 20]);
     let pages = block.len() / support::page_bytes() as usize;
     let entries = support::entries(&own.process, block.as_ptr().addr() as u64, pages);
@@ -121,7 +121,7 @@ fn memory_is_where_iomem_says() {
             assert_eq!(found[0].name.as_bytes(), name.as_bytes(), "{address:#x}");
         }
     }
-    let own = pmdb::process::attach(std::process::id()).expect("this program");
+    let own = pmdb::process::Target::attach(std::process::id()).expect("this program");
     let block = std::hint::black_box(vec![5u8; 64 << 10]);
     let entry = support::entries(&own.process, block.as_ptr().addr() as u64 + 8192, 1)[0];
     let frame = entry.frame().expect("who sees these addresses sees frames");
@@ -152,7 +152,7 @@ fn version_and_configuration() {
 fn flags_of_private_memory_are_believable() {
     use pmdb::kernel::explain::{FlagContext, believable, explain};
     let name = "machine::flags_of_private_memory_are_believable";
-    let own = pmdb::process::attach(std::process::id()).expect("this program");
+    let own = pmdb::process::Target::attach(std::process::id()).expect("this program");
     let block = std::hint::black_box(vec![3u8; 64 << 10]);
     let entry = support::entries(&own.process, block.as_ptr().addr() as u64 + 8192, 1)[0];
     let Some(frame) = entry.frame() else {

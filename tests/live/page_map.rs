@@ -123,10 +123,10 @@ fn entries_are_what_pread_says() {
     target.numbers();
     idle.line();
     for pid in [target.pid(), idle.pid(), std::process::id()] {
-        let attached = pmdb::process::attach(pid).expect("to attach");
+        let attached = pmdb::process::Target::attach(pid).expect("to attach");
         compare_entries(pid, &attached.process);
     }
-    match pmdb::process::attach(1) {
+    match pmdb::process::Target::attach(1) {
         Ok(attached) => compare_entries(1, &attached.process),
         Err(error) => skip("page_map::entries_are_what_pread_says (process 1)", &error.to_string()),
     }
@@ -323,7 +323,7 @@ fn namespaced(_: &[String]) {
     if unsafe { libc::unshare(libc::CLONE_NEWUSER) } != 0 {
         return announce("0 0 0");
     }
-    let own = pmdb::process::attach(std::process::id()).expect("itself");
+    let own = pmdb::process::Target::attach(std::process::id()).expect("itself");
     let rights = rustix::thread::capabilities(None).expect("its rights").effective;
     assert!(rights.contains(rustix::thread::CapabilitySet::SYS_ADMIN));
     let shows = u8::from(support::shows_frames());

@@ -3,7 +3,7 @@
 use super::Test;
 use super::support::{at, skip};
 use crate::executable;
-use pmdb::process::{attach, resolve};
+use pmdb::process::{Target, resolve};
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -61,7 +61,7 @@ fn a_32_bit_program() {
     let output = child.stdout.as_mut().expect("its output");
     output.read_exact(&mut mark).expect("a sign of life");
     assert_eq!(&mark, b"\x7fELF");
-    let target = attach(child.id()).expect("to attach");
+    let target = Target::attach(child.id()).expect("to attach");
     let layout = target.process.layout();
     assert_eq!((layout.pointer_bytes, layout.little_endian), (4, true));
     let code = target.process.region_at(at(0x0804_8054)).expect("an answer").expect("its code");

@@ -279,7 +279,7 @@ fn a_huge_page_beside_a_child() {
     };
     // The child copies the first page.
     let child = puppet.does("fork", &[memory, 1]);
-    let (here, there) = (puppet.0.attach(), pmdb::process::attach(child as u32).expect("the child"));
+    let (here, there) = (puppet.0.attach(), pmdb::process::Target::attach(child as u32).expect("the child"));
     let span = support::range(memory, pages * page_bytes());
     let (one, other) = (snapshot(&here, Some(span), false), snapshot(&there, None, false));
     let mut about_to_copy = 0;
@@ -308,7 +308,7 @@ fn beside_a_child() {
     // The child copies the first 20, and has ten more of its own. The parent writes these ten too, except three.
     let child = puppet.does("fork", &[memory, 20]);
     puppet.writes(memory + 50 * page, 4);
-    let (here, there) = (puppet.0.attach(), pmdb::process::attach(child as u32).expect("the child"));
+    let (here, there) = (puppet.0.attach(), pmdb::process::Target::attach(child as u32).expect("the child"));
     let span = support::range(memory, 60 * page);
     let (one, other) = (snapshot(&here, Some(span), false), snapshot(&there, None, false));
     let mut sums = [0; 5];

@@ -154,7 +154,7 @@ fn files_of_an_initramfs() {
         let first = mounts.lines().find(|line| line.contains(" - rootfs "));
         let Some(device) = first.and_then(|line| line.split(' ').nth(2)) else { continue };
         // Kernel threads have no memory, and processes end.
-        let Ok(target) = pmdb::process::attach(pid) else { continue };
+        let Ok(target) = pmdb::process::Target::attach(pid) else { continue };
         let regions = target.process.regions().unwrap_or_default();
         let (major, minor) = device.split_once(':').expect("two numbers");
         let device = Device { major: major.parse().expect("a number"), minor: minor.parse().expect("a number") };
@@ -456,7 +456,7 @@ fn copy_on_write_after_fork() {
     puppet.writes(memory, 2);
     let child = puppet.does("fork", &[memory, 1]) as u32;
     let parent = puppet.0.attach();
-    let child = pmdb::process::attach(child).expect("to attach to its child");
+    let child = pmdb::process::Target::attach(child).expect("to attach to its child");
     let shared = [&parent, &child].map(|target| detail(target, memory + page_bytes()));
     assert_eq!(shared[0].exclusive, Ok(false));
     assert_eq!(shared[1].exclusive, Ok(false));

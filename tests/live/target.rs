@@ -139,7 +139,7 @@ impl Target {
 
     /// Attaches to it.
     pub fn attach(&self) -> pmdb::process::Target {
-        pmdb::process::attach(self.pid()).expect("to attach to a child")
+        pmdb::process::Target::attach(self.pid()).expect("to attach to a child")
     }
 }
 

@@ -122,7 +122,7 @@ fn frame_at((pid, address): Place) -> u64 {
 
 fn asked(frame: u64, seen: Option<Place>) -> Question {
     let region = |(pid, address): Place| {
-        let target = pmdb::process::attach(pid).expect("to attach");
+        let target = pmdb::process::Target::attach(pid).expect("to attach");
         let address = VirtualAddress::new(address);
         target.process.region_at(address).expect("a region")
     };

@@ -78,7 +78,7 @@ fn may_make(
         (Who::Child(pid), Read) => (pid, "child_load"),
         (Who::Child(pid), Write) => (pid, "child_store"),
     };
-    let target = pmdb::process::attach(pid).expect("to attach");
+    let target = pmdb::process::Target::attach(pid).expect("to attach");
     let before = plain_entry(pid, address).unwrap_or_default();
     let (outcome, owner) = said(&target, address, access);
     assert_eq!(plain_entry(pid, address).unwrap_or_default(), before, "looking changes nothing");

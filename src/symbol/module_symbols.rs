@@ -5,8 +5,9 @@ use super::elf::{Elf, Relocations};
 use super::index::Index;
 use super::lines::CachedLines;
 use super::lookup;
-use super::names::Names;
+use super::names::{self, Names};
 use super::plt_got;
+use super::query::Query;
 use super::search_cache::{Found, SearchCache};
 use super::sources::Sources;
 use super::table::{self, Symbol};
@@ -138,6 +139,34 @@ impl ModuleSymbols {
             }
         };
         table::visit(&self.sources, budget, &mut |symbol| visit(symbol, names))
+    }
+
+    /// The same for the symbols of the tables that may have what `query` names.
+    pub(super) fn visit_where_named(
+        &self,
+        query: &Query<'_>,
+        budget: &mut Budget,
+        visit: &mut dyn FnMut(Symbol, &Names) -> ControlFlow<()>,
+    ) -> Result<(), NoSymbols> {
+        let may_name = |strings: &[u8]| query.may_be_among(strings);
+        let (sources, index) = (&self.sources, self.index.get().and_then(Option::as_ref));
+        let mut wanted = Vec::new();
+        for (number, (source, table)) in sources.numbered() {
+            wanted.push(match index {
+                Some(index) => may_name(index.names().of_table(number)),
+                None => names::has(&source.file, table.strings, query.length(), &may_name, budget)?,
+            });
+        }
+        let is_wanted = |number: u8| wanted.get(usize::from(number)) == Some(&true);
+        let read;
+        let names = match index {
+            Some(index) => index.names(),
+            None => {
+                read = Names::read_some(sources, &is_wanted, budget)?;
+                &read
+            }
+        };
+        table::visit_some(sources, &is_wanted, budget, &mut |symbol| visit(symbol, names))
     }
 
     /// Keeps the first reason why the tables gave nothing. A search that was given up does not count: another query may

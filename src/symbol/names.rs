@@ -1,13 +1,17 @@
 //! The names of a module's symbols in memory, while many of them are needed.
 
 use super::NoSymbols;
-use super::elf::{File, FileRange, LONGEST_NAME};
+use super::elf::{File, FileRange, LONGEST_NAME, Source, Table};
 use super::sources::Sources;
 use super::table::Symbol;
 use crate::budget::Budget;
+use std::ops::ControlFlow;
 
 /// String tables larger than this are never held in memory, and never searched.
 const LARGEST: u64 = 256 << 20;
+
+/// What is read, for errors.
+const WHAT: &str = "symbol names";
 
 /// Where a name begins: the number of its table, and the offset there.
 #[derive(Clone, Copy)]
@@ -35,11 +39,24 @@ pub(super) struct Names(Vec<Vec<u8>>);
 impl Names {
     /// Reads them whole.
     pub(super) fn read(sources: &Sources, budget: &mut Budget) -> Result<Names, NoSymbols> {
-        sources
-            .tables()
-            .map(|(source, table)| strings(&source.file, table.strings, budget))
-            .collect::<Result<_, _>>()
-            .map(Names)
+        Names::read_some(sources, &|_| true, budget)
+    }
+
+    /// Reads those that are wanted, by the number of their table. The others stay empty.
+    pub(super) fn read_some(
+        sources: &Sources,
+        is_wanted: &dyn Fn(u8) -> bool,
+        budget: &mut Budget,
+    ) -> Result<Names, NoSymbols> {
+        let read = |(number, (source, table)): (u8, (&Source, &Table))| {
+            if is_wanted(number) { strings(&source.file, table.strings, budget) } else { Ok(Vec::new()) }
+        };
+        sources.numbered().map(read).collect::<Result<_, _>>().map(Names)
+    }
+
+    /// A string table.
+    pub(super) fn of_table(&self, number: u8) -> &[u8] {
+        self.0.get(usize::from(number)).map_or(&[], Vec::as_slice)
     }
 
     /// The string table from the beginning of a symbol's name on, for comparing only its first bytes.
@@ -63,13 +80,37 @@ impl Names {
     }
 }
 
+/// Whether `is_there` finds what it looks for in a string table, of which it gets one part after the other. It looks for
+/// no more than `length` bytes in a row. Tables are searched without keeping them: to make room for a large one takes
+/// longer than to search it.
+pub(super) fn has(
+    file: &File,
+    range: FileRange,
+    length: usize,
+    is_there: &dyn Fn(&[u8]) -> bool,
+    budget: &mut Budget,
+) -> Result<bool, NoSymbols> {
+    check_size(range)?;
+    // The end of one part and the beginning of the next.
+    let mut joint = Vec::new();
+    let flow = file.pass::<u8>(range, WHAT, budget, &mut |part, _| {
+        joint.extend(part.iter().take(length));
+        let found = is_there(part) || is_there(&joint);
+        joint.clear();
+        joint.extend(part.get(part.len().saturating_sub(length)..).unwrap_or(part));
+        Ok(if found { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    })?;
+    Ok(flow.is_break())
+}
+
 /// A string table, read whole.
 pub(super) fn strings(file: &File, range: FileRange, budget: &mut Budget) -> Result<Vec<u8>, NoSymbols> {
-    if range.size > LARGEST {
-        Err(NoSymbols::Damaged("symbol names of implausible size"))
-    } else {
-        file.read_within(range, "symbol names", budget)
-    }
+    check_size(range)?;
+    file.read_within(range, WHAT, budget)
+}
+
+fn check_size(range: FileRange) -> Result<(), NoSymbols> {
+    if range.size > LARGEST { Err(NoSymbols::Damaged("symbol names of implausible size")) } else { Ok(()) }
 }
 
 /// The string at the beginning of `rest`; `None` if it is too long.

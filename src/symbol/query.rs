@@ -3,6 +3,7 @@
 use super::demangle::{Form, demangle, may_be_mangled, split_version};
 use super::demangle_prefilter;
 use crate::kernel::name::unescape;
+use memchr::memmem;
 
 /// A typed name: mangled, demangled, or demangled without parameters; whole, or the beginning of one.
 pub(super) struct Query<'a> {
@@ -81,6 +82,26 @@ impl<'a> Query<'a> {
         spelled.then_some((version, current_only))
     }
 
+    /// Whether a part of a string table may have the name or its end. This takes a hundredth of a pass over the
+    /// symbols, and sees what the hash tables of a file (`.gnu.hash`) lack: local symbols, those of separate debug
+    /// files, and functions of C++, which are meant also without their parameters.
+    pub(super) fn may_be_among(&self, strings: &[u8]) -> bool {
+        let is_spelled = |text: &[u8]| {
+            let after = |at: usize| strings.get(at + text.len());
+            memmem::find_iter(strings, text).any(|at| matches!(after(at), Some(0 | b'@')))
+        };
+        let without_version = self.version.map(|(base, ..)| base);
+        let may_be_meant = || self.needle.is_empty() || memmem::find(strings, &self.needle).is_some();
+        self.spellings().chain(without_version).any(is_spelled) || may_be_meant()
+    }
+
+    /// How many bytes tell whether a name is the query: parts of a table that are searched apart must share as many.
+    pub(super) fn length(&self) -> usize {
+        let spelled = self.spellings().map(<[u8]>::len);
+        // What follows a name tells that it ends there.
+        1 + spelled.chain([self.needle.len()]).max().unwrap_or(0)
+    }
+
     /// Whether the query is the demangled form of `name`, with or without parameters.
     pub(super) fn is_meant_by(&self, name: &[u8]) -> bool {
         let (base, _) = split_version(name);
@@ -90,7 +111,7 @@ impl<'a> Query<'a> {
         }
         demangled(Form::Full).is_some_and(|full| {
             full == self.squeezed
-                || (memchr::memmem::find(&full, &self.squeezed).is_some()
+                || (memmem::find(&full, &self.squeezed).is_some()
                     && demangled(Form::Path).is_some_and(|path| path == self.squeezed))
         })
     }
@@ -110,7 +131,7 @@ impl<'a> Query<'a> {
     }
 
     fn may_be_in(&self, name: &[u8]) -> bool {
-        may_be_mangled(name) && (self.needle.is_empty() || memchr::memmem::find(name, &self.needle).is_some())
+        may_be_mangled(name) && (self.needle.is_empty() || memmem::find(name, &self.needle).is_some())
     }
 }
 
@@ -122,6 +143,8 @@ fn squeeze(text: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
 
     #[test]
     fn a_name_may_be_typed_as_it_is_displayed() {
@@ -137,6 +160,35 @@ mod tests {
             assert!(query.is(name) && query.is_spelled_by(&in_table), "{typed}");
             let longer = [name, b"r\0"].concat();
             assert!(!query.is(b"other") && !query.is_spelled_by(&longer), "{typed}");
+        }
+    }
+
+    proptest! {
+        /// What a search passes over cannot have the name.
+        #[test]
+        fn a_name_that_is_meant_may_be_among_the_strings(
+            words in vec("[a-c_]{1,3}", 1..4),
+            scheme in 0..5,
+            typed in prop_oneof!["[a-c_]{1,3}", "[a-c_]{1,2}(::[a-c]{1,2}){0,2}", "[a-c]{1,2}@{1,2}[A-C]"],
+        ) {
+            let spelled: String = words.iter().map(|word| format!("{}{word}", word.len())).collect();
+            let name = match scheme {
+                0 => words.concat(),
+                1 => format!("{}@@{}", words[0], words.concat().to_uppercase()),
+                2 => format!("_ZN{spelled}Ei"),
+                3 => format!("_Z{}{}v", words[0].len(), words[0]),
+                _ => format!("_ZN{spelled}17h0123456789abcdefE"),
+            };
+            let table = ["other", &name, "last", ""].join("\0").into_bytes();
+            let rest = table.get(6..).expect("its name");
+            let demangled = |form| demangle(name.as_bytes(), form).unwrap_or_default();
+            for typed in [typed, name.clone(), demangled(Form::Full), demangled(Form::Path), words[0].clone()] {
+                let query = Query::whole(&typed);
+                let is_found = query.is_spelled_by(rest)
+                    || query.version_of(rest).is_some()
+                    || (may_be_mangled(rest) && query.is_meant_by(name.as_bytes()));
+                prop_assert!(!is_found || query.may_be_among(&table), "{typed} {name}");
+            }
         }
     }
 }

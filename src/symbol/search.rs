@@ -58,7 +58,7 @@ impl ModuleSymbols {
         let plt_got = self.plt_got_called(query, budget)?;
         let query = Query::whole(query);
         let mut matches: Vec<(Symbol, Name, bool)> = Vec::new();
-        self.visit(budget, &mut |symbol, names| {
+        self.visit_where_named(&query, budget, &mut |symbol, names| {
             let rest = names.from(&symbol);
             let version = || Version::of(&self.sources, &symbol);
             let has_version = |(wanted, current_only)| {

@@ -143,6 +143,11 @@ impl Sources {
         self.tables.iter().filter_map(|&place| self.table_of(place))
     }
 
+    /// The same, each with its place in that order.
+    pub(super) fn numbered(&self) -> impl Iterator<Item = (u8, (&Source, &Table))> {
+        (0..).zip(self.tables())
+    }
+
     /// A symbol table by its place in that order.
     pub(super) fn table(&self, number: u8) -> Option<(&Source, &Table)> {
         self.table_of(*self.tables.get(usize::from(number))?)

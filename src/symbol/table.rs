@@ -89,10 +89,23 @@ pub(super) fn visit(
     budget: &mut Budget,
     visit: &mut dyn FnMut(Symbol) -> ControlFlow<()>,
 ) -> Result<(), NoSymbols> {
+    visit_some(sources, &|_| true, budget, visit)
+}
+
+/// The same for the tables that are wanted, by number.
+pub(super) fn visit_some(
+    sources: &Sources,
+    is_wanted: &dyn Fn(u8) -> bool,
+    budget: &mut Budget,
+    visit: &mut dyn FnMut(Symbol) -> ControlFlow<()>,
+) -> Result<(), NoSymbols> {
     let mut is_stripped = true;
-    for (number, (source, table)) in sources.tables().enumerate() {
+    for (number, (source, table)) in sources.numbered() {
         is_stripped = false;
-        let number = u8::try_from(number).unwrap_or(u8::MAX);
+        // That a table is not all in the file is an error in any case.
+        if source.file.holds(table.symbols) && !is_wanted(number) {
+            continue;
+        }
         let flow = if source.elf.is_64 {
             visit_table::<elf::Sym64<Endianness>>(sources, source, table, number, budget, visit)?
         } else {

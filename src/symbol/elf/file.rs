@@ -11,8 +11,8 @@ use std::ops::ControlFlow;
 /// Longer names are not read.
 pub(in crate::symbol) const LONGEST_NAME: usize = 64 * 1024;
 
-/// Bytes of one read in a pass over a table.
-const CHUNK: usize = 256 * 1024;
+/// Bytes of one read in a pass over a table: few enough to stay in the processor's cache.
+const CHUNK: usize = 64 * 1024;
 
 /// Bytes that are read or decompressed between two looks at the budget: xz at its slowest gives some ten megabytes a
 /// second.
@@ -128,11 +128,18 @@ impl File {
         budget: &mut Budget,
         visit: &mut VisitEntries<'_, T>,
     ) -> Result<ControlFlow<()>, NoSymbols> {
+        let cut = NoSymbols::CutShort(what);
         let mut rest = whole_entries::<T>(range);
+        let most = (CHUNK / size_of::<T>() * size_of::<T>()) as u64;
+        // One buffer for all parts: fresh memory would take longer than what is read into it.
+        let mut bytes = if self.holds(rest.at_most(most)) { memory::zeroed(rest.size.min(most))? } else { Vec::new() };
         while rest.size > 0 {
             budget.look()?;
-            let part = rest.at_most((CHUNK / size_of::<T>() * size_of::<T>()) as u64);
-            let bytes = self.read(part, what)?;
+            let part = rest.at_most(most);
+            bytes.truncate(usize::try_from(part.size).unwrap_or(usize::MAX));
+            if !self.holds(part) || self.read_up_to(part.offset, &mut bytes)? < bytes.len() {
+                return Err(cut);
+            }
             if visit(pod::slice_from_all_bytes(&bytes).unwrap_or_default(), budget)?.is_break() {
                 return Ok(ControlFlow::Break(()));
             }

@@ -352,6 +352,47 @@ fn one_look_up_reads_the_table_once_and_one_name() {
 }
 
 #[test]
+fn a_search_passes_over_symbols_only_if_a_name_may_be_among_them() {
+    let mangled = "_ZL8wantedifPv";
+    let mut symbols: Vec<Entry> = (0..20_000)
+        .map(|one| entry(&format!("a_name_in_a_long_table_{one}"), 0x1000 + one, 1, GLOBAL, FUNCTION))
+        .collect();
+    symbols.insert(10_000, entry(mangled, 0x500, 1, LOCAL, FUNCTION));
+    let table = 24 * (symbols.len() as u64 + 1);
+    let file = Builder::with(symbols).bytes();
+    let names = (file.len() as u64).checked_sub(table).expect("a table");
+    let read_by = |query: &str| {
+        let bytes = std::sync::Arc::default();
+        let inner = Box::new(InMemory::file(file.clone()));
+        let counting = Counting { inner, reads: std::sync::Arc::default(), bytes: std::sync::Arc::clone(&bytes) };
+        let loaded = ModuleSymbols::new(Sources::alone(Source::read(File::new(Box::new(counting))).unwrap()), 1);
+        let found = loaded.find(query).unwrap().len();
+        (found, bytes.load(std::sync::atomic::Ordering::Relaxed) > names + 4096)
+    };
+    for absent in ["heap", "a_name_in_a_long_table_", "name_in_a_long_table", "a_name_in_a_long_table@V", "f::wanted"] {
+        assert_eq!(read_by(absent), (0, false), "{absent}");
+    }
+    for known in ["wantedif", "wantedif(void*)", mangled, "a_name_in_a_long_table_19999"] {
+        assert_eq!(read_by(known), (1, true), "{known}");
+    }
+    // The end of a name is no name.
+    assert_eq!(read_by("name_in_a_long_table_19999"), (0, true));
+}
+
+#[test]
+fn a_name_is_found_where_two_parts_of_the_table_meet() {
+    // Each name begins at another distance from the end of what is read together.
+    for before in (64 << 10) - 24..=(64 << 10) {
+        let filler = "x".repeat(before - 3);
+        let symbols = ["first", "wanted", "_Z4meanv", "last"].map(|name| entry(name, 0x1000, 1, GLOBAL, FUNCTION));
+        let builder = Builder::with([vec![entry(&filler, 0x2000, 1, GLOBAL, FUNCTION)], symbols.into()].concat());
+        for name in ["first", "wanted", "mean", "last"] {
+            assert_eq!(found(&builder, name).len(), 1, "{name} after {before} bytes");
+        }
+    }
+}
+
+#[test]
 fn a_repeated_search_for_a_name_reads_nothing() {
     let file = Builder::with(vec![entry("main", 0x1000, 0x20, GLOBAL, FUNCTION)]);
     let reads = std::sync::Arc::default();

@@ -9,10 +9,11 @@ use crate::state::UserCommand;
 pub(super) const ABOUT: About = About {
     name: "alias",
     group: Group::Scripts,
-    summary: "another name for a command with its first arguments",
-    text: "A line that begins with the name then stands for the command, followed by the rest of the line. The name has \
-           no abbreviations. It cannot be a name or fixed short name of a pmdb command.",
-    examples: &[example("alias wp = walk demo_buffer where present", "wp by kind then walks and adds up")],
+    summary: "define another name for a command with its first arguments",
+    text: "\
+Defines NAME as another name for COMMAND. A line that begins with it runs the command with the rest of the line. The \
+name cannot be abbreviated, and cannot be the name or the fixed short name of a pmdb command.",
+    examples: &[example("alias wp = walk demo_buffer where present", "define wp; `wp by kind` then walks and adds up")],
 };
 
 pub(super) fn run(context: &mut Context, name: &Spanned<String>, text: &str) -> Outcome {

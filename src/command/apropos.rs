@@ -10,9 +10,10 @@ pub(super) const ABOUT: About = About {
     name: "apropos",
     group: Group::Language,
     summary: "search the help",
-    text: "Lists the commands and subjects whose help matches a regular expression, and the commands for such a task. Upper and \
-           lower case are the same.",
-    examples: &[example("apropos swap", "commands about swap")],
+    text: "\
+Lists the commands and subjects whose help matches a regular expression, and the commands for such a task. Ignores \
+case.",
+    examples: &[example("apropos swap", "list the commands about swap")],
 };
 
 pub(super) fn run(context: &mut Context, table: &'static [About], pattern: &Spanned<String>) -> Outcome {

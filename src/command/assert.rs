@@ -9,14 +9,19 @@ pub(super) const ABOUT: About = About {
     name: "assert",
     group: Group::Scripts,
     summary: "report an error unless a condition holds",
-    text: "Prints nothing if the expression is true. Otherwise it is an error with status 1, which shows the message and \
-           the values in the expression. An expression that cannot be evaluated is an error too: it neither holds nor fails.\n\n\
-           With `--keep-going` a run evaluates all its assertions, and its last line says how many held and how many failed. \
-           $_failed is the number of those that failed or could not be evaluated, for the file's own last words. \
-           `--report FILE` writes the same as JUnit XML, for CI, with the place of each and the lines that led there.",
+    text: "\
+Prints nothing if the expression is true. Otherwise fails with status 1, and shows the message and the values in the \
+expression. An expression that cannot be evaluated is an error too: it neither holds nor fails.
+
+Two options of pmdb are for assertions:
+
+  --keep-going   evaluate all assertions of a run; its last line counts those that held and those that failed
+  --report FILE  write the results as JUnit XML for CI, with the place of each and the lines that led there
+
+$_failed is the number of assertions that failed or could not be evaluated, for the last lines of a file.",
     examples: &[
-        example("assert count(demo_buffer where not present) == 0", "all of it is in memory"),
-        example("assert swapped(all) == 0, \"nothing may be swapped\"", "with a message"),
+        example("assert count(demo_buffer where not present) == 0", "check that all of it is in memory"),
+        example("assert swapped(all) == 0, \"nothing may be swapped\"", "add a message"),
     ],
 };
 

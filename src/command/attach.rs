@@ -11,12 +11,13 @@ pub(super) const ABOUT: About = About {
     name: "attach",
     group: Group::Target,
     summary: "choose the process to examine",
-    text: "By process id, by the id of one of its threads, or by name; `self` is pmdb. If several processes have \
-           the name, they are listed and none is attached. The process is not stopped; \
-           gdb can be attached to it at the same time.\n\n\
-           pmdb stays attached to that very process, not to its number: it reports when the process exits or executes another \
-           program.",
-    examples: &[example("attach self", "pmdb itself")],
+    text: "\
+Attaches to a process by its id, by the id of one of its threads, or by its name. `self` is pmdb itself. Does not \
+stop the process: gdb can be attached to it at the same time.
+
+If several processes have the name, lists them and attaches to none. Follows the process, not its PID: a reused PID \
+is noticed. Reports when the process exits or executes another program.",
+    examples: &[example("attach self", "attach to pmdb itself")],
 };
 
 /// The process of that number or name. Lists the processes if several have the name.

@@ -7,13 +7,18 @@ use crate::report::{Capabilities, Capability, Record};
 pub(super) const ABOUT: About = About {
     name: "info capabilities",
     group: Group::Target,
-    summary: "what this kernel and these rights allow",
-    text: "Each kernel feature and permission that pmdb uses: whether it is available, how pmdb found out, what you lose without it, \
-           and how to get it. pmdb tests most of them on itself, and does not rely on version numbers or on being root. \
-           It cannot test access to the processes of other users, nor whether map counts are exact. It derives these from the capabilities that it holds \
-           and from the kernel's release and configuration, and the reason says so.\n\n\
-           With a target, the features of a process (page map, mapped files, memory) are tested on the target.",
-    examples: &[example("info capabilities", "what is possible here")],
+    summary: "list the features that kernel and rights allow",
+    text: "\
+Lists each kernel feature and each permission that pmdb uses. Shows whether it is available, how pmdb found out, the \
+loss without it, and the remedy.
+
+With a target, tests the features of a process (page map, mapped files, memory) on the target. Tests most others on \
+pmdb itself, and does not rely on version numbers or on being root.
+
+Two facts cannot be tested: access to the processes of other users, and the exactness of map counts. pmdb derives \
+them from the capabilities that it holds and from the kernel's release and configuration. The reason in the answer \
+shows this.",
+    examples: &[example("info capabilities", "list the features available here")],
 };
 
 pub(super) fn run(context: &mut Context) -> Outcome {

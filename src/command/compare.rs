@@ -17,23 +17,41 @@ use std::collections::BTreeMap;
 pub(super) const ABOUT: About = About {
     name: "compare",
     group: Group::Time,
-    summary: "how two processes share their memory, and what a fork has copied",
-    text: "Compares the attached process with another one, region by region, and counts pages. `shared`: both map the same frame. `to \
-           copy`: shared pages that the next write of the attached process copies. `copied`: both have the page, in different frames. \
-           `here` and `there`: only the attached process, or only the other one, maps the page. After a fork, `copied` is what \
-           copy-on-write has cost, and `to copy` what it can still cost. Pages of a file never count as `to copy`: the first write \
-           copies them in any case. Pages of files and of shared memory under `here` and `there` need no copy: the other process \
-           can map them. `by symbol` adds up the pages that begin in each symbol.\n\n\
-           A process is given by its id, or by its name as a text. Regions match by address; a file that is mapped elsewhere matches by \
-           file and offset. A frame that the other process maps only elsewhere, such as one of merged pages (KSM), counts as shared too: \
-           the last line says how much that is. Pages in the same swap slot count as shared. Several processes, or \
-           all `children`, are compared one after the other. Only the sums of each are then shown, with the kernel's own uss and \
-           pss (smaps_rollup). `$_shared`, `$_copied` and `$_about_to_copy` are the bytes of all. \
-           compare needs frame numbers (CAP_SYS_ADMIN).",
+    summary: "compare the memory of two processes, as after a fork",
+    text: "\
+Compares the attached process with another one, region by region, and counts pages:
+
+  shared   both map the same frame
+  to copy  shared pages that the next write of the attached process copies
+  copied   both have the page, in different frames
+  here     only the attached process maps the page
+  there    only the other process maps the page
+
+After a fork, `copied` is the cost of copy-on-write so far, and `to copy` is the cost still possible.
+
+  PROCESS    a process id, or a name as a text
+  children   all child processes
+  in RANGE   only this part
+  by region  a row for each region
+  by symbol  a row for each symbol, with the pages that begin in it
+  limit N    the first N rows
+  top N      the N largest rows
+
+Several processes, or all `children`, are compared one after the other. Then only the sums of each are shown, with \
+the kernel's own uss and pss (smaps_rollup). $_shared, $_copied and $_about_to_copy are the bytes of all.
+
+Pages of a file never count as `to copy`: the first write copies them in any case. Pages of files and of shared \
+memory under `here` and `there` need no copy: the other process can map them.
+
+Regions match by address. A file that is mapped elsewhere matches by file and offset. A frame that the other process \
+maps only elsewhere, such as one of merged pages (KSM), counts as shared too. The last line shows how much that is. \
+Pages in the same swap slot count as shared.
+
+Needs frame numbers (CAP_SYS_ADMIN).",
     examples: &[
-        example("compare children", "what a fork has copied, and what it can still copy"),
-        example("compare children by symbol", "which variables a fork has copied"),
-        example("compare children in heap", "what each child shares of the heap"),
+        example("compare children", "compare with each child"),
+        example("compare children by symbol", "list the variables that a fork has copied"),
+        example("compare children in heap", "compare the heap with that of each child"),
     ],
 };
 

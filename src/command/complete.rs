@@ -6,12 +6,13 @@ use crate::report::{Record, Text};
 pub(super) const ABOUT: About = About {
     name: "complete",
     group: Group::Language,
-    summary: "what could be typed next, as Tab offers it",
-    text: "For editors, as gdb's `complete`: each line is TEXT with one possible completion. Put TEXT in \"quotes\" to keep \
-           a blank at its end, behind which the next word begins.",
+    summary: "list the completions of a line, as Tab offers them",
+    text: "\
+Prints TEXT with each possible completion, one a line, as gdb's `complete` does for editors. Put TEXT in \"quotes\" \
+to keep a blank at its end, which begins the next word.",
     examples: &[
-        example("complete wa", "commands that begin so"),
-        example("complete \"walk heap by \"", "the words that can follow"),
+        example("complete wa", "list the commands that begin with wa"),
+        example("complete \"walk heap by \"", "list the words that can follow"),
     ],
 };
 

@@ -12,48 +12,56 @@ const fn about(
     About { name, group: Group::Scripts, summary, text, examples }
 }
 
-const IF_EXAMPLES: &[HelpExample] =
-    &[example("if count(demo_buffer where present) > 0\necho there\nelse\necho not there\nend", "one of two")];
+const IF_EXAMPLES: &[HelpExample] = &[example(
+    "if count(demo_buffer where present) > 0\necho there\nelse\necho not there\nend",
+    "print one of two texts",
+)];
 
 const WHILE_EXAMPLES: &[HelpExample] = &[example(
     "set $i = 0\nwhile 1\nset $i = $i + 1\nif $i == 2\nloop_continue\nend\nif $i > 3\nloop_break\nend\nprint $i\nend",
-    "prints 1 and 3",
+    "print 1 and 3",
 )];
 
 const DEFINE_EXAMPLES: &[HelpExample] = &[example(
     "define resident\nprint rss($arg0)\nend\ndocument resident\nThe resident bytes of a range.\nend\nresident demo_buffer",
-    "a command of your own, with its help",
+    "define a command with its help, and run it",
 )];
 
 pub(super) const IF: About = about(
     "if",
-    "run lines if a condition holds",
-    "The lines up to `end`, or up to `else`, run if the expression is true (a number that is not zero); those between `else` \
-     and `end` run if it is false. Comparisons are joined with && and ||, and ! negates one: if rss(heap) > 1M && !exclusive($sp). \
-     As in gdb each word has a line of its own.",
+    "run lines if a condition is true",
+    "\
+Runs the lines up to `else` or `end` if the expression is true (a number that is not zero). If it is false, runs the \
+lines between `else` and `end`.
+
+Comparisons are joined with && and ||, and ! negates one: if rss(heap) > 1M && !exclusive($sp). As in gdb, each word \
+needs a line of its own.",
     IF_EXAMPLES,
 );
 
 pub(super) const ELSE: About = about(
     "else",
-    "the other lines of an if",
+    "begin the lines for a false condition",
     "Separates the lines of an `if` for a true condition from those for a false one.",
     IF_EXAMPLES,
 );
 
 pub(super) const END: About = about(
     "end",
-    "the end of a block",
-    "Closes the last `if`, `while`, `foreach`, `define` or `document` that is still open. `end(RANGE)` in an expression is a \
+    "end a block",
+    "Ends the last `if`, `while`, `foreach`, `define` or `document` that is still open. In an expression, end(RANGE) is a \
      function.",
     IF_EXAMPLES,
 );
 
 pub(super) const WHILE: About = about(
     "while",
-    "run lines as long as a condition holds",
-    "The lines up to `end` run again and again while the expression is true. `loop_break` leaves the loop, `loop_continue` \
-     begins its next turn; Ctrl-C ends it at once. Comparisons are joined with && and ||, and ! negates one.",
+    "run lines as long as a condition is true",
+    "\
+Runs the lines up to `end` again and again while the expression is true. `loop_break` leaves the loop, and \
+`loop_continue` begins its next turn. Ctrl-C ends it at once.
+
+Comparisons are joined with && and ||, and ! negates one.",
     WHILE_EXAMPLES,
 );
 
@@ -69,33 +77,41 @@ pub(super) const LOOP_CONTINUE: About = about(
 
 pub(super) const FOREACH: About = about(
     "foreach",
-    "run lines for each row of a walk, each region, each value",
-    "`foreach $r in regions …` sets $r to the range of each region, `foreach $p in walk RANGE …` sets $p to the range of each row of the \
-     walk, with the clauses that the commands have (but no groups of `walk`), and `foreach $s in VALUE, VALUE` goes through values. \
-     `foreach $t in threads` sets $t to the stack pointer of each thread, and $_thread to its id. The kernel shows the stack \
-     pointer of a waiting thread only: a thread that runs all the time is left out, with a note, and counted in $_running. The rows come from one \
-     sweep before the first turn. The lines may not attach or detach.",
+    "run lines for each region, each row of a walk, or each value",
+    "\
+Runs the lines up to `end` once for each of these, and sets a variable to it:
+
+  in regions …      the range of each region, with the clauses of `regions`
+  in walk RANGE …   the range of each row of the walk, with the clauses of `walk` except `by`
+  in VALUE, VALUE   each value
+  in threads        the stack pointer of each thread; $_thread is its id
+
+The rows come from one sweep before the first turn. The lines may not attach or detach. The kernel shows the stack \
+pointer of a waiting thread only. A thread that runs all the time is left out, with a note, and counted in $_running.",
     &[
         example(
             "foreach $r in regions where writable and rss > 64K\nprint size($r)\nend",
-            "the size of some regions, one by one",
+            "print the size of each of these regions",
         ),
-        example("foreach $p in walk demo_buffer where present\nprint $p\nend", "the range of each row of a walk"),
+        example("foreach $p in walk demo_buffer where present\nprint $p\nend", "print the range of each row of a walk"),
     ],
 );
 
 pub(super) const DEFINE: About = about(
     "define",
-    "make a command of your own",
-    "The lines up to `end` are what the command does. It is called by its whole name; $arg0, $arg1 … are the values of its \
-     arguments, separated by blanks, and $argc is their number. Arguments are values, never text that is put into lines. \
-     `document` gives it a help. It cannot have the name of a pmdb command.",
+    "define a command",
+    "\
+Defines a command from the lines up to `end`. It is called by its whole name, with arguments separated by blanks. $arg0, \
+$arg1 and so on are their values, and $argc is their number. Arguments are values, never text that is put into lines.
+
+`document` writes its help. It cannot have the name of a pmdb command.",
     DEFINE_EXAMPLES,
 );
 
 pub(super) const DOCUMENT: About = about(
     "document",
-    "write the help of a command of your own",
-    "`help NAME` shows the lines up to one that is only `end`; lists show the first of them.",
+    "write the help of a user-defined command",
+    "Reads the help of the command from the lines up to one that is only `end`. `help NAME` shows them, and lists show \
+     the first of them.",
     DEFINE_EXAMPLES,
 );

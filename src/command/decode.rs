@@ -14,14 +14,18 @@ pub(super) const ABOUT: About = About {
     name: "decode",
     group: Group::Look,
     summary: "explain a raw page-map entry or flags word",
-    text: "Takes a number apart bit by bit, as an entry of /proc/PID/pagemap and as a word of \
-           /proc/kpageflags; `as entry` or `as flags` shows only one. It needs no target: the number may \
-           come from another tool or another machine of the same kind.",
+    text: "\
+Explains each bit of a number, as an entry of /proc/PID/pagemap and as a word of /proc/kpageflags.
+
+  as entry  only as an entry of the page map
+  as flags  only as a flags word
+
+Needs no target: the number may come from another tool, or from another machine of the same kind.",
     examples: &[
-        example("decode 0x8600000000123456 as entry", "an entry of a page map"),
-        example("decode 0x440000000000009f as entry", "a guard page's entry"),
-        example("decode 0x40005868 as flags", "a word of /proc/kpageflags"),
-        example("decode 0x868", "both readings"),
+        example("decode 0x8600000000123456 as entry", "explain an entry of a page map"),
+        example("decode 0x440000000000009f as entry", "explain the entry of a guard page"),
+        example("decode 0x40005868 as flags", "explain a word of /proc/kpageflags"),
+        example("decode 0x868", "explain both readings of a number"),
     ],
 };
 

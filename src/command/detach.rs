@@ -6,9 +6,9 @@ use crate::report::{Record, TargetReport};
 pub(super) const ABOUT: About = About {
     name: "detach",
     group: Group::Target,
-    summary: "let go of the process",
-    text: "The process goes on as before.",
-    examples: &[example("detach", "lets go")],
+    summary: "detach from the process",
+    text: "Stops examining the process. The process itself is not affected.",
+    examples: &[example("detach", "detach from the process")],
 };
 
 pub(super) fn run(context: &mut Context) -> Outcome {

@@ -22,22 +22,34 @@ use std::collections::BTreeMap;
 pub(super) const ABOUT: About = About {
     name: "diff",
     group: Group::Time,
-    summary: "what changed between two snapshots, or since one",
-    text: "Compares the snapshot A with the snapshot B, or with the present; without names the last snapshot with the present. The \
-           totals come first. Then each row is a region that appeared, grew, shrank or went, or neighbouring pages that changed in \
-           the same way: came, went, copied on write, moved, swapped out or in, split, collapsed. Pages that were written in place \
-           show if the snapshots have `content`, or if the kernel tracks soft-dirty pages.\n\n\
-           `in RANGE` compares a part; `where FILTER` keeps pages that match now. `by region` (each region with its address, however it grew or shrank), `by symbol` and `by change` add up, \
-           the largest net effect first. `top N` shows the N largest rows, `limit N` the first N. `$_came` and `$_went` are the bytes that \
-           came and went, `$_changes` the number of changes. Functions such as changed(A, B in RANGE where FILTER) count pages in expressions (help values).\n\n\
-           Pages of two mappings are never compared: where a region was replaced, all its pages went and those of the new one came. \
-           Anonymous memory in place of anonymous memory cannot be recognised as new. \
-           A page that moved twice in between shows as one move; a page that came and went again does not show. If the process forked \
-           after A, a copied page shows as moved: it was not shared in A.",
+    summary: "show the changes between two snapshots, or since one",
+    text: "\
+Compares two snapshots, or one with the present (`now`). Without names, compares the last snapshot with the present.
+
+  in RANGE      only this part
+  where FILTER  only pages that match now
+  by region     a row for each region with its address, however it grew or shrank
+  by symbol     a row for each symbol
+  by change     a row for each kind of change
+  limit N       the first N rows
+  top N         the N largest rows
+
+The totals come first. Then each row is a region that appeared, grew, shrank or went, or neighbouring pages that \
+changed in the same way. Pages came, went, moved, were copied on write, swapped out or in, split or collapsed. Pages \
+that were written in place are shown if the snapshots have `content`, or if the kernel tracks soft-dirty pages. `by` \
+puts the largest net effect first.
+
+$_came and $_went are the bytes that came and went, $_changes the number of changes. Functions such as changed(A, B \
+in RANGE where FILTER) count pages in expressions (`help values`).
+
+Pages of two mappings are never compared: where a region was replaced, all its pages went and those of the new one \
+came. Anonymous memory in the place of other anonymous memory is not recognised as new. A page that moved twice is \
+shown as one move. A page that came and went again is not shown. If the process forked after the first snapshot, a \
+copied page is shown as moved: it was not shared before.",
     examples: &[
-        example("snapshot\ndiff", "since the last snapshot"),
-        example("snapshot before\ndiff before by region top 5", "what grew most since `before`"),
-        example("snapshot before\nsnapshot after\ndiff before after in demo_busy", "a symbol, between two snapshots"),
+        example("snapshot\ndiff", "show the changes since the last snapshot"),
+        example("snapshot before\ndiff before by region top 5", "show the regions that grew most since `before`"),
+        example("snapshot before\nsnapshot after\ndiff before after in demo_busy", "compare a symbol in two snapshots"),
     ],
 };
 

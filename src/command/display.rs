@@ -8,38 +8,45 @@ use crate::state::Display;
 use std::time::Duration;
 
 const EXAMPLES: &[HelpExample] = &[
-    example("display rss(demo_buffer)", "a value, at each prompt"),
-    example("display/4xb demo_buffer", "memory, as x shows it"),
-    example("display walk demo_buffer by state", "the answer of a command"),
-    example("display rss(demo_buffer) every 10ms count 3", "now, and twice more"),
-    example("display rss(demo_buffer)\nundisplay 1", "removes it"),
+    example("display rss(demo_buffer)", "show a value at each prompt"),
+    example("display/4xb demo_buffer", "show memory, as x does"),
+    example("display walk demo_buffer by state", "show the answer of a command"),
+    example("display rss(demo_buffer) every 10ms count 3", "repeat it twice, then end"),
+    example("display rss(demo_buffer)\nundisplay 1", "remove a display"),
 ];
 
 pub(super) const ABOUT: About = About {
     name: "display",
     group: Group::Time,
     summary: "show a value or a command's answer at each prompt",
-    text: "`display[/FMT] EXPRESSION` shows the value now, and again before each prompt, as in gdb; with a count or a size in the format, or \
-           /s, it shows memory as `x` does. `display COMMAND …` shows the answer of a command that changes nothing, such as walk, regions or \
-           ps; its name cannot be abbreviated. `display` alone shows all displays, `info display` lists them, and `undisplay N` removes one.\n\n\
-           With `every TIME` the display is not kept: it is repeated until Ctrl-C, or `count N` times.",
+    text: "\
+Shows a value or an answer now, and again before each prompt.
+
+  EXPRESSION        the value, as in gdb
+  /FMT EXPRESSION   the value in a format; with a count, a size or /s, memory as `x` shows it
+  COMMAND …         the answer of a command that changes nothing, such as walk, regions or ps; its name cannot be \
+                    abbreviated
+  every DURATION    repeat now, until Ctrl-C, and keep no display
+  count N           with `every`, repeat N times
+
+`display` alone shows all displays. `info display` lists them, and `undisplay N` removes one.",
     examples: EXAMPLES,
 };
 
 pub(super) const ABOUT_UNDISPLAY: About = About {
     name: "undisplay",
     group: Group::Time,
-    summary: "no longer show something at each prompt",
-    text: "Removes displays by their numbers; without a number it removes all.",
+    summary: "remove displays",
+    text: "Removes the displays with these numbers. Without a number, removes all.",
     examples: EXAMPLES,
 };
 
 pub(super) const ABOUT_INFO: About = About {
     name: "info display",
     group: Group::Time,
-    summary: "what is shown at each prompt",
-    text: "A line for each display: its number, and the expression or command.",
-    examples: &[example("info display", "all of them")],
+    summary: "list the displays",
+    text: "Lists each display with its number and its expression or command.",
+    examples: &[example("info display", "list all displays")],
 };
 
 /// Runs a command.

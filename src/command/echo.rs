@@ -7,9 +7,10 @@ pub(super) const ABOUT: About = About {
     name: "echo",
     group: Group::Language,
     summary: "print text",
-    text: "Prints its argument as it stands, and adds a line end if it has none. \\n, \\t, \\\\ and \\\" mean what they mean in C.\n\n\
-           Useful in command files, between the answers.",
-    examples: &[example("echo the heap, by state:", "prints the words")],
+    text: "\
+Prints its argument, and adds a line end if it has none. Escapes \\n \\t \\\\ \\\" as in C. Useful in command files, \
+between the answers.",
+    examples: &[example("echo the heap, by state:", "print the words")],
 };
 
 pub(super) fn run(context: &mut Context, text: &str) -> Outcome {

@@ -13,21 +13,27 @@ use crate::symbol::Symbols;
 pub(super) const ABOUT: About = About {
     name: "explain",
     group: Group::Look,
-    summary: "what a page is, whose it is, and what the next access will do",
-    text: "In sentences: what is there, whose page it is (of this mapping alone; shared with others until one of \
-           them writes; of a file), where it lies in the machine, what is behind it (which byte of which file, unless the address is in `.bss`; \
-           which slot of which swap area), and which symbol the address belongs to.\n\n\
-           Then what the target's next read and next write of it will do: nothing beyond the access; map a page of \
-           zeros; copy; reuse the page; map a cached page; read the file; swap in; SIGSEGV or SIGBUS, and why; \
-           or wait for a userfaultfd handler. If several effects are possible, the likeliest comes \
-           first and the others follow. Memory with a protection key may refuse each access: the rights of a thread \
-           are in its registers, which pmdb does not see.\n\n\
-           It is about accesses of the target itself, now: another thread or reclaim may be quicker. Looking \
-           changes nothing.",
+    summary: "describe a page, its owner, and the effect of the next access",
+    text: "\
+Describes the page at an address in sentences:
+
+  state    the state and the kind of the page
+  owner    this mapping alone, several mappings until one of them writes, or a file
+  place    the frame, the zone and the node in the machine
+  backing  the byte of the file (except in `.bss`), or the slot of the swap area
+  symbol   the symbol of the address
+
+Then predicts the target's next read and next write. An access can map a page of zeros, copy the page, reuse it, map \
+a cached page, read the file or swap in. It can also raise SIGSEGV or SIGBUS, with the cause, wait for a userfaultfd \
+handler, or have no effect beyond itself. If several effects are possible, the likeliest comes first and the others \
+follow.
+
+The prediction is for an access now: another thread or reclaim may change the page first. Memory with a protection \
+key may refuse any access, because the rights of a thread are in registers that pmdb cannot see. Changes nothing.",
     examples: &[
-        example("explain demo_buffer", "a symbol"),
-        example("e [stack]", "the lowest page of the stack"),
-        example("explain libc.so.6", "the first page of a library"),
+        example("explain demo_buffer", "explain the page of a symbol"),
+        example("e [stack]", "explain the lowest page of the stack"),
+        example("explain libc.so.6", "explain the first page of a library"),
     ],
 };
 

@@ -17,22 +17,28 @@ pub(super) const ABOUT: About = About {
     name: "find",
     group: Group::Memory,
     summary: "search memory for bytes",
-    text: "Searches the resident pages of a range for values that follow each other: numbers in the target's byte order, the \
-           bytes of a \"text\" (without a zero at its end), hex\"bytes\". A number has the size behind the slash (b 1, h 2, w 4, g 8 bytes). \
-           The default is 4 bytes, 8 if the number does not fit, and the size of a pointer for an address. A count behind the slash ends the \
-           search after so many matches. Matches may overlap.\n\n\
-           Pages that are not resident are not touched; the last line counts them by state. A page of a file or of shared memory that is not \
-           mapped but in the page cache is searched there (marked: file), which faults nothing in either. `where` selects pages, as for walk; \
-           the last line then counts only those. The kernel marks pages that are read as used: the flags referenced, active and idle of \
-           their frames may change. $_ is the last match, $numfound the number of matches.\n\n\
-           A range is A..B or A, +LENGTH, a region, a symbol with a size, or all. For gdb's `find A, B, VALUE`, write \
-           find A..B, VALUE.",
+    text: "\
+Searches the resident pages of a range for a sequence of values. Matches may overlap.
+
+  RANGE         A..B or A, +LENGTH, a region, a symbol with a size, or all
+  VALUE         a number in the target's byte order, the bytes of a \"text\" (without a zero at its end), or \
+                hex\"bytes\"
+  /N            stop after N matches
+  /U            the size of a number: b 1, h 2, w 4, g 8 bytes
+  where FILTER  only pages that match, as in walk; the last line counts only those
+
+Without /U a number has 4 bytes, or 8 if it does not fit. An address has the size of a pointer. $_ is the last \
+match, $numfound the number of matches. For gdb's `find A, B, VALUE` write `find A..B, VALUE`.
+
+Does not touch pages that are not resident. The last line counts them by state. A page of a file or of shared memory \
+that is only in the page cache is searched there (marked: file), without faulting it in. The kernel marks pages that \
+are read as used: the flags referenced, active and idle of their frames may change.",
     examples: &[
-        example("find [stack], \"PATH=\"", "a text on the stack"),
-        example("find/b demo_buffer, 1, 2", "two bytes that follow each other"),
-        example("find/g1 all, demo_buffer", "the first pointer to a buffer, anywhere"),
-        example("find all, \"demo\" where writable", "only in pages that the filter keeps"),
-        example("find demo_buffer, +4p, hex\"7f 45 4c 46\"", "bytes in hexadecimal"),
+        example("find [stack], \"PATH=\"", "search the stack for a text"),
+        example("find/b demo_buffer, 1, 2", "search for two consecutive bytes"),
+        example("find/g1 all, demo_buffer", "find the first pointer to a buffer, anywhere"),
+        example("find all, \"demo\" where writable", "search only writable pages"),
+        example("find demo_buffer, +4p, hex\"7f 45 4c 46\"", "search for bytes in hexadecimal"),
     ],
 };
 

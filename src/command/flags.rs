@@ -12,16 +12,19 @@ use crate::report::{Fact, FlagMeaning, FlagsReport, Reason, Record};
 pub(super) const ABOUT: About = About {
     name: "flags",
     group: Group::Look,
-    summary: "the flags of a page frame, each explained",
-    text: "Every bit that /proc/kpageflags gives for the frame, by name, with what it means for this page; \
-           bits without a name are shown as bitNN. Also the map count, the zone and node, what /proc/iomem says \
-           lies there, and the memory cgroup that it is charged to: its path, or @INODE when its directory is \
-           gone.\n\n\
-           WHERE is an address of the target, or a frame as pfn:N or phys:N; frames need no target.",
+    summary: "explain each flag of a page frame",
+    text: "\
+Shows each bit of the frame in /proc/kpageflags by name, with its meaning for this page. A bit without a name is \
+shown as bitNN.
+
+Also shows the map count, the zone, the node, and the entries of /proc/iomem for this place. Ends with the memory \
+cgroup that the frame is charged to: its path, or @INODE if its directory was removed.
+
+ADDRESS is an address of the target, or a frame as pfn:N or phys:N. Frames need no target.",
     examples: &[
-        example("flags demo_buffer", "the frame behind a symbol"),
-        example("flags pfn:0x1000", "a frame by its number"),
-        example("flags phys:0x1000000", "the frame at a physical address"),
+        example("flags demo_buffer", "explain the frame of a symbol"),
+        example("flags pfn:0x1000", "explain a frame by its number"),
+        example("flags phys:0x1000000", "explain the frame at a physical address"),
     ],
 };
 

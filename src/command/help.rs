@@ -13,13 +13,20 @@ pub(super) const ABOUT: About = About {
     name: "help",
     group: Group::Language,
     summary: "explain a command or a subject",
-    text: "Alone it lists all commands by group, and the subjects. `help COMMAND` shows how a command is written (the grammar's own rule), \
-           what it does, and examples; `help GROUP` lists one group, `help SUBJECT` explains what several commands share, `help WORD` a word of filters or another clause, `help all` says everything. \
-           Words of gdb and other programs are explained too, by what they are here. `apropos WORD` searches all of it.",
+    text: "\
+Without an argument, lists all commands by group, and the subjects.
+
+  help COMMAND  the usage of a command (its rule in the grammar), its effect, and examples
+  help GROUP    the commands of a group, each with a summary
+  help SUBJECT  a topic that several commands share
+  help WORD     a word of filters, or another clause
+  help all      everything
+
+Also explains commands of gdb and other tools by their pmdb equivalents. `apropos WORD` searches all of it.",
     examples: &[
-        example("help walk", "everything about walk"),
-        example("help look", "the commands that look at pages"),
-        example("help filters", "every word of filters"),
+        example("help walk", "explain walk"),
+        example("help look", "list the commands that look at pages"),
+        example("help filters", "list every word of filters"),
     ],
 };
 

@@ -10,9 +10,10 @@ pub(super) const ABOUT: About = About {
     name: "history",
     group: Group::Language,
     summary: "list the lines typed before",
-    text: "Lists the last 20 lines typed at the prompt, or as many as asked for. The file \
-           $XDG_STATE_HOME/pmdb/history, which only you can read, keeps them between sessions; `set history size N` says how many. With --no-shell there is no file.",
-    examples: &[example("history 5", "the last five lines")],
+    text: "\
+Lists the last N lines typed at the prompt, 20 by default. The file $XDG_STATE_HOME/pmdb/history, which only you can \
+read, keeps them between sessions. `set history size N` limits their number. With --no-shell there is no file.",
+    examples: &[example("history 5", "list the last five lines")],
 };
 
 pub(super) fn run(context: &mut Context, limit: Option<u64>) -> Outcome {

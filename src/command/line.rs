@@ -16,16 +16,19 @@ const MOST_PLACES: usize = 100;
 pub(super) const ABOUT: About = About {
     name: "info line",
     group: Group::Memory,
-    summary: "the line of the source behind an address, or the addresses of a line",
-    text: "The file and line that the code at an address was compiled from, its function, and the functions that \
-           this one was inlined into. FILE:LINE instead of an address lists all code of that line, in every function \
-           and every copy of an inlined one; the end of the file's path is enough, and paths with slashes or hyphens \
-           go in quotes: 'src/server.c':210. Tab completes the names of source files, quotes included: those of the \
-           program, and of libraries whose lines were shown before. As in gdb a * may stand before an address. Only this command reads debug \
-           information, from the module or its debug files.",
+    summary: "find the source line of an address, or a line's addresses",
+    text: "\
+For an address, shows the file and the line of its code, its function, and the functions that this one was inlined \
+into. For FILE:LINE, lists all code of that line, in every function and in every inlined copy.
+
+The end of the file's path is enough. Put a path with slashes or hyphens in quotes: 'src/server.c':210. Tab \
+completes the names of source files, with their quotes: those of the program, and of libraries whose lines were \
+shown before.
+
+As in gdb, a * may precede an address. Only this command reads debug information, from the module or its debug files.",
     examples: &[
-        example("info line pmdb::main", "the line that a function begins at"),
-        example("info line areas.rs:66", "where that line has code"),
+        example("info line pmdb::main", "show the first line of a function"),
+        example("info line areas.rs:66", "list the addresses of a line"),
     ],
 };
 

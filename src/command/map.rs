@@ -16,15 +16,19 @@ pub(super) const ABOUT: About = About {
     name: "map",
     group: Group::Look,
     summary: "draw the address space",
-    text: "A block of cells for each region; its head says how many pages a cell has. The letter of a cell is the most important kind of \
-           page in it, in the order of the legend; a small letter means that the cell has other pages too. `where` draws only pages that match. \
-           An empty region has a head only.\n\n\
-           `map … > ./FILE.svg` draws the same as a picture for a browser or a document, as wide as `set width` says.",
+    text: "\
+Draws a block of cells for each region. The heading gives the pages per cell. An empty region has only a heading.
+
+  where FILTER  only pages that match
+  > ./FILE.svg  a picture for a browser or a document, as wide as the setting `width`
+
+The letter of a cell is the most important kind of page in it, in the order of the legend. A lower-case letter marks \
+a cell with other pages too.",
     examples: &[
-        example("map", "all of the process"),
-        example("map demo_buffer", "one page in each cell"),
-        example("map demo_buffer > ./demo.svg", "as a picture in a file"),
-        example("map where present and not exclusive", "what is shared with others"),
+        example("map", "draw the whole process"),
+        example("map demo_buffer", "draw one page in each cell"),
+        example("map demo_buffer > ./demo.svg", "write the picture to a file"),
+        example("map where present and not exclusive", "draw the pages that others share"),
     ],
 };
 

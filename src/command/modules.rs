@@ -8,14 +8,22 @@ use crate::symbol::{Answers, JitSurvey, Survey};
 pub(super) const ABOUT: About = About {
     name: "info modules",
     group: Group::Memory,
-    summary: "programs and libraries, and where their symbols come from",
-    text: "A row for each program and library, and for the vdso: its range, how many symbols it has, and \
-           where they come from: `file` (itself), `debug-file` (a separate file, from a package with debug information), \
-           `debugdata` (a small compressed table in the file), `dynamic` (only exported and imported symbols), `image` (memory: the vdso), \
-           `perf-map` (the program's own list of JIT-compiled code: only after `set perf maps on`). \
-           A module without symbols shows the reason. A mark follows the name of a file that was deleted or replaced since. Debug files are \
-           looked for in the root of the process, which may be in a container, and by build ID where pmdb runs.",
-    examples: &[example("info modules", "all of them")],
+    summary: "list programs and libraries, and the source of their symbols",
+    text: "\
+Lists each program and library, and the vdso, with its range, its number of symbols, and their source:
+
+  file        the file itself
+  debug-file  a separate file, from a package with debug information
+  debugdata   a small compressed table in the file
+  dynamic     only exported and imported symbols
+  image       memory: the vdso
+  perf-map    the program's own list of JIT-compiled code, only after `set perf maps on`
+
+A module without symbols shows the reason. A mark follows the name of a file that was deleted or replaced since.
+
+pmdb searches for debug files in the root of the process, which may be in a container. It also searches by build ID \
+in its own root.",
+    examples: &[example("info modules", "list all modules")],
 };
 
 pub(super) fn run(context: &mut Context) -> Outcome {

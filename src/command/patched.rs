@@ -16,18 +16,25 @@ use std::ops::ControlFlow;
 pub(super) const ABOUT: About = About {
     name: "patched",
     group: Group::Look,
-    summary: "executable pages that are private copies, and how they differ from the file",
-    text: "Lists what was written into program code: pages of private executable file mappings that have become private copies. Each is \
-           compared with the file. Each stretch of bytes that differs is a row, with its function; breakpoint instructions are named (int3, \
-           brk, ebreak, trap). A private copy that equals the file is listed too: something was written there and restored \
-           later. Without a range it examines all modules.\n\n\
-           A debugger that inserts a breakpoint makes such a copy, and so do live patching, hooks and relocations in code. gdb removes its \
-           breakpoints whenever the process stops. Their bytes can be seen while the process runs, or with gdb's `set breakpoint \
-           always-inserted on`. Only resident pages are read, and the pages of the file that they are compared with. \
-           The file's access time stays. Code in anonymous memory has no file to compare with.",
+    summary: "list modified code pages and their differences from the file",
+    text: "\
+Lists pages of private executable file mappings that have become private copies, and compares each with the file. \
+Each stretch of bytes that differs is a row, with its function. Breakpoint instructions are named (int3, brk, \
+ebreak, trap).
+
+  RANGE  only the pages of this range; without it, all modules
+
+A private copy that equals the file is listed too: it was written and restored later.
+
+A debugger that inserts a breakpoint makes such a copy. Live patching, hooks and relocations in code do the same. \
+gdb removes its breakpoints whenever the process stops. Their bytes can be seen while the process runs, or with \
+gdb's `set breakpoint always-inserted on`.
+
+Reads only resident pages, and the pages of the file that they are compared with. The access time of the file does \
+not change. Code in anonymous memory has no file to compare with.",
     examples: &[
-        example("patched", "what was written into the code of the process"),
-        example("patched main", "only in one function"),
+        example("patched", "list all modified code of the process"),
+        example("patched main", "list the changes to one function"),
     ],
 };
 

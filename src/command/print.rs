@@ -13,31 +13,29 @@ pub(super) const ABOUT: About = About {
     name: "print",
     group: Group::Memory,
     summary: "evaluate an expression and keep its value",
-    text: "Values have types: an address, a physical address, a frame, an integer, a range, text. Address + \
-           integer is an address, the difference of two addresses an integer. A meaningless operation is an \
-           error, and so is a number that is too large. Each value is kept as $1, $2 …; $ is the last, $$ the one \
-           before.\n\n\
-           /x /d /u /o /t /a /c /z /f /s write integers and addresses as gdb does (/f takes them for the bits of a float, or, if \
-           they have more than 32 bits, of a double). *ADDRESS, u8(…) to f64(…) \
-           and casts as in C, such as *(int *)ADDRESS or (unsigned char)300, \
-           read the target's memory, but only resident pages: nothing is faulted in. As in gdb, the cast of a \
-           variable's name reads the variable: (int)counter. pfn() phys() \
-           page() region() start() end() size() symbol() are facts about an address or a range.\n\n\
-           Functions give what walk and regions show: count(RANGE where FILTER) pages and bytes(…), runs(…), \
-           longest(…) (the longest physically contiguous run, a range), first(…) and last(…) (the address of the first \
-           and last page that matches); rss() pss() uss() swapped() huge() in bytes, name() perms() of a range; state() \
-           kind() mapcount() exclusive() pmd_mapped() of an address. An unknown fact is an error with its reason. A symbol keeps its size, also in a \
-           variable: size($x) and walk $x cover all of it, &name is its address alone.\n\n\
-           $_ is the start of the last row that was shown, $_pages and $_bytes are the last totals, $_changes is how many \
-           changes the last watch or diff saw, $_shell_exitcode is how the last shell command ended, $_failed how many assertions have failed.",
+    text: "\
+Prints the value of an expression and keeps it as $1, $2 and so on. $ is the last value, $$ the one before. `help \
+values` explains types, names and functions.
+
+  /x /d /u /o /t /a /c /z /s /f  integers and addresses in another format, as in gdb (`help units`)
+
+/f uses the bits as a float, or as a double if there are more than 32.
+
+*ADDRESS, u8(…) to f64(…) and casts as in C, such as *(int *)ADDRESS, read the target's memory. They read only \
+resident pages: nothing is faulted in. As in gdb, the cast of a variable's name reads the variable: (int)counter. A \
+cast of a number converts it: (unsigned char)300.
+
+Functions give facts about an address or a range, and the counts of walk and regions: count(RANGE where FILTER). An \
+unknown fact is an error with its reason. A symbol keeps its size, also in a variable: size($x) and `walk $x` cover \
+all of it. &name is its address alone.",
     examples: &[
-        example("print demo_buffer + 0x10", "an address in a symbol"),
-        example("print size([stack])", "bytes in a region"),
-        example("print u32(demo_counter)", "four bytes of memory"),
-        example("print *(int *)&demo_counter", "the same as a number with a sign"),
-        example("print/x 4p + 8", "pages become bytes"),
-        example("print count(demo_buffer where present)", "pages that are there"),
-        example("print phys(demo_buffer)", "a physical address"),
+        example("print demo_buffer + 0x10", "add to the address of a symbol"),
+        example("print size([stack])", "print the size of a region in bytes"),
+        example("print u32(demo_counter)", "print four bytes of memory"),
+        example("print *(int *)&demo_counter", "print the same as a signed number"),
+        example("print/x 4p + 8", "convert pages to bytes"),
+        example("print count(demo_buffer where present)", "count the resident pages"),
+        example("print phys(demo_buffer)", "print a physical address"),
     ],
 };
 
@@ -45,9 +43,10 @@ pub(super) const ABOUT_OUTPUT: About = About {
     name: "output",
     group: Group::Scripts,
     summary: "print a value and nothing else",
-    text: "As `print`, but the value is not kept, and neither its number nor a line end is printed: for command files that build \
-           a line from parts.",
-    examples: &[example("output/x size(demo_buffer)", "the number alone")],
+    text: "\
+Prints a value as `print` does, but without its number and without a line end, and does not keep it. Useful in \
+command files that build a line from parts.",
+    examples: &[example("output/x size(demo_buffer)", "print the number alone")],
 };
 
 pub(super) fn run(context: &mut Context, format: Option<Format>, written: &Spanned<lang::Range>) -> Outcome {

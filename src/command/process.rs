@@ -6,10 +6,11 @@ use crate::report::{MemoryField, ProcessReport, Record};
 pub(super) const ABOUT: About = About {
     name: "info process",
     group: Group::Target,
-    summary: "what the kernel reports about the process",
-    text: "Name, program, command line, parent, threads, user, who traces it, and the memory fields of \
-           /proc/PID/status, each with its meaning.",
-    examples: &[example("info process", "the process attached to")],
+    summary: "show the facts that the kernel reports about the process",
+    text: "\
+Shows the name, program, command line, parent, threads, user and tracer of the process. Then shows the memory fields \
+of /proc/PID/status, each with its meaning.",
+    examples: &[example("info process", "show the attached process")],
 };
 
 pub(super) fn run(context: &mut Context) -> Outcome {

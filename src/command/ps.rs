@@ -16,19 +16,29 @@ use std::cmp::Reverse;
 pub(super) const ABOUT: About = About {
     name: "ps",
     group: Group::Target,
-    summary: "list processes, and how much memory each uses",
-    text: "Every process, or those whose name or command line contains a text (for pmdb itself only the name is searched): id, user, state, \
-           resident memory, name and command line. A command line lies in the memory of its process. pmdb does not read it if that \
-           memory may not be examined, or is swapped out: reading would swap it in.\n\n\
-           `by` puts the largest first: by rss or resident (resident bytes), pss (the proportional share: each page divided by how often it is \
-           mapped), uss (bytes that no other process maps), swapped, or huge (mapped as huge pages). The kernel counts these for each process. \
-           Only huge includes the hugetlb pool. \
-           By pid, user, state, name or command, the lowest comes first. \
-           `top N` shows the N largest, by rss without `by`; `limit N` shows the first N.",
+    summary: "list processes, with the memory that each uses",
+    text: "\
+Lists processes with id, user, state, resident memory, name and command line. TEXT selects the processes that have \
+it in their name or command line.
+
+  by rss, by resident  resident bytes
+  by pss               the proportional share: each page divided by the number of its mappings
+  by uss               bytes that no other process maps
+  by swapped           bytes in swap
+  by huge              bytes mapped as huge pages
+  by pid, by user, …   another column: pid, user, state, name, command
+  top N                the N largest, by rss unless `by` names another column
+  limit N              the first N rows
+
+Amounts are sorted from the largest down, the other columns from the lowest up. The kernel counts the amounts for \
+each process. Only huge includes the hugetlb pool.
+
+A command line is in the memory of its process. pmdb does not read it without the right to examine that memory, or \
+if it is swapped out: a read would swap it in. Of pmdb itself, TEXT is compared with the name only.",
     examples: &[
-        example("ps", "all processes"),
-        example("ps demo", "those with demo in their name"),
-        example("ps by pss top 3", "the three largest proportional shares"),
+        example("ps", "list all processes"),
+        example("ps demo", "list the processes with demo in their name"),
+        example("ps by pss top 3", "list the three largest proportional shares"),
     ],
 };
 

@@ -8,8 +8,9 @@ pub(super) const ABOUT: About = About {
     name: "quit",
     group: Group::Language,
     summary: "leave pmdb",
-    text: "Leaves with the exit status given, or 0. Ctrl-D at the prompt does the same. The target is not affected.",
-    examples: &[example("quit", "leaves")],
+    text: "\
+Leaves with the given exit status, or 0. Ctrl-D at the prompt does the same. The target is not affected.",
+    examples: &[example("quit", "leave pmdb")],
 };
 
 pub(super) fn run(context: &mut Context, status: Option<&Spanned<Expression>>) -> Outcome {

@@ -17,17 +17,25 @@ use std::sync::Arc;
 pub(super) const ABOUT: About = About {
     name: "region",
     group: Group::Look,
-    summary: "the region around an address, and what is in it",
-    text: "The region that holds an address, or that a name stands for. The answer shows its file and the offset in it, the ELF section \
-           and symbol, and its permissions in words. It shows how much of the region is resident, shared with other mappings, mapped \
-           only here, in swap, and mapped by huge pages, and its proportional share (PSS). Large folios are listed by size: mapped \
-           by one entry each or page by page, whole or in part, aligned or not.\n\n\
-           `full` adds what only /proc/PID/smaps knows: its flags in words, its protection key, clean and \
-           dirty. The kernel walks the whole process for that, so it is slower.",
+    summary: "describe the region around an address",
+    text: "\
+Describes the region that contains an address, or the region of a name. The answer has these parts:
+
+  origin        the file and the offset in it, the ELF section and the symbol
+  permissions   in words
+  amounts       bytes resident, shared with other mappings, mapped only here, in swap, and mapped by huge pages
+  PSS           the proportional share
+  large folios  by size: mapped by one entry each or page by page, whole or in part, aligned or not
+
+Options:
+
+  full  also the facts that only /proc/PID/smaps has: its flags in words, its protection key, clean and dirty
+
+For `full` the kernel walks the whole process, which is slower.",
     examples: &[
-        example("region demo_buffer", "the region of a symbol"),
-        example("region [stack]", "a region by name"),
-        example("region demo_buffer full", "with what smaps adds"),
+        example("region demo_buffer", "describe the region of a symbol"),
+        example("region [stack]", "describe a region by its name"),
+        example("region demo_buffer full", "add the facts of smaps"),
     ],
 };
 

@@ -15,22 +15,31 @@ use std::cmp::Reverse;
 pub(super) const ABOUT: About = About {
     name: "regions",
     group: Group::Look,
-    summary: "list the regions, and what is resident in each",
-    text: "A row for each region of the process: addresses, permissions, size, resident, shared and swapped \
-           bytes, name. A text selects the regions whose names contain it, and a variable that holds a range the regions in that range. \
-           `where` selects by size, present, pss, swapped, shared, private, huge, name, perms \
-           and other fields of regions; name ~ \"REGEX\" matches a regular expression. `shared > 1M` compares the bytes in that column, \
-           and `shared` alone selects shared mappings; the same holds for `private`. `by` sorts by a column: amounts largest first, \
-           the others from the lowest on. `rss` is `present` without the hugetlb pool. `limit N` shows the first N rows, `top N` the N largest (by size, or as `by` says); the \
-           totals cover all regions. `full` adds the fields that only smaps has.",
+    summary: "list the regions, with the resident memory of each",
+    text: "\
+Lists the regions of the process with addresses, permissions, size, resident, shared and swapped bytes, and name.
+
+  TEXT          only regions with this text in their name
+  $NAME         only regions in the range that this variable holds
+  where FILTER  only regions that match: size, present, pss, swapped, shared, private, huge, name, perms and more \
+                (`help filters`)
+  by KEY        sorted by a column: amounts from the largest down, the others from the lowest up
+  limit N       the first N rows
+  top N         the N largest rows, by size or by the column of `by`
+  full          also the fields that only smaps has
+
+The totals cover all regions, also with `limit` and `top`. `rss` is `present` without the hugetlb pool.
+
+In a filter, name ~ \"REGEX\" matches a regular expression. `shared > 1M` compares the bytes in that column, and \
+`shared` alone selects shared mappings. `private` works in the same way.",
     examples: &[
-        example("regions", "all of them, by address"),
-        example("regions by rss", "the most resident first"),
-        example("regions where writable and rss > 64K", "writable regions with more than 64 KiB resident"),
-        example("regions libc", "those with libc in their name"),
-        example("regions by pss top 5", "the five largest shares"),
-        example("regions where name ~ \"\\.so\"", "those whose name matches a regular expression"),
-        example("regions where name == \"[heap]\"", "those of one name"),
+        example("regions", "list all regions, by address"),
+        example("regions by rss", "list the most resident regions first"),
+        example("regions where writable and rss > 64K", "list writable regions with more than 64 KiB resident"),
+        example("regions libc", "list regions with libc in their name"),
+        example("regions by pss top 5", "list the five largest proportional shares"),
+        example("regions where name ~ \"\\.so\"", "list regions whose names match a regular expression"),
+        example("regions where name == \"[heap]\"", "list the regions of one name"),
     ],
 };
 

@@ -10,19 +10,24 @@ pub(super) const ABOUT: About = About {
     name: "set",
     group: Group::Language,
     summary: "change a setting or a variable",
-    text: "`set SETTING VALUE` changes how pmdb works; `show` lists the settings and what they mean.\n\n\
-           `set $NAME = VALUE` keeps a value under a name of your own: a number, an address, a frame, a range. It can \
-           then be used wherever such a value can stand.\n\n\
-           `set logging on` also writes output to a file, pmdb.txt in the current folder, as in gdb; `set logging file PATH` chooses \
-           another file first. `set logging overwrite on` replaces the file; with `set logging redirect on` output goes \
-           only to the file. With --no-shell there is no log.",
+    text: "\
+Changes a setting, or keeps a value under a name.
+
+  SETTING VALUE      change how pmdb works; `show` lists the settings with their meanings
+  $NAME = VALUE      keep a value: a number, an address, a frame or a range, for use in place of such a value
+  logging on         also write output to a file: pmdb.txt in the current directory, as in gdb
+  logging file PATH  use another file, from the next `set logging on`
+  logging overwrite  replace the file instead of appending to it
+  logging redirect   write output only to the file
+
+With --no-shell there is no log.",
     examples: &[
-        example("set $start = demo_buffer + 4K", "keeps an address"),
-        example("set $all = demo_buffer, +16p", "keeps a range of sixteen pages"),
-        example("set perf maps on", "symbols of JIT-compiled code, from /tmp/perf-PID.map"),
-        example("set logging file /tmp/pmdb.log", "the file that `set logging on` will write"),
-        example("set pager program", "less, or what PAGER names, shows output that is longer than the screen"),
-        example("set pagination off", "long output no longer stops at each screen"),
+        example("set $start = demo_buffer + 4K", "keep an address"),
+        example("set $all = demo_buffer, +16p", "keep a range of sixteen pages"),
+        example("set perf maps on", "read symbols of JIT-compiled code from /tmp/perf-PID.map"),
+        example("set logging file /tmp/pmdb.log", "choose the file for `set logging on`"),
+        example("set pager program", "show long output in less, or in the program of PAGER"),
+        example("set pagination off", "print long output without stopping at each screen"),
     ],
 };
 

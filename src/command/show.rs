@@ -8,13 +8,17 @@ pub(super) const ABOUT: About = About {
     name: "show",
     group: Group::Language,
     summary: "show settings and variables",
-    text: "`show` alone lists every setting with its value and meaning; `show convenience` lists the variables of `set` \
-           and the kept values of `print`; `show version` shows what a bug report needs.",
+    text: "\
+Lists every setting with its value and meaning.
+
+  SETTING      one setting
+  convenience  the variables of `set` and the kept values of `print`
+  version      the facts that a bug report needs",
     examples: &[
-        example("show", "all settings"),
-        example("show pagination", "one setting"),
-        example("show convenience", "variables and kept values"),
-        example("show version", "version, commit, target and build"),
+        example("show", "list all settings"),
+        example("show pagination", "show one setting"),
+        example("show convenience", "list variables and kept values"),
+        example("show version", "show version, commit, target and build"),
     ],
 };
 

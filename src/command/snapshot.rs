@@ -11,20 +11,27 @@ use std::time::SystemTime;
 pub(super) const ABOUT: About = About {
     name: "snapshot",
     group: Group::Time,
-    summary: "save the page map, to compare it later",
-    text: "Keeps the page map of the process, or of a range, under a name; without a name it is called s1, s2 and so on. `diff` \
-           compares two snapshots, or one with the present. A new snapshot replaces one of the same name. Snapshots stay \
-           when another process is attached; they are lost when pmdb ends. After the process has executed another program, \
-           `diff` refuses those from before: their pages are gone.\n\n\
-           `with` keeps more: flags (`/proc/kpageflags`), counts (how often each frame is mapped), and content: a hash of each \
-           resident page, so that `diff` finds pages that were written in place. Pages that are not resident are not touched. The \
-           kernel marks pages that are read as used.\n\n\
-           `snapshot delete NAME` forgets one; `info snapshots` lists them with the memory that they take. Names that begin with `_` are \
-           for programs: they are not listed, and `diff` alone does not take them for the last.",
+    summary: "save the page map for a later comparison",
+    text: "\
+Saves the page map of the process or of a range, for `diff` to compare it with another snapshot or with the present.
+
+  NAME          its name, otherwise s1, s2 and so on; replaces a snapshot of the same name
+  in RANGE      only this part
+  with flags    also the flags of the frames (/proc/kpageflags)
+  with counts   also the map count of each frame
+  with content  also a hash of each resident page, so that `diff` finds pages that were written in place
+  delete NAME   delete this snapshot
+
+`info snapshots` lists the snapshots with the memory that they use. Snapshots stay when another process is attached, \
+and are lost when pmdb ends. After the process has executed another program, `diff` refuses those from before: their \
+pages are gone.
+
+Does not touch pages that are not resident. The kernel marks pages whose content is read as used. Names that begin \
+with `_` are for programs: they are not listed, and `diff` without names ignores them.",
     examples: &[
-        example("snapshot before", "the whole process"),
-        example("snapshot in demo_busy with content", "a symbol, with what its pages hold"),
-        example("snapshot before\nsnapshot delete before", "forget one"),
+        example("snapshot before", "save the whole process"),
+        example("snapshot in demo_busy with content", "save a symbol, with a hash of each page"),
+        example("snapshot before\nsnapshot delete before", "delete a snapshot"),
     ],
 };
 
@@ -32,8 +39,10 @@ pub(super) const ABOUT_INFO: About = About {
     name: "info snapshots",
     group: Group::Time,
     summary: "list the snapshots",
-    text: "Name, process, time, pages that were present, what is kept beside the page map, and the memory that each takes.",
-    examples: &[example("snapshot\ninfo snapshots", "all of them")],
+    text: "\
+Lists each snapshot with its name, its process, its time and the number of pages that were present. Also shows the \
+facts kept besides the page map, and the memory that it uses.",
+    examples: &[example("snapshot\ninfo snapshots", "list all snapshots")],
 };
 
 pub(super) fn run(context: &mut Context, asked: &lang::Snapshot) -> Outcome {

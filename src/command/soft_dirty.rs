@@ -16,21 +16,27 @@ use std::time::{Instant, SystemTime};
 pub(super) const ABOUT: About = About {
     name: "soft-dirty",
     group: Group::Time,
-    summary: "which pages were written since their soft-dirty bits were cleared",
-    text: "The kernel sets the soft-dirty bit of each page that is written. `soft-dirty` \
-           shows the pages with this bit, of the process or of a range. It is short for `walk RANGE where soft_dirty`, which can also group and count.\n\n\
-           `soft-dirty clear` clears the bits of all pages of the process. It is the only command that changes how the process \
-           runs. The kernel write-protects every page, so that the next write to each is a page fault (one for a whole huge page). \
-           Page faults of the process wait during the clearing. Other readers of these bits, such as CRIU, miss what was written \
-           before. So pmdb first shows what it would do and asks; in a file, with -ex and with --serve it cannot ask and needs \
-           `--yes`.\n\n\
-           All pages of a new region are soft-dirty, and so are those of a region that it is merged into. Pinned pages keep \
-           the bit. Hugetlb pages have none of their own: after clearing they never show as written. Kernels without \
-           CONFIG_MEM_SOFT_DIRTY accept the clearing and do nothing; pmdb tests that on itself and refuses. There, `snapshot with \
-           content` and `diff` find written pages.",
+    summary: "list pages written since their soft-dirty bits were cleared",
+    text: "\
+Lists the pages with a soft-dirty bit, of the process or of a range. The kernel sets this bit of each page that is \
+written. It is short for `walk RANGE where soft_dirty`, which can also group and count.
+
+  clear  clear the bits of all pages of the process
+  --yes  clear without a confirmation
+
+`soft-dirty clear` is the only command that changes how the process runs. The kernel write-protects every page: the \
+next write to each is a page fault (one for a whole huge page). Page faults of the process wait during the clearing. \
+Other readers of these bits, such as CRIU, miss the earlier writes. Therefore pmdb first shows the effects and \
+prompts for a confirmation. In a file, with -ex and with --serve it cannot prompt, and needs `--yes`.
+
+All pages of a new region are soft-dirty, and so are those of a region that it is merged into. Pinned pages keep the \
+bit. Hugetlb pages have no bit of their own: after clearing they are never shown as written.
+
+Kernels without CONFIG_MEM_SOFT_DIRTY accept the clearing and do nothing. pmdb tests this on itself and refuses. \
+There, `snapshot with content` and `diff` find written pages.",
     examples: &[
-        example("soft-dirty demo_busy", "the pages of a symbol that were written"),
-        example("soft-dirty clear --yes", "clear the bits without a question"),
+        example("soft-dirty demo_busy", "list the written pages of a symbol"),
+        example("soft-dirty clear --yes", "clear the bits without a confirmation"),
     ],
 };
 

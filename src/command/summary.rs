@@ -14,19 +14,25 @@ use std::ops::ControlFlow;
 pub(super) const ABOUT: About = About {
     name: "summary",
     group: Group::Look,
-    summary: "pages counted by the flags of their frames",
-    text: "How many pages have which flags, the most frequent first, as the kernel's tool page-types counts them: \
-           of the whole process, or of a range. A row has the number of pages, their size, and their flags as letters \
-           (those of page-types) and by name. Pages without a frame are counted by their state.\n\n\
-           `summary frames` counts all frames of physical memory, and `summary pfn:A..pfn:B` some of them; \
-           they need no target. Frames without any flag are memory that the kernel itself uses, memory that was \
-           never used, or frame numbers without memory.\n\n\
-           `flags` and `decode VALUE as flags` explain each flag.",
+    summary: "count pages by the flags of their frames",
+    text: "\
+Counts the pages of the process, or of a range, for each combination of flags, as the kernel's tool page-types does. \
+The most frequent combination comes first.
+
+  RANGE             the pages of a range
+  pfn:A..pfn:B      these frames of physical memory; no target is needed
+  frames            all frames of physical memory; no target is needed
+
+A row shows the number of pages, their size, and their flags as letters (those of page-types) and by name. Pages \
+without a frame are counted by their state.
+
+Frames without any flag are memory that the kernel itself uses, memory that was never used, or frame numbers without \
+memory. `flags` and `decode VALUE as flags` explain each flag.",
     examples: &[
-        example("summary", "the whole process"),
-        example("summary [heap]", "a region"),
-        example("summary demo_buffer", "the pages of a symbol"),
-        example("summary pfn:0x1000..pfn:0x2000", "frames of physical memory"),
+        example("summary", "count the pages of the process"),
+        example("summary [heap]", "count the pages of a region"),
+        example("summary demo_buffer", "count the pages of a symbol"),
+        example("summary pfn:0x1000..pfn:0x2000", "count frames of physical memory"),
     ],
 };
 

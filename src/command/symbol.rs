@@ -9,19 +9,21 @@ use crate::symbol::SymbolAt;
 pub(super) const ABOUT_SYMBOL: About = About {
     name: "info symbol",
     group: Group::Memory,
-    summary: "the symbol at an address",
-    text: "The symbol that covers the address, the offset in it, its section, its module, and \
-           its address in the file as objdump shows it.",
-    examples: &[example("info symbol demo_buffer + 16", "the symbol there")],
+    summary: "find the symbol at an address",
+    text: "\
+Shows the symbol that covers the address, the offset in it, its section and its module. Also shows its address in \
+the file, as objdump prints it.",
+    examples: &[example("info symbol demo_buffer + 16", "find the symbol at this address")],
 };
 
 pub(super) const ABOUT_ADDRESS: About = About {
     name: "info address",
     group: Group::Memory,
-    summary: "where a symbol lies",
-    text: "Every place where a symbol of that name lies, with its size, section and module. \
-           `libc.so.6!malloc` asks one module only.",
-    examples: &[example("info address demo_buffer", "where a symbol lies")],
+    summary: "find the address of a symbol",
+    text: "\
+Lists every place of a symbol with that name, with size, section and module. A module before the name limits the \
+search to it, as in `info address libc.so.6!malloc`.",
+    examples: &[example("info address demo_buffer", "find the address of a symbol")],
 };
 
 pub(super) fn run_symbol(context: &mut Context, expression: &Spanned<Expression>) -> Outcome {

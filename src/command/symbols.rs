@@ -10,14 +10,19 @@ use crate::symbol::NoSymbols;
 pub(super) const ABOUT: About = About {
     name: "info symbols",
     group: Group::Memory,
-    summary: "the symbols whose names match a regular expression",
-    text: "A row for each symbol whose name matches, demangled or as the file spells it: module by module, sorted by name. \
-           Static functions are included. Thread-local variables are left out, because they have no single address, and so are names that \
-           no file contains, such as malloc@plt (info address finds them). A pattern with blanks goes in \"double quotes\". `limit N` ends \
-           the list early, `top N` lists the N largest.",
+    summary: "list the symbols whose names match a regular expression",
+    text: "\
+Lists each symbol whose name matches, demangled or as the file spells it. The list is by module, sorted by name.
+
+  limit N  the first N rows
+  top N    the N largest symbols
+
+Includes static functions. Leaves out thread-local variables, because they have no single address. Leaves out names \
+that no file contains, such as malloc@plt (`info address` finds them). Put a pattern with blanks in \"double \
+quotes\".",
     examples: &[
-        example("info symbols ^demo_", "those that begin so"),
-        example("info symbols \"alloc|free\" limit 10", "the first ten with one of these words"),
+        example("info symbols ^demo_", "list the symbols that begin with demo_"),
+        example("info symbols \"alloc|free\" limit 10", "list the first ten with one of these words"),
     ],
 };
 

@@ -11,14 +11,17 @@ use crate::symbol;
 pub(super) const ABOUT: About = About {
     name: "telescope",
     group: Group::Memory,
-    summary: "words of memory, followed as pointers",
-    text: "A row for each word of pointer size: its address, its offset from the first word, and its value. If the value is an \
-           address, its region and symbol follow, the state of a page that is not resident, and the next value. A chain \
-           ends at a value that is not an address, at a text, at a cycle, after a few steps, or at a page that is \
-           neither resident nor in the page cache (file): nothing is faulted in. An empty line continues behind the last row.",
+    summary: "follow words of memory as pointers",
+    text: "\
+Shows N words of pointer size, each with its address, its offset from the first word, and its value. If the value is \
+an address, its region, its symbol and the next value follow. A page that is not resident is shown with its state. \
+Press Enter to continue.
+
+A chain ends at a value that is not an address, at a text, at a cycle, or after a few steps. It also ends at a page \
+that is neither resident nor in the page cache (marked: file). Nothing is faulted in.",
     examples: &[
-        example("telescope demo_counter 4", "four words"),
-        example("telescope end([stack]) - 512 8", "what is at the beginning of the stack"),
+        example("telescope demo_counter 4", "follow four words"),
+        example("telescope end([stack]) - 512 8", "follow the words at the beginning of the stack"),
     ],
 };
 

@@ -9,21 +9,25 @@ use crate::report::{Reason, Record, ThreadRow};
 pub(super) const ABOUT_THREADS: About = About {
     name: "info threads",
     group: Group::Target,
-    summary: "the threads of the process, and where each stands",
-    text: "A row for each thread: its id, name and state, its stack pointer and its program counter. The kernel shows these registers \
-           only for waiting threads (/proc/PID/task/TID/syscall). No thread is stopped. All threads share \
-           one address space, so every other command is about all of them.",
-    examples: &[example("info threads", "all of them")],
+    summary: "list the threads, with program counter and stack pointer",
+    text: "\
+Lists each thread with its id, name, state, stack pointer and program counter. Stops no thread.
+
+The kernel shows the two registers only for waiting threads (/proc/PID/task/TID/syscall). All threads share one \
+address space: every other command covers all of them.",
+    examples: &[example("info threads", "list all threads")],
 };
 
 pub(super) const ABOUT_REGISTERS: About = About {
     name: "info registers",
     group: Group::Target,
-    summary: "the program counter and the stack pointer",
-    text: "While the main thread waits in the kernel, /proc shows two of its registers: $pc and $sp, also under the machine's own \
-           names ($rip and $rsp). While it runs, /proc shows none. Only a debugger that stops the process, such as gdb, can read the \
-           other registers.",
-    examples: &[example("info registers", "where the main thread waits")],
+    summary: "show the program counter and the stack pointer",
+    text: "\
+Shows two registers of the main thread, $pc and $sp, also under the machine's own names ($rip and $rsp).
+
+/proc shows them only while the thread waits in the kernel. The other registers need a debugger that stops the \
+process, such as gdb.",
+    examples: &[example("info registers", "show where the main thread waits")],
 };
 
 pub(super) fn run_threads(context: &mut Context) -> Outcome {

@@ -14,23 +14,33 @@ use crate::symbol::{self, NoSymbols, Symbols};
 pub(super) const ABOUT: About = About {
     name: "translate",
     group: Group::Look,
-    summary: "where an address physically lives, and what is there",
-    text: "For an address: the physical address (frame × page size + offset in the page), the raw 64-bit \
-           entry of the page map and each of its bits, the state of the page and what it is, the frame's \
-           flags and map count, its zone and node, the region and the symbol. A frame number that the \
-           kernel hides is shown as hidden, with the reason; it is never 0.\n\n\
-           For a range: a row for each physically contiguous run. A symbol with a size gives its first byte \
-           in detail, then its runs if it spans pages.\n\n\
-           The target's memory is not read, so nothing changes.\n\n\
-           With --how, here and in other commands, the answer is followed by the reads behind it: \
-           file, offset and value of each, which xxd can show again.",
+    summary: "find the physical address of a virtual address",
+    text: "\
+Translates an address, or each physically contiguous run of a range. Of a symbol with a size, shows the first byte \
+in detail, then the runs if it spans pages. The answer for an address has these parts:
+
+  physical address  frame × page size + offset in the page
+  page-map entry    the raw 64 bits, each explained
+  page              state and kind
+  frame             flags, map count, zone and node
+  place             region and symbol
+
+Options:
+
+  limit N  the first N rows
+  top N    the N largest rows
+  --how    also the reads that gave the answer, with file, offset and value, for xxd to show again (in other commands \
+           too)
+
+A frame number that the kernel hides is shown as hidden, with the reason. It is never 0. Does not read the target's \
+memory, and changes nothing.",
     examples: &[
-        example("translate demo_buffer", "a symbol: its first byte, then its runs"),
-        example("t demo_buffer + 0x1234", "one byte of a buffer"),
-        example("translate demo_buffer, +4p", "the runs of four pages"),
-        example("translate --how demo_buffer + 0x1234", "with the reads behind the answer"),
-        example("translate [stack]", "the runs of a region"),
-        example("translate all limit 20", "twenty runs; an empty line continues"),
+        example("translate demo_buffer", "translate a symbol: its first byte, then its runs"),
+        example("t demo_buffer + 0x1234", "translate one byte of a buffer"),
+        example("translate demo_buffer, +4p", "list the runs of four pages"),
+        example("translate --how demo_buffer + 0x1234", "add the reads that gave the answer"),
+        example("translate [stack]", "list the runs of a region"),
+        example("translate all limit 20", "list twenty runs; an empty line continues"),
     ],
 };
 

@@ -18,31 +18,35 @@ use std::ops::ControlFlow;
 pub(super) const ABOUT: About = About {
     name: "walk",
     group: Group::Look,
-    summary: "the pages of a range, or page frames, one by one",
-    text: "Neighbours with the same state, kind, flags and map count, and with consecutive frames, share a \
-           row. Untouched stretches cost nothing, however large. Totals always close the walk.\n\n\
-           `where` selects pages: state and kind words (present, swapped, untouched, anonymous, file …), \
-           flags of the frame (dirty, referenced, flags(lru) …), mapcount, exclusive, pmd_mapped (alias thp: mapped by one PMD as a huge page), \
-           order, pfn and more. zone and cgroup are compared with texts; ~ matches a regular expression. A \
-           filter on an unknown fact is an error, never false. A page without a frame matches neither a condition \
-           about frames nor its `not`: `dirty`, `not dirty` and `mapcount < 5` all leave \
-           untouched pages out.\n\n\
-           `by` adds up by state, kind, flags, region, run, order (of folios), node, zone, cgroup, pmd_mapped, mapcount, exclusive or symbol \
-           (the one in which a page begins), or by two of them: `by region, state`. `limit N` ends after N rows; an empty line continues where \
-           it stopped. `top N` shows the N largest rows, the largest first; the totals then cover all.\n\n\
-           The kernel sets the THP flag on every large folio, however it is mapped. On pages that are not PMD-mapped this flag shows as \
-           `large_folio`; filters and JSON keep the kernel's name, flags(thp).\n\n\
-           `walk pfn:A..pfn:B` walks frames of physical memory instead of pages of the process; they can be \
-           grouped by flags, order, node, zone, cgroup and mapcount.",
+    summary: "list the pages of a range, or page frames",
+    text: "\
+Lists the pages of a range. Neighbours with the same state, kind, flags and map count, and with consecutive frames, \
+share a row. Skips untouched memory quickly, however large. Ends with totals.
+
+  where FILTER  only pages that match, by state, kind, flags, map count and more (`help filters`)
+  by KEY        a row for each group, by one key or by two: `by region, state` (`help language` explains the keys)
+  limit N       the first N rows; an empty line continues
+  top N         the N largest rows, the largest first; the totals cover all
+
+`walk pfn:A..pfn:B` lists frames of physical memory instead of pages of the process. They can be grouped by flags, \
+order, node, zone, cgroup and mapcount.
+
+Conditions on frames never match a page without a frame, even negated: `dirty`, `not dirty` and `mapcount < 5` all \
+leave out untouched pages. A filter on an unknown fact is an error, never false. zone and cgroup are compared with \
+texts, and ~ matches a regular expression.
+
+The kernel sets the THP flag on every large folio, however it is mapped. On pages that are not PMD-mapped, this flag \
+is shown as `large_folio`. Filters and JSON keep the kernel's name, flags(thp). The field pmd_mapped (alias thp) \
+means mapped by one PMD as a huge page.",
     examples: &[
-        example("walk demo_buffer", "a symbol, page by page"),
-        example("walk heap where present", "the resident pages of the heap"),
-        example("walk all where present by kind", "the whole process, added up"),
-        example("walk demo_buffer where mapcount > 1", "pages that others map too"),
-        example("walk all where present by order", "how much memory is in folios of each size"),
-        example("walk all by region, state top 5", "by two keys, the five largest groups"),
-        example("walk [stack] limit 4", "four rows; an empty line continues"),
-        example("walk pfn:0x1000..pfn:0x1010", "frames of physical memory"),
+        example("walk demo_buffer", "list the pages of a symbol"),
+        example("walk heap where present", "list the resident pages of the heap"),
+        example("walk all where present by kind", "add up the whole process by kind"),
+        example("walk demo_buffer where mapcount > 1", "list pages that are mapped more than once"),
+        example("walk all where present by order", "add up memory by the size of its folios"),
+        example("walk all by region, state top 5", "show the five largest groups by two keys"),
+        example("walk [stack] limit 4", "show four rows; an empty line continues"),
+        example("walk pfn:0x1000..pfn:0x1010", "list frames of physical memory"),
     ],
 };
 

@@ -25,32 +25,51 @@ use std::time::{Duration, Instant, SystemTime};
 pub(super) const ABOUT: About = About {
     name: "watch",
     group: Group::Time,
-    summary: "report what changes in a range",
-    text: "Samples the range again and again, and reports what changed between two samples: a page came, went, \
-           moved to another frame, was swapped out or in, or was copied on write; a huge page was split or \
-           collapsed; a guard was set; a region appeared, grew or went; the process executed another program \
-           or exited. `with` adds changes that are frequent or need more rights: flags, mapcount, \
-           soft_dirty. The first lines name the changes that this kernel or these rights do not show. \
-           What comes and goes between two samples is not seen. The summary counts pages that go with their region as \
-           gone, and ends with the bytes that are present and in swap now and were not before.\n\n\
-           `every` sets the time between samples (default 100ms). `for` ends the watch after a time. `count` ends it after the row \
-           that reaches so many pages; a change of a region or of the process counts as one. `until` ends it as soon as a page of the \
-           range matches a filter, `until all` as soon as every page does, `until none` as soon as none does, and \
-           `until rss(heap) < 1G` as soon as the comparison holds. Ctrl-C ends it too. All end with a summary. If `for` passes \
-           before `until` comes true, that is an error with status 5; if the process exits before, one with status 3.\n\n\
-           `by region` shows the sums for each region when the watch ends, with the net effect on what is present and the \
-           number of samples that showed a change. A region stays one while it grows or shrinks; its addresses are all \
-           that it had. If samples take longer than `every`, the summary says how many were due.\n\n\
-           `as timeline` draws instead: a row for each page, or for a stretch of pages where there are many, and a column for each sample, \
-           with the letters of `map`; a star is a change that leaves the letter as it is. On a terminal each picture replaces the one \
-           before; `> ./FILE.svg` writes it as SVG.",
+    summary: "report changes in a range",
+    text: "\
+Samples the range repeatedly and reports the changes between two samples (`help events`):
+
+  page     came, went, moved to another frame, was swapped out or in, was copied on write
+  huge     a huge page was split or collapsed
+  guard    a guard page was installed or removed
+  region   appeared, grew, shrank or went
+  process  executed another program, or exited
+
+Options:
+
+  every DURATION        the time between samples (default 100ms)
+  for DURATION          end after this time
+  count N               end after the row that reaches N changed pages; a change of a region or of the process \
+                        counts as one
+  until FILTER          end as soon as a page matches
+  until all FILTER      end as soon as every page matches
+  until none FILTER     end as soon as no page matches
+  until rss(heap) < 1G  end as soon as the comparison holds
+  with WORD, …          also changes of flags, mapcount or soft_dirty, which are frequent or need more rights
+  by region             the sums for each region, at the end
+  as timeline           a picture instead of lines
+
+The first lines name the changes that this kernel or these rights do not show. Changes that are undone between two \
+samples are not seen.
+
+Every watch ends with a summary, also after Ctrl-C. It counts pages that disappear with their region as gone. It \
+ends with the net change of the bytes present and in swap. If samples took longer than `every`, it shows how many \
+were due. If `for` ends before `until` holds, that is an error with status 5. If the process exits first, the status \
+is 3.
+
+`by region` shows the net effect on present memory, and the number of samples with a change. A region that grows or \
+shrinks remains one region, shown with all the addresses that it had.
+
+`as timeline` draws a row for each page, or for a stretch of pages if there are many, and a column for each sample. \
+Its letters are those of `map`. A star marks a change that leaves the letter as it is. On a terminal each picture \
+replaces the one before. `> ./FILE.svg` writes it as SVG.",
     examples: &[
-        example("watch demo_busy for 1s", "one second"),
-        example("watch demo_busy every 50ms count 2", "until two pages have changed"),
-        example("watch demo_buffer for 200ms with flags, mapcount", "with changes of flags and map counts"),
-        example("watch demo_busy every 20ms for 500ms as timeline", "drawn: a column for each sample"),
-        example("watch all for 1s by region", "where most changes, added up at the end"),
-        example("watch demo_busy until present", "until the page is there"),
+        example("watch demo_busy for 1s", "watch for one second"),
+        example("watch demo_busy every 50ms count 2", "end after two changed pages"),
+        example("watch demo_buffer for 200ms with flags, mapcount", "report changes of flags and map counts too"),
+        example("watch demo_busy every 20ms for 500ms as timeline", "draw a column for each sample"),
+        example("watch all for 1s by region", "add up the changes of each region"),
+        example("watch demo_busy until present", "wait until the page is present"),
     ],
 };
 

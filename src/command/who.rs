@@ -16,22 +16,32 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 pub(super) const ABOUT: About = About {
     name: "who",
     group: Group::Look,
-    summary: "which processes map a frame, and where",
-    text: "Every process and address that map the frame behind an address, or the frame given as pfn:N or \
-           phys:N, with region and symbol. It needs the right to see frame numbers.\n\n\
-           The search begins at the likely places: for a page of a file, all mappings of that offset of the file; \
-           for anonymous memory, the same address in related processes and then in the others. It ends when it has found as \
-           many mappings as the kernel counts; otherwise it scans all resident \
-           memory of the processes. The last lines report how the search ended, and how many processes \
-           could not be read. Processes that share a name are listed with their command lines, if there are at most 50. The kernel does not count mappings of the page of zeros, so \
-           that search covers every process. Threads share one address space, which is shown once. `limit` ends the search after so many rows, \
-           which is fast even among very many processes.",
+    summary: "list the processes and addresses that map a frame",
+    text: "\
+Lists every process and address that map a frame, with region and symbol. The frame is that of an address, or is \
+given as pfn:N or phys:N.
+
+  limit N  stop after N rows, which is fast even among very many processes
+
+The search begins at the likely places:
+
+  page of a file    all mappings of that offset of the file
+  anonymous memory  the same address in related processes, then in the others
+
+It ends when it has found as many mappings as the kernel counts. Otherwise it scans all resident memory of the \
+processes. The last lines show how the search ended, and how many processes could not be read.
+
+The kernel does not count mappings of the page of zeros: the search for it covers every process. Threads share one \
+address space, which is shown once. Processes that share a name are listed with their command lines, if there are at \
+most 50.
+
+Needs the right to see frame numbers (CAP_SYS_ADMIN).",
     examples: &[
-        example("who demo_buffer", "who else maps the page behind a symbol"),
-        example("who $shared", "a page of shared memory"),
-        example("who pfn(demo_buffer)", "the same by the number of the frame"),
-        example("who demo_buffer limit 1", "only the first mapping that is found"),
-        example("who phys:0x1000", "the frame at a physical address"),
+        example("who demo_buffer", "list the mappings of the page of a symbol"),
+        example("who $shared", "list the mappings of a shared page"),
+        example("who pfn(demo_buffer)", "name the frame by its number"),
+        example("who demo_buffer limit 1", "stop at the first mapping"),
+        example("who phys:0x1000", "list the mappings of a physical address"),
     ],
 };
 

@@ -140,7 +140,7 @@ fn help_and_completion_are_those_of_pmdb() {
     program.check(
         &[],
         &[
-            ("help pmdb", "pmdb walk, pmdb w -- the pages of a range"),
+            ("help pmdb", "pmdb walk, pmdb w -- list the pages of a range"),
             ("help pmdb --", "Usage: pmdb -- COMMAND"),
             ("help pmdb walk", "walk [--how] RANGE [where FILTER]"),
             ("complete pmdb expl", "pmdb explain"),

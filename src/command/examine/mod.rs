@@ -16,25 +16,36 @@ pub(super) const ABOUT: About = About {
     name: "x",
     group: Group::Memory,
     summary: "show the contents of memory",
-    text: "As gdb's: a count, a format and a size behind a slash. Formats: x hexadecimal, d signed, u unsigned, o octal, \
-           t binary, a address with its symbol, c character, z padded hexadecimal, s text up to a zero, f floating point. Sizes: \
-           b 1, h 2, w 4, g 8 bytes. Omitted parts stay as in the last x. Without an address it continues where the last one \
-           ended, and so does an empty line. $_ is the last address shown. A - before the count shows the memory before the address, and \
-           continues downward.\n\n\
-           Memory is read only if the page map reports a resident page before and after; otherwise the row shows \
-           <not resident: STATE>, and nothing is touched. A page of a file or of shared memory that is not mapped but in \
-           the page cache is read there (marked: file), which faults nothing in either. The kernel marks pages that are read as used: the flags \
-           referenced, active and idle of their frames may change.\n\n\
-           With --fault, pages that are not resident are read too. That changes the target: the page of zeros, a page of the file \
-           or the contents from swap are mapped, shared memory gets a new page, and a read of a page under userfaultfd waits \
-           for its handler. Device memory (pfn_mapped) is not read even then: a device may take a read for a command.",
+    text: "\
+Shows the memory at an address. /NFU works as in gdb:
+
+  N  the count; with a - before it, the units before the address
+  F  the format: x hexadecimal, d signed, u unsigned, o octal, t binary, a address with its symbol, c character, z \
+     padded hexadecimal, s text up to a zero, f floating point
+  U  the size of a unit: b 1, h 2, w 4, g 8 bytes
+
+Options:
+
+  --fault  also read pages that are not resident, which changes the target
+
+Omitted parts of /NFU stay as in the last x. Without an address, x continues at the end of the last one, and so does \
+an empty line. After a negative count it continues downward. $_ is the last address shown.
+
+Reads memory only if the page map reports a resident page before and after the read. Otherwise the row shows <not \
+resident: STATE>, and nothing is touched. A page of a file or of shared memory that is only in the page cache is \
+read there (marked: file), without faulting it in. The kernel marks pages that are read as used: the flags \
+referenced, active and idle of their frames may change.
+
+With --fault the kernel maps the page of zeros, a page of the file, or the contents from swap. Shared memory gets a \
+new page. A read of a page under userfaultfd waits for its handler. Device memory (pfn_mapped) is never read: a \
+device may interpret a read as a command.",
     examples: &[
-        example("x/8xb demo_buffer", "eight bytes, in hexadecimal"),
-        example("x/2xg demo_buffer", "two words of eight bytes"),
-        example("x/3s demo_counter - 16", "texts, each up to its zero"),
-        example("x/-4xb demo_buffer + 8", "the four bytes before an address"),
-        example("x/4a end([stack]) - 4096", "addresses, with their symbols"),
-        example("x/4dw --fault demo_buffer", "numbers, even if the page has to come in"),
+        example("x/8xb demo_buffer", "show eight bytes in hexadecimal"),
+        example("x/2xg demo_buffer", "show two words of eight bytes"),
+        example("x/3s demo_counter - 16", "show three texts, each up to its zero"),
+        example("x/-4xb demo_buffer + 8", "show the four bytes before an address"),
+        example("x/4a end([stack]) - 4096", "show addresses with their symbols"),
+        example("x/4dw --fault demo_buffer", "show numbers, even if the page must be faulted in"),
     ],
 };
 

@@ -10,20 +10,28 @@ use crate::report::{Record, Text};
 pub(super) const ABOUT: About = About {
     name: "printf",
     group: Group::Scripts,
-    summary: "print values in a form of your own",
-    text: "Prints the format with a value in the place of each conversion. It adds no line end; write \\n. Conversions are C's: \
-           %d %i %u %x %X %o of numbers and addresses, %c of a character, %f of a number, %s of any value as `print` shows it, %p of an \
-           address, %% for a per cent sign; and pmdb's own %B, a size in bytes with its unit. Flags (- + 0 # and a blank), a width and a \
-           precision may stand behind the %, as in C; l, ll, h and z are ignored.\n\n\
-           %s escapes control characters, because names may come from other users.",
+    summary: "print values in a format",
+    text: "\
+Prints the format with a value in the place of each conversion. Adds no line end: write \\n.
+
+  %d %i %u %x %X %o  numbers and addresses
+  %c                 a character
+  %f                 a number with a fraction
+  %s                 any value, as `print` shows it
+  %p                 an address
+  %B                 a size in bytes with its unit (pmdb's own)
+  %%                 a per cent sign
+
+Flags (- + 0 # and a blank), a width and a precision may follow the %, as in C. The letters l, ll, h and z are \
+ignored. %s escapes control characters, because names may come from other users.",
     examples: &[
         example(
             "printf \"%d of %d pages\\n\", count(demo_buffer where present), count(demo_buffer)",
-            "two numbers in a sentence",
+            "print two numbers in a sentence",
         ),
         example(
             "printf \"%-10s %10B at %p\\n\", name([stack]), rss([stack]), start([stack])",
-            "a name, a size and an address, in columns",
+            "print a name, a size and an address in columns",
         ),
     ],
 };

@@ -47,12 +47,12 @@ impl Group {
     /// What its commands are for.
     pub const fn about(self) -> &'static str {
         match self {
-            Group::Target => "choose what to examine",
-            Group::Look => "pages, frames and regions",
-            Group::Memory => "names and values",
-            Group::Time => "what changes",
-            Group::Scripts => "command files: blocks and assertions",
-            Group::Language => "the prompt itself",
+            Group::Target => "choose the process to examine",
+            Group::Look => "examine pages, frames and regions",
+            Group::Memory => "read memory, values and symbols",
+            Group::Time => "report and compare changes",
+            Group::Scripts => "write command files, with blocks and assertions",
+            Group::Language => "control pmdb and its prompt",
         }
     }
 }

@@ -44,7 +44,7 @@ fn why_false(flag: PageFlags, all: PageFlags, context: FlagContext) -> Option<&'
             Some("not true: slab pages keep other data where the kernel reads this flag")
         }
         F::KSM if context.false_flags.is_some_and(|flags| flags.contains(F::KSM)) => {
-            Some("says nothing: this kernel sets it on all anonymous memory")
+            Some("no information: this kernel sets it on all anonymous memory")
         }
         F::KSM if all.contains(F::OWNER_2) => Some(
             "not true: a merged page is never exclusive (from Linux 6.10 on, some kernels set it on all anonymous memory)",
@@ -63,21 +63,21 @@ fn in_context(flag: PageFlags, all: PageFlags, kernel: (u32, u32)) -> Option<&'s
     Some(match flag {
         F::OWNER_2 if is_anonymous && kernel >= (5, 19) => "exclusive to one process: a write needs no copy",
         F::OWNER_2 if !is_anonymous => "its place on disk is known to the filesystem",
-        F::OWNER_PRIVATE if has(F::SWAPCACHE) => "another name of the bit of swapcache",
+        F::OWNER_PRIVATE if has(F::SWAPCACHE) => "the same bit as swapcache",
         F::OWNER_PRIVATE => "used by its filesystem or driver",
         F::SWAPCACHE => "in the swap cache: it also has a slot in a swap area",
-        F::SWAPBACKED if is_anonymous => "goes to swap when it is reclaimed",
-        F::SWAPBACKED => "shared memory (tmpfs, memfd): goes to swap when it is reclaimed",
+        F::SWAPBACKED if is_anonymous => "swapped out when it is reclaimed",
+        F::SWAPBACKED => "shared memory (tmpfs, memfd): swapped out when it is reclaimed",
         F::RECLAIM if has(F::WRITEBACK) => "to be freed as soon as it has been written",
         F::RECLAIM => "a readahead mark: reading this page starts the next readahead",
         F::THP if has(F::ZERO_PAGE) => "part of the huge page of zeros",
-        F::THP => "part of a large folio of any size; this flag does not say how it is mapped",
+        F::THP => "part of a large folio of any size, however it is mapped",
         F::ZERO_PAGE if has(F::THP) => "the shared huge page of zeros",
         F::MMAP if of_folio => "some page of its folio is mapped by a process",
-        F::DIRTY if of_folio => "some page of its folio was written to since it was last saved",
-        F::DIRTY if is_anonymous => "written to since it was last saved to swap",
-        F::DIRTY if !has(F::SWAPBACKED) => "has changes that its file does not have yet",
-        F::REFERENCED if of_folio => "its folio was used since the last look by reclaim",
+        F::DIRTY if of_folio => "some page of its folio was written since it was last saved",
+        F::DIRTY if is_anonymous => "written since it was last saved to swap",
+        F::DIRTY if !has(F::SWAPBACKED) => "written since it was last saved to its file",
+        F::REFERENCED if of_folio => "its folio was used since the last scan by reclaim",
         F::LRU if of_folio => "its folio is on a list of reclaimable pages",
         F::ACTIVE if is_slab => "a slab that a CPU is working on (older kernels)",
         F::ERROR if is_slab => "a slab with debugging on (older kernels)",
@@ -85,14 +85,14 @@ fn in_context(flag: PageFlags, all: PageFlags, kernel: (u32, u32)) -> Option<&'s
         F::KSM if ((6, 10)..KSM_FIXED).contains(&kernel) => {
             "merged by samepage merging, unless this is one of the kernels that set it on all anonymous memory (some from 6.10 on)"
         }
-        F::KSM => "one frame for equal pages, merged by samepage merging: a write takes a copy",
-        F::UNEVICTABLE if has(F::MLOCKED) => "not reclaimed, as it is locked into memory",
-        F::COMPOUND_HEAD if is_slab => "first page of a slab",
+        F::KSM => "one frame for equal pages, merged by samepage merging: a write makes a copy",
+        F::UNEVICTABLE if has(F::MLOCKED) => "not reclaimed: locked into memory",
+        F::COMPOUND_HEAD if is_slab => "the first page of a slab",
         F::COMPOUND_TAIL if is_slab => "a later page of a slab",
-        F::COMPOUND_HEAD if has(F::HUGE) => "first page of a hugetlb page",
+        F::COMPOUND_HEAD if has(F::HUGE) => "the first page of a hugetlb page",
         F::COMPOUND_TAIL if has(F::HUGE) => "a later page of a hugetlb page",
-        F::PRIVATE if !is_anonymous => "its filesystem keeps data about it (buffers)",
-        F::RESERVED if has(F::ZERO_PAGE) => "not managed by the page allocator, as it is for all",
+        F::PRIVATE if !is_anonymous => "its filesystem has data about it (buffers)",
+        F::RESERVED if has(F::ZERO_PAGE) => "not managed by the page allocator",
         F::RESERVED => "not managed by the page allocator: kernel, firmware or vdso",
         _ => return None,
     })
@@ -117,16 +117,16 @@ mod tests {
             (F::OWNER_2, anonymous, NEW, "exclusive to one process"),
             (F::OWNER_2, anonymous, (5, 15), "anonymous: exclusive to one process; file"),
             (F::OWNER_2, F::UPTODATE, NEW, "its place on disk"),
-            (F::OWNER_PRIVATE, anonymous | F::SWAPCACHE, NEW, "another name"),
+            (F::OWNER_PRIVATE, anonymous | F::SWAPCACHE, NEW, "same bit as swapcache"),
             (F::OWNER_PRIVATE, F::UPTODATE, NEW, "filesystem"),
             (F::RECLAIM, F::UPTODATE, NEW, "readahead mark"),
             (F::RECLAIM, F::WRITEBACK, NEW, "as soon as it has been written"),
             (F::THP, F::COMPOUND_HEAD, NEW, "of any size"),
             (F::THP, F::ZERO_PAGE, NEW, "huge page of zeros"),
             (F::MMAP, F::COMPOUND_TAIL, NEW, "some page of its folio"),
-            (F::MMAP, F::COMPOUND_TAIL, (6, 1), "mapped by some process"),
-            (F::MMAP, F::UPTODATE, NEW, "mapped by some process"),
-            (F::DIRTY, F::UPTODATE, NEW, "its file does not have"),
+            (F::MMAP, F::COMPOUND_TAIL, (6, 1), "mapped by a process"),
+            (F::MMAP, F::UPTODATE, NEW, "mapped by a process"),
+            (F::DIRTY, F::UPTODATE, NEW, "saved to its file"),
             (F::DIRTY, anonymous, NEW, "saved to swap"),
             (F::SWAPBACKED, F::UPTODATE, NEW, "shared memory"),
             (F::ERROR, F::UPTODATE, NEW, "no meaning"),
@@ -153,7 +153,7 @@ mod tests {
             let context = FlagContext { kernel, false_flags };
             assert_eq!(believable(all, context), expected, "{all:?}");
         }
-        assert!(said(F::KSM, F::ANON, (6, 12), Some(F::KSM)).contains("says nothing"));
+        assert!(said(F::KSM, F::ANON, (6, 12), Some(F::KSM)).contains("no information"));
         assert!(said(F::KSM, F::ANON, (6, 12), None).contains("unless"));
         assert!(said(F::KSM, F::ANON, (6, 1), None).contains("one frame for equal pages"));
         assert!(said(F::ANON, F::SLAB, NEW, None).contains("not true"));

@@ -8,29 +8,29 @@ worded! {
     #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
     #[non_exhaustive]
     pub enum State, word {
-        /// A page frame is mapped here.
+        /// Mapped to a page frame.
         Present = "present",
-        /// Its contents are in a swap area.
+        /// In a swap area.
         Swapped = "swapped",
-        /// A guard page (MADV_GUARD_INSTALL): any access is SIGSEGV.
+        /// A guard page (MADV_GUARD_INSTALL): any access raises SIGSEGV.
         Guard = "guard",
-        /// A poison marker (UFFDIO_POISON, or failed memory): any access is SIGBUS.
+        /// A poison marker (UFFDIO_POISON, or failed memory): any access raises SIGBUS.
         Poisoned = "poisoned",
         /// No page, only a write-protection marker of userfaultfd.
         UffdWp = "uffd_wp",
-        /// The kernel is moving it to another frame.
+        /// Being moved to another frame by the kernel.
         Migrating = "migrating",
-        /// The frame failed in hardware: an access is SIGBUS.
+        /// In a frame that failed in hardware: any access raises SIGBUS.
         Hwpoison = "hwpoison",
         /// In device memory, or reserved for a device: an access by the CPU brings it back.
         Device = "device",
-        /// In a region, but nothing is mapped here yet, or no longer.
+        /// In a region, but not mapped yet, or no longer mapped.
         Untouched = "untouched",
-        /// Mapped straight to physical memory (VM_PFNMAP): the page map does not show it.
+        /// Mapped straight to physical memory (VM_PFNMAP), which the page map does not show.
         PfnMapped = "pfn_mapped",
-        /// Beyond the page map, which ends where user space does: the vsyscall page.
+        /// Beyond the page map, which ends with user space: the vsyscall page.
         Outside = "outside",
-        /// In no region: an access is SIGSEGV, unless it makes a stack grow.
+        /// In no region: an access raises SIGSEGV, unless it makes a stack grow.
         Unmapped = "unmapped",
     }
 }
@@ -49,25 +49,25 @@ worded! {
         Shmem = "shmem",
         /// A private copy of a page of a file.
         PrivateCopy = "private_copy",
-        /// The shared page of zeros: a write brings a page of its own.
+        /// The shared page of zeros: a write gets a new page.
         Zero = "zero",
         /// The shared huge page of zeros.
         HugeZero = "huge_zero",
-        /// Merged with equal pages by samepage merging.
+        /// A page merged with equal pages (samepage merging).
         Ksm = "ksm",
-        /// From the hugetlb pool.
+        /// A page of the hugetlb pool.
         Hugetlb = "hugetlb",
-        /// Code that the kernel lends to the process.
+        /// Code that the kernel provides to the process.
         Vdso = "vdso",
         /// Memory of a device.
         DeviceMemory = "device_memory",
-        /// In the page cache: an access maps it without reading the file.
+        /// A page in the page cache: an access maps it without reading the file.
         Cached = "cached",
-        /// Not in the page cache: an access reads the file.
+        /// A page that is not in the page cache: an access reads the file.
         NotCached = "not_cached",
-        /// Beyond the end of the file: an access is SIGBUS.
+        /// A page beyond the end of the file: an access raises SIGBUS.
         PastEnd = "past_end",
-        /// Shared memory that has contents, but not in memory: swapped out.
+        /// A page of shared memory with contents, but not in memory: swapped out.
         MaybeSwapped = "maybe_swapped",
     }
 }

@@ -39,21 +39,21 @@ macro_rules! flags {
 
 flags! {
     LOCKED = 0, "locked", "being read, written or migrated";
-    ERROR = 1, "error", "an I/O error happened (never set since Linux 6.12)";
-    REFERENCED = 2, "referenced", "used since the last look by reclaim";
-    UPTODATE = 3, "uptodate", "its contents are valid";
-    DIRTY = 4, "dirty", "written to since it was last saved";
+    ERROR = 1, "error", "failed in I/O (never set since Linux 6.12)";
+    REFERENCED = 2, "referenced", "used since the last scan by reclaim";
+    UPTODATE = 3, "uptodate", "has valid contents";
+    DIRTY = 4, "dirty", "written since it was last saved";
     LRU = 5, "lru", "on a list of reclaimable pages";
     ACTIVE = 6, "active", "on the active list";
-    SLAB = 7, "slab", "belongs to a kernel object allocator";
+    SLAB = 7, "slab", "part of a kernel object allocator";
     WRITEBACK = 8, "writeback", "being written to disk or swap";
-    RECLAIM = 9, "reclaim", "to be freed after writeback, or a readahead mark";
+    RECLAIM = 9, "reclaim", "freed after writeback, or marked for readahead";
     BUDDY = 10, "buddy", "free, in the buddy allocator";
-    MMAP = 11, "mmap", "mapped by some process";
+    MMAP = 11, "mmap", "mapped by a process";
     ANON = 12, "anon", "anonymous memory";
     SWAPCACHE = 13, "swapcache", "has a copy in a swap area";
-    SWAPBACKED = 14, "swapbacked", "would go to swap";
-    COMPOUND_HEAD = 15, "compound_head", "first page of a folio";
+    SWAPBACKED = 14, "swapbacked", "swapped out when it is reclaimed";
+    COMPOUND_HEAD = 15, "compound_head", "the first page of a folio";
     COMPOUND_TAIL = 16, "compound_tail", "a later page of a folio";
     HUGE = 17, "huge", "from the hugetlb pool";
     UNEVICTABLE = 18, "unevictable", "cannot be reclaimed";

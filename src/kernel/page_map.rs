@@ -39,7 +39,7 @@ pub const ENTRY_BITS: [EntryBit; 9] = {
         bit(61, "file or shared", "a page of a file or of shared memory, no private copy"),
         bit(60, "bit60", "unknown to pmdb"),
         bit(59, "bit59", "unknown to pmdb"),
-        bit(58, "guard", "a guard page: any access is SIGSEGV"),
+        bit(58, "guard", "a guard page: any access raises SIGSEGV"),
         bit(57, "uffd-wp", "write-protected through userfaultfd"),
         bit(56, "exclusive", "mapped only once"),
         bit(55, "soft-dirty", "written to since soft-dirty was cleared, or never cleared"),

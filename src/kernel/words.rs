@@ -22,6 +22,17 @@ pub trait Worded: Copy + PartialEq + 'static {
     }
 }
 
+/// A doc comment as the meaning in a row of a table: a fragment, without a capital and a full stop. Abbreviations keep
+/// theirs.
+pub fn fragment(about: &str) -> String {
+    let about = about.trim_end_matches('.');
+    let mut letters = about.chars();
+    let is_abbreviation = about.starts_with(|first: char| first.is_uppercase())
+        && about.chars().nth(1).is_some_and(|second| second.is_uppercase());
+    let first = letters.next().map(|first| if is_abbreviation { first } else { first.to_ascii_lowercase() });
+    first.into_iter().chain(letters).collect()
+}
+
 /// Declares an enumeration with its words: a list of all variants in their order, and a method, of the name that is
 /// given, for the word. A variant is declared once, so that none is missing from the list.
 macro_rules! worded {

@@ -110,9 +110,9 @@ worded! {
     /// What `walk … by KEY` groups pages by.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum GroupKey, word {
-        /// Present, swapped, guard, …
+        /// The state: present, swapped, guard, …
         State = "state",
-        /// Anonymous, file, shmem, …
+        /// The kind: anonymous, file, shmem, …
         Kind = "kind",
         /// The set of page flags.
         Flags = "flags",
@@ -128,11 +128,11 @@ worded! {
         Zone = "zone",
         /// The memory cgroup.
         Cgroup = "cgroup",
-        /// Whether one PMD maps the page as a huge page.
+        /// Mapped by one PMD as a huge page, or not.
         PmdMapped = "pmd_mapped",
-        /// How often the frame is mapped.
+        /// The number of mappings of the frame.
         MapCount = "mapcount",
-        /// Whether the page is mapped only here.
+        /// Mapped only here, or not.
         Exclusive = "exclusive",
         /// The symbol in which the page begins.
         Symbol = "symbol",

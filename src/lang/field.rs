@@ -114,13 +114,13 @@ fields! {
         --
         /// The state of the page: `state == swapped`.
         AnyState "state" Word;
-        /// What the page is or would be: `kind != file`.
+        /// The kind of the page: `kind != file`.
         AnyKind "kind" Word;
         /// Written since the soft-dirty bits were cleared.
         SoftDirty "soft_dirty" Boolean;
         /// Mapped only here (page-map bit 56).
         Exclusive "exclusive" Boolean;
-        /// Mapped by one PMD as a huge page (the kernel's THP flag, which any large folio has, is flags(thp)).
+        /// Mapped by one PMD as a huge page (the kernel's THP flag, set on any large folio, is flags(thp)).
         PmdMapped "pmd_mapped" Boolean;
         /// The same as pmd_mapped.
         Thp "thp" Boolean;
@@ -136,15 +136,15 @@ fields! {
         Private "private" Boolean;
         /// In a shared region.
         Shared "shared" Boolean;
-        /// How often the frame is mapped (/proc/kpagecount).
+        /// The number of mappings of the frame (/proc/kpagecount).
         MapCount "mapcount" Integer;
-        /// The order of the folio: it has 2^order pages; 0 is a page by itself.
+        /// The order of the folio, which has 2^order pages; 0 is a single page.
         Order "order" Integer;
         /// The NUMA node of the frame.
         Node "node" Integer;
-        /// The memory zone of the frame: \"DMA32\", \"Normal\".
+        /// The memory zone of the frame, such as \"DMA32\" or \"Normal\".
         Zone "zone" Text;
-        /// The memory cgroup that the frame is charged to: its path, or \"@inode\".
+        /// The memory cgroup that the frame is charged to, as its path or \"@inode\".
         Cgroup "cgroup" Text;
         /// The page frame number.
         Pfn "pfn" Integer;
@@ -176,13 +176,13 @@ fields! {
     /// What a filter can ask of a region.
     RegionField, flags: false, {
         --
-        /// Its length in bytes.
+        /// Length in bytes.
         Size "size" Integer;
         /// Resident bytes, without the hugetlb pool.
         Rss "rss" Integer;
         /// Resident bytes.
         Present "present" Integer;
-        /// Its proportional share: each page divided by how often it is mapped, in bytes, without the hugetlb pool.
+        /// Proportional share in bytes, without the hugetlb pool: each page divided by the number of its mappings.
         Pss "pss" Integer;
         /// Bytes in swap.
         Swapped "swapped" Integer;
@@ -192,33 +192,33 @@ fields! {
         PrivateBytes "private" Integer;
         /// Bytes mapped as huge pages.
         Huge "huge" Integer;
-        /// Its first address.
+        /// First address.
         Start "start" Integer;
-        /// The address after it.
+        /// Address after the last one.
         End "end" Integer;
-        /// Where in the file it begins.
+        /// Offset in its file.
         Offset "offset" Integer;
-        /// The inode of its file, 0 if there is none.
+        /// Inode of its file, 0 if there is none.
         Inode "inode" Integer;
-        /// The name in maps; the part after the last / is enough.
+        /// Name as in maps; the part after the last / is enough.
         Name "name" Text;
-        /// The permissions as in maps: rw-p.
+        /// Permissions as in maps: rw-p.
         Perms "perms" Text;
-        /// May be read.
+        /// Readable.
         Readable "readable" Boolean;
-        /// May be written.
+        /// Writable.
         Writable "writable" Boolean;
-        /// May be executed.
+        /// Executable.
         Executable "executable" Boolean;
-        /// Private: copy-on-write.
+        /// Mapped private (copy-on-write).
         Private "private" Boolean;
-        /// Shared.
+        /// Mapped shared.
         Shared "shared" Boolean;
-        /// Memory without a backing file.
+        /// Not backed by a file.
         Anonymous "anonymous" Boolean;
-        /// Has a backing file.
+        /// Backed by a file.
         File "file" Boolean;
-        /// Its file was deleted.
+        /// Backed by a file that was deleted.
         Deleted "deleted" Boolean;
     }
 }

@@ -62,13 +62,13 @@ impl Format {
     pub const fn doc(self) -> &'static str {
         match self {
             Format::Hexadecimal => "hexadecimal",
-            Format::Signed => "decimal, with a sign",
-            Format::Unsigned => "decimal, without one",
+            Format::Signed => "decimal, signed",
+            Format::Unsigned => "decimal, unsigned",
             Format::Octal => "octal",
             Format::Binary => "binary",
             Format::Address => "an address with its symbol",
             Format::Character => "a character",
-            Format::PaddedHexadecimal => "hexadecimal with zeros before it",
+            Format::PaddedHexadecimal => "hexadecimal, padded with zeros",
             Format::Text => "text up to a zero",
             Format::Float => "a floating-point number",
         }

@@ -26,7 +26,7 @@ pub enum SettingValue {
     Switch(bool),
     /// A number.
     Number(u64),
-    /// When to use colour.
+    /// The choice of colours.
     Color(ColorChoice),
     /// Which colours.
     Style(StyleChoice),
@@ -50,7 +50,7 @@ impl Worded for bool {
 }
 
 worded! {
-    /// When to use colour.
+    /// The choice of colours.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum ColorChoice, word {
         /// On a terminal, unless `NO_COLOR` is set.
@@ -66,7 +66,7 @@ worded! {
     /// The background that colours are read on.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum StyleChoice, word {
-        /// As the terminal says (COLORFGBG), otherwise colours that can be read on both.
+        /// As the terminal reports (COLORFGBG), otherwise colours for both.
         Auto = "auto",
         /// A dark one.
         Dark = "dark",
@@ -79,7 +79,7 @@ worded! {
     /// The keys of the prompt.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Editing, word {
-        /// As `editing-mode` of ~/.inputrc says, otherwise those of emacs.
+        /// As in `editing-mode` of ~/.inputrc, otherwise those of emacs.
         Auto = "auto",
         /// Those of emacs, as in bash and gdb.
         Emacs = "emacs",
@@ -89,7 +89,7 @@ worded! {
 }
 
 worded! {
-    /// What shows output that does not fit the screen.
+    /// The display of output that does not fit the screen.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum PagerChoice, word {
         /// The program if `PAGER` names one, otherwise pmdb itself.
@@ -143,19 +143,19 @@ macro_rules! settings {
 }
 
 settings! {
-    Color "color" Color, "when output is coloured";
-    Editing "editing" Editing, "the keys that edit a line; auto: as ~/.inputrc says";
-    Height "height" Number, "rows of a screen for the pager; 0: as the terminal says";
-    HistorySize "history size" Number, "how many input lines are kept";
-    Json "json" Switch, "whether output is one JSON object a line";
-    Logging "logging enabled" Switch, "whether what is printed is also written to the log";
-    LoggingOverwrite "logging overwrite" Switch, "whether opening the log overwrites it";
-    LoggingRedirect "logging redirect" Switch, "whether output goes only to the log, not to the screen";
-    Pager "pager" Pager, "what shows long output; ask: pmdb stops after each screen; program: $PAGER, or less if it is not set; auto: program if $PAGER is set, otherwise ask";
-    Pagination "pagination" Switch, "whether long output goes through a pager";
-    PerfMaps "perf maps" Switch, "whether symbols also come from /tmp/perf-PID.map, which the target writes for JIT-compiled code";
-    Scan "scan" Switch, "whether PAGEMAP_SCAN is used where the kernel has it";
-    ShellErrors "shell errors" Switch, "whether a failed shell command is an error; at the prompt it never is";
+    Color "color" Color, "colours in the output: auto, always or never";
+    Editing "editing" Editing, "keys that edit a line: emacs, vi or auto (as in ~/.inputrc)";
+    Height "height" Number, "rows of a screen for the pager; 0: as the terminal reports";
+    HistorySize "history size" Number, "number of input lines that are kept";
+    Json "json" Switch, "output as one JSON object a line";
+    Logging "logging enabled" Switch, "output also to the log";
+    LoggingOverwrite "logging overwrite" Switch, "replacement of the log when it is opened";
+    LoggingRedirect "logging redirect" Switch, "output only to the log, not to the screen";
+    Pager "pager" Pager, "display of long output: ask (pmdb stops after each screen), program ($PAGER, otherwise less) or auto (program if $PAGER is set, otherwise ask)";
+    Pagination "pagination" Switch, "pager for long output";
+    PerfMaps "perf maps" Switch, "symbols of JIT-compiled code from /tmp/perf-PID.map, which the target writes";
+    Scan "scan" Switch, "use of PAGEMAP_SCAN, if the kernel has it";
+    ShellErrors "shell errors" Switch, "errors for failed shell commands, except at the prompt";
     Style "style" Style, "terminal background: auto, dark or light";
-    Width "width" Number, "columns of a line, in pipes and files too; 0: as the terminal says, and no limit elsewhere";
+    Width "width" Number, "columns of a line, in pipes and files too; 0: as the terminal reports, and no limit elsewhere";
 }

@@ -10,31 +10,31 @@ worded! {
     pub enum EventKind, words {
         /// A page became present.
         Came = "came",
-        /// A page is no longer there.
+        /// A page is no longer present.
         Went = "went",
-        /// A page has another frame, and as far as can be known the same contents.
+        /// A page has another frame, with the same contents as far as pmdb can see.
         Moved = "moved",
-        /// A page went to swap.
+        /// A page was swapped out.
         SwappedOut = "swapped out",
-        /// A page came back from swap.
+        /// A page was swapped in.
         SwappedIn = "swapped in",
-        /// A shared or file page was replaced by a private copy.
+        /// A private copy replaced a shared page or a page of a file.
         CopiedOnWrite = "copied on write",
         /// A huge page is now mapped by small entries.
         Split = "split",
         /// Small pages are now mapped as one huge page.
         Collapsed = "collapsed",
-        /// The contents changed: `diff` of snapshots with content.
+        /// The contents of a page changed (only in `diff`, with `content`).
         Written = "written",
-        /// A guard page came.
+        /// A guard page was installed.
         GuardInstalled = "guard installed",
-        /// A guard page went.
+        /// A guard page was removed.
         GuardRemoved = "guard removed",
-        /// Page flags changed.
+        /// The flags of a frame changed.
         FlagsChanged = "flags changed",
-        /// The map count changed.
+        /// The map count of a frame changed.
         MapCountChanged = "map count changed",
-        /// The soft-dirty bit was set: the page was written to.
+        /// A page was written: its soft-dirty bit was set.
         SoftDirty = "soft-dirty",
         /// A region appeared.
         RegionAppeared = "region appeared",
@@ -42,11 +42,11 @@ worded! {
         RegionGrew = "region grew",
         /// A region shrank.
         RegionShrank = "region shrank",
-        /// A region went.
+        /// A region was removed.
         RegionWent = "region went",
-        /// A region's rights changed.
+        /// The permissions of a region changed.
         RegionChanged = "region changed",
-        /// The process runs another program.
+        /// The process executed another program.
         Executed = "executed",
         /// The process exited.
         Exited = "exited",

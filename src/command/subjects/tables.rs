@@ -1,7 +1,7 @@
 //! The tables in the texts: rows of a word and its meaning, from the tables of the code.
 
 use crate::kernel::page_flags::FLAGS;
-use crate::kernel::words::Worded;
+use crate::kernel::words::{Worded, fragment};
 use crate::kernel::{Kind, State};
 use crate::lang::habits::{Does, HABITS};
 use crate::lang::{FilterField, Format, GroupKey, PageField, RegionField, SETTINGS, Unit, grammar};
@@ -35,20 +35,48 @@ fn row(word: &str, column: usize, meaning: &str) -> String {
 
 fn worded<W: Worded>(column: usize) -> String {
     let rows = W::ALL.iter();
-    rows.map(|one| row(one.word(), column, one.about())).collect()
+    rows.map(|one| row(one.word(), column, &fragment(one.about()))).collect()
 }
 
 fn operators() -> String {
     let rows = grammar::OPERATORS.lines().filter(|line| !line.starts_with('#'));
     rows.filter_map(|line| line.split_once(' '))
         .map(|(kind, operators)| {
-            let place = match kind {
-                "prefix" => "before an operand",
-                _ => "between two",
-            };
-            row(operators.trim(), 24, place)
+            let names: Vec<_> = operators.split_whitespace().map(|operator| operator_name(kind, operator)).collect();
+            let place = if kind == "prefix" { "before one operand: " } else { "" };
+            row(operators.trim(), 24, &format!("{place}{}", names.join(", ")))
         })
         .collect()
+}
+
+/// The name of an operator of `grammar/operators`.
+fn operator_name(kind: &str, operator: &str) -> &'static str {
+    match (kind, operator) {
+        ("prefix", "-") => "negative",
+        ("prefix", "+") => "positive",
+        ("prefix", "~") => "bitwise not",
+        ("prefix", "!") => "logical not",
+        ("prefix", "*") => "memory at an address",
+        (_, "||") => "logical or",
+        (_, "&&") => "logical and",
+        (_, "|") => "bitwise or",
+        (_, "^") => "bitwise exclusive or",
+        (_, "&") => "bitwise and",
+        (_, "==") => "equal",
+        (_, "!=") => "not equal",
+        (_, "<") => "less",
+        (_, "<=") => "less or equal",
+        (_, ">") => "greater",
+        (_, ">=") => "greater or equal",
+        (_, "<<") => "shift left",
+        (_, ">>") => "shift right",
+        (_, "+") => "sum",
+        (_, "-") => "difference",
+        (_, "*") => "product",
+        (_, "/") => "quotient",
+        (_, "%") => "remainder",
+        _ => "",
+    }
 }
 
 fn page_fields() -> String {
@@ -60,7 +88,7 @@ fn page_fields() -> String {
     fields
         .map(|field| {
             let about = match field {
-                PageField::Flag(_) => "The frame has this flag.",
+                PageField::Flag(flag) => FLAGS.iter().find(|info| info.flag == flag).map_or("", |info| info.meaning),
                 other => other.doc(),
             };
             let need = match need(field) {
@@ -68,7 +96,7 @@ fn page_fields() -> String {
                 need => format!(" [{need}]"),
             };
             let about = about.replace('\\', "");
-            row(field.name(), 20, &format!("{about}{need}"))
+            row(field.name(), 20, &format!("{}{need}", fragment(&about)))
         })
         .collect()
 }
@@ -93,9 +121,9 @@ fn needs() -> String {
     let needs = [
         ("frames", "frame numbers: CAP_SYS_ADMIN"),
         ("flags", "/proc/kpageflags: frame numbers, and root or CAP_DAC_READ_SEARCH"),
-        ("counts", "/proc/kpagecount: the same"),
-        ("cgroups", "/proc/kpagecgroup: the same, and a kernel with memory cgroups"),
-        ("scan", "Linux 6.7, or flags; for small pages `exclusive` needs nothing"),
+        ("counts", "/proc/kpagecount: as for flags"),
+        ("cgroups", "/proc/kpagecgroup: as for flags, and a kernel with memory cgroups"),
+        ("scan", "Linux 6.7 or later, or flags (but `exclusive` on small pages needs nothing)"),
         ("soft-dirty", "a kernel with CONFIG_MEM_SOFT_DIRTY"),
     ];
     let rows = needs.iter().map(|(need, what)| row(need, 20, what));
@@ -104,7 +132,7 @@ fn needs() -> String {
 
 fn region_fields() -> String {
     let fields = RegionField::all();
-    fields.map(|field| row(field.name(), 20, field.doc())).collect()
+    fields.map(|field| row(field.name(), 20, &fragment(field.doc()))).collect()
 }
 
 fn flags() -> String {
@@ -174,7 +202,7 @@ fn form(of: Form) -> String {
 
 fn settings() -> String {
     let rows = SETTINGS.iter();
-    rows.map(|setting| row(setting.name, 24, &format!("{}.", setting.doc))).collect()
+    rows.map(|setting| row(setting.name, 24, setting.doc)).collect()
 }
 
 fn habits() -> String {

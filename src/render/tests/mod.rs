@@ -145,32 +145,32 @@ fn every_state_and_kind_reads_as_words() {
     assert_data_eq!(
         states.join("\n"),
         str![[r#"
-state     present                a page frame is mapped here
-state     swapped                its contents are in a swap area
-state     guard                  a guard page (MADV_GUARD_INSTALL): any access is SIGSEGV
-state     poisoned               a poison marker (UFFDIO_POISON, or failed memory): any access is SIGBUS
+state     present                mapped to a page frame
+state     swapped                in a swap area
+state     guard                  a guard page (MADV_GUARD_INSTALL): any access raises SIGSEGV
+state     poisoned               a poison marker (UFFDIO_POISON, or failed memory): any access raises SIGBUS
 state     uffd_wp                no page, only a write-protection marker of userfaultfd
-state     migrating              the kernel is moving it to another frame
-state     hwpoison               the frame failed in hardware: an access is SIGBUS
+state     migrating              being moved to another frame by the kernel
+state     hwpoison               in a frame that failed in hardware: any access raises SIGBUS
 state     device                 in device memory, or reserved for a device: an access by the CPU brings it back
-state     untouched              in a region, but nothing is mapped here yet, or no longer
-state     pfn_mapped             mapped straight to physical memory (VM_PFNMAP): the page map does not show it
-state     outside                beyond the page map, which ends where user space does: the vsyscall page
-state     unmapped               in no region: an access is SIGSEGV, unless it makes a stack grow
+state     untouched              in a region, but not mapped yet, or no longer mapped
+state     pfn_mapped             mapped straight to physical memory (VM_PFNMAP), which the page map does not show
+state     outside                beyond the page map, which ends with user space: the vsyscall page
+state     unmapped               in no region: an access raises SIGSEGV, unless it makes a stack grow
 state     untouched, anonymous   nothing there yet: a read maps the page of zeros, a write a new page
 state     untouched, file        nothing mapped here: an access maps a page of the file
 state     untouched, shmem       nothing mapped here: an access maps a page of the shared memory
 state     untouched, private_copy  a private copy of a page of a file
-state     untouched, zero        the shared page of zeros: a write brings a page of its own
+state     untouched, zero        the shared page of zeros: a write gets a new page
 state     untouched, huge_zero   the shared huge page of zeros
-state     untouched, ksm         merged with equal pages by samepage merging
+state     untouched, ksm         a page merged with equal pages (samepage merging)
 state     untouched, hugetlb     nothing mapped here: an access maps the page that its file has, or takes one from the hugetlb pool
-state     untouched, vdso        code that the kernel lends to the process
+state     untouched, vdso        code that the kernel provides to the process
 state     untouched, device_memory  memory of a device
-state     untouched, cached      in the page cache: an access maps it without reading the file
-state     untouched, not_cached  not in the page cache: an access reads the file
-state     untouched, past_end    beyond the end of the file: an access is SIGBUS
-state     untouched, maybe_swapped  shared memory that has contents, but not in memory: swapped out
+state     untouched, cached      a page in the page cache: an access maps it without reading the file
+state     untouched, not_cached  a page that is not in the page cache: an access reads the file
+state     untouched, past_end    a page beyond the end of the file: an access raises SIGBUS
+state     untouched, maybe_swapped  a page of shared memory with contents, but not in memory: swapped out
 "#]]
         .raw()
     );

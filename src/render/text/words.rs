@@ -1,6 +1,6 @@
 //! What a state, a kind or a field is, in words for a person.
 
-use crate::kernel::words::Worded;
+use crate::kernel::words::{Worded, fragment};
 use crate::kernel::{Kind, PageFlags, State};
 use crate::render::theme::Role;
 use crate::report::{FrameWords, RegionBrief};
@@ -22,10 +22,7 @@ pub const UNCERTAIN: &str = "most likely; the other possible states are below";
 
 /// The meaning of a state or a kind, in the form that follows its word.
 pub fn meaning(of: impl Worded) -> Cow<'static, str> {
-    let about = of.about().trim_end_matches('.');
-    let mut letters = about.chars();
-    let first = letters.next().map(|first| first.to_ascii_lowercase());
-    first.into_iter().chain(letters).collect()
+    fragment(of.about()).into()
 }
 
 /// What the kind of a page of `region` is.

@@ -187,12 +187,11 @@ fn matching(
     sink: &mut dyn Sink,
 ) -> Result<Vec<AddressRange>, Error> {
     let mut found = Vec::new();
-    inspect::sweep(space, ranges, filter.need(), &mut || sink.check(), &mut |chunk| {
-        let pages = chunk.pages();
-        let kept = pages.filter(|page| filter.matches(page, chunk.region));
+    let mut pages = space.pages(ranges, filter.need()).within(sink.budget());
+    while let Some(chunk) = pages.next()? {
+        let kept = chunk.pages().filter(|page| filter.matches(page, chunk.region));
         found.extend(kept.filter_map(|page| page.range(space.page())));
-        Ok(())
-    })?;
+    }
     let spans = Spans::new(found, Origin::Written);
     Ok(spans.map_or(Vec::new(), |spans| spans.ranges().to_vec()))
 }

@@ -69,6 +69,7 @@ impl From<inspect::Error> for Error {
         match error {
             inspect::Error::Target(error) => Error::Target(error),
             inspect::Error::Stopped(stopped) => Error::Stopped(stopped),
+            inspect::Error::OutOfBudget(why) => Error::Stopped(why.into()),
             inspect::Error::Exited | inspect::Error::Executed => Error::Target(process::Error::gone(error.to_string())),
             inspect::Error::Unknown { what, reason } if reason.is_refusal() => {
                 Error::Target(process::Error::not_permitted(

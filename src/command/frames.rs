@@ -1,16 +1,16 @@
 //! `walk pfn:A..pfn:B`: frames of physical memory instead of pages of a process.
 
 use super::cut::{Cut, Largest, show_largest};
-use super::page_sweep::finish;
+use super::page_sweep::{finish, stopped};
 use super::{Context, Error, Flow, Outcome, Resume, groups};
 use crate::eval;
-use crate::inspect::{self, Facts, Frames, GroupBy, Groups, Question, frame_words, require_of_frames, sweep_frames};
+use crate::inspect::{self, Facts, Frames, GroupBy, Groups, Question, frame_words, machine_frames, require_of_frames};
 use crate::kernel::{FrameNumber, FrameRange, PageSize};
 use crate::lang::Walk;
 use crate::process::Machine;
 use crate::report::{self, FramesSummary, Reason, Record, Sink, Stopped};
-use std::cell::RefCell;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 pub(super) fn walk(context: &mut Context, range: FrameRange, asked: &Walk, cut: Option<Cut>) -> Outcome {
     let machine = context.state.machine().clone();
@@ -99,40 +99,39 @@ impl Ended {
 /// Sweeps frames. `each` gets the matching frames and adds those that it takes to the count. It returns `Break` to stop
 /// before frames over the limit.
 pub(super) fn sweep(
-    machine: &Machine,
+    machine: &Arc<Machine>,
     range: FrameRange,
     question: impl Into<Question>,
     sink: &mut dyn Sink,
     mut each: impl FnMut(&Frames, &mut u64, &mut dyn Sink) -> Result<ControlFlow<()>, Stopped>,
 ) -> Result<Ended, Error> {
-    let sink = RefCell::new(sink);
     let mut counted = 0;
-    let mut enough = false;
-    let swept = sweep_frames(
-        machine,
-        range,
-        question,
-        &mut |done| sink.borrow_mut().progress(done, range.frames(), "frames"),
-        &mut |frames| {
-            let answer = each(frames, &mut counted, &mut **sink.borrow_mut())?;
-            enough = answer.is_break();
-            if enough { Err(Stopped::Closed) } else { Ok(()) }
-        },
-    );
-    let (looked_at, stopped) = match swept {
-        Ok(looked_at) => (Some(looked_at), None),
-        Err(inspect::Error::Stopped(_)) if enough => (None, None),
-        Err(inspect::Error::Stopped(Stopped::Interrupted)) => (None, Some(Stopped::Interrupted)),
-        Err(error) => return Err(error.into()),
+    let mut memory_ends = None;
+    let mut is_whole = false;
+    let mut frames = machine_frames(machine, range, question).within(sink.budget());
+    let mut pull = || {
+        loop {
+            sink.progress(frames.read(), range.frames(), "frames")?;
+            let Some(rows) = frames.next()? else {
+                break;
+            };
+            for row in rows {
+                if each(row, &mut counted, sink)?.is_break() {
+                    return Ok(());
+                }
+            }
+        }
+        is_whole = true;
+        memory_ends = Some(frames.read()).filter(|&read| read < range.frames());
+        Ok(())
     };
-    Ok(Ended {
-        counted,
-        cut_short: looked_at.is_none(),
-        stopped,
-        memory_ends: looked_at
-            .filter(|&looked_at| looked_at < range.frames())
-            .and_then(|looked_at| range.start().checked_add(looked_at)),
-    })
+    let pulled = pull();
+    let stopped = stopped(pulled, sink)?;
+    if stopped == Some(Stopped::Closed) {
+        return Err(Stopped::Closed.into());
+    }
+    let memory_ends = memory_ends.and_then(|read| range.start().checked_add(read));
+    Ok(Ended { counted, cut_short: !is_whole, stopped, memory_ends })
 }
 
 /// Neighbouring frames as a row.

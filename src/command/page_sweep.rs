@@ -6,7 +6,6 @@ use crate::inspect::{self, AddressSpace, Neighbours, Page, Question, Selection, 
 use crate::kernel::{AddressRange, VirtualAddress};
 use crate::render::units::counted;
 use crate::report::{EveryState, Record, Sink, Stopped, WalkSummary};
-use std::cell::RefCell;
 use std::ops::ControlFlow;
 
 /// The result of a sweep.
@@ -102,39 +101,35 @@ pub(super) fn sweep(
 ) -> Result<Ended, Error> {
     let question = question.into();
     let mut totals = Totals::new(space.page(), question.need());
+    let mut selection = Selection::default();
     let total = spans.iter().map(|span| span.pages(space.page())).sum();
     let mut done = 0u64;
-    let sink = RefCell::new(sink);
-    let mut enough = false;
-    let mut failed = None;
-    let mut selection = Selection::default();
-    let swept = inspect::sweep(space, spans, question.clone(), &mut || sink.borrow_mut().check(), &mut |chunk| {
-        let sink = &mut **sink.borrow_mut();
-        sink.progress(done, total, "pages")?;
-        done = done.saturating_add(chunk.pages);
-        selection.take(chunk, &question, |page| match each(page, chunk.region_index, &mut totals, sink) {
-            Ok(ControlFlow::Continue(())) => Ok(()),
-            Ok(ControlFlow::Break(())) => {
-                enough = true;
-                Err(Stopped::Closed)
+    let mut pages = space.pages(spans, question.clone()).within(sink.budget());
+    let mut pull = || {
+        while let Some(chunk) = pages.next()? {
+            sink.progress(done, total, "pages")?;
+            done = done.saturating_add(chunk.pages);
+            for page in selection.kept(&chunk, &question) {
+                if each(&page, chunk.region_index, &mut totals, sink)?.is_break() {
+                    return Ok(());
+                }
             }
-            Err(Error::Stopped(stopped)) => Err(stopped),
-            Err(error) => {
-                failed = Some(error);
-                Err(Stopped::Closed)
-            }
-        })
-    });
-    if let Some(error) = failed {
-        return Err(error);
-    }
-    let (changed, stopped) = match swept {
-        Ok(sweep) => (!sweep.changed.is_empty(), None),
-        Err(inspect::Error::Stopped(_)) if enough => (false, None),
-        Err(inspect::Error::Stopped(stopped)) => (false, Some(stopped)),
-        Err(error) => return Err(error.into()),
+        }
+        Ok(())
     };
-    Ok(Ended { totals, changed, selection, stopped })
+    let pulled = pull();
+    let stopped = stopped(pulled, sink)?;
+    Ok(Ended { totals, changed: !pages.changed().is_empty(), selection, stopped })
+}
+
+/// Why a sweep was stopped, if it was. Other errors are passed on.
+pub(super) fn stopped(pulled: Result<(), Error>, sink: &mut dyn Sink) -> Result<Option<Stopped>, Error> {
+    match pulled {
+        Ok(()) => Ok(None),
+        // The engine may have noticed Ctrl-C before the sink: its answer is known here.
+        Err(Error::Stopped(stopped)) => Ok(Some(sink.check().err().unwrap_or(stopped))),
+        Err(error) => Err(error),
+    }
 }
 
 /// Sweeps `spans` and emits the rows of neighbours that are wanted, then the totals. Returns where the row begins that

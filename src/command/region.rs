@@ -3,14 +3,11 @@
 use super::translate::symbol_at;
 use super::{About, Context, Error, Flow, Group, Outcome, example};
 use crate::eval;
-use crate::inspect::{
-    self, AddressSpace, Backing, Facts, PageDetail, RegionStats, StateSet, Sweep, ViewedRegion, region_stats,
-};
+use crate::inspect::{AddressSpace, Backing, Facts, PageDetail, RegionStats, StateSet, ViewedRegion};
 use crate::kernel::smaps::{Smaps, vm_flag_meaning};
 use crate::lang::{Expression, Span, Spanned};
 use crate::process::Target;
-use crate::report::{Fact, Hex, Numbers, Reason, Record, RegionPlace, RegionReport, Sink, Stopped, VmFlag, Why};
-use std::cell::RefCell;
+use crate::report::{Fact, Hex, Numbers, Reason, Record, RegionPlace, RegionReport, Sink, VmFlag, Why};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -47,14 +44,13 @@ pub(super) fn run(context: &mut Context, expression: &Spanned<Expression>, full:
     let Some(viewed) = space.region(address) else {
         return Err(unmapped(expression.at, detail));
     };
+    let mut regions = space.region_stats(&[viewed.range()], SHOWN | Facts::ORDER).within(context.sink.budget());
     let mut counted = None;
-    let need = SHOWN | Facts::ORDER;
-    let swept = stats(&space, &[viewed], need, context.sink, |_, stats, _| {
-        counted = Some(stats.clone());
-        Ok(())
-    })?;
+    while let Some((_, stats)) = regions.next()? {
+        counted = Some(stats);
+    }
     let mut report = report(viewed, counted.as_ref());
-    report.changed = !swept.changed.is_empty();
+    report.changed = !regions.changed().is_empty();
     if let Some(stats) = counted {
         if stats.hidden().is_none() {
             report.pss = report.why.take("pss", stats.pss);
@@ -92,25 +88,6 @@ pub(super) fn unmapped(at: Span, detail: PageDetail) -> Error {
 
 /// The facts that a row of `regions` shows.
 pub(super) const SHOWN: Facts = Facts::COUNTS.union(Facts::HUGE);
-
-/// Counts the pages of regions, and passes on the result of each.
-pub(super) fn stats(
-    space: &AddressSpace,
-    regions: &[&ViewedRegion],
-    need: Facts,
-    sink: &mut dyn Sink,
-    mut each: impl FnMut(&ViewedRegion, &RegionStats, &mut dyn Sink) -> Result<(), Stopped>,
-) -> inspect::Result<Sweep> {
-    let sink = RefCell::new(sink);
-    let total = regions.len() as u64;
-    let mut done = 0;
-    region_stats(space, regions, need, &mut || sink.borrow_mut().check(), &mut |viewed, stats| {
-        let sink = &mut **sink.borrow_mut();
-        sink.progress(done, total, "regions")?;
-        done += 1;
-        each(viewed, stats, sink)
-    })
-}
 
 /// The record of a region, with its counts if there are any.
 pub(super) fn report(viewed: &ViewedRegion, stats: Option<&RegionStats>) -> RegionReport {

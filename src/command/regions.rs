@@ -1,11 +1,11 @@
 //! `regions [TEXT] [where FILTER] [by KEY] [limit N|top N] [full]`: all regions.
 
 use super::cut::{Cut, say_cut};
-use super::page_sweep::{finish, say_left_out, states_are};
+use super::page_sweep::{finish, say_left_out, states_are, stopped};
 use super::symbols::meant;
 use super::{About, Context, Error, Flow, Group, Outcome, example, region};
 use crate::eval::{self, Scope as _, Spans, Value};
-use crate::inspect::{self, AddressSpace, Backing, RegionStats, StateSet, ViewedRegion};
+use crate::inspect::{AddressSpace, Backing, RegionStats, StateSet, ViewedRegion};
 use crate::kernel::AddressRange;
 use crate::kernel::smaps::Smaps;
 use crate::lang::{RegionField, RegionOrder, Regions, Spanned};
@@ -100,65 +100,71 @@ pub(super) fn run(context: &mut Context, asked: &Regions) -> Outcome {
         is_named(viewed)
             && filter.as_ref().is_none_or(|filter| filter.needs_stats() || filter.holds(viewed, None) == Some(true))
     };
-    let wanted: Vec<&ViewedRegion> = space.regions().iter().filter(is_wanted).collect();
-    let swept = region::stats(&space, &wanted, region::SHOWN, context.sink, |viewed, stats, sink| {
-        let told = (shares && !counted).then(|| with_share(stats, viewed, &smaps));
-        let stats = told.as_ref().unwrap_or(stats);
-        let holds = filter
-            .as_ref()
-            .filter(|filter| filter.needs_stats())
-            .map_or(Some(true), |filter| filter.holds(viewed, Some(stats)));
-        let unknown = |field, fact: &Fact<u64>| fact.clone().err().filter(|_| asks(field));
-        let hidden = stats
-            .hidden()
-            .or_else(|| stats.swapped.clone().err())
-            .or_else(|| viewed.is_in_rss().err().filter(|_| asks(RegionField::Rss)))
-            .or_else(|| unknown(RegionField::Pss, &stats.pss))
-            .or_else(|| unknown(RegionField::SharedBytes, &stats.shared))
-            .or_else(|| unknown(RegionField::PrivateBytes, &stats.private))
-            .or_else(|| unknown(RegionField::Huge, &stats.huge));
-        match (holds, stats.uncertain, hidden) {
-            (None, Some(states), _) => {
-                undecided.get_or_insert_with(|| (0, states_are(states))).0 += 1;
+    let wanted: Vec<AddressRange> = space.regions().iter().filter(is_wanted).map(|viewed| viewed.range()).collect();
+    let total = wanted.len() as u64;
+    let mut done = 0;
+    let sink = &mut *context.sink;
+    let mut counts = space.region_stats(&wanted, region::SHOWN).within(sink.budget());
+    let mut pull = || -> Result<(), Error> {
+        while let Some((viewed, stats)) = counts.next()? {
+            sink.progress(done, total, "regions")?;
+            done += 1;
+            let told = (shares && !counted).then(|| with_share(&stats, viewed, &smaps));
+            let stats = told.as_ref().unwrap_or(&stats);
+            let holds = filter
+                .as_ref()
+                .filter(|filter| filter.needs_stats())
+                .map_or(Some(true), |filter| filter.holds(viewed, Some(stats)));
+            let unknown = |field, fact: &Fact<u64>| fact.clone().err().filter(|_| asks(field));
+            let hidden = stats
+                .hidden()
+                .or_else(|| stats.swapped.clone().err())
+                .or_else(|| viewed.is_in_rss().err().filter(|_| asks(RegionField::Rss)))
+                .or_else(|| unknown(RegionField::Pss, &stats.pss))
+                .or_else(|| unknown(RegionField::SharedBytes, &stats.shared))
+                .or_else(|| unknown(RegionField::PrivateBytes, &stats.private))
+                .or_else(|| unknown(RegionField::Huge, &stats.huge));
+            match (holds, stats.uncertain, hidden) {
+                (None, Some(states), _) => {
+                    undecided.get_or_insert_with(|| (0, states_are(states))).0 += 1;
+                }
+                (None, None, Some(_)) if viewed.backing == Backing::Kernel => of_the_kernel += 1,
+                (None, None, Some(reason)) => {
+                    unseen.get_or_insert_with(|| (0, reason.to_string())).0 += 1;
+                }
+                _ => {}
             }
-            (None, None, Some(_)) if viewed.backing == Backing::Kernel => of_the_kernel += 1,
-            (None, None, Some(reason)) => {
-                unseen.get_or_insert_with(|| (0, reason.to_string())).0 += 1;
+            if holds != Some(true) {
+                continue;
             }
-            _ => {}
-        }
-        if holds != Some(true) {
-            return Ok(());
-        }
-        uncertain = uncertain.or(stats.uncertain);
-        let mut report = Box::new(region::report(viewed, Some(stats)));
-        if shares {
-            report.pss = report.why.take("pss", stats.pss.clone());
-        }
-        if full {
-            region::add_smaps(&mut report, viewed, &smaps);
-        }
-        summary.regions += 1;
-        summary.size = summary.size.saturating_add(report.size);
-        summary.present = summary.present.map(|sum| sum + stats.present);
-        // Regions that the page map does not show at all add nothing, as for `present`.
-        let swapped = report.swapped.or(stats.swapped.clone().ok());
-        summary.swapped = summary.swapped.zip(swapped).map(|(sum, one)| sum + one);
-        match order {
-            None if Cut::limit(cut).is_some_and(|most| summary.regions > most) => {}
-            None => sink.emit(Record::Region(report))?,
-            Some(order) => sorted.push((amount(order, viewed, &report), report)),
+            uncertain = uncertain.or(stats.uncertain);
+            let mut report = Box::new(region::report(viewed, Some(stats)));
+            if shares {
+                report.pss = report.why.take("pss", stats.pss.clone());
+            }
+            if full {
+                region::add_smaps(&mut report, viewed, &smaps);
+            }
+            summary.regions += 1;
+            summary.size = summary.size.saturating_add(report.size);
+            summary.present = summary.present.map(|sum| sum + stats.present);
+            // Regions that the page map does not show at all add nothing, as for `present`.
+            let swapped = report.swapped.or(stats.swapped.clone().ok());
+            summary.swapped = summary.swapped.zip(swapped).map(|(sum, one)| sum + one);
+            match order {
+                None if Cut::limit(cut).is_some_and(|most| summary.regions > most) => {}
+                None => sink.emit(Record::Region(report))?,
+                Some(order) => sorted.push((amount(order, viewed, &report), report)),
+            }
         }
         Ok(())
-    });
-    let mut stopped = match swept {
-        Ok(sweep) => {
-            summary.changed = !sweep.changed.is_empty();
-            None
-        }
-        Err(inspect::Error::Stopped(Stopped::Interrupted)) => Some(Stopped::Interrupted),
-        Err(error) => return Err(error.into()),
     };
+    let pulled = pull();
+    let mut stopped = stopped(pulled, context.sink)?;
+    if stopped == Some(Stopped::Closed) {
+        return Err(Stopped::Closed.into());
+    }
+    summary.changed = !counts.changed().is_empty();
     match order {
         Some(RegionOrder::Name) => sorted.sort_by(|(_, a), (_, b)| a.name.cmp(&b.name)),
         Some(RegionOrder::Start) => sorted.sort_by_key(|(_, report)| report.start),

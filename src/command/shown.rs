@@ -1,5 +1,6 @@
 //! Sets `$_` and the variables of totals, such as `$_pages` and `$_changes`, from the records of a command.
 
+use crate::budget::Budget;
 use crate::eval::{Integer, Value};
 use crate::kernel::{PageSize, VirtualAddress};
 use crate::report::{EventKind, Numbers, Record, SharedCounts, Sink, Stopped};
@@ -90,6 +91,10 @@ impl Sink for Shown<'_> {
 
     fn check(&mut self) -> Result<(), Stopped> {
         self.sink.check()
+    }
+
+    fn budget(&self) -> Budget {
+        self.sink.budget()
     }
 
     fn progress(&mut self, done: u64, total: u64, what: &'static str) -> Result<(), Stopped> {

@@ -1,14 +1,14 @@
 //! `who PLACE [limit N]`: which processes map a frame, and where.
 
-use super::page_sweep::finish;
+use super::page_sweep::{finish, stopped};
 use super::{About, Context, Error, Flow, Group, Outcome, example, ps, translate};
 use crate::eval::{self, Location};
-use crate::inspect::who::{self, Answer, Ended, MapperSink, Question, Seen};
+use crate::inspect::who::{self, Answer, Ended, Question, Seen, Step};
 use crate::inspect::{AddressSpace, frame_words};
 use crate::kernel::{Device, FrameNumber, Name, VirtualAddress};
 use crate::lang::{Count, Expression, Spanned};
 use crate::process::Machine;
-use crate::report::{Mapper, Record, SearchEnd, Sink, Stopped, SymbolBrief, WhoSummary};
+use crate::report::{Mapper, Record, SearchEnd, Sink, SymbolBrief, WhoSummary};
 use crate::symbol::Symbols;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -70,16 +70,24 @@ pub(super) fn run(context: &mut Context, place: &Spanned<Expression>, limit: Opt
     let mut listener = Listener {
         own_mappings: 0,
         named: BTreeMap::new(),
-        sink: context.sink,
         symbols: &context.state.symbols,
         of_files: HashMap::new(),
         offset,
     };
-    let answer = who::who(&machine, &question, &mut listener)?;
-    let stopped = match answer.ended {
-        Ended::Stopped(stopped) => Some(stopped),
-        _ => None,
+    let sink = &mut *context.sink;
+    let mut search = who::who(&machine, &question)?.within(sink.budget());
+    let mut pull = || {
+        while let Some(step) = search.next()? {
+            match step {
+                Step::Found(mapper) => sink.emit(listener.row(mapper))?,
+                Step::Visited { done, total } => sink.progress(done, total, "processes")?,
+            }
+        }
+        Ok(())
     };
+    let pulled = pull();
+    let stopped = stopped(pulled, sink)?;
+    let answer = search.answer();
     let is_target = question.near == Some(std::process::id());
     let own_mappings = Some(listener.own_mappings).filter(|&own| own > 0 && !is_target);
     let namesakes = namesakes(listener.named);
@@ -157,42 +165,31 @@ struct Listener<'a> {
     own_mappings: u64,
     /// The processes of each name.
     named: BTreeMap<Name, BTreeSet<u32>>,
-    sink: &'a mut dyn Sink,
     symbols: &'a Symbols,
     of_files: HashMap<FilePlace, Option<SymbolBrief>>,
     offset: u64,
 }
 
-impl MapperSink for Listener<'_> {
-    fn found(&mut self, mapper: &who::Mapper<'_>) -> Result<(), Stopped> {
+impl Listener<'_> {
+    fn row(&mut self, mapper: who::Mapper) -> Record {
         let identity = mapper.target.process.identity();
         let address = VirtualAddress::new(mapper.address.get() + self.offset);
         if identity.pid == std::process::id() {
             self.own_mappings += mapper.pages;
         }
-        let symbol = self.symbol(mapper, address);
+        let symbol = self.symbol(&mapper, address);
         self.named.entry(identity.name.clone()).or_default().insert(identity.pid);
-        self.sink.emit(Record::Mapper(Mapper {
+        Record::Mapper(Mapper {
             pid: identity.pid,
             name: identity.name,
             address,
             pages: mapper.pages,
             region: mapper.region.as_ref().map(Into::into),
             symbol,
-        }))
+        })
     }
 
-    fn visited(&mut self, done: u64, total: u64) -> Result<(), Stopped> {
-        self.sink.progress(done, total, "processes")
-    }
-
-    fn check(&mut self) -> Result<(), Stopped> {
-        self.sink.check()
-    }
-}
-
-impl Listener<'_> {
-    fn symbol(&mut self, mapper: &who::Mapper<'_>, address: VirtualAddress) -> Option<SymbolBrief> {
+    fn symbol(&mut self, mapper: &who::Mapper, address: VirtualAddress) -> Option<SymbolBrief> {
         let region = mapper.region.as_ref()?;
         let place = region.file_offset(address).map(|offset| (region.device, region.inode, offset));
         if let Some(known) = place.and_then(|place| self.of_files.get(&place)) {
@@ -200,9 +197,9 @@ impl Listener<'_> {
         }
         let regions = match place {
             Some(_) => Cow::Owned(mapper.target.process.regions().ok()?),
-            None => Cow::Borrowed(mapper.regions?),
+            None => Cow::Borrowed(&**mapper.regions.as_ref()?),
         };
-        let symbol = translate::symbol_at(self.symbols, mapper.target, &regions, address);
+        let symbol = translate::symbol_at(self.symbols, &mapper.target, &regions, address);
         if let Some(place) = place {
             self.of_files.insert(place, symbol.clone());
         }
@@ -217,7 +214,7 @@ fn summary(answer: Answer, question: &Question, machine: &Machine) -> WhoSummary
         Ended::Counted => (SearchEnd::Counted, None),
         Ended::Searched => (SearchEnd::Searched, uncounted),
         Ended::Limit => (SearchEnd::Limit, uncounted),
-        Ended::Stopped(_) => (SearchEnd::Interrupted, None),
+        Ended::Stopped => (SearchEnd::Interrupted, None),
     };
     WhoSummary {
         pfn: question.frame,

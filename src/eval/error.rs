@@ -60,6 +60,7 @@ impl Error {
                 Error::target(at, process::Error::gone(what))
             }
             inspect::Error::Stopped(stopped) => Error { stopped: Some(stopped), ..Error::new(at, "stopped") },
+            inspect::Error::OutOfBudget(why) => Error { stopped: Some(why.into()), ..Error::new(at, "stopped") },
         }
     }
 

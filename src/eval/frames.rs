@@ -4,10 +4,9 @@ use super::error::{Call, Error, Result};
 use super::evaluator::Evaluator;
 use super::filter::frame_filter;
 use super::{Integer, Value};
-use crate::inspect::{self, Facts, Question, sweep_frames};
+use crate::inspect::{Facts, Question, machine_frames};
 use crate::kernel::FrameRange;
 use crate::lang::{Filter, Function, PageField, Span, Spanned};
-use crate::report::Stopped;
 
 impl Evaluator<'_> {
     /// What `walk pfn:A..pfn:B` would count.
@@ -30,25 +29,17 @@ impl Evaluator<'_> {
         // Flags are read of every frame, whatever the filter uses: they show which frames exist.
         let question = Question::new(filter.as_ref(), Facts::FLAGS);
         let (mut frames, mut first, mut last) = (0u64, None, None);
-        let swept = sweep_frames(
-            machine,
-            range,
-            question,
-            &mut |done| self.scope.progress(done, range.frames(), "frames"),
-            &mut |one| {
+        let mut swept = machine_frames(machine, range, question).within(self.scope.budget());
+        'frames: while let Some(rows) = swept.next().map_err(|cause| call.failed(cause))? {
+            for one in rows {
                 frames += one.frames;
                 first = first.or(Some(one.first));
                 last = one.first.checked_add(one.frames - 1);
-                match function {
-                    Function::First => Err(Stopped::Closed),
-                    _ => Ok(()),
+                if function == Function::First {
+                    break 'frames;
                 }
-            },
-        );
-        match swept {
-            // `first` has enough.
-            Ok(_) | Err(inspect::Error::Stopped(Stopped::Closed)) => {}
-            Err(cause) => return Err(call.failed(cause)),
+            }
+            self.scope.progress(swept.read(), range.frames(), "frames");
         }
         let found = |frame: Option<_>| {
             let none = || call.error("no frame of the range matches");

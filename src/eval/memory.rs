@@ -128,10 +128,10 @@ fn page_number_alone(target: &Target, function: Function, address: VirtualAddres
     };
     let need = space.obtainable(asked) | Facts::ENTRIES;
     let mut found = None;
-    inspect::sweep(&space, &[range], need, &mut || Ok(()), &mut |chunk| {
+    let mut pages = space.pages(&[range], need);
+    while let Some(chunk) = pages.next()? {
         found = chunk.pages().next();
-        Ok(())
-    })?;
+    }
     let again = target.process.entry(size.index(address))?;
     let frame = again.and_then(PageMapEntry::frame);
     let is_settled = |page: &Page| page.state() == State::Present && page.entry.frame() == frame;

@@ -1,6 +1,7 @@
 //! The context of an expression.
 
 use super::{NamedSnapshot, Value};
+use crate::budget::Budget;
 use crate::kernel::{PageSize, VirtualAddress};
 use crate::lang::HistoryReference;
 use crate::process::{Machine, Target};
@@ -38,15 +39,18 @@ pub trait Scope {
         Ok(())
     }
 
+    /// The limit of long work: Ctrl-C.
+    fn budget(&self) -> Budget {
+        Budget::unlimited()
+    }
+
     /// The machine of the process that is looked at; without one, the one that pmdb runs on.
     fn machine(&self) -> Option<&Arc<Machine>> {
         self.target().map(|target| &target.machine)
     }
 
-    /// Says how far long work has got, and asks as [`check`](Scope::check) does whether to go on.
-    fn progress(&self, _done: u64, _total: u64, _what: &'static str) -> Result<(), Stopped> {
-        self.check()
-    }
+    /// Says how far long work has got.
+    fn progress(&self, _done: u64, _total: u64, _what: &'static str) {}
 
     /// Takes a note to be printed after the answer of the command.
     fn note(&self, message: String);

@@ -7,13 +7,13 @@ use super::evaluator::Evaluator;
 use super::filter::page_filter;
 use super::{Integer, Origin, Spans, Value};
 use crate::inspect::{
-    self, AddressSpace, Facts, Page, Question, RegionStats, Selection, Totals, ViewedRegion, kind_unknown, span_stats,
+    self, AddressSpace, Facts, Page, Question, RegionStats, Selection, Totals, ViewedRegion, kind_unknown,
 };
 use crate::kernel::smaps::Smaps;
 use crate::kernel::{AddressRange, State, VirtualAddress};
 use crate::lang::{Filter, Function, PageField, Span, Spanned};
 use crate::render::units::counted;
-use crate::report::{Fact, Stopped};
+use crate::report::Fact;
 use std::ops::ControlFlow;
 
 impl<'a> Evaluator<'a> {
@@ -93,25 +93,23 @@ impl<'a> Evaluator<'a> {
         each: &mut dyn FnMut(&Page) -> ControlFlow<()>,
     ) -> Result<()> {
         let mut selection = Selection::default();
-        let mut enough = false;
         let total = spans.ranges().iter().map(|span| span.pages(space.page())).sum();
         let mut done = 0u64;
-        let swept = inspect::sweep(space, spans.ranges(), question.clone(), &mut || self.scope.check(), &mut |chunk| {
+        let mut pages = space.pages(spans.ranges(), question.clone()).within(self.scope.budget());
+        'pages: while let Some(chunk) = pages.next().map_err(|cause| call.failed(cause))? {
             done = done.saturating_add(chunk.pages);
-            self.scope.progress(done, total, "pages")?;
-            selection.take(chunk, &question, |page| {
-                enough = each(page).is_break();
-                if enough { Err(Stopped::Closed) } else { Ok(()) }
-            })
-        });
-        match swept {
-            Err(inspect::Error::Stopped(_)) if enough => {}
-            Err(cause) => return Err(call.failed(cause)),
-            Ok(sweep) if sweep.changed.is_empty() => {}
-            Ok(_) => self.scope.note(format!(
+            self.scope.progress(done, total, "pages");
+            for page in selection.kept(&chunk, &question) {
+                if each(&page).is_break() {
+                    break 'pages;
+                }
+            }
+        }
+        if !pages.changed().is_empty() {
+            self.scope.note(format!(
                 "the regions changed while {} looked at them: ask again for a consistent number",
                 call.called
-            )),
+            ));
         }
         let unknown = |pages, reason| {
             let pages = counted(pages, "page");
@@ -138,20 +136,19 @@ impl<'a> Evaluator<'a> {
         let space = self.view_within(&call, spans)?;
         let (mut sum, mut known) = (Ok(0u64), false);
         let mut left_out = None;
-        let swept = span_stats(&space, spans.ranges(), need, &mut || self.scope.check(), &mut |viewed, stats| {
+        let mut regions = space.region_stats(spans.ranges(), need).within(self.scope.budget());
+        while let Some((viewed, stats)) = regions.next().map_err(|cause| call.failed(cause))? {
             // The kernel shows nothing of device mappings, and adds nothing for them either.
             let counted = stats.hidden().map_or_else(|| is_counted(function, viewed), Err);
             match counted {
-                Err(reason) => left_out = left_out.take().or(Some(reason)),
+                Err(reason) => left_out = left_out.or(Some(reason)),
                 Ok(()) => {
                     known = true;
-                    let more = amount(function, stats);
-                    sum = sum.clone().and_then(|sum| Ok(sum + more?));
+                    let more = amount(function, &stats);
+                    sum = sum.and_then(|sum| Ok(sum + more?));
                 }
             }
-            Ok(())
-        });
-        swept.map_err(|cause| call.failed(cause))?;
+        }
         let sum = match (sum, left_out) {
             (_, Some(reason)) if !known => Err(reason),
             (Err(reason), _) => self.kernel_count(function, &space, spans)?.ok_or(reason),

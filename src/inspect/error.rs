@@ -1,5 +1,6 @@
 //! Why pages could not be looked at.
 
+use crate::budget::OutOfBudget;
 use crate::process;
 use crate::report::{Reason, Stopped};
 use thiserror::Error as ThisError;
@@ -13,6 +14,9 @@ pub enum Error {
     /// A read failed.
     #[error(transparent)]
     Target(#[from] process::Error),
+    /// Ctrl-C, or another limit. What came before is valid.
+    #[error(transparent)]
+    OutOfBudget(#[from] OutOfBudget),
     /// Ctrl-C, or the output was closed. What was delivered before is valid.
     #[error("stopped")]
     Stopped(Stopped),

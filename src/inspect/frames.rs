@@ -3,13 +3,14 @@
 use super::Result;
 use super::filter::Question;
 use super::folio::Folio;
-use super::ordered_pool::{self, Check, Planned, Producer, Work};
+use super::ordered_pool::{Planned, Pool, Work};
 use super::page::{Facts, InZone, Page};
+use crate::budget::Budget;
 use crate::kernel::zones::{Zone, ZoneLookup, Zones};
 use crate::kernel::{FrameNumber, FrameRange, Name, PageFlags, PageMapEntry, PhysicalAddress, State, VirtualAddress};
 use crate::process::{self, Machine, WordFile};
-use crate::report::{CgroupPath, Fact, FramePlace, FrameWords, Reason, Stopped};
-use std::ops::ControlFlow;
+use crate::report::{CgroupPath, Fact, FramePlace, FrameWords, Reason};
+use std::sync::Arc;
 
 /// Neighbouring frames of one zone with the same flags and map count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,100 +81,100 @@ pub struct FrameDetail {
 /// Frames of one read: 64 KiB.
 const READ_FRAMES: u64 = 8192;
 
-/// Delivers the frames of `range` that the question keeps, in order. Neighbours that are the same come together, unless
-/// it has [`Facts::EACH`]. Other needs that count are [`Facts::FLAGS`], [`Facts::COUNTS`], [`Facts::ORDER`] and
-/// [`Facts::CGROUPS`]. Between reads `check` receives how many frames have been read, and says whether to go on. The
-/// sweep ends with physical memory, and returns the number of frames read.
-///
-/// Fails when a file cannot be read, and when `visit` or `check` say so.
-pub fn sweep_frames(
-    machine: &Machine,
-    range: FrameRange,
-    question: impl Into<Question>,
-    check: &mut dyn FnMut(u64) -> Result<(), Stopped>,
-    visit: &mut dyn FnMut(&Frames) -> Result<(), Stopped>,
-) -> Result<u64> {
-    let Question { need, filter } = question.into();
-    let is_kept = |frames: &Frames| filter.as_ref().is_none_or(|filter| filter.matches(&frames.as_page(machine), None));
-    let mut kept = |frames: &Frames| if is_kept(frames) { visit(frames) } else { Ok(()) };
-    let mut visit = |frames: &Frames| {
-        if need.contains(Facts::EACH) { frames.each().try_for_each(|frame| kept(&frame)) } else { kept(frames) }
-    };
-    let zones = machine.zones().ok();
-    let reader = Reader { machine, zones: zones.as_deref(), need };
-    let mut delivery = Delivery {
+/// Frames of the machine, stretch by stretch. Dropping it ends what is under way.
+#[must_use]
+pub struct FrameSweep {
+    machine: Arc<Machine>,
+    question: Question,
+    pool: Pool<Reader>,
+    /// The frames that were not planned yet.
+    next: u64,
+    end: u64,
+    read: u64,
+    /// The row being built: it may continue in the next stretch.
+    row: Option<Frames>,
+    /// The rows that are lent.
+    rows: Vec<Frames>,
+    has_ended: bool,
+}
+
+/// The frames of `range` that the question keeps, in order, up to the end of physical memory. Neighbours that are the
+/// same come together, unless it has [`Facts::EACH`]. Other facts that count are [`Facts::FLAGS`], [`Facts::COUNTS`],
+/// [`Facts::ORDER`] and [`Facts::CGROUPS`].
+pub fn machine_frames(machine: &Arc<Machine>, range: FrameRange, question: impl Into<Question>) -> FrameSweep {
+    let question = question.into();
+    let reader = Reader { machine: Arc::clone(machine), zones: machine.zones().ok(), need: question.need() };
+    FrameSweep {
+        machine: Arc::clone(machine),
+        question,
+        pool: Pool::new(Arc::new(reader), Budget::unlimited()),
         next: range.start().get(),
         end: range.end().get(),
-        looked_at: 0,
+        read: 0,
         row: None,
-        check,
-        visit: &mut visit,
-    };
-    ordered_pool::run(&reader, &mut delivery)?;
-    if let Some(done) = delivery.row {
-        (delivery.visit)(&done)?;
+        rows: Vec::new(),
+        has_ended: false,
     }
-    Ok(delivery.looked_at)
+}
+
+impl FrameSweep {
+    /// The same, with what it may take.
+    pub fn within(mut self, budget: Budget) -> Self {
+        self.pool.set_budget(budget);
+        self
+    }
+
+    /// How many frames have been read.
+    pub fn read(&self) -> u64 {
+        self.read
+    }
+
+    /// The next frames, perhaps none; `None` after the last ones.
+    ///
+    /// # Errors
+    /// A file cannot be read, or the [budget](Self::within) is over.
+    pub fn next(&mut self) -> Result<Option<&[Frames]>> {
+        if self.has_ended {
+            return Ok(None);
+        }
+        self.rows.clear();
+        let (next, end) = (&mut self.next, self.end);
+        let pulled = self.pool.next(|stretch| Ok(stretch.plan(next, end)))?;
+        if let Some(stretch) = &pulled {
+            for one in &stretch.rows {
+                match &mut self.row {
+                    Some(row) if row.is_like(one) => row.frames += one.frames,
+                    row => self.rows.extend(row.replace(*one)),
+                }
+            }
+            self.read += stretch.known as u64;
+        }
+        // Where memory ends in a stretch, later ones are empty.
+        self.has_ended = pulled.is_none_or(|stretch| stretch.known < stretch.frames);
+        if self.has_ended || self.question.need().contains(Facts::EACH) {
+            self.rows.extend(self.row.take());
+        }
+        if self.question.need().contains(Facts::EACH) {
+            self.rows = self.rows.iter().flat_map(Frames::each).collect();
+        }
+        self.rows.retain(|frames| self.question.keeps(&frames.as_page(&self.machine), None));
+        Ok(Some(&self.rows))
+    }
 }
 
 /// Reads stretches, on any thread.
-struct Reader<'a> {
-    machine: &'a Machine,
-    zones: Option<&'a Zones>,
+struct Reader {
+    machine: Arc<Machine>,
+    zones: Option<Arc<Zones>>,
     need: Facts,
 }
 
-impl Work for Reader<'_> {
+impl Work for Reader {
     type Piece = Stretch;
     type Scratch = ();
 
-    fn work(&self, stretch: &mut Stretch, (): &mut (), _: &mut Check<'_>) -> Result<()> {
-        Ok(stretch.read(self.machine, self.zones, self.need)?)
-    }
-}
-
-/// Plans stretches, and delivers their rows to the visitor.
-struct Delivery<'a> {
-    next: u64,
-    end: u64,
-    looked_at: u64,
-    /// The row being built: it may continue in the next stretch.
-    row: Option<Frames>,
-    check: &'a mut dyn FnMut(u64) -> Result<(), Stopped>,
-    visit: &'a mut dyn FnMut(&Frames) -> Result<(), Stopped>,
-}
-
-impl Producer<Stretch> for Delivery<'_> {
-    fn plan(&mut self, stretch: &mut Stretch) -> Result<Planned> {
-        let frames = self.end.saturating_sub(self.next).min(READ_FRAMES);
-        (stretch.first, stretch.frames) = (self.next, frames as usize);
-        self.next += frames;
-        Ok(match frames {
-            0 => Planned::Nothing,
-            READ_FRAMES => Planned::Full,
-            _ => Planned::Small,
-        })
-    }
-
-    fn deliver(&mut self, stretch: &mut Stretch) -> Result<ControlFlow<()>> {
-        self.check()?;
-        for next in &stretch.rows {
-            match &mut self.row {
-                Some(row) if row.is_like(next) => row.frames += next.frames,
-                row => {
-                    if let Some(done) = row.replace(*next) {
-                        (self.visit)(&done)?;
-                    }
-                }
-            }
-        }
-        self.looked_at += stretch.known as u64;
-        // Memory ended in this stretch: later ones are empty.
-        Ok(if stretch.known < stretch.frames { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-    }
-
-    fn check(&mut self) -> Result<(), Stopped> {
-        (self.check)(self.looked_at)
+    fn work(&self, stretch: &mut Stretch, (): &mut (), _: &mut Budget) -> Result<()> {
+        Ok(stretch.read(&self.machine, self.zones.as_deref(), self.need)?)
     }
 }
 
@@ -193,6 +194,18 @@ struct Stretch {
 }
 
 impl Stretch {
+    /// Takes the next frames of `next..end`.
+    fn plan(&mut self, next: &mut u64, end: u64) -> Planned {
+        let frames = end.saturating_sub(*next).min(READ_FRAMES);
+        (self.first, self.frames) = (*next, frames as usize);
+        *next += frames;
+        match frames {
+            0 => Planned::Nothing,
+            READ_FRAMES => Planned::Full,
+            _ => Planned::Small,
+        }
+    }
+
     fn read(&mut self, machine: &Machine, zones: Option<&Zones>, need: Facts) -> process::Result<()> {
         let first = FrameNumber::new(self.first);
         self.known = self.frames;

@@ -1,7 +1,7 @@
 //! The engine: what pages are, found and followed. No parsing, no printing.
 //!
 //! A command makes a [`AddressSpace`] of the target (its regions at this moment) and asks it for one page's [`PageDetail`], or
-//! has many pages delivered by [`sweep`]; [`Rows`], [`Runs`], [`Totals`] and [`Groups`] put neighbours together as they
+//! pulls many from [`AddressSpace::pages`]; [`Rows`], [`Runs`], [`Totals`] and [`Groups`] put neighbours together as they
 //! stream by. What a page *is* is decided in one place, [`classify`](classify::classify), from bytes alone. Only a
 //! plain sum of present pages goes without it.
 
@@ -45,7 +45,9 @@ pub use error::{Error, Result};
 pub use explain::Consequences;
 pub use filter::{Filter, Question};
 pub use folio::Folio;
-pub use frames::{FrameDetail, Frames, cgroup_path, frame_detail, frame_words, is_average, sweep_frames, zone};
+pub use frames::{
+    FrameDetail, FrameSweep, Frames, cgroup_path, frame_detail, frame_words, is_average, machine_frames, zone,
+};
 pub use groups::{GroupBy, GroupKey, Groups, Keys, OfFrame};
 pub use kernel_behaviour::KernelBehaviour;
 pub use memory::{Absent, Contents, MemoryRead, ReadEnd, Source, first_absent, read_resident};
@@ -57,7 +59,7 @@ pub use region::ViewedRegion;
 pub use rows::{Neighbours, Row, Rows, Run, Runs};
 pub use selection::Selection;
 pub use state_set::StateSet;
-pub use stats::{RegionStats, region_stats, span_stats};
+pub use stats::{RegionStats, RegionSweep};
 pub use sweep::{Chunk, Pages, Sweep, sweep};
 pub use totals::{StateCounts, Totals};
 pub use watch::{

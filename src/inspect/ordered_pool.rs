@@ -1,40 +1,34 @@
-//! Work that several cores do at once, delivered in the order in which it was planned.
+//! Work that several cores do at once, pulled in the order in which it was planned.
 //!
-//! The caller's thread plans pieces and delivers results. Each worker thread has a bounded channel for batches of
-//! pieces and one for their results. Batches are dealt round robin and results are taken round robin, so they come in
-//! order. A slow piece lets the other workers run ahead by the depth of their channels, and no further. Threads are
-//! started only once enough work was done to be worth them.
+//! The thread that pulls also plans the pieces. Each worker thread has a bounded channel for batches of pieces and a
+//! queue of finished ones. Batches are dealt round robin and results are taken round robin, so they come in order. A
+//! slow piece lets the other workers run ahead by the depth of their channels, and no further. Threads are started only
+//! once enough work was done to be worth them.
 
 use super::{Error, Result};
-use crate::report::Stopped;
-use std::cell::{Cell, RefCell};
+use crate::budget::Budget;
 use std::collections::VecDeque;
-use std::ops::ControlFlow;
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::thread::{Builder, Scope, available_parallelism};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{Builder, JoinHandle, available_parallelism, panicking};
+use std::time::Duration;
 
-/// How long the caller's thread waits for a result before it checks whether to stop.
+/// How long a pull waits for a result before it looks at its budget.
 const PATIENCE: Duration = Duration::from_millis(20);
 
-/// A batch that takes longer is handed over in parts.
-const LONG: Duration = Duration::from_millis(1);
-
-/// Whether to go on.
-pub(super) type Check<'a> = dyn FnMut() -> Result<(), Stopped> + 'a;
-
 /// What any core can do.
-pub(super) trait Work: Sync {
+pub(super) trait Work: Send + Sync + 'static {
     /// A part of the work with its result. It is used again for later parts.
-    type Piece: Default + Send;
+    type Piece: Default + Send + 'static;
     /// Buffers that a worker uses again from piece to piece.
     type Scratch: Default;
     /// How its pieces are spread over threads.
     const SPREAD: Spread = Spread::COARSE;
 
-    /// Does a piece. Work that takes longer than some milliseconds calls `check` in between.
-    fn work(&self, piece: &mut Self::Piece, scratch: &mut Self::Scratch, check: &mut Check<'_>) -> Result<()>;
+    /// Does a piece. Work that takes longer than some milliseconds looks at `budget` in between.
+    fn work(&self, piece: &mut Self::Piece, scratch: &mut Self::Scratch, budget: &mut Budget) -> Result<()>;
 }
 
 /// How pieces are spread over threads.
@@ -57,18 +51,6 @@ impl Spread {
     pub const FINE: Spread = Spread { threads: 4, alone: 32, batch: 8, depth: 2 };
 }
 
-/// What the caller's thread alone does.
-pub(super) trait Producer<P> {
-    /// Makes `piece`, which may hold an earlier one, the next.
-    fn plan(&mut self, piece: &mut P) -> Result<Planned>;
-
-    /// Takes the next finished piece, in the order of planning, and returns whether more are wanted.
-    fn deliver(&mut self, piece: &mut P) -> Result<ControlFlow<()>>;
-
-    /// Whether to go on. It is called also while there is nothing to deliver.
-    fn check(&mut self) -> Result<(), Stopped>;
-}
-
 /// The size of what was planned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Planned {
@@ -80,274 +62,266 @@ pub(super) enum Planned {
     Full,
 }
 
-/// Does and delivers all pieces that `producer` plans, until it wants no more.
-///
-/// Fails with the first error, in order; later pieces are dropped. When [`Producer::check`] says to stop, no piece is
-/// begun, pieces under way end early, and their results are still delivered.
-pub(super) fn run<W: Work>(work: &W, producer: &mut dyn Producer<W::Piece>) -> Result<()> {
-    if run_alone(Some(W::SPREAD.alone), work, producer)?.is_break() {
-        return Ok(());
-    }
-    // Asked only now: the answer is put together from files of cgroups.
-    match available_parallelism().map_or(1, |cores| cores.get().min(W::SPREAD.threads)) {
-        1 => run_alone(None, work, producer).map(drop),
-        threads => run_on_threads(threads, work, producer),
-    }
+/// Does all pieces that are planned. Dropping it ends pieces under way, and waits for its threads.
+pub(super) struct Pool<W: Work> {
+    work: Arc<W>,
+    budget: Budget,
+    /// The piece that was pulled last.
+    piece: W::Piece,
+    scratch: W::Scratch,
+    spare: Vec<W::Piece>,
+    /// Full pieces to be done on this thread before others are started; `None` for all of them.
+    alone: Option<u32>,
+    workers: Vec<Worker<W::Piece>>,
+    /// No piece is begun, and pieces under way may end early.
+    stop: Arc<AtomicBool>,
+    /// How many pieces of each batch have not come back.
+    under_way: VecDeque<usize>,
+    /// The workers that get the next batch, and have the next result.
+    deal_to: usize,
+    take_from: usize,
+    /// Set once nothing more is planned. What was planned before an error comes first.
+    ended: Option<Result<()>>,
+    is_closed: bool,
 }
 
-/// Does all pieces, or at most `most` full ones, on this thread. Returns whether there may be more to do.
-fn run_alone<W: Work>(most: Option<u32>, work: &W, producer: &mut dyn Producer<W::Piece>) -> Result<ControlFlow<()>> {
-    let (mut piece, mut scratch) = (W::Piece::default(), W::Scratch::default());
-    let mut full = 0;
-    while most != Some(full) {
-        match producer.plan(&mut piece)? {
-            Planned::Nothing => return Ok(ControlFlow::Break(())),
+impl<W: Work> Pool<W> {
+    pub fn new(work: Arc<W>, budget: Budget) -> Self {
+        Pool {
+            work,
+            budget,
+            piece: W::Piece::default(),
+            scratch: W::Scratch::default(),
+            spare: Vec::new(),
+            alone: Some(W::SPREAD.alone),
+            workers: Vec::new(),
+            stop: Arc::default(),
+            under_way: VecDeque::new(),
+            deal_to: 0,
+            take_from: 0,
+            ended: None,
+            is_closed: false,
+        }
+    }
+
+    /// Sets what it may take. Worker threads have no steps of their own.
+    pub fn set_budget(&mut self, budget: Budget) {
+        self.budget = budget;
+    }
+
+    /// The piece that was pulled last.
+    pub fn piece(&self) -> &W::Piece {
+        &self.piece
+    }
+
+    /// Whether nothing more comes.
+    pub fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
+    /// Pulls the next finished piece, in the order of planning; `None` after the last one. `plan` makes a piece, which
+    /// may hold an earlier one, the next.
+    ///
+    /// Fails with the first error, in order; later pieces are dropped. When the budget is over, no piece is begun,
+    /// pieces under way end early, and their results still come before the error.
+    pub fn next(&mut self, mut plan: impl FnMut(&mut W::Piece) -> Result<Planned>) -> Result<Option<&mut W::Piece>> {
+        if self.is_closed {
+            return Ok(None);
+        }
+        match self.advance(&mut plan) {
+            Ok(true) => Ok(Some(&mut self.piece)),
+            Ok(false) => {
+                self.close();
+                Ok(None)
+            }
+            Err(error) => {
+                self.close();
+                // Once the budget is over, an error in a piece is a result of that.
+                Err(self.budget.spend(0).err().map_or(error, Error::from))
+            }
+        }
+    }
+
+    /// Whether there is a next piece.
+    fn advance(&mut self, plan: &mut dyn FnMut(&mut W::Piece) -> Result<Planned>) -> Result<bool> {
+        if self.alone == Some(0) {
+            self.alone = None;
+            // Asked only now: the answer is put together from files of cgroups.
+            let threads = available_parallelism().map_or(1, |cores| cores.get().min(W::SPREAD.threads));
+            if threads > 1 {
+                self.start(threads);
+            }
+        }
+        if self.workers.is_empty() { self.work_alone(plan) } else { self.take(plan) }
+    }
+
+    /// Starts so many threads. This user may have no more: then there are fewer workers, or none.
+    fn start(&mut self, threads: usize) {
+        let start = |_| Worker::start(&self.work, &self.stop);
+        self.workers = (0..threads).map_while(start).collect();
+    }
+
+    /// Does the next piece on this thread.
+    fn work_alone(&mut self, plan: &mut dyn FnMut(&mut W::Piece) -> Result<Planned>) -> Result<bool> {
+        self.budget.look()?;
+        match plan(&mut self.piece)? {
+            Planned::Nothing => return Ok(false),
             Planned::Small => {}
-            Planned::Full => full += 1,
+            Planned::Full => self.alone = self.alone.map(|left| left - 1),
         }
-        let mut stopped = None;
-        let result =
-            work.work(&mut piece, &mut scratch, &mut || producer.check().inspect_err(|&why| stopped = Some(why)));
-        if deliver(result, &mut piece, producer, stopped)?.is_break() {
-            return Ok(ControlFlow::Break(()));
-        }
-        if let Some(why) = stopped {
-            return Err(why.into());
+        self.work.work(&mut self.piece, &mut self.scratch, &mut self.budget)?;
+        Ok(true)
+    }
+
+    /// Takes the next piece from the workers.
+    fn take(&mut self, plan: &mut dyn FnMut(&mut W::Piece) -> Result<Planned>) -> Result<bool> {
+        self.look();
+        self.deal(plan);
+        let mut goes_on = true;
+        loop {
+            let (Some(worker), Some(left)) = (self.workers.get(self.take_from), self.under_way.front_mut()) else {
+                return self.ended.take().unwrap_or(Ok(())).map(|()| false);
+            };
+            if let Some((piece, result)) = worker.finished() {
+                *left -= 1;
+                if *left == 0 {
+                    self.under_way.pop_front();
+                    self.take_from = (self.take_from + 1) % self.workers.len();
+                }
+                self.spare.push(std::mem::replace(&mut self.piece, piece));
+                return result.map(|()| true);
+            }
+            if !goes_on {
+                // Nothing comes after a stop, and after a panic, which is passed on here.
+                self.close();
+                return self.ended.take().unwrap_or(Ok(())).map(|()| false);
+            }
+            match worker.woken.recv_timeout(PATIENCE) {
+                Ok(()) => {}
+                Err(RecvTimeoutError::Disconnected) => goes_on = false,
+                Err(RecvTimeoutError::Timeout) => self.look(),
+            }
         }
     }
-    Ok(ControlFlow::Continue(()))
+
+    /// Has the workers stop once the budget is over.
+    fn look(&mut self) {
+        if let Err(why) = self.budget.look() {
+            self.stop.store(true, Ordering::Relaxed);
+            self.ended = Some(Err(why.into()));
+        }
+    }
+
+    /// Gives the workers as much as they may have.
+    fn deal(&mut self, plan: &mut dyn FnMut(&mut W::Piece) -> Result<Planned>) {
+        while self.ended.is_none() && self.under_way.len() < W::SPREAD.depth * self.workers.len() {
+            let mut batch = Vec::with_capacity(W::SPREAD.batch);
+            while self.ended.is_none() && batch.len() < W::SPREAD.batch {
+                let mut piece = self.spare.pop().unwrap_or_default();
+                match plan(&mut piece) {
+                    Ok(Planned::Nothing) => self.ended = Some(Ok(())),
+                    Err(error) => self.ended = Some(Err(error)),
+                    Ok(Planned::Small | Planned::Full) => batch.push(piece),
+                }
+            }
+            if let (Some(worker), false) = (self.workers.get(self.deal_to), batch.is_empty()) {
+                self.under_way.push_back(batch.len());
+                // A worker that panicked takes none. Its results end.
+                _ = worker.pieces.send(batch);
+                self.deal_to = (self.deal_to + 1) % self.workers.len();
+            }
+        }
+    }
+
+    /// Ends what is under way and waits for the threads. Passes on their panics.
+    fn close(&mut self) {
+        self.is_closed = true;
+        self.stop.store(true, Ordering::Relaxed);
+        let threads: Vec<_> = self.workers.drain(..).map(|worker| worker.thread).collect();
+        let panics: Vec<_> = threads.into_iter().filter_map(|thread| thread.join().err()).collect();
+        if let Some(panic) = panics.into_iter().next()
+            && !panicking()
+        {
+            resume_unwind(panic);
+        }
+    }
 }
 
-/// Delivers a finished piece. After a stop, an error in it is a result of the stop.
-fn deliver<P>(
-    result: Result<()>,
-    piece: &mut P,
-    producer: &mut dyn Producer<P>,
-    stopped: Option<Stopped>,
-) -> Result<ControlFlow<()>> {
-    let delivered = result.and_then(|()| producer.deliver(piece));
-    delivered.map_err(|error| stopped.map_or(error, Error::from))
+impl<W: Work> Drop for Pool<W> {
+    fn drop(&mut self) {
+        self.close();
+    }
 }
 
-fn run_on_threads<W: Work>(threads: usize, work: &W, producer: &mut dyn Producer<W::Piece>) -> Result<()> {
-    let stop = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        // This user may have no more threads: then there are fewer workers, or none.
-        let start = |_| Worker::start(scope, work, &stop);
-        let workers: Vec<_> = (0..threads).map_while(start).collect();
-        let pool = Pool { workers: &workers, spread: W::SPREAD, stop: &stop };
-        if workers.is_empty() { run_alone(None, work, producer).map(drop) } else { pool.run(producer) }
-    })
-}
+type Finished<P> = Mutex<VecDeque<(P, Result<()>)>>;
 
 /// A worker thread, as the caller's thread sees it.
 struct Worker<P> {
     pieces: SyncSender<Vec<P>>,
-    results: Receiver<Vec<(P, Result<()>)>>,
+    finished: Arc<Finished<P>>,
+    /// Something was finished since the queue was seen to be empty. After each piece that would wake the caller's
+    /// thread too often: it wakes after each batch, and by itself when its patience ends.
+    woken: Receiver<()>,
+    thread: JoinHandle<()>,
 }
 
-impl<P: Send> Worker<P> {
+impl<P: Send + 'static> Worker<P> {
     /// Starts a thread that works until there are no more pieces, or until `stop`; `None` if no thread can be had.
-    fn start<'scope, W: Work<Piece = P>>(
-        scope: &'scope Scope<'scope, '_>,
-        work: &'scope W,
-        stop: &'scope AtomicBool,
-    ) -> Option<Self>
-    where
-        P: 'scope,
-    {
-        // Neither side ever waits to send: a worker has at most so many batches.
+    fn start<W: Work<Piece = P>>(work: &Arc<W>, stop: &Arc<AtomicBool>) -> Option<Self> {
+        // Nobody ever waits to send: a worker has at most so many batches.
         let (pieces, to_do) = sync_channel::<Vec<P>>(W::SPREAD.depth);
-        let (done, results) = sync_channel(W::SPREAD.depth * W::SPREAD.batch);
+        let (wake, woken) = sync_channel(1);
+        let finished: Arc<Finished<P>> = Arc::default();
+        let (work, stop, done) = (Arc::clone(work), Arc::clone(stop), Arc::clone(&finished));
         let thread = move || {
             let mut scratch = W::Scratch::default();
-            let finished = RefCell::new(Vec::new());
-            let hand_over = || match finished.take() {
-                nothing if nothing.is_empty() => true,
-                results => done.send(results).is_ok(),
-            };
-            let begun = Cell::new(Instant::now());
-            // Results do not wait for work that takes long.
-            let mut check = || {
-                let goes_on = begun.get().elapsed() < LONG || hand_over();
-                if goes_on && !stop.load(Ordering::Relaxed) { Ok(()) } else { Err(Stopped::Interrupted) }
-            };
+            let mut budget = Budget::until(Arc::clone(&stop));
             for batch in to_do {
-                begun.set(Instant::now());
                 for mut piece in batch {
                     if stop.load(Ordering::Relaxed) {
-                        break;
+                        return;
                     }
-                    let result = work.work(&mut piece, &mut scratch, &mut check);
-                    finished.borrow_mut().push((piece, result));
+                    let result = work.work(&mut piece, &mut scratch, &mut budget);
+                    done.lock().unwrap_or_else(PoisonError::into_inner).push_back((piece, result));
                 }
-                if !hand_over() || stop.load(Ordering::Relaxed) {
-                    return;
-                }
+                // It need not be woken twice.
+                _ = wake.try_send(());
             }
         };
-        let started = Builder::new().spawn_scoped(scope, thread);
-        started.is_ok().then_some(Worker { pieces, results })
-    }
-}
-
-/// All workers, as long as there is something to do.
-struct Pool<'w, P> {
-    workers: &'w [Worker<P>],
-    spread: Spread,
-    /// No piece is begun, and pieces under way may end early.
-    stop: &'w AtomicBool,
-}
-
-impl<P: Default> Pool<'_, P> {
-    /// Deals pieces and delivers results.
-    fn run(&self, producer: &mut dyn Producer<P>) -> Result<()> {
-        let mut deal_to = self.workers.iter().cycle();
-        let mut take_from = self.workers.iter().cycle();
-        let most = self.spread.depth * self.workers.len();
-        // How many pieces of each batch have not come back.
-        let mut under_way: VecDeque<usize> = VecDeque::new();
-        let mut from = take_from.next();
-        let mut spare: Vec<P> = Vec::new();
-        // Set once nothing more is planned. What was planned before an error is delivered first.
-        let mut ended = None;
-        let mut stopped = None;
-        loop {
-            while ended.is_none() && under_way.len() < most {
-                let mut batch = Vec::with_capacity(self.spread.batch);
-                while ended.is_none() && batch.len() < self.spread.batch {
-                    let mut piece = spare.pop().unwrap_or_default();
-                    match producer.plan(&mut piece) {
-                        Ok(Planned::Nothing) => ended = Some(Ok(())),
-                        Err(error) => ended = Some(Err(error)),
-                        Ok(Planned::Small | Planned::Full) => batch.push(piece),
-                    }
-                }
-                if !batch.is_empty() {
-                    under_way.push_back(batch.len());
-                    // A worker that panicked takes none. Its results end.
-                    _ = deal_to.next().map(|worker| worker.pieces.send(batch));
-                }
-            }
-            if under_way.front() == Some(&0) {
-                under_way.pop_front();
-                from = take_from.next();
-                continue;
-            }
-            let worker = from.filter(|_| !under_way.is_empty());
-            let result = worker.and_then(|worker| self.wait(worker, producer, &mut stopped));
-            if stopped.is_some() {
-                ended = Some(Ok(()));
-            }
-            // Nothing comes after the last piece, after a stop, and after a panic, which the end of the scope passes
-            // on.
-            let Some(results) = result else {
-                return stopped.map_or(ended.unwrap_or(Ok(())), |why| Err(why.into()));
-            };
-            if let Some(left) = under_way.front_mut() {
-                *left -= results.len();
-            }
-            for (mut piece, result) in results {
-                if deliver(result, &mut piece, producer, stopped)?.is_break() {
-                    return Ok(());
-                }
-                spare.push(piece);
-            }
-        }
+        let thread = Builder::new().spawn(thread).ok()?;
+        Some(Worker { pieces, finished, woken, thread })
     }
 
-    /// The next results of a worker; `None` if there will be none. Sets `stopped` if the producer says to stop.
-    fn wait(
-        &self,
-        worker: &Worker<P>,
-        producer: &mut dyn Producer<P>,
-        stopped: &mut Option<Stopped>,
-    ) -> Option<Vec<(P, Result<()>)>> {
-        loop {
-            match worker.results.recv_timeout(PATIENCE) {
-                Ok(result) => return Some(result),
-                Err(RecvTimeoutError::Disconnected) => return None,
-                Err(RecvTimeoutError::Timeout) if stopped.is_none() => {
-                    if let Err(why) = producer.check() {
-                        *stopped = Some(why);
-                        self.stop.store(true, Ordering::Relaxed);
-                    }
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-            }
-        }
-    }
-}
-
-impl<P> Drop for Pool<'_, P> {
-    /// However the caller's thread leaves, also by a panic, workers end what is under way.
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
+    /// The next finished piece, if there is one.
+    fn finished(&self) -> Option<(P, Result<()>)> {
+        self.finished.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::budget::OutOfBudget;
     use std::panic::{AssertUnwindSafe, catch_unwind};
-    use std::sync::Mutex;
+    use std::sync::atomic::AtomicU64;
+
+    type Square = dyn Fn(u64, &mut Budget) -> Result<u64> + Send + Sync;
 
     /// Squares numbers, on whichever core.
-    struct Squares<F, const FINE: bool> {
-        of: F,
-        done: Mutex<usize>,
+    struct Squares<const FINE: bool> {
+        of: Arc<Square>,
+        done: Arc<AtomicU64>,
     }
 
-    #[derive(Default)]
-    struct Square {
-        of: u64,
-        is: u64,
-    }
-
-    impl<F, const FINE: bool> Work for Squares<F, FINE>
-    where
-        F: Fn(u64, &mut Check<'_>) -> Result<u64> + Sync,
-    {
-        type Piece = Square;
+    impl<const FINE: bool> Work for Squares<FINE> {
+        /// A number, and its square.
+        type Piece = (u64, u64);
         type Scratch = ();
         const SPREAD: Spread = if FINE { Spread::FINE } else { Spread::COARSE };
-        fn work(&self, piece: &mut Square, _: &mut (), check: &mut Check<'_>) -> Result<()> {
-            piece.is = (self.of)(piece.of, check)?;
-            *self.done.lock().expect("a lock") += 1;
+        fn work(&self, (of, is): &mut (u64, u64), _: &mut (), budget: &mut Budget) -> Result<()> {
+            *is = (self.of)(*of, budget)?;
+            self.done.fetch_add(1, Ordering::Relaxed);
             Ok(())
-        }
-    }
-
-    /// Plans the numbers below `count`, and takes squares as long as `until` says.
-    struct Taker<'a> {
-        planned: u64,
-        count: u64,
-        until: &'a dyn Fn(u64) -> Result<ControlFlow<()>>,
-        /// How often it may be asked whether to go on.
-        patience: u32,
-        found: Vec<u64>,
-    }
-
-    impl Producer<Square> for Taker<'_> {
-        fn plan(&mut self, piece: &mut Square) -> Result<Planned> {
-            if self.planned == self.count {
-                return Ok(Planned::Nothing);
-            }
-            piece.of = self.planned;
-            self.planned += 1;
-            Ok(Planned::Full)
-        }
-        fn deliver(&mut self, piece: &mut Square) -> Result<ControlFlow<()>> {
-            let more = (self.until)(piece.of)?;
-            self.found.push(piece.is);
-            Ok(more)
-        }
-        fn check(&mut self) -> Result<(), Stopped> {
-            self.patience = self.patience.saturating_sub(1);
-            match self.patience {
-                0 => Err(Stopped::Closed),
-                _ => Ok(()),
-            }
         }
     }
 
@@ -380,130 +354,131 @@ mod tests {
             }
         }
 
-        /// Returns also how many squares were computed.
-        fn run(
-            self,
-            of: impl Fn(u64, &mut Check<'_>) -> Result<u64> + Sync,
-            producer: &mut dyn Producer<Square>,
-        ) -> (usize, Result<()>) {
-            let done = Mutex::new(0);
-            if let Way::Fine = self {
-                let squares = Squares::<_, true> { of, done };
-                let ended = run(&squares, producer);
-                return (squares.done.into_inner().expect("a lock"), ended);
-            }
-            let squares = Squares::<_, false> { of, done };
-            let ended = match self {
-                Way::Alone => run_alone(None, &squares, producer).map(|more| assert!(more.is_break())),
-                Way::OnThreads(threads) => run_on_threads(threads, &squares, producer),
-                Way::Coarse | Way::Fine => run(&squares, producer),
+        /// Plans the numbers below `count` and pulls squares as long as `wants_more` says. Returns the squares, how
+        /// many were computed, and how it ended.
+        fn run(self, squares: &Arc<Square>, plan: Plan<'_>, budget: Budget, wants_more: Wants<'_>) -> Ran {
+            let (of, done) = (Arc::clone(squares), Arc::<AtomicU64>::default());
+            let found = match self {
+                Way::Fine => {
+                    pull(Pool::new(Arc::new(Squares::<true> { of, done: Arc::clone(&done) }), budget), plan, wants_more)
+                }
+                _ => {
+                    let squares = Squares::<false> { of, done: Arc::clone(&done) };
+                    let mut pool = Pool::new(Arc::new(squares), budget);
+                    match self {
+                        Way::Alone => pool.alone = None,
+                        Way::OnThreads(threads) => pool.start(threads),
+                        Way::Coarse | Way::Fine => {}
+                    }
+                    pull(pool, plan, wants_more)
+                }
             };
-            (squares.done.into_inner().expect("a lock"), ended)
+            Ran { found: found.0, done: done.load(Ordering::Relaxed) as usize, ended: found.1 }
         }
     }
 
-    /// Computes the squares of the first `count` numbers in one way: the numbers found, how many were computed, and how
-    /// it ended.
+    type Plan<'a> = &'a dyn Fn(u64) -> Result<Planned>;
+    type Wants<'a> = &'a dyn Fn(u64) -> bool;
+
+    struct Ran {
+        found: Vec<u64>,
+        done: usize,
+        ended: Result<()>,
+    }
+
+    fn pull<const FINE: bool>(
+        mut pool: Pool<Squares<FINE>>,
+        plan: Plan<'_>,
+        wants_more: Wants<'_>,
+    ) -> (Vec<u64>, Result<()>) {
+        let mut planned = 0;
+        let mut next = |piece: &mut (u64, u64)| {
+            piece.0 = planned;
+            planned += 1;
+            plan(piece.0)
+        };
+        let mut found = Vec::new();
+        loop {
+            match pool.next(&mut next) {
+                Ok(None) => break (found, Ok(())),
+                Err(error) => {
+                    assert!(matches!(pool.next(&mut next), Ok(None)), "it has ended");
+                    break (found, Err(error));
+                }
+                Ok(Some(&mut (of, is))) => {
+                    found.push(is);
+                    if !wants_more(of) {
+                        break (found, Ok(()));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The same for all numbers below `count`. It gives up after a minute, however busy the machine is.
     fn squares(
         way: Way,
         count: u64,
-        of: &(dyn Fn(u64, &mut Check<'_>) -> Result<u64> + Sync),
-        until: &dyn Fn(u64) -> Result<ControlFlow<()>>,
-    ) -> (Vec<u64>, usize, Result<()>) {
-        // Waits of a minute together, however busy the machine is.
-        squares_until(3000, way, count, of, until)
+        of: impl Fn(u64, &mut Budget) -> Result<u64> + Send + Sync + 'static,
+        wants_more: Wants<'_>,
+    ) -> Ran {
+        let of: Arc<Square> = Arc::new(of);
+        let budget = Budget::unlimited().within(Duration::from_secs(60));
+        way.run(&of, &below(count), budget, wants_more)
     }
 
-    /// The same; the producer says to stop when it is asked for the `patience`th time.
-    fn squares_until(
-        patience: u32,
-        way: Way,
-        count: u64,
-        of: &(dyn Fn(u64, &mut Check<'_>) -> Result<u64> + Sync),
-        until: &dyn Fn(u64) -> Result<ControlFlow<()>>,
-    ) -> (Vec<u64>, usize, Result<()>) {
-        let mut taker = Taker { planned: 0, count, until, patience, found: Vec::new() };
-        let (done, ended) = way.run(of, &mut taker);
-        (taker.found, done, ended)
+    fn below(count: u64) -> impl Fn(u64) -> Result<Planned> {
+        move |of| Ok(if of < count { Planned::Full } else { Planned::Nothing })
     }
 
-    fn all(_: u64) -> Result<ControlFlow<()>> {
-        Ok(ControlFlow::Continue(()))
+    fn all(_: u64) -> bool {
+        true
     }
 
-    fn stopped() -> Error {
-        Error::from(Stopped::Interrupted)
+    fn failed() -> Error {
+        Error::Exited
     }
 
     #[test]
     fn everything_comes_once_and_in_order() {
         for (way, count) in Way::ALL.into_iter().flat_map(|way| [0, 1, 4, 32, 33, 1000].map(|count| (way, count))) {
             // The first of some take the longest.
-            let work = |of: u64, _: &mut Check<'_>| {
+            let work = |of: u64, _: &mut Budget| {
                 (0..(9 - of % 10) * 1000).for_each(|number| _ = std::hint::black_box(number));
                 Ok(of * of)
             };
-            let (found, done, ended) = squares(way, count, &work, &all);
-            assert!(ended.is_ok());
-            assert!(found.into_iter().eq((0..count).map(|of| of * of)));
-            assert_eq!(done as u64, count);
+            let ran = squares(way, count, work, &all);
+            assert!(ran.ended.is_ok());
+            assert!(ran.found.into_iter().eq((0..count).map(|of| of * of)));
+            assert_eq!(ran.done as u64, count);
         }
     }
 
     #[test]
     fn the_first_error_in_order_ends_it() {
         for way in Way::ALL {
-            let fails = |of: u64, _: &mut Check<'_>| match of {
-                70.. => Err(stopped()),
-                of => Ok(of),
-            };
-            let (found, _, ended) = squares(way, 200, &fails, &all);
-            assert!(matches!(ended, Err(Error::Stopped(_))));
-            assert!(found.into_iter().eq(0..70));
-            let until = |of| match of {
-                33 => Err(stopped()),
-                _ => Ok(ControlFlow::Continue(())),
-            };
-            let (found, _, ended) = squares(way, 200, &|of, _| Ok(of), &until);
-            assert!(matches!(ended, Err(Error::Stopped(_))));
-            assert!(found.into_iter().eq(0..33));
-        }
-    }
-
-    /// Takes squares, of which from one on none can be planned.
-    struct Unplannable<'a>(Taker<'a>);
-
-    impl Producer<Square> for Unplannable<'_> {
-        fn plan(&mut self, piece: &mut Square) -> Result<Planned> {
-            match self.0.planned {
-                50 => Err(stopped()),
-                _ => self.0.plan(piece),
-            }
-        }
-        fn deliver(&mut self, piece: &mut Square) -> Result<ControlFlow<()>> {
-            self.0.deliver(piece)
-        }
-        fn check(&mut self) -> Result<(), Stopped> {
-            Ok(())
+            let fails = |of: u64, _: &mut Budget| if of < 70 { Ok(of) } else { Err(failed()) };
+            let ran = squares(way, 200, fails, &all);
+            assert!(matches!(ran.ended, Err(Error::Exited)));
+            assert!(ran.found.into_iter().eq(0..70));
         }
     }
 
     #[test]
     fn pieces_planned_before_an_error_are_delivered_before_it() {
         for way in Way::ALL {
-            let mut producer =
-                Unplannable(Taker { planned: 0, count: u64::MAX, until: &all, patience: 0, found: Vec::new() });
-            let (_, ended) = way.run(|of, _| Ok(of), &mut producer);
-            assert!(matches!(ended, Err(Error::Stopped(_))));
-            assert!(producer.0.found.into_iter().eq(0..50));
+            let plan = |of| if of < 50 { Ok(Planned::Full) } else { Err(failed()) };
+            let of: Arc<Square> = Arc::new(|of, _: &mut Budget| Ok(of));
+            let ran = way.run(&of, &plan, Budget::unlimited(), &all);
+            assert!(matches!(ran.ended, Err(Error::Exited)));
+            assert!(ran.found.into_iter().eq(0..50));
         }
     }
 
     #[test]
     fn little_is_done_that_nobody_wants() {
         for (way, last) in Way::ALL.into_iter().flat_map(|way| [2, 33, 500].map(|last| (way, last))) {
-            let until = |of| Ok(if of == last { ControlFlow::Break(()) } else { ControlFlow::Continue(()) });
-            let (found, done, ended) = squares(way, 100_000, &|of, _| Ok(of), &until);
+            let Ran { found, done, ended } = squares(way, 100_000, |of, _| Ok(of), &|of| of < last);
             assert!(ended.is_ok());
             assert!(found.into_iter().eq(0..=last));
             let wanted = 1 + usize::try_from(last).expect("a number");
@@ -517,65 +492,125 @@ mod tests {
     #[test]
     fn a_stop_reaches_pieces_under_way_and_they_are_delivered() {
         const BROKEN_OFF: u64 = 1 << 40;
-        let endless = |of: u64, check: &mut Check<'_>| {
-            if of < 70 {
-                return Ok(of);
-            }
-            while check().is_ok() {
-                std::thread::yield_now();
-            }
-            Ok(BROKEN_OFF)
-        };
         for way in Way::ALL {
-            let (found, _, ended) = squares_until(5, way, 100_000, &endless, &all);
-            assert!(matches!(ended, Err(Error::Stopped(Stopped::Closed))));
-            let whole = found.iter().filter(|&&is| is != BROKEN_OFF);
+            let (interrupt, delivered) = (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
+            let (flag, before) = (Arc::clone(&interrupt), Arc::clone(&delivered));
+            let endless: Arc<Square> = Arc::new(move |of: u64, budget: &mut Budget| {
+                if of < 70 {
+                    return Ok(of);
+                }
+                while budget.look().is_ok() {
+                    // Ctrl-C, once all before are there.
+                    if before.load(Ordering::Relaxed) == 70 {
+                        flag.store(true, Ordering::Relaxed);
+                    }
+                    std::thread::yield_now();
+                }
+                // An error in what a stop broke off is a result of the stop.
+                if of % 2 == 0 { Ok(BROKEN_OFF) } else { Err(failed()) }
+            });
+            let wants_more = |_| {
+                delivered.fetch_add(1, Ordering::Relaxed);
+                true
+            };
+            let ran = way.run(&endless, &below(100_000), Budget::until(interrupt), &wants_more);
+            assert!(matches!(ran.ended, Err(Error::OutOfBudget(OutOfBudget::Interrupted))), "{:?}", ran.ended);
+            let whole = ran.found.iter().filter(|&&is| is != BROKEN_OFF);
             assert!(whole.copied().eq(0..70));
-            assert!((71..=70 + way.threads()).contains(&found.len()), "{}", found.len());
+            assert!((71..=70 + way.threads()).contains(&ran.found.len()), "{}", ran.found.len());
+        }
+    }
+
+    #[test]
+    fn a_deadline_and_steps_end_it_too() {
+        for way in Way::ALL {
+            for (budget, why) in [
+                (Budget::unlimited().within(Duration::ZERO), OutOfBudget::Time),
+                (Budget::unlimited().at_most(50), OutOfBudget::Steps),
+            ] {
+                let of: Arc<Square> = Arc::new(|of, _: &mut Budget| Ok(of));
+                let ran = way.run(&of, &below(u64::MAX), budget, &all);
+                assert!(matches!(ran.ended, Err(Error::OutOfBudget(ended)) if ended == why), "{:?}", ran.ended);
+                assert!(ran.found.len() <= 50 + way.under_way());
+            }
         }
     }
 
     #[test]
     fn a_panic_is_passed_on_and_nobody_waits_for_it() {
         for (way, at) in Way::ALL.into_iter().flat_map(|way| [0, 50].map(|at| (way, at))) {
-            let work = |of: u64, _: &mut Check<'_>| if of == at { panic!("as it is meant to") } else { Ok(of) };
-            let all = AssertUnwindSafe(|| squares(way, 200, &work, &all));
+            let work = move |of: u64, _: &mut Budget| if of == at { panic!("as it is meant to") } else { Ok(of) };
+            let all = AssertUnwindSafe(|| squares(way, 200, work, &all));
             assert!(catch_unwind(all).is_err(), "{way:?} {at}");
         }
     }
 
     #[test]
-    fn a_panic_in_delivery_ends_pieces_under_way() {
+    fn a_panic_of_the_caller_ends_pieces_under_way() {
         for way in Way::ALL {
-            let endless = |of: u64, check: &mut Check<'_>| {
-                while of > 50 && check().is_ok() {
+            let endless = |of: u64, budget: &mut Budget| {
+                while of > 50 && budget.look().is_ok() {
                     std::thread::yield_now();
                 }
                 Ok(of)
             };
-            let until = |of| match of {
-                50 => panic!("as it is meant to"),
-                _ => Ok(ControlFlow::Continue(())),
-            };
-            let all = AssertUnwindSafe(|| squares(way, 200, &endless, &until));
+            let wants_more = |of| if of == 50 { panic!("as it is meant to") } else { true };
+            let all = AssertUnwindSafe(|| squares(way, 200, endless, &wants_more));
             assert!(catch_unwind(all).is_err(), "{way:?}");
+        }
+    }
+
+    #[test]
+    fn dropping_it_ends_pieces_under_way_and_their_threads() {
+        for way in Way::ALL {
+            let working = Arc::<()>::default();
+            let here = Arc::clone(&working);
+            let endless = move |of: u64, budget: &mut Budget| {
+                let _here = &here;
+                while of > 50 && budget.look().is_ok() {
+                    std::thread::yield_now();
+                }
+                Ok(of)
+            };
+            assert!(squares(way, 200, endless, &|of| of < 50).ended.is_ok());
+            assert_eq!(Arc::strong_count(&working), 1, "{way:?}");
         }
     }
 
     #[test]
     fn a_slow_piece_lets_the_others_run_ahead() {
         // The slow piece ends once all that the other workers may have are done.
-        let done = Mutex::new(0);
-        let slow = |of: u64, check: &mut Check<'_>| {
-            let others = 2 * Spread::COARSE.depth;
-            while of == 0 && *done.lock().expect("a lock") < others && check().is_ok() {
+        let done = AtomicU64::new(0);
+        let slow = move |of: u64, budget: &mut Budget| {
+            let others = 2 * Spread::COARSE.depth as u64;
+            while of == 0 && done.load(Ordering::Relaxed) < others && budget.look().is_ok() {
                 std::thread::yield_now();
             }
-            *done.lock().expect("a lock") += 1;
+            done.fetch_add(1, Ordering::Relaxed);
             Ok(of)
         };
-        let (found, _, ended) = squares(Way::OnThreads(3), 100, &slow, &all);
-        assert!(ended.is_ok());
-        assert!(found.into_iter().eq(0..100));
+        let ran = squares(Way::OnThreads(3), 100, slow, &all);
+        assert!(ran.ended.is_ok());
+        assert!(ran.found.into_iter().eq(0..100));
+    }
+
+    #[test]
+    fn results_do_not_wait_for_a_slow_piece_of_their_batch() {
+        // The slow piece ends once those before it in its batch were delivered.
+        let delivered = Arc::<AtomicU64>::default();
+        let before = Arc::clone(&delivered);
+        let slow = move |of: u64, budget: &mut Budget| {
+            while of == 37 && before.load(Ordering::Relaxed) < of && budget.look().is_ok() {
+                std::thread::yield_now();
+            }
+            Ok(before.load(Ordering::Relaxed))
+        };
+        let wants_more = |_| {
+            delivered.fetch_add(1, Ordering::Relaxed);
+            true
+        };
+        let ran = squares(Way::Fine, 100, slow, &wants_more);
+        assert!(ran.ended.is_ok());
+        assert!(ran.found.get(37).is_some_and(|&delivered| delivered >= 37));
     }
 }

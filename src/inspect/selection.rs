@@ -4,7 +4,7 @@ use super::filter::Question;
 use super::page::Page;
 use super::state_set::StateSet;
 use super::sweep::Chunk;
-use crate::report::{PagesByReason, Stopped};
+use crate::report::PagesByReason;
 
 /// What is not certain about the pages that a question keeps and leaves out.
 #[derive(Clone, Debug, Default)]
@@ -18,26 +18,19 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Passes the kept pages of a chunk to `each`, until that says to stop.
-    pub fn take(
-        &mut self,
-        chunk: &Chunk<'_>,
-        question: &Question,
-        mut each: impl FnMut(&Page) -> Result<(), Stopped>,
-    ) -> Result<(), Stopped> {
+    /// The pages of a chunk that are kept.
+    pub fn kept<'c>(&'c mut self, chunk: &'c Chunk<'_>, question: &'c Question) -> impl Iterator<Item = Page> + 'c {
         for (pages, reason) in chunk.unknown_content() {
             self.unknown_content.add(pages, reason);
         }
-        for page in chunk.pages() {
-            if !question.keeps(&page, chunk.region) {
-                if question.is_undecided(&page, chunk.region) {
-                    self.undecided.get_or_insert((0, page.states)).0 += page.pages;
-                }
-                continue;
+        chunk.pages().filter(|page| {
+            let is_kept = question.keeps(page, chunk.region);
+            if is_kept {
+                self.uncertain = self.uncertain.or(page.states.if_uncertain());
+            } else if question.is_undecided(page, chunk.region) {
+                self.undecided.get_or_insert((0, page.states)).0 += page.pages;
             }
-            self.uncertain = self.uncertain.or(page.states.if_uncertain());
-            each(&page)?;
-        }
-        Ok(())
+            is_kept
+        })
     }
 }

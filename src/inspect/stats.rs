@@ -10,10 +10,11 @@ use super::page::{Facts, Page};
 use super::reason::no_scan;
 use super::region::ViewedRegion;
 use super::state_set::StateSet;
-use super::sweep::{Sweep, sweep};
+use super::sweep::Sweep;
 use super::totals::{StateCounts, Totals};
+use crate::budget::Budget;
 use crate::kernel::{AddressRange, Kind, State};
-use crate::report::{Fact, LargeFolios, Reason, Stopped};
+use crate::report::{Fact, LargeFolios, Reason};
 
 /// The memory of a region. While nothing changes, `shared + private` equals Rss of smaps (for the hugetlb pool
 /// Shared_Hugetlb + Private_Hugetlb). `present` also includes the zero page, which smaps does not count.
@@ -71,72 +72,83 @@ impl RegionStats {
     }
 }
 
-/// Computes the stats of each of `regions` (some of the address space's, in address order) in one sweep, and passes
-/// them to `each`. [`Facts::COUNTS`] gives `shared`, `private` and `pss`, [`Facts::HUGE`] gives `huge`,
-/// [`Facts::ORDER`] gives `folios`; a fact not in `need` is unknown. Without the right to read map counts, `shared` and
-/// `private` come from bit 56 where it is reliable.
-///
-/// Fails when the target is gone, and when `check` or `each` fail.
-pub fn region_stats<'v>(
-    space: &'v AddressSpace,
-    regions: &[&ViewedRegion],
+/// The memory of regions, one after the other. Dropping it ends what is under way.
+#[must_use]
+pub struct RegionSweep {
+    space: AddressSpace,
     need: Facts,
-    check: &mut dyn FnMut() -> Result<(), Stopped>,
-    each: &mut dyn FnMut(&'v ViewedRegion, &RegionStats) -> Result<(), Stopped>,
-) -> Result<Sweep> {
-    let spans: Vec<AddressRange> = regions.iter().map(|viewed| viewed.range()).collect();
-    span_stats(space, &spans, need, check, each)
+    wanted: Facts,
+    pages: Sweep,
+    /// The region that is being added up.
+    current: Option<(usize, Tally)>,
 }
 
-/// The same for the parts of each region in `spans`, which are in address order.
-pub fn span_stats<'v>(
-    space: &'v AddressSpace,
-    spans: &[AddressRange],
-    need: Facts,
-    check: &mut dyn FnMut() -> Result<(), Stopped>,
-    each: &mut dyn FnMut(&'v ViewedRegion, &RegionStats) -> Result<(), Stopped>,
-) -> Result<Sweep> {
-    let available = space.availability();
-    let mut wanted = need & (Facts::COUNTS | Facts::HUGE | Facts::ORDER) | Facts::KINDS;
-    if need.contains(Facts::COUNTS) && available.counts.is_err() {
-        wanted |= Facts::HUGE;
-    }
-    if need.contains(Facts::COUNTS) && !space.has_exact_counts() {
-        // Flags tell which map counts are averages.
-        wanted |= Facts::FLAGS;
-    }
-    let wanted = space.obtainable(wanted);
-    // Where bit 56 is reliable, a page with it set has a map count of 1: map counts are read only for other pages.
-    // Flags, which tell averages and folios, are read for all.
-    let is_unknown = Filter::new(Facts::ENTRIES, |page, _| page.huge != Some(false) || page.exclusive() != Some(true));
-    let question = if wanted.intersects(Facts::FLAGS | Facts::ORDER) {
-        Question::from(wanted)
-    } else {
-        Question::of_kept(&is_unknown, wanted)
-    };
-    let mut current: Option<(usize, Tally)> = None;
-    let mut finish = |(index, tally): &(usize, Tally)| match space.regions().get(*index) {
-        Some(viewed) => each(viewed, &tally.stats(space, viewed, need)),
-        None => Ok(()),
-    };
-    let swept = sweep(space, spans, question, check, &mut |chunk| {
-        let Some(index) = chunk.region_index else {
-            return Ok(());
+impl AddressSpace {
+    /// The memory of each region in `ranges` (in order, disjoint), or of its part there. [`Facts::COUNTS`] gives
+    /// `shared`, `private` and `pss`, [`Facts::HUGE`] gives `huge`, [`Facts::ORDER`] gives `folios`; a fact not in
+    /// `need` is unknown. Without the right to read map counts, `shared` and `private` come from bit 56 where it is
+    /// reliable.
+    pub fn region_stats(&self, ranges: &[AddressRange], need: Facts) -> RegionSweep {
+        let available = self.availability();
+        let mut wanted = need & (Facts::COUNTS | Facts::HUGE | Facts::ORDER) | Facts::KINDS;
+        if need.contains(Facts::COUNTS) && available.counts.is_err() {
+            wanted |= Facts::HUGE;
+        }
+        if need.contains(Facts::COUNTS) && !self.has_exact_counts() {
+            // Flags tell which map counts are averages.
+            wanted |= Facts::FLAGS;
+        }
+        let wanted = self.obtainable(wanted);
+        // Where bit 56 is reliable, a page with it set has a map count of 1: map counts are read only for other pages.
+        // Flags, which tell averages and folios, are read for all.
+        let is_unknown =
+            Filter::new(Facts::ENTRIES, |page, _| page.huge != Some(false) || page.exclusive() != Some(true));
+        let question = if wanted.intersects(Facts::FLAGS | Facts::ORDER) {
+            Question::from(wanted)
+        } else {
+            Question::of_kept(&is_unknown, wanted)
         };
-        let tally = match &mut current {
-            Some((last, tally)) if *last == index => tally,
-            current => {
-                if let Some(done) = current {
-                    finish(done)?;
-                }
-                &mut current.insert((index, Tally::new(space, need, wanted))).1
+        let pages = self.pages(ranges, question);
+        RegionSweep { space: self.clone(), need, wanted, pages, current: None }
+    }
+}
+
+impl RegionSweep {
+    /// The same, with what it may take.
+    pub fn within(self, budget: Budget) -> Self {
+        RegionSweep { pages: self.pages.within(budget), ..self }
+    }
+
+    /// The next region; `None` after the last one.
+    ///
+    /// # Errors
+    /// Those of [`Sweep::next`].
+    pub fn next(&mut self) -> Result<Option<(&ViewedRegion, RegionStats)>> {
+        let mut done = None;
+        while done.is_none()
+            && let Some(chunk) = self.pages.next()?
+        {
+            let Some(index) = chunk.region_index else {
+                continue;
+            };
+            if self.current.as_ref().is_none_or(|(last, _)| *last != index) {
+                done = self.current.replace((index, Tally::new(&self.space, self.need, self.wanted)));
             }
+            if let Some((_, tally)) = &mut self.current {
+                chunk.pages().for_each(|page| tally.add(&page));
+            }
+        }
+        let Some((index, tally)) = done.or_else(|| self.current.take()) else {
+            return Ok(None);
         };
-        chunk.pages().for_each(|page| tally.add(&page));
-        Ok(())
-    })?;
-    current.as_ref().map_or(Ok(()), finish)?;
-    Ok(swept)
+        let viewed = self.space.regions().get(index);
+        Ok(viewed.map(|viewed| (viewed, tally.stats(&self.space, viewed, self.need))))
+    }
+
+    /// Regions that changed during the sweep, once it has ended.
+    pub fn changed(&self) -> &[AddressRange] {
+        self.pages.changed()
+    }
 }
 
 /// Fraction bits of a sum of shares (PSS_SHIFT in fs/proc/task_mmu.c). Each division is truncated to as many bits as in

@@ -1,9 +1,6 @@
 //! Single pages, rows and totals of fake processes.
 
-use super::{
-    AddressSpace, Facts, GroupBy, GroupKey, Groups, Neighbours, OfFrame, Page, Row, Rows, Runs, Totals, region_stats,
-    sweep,
-};
+use super::{AddressSpace, Facts, GroupBy, GroupKey, Groups, Neighbours, OfFrame, Page, Row, Rows, Runs, Totals};
 use crate::kernel::{Kind, Name, PageFlags, PageSize, PhysicalAddress, State, VirtualAddress};
 use crate::process::Target;
 use crate::process::fake::{EXCLUSIVE, FILE, HUGE, PAGE, PRESENT, World, region};
@@ -15,11 +12,10 @@ const SIZE: PageSize = PageSize::FOUR_KIB;
 /// Sweeps everything and gives each page with its region.
 fn each(target: &Target, need: Facts, mut visit: impl FnMut(&Page, Option<usize>)) {
     let space = AddressSpace::of(target).expect("a space");
-    sweep(&space, &space.spans(), need, &mut || Ok(()), &mut |chunk| {
+    let mut pages = space.pages(&space.spans(), need);
+    while let Some(chunk) = pages.next().expect("a sweep") {
         chunk.pages().for_each(|page| visit(&page, chunk.region_index));
-        Ok(())
-    })
-    .expect("a sweep");
+    }
 }
 
 fn rows(target: &Target, need: Facts) -> Vec<Row> {
@@ -420,12 +416,10 @@ fn without_a_scan_a_page_in_no_large_folio_is_not_huge() {
             }
         });
         let mut seen = None;
-        let regions: Vec<_> = space.regions().iter().collect();
-        region_stats(&space, &regions, Facts::HUGE, &mut || Ok(()), &mut |_, stats| {
-            seen = Some(stats.huge.clone().ok());
-            Ok(())
-        })
-        .expect("stats");
+        let mut regions = space.region_stats(&space.spans(), Facts::HUGE);
+        while let Some((_, stats)) = regions.next().expect("stats") {
+            seen = Some(stats.huge.ok());
+        }
         assert_eq!(seen, Some(of_region), "{large} {in_smaps:?}");
     }
 }
@@ -471,15 +465,14 @@ fn frames_that_repeat_in_turn_share_a_row() {
 fn regions_that_change_while_they_are_counted_are_named() {
     let (world, target) = World::new([region(0x1000, 10), region(0x2000, 10)]).target();
     let space = AddressSpace::of(&target).expect("a space");
-    let all: Vec<_> = space.regions().iter().collect();
     let mut counted = 0;
-    let swept = region_stats(&space, &all, Facts::empty(), &mut || Ok(()), &mut |_, _| {
+    let mut regions = space.region_stats(&space.spans(), Facts::empty());
+    while regions.next().expect("a region").is_some() {
         counted += 1;
         world.regions.lock().expect("a lock")[0] = region(0x1000, 11);
-        Ok(())
-    });
+    }
     assert_eq!(counted, 2);
-    assert_eq!(swept.expect("a sweep").changed, [region(0x1000, 10).range]);
+    assert_eq!(regions.changed(), [region(0x1000, 10).range]);
 }
 
 /// Very many regions are compared as the text of maps, as far as they have been counted. The list is decoded again only
@@ -491,19 +484,18 @@ fn very_many_regions_that_change_are_named() {
     let told = |changes: Option<u64>| {
         let (world, target) = World::new((0..COUNT).map(at)).target();
         let space = AddressSpace::of(&target).expect("a space");
-        let all: Vec<_> = space.regions().iter().collect();
         let mut counted = 0;
-        let swept = region_stats(&space, &all, Facts::empty(), &mut || Ok(()), &mut |_, _| {
+        let mut counts = space.region_stats(&space.spans(), Facts::empty());
+        while counts.next().expect("a region").is_some() {
             if Some(counted) == changes {
                 let mut regions = world.regions.lock().expect("a lock");
                 regions[counted as usize].permissions.write = false;
             }
             counted += 1;
-            Ok(())
-        });
+        }
         assert_eq!(counted, COUNT);
         let read = world.watched.region_reads.load(Ordering::Relaxed);
-        (swept.expect("a sweep").changed, read)
+        (counts.changed().to_vec(), read)
     };
     // The last one is reported when all have been compared.
     for changed in [0, COUNT / 2, COUNT - 2] {

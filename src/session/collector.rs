@@ -1,6 +1,7 @@
 //! The rows of a command as values, for `foreach`.
 
 use super::interrupt::Interrupts;
+use crate::budget::Budget;
 use crate::command;
 use crate::eval::{Origin, Spans, Value};
 use crate::kernel::{AddressRange, FrameRange};
@@ -51,6 +52,10 @@ impl Sink for Collector<'_> {
 
     fn check(&mut self) -> Result<(), Stopped> {
         self.interrupts.check()
+    }
+
+    fn budget(&self) -> Budget {
+        Budget::until(self.interrupts.flag())
     }
 
     fn wait(&mut self, duration: Duration) -> Result<(), Stopped> {

@@ -4,6 +4,7 @@ use super::destination::Destination;
 use super::interrupt::Interrupts;
 use super::log::Logged;
 use super::progress::Progress;
+use crate::budget::Budget;
 use crate::render::Renderer;
 use crate::report::{Record, Sink, Stopped};
 use std::cell::RefCell;
@@ -171,6 +172,10 @@ impl Sink for Printer<'_> {
             Err(_) if !self.regardless => Err(self.interrupt()),
             _ => Ok(()),
         }
+    }
+
+    fn budget(&self) -> Budget {
+        if self.regardless { Budget::unlimited() } else { Budget::until(self.interrupts.flag()) }
     }
 
     fn progress(&mut self, done: u64, total: u64, what: &'static str) -> Result<(), Stopped> {

@@ -1,6 +1,7 @@
 //! The session as the scope of an expression.
 
 use super::DebugState;
+use crate::budget::Budget;
 use crate::eval::{Integer, NamedSnapshot, Scope, Value};
 use crate::kernel::{PageSize, VirtualAddress};
 use crate::lang::HistoryReference;
@@ -50,9 +51,12 @@ impl Scope for DebugState {
         Some(DebugState::machine(self))
     }
 
-    fn progress(&self, done: u64, total: u64, what: &'static str) -> Result<(), Stopped> {
+    fn progress(&self, done: u64, total: u64, what: &'static str) {
         self.waiting.show(done, total, what);
-        self.check()
+    }
+
+    fn budget(&self) -> Budget {
+        Budget::until(Arc::clone(&self.interrupted))
     }
 
     fn check(&self) -> Result<(), Stopped> {

@@ -1,6 +1,6 @@
 //! The same work by pmdb: by the engine, and by the whole program.
 
-use pmdb::inspect::{AddressSpace, Facts, Neighbours, Runs, Snapshot, Totals, Watcher, sweep};
+use pmdb::inspect::{AddressSpace, Facts, Neighbours, Runs, Snapshot, Totals, Watcher};
 use pmdb::kernel::{AddressRange, State, VirtualAddress};
 use pmdb::process::Target;
 use std::hint::black_box;
@@ -16,12 +16,11 @@ pub fn range((start, len): (u64, u64)) -> AddressRange {
 pub fn walk(target: &Target, whole: (u64, u64), need: Facts, mut meanwhile: impl FnMut()) {
     let space = AddressSpace::of(target).expect("regions");
     let mut totals = Totals::new(space.page(), need);
-    let swept = sweep(&space, &[range(whole)], need, &mut || Ok(()), &mut |chunk| {
+    let mut pages = space.pages(&[range(whole)], need);
+    while let Some(chunk) = pages.next().expect("to the end") {
         chunk.pages().for_each(|page| totals.add(&page));
         meanwhile();
-        Ok(())
-    });
-    swept.expect("to the end");
+    }
     assert!(totals.state(State::Present) > 0);
     assert_eq!(totals.runs().is_some(), need.has_entries());
     black_box(totals.runs());
@@ -32,12 +31,11 @@ pub fn runs(target: &Target, whole: (u64, u64)) {
     let space = AddressSpace::of(target).expect("regions");
     let need = Facts::FRAMES;
     let (mut runs, mut count) = (Runs::new(space.page()), 0u64);
-    let swept = sweep(&space, &[range(whole)], need, &mut || Ok(()), &mut |chunk| {
+    let mut swept = space.pages(&[range(whole)], need);
+    while let Some(chunk) = swept.next().expect("to the end") {
         let pages = chunk.pages().filter(|page| page.state() == State::Present);
         pages.for_each(|page| count += u64::from(runs.push(&page, None).is_some()));
-        Ok(())
-    });
-    swept.expect("to the end");
+    }
     assert!(runs.finish().is_some());
     black_box(count);
 }

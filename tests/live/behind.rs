@@ -142,20 +142,13 @@ fn kinds(target: &Target, start: u64, count: u64) -> Vec<Kind> {
     let together = pmdb::inspect::AddressSpace::of(target).expect("a space");
     let mut rows = 0;
     let mut last = None;
-    pmdb::inspect::sweep(
-        &together,
-        &[range(start, count * page_bytes())],
-        Facts::CONTENT,
-        &mut || Ok(()),
-        &mut |chunk| {
-            for page in chunk.pages() {
-                rows += u64::from(last != page.kind);
-                last = page.kind;
-            }
-            Ok(())
-        },
-    )
-    .expect("a sweep");
+    let mut pages = together.pages(&[range(start, count * page_bytes())], Facts::CONTENT);
+    while let Some(chunk) = pages.next().expect("a sweep") {
+        for page in chunk.pages() {
+            rows += u64::from(last != page.kind);
+            last = page.kind;
+        }
+    }
     let changes = one_by_one.chunk_by(|a, b| a == b).count() as u64;
     assert_eq!(rows, changes);
     one_by_one

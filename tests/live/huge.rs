@@ -4,7 +4,7 @@ use super::Test;
 use super::puppet::Puppet;
 use super::states::{detail, pages};
 use super::support::{self, at, huge_page_bytes, page, page_bytes, plain_entry, pool_page_bytes, skip};
-use pmdb::inspect::{AddressSpace, Facts, RegionStats, region_stats, sweep_frames};
+use pmdb::inspect::{AddressSpace, Facts, RegionStats, machine_frames};
 use pmdb::kernel::{FrameNumber, FrameRange, Kind, State};
 use pmdb::process::{Categories, Target};
 use pmdb::report::{HowMapped, LargeFolios, Reason};
@@ -116,11 +116,10 @@ fn stats(target: &Target, address: u64) -> RegionStats {
     let region = space.region(at(address)).expect("its region");
     let mut found = None;
     let need = Facts::COUNTS | Facts::HUGE | Facts::ORDER;
-    region_stats(&space, &[region], need, &mut || Ok(()), &mut |_, stats| {
-        found = Some(stats.clone());
-        Ok(())
-    })
-    .expect("to count");
+    let mut counts = space.region_stats(&[region.range()], need);
+    while let Some((_, stats)) = counts.next().expect("to count") {
+        found = Some(stats);
+    }
     found.expect("what is in it")
 }
 
@@ -144,11 +143,10 @@ fn whole_and_partly_unmapped() {
     let frames = bytes / page_bytes();
     let range = FrameRange::new(FrameNumber::new(frame + 5), FrameNumber::new(frame + frames));
     let mut orders = Vec::new();
-    sweep_frames(&target.machine, range.expect("frames"), Facts::ORDER, &mut |_| Ok(()), &mut |one| {
-        orders.push((one.frames, one.order));
-        Ok(())
-    })
-    .expect("a sweep");
+    let mut swept = machine_frames(&target.machine, range.expect("frames"), Facts::ORDER);
+    while let Some(frames) = swept.next().expect("a sweep") {
+        orders.extend(frames.iter().map(|one| (one.frames, one.order)));
+    }
     assert_eq!(orders, [(frames - 5, Some(order_of(bytes)))]);
     puppet.advises(second + 7 * page_bytes(), 1, MADV_DONTNEED).expect("to drop a page");
     check_orders(&puppet, &target, memory, 3 * bytes / page_bytes());

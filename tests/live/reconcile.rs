@@ -4,7 +4,7 @@ use super::Test;
 use super::puppet::Puppet;
 use super::support::{self, huge_page_bytes, page_bytes, pool_page_bytes, skip};
 use super::target::Target;
-use pmdb::inspect::{AddressSpace, Backing, Facts, RegionStats, region_stats};
+use pmdb::inspect::{AddressSpace, Backing, Facts, RegionStats};
 use pmdb::report::HowMapped;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -99,16 +99,15 @@ fn agrees(name: &str, process: &Target) {
     for _ in 0..TRIES {
         differing.clear();
         let smaps = plain_smaps(process.pid());
-        let regions: Vec<_> = space.regions().iter().filter(|one| left.contains(&one.range().start().get())).collect();
-        region_stats(&space, &regions, need, &mut || Ok(()), &mut |viewed, stats| {
+        let ranges = space.spans().into_iter().filter(|range| left.contains(&range.start().get()));
+        let mut counts = space.region_stats(&ranges.collect::<Vec<_>>(), need);
+        while let Some((viewed, stats)) = counts.next().expect("to count") {
             let start = viewed.range().start().get();
-            match difference(stats, viewed.backing, &smaps[&start]) {
+            match difference(&stats, viewed.backing, &smaps[&start]) {
                 None => _ = left.remove(&start),
                 Some(words) => differing.push(format!("{start:#x} {}: {words}", viewed.region.name)),
             }
-            Ok(())
-        })
-        .expect("to count");
+        }
         if left.is_empty() {
             return;
         }

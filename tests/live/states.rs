@@ -4,7 +4,7 @@ use super::Test;
 use super::answers::large::in_huge_pages;
 use super::puppet::Puppet;
 use super::support::{self, at, huge_page_bytes, page_bytes, plain_entry, skip};
-use pmdb::inspect::{AddressSpace, Facts, Page, PageDetail, sweep};
+use pmdb::inspect::{AddressSpace, Facts, Page, PageDetail};
 use pmdb::kernel::{AddressRange, Device, Kind, State};
 use pmdb::process::Target;
 use pmdb::report::Reason;
@@ -54,11 +54,10 @@ pub fn pages(target: &Target, ranges: &[(u64, u64)], need: Facts) -> Vec<Page> {
         ranges.iter().map(|&(start, pages)| support::range(start, pages * page_bytes())).collect();
     let need = space.obtainable(need) | Facts::EACH;
     let mut all = Vec::new();
-    sweep(&space, &spans, need, &mut || Ok(()), &mut |chunk| {
+    let mut pages = space.pages(&spans, need);
+    while let Some(chunk) = pages.next().expect("a sweep") {
         all.extend(chunk.pages());
-        Ok(())
-    })
-    .expect("a sweep");
+    }
     all
 }
 

@@ -4,13 +4,13 @@ use super::Test;
 use super::puppet::Puppet;
 use super::states::pages;
 use super::support::{self, Numbers, at, page_bytes, plain_maps, skip};
+use pmdb::budget::{Budget, OutOfBudget};
 use pmdb::inspect::{
     AddressSpace, Error, Facts, Frames, Neighbours, RegionStats, Row, Rows, Run, Runs, Totals, ViewedRegion,
-    region_stats, sweep, sweep_frames,
+    machine_frames,
 };
 use pmdb::kernel::{FrameNumber, FrameRange, Kind, PageFlags, State};
 use pmdb::process::{Categories, Target};
-use pmdb::report::Stopped;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -93,7 +93,8 @@ fn every_entry_is_what_pread_says() {
     for need in [Facts::ENTRIES, Facts::KINDS, Facts::HUGE, Facts::FLAGS | Facts::COUNTS | Facts::HUGE] {
         let space = AddressSpace::of(&target).expect("a space");
         let mut expected = plain.iter();
-        sweep(&space, &space.spans(), space.obtainable(need), &mut || Ok(()), &mut |chunk| {
+        let mut swept = space.pages(&space.spans(), space.obtainable(need));
+        while let Some(chunk) = swept.next().expect("a sweep") {
             for page in chunk.pages() {
                 if page.state() == State::Outside {
                     continue;
@@ -109,9 +110,7 @@ fn every_entry_is_what_pread_says() {
                     assert_eq!(found | soft_dirty, word & SURE | soft_dirty, "{page:?}");
                 }
             }
-            Ok(())
-        })
-        .expect("a sweep");
+        }
         assert_eq!(expected.next(), None, "no page is left out");
     }
 }
@@ -132,15 +131,14 @@ fn long_sweeps_are_complete_and_in_order() {
     let plain = plain_entries(puppet.0.pid());
     let first = memory / page_bytes();
     let mut expected = plain.iter().filter(|(index, _)| (first..first + pages_in).contains(index));
-    sweep(&space, &[span], Facts::KINDS, &mut || Ok(()), &mut |chunk| {
+    let mut swept = space.pages(&[span], Facts::KINDS);
+    while let Some(chunk) = swept.next().expect("a sweep") {
         for page in chunk.pages().flat_map(|page| page.each(space.page())) {
             let &(index, word) = expected.next().expect("no page twice");
             assert_eq!(page.address.get() / page_bytes(), index);
             assert_eq!(page.entry.raw() & !(1 << 55), word & !(1 << 55));
         }
-        Ok(())
-    })
-    .expect("a sweep");
+    }
     assert_eq!(expected.next(), None);
 }
 
@@ -149,11 +147,10 @@ fn totals_are_what_pread_says() {
     let target = puppet.0.attach();
     let space = AddressSpace::of(&target).expect("a space");
     let mut totals = Totals::new(space.page(), Facts::ENTRIES);
-    sweep(&space, &space.spans(), Facts::ENTRIES, &mut || Ok(()), &mut |chunk| {
+    let mut swept = space.pages(&space.spans(), Facts::ENTRIES);
+    while let Some(chunk) = swept.next().expect("a sweep") {
         chunk.pages().for_each(|page| totals.add(&page));
-        Ok(())
-    })
-    .expect("a sweep");
+    }
     let plain = plain_entries(puppet.0.pid());
     let present: Vec<&(u64, u64)> = plain.iter().filter(|(_, word)| word >> 63 == 1).collect();
     assert_eq!(totals.state(State::Present), present.len() as u64);
@@ -198,11 +195,10 @@ fn runs_are_consecutive_frames() {
         zeros += if run.kind == Some(Kind::Zero) { run.pages } else { 0 };
     };
     let need = space.obtainable(Facts::KINDS) | Facts::ENTRIES;
-    sweep(&space, &space.spans(), need, &mut || Ok(()), &mut |chunk| {
+    let mut swept = space.pages(&space.spans(), need);
+    while let Some(chunk) = swept.next().expect("a sweep") {
         chunk.pages().filter_map(|page| runs.push(&page, None)).for_each(&mut check);
-        Ok(())
-    })
-    .expect("a sweep");
+    }
     runs.finish().into_iter().for_each(&mut check);
     assert!(zeros >= 6000 || !space.availability().categories.contains(Categories::ZERO), "{zeros} zero pages");
 }
@@ -211,13 +207,12 @@ fn rows(target: &Target, need: Facts) -> Vec<Row> {
     let space = AddressSpace::of(target).expect("a space");
     let mut rows = Rows::new(space.page());
     let mut all = Vec::new();
-    sweep(&space, &space.spans(), space.obtainable(need), &mut || Ok(()), &mut |chunk| {
+    let mut swept = space.pages(&space.spans(), space.obtainable(need));
+    while let Some(chunk) = swept.next().expect("a sweep") {
         for page in chunk.pages() {
             all.extend(rows.push(&page, chunk.region_index));
         }
-        Ok(())
-    })
-    .expect("a sweep");
+    }
     all.extend(rows.finish());
     all
 }
@@ -327,15 +322,14 @@ fn reservation_costs_nothing(protection: i32) {
     let (mut chunks, mut present, mut all) = (0, 0, 0);
     let range = support::range(reserved, RESERVED);
     let started = std::time::Instant::now();
-    sweep(&space, &[range], Facts::ENTRIES, &mut || Ok(()), &mut |chunk| {
+    let mut swept = space.pages(&[range], Facts::ENTRIES);
+    while let Some(chunk) = swept.next().expect("a sweep") {
         chunks += 1;
         for page in chunk.pages() {
             all += page.pages;
             present += if page.state() == State::Present { page.pages } else { 0 };
         }
-        Ok(())
-    })
-    .expect("a sweep");
+    }
     assert_eq!((present, all), (inside, RESERVED / page_bytes()));
     let inside_it = space.regions().iter();
     let regions = inside_it.filter(|viewed| range.intersection(viewed.range()).is_some()).count();
@@ -410,14 +404,11 @@ fn regions_add_up_to_smaps() {
 }
 
 fn stats_of_all<'v>(space: &'v AddressSpace) -> Vec<(&'v ViewedRegion, RegionStats)> {
-    let regions: Vec<_> = space.regions().iter().collect();
-    let need = Facts::COUNTS | Facts::HUGE;
     let mut all = Vec::new();
-    let mut each = |viewed, stats: &RegionStats| {
-        all.push((viewed, stats.clone()));
-        Ok(())
-    };
-    region_stats(space, &regions, need, &mut || Ok(()), &mut each).expect("their stats");
+    let mut counts = space.region_stats(&space.spans(), Facts::COUNTS | Facts::HUGE);
+    while let Some((viewed, stats)) = counts.next().expect("their stats") {
+        all.push((space.region(viewed.range().start()).expect("a region"), stats));
+    }
     all
 }
 
@@ -432,13 +423,13 @@ fn a_region_that_went_is_said() {
     let mut spans = spans.to_vec();
     spans.sort();
     let mut asked = false;
-    let swept = sweep(&space, &spans, Facts::ENTRIES, &mut || Ok(()), &mut |_| {
+    let mut swept = space.pages(&spans, Facts::ENTRIES);
+    while swept.next().expect("a sweep").is_some() {
         if !std::mem::replace(&mut asked, true) {
             puppet.unmaps(memory + page_bytes(), 1);
         }
-        Ok(())
-    });
-    let changed = swept.expect("a sweep").changed;
+    }
+    let changed = swept.changed();
     let of = space.region(at(memory)).expect("its region").range();
     assert_eq!(changed, [of]);
 }
@@ -457,20 +448,21 @@ fn a_region_among_very_many_that_changes_is_said() {
     for page in [1, 1001, COUNT / 2 + 1, COUNT - 3] {
         let space = AddressSpace::of(&target).expect("a space");
         let changes = at(memory + page * page_bytes());
-        let swept = sweep(&space, &spans, Facts::ENTRIES, &mut || Ok(()), &mut |chunk| {
+        let mut swept = space.pages(&spans, Facts::ENTRIES);
+        while let Some(chunk) = swept.next().expect("a sweep") {
             let is_it = chunk.region.map(|viewed| viewed.range().start()) == Some(changes);
             if is_it {
                 // Without permissions it merges with no neighbour.
                 puppet.does("protect", &[changes.get(), page_bytes(), 0]);
             }
-            Ok(())
-        });
-        let changed = swept.expect("a sweep").changed;
+        }
+        let changed = swept.changed();
         assert_eq!(changed, [support::range(changes.get(), page_bytes())]);
     }
     let space = AddressSpace::of(&target).expect("a space");
-    let quiet = sweep(&space, &spans, Facts::ENTRIES, &mut || Ok(()), &mut |_| Ok(()));
-    assert_eq!(quiet.expect("a sweep").changed, []);
+    let mut quiet = space.pages(&spans, Facts::ENTRIES);
+    while quiet.next().expect("a sweep").is_some() {}
+    assert_eq!(quiet.changed(), []);
 }
 
 /// Sweeps, and has the target do something when the first chunk comes.
@@ -481,7 +473,12 @@ fn interrupted_by(verb: &str) -> Error {
     let target = puppet.0.attach();
     let space = AddressSpace::of(&target).expect("a space");
     let mut asked = false;
-    sweep(&space, &space.spans(), Facts::ENTRIES, &mut || Ok(()), &mut |_| {
+    let mut swept = space.pages(&space.spans(), Facts::ENTRIES);
+    loop {
+        match swept.next() {
+            Ok(chunk) => assert!(chunk.is_some(), "it is gone"),
+            Err(error) => break error,
+        }
         if !std::mem::replace(&mut asked, true) {
             puppet.0.send(verb);
             match verb {
@@ -489,9 +486,7 @@ fn interrupted_by(verb: &str) -> Error {
                 _ => assert_eq!(puppet.0.line(), "ready"),
             }
         }
-        Ok(())
-    })
-    .expect_err("it is gone")
+    }
 }
 
 fn an_exit_half_way_is_said() {
@@ -508,20 +503,17 @@ fn it_stops_when_told() {
     let puppet = still();
     let target = puppet.0.attach();
     let space = AddressSpace::of(&target).expect("a space");
-    let mut checks = 0;
-    let mut check = || {
-        checks += 1;
-        if checks == 3 { Err(Stopped::Interrupted) } else { Ok(()) }
-    };
-    let by_check = sweep(&space, &space.spans(), Facts::ENTRIES, &mut check, &mut |_| Ok(()));
-    assert!(matches!(by_check, Err(Error::Stopped(Stopped::Interrupted))));
+    let mut swept = space.pages(&space.spans(), Facts::ENTRIES).within(Budget::unlimited().at_most(1));
     let mut chunks = 0;
-    let by_visit = sweep(&space, &space.spans(), Facts::ENTRIES, &mut || Ok(()), &mut |_| {
+    let stopped = loop {
+        match swept.next() {
+            Ok(chunk) => assert!(chunk.is_some(), "it goes on"),
+            Err(error) => break error,
+        }
         chunks += 1;
-        Err(Stopped::Closed)
-    });
-    assert!(matches!(by_visit, Err(Error::Stopped(Stopped::Closed))));
-    assert_eq!(chunks, 1);
+    };
+    assert!(matches!(stopped, Error::OutOfBudget(OutOfBudget::Steps)), "{stopped:?}");
+    assert!(chunks > 0);
 }
 
 fn frames_of_the_machine() {
@@ -531,17 +523,16 @@ fn frames_of_the_machine() {
         FrameRange::new(FrameNumber::new(first), FrameNumber::new(first + frames)).expect("a range")
     };
     if File::open("/proc/kpageflags").is_err() {
-        let refused = sweep_frames(&machine, range(1, 1), Facts::FLAGS, &mut |_| Ok(()), &mut |_| Ok(()));
-        assert!(matches!(refused, Err(Error::Target(_))), "{refused:?}");
+        let mut refused = machine_frames(&machine, range(1, 1), Facts::FLAGS);
+        assert!(matches!(refused.next(), Err(Error::Target(_))));
         return skip(NAME, "frames are for root");
     }
     let mut rows: Vec<Frames> = Vec::new();
-    let read = sweep_frames(&machine, range(16, 20_000), Facts::FLAGS | Facts::COUNTS, &mut |_| Ok(()), &mut |row| {
-        rows.push(*row);
-        Ok(())
-    })
-    .expect("a sweep");
-    assert_eq!(read, 20_000);
+    let mut frames = machine_frames(&machine, range(16, 20_000), Facts::FLAGS | Facts::COUNTS);
+    while let Some(more) = frames.next().expect("a sweep") {
+        rows.extend(more);
+    }
+    assert_eq!(frames.read(), 20_000);
     let mut next = 16;
     for row in &rows {
         assert_eq!(row.first.get(), next);
@@ -549,6 +540,9 @@ fn frames_of_the_machine() {
         assert!(row.flags.is_some() && row.map_count.is_some());
     }
     assert_eq!(next, 20_016);
-    let nothing = sweep_frames(&machine, range(1 << 50, 10), Facts::FLAGS, &mut |_| Ok(()), &mut |_| Ok(()));
-    assert_eq!(nothing.expect("no failure"), 0);
+    let mut nothing = machine_frames(&machine, range(1 << 50, 10), Facts::FLAGS);
+    while let Some(frames) = nothing.next().expect("no failure") {
+        assert_eq!(frames, []);
+    }
+    assert_eq!(nothing.read(), 0);
 }

@@ -6,9 +6,8 @@ use super::support::{is_root, page, page_bytes, plain_entry, plain_maps, skip};
 use super::target::{Target, announce, wait};
 use super::{Scenario, Test};
 use crate::executable;
-use pmdb::inspect::who::{Answer, Ended, Mapper, MapperSink, Question, Seen, who};
+use pmdb::inspect::who::{Answer, Ended, Mapper, Question, Seen, Step, who};
 use pmdb::kernel::{FrameNumber, VirtualAddress};
-use pmdb::report::Stopped;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -92,8 +91,8 @@ struct Heard<'a> {
     at_first: Option<Box<dyn FnOnce() + 'a>>,
 }
 
-impl MapperSink for Heard<'_> {
-    fn found(&mut self, mapper: &Mapper<'_>) -> Result<(), Stopped> {
+impl Heard<'_> {
+    fn found(&mut self, mapper: &Mapper) {
         let pid = mapper.target.process.identity().pid;
         for nth in 0..mapper.pages {
             let place = (pid, mapper.address.get() + nth * page_bytes());
@@ -103,13 +102,6 @@ impl MapperSink for Heard<'_> {
         if let Some(act) = self.at_first.take() {
             act();
         }
-        Ok(())
-    }
-    fn visited(&mut self, _: u64, _: u64) -> Result<(), Stopped> {
-        Ok(())
-    }
-    fn check(&mut self) -> Result<(), Stopped> {
-        Ok(())
     }
 }
 
@@ -136,7 +128,13 @@ fn asked(frame: u64, seen: Option<Place>) -> Question {
 }
 
 fn search(question: &Question, heard: &mut Heard) -> Answer {
-    who(&pmdb::process::machine(), question, heard).expect("an answer")
+    let mut search = who(&pmdb::process::machine(), question).expect("a search");
+    while let Some(step) = search.next().expect("a step") {
+        if let Step::Found(mapper) = step {
+            heard.found(&mapper);
+        }
+    }
+    search.answer()
 }
 
 /// Where the frame of an address is mapped: the answer is the same by address, by number, and without the newer calls.

@@ -5,6 +5,7 @@ mod memory;
 mod table;
 
 use super::{Context, Error, Resume, run};
+use crate::budget::Budget;
 use crate::kernel::{Device, PageFlags, Region, State};
 use crate::lang::{self, Line};
 use crate::process::Target;
@@ -265,7 +266,7 @@ struct Meddler<F> {
     meddle: F,
 }
 
-impl<F: FnMut()> Sink for Meddler<F> {
+impl<F: Fn()> Sink for Meddler<F> {
     fn emit(&mut self, record: Record) -> Result<(), Stopped> {
         self.records.push(record);
         Ok(())
@@ -273,6 +274,10 @@ impl<F: FnMut()> Sink for Meddler<F> {
     fn check(&mut self) -> Result<(), Stopped> {
         (self.meddle)();
         Ok(())
+    }
+    fn budget(&self) -> Budget {
+        (self.meddle)();
+        Budget::unlimited()
     }
     fn wait(&mut self, _: Duration) -> Result<(), Stopped> {
         Ok(())

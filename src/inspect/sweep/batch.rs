@@ -11,7 +11,6 @@ use super::plan::{Action, Plan, READ_PAGES, Step};
 use super::{backing, huge, lookup, marks, owners};
 use crate::kernel::{AddressRange, PageMapEntry, VirtualAddress};
 use crate::process;
-use crate::report::Stopped;
 
 /// Steps of one batch: enough that small regions share their reads of frames.
 const STEPS: usize = 1024;
@@ -27,7 +26,7 @@ impl Batch {
     /// Takes the next steps of `plan`, until there is enough work.
     ///
     /// Fails when the target is gone.
-    pub fn plan(&mut self, plan: &mut Plan<'_>) -> process::Result<Planned> {
+    pub fn plan(&mut self, plan: &mut Plan) -> process::Result<Planned> {
         self.steps.clear();
         let mut pages = 0;
         while let Some(step) = plan.next()? {
@@ -85,16 +84,15 @@ impl Batch {
         last.map_or(VirtualAddress::new(0), |step| step.range.end())
     }
 
-    /// Passes what was read to the visitor, in address order.
-    pub fn deliver(
-        &self,
-        space: &AddressSpace,
-        need: Facts,
-        visit: &mut dyn FnMut(&Chunk<'_>) -> Result<(), Stopped>,
-    ) -> Result<(), Stopped> {
-        let pieces = &self.pieces;
-        let mut all = pieces.all.iter();
-        all.try_for_each(|piece| visit(&pieces.chunk(piece, space, need)))
+    /// How many stretches were read.
+    pub fn len(&self) -> usize {
+        self.pieces.all.len()
+    }
+
+    /// One of the stretches that were read, in address order.
+    pub fn chunk<'a>(&'a self, index: usize, space: &'a AddressSpace, need: Facts) -> Option<Chunk<'a>> {
+        let piece = self.pieces.all.get(index)?;
+        Some(self.pieces.chunk(piece, space, need))
     }
 }
 

@@ -17,9 +17,9 @@ const WRITTEN: usize = 32 << 10;
 ///
 /// If there are many, the text of `maps` is compared with the earlier text. The worker threads do so between their
 /// reads, each time as far as the sweep has delivered.
-pub(super) struct Changes<'v> {
-    space: &'v AddressSpace,
-    spans: &'v [AddressRange],
+pub(super) struct Changes {
+    space: AddressSpace,
+    spans: Vec<AddressRange>,
     /// Where what has been delivered ends.
     delivered: AtomicU64,
     text: Mutex<Text>,
@@ -36,11 +36,11 @@ enum Text {
     Other,
 }
 
-impl<'v> Changes<'v> {
-    pub fn among(space: &'v AddressSpace, spans: &'v [AddressRange]) -> Self {
+impl Changes {
+    pub fn among(space: &AddressSpace, spans: &[AddressRange]) -> Self {
         let is_compared = space.text().is_known() && touched(space, spans).nth(FEW).is_some();
         let text = if is_compared { Text::Same(0) } else { Text::Other };
-        Changes { space, spans, delivered: AtomicU64::new(0), text: Mutex::new(text) }
+        Changes { space: space.clone(), spans: spans.to_vec(), delivered: AtomicU64::new(0), text: Mutex::new(text) }
     }
 
     /// All regions below `end` have been delivered.
@@ -78,7 +78,7 @@ impl<'v> Changes<'v> {
     /// Returns the regions that have changed. All must have been delivered.
     ///
     /// Fails when the target is gone or runs another program.
-    pub fn finish(self) -> Result<Vec<AddressRange>> {
+    pub fn finish(&self) -> Result<Vec<AddressRange>> {
         let process = &self.space.target().process;
         match process.liveness()? {
             Liveness::Alive => {}
@@ -92,7 +92,7 @@ impl<'v> Changes<'v> {
         if text == Text::SameToTheEnd {
             return Ok(Vec::new());
         }
-        let touched = || touched(self.space, self.spans);
+        let touched = || touched(&self.space, &self.spans);
         let mut changed = Vec::new();
         if touched().nth(FEW).is_none() {
             for before in touched() {

@@ -1,9 +1,9 @@
-//! Sweeps: every command on pages gets them from [`sweep`].
+//! Sweeps: every command on pages gets them from [`AddressSpace::pages`].
 //!
 //! A [`plan`](plan::Plan) says which stretches to read and how. A [`batch`](batch::Batch) reads some of them into
 //! [`pieces`](pieces::Pieces), and adds the words of their frames. Long sweeps read batches on several
-//! [`threads`](super::ordered_pool::run). The visitor gets [`Chunk`]s in order, on the caller's thread. A chunk has the
-//! raw words of one stretch, and makes pages from them on the fly. At no time are more than a few batches in memory.
+//! [`threads`](super::ordered_pool::Pool). Whoever pulls gets [`Chunk`]s in order. A chunk has the raw words of one
+//! stretch, and makes pages from them on the fly. At no time are more than a few batches in memory.
 
 mod backing;
 mod batch;
@@ -31,30 +31,78 @@ pub(super) mod raw {
 use super::Result;
 use super::address_space::AddressSpace;
 use super::filter::Question;
-use super::ordered_pool::{self, Check, Planned, Producer, Work};
-use super::page::Facts;
+use super::ordered_pool::{Pool, Work};
+use crate::budget::Budget;
 use crate::kernel::AddressRange;
 use crate::report::Stopped;
 use batch::Batch;
 use changes::Changes;
 use frames::Gather;
 use plan::Plan;
-use std::ops::ControlFlow;
+use std::sync::Arc;
 
-/// The result of a sweep.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+/// The pages of some ranges, chunk by chunk. Dropping it ends what is under way.
+#[must_use]
 pub struct Sweep {
-    /// Regions of the spans that changed during the sweep: their pages may be from before or after the change.
-    pub changed: Vec<AddressRange>,
+    plan: Plan,
+    pool: Pool<Reader>,
+    reader: Arc<Reader>,
+    /// The index of the next stretch of the batch that was pulled last.
+    next: usize,
+    pub(super) changed: Vec<AddressRange>,
 }
 
-/// Delivers all pages of `spans` (in order, disjoint) to `visit`, in address order. `check` is called between reads and
-/// says whether to go on. Addresses in no region are left out, unless [`Facts::HOLES`](super::Facts::HOLES) asks for
-/// them.
+impl AddressSpace {
+    /// The pages of `ranges` (in order, disjoint), in address order. Addresses in no region are left out, unless
+    /// [`Facts::HOLES`](super::Facts::HOLES) asks for them.
+    pub fn pages(&self, ranges: &[AddressRange], question: impl Into<Question>) -> Sweep {
+        let question = question.into().with_implied(self);
+        let plan = Plan::new(self, ranges, question.need);
+        let reader = Arc::new(Reader { space: self.clone(), question, changes: Changes::among(self, ranges) });
+        let pool = Pool::new(Arc::clone(&reader), Budget::unlimited());
+        Sweep { plan, pool, reader, next: 0, changed: Vec::new() }
+    }
+}
+
+impl Sweep {
+    /// The same, with what it may take.
+    pub fn within(mut self, budget: Budget) -> Self {
+        self.pool.set_budget(budget);
+        self
+    }
+
+    /// The next pages; `None` after the last ones.
+    ///
+    /// # Errors
+    /// The target is gone or runs another program, the kernel refuses a read (see [`AddressSpace::require`] and
+    /// [`AddressSpace::obtainable`]), or the [budget](Self::within) is over.
+    pub fn next(&mut self) -> Result<Option<Chunk<'_>>> {
+        if self.pool.is_closed() {
+            return Ok(None);
+        }
+        while self.next == self.pool.piece().len() {
+            self.reader.changes.delivered(self.pool.piece().end());
+            if self.pool.next(|batch| Ok(batch.plan(&mut self.plan)?))?.is_none() {
+                self.changed = self.reader.changes.finish()?;
+                return Ok(None);
+            }
+            self.next = 0;
+        }
+        self.next += 1;
+        Ok(self.pool.piece().chunk(self.next - 1, &self.reader.space, self.reader.question.need))
+    }
+
+    /// Regions of the ranges that changed during the sweep, once it has ended: their pages may be from before or after
+    /// the change.
+    pub fn changed(&self) -> &[AddressRange] {
+        &self.changed
+    }
+}
+
+/// Delivers all pages of `spans` to `visit`.
 ///
-/// Fails when the target is gone or runs another program, when the kernel refuses a read (see [`AddressSpace::require`]
-/// and [`AddressSpace::obtainable`]), and with [`Error::Stopped`](super::Error::Stopped) when `visit` or `check` stop
-/// it.
+/// # Errors
+/// Those of [`Sweep::next`], and those of `visit` and `check`.
 pub fn sweep(
     space: &AddressSpace,
     spans: &[AddressRange],
@@ -62,56 +110,27 @@ pub fn sweep(
     check: &mut dyn FnMut() -> Result<(), Stopped>,
     visit: &mut dyn FnMut(&Chunk<'_>) -> Result<(), Stopped>,
 ) -> Result<Sweep> {
-    let question = question.into().with_implied(space);
-    let changes = Changes::among(space, spans);
-    let need = question.need;
-    let reader = Reader { space, question, changes: &changes };
-    let mut delivery = Delivery { space, need, plan: Plan::new(space, spans, need), changes: &changes, check, visit };
-    ordered_pool::run(&reader, &mut delivery)?;
-    let changed = changes.finish()?;
-    Ok(Sweep { changed })
+    let mut pages = space.pages(spans, question);
+    while let Some(chunk) = pages.next()? {
+        check()?;
+        visit(&chunk)?;
+    }
+    Ok(pages)
 }
 
 /// Reads batches, on any thread.
-struct Reader<'a> {
-    space: &'a AddressSpace,
+struct Reader {
+    space: AddressSpace,
     question: Question,
-    changes: &'a Changes<'a>,
+    changes: Changes,
 }
 
-impl Work for Reader<'_> {
+impl Work for Reader {
     type Piece = Batch;
     type Scratch = Gather;
 
-    fn work(&self, batch: &mut Batch, gather: &mut Gather, _: &mut Check<'_>) -> Result<()> {
-        batch.fill(self.space, &self.question, gather)?;
+    fn work(&self, batch: &mut Batch, gather: &mut Gather, _: &mut Budget) -> Result<()> {
+        batch.fill(&self.space, &self.question, gather)?;
         self.changes.compare()
-    }
-}
-
-/// Plans batches, and delivers them to the visitor.
-struct Delivery<'a> {
-    space: &'a AddressSpace,
-    need: Facts,
-    plan: Plan<'a>,
-    changes: &'a Changes<'a>,
-    check: &'a mut dyn FnMut() -> Result<(), Stopped>,
-    visit: &'a mut dyn FnMut(&Chunk<'_>) -> Result<(), Stopped>,
-}
-
-impl Producer<Batch> for Delivery<'_> {
-    fn plan(&mut self, batch: &mut Batch) -> Result<Planned> {
-        Ok(batch.plan(&mut self.plan)?)
-    }
-
-    fn deliver(&mut self, batch: &mut Batch) -> Result<ControlFlow<()>> {
-        self.check()?;
-        batch.deliver(self.space, self.need, self.visit)?;
-        self.changes.delivered(batch.end());
-        Ok(ControlFlow::Continue(()))
-    }
-
-    fn check(&mut self) -> Result<(), Stopped> {
-        (self.check)()
     }
 }

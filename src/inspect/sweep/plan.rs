@@ -59,8 +59,8 @@ pub(super) enum Action {
 }
 
 /// Plans a sweep, step by step.
-pub(super) struct Plan<'a> {
-    space: &'a AddressSpace,
+pub(super) struct Plan {
+    space: AddressSpace,
     need: Facts,
     categories: Categories,
     /// Bytes of a huge mapping, if one entry for each is enough.
@@ -82,9 +82,9 @@ struct Current {
     straight: u64,
 }
 
-impl<'a> Plan<'a> {
+impl Plan {
     /// Plans a sweep of `spans` (whole pages, in order, disjoint).
-    pub fn new(space: &'a AddressSpace, spans: &[AddressRange], need: Facts) -> Self {
+    pub fn new(space: &AddressSpace, spans: &[AddressRange], need: Facts) -> Self {
         let page = space.page();
         let target = space.target();
         // Huge mappings are found even if nobody asks for them: they cost less to read.
@@ -95,7 +95,7 @@ impl<'a> Plan<'a> {
             .huge_page_bytes()
             .filter(|bytes| categories.contains(Categories::HUGE) && bytes.is_power_of_two() && *bytes > page.bytes());
         Plan {
-            space,
+            space: space.clone(),
             need,
             categories,
             huge_bytes,
@@ -164,8 +164,7 @@ impl<'a> Plan<'a> {
         };
         self.next = self.space.region_from(self.next, span.start());
         let index = self.next;
-        let regions = self.space.regions();
-        let here = regions.get(index).and_then(|viewed| viewed.range().intersection(span));
+        let here = self.space.regions().get(index).and_then(|viewed| viewed.range().intersection(span));
         let hole_end = here.map_or(span.end(), |here| here.start());
         if let (Some(range), true) = (AddressRange::new(span.start(), hole_end), self.need.contains(Facts::HOLES)) {
             self.push(None, range, Action::Skip);

@@ -1,21 +1,22 @@
 //! Sweeps of fake processes: what is delivered, and what it costs.
 
-use super::{Sweep, sweep};
+use super::Sweep;
+use crate::budget::{Budget, OutOfBudget};
 use crate::inspect::{AddressSpace, Error, Facts, Filter, Page, Question};
 use crate::kernel::{Kind, PageFlags, PageSize, Region, State, VirtualAddress};
 use crate::process::fake::{EXCLUSIVE, FILE, HUGE, PAGE, PRESENT, World, region};
 use crate::process::{BackingContent, Liveness, Target};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 fn swept(target: &Target, need: Facts) -> (Vec<Page>, Sweep) {
     let space = AddressSpace::of(target).expect("a space");
     let mut pages = Vec::new();
-    let sweep = sweep(&space, &space.spans(), need, &mut || Ok(()), &mut |chunk| {
+    let mut sweep = space.pages(&space.spans(), need);
+    while let Some(chunk) = sweep.next().expect("a sweep") {
         pages.extend(chunk.pages());
-        Ok(())
-    });
-    (pages, sweep.expect("a sweep"))
+    }
+    (pages, sweep)
 }
 
 fn read(counter: &AtomicU64) -> u64 {
@@ -304,7 +305,7 @@ fn the_configuration_is_read_only_for_huge_mappings() {
         }
         let log = Arc::default();
         let target = world.target().1.recorded(&log);
-        swept(&target, Facts::OWNERS | Facts::HUGE);
+        _ = swept(&target, Facts::OWNERS | Facts::HUGE);
         let is_read = log.take().kept.iter().any(|read| read.file.contains("config"));
         assert_eq!(is_read, has_huge);
     }
@@ -367,12 +368,10 @@ fn of_pages_that_a_filter_leaves_out_only_its_own_needs_are_read() {
     let shown = Facts::KINDS | Facts::FLAGS | Facts::COUNTS | Facts::HUGE | Facts::ORDER;
     let walk = |filter: &Filter| {
         let mut kept = Vec::new();
-        sweep(&space, &space.spans(), Question::of_kept(filter, shown), &mut || Ok(()), &mut |chunk| {
-            let pages = chunk.pages();
-            kept.extend(pages.filter(|page| filter.matches(page, chunk.region)));
-            Ok(())
-        })
-        .expect("a sweep");
+        let mut pages = space.pages(&space.spans(), Question::of_kept(filter, shown));
+        while let Some(chunk) = pages.next().expect("a sweep") {
+            kept.extend(chunk.pages().filter(|page| filter.matches(page, chunk.region)));
+        }
         kept
     };
     let absent = Filter::new(Facts::empty(), |page, _| page.state() != State::Present);
@@ -408,11 +407,10 @@ fn holes_come_when_asked_for() {
     let space = AddressSpace::of(&target).expect("a space");
     let span = region(0x800, 0x3000).range;
     let mut states = Vec::new();
-    let all = sweep(&space, &[span], Facts::HOLES, &mut || Ok(()), &mut |chunk| {
+    let mut all = space.pages(&[span], Facts::HOLES);
+    while let Some(chunk) = all.next().expect("a sweep") {
         states.extend(chunk.pages().map(|page| (page.state(), page.pages)));
-        Ok(())
-    });
-    all.expect("a sweep");
+    }
     use State::{Unmapped, Untouched};
     assert_eq!(states, [(Unmapped, 0x800), (Untouched, 10), (Unmapped, 0xff6), (Untouched, 10), (Unmapped, 0x17f6)]);
 }
@@ -442,16 +440,21 @@ fn many_cores_keep_the_order() {
     assert_eq!(read(&world.entries_read), pages_in + 100);
     // And it can be stopped there too.
     let space = AddressSpace::of(&target).expect("a space");
-    let mut chunks = 0;
-    let stopped = sweep(&space, &space.spans(), Facts::ENTRIES, &mut || Ok(()), &mut |_| {
-        chunks += 1;
-        match chunks {
-            60 => Err(crate::report::Stopped::Interrupted),
-            _ => Ok(()),
+    let interrupt = Arc::<AtomicBool>::default();
+    let mut sweep = space.pages(&space.spans(), Facts::ENTRIES).within(Budget::until(Arc::clone(&interrupt)));
+    for chunks in 0.. {
+        if chunks == 10 {
+            interrupt.store(true, Ordering::Relaxed);
         }
-    });
-    assert!(matches!(stopped, Err(Error::Stopped(_))), "{stopped:?}");
-    assert_eq!(chunks, 60);
+        match sweep.next() {
+            Ok(chunk) => assert!(chunk.is_some() && chunks < 70, "{chunks}"),
+            Err(error) => {
+                assert!(matches!(error, Error::OutOfBudget(OutOfBudget::Interrupted)), "{error:?}");
+                break;
+            }
+        }
+    }
+    assert!(matches!(sweep.next(), Ok(None)));
 }
 
 #[test]
@@ -459,12 +462,19 @@ fn changes_are_said() {
     let (world, target) = World::new([region(0x1000, 10), region(0x2000, 10)]).target();
     let space = AddressSpace::of(&target).expect("a space");
     world.regions.lock().expect("a lock")[1] = region(0x2000, 11);
-    let again = sweep(&space, &space.spans(), Facts::ENTRIES, &mut || Ok(()), &mut |_| Ok(()));
-    assert_eq!(again.expect("a sweep").changed, [region(0x2000, 10).range]);
+    let mut again = space.pages(&space.spans(), Facts::ENTRIES);
+    while again.next().expect("a sweep").is_some() {}
+    assert_eq!(again.changed(), [region(0x2000, 10).range]);
     for (now, error) in [(Liveness::Exited, "exited"), (Liveness::Executed, "executed")] {
         *world.watched.liveness.lock().expect("a lock") = Some(now);
-        let gone = sweep(&space, &space.spans(), Facts::ENTRIES, &mut || Ok(()), &mut |_| Ok(()));
-        assert!(gone.expect_err("gone").to_string().contains(error));
+        let mut gone = space.pages(&space.spans(), Facts::ENTRIES);
+        let gone = loop {
+            match gone.next() {
+                Ok(chunk) => assert!(chunk.is_some(), "it is {error}"),
+                Err(gone) => break gone,
+            }
+        };
+        assert!(gone.to_string().contains(error));
     }
 }
 
@@ -527,11 +537,10 @@ fn backing_content_is_read_only_where_it_matters() {
     }
     let space = AddressSpace::of(&target).expect("a space");
     let mut unknown = 0;
-    let count = sweep(&space, &space.spans(), Facts::CONTENT, &mut || Ok(()), &mut |chunk| {
+    let mut pages = space.pages(&space.spans(), Facts::CONTENT);
+    while let Some(chunk) = pages.next().expect("a sweep") {
         unknown += chunk.unknown_content().map(|(pages, _)| pages).sum::<u64>();
-        Ok(())
-    });
-    count.expect("a sweep");
+    }
     assert_eq!(unknown, 10);
 }
 
@@ -549,11 +558,10 @@ fn holes_after_the_end_of_the_page_map_are_outside() {
     ] {
         let mut states = Vec::new();
         let span = region(first, pages).range;
-        let all = sweep(&space, &[span], Facts::HOLES, &mut || Ok(()), &mut |chunk| {
+        let mut all = space.pages(&[span], Facts::HOLES);
+        while let Some(chunk) = all.next().expect("a sweep") {
             states.extend(chunk.pages().map(|page| (page.state(), page.pages)));
-            Ok(())
-        });
-        all.expect("a sweep");
+        }
         assert_eq!(states, expected, "{first:#x}");
         // A query of one address gives the same.
         let last = span.end().get() - 1;

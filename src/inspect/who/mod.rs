@@ -8,7 +8,7 @@
 //!
 //! A search goes in rounds through the candidates, all processes. A clue is where the first mapping found leads; a
 //! round that follows it reads a few entries of each candidate, and a round that searches scans them. Worker threads
-//! visit the candidates, and their mappings are reported in order. Pages may leave the frame meanwhile, so once as many
+//! visit the candidates, and their mappings come in order. Pages may leave the frame meanwhile, so once as many
 //! are reported as the kernel counts, a recheck reads them again.
 
 mod frame_class;
@@ -25,12 +25,13 @@ use super::Result;
 use crate::process::Machine;
 use std::sync::Arc;
 
-pub use question::{Answer, Ended, Mapper, MapperSink, Question, Seen};
+pub use question::{Answer, Ended, Mapper, Question, Seen, Step};
+pub use search::Search;
 
-/// Searches for the mappings of a frame.
+/// The mappings of a frame.
 ///
 /// # Errors
-/// [`Unknown`](super::Error::Unknown) where the kernel hides frame numbers, and when `/proc` cannot be listed.
-pub fn who(machine: &Arc<Machine>, question: &Question, sink: &mut dyn MapperSink) -> Result<Answer> {
-    search::Search::new(machine, question, sink).run()
+/// `/proc` cannot be listed.
+pub fn who(machine: &Arc<Machine>, question: &Question) -> Result<Search> {
+    Search::new(machine, question)
 }

@@ -1,8 +1,9 @@
-//! The question, the sink that receives mappings while the search goes on, and the answer.
+//! The question, what comes while the search goes on, and the answer.
 
 use crate::kernel::{FrameNumber, PageFlags, Region, VirtualAddress};
 use crate::process::Target;
-use crate::report::{Fact, Reason, Stopped, WhoCounts};
+use crate::report::{Fact, Reason, WhoCounts};
+use std::sync::Arc;
 
 /// A search for the mappings of a frame.
 #[derive(Clone, Debug)]
@@ -32,9 +33,9 @@ pub struct Seen {
 }
 
 /// A mapping of the frame.
-pub struct Mapper<'a> {
+pub struct Mapper {
     /// The process that has it, opened.
-    pub target: &'a Target,
+    pub target: Target,
     /// The first byte of the first page.
     pub address: VirtualAddress,
     /// Neighbouring pages that all map it: more than one only for pages of zeros and merged pages.
@@ -42,17 +43,20 @@ pub struct Mapper<'a> {
     /// The region that holds it; `None` if it has gone meanwhile.
     pub region: Option<Region>,
     /// All regions of the process, if memory without a file may have a symbol here.
-    pub regions: Option<&'a [Region]>,
+    pub regions: Option<Arc<[Region]>>,
 }
 
-/// Receives mappings while the search goes on, and may end it.
-pub trait MapperSink {
+/// What a search has come to.
+pub enum Step {
     /// A mapping was found.
-    fn found(&mut self, mapper: &Mapper<'_>) -> Result<(), Stopped>;
-    /// `done` of `total` processes were visited in this round.
-    fn visited(&mut self, done: u64, total: u64) -> Result<(), Stopped>;
-    /// Called while there is nothing to report, such as within a large process.
-    fn check(&mut self) -> Result<(), Stopped>;
+    Found(Mapper),
+    /// So many of all processes were visited in this round.
+    Visited {
+        /// How many.
+        done: u64,
+        /// Of how many.
+        total: u64,
+    },
 }
 
 /// How a search ended.
@@ -66,11 +70,11 @@ pub enum Ended {
     Searched,
     /// The limit was reached.
     Limit,
-    /// The sink ended it.
-    Stopped(Stopped),
+    /// It was not pulled to its end, or its budget was over before that.
+    Stopped,
 }
 
-/// The answer, beside the mappings that the sink received.
+/// The answer, beside the mappings that were found.
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// The flags of the frame.

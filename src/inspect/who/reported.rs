@@ -1,11 +1,13 @@
 //! The mappings that were reported, each once, and the processes that they are of.
 
-use super::question::{Mapper, MapperSink};
+use super::question::{Mapper, Step};
 use super::scan::PageSet;
 use super::visit::{CandidateState, Hit};
 use crate::inspect::Result;
 use crate::kernel::{Region, VirtualAddress};
 use crate::process::{Machine, Relation, Target};
+use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// A process that may map the frame.
 pub struct Candidate {
@@ -42,11 +44,13 @@ impl Candidate {
 }
 
 /// A process that maps the frame, and its regions if they were read.
-pub type Opened<'a> = (&'a Target, Option<&'a [Region]>);
+pub type Opened<'a> = (&'a Target, Option<&'a Arc<[Region]>>);
 
-/// The mappings that were reported to the sink.
-pub struct ReportedMappings<'a> {
-    machine: &'a Machine,
+/// The mappings that were reported.
+pub struct ReportedMappings {
+    machine: Arc<Machine>,
+    /// Those that were not pulled yet.
+    pub steps: VecDeque<Step>,
     /// Processes that map the frame, in the order of [`Machine::find_memory`].
     spaces: Vec<u32>,
     /// Whether they are counted against the kernel's map count, so that each of their pages has to be remembered.
@@ -64,10 +68,11 @@ pub struct ReportedMappings<'a> {
     pub left: u64,
 }
 
-impl<'a> ReportedMappings<'a> {
-    pub fn new(machine: &'a Machine, is_counted: bool, limit: Option<u64>) -> Self {
+impl ReportedMappings {
+    pub fn new(machine: &Arc<Machine>, is_counted: bool, limit: Option<u64>) -> Self {
         ReportedMappings {
-            machine,
+            machine: Arc::clone(machine),
+            steps: VecDeque::new(),
             spaces: Vec::new(),
             is_counted,
             limit: limit.unwrap_or(u64::MAX),
@@ -91,13 +96,12 @@ impl<'a> ReportedMappings<'a> {
         opened: Opened<'_>,
         hits: Vec<Hit>,
         by_clue: bool,
-        sink: &mut dyn MapperSink,
     ) -> Result<()> {
         let remembers = by_clue || self.is_counted;
         for hit in hits {
             let pages = self.pages(&hit);
             if !pages.clone().any(|page| candidate.reported.contains(&page)) {
-                self.report_one(candidate, opened, hit, remembers, sink)?;
+                self.report_one(candidate, opened, hit, remembers);
                 continue;
             }
             for address in pages {
@@ -107,7 +111,7 @@ impl<'a> ReportedMappings<'a> {
                 let region =
                     if address == hit.address { hit.region.clone() } else { opened.0.process.region_at(address)? };
                 let one = Hit { address, pages: 1, region };
-                self.report_one(candidate, opened, one, remembers, sink)?;
+                self.report_one(candidate, opened, one, remembers);
             }
         }
         Ok(())
@@ -120,22 +124,15 @@ impl<'a> ReportedMappings<'a> {
     }
 
     /// Reports neighbouring pages, unless the memory of the process was reported as that of another.
-    fn report_one(
-        &mut self,
-        candidate: &mut Candidate,
-        (target, regions): Opened<'_>,
-        hit: Hit,
-        remembers: bool,
-        sink: &mut dyn MapperSink,
-    ) -> Result<()> {
+    fn report_one(&mut self, candidate: &mut Candidate, (target, regions): Opened<'_>, hit: Hit, remembers: bool) {
         if candidate.state == CandidateState::SameMemory || self.is_at_limit() {
-            return Ok(());
+            return;
         }
         if !candidate.maps {
             let is_new = self.is_new_space(candidate.listed.pid);
             if is_new == Some(false) {
                 candidate.state = CandidateState::SameMemory;
-                return Ok(());
+                return;
             }
             candidate.maps = true;
             candidate.start_time = target.process.identity().start_time;
@@ -152,8 +149,13 @@ impl<'a> ReportedMappings<'a> {
         if self.first.is_none() {
             self.first = Some((hit.address, hit.region.clone()));
         }
-        let mapper = Mapper { target, address: hit.address, pages: hit.pages, region: hit.region, regions };
-        Ok(sink.found(&mapper)?)
+        self.steps.push_back(Step::Found(Mapper {
+            target: target.clone(),
+            address: hit.address,
+            pages: hit.pages,
+            region: hit.region,
+            regions: regions.cloned(),
+        }));
     }
 
     /// Whether no process that maps the frame shares the memory of the process `pid`; `None` if the kernel cannot

@@ -1,10 +1,9 @@
 //! Scans one process for a frame.
 
+use crate::budget::{Budget, OutOfBudget};
 use crate::inspect::Result;
-use crate::inspect::ordered_pool::Check;
 use crate::kernel::{AddressRange, FrameNumber, PageMapEntry, PageSize, VirtualAddress};
 use crate::process::{Categories, Process};
-use crate::report::Stopped;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
@@ -45,8 +44,8 @@ pub struct Scanned {
     pub runs: Vec<(VirtualAddress, u64)>,
     /// Entries that were read.
     read: u64,
-    /// The check said to stop.
-    pub stopped: Option<Stopped>,
+    /// Why it ended early.
+    pub stopped: Option<OutOfBudget>,
 }
 
 impl Scanned {
@@ -57,11 +56,11 @@ impl Scanned {
 }
 
 /// A scan of one process.
-pub struct ProcessScan<'a, 'c> {
+pub struct ProcessScan<'a> {
     pub scanner: FrameScanner,
     pub process: &'a Process,
     pub scratch: &'a mut Scratch,
-    pub check: &'a mut Check<'c>,
+    pub budget: &'a mut Budget,
     pub scanned: Scanned,
 }
 
@@ -84,13 +83,13 @@ impl FrameScanner {
         process: &Process,
         pages: &PageSet,
         Scratch(buffer): &mut Scratch,
-        check: &mut Check<'_>,
+        budget: &mut Budget,
     ) -> Result<PageSet> {
         let pages: Vec<VirtualAddress> = pages.iter().copied().collect();
         let mut still = PageSet::new();
         let mut left = &pages[..];
         while let Some(&first) = left.first() {
-            check()?;
+            budget.look()?;
             let first = self.page.index(first);
             let nth = |page: VirtualAddress| (self.page.index(page) - first) as usize;
             let (near, far) = left.split_at(left.partition_point(|&page| nth(page) < NEAR_PAGES));
@@ -117,10 +116,10 @@ impl FrameScanner {
     }
 }
 
-impl ProcessScan<'_, '_> {
+impl ProcessScan<'_> {
     /// Scans `range`. Unless the kernel [reports what is populated](Process::has_scan), every entry of it is read, so
     /// it must be of one region: the addresses between regions would take for ever. Returns the rest of it if runs are
-    /// to be reported first, or if `check` says to stop.
+    /// to be reported first, or if the budget is over.
     pub fn scan(&mut self, range: AddressRange) -> Result<Option<AddressRange>> {
         let (scanner, process) = (self.scanner, self.process);
         let rest = |from: Option<VirtualAddress>| {
@@ -167,7 +166,7 @@ impl ProcessScan<'_, '_> {
         // The page that would continue the last run.
         let mut open = None;
         while left > 0 {
-            if let Err(why) = (self.check)() {
+            if let Err(why) = self.budget.look() {
                 scanned.stopped = Some(why);
                 return Ok(Some(address(index)));
             }

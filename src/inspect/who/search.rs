@@ -2,24 +2,26 @@
 //! that the kernel counts is found.
 
 use super::frame_class::{self, FrameClass};
-use super::question::{Answer, Ended, MapperSink, Question};
+use super::question::{Answer, Ended, Question, Step};
 use super::recheck::recheck;
 use super::reported::{Candidate, ReportedMappings};
 use super::scan::{FrameScanner, Scratch};
-use super::visit::{CandidateState, Clue, How, Visit, Visitor};
+use super::visit::{CandidateState, Clue, Findings, How, Visit, Visitor};
+use crate::budget::Budget;
 use crate::inspect::frames::{count_of, flags_of};
-use crate::inspect::ordered_pool::{self, Planned, Producer};
+use crate::inspect::ordered_pool::{Planned, Pool};
 use crate::inspect::{Error, Result};
 use crate::kernel::{PageFlags, Region, VirtualAddress};
-use crate::process::{Machine, Relation, Relations};
-use crate::report::{Fact, Stopped, WhoCounts};
-use std::ops::ControlFlow;
+use crate::process::{Machine, Relation, Relations, Target};
+use crate::report::{Fact, WhoCounts};
 use std::sync::Arc;
 
-pub struct Search<'a> {
-    machine: &'a Arc<Machine>,
-    question: &'a Question,
-    sink: &'a mut dyn MapperSink,
+/// A search for the mappings of a frame. Dropping it ends what is under way.
+#[must_use]
+pub struct Search {
+    machine: Arc<Machine>,
+    question: Question,
+    budget: Budget,
     flags: Fact<PageFlags>,
     map_count: Fact<u64>,
     /// Whether the map count is the number of mappings.
@@ -30,9 +32,34 @@ pub struct Search<'a> {
     candidates: Vec<Candidate>,
     /// Whether these are all processes of the machine.
     lists_all: bool,
-    reported: ReportedMappings<'a>,
+    reported: ReportedMappings,
     /// Rounds begun so far.
     rounds: u32,
+    /// The next round.
+    how: How,
+    /// Whether a mapping was known that tells where others may be.
+    had_clue: bool,
+    /// The round that goes on.
+    round: Option<Round>,
+    ended: Option<Ended>,
+}
+
+/// A round through the candidates.
+struct Round {
+    visitor: Arc<Visitor>,
+    pool: Pool<Visitor>,
+    /// Index of the next candidate.
+    next: usize,
+    /// The process whose mappings are reported.
+    open: Option<Open>,
+    scratch: Option<Scratch>,
+}
+
+/// A process that maps the frame, the part of it that was searched last, and the rest.
+struct Open {
+    candidate: usize,
+    target: Target,
+    findings: Findings,
 }
 
 /// How a round ended.
@@ -47,26 +74,15 @@ enum RoundResult {
     Clue(Clue),
 }
 
-impl RoundResult {
-    /// How the search ends with this round; `None` if others may follow.
-    fn ended(&self) -> Option<Ended> {
-        match self {
-            RoundResult::AllFound => Some(Ended::Counted),
-            RoundResult::Limit => Some(Ended::Limit),
-            RoundResult::Finished | RoundResult::Clue(_) => None,
-        }
-    }
-}
-
-impl<'a> Search<'a> {
-    pub fn new(machine: &'a Arc<Machine>, question: &'a Question, sink: &'a mut dyn MapperSink) -> Self {
+impl Search {
+    pub(super) fn new(machine: &Arc<Machine>, question: &Question) -> Result<Self> {
         let flags = flags_of(machine, question.frame);
         let map_count = count_of(machine, question.frame);
         let counted = frame_class::is_counted(&flags, &map_count, machine);
-        Search {
-            machine,
-            question,
-            sink,
+        let mut search = Search {
+            machine: Arc::clone(machine),
+            question: question.clone(),
+            budget: Budget::unlimited(),
             class: FrameClass::of(&flags),
             reported: ReportedMappings::new(machine, counted.is_ok(), question.limit),
             counted,
@@ -76,50 +92,156 @@ impl<'a> Search<'a> {
             candidates: Vec::new(),
             lists_all: true,
             rounds: 0,
-        }
-    }
-
-    pub fn run(mut self) -> Result<Answer> {
-        if let FrameClass::Unmappable(why) = self.class {
-            return Ok(self.answer(Ended::Nobody(why)));
-        }
-        (self.candidates, self.lists_all) = candidates(self.machine, self.question.near)?;
-        let ended = match self.go_through() {
-            Ok(ended) => ended,
-            Err(Error::Stopped(stopped)) => Ended::Stopped(stopped),
-            Err(error) => return Err(error),
+            how: How::Search,
+            had_clue: false,
+            round: None,
+            ended: None,
         };
-        Ok(self.answer(ended))
+        if let FrameClass::Unmappable(why) = search.class {
+            search.ended = Some(Ended::Nobody(why));
+        } else {
+            (search.candidates, search.lists_all) = candidates(machine, question.near)?;
+        }
+        let seen = question.seen.as_ref();
+        if let Some(clue) = seen.and_then(|seen| search.clue(seen.address, seen.region.as_ref())) {
+            search.how = How::Follow(clue);
+            search.had_clue = true;
+        }
+        Ok(search)
     }
 
-    fn go_through(&mut self) -> Result<Ended> {
-        let seen = self.question.seen.as_ref();
-        let mut clue = seen.and_then(|seen| self.clue(seen.address, seen.region.as_ref()));
-        let had_clue = clue.is_some();
+    /// The same, with what it may take.
+    pub fn within(self, budget: Budget) -> Self {
+        Search { budget, ..self }
+    }
+
+    /// The next mapping, or how far the search has come; `None` at its end.
+    ///
+    /// # Errors
+    /// [`Unknown`](Error::Unknown) where the kernel hides frame numbers, or the [budget](Self::within) is over.
+    pub fn next(&mut self) -> Result<Option<Step>> {
         loop {
-            if let Some(clue) = clue
-                && let Some(ended) = self.follow(clue)?
-            {
-                return Ok(ended);
+            if let Some(step) = self.reported.steps.pop_front() {
+                return Ok(Some(step));
             }
-            let wants_clue = !had_clue && clue.is_none();
-            match self.round(How::Search, wants_clue)? {
-                RoundResult::Clue(found) => clue = Some(found),
-                result => return Ok(result.ended().unwrap_or(Ended::Searched)),
+            if self.ended.is_some() {
+                return Ok(None);
             }
+            self.advance().inspect_err(|_| self.ended = Some(Ended::Stopped))?;
         }
     }
 
-    /// Follows a clue to its end. `None` if the rest has to be searched.
-    fn follow(&mut self, clue: Clue) -> Result<Option<Ended>> {
-        let ended = self.round(How::Follow(clue), false)?.ended();
-        match clue {
-            Clue::File { offset, .. } if ended.is_none() => {
-                let result = self.round(How::Follow(Clue::Offset(offset)), false)?;
-                Ok(result.ended().or(Some(Ended::Searched)))
+    /// Takes the round on, or begins the next one.
+    fn advance(&mut self) -> Result<()> {
+        let mut round = match self.round.take() {
+            Some(round) => round,
+            None => {
+                self.rounds += 1;
+                self.begin()
             }
-            _ => Ok(ended),
+        };
+        let Some(result) = self.step(&mut round)? else {
+            self.round = Some(round);
+            return Ok(());
+        };
+        drop(round);
+        let result = match result {
+            _ if self.is_complete()? => RoundResult::AllFound,
+            // There were enough mappings, but some have left since: the round goes on.
+            RoundResult::AllFound => {
+                self.round = Some(self.begin());
+                return Ok(());
+            }
+            result => result,
+        };
+        match (result, self.how) {
+            (RoundResult::AllFound, _) => self.ended = Some(Ended::Counted),
+            (RoundResult::Limit, _) => self.ended = Some(Ended::Limit),
+            (RoundResult::Clue(clue), _) => {
+                self.how = How::Follow(clue);
+                self.had_clue = true;
+            }
+            (RoundResult::Finished, How::Follow(Clue::File { offset, .. })) => {
+                self.how = How::Follow(Clue::Offset(offset));
+            }
+            (RoundResult::Finished, How::Follow(Clue::Address(_))) => self.how = How::Search,
+            (RoundResult::Finished, How::Follow(Clue::Offset(_)) | How::Search) => self.ended = Some(Ended::Searched),
         }
+        Ok(())
+    }
+
+    fn begin(&self) -> Round {
+        let visitor = Arc::new(Visitor {
+            machine: Arc::clone(&self.machine),
+            scan: self.question.scan,
+            scanner: self.scanner,
+            class: self.class,
+            how: self.how,
+        });
+        let pool = Pool::new(Arc::clone(&visitor), self.budget.clone());
+        Round { visitor, pool, next: 0, open: None, scratch: None }
+    }
+
+    /// Reports what was found in the next process, or in the next part of the one that is open. Returns how the round
+    /// ends with it.
+    fn step(&mut self, round: &mut Round) -> Result<Option<RoundResult>> {
+        if let Some(Open { candidate, target, findings }) = round.open.take() {
+            let is_same = self.candidates.get(candidate).is_some_and(|one| one.state == CandidateState::SameMemory);
+            if findings.rest.is_empty() || findings.stopped.is_some() || self.reported.is_at_limit() || is_same {
+                return self.visited(candidate, true, &findings);
+            }
+            let scratch = round.scratch.get_or_insert_with(Scratch::default);
+            let findings = round.visitor.search(&target, findings.rest, scratch, &mut self.budget)?;
+            return self.report(round, candidate, target, findings).map(|()| None);
+        }
+        let (candidates, rounds, next) = (&self.candidates, self.rounds, &mut round.next);
+        let Some(visit) = round.pool.next(|visit| Ok(plan(candidates, rounds, next, visit)))? else {
+            return Ok(Some(RoundResult::Finished));
+        };
+        let (index, mut findings) = (visit.candidate, std::mem::take(&mut visit.findings));
+        if let Some(candidate) = self.candidates.get_mut(index) {
+            candidate.state = findings.state;
+        }
+        match findings.target.take() {
+            Some(target) => self.report(round, index, target, findings).map(|()| None),
+            None => self.visited(index, false, &findings),
+        }
+    }
+
+    /// Reports a part of a process, which stays open.
+    fn report(&mut self, round: &mut Round, index: usize, target: Target, mut findings: Findings) -> Result<()> {
+        if let Some(candidate) = self.candidates.get_mut(index) {
+            let hits = std::mem::take(&mut findings.hits);
+            let by_clue = matches!(self.how, How::Follow(_));
+            self.reported.report(candidate, (&target, findings.regions.as_ref()), hits, by_clue)?;
+        }
+        round.open = Some(Open { candidate: index, target, findings });
+        Ok(())
+    }
+
+    /// A process was visited, all of it unless the budget is over. Returns how the round ends with it.
+    fn visited(&mut self, index: usize, maps: bool, findings: &Findings) -> Result<Option<RoundResult>> {
+        if let Some(why) = findings.stopped {
+            // Worker threads do not know more than that they are to stop.
+            return Err(self.budget.look().err().unwrap_or(why).into());
+        }
+        let total = self.candidates.len() as u64;
+        if let Some(candidate) = self.candidates.get_mut(index) {
+            candidate.searched = matches!(self.how, How::Search);
+            candidate.round = self.rounds;
+        }
+        self.reported.steps.push_back(Step::Visited { done: index as u64, total });
+        let clue = match &self.reported.first {
+            Some((address, region)) if !self.had_clue => self.clue(*address, region.as_ref()),
+            _ => None,
+        };
+        Ok(if maps && self.has_enough() {
+            Some(RoundResult::AllFound)
+        } else if self.reported.is_at_limit() {
+            Some(RoundResult::Limit)
+        } else {
+            clue.map(RoundResult::Clue)
+        })
     }
 
     /// What a mapping at `address` tells about the place of others.
@@ -134,33 +256,12 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Visits every candidate that was not searched yet, in order, until all mappings are found or, if `wants_clue`,
-    /// the first.
-    fn round(&mut self, how: How, wants_clue: bool) -> Result<RoundResult> {
-        let visitor =
-            Visitor { machine: self.machine, question: self.question, scanner: self.scanner, class: self.class, how };
-        self.rounds += 1;
-        loop {
-            let mut round =
-                Round { visitor: &visitor, search: self, next: 0, wants_clue, result: RoundResult::Finished };
-            ordered_pool::run(&visitor, &mut round)?;
-            let result = round.result;
-            if self.is_complete()? {
-                return Ok(RoundResult::AllFound);
-            }
-            // If there were enough mappings and some have left since, the round goes on.
-            if !matches!(result, RoundResult::AllFound) {
-                return Ok(result);
-            }
-        }
-    }
-
     /// Whether as many mappings are reported as the kernel counts now.
     fn has_enough(&mut self) -> bool {
         if self.counted.is_err() {
             return false;
         }
-        self.map_count = count_of(self.machine, self.question.frame);
+        self.map_count = count_of(&self.machine, self.question.frame);
         let certain = self.reported.certain;
         matches!(self.map_count, Ok(count) if count > 0 && certain >= count)
     }
@@ -169,7 +270,7 @@ impl<'a> Search<'a> {
     /// another one come to it, so all reported pages must still map the frame after the count was read.
     fn is_complete(&mut self) -> Result<bool> {
         while self.has_enough() {
-            let still = recheck(self.machine, self.scanner, &self.candidates, self.sink)?;
+            let still = recheck(&self.machine, self.scanner, &self.candidates, &self.budget)?;
             if !self.reported.retain(&mut self.candidates, still) {
                 return Ok(true);
             }
@@ -195,7 +296,13 @@ impl<'a> Search<'a> {
         !is_there.unwrap_or(false)
     }
 
-    fn answer(self, ended: Ended) -> Answer {
+    /// The answer, once it has ended.
+    pub fn answer(self) -> Answer {
+        let ended = self.ended.unwrap_or(Ended::Stopped);
+        let not_pulled = self.reported.steps.iter().map(|step| match step {
+            Step::Found(mapper) => mapper.pages,
+            Step::Visited { .. } => 0,
+        });
         let count =
             |wanted: &dyn Fn(&Candidate) -> bool| self.candidates.iter().filter(|one| wanted(one)).count() as u64;
         let in_state = |state| count(&|candidate| candidate.state == state);
@@ -203,7 +310,7 @@ impl<'a> Search<'a> {
             moved: self.has_moved(ended),
             lists_all: self.lists_all,
             counts: WhoCounts {
-                mappings: self.reported.mappings,
+                mappings: self.reported.mappings - not_pulled.sum::<u64>(),
                 left: self.reported.left,
                 processes: count(&|candidate| candidate.maps),
                 looked_at: count(&|candidate| {
@@ -239,134 +346,41 @@ fn candidates(machine: &Machine, near: Option<u32>) -> Result<(Vec<Candidate>, b
     Ok((relations.into_iter().map(Candidate::new).collect(), are_all))
 }
 
-/// A round through the candidates.
-struct Round<'r, 'a> {
-    visitor: &'r Visitor<'a>,
-    search: &'r mut Search<'a>,
-    /// Index of the next candidate.
-    next: usize,
-    wants_clue: bool,
-    result: RoundResult,
-}
-
-impl Producer<Visit> for Round<'_, '_> {
-    fn plan(&mut self, visit: &mut Visit) -> Result<Planned> {
-        use CandidateState::{NotVisited, Read};
-        let now = self.search.rounds;
-        let mut rest = self.search.candidates.iter().enumerate().skip(self.next);
-        let to_visit = rest.find(|(_, candidate)| {
-            !candidate.searched && candidate.round < now && matches!(candidate.state, NotVisited | Read)
-        });
-        let Some((index, candidate)) = to_visit else {
-            return Ok(Planned::Nothing);
-        };
-        visit.candidate = index;
-        visit.listed = Some(candidate.listed.clone());
-        self.next = index + 1;
-        Ok(Planned::Full)
-    }
-
-    fn deliver(&mut self, visit: &mut Visit) -> Result<ControlFlow<()>> {
-        let search = &mut *self.search;
-        let total = search.candidates.len() as u64;
-        let Some(candidate) = search.candidates.get_mut(visit.candidate) else {
-            return Ok(ControlFlow::Break(()));
-        };
-        let mut findings = std::mem::take(&mut visit.findings);
-        candidate.state = findings.state;
-        let target = findings.target.take();
-        let by_clue = matches!(self.visitor.how, How::Follow(_));
-        let mut scratch = None;
-        while let Some(target) = &target {
-            let regions = findings.regions.take();
-            let opened = (target, regions.as_deref());
-            let reported = &mut search.reported;
-            reported.report(candidate, opened, findings.hits, by_clue, search.sink)?;
-            if findings.rest.is_empty()
-                || findings.stopped.is_some()
-                || reported.is_at_limit()
-                || candidate.state == CandidateState::SameMemory
-            {
-                break;
-            }
-            findings = self.visitor.search(
-                target,
-                findings.rest,
-                scratch.get_or_insert_with(Scratch::default),
-                &mut || search.sink.check(),
-            )?;
-        }
-        if let Some(stopped) = findings.stopped {
-            return Err(stopped.into());
-        }
-        candidate.searched = !by_clue;
-        candidate.round = search.rounds;
-        search.sink.visited(visit.candidate as u64, total)?;
-        self.result = if target.is_some() && search.has_enough() {
-            RoundResult::AllFound
-        } else if search.reported.is_at_limit() {
-            RoundResult::Limit
-        } else if self.wants_clue
-            && let Some((address, region)) = &search.reported.first
-            && let Some(clue) = search.clue(*address, region.as_ref())
-        {
-            RoundResult::Clue(clue)
-        } else {
-            return Ok(ControlFlow::Continue(()));
-        };
-        Ok(ControlFlow::Break(()))
-    }
-
-    fn check(&mut self) -> Result<(), Stopped> {
-        self.search.sink.check()
-    }
+/// Makes `visit` that of the next candidate that was not searched yet, nor visited in this round.
+fn plan(candidates: &[Candidate], round: u32, next: &mut usize, visit: &mut Visit) -> Planned {
+    use CandidateState::{NotVisited, Read};
+    let mut rest = candidates.iter().enumerate().skip(*next);
+    let to_visit = rest.find(|(_, candidate)| {
+        !candidate.searched && candidate.round < round && matches!(candidate.state, NotVisited | Read)
+    });
+    let Some((index, candidate)) = to_visit else {
+        return Planned::Nothing;
+    };
+    visit.candidate = index;
+    visit.listed = Some(candidate.listed.clone());
+    *next = index + 1;
+    Planned::Full
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::visit::Findings;
     use super::*;
-    use crate::inspect::who::question::Mapper;
     use crate::kernel::FrameNumber;
     use crate::process::fake::World;
-
-    struct NullSink;
-
-    impl MapperSink for NullSink {
-        fn found(&mut self, _: &Mapper<'_>) -> Result<(), Stopped> {
-            Ok(())
-        }
-        fn visited(&mut self, _: u64, _: u64) -> Result<(), Stopped> {
-            Ok(())
-        }
-        fn check(&mut self) -> Result<(), Stopped> {
-            Ok(())
-        }
-    }
 
     #[test]
     fn a_visit_is_booked_to_its_candidate_though_others_are_left_out() {
         let machine = World::new([]).target().1.machine;
         let question = Question { frame: FrameNumber::new(1), seen: None, near: None, scan: true, limit: None };
-        let mut sink = NullSink;
-        let mut search = Search::new(&machine, &question, &mut sink);
+        let mut search = Search::new(&machine, &question).expect("a search");
         search.rounds = 1;
         let listed = |pid| Relation::of_numbers(pid, 1);
         search.candidates = (10..18).map(listed).map(Candidate::new).collect();
-        let visitor = Visitor {
-            machine: &machine,
-            question: &question,
-            scanner: search.scanner,
-            class: search.class,
-            how: How::Search,
-        };
-        let mut round =
-            Round { visitor: &visitor, search: &mut search, next: 0, wants_clue: false, result: RoundResult::Finished };
         let states = [(0, CandidateState::Read), (4, CandidateState::Gone), (5, CandidateState::Unreadable)];
-        for (candidate, state) in states {
-            let mut visit = Visit { candidate, listed: None, findings: Findings::without(state) };
-            let delivered = round.deliver(&mut visit);
-            assert!(delivered.is_ok_and(|more| more.is_continue()));
+        for (index, state) in states {
+            search.candidates[index].state = state;
+            let ended = search.visited(index, false, &Findings::without(state));
+            assert!(ended.is_ok_and(|ended| ended.is_none()));
         }
         let candidates = &search.candidates;
         let booked: Vec<(u32, CandidateState)> = candidates

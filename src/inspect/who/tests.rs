@@ -1,10 +1,12 @@
 //! The search on fake processes, which count what is read of them.
 
 use super::*;
+use crate::budget::{Budget, OutOfBudget};
+use crate::inspect::Error;
 use crate::kernel::{Device, FrameNumber, PageFlags, Region, VirtualAddress};
 use crate::process::fake::{FILE, PAGE, PRESENT, World, region};
 use crate::process::{Liveness, Relation};
-use crate::report::{Reason, Stopped};
+use crate::report::Reason;
 use std::sync::atomic::Ordering;
 
 /// The frame that is searched for.
@@ -101,9 +103,24 @@ impl Town {
     }
 
     fn who_is_told(&self, question: &Question, most: usize, meanwhile: &dyn Fn(u32)) -> (Vec<(u32, u64, u64)>, Answer) {
-        let mut heard = Heard { mappers: Vec::new(), most, meanwhile };
-        let answer = who(&self.machine(), question, &mut heard).expect("an answer");
-        (heard.mappers, answer)
+        let mut search = who(&self.machine(), question).expect("a search");
+        // The process, the first page and the pages of each mapping.
+        let mut mappers = Vec::new();
+        while mappers.len() < most
+            && let Some(step) = search.next().expect("a step")
+        {
+            match step {
+                Step::Found(mapper) => {
+                    let pid = mapper.target.process.identity().pid;
+                    let region = mapper.region.expect("a region");
+                    assert!(region.range.contains(mapper.address));
+                    mappers.push((pid, mapper.address.get() / PAGE, mapper.pages));
+                    meanwhile(pid);
+                }
+                Step::Visited { done, total } => assert!(done < total),
+            }
+        }
+        (mappers, search.answer())
     }
 
     fn machine(&self) -> Arc<Machine> {
@@ -113,32 +130,6 @@ impl Town {
         machine.counts.insert(FRAME, self.count);
         machine.processes = self.processes.clone();
         machine.target().1.machine
-    }
-}
-
-/// The process, the first page and the pages of each mapping.
-struct Heard<'a> {
-    mappers: Vec<(u32, u64, u64)>,
-    most: usize,
-    meanwhile: &'a dyn Fn(u32),
-}
-
-impl MapperSink for Heard<'_> {
-    fn found(&mut self, mapper: &Mapper<'_>) -> Result<(), Stopped> {
-        let pid = mapper.target.process.identity().pid;
-        let page = mapper.address.get() / PAGE;
-        let region = mapper.region.as_ref().expect("a region");
-        assert!(region.range.contains(mapper.address));
-        self.mappers.push((pid, page, mapper.pages));
-        (self.meanwhile)(pid);
-        self.check()
-    }
-    fn visited(&mut self, done: u64, total: u64) -> Result<(), Stopped> {
-        assert!(done < total);
-        self.check()
-    }
-    fn check(&mut self) -> Result<(), Stopped> {
-        if self.mappers.len() >= self.most { Err(Stopped::Interrupted) } else { Ok(()) }
     }
 }
 
@@ -219,7 +210,7 @@ fn very_many_processes_are_reported_in_order_until_all_mappings_are_found() {
     expected.truncate(200);
     let (found, answer) = town.who_until(Some((10, 101)), 200);
     assert_eq!(told(&found), expected);
-    assert_eq!(answer.ended, Ended::Stopped(Stopped::Interrupted));
+    assert_eq!(answer.ended, Ended::Stopped);
 }
 
 #[test]
@@ -371,7 +362,7 @@ fn a_stopped_search_reports_what_it_has_found() {
     let town = Town::new(ANONYMOUS, 3).with(here(10), 1).with(here(11), 1).with(here(12), 1);
     let (found, answer) = town.who_until(Some((10, 101)), 2);
     assert_eq!(found, [(10, 101, 1), (11, 101, 1)]);
-    assert_eq!(answer.ended, Ended::Stopped(Stopped::Interrupted));
+    assert_eq!(answer.ended, Ended::Stopped);
     assert_eq!((answer.counts.mappings, answer.counts.processes), (2, 2));
 }
 
@@ -425,32 +416,14 @@ fn pages_that_lie_close_together_are_read_at_once() {
     assert!(lists < 10, "{lists}");
 }
 
-/// Stops the search at this call of `check`.
-struct Impatient(u32);
-
-impl MapperSink for Impatient {
-    fn found(&mut self, _: &Mapper<'_>) -> Result<(), Stopped> {
-        Ok(())
-    }
-    fn visited(&mut self, _: u64, _: u64) -> Result<(), Stopped> {
-        Ok(())
-    }
-    fn check(&mut self) -> Result<(), Stopped> {
-        self.0 = self.0.saturating_sub(1);
-        match self.0 {
-            0 => Err(Stopped::Interrupted),
-            _ => Ok(()),
-        }
-    }
-}
-
 #[test]
 fn without_a_scan_a_search_in_empty_memory_can_be_stopped() {
     let reserved = World { scans: false, ..process(10, vec![region(500, 1 << 30)], &[]) };
     let town = Town::new(ANONYMOUS, 1).with(reserved, 1);
     let asked = town.asked(None);
-    let answer = who(&town.machine(), &asked, &mut Impatient(20)).expect("an answer");
-    assert_eq!(answer.ended, Ended::Stopped(Stopped::Interrupted));
+    let mut search = who(&town.machine(), &asked).expect("a search").within(Budget::unlimited().at_most(20));
+    assert!(matches!(search.next(), Err(Error::OutOfBudget(OutOfBudget::Steps))));
+    assert_eq!(search.answer().ended, Ended::Stopped);
     let (read, _) = town.read_of(10);
     assert!(read <= 20 * 8192, "{read}");
 }

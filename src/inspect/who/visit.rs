@@ -1,13 +1,13 @@
 //! Visits one process: finds the pages that map the frame, by a clue or by a search.
 
 use super::frame_class::FrameClass;
-use super::question::Question;
 use super::scan::{FrameScanner, ProcessScan, Scanned, Scratch};
-use crate::inspect::ordered_pool::{Check, Spread, Work};
+use crate::budget::{Budget, OutOfBudget};
+use crate::inspect::ordered_pool::{Spread, Work};
 use crate::inspect::{Error, Result};
 use crate::kernel::{AddressRange, Device, Region, VirtualAddress};
 use crate::process::{self, Machine, Process, Relation, Target};
-use crate::report::{Reason, Stopped};
+use crate::report::Reason;
 #[cfg(feature = "symbols")]
 use crate::symbol::may_have_names;
 use std::sync::Arc;
@@ -46,9 +46,10 @@ pub enum CandidateState {
 }
 
 /// How the processes of a round are visited.
-pub struct Visitor<'a> {
-    pub machine: &'a Arc<Machine>,
-    pub question: &'a Question,
+pub struct Visitor {
+    pub machine: Arc<Machine>,
+    /// Whether PAGEMAP_SCAN may be used.
+    pub scan: bool,
     pub scanner: FrameScanner,
     pub class: FrameClass,
     pub how: How,
@@ -71,11 +72,11 @@ pub struct Findings {
     pub target: Option<Target>,
     pub hits: Vec<Hit>,
     /// All its regions, if memory without a file among the hits may have a symbol.
-    pub regions: Option<Vec<Region>>,
+    pub regions: Option<Arc<[Region]>>,
     /// The ranges to be searched once these hits are reported.
     pub rest: Vec<AddressRange>,
-    /// The check said to stop.
-    pub stopped: Option<Stopped>,
+    /// Why it ended early.
+    pub stopped: Option<OutOfBudget>,
 }
 
 /// Neighbouring pages that all map the frame.
@@ -93,14 +94,14 @@ impl Findings {
     }
 }
 
-impl Work for Visitor<'_> {
+impl Work for Visitor {
     type Piece = Visit;
     type Scratch = Scratch;
     const SPREAD: Spread = Spread::FINE;
 
-    fn work(&self, visit: &mut Visit, scratch: &mut Scratch, check: &mut Check<'_>) -> Result<()> {
+    fn work(&self, visit: &mut Visit, scratch: &mut Scratch, budget: &mut Budget) -> Result<()> {
         if let Some(listed) = &visit.listed {
-            visit.findings = match self.visit(listed, scratch, check) {
+            visit.findings = match self.visit(listed, scratch, budget) {
                 Ok(findings) => findings,
                 // That a process has gone or may not be read does not end the search.
                 Err(Error::Target(error)) => Findings::without(state_after(&error)),
@@ -111,19 +112,19 @@ impl Work for Visitor<'_> {
     }
 }
 
-impl Visitor<'_> {
-    fn visit(&self, listed: &Relation, scratch: &mut Scratch, check: &mut Check<'_>) -> Result<Findings> {
+impl Visitor {
+    fn visit(&self, listed: &Relation, scratch: &mut Scratch, budget: &mut Budget) -> Result<Findings> {
         let opened = self.machine.open(listed)?;
         if opened.process.frames_hidden() {
             return Err(Error::Unknown { what: "frame numbers", reason: Reason::FrameHidden });
         }
-        opened.process.set_scan(self.question.scan);
-        let target = Target { process: opened.process, machine: Arc::clone(self.machine), modules: opened.modules };
+        opened.process.set_scan(self.scan);
+        let target = Target { process: opened.process, machine: Arc::clone(&self.machine), modules: opened.modules };
         let findings = match self.how {
             How::Follow(clue) => self.follow(clue, &target)?,
             How::Search => {
                 let ranges = self.ranges(&target.process)?;
-                self.search(&target, ranges, scratch, check)?
+                self.search(&target, ranges, scratch, budget)?
             }
         };
         Ok(Findings { target: (!findings.hits.is_empty()).then_some(target), ..findings })
@@ -156,13 +157,13 @@ impl Visitor<'_> {
         target: &Target,
         ranges: Vec<AddressRange>,
         scratch: &mut Scratch,
-        check: &mut Check<'_>,
+        budget: &mut Budget,
     ) -> Result<Findings> {
         let mut scan = ProcessScan {
             scanner: self.scanner,
             process: &target.process,
             scratch,
-            check,
+            budget,
             scanned: Scanned::default(),
         };
         let mut ranges = ranges.into_iter();
@@ -217,13 +218,13 @@ fn may_have_names(_: &Target, _: &Region) -> bool {
 
 /// All regions, if a hit may have a symbol that takes them. They are read by the worker threads, not where hits are
 /// reported.
-fn regions(hits: &[Hit], target: &Target) -> Option<Vec<Region>> {
+fn regions(hits: &[Hit], target: &Target) -> Option<Arc<[Region]>> {
     let mut regions = hits.iter().filter_map(|hit| hit.region.as_ref());
     let asks = regions.any(|region| {
         // Executable memory may be JIT-compiled code with names.
         region.inode == 0 && (region.permissions.execute || may_have_names(target, region))
     });
-    asks.then(|| target.process.regions().ok()).flatten()
+    asks.then(|| target.process.regions().ok()).flatten().map(Arc::from)
 }
 
 /// The pages of a process that the clue leads to.

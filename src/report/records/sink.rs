@@ -1,6 +1,7 @@
 //! Where records go.
 
 use super::{Note, Record};
+use crate::budget::Budget;
 use crate::report::Stopped;
 use std::time::Duration;
 
@@ -18,6 +19,11 @@ pub trait Sink {
 
     /// Whether the command should stop, for long work that has nothing to emit yet.
     fn check(&mut self) -> Result<(), Stopped>;
+
+    /// The limit of work that has nothing to emit yet: it ends when [`check`](Sink::check) would say so.
+    fn budget(&self) -> Budget {
+        Budget::unlimited()
+    }
 
     /// Shows the progress of long work: `done` of `total` `what` (a plural noun). Returns whether to stop, as
     /// [`check`](Sink::check) does, at little more cost.

@@ -1,7 +1,7 @@
 //! Fields asked of made-up processes.
 
 use super::*;
-use crate::inspect::{Error, sweep};
+use crate::inspect::Error;
 use crate::kernel::VirtualAddress;
 use crate::process::fake::{HUGE, PAGE, World, region};
 
@@ -49,12 +49,11 @@ fn exclusive_without_a_scan_and_without_counts() {
         let asked = require(PageField::Exclusive, &space);
         let detail = space.detail(VirtualAddress::new(HUGE * PAGE)).expect("its detail");
         let mut swept = Vec::new();
-        sweep(&space, &space.spans(), asked.clone().unwrap_or_default(), &mut || Ok(()), &mut |chunk| {
+        let mut pages = space.pages(&space.spans(), asked.clone().unwrap_or_default());
+        while let Some(chunk) = pages.next().expect("a sweep") {
             let present = chunk.pages().filter(|page| page.state() == State::Present);
             swept.extend(present.map(|page| page.exclusive()));
-            Ok(())
-        })
-        .expect("a sweep");
+        }
         (asked.is_ok(), detail.exclusive.ok(), swept)
     };
     let alone = Some(true);
@@ -77,13 +76,12 @@ fn averages_are_compared_with_nothing() {
     let space = AddressSpace::of(&target).expect("a space");
     let need = require(PageField::MapCount, &space).expect("it can be asked");
     let mut told = Vec::new();
-    sweep(&space, &space.spans(), need, &mut || Ok(()), &mut |chunk| {
+    let mut pages = space.pages(&space.spans(), need);
+    while let Some(chunk) = pages.next().expect("a sweep") {
         for page in chunk.pages().filter(|page| page.state() == State::Present) {
             let count = integer(PageField::MapCount, &page, space.page());
             told.push((page.map_count, count));
         }
-        Ok(())
-    })
-    .expect("a sweep");
+    }
     assert_eq!(told, [(Some(1), None), (Some(1), Some(1))]);
 }

@@ -24,15 +24,20 @@ pub enum OutOfBudget {
     /// It took more steps than it may.
     #[error("it takes too many steps")]
     Steps,
+    /// It took more memory than it may.
+    #[error("it takes too much memory")]
+    Bytes,
 }
 
-/// The time and the steps that are left to some work. A clone has the same deadline, and as many steps again.
+/// The time, the steps and the bytes of memory that are left to some work. A clone has the same deadline, and as many
+/// steps and bytes again.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct Budget {
     interrupt: Option<Arc<AtomicBool>>,
     deadline: Option<Instant>,
     steps: Option<u64>,
+    bytes: Option<u64>,
     since_look: u64,
     over: Option<OutOfBudget>,
 }
@@ -58,6 +63,11 @@ impl Budget {
     /// Ends after `steps`.
     pub fn at_most(self, steps: u64) -> Budget {
         Budget { steps: Some(steps), ..self }
+    }
+
+    /// Holds at most `bytes` of memory.
+    pub fn holding(self, bytes: u64) -> Budget {
+        Budget { bytes: Some(bytes), ..self }
     }
 
     /// Takes one step. Looks at the clock and at Ctrl-C only now and then, so that it may be called for every entry of
@@ -92,6 +102,19 @@ impl Budget {
             }
         }
         self.over.map_or(Ok(()), Err)
+    }
+
+    /// Takes memory, before it is allocated.
+    ///
+    /// # Errors
+    /// [`OutOfBudget::Bytes`] if fewer bytes are left: none are taken, so a smaller part may still fit. What else there
+    /// is no more of.
+    pub fn hold(&mut self, bytes: u64) -> Result<(), OutOfBudget> {
+        self.over.map_or(Ok(()), Err)?;
+        if let Some(left) = &mut self.bytes {
+            *left = left.checked_sub(bytes).ok_or(OutOfBudget::Bytes)?;
+        }
+        Ok(())
     }
 
     /// Takes one step that is long by itself: looks at the clock and at Ctrl-C at once.
@@ -138,6 +161,16 @@ mod tests {
         assert_eq!(whole.clone().at_most(0).look(), Err(OutOfBudget::Steps));
         assert_eq!(whole.clone().spend(3), Ok(()));
         assert_eq!(whole.clone().spend(4), Err(OutOfBudget::Steps));
+    }
+
+    #[test]
+    fn each_byte_counts() {
+        let mut budget = Budget::unlimited().holding(3);
+        assert_eq!([1, 3, 2, 1, 0].map(|bytes| budget.hold(bytes).is_ok()), [true, false, true, false, true]);
+        assert_eq!(Budget::unlimited().holding(3).hold(4), Err(OutOfBudget::Bytes));
+        assert_eq!(Budget::unlimited().hold(u64::MAX), Ok(()));
+        let mut late = Budget::unlimited().holding(3).at_most(0);
+        assert_eq!((late.look(), late.hold(1)), (Err(OutOfBudget::Steps), Err(OutOfBudget::Steps)));
     }
 
     #[test]

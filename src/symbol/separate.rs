@@ -12,8 +12,8 @@ use crate::budget::Budget;
 use crate::kernel::Name;
 use crate::process::{self, Modules, ReadAt};
 use flate2::Crc;
-use object::Endianness;
-use object::endian::Endian;
+use object::read::Bytes;
+use object::{Endianness, U32};
 use std::ops::ControlFlow;
 use std::sync::OnceLock;
 
@@ -254,13 +254,12 @@ impl Link {
 
     /// A name, a zero byte, zeros up to a multiple of four, and the checksum of the file.
     fn parse(bytes: &[u8], endian: Endianness) -> Option<Link> {
-        let end = memchr::memchr(0, bytes)?;
-        let name = bytes.get(..end)?;
-        let sum = bytes.get((end + 1).next_multiple_of(4)..)?.first_chunk()?;
+        let name = Bytes(bytes).read_string_at(0).ok()?;
+        let sum: &U32<Endianness> = Bytes(bytes).read_at((name.len() + 1).next_multiple_of(4)).ok()?;
         // It must be a file name, not a path: the folders are fixed.
         let is_a_name =
             !name.is_empty() && name.len() <= LONGEST_NAME && !name.contains(&b'/') && name != b"." && name != b"..";
-        is_a_name.then(|| Link { name: name.to_vec(), sum: endian.read_u32(*sum) })
+        is_a_name.then(|| Link { name: name.to_vec(), sum: sum.get(endian) })
     }
 
     /// Where it may be, for a file called `path`.

@@ -11,6 +11,7 @@ use crate::kernel::Name;
 use crate::process::Modules;
 use crate::symbol::elf::Source;
 use crate::symbol::separate;
+use object::read::Bytes;
 
 /// `.gnu_debugaltlink` is a path and a build-id.
 const LONGEST_LINK: u64 = 8192;
@@ -65,10 +66,9 @@ struct Link {
 impl Link {
     fn of(source: &Source) -> Option<Link> {
         let bytes = source.section(b".gnu_debugaltlink", LONGEST_LINK).ok()??;
-        let end = memchr::memchr(0, &bytes)?;
-        let (path, id) = bytes.split_at_checked(end)?;
-        let id = id.get(1..)?;
-        (!path.is_empty() && !id.is_empty()).then(|| Link { path: path.to_vec(), build_id: id.to_vec() })
+        let mut id = Bytes(&bytes);
+        let path = id.read_string().ok()?;
+        (!path.is_empty() && !id.is_empty()).then(|| Link { path: path.to_vec(), build_id: id.0.to_vec() })
     }
 
     /// Opens the file: at its path relative to `path`, or by its build-id; in the target's root, or else in this

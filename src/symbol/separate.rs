@@ -174,7 +174,7 @@ pub(super) fn find(modules: &Modules, path: &Name, image: &Source, budget: &Budg
     if image.elf.has_full_table() && image.has_section(b".debug_info") {
         return Candidates::none(NoSeparate::NotNeeded, budget);
     }
-    let id = image.build_id();
+    let id = &image.elf.build_id;
     let link = Link::of(image);
     if id.is_none() && link.is_none() {
         return Candidates::none(NoSeparate::NotNamed, budget);
@@ -204,8 +204,8 @@ pub(super) fn find(modules: &Modules, path: &Name, image: &Source, budget: &Budg
                 continue;
             }
         };
-        let (has_build_id, may_be) = match (&id, source.build_id()) {
-            (Some(id), Some(other)) => (true, *id == other),
+        let (has_build_id, may_be) = match (id, &source.elf.build_id) {
+            (Some(id), Some(other)) => (true, id == other),
             _ => (false, !is_by_id),
         };
         if !is_like(image, &source) || !may_be {

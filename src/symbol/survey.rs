@@ -107,11 +107,11 @@ impl TargetSymbols<'_> {
         match self.loaded_as(module) {
             Ok(loaded) => {
                 let sources = &loaded.symbols.sources;
-                let build_id = sources.image.build_id();
+                let build_id = sources.image.elf.build_id.as_deref().map(build_id::digits);
                 Survey {
                     module,
                     copies: loaded.hulls(self.page()),
-                    build_id: build_id.map(|id| build_id::digits(&id)).ok_or(NoBuildId::None),
+                    build_id: build_id.ok_or(NoBuildId::None),
                     answers: count(sources, &mut loaded.symbols.budget()),
                     no_debugdata: sources.no_debugdata().cloned(),
                     separate: sources.separate().map(|one| one.path.clone()),

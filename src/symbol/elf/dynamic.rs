@@ -4,10 +4,11 @@
 //! reaches every symbol that can be found by name.
 
 use super::file::{File, FileRange};
+use super::reader::Part;
 use super::section::{LARGEST_TABLE, Segment, Table};
-use object::Endianness;
 use object::elf;
 use object::read::elf::{Dyn, FileHeader, GnuHashTable};
+use object::{Endianness, ReadRef};
 use std::collections::HashMap;
 
 /// More entries than this are not read: linkers write some dozens.
@@ -16,20 +17,20 @@ const MOST_ENTRIES: usize = 4096;
 const SMALLEST_HASH: u64 = 64 << 10;
 const LARGEST_HASH: u64 = 64 << 20;
 
-/// The symbol table that the dynamic segment in `range` names; `None` if it names none, or one that is not in the file.
+/// The symbol table that the entries of a dynamic segment name; `None` if they name none, or one that is not in the
+/// file.
 pub(in crate::symbol) fn table<H: FileHeader<Endian = Endianness>>(
     file: &File,
     endian: Endianness,
     segments: &[Segment],
-    range: FileRange,
+    entries: &[H::Dyn],
+    read: Part<'_>,
 ) -> Option<Table> {
-    let range = range.at_most((MOST_ENTRIES * size_of::<H::Dyn>()) as u64);
-    let entries = file.table::<H::Dyn>(range, "dynamic segment").ok()?;
-    let entries = entries.iter().map(|one| (one.tag(endian), one.val(endian)));
+    let entries = entries.iter().take(MOST_ENTRIES).map(|one| (one.tag(endian), one.val(endian)));
     let values: HashMap<_, _> = entries.take_while(|one| one.0 != elf::DT_NULL).collect();
     let place = |tag| offset_of(segments, *values.get(&tag)?);
     let strings = FileRange { offset: place(elf::DT_STRTAB)?, size: *values.get(&elf::DT_STRSZ)? };
-    let count = match place(elf::DT_HASH).and_then(|at| count_by_hash(file, endian, at)) {
+    let count = match place(elf::DT_HASH).and_then(|at| count_by_hash(endian, at, read)) {
         Some(count) => count,
         None => count_by_gnu_hash::<H>(file, endian, place(elf::DT_GNU_HASH)?)?,
     };
@@ -39,11 +40,9 @@ pub(in crate::symbol) fn table<H: FileHeader<Endian = Endianness>>(
 }
 
 /// The number of symbols: each has a link in the chains.
-fn count_by_hash(file: &File, endian: Endianness, offset: u64) -> Option<u32> {
-    type Header = elf::HashHeader<Endianness>;
-    let size = size_of::<Header>() as u64;
-    let header = file.table::<Header>(FileRange { offset, size }, "hash table");
-    Some(header.ok()?.first()?.chain_count.get(endian))
+fn count_by_hash(endian: Endianness, offset: u64, read: Part<'_>) -> Option<u32> {
+    let header = read.read_at::<elf::HashHeader<Endianness>>(offset).ok()?;
+    Some(header.chain_count.get(endian))
 }
 
 /// The number of symbols: one more than the last symbol of the last chain. The size of the table is not recorded, so

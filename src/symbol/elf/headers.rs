@@ -3,21 +3,22 @@
 //! Every count and offset in the file may be a lie. Each is checked against the file's length and a limit before it is
 //! used.
 
+use super::build_id;
 use super::dynamic;
-use super::file::{File, FileRange};
-use super::section::{
-    AddressedSection, MOST_NOTES, Notes, Section, Segment, Table, VersionTable, layout, notes, tables, version_table,
-};
+use super::file::File;
+use super::reader::Reader;
+use super::section::{AddressedSection, Section, Segment, Table, VersionTable, layout, tables, version_table};
+use crate::budget::Budget;
 use crate::symbol::NoSymbols;
 use object::Endianness;
 use object::elf;
 use object::pod;
-use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
+use object::read::elf::{FileHeader, ProgramHeader};
 
 /// A file with more load segments is taken for damaged: linkers write between two and about ten.
 const MOST_SEGMENTS: usize = 64;
-/// A file with more sections is taken for damaged.
-const MOST_SECTIONS: u64 = 1 << 18;
+/// More bytes of headers, notes and dynamic entries are not read: 100,000 sections have 6 MB of headers.
+const MOST_BYTES: u64 = 32 << 20;
 /// No more bytes of section names than this are read.
 const MOST_SECTION_NAMES: u64 = 1 << 20;
 
@@ -30,8 +31,8 @@ pub(in crate::symbol) struct Elf {
     pub(in crate::symbol) sections: Vec<Section>,
     layout: Vec<AddressedSection>,
     section_names: Vec<u8>,
-    /// Where its notes are.
-    pub(in crate::symbol) notes: Vec<Notes>,
+    /// The identity of the build, which the linker wrote.
+    pub(in crate::symbol) build_id: Option<Vec<u8>>,
     /// `.gnu.version_d`: the version names of symbols that the file defines.
     pub(in crate::symbol) versions_defined: Option<VersionTable>,
     /// `.gnu.version_r`: the version names of symbols that it needs from others.
@@ -122,41 +123,30 @@ fn parse<H: FileHeader<Endian = Endianness>>(file: &File, start: &[u8]) -> Resul
     let (header, _) = pod::from_bytes::<H>(start).map_err(|()| NoSymbols::CutShort("file header"))?;
     let endian = header.endian().ok().filter(|_| header.is_supported());
     let endian = endian.ok_or(NoSymbols::Damaged("unknown byte order or version"))?;
-    let headers = section_headers(file, header, endian)?;
-    let programs = program_headers(file, header, endian, headers.first())?;
-    let of_kind = |wanted| programs.iter().filter(move |one| one.p_type(endian) == wanted);
-    let in_file =
-        |one: &H::ProgramHeader| FileRange { offset: one.p_offset(endian).into(), size: one.p_filesz(endian).into() };
-    let segments: Vec<Segment> = of_kind(elf::PT_LOAD).map(|one| Segment::of(one, endian)).collect();
+    let reader = Reader::new(file, Budget::unlimited().holding(MOST_BYTES));
+    let read = reader.part("section headers", "too many sections");
+    let headers = header.section_headers(endian, read);
+    let headers = headers.map_err(|_| reader.fault("unusual size of section headers"))?;
+    let read = reader.part("program headers", "too many program headers");
+    let programs = header.program_headers(endian, read);
+    let programs = programs.map_err(|_| reader.fault("unusual size of program headers"))?;
+    let loaded = programs.iter().filter(|one| one.p_type(endian) == elf::PT_LOAD);
+    let segments: Vec<Segment> = loaded.map(|one| Segment::of(one, endian)).collect();
     if segments.len() > MOST_SEGMENTS {
         return Err(NoSymbols::Damaged("too many load segments"));
     }
 
-    let names = match header.e_shstrndx(endian) {
-        elf::SHN_XINDEX => headers.first().map(|first| first.sh_link(endian)),
-        number => number.index().map(u32::from),
-    };
     let sections: Vec<Section> = headers.iter().map(|one| Section::of(one, endian)).collect();
     // Sections without names still count.
-    let section_names = names
-        .and_then(|number| sections.get(usize::try_from(number).ok()?))
-        .and_then(|names| {
-            let range = names.in_file().at_most(MOST_SECTION_NAMES);
-            file.read(range, "section names").ok()
-        })
-        .unwrap_or_default();
-    let mut notes = notes(&sections);
-    if notes.is_empty() {
-        // A file without section headers still has segments.
-        let segments = of_kind(elf::PT_NOTE).take(MOST_NOTES);
-        notes.extend(segments.map(|one| Notes { bytes: in_file(one), alignment: one.p_align(endian).into() }));
-    }
+    let names = header.section_strings_index(endian, read).ok().and_then(|number| sections.get(number.0));
+    let names = names.map(|names| names.in_file().at_most(MOST_SECTION_NAMES));
+    let section_names = names.and_then(|range| file.read(range, "section names").ok()).unwrap_or_default();
     let mut tables = tables(file, &sections)?;
     let mut layout = layout(&sections);
     if sections.is_empty() {
-        let mut dynamic = of_kind(elf::PT_DYNAMIC);
-        let table = dynamic.find_map(|one| dynamic::table::<H>(file, endian, &segments, in_file(one)));
-        tables.extend(table);
+        let read = reader.part("dynamic segment", "too many dynamic entries");
+        let mut dynamic = programs.iter().filter_map(|one| one.dynamic(endian, read).ok()?);
+        tables.extend(dynamic.find_map(|entries| dynamic::table::<H>(file, endian, &segments, entries, read)));
         layout = AddressedSection::of_segments(&segments);
     }
     Ok(Elf {
@@ -170,51 +160,6 @@ fn parse<H: FileHeader<Endian = Endianness>>(file: &File, start: &[u8]) -> Resul
         segments,
         sections,
         section_names,
-        notes,
+        build_id: build_id::among::<H>(endian, headers, programs, reader.part("notes", "too many notes")),
     })
-}
-
-fn section_headers<H: FileHeader<Endian = Endianness>>(
-    file: &File,
-    header: &H,
-    endian: Endianness,
-) -> Result<Vec<H::SectionHeader>, NoSymbols> {
-    let offset = header.e_shoff(endian).into();
-    let read = |count| {
-        let size = count * size_of::<H::SectionHeader>() as u64;
-        file.table::<H::SectionHeader>(FileRange { offset, size }, "section headers")
-    };
-    if offset == 0 {
-        return Ok(Vec::new());
-    }
-    if usize::from(header.e_shentsize(endian)) != size_of::<H::SectionHeader>() {
-        return Err(NoSymbols::Damaged("unusual size of section headers"));
-    }
-    // From 0xff00 sections on the count is in the first header.
-    let count = match header.e_shnum(endian) {
-        0 => read(1)?.first().map_or(0, |one| one.sh_size(endian).into()),
-        count => u64::from(count),
-    };
-    if count > MOST_SECTIONS { Err(NoSymbols::Damaged("too many sections")) } else { read(count) }
-}
-
-fn program_headers<H: FileHeader<Endian = Endianness>>(
-    file: &File,
-    header: &H,
-    endian: Endianness,
-    first_section: Option<&H::SectionHeader>,
-) -> Result<Vec<H::ProgramHeader>, NoSymbols> {
-    let count = match header.e_phnum(endian) {
-        elf::PN_XNUM => first_section.map_or(0, |first| u64::from(first.sh_info(endian))),
-        count => u64::from(count),
-    };
-    if count > 0 && usize::from(header.e_phentsize(endian)) != size_of::<H::ProgramHeader>() {
-        return Err(NoSymbols::Damaged("unusual size of program headers"));
-    }
-    if count > MOST_SECTIONS {
-        return Err(NoSymbols::Damaged("too many program headers"));
-    }
-    let offset = header.e_phoff(endian).into();
-    let size = count * size_of::<H::ProgramHeader>() as u64;
-    file.table(FileRange { offset, size }, "program headers")
 }

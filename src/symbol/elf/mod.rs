@@ -5,7 +5,8 @@
 //! ```text
 //! source       a file with its headers read, and its sections
 //! headers      segments, sections, symbol tables, notes   section: their types; dynamic: the same without sections
-//! file         reads by offset, checked against its length   contents: the bytes of a section, decompressed
+//! file         reads by offset, checked against its length   reader: keeps what `object` decodes in place
+//! contents     the bytes of a section, decompressed
 //! build_id     the identity of a build                    relocations: the slots and variables that they fill
 //! ```
 
@@ -14,6 +15,7 @@ mod contents;
 mod dynamic;
 mod file;
 mod headers;
+mod reader;
 mod relocations;
 mod section;
 mod source;

@@ -8,8 +8,6 @@ use object::read::elf::{ProgramHeader, SectionHeader};
 
 /// Larger symbol tables are not read (16 million symbols).
 pub(in crate::symbol) const LARGEST_TABLE: u64 = 384 << 20;
-/// More sections or segments of notes are not read.
-pub(in crate::symbol) const MOST_NOTES: usize = 64;
 
 /// A section header, as much of it as is used.
 #[derive(Clone, Copy, Debug)]
@@ -53,20 +51,6 @@ impl Section {
     pub(in crate::symbol) fn has_bytes(&self) -> bool {
         self.kind != elf::SHT_NOBITS && self.size > 0
     }
-}
-
-/// Where notes lie.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::symbol) struct Notes {
-    pub(in crate::symbol) bytes: FileRange,
-    pub(in crate::symbol) alignment: u64,
-}
-
-/// Where the notes are that sections hold.
-pub(in crate::symbol) fn notes(sections: &[Section]) -> Vec<Notes> {
-    let notes = sections.iter().filter(|one| one.kind == elf::SHT_NOTE);
-    let notes = notes.map(|one| Notes { bytes: one.in_file(), alignment: one.alignment });
-    notes.take(MOST_NOTES).collect()
 }
 
 /// A load segment (`PT_LOAD`).

@@ -1,6 +1,5 @@
 //! A file with its headers read: a program or library, or its separate debug file.
 
-use super::build_id;
 use super::contents;
 use super::file::File;
 use super::headers::Elf;
@@ -44,10 +43,5 @@ impl Source {
     pub(in crate::symbol) fn has_section(&self, name: &[u8]) -> bool {
         let has = |name: &[u8]| self.elf.section_called(name).is_some_and(Section::has_bytes);
         has(name) || contents::old_spelling(name).is_some_and(|old| has(&old))
-    }
-
-    /// The identity of the build, which the linker wrote.
-    pub(in crate::symbol) fn build_id(&self) -> Option<Vec<u8>> {
-        build_id::of(&self.file, &self.elf)
     }
 }

@@ -80,7 +80,7 @@ impl Link {
         let mut refusal = NoPart::NotFound;
         for opened in theirs.chain(ours) {
             match opened.map(separate::as_elf) {
-                Ok(Some(found)) if found.build_id().as_ref() == Some(&self.build_id) => {
+                Ok(Some(found)) if found.elf.build_id.as_ref() == Some(&self.build_id) => {
                     return Ok(found);
                 }
                 Ok(Some(_)) => refusal = NoPart::OfAnotherBuild,

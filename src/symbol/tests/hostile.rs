@@ -29,7 +29,6 @@ fn exercise(bytes: Box<dyn ReadAt>) -> Result<(), NoSymbols> {
         }
     }
     let image = &loaded.sources.image;
-    image.build_id();
     for name in [&b".debug_info"[..], b".debug_line", b".gnu_debugdata"] {
         _ = image.section(name, 1 << 20);
         image.has_section(name);
@@ -157,6 +156,55 @@ fn implausible_counts_and_sizes() {
     // A symbol table that is its own string table.
     let reason = damage(sections_at + 4 * 64 + 40, &4u32.to_le_bytes());
     assert!(matches!(reason, NoSymbols::Damaged(_)), "{reason}");
+}
+
+/// The headers of a file may claim any size. What they name beside it is still read.
+#[test]
+fn headers_are_read_within_a_limit() {
+    let twice = vec![Extra::build_id(&[9, 9]), Extra::build_id(&[1, 2])];
+    let bytes = Builder { sections: twice, ..sound() }.bytes();
+    let word = |at: usize| usize::try_from(u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())).unwrap();
+    let section = |number: usize| word(40) + number * 64;
+    let read = |damage: &[(usize, &[u8])]| {
+        let mut start = bytes.clone();
+        damage.iter().for_each(|(at, value)| start[*at..at + value.len()].copy_from_slice(value));
+        Source::read(File::new(Box::new(Sparse { start, length: 1 << 40 })))
+    };
+    let reason = |damage: &[(usize, &[u8])]| read(damage).err().map(|reason| reason.to_string());
+    // e_shnum, and sh_size of the first section header
+    let many = reason(&[(60, &[0, 0]), (section(0) + 32, &[0, 0, 0, 1])]);
+    assert_eq!(many.as_deref(), Some("damaged ELF file: too many sections"));
+    // e_phnum, and sh_info of the first section header
+    let many = reason(&[(56, &[0xff, 0xff]), (section(0) + 44, &[0, 0, 0, 1])]);
+    assert_eq!(many.as_deref(), Some("damaged ELF file: too many program headers"));
+    let notes = |size: u64| read(&[(section(10) + 32, &size.to_le_bytes())]).expect("headers").elf.build_id;
+    assert_eq!(notes(18), Some(vec![9, 9]));
+    assert_eq!(notes(1 << 39), Some(vec![1, 2]));
+}
+
+/// A file of which everything but the first bytes cannot be read.
+struct Broken(Vec<u8>);
+
+impl ReadAt for Broken {
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> std::io::Result<usize> {
+        if offset > 0 {
+            return Err(std::io::Error::from_raw_os_error(libc::EIO));
+        }
+        std::io::Read::read(&mut &*self.0, into)
+    }
+    fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+    fn fingerprint(&self) -> [u64; 4] {
+        [0, 0, self.len(), 0]
+    }
+}
+
+#[test]
+fn a_read_that_fails_is_the_reason() {
+    let source = Source::read(File::new(Box::new(Broken(sound().bytes()))));
+    let reason = source.err().map(|reason| reason.to_string());
+    assert!(reason.as_ref().is_some_and(|reason| reason.contains("os error 5")), "{reason:?}");
 }
 
 /// A debug file that is mostly a hole, whose checksum would take half a minute.

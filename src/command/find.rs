@@ -1,6 +1,6 @@
 //! `find[/UN] RANGE, PATTERN, …`: where bytes stand in memory.
 
-use super::named_pages::with_names;
+use super::named_pages::names_in;
 use super::page_sweep::{self, finish};
 use super::{About, Context, Error, Flow, Group, Outcome, example, translate};
 use crate::eval::{self, Integer, Spans, Value};
@@ -74,10 +74,10 @@ pub(super) fn run(context: &mut Context, asked: &Find) -> Outcome {
         };
         return Err(Error::Refused { message, hint: None });
     }
-    let space = with_names(AddressSpace::within(&target, spans.ranges())?, &context.state.symbols)?;
+    let space = AddressSpace::within(&target, spans.ranges())?;
     let filter = asked.filter.as_ref().map(|filter| eval::page_filter(filter, &space, context.state)).transpose()?;
     let mut search = Search {
-        symbols: context.state.symbols.over(&target, space.maps()),
+        symbols: names_in(&space, &context.state.symbols),
         space: &space,
         finder: Finder::new(&wanted),
         buffer: Vec::new(),

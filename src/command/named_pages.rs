@@ -1,6 +1,6 @@
 //! `by symbol`: the symbol in which a page begins.
 
-use crate::inspect::{self, AddressSpace, Page};
+use crate::inspect::{AddressSpace, Page};
 use crate::kernel::{Name, PageSize, VirtualAddress};
 use crate::symbol::{self, Symbols};
 use std::collections::HashMap;
@@ -10,12 +10,10 @@ pub(super) fn name_among_symbols(region: &Name) -> String {
     if region.is_empty() { "(anonymous)".to_owned() } else { region.to_string() }
 }
 
-/// The address space, or one of all regions if some addresses in its own may have names: a symbol is looked for among
-/// all.
-pub(super) fn with_names(space: AddressSpace, symbols: &Symbols) -> inspect::Result<AddressSpace> {
+/// The names of addresses in the space. If it has only some regions, the others are read when a name needs them.
+pub(super) fn names_in<'a>(space: &'a AddressSpace<'a>, symbols: &'a Symbols) -> symbol::TargetSymbols<'a> {
     let target = space.target();
-    let are_enough = space.is_complete() || !space.maps().any(|region| symbols.may_name(target, region));
-    if are_enough { Ok(space) } else { AddressSpace::of(target) }
+    if space.is_complete() { symbols.over(target, space.maps()) } else { symbols.on_demand(target) }
 }
 
 /// Numbers for the symbols that pages begin in.

@@ -1,7 +1,7 @@
 //! `walk RANGE [where FILTER] [by KEY[, KEY]] [limit N|top N]`: the pages of a range.
 
 use super::cut::Cut;
-use super::named_pages::{PagesOfSymbols, with_names};
+use super::named_pages::{PagesOfSymbols, names_in};
 use super::page_sweep;
 use super::{About, Context, Flow, Group, Outcome, Resume, example, frames, groups};
 use crate::eval::{self, Extent, Spans};
@@ -57,10 +57,7 @@ pub(super) fn run(context: &mut Context, asked: &lang::Walk) -> Outcome {
         Extent::Frames(frames) => return frames::walk(context, frames, asked, cut),
     };
     let target = context.target()?;
-    let mut space = AddressSpace::within(&target, spans.ranges())?;
-    if asked.by.contains(&GroupKey::Symbol) {
-        space = with_names(space, &context.state.symbols)?;
-    }
+    let space = AddressSpace::within(&target, spans.ranges())?;
     let filter = asked.filter.as_ref().map(|filter| eval::page_filter(filter, &space, context.state)).transpose()?;
     context.state.last_address = None;
     let walk = Walk { space: &space, filter: filter.as_ref(), spans: &spans, cut };
@@ -164,8 +161,7 @@ impl Walk<'_> {
         let need = and.map_or(Facts::empty(), |and| and.need(self.space)) | by.need(self.space);
         self.space.require(need)?;
         let mut groups = Groups::new(by).and(and);
-        let target = self.space.target();
-        let names = has(GroupBy::Symbol).then(|| context.state.symbols.over(target, self.space.maps()));
+        let names = has(GroupBy::Symbol).then(|| names_in(self.space, &context.state.symbols));
         let mut symbols = names.map(|names| PagesOfSymbols::new(names, self.space.page()));
         let ended = page_sweep::sweep(
             self.space,

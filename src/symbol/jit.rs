@@ -42,7 +42,7 @@ impl TargetSymbols<'_> {
 
     fn is_jit_at(&self, address: VirtualAddress) -> bool {
         let region = self.region_number(address);
-        region.and_then(|number| self.regions.get(number)).is_some_and(|region| is_jit_region(region))
+        region.and_then(|number| self.region(number)).is_some_and(is_jit_region)
     }
 
     /// How many bytes from `address` on, within its region, certainly have no symbol, judged without a look-up; 0 if
@@ -75,7 +75,7 @@ impl TargetSymbols<'_> {
     /// be in, why it is not read.
     pub fn jit_survey(&self) -> Option<JitSurvey> {
         if let Some(Err(refused)) = self.listed() {
-            let mut places = self.regions.iter().filter(|region| is_jit_region(region));
+            let mut places = self.regions().filter(|region| is_jit_region(region));
             let first = places.next()?.range;
             return Some(JitSurvey {
                 name: refused.path.clone(),

@@ -7,6 +7,7 @@
 //!
 //! ```text
 //! queries     target_symbols          queries about one target; survey: about all modules at once
+//!             regions_on_demand       its regions, read when first needed
 //!             symbols                 the files, kept for the session
 //!             symbol_at, reason       what is found, or why nothing is
 //! names       query, search           a name that a user types → symbols; search_cache: those found lately; version
@@ -40,6 +41,7 @@ mod perf_map;
 mod plt_got;
 mod query;
 mod reason;
+mod regions_on_demand;
 mod search;
 mod search_cache;
 mod separate;

@@ -4,6 +4,7 @@ use super::load_bias::{LoadedCopy, in_segment, place};
 use super::loaded_module::LoadedModule;
 use super::module::{self, Module};
 use super::perf_map::{PerfMap, Refused, is_jit_region};
+use super::regions_on_demand::RegionsOnDemand;
 use super::{Error, Kind, NoSymbols, SymbolAt, Symbols};
 use crate::kernel::{AddressRange, Name, PageSize, Region, VirtualAddress};
 use crate::process::Target;
@@ -31,10 +32,16 @@ pub fn may_have_names(target: &Target, region: &Region) -> bool {
 pub struct TargetSymbols<'a> {
     pub(super) symbols: &'a Symbols,
     pub(super) target: &'a Target,
-    pub(super) regions: Vec<&'a Region>,
+    regions: Regions<'a>,
     number: u64,
     grouped: OnceLock<Grouped>,
     pub(super) perf_map: OnceLock<Option<Result<Arc<PerfMap>, Refused>>>,
+}
+
+/// The regions of a target, in address order.
+enum Regions<'a> {
+    Given(Vec<&'a Region>),
+    OnDemand(RegionsOnDemand),
 }
 
 /// The modules among the regions, each with its file and load bias once these are known.
@@ -63,10 +70,19 @@ impl Symbols {
     /// The names of `target` as its `regions` (in address order) are now. Made for one command: it checks once for
     /// each file it uses that the file has not changed, and reads it again if it has.
     pub fn over<'a>(&'a self, target: &'a Target, regions: impl IntoIterator<Item = &'a Region>) -> TargetSymbols<'a> {
+        self.among(target, Regions::Given(regions.into_iter().collect()))
+    }
+
+    /// The same names. The regions are read when an address is first asked about that may have one.
+    pub fn on_demand<'a>(&'a self, target: &'a Target) -> TargetSymbols<'a> {
+        self.among(target, Regions::OnDemand(RegionsOnDemand::default()))
+    }
+
+    fn among<'a>(&'a self, target: &'a Target, regions: Regions<'a>) -> TargetSymbols<'a> {
         TargetSymbols {
             symbols: self,
             target,
-            regions: regions.into_iter().collect(),
+            regions,
             number: self.next_number(),
             grouped: OnceLock::new(),
             perf_map: OnceLock::new(),
@@ -265,7 +281,7 @@ impl TargetSymbols<'_> {
     /// The anonymous memory of the module with this name in `maps`: `.bss`, as far as it is mapped.
     pub fn bss_of(&self, name: &Name) -> Vec<AddressRange> {
         let anonymous = || {
-            let regions = self.regions.iter().zip(&self.grouped().of_region);
+            let regions = self.regions().zip(&self.grouped().of_region);
             let anonymous = regions.filter(|(region, of)| of.is_none() && region.inode == 0);
             anonymous.map(|(region, _)| region.range)
         };
@@ -294,7 +310,7 @@ impl TargetSymbols<'_> {
 
     fn grouped(&self) -> &Grouped {
         self.grouped.get_or_init(|| {
-            let (modules, of_region) = module::group(self.regions.iter().copied());
+            let (modules, of_region) = module::group(self.regions());
             Grouped { loaded: modules.iter().map(|_| OnceLock::new()).collect(), modules, of_region }
         })
     }
@@ -332,17 +348,38 @@ impl TargetSymbols<'_> {
         .map_err(NoSymbols::clone)
     }
 
+    pub(super) fn regions(&self) -> impl DoubleEndedIterator<Item = &Region> {
+        let (given, read) = match &self.regions {
+            Regions::Given(given) => (&given[..], &[][..]),
+            Regions::OnDemand(lazy) => (&[][..], lazy.read(self.target)),
+        };
+        given.iter().copied().chain(read)
+    }
+
+    pub(super) fn region(&self, number: usize) -> Option<&Region> {
+        match &self.regions {
+            Regions::Given(given) => given.get(number).copied(),
+            Regions::OnDemand(lazy) => lazy.read(self.target).get(number),
+        }
+    }
+
+    /// The number of the region that holds `address`; `None` also if the address can have no name and the regions have
+    /// not been read.
     pub(super) fn region_number(&self, address: VirtualAddress) -> Option<usize> {
-        let after = self.regions.partition_point(|region| region.range.start() <= address);
+        let starts_before = |region: &Region| region.range.start() <= address;
+        let after = match &self.regions {
+            Regions::Given(given) => given.partition_point(|region| starts_before(region)),
+            Regions::OnDemand(lazy) if lazy.is_unnamed(self.symbols, self.target, address) => return None,
+            Regions::OnDemand(lazy) => lazy.read(self.target).partition_point(starts_before),
+        };
         let number = after.checked_sub(1)?;
-        let region = self.regions.get(number)?;
-        region.range.contains(address).then_some(number)
+        self.region(number)?.range.contains(address).then_some(number)
     }
 
     /// The module and the copy of it that `address` belongs to.
     pub(super) fn copy_at(&self, address: VirtualAddress) -> Option<(&Module, &LoadedModule, &LoadedCopy)> {
-        let of_region = &self.grouped().of_region;
         let region = self.region_number(address)?;
+        let of_region = &self.grouped().of_region;
         // Mapped data files are not searched for names: a read would bring their pages into the page cache, or back
         // from swap.
         let program = |number: usize| self.modules().get(number).filter(|one| one.is_executable());
@@ -368,7 +405,7 @@ impl TargetSymbols<'_> {
             .rev()
             .take(MOST_BSS_REGIONS)
             .take_while(|&before| {
-                let neighbours = self.regions.get(before).zip(self.regions.get(before + 1));
+                let neighbours = self.region(before).zip(self.region(before + 1));
                 neighbours.is_some_and(|(one, next)| next.range.start().get() - one.range.end().get() < WIDEST_GAP)
             })
             .find_map(|before| of_region.get(before).copied()?)

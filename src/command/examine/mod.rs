@@ -3,7 +3,7 @@
 mod backward;
 mod rows;
 
-use super::named_pages::with_names;
+use super::named_pages::names_in;
 use super::{About, Context, Error, Flow, Group, Outcome, Resume, example, region};
 use crate::eval;
 use crate::inspect::AddressSpace;
@@ -79,10 +79,8 @@ pub(super) fn run(context: &mut Context, asked: &Examine) -> Outcome {
     context.state.examined.count = if layout.backward { 1 } else { count };
     let bytes = count.checked_mul(unit.bytes().into());
     let space = match bytes.and_then(|bytes| AddressRange::of_length(start, bytes)) {
-        Some(range) if !layout.backward && !matches!(format, Format::Text | Format::Address) => {
-            with_names(AddressSpace::within(&target, &[range])?, &context.state.symbols)?
-        }
-        // How far it reads, or which addresses are named, only the contents tell.
+        Some(range) if !layout.backward && format != Format::Text => AddressSpace::within(&target, &[range])?,
+        // How far it reads, only the contents tell.
         _ => AddressSpace::of(&target)?,
     };
     let nearest = if layout.backward { VirtualAddress::new(start.get().saturating_sub(1)) } else { start };
@@ -90,7 +88,7 @@ pub(super) fn run(context: &mut Context, asked: &Examine) -> Outcome {
         return Err(region::unmapped(written.at, space.detail(nearest)?));
     }
     let mut examination = Examination {
-        symbols: context.state.symbols.over(&target, space.maps()),
+        symbols: names_in(&space, &context.state.symbols),
         space: &space,
         layout: process,
         format,

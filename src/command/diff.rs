@@ -2,7 +2,7 @@
 
 use super::cut::{self, Cut};
 use super::groups::region as of_region;
-use super::named_pages::{PagesOfSymbols, name_among_symbols};
+use super::named_pages::{PagesOfSymbols, name_among_symbols, names_in};
 use super::snapshot::{self, called, seconds};
 use super::translate::brief;
 use super::watch::{detail, marked, unobservable};
@@ -70,7 +70,7 @@ pub(super) fn run(context: &mut Context, asked: &Diff) -> Outcome {
     for one in [from, to] {
         one.refuse_other(&target.process.identity())?;
     }
-    let space = AddressSpace::of(&target)?;
+    let space = AddressSpace::within(&target, from.snapshot.spans())?;
     let range = asked.range.as_ref();
     let asked_for = range.map(|range| snapshot::spans(range, state)).transpose()?;
     let Compared { ranges, is_part } = from.compared(to, asked_for.as_ref())?;
@@ -84,11 +84,11 @@ pub(super) fn run(context: &mut Context, asked: &Diff) -> Outcome {
             let error = eval::Error::new(filter.at, "`where` tests pages as they are now");
             return Err(error.hint("compare with the present: diff A where FILTER").into());
         }
-        let ranges = within.unwrap_or_else(|| space.spans());
+        let ranges = within.unwrap_or_else(|| to.snapshot.spans().to_vec());
         let filter = eval::page_filter(filter, &space, state)?;
         within = Some(matching(&space, &ranges, &filter, context.sink)?);
     }
-    let names = state.symbols.over(&target, space.maps());
+    let names = names_in(&space, &state.symbols);
     let page = space.page();
     let mut regions = RegionGroups::default();
     regions.see(from.snapshot.regions());

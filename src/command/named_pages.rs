@@ -11,7 +11,7 @@ pub(super) fn name_among_symbols(region: &Name) -> String {
 }
 
 /// The names of addresses in the space. If it has only some regions, the others are read when a name needs them.
-pub(super) fn names_in<'a>(space: &'a AddressSpace<'a>, symbols: &'a Symbols) -> symbol::TargetSymbols<'a> {
+pub(super) fn names_in<'a>(space: &'a AddressSpace, symbols: &'a Symbols) -> symbol::TargetSymbols<'a> {
     let target = space.target();
     if space.is_complete() { symbols.over(target, space.maps()) } else { symbols.on_demand(target) }
 }

@@ -5,12 +5,12 @@ use super::region::unmapped;
 use super::schedule::Schedule;
 use super::snapshot::seconds;
 use super::timeline::Timeline;
-use super::translate::symbol_at;
+use super::translate::brief;
 use super::watch_groups::{Sums, tally};
 use super::{About, Context, Error, Flow, Group, Outcome, example};
 use crate::eval::{self, Spans, current_ranges};
 use crate::inspect::{self, AddressSpace, Change, Facts, Sampled, StateSet, ViewedRegion, Watcher, is_average};
-use crate::kernel::{AddressRange, Region};
+use crate::kernel::AddressRange;
 use crate::lang::{self, OnRequest, Quantifier, Span, Until};
 use crate::process::{self, Target};
 use crate::report::{
@@ -112,7 +112,7 @@ pub(super) fn run(context: &mut Context, asked: &lang::Watch) -> Outcome {
         every => every.unwrap_or(USUAL),
     };
     context.state.last_address = None;
-    let space = AddressSpace::of(&target)?;
+    let space = eval::current_space(&spans, &target)?;
     refuse_unmapped(asked.range.at, &spans, &space, &target)?;
     if let Some(until) = asked.until.as_ref().filter(|until| until.filter.node.has_fields()) {
         // What cannot be answered is said before anything is shown.
@@ -139,7 +139,11 @@ pub(super) fn run(context: &mut Context, asked: &lang::Watch) -> Outcome {
         timeline: asked.is_timeline.then(|| RefCell::new(Timeline::new(space.page()))),
     };
     let began = Instant::now();
-    let ended = watch.follow(context.sink, Watcher::new(extra), duration)?;
+    let mut watcher = Watcher::new(extra);
+    if let Some(ranges) = eval::fixed_ranges(&spans) {
+        watcher = watcher.within(ranges);
+    }
+    let ended = watch.follow(context.sink, watcher, duration)?;
     for group in watch.sums.into_iter().flat_map(|sums| sums.into_inner().finish()) {
         context.sink.emit(Record::EventGroup(group))?;
     }
@@ -323,10 +327,10 @@ impl Watch<'_> {
     /// Takes one sample and emits a record for each change.
     fn report_changes(&mut self, sink: &mut dyn Sink, watcher: &mut Watcher) -> inspect::Result<Sampled> {
         let sink = RefCell::new(sink);
-        let mut regions: Option<Vec<Region>> = None;
         let (tally, sums, sample) = (&mut self.tally, &self.sums, self.samples);
         let (target, symbols, spans) = (self.target, &self.state.symbols, self.spans);
         let page = target.process.layout().page;
+        let names = symbols.on_demand(target);
         watcher.sample(
             target,
             &mut |space| {
@@ -348,10 +352,9 @@ impl Watch<'_> {
                         _ => sink.borrow_mut().check(),
                     };
                 }
-                let regions = regions.get_or_insert_with(|| target.process.regions().unwrap_or_default());
                 let first = change.address.filter(|_| change.kind.is_of_pages());
                 let last = first.and_then(|address| address.checked_add((change.pages << page.shift()) - 1));
-                let ends = [first, last].map(|end| symbol_at(symbols, target, regions, end?));
+                let ends = [first, last].map(|end| brief(&names, end?));
                 sink.borrow_mut().emit(Record::Event(event(change, ends, target)))?;
                 match tally.left {
                     0 => Err(Stopped::Closed),
@@ -369,7 +372,7 @@ impl Watch<'_> {
         if !filter.node.has_fields() {
             return Ok(eval::comparison(filter, self.state)?);
         }
-        let space = AddressSpace::of(self.target)?;
+        let space = eval::current_space(self.spans, self.target)?;
         let filter = eval::page_filter(filter, &space, self.state)?;
         let (mut any, mut all) = (false, true);
         let mut undecided: Option<(u64, StateSet)> = None;

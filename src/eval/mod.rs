@@ -57,7 +57,7 @@ pub use float::Float;
 pub use integer::Integer;
 pub use lines::unasked;
 pub use scope::Scope;
-pub use snapshots::{Compared, Keep, NamedSnapshot, Refusal, current_ranges};
+pub use snapshots::{Compared, Keep, NamedSnapshot, Refusal, current_ranges, current_space, fixed_ranges};
 pub use spans::{Origin, Spans};
 pub use subject::{Location, Subject};
 pub use value::Value;

@@ -2,7 +2,7 @@
 
 use super::{Origin, Spans};
 use crate::inspect::{self, AddressSpace, Facts, Snapshot};
-use crate::kernel::{AddressRange, Region};
+use crate::kernel::{AddressRange, Name, Region};
 use crate::process::Target;
 use crate::report::Stopped;
 use crate::source::{Identity, MemoryLifetime};
@@ -65,8 +65,11 @@ impl NamedSnapshot {
         check: &mut dyn FnMut() -> Result<(), Stopped>,
     ) -> inspect::Result<NamedSnapshot> {
         let lifetime = target.process.memory_lifetime();
-        let space = AddressSpace::of(target)?;
         let spans = spans.filter(|spans| *spans.origin() != Origin::All);
+        let space = match &spans {
+            Some(spans) => current_space(spans, target)?,
+            None => AddressSpace::of(target)?,
+        };
         let ranges = match &spans {
             Some(spans) => current_ranges(spans, &space, symbols, target),
             None => space.spans(),
@@ -185,6 +188,29 @@ fn intersection(some: &[AddressRange], others: &[AddressRange]) -> Vec<AddressRa
     some.iter().flat_map(|one| one.within(others)).collect()
 }
 
+/// The addresses of the range, if it has the same at each time: those of a name are found among all regions.
+pub fn fixed_ranges(spans: &Spans) -> Option<&[AddressRange]> {
+    let changes = match spans.origin() {
+        Origin::All | Origin::Module(_) => true,
+        Origin::Region(name) => is_of_one_thing(name),
+        _ => false,
+    };
+    (!changes).then(|| spans.ranges())
+}
+
+/// The regions that are needed to sample the addresses that the range has now.
+///
+/// # Errors
+/// As [`AddressSpace::of`].
+pub fn current_space(spans: &Spans, target: &Target) -> inspect::Result<AddressSpace> {
+    fixed_ranges(spans).map_or_else(|| AddressSpace::of(target), |ranges| AddressSpace::around(target, ranges))
+}
+
+/// Whether the kernel gives the name of a region to one thing: several regions of a file bear the file's.
+fn is_of_one_thing(name: &Name) -> bool {
+    name.as_bytes().starts_with(b"[")
+}
+
 /// The addresses that the range has now: a name stands for all that bears it now.
 pub fn current_ranges(spans: &Spans, space: &AddressSpace, symbols: &Symbols, target: &Target) -> Vec<AddressRange> {
     let regions = |wanted: &dyn Fn(&Region) -> bool| -> Vec<AddressRange> {
@@ -200,8 +226,7 @@ pub fn current_ranges(spans: &Spans, space: &AddressSpace, symbols: &Symbols, ta
             let with_bss = Spans::new(mapped.iter().copied().chain(bss), spans.origin().clone());
             with_bss.map_or(mapped, |spans| spans.ranges().to_vec())
         }
-        // The kernel gives each of these names to one thing; several regions of a file bear the file's.
-        Origin::Region(name) if name.as_bytes().starts_with(b"[") => regions(&|region| region.name == *name),
+        Origin::Region(name) if is_of_one_thing(name) => regions(&|region| region.name == *name),
         _ => spans.ranges().to_vec(),
     }
 }

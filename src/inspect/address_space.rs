@@ -73,8 +73,23 @@ impl AddressSpace {
     ///
     /// Fails as [`AddressSpace::of`].
     pub fn within(target: &Target, ranges: &[AddressRange]) -> Result<AddressSpace> {
+        Self::queried(target, ranges, process::Process::queried_in)
+    }
+
+    /// The same, with the regions next to the range: those that may grow into it.
+    ///
+    /// Fails as [`AddressSpace::of`].
+    pub fn around(target: &Target, ranges: &[AddressRange]) -> Result<AddressSpace> {
+        Self::queried(target, ranges, process::Process::queried_around)
+    }
+
+    fn queried(
+        target: &Target,
+        ranges: &[AddressRange],
+        ask: fn(&process::Process, AddressRange, usize) -> process::Result<Option<Vec<Region>>>,
+    ) -> Result<AddressSpace> {
         let queried = match ranges {
-            [range] => target.process.queried_in(*range, FEW_REGIONS)?,
+            [range] => ask(&target.process, *range, FEW_REGIONS)?,
             _ => None,
         };
         match queried {
@@ -138,7 +153,8 @@ impl AddressSpace {
         self.0.page
     }
 
-    /// The regions in address order; [`AddressSpace::at`] and [`AddressSpace::within`] have only some.
+    /// The regions in address order; [`AddressSpace::at`], [`within`](Self::within) and
+    /// [`around`](Self::around) have only some.
     pub fn regions(&self) -> &[ViewedRegion] {
         &self.0.regions
     }

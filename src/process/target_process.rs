@@ -195,26 +195,54 @@ impl Process {
         Ok(Some(found))
     }
 
+    /// The same, with the regions next to `range` if it does not end inside of one: those that may grow into it.
+    pub fn queried_around(&self, range: AddressRange, most: usize) -> Result<Option<Vec<Region>>> {
+        let Some(mut found) = self.queried_in(range, most)? else {
+            return Ok(None);
+        };
+        if found.first().is_none_or(|first| first.range.start() > range.start()) {
+            match self.queried_below(range.start(), u64::MAX)? {
+                Some(below) => found.splice(..0, below).for_each(drop),
+                None => return Ok(None),
+            }
+        }
+        let end = found.last().map_or(range.end(), |last| last.range.end().max(range.end()));
+        if let Answer::Found(mapping) = self.query(Query::From(end))? {
+            found.extend(self.settled(mapping));
+        }
+        // A region may have grown between two queries.
+        found.dedup_by(|next, one| next.range.start() < one.range.end());
+        Ok(Some(found))
+    }
+
     /// The region next below `start`, if less than `gap` bytes lie between, as in [`queried`](Self::queried). The
-    /// kernel only searches upwards: if no region adjoins, the search starts at the far end of the gap.
+    /// kernel only searches upwards, so this goes down in steps that double, and then halves what is left.
     fn queried_below(&self, start: VirtualAddress, gap: u64) -> Result<Option<Option<Region>>> {
-        let below = |distance: u64| start.get().checked_sub(distance).map(VirtualAddress::new);
-        let Some(last) = below(1) else {
+        let Some(last) = start.get().checked_sub(1).map(VirtualAddress::new) else {
             return Ok(Some(None));
         };
         match self.queried(last)? {
             Some(None) => {}
             told => return Ok(told),
         }
+        let page = self.layout().page;
+        let lowest = start.get().saturating_sub(gap);
+        // The end of the region lies above `low` and not above `high`.
+        let (mut low, mut high) = (lowest, start.get());
         let mut nearest = None;
-        let mut from = below(gap).unwrap_or_default();
-        while from < start {
-            match self.query(Query::From(from))? {
+        let mut step = page.bytes();
+        while low < high {
+            let from = match nearest {
+                None => high.saturating_sub(step).max(low),
+                Some(_) => page.floor(VirtualAddress::new(low + (high - low) / 2)).get().max(low),
+            };
+            step = step.saturating_mul(2);
+            match self.query(Query::From(VirtualAddress::new(from)))? {
                 Answer::Found(mapping) if mapping.start < start.get() => {
-                    from = VirtualAddress::new(mapping.end);
+                    low = mapping.end;
                     nearest = Some(mapping);
                 }
-                Answer::Found(_) | Answer::Nothing => break,
+                Answer::Found(_) | Answer::Nothing => high = from,
                 Answer::Unavailable => return Ok(None),
             }
         }

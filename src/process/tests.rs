@@ -162,3 +162,29 @@ fn no_stretch_comes_twice_from_a_scan_that_says_it_stopped_too_early() {
     let expected: Vec<u64> = (0..100).map(|stretch| 0x1000 + 3 * stretch).collect();
     assert_eq!(starts, expected);
 }
+
+/// The kernel searches upwards only: the region next below is found in few steps, whatever lies between.
+#[test]
+fn the_regions_next_to_a_range() {
+    let regions = [region(0x10, 2), region(0x12, 1), region(0x20, 1), region(0x400, 9), region(0x40_0000, 5)];
+    let (_, target) = World { queries: true, ..World::new(regions.clone()) }.target();
+    let edges =
+        [0x1, 0x10, 0x11, 0x12, 0x13, 0x14, 0x20, 0x21, 0x22, 0x3ff, 0x400, 0x409, 0x3f_ffff, 0x40_0005, 0x90_0000];
+    for (index, start) in edges.iter().enumerate() {
+        for end in edges.iter().skip(index + 1) {
+            let range = region(*start, end - start).range;
+            let inside: Vec<_> = regions.iter().filter(|one| one.range.intersection(range).is_some()).collect();
+            let (from, to) = match (inside.first(), inside.last()) {
+                (Some(first), Some(last)) => {
+                    (first.range.start().min(range.start()), last.range.end().max(range.end()))
+                }
+                _ => (range.start(), range.end()),
+            };
+            let is_open = inside.first().is_none_or(|first| first.range.start() > range.start());
+            let below = regions.iter().rfind(|one| one.range.end() <= from && is_open);
+            let above = regions.iter().find(|one| one.range.start() >= to);
+            let expected: Vec<_> = below.into_iter().chain(inside).chain(above).cloned().collect();
+            assert_eq!(target.process.queried_around(range, 9).unwrap(), Some(expected), "{range}");
+        }
+    }
+}

@@ -3,11 +3,18 @@
 use super::Test;
 use super::puppet::Puppet;
 use super::support::{is_root, page_bytes, plain_entry, pool_is_hidden, pool_page_bytes, shows_frames, skip};
+use pmdb::command::{self, Context};
+use pmdb::lang::{self, Line};
+use pmdb::report::{Record, Sink, Stopped};
+use pmdb::source::recorded::Log;
+use pmdb::state::DebugState;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
 
 pub const TESTS: &[Test] = &[
     ("how::every_word_is_what_stands_in_the_file", every_word_is_what_stands_in_the_file),
@@ -17,6 +24,7 @@ pub const TESTS: &[Test] = &[
     ("how::a_command_that_fails_shows_its_reads", a_command_that_fails_shows_its_reads),
     ("how::what_decides_about_the_pool_is_shown", what_decides_about_the_pool_is_shown),
     ("how::a_walk_of_a_range_asks_for_the_regions_in_it_alone", a_walk_of_a_range_asks_for_the_regions_in_it_alone),
+    ("how::changes_of_a_range_need_the_regions_in_it_alone", changes_of_a_range_need_the_regions_in_it_alone),
     ("how::which_files_were_really_read", which_files_were_really_read),
     ("how::explain_reads_smaps_only_where_it_decides", explain_reads_smaps_only_where_it_decides),
 ];
@@ -103,6 +111,73 @@ fn a_walk_of_a_range_asks_for_the_regions_in_it_alone() {
             (known.collect::<Vec<_>>(), is_fine)
         });
         assert_eq!(answers[0], answers[1], "{line}");
+    }
+}
+
+/// Keeps the records of a command.
+struct Records(Vec<Record>);
+
+impl Sink for Records {
+    fn emit(&mut self, record: Record) -> Result<(), Stopped> {
+        self.0.push(record);
+        Ok(())
+    }
+    fn check(&mut self) -> Result<(), Stopped> {
+        Ok(())
+    }
+    fn wait(&mut self, pause: Duration) -> Result<(), Stopped> {
+        std::thread::sleep(pause);
+        Ok(())
+    }
+}
+
+/// Runs a line that is one command, and returns what it read of regions, and its records.
+fn regions_read(state: &mut DebugState, line: &str) -> (Vec<String>, Vec<Record>) {
+    let Ok(Line::Command { command, .. }) = lang::parse_line(line) else {
+        panic!("no command: {line}");
+    };
+    let (log, mut sink) = (Arc::<Log>::default(), Records(Vec::new()));
+    let before = state.record(&log);
+    let ended = command::run(&command, &mut Context { state, sink: &mut sink, resume: None });
+    state.end_recording(before);
+    assert!(ended.is_ok(), "{line}: {ended:?}");
+    let folder = format!("/proc/{}/", state.target().expect("a target").process.identity().pid);
+    let reads = log.take().kept.into_iter().filter(|read| read.file.starts_with(&folder));
+    (reads.map(|read| read.what).filter(|what| what.contains("region")).collect(), sink.0)
+}
+
+/// A tracked stop of the plugin for gdb is the first two of these lines.
+fn changes_of_a_range_need_the_regions_in_it_alone() {
+    let name = "how::changes_of_a_range_need_the_regions_in_it_alone";
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps_far();
+    puppet.writes(memory, 1);
+    let target = puppet.0.attach();
+    let mut state = DebugState::new(target.machine.clone());
+    state.attach(target);
+    let range = format!("{:#x}..{:#x}", memory - 4 * page_bytes(), memory + 14 * page_bytes());
+    let (reads, _) = regions_read(&mut state, &format!("snapshot a in {range}"));
+    if !reads.iter().any(|what| what.contains("PROCMAP_QUERY")) {
+        return skip(name, "this kernel cannot be asked for one region");
+    }
+    puppet.writes(memory, 2);
+    for line in [
+        format!("snapshot b in {range}"),
+        "diff a b".to_owned(),
+        "diff a by symbol".to_owned(),
+        "diff a where present by region".to_owned(),
+        "print changed(a, now)".to_owned(),
+        format!("watch {range} every 1ms for 5ms"),
+        format!("watch {range} every 1ms for 5ms by region"),
+        format!("watch {range} until present"),
+        format!("watch {range} every 1ms for 5ms as timeline"),
+    ] {
+        let (reads, records) = regions_read(&mut state, &line);
+        assert!(!reads.iter().any(|what| what.contains("all regions")), "{line}: {reads:?}");
+        if line == "diff a b" {
+            let changed = records.iter().filter(|record| matches!(record, Record::Change(_))).count();
+            assert_eq!(changed, 1, "{records:?}");
+        }
     }
 }
 

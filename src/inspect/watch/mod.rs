@@ -47,6 +47,8 @@ pub type SampleSpans<'a> = dyn FnMut(&AddressSpace) -> Vec<AddressRange> + 'a;
 #[derive(Default)]
 pub struct Watcher {
     extra: Facts,
+    /// Where all samples lie, if that does not change.
+    range: Option<Vec<AddressRange>>,
     last: Option<Sample>,
     swap: SwapAreas,
 }
@@ -55,11 +57,13 @@ impl Watcher {
     /// [`Facts::FLAGS`], [`Facts::COUNTS`] and [`Facts::SOFT_DIRTY`] in `extra` report also changes of flags, map
     /// counts and soft-dirty bits. Check them with [`AddressSpace::require`] first.
     pub fn new(extra: Facts) -> Watcher {
-        Watcher {
-            extra: extra & (Facts::FLAGS | Facts::COUNTS | Facts::SOFT_DIRTY),
-            last: None,
-            swap: SwapAreas::default(),
-        }
+        Watcher { extra: extra & (Facts::FLAGS | Facts::COUNTS | Facts::SOFT_DIRTY), ..Watcher::default() }
+    }
+
+    /// All samples will lie in `ranges`: of the regions, only those there and next to them are asked for.
+    #[must_use]
+    pub fn within(self, ranges: &[AddressRange]) -> Watcher {
+        Watcher { range: Some(ranges.to_vec()), ..self }
     }
 
     /// Samples the target and reports what changed since the last sample. The first sample has nothing to be compared
@@ -158,7 +162,10 @@ impl Watcher {
         let mut tries = 0;
         let (space, now) = loop {
             tries += 1;
-            let space = AddressSpace::of(target)?;
+            let space = match &self.range {
+                Some(ranges) => AddressSpace::around(target, ranges)?,
+                None => AddressSpace::of(target)?,
+            };
             let nothing = PageWords::default();
             let before = self.last.as_ref().map_or(&nothing, |last| &last.words);
             let (now, swept) = Sample::take(&space, spans(&space), self.extra, before, check, (more, &mut *seen))?;

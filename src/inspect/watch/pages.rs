@@ -2,7 +2,7 @@
 
 use super::change::{Change, ChangeSink, Residence, effect};
 use super::regions::{self, is_same_mapping};
-use super::sample::Sample;
+use super::sample::{Sample, spanning};
 use super::words::SampledPage;
 use crate::inspect::StateSet;
 use crate::inspect::address_space::AddressSpace;
@@ -46,18 +46,20 @@ impl Pair<'_> {
             return Ok(new);
         }
         let size = self.space.page();
-        let is_asked_for = |range: AddressRange| {
-            (self.before.covers(range) || self.now.covers(range))
-                && within.is_none_or(|within| range.within(within).next().is_some())
+        // Of a region that ends outside of the samples, only what was sampled is known.
+        let sampled = |range: AddressRange| {
+            let parts = [self.before, self.now].map(|sample| sample.covered(range));
+            let is_within = within.is_none_or(|within| range.within(within).next().is_some());
+            parts.into_iter().flatten().reduce(spanning).filter(|_| is_within)
         };
         for change in regions::compare(&regions(self.before), &regions(self.now)) {
             let range = change.range;
             if matches!(change.kind, EventKind::RegionAppeared | EventKind::RegionGrew) {
                 new.push(size.index(range.start())..size.index(range.end()));
             }
-            if !is_asked_for(range) {
+            let Some(range) = sampled(range) else {
                 continue;
-            }
+            };
             let (pages, effect) = match change.kind {
                 EventKind::RegionWent | EventKind::RegionShrank => self.went_with(range, within),
                 _ => (0, NetEffect::default()),

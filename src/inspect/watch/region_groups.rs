@@ -1,7 +1,8 @@
 //! Regions from sample to sample: which of a later list goes on from which of an earlier one.
 
 use super::regions::is_same_mapping;
-use crate::kernel::{AddressRange, Region};
+use super::sample::spanning;
+use crate::kernel::Region;
 use std::collections::HashMap;
 
 /// Gives each region a number that it keeps while it grows, shrinks and changes its rights, and that its parts have
@@ -65,10 +66,6 @@ impl RegionGroups {
         self.last.clear();
         self.known.clear();
     }
-}
-
-fn spanning(a: AddressRange, b: AddressRange) -> AddressRange {
-    AddressRange::new(a.start().min(b.start()), a.end().max(b.end())).unwrap_or(a)
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::report::Stopped;
 /// Receives the pages of a sample.
 pub type Seen<'a> = dyn FnMut(&Chunk<'_>) + 'a;
 
-/// The words and regions of the watched addresses at one time.
+/// The words of the watched addresses at one time, and the regions in them and next to them.
 pub(super) struct Sample {
     pub words: PageWords,
     pub regions: Vec<(Region, Backing)>,
@@ -45,9 +45,8 @@ impl Sample {
             seen(chunk);
             Ok(())
         })?;
-        let regions = space.regions().iter().map(|viewed| (viewed.region.clone(), viewed.backing));
-        let sample = Sample { words, regions: regions.collect(), spans, page: size };
-        Ok((sample, swept))
+        let regions = around(space, &spans);
+        Ok((Sample { words, regions, spans, page: size }, swept))
     }
 
     /// The region of `address`, and what classification needs to know of it.
@@ -58,7 +57,28 @@ impl Sample {
         region.range.contains(address).then_some((region, facts))
     }
 
-    pub fn covers(&self, range: AddressRange) -> bool {
-        range.within(&self.spans).next().is_some()
+    /// The part of `range` that was sampled, with the gaps in it.
+    pub fn covered(&self, range: AddressRange) -> Option<AddressRange> {
+        range.within(&self.spans).reduce(spanning)
     }
+}
+
+/// From the first address of both to the last.
+pub(super) fn spanning(a: AddressRange, b: AddressRange) -> AddressRange {
+    AddressRange::new(a.start().min(b.start()), a.end().max(b.end())).unwrap_or(a)
+}
+
+/// The regions in `spans`, which are in order, and those next to each span: they may grow into it.
+fn around(space: &AddressSpace, spans: &[AddressRange]) -> Vec<(Region, Backing)> {
+    let mut found = Vec::new();
+    let mut next = 0;
+    for span in spans {
+        let first = space.region_from(next, span.start());
+        let above = space.region_from(first, span.end());
+        let regions = space.regions().get(next.max(first.saturating_sub(1))..space.regions().len().min(above + 1));
+        let regions = regions.unwrap_or_default();
+        found.extend(regions.iter().map(|viewed| (viewed.region.clone(), viewed.backing)));
+        next = next.max(above + 1);
+    }
+    found
 }

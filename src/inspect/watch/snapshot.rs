@@ -100,7 +100,7 @@ impl Snapshot {
         &self.sample.spans
     }
 
-    /// The regions of the whole process when it was taken.
+    /// The regions of which a part was sampled, and those next to what was.
     pub fn regions(&self) -> impl Iterator<Item = &Region> {
         self.sample.regions.iter().map(|(region, _)| region)
     }

@@ -137,3 +137,51 @@ fn a_copy_inside_a_huge_page() {
         assert_eq!(moved, [(EventKind::CopiedOnWrite, Some(HUGE + 5)), (EventKind::Moved, Some(HUGE + 9))], "{scans}");
     }
 }
+
+/// What happens to regions in a part of the process shows alike, whether all regions are read or those around it.
+#[test]
+fn regions_that_grow_into_a_range_and_out_of_it() {
+    use EventKind::*;
+    let watched = region(0x100_1000, 0x10).range;
+    let guard = |start, pages| crate::kernel::Region { name: Name::from("[anon:other]"), ..region(start, pages) };
+    let far = || region(0x200_0000, 4);
+    for (before, after, expected) in [
+        // As the heap grows, from far below; and back.
+        (vec![region(0x1000, 4)], vec![region(0x1000, 0x100_0008)], &[(RegionGrew, 0x100_1000, 8)][..]),
+        (vec![region(0x1000, 0x100_0008)], vec![region(0x1000, 4)], &[(RegionShrank, 0x100_1000, 8)]),
+        // As a stack grows.
+        (vec![far()], vec![region(0x100_100c, 0xff_eff8)], &[(RegionGrew, 0x100_100c, 4)]),
+        // Through all of it.
+        (vec![region(0x100_0000, 0x10)], vec![region(0x100_0000, 0x2000)], &[(RegionGrew, 0x100_1000, 0x10)]),
+        (vec![far()], vec![region(0x100_1002, 4), far()], &[(RegionAppeared, 0x100_1002, 4)]),
+        (vec![region(0x100_1002, 4), far()], vec![far()], &[(RegionWent, 0x100_1002, 4)]),
+        (vec![region(0x100_0000, 0x2000)], vec![], &[(RegionWent, 0x100_1000, 0x10)]),
+        // A hole in it, and others beside it.
+        (
+            vec![region(0x100_0000, 0x2000)],
+            vec![region(0x100_0000, 0x1004), guard(0x100_1004, 1), region(0x100_1006, 0xffa)],
+            &[(RegionAppeared, 0x100_1004, 1), (RegionShrank, 0x100_1004, 2)],
+        ),
+        (vec![region(0x100_0000, 0x2000)], vec![region(0x100_0000, 4), region(0x100_0800, 0x1800)], &[]),
+        (vec![region(0x1000, 4), far()], vec![region(0x2000, 4), guard(0x100_1010, 4)], &[]),
+    ] {
+        for queries in [true, false] {
+            let (world, target) = World { queries, ..World::new(before.clone()) }.target();
+            let mut watcher = Watcher::new(Facts::empty()).within(&[watched]);
+            let mut look = || {
+                let mut changes = Vec::new();
+                let sampled = watcher.sample(&target, &mut |_| vec![watched], &mut || Ok(()), &mut |change| {
+                    let range = change.range.expect("a change of a region");
+                    changes.push((change.kind, range.start().get() / PAGE, range.len() / PAGE));
+                    Ok(())
+                });
+                assert_eq!(sampled.expect("a sample"), Sampled::Alive);
+                changes
+            };
+            assert_eq!(look(), []);
+            *world.regions.lock().expect("a lock") = after.clone();
+            assert_eq!(look(), expected, "{queries}: {before:?} {after:?}");
+            assert_eq!(look(), []);
+        }
+    }
+}

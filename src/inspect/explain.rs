@@ -5,10 +5,10 @@ use super::detail::PageDetail;
 use super::frames::flags_of;
 use super::kernel_behaviour::KernelBehaviour as _;
 use super::outcome::{self, Access, AccessFacts, OwnerUnknown};
-use super::page::Facts;
+use super::page::{Facts, Page};
 use super::sweep::sweep;
 use crate::kernel::smaps::Smaps;
-use crate::kernel::{Kind, PageFlags, PageMapEntry, Region, State, VirtualAddress};
+use crate::kernel::{FrameNumber, Kind, PageFlags, PageMapEntry, Region, State, VirtualAddress};
 use crate::report::{Effect, Fact, Outcome, Owner, Reason, Stopped};
 
 /// What follows from all that is known of a page.
@@ -88,7 +88,7 @@ impl AddressSpace {
             owner: outcome::owner(&facts),
             read: outcome::outcome(&facts, Access::Read),
             write: outcome::outcome(&facts, Access::Write),
-            discardable: self.discardable(detail, go_on),
+            discardable: self.discardable(detail, facts.head_flags, go_on),
             protection_key,
         }
     }
@@ -102,12 +102,18 @@ impl AddressSpace {
     /// Whether the kernel may discard the page at `detail` instead of writing it to swap. The flags tell whether it was
     /// freed with MADV_FREE: a write since then has marked only its entry, until reclaim looks at that. Smaps looks at
     /// it for all pages of the region together.
-    fn discardable(&self, detail: &PageDetail, go_on: &mut dyn FnMut() -> bool) -> Fact<bool> {
+    fn discardable(
+        &self,
+        detail: &PageDetail,
+        of_head: Option<PageFlags>,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Fact<bool> {
         if detail.page.state() != State::Present {
             return Err(Reason::NotApplicable("no page is mapped here"));
         }
+        let flags = detail.flags.clone().map(|flags| of_head.unwrap_or(flags));
         let is_of_object = detail.page.entry.is_file_or_shared();
-        if is_of_object || detail.flags.as_ref().is_ok_and(|&flags| !is_lazily_free(flags)) {
+        if is_of_object || flags.as_ref().is_ok_and(|&flags| !is_unwritten(flags)) {
             return Ok(false);
         }
         let of_region = self.smaps_at(detail.address, go_on);
@@ -115,14 +121,15 @@ impl AddressSpace {
         if counted == Some(0) {
             return Ok(false);
         }
-        detail.flags.clone()?;
+        flags?;
         let unknown = "smaps does not show how many of the freed pages of the region were written since";
         let unknown = || Reason::NotOnThisKernel(unknown.into());
         let (smaps, counted) = of_region.zip(counted).ok_or_else(unknown)?;
         let mut freed = 0;
+        let mut folio = FolioFreed { head_has_all: self.kernel() < (6, 10), last: None };
         let mut check = || if go_on() { Ok(()) } else { Err(Stopped::Interrupted) };
         let swept = sweep(self, &[smaps.range], Facts::FLAGS, &mut check, &mut |chunk| {
-            let pages = chunk.pages().filter(|page| page.flags.is_some_and(is_lazily_free));
+            let pages = chunk.pages().filter(|page| folio.is_freed(page));
             freed += pages.map(|page| page.bytes(self.page())).sum::<u64>();
             Ok(())
         });
@@ -260,10 +267,34 @@ fn bytes(smaps: &Smaps, fields: [&str; 2]) -> Option<u64> {
     Some(one?.saturating_add(other?))
 }
 
-/// Whether the flags of a frame are those of memory that was freed with MADV_FREE: other anonymous memory is backed by
-/// swap. The kernel takes it back from there once reclaim has seen that it is dirty (try_to_unmap_one in mm/rmap.c).
-fn is_lazily_free(flags: PageFlags) -> bool {
-    flags.contains(PageFlags::ANON | PageFlags::LRU) && !flags.intersects(PageFlags::SWAPBACKED | PageFlags::DIRTY)
+/// Whether the flags are those of memory that was freed, and not written to since. The kernel backs it with swap again
+/// once reclaim has seen that it is dirty (try_to_unmap_one in mm/rmap.c).
+fn is_unwritten(flags: PageFlags) -> bool {
+    flags.is_lazily_freed() && !flags.contains(PageFlags::DIRTY)
+}
+
+/// Which pages of a region are freed, by their flags, in address order.
+struct FolioFreed {
+    /// Whether only the head of a folio has its flags (before Linux 6.10).
+    head_has_all: bool,
+    /// The frame after the last page, and whether that page is freed.
+    last: Option<(FrameNumber, bool)>,
+}
+
+impl FolioFreed {
+    fn is_freed(&mut self, page: &Page) -> bool {
+        let is_tail = |flags: &PageFlags| self.head_has_all && flags.contains(PageFlags::COMPOUND_TAIL);
+        let is_freed = match page.flags {
+            // As the page before, if that is of the same folio. Otherwise it may be.
+            Some(flags) if is_tail(&flags) => {
+                self.last.is_none_or(|(end, is_freed)| is_freed || Some(end) != page.frame())
+            }
+            flags => flags.is_some_and(is_unwritten),
+        };
+        let end = page.frame().and_then(|frame| frame.checked_add(page.pages));
+        self.last = end.map(|end| (end, is_freed));
+        is_freed
+    }
 }
 
 /// Whether the page of a file is dirty: by the flags of its frame, or as all pages of its region are. Memory that is
@@ -293,4 +324,47 @@ fn is_soft_dirty_cleared(all: &[Smaps]) -> bool {
 /// Whether smaps gives `region` this flag; `None` when it does not know the region.
 fn has_flag(smaps: &[Smaps], region: &Region, code: &str) -> Option<bool> {
     Some(Smaps::at(smaps, region.range.start())?.has_flag(code))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::fake::{HUGE, PAGE, World, region};
+
+    /// Where the machine has protection keys, smaps is read for the key of each page.
+    #[test]
+    fn a_protection_key_is_known_where_the_machine_has_them() {
+        for (keys, found) in [([Some(0), Some(3)], Some(3)), ([Some(0), Some(0)], Some(0)), ([None, None], None)] {
+            let regions = [region(0x100, 1), region(0x200, 1)];
+            let smaps = regions.iter().zip(keys);
+            let smaps = smaps.map(|(one, protection_key)| Smaps { protection_key, ..Smaps::of(one.range) }).collect();
+            let mut world = World { smaps, ..World::new(regions) };
+            world.maps(0x200, 1, 0x700);
+            let (_, target) = world.target();
+            let (space, detail) = AddressSpace::detail_at(&target, VirtualAddress::new(0x200 * PAGE)).expect("a page");
+            let told = space.consequences(&detail, &mut || true);
+            assert_eq!(target.machine.has_protection_keys(), Some(found.is_some()));
+            assert_eq!(told.protection_key, found);
+            assert_eq!(told.read.effects.contains(&Effect::ProtectionKey), found == Some(3), "{told:?}");
+        }
+    }
+
+    /// Before Linux 6.10, /proc/kpageflags shows the flags of a folio only for its head.
+    #[test]
+    fn a_tail_is_freed_as_its_head_is() {
+        for (release, pages_counted, expected) in
+            [("6.1.0", HUGE, Some(true)), ("6.1.0", 9, None), ("6.1.0", 0, Some(false)), ("6.18.0", HUGE, Some(false))]
+        {
+            let region = region(0x200, HUGE);
+            let fields = vec![("LazyFree".to_owned(), pages_counted * PAGE)];
+            let smaps = vec![Smaps { fields, ..Smaps::of(region.range) }];
+            let mut world = World { smaps, release, ..World::new([region]) };
+            world.maps_huge(0x200, 0x8000);
+            *world.flags.get_mut(&0x8000).expect("a head") |= PageFlags::LRU.bits();
+            let (_, target) = world.target();
+            let (space, detail) = AddressSpace::detail_at(&target, VirtualAddress::new(0x207 * PAGE)).expect("a page");
+            let told = space.consequences(&detail, &mut || true).discardable;
+            assert_eq!(told.clone().ok(), expected, "{release} {pages_counted}: {told:?}");
+        }
+    }
 }

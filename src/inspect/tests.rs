@@ -4,7 +4,7 @@ use super::{AddressSpace, Facts, GroupBy, GroupKey, Groups, Neighbours, OfFrame,
 use crate::kernel::{Kind, Name, PageFlags, PageSize, PhysicalAddress, State, VirtualAddress};
 use crate::process::Target;
 use crate::process::fake::{EXCLUSIVE, FILE, HUGE, PAGE, PRESENT, World, region};
-use crate::report::{Effect, Reason};
+use crate::report::Reason;
 use std::sync::atomic::Ordering;
 
 const SIZE: PageSize = PageSize::FOUR_KIB;
@@ -520,24 +520,5 @@ fn the_facts_of_an_address_are_of_its_current_region() {
         assert_eq!(space.region(address).map(|one| &one.region), then.first());
         let state = if then.is_empty() { State::Unmapped } else { State::Untouched };
         assert_eq!(detail.page.state(), state);
-    }
-}
-
-/// Where the machine has protection keys, smaps is read for the key of each page.
-#[test]
-fn a_protection_key_is_known_where_the_machine_has_them() {
-    use crate::kernel::smaps::Smaps;
-    for (keys, found) in [([Some(0), Some(3)], Some(3)), ([Some(0), Some(0)], Some(0)), ([None, None], None)] {
-        let regions = [region(0x100, 1), region(0x200, 1)];
-        let smaps = regions.iter().zip(keys);
-        let smaps = smaps.map(|(one, protection_key)| Smaps { protection_key, ..Smaps::of(one.range) }).collect();
-        let mut world = World { smaps, ..World::new(regions) };
-        world.maps(0x200, 1, 0x700);
-        let (_, target) = world.target();
-        let (space, detail) = AddressSpace::detail_at(&target, VirtualAddress::new(0x200 * PAGE)).expect("a page");
-        let told = space.consequences(&detail, &mut || true);
-        assert_eq!(target.machine.has_protection_keys(), Some(found.is_some()));
-        assert_eq!(told.protection_key, found);
-        assert_eq!(told.read.effects.contains(&Effect::ProtectionKey), found == Some(3), "{told:?}");
     }
 }

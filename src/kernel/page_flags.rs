@@ -98,6 +98,11 @@ impl PageFlags {
     pub fn is_in_large_folio(self) -> bool {
         self.intersects(PageFlags::COMPOUND_HEAD | PageFlags::COMPOUND_TAIL) && !self.contains(PageFlags::HUGE)
     }
+    /// Whether these are the flags of a page that was freed with MADV_FREE: other anonymous memory is backed by swap.
+    /// Before Linux 6.10 those of a tail of a folio do not tell: only its head has the flags of the folio.
+    pub fn is_lazily_freed(self) -> bool {
+        self.contains(PageFlags::ANON | PageFlags::LRU) && !self.contains(PageFlags::SWAPBACKED)
+    }
     /// Each set flag by itself with its bit, the nameless too.
     pub fn each(self) -> impl Iterator<Item = (u32, PageFlags)> {
         (0..64).map(|bit| (bit, PageFlags::from_bits_retain(1 << bit))).filter(move |&(_, flag)| self.contains(flag))

@@ -218,6 +218,11 @@ fn explain_says_what_is_special_of_a_page() {
         let told = text(None, &[Record::Explanation(Box::new(Explanation { discardable, ..explained(page) }))]);
         assert!(told.replace("\n            ", " ").contains(words), "{told}");
     }
+    // The flags of a tail do not tell on old kernels.
+    let mut tail = present();
+    tail.words.flags = Ok(PageFlags::ANON | PageFlags::COMPOUND_TAIL);
+    let told = text(None, &[Record::Explanation(Box::new(Explanation { discardable: Ok(true), ..explained(tail) }))]);
+    assert!(told.contains("MADV_FREE"), "{told}");
     let given_up = with(everyday);
     assert!(given_up.contains("MADV_FREE"), "{given_up}");
     let kept = with(everyday | PageFlags::SWAPBACKED);

@@ -4,7 +4,7 @@ use super::block;
 use super::footnotes::Footnotes;
 use super::lines::Lines;
 use super::words;
-use crate::kernel::{Kind, PageFlags, State};
+use crate::kernel::{Kind, State};
 use crate::render::line::Line;
 use crate::render::theme::Role;
 use crate::render::units::size;
@@ -20,7 +20,9 @@ pub fn write(lines: &mut Lines, explanation: &Explanation) {
     if page.huge == Ok(true) {
         line.plain("; ").prose(Role::Plain, "one entry maps the whole huge page");
     }
-    if was_freed(page) {
+    // The flags of a tail may not tell.
+    let is_freed = page.words.flags.as_ref().is_ok_and(|flags| flags.is_lazily_freed());
+    if is_freed || explanation.discardable == Ok(true) {
         let told = match explanation.discardable {
             Ok(true) => "freed with MADV_FREE: until the next write, the kernel may discard its contents",
             Ok(false) => "freed with MADV_FREE, but written since: the kernel keeps its contents",
@@ -62,14 +64,6 @@ fn address(lines: &mut Lines, page: &Translation) {
         let (role, name) = block::region_name(&region.name);
         line.word("  ", role, name).plain(" ").plain(region.perms.to_string());
     }
-}
-
-/// Whether the page was freed with MADV_FREE: other anonymous memory is swap-backed.
-fn was_freed(page: &Translation) -> bool {
-    page.words
-        .flags
-        .as_ref()
-        .is_ok_and(|flags| flags.contains(PageFlags::ANON | PageFlags::LRU) && !flags.contains(PageFlags::SWAPBACKED))
 }
 
 /// What the page is.

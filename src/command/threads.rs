@@ -37,6 +37,7 @@ pub(super) fn run_threads(context: &mut Context) -> Outcome {
     for thread in target.process.threads()? {
         context.sink.check()?;
         let registers = match target.process.thread_state(thread.id) {
+            _ if thread.has_ended() => Err(Reason::NotApplicable("the thread has ended: it has no registers any more")),
             Ok(ThreadState::Waiting(registers)) => Ok(registers),
             Ok(ThreadState::Running) => {
                 Err(Reason::NotApplicable("the thread runs: the kernel shows the registers of waiting threads only"))

@@ -26,6 +26,13 @@ pub struct Thread {
     pub state: char,
 }
 
+impl Thread {
+    /// Whether it has ended: it has no registers any more. The main thread stays listed while others run.
+    pub fn has_ended(&self) -> bool {
+        matches!(self.state, 'Z' | 'X')
+    }
+}
+
 impl Process {
     /// Its threads, by number. One that ends meanwhile is left out.
     ///
@@ -69,7 +76,7 @@ impl Process {
     pub fn stack_pointers(&self) -> Result<Vec<(Thread, Option<VirtualAddress>)>> {
         let end = Instant::now() + PATIENCE;
         let mut stacks = Vec::new();
-        for thread in self.threads()? {
+        for thread in self.threads()?.into_iter().filter(|thread| !thread.has_ended()) {
             match self.waiting(File::ThreadSyscall(thread.id), end) {
                 Ok(registers) => stacks.push((thread, registers.map(|registers| registers.stack_pointer))),
                 Err(Error::NotAvailable { .. }) => {}

@@ -1,5 +1,6 @@
 //! The identity of the target: threads, zombies, exec, exit, names and rights.
 
+use super::answers::program;
 use super::support::{self, at, skip};
 use super::target::{self, Target, announce, wait};
 use super::{Scenario, Test};
@@ -18,6 +19,7 @@ pub const TESTS: &[Test] = &[
     ("identity::a_zombie_is_told", a_zombie_is_told),
     ("identity::a_kernel_thread_is_told", a_kernel_thread_is_told),
     ("identity::the_main_thread_may_have_ended", the_main_thread_may_have_ended),
+    ("identity::a_thread_that_has_ended_has_no_registers", a_thread_that_has_ended_has_no_registers),
     ("identity::a_thread_stands_for_its_process", a_thread_stands_for_its_process),
     ("identity::no_such_process", no_such_process),
     ("identity::a_list_brings_nothing_in", a_list_brings_nothing_in),
@@ -308,6 +310,25 @@ fn the_main_thread_may_have_ended() {
     attached.modules.open(program).unwrap_or_else(|error| panic!("{}: {error}", program.name));
     target.end();
     assert_eq!(process.liveness().expect("an answer"), Liveness::Exited);
+}
+
+/// The kernel shows them as zeros, or the thread as running.
+fn a_thread_that_has_ended_has_no_registers() {
+    let mut target = Target::start("headless", &[]);
+    target.numbers();
+    let process = target.attach().process;
+    let threads = process.threads().expect("its threads");
+    let ended: Vec<u32> = threads.iter().filter(|thread| thread.has_ended()).map(|thread| thread.id).collect();
+    assert_eq!(ended, [target.pid()], "{threads:?}");
+    match process.stack_pointers() {
+        Ok(stacks) => assert!(stacks.iter().all(|(thread, _)| thread.id != target.pid()), "{stacks:?}"),
+        Err(error) => assert!(matches!(error, Error::NotPermitted { .. }), "{error:?}"),
+    }
+    let told = program(&[], target.pid(), true, &["info threads".to_owned()]);
+    let rows = told.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("an object"));
+    let of_main = rows.filter(|row| row["id"] == target.pid()).collect::<Vec<_>>();
+    let [row] = &*of_main else { panic!("{told}") };
+    assert!(row["sp"].is_null() && row["pc"].is_null(), "{told}");
 }
 
 fn a_thread_stands_for_its_process() {

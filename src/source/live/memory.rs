@@ -179,9 +179,9 @@ pub(super) fn refused(handle: &Handle, name: &Name, file: &str, error: Errno) ->
     }
     let us = rustix::process::geteuid().as_raw();
     let status = handle.status();
-    let is_ours = status.as_ref().is_some_and(|status| status.user == us);
-    let (what, is_for_tracers) = (format!("may not open {path} of {who}"), is_for_tracers(file));
-    if is_for_tracers && let Some((why, remedy)) = yama(is_ours, rights::has_sys_ptrace()) {
+    let what = format!("may not open {path} of {who}");
+    let may_be_yama = is_for_tracers(file) && handle.directory().file(&beside(file, "pagemap")).is_ok();
+    if may_be_yama && let Some((why, remedy)) = yama(rights::has_sys_ptrace()) {
         return Error::not_permitted(format!("{what}: {why}"), remedy);
     }
     let why = match status {
@@ -201,17 +201,24 @@ fn is_for_tracers(file: &str) -> bool {
     matches!(file.rsplit('/').next(), Some("mem" | "syscall"))
 }
 
-/// Why Yama refuses the tracing of a process, and what would help; `None` if it is not Yama that does.
-fn yama(is_ours: bool, has_right: bool) -> Option<(String, String)> {
+/// The file `name` in the directory of another file of the process.
+fn beside(file: &str, name: &str) -> String {
+    file.rsplit_once('/').map_or_else(|| name.to_owned(), |(directory, _)| format!("{directory}/{name}"))
+}
+
+/// Why Yama refuses the tracing of a process that may be looked at, and what would help; `None` if it is not Yama that
+/// does. A process of another user, one that is not dumpable, and one with more rights may not be looked at either: the
+/// kernel asks about these first (__ptrace_may_access in kernel/ptrace.c), and Yama only about tracing.
+fn yama(has_right: bool) -> Option<(String, String)> {
     let text = Directory::open("/proc").and_then(|proc| proc.read(YAMA)).ok()?;
     let scope = std::str::from_utf8(&text).ok()?.trim().parse().ok()?;
-    yama_at(scope, is_ours, has_right)
+    yama_at(scope, has_right)
 }
 
 const YAMA: &str = "sys/kernel/yama/ptrace_scope";
 
 /// The same at a scope, as `yama_ptrace_access_check` in security/yama/yama_lsm.c decides.
-fn yama_at(scope: u32, is_ours: bool, has_right: bool) -> Option<(String, String)> {
+fn yama_at(scope: u32, has_right: bool) -> Option<(String, String)> {
     let who_may = match scope {
         // Scope 3 has no exception. It cannot be lowered again either (`yama_dointvec_minmax`).
         3.. => {
@@ -219,8 +226,8 @@ fn yama_at(scope: u32, is_ours: bool, has_right: bool) -> Option<(String, String
             let remedy = "restart the machine with kernel.yama.ptrace_scope below 3: until then it cannot be lowered";
             return Some((why, remedy.to_owned()));
         }
-        1 if is_ours && !has_right => "only to ancestors of the process",
-        2 if is_ours && !has_right => "only with CAP_SYS_PTRACE",
+        1 if !has_right => "only to ancestors of the process",
+        2 if !has_right => "only with CAP_SYS_PTRACE",
         _ => return None,
     };
     let why = format!("Yama allows it {who_may} (ptrace_scope {scope})");
@@ -240,19 +247,19 @@ mod tests {
         for file in ["pagemap", "maps", "task/12/maps", "smaps"] {
             assert!(!is_for_tracers(file), "{file}");
         }
-        for (scope, is_ours, has_right, says, helps) in [
-            (0, true, false, None, ""),
-            (1, true, false, Some("only to ancestors of the process (ptrace_scope 1)"), "ptrace_scope to 0"),
-            (2, true, false, Some("only with CAP_SYS_PTRACE (ptrace_scope 2)"), "ptrace_scope to 0"),
-            (3, true, false, Some("to nobody (ptrace_scope 3)"), "restart the machine"),
-            // The right outdoes all but the last scope; without it, a process of another user is closed in any case.
-            (1, true, true, None, ""),
-            (2, true, true, None, ""),
-            (3, true, true, Some("to nobody (ptrace_scope 3)"), "restart the machine"),
-            (1, false, false, None, ""),
-            (3, false, true, Some("to nobody (ptrace_scope 3)"), "restart the machine"),
+        assert_eq!(beside("mem", "pagemap"), "pagemap");
+        assert_eq!(beside("task/12/mem", "pagemap"), "task/12/pagemap");
+        for (scope, has_right, says, helps) in [
+            (0, false, None, ""),
+            (1, false, Some("only to ancestors of the process (ptrace_scope 1)"), "ptrace_scope to 0"),
+            (2, false, Some("only with CAP_SYS_PTRACE (ptrace_scope 2)"), "ptrace_scope to 0"),
+            (3, false, Some("to nobody (ptrace_scope 3)"), "restart the machine"),
+            // The right outdoes all but the last scope.
+            (1, true, None, ""),
+            (2, true, None, ""),
+            (3, true, Some("to nobody (ptrace_scope 3)"), "restart the machine"),
         ] {
-            let found = yama_at(scope, is_ours, has_right);
+            let found = yama_at(scope, has_right);
             let (why, remedy) = found.clone().unwrap_or_default();
             assert_eq!(found.is_some(), says.is_some(), "scope {scope}");
             assert!(why.contains(says.unwrap_or_default()) && remedy.contains(helps), "{why}: {remedy}");

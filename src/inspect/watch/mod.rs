@@ -2,11 +2,11 @@
 //! raw words; words that are the same are not decoded.
 
 mod change;
-mod frames;
 mod pages;
 mod region_groups;
 mod regions;
 mod sample;
+mod shared_frames;
 mod snapshot;
 #[cfg(test)]
 mod tests;

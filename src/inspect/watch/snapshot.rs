@@ -1,9 +1,9 @@
 //! A sample that is kept, to be compared with a later one or with one of another process.
 
 use super::change::ChangeSink;
-use super::frames::Frames;
 use super::pages::{Join, Merger, Pair};
 use super::sample::Sample;
+use super::shared_frames::SharedFrames;
 use super::words::{PageWords, SampledPage};
 use crate::inspect::address_space::AddressSpace;
 use crate::inspect::classify::SwapAreas;
@@ -30,7 +30,7 @@ pub struct Snapshot {
     /// Pages whose contents were hashed; `None` if contents are not part of the snapshot.
     hashed: Option<u64>,
     /// The frames that another process may map too, once they were asked for.
-    frames: OnceLock<Frames>,
+    frames: OnceLock<SharedFrames>,
 }
 
 /// How a page of one process, or sample, relates to another.
@@ -152,14 +152,14 @@ impl Snapshot {
         self.pages(range).filter(held).count() as u64
     }
 
-    fn frames(&self) -> &Frames {
+    fn frames(&self) -> &SharedFrames {
         let all = || self.sample.words.pages(0, u64::MAX).map(|(_, page)| page);
-        self.frames.get_or_init(|| Frames::of(all()))
+        self.frames.get_or_init(|| SharedFrames::of(all()))
     }
 
     /// Pages of `range` that are present or swapped, without those whose frames `other` maps anywhere.
     pub fn held_alone_in(&self, range: AddressRange, other: &Snapshot) -> u64 {
-        let alone = |(_, page): &(u64, SampledPage)| self.holds(page.entry) && !other.frames().contain(*page);
+        let alone = |(_, page): &(u64, SampledPage)| self.holds(page.entry) && !other.frames().contains_frame_of(*page);
         self.pages(range).filter(alone).count() as u64
     }
 
@@ -196,7 +196,8 @@ impl Snapshot {
     }
 
     /// Compares the pages of `range` with those of `other` from the address `theirs` on, if it has any there. Rows come
-    /// in address order. Pages of `other` whose frames this maps at other addresses come in no row of `other`'s.
+    /// in address order for each of the two. A page whose frame `other` maps elsewhere is in one row, and the page that
+    /// `other` has in its place in another. Pages of `other` whose frames this maps at other addresses come in no row of `other`'s.
     pub fn compare(
         &self,
         range: AddressRange,
@@ -215,7 +216,8 @@ impl Snapshot {
         let others = other.sample.words.pages(behind, end).filter(held);
         let others = others.map(|(index, seen)| (index - behind, seen));
         let (mut mine, mut others) = (mine.peekable(), others.peekable());
-        let mut open: Option<(u64, SharedPages)> = None;
+        // A row of pages of the first, and one of pages of the second alone, each with the index of its first page.
+        let mut open: [Option<(u64, SharedPages)>; 2] = [None, None];
         loop {
             let next = [mine.peek(), others.peek()].map(|one| one.map(|(index, _)| *index));
             let Some(index) = next.into_iter().flatten().min() else {
@@ -223,39 +225,48 @@ impl Snapshot {
             };
             let one = mine.next_if(|(at, _)| *at == index).map(|(_, seen)| seen);
             let two = others.next_if(|(at, _)| *at == index).map(|(_, seen)| seen);
-            let relation = match (relation(one, two), one, two) {
-                (Relation::OnlySecond, _, Some(two)) if self.frames().contain(two) => continue,
-                (Relation::OnlyFirst | Relation::Different, Some(one), _) if other.frames().contain(one) => {
-                    Relation::Elsewhere
+            // Rows that do not go on.
+            for slot in &mut open {
+                if let Some((_, done)) = slot.take_if(|(at, row)| *at + row.pages < index) {
+                    row(done);
                 }
-                (relation, ..) => relation,
-            };
-            let copied_by_next_write = one.is_some_and(|one| is_copied_by_next_write(one, relation));
-            match &mut open {
-                Some((at, row))
-                    if *at + row.pages == index
-                        && row.relation == relation
-                        && row.copied_by_next_write == copied_by_next_write =>
+            }
+            let own_of_second = two.is_some_and(|two| !self.frames().contains_frame_of(two));
+            let relations = match (relation(one, two), one) {
+                (Relation::OnlySecond, _) => [None, own_of_second.then_some(Relation::OnlySecond)],
+                (relation @ (Relation::OnlyFirst | Relation::Different), Some(one))
+                    if other.frames().contains_frame_of(one) =>
                 {
-                    row.pages += 1;
+                    let second = relation == Relation::Different && own_of_second;
+                    [Some(Relation::Elsewhere), second.then_some(Relation::OnlySecond)]
                 }
-                _ => {
-                    let start = if relation == Relation::OnlySecond { behind } else { first };
-                    let begun = SharedPages {
-                        address: VirtualAddress::new((start + index) << page.shift()),
-                        pages: 1,
-                        relation,
-                        copied_by_next_write,
-                    };
-                    if let Some((_, done)) = open.replace((index, begun)) {
-                        row(done);
+                (relation, _) => [Some(relation), None],
+            };
+            for ((slot, relation), start) in open.iter_mut().zip(relations).zip([first, behind]) {
+                let Some(relation) = relation else {
+                    continue;
+                };
+                let one = one.filter(|_| relation != Relation::OnlySecond);
+                let copied_by_next_write = one.is_some_and(|one| is_copied_by_next_write(one, relation));
+                match slot {
+                    Some((_, row)) if row.relation == relation && row.copied_by_next_write == copied_by_next_write => {
+                        row.pages += 1;
+                    }
+                    _ => {
+                        let begun = SharedPages {
+                            address: VirtualAddress::new((start + index) << page.shift()),
+                            pages: 1,
+                            relation,
+                            copied_by_next_write,
+                        };
+                        if let Some((_, done)) = slot.replace((index, begun)) {
+                            row(done);
+                        }
                     }
                 }
             }
         }
-        if let Some((_, done)) = open {
-            row(done);
-        }
+        open.into_iter().flatten().for_each(|(_, done)| row(done));
     }
 }
 

@@ -185,3 +185,29 @@ fn regions_that_grow_into_a_range_and_out_of_it() {
         }
     }
 }
+
+/// Of a page whose frame the other process maps elsewhere, the page that the other has in its place is its own.
+#[test]
+fn a_page_that_the_other_maps_elsewhere_and_what_that_has_in_its_place() {
+    use Relation::*;
+    let snapshot = |frames: &[(u64, u64)]| {
+        let mut world = World::new([region(0x1000, 0x10)]);
+        for &(page, frame) in frames {
+            world.maps(0x1000 + page, 1, frame);
+        }
+        // Bit 56 would say that nobody else maps it.
+        world.entries.values_mut().for_each(|entry| *entry &= !(1 << 56));
+        let (_, target) = world.target();
+        let space = AddressSpace::of(&target).expect("a space");
+        Snapshot::take(&space, space.spans(), Facts::FRAMES, false, &mut || Ok(())).expect("a snapshot")
+    };
+    let here = snapshot(&[(0, 500), (1, 501), (2, 502), (4, 504), (5, 505)]);
+    // 500 to 502 are two pages further, in place of 504 in one of them.
+    let there = snapshot(&[(0, 700), (1, 701), (2, 500), (3, 501), (4, 502), (5, 505)]);
+    let range = region(0x1000, 0x10).range;
+    let mut rows = Vec::new();
+    here.compare(range, &there, Some(range.start()), |row| {
+        rows.push((row.relation, row.address.get() / PAGE - 0x1000, row.pages));
+    });
+    assert_eq!(rows, [(OnlySecond, 0, 2), (Elsewhere, 0, 3), (Different, 4, 1), (Shared, 5, 1)]);
+}

@@ -9,13 +9,13 @@ const FIRST_JOIN: usize = 1 << 16;
 /// A set of frames: sorted runs that neither overlap nor adjoin, as first frame and end. One frame may be mapped by
 /// very many pages (the page of zeros, merged pages), so memory follows the runs of different frames.
 #[derive(Default)]
-pub struct Frames(Vec<(u64, u64)>);
+pub struct SharedFrames(Vec<(u64, u64)>);
 
-impl Frames {
+impl SharedFrames {
     /// The frames of `pages`, without those that no other process can map: bit 56 excludes it, except inside what one
     /// PMD maps, where it is that of the first page. The page of zeros belongs to nobody and is left out too.
     pub fn of(pages: impl Iterator<Item = SampledPage>) -> Self {
-        let mut frames = Frames::default();
+        let mut frames = SharedFrames::default();
         let mut full = FIRST_JOIN;
         for page in pages.filter(|page| !page.zero && (page.huge || !page.entry.is_exclusive())) {
             let Some(frame) = page.entry.frame().map(FrameNumber::get) else {
@@ -46,7 +46,7 @@ impl Frames {
     }
 
     /// Whether the frame of a page is among them.
-    pub fn contain(&self, page: SampledPage) -> bool {
+    pub fn contains_frame_of(&self, page: SampledPage) -> bool {
         let Some(frame) = page.entry.frame().map(FrameNumber::get) else {
             return false;
         };
@@ -73,22 +73,25 @@ mod tests {
         let raws = [9, 10, 4, 5, 6, 10, 11, 4, 20];
         let all = raws.map(|frame| page(PRESENT | frame, false));
         let zeros = SampledPage { zero: true, ..page(PRESENT | 7, false) };
-        assert!(!Frames::of([zeros].into_iter()).contain(zeros));
+        assert!(!SharedFrames::of([zeros].into_iter()).contains_frame_of(zeros));
         let alone = page(PRESENT | EXCLUSIVE | 30, false);
         let first_of_huge = page(PRESENT | EXCLUSIVE | 40, true);
         let swapped = page(1 << 62 | 50, false);
-        let frames = Frames::of(all.into_iter().chain([alone, first_of_huge, swapped]));
+        let frames = SharedFrames::of(all.into_iter().chain([alone, first_of_huge, swapped]));
         assert_eq!(frames.0, [(4, 7), (9, 12), (20, 21), (40, 41)]);
         for (frame, is_in) in [(3, false), (4, true), (6, true), (7, false), (11, true), (12, false), (40, true)] {
-            assert_eq!(frames.contain(page(PRESENT | frame, false)), is_in, "{frame}");
+            assert_eq!(frames.contains_frame_of(page(PRESENT | frame, false)), is_in, "{frame}");
         }
-        assert!(!frames.contain(page(0, false)) && !Frames::default().contain(page(PRESENT | 4, false)));
+        assert!(
+            !frames.contains_frame_of(page(0, false))
+                && !SharedFrames::default().contains_frame_of(page(PRESENT | 4, false))
+        );
     }
 
     #[test]
     fn one_frame_that_very_many_pages_map_takes_little_memory() {
         let zeros = (0..8 * FIRST_JOIN as u64).map(|nth| page(PRESENT | (7 * (nth % 2)), false));
-        let frames = Frames::of(zeros);
+        let frames = SharedFrames::of(zeros);
         assert!(frames.0.capacity() <= 4 * FIRST_JOIN, "{}", frames.0.capacity());
     }
 }

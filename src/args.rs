@@ -20,32 +20,32 @@ use std::path::PathBuf;
     version,
     long_version = LONG_VERSION,
     about = "A gdb-style prompt for the memory behind a Linux process",
-    long_about = "A gdb-style prompt for the memory behind a Linux process: where each byte physically lives, why a page is or is \
-             not there, what the kernel records about it, and what changes over time. pmdb reads /proc and the files that the process has mapped. It never \
-             stops or traces the process, changes it only if you ask, and runs beside gdb.",
-    after_help = "pmdb --help shows all options; pmdb help lists the commands, pmdb help SUBJECT explains more",
+    long_about = "A gdb-style prompt for the memory behind a Linux process. It shows the physical place of each byte, the state of each \
+             page with its reason, the kernel's records about it, and its changes over time. pmdb reads /proc and the files that the process \
+             has mapped. It never stops or traces the process, changes it only on request, and runs beside gdb.",
+    after_help = "pmdb --help shows all options, pmdb help lists the commands, pmdb help NAME explains one",
     after_long_help = AFTER_HELP,
     override_usage = "pmdb [OPTIONS] [PID | NAME | demo] [COMMAND …]\n       pmdb help [TOPIC]",
     // Colours that can be read on black and on white.
     styles = Styles::styled().header(Style::new().bold().underline()).literal(Ansi256Color(63).on_default())
 )]
 pub struct Arguments {
-    /// Process to attach to: its PID, a thread id, its name, or `self`; `demo` starts a demonstration process
+    /// Attach to a process: its PID, a thread id, its name, or `self`; `demo` starts a demonstration process
     #[arg(value_name = "PID | NAME | demo")]
     target: Option<String>,
 
-    /// One command to run, as with -batch; with -x or -ex, the arguments $arg0, $arg1 … for these
+    /// Run one command, as with -batch; with -x or -ex, pass these words as $arg0, $arg1 …
     #[arg(value_name = "COMMAND", requires = "target")]
     arguments: Vec<String>,
 
-    /// Process to attach to, never taken for `demo`
+    /// Attach to this process (even if it is called demo)
     #[arg(short, long, value_name = "PID | NAME")]
     pid: Option<String>,
 
     #[command(flatten)]
     steps: Steps,
 
-    /// Arguments $arg0, $arg1 … for -x and -ex, for example with -p: everything behind --args
+    /// Pass all remaining words to -x and -ex as $arg0, $arg1 …
     #[arg(long, hide_short_help = true, value_name = "ARGUMENT", num_args = 0.., allow_hyphen_values = true, conflicts_with = "arguments")]
     args: Vec<String>,
 
@@ -53,20 +53,20 @@ pub struct Arguments {
     #[arg(long, hide_short_help = true, value_name = "FILE")]
     pub report: Option<PathBuf>,
 
-    /// List the built-in command files; -x :NAME runs one, -x :NAME --help explains it
+    /// List the built-in command files (-x :NAME runs one, -x :NAME --help explains it)
     #[arg(long, hide_short_help = true)]
     pub list_scripts: bool,
 
-    /// Print a manual page, the completions of a shell, or pmdb's commands for gdb: man, man-language, man-json,
+    /// Print a manual page, the JSON schema, the completions of a shell, or the gdb plugin: man, man-language, man-json,
     /// json-schema, complete-bash, complete-zsh, complete-fish, gdb
     #[arg(long, hide_short_help = true, value_name = "WHAT", hide_possible_values = true)]
     pub generate: Option<Generated>,
 
-    /// Leave after the commands of -x and -ex; no prompt, no pager, no greeting
+    /// Exit after the commands of -x and -ex, without prompt, pager and greeting
     #[arg(long)]
     pub batch: bool,
 
-    /// Carry on after an error in a command file or among -ex commands; the exit status still shows it
+    /// Continue after errors (the exit status still reports them)
     #[arg(long, hide_short_help = true)]
     pub keep_going: bool,
 
@@ -74,7 +74,7 @@ pub struct Arguments {
     #[arg(short, long = "nx")]
     pub no_init: bool,
 
-    /// No greeting at the prompt
+    /// Print no greeting at the prompt
     #[arg(short, long)]
     pub quiet: bool,
 
@@ -82,15 +82,15 @@ pub struct Arguments {
     #[arg(long)]
     pub json: bool,
 
-    /// For programs: answer each line of standard input with JSON lines, the last of them {"type":"end",…}
+    /// Read requests from standard input, and reply with JSON Lines (for programs)
     #[arg(long, hide_short_help = true, conflicts_with = "batch")]
     pub serve: bool,
 
-    /// Refuse everything that starts a program or writes a file: shell commands, pipes, redirections, logs, history
+    /// Start no program and write no file: refuse shell commands, pipes, redirections, logs and history
     #[arg(long, hide_short_help = true, conflicts_with = "report")]
     pub no_shell: bool,
 
-    /// When to colour output: auto (on a terminal, unless NO_COLOR, CLICOLOR or CLICOLOR_FORCE decide), always, never
+    /// Colour the output: auto (on a terminal, unless NO_COLOR, CLICOLOR or CLICOLOR_FORCE decide), always, never
     #[arg(long, value_name = "WHEN", hide_possible_values = true, value_parser = color_choice())]
     pub color: Option<ColorChoice>,
 }
@@ -102,7 +102,7 @@ struct Steps {
     #[arg(short = 'x', long = "command", value_name = "FILE", action = ArgAction::Append)]
     files: Vec<PathBuf>,
 
-    /// Run a command; -x and -ex may be given often, and run in the order in which they stand
+    /// Run a command (can be repeated; -x and -ex run in order)
     #[arg(long = "ex", value_name = "COMMAND", action = ArgAction::Append, allow_hyphen_values = true)]
     commands: Vec<String>,
 
@@ -154,18 +154,27 @@ const LONG_VERSION: &str = concat!(
 
 const AFTER_HELP: &str = "\
 Examples:
-  pmdb 812                                       attach to process 812 and open the prompt
-  pmdb demo                                      start a demonstration process and attach to it
-  pmdb 812 translate 0x7ffe1000                  one answer; options stand before the process
-  pmdb help walk                                 the help of a command or a subject, without a process
-  pmdb -p sshd -x look.pmdb -batch               run a command file
-  pmdb --json -p 812 -batch -ex 'walk heap'      one JSON object a line
-  pmdb -batch -x :huge-coverage 812 80           a built-in command file with an argument; --help after it explains it
+  pmdb 812                                   attach to process 812 and open the prompt
+  pmdb demo                                  attach to a demonstration process
+  pmdb 812 translate 0x7ffe1000              print one answer
+  pmdb help walk                             explain a command or a subject
+  pmdb -p sshd -x look.pmdb -batch           run a command file
+  pmdb --json -p 812 -batch -ex 'walk heap'  print one JSON object a line
+  pmdb -batch -x :huge-coverage 812 80       run a built-in command file
 
-Long options may be written with one dash, as in gdb. Standard input that is not a terminal is a command file.
-Exit status: 0 success, 1 error, 2 wrong command line, 3 no such target or it is gone, 4 not permitted,
-5 what `watch … until` waits for did not come in time, 6 a shell command failed.
-At the prompt: `help`.";
+Options precede the process. Long options also work with one dash, as in gdb.
+Standard input that is not a terminal is a command file.
+
+Exit status:
+  0  success
+  1  an error
+  2  a wrong command line
+  3  a process that does not exist, or has ended
+  4  permission denied
+  5  a condition of `watch … until` that did not become true in time
+  6  a failed shell command
+
+At the prompt, type `help` for the commands.";
 
 impl Arguments {
     /// The text of `--generate`.
@@ -207,13 +216,13 @@ impl Arguments {
             return match words.first() {
                 None => Ok(None),
                 Some(word) => {
-                    refused(format!("unexpected argument '{word}': put the arguments of a command file after --args"))
+                    refused(format!("unexpected argument `{word}`: put the arguments of a command file after --args"))
                 }
             };
         }
         if !first.starts_with(|c: char| c.is_alphabetic() || c == '?') {
             return refused(format!(
-                "unexpected argument '{first}': after the process comes a command, as in `pmdb 812 regions`"
+                "unexpected `{first}`, expected a command after the process, as in `pmdb 812 regions`"
             ));
         }
         words.append(&mut self.arguments);
@@ -226,7 +235,7 @@ impl Arguments {
             && let Some(option) = words.iter().find(|word| is_option(word))
         {
             return refused(format!(
-                "{option} is an option of pmdb, and options come before the process: pmdb {option} 812 regions"
+                "unexpected `{option}`: options precede the process, as in `pmdb {option} 812 regions`"
             ));
         }
         match parsed {
@@ -234,7 +243,7 @@ impl Arguments {
                 Ok(Some(text))
             }
             Ok(_) => refused(format!(
-                "'{text}' is not a single command: leave pipes, files and shell commands to the shell, as in pmdb 812 regions | less"
+                "`{text}` is not a single command: use the shell for pipes, files and shell commands, as in `pmdb 812 regions | less`"
             )),
         }
     }

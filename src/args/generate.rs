@@ -59,9 +59,9 @@ fn manual(command: &Command) -> String {
     page.line("pmdb [OPTIONS] [PID | NAME | demo] [COMMAND …]");
     page.line("pmdb help [TOPIC]");
     let about = command.get_long_about().map(ToString::to_string);
-    page.section("description").text(&about.unwrap_or_default()).text(
-        "`pmdb help` lists the commands, `pmdb help COMMAND` explains one, and `pmdb help SUBJECT` what several share.",
-    );
+    page.section("description")
+        .text(&about.unwrap_or_default())
+        .text("`pmdb help` lists the commands and the subjects, and `pmdb help NAME` explains one.");
     page.section("options");
     for argument in options(command) {
         let values = argument.get_value_names().unwrap_or_default().join(" ");
@@ -69,7 +69,7 @@ fn manual(command: &Command) -> String {
         let term = if takes_values(argument) { format!("{names} {values}") } else { names };
         page.row(&term, &help(argument));
     }
-    page.text("Long options may be written with one dash, as in gdb.");
+    page.text("Long options also work with one dash, as in gdb.");
     page.section("commands");
     for group in Group::ALL {
         page.text(&format!("{}: {}", group.name(), group.about()));
@@ -96,7 +96,7 @@ fn language() -> String {
     for about in TABLE {
         page.subsection(about.name);
         page.line(&grammar::usage(about.name).unwrap_or_default());
-        page.text(&format!("{}.", about.summary)).text(about.text);
+        page.text(about.text);
         for example in about.examples {
             page.row(example.line, example.does);
         }

@@ -7,7 +7,7 @@ use crate::report::{Capabilities, Capability, Record};
 pub(super) const ABOUT: About = About {
     name: "info capabilities",
     group: Group::Target,
-    summary: "list the features that kernel and rights allow",
+    summary: "list the features that this kernel and these rights allow",
     text: "\
 Lists each kernel feature and each permission that pmdb uses. Shows whether it is available, how pmdb found out, the \
 loss without it, and the remedy.

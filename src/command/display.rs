@@ -11,7 +11,7 @@ const EXAMPLES: &[HelpExample] = &[
     example("display rss(demo_buffer)", "show a value at each prompt"),
     example("display/4xb demo_buffer", "show memory, as x does"),
     example("display walk demo_buffer by state", "show the answer of a command"),
-    example("display rss(demo_buffer) every 10ms count 3", "repeat it twice, then end"),
+    example("display rss(demo_buffer) every 10ms count 3", "show it now, and twice more"),
     example("display rss(demo_buffer)\nundisplay 1", "remove a display"),
 ];
 
@@ -26,8 +26,8 @@ Shows a value or an answer now, and again before each prompt.
   /FMT EXPRESSION   the value in a format; with a count, a size or /s, memory as `x` shows it
   COMMAND …         the answer of a command that changes nothing, such as walk, regions or ps; its name cannot be \
                     abbreviated
-  every DURATION    repeat now, until Ctrl-C, and keep no display
-  count N           with `every`, repeat N times
+  every DURATION    show it again and again until Ctrl-C, and keep no display
+  count N           with `every`, show it N times
 
 `display` alone shows all displays. `info display` lists them, and `undisplay N` removes one.",
     examples: EXAMPLES,

@@ -13,7 +13,7 @@ use crate::symbol::Symbols;
 pub(super) const ABOUT: About = About {
     name: "explain",
     group: Group::Look,
-    summary: "describe a page, its owner, and the effect of the next access",
+    summary: "describe a page, its owner and the effect of the next access",
     text: "\
 Describes the page at an address in sentences:
 

@@ -6,7 +6,7 @@ use super::{About, Context, Flow, Group, Outcome, example};
 use crate::eval;
 use crate::lang::habits::{self, Does};
 use crate::lang::{self, Spanned};
-use crate::report::{Help, HelpCommand, HelpEntry, HelpGroup, Record, UserCommands, UserHelp};
+use crate::report::{Help, HelpCommand, HelpEntry, HelpGroup, HelpOverview, Record, UserCommands, UserHelp};
 use crate::state::{DebugState, UserCommand};
 
 pub(super) const ABOUT: About = About {
@@ -32,14 +32,15 @@ Also explains commands of gdb and other tools by their pmdb equivalents. `apropo
 
 pub(super) fn run(context: &mut Context, table: &'static [About], topic: Option<&Spanned<String>>) -> Outcome {
     let Some(topic) = topic else {
-        let groups = Group::ALL.iter().map(|group| group_help(table, *group));
-        let subjects = Help::Group(HelpGroup {
+        let groups = Group::ALL.iter().map(|group| group_list(table, *group));
+        let subjects = HelpGroup {
             name: "subjects",
-            about: "help SUBJECT",
+            about: "look up topics that several commands share",
             commands: SUBJECTS.iter().map(Subject::entry).collect(),
-        });
+        };
+        let overview = Help::Overview(HelpOverview { groups: groups.chain([subjects]).collect() });
         let own = (!context.state.commands.is_empty()).then(|| user_defined(context.state));
-        return show(context, groups.chain([subjects]).chain(own));
+        return show(context, [overview].into_iter().chain(own));
     };
     let words = topic.node.split_whitespace().collect::<Vec<_>>().join(" ");
     let setting = ["set ", "show "].iter().find_map(|command| words.strip_prefix(command));
@@ -53,7 +54,7 @@ pub(super) fn run(context: &mut Context, table: &'static [About], topic: Option<
     let subject = Subject::find(&words);
     let subject_help = subject.map(Subject::help);
     if let Some(group) = Group::ALL.iter().find(|group| group.name() == words) {
-        let commands = group_help(table, *group);
+        let commands = Help::Group(group_list(table, *group));
         return show(context, [commands].into_iter().chain(subject_help));
     }
     if let Some(command) = context.state.commands.get(&words) {
@@ -149,9 +150,9 @@ fn user_help(name: &str, command: &UserCommand) -> UserHelp {
 }
 
 /// The list of one group.
-fn group_help(table: &'static [About], group: Group) -> Help {
+fn group_list(table: &'static [About], group: Group) -> HelpGroup {
     let commands = table.iter().filter(|about| about.group == group).map(entry);
-    Help::Group(HelpGroup { name: group.name(), about: group.about(), commands: commands.collect() })
+    HelpGroup { name: group.name(), about: group.about(), commands: commands.collect() }
 }
 
 /// A command as lists show it.

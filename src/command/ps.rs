@@ -34,7 +34,7 @@ Amounts are sorted from the largest down, the other columns from the lowest up. 
 each process. Only huge includes the hugetlb pool.
 
 A command line is in the memory of its process. pmdb does not read it without the right to examine that memory, or \
-if it is swapped out: a read would swap it in. Of pmdb itself, TEXT is compared with the name only.",
+if it is swapped out: a read would swap it in. For pmdb itself, TEXT matches the name only.",
     examples: &[
         example("ps", "list all processes"),
         example("ps demo", "list the processes with demo in their name"),

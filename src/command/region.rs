@@ -26,7 +26,7 @@ Describes the region that contains an address, or the region of a name. The answ
 
 Options:
 
-  full  also the facts that only /proc/PID/smaps has: its flags in words, its protection key, clean and dirty
+  full  also the facts that only /proc/PID/smaps has: its flags in words, its protection key, clean and dirty bytes
 
 For `full` the kernel walks the whole process, which is slower.",
     examples: &[

@@ -22,7 +22,7 @@ Saves the page map of the process or of a range, for `diff` to compare it with a
   with content  also a hash of each resident page, so that `diff` finds pages that were written in place
   delete NAME   delete this snapshot
 
-`info snapshots` lists the snapshots with the memory that they use. Snapshots stay when another process is attached, \
+`info snapshots` lists the snapshots with the memory that they use. Snapshots remain when another process is attached, \
 and are lost when pmdb ends. After the process has executed another program, `diff` refuses those from before: their \
 pages are gone.
 

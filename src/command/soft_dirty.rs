@@ -19,7 +19,7 @@ pub(super) const ABOUT: About = About {
     summary: "list pages written since their soft-dirty bits were cleared",
     text: "\
 Lists the pages with a soft-dirty bit, of the process or of a range. The kernel sets this bit of each page that is \
-written. It is short for `walk RANGE where soft_dirty`, which can also group and count.
+written. The command is short for `walk RANGE where soft_dirty`, which can also group and count.
 
   clear  clear the bits of all pages of the process
   --yes  clear without a confirmation

@@ -27,7 +27,7 @@ Shows two registers of the main thread, $pc and $sp, also under the machine's ow
 
 /proc shows them only while the thread waits in the kernel. The other registers need a debugger that stops the \
 process, such as gdb.",
-    examples: &[example("info registers", "show where the main thread waits")],
+    examples: &[example("info registers", "show both registers")],
 };
 
 pub(super) fn run_threads(context: &mut Context) -> Outcome {

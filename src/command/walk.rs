@@ -23,7 +23,7 @@ pub(super) const ABOUT: About = About {
 Lists the pages of a range. Neighbours with the same state, kind, flags and map count, and with consecutive frames, \
 share a row. Skips untouched memory quickly, however large. Ends with totals.
 
-  where FILTER  only pages that match, by state, kind, flags, map count and more (`help filters`)
+  where FILTER  only pages that match: present, dirty, mapcount > 1 and more (`help filters`)
   by KEY        a row for each group, by one key or by two: `by region, state` (`help language` explains the keys)
   limit N       the first N rows; an empty line continues
   top N         the N largest rows, the largest first; the totals cover all

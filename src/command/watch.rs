@@ -53,7 +53,7 @@ The first lines name the changes that this kernel or these rights do not show. C
 samples are not seen.
 
 Every watch ends with a summary, also after Ctrl-C. It counts pages that disappear with their region as gone. It \
-ends with the net change of the bytes present and in swap. If samples took longer than `every`, it shows how many \
+ends with the net change of the bytes present and in swap. If samples needed longer than `every`, it shows how many \
 were due. If `for` ends before `until` holds, that is an error with status 5. If the process exits first, the status \
 is 3.
 

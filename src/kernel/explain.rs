@@ -115,7 +115,7 @@ mod tests {
         let anonymous = F::ANON | F::MMAP | F::SWAPBACKED | F::UPTODATE;
         for (flag, all, kernel, part) in [
             (F::OWNER_2, anonymous, NEW, "exclusive to one process"),
-            (F::OWNER_2, anonymous, (5, 15), "anonymous: exclusive to one process; file"),
+            (F::OWNER_2, anonymous, (5, 15), "exclusive to one process (anonymous), or"),
             (F::OWNER_2, F::UPTODATE, NEW, "its place on disk"),
             (F::OWNER_PRIVATE, anonymous | F::SWAPCACHE, NEW, "same bit as swapcache"),
             (F::OWNER_PRIVATE, F::UPTODATE, NEW, "filesystem"),

@@ -67,7 +67,7 @@ flags! {
     PGTABLE = 26, "pgtable", "a page table";
     RESERVED = 32, "reserved", "not managed by the page allocator";
     MLOCKED = 33, "mlocked", "locked into memory";
-    OWNER_2 = 34, "owner_2", "anonymous: exclusive to one process; file: mapped to disk";
+    OWNER_2 = 34, "owner_2", "exclusive to one process (anonymous), or mapped to disk (file)";
     PRIVATE = 35, "private", "has filesystem data";
     PRIVATE_2 = 36, "private_2", "has further filesystem data";
     OWNER_PRIVATE = 37, "owner_private", "used by its filesystem or driver";

@@ -6,6 +6,7 @@ mod control;
 mod executable;
 mod generated;
 mod golden;
+mod help;
 mod hostile;
 mod language;
 mod output;

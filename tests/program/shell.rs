@@ -14,7 +14,7 @@ fn a_process_and_a_command_give_one_answer() {
     assert!(run.err.contains("there is no command `frobnicate`"), "{}", run.err);
     let run = home.run(&["self", "regions", ">", "/dev/null"]);
     assert_eq!(run.status, Some(2));
-    assert!(run.err.contains("to the shell"), "{}", run.err);
+    assert!(run.err.contains("use the shell"), "{}", run.err);
 }
 
 #[test]

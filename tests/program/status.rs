@@ -26,7 +26,7 @@ fn a_wrong_command_line_is_2() {
     home.run(&["--frobnicate"]).failed(2, "--frobnicate");
     home.run(&["1", "2"]).failed(2, "2");
     home.run(&["-ex"]).failed(2, "--ex");
-    home.run(&["self", "regions", "--json"]).failed(2, "options come before the process: pmdb --json");
+    home.run(&["self", "regions", "--json"]).failed(2, "options precede the process, as in `pmdb --json");
 }
 
 #[test]

@@ -20,8 +20,7 @@ pub(super) const ABOUT: About = About {
 Shows the memory at an address. /NFU works as in gdb:
 
   N  the count; with a - before it, the units before the address
-  F  the format: x hexadecimal, d signed, u unsigned, o octal, t binary, a address with its symbol, c character, z \
-     padded hexadecimal, s text up to a zero, f floating point
+  F  the format: x, d, u, o, t, a, c, z, s or f (`help units`)
   U  the size of a unit: b 1, h 2, w 4, g 8 bytes
 
 Options:

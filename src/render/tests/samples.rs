@@ -127,6 +127,7 @@ pub fn all() -> Vec<Record> {
         Record::Setting(setting()),
         Record::History(history),
         Record::Text(text),
+        Record::Help(help_overview()),
         Record::Help(help_group()),
         Record::Help(help_command()),
         Record::Help(help_subject()),

@@ -276,6 +276,27 @@ pub fn setting() -> SettingReport {
     SettingReport { name: "pagination".into(), value: "on".into(), meaning: "show long output in a pager".into() }
 }
 
+pub fn help_overview() -> Help {
+    let entry = |name, summary| HelpEntry { name, short: vec![], summary };
+    Help::Overview(HelpOverview {
+        groups: vec![
+            HelpGroup {
+                name: "target",
+                about: "choose the process to examine",
+                commands: vec![
+                    entry("attach", "choose the process to examine"),
+                    entry("detach", "detach from the process"),
+                    entry("info process", "show the facts that the kernel reports about the process"),
+                    entry("info threads", "list the threads"),
+                    entry("info registers", "show the program counter and the stack pointer"),
+                    entry("info capabilities", "list the features that kernel and rights allow"),
+                ],
+            },
+            HelpGroup { name: "look", about: "examine pages", commands: vec![entry("map", "draw the address space")] },
+        ],
+    })
+}
+
 pub fn help_group() -> Help {
     Help::Group(HelpGroup {
         name: "look",

@@ -6,14 +6,16 @@ use crate::render::line::Line;
 use crate::render::printable::{columns, cut, printable, push_printable};
 use crate::render::theme::Role;
 use crate::report::{
-    AssertionsSummary, ErrorPlace, ErrorReport, Help, HelpCommand, HelpExample, HelpGroup, HelpSubject, Note,
-    UserCommands, UserHelp, term_and_meaning,
+    AssertionsSummary, ErrorPlace, ErrorReport, Help, HelpCommand, HelpExample, HelpGroup, HelpOverview, HelpSubject,
+    Note, UserCommands, UserHelp, term_and_meaning,
 };
 
 /// The longest line of prose: longer ones are hard to read.
 const PROSE: usize = 100;
 /// The column of summaries in a list of commands.
 const SUMMARY: usize = 22;
+/// The column of commands in the overview.
+const COMMANDS: usize = 10;
 
 fn prose_line(lines: &mut Lines) -> &mut Line {
     let width = lines.style.width.map(|width| width.min(PROSE));
@@ -23,6 +25,7 @@ fn prose_line(lines: &mut Lines) -> &mut Line {
 /// Writes the help of a group, a command or a subject.
 pub fn help(lines: &mut Lines, help: &Help) {
     match help {
+        Help::Overview(HelpOverview { groups }) => overview(lines, groups),
         Help::Group(HelpGroup { name, about, commands }) => {
             let line = prose_line(lines);
             line.push(Role::Heading, name);
@@ -84,6 +87,19 @@ pub fn help(lines: &mut Lines, help: &Help) {
             }
         }
     }
+}
+
+/// Two or three lines for each group: all of it fits a small screen.
+fn overview(lines: &mut Lines, groups: &[HelpGroup]) {
+    for HelpGroup { name, about, commands } in groups {
+        prose_line(lines).push(Role::Heading, name).indent_at(COMMANDS).prose(Role::Dim, about);
+        let line = prose_line(lines);
+        line.plain(" ".repeat(COMMANDS)).indent_here();
+        for (index, command) in commands.iter().enumerate() {
+            line.word(if index == 0 { "" } else { ", " }, Role::Command, command.name);
+        }
+    }
+    prose_line(lines).prose(Role::Plain, "`help NAME` explains one, `help all` explains all, `apropos WORD` searches.");
 }
 
 /// The last line of a run with assertions.

@@ -222,6 +222,8 @@ record! {
 shapes! {
     /// `help`
     pub enum Help by "topic" {
+        /// Every command, by group.
+        "overview" Overview(HelpOverview),
         /// A heading with commands under it.
         "group" Group(HelpGroup),
         /// One command in full.
@@ -236,7 +238,15 @@ shapes! {
 }
 
 record! {
+    /// Every command, by group.
+    #[derive(Eq)]
+    pub struct HelpOverview {
+        /// The groups of commands, and the subjects.
+        groups: Vec<HelpGroup>,
+    }
+
     /// A heading with commands under it.
+    #[derive(Eq)]
     pub struct HelpGroup {
         /// Its name.
         name: &'static str,

@@ -1,5 +1,6 @@
 //! Why a command failed: what was tried, why, where in the line, and the remedy.
 
+use crate::budget::OutOfBudget;
 use crate::kernel::VirtualAddress;
 use crate::lang::Span;
 use crate::report::{RegionBrief, Stopped};
@@ -43,6 +44,12 @@ impl From<Stopped> for Error {
     }
 }
 
+impl From<OutOfBudget> for Error {
+    fn from(why: OutOfBudget) -> Self {
+        Error::Stopped(why.into())
+    }
+}
+
 impl From<process::Error> for Error {
     fn from(error: process::Error) -> Self {
         Error::Target(error)
@@ -69,7 +76,7 @@ impl From<inspect::Error> for Error {
         match error {
             inspect::Error::Target(error) => Error::Target(error),
             inspect::Error::Stopped(stopped) => Error::Stopped(stopped),
-            inspect::Error::OutOfBudget(why) => Error::Stopped(why.into()),
+            inspect::Error::OutOfBudget(why) => why.into(),
             inspect::Error::Exited | inspect::Error::Executed => Error::Target(process::Error::gone(error.to_string())),
             inspect::Error::Unknown { what, reason } if reason.is_refusal() => {
                 Error::Target(process::Error::not_permitted(

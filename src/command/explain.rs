@@ -42,12 +42,7 @@ pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome
     let address = eval::address(place, context.state)?;
     context.state.last_address = Some(address);
     let (space, detail) = AddressSpace::detail_at(&target, address)?;
-    let mut asked = Ok(());
-    let consequences = space.consequences(&detail, &mut || {
-        asked = asked.and_then(|()| context.sink.check());
-        asked.is_ok()
-    });
-    asked?;
+    let consequences = space.consequences(&detail, &mut context.sink.budget())?;
     let file = detail
         .region
         .as_ref()

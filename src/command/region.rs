@@ -146,14 +146,7 @@ pub(super) fn report(viewed: &ViewedRegion, stats: Option<&RegionStats>) -> Regi
 
 /// The contents of smaps, unless Ctrl-C comes first.
 pub(super) fn smaps(target: &Target, sink: &mut dyn Sink) -> Result<Vec<Smaps>, Error> {
-    let mut asked = Ok(());
-    let read = target.process.smaps(&mut || {
-        asked = asked.and_then(|()| sink.check());
-        asked.is_ok()
-    });
-    // After Ctrl-C the text may end within a line.
-    asked?;
-    Ok(read?)
+    Ok(target.process.smaps(&mut sink.budget())??)
 }
 
 /// Adds the fields of smaps, if it still has this region.

@@ -6,9 +6,8 @@ use super::error::{Call, Error, Result};
 use super::evaluator::Evaluator;
 use super::filter::page_filter;
 use super::{Integer, Origin, Spans, Value};
-use crate::inspect::{
-    self, AddressSpace, Facts, Page, Question, RegionStats, Selection, Totals, ViewedRegion, kind_unknown,
-};
+use crate::budget::OutOfBudget;
+use crate::inspect::{AddressSpace, Facts, Page, Question, RegionStats, Selection, Totals, ViewedRegion, kind_unknown};
 use crate::kernel::smaps::Smaps;
 use crate::kernel::{AddressRange, State, VirtualAddress};
 use crate::lang::{Filter, Function, PageField, Span, Spanned};
@@ -174,16 +173,8 @@ impl<'a> Evaluator<'a> {
         if !spans.ranges().iter().all(is_whole) {
             return Ok(None);
         }
-        let mut stopped = None;
-        let smaps = space.target().process.smaps(&mut || {
-            stopped = self.scope.check().err();
-            stopped.is_none()
-        });
-        if let Some(stopped) = stopped {
-            let cause = inspect::Error::Stopped(stopped);
-            return Err(Error::inspection(Span::default(), "", cause));
-        }
-        let Ok(smaps) = smaps else {
+        let stopped = |why: OutOfBudget| Error::inspection(Span::default(), "", why.into());
+        let Ok(smaps) = space.target().process.smaps(&mut self.scope.budget()).map_err(stopped)? else {
             return Ok(None);
         };
         let counted = smaps.iter().filter(|one| spans.ranges().iter().any(|span| span.contains(one.range.start())));

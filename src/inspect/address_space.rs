@@ -6,6 +6,7 @@ use super::classify::{Backing, RegionFacts};
 use super::kernel_behaviour::KernelBehaviour;
 use super::observer::Observer;
 use super::region::{ViewedRegion, backing};
+use crate::budget::Budget;
 use crate::kernel::mounts::MemoryFiles;
 use crate::kernel::smaps::Smaps;
 use crate::kernel::swaps::{SwapAreas, SwapLayout, SwapMeaning};
@@ -314,14 +315,17 @@ impl AddressSpace {
 
     /// Smaps of all regions, read once; empty if it cannot be read.
     fn smaps(&self) -> &[Smaps] {
-        self.smaps_while(&mut || true).unwrap_or_default()
+        let all = || self.0.target.process.smaps(&mut Budget::unlimited()).unwrap_or_else(|_| Ok(Vec::new()));
+        self.0.known.smaps.get_or_init(all).as_deref().unwrap_or_default()
     }
 
-    /// The same, unless `go_on` says no: then it is incomplete, and so are all later answers. `None` if it cannot be
-    /// read.
-    pub(super) fn smaps_while(&self, go_on: &mut dyn FnMut() -> bool) -> Option<&[Smaps]> {
-        let all = || self.0.target.process.smaps(go_on);
-        self.0.known.smaps.get_or_init(all).as_deref().ok()
+    /// The same; `None` if it cannot be read, or if the budget is over before.
+    pub(super) fn smaps_within(&self, budget: &mut Budget) -> Option<&[Smaps]> {
+        let known = &self.0.known.smaps;
+        if known.get().is_none() {
+            _ = known.set(self.0.target.process.smaps(budget).ok()?);
+        }
+        known.get()?.as_deref().ok()
     }
 
     /// Whether one PMD may map a part of `viewed`: it takes an aligned stretch within one region.

@@ -6,10 +6,10 @@ use super::frames::flags_of;
 use super::kernel_behaviour::KernelBehaviour as _;
 use super::outcome::{self, Access, AccessFacts, OwnerUnknown};
 use super::page::{Facts, Page};
-use super::sweep::sweep;
+use crate::budget::{Budget, OutOfBudget};
 use crate::kernel::smaps::Smaps;
 use crate::kernel::{FrameNumber, Kind, PageFlags, PageMapEntry, Region, State, VirtualAddress};
-use crate::report::{Effect, Fact, Outcome, Owner, Reason, Stopped};
+use crate::report::{Effect, Fact, Outcome, Owner, Reason};
 
 /// What follows from all that is known of a page.
 #[derive(Clone, Debug)]
@@ -28,8 +28,11 @@ pub struct Consequences {
 
 impl AddressSpace {
     /// What follows from `detail`: whose the page is, and what the target's next accesses will do. It reads `smaps`
-    /// where that decides, unless `go_on` says no: then the result is incomplete, and must be dropped.
-    pub fn consequences(&self, detail: &PageDetail, go_on: &mut dyn FnMut() -> bool) -> Consequences {
+    /// where that decides.
+    ///
+    /// # Errors
+    /// The budget is over before.
+    pub fn consequences(&self, detail: &PageDetail, budget: &mut Budget) -> Result<Consequences, OutOfBudget> {
         let viewed = self.region(detail.address);
         let page = &detail.page;
         let machine = &self.target().machine;
@@ -44,7 +47,7 @@ impl AddressSpace {
             && !page.flags.is_some_and(|flags| flags.contains(PageFlags::DIRTY));
         // No other page is filled.
         let is_missing = matches!(page.state(), State::Untouched | State::UffdWp);
-        let mut smaps_if = |decides: bool| if decides { self.smaps_at(detail.address, go_on) } else { None };
+        let mut smaps_if = |decides: bool| if decides { self.smaps_at(detail.address, budget) } else { None };
         let has_keys = machine.has_protection_keys() != Some(false);
         let protection_key = smaps_if(has_keys).and_then(|smaps| smaps.protection_key);
         let of_missing = smaps_if(is_missing);
@@ -78,36 +81,33 @@ impl AddressSpace {
                 .and_then(|bytes| machine.huge_pages_to_spare(bytes)),
             pool_may_be_reserved: vm_flag(of_pool, "nr").map(|without| !without),
             folio_shared: self.folio_shared(detail),
-            huge_may_come: self.huge_may_come(detail, go_on),
-            stack_grows: self.stack_grows(detail, go_on),
+            huge_may_come: self.huge_may_come(detail, budget),
+            stack_grows: self.stack_grows(detail, budget),
         };
         if is_present && outcome::outcome(&facts, Access::Write).effects.contains(&Effect::Nothing) {
-            facts.writable = self.writable(detail, go_on);
+            facts.writable = self.writable(detail, budget);
         }
-        Consequences {
+        let consequences = Consequences {
             owner: outcome::owner(&facts),
             read: outcome::outcome(&facts, Access::Read),
             write: outcome::outcome(&facts, Access::Write),
-            discardable: self.discardable(detail, facts.head_flags, go_on),
+            discardable: self.discardable(detail, facts.head_flags, budget),
             protection_key,
-        }
+        };
+        // Once it is over, facts are missing.
+        budget.look().map(|()| consequences)
     }
 
     /// What smaps says of the region at `address`.
-    fn smaps_at(&self, address: VirtualAddress, go_on: &mut dyn FnMut() -> bool) -> Option<&Smaps> {
+    fn smaps_at(&self, address: VirtualAddress, budget: &mut Budget) -> Option<&Smaps> {
         let viewed = self.region(address)?;
-        Smaps::at(self.smaps_while(go_on)?, viewed.range().start())
+        Smaps::at(self.smaps_within(budget)?, viewed.range().start())
     }
 
     /// Whether the kernel may discard the page at `detail` instead of writing it to swap. The flags tell whether it was
     /// freed with MADV_FREE: a write since then has marked only its entry, until reclaim looks at that. Smaps looks at
     /// it for all pages of the region together.
-    fn discardable(
-        &self,
-        detail: &PageDetail,
-        of_head: Option<PageFlags>,
-        go_on: &mut dyn FnMut() -> bool,
-    ) -> Fact<bool> {
+    fn discardable(&self, detail: &PageDetail, of_head: Option<PageFlags>, budget: &mut Budget) -> Fact<bool> {
         if detail.page.state() != State::Present {
             return Err(Reason::NotApplicable("no page is mapped here"));
         }
@@ -116,7 +116,7 @@ impl AddressSpace {
         if is_of_object || flags.as_ref().is_ok_and(|&flags| !is_unwritten(flags)) {
             return Ok(false);
         }
-        let of_region = self.smaps_at(detail.address, go_on);
+        let of_region = self.smaps_at(detail.address, budget);
         let counted = of_region.and_then(|smaps| smaps.field("LazyFree"));
         if counted == Some(0) {
             return Ok(false);
@@ -127,24 +127,22 @@ impl AddressSpace {
         let (smaps, counted) = of_region.zip(counted).ok_or_else(unknown)?;
         let mut freed = 0;
         let mut folio = FolioFreed { head_has_all: self.kernel() < (6, 10), last: None };
-        let mut check = || if go_on() { Ok(()) } else { Err(Stopped::Interrupted) };
-        let swept = sweep(self, &[smaps.range], Facts::FLAGS, &mut check, &mut |chunk| {
+        let mut swept = self.pages(&[smaps.range], Facts::FLAGS).within(budget.clone());
+        while let Some(chunk) = swept.next().map_err(|_| unknown())? {
             let pages = chunk.pages().filter(|page| folio.is_freed(page));
             freed += pages.map(|page| page.bytes(self.page())).sum::<u64>();
-            Ok(())
-        });
-        match swept {
-            Ok(_) if counted >= freed => Ok(true),
-            Ok(_) => Err(Reason::NotOnThisKernel(format!(
-                "smaps counts {counted} of the {freed} bytes that the program freed in the region as not written since"
-            ))),
-            Err(_) => Err(unknown()),
         }
+        if counted < freed {
+            return Err(Reason::NotOnThisKernel(format!(
+                "smaps counts {counted} of the {freed} bytes that the program freed in the region as not written since"
+            )));
+        }
+        Ok(true)
     }
 
     /// Whether the page-table entry at `detail` is writable, for all that is known of it, in a region that permits
     /// writes. That the page is shared is known from elsewhere.
-    fn writable(&self, detail: &PageDetail, go_on: &mut dyn FnMut() -> bool) -> Option<bool> {
+    fn writable(&self, detail: &PageDetail, budget: &mut Budget) -> Option<bool> {
         let page = &detail.page;
         // Clearing the bits passes over the pool (clear_refs_write in fs/proc/task_mmu.c), and it is never swapped.
         if page.kind == Some(Kind::Hugetlb) {
@@ -155,7 +153,7 @@ impl AddressSpace {
             Ok(false) => return Some(false),
             // After that, bit 55 is also set on entries that are still write-protected: those that mremap has moved,
             // and all of a region that was merged with a new neighbour or grown by brk.
-            Ok(true) if self.smaps_while(go_on).is_none_or(is_soft_dirty_cleared) => return None,
+            Ok(true) if self.smaps_within(budget).is_none_or(is_soft_dirty_cleared) => return None,
             _ => {}
         }
         if !matches!(page.kind, Some(Kind::Anonymous | Kind::PrivateCopy)) {
@@ -167,7 +165,7 @@ impl AddressSpace {
         let is_marked = page.flags.is_some_and(|flags| flags.contains(PageFlags::DIRTY));
         let by_read = self.kernel() < (6, 11) && self.swap_in_use();
         // Then the entries that are not marked dirty either have not been written to.
-        let mut is_written = || self.smaps_at(detail.address, go_on).and_then(|smaps| bytes(smaps, CLEAN)) == Some(0);
+        let mut is_written = || self.smaps_at(detail.address, budget).and_then(|smaps| bytes(smaps, CLEAN)) == Some(0);
         (!is_marked && (!by_read || is_written())).then_some(true)
     }
 
@@ -207,7 +205,7 @@ impl AddressSpace {
 
     /// Whether the first access may map a transparent huge page. That takes an empty, aligned stretch of the region
     /// (do_huge_pmd_anonymous_page in mm/huge_memory.c), and settings that smaps sums up.
-    fn huge_may_come(&self, detail: &PageDetail, go_on: &mut dyn FnMut() -> bool) -> Option<bool> {
+    fn huge_may_come(&self, detail: &PageDetail, budget: &mut Budget) -> Option<bool> {
         let viewed = self.region(detail.address);
         let stretch = viewed.and_then(|viewed| self.huge_stretch(viewed, detail.address));
         let Some(stretch) = stretch.filter(|_| detail.page.state() == State::Untouched) else {
@@ -221,11 +219,11 @@ impl AddressSpace {
         if !entries.iter().take(read).all(is_empty) {
             return Some(false);
         }
-        self.smaps_at(stretch.start(), go_on)?.may_be_huge
+        self.smaps_at(stretch.start(), budget)?.may_be_huge
     }
 
     /// Whether a region that grows down would grow to an address in no region (expand_downwards in mm/mmap.c).
-    fn stack_grows(&self, detail: &PageDetail, go_on: &mut dyn FnMut() -> bool) -> Option<bool> {
+    fn stack_grows(&self, detail: &PageDetail, budget: &mut Budget) -> Option<bool> {
         /// Pages that the kernel keeps free below a stack, unless it was started with `stack_guard_gap=`.
         const GAP_PAGES: u64 = 256;
         // The page map ends where user space does.
@@ -236,7 +234,7 @@ impl AddressSpace {
         let Some(above) = above else {
             return Some(false);
         };
-        let smaps = self.smaps_while(go_on)?;
+        let smaps = self.smaps_within(budget)?;
         if !has_flag(smaps, above, "gd")? {
             return Some(false);
         }
@@ -342,7 +340,7 @@ mod tests {
             world.maps(0x200, 1, 0x700);
             let (_, target) = world.target();
             let (space, detail) = AddressSpace::detail_at(&target, VirtualAddress::new(0x200 * PAGE)).expect("a page");
-            let told = space.consequences(&detail, &mut || true);
+            let told = space.consequences(&detail, &mut Budget::unlimited()).expect("an answer");
             assert_eq!(target.machine.has_protection_keys(), Some(found.is_some()));
             assert_eq!(told.protection_key, found);
             assert_eq!(told.read.effects.contains(&Effect::ProtectionKey), found == Some(3), "{told:?}");
@@ -363,7 +361,7 @@ mod tests {
             *world.flags.get_mut(&0x8000).expect("a head") |= PageFlags::LRU.bits();
             let (_, target) = world.target();
             let (space, detail) = AddressSpace::detail_at(&target, VirtualAddress::new(0x207 * PAGE)).expect("a page");
-            let told = space.consequences(&detail, &mut || true).discardable;
+            let told = space.consequences(&detail, &mut Budget::unlimited()).expect("an answer").discardable;
             assert_eq!(told.clone().ok(), expected, "{release} {pages_counted}: {told:?}");
         }
     }

@@ -4,6 +4,7 @@ use super::layout::Layout;
 use super::maps_text::{self, MapsText};
 use super::populated::{self, IN_ENTRIES, Populated};
 use super::{command_line, findings, naming};
+use crate::budget::{Budget, OutOfBudget};
 use crate::kernel::smaps::{self, Smaps};
 use crate::kernel::status::{self, Stat, Status};
 use crate::kernel::{AddressRange, Device, Name, PageMapEntry, Permissions, Region, VirtualAddress, maps};
@@ -383,10 +384,12 @@ impl Process {
     }
 
     /// What the kernel counts in each region (`/proc/PID/smaps`). The kernel walks all page tables for it, which takes
-    /// long for many regions and much memory. When `go_on` says no, the result has the regions read until then.
-    pub fn smaps(&self, go_on: &mut dyn FnMut() -> bool) -> Result<Vec<Smaps>> {
-        let text = self.source.read(File::Smaps, go_on)?;
-        Ok(smaps::parse_while(&text, go_on)?)
+    /// long for many regions and much memory.
+    pub fn smaps(&self, budget: &mut Budget) -> std::result::Result<Result<Vec<Smaps>>, OutOfBudget> {
+        let text = self.source.read(File::Smaps, &mut || budget.look().is_ok());
+        let read = text.and_then(|text| Ok(smaps::parse_while(&text, &mut || budget.go_on().is_ok())?));
+        // Once it is over, the text may end within a line.
+        budget.spend(0).map(|()| read)
     }
 
     /// Where `/proc/PID/exe` leads, if that may be known.

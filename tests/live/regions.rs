@@ -4,6 +4,7 @@ use super::files::{NAMES, mapped_files, region};
 use super::support::{self, at, page_bytes, skip};
 use super::target::{Target, announce, wait};
 use super::{Scenario, Test};
+use pmdb::budget::{Budget, OutOfBudget};
 use pmdb::kernel::Region;
 use pmdb::kernel::mounts::MemoryFiles;
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous};
@@ -238,15 +239,13 @@ fn smaps_of_every_region() {
     target.stop();
     let process = target.attach().process;
     let regions = process.regions().expect("regions");
-    let smaps = process.smaps(&mut || true).expect("smaps");
+    let smaps = process.smaps(&mut Budget::unlimited()).expect("all of it").expect("smaps");
     assert_eq!(smaps.len(), regions.len());
-    let mut asked = 0;
-    let some = process.smaps(&mut || {
-        asked += 1;
-        asked < 5
-    });
-    let some = some.expect("as much as was read");
-    assert!(some.len() < regions.len(), "{asked}: {}", some.len());
+    // Each part of the text and each region is a step.
+    for steps in [0, 1, 5, regions.len() as u64] {
+        let some = process.smaps(&mut Budget::unlimited().at_most(steps));
+        assert!(matches!(some, Err(OutOfBudget::Steps)), "{steps}");
+    }
     let mut resident = 0;
     for (region, smaps) in regions.iter().zip(&smaps) {
         assert_eq!(smaps.range, region.range, "{}", region.name);

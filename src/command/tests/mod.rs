@@ -12,6 +12,8 @@ use crate::process::Target;
 use crate::process::fake::{World, region};
 use crate::report::{Record, Sink, Stopped};
 use crate::state::DebugState;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// Keeps what it is given, and says to stop at one of the records, once.
@@ -350,6 +352,9 @@ fn explain_ends_with_ctrl_c_where_smaps_has_to_be_read() {
         }
         fn check(&mut self) -> Result<(), Stopped> {
             Err(Stopped::Interrupted)
+        }
+        fn budget(&self) -> Budget {
+            Budget::until(Arc::new(AtomicBool::new(true)))
         }
         fn wait(&mut self, _: Duration) -> Result<(), Stopped> {
             Err(Stopped::Interrupted)

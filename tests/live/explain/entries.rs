@@ -10,6 +10,7 @@ use super::super::support::{self, at, page_bytes, skip};
 use super::super::system;
 use super::Access::{Read, Write};
 use super::{Who, makes, may_make, said};
+use pmdb::budget::Budget;
 use pmdb::inspect::AddressSpace;
 use pmdb::report::{Effect, Fault};
 use serde_json::Value;
@@ -163,7 +164,7 @@ fn freed_memory() {
         let target = puppet.0.attach();
         let space = AddressSpace::at(&target, at(memory)).expect("a space");
         let detail = space.detail(at(memory)).expect("its detail");
-        space.consequences(&detail, &mut || true).discardable.ok()
+        space.consequences(&detail, &mut Budget::unlimited()).expect("an answer").discardable.ok()
     };
     assert_eq!(discardable(&puppet), Some(false), "never freed");
     puppet.advises(memory, PAGES, libc::MADV_FREE).expect("to free");

@@ -7,6 +7,7 @@ use super::puppet::Puppet;
 use super::states::{MADV_GUARD_INSTALL, merged};
 use super::support::{self, at, page_bytes, plain_entry, skip};
 use Access::{Read, Write};
+use pmdb::budget::Budget;
 use pmdb::inspect::{Access, AddressSpace};
 use pmdb::process::Target;
 use pmdb::report::{Effect, Fault, Outcome, Owner};
@@ -42,7 +43,7 @@ enum Who {
 fn said(target: &Target, address: u64, access: Access) -> (Outcome, Option<Owner>) {
     let space = AddressSpace::at(target, at(address)).expect("a space");
     let detail = space.detail(at(address)).expect("its detail");
-    let consequences = space.consequences(&detail, &mut || true);
+    let consequences = space.consequences(&detail, &mut Budget::unlimited()).expect("an answer");
     let outcome = match access {
         Read => consequences.read,
         Write => consequences.write,

@@ -1,8 +1,8 @@
 //! The engine: what pages are, found and followed. No parsing, no printing.
 //!
-//! A command makes a [`AddressSpace`] of the target (its regions at this moment) and asks it for one page's [`PageDetail`], or
-//! pulls many from [`AddressSpace::pages`]; [`Rows`], [`Runs`], [`Totals`] and [`Groups`] put neighbours together as they
-//! stream by. What a page *is* is decided in one place, [`classify`](classify::classify), from bytes alone. Only a
+//! A command makes an [`AddressSpace`] of the target (its regions at this moment) and asks it for one page's
+//! [`PageDetail`], or pulls many from [`AddressSpace::pages`]; [`Rows`], [`Runs`], [`Totals`] and [`Groups`] put
+//! neighbours together as they stream by. What a page *is* is decided in one place, [`classify`](classify::classify), from bytes alone. Only a
 //! plain sum of present pages goes without it.
 
 mod address_space;

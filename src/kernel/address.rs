@@ -97,6 +97,13 @@ impl PageSize {
     }
 }
 
+impl VirtualAddress {
+    /// The address of a value of this program.
+    pub fn of<T: ?Sized>(value: &T) -> Self {
+        Self((&raw const *value).addr() as u64)
+    }
+}
+
 impl FrameNumber {
     /// Where the frame begins in physical memory; `None` if that does not fit 64 bits.
     pub fn physical(self, page: PageSize) -> Option<PhysicalAddress> {
@@ -130,6 +137,10 @@ impl AddressRange {
     /// So many bytes from `start` on; `None` if that is none, or if they end behind the last address.
     pub fn of_length(start: VirtualAddress, bytes: u64) -> Option<Self> {
         Self::new(start, start.checked_add(bytes)?)
+    }
+    /// The bytes of a value of this program; `None` if it has none.
+    pub fn of<T: ?Sized>(value: &T) -> Option<Self> {
+        Self::of_length(VirtualAddress::of(value), size_of_val(value) as u64)
     }
     /// The first address.
     pub const fn start(self) -> VirtualAddress {

@@ -23,6 +23,7 @@ pub(super) fn rows(name: &str) -> String {
         "settings" => settings(),
         "habits" => habits(),
         "records" => records(),
+        "kernels" => kernels(),
         _ => String::new(),
     }
 }
@@ -36,6 +37,21 @@ fn row(word: &str, column: usize, meaning: &str) -> String {
 fn worded<W: Worded>(column: usize) -> String {
     let rows = W::ALL.iter();
     rows.map(|one| row(one.word(), column, &fragment(one.about()))).collect()
+}
+
+/// The facts by the kernel that shows them, from the table that is part of the documentation of the library.
+fn kernels() -> String {
+    let rows = include_str!("../../inspect/facts.md").lines().skip(2);
+    let mut kernels: Vec<(&str, Vec<&str>)> = Vec::new();
+    for row in rows {
+        let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
+        let [fact, _rights, since] = cells[..] else { continue };
+        match kernels.last_mut() {
+            Some((kernel, facts)) if *kernel == since => facts.push(fact),
+            _ => kernels.push((since, vec![fact])),
+        }
+    }
+    kernels.iter().map(|(kernel, facts)| row(kernel, 25, &facts.join(", "))).collect()
 }
 
 fn operators() -> String {

@@ -21,6 +21,13 @@ pub struct Question {
     pub limit: Option<u64>,
 }
 
+impl Question {
+    /// Who maps `frame`, without any limit.
+    pub fn of(frame: FrameNumber) -> Self {
+        Question { frame, seen: None, near: None, scan: true, limit: None }
+    }
+}
+
 /// A mapping known before the search.
 #[derive(Clone, Debug)]
 pub struct Seen {

@@ -212,7 +212,7 @@ def ranged(text, keeps_size=False):
 
 
 def filled(text):
-    """Text of pmdb with each {gdb expression} replaced by its address or number."""
+    """Text of pmdb with each {gdb expression} replaced by its address or number. A type in braces stays."""
     parts, at = [], 0
     quoted = re.compile(r"(['\"])(?:\\.|(?!\1).)*\1?")
     while at < len(text):
@@ -221,9 +221,16 @@ def filled(text):
             end = closing(text, at) + 1
             if end == 0:
                 raise gdb.GdbError("a { has no }; {gdb expression} is replaced by its address or number")
-            value = evaluated(text[at + 1:end - 1])
-            is_number = value.type.strip_typedefs().code in NUMBERS
-            parts.append(str(int(value)) if is_number else "{:#x}".format(place(value)[0]))
+            try:
+                value = evaluated(text[at + 1:end - 1])
+            except gdb.error as error:
+                # {int[4]}ADDRESS means the same in both.
+                if "type name" not in str(error):
+                    raise
+                parts.append(text[at:end])
+            else:
+                is_number = value.type.strip_typedefs().code in NUMBERS
+                parts.append(str(int(value)) if is_number else "{:#x}".format(place(value)[0]))
         else:
             if text[at] in "\"'":
                 end = quoted.match(text, at).end()

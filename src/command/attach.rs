@@ -59,7 +59,7 @@ pub(super) fn run(context: &mut Context, name: &TargetName) -> Outcome {
         TargetName::Name(name) => name.clone(),
         TargetName::Itself => "self".to_owned(),
         TargetName::Variable(name) => match context.state.variable(name) {
-            Some(Value::Integer(number)) => number.to_string(),
+            Some(value) if let Some(number) = value.integer() => number.to_string(),
             Some(Value::Text(text)) => text,
             _ => {
                 return Err(Error::refused(

@@ -25,7 +25,6 @@ mod examine;
 mod explain;
 mod find;
 mod flags;
-mod format;
 mod frames;
 mod groups;
 mod help;

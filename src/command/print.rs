@@ -1,10 +1,11 @@
 //! `print[/FMT] VALUE`: evaluates an expression.
 
 use super::translate::symbol_at;
-use super::{About, Context, Flow, Group, Outcome, example, format};
+use super::{About, Context, Flow, Group, Outcome, example};
 use crate::eval::{self, Integer, Value};
 use crate::kernel::{Name, VirtualAddress};
 use crate::lang::{self, Format, Spanned};
+use crate::render::gdb;
 use crate::render::units::counted;
 use crate::report::{AsText, Record, SymbolBrief, Text, ValueReport};
 use crate::state::DebugState;
@@ -23,7 +24,7 @@ values` explains types, names and functions.
 
 *ADDRESS, u8(…) to f64(…) and casts as in C, such as *(int *)ADDRESS, read the target's memory. They read only \
 resident pages: nothing is faulted in. As in gdb, the cast of a variable's name reads the variable: (int)counter. A \
-cast of a number converts it: (unsigned char)300.
+cast of a number converts it: (unsigned char)300. A cast value keeps its type.
 
 Functions give facts about an address or a range, and the counts of walk and regions: count(RANGE where FILTER). An \
 unknown fact is an error with its reason. A symbol keeps its size, also in a variable: size($x) and `walk $x` cover \
@@ -57,7 +58,7 @@ pub(super) fn run(context: &mut Context, format: Option<Format>, written: &Spann
     }
     let address = match (format, &value) {
         // A number that is shown as an address gets its symbol and region too.
-        (Some(Format::Address), Value::Integer(number)) => Some(VirtualAddress::new(wrapped(*number))),
+        (Some(Format::Address), _) if let Some(number) = value.integer() => Some(VirtualAddress::new(wrapped(number))),
         _ => value.address(),
     };
     let mut report = described(context.state, &value, text, address);
@@ -85,12 +86,23 @@ pub(super) fn text_of(state: &DebugState, format: Option<Format>, value: &Value)
 }
 
 fn written_out(format: Option<Format>, value: &Value) -> String {
-    match (format, raw(value)) {
-        (None | Some(Format::Text), _) | (_, None) => value.to_string(),
-        (Some(format), Some(number)) => match value {
+    match (format, value) {
+        (Some(format), Value::Array(array)) if format != Format::Text => {
+            array.written(&|element| written_out(Some(format), element))
+        }
+        (None | Some(Format::Text), _) => value.to_string(),
+        (Some(format), _) => match (raw(value), value) {
+            (None, _) => value.to_string(),
             // Its bits, as in gdb.
-            Value::Float(float) => format::unit(format, float.bytes(), number, float.bytes()),
-            _ => formatted(format, number),
+            (Some(number), Value::Float(float)) => gdb::unit(format, float.bytes(), number, float.bytes()),
+            // An address has the size of a pointer, and so the sign of a smaller number.
+            (_, Value::Typed(typed)) if format == Format::Address => formatted(format, 8, wrapped(typed.get())),
+            (Some(number), Value::Typed(typed)) => formatted(format, typed.bytes(), number),
+            // As in gdb, where a small number is an int.
+            (Some(number), _) if format == Format::Float && fits_32_bits(number) => {
+                gdb::unit(format, 4, number & 0xffff_ffff, 4)
+            }
+            (Some(number), _) => formatted(format, 8, number),
         },
     }
 }
@@ -104,6 +116,7 @@ pub(super) fn kept_values(state: &DebugState) -> Vec<ValueReport> {
         kind: "void",
         value: "void".to_owned(),
         also: None,
+        elements: None,
         symbol: None,
         region: None,
     };
@@ -136,6 +149,10 @@ fn described(state: &DebugState, value: &Value, text: String, address: Option<Vi
         name: None,
         kind: value.kind(),
         also: also(value).filter(|also| *also != text),
+        elements: match value {
+            Value::Array(array) => Some(array.elements().iter().map(Value::to_string).collect()),
+            _ => None,
+        },
         value: text,
         symbol: None,
         region: None,
@@ -158,6 +175,7 @@ fn also(value: &Value) -> Option<String> {
             let raw = wrapped(*number);
             (raw > 9).then(|| format!("{raw:#x}"))
         }
+        Value::Typed(number) => (number.bits() > 9).then(|| format!("{:#x}", number.bits())),
         Value::Range(spans) => Some(counted(spans.size(), "byte")),
         Value::Frames(frames) => Some(counted(frames.frames(), "frame")),
         _ => None,
@@ -169,6 +187,7 @@ fn raw(value: &Value) -> Option<u64> {
     match value {
         Value::Range(_) | Value::Frames(_) => None,
         Value::Float(float) => Some(float.bits()),
+        Value::Typed(number) => Some(number.bits()),
         _ => value.number().map(wrapped),
     }
 }
@@ -178,15 +197,12 @@ fn wrapped(number: Integer) -> u64 {
     number.get() as u64
 }
 
-/// A value has no size of its own, so only /z pads it.
-fn formatted(format: Format, raw: u64) -> String {
-    const BYTES: u8 = 8;
+/// A number of so many bytes: only /z pads it. One without a type has eight.
+fn formatted(format: Format, bytes: u8, raw: u64) -> String {
     match format {
-        Format::Hexadecimal => format!("{raw:#x}"),
+        Format::Hexadecimal | Format::Address => format!("{raw:#x}"),
         Format::Binary => format!("{raw:b}"),
-        // As in gdb, where a small number is an int and so a float.
-        Format::Float if fits_32_bits(raw) => format::unit(format, 4, raw & 0xffff_ffff, BYTES),
-        _ => format::unit(format, BYTES, raw, BYTES),
+        _ => gdb::unit(format, bytes, raw, bytes),
     }
 }
 
@@ -216,7 +232,8 @@ mod tests {
             (Format::Float, 0x3ff0 << 48, "1"),
             (Format::Float, (-1i64) as u64, "-nan(0x7fffff)"),
         ] {
-            assert_eq!(formatted(format, raw), expected);
+            let number = Value::Integer(Integer::from(raw));
+            assert_eq!(written_out(Some(format), &number), expected);
         }
     }
 }

@@ -1,10 +1,11 @@
 //! `telescope ADDRESS [N]`: words of memory, and where they lead.
 
-use super::{About, Context, Error, Flow, Group, Outcome, Resume, example, format, translate};
+use super::{About, Context, Error, Flow, Group, Outcome, Resume, example, translate};
 use crate::eval;
 use crate::inspect::{Absent, AddressSpace, Contents, Source};
 use crate::kernel::{AddressRange, State, VirtualAddress};
 use crate::lang::{Expression, Spanned};
+use crate::render::gdb;
 use crate::report::{Hex, Link, Record, Telescope, Why};
 use crate::symbol;
 
@@ -185,7 +186,7 @@ impl Chains<'_> {
         };
         let units: Vec<u64> = text.iter().map(|&byte| byte.into()).collect();
         let more = if end.is_none() { "..." } else { "" };
-        let text = format!("{}{more}", format::text(&units, 1));
+        let text = format!("{}{more}", gdb::text(&units, 1));
         Ok(Some((text, source)))
     }
 }

@@ -39,7 +39,7 @@ pub fn time(time: &Spanned<Time>, scope: &dyn Scope) -> Result<Duration> {
 
 fn number(name: &str, at: Span, scope: &dyn Scope) -> Result<u64> {
     match Evaluator::new(scope).variable(name, at)? {
-        Value::Integer(number) => {
+        value if let Some(number) = value.integer() => {
             number.to_u64().ok_or_else(|| Error::new(at, format!("${name} is {number}, not a count")))
         }
         other => {

@@ -1,13 +1,17 @@
 //! Casts to the types of C: gdb's meaning, by size and sign.
 
+use super::c_integer::{CInteger, IntegerType};
 use super::error::{Error, Result};
 use super::evaluator::{Evaluator, to_address};
-use super::{Float, Integer, Value, operators};
+use super::{Array, Float, Integer, Value, operators};
 use crate::eval::names::Named;
 use crate::kernel::VirtualAddress;
 use crate::lang::{self, BinaryOperator, CType, Expression, Span, Spanned, Width};
+use crate::process::Layout;
 use crate::symbol::{Kind, SymbolAt};
-use std::ffi::c_char;
+
+/// The most bytes of an array, as in gdb.
+const LARGEST_ARRAY: u64 = 65536;
 
 impl Evaluator<'_> {
     /// `(T)E`. The name of a variable stands for its contents, as in gdb; `&name` for its address.
@@ -39,7 +43,11 @@ impl Evaluator<'_> {
     fn converted(&self, value: &Spanned<Value>, to: &Spanned<CType>) -> Result<Value> {
         let pointer = |pointee: &CType| {
             let address = match &value.node {
-                Value::Integer(number) => VirtualAddress::new(cut(number.get(), self.pointer_bytes(), false) as u64),
+                Value::Integer(_) | Value::Typed(_) => {
+                    let number = operators::Operand::of(value)?.number.get();
+                    let word = IntegerType::new(self.pointer_bytes(), false);
+                    VirtualAddress::new(CInteger::cut(number, word).bits())
+                }
                 _ => to_address(value)?,
             };
             Ok(Value::Pointer { address, to: pointee.clone() })
@@ -51,9 +59,16 @@ impl Evaluator<'_> {
             CType::Void => Err(no_contents(to.at)),
             CType::Float => Ok(Value::Float(Float::Single(operators::float(value)? as f32))),
             CType::Double => Ok(Value::Float(Float::Double(operators::float(value)?))),
-            CType::Bool => operators::truth(value).map(|truth| Integer::from(truth).into()),
-            CType::Char => self.cut(value, 1, c_char::MIN != 0),
+            CType::Bool => {
+                let truth = operators::truth(value)?;
+                Ok(Value::Typed(CInteger::cut(truth.into(), IntegerType::new(1, false))))
+            }
+            CType::Char => self.cut(value, 1, self.layout().signed_char),
             CType::Integer { width, signed } => self.cut(value, self.bytes(*width), *signed),
+            array @ CType::Array(..) => {
+                Err(Error::new(to.at, "no cast makes an array")
+                    .hint(format!("{{{array}}}ADDRESS reads one from memory")))
+            }
         }
     }
 
@@ -70,9 +85,7 @@ impl Evaluator<'_> {
             }
             _ => operators::Operand::of(value)?.number.get(),
         };
-        Integer::new(cut(number, bytes, signed))
-            .map(Value::Integer)
-            .ok_or_else(|| Error::new(value.at, "the result does not fit: integers go from -2^63 to 2^64-1"))
+        Ok(Value::Typed(CInteger::cut(number, IntegerType::new(bytes, signed))))
     }
 
     /// What lies at an address, as a type.
@@ -83,21 +96,59 @@ impl Evaluator<'_> {
                 _ => no_contents(at),
             });
         };
-        let word = self.word(address, size as usize, at)?;
-        Ok(match as_type {
-            CType::Pointer(to) => Value::Pointer { address: VirtualAddress::new(word), to: (**to).clone() },
-            CType::Float => Value::Float(Float::Single(f32::from_bits(word as u32))),
-            CType::Double => Value::Float(Float::Double(f64::from_bits(word))),
-            _ => {
-                let signed = match as_type {
-                    CType::Char => c_char::MIN != 0,
-                    CType::Integer { signed, .. } => *signed,
-                    _ => false,
-                };
-                let number = cut(word.into(), size as u8, signed);
-                Integer::new(number).unwrap_or_default().into()
+        if size > LARGEST_ARRAY {
+            let message = format!("`{as_type}` has {size} bytes: an array ends at {LARGEST_ARRAY}");
+            return Err(Error::new(at, message).hint("x/COUNT and a size shows more: x/8xg ADDRESS"));
+        }
+        let bytes = self.bytes_at(address, size as usize, at)?;
+        Ok(self.of_bytes(&bytes, as_type))
+    }
+
+    /// Bytes as a type that is as large.
+    fn of_bytes(&self, bytes: &[u8], as_type: &CType) -> Value {
+        let word = || self.layout().number(bytes);
+        let integer = |signed| {
+            let of = IntegerType::new(bytes.len() as u8, signed);
+            Value::Typed(CInteger::cut(word().into(), of))
+        };
+        match as_type {
+            CType::Pointer(to) => Value::Pointer { address: VirtualAddress::new(word()), to: (**to).clone() },
+            CType::Float => Value::Float(Float::Single(f32::from_bits(word() as u32))),
+            CType::Double => Value::Float(Float::Double(f64::from_bits(word()))),
+            CType::Char => integer(self.layout().signed_char),
+            CType::Integer { signed, .. } => integer(*signed),
+            CType::Array(of, count) => {
+                let size = bytes.len() / usize::try_from(*count).unwrap_or(usize::MAX).max(1);
+                let elements = bytes.chunks_exact(size.max(1)).map(|element| self.of_bytes(element, of));
+                let is_text = matches!(**of, CType::Char | CType::Integer { width: Width::Bytes(1), .. });
+                Value::Array(Array::new(elements.collect(), is_text.then_some(bytes)))
             }
-        })
+            CType::Bool | CType::Void | CType::Other(_) => integer(false),
+        }
+    }
+
+    /// `A[N]`: an element of an array, or of what a pointer points to.
+    pub(super) fn element(&self, of: &Spanned<Expression>, index: &Spanned<u64>, at: Span) -> Result<Value> {
+        let value = self.placed(of)?;
+        match &value.node {
+            Value::Pointer { to, .. } => {
+                let operator = Spanned::new(BinaryOperator::Add, index.at);
+                let moved = self.moved(&value, to, &operator, index.node.into(), index.at)?;
+                self.contents(to_address(&Spanned::new(moved, at))?, to, at)
+            }
+            Value::Array(array) => {
+                let elements = array.elements();
+                let element = usize::try_from(index.node).ok().and_then(|index| elements.get(index));
+                element.cloned().ok_or_else(|| {
+                    let message = format!("the array has {} elements, the first of which is [0]", elements.len());
+                    Error::new(index.at, message)
+                })
+            }
+            other => {
+                let message = format!("{} has no elements: its type is not known", other.phrase());
+                Err(Error::new(value.at, message).hint(format!("((int *)ADDRESS)[{}]", index.node)))
+            }
+        }
     }
 
     /// `A op B`, where a pointer counts in what it points to.
@@ -108,12 +159,13 @@ impl Evaluator<'_> {
         right: &Spanned<Value>,
     ) -> Result<Value> {
         use BinaryOperator as Op;
+        let steps = (left.node.integer(), right.node.integer());
         match (&left.node, operator.node, &right.node) {
-            (Value::Pointer { to, .. }, Op::Add | Op::Subtract, Value::Integer(steps)) => {
-                self.moved(left, to, operator, *steps, right.at)
+            (Value::Pointer { to, .. }, Op::Add | Op::Subtract, _) if let (_, Some(steps)) = steps => {
+                self.moved(left, to, operator, steps, right.at)
             }
-            (Value::Integer(steps), Op::Add, Value::Pointer { to, .. }) => {
-                self.moved(right, to, operator, *steps, left.at)
+            (_, Op::Add, Value::Pointer { to, .. }) if let (Some(steps), _) = steps => {
+                self.moved(right, to, operator, steps, left.at)
             }
             (Value::Pointer { to, .. }, Op::Subtract, Value::Pointer { to: other, .. }) if to == other => {
                 let size = self.step(to, left.at)?;
@@ -121,6 +173,10 @@ impl Evaluator<'_> {
                     Value::Integer(bytes) => Ok(bytes.divide(size).unwrap_or_default().into()),
                     other => Ok(other),
                 }
+            }
+            (Value::Pointer { to, .. }, Op::Subtract, Value::Pointer { to: other, .. }) => {
+                let message = format!("`{to} *` and `{other} *` cannot be subtracted: they count in different steps");
+                Err(Error::new(operator.at, message).hint("for the distance in bytes: (char *)A - (char *)B"))
             }
             _ => operators::binary(left, operator, right),
         }
@@ -158,6 +214,7 @@ impl Evaluator<'_> {
             CType::Float => 4,
             CType::Double => 8,
             CType::Pointer(_) => self.pointer_bytes().into(),
+            CType::Array(of, count) => return self.size_of(of)?.checked_mul(*count),
             CType::Other(_) => return None,
         })
     }
@@ -170,16 +227,14 @@ impl Evaluator<'_> {
         }
     }
 
-    /// Bytes of a pointer: of this machine where there is no target.
     fn pointer_bytes(&self) -> u8 {
-        self.scope.target().map_or(size_of::<usize>() as u8, |target| target.process.layout().pointer_bytes)
+        self.layout().pointer_bytes
     }
-}
 
-/// The lowest `bytes` bytes of a number.
-fn cut(number: i128, bytes: u8, signed: bool) -> i128 {
-    let unused = 128 - 8 * u32::from(bytes);
-    if signed { number << unused >> unused } else { ((number as u128) << unused >> unused) as i128 }
+    /// The layout of the target, or of this machine where there is none.
+    fn layout(&self) -> Layout {
+        self.scope.target().map_or_else(Layout::own, |target| target.process.layout())
+    }
 }
 
 fn unknown(written: &str, at: Span) -> Error {

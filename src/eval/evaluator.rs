@@ -93,8 +93,13 @@ impl<'a> Evaluator<'a> {
             Expression::Cast { to, operand } => self.cast(to, operand, at)?,
             Expression::Read { as_type, address } => {
                 let start = self.address(address)?;
-                self.contents(start, &c_type(*as_type), address.at)?
+                match self.contents(start, &c_type(*as_type), address.at)? {
+                    // Not a cast: exact, as other numbers are.
+                    Value::Typed(number) => number.get().into(),
+                    other => other,
+                }
             }
+            Expression::Element { of, index } => self.element(of, index, at)?,
             Expression::Call { function, argument, filter } => self.call(*function, argument, filter.as_deref())?,
             Expression::Changes(asked) => self.changes(asked)?,
         })
@@ -260,7 +265,10 @@ pub(super) fn to_address(value: &Spanned<Value>) -> Result<VirtualAddress> {
             Err(Error::new(value.at, format!("{} is not an address of the process", value.node.phrase()))
                 .hint("flags takes page frames and physical addresses: flags pfn:N, flags phys:N"))
         }
-        Value::Float(_) => Err(Error::new(value.at, format!("{} is not an address", value.node.phrase()))),
+        Value::Typed(number) => to_address(&Spanned::new(number.get().into(), value.at)),
+        Value::Float(_) | Value::Array(_) => {
+            Err(Error::new(value.at, format!("{} is not an address", value.node.phrase())))
+        }
         Value::Text(text) => Err(Error::new(value.at, format!("the text \"{text}\" is not an address"))
             .hint("no symbol, region or module has this name; names with blanks go in 'single quotes'")),
     }

@@ -119,7 +119,7 @@ impl Evaluator<'_> {
 
     fn length(&self, start: Spanned<Value>, length: &Spanned<Expression>, at: Span) -> Result<Extent> {
         let bytes = match self.evaluate(length)? {
-            Value::Integer(bytes) => bytes.to_u64().filter(|&bytes| bytes > 0),
+            value if let Some(bytes) = value.integer() => bytes.to_u64().filter(|&bytes| bytes > 0),
             other => {
                 return Err(Error::new(length.at, format!("a length is an integer, not {}", other.phrase())));
             }
@@ -140,7 +140,7 @@ impl Evaluator<'_> {
 
     /// A number in the unit of another value.
     fn like(&self, unit: &Value, number: &Spanned<Value>) -> Result<Spanned<Value>> {
-        let Value::Integer(integer) = &number.node else {
+        let Some(integer) = number.node.integer() else {
             return Err(no_range(number.at, unit, &number.node));
         };
         let raw = integer.to_u64().ok_or_else(|| Error::new(number.at, format!("{integer} is negative")))?;
@@ -221,7 +221,9 @@ impl Evaluator<'_> {
         let value = self.placed(number)?;
         match value.node {
             Value::Frame(_) => Ok(value.node),
-            Value::Integer(_) => self.like(&Value::Frame(FrameNumber::default()), &value).map(|value| value.node),
+            Value::Integer(_) | Value::Typed(_) => {
+                self.like(&Value::Frame(FrameNumber::default()), &value).map(|value| value.node)
+            }
             _ => Err(Error::new(value.at, format!("pfn: takes a number, not {}", value.node.phrase()))
                 .hint("pfn(ADDRESS) is the frame behind an address")),
         }
@@ -232,7 +234,7 @@ impl Evaluator<'_> {
         let value = self.placed(number)?;
         match value.node {
             Value::Physical(_) => Ok(value.node),
-            Value::Integer(_) => {
+            Value::Integer(_) | Value::Typed(_) => {
                 self.like(&Value::Physical(PhysicalAddress::default()), &value).map(|value| value.node)
             }
             _ => Err(Error::new(value.at, format!("phys: takes a number, not {}", value.node.phrase()))

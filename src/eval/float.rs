@@ -20,6 +20,14 @@ impl Float {
         }
     }
 
+    /// With the other sign.
+    pub(super) fn negate(self) -> Self {
+        match self {
+            Float::Single(value) => Float::Single(-value),
+            Float::Double(value) => Float::Double(-value),
+        }
+    }
+
     /// How many bytes it has.
     pub fn bytes(self) -> u8 {
         match self {

@@ -10,24 +10,19 @@ use crate::process::Target;
 use crate::report::Reason;
 use std::fmt;
 
-/// Bytes of the widest thing that is read.
-const WIDEST: usize = 8;
-
 impl Evaluator<'_> {
     /// `*A`: the pointer that is stored at an address, in the target's own width and byte order.
     pub(super) fn pointer(&self, address: VirtualAddress, at: Span) -> Result<Value> {
         let layout = self.target(at, "reading memory")?.process.layout();
-        let word = self.word(address, layout.pointer_bytes.into(), at)?;
-        Ok(Value::Address(VirtualAddress::new(word)))
+        let bytes = self.bytes_at(address, layout.pointer_bytes.into(), at)?;
+        Ok(Value::Address(VirtualAddress::new(layout.number(&bytes))))
     }
 
-    /// So many bytes at `address`, extended with zeros.
-    pub(super) fn word(&self, address: VirtualAddress, count: usize, at: Span) -> Result<u64> {
-        let target = self.target(at, "reading memory")?;
-        let mut bytes = [0; WIDEST];
-        let wanted = bytes.get_mut(..count).unwrap_or_default();
-        self.read(target, address, wanted, at)?;
-        Ok(target.process.layout().number(wanted))
+    /// So many bytes at `address`.
+    pub(super) fn bytes_at(&self, address: VirtualAddress, count: usize, at: Span) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; count];
+        self.read(self.target(at, "reading memory")?, address, &mut bytes, at)?;
+        Ok(bytes)
     }
 
     /// Memory is read only where frames are mapped before and after.

@@ -12,11 +12,14 @@
 //! lines                                   where a line of the source is
 //! evaluator judge     cast                one expression
 //! compared  operators space     spans     value     values and their operators
-//! integer   float     amount    error     numbers, what went wrong
+//! c_integer float     amount    array     numbers with a type
+//! integer   error                         numbers, what went wrong
 //! suggest   scope                         what was meant, the session
 //! ```
 
 mod amount;
+mod array;
+mod c_integer;
 mod cast;
 mod changes;
 mod compared;
@@ -48,6 +51,8 @@ mod tests;
 mod value;
 
 pub use amount::{count, time};
+pub use array::Array;
+pub use c_integer::CInteger;
 pub use changes::unknown_snapshot;
 pub use error::{Error, Result};
 pub use evaluator::{is_set_by_pmdb, own_variables};

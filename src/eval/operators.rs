@@ -2,7 +2,7 @@
 
 use super::error::{Error, Result};
 use super::space::{self, Space};
-use super::{Float, Integer, Value};
+use super::{CInteger, Float, Integer, Value};
 use crate::lang::{BinaryOperator, Span, Spanned, UnaryOperator};
 
 /// A value as arithmetic sees it: a number, and what it counts in.
@@ -15,7 +15,7 @@ pub(super) struct Operand {
 impl Operand {
     pub(super) fn of(value: &Spanned<Value>) -> Result<Self> {
         let space = match &value.node {
-            Value::Integer(_) | Value::Float(_) | Value::Text(_) => None,
+            Value::Integer(_) | Value::Typed(_) | Value::Float(_) | Value::Array(_) | Value::Text(_) => None,
             Value::Address(_) | Value::Pointer { .. } | Value::Range(_) | Value::Symbol(_) => Some(Space::Virtual),
             Value::Physical(_) => Some(Space::Physical),
             Value::Frame(_) | Value::Frames(_) => Some(Space::Frames),
@@ -25,6 +25,9 @@ impl Operand {
             None if matches!(value.node, Value::Float(_)) => {
                 Err(Error::new(value.at, format!("{} is not an integer", value.node))
                     .hint(format!("a cast leaves its fraction out: (long){}", value.node)))
+            }
+            None if matches!(value.node, Value::Array(_)) => {
+                Err(Error::new(value.at, "an array is not a number").hint("one element of it is: ({int[4]}ADDRESS)[0]"))
             }
             None => {
                 let message = format!("the text \"{}\" is not a number", value.node);
@@ -50,7 +53,14 @@ pub(super) fn truth(value: &Spanned<Value>) -> Result<bool> {
 /// `-A`, `~A` and the like; reading memory (`*A`) is not done here.
 pub(super) fn unary(operator: &Spanned<UnaryOperator>, operand: &Spanned<Value>) -> Result<Value> {
     if let Value::Float(float) = operand.node {
-        return unary_float(operator, float.get());
+        return unary_float(operator, float);
+    }
+    if let (Value::Typed(number), false) = (&operand.node, operator.node == UnaryOperator::Not) {
+        return Ok(Value::Typed(match operator.node {
+            UnaryOperator::Negate => number.negate(),
+            UnaryOperator::BitNot => number.bit_not(),
+            _ => number.plus(),
+        }));
     }
     let operand = Operand::of(operand)?;
     let space = space::of_unary(operator, operand.space)?;
@@ -74,7 +84,7 @@ pub(super) fn binary(
         }
     }
     if matches!(left.node, Value::Float(_)) || matches!(right.node, Value::Float(_)) {
-        return binary_float(float(left)?, operator, float(right)?);
+        return binary_float(left, operator, right);
     }
     if let Op::Multiply | Op::Divide | Op::Remainder | Op::ShiftLeft | Op::ShiftRight = operator.node {
         refuse_range(left)?;
@@ -83,10 +93,24 @@ pub(super) fn binary(
     let (a, b) = (Operand::of(left)?, Operand::of(right)?);
     let space = space::of_binary(a.space, operator, b.space)?;
     let zero = Integer::default();
+    let typed = typed(&left.node, operator.node, &right.node);
     match operator.node {
         Op::Divide | Op::Remainder if b.number == zero => Err(Error::new(right.at, "division by zero")),
         Op::ShiftLeft | Op::ShiftRight if b.number < zero => Err(Error::new(right.at, "a shift by less than zero")),
+        op if let Some((a, b)) = typed => Ok(Value::Typed(a.binary(op, b))),
         op => finish(operator, space, calculate(op, a.number, b.number)),
+    }
+}
+
+/// Two integers of which one has a type of C, as C takes them; `None` where numbers are exact. What a shift shifts by
+/// has no part in the type of its result.
+fn typed(left: &Value, operator: BinaryOperator, right: &Value) -> Option<(CInteger, CInteger)> {
+    let is_shift = matches!(operator, BinaryOperator::ShiftLeft | BinaryOperator::ShiftRight);
+    match (left, right) {
+        (Value::Typed(left), Value::Typed(right)) => Some((*left, *right)),
+        (Value::Typed(left), Value::Integer(right)) => Some((*left, CInteger::of(*right))),
+        (Value::Integer(left), Value::Typed(right)) if !is_shift => Some((CInteger::of(*left), *right)),
+        _ => None,
     }
 }
 
@@ -95,23 +119,30 @@ pub(super) fn float(value: &Spanned<Value>) -> Result<f64> {
     match &value.node {
         Value::Float(float) => Ok(float.get()),
         Value::Integer(number) => Ok(number.get() as f64),
+        Value::Typed(number) => Ok(number.get().get() as f64),
         other => Err(Error::new(value.at, format!("{} is not a number with a fraction", other.phrase()))),
     }
 }
 
-fn unary_float(operator: &Spanned<UnaryOperator>, x: f64) -> Result<Value> {
+fn unary_float(operator: &Spanned<UnaryOperator>, x: Float) -> Result<Value> {
     Ok(match operator.node {
-        UnaryOperator::Negate => Value::Float(Float::Double(-x)),
-        UnaryOperator::Not => Integer::from(x == 0.0).into(),
+        UnaryOperator::Negate => Value::Float(x.negate()),
+        UnaryOperator::Not => Integer::from(x.get() == 0.0).into(),
         UnaryOperator::BitNot => return Err(whole_numbers(operator.at, operator.node.text())),
-        UnaryOperator::Plus | UnaryOperator::Dereference => Value::Float(Float::Double(x)),
+        UnaryOperator::Plus | UnaryOperator::Dereference => Value::Float(x),
     })
 }
 
-fn binary_float(x: f64, operator: &Spanned<BinaryOperator>, y: f64) -> Result<Value> {
+/// As in C, a `float` with a `float` or an integer is a `float`. A sum, product or quotient of two of them that is
+/// rounded to a `double` first is the same `float`.
+fn binary_float(left: &Spanned<Value>, operator: &Spanned<BinaryOperator>, right: &Spanned<Value>) -> Result<Value> {
     use BinaryOperator as Op;
+    let is_double = |side: &Spanned<Value>| matches!(side.node, Value::Float(Float::Double(_)));
+    let rounded: fn(f64) -> Float =
+        if is_double(left) || is_double(right) { Float::Double } else { |value| Float::Single(value as f32) };
+    let (x, y) = (rounded(float(left)?).get(), rounded(float(right)?).get());
     let truth = |truth: bool| Integer::from(truth).into();
-    let number = |number| Value::Float(Float::Double(number));
+    let number = |number| Value::Float(rounded(number));
     Ok(match operator.node {
         Op::Add => number(x + y),
         Op::Subtract => number(x - y),

@@ -1,6 +1,6 @@
 //! The values of expressions.
 
-use super::{Float, Integer, Spans};
+use super::{Array, CInteger, Float, Integer, Spans};
 use crate::kernel::{FrameNumber, FrameRange, PhysicalAddress, VirtualAddress};
 use crate::lang::CType;
 use std::fmt;
@@ -25,12 +25,16 @@ pub enum Value {
     Frame(FrameNumber),
     /// A number.
     Integer(Integer),
+    /// A number with a type of C.
+    Typed(CInteger),
     /// A floating-point number.
     Float(Float),
     /// A range of addresses.
     Range(Spans),
     /// A range of page frames.
     Frames(FrameRange),
+    /// The elements of an array.
+    Array(Array<Value>),
     /// Text.
     Text(String),
 }
@@ -45,17 +49,18 @@ impl Value {
         }
     }
 
-    /// The number that it is in arithmetic; `None` for text and floating-point numbers. A range takes part as its first
-    /// address, so that `libc.so.6 + 0x1000` is what it looks like.
+    /// The number that it is in arithmetic; `None` for text, arrays and floating-point numbers. A range takes part as
+    /// its first address, so that `libc.so.6 + 0x1000` is what it looks like.
     pub fn number(&self) -> Option<Integer> {
         Some(match self {
             Value::Integer(number) => *number,
+            Value::Typed(number) => number.get(),
             Value::Address(address) | Value::Pointer { address, .. } => address.get().into(),
             Value::Physical(address) => address.get().into(),
             Value::Frame(frame) => frame.get().into(),
             Value::Range(spans) | Value::Symbol(spans) => spans.start().get().into(),
             Value::Frames(frames) => frames.start().get().into(),
-            Value::Float(_) | Value::Text(_) => return None,
+            Value::Float(_) | Value::Array(_) | Value::Text(_) => return None,
         })
     }
 
@@ -65,10 +70,11 @@ impl Value {
             Value::Address(_) | Value::Pointer { .. } | Value::Symbol(_) => "address",
             Value::Physical(_) => "physical",
             Value::Frame(_) => "frame",
-            Value::Integer(_) => "integer",
+            Value::Integer(_) | Value::Typed(_) => "integer",
             Value::Float(_) => "float",
             Value::Range(_) => "range",
             Value::Frames(_) => "frames",
+            Value::Array(_) => "array",
             Value::Text(_) => "text",
         }
     }
@@ -79,11 +85,21 @@ impl Value {
             Value::Address(_) | Value::Pointer { .. } | Value::Symbol(_) => "an address",
             Value::Physical(_) => "a physical address",
             Value::Frame(_) => "a page frame",
-            Value::Integer(_) => "an integer",
+            Value::Integer(_) | Value::Typed(_) => "an integer",
             Value::Float(_) => "a floating-point number",
             Value::Range(_) => "a range",
             Value::Frames(_) => "a range of frames",
+            Value::Array(_) => "an array",
             Value::Text(_) => "text",
+        }
+    }
+
+    /// The integer that it is, without its type.
+    pub fn integer(&self) -> Option<Integer> {
+        match self {
+            Value::Integer(number) => Some(*number),
+            Value::Typed(number) => Some(number.get()),
+            _ => None,
         }
     }
 }
@@ -104,9 +120,11 @@ impl fmt::Display for Value {
             Value::Physical(address) => write!(f, "phys:{address}"),
             Value::Frame(frame) => write!(f, "pfn:{frame}"),
             Value::Integer(integer) => write!(f, "{integer}"),
+            Value::Typed(number) => write!(f, "{}", number.get()),
             Value::Float(float) => write!(f, "{float}"),
             Value::Range(spans) => write!(f, "{spans}"),
             Value::Frames(range) => write!(f, "pfn:{}..pfn:{}", range.start(), range.end()),
+            Value::Array(array) => write!(f, "{array}"),
             Value::Text(text) => f.write_str(text),
         }
     }

@@ -24,6 +24,8 @@ pub enum CType {
     Double,
     /// `T *`
     Pointer(Box<CType>),
+    /// `T[N]`, only in braces.
+    Array(Box<CType>, u64),
     /// A pasted type that pmdb does not know, as it was written: `(struct s *)`; in braces, what is there is meant.
     Other(String),
 }
@@ -124,12 +126,30 @@ impl CType {
         Some(is)
     }
 
+    /// `T[N][M]`: an array of N arrays of M elements.
+    pub(super) fn array(self, dimensions: &[u64]) -> CType {
+        dimensions.iter().rev().fold(self, |of, count| CType::Array(Box::new(of), *count))
+    }
+
+    /// The type that a text in braces names, which may be an array.
+    pub(super) fn parse_in_braces(text: &str) -> Option<CType> {
+        let (of, dimensions) = text.split_at(text.find('[').unwrap_or(text.len()));
+        let counts: Option<Vec<u64>> = dimensions.split_terminator(']').map(dimension).collect();
+        let is_closed = dimensions.is_empty() || dimensions.ends_with(']');
+        CType::parse(of).filter(|_| is_closed).zip(counts).map(|(of, counts)| of.array(&counts))
+    }
+
     /// The type that a text names.
     pub(super) fn parse(text: &str) -> Option<CType> {
         let spaced = text.replace('*', " * ");
         let parts: Vec<&str> = spaced.split([' ', '\t', '\r', '\n']).filter(|part| !part.is_empty()).collect();
         CType::of(&parts)
     }
+}
+
+/// `[N`
+fn dimension(text: &str) -> Option<u64> {
+    text.trim_start_matches(' ').strip_prefix('[')?.trim_matches(' ').parse().ok().filter(|count| *count > 0)
 }
 
 /// Integers of several words, in the orders of C that gdb and DWARF write.
@@ -177,6 +197,14 @@ impl Display for CType {
             CType::Pointer(to) => {
                 let blank = if matches!(**to, CType::Pointer(_)) { "" } else { " " };
                 return write!(f, "{to}{blank}*");
+            }
+            CType::Array(..) => {
+                let (mut of, mut dimensions) = (self, String::new());
+                while let CType::Array(element, count) = of {
+                    dimensions.push_str(&format!("[{count}]"));
+                    of = element;
+                }
+                return write!(f, "{of}{dimensions}");
             }
             CType::Other(written) => written,
         };

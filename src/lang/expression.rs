@@ -100,6 +100,13 @@ pub enum Expression {
         /// The value.
         operand: Box<Spanned<Expression>>,
     },
+    /// `E[N]`: an element of an array, or of what a pointer points to.
+    Element {
+        /// The array or pointer.
+        of: Box<Spanned<Expression>>,
+        /// Which element, from 0.
+        index: Spanned<u64>,
+    },
     /// `u8(E)` … `f64(E)`: reads the target's memory at the address E.
     Read {
         /// What is read.

@@ -39,6 +39,7 @@ fn class(kind: &TokenKind) -> Class {
         | TokenKind::Bracketed => Class::Name,
         TokenKind::Variable | TokenKind::History(_) => Class::Variable,
         TokenKind::Number(_)
+        | TokenKind::Dimension(_)
         | TokenKind::Pages(_)
         | TokenKind::Duration(_)
         | TokenKind::Fraction { .. }

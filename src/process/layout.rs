@@ -2,6 +2,8 @@
 
 use crate::kernel::{PageSize, auxiliary};
 use crate::source::{File, Probe, Source};
+use object::elf;
+use std::ffi::c_char;
 
 /// The shape of the target's memory words. The target's own, never this machine's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -12,9 +14,34 @@ pub struct Layout {
     pub pointer_bytes: u8,
     /// Whether the least significant byte comes first.
     pub little_endian: bool,
+    /// Whether plain `char` of C has a sign.
+    pub signed_char: bool,
 }
 
+/// Machines on which plain `char` has no sign, by the `e_machine` of their programs.
+const UNSIGNED_CHAR: &[elf::Machine] = &[
+    elf::EM_ARM,
+    elf::EM_AARCH64,
+    elf::EM_PPC,
+    elf::EM_PPC64,
+    elf::EM_S390,
+    elf::EM_RISCV,
+    elf::EM_CSKY,
+    elf::EM_XTENSA,
+    elf::EM_HEXAGON,
+];
+
 impl Layout {
+    /// The layout of pmdb's own words.
+    pub fn own() -> Self {
+        Layout {
+            page: PageSize::FOUR_KIB,
+            pointer_bytes: size_of::<usize>() as u8,
+            little_endian: cfg!(target_endian = "little"),
+            signed_char: c_char::MIN != 0,
+        }
+    }
+
     /// A number as `bytes` bytes, eight at most, as they lie in memory.
     pub fn bytes(self, number: u64, bytes: u8) -> Vec<u8> {
         let most = usize::from(bytes).min(size_of::<u64>());
@@ -37,10 +64,13 @@ impl Layout {
         let told = source.whole(File::Auxiliary).ok();
         let pointer_bytes = told.and_then(|bytes| auxiliary::pointer_bytes(&bytes));
         let order = source.word(Probe::LittleEndian);
+        let machine = source.word(Probe::Machine).and_then(|machine| u16::try_from(machine).ok());
+        let own = Layout::own();
         Layout {
             page: source.page_size(),
-            pointer_bytes: pointer_bytes.unwrap_or(size_of::<usize>() as u8),
-            little_endian: order.map_or(cfg!(target_endian = "little"), |first| first == 1),
+            pointer_bytes: pointer_bytes.unwrap_or(own.pointer_bytes),
+            little_endian: order.map_or(own.little_endian, |first| first == 1),
+            signed_char: machine.map_or(own.signed_char, |machine| !UNSIGNED_CHAR.contains(&elf::Machine(machine))),
         }
     }
 }

@@ -4,6 +4,7 @@
 
 mod ascii;
 mod columns;
+pub mod gdb;
 mod json;
 mod line;
 mod marks;

@@ -171,6 +171,9 @@ pub enum Probe<'a> {
     PageBytes,
     /// Whether the least significant byte of a word comes first: 1 if it does.
     LittleEndian,
+    /// The `e_machine` of the machine's own programs. All programs that its kernel runs, of 32 bits too, have the same
+    /// sign of plain `char`.
+    Machine,
     /// Clock ticks in a second, by which start times are counted.
     TicksPerSecond,
     /// The page-map entry of a page that only pmdb maps, and has just written to.

@@ -35,6 +35,8 @@ struct Place {
     behind_command: bool,
     begins_arguments: bool,
     depth: usize,
+    braces: usize,
+    behind_value: bool,
 }
 
 /// After the words of a command and its options, after `set $name =`, or after `in`.
@@ -55,6 +57,11 @@ fn begins_arguments(tokens: &[Token]) -> bool {
     }
 }
 
+/// A `)`, a variable, a value of the history, or an element: what an element may follow.
+fn may_have_elements(token: &Token) -> bool {
+    token.text == ")" || matches!(token.rule.as_deref(), Some("VARIABLE" | "HISTORY" | "DIMENSION"))
+}
+
 impl Scanner {
     pub fn new(grammar: &Grammar) -> Scanner {
         let level_one = || grammar.names().take_while(|name| *name != "line");
@@ -70,7 +77,7 @@ impl Scanner {
     pub fn scan(&self, line: &str) -> Vec<Token> {
         let text: Vec<char> = line.chars().collect();
         let mut tokens: Vec<Token> = Vec::new();
-        let (mut position, mut depth, mut glued) = (0, 0_usize, false);
+        let (mut position, mut depth, mut braces, mut glued) = (0, 0_usize, 0_usize, false);
         while position < text.len() {
             if self.is_blank(text[position]) {
                 position += 1;
@@ -91,12 +98,16 @@ impl Scanner {
                 behind_command,
                 begins_arguments: begins_arguments(&tokens),
                 depth,
+                braces,
+                behind_value: glued && tokens.last().is_some_and(may_have_elements),
             };
             let (length, rule) = self.longest(&text, position, place);
             let token: String = text[position..position + length].iter().collect();
             match token.as_str() {
                 "(" => depth += 1,
                 ")" => depth = depth.saturating_sub(1),
+                "{" => braces += 1,
+                "}" => braces = braces.saturating_sub(1),
                 _ => {}
             }
             // A format counts as glued to its command, even after blanks.
@@ -302,6 +313,8 @@ impl Attempt<'_> {
             "first on the line" => self.place.first,
             "a word where a command begins" => self.place.begins_command,
             "outside parentheses" => self.place.depth == 0,
+            "below 2^64, outside braces" => self.place.braces == 0,
+            "below 2^64, in braces or behind a value" => self.place.braces > 0 || self.place.behind_value,
             "of a command" => self.place.behind_command,
             "where the arguments of a command begin" => self.place.begins_arguments,
             _ => true,
@@ -321,7 +334,9 @@ impl Attempt<'_> {
             "no hexadecimal digit follows" => !self.text.get(end).is_some_and(char::is_ascii_hexdigit),
             "at most 4096 characters" => end - start <= 4096,
             "below 4096 characters" => end - start < 4096,
-            "below 2^64" => number(&text).is_none_or(|value| value < 1 << 64),
+            "below 2^64" | "below 2^64, outside braces" | "below 2^64, in braces or behind a value" => {
+                number(&text).is_none_or(|value| value < 1 << 64)
+            }
             "in KiB below 2^64" => number(&text).is_none_or(|value| value < 1 << 54),
             "hexadecimal below 2^64" => u128::from_str_radix(&text, 16).is_ok_and(|value| value < 1 << 64),
             other => panic!("the grammar states a condition that this test does not know: {other}"),

@@ -1,9 +1,10 @@
 //! The rows of `x`: units of one size, or texts.
 
-use super::super::{Error, format, translate};
+use super::super::{Error, translate};
 use crate::inspect::{Absent, AddressSpace, Contents, ReadEnd, Source};
 use crate::kernel::{AddressRange, Kind, State, VirtualAddress};
 use crate::lang::{Format, Unit};
+use crate::render::gdb;
 use crate::report::{Bytes, Memory, Record, Sink, SymbolBrief, Why};
 use crate::{process, symbol};
 
@@ -139,7 +140,7 @@ impl Examination<'_> {
                 _ => Vec::new(),
             };
             let memory = Memory {
-                values: raws.iter().map(|&raw| format::unit(self.format, size, raw, pointer)).collect(),
+                values: raws.iter().map(|&raw| gdb::unit(self.format, size, raw, pointer)).collect(),
                 symbols,
                 ..self.row(row, source)
             };
@@ -242,7 +243,7 @@ impl Examination<'_> {
                 self.absent(&absent, size as u64, sink)?;
                 continue;
             }
-            let mut text = format::text(&units, self.unit.bytes());
+            let mut text = gdb::text(&units, self.unit.bytes());
             if !ended && cut.is_none() {
                 text.push_str("...");
             }

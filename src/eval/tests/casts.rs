@@ -91,6 +91,78 @@ fn values_are_cut_to_the_type() {
 }
 
 #[test]
+fn arithmetic_with_a_cast_is_c_s_and_without_one_exact() {
+    let world = World::of(numbers());
+    for (text, value) in [
+        ("(unsigned char)300 + 1", "integer 45"),
+        ("(unsigned char)200 + (unsigned char)100", "integer 300"),
+        ("(int)0x7fffffff + 1", "integer -2147483648"),
+        ("0x7fffffff + 1", "integer 2147483648"),
+        ("(unsigned)0 - 1", "integer 4294967295"),
+        ("0 - 1", "integer -1"),
+        ("~(unsigned)1", "integer 4294967294"),
+        ("(int)1 << 31", "integer -2147483648"),
+        ("1 << (char)40", "integer 1099511627776"),
+        ("(long)-1 < (unsigned)1", "integer 1"),
+        ("(int)-1 < (unsigned)1", "integer 0"),
+        ("(unsigned long)-1 + 2", "integer 1"),
+        ("*(int *)0x500000 * 1000000000", "integer -705032704"),
+        // Not cast: exact.
+        ("i32(0x500000) * 1000000000", "integer -5000000000"),
+        ("(int)3 * 1G", "integer -1073741824"),
+        ("(int)5000000000 + 5000000000", "integer 5705032704"),
+        ("(float)0.1 + (float)0.2 == (float)0.3", "integer 1"),
+        ("0.1 + 0.2 == 0.3", "integer 0"),
+        ("(float)1 / 3", "float 0.33333334"),
+        ("-(float)0.1", "float -0.1"),
+        ("(float)16777217 == 16777217", "integer 1"),
+    ] {
+        assert_eq!(world.print(text), value, "{text}");
+    }
+    assert_eq!(world.refusal("(int)1 / 0"), "0: division by zero");
+}
+
+#[test]
+fn elements_and_arrays() {
+    let world = World::of(numbers());
+    for (text, value) in [
+        ("{short[2]}0x500000", "array {-5, -1}"),
+        ("{short [2][2]}0x500000", "array {{-5, -1}, {13124, 4386}}"),
+        ("{unsigned char[3]}0x500000", "array \"\\373\\377\\377\""),
+        ("{u8[64]}0x500020", "array '\\000' <repeats 63 times>"),
+        ("{int[14]}0x500010", "array {-1077936128, 0, 5242888, 0 <repeats 11 times>}"),
+        ("{int[1000]}0x500020", "array {0 <repeats 1000 times>}"),
+        ("({short[2]}0x500000)[1]", "integer -1"),
+        ("((short *)0x500000)[2]", "integer 13124"),
+        ("((int *)0x500008)[0] + 1", "integer 1"),
+        ("-((short *)0x500000)[0]", "integer 5"),
+    ] {
+        assert_eq!(world.print(text), value, "{text}");
+    }
+    for (text, refusal) in [
+        ("((0x500000))[1]", "((0x500000)): an integer has no elements: its type is not known"),
+        ("({int[2]}0x500000)[2]", "[2]: the array has 2 elements, the first of which is [0]"),
+        ("{int[2]}0x500000 + 1", "{int[2]}0x500000: an array is not a number"),
+        ("{int[100000]}0x500000", "{int[100000]}0x500000: `int[100000]` has 400000 bytes: an array ends at 65536"),
+        (
+            "(int *)0x500008 - (long *)0x500000",
+            "-: `int *` and `long *` cannot be subtracted: they count in different steps",
+        ),
+    ] {
+        assert_eq!(world.refusal(text), refusal);
+    }
+}
+
+#[test]
+fn a_plain_char_has_a_sign_where_the_target_s_has() {
+    let mut fake = numbers();
+    fake.layout.signed_char = false;
+    let world = World::of(fake);
+    assert_eq!(world.print("*(char *)0x500000"), "integer 251");
+    assert_eq!(world.print("(char)-1 + (signed char)-1"), "integer 254");
+}
+
+#[test]
 fn the_name_of_a_variable_is_read_and_an_array_is_its_address() {
     let world = World::of(numbers());
     for (text, value) in [
@@ -141,7 +213,7 @@ fn types_of_the_program_are_refused_where_they_matter() {
         ("*(struct s *)0x500010", "*(struct s *)0x500010"),
         ("(struct s *)0x500010 + 1", "(struct s *)0x500010"),
         ("{struct s}0x500010", "{struct s}0x500010"),
-        ("{int[4]}0x500010", "{int[4]}0x500010"),
+        ("{struct s[4]}0x500010", "{struct s[4]}0x500010"),
     ] {
         let (at, error) = world.error(text);
         assert_eq!(at, part);

@@ -7,7 +7,8 @@ use crate::lang::ctype::CType;
 use crate::lang::expression::{Changes, Expression, HistoryReference, LAST_ADDRESS, NOW, Name, Range, SymbolName};
 use crate::lang::lexer::escape;
 use crate::lang::operators::Level;
-use crate::lang::syntax::BinaryOperator;
+use crate::lang::span::Spanned;
+use crate::lang::syntax::{BinaryOperator, UnaryOperator};
 
 impl Display for SymbolName {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -86,6 +87,17 @@ impl Display for Expression {
             Expression::History(HistoryReference::Back(number)) => write!(f, "$${number}"),
             Expression::LastAddress => f.write_str(LAST_ADDRESS),
             Expression::Register(register) => f.write_str(register.text()),
+            Expression::Element { of, index } => match of.node {
+                Expression::Variable(_) | Expression::History(_) | Expression::Element { .. } => {
+                    write!(f, "{}[{}]", of.node, index.node)
+                }
+                _ => write!(f, "({})[{}]", of.node, index.node),
+            },
+            Expression::Unary { operator, operand }
+                if let Some((array, operand)) = array_at(operator.node, &operand.node) =>
+            {
+                write!(f, "{{{array}}}{}", Operand::of(operand, Level::Unary))
+            }
             Expression::Unary { operator, operand } => unary(f, operator.node, &operand.node),
             Expression::Binary { operator, left, right } => {
                 binary(f, self, &left.node, operator.node.text(), &right.node)
@@ -115,6 +127,16 @@ impl Display for Expression {
     }
 }
 
+/// The array that is read, and where: C's type of a pointer to it is no type of the language.
+fn array_at(operator: UnaryOperator, operand: &Expression) -> Option<(&CType, &Expression)> {
+    match (operator, operand) {
+        (UnaryOperator::Dereference, Expression::Cast { to: Spanned { node: CType::Pointer(to), .. }, operand }) => {
+            matches!(**to, CType::Array(..)).then_some((&**to, &operand.node))
+        }
+        _ => None,
+    }
+}
+
 fn changes(f: &mut Formatter<'_>, asked: &Changes) -> fmt::Result {
     let (name, from) = (asked.function.node.name(), &asked.from.node);
     let to = asked.to.as_ref().map_or(NOW, |to| &to.node);
@@ -134,7 +156,9 @@ struct Primary<'a>(&'a Expression);
 impl Display for Primary<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Expression::Unary { .. } | Expression::Cast { .. } => write!(f, "({})", self.0),
+            Expression::Unary { .. } | Expression::Cast { .. } | Expression::Element { .. } => {
+                write!(f, "({})", self.0)
+            }
             other => write!(f, "{}", Operand::of(other, Level::Unary)),
         }
     }

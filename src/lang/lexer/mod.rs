@@ -16,6 +16,7 @@ mod token;
 mod word;
 
 use super::commands::{Resolved, resolve_first};
+use super::expression::is_fixed;
 use super::span::Span;
 pub(super) use pasted_number::{Shown, only_number};
 pub(super) use pasted_row::pasted_row;
@@ -29,7 +30,7 @@ pub(super) use word::{OPTIONS, is_plain_name};
 /// The line as tokens.
 pub(super) fn tokens(line: &str) -> Vec<Token<'_>> {
     let mut tokens: Vec<Token<'_>> = Vec::new();
-    let mut open_parentheses = 0_usize;
+    let (mut open_parentheses, mut open_braces) = (0_usize, 0_usize);
     let mut text = skip_blanks(line);
     while !text.is_empty() {
         let start = line.len() - text.len();
@@ -37,6 +38,8 @@ pub(super) fn tokens(line: &str) -> Vec<Token<'_>> {
             first: tokens.is_empty(),
             begins_command: begins_command(&tokens),
             inside_parentheses: open_parentheses > 0,
+            inside_braces: open_braces > 0,
+            behind_value: tokens.last().is_some_and(|before| before.at.end == start && may_have_elements(before)),
             behind_command: is_command(&tokens, start),
             begins_arguments: begins_arguments(&tokens),
         };
@@ -45,6 +48,8 @@ pub(super) fn tokens(line: &str) -> Vec<Token<'_>> {
         match taken {
             "(" => open_parentheses += 1,
             ")" => open_parentheses = open_parentheses.saturating_sub(1),
+            "{" => open_braces += 1,
+            "}" => open_braces = open_braces.saturating_sub(1),
             _ => {}
         }
         // gdb takes a blank before a format, and so do fingers.
@@ -63,6 +68,10 @@ struct LexContext {
     /// Where the name of a command may stand.
     begins_command: bool,
     inside_parentheses: bool,
+    /// Between `{` and `}`, where a type stands.
+    inside_braces: bool,
+    /// Directly behind what may have elements.
+    behind_value: bool,
     /// Directly behind the name of a command.
     behind_command: bool,
     /// Where a pasted row may stand.
@@ -72,11 +81,13 @@ struct LexContext {
 /// The longest token at the start of `text`, which is not empty.
 fn longest(text: &str, context: LexContext) -> (TokenKind, usize) {
     type Rule = fn(&str) -> Lexed<'_, TokenKind>;
-    let rules: [(bool, &[Rule]); 6] = [
+    let rules: [(bool, &[Rule]); 8] = [
         (context.first, &[line::comment_line, line::shell]),
         (context.begins_command, &[word::command_name]),
         (!context.inside_parentheses, &[line::pipe, line::lone_pipe, line::redirect]),
         (context.behind_command, &[format::format]),
+        (!context.inside_braces, &[word::indexed]),
+        (context.inside_braces || context.behind_value, &[word::dimension]),
         (
             true,
             &[
@@ -84,7 +95,6 @@ fn longest(text: &str, context: LexContext) -> (TokenKind, usize) {
                 word::name,
                 quoted::name,
                 quoted::text,
-                word::indexed,
                 word::bracketed,
                 word::variable,
                 word::history,
@@ -150,6 +160,15 @@ fn begins_arguments(tokens: &[Token<'_>]) -> bool {
         }
         [first] => is_name(first),
         _ => false,
+    }
+}
+
+/// Whether `[2]` directly behind a token is an element.
+fn may_have_elements(token: &Token<'_>) -> bool {
+    match token.kind {
+        TokenKind::Variable => !is_fixed(token.text),
+        TokenKind::History(_) | TokenKind::Dimension(_) => true,
+        _ => token.text == ")",
     }
 }
 

@@ -51,7 +51,8 @@ pub(super) fn cast_address(text: &str) -> Lexed<'_, TokenKind> {
 fn cast_to(bracketed: &str, address: u64) -> TokenKind {
     let reads = bracketed.starts_with('{');
     let written = bracketed.get(1..bracketed.len() - 1).unwrap_or_default();
-    match CType::parse(written) {
+    let known = if reads { CType::parse_in_braces(written) } else { CType::parse(written) };
+    match known {
         Some(to) => TokenKind::PastedCast { to, reads, address },
         None if reads && written.contains(['(', '<']) => TokenKind::PastedAddress(address),
         None => TokenKind::PastedCast { to: CType::Other(bracketed.to_owned()), reads: false, address },

@@ -33,6 +33,8 @@ pub(in crate::lang) enum TokenKind {
         index: u64,
     },
     Bracketed,
+    /// `[4]`: elements of an array.
+    Dimension(u64),
     Variable,
     History(HistoryReference),
     Number(u64),

@@ -60,6 +60,15 @@ pub(super) fn indexed(text: &str) -> Lexed<'_, TokenKind> {
     }
 }
 
+/// `[4]` in the type of an array, or behind a value.
+pub(super) fn dimension(text: &str) -> Lexed<'_, TokenKind> {
+    let (remaining, (_, digits, _)) = (char('['), digits1, char(']')).parse(text)?;
+    match digits.parse() {
+        Ok(number) => Ok((remaining, TokenKind::Dimension(number))),
+        Err(_) => no_match(text),
+    }
+}
+
 pub(super) fn bracketed(text: &str) -> Lexed<'_, TokenKind> {
     value(TokenKind::Bracketed, (char('['), take_while1(|c| c != '[' && c != ']'), char(']'))).parse(text)
 }

@@ -36,8 +36,31 @@ fn unary(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
             Ok((behind, Spanned::new(node, at)))
         }
         // `(int)` alone is a name in parentheses.
-        Err(_) => cast_operand(input).or_else(|_| primary(input)),
+        Err(_) => cast_operand(input).or_else(|_| elements(input)),
     }
+}
+
+/// `primary`, or an element of what has elements: `$x[2]`, `(E)[2]`.
+fn elements(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
+    let (mut behind, mut of) = primary(input)?;
+    // The tokenizer makes these brackets only where an element can be.
+    while let Some(token) = behind.first()
+        && let TokenKind::Dimension(number) = token.kind
+        && token.glued
+        && !is_call(input)
+    {
+        let index = Spanned::new(number, token.at);
+        let at = of.at.to(token.at);
+        of = Spanned::new(Expression::Element { of: Box::new(of), index }, at);
+        let rest = behind.rest.get(1..).unwrap_or_default();
+        behind = Tokens { rest, ..behind };
+    }
+    Ok((behind, of))
+}
+
+/// Whether a value ends with the parenthesis of a function: that is no C.
+fn is_call(input: Tokens<'_>) -> bool {
+    input.first().is_some_and(|token| !is_mark(token, "(") && !token.text.starts_with('$'))
 }
 
 /// `c_cast unary`
@@ -60,15 +83,23 @@ fn cast_type(input: Tokens<'_>) -> Parsed<'_, Spanned<CType>> {
         return Err(nom::Err::Error(Failed));
     };
     let (bracketed, rest) = input.rest.split_at(length + 1);
-    let parts: Vec<&Token<'_>> = bracketed.iter().skip(1).take(length - 1).collect();
-    let texts: Vec<&str> = parts.iter().map(|part| part.text).collect();
+    let mut parts: Vec<&Token<'_>> = bracketed.iter().skip(1).take(length - 1).collect();
     let at = input.place().to(bracketed.last().map_or(input.place(), |token| token.at));
     let is_part = |part: &&Token<'_>| part.kind == TokenKind::Name || is_mark(part, "*");
+    let mut counts = Vec::new();
+    while close == "}"
+        && let Some(TokenKind::Dimension(count)) = parts.last().map(|part| &part.kind)
+    {
+        counts.insert(0, *count);
+        parts.pop();
+    }
     if !parts.iter().all(is_part) {
         return Err(nom::Err::Error(Failed));
     }
-    match CType::of(&texts) {
-        Some(to) => {
+    let texts: Vec<&str> = parts.iter().map(|part| part.text).collect();
+    match CType::of(&texts).filter(|_| !counts.contains(&0)) {
+        Some(of) => {
+            let to = of.array(&counts);
             input.notes.note_class(Class::Keyword, at);
             Ok((Tokens { rest, ..input }, Spanned::new(to, at)))
         }

@@ -37,7 +37,7 @@ impl Fake {
     /// A 64-bit little-endian process without regions.
     pub(crate) fn new() -> Self {
         Fake {
-            layout: Layout { page: PageSize::FOUR_KIB, pointer_bytes: 8, little_endian: true },
+            layout: Layout { page: PageSize::FOUR_KIB, pointer_bytes: 8, little_endian: true, signed_char: true },
             regions: Vec::new(),
             entries: BTreeMap::new(),
             pages: BTreeMap::new(),

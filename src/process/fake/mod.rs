@@ -125,7 +125,7 @@ impl World {
         World {
             pid: 1,
             start_time: 0,
-            layout: Layout { page: PageSize::FOUR_KIB, pointer_bytes: 8, little_endian: true },
+            layout: Layout { page: PageSize::FOUR_KIB, pointer_bytes: 8, little_endian: true, signed_char: true },
             release: "6.18.0",
             has_config: true,
             regions: Mutex::new(regions.into_iter().collect()),

@@ -8,6 +8,7 @@ use crate::source::{
     Setting, Source, WordFile,
 };
 use crate::source::{BackingContent, BackingRun, Categories, Error, Identity, Liveness, ReadAt, Result};
+use object::elf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -442,6 +443,8 @@ impl Source for Bytes {
         };
         match probe {
             Probe::PageBytes => Ok(vec![PAGE]),
+            Probe::Machine if self.0.layout.signed_char => Ok(vec![elf::EM_X86_64.0.into()]),
+            Probe::Machine => Ok(vec![elf::EM_AARCH64.0.into()]),
             Probe::LittleEndian => Ok(vec![u64::from(self.0.layout.little_endian)]),
             // A page of pmdb's own, which it has just written to.
             Probe::OwnEntry if self.0.soft_dirty => {

@@ -11,6 +11,7 @@ pub fn value() -> ValueReport {
         kind: "address",
         value: "0x555555558010".into(),
         also: Some("93824992247824".into()),
+        elements: None,
         symbol: Some(AsText(SymbolBrief { name: Name::from("counter"), offset: 16, module: Name::from("demo") })),
         region: Some(Name::from("/usr/bin/demo")),
     }

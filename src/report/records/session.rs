@@ -14,12 +14,14 @@ record! {
         number: Option<usize>,
         /// The name of a variable, without the dollar.
         [optional] name: Option<String>,
-        /// The type: `address`, `physical`, `frame`, `integer`, `float`, `range`, `text`.
+        /// The type: `address`, `physical`, `frame`, `integer`, `float`, `array`, `range`, `text`.
         kind: &'static str,
         /// The value in its usual form (hexadecimal for addresses, decimal for integers).
         value: String,
         /// The same in another base or unit, if that helps a reader.
         [optional] also: Option<String>,
+        /// The elements of an array, each as `value` would show it.
+        [optional] elements: Option<Vec<String>>,
         /// The symbol of an address; in JSON as `main+16`.
         symbol: Option<AsText<SymbolBrief>>,
         /// Name of the region, for an address in one.

@@ -9,6 +9,7 @@ use crate::source::{Error, Feature, File, Finding, Probe, Result, sys};
 use rustix::fs::{CWD, MemfdFlags, Mode, OFlags, fstat, major, memfd_create, minor, openat};
 use rustix::io::Errno;
 use std::cmp::Ordering;
+use std::io::Read;
 use std::sync::OnceLock;
 
 /// The files of the machine that stay open.
@@ -57,6 +58,7 @@ impl LiveMachine {
         let words: Option<Vec<u64>> = match probe {
             Probe::PageBytes => Some(vec![rustix::param::page_size() as u64]),
             Probe::LittleEndian => Some(vec![u64::from(cfg!(target_endian = "little"))]),
+            Probe::Machine => own_machine().map(|machine| vec![machine.into()]),
             Probe::TicksPerSecond => Some(vec![procfs::ticks_per_second()]),
             Probe::OwnEntry => own_page::entry().map(|entry| vec![entry.raw()]),
             Probe::OwnFlags => own_page::flags(&self.flags).map(|flags| vec![flags.bits()]),
@@ -93,6 +95,14 @@ impl LiveMachine {
         findings.extend(features::calls());
         findings
     }
+}
+
+/// The machine that pmdb's own program is for.
+fn own_machine() -> Option<u16> {
+    const OFFSET: usize = 18;
+    let mut header = [0; OFFSET + 2];
+    std::fs::File::open("/proc/self/exe").ok()?.read_exact(&mut header).ok()?;
+    header.last_chunk().map(|bytes| u16::from_ne_bytes(*bytes))
 }
 
 fn release() -> Vec<u8> {

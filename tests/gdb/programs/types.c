@@ -15,11 +15,21 @@ char *text = "hello";
 int *pointer = array + 1;
 int **twice = &pointer;
 
+int matrix[2][3] = {{1, 2, 3}, {4, 5, 6}};
+int zeros[16];
+int many[300];
+char greeting[16] = "hello";
+char dashes[40] = "a----------------b";
+unsigned char bytes[4] = {1, 200, '"', '\n'};
+short sevens[10] = {7, 7, 7, 7, 7, 7, 7, 7, 7, 7};
+
 void done(void) {
 }
 
 int main(void) {
     array[0] = 1;
+    for (int i = 0; i < 300; i++)
+        many[i] = i;
     done();
     return 0;
 }

@@ -4,7 +4,7 @@ use crate::lang::Format;
 use std::fmt::Write;
 
 /// A unit of memory of `bytes` bytes. In an address, smaller units are sign-extended to `pointer_bytes`.
-pub(super) fn unit(format: Format, bytes: u8, raw: u64, pointer_bytes: u8) -> String {
+pub fn unit(format: Format, bytes: u8, raw: u64, pointer_bytes: u8) -> String {
     let bits = 8 * usize::from(bytes);
     let signed = (raw as i64) << (64 - bits) >> (64 - bits);
     match format {
@@ -20,9 +20,7 @@ pub(super) fn unit(format: Format, bytes: u8, raw: u64, pointer_bytes: u8) -> St
         Format::Address => format!("{signed:#x}"),
         Format::Character => {
             let byte = raw as u8;
-            let mut shown = String::new();
-            push_byte(&mut shown, byte, '\'');
-            format!("{} '{shown}'", byte as i8)
+            format!("{} {}", byte as i8, character(byte))
         }
         Format::Float => match bytes {
             4 => {
@@ -62,6 +60,14 @@ fn without_zeros(number: &str) -> &str {
     if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number }
 }
 
+/// A byte as a character in quotes.
+pub fn character(byte: u8) -> String {
+    let mut shown = String::from("'");
+    push_byte(&mut shown, byte, '\'');
+    shown.push('\'');
+    shown
+}
+
 /// A byte within `quote`s.
 fn push_byte(text: &mut String, byte: u8, quote: char) {
     match byte {
@@ -99,7 +105,7 @@ fn named(character: char) -> Option<char> {
 }
 
 /// Text in quotes, from units of one, two or four bytes: UTF-8, UTF-16 or UTF-32.
-pub(super) fn text(units: &[u64], bytes: u8) -> String {
+pub fn text(units: &[u64], bytes: u8) -> String {
     let mut shown = String::from(match bytes {
         2 => "u\"",
         4 => "U\"",

@@ -1,0 +1,178 @@
+//! Integers with a type of C, and C's arithmetic between them.
+
+use super::Integer;
+use crate::lang::BinaryOperator;
+
+/// The size and sign of an integer of C, which decide how it takes part in arithmetic.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct IntegerType {
+    bytes: u8,
+    signed: bool,
+}
+
+impl IntegerType {
+    /// `int`, the least type that arithmetic is done in.
+    const INT: IntegerType = IntegerType { bytes: 4, signed: true };
+
+    /// A type of 1, 2, 4 or 8 bytes.
+    pub(super) fn new(bytes: u8, signed: bool) -> Self {
+        IntegerType { bytes, signed }
+    }
+
+    /// The type that a number without one takes part as: `int`, or 64 bits if it needs them.
+    fn of(number: Integer) -> Self {
+        if i32::try_from(number.get()).is_ok() {
+            return IntegerType::INT;
+        }
+        IntegerType { bytes: 8, signed: i64::try_from(number.get()).is_ok() }
+    }
+
+    /// The type of the result of `+`, `-` and `~`: at least `int`.
+    fn promoted(self) -> Self {
+        if self.bytes < IntegerType::INT.bytes { IntegerType::INT } else { self }
+    }
+
+    /// The type that two operands are converted to: the larger one, and of two equally large ones that without a sign.
+    fn common(self, other: Self) -> Self {
+        let (one, other) = (self.promoted(), other.promoted());
+        match one.bytes.cmp(&other.bytes) {
+            std::cmp::Ordering::Less => other,
+            std::cmp::Ordering::Greater => one,
+            std::cmp::Ordering::Equal => IntegerType { signed: one.signed && other.signed, ..one },
+        }
+    }
+
+    fn bits(self) -> u32 {
+        8 * u32::from(self.bytes)
+    }
+}
+
+/// An integer that a cast, or a read through a pointer with a type, gave a type of C.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CInteger {
+    number: i128,
+    of: IntegerType,
+}
+
+impl CInteger {
+    /// The lowest bytes of a number, as a type.
+    pub(super) fn cut(number: i128, of: IntegerType) -> Self {
+        let unused = i128::BITS - of.bits();
+        let number =
+            if of.signed { number << unused >> unused } else { ((number as u128) << unused >> unused) as i128 };
+        CInteger { number, of }
+    }
+
+    /// A number without a type, as it takes part in arithmetic with one that has a type.
+    pub(super) fn of(number: Integer) -> Self {
+        CInteger { number: number.get(), of: IntegerType::of(number) }
+    }
+
+    /// Its number.
+    pub fn get(self) -> Integer {
+        Integer::new(self.number).unwrap_or_default()
+    }
+
+    /// The bytes of its type.
+    pub fn bytes(self) -> u8 {
+        self.of.bytes
+    }
+
+    /// Its bits, as they lie in memory.
+    pub fn bits(self) -> u64 {
+        CInteger::cut(self.number, IntegerType { signed: false, ..self.of }).number as u64
+    }
+
+    pub(super) fn negate(self) -> Self {
+        CInteger::cut(-self.number, self.of.promoted())
+    }
+
+    pub(super) fn plus(self) -> Self {
+        CInteger::cut(self.number, self.of.promoted())
+    }
+
+    pub(super) fn bit_not(self) -> Self {
+        CInteger::cut(!self.number, self.of.promoted())
+    }
+
+    /// `A op B` with C's conversions, for every operator but `&&` and `||`. What does not fit the type is cut, as
+    /// processors do. The caller has refused a division by zero and a negative shift.
+    pub(super) fn binary(self, operator: BinaryOperator, other: Self) -> Self {
+        use BinaryOperator as Op;
+        if let Op::ShiftLeft | Op::ShiftRight = operator {
+            return self.shifted(operator, other.number);
+        }
+        let to = self.of.common(other.of);
+        let [a, b] = [self, other].map(|operand| CInteger::cut(operand.number, to).number);
+        let truth = |truth: bool| CInteger { number: truth.into(), of: IntegerType::INT };
+        let number = match operator {
+            Op::Multiply => a.wrapping_mul(b),
+            Op::Divide => a.checked_div(b).unwrap_or_default(),
+            Op::Remainder => a.checked_rem(b).unwrap_or_default(),
+            Op::Add => a + b,
+            Op::Subtract => a - b,
+            Op::BitAnd => a & b,
+            Op::BitXor => a ^ b,
+            Op::BitOr => a | b,
+            Op::Less => return truth(a < b),
+            Op::LessOrEqual => return truth(a <= b),
+            Op::Greater => return truth(a > b),
+            Op::GreaterOrEqual => return truth(a >= b),
+            Op::Equal => return truth(a == b),
+            Op::NotEqual => return truth(a != b),
+            Op::And => return truth(a != 0 && b != 0),
+            Op::Or => return truth(a != 0 || b != 0),
+            Op::ShiftLeft | Op::ShiftRight => a,
+        };
+        CInteger::cut(number, to)
+    }
+
+    /// A shift has the type of its left side. One by the size of the type or more shifts all bits out, as in gdb.
+    fn shifted(self, operator: BinaryOperator, by: i128) -> Self {
+        let to = self.of.promoted();
+        let by = u32::try_from(by).unwrap_or(u32::MAX).min(to.bits());
+        let number = if operator == BinaryOperator::ShiftLeft { self.number << by } else { self.number >> by };
+        CInteger::cut(number, to)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Each operator against the processor's own arithmetic in the type that C converts to.
+    macro_rules! as_the_processor {
+        ($name:ident, $a:ty, $b:ty, $common:ty) => {
+            proptest! {
+                #[test]
+                fn $name(a: $a, b: $b) {
+                    use BinaryOperator as Op;
+                    let of = |bytes: usize, signed| IntegerType::new(bytes as u8, signed);
+                    let x = CInteger::cut(a as i128, of(size_of::<$a>(), <$a>::MIN != 0));
+                    let y = CInteger::cut(b as i128, of(size_of::<$b>(), <$b>::MIN != 0));
+                    let (p, q) = (a as $common, b as $common);
+                    for (operator, expected) in [
+                        (Op::Add, p.wrapping_add(q)),
+                        (Op::Subtract, p.wrapping_sub(q)),
+                        (Op::Multiply, p.wrapping_mul(q)),
+                        (Op::BitXor, p ^ q),
+                        (Op::Divide, if q == 0 { 0 } else { p.wrapping_div(q) }),
+                        (Op::Remainder, if q == 0 { 0 } else { p.wrapping_rem(q) }),
+                    ] {
+                        let result = x.binary(operator, y);
+                        prop_assert_eq!(result.get().get(), expected as i128);
+                        prop_assert_eq!(usize::from(result.bytes()), size_of::<$common>());
+                    }
+                    prop_assert_eq!(x.binary(Op::Less, y).get().get(), i128::from(p < q));
+                    prop_assert_eq!(x.binary(Op::Equal, y).get().get(), i128::from(p == q));
+                }
+            }
+        };
+    }
+
+    as_the_processor!(small_ones_become_int, u8, i16, i32);
+    as_the_processor!(of_two_equally_large_ones_that_without_a_sign, i32, u32, u32);
+    as_the_processor!(the_larger_one_keeps_its_sign, u32, i64, i64);
+    as_the_processor!(a_sign_is_extended, i8, u64, u64);
+}

@@ -116,8 +116,8 @@ pub(super) fn translation(space: &AddressSpace, detail: PageDetail, symbols: &Sy
     let region = detail.region.as_ref();
     let named = region.filter(|region| symbols.may_name(target, region));
     let mut why = detail.page.states.why("state");
-    let symbol = named.and_then(|_| {
-        let regions = symbols.regions(target).ok()?;
+    let symbol = named.and_then(|region| {
+        let regions = symbols.regions_for(target, region).ok()?;
         let names = symbols.over(target, &*regions);
         let symbol = brief(&names, detail.address);
         if let (None, Some(reason)) = (&symbol, names.why_unnamed(detail.address)) {

@@ -6,6 +6,7 @@ use super::{Float, Integer, Scope, Value, operators};
 use crate::kernel::{Region, VirtualAddress};
 use crate::lang::{BinaryOperator, CType, Expression, NumberType, Register, Span, Spanned, UnaryOperator, Width};
 use crate::process::Target;
+use crate::symbol::ModuleRegions;
 use std::cell::OnceCell;
 use std::sync::Arc;
 
@@ -37,11 +38,12 @@ pub fn own_variables() -> impl Iterator<Item = &'static str> {
 pub(super) struct Evaluator<'a> {
     pub(super) scope: &'a dyn Scope,
     regions: OnceCell<Arc<[Region]>>,
+    module_regions: OnceCell<Arc<[Region]>>,
 }
 
 impl<'a> Evaluator<'a> {
     pub(super) fn new(scope: &'a dyn Scope) -> Self {
-        Evaluator { scope, regions: OnceCell::new() }
+        Evaluator { scope, regions: OnceCell::new(), module_regions: OnceCell::new() }
     }
 
     /// The target, or an error that says what needs one.
@@ -57,6 +59,19 @@ impl<'a> Evaluator<'a> {
         let target = self.target(at, what)?;
         let regions = self.scope.symbols().regions(target).map_err(|cause| Error::target(at, cause))?;
         Ok(self.regions.get_or_init(|| regions))
+    }
+
+    /// Those that decide where names are.
+    pub(super) fn module_regions(&self, at: Span, what: &str) -> Result<&[Region]> {
+        if let Some(regions) = self.regions.get().or(self.module_regions.get()) {
+            return Ok(regions);
+        }
+        let target = self.target(at, what)?;
+        let regions = self.scope.symbols().module_regions(target).map_err(|cause| Error::target(at, cause))?;
+        Ok(match regions {
+            ModuleRegions::All(all) => self.regions.get_or_init(|| all),
+            ModuleRegions::Some(some) => self.module_regions.get_or_init(|| some),
+        })
     }
 
     /// The value of an expression.

@@ -18,7 +18,7 @@ impl Evaluator<'_> {
         if let [one] = firsts[..] {
             return Ok(Value::Address(one));
         }
-        let names = self.names(at, "naming the places of a line")?;
+        let names = self.names_by_address(at, "naming the places of a line")?;
         let list = suggest::list(firsts.iter().map(|&address| match names.at(address) {
             Some(symbol) => format!("{address} in {}", symbol.name()),
             None => address.to_string(),

@@ -16,8 +16,15 @@ const SUGGESTION_BUDGET: Duration = Duration::from_millis(50);
 const MOST_COMPARED: usize = 4096;
 
 impl Evaluator<'_> {
-    /// The names of the target as its regions are now.
+    /// The names of the target as its regions are now, to be found by name.
     pub(super) fn names(&self, at: Span, what: &str) -> Result<symbol::TargetSymbols<'_>> {
+        let target = self.target(at, what)?;
+        let regions = self.module_regions(at, what)?;
+        Ok(self.scope.symbols().over(target, regions))
+    }
+
+    /// The same, to be found also by address.
+    pub(super) fn names_by_address(&self, at: Span, what: &str) -> Result<symbol::TargetSymbols<'_>> {
         let target = self.target(at, what)?;
         let regions = self.regions(at, what)?;
         Ok(self.scope.symbols().over(target, regions))
@@ -28,7 +35,7 @@ impl Evaluator<'_> {
         let Origin::Module(name) = spans.origin() else {
             return Ok(spans);
         };
-        let bss = self.names(at, "reading a module")?.bss_of(name);
+        let bss = self.names_by_address(at, "reading a module")?.bss_of(name);
         let ranges = spans.ranges().iter().copied().chain(bss);
         Ok(Spans::new(ranges, spans.origin().clone()).unwrap_or(spans))
     }
@@ -124,7 +131,7 @@ impl Evaluator<'_> {
 
     /// `symbol(A)`: the name, and how far into it.
     pub(super) fn symbol_text(&self, address: VirtualAddress, at: Span) -> Result<Value> {
-        let symbol = self.names(at, "finding the symbol of an address")?.at(address).ok_or_else(|| {
+        let symbol = self.names_by_address(at, "finding the symbol of an address")?.at(address).ok_or_else(|| {
             Error::new(at, format!("{address} is in no symbol"))
                 .hint(format!("region {address} shows what is mapped there"))
         })?;

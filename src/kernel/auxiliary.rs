@@ -14,6 +14,18 @@ pub fn pointer_bytes(bytes: &[u8]) -> Option<u8> {
     }
 }
 
+/// Where the program's vdso is (`AT_SYSINFO_EHDR`, 33), in a program with pointers of so many bytes.
+pub fn vdso(bytes: &[u8], pointer_bytes: u8) -> Option<u64> {
+    const VDSO: u64 = 33;
+    let word = |bytes: &[u8]| match pointer_bytes {
+        8 => Some(u64::from_ne_bytes(bytes.try_into().ok()?)),
+        _ => Some(u32::from_ne_bytes(bytes.try_into().ok()?).into()),
+    };
+    let size = usize::from(pointer_bytes);
+    let mut entries = bytes.chunks_exact(2 * size).filter_map(|pair| pair.split_at_checked(size));
+    entries.find_map(|(name, value)| if word(name)? == VDSO { word(value) } else { None })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -24,6 +36,10 @@ mod tests {
         let narrow = [33, 0xf7fc_1000, 16, 4, 6, 4096, 4, 32, 0, 0];
         let wide: Vec<u8> = wide.iter().copied().flat_map(u64::to_ne_bytes).collect();
         let narrow: Vec<u8> = narrow.iter().copied().flat_map(u32::to_ne_bytes).collect();
+        assert_eq!(vdso(&wide, 8), Some(0x7fff_f7fc_1000));
+        assert_eq!(vdso(&narrow, 4), Some(0xf7fc_1000));
+        assert_eq!(vdso(&wide[16..], 8), None);
+        assert_eq!(vdso(&wide[..12], 8), None);
         assert_eq!(pointer_bytes(&wide), Some(8));
         assert_eq!(pointer_bytes(&narrow), Some(4));
         assert_eq!(pointer_bytes(&narrow[..narrow.len() - 12]), None);

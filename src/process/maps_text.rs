@@ -13,6 +13,8 @@ use std::thread::Builder;
 /// Bytes that are decoded together, and that are read before another thread starts: some 0.2 ms of work, where a thread
 /// costs 0.05.
 const BLOCK: usize = 64 << 10;
+/// Shorter text, of some hundred regions, takes no longer to read than a list of those that map files.
+const SHORT: usize = 32 << 10;
 /// Longer text has 60,000 regions and more: it is read only while there is memory for it and its regions.
 const MUCH: u64 = 6 << 20;
 /// The memory of text and its regions together, as a multiple of the text, when vectors double.
@@ -57,7 +59,7 @@ impl MapsText {
 /// All regions, and the text of them.
 pub(super) fn read(source: &dyn Source) -> Result<(Vec<Region>, Vec<u8>)> {
     let mut read = Read::default();
-    let first = block(source, 0)?;
+    let first = block(source, 0, BLOCK)?;
     read.add(&first)?;
     if !is_last(&first) {
         let behind = || Blocks::behind(source, first.len() as u64);
@@ -75,6 +77,19 @@ pub(super) fn read(source: &dyn Source) -> Result<(Vec<Region>, Vec<u8>)> {
     let (mut regions, text) = read.finish()?;
     naming::settle(source, &mut regions);
     Ok((regions, text))
+}
+
+/// All regions, if their text is short; `None` if it is not.
+pub(super) fn read_short(source: &dyn Source) -> Result<Option<Vec<Region>>> {
+    let text = block(source, 0, SHORT)?;
+    if text.len() >= SHORT {
+        return Ok(None);
+    }
+    let mut read = Read::default();
+    read.add(&text)?;
+    let (mut regions, _) = read.finish()?;
+    naming::settle(source, &mut regions);
+    Ok(Some(regions))
 }
 
 /// The blocks of a file, to its end or the first error.
@@ -97,22 +112,22 @@ impl Iterator for Blocks<'_> {
         if self.is_at_end {
             return None;
         }
-        let next = block(self.source, self.so_far);
+        let next = block(self.source, self.so_far, BLOCK);
         self.so_far += next.as_ref().map_or(0, |next| next.len() as u64);
         self.is_at_end = next.as_ref().map_or(true, |next| is_last(next));
         Some(next)
     }
 }
 
-/// The next bytes after `so_far`: a whole block, unless the file ends.
-fn block(source: &dyn Source, so_far: u64) -> Result<Vec<u8>> {
+/// The next bytes after `so_far`: at least as many as wanted, unless the file ends.
+fn block(source: &dyn Source, so_far: u64, wanted: usize) -> Result<Vec<u8>> {
     const PAGE: usize = 4 << 10;
     if so_far >= MUCH {
         let room = memory::check(so_far.saturating_mul(AS_REGIONS));
         room.map_err(|_| Error::io("reading all regions", Errno::NOMEM))?;
     }
-    let mut bytes = Vec::with_capacity(BLOCK + PAGE);
-    while bytes.len() < BLOCK {
+    let mut bytes = Vec::with_capacity(wanted + PAGE);
+    while bytes.len() < wanted {
         let at = so_far + bytes.len() as u64;
         if source.maps(at, &mut bytes)? == 0 {
             break;

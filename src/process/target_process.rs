@@ -7,7 +7,7 @@ use super::{command_line, findings, naming};
 use crate::budget::{Budget, OutOfBudget};
 use crate::kernel::smaps::{self, Smaps};
 use crate::kernel::status::{self, Stat, Status};
-use crate::kernel::{AddressRange, Device, Name, PageMapEntry, Permissions, Region, VirtualAddress, maps};
+use crate::kernel::{AddressRange, Device, Name, PageMapEntry, Permissions, Region, VirtualAddress, auxiliary, maps};
 use crate::source::{
     Answer, Categories, Error, File, Finding, Identity, Liveness, Mapping, MemoryLifetime, Probe, Query, Result,
     Source, WordFile, as_words,
@@ -132,6 +132,31 @@ impl Process {
     pub fn regions_and_text(&self) -> Result<(Vec<Region>, MapsText)> {
         let (regions, text) = maps_text::read(&*self.source)?;
         Ok((regions, MapsText::new(text)))
+    }
+
+    /// All its regions, if they are not many.
+    pub(crate) fn few_regions(&self) -> Result<Option<Vec<Region>>> {
+        maps_text::read_short(&*self.source)
+    }
+
+    /// The regions that map files, and the vdso, in address order; `None` if only the text has them.
+    pub(crate) fn module_regions(&self) -> Result<Option<Vec<Region>>> {
+        let may_ask = self.known.scan.load(Ordering::Relaxed);
+        let mappings = if may_ask { self.source.file_mappings()? } else { None };
+        let regions = mappings.and_then(|found| found.into_iter().map(|one| self.settled(one)).collect());
+        let Some::<Vec<Region>>(mut regions) = regions else {
+            return Ok(None);
+        };
+        let auxiliary = self.source.whole(File::Auxiliary)?;
+        if let Some(vdso) = auxiliary::vdso(&auxiliary, self.layout().pointer_bytes) {
+            match self.queried(VirtualAddress::new(vdso))? {
+                Some(Some(region)) if region.name.as_bytes() == b"[vdso]" => regions.push(region),
+                // It has been moved or unmapped.
+                _ => return Ok(None),
+            }
+        }
+        regions.sort_by_key(|region| region.range.start());
+        Ok(Some(regions))
     }
 
     /// Reads on in `/proc/PID/maps` after `so_far` bytes that are the same as `before`. Returns how many more are the

@@ -135,6 +135,12 @@ pub trait Source: Send + Sync {
         Ok(Answer::Unavailable)
     }
 
+    /// The mappings of files in address order, without a walk over the text of all; `None` if that list cannot be had,
+    /// or has changed meanwhile.
+    fn file_mappings(&self) -> Result<Option<Vec<Mapping>>> {
+        Ok(None)
+    }
+
     /// The processes of the machine, in no order.
     fn list(&self, _which: List) -> Result<Vec<Listed>> {
         lacks("a list of processes")

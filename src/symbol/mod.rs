@@ -62,6 +62,6 @@ pub use reason::{Error, NoBuildId, NoSeparate, NoSymbols};
 pub use sources::Answers;
 pub use survey::Survey;
 pub use symbol_at::SymbolAt;
-pub use symbols::Symbols;
+pub use symbols::{ModuleRegions, Symbols};
 pub use table::Kind;
 pub use target_symbols::{TargetSymbols, may_have_names};

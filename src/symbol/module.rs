@@ -1,7 +1,14 @@
 //! Modules: the regions that map one file.
 
 use crate::kernel::{AddressRange, Device, Name, Region};
+use crate::process::Target;
+use crate::source;
 use std::collections::HashMap;
+
+/// The most anonymous regions between a module and the end of its `.bss`.
+pub(super) const MOST_BSS_REGIONS: usize = 256;
+/// The widest gap between them: linkers align segments to the largest page size that they support.
+pub(super) const WIDEST_GAP: u64 = 2 << 20;
 
 /// The regions of one file (or of the vdso), in address order.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -51,6 +58,12 @@ impl Module {
 /// Whether a region belongs to a module: it maps a file, or is the vdso.
 pub(super) fn belongs_to_module(region: &Region) -> bool {
     region.inode != 0 || region.name.as_bytes() == b"[vdso]"
+}
+
+/// The regions before `region` of which one may be the module whose `.bss` it is; `None` if only the list of all has
+/// them.
+pub(super) fn regions_before(target: &Target, region: &Region) -> source::Result<Option<Vec<Region>>> {
+    target.process.nearest_below(region.range.start(), WIDEST_GAP, MOST_BSS_REGIONS)
 }
 
 /// The modules among `regions` (which are in address order), in order of their first address.

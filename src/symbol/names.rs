@@ -80,9 +80,8 @@ impl Names {
     }
 }
 
-/// Whether `is_there` finds what it looks for in a string table, of which it gets one part after the other. It looks for
-/// no more than `length` bytes in a row. Tables are searched without keeping them: to make room for a large one takes
-/// longer than to search it.
+/// Whether `is_there` finds what it looks for, which has `length` bytes at most, in one of the parts of a string table.
+/// The table is not kept: to make room for a large one takes longer than to search it.
 pub(super) fn has(
     file: &File,
     range: FileRange,

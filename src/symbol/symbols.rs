@@ -3,7 +3,7 @@
 use super::elf::{File, Source};
 use super::expanded::Expanded;
 use super::lines::DebugInfoCache;
-use super::module::Module;
+use super::module::{self, Module};
 use super::module_symbols::ModuleSymbols;
 use super::perf_map::{PerfMap, Refused};
 use super::reason::NoSymbols;
@@ -41,6 +41,17 @@ struct Regions {
     /// Whether a command runs: between commands regions are read anew each time.
     are_shared: bool,
     read: Option<(Identity, Arc<[Region]>)>,
+    /// Those of modules alone.
+    of_modules: Option<(Identity, Arc<[Region]>)>,
+}
+
+/// The regions that decide where names are.
+#[derive(Clone)]
+pub enum ModuleRegions {
+    /// All regions.
+    All(Arc<[Region]>),
+    /// Those of modules alone.
+    Some(Arc<[Region]>),
 }
 
 /// The identity of a file as `maps` gives it. The vdso has no file: its range stands in for one.
@@ -69,7 +80,7 @@ impl Symbols {
     /// the next.
     pub fn share_regions(&self, are_shared: bool) {
         let mut regions = self.regions.lock().unwrap_or_else(PoisonError::into_inner);
-        *regions = Regions { are_shared, read: None };
+        *regions = Regions { are_shared, ..Regions::default() };
     }
 
     /// The regions of `target` in address order, as they were when the command first needed them.
@@ -87,6 +98,65 @@ impl Symbols {
         let read: Arc<[Region]> = target.process.regions()?.into();
         regions.read = regions.are_shared.then(|| (identity.clone(), Arc::clone(&read)));
         Ok(read)
+    }
+
+    /// The regions of `target` that decide where names are: of a process with many regions only those of modules, which
+    /// are few. With a perf map code in anonymous memory has names too, so all count.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn module_regions(&self, target: &Target) -> source::Result<ModuleRegions> {
+        if self.uses_perf_maps() {
+            return self.regions(target).map(ModuleRegions::All);
+        }
+        let identity = target.process.identity();
+        let lock = || self.regions.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = |of: &Option<(Identity, Arc<[Region]>)>| {
+            let (_, known) = of.as_ref().filter(|(of, _)| *of == identity)?;
+            Some(Arc::clone(known))
+        };
+        let regions = lock();
+        let all = known(&regions.read).map(ModuleRegions::All);
+        if let Some(known) = all.or_else(|| known(&regions.of_modules).map(ModuleRegions::Some)) {
+            return Ok(known);
+        }
+        drop(regions);
+        if let Some(few) = target.process.few_regions()? {
+            let few: Arc<[Region]> = few.into();
+            let mut regions = lock();
+            regions.read = regions.are_shared.then(|| (identity, Arc::clone(&few)));
+            return Ok(ModuleRegions::All(few));
+        }
+        let Some(some) = target.process.module_regions()? else {
+            return self.regions(target).map(ModuleRegions::All);
+        };
+        let some: Arc<[Region]> = some.into();
+        let mut regions = lock();
+        regions.of_modules = regions.are_shared.then(|| (identity, Arc::clone(&some)));
+        Ok(ModuleRegions::Some(some))
+    }
+
+    /// The regions of `target` that decide which symbol an address in `region` belongs to.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn regions_for(&self, target: &Target, region: &Region) -> source::Result<Arc<[Region]>> {
+        let known = match self.module_regions(target)? {
+            ModuleRegions::All(all) => return Ok(all),
+            ModuleRegions::Some(some) => some,
+        };
+        if module::belongs_to_module(region) {
+            return Ok(known);
+        }
+        // Anonymous memory may be the .bss of a module before it.
+        let Some(before) = module::regions_before(target, region)? else {
+            return self.regions(target);
+        };
+        let start = |one: &Region| one.range.start();
+        let mut all = [&*known, &before, std::slice::from_ref(region)].concat();
+        all.sort_by_key(start);
+        all.dedup_by_key(|one| start(one));
+        Ok(all.into())
     }
 
     /// Whether names are also taken from `/tmp/perf-PID.map`, which the target writes for JIT-compiled code. The

@@ -2,7 +2,7 @@
 
 use super::load_bias::{LoadedCopy, in_segment, place};
 use super::loaded_module::LoadedModule;
-use super::module::{self, Module};
+use super::module::{self, MOST_BSS_REGIONS, Module, WIDEST_GAP};
 use super::perf_map::{PerfMap, Refused, is_jit_region};
 use super::regions_on_demand::RegionsOnDemand;
 use super::{Error, Kind, NoSymbols, SymbolAt, Symbols};
@@ -12,17 +12,11 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// The most anonymous regions between a module and the end of its `.bss`.
-const MOST_BSS_REGIONS: usize = 256;
-/// The widest gap between them: linkers align segments to the largest page size that they support.
-const WIDEST_GAP: u64 = 2 << 20;
-
 /// Whether an address in `region` may have a name, judged without the list of all regions, which may be very long:
 /// memory far above any file belongs to no module.
 pub fn may_have_names(target: &Target, region: &Region) -> bool {
-    let start = region.range.start();
     module::belongs_to_module(region)
-        || match target.process.nearest_below(start, WIDEST_GAP, MOST_BSS_REGIONS) {
+        || match module::regions_before(target, region) {
             Ok(Some(below)) => below.iter().any(module::belongs_to_module),
             Ok(None) | Err(_) => true,
         }

@@ -7,12 +7,14 @@ use super::{Scenario, Test};
 use pmdb::budget::{Budget, OutOfBudget};
 use pmdb::kernel::Region;
 use pmdb::kernel::mounts::MemoryFiles;
-use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous};
+use pmdb::symbol::{ModuleRegions, Symbols};
+use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap, mmap_anonymous};
 use std::fs::File;
 use std::os::unix::ffi::OsStringExt;
 
 pub const TESTS: &[Test] = &[
     ("regions::region_at_is_what_maps_says", region_at_is_what_maps_says),
+    ("regions::names_need_the_regions_of_modules_alone", names_need_the_regions_of_modules_alone),
     ("regions::hostile_names_come_through", hostile_names_come_through),
     ("regions::deleted_is_what_is_deleted", deleted_is_what_is_deleted),
     ("regions::smaps_of_every_region", smaps_of_every_region),
@@ -20,7 +22,7 @@ pub const TESTS: &[Test] = &[
     ("regions::shared_memory_is_known_by_its_device", shared_memory_is_known_by_its_device),
 ];
 
-pub const SCENARIOS: &[Scenario] = &[("shared", shared)];
+pub const SCENARIOS: &[Scenario] = &[("shared", shared), ("many regions", many_regions)];
 
 fn region_at_is_what_maps_says() {
     compare_regions(&mapped_files().target);
@@ -74,6 +76,59 @@ fn compare_regions(target: &Target) {
         assert_eq!(attached.process.region_at(at(u64::MAX)).expect("an answer"), None);
         assert_eq!(attached.process.region_at(at(0)).expect("an answer"), None);
     }
+}
+
+/// A process with two thousand regions, of which a few are of modules.
+fn many_regions(_: &[String]) {
+    let page = page_bytes() as usize;
+    for _ in 0..2000 {
+        let (private, rights) = (MapFlags::PRIVATE, ProtFlags::READ | ProtFlags::WRITE);
+        // SAFETY: nothing knows this memory but the kernel.
+        let start = unsafe { mmap_anonymous(std::ptr::null_mut(), 2 * page, rights, private) }.expect("memory");
+        // SAFETY: the same memory; neighbours with other rights are not merged with it.
+        unsafe { rustix::mm::mprotect(start, page, MprotectFlags::READ) }.expect("other rights");
+    }
+    announce(0);
+    wait();
+}
+
+/// In a process with many regions, names are found among those of modules, with the same answers.
+fn names_need_the_regions_of_modules_alone() {
+    let mut target = Target::start("many regions", &[]);
+    target.numbers();
+    target.stop();
+    let attached = target.attach();
+    let all = attached.process.regions().expect("regions");
+    let of_modules = |one: &&Region| one.inode != 0 || one.name.as_bytes() == b"[vdso]";
+    let expected: Vec<&Region> = all.iter().filter(of_modules).collect();
+    let symbols = Symbols::default();
+    let ModuleRegions::Some(asked) = symbols.module_regions(&attached).expect("regions") else {
+        let name = "regions::names_need_the_regions_of_modules_alone";
+        return skip(name, "this kernel cannot be asked for one region");
+    };
+    assert_eq!(asked.iter().collect::<Vec<_>>(), expected);
+    assert!(all.len() > 2000 && asked.len() < 100, "{} of {}", asked.len(), all.len());
+    let by_name = |regions: &[Region]| {
+        let found = symbols.over(&attached, regions).find(None, "main").expect("a program");
+        found.into_iter().map(|one| (one.start, one.size)).collect::<Vec<_>>()
+    };
+    assert_eq!(by_name(&asked), by_name(&all));
+    // What follows a module may be its .bss, which has names too.
+    let in_program = all.iter().rposition(|one| one.name == expected[0].name).expect("the program");
+    for region in all.iter().take(in_program + 3).chain(all.iter().rev().take(30)) {
+        let some = symbols.regions_for(&attached, region).expect("regions");
+        let (start, end) = (region.range.start().get(), region.range.end().get());
+        for address in [start, start + (end - start) / 2, end - 1].map(at) {
+            let named = |regions: &[Region]| {
+                let found = symbols.over(&attached, regions).at(address);
+                found.map(|one| (one.name(), one.offset))
+            };
+            assert_eq!(named(&some), named(&all), "{address} in {region:?}");
+        }
+    }
+    // Without that query all regions are read.
+    attached.process.set_scan(false);
+    assert!(matches!(symbols.module_regions(&attached), Ok(ModuleRegions::All(_))));
 }
 
 fn hostile_names_come_through() {

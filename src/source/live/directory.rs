@@ -4,7 +4,7 @@ use super::rights::raised;
 use crate::kernel::Device;
 use rustix::buffer::spare_capacity;
 use rustix::fd::OwnedFd;
-use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, StatxFlags, openat, readlinkat, statx};
+use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, RawDir, StatxFlags, openat, readlinkat, statx};
 use rustix::io::{Errno, Result, read, retry_on_intr, write};
 
 /// A handle on `/proc`, or on `/proc/PID`.
@@ -81,6 +81,33 @@ impl Directory {
                 numbers.extend(name);
             }
             Ok(numbers)
+        })
+    }
+    /// Where the mappings of files begin that are listed in `map_files`. The kernel passes over all mappings for each
+    /// read of the list (proc_map_files_readdir in fs/proc/base.c), so no read is made that only finds the end.
+    pub(super) fn starts_of_mappings(&self) -> Result<Vec<u64>> {
+        /// A name is two addresses: with what is beside it (`struct linux_dirent64`) no entry takes more.
+        const LARGEST: usize = 64;
+        const ROOM: usize = 64 << 10;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        raised(|| {
+            let opened = openat(&self.0, "map_files", flags, Mode::empty())?;
+            let mut room: Vec<u8> = Vec::with_capacity(ROOM);
+            let mut entries = RawDir::new(opened, room.spare_capacity_mut());
+            let (mut starts, mut in_read) = (Vec::new(), 0);
+            while let Some(entry) = entries.next() {
+                let name = entry?;
+                let start = name.file_name().to_str().ok().and_then(|name| name.split_once('-'));
+                starts.extend(start.and_then(|(start, _)| u64::from_str_radix(start, 16).ok()));
+                in_read += LARGEST;
+                if entries.is_buffer_empty() {
+                    if in_read + LARGEST < ROOM {
+                        break;
+                    }
+                    in_read = 0;
+                }
+            }
+            Ok(starts)
         })
     }
 }

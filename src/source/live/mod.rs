@@ -27,7 +27,7 @@ pub use rights::{allow_open_files, hold_back as hold_back_rights, way_to};
 
 use super::{
     Access, Answer, BackingRun, Error, File, FileLocation, Group, Groups, Held, Identity, List, Listed, Liveness,
-    MemoryLifetime, PageRegion, Probe, Query, ReadAt, Result, Scan, Source, WordFile, sys,
+    Mapping, MemoryLifetime, PageRegion, Probe, Query, ReadAt, Result, Scan, Source, WordFile, sys,
 };
 use crate::kernel::{AddressRange, Region, VirtualAddress};
 use attached::Attached;
@@ -124,6 +124,10 @@ impl Source for Live {
 
     fn query(&self, question: Query) -> Result<Answer> {
         self.attached()?.query(question)
+    }
+
+    fn file_mappings(&self) -> Result<Option<Vec<Mapping>>> {
+        self.attached()?.file_mappings()
     }
 
     fn list(&self, which: List) -> Result<Vec<Listed>> {
@@ -244,6 +248,22 @@ impl Attached {
                 answer => return answer.map_err(|error| self.failed(&memory, "pagemap", error)),
             }
         }
+    }
+
+    /// `map_files` has a link for each, and a process of many regions has few. An empty list is that of a process whose
+    /// first thread has ended.
+    fn file_mappings(&self) -> Result<Option<Vec<Mapping>>> {
+        let Ok(starts) = self.directory().starts_of_mappings() else {
+            return Ok(None);
+        };
+        let mut found = Vec::with_capacity(starts.len());
+        for start in starts {
+            match self.query(Query::At(VirtualAddress::new(start)))? {
+                Answer::Found(mapping) if mapping.start == start => found.push(mapping),
+                _ => return Ok(None),
+            }
+        }
+        Ok(Some(found).filter(|found| !found.is_empty()))
     }
 
     fn query(&self, question: Query) -> Result<Answer> {

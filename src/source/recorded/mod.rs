@@ -9,7 +9,7 @@ mod sentences;
 pub use log::{Log, Read, Reads, dump_of_any};
 
 use super::{
-    Access, Answer, BackingRun, File, FileLocation, Group, Groups, Held, Identity, List, Listed, Liveness,
+    Access, Answer, BackingRun, File, FileLocation, Group, Groups, Held, Identity, List, Listed, Liveness, Mapping,
     MemoryLifetime, PageRegion, Probe, Query, ReadAt, Result, Scan, Source, WordFile,
 };
 use crate::kernel::mounts;
@@ -227,6 +227,23 @@ impl Source for Recorded {
                 },
             );
         }
+        answer
+    }
+
+    fn file_mappings(&self) -> Result<Option<Vec<Mapping>>> {
+        let answer = self.source.file_mappings();
+        let found = told(&answer, |all| counted(all.iter().flatten().count(), "region", "regions"));
+        let file = self.file("map_files");
+        self.log.add(
+            "map_files",
+            Read {
+                what: "the regions that map files".to_owned(),
+                repeat: Some(format!("ls {file}")),
+                found: Some(found),
+                file,
+                ..Read::default()
+            },
+        );
         answer
     }
 

@@ -17,7 +17,8 @@ mod place;
 mod reason;
 mod record;
 #[cfg(feature = "cli")]
-mod records;
+#[doc(hidden)]
+pub mod records;
 mod stopped;
 mod who_counts;
 mod why;

@@ -4,7 +4,9 @@ use super::{PAGE, PRESENT, Watched, World};
 use crate::kernel::{
     AddressRange, Device, Name, PageFlags, PageMapEntry, PageSize, Permissions, Region, Registers, VirtualAddress,
 };
-use crate::process::{Layout, Modules, Target};
+#[cfg(feature = "symbols")]
+use crate::process::Modules;
+use crate::process::{Layout, Target};
 use crate::source::WordFile;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
@@ -89,12 +91,14 @@ impl Fake {
     }
 
     /// The file behind the regions of that name.
+    #[cfg(feature = "symbols")]
     pub(crate) fn file(mut self, name: &str, bytes: Vec<u8>) -> Self {
         self.files.insert(name.into(), bytes);
         self
     }
 
     /// The files alone.
+    #[cfg(feature = "symbols")]
     pub(crate) fn modules(self) -> Modules {
         self.target().modules
     }

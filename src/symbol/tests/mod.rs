@@ -1,6 +1,7 @@
 //! Unit tests, with files that the tests write themselves: intact, odd and damaged.
 
 pub(crate) mod builder;
+#[cfg(feature = "cli")]
 pub(crate) mod compiled;
 mod dynamic;
 mod hostile;

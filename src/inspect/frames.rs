@@ -157,7 +157,9 @@ impl FrameSweep {
         if self.question.need().contains(Facts::EACH) {
             self.rows = self.rows.iter().flat_map(Frames::each).collect();
         }
-        self.rows.retain(|frames| self.question.keeps(&frames.as_page(&self.machine), None));
+        if let Some(filter) = &self.question.filter {
+            self.rows.retain(|frames| filter.matches(&frames.as_page(&self.machine), None));
+        }
         Ok(Some(&self.rows))
     }
 }

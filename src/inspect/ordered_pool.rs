@@ -13,10 +13,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle, available_parallelism, panicking};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a pull waits for a result before it looks at its budget.
 const PATIENCE: Duration = Duration::from_millis(20);
+
+/// After so much work its results are announced, though their batch goes on.
+const LONG: Duration = Duration::from_millis(1);
 
 /// What any core can do.
 pub(super) trait Work: Send + Sync + 'static {
@@ -259,8 +262,9 @@ type Finished<P> = Mutex<VecDeque<(P, Result<()>)>>;
 struct Worker<P> {
     pieces: SyncSender<Vec<P>>,
     finished: Arc<Finished<P>>,
-    /// Something was finished since the queue was seen to be empty. After each piece that would wake the caller's
-    /// thread too often: it wakes after each batch, and by itself when its patience ends.
+    /// Something was finished since the queue was seen to be empty. That is announced after each batch and after long
+    /// pieces: waking takes about as long as a small piece. Before a long piece nobody knows that it is long, so the
+    /// caller's thread also wakes by itself.
     woken: Receiver<()>,
     thread: JoinHandle<()>,
 }
@@ -277,14 +281,19 @@ impl<P: Send + 'static> Worker<P> {
             let mut scratch = W::Scratch::default();
             let mut budget = Budget::until(Arc::clone(&stop));
             for batch in to_do {
+                let mut begun = Instant::now();
                 for mut piece in batch {
                     if stop.load(Ordering::Relaxed) {
                         return;
                     }
                     let result = work.work(&mut piece, &mut scratch, &mut budget);
                     done.lock().unwrap_or_else(PoisonError::into_inner).push_back((piece, result));
+                    if begun.elapsed() >= LONG {
+                        begun = Instant::now();
+                        // It need not be woken twice.
+                        _ = wake.try_send(());
+                    }
                 }
-                // It need not be woken twice.
                 _ = wake.try_send(());
             }
         };

@@ -89,7 +89,7 @@ pub(super) fn run(context: &mut Context, asked: &Compare) -> Outcome {
     });
     let sink = &mut *context.sink;
     let frames_of = |space: &AddressSpace, ranges: Vec<AddressRange>, sink: &mut dyn Sink| {
-        Snapshot::take(space, ranges, Facts::FRAMES | Facts::KINDS, false, &mut || sink.check())
+        Snapshot::take(space, ranges, Facts::FRAMES | Facts::KINDS, false, sink.budget())
     };
     let here = frames_of(&space, ranges.clone(), sink)?;
     let is_children = asked.with == Compared::Children;

@@ -94,17 +94,12 @@ pub(super) fn run(context: &mut Context, asked: &Diff) -> Outcome {
     regions.see(from.snapshot.regions());
     regions.see(to.snapshot.regions());
     let mut difference = Difference { page, target: &target, names, regions, rows: Vec::new() };
-    from.snapshot.changes(&to.snapshot, within.as_deref(), &space, &mut |change| difference.add(change))?;
+    from.snapshot.changes(&to.snapshot, within.as_deref(), &space).for_each(|change| difference.add(change));
     let Difference { mut rows, names, regions, .. } = difference;
     rows.sort_by_key(|row| row.record.start);
     if rows.is_empty() && asked.filter.is_some() {
-        let mut others = 0;
-        let compared = compared.as_deref();
-        from.snapshot.changes(&to.snapshot, compared, &space, &mut |change| {
-            others += change.pages;
-            Ok(())
-        })?;
-        say_filtered(others, context.sink)?;
+        let others = from.snapshot.changes(&to.snapshot, compared.as_deref(), &space);
+        say_filtered(others.map(|change| change.pages).sum(), context.sink)?;
     }
     let shared = from.snapshot.extra() & to.snapshot.extra();
     let mut blind = unobservable(&space, from.snapshot.spans(), shared);
@@ -176,7 +171,7 @@ fn present(context: &mut Context, asked: &Diff) -> Result<NamedSnapshot, Error> 
     let from = earlier(context.state, asked)?;
     from.refuse_other(&target.process.identity())?;
     let sink = &mut context.sink;
-    Ok(from.now(&target, &context.state.symbols, &mut || sink.check())?)
+    Ok(from.now(&target, &context.state.symbols, sink.budget())?)
 }
 
 /// The pages of `ranges` that the filter keeps, as ranges in order.
@@ -214,9 +209,9 @@ struct Difference<'a> {
 }
 
 impl Difference<'_> {
-    fn add(&mut self, change: Change) -> Result<(), crate::report::Stopped> {
+    fn add(&mut self, change: Change) {
         let Some(start) = change.address else {
-            return Ok(());
+            return;
         };
         let end = match change.range {
             Some(range) => range.end(),
@@ -239,7 +234,6 @@ impl Difference<'_> {
             last_symbol,
         };
         self.rows.push(Row { record, effect, group });
-        Ok(())
     }
 }
 

@@ -75,7 +75,6 @@ impl From<inspect::Error> for Error {
     fn from(error: inspect::Error) -> Self {
         match error {
             inspect::Error::Target(error) => Error::Target(error),
-            inspect::Error::Stopped(stopped) => Error::Stopped(stopped),
             inspect::Error::OutOfBudget(why) => why.into(),
             inspect::Error::Exited | inspect::Error::Executed => Error::Target(process::Error::gone(error.to_string())),
             inspect::Error::Unknown { what, reason } if reason.is_refusal() => {

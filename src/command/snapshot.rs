@@ -101,7 +101,7 @@ fn take(context: &mut Context, name: String, spans: Option<Spans>, with: &[Kept]
     }
     let symbols = &context.state.symbols;
     let sink = &mut context.sink;
-    let taken = NamedSnapshot::take(name, &target, symbols, spans, keep, &mut || sink.check());
+    let taken = NamedSnapshot::take(name, &target, symbols, spans, keep, sink.budget());
     Ok(taken?)
 }
 

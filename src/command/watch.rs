@@ -1,6 +1,6 @@
 //! `watch RANGE …`: what changes while you look.
 
-use super::page_sweep::{say_left_out, states_are};
+use super::page_sweep::{say_left_out, states_are, stopped};
 use super::region::unmapped;
 use super::schedule::Schedule;
 use super::snapshot::seconds;
@@ -9,7 +9,7 @@ use super::translate::brief;
 use super::watch_groups::{Sums, tally};
 use super::{About, Context, Error, Flow, Group, Outcome, example};
 use crate::eval::{self, Spans, current_ranges};
-use crate::inspect::{self, AddressSpace, Change, Facts, Sampled, StateSet, ViewedRegion, Watcher, is_average};
+use crate::inspect::{AddressSpace, Change, Facts, Sampled, StateSet, ViewedRegion, Watcher, is_average};
 use crate::kernel::AddressRange;
 use crate::lang::{self, OnRequest, Quantifier, Span, Until};
 use crate::process::{self, Target};
@@ -18,7 +18,6 @@ use crate::report::{
     WatchSummary,
 };
 use crate::state::DebugState;
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -132,11 +131,11 @@ pub(super) fn run(context: &mut Context, asked: &lang::Watch) -> Outcome {
         spans: &spans,
         until: asked.until.as_ref(),
         tally: Tally::until(count),
-        sums: asked.by.map(|by| RefCell::new(Sums::new(by))),
+        sums: asked.by.map(Sums::new),
         samples: 0,
         schedule: Schedule::new(every),
         undecided_said: false,
-        timeline: asked.is_timeline.then(|| RefCell::new(Timeline::new(space.page()))),
+        timeline: asked.is_timeline.then(|| Timeline::new(space.page())),
     };
     let began = Instant::now();
     let mut watcher = Watcher::new(extra);
@@ -144,7 +143,7 @@ pub(super) fn run(context: &mut Context, asked: &lang::Watch) -> Outcome {
         watcher = watcher.within(ranges);
     }
     let ended = watch.follow(context.sink, watcher, duration)?;
-    for group in watch.sums.into_iter().flat_map(|sums| sums.into_inner().finish()) {
+    for group in watch.sums.into_iter().flat_map(Sums::finish) {
         context.sink.emit(Record::EventGroup(group))?;
     }
     context.sink.emit(Record::WatchSummary(WatchSummary {
@@ -236,6 +235,14 @@ fn need(with: OnRequest) -> Facts {
     }
 }
 
+/// That Ctrl-C ended the watch; other errors are passed on.
+fn interrupted(error: Error, sink: &mut dyn Sink) -> Result<&'static str, Error> {
+    match stopped(Err(error), sink)? {
+        Some(Stopped::Closed) => Err(Stopped::Closed.into()),
+        _ => Ok("interrupted"),
+    }
+}
+
 struct Watch<'a> {
     target: &'a Target,
     state: &'a DebugState,
@@ -243,13 +250,13 @@ struct Watch<'a> {
     until: Option<&'a Until>,
     tally: Tally,
     /// Where changes add up instead of being shown.
-    sums: Option<RefCell<Sums>>,
+    sums: Option<Sums>,
     samples: u64,
     schedule: Schedule,
     /// Whether the note was shown that `until` cannot be evaluated for some pages.
     undecided_said: bool,
     /// The picture of `as timeline`.
-    timeline: Option<RefCell<Timeline>>,
+    timeline: Option<Timeline>,
 }
 
 impl Watch<'_> {
@@ -268,14 +275,13 @@ impl Watch<'_> {
                 Ok(Sampled::Alive) if self.tally.left == 0 => return Ok("count"),
                 Ok(Sampled::Alive) => {}
                 Ok(Sampled::Exited) => return Ok("exited"),
-                Err(inspect::Error::Stopped(_)) if self.tally.left == 0 => return Ok("count"),
-                Err(inspect::Error::Stopped(Stopped::Interrupted)) => return Ok("interrupted"),
-                Err(error) => return Err(error.into()),
+                Err(Error::Stopped(_)) if self.tally.left == 0 => return Ok("count"),
+                Err(error) => return interrupted(error, sink),
             }
             match self.is_reached(sink) {
                 Ok(true) => return Ok("until"),
                 Ok(false) => {}
-                Err(Error::Stopped(Stopped::Interrupted)) => return Ok("interrupted"),
+                Err(error @ Error::Stopped(_)) => return interrupted(error, sink),
                 // The target went during the sweep: the next sample reports it.
                 Err(error) if error.status() == 3 => continue,
                 Err(error) => return Err(error),
@@ -296,72 +302,55 @@ impl Watch<'_> {
     }
 
     /// Takes one sample and shows what changed.
-    fn sample(&mut self, sink: &mut dyn Sink, watcher: &mut Watcher) -> inspect::Result<Sampled> {
-        let Some(timeline) = &self.timeline else {
-            return self.report_changes(sink, watcher);
-        };
-        let (target, symbols, spans) = (self.target, &self.state.symbols, self.spans);
-        let tally = &mut self.tally;
-        timeline.borrow_mut().end();
-        let sampled = watcher.sample_pages(
-            target,
-            &mut |space| {
-                let ranges = current_ranges(spans, space, symbols, target);
-                timeline.borrow_mut().begin(space, &ranges);
-                ranges
-            },
-            &mut || sink.check(),
-            &mut |change| {
-                tally.add(&change);
-                timeline.borrow_mut().change(&change);
-                Ok(())
-            },
-            (Facts::KINDS, &mut |chunk| timeline.borrow_mut().see(chunk)),
-        )?;
-        if sampled == Sampled::Alive {
-            timeline.borrow_mut().emit(sink)?;
-        }
-        Ok(sampled)
-    }
-
-    /// Takes one sample and emits a record for each change.
-    fn report_changes(&mut self, sink: &mut dyn Sink, watcher: &mut Watcher) -> inspect::Result<Sampled> {
-        let sink = RefCell::new(sink);
-        let (tally, sums, sample) = (&mut self.tally, &self.sums, self.samples);
-        let (target, symbols, spans) = (self.target, &self.state.symbols, self.spans);
+    fn sample(&mut self, sink: &mut dyn Sink, watcher: &mut Watcher) -> Result<Sampled, Error> {
+        let (target, symbols) = (self.target, &self.state.symbols);
         let page = target.process.layout().page;
         let names = symbols.on_demand(target);
-        watcher.sample(
-            target,
-            &mut |space| {
-                if let Some(sums) = sums {
-                    sums.borrow_mut().see(space);
+        let mut look = watcher.look(target).within(sink.budget());
+        if let Some(timeline) = &mut self.timeline {
+            timeline.end();
+            look = look.with(Facts::KINDS);
+        }
+        while let Some(space) = look.begin()? {
+            let ranges = current_ranges(self.spans, &space, symbols, target);
+            if let Some(timeline) = &mut self.timeline {
+                timeline.begin(&space, &ranges);
+            } else if let Some(sums) = &mut self.sums {
+                sums.see(&space);
+            }
+            look.sample(ranges);
+            while let Some(chunk) = look.next()? {
+                if let Some(timeline) = &mut self.timeline {
+                    timeline.see(&chunk);
                 }
-                current_ranges(spans, space, symbols, target)
-            },
-            &mut || sink.borrow_mut().check(),
-            &mut |change| {
-                tally.add(&change);
-                if let (Some(sums), EventKind::Executed) = (sums, change.kind) {
-                    sums.borrow_mut().forget();
-                }
-                if let (Some(sums), Some(region)) = (sums, &change.region) {
-                    sums.borrow_mut().add(region, &change, sample);
-                    return match tally.left {
-                        0 => Err(Stopped::Closed),
-                        _ => sink.borrow_mut().check(),
-                    };
-                }
+            }
+        }
+        for change in look.changes() {
+            self.tally.add(&change);
+            if let Some(timeline) = &mut self.timeline {
+                timeline.change(&change);
+                continue;
+            }
+            if let (Some(sums), EventKind::Executed) = (&mut self.sums, change.kind) {
+                sums.forget();
+            }
+            if let (Some(sums), Some(region)) = (&mut self.sums, &change.region) {
+                sums.add(region, &change, self.samples);
+                sink.check()?;
+            } else {
                 let first = change.address.filter(|_| change.kind.is_of_pages());
                 let last = first.and_then(|address| address.checked_add((change.pages << page.shift()) - 1));
                 let ends = [first, last].map(|end| brief(&names, end?));
-                sink.borrow_mut().emit(Record::Event(event(change, ends, target)))?;
-                match tally.left {
-                    0 => Err(Stopped::Closed),
-                    _ => Ok(()),
-                }
-            },
-        )
+                sink.emit(Record::Event(event(change, ends, target)))?;
+            }
+            if self.tally.left == 0 {
+                return Ok(Sampled::Alive);
+            }
+        }
+        if let (Some(timeline), Sampled::Alive) = (&mut self.timeline, look.sampled()) {
+            timeline.emit(sink)?;
+        }
+        Ok(look.sampled())
     }
 
     /// Whether the condition of `until` holds now. Each call evaluates its functions anew.
@@ -376,35 +365,25 @@ impl Watch<'_> {
         let filter = eval::page_filter(filter, &space, self.state)?;
         let (mut any, mut all) = (false, true);
         let mut undecided: Option<(u64, StateSet)> = None;
-        let swept = inspect::sweep(
-            &space,
-            &current_ranges(self.spans, &space, &self.state.symbols, self.target),
-            filter.need(),
-            &mut || sink.check(),
-            &mut |chunk| {
-                for page in chunk.pages() {
-                    let matches = filter.matches(&page, chunk.region);
-                    any |= matches;
-                    all &= matches;
-                    if filter.is_undecided(&page, chunk.region) {
-                        undecided.get_or_insert((0, page.states)).0 += page.pages;
-                    }
-                    let decided = match of {
-                        Quantifier::Any | Quantifier::None => any,
-                        Quantifier::All => !all,
-                    };
-                    if decided {
-                        return Err(Stopped::Closed);
-                    }
+        let ranges = current_ranges(self.spans, &space, &self.state.symbols, self.target);
+        let mut pages = space.pages(&ranges, filter.need()).within(sink.budget());
+        // It may be decided before the end of the range.
+        'pages: while let Some(chunk) = pages.next()? {
+            for page in chunk.pages() {
+                let matches = filter.matches(&page, chunk.region);
+                any |= matches;
+                all &= matches;
+                if filter.is_undecided(&page, chunk.region) {
+                    undecided.get_or_insert((0, page.states)).0 += page.pages;
                 }
-                Ok(())
-            },
-        );
-        match swept {
-            Ok(_) => {}
-            // It was decided before the end of the range.
-            Err(inspect::Error::Stopped(Stopped::Closed)) => {}
-            Err(error) => return Err(error.into()),
+                let decided = match of {
+                    Quantifier::Any | Quantifier::None => any,
+                    Quantifier::All => !all,
+                };
+                if decided {
+                    break 'pages;
+                }
+            }
         }
         let reached = match of {
             Quantifier::Any => any,

@@ -29,7 +29,7 @@ impl<'a> Evaluator<'a> {
         let to = match &asked.to {
             Some(name) => self.snapshot(name)?,
             None => {
-                let taken = from.now(target, self.scope.symbols(), &mut || self.scope.check());
+                let taken = from.now(target, self.scope.symbols(), self.scope.budget());
                 now = taken.map_err(failed)?;
                 &now
             }
@@ -61,11 +61,7 @@ impl<'a> Evaluator<'a> {
             within = Some(self.kept(asked, filter, &space, spans, &call)?);
         }
         let mut counted = Counted { function, space: &space, pages: Vec::new(), gone: 0, uncertain: None };
-        let compared = from.snapshot.changes(&to.snapshot, within.as_deref(), &space, &mut |change| {
-            counted.add(&change);
-            Ok(())
-        });
-        compared.map_err(failed)?;
+        from.snapshot.changes(&to.snapshot, within.as_deref(), &space).for_each(|change| counted.add(&change));
         if let Some(reason) = counted.uncertain {
             return Err(call.unknown(": of some pages the state is not certain", &reason));
         }

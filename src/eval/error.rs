@@ -59,7 +59,6 @@ impl Error {
                 let what = cause.to_string();
                 Error::target(at, process::Error::gone(what))
             }
-            inspect::Error::Stopped(stopped) => Error { stopped: Some(stopped), ..Error::new(at, "stopped") },
             inspect::Error::OutOfBudget(why) => Error { stopped: Some(why.into()), ..Error::new(at, "stopped") },
         }
     }

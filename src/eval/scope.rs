@@ -5,7 +5,6 @@ use crate::budget::Budget;
 use crate::kernel::{PageSize, VirtualAddress};
 use crate::lang::HistoryReference;
 use crate::process::{Machine, Target};
-use crate::report::Stopped;
 use crate::symbol::Symbols;
 use std::sync::Arc;
 
@@ -32,11 +31,6 @@ pub trait Scope {
     /// The snapshots that were taken.
     fn snapshots(&self) -> &[NamedSnapshot] {
         &[]
-    }
-
-    /// Whether long work may go on: `Err` after Ctrl-C.
-    fn check(&self) -> Result<(), Stopped> {
-        Ok(())
     }
 
     /// The limit of long work: Ctrl-C.

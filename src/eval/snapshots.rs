@@ -1,10 +1,10 @@
 //! Snapshots of a session: how they are taken, which two can be compared, and where.
 
 use super::{Origin, Spans};
+use crate::budget::Budget;
 use crate::inspect::{self, AddressSpace, Facts, Snapshot};
 use crate::kernel::{AddressRange, Name, Region};
 use crate::process::Target;
-use crate::report::Stopped;
 use crate::source::{Identity, MemoryLifetime};
 use crate::symbol::Symbols;
 use std::sync::Arc;
@@ -52,17 +52,17 @@ pub struct Compared {
 }
 
 impl NamedSnapshot {
-    /// Takes one of the spans, or of the whole process. `check` is called between reads.
+    /// Takes one of the spans, or of the whole process.
     ///
     /// # Errors
-    /// What is to be kept cannot be had here, the target is gone, the kernel refuses a read, or `check` fails.
+    /// What is to be kept cannot be had here, the target is gone, the kernel refuses a read, or the budget is over.
     pub fn take(
         name: String,
         target: &Target,
         symbols: &Symbols,
         spans: Option<Spans>,
         keep: Keep,
-        check: &mut dyn FnMut() -> Result<(), Stopped>,
+        budget: Budget,
     ) -> inspect::Result<NamedSnapshot> {
         let lifetime = target.process.memory_lifetime();
         let spans = spans.filter(|spans| *spans.origin() != Origin::All);
@@ -77,7 +77,7 @@ impl NamedSnapshot {
         space.require(keep.extra)?;
         let extra = keep.extra | space.obtainable(Facts::SOFT_DIRTY);
         let time = SystemTime::now();
-        let snapshot = Snapshot::take(&space, ranges, extra, keep.contents, check)?;
+        let snapshot = Snapshot::take(&space, ranges, extra, keep.contents, budget)?;
         Ok(NamedSnapshot { name, process: target.process.identity(), time, lifetime, spans, snapshot })
     }
 
@@ -85,18 +85,13 @@ impl NamedSnapshot {
     ///
     /// # Errors
     /// As [`NamedSnapshot::take`].
-    pub fn now(
-        &self,
-        target: &Target,
-        symbols: &Symbols,
-        check: &mut dyn FnMut() -> Result<(), Stopped>,
-    ) -> inspect::Result<NamedSnapshot> {
+    pub fn now(&self, target: &Target, symbols: &Symbols, budget: Budget) -> inspect::Result<NamedSnapshot> {
         let keep = Keep {
             extra: self.snapshot.extra() & (Facts::FLAGS | Facts::COUNTS),
             contents: self.snapshot.has_contents(),
         };
         let name = crate::lang::NOW.to_owned();
-        Self::take(name, target, symbols, self.spans.clone(), keep, check)
+        Self::take(name, target, symbols, self.spans.clone(), keep, budget)
     }
 
     /// Refuses snapshots of another process than the one that is attached, or of the program that it ran before:

@@ -2,7 +2,7 @@
 
 use crate::budget::OutOfBudget;
 use crate::process;
-use crate::report::{Reason, Stopped};
+use crate::report::Reason;
 use thiserror::Error as ThisError;
 
 /// `Result` with this room's error.
@@ -17,9 +17,6 @@ pub enum Error {
     /// Ctrl-C, or another limit. What came before is valid.
     #[error(transparent)]
     OutOfBudget(#[from] OutOfBudget),
-    /// Ctrl-C, or the output was closed. What was delivered before is valid.
-    #[error("stopped")]
-    Stopped(Stopped),
     /// What is asked about cannot be known here.
     #[error("{what} cannot be known here: {reason}")]
     Unknown {
@@ -34,10 +31,4 @@ pub enum Error {
     /// Half-way through, the process exited.
     #[error("the process exited during the command")]
     Exited,
-}
-
-impl From<Stopped> for Error {
-    fn from(stopped: Stopped) -> Self {
-        Error::Stopped(stopped)
-    }
 }

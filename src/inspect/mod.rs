@@ -60,8 +60,6 @@ pub use rows::{Neighbours, Row, Rows, Run, Runs};
 pub use selection::Selection;
 pub use state_set::StateSet;
 pub use stats::{RegionStats, RegionSweep};
-pub use sweep::{Chunk, Pages, Sweep, sweep};
+pub use sweep::{Chunk, Pages, Sweep};
 pub use totals::{StateCounts, Totals};
-pub use watch::{
-    Change, ChangeSink, RegionGroups, Relation, SampleSpans, Sampled, Seen, SharedPages, Snapshot, Watcher,
-};
+pub use watch::{Change, Look, RegionGroups, Relation, Sampled, SharedPages, Snapshot, Watcher};

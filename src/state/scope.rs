@@ -6,10 +6,8 @@ use crate::eval::{Integer, NamedSnapshot, Scope, Value};
 use crate::kernel::{PageSize, VirtualAddress};
 use crate::lang::HistoryReference;
 use crate::process::{Machine, Target};
-use crate::report::Stopped;
 use crate::symbol::Symbols;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 impl Scope for DebugState {
     fn target(&self) -> Option<&Target> {
@@ -57,10 +55,6 @@ impl Scope for DebugState {
 
     fn budget(&self) -> Budget {
         Budget::until(Arc::clone(&self.interrupted))
-    }
-
-    fn check(&self) -> Result<(), Stopped> {
-        if self.interrupted.load(Ordering::Relaxed) { Err(Stopped::Interrupted) } else { Ok(()) }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The same work by pmdb: by the engine, and by the whole program.
 
+use pmdb::budget::Budget;
 use pmdb::inspect::{AddressSpace, Facts, Neighbours, Runs, Snapshot, Totals, Watcher};
 use pmdb::kernel::{AddressRange, State, VirtualAddress};
 use pmdb::process::Target;
@@ -44,7 +45,7 @@ pub fn runs(target: &Target, whole: (u64, u64)) {
 pub fn snapshot(target: &Target, whole: (u64, u64), extra: Facts, contents: bool) -> Snapshot {
     let space = AddressSpace::of(target).expect("regions");
     let spans = vec![range(whole)];
-    Snapshot::take(&space, spans, extra, contents, &mut || Ok(())).expect("a snapshot")
+    Snapshot::take(&space, spans, extra, contents, Budget::unlimited()).expect("a snapshot")
 }
 
 /// A watch of a range, whose first look has been taken.
@@ -64,13 +65,8 @@ impl<'a> Watch<'a> {
 
     pub fn look(&mut self) {
         let range = self.range;
-        let mut changes = 0;
-        let look = self.watcher.sample(self.target, &mut |_| vec![range], &mut || Ok(()), &mut |_| {
-            changes += 1;
-            Ok(())
-        });
-        look.expect("a sample");
-        assert_eq!(changes, 0, "nothing moves");
+        let look = self.watcher.sample(self.target, Budget::unlimited(), |_| vec![range]).expect("a sample");
+        assert_eq!(look.changes().count(), 0, "nothing moves");
     }
 }
 

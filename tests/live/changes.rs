@@ -5,6 +5,7 @@ use super::answers::large::huge_page;
 use super::puppet::Puppet;
 use super::states::{MADV_GUARD_INSTALL, MADV_GUARD_REMOVE};
 use super::support::{self, page_bytes, plain_entry, skip};
+use pmdb::budget::Budget;
 use pmdb::inspect::{AddressSpace, Change, Facts, Snapshot, Watcher};
 use pmdb::kernel::AddressRange;
 use pmdb::process::Target;
@@ -49,13 +50,8 @@ impl Observer {
     }
 
     fn watched(&mut self) -> Vec<Change> {
-        let mut changes = Vec::new();
-        let sampled = self.watcher.sample(&self.target, &mut |_| self.spans.clone(), &mut || Ok(()), &mut |change| {
-            changes.push(change);
-            Ok(())
-        });
-        sampled.expect("a sample");
-        changes
+        let look = self.watcher.sample(&self.target, Budget::unlimited(), |_| self.spans.clone());
+        look.expect("a sample").changes().collect()
     }
 
     /// What changed since the last time. The sums of `watch` and of `diff` are the differences of the page map.
@@ -63,12 +59,7 @@ impl Observer {
         let watched = self.watched();
         let now = snapshot(&self.target, &self.spans);
         let space = AddressSpace::of(&self.target).expect("a space");
-        let mut changes = Vec::new();
-        let mut take = |change: Change| {
-            changes.push(change);
-            Ok(())
-        };
-        self.last.changes(&now, None, &space, &mut take).expect("changes");
+        let changes: Vec<Change> = self.last.changes(&now, None, &space).collect();
         let (before, after) = (self.plain, plain(puppet, &self.spans));
         let sum = sum(&changes);
         assert_eq!(sum, self::sum(&watched), "{changes:?}, {watched:?}");
@@ -82,7 +73,7 @@ impl Observer {
 
 fn snapshot(target: &Target, spans: &[AddressRange]) -> Snapshot {
     let space = AddressSpace::of(target).expect("a space");
-    Snapshot::take(&space, spans.to_vec(), Facts::empty(), false, &mut || Ok(())).expect("a snapshot")
+    Snapshot::take(&space, spans.to_vec(), Facts::empty(), false, Budget::unlimited()).expect("a snapshot")
 }
 
 fn plain(puppet: &Puppet, spans: &[AddressRange]) -> Plain {

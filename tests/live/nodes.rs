@@ -4,6 +4,7 @@ use super::Test;
 use super::answers::program;
 use super::puppet::Puppet;
 use super::support::{at, page_bytes, range, skip};
+use pmdb::budget::Budget;
 use pmdb::inspect::{Facts, Watcher};
 use pmdb::report::EventKind;
 use serde_json::Value;
@@ -59,14 +60,8 @@ fn pages_move_between_nodes() {
         let span = range(memory, PAGES * page_bytes());
         let mut watcher = Watcher::new(Facts::empty());
         let mut look = || {
-            let mut changes = Vec::new();
-            let spans = &mut |_: &pmdb::inspect::AddressSpace| vec![span];
-            let mut keep = |change| {
-                changes.push(change);
-                Ok(())
-            };
-            watcher.sample(&target, spans, &mut || Ok(()), &mut keep).expect("a look");
-            changes
+            let look = watcher.sample(&target, Budget::unlimited(), |_| vec![span]).expect("a look");
+            look.changes().collect::<Vec<_>>()
         };
         assert_eq!(look().len(), 0);
         let status = move_pages(pid, memory, PAGES, node);

@@ -7,6 +7,7 @@ use super::answers::program;
 use super::puppet::Puppet;
 use super::support::{self, page_bytes, skip};
 use super::target::Target as TestProcess;
+use pmdb::budget::Budget;
 use pmdb::eval::{self, Keep, NamedSnapshot, Origin, Spans};
 use pmdb::inspect::{AddressSpace, Change, Facts, Relation, Snapshot};
 use pmdb::kernel::AddressRange;
@@ -36,7 +37,7 @@ const MADV_DONTNEED: i32 = 4;
 fn snapshot(target: &Target, spans: Option<AddressRange>, contents: bool) -> Snapshot {
     let space = AddressSpace::of(target).expect("a space");
     let spans = spans.map_or_else(|| space.spans(), |span| vec![span]);
-    Snapshot::take(&space, spans, Facts::empty(), contents, &mut || Ok(())).expect("a snapshot")
+    Snapshot::take(&space, spans, Facts::empty(), contents, Budget::unlimited()).expect("a snapshot")
 }
 
 fn changes(
@@ -46,13 +47,8 @@ fn changes(
     within: Option<&[AddressRange]>,
 ) -> Vec<(EventKind, u64, u64)> {
     let space = AddressSpace::of(target).expect("a space");
-    let mut changes = Vec::new();
-    let mut take = |change: Change| {
-        let address = change.address.map_or(0, |address| address.get());
-        changes.push((change.kind, address, change.pages));
-        Ok(())
-    };
-    before.changes(after, within, &space, &mut take).expect("changes");
+    let brief = |change: Change| (change.kind, change.address.map_or(0, |address| address.get()), change.pages);
+    let mut changes: Vec<_> = before.changes(after, within, &space).map(brief).collect();
     changes.sort_by_key(|(_, address, _)| *address);
     changes
 }
@@ -117,7 +113,7 @@ fn pages_as_values() {
     let taken = |name: &str, contents| {
         let (name, spans) = (name.to_owned(), Some(spans.clone()));
         let keep = Keep { contents, ..Keep::default() };
-        NamedSnapshot::take(name, &target, &state.symbols, spans, keep, &mut || Ok(()))
+        NamedSnapshot::take(name, &target, &state.symbols, spans, keep, Budget::unlimited())
     };
     let (before, bare) = (taken("before", true), taken("bare", false));
     state.snapshots.add(before.expect("a snapshot"));
@@ -378,7 +374,7 @@ fn of_another_program() {
     let target = puppet.0.attach();
     let mut state = DebugState::new(target.machine.clone());
     let taken = |name: &str, target: &Target, state: &DebugState| {
-        NamedSnapshot::take(name.to_owned(), target, &state.symbols, None, Keep::default(), &mut || Ok(()))
+        NamedSnapshot::take(name.to_owned(), target, &state.symbols, None, Keep::default(), Budget::unlimited())
             .expect("a snapshot")
     };
     state.snapshots.add(taken("before", &target, &state));

@@ -5,6 +5,7 @@ use super::answers::program;
 use super::puppet::Puppet;
 use super::snapshots::value;
 use super::support::{has_scan, is_root, page_bytes, range, skip};
+use pmdb::budget::Budget;
 use pmdb::eval::{Keep, NamedSnapshot, Origin, Spans};
 use pmdb::inspect::{AddressSpace, Change};
 use pmdb::report::EventKind;
@@ -168,7 +169,7 @@ fn only_writes_are_changes() {
     let spans = Some(Spans::one(range(memory, 40 * page_bytes()), Origin::Written));
     let keep = Keep::default();
     let taken = |name: &str| {
-        NamedSnapshot::take(name.to_owned(), &target, &state.symbols, spans.clone(), keep, &mut || Ok(()))
+        NamedSnapshot::take(name.to_owned(), &target, &state.symbols, spans.clone(), keep, Budget::unlimited())
             .expect("a snapshot")
     };
     let before = taken("before");
@@ -178,12 +179,8 @@ fn only_writes_are_changes() {
     puppet.writes(page(20), 7);
     let after = taken("after");
     let space = AddressSpace::of(&target).expect("a space");
-    let mut rows = Vec::new();
-    let mut take = |change: Change| {
-        rows.push((change.kind, change.address.map_or(0, |address| address.get()), change.pages));
-        Ok(())
-    };
-    before.snapshot.changes(&after.snapshot, None, &space, &mut take).expect("changes");
+    let brief = |change: Change| (change.kind, change.address.map_or(0, |address| address.get()), change.pages);
+    let mut rows: Vec<_> = before.snapshot.changes(&after.snapshot, None, &space).map(brief).collect();
     rows.sort_by_key(|&(_, address, _)| address);
     assert_eq!(
         rows,

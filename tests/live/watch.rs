@@ -4,6 +4,7 @@ use super::Test;
 use super::puppet::Puppet;
 use super::states::{MADV_GUARD_INSTALL, MADV_GUARD_REMOVE, detail};
 use super::support::{self, at, page_bytes, skip};
+use pmdb::budget::Budget;
 use pmdb::inspect::{AddressSpace, Change, Facts, Sampled, Watcher};
 use pmdb::kernel::{AddressRange, State};
 use pmdb::process::Target;
@@ -54,17 +55,9 @@ impl Watch {
 
     fn look(&mut self) -> (Sampled, Vec<Change>) {
         let span = self.span;
-        let mut changes = Vec::new();
-        let look = self.watcher.sample(
-            &self.target,
-            &mut |space| span.map_or_else(|| space.spans(), |span| vec![span]),
-            &mut || Ok(()),
-            &mut |change| {
-                changes.push(change);
-                Ok(())
-            },
-        );
-        (look.expect("a look"), joined(changes))
+        let choose = |space: &AddressSpace| span.map_or_else(|| space.spans(), |span| vec![span]);
+        let look = self.watcher.sample(&self.target, Budget::unlimited(), choose).expect("a look");
+        (look.sampled(), joined(look.changes().collect()))
     }
 
     fn changes(&mut self) -> Vec<Brief> {

@@ -34,7 +34,6 @@ use super::filter::Question;
 use super::ordered_pool::{Pool, Work};
 use crate::budget::Budget;
 use crate::kernel::AddressRange;
-use crate::report::Stopped;
 use batch::Batch;
 use changes::Changes;
 use frames::Gather;
@@ -49,7 +48,7 @@ pub struct Sweep {
     reader: Arc<Reader>,
     /// The index of the next stretch of the batch that was pulled last.
     next: usize,
-    pub(super) changed: Vec<AddressRange>,
+    changed: Vec<AddressRange>,
 }
 
 impl AddressSpace {
@@ -77,19 +76,29 @@ impl Sweep {
     /// The target is gone or runs another program, the kernel refuses a read (see [`AddressSpace::require`] and
     /// [`AddressSpace::obtainable`]), or the [budget](Self::within) is over.
     pub fn next(&mut self) -> Result<Option<Chunk<'_>>> {
+        Ok(if self.advance()? { self.chunk() } else { None })
+    }
+
+    /// Goes on to the next pages. False after the last ones.
+    pub(super) fn advance(&mut self) -> Result<bool> {
         if self.pool.is_closed() {
-            return Ok(None);
+            return Ok(false);
         }
         while self.next == self.pool.piece().len() {
             self.reader.changes.delivered(self.pool.piece().end());
             if self.pool.next(|batch| Ok(batch.plan(&mut self.plan)?))?.is_none() {
                 self.changed = self.reader.changes.finish()?;
-                return Ok(None);
+                return Ok(false);
             }
             self.next = 0;
         }
         self.next += 1;
-        Ok(self.pool.piece().chunk(self.next - 1, &self.reader.space, self.reader.question.need))
+        Ok(true)
+    }
+
+    /// The pages that [`advance`](Self::advance) came to.
+    pub(super) fn chunk(&self) -> Option<Chunk<'_>> {
+        self.pool.piece().chunk(self.next.checked_sub(1)?, &self.reader.space, self.reader.question.need)
     }
 
     /// Regions of the ranges that changed during the sweep, once it has ended: their pages may be from before or after
@@ -97,25 +106,6 @@ impl Sweep {
     pub fn changed(&self) -> &[AddressRange] {
         &self.changed
     }
-}
-
-/// Delivers all pages of `spans` to `visit`.
-///
-/// # Errors
-/// Those of [`Sweep::next`], and those of `visit` and `check`.
-pub fn sweep(
-    space: &AddressSpace,
-    spans: &[AddressRange],
-    question: impl Into<Question>,
-    check: &mut dyn FnMut() -> Result<(), Stopped>,
-    visit: &mut dyn FnMut(&Chunk<'_>) -> Result<(), Stopped>,
-) -> Result<Sweep> {
-    let mut pages = space.pages(spans, question);
-    while let Some(chunk) = pages.next()? {
-        check()?;
-        visit(&chunk)?;
-    }
-    Ok(pages)
 }
 
 /// Reads batches, on any thread.

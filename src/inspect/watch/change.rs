@@ -1,7 +1,7 @@
 //! A change between two samples.
 
 use crate::kernel::{AddressRange, Region, State, VirtualAddress};
-use crate::report::{EventKind, NetEffect, PageFacts, Stopped};
+use crate::report::{EventKind, NetEffect, PageFacts};
 
 /// What happened between two samples.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -26,9 +26,6 @@ pub struct Change {
     /// The region as it is, for a change of a region that is still there.
     pub region_after: Option<Region>,
 }
-
-/// Receives each change, and says whether to go on.
-pub type ChangeSink<'a> = dyn FnMut(Change) -> Result<(), Stopped> + 'a;
 
 impl Change {
     pub(crate) fn of_process(kind: EventKind) -> Change {

@@ -2,6 +2,7 @@
 //! raw words; words that are the same are not decoded.
 
 mod change;
+mod look;
 mod pages;
 mod region_groups;
 mod regions;
@@ -18,43 +19,31 @@ use super::kernel_behaviour::KernelBehaviour;
 use super::page::Facts;
 use super::reason::no_scan;
 use super::region::ViewedRegion;
-use super::{Backing, Error, Result};
+use super::{Backing, Result};
+use crate::budget::Budget;
 use crate::kernel::AddressRange;
-use crate::process::{self, Categories, Liveness, Target};
-use crate::report::{EventKind, NetEffect, Reason, Stopped};
-use pages::{Join, Merger, Pair};
+use crate::process::{Categories, Target};
+use crate::report::{EventKind, NetEffect, Reason};
 use sample::Sample;
-pub use sample::Seen;
-use words::PageWords;
+use std::sync::Arc;
 
-pub use change::{Change, ChangeSink};
+pub use change::Change;
+pub use look::{Look, Sampled};
 pub use region_groups::RegionGroups;
 pub use snapshot::{Relation, SharedPages, Snapshot};
 
-/// The target after a sample.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Sampled {
-    /// It can be sampled again.
-    Alive,
-    /// It has exited, and the change was reported.
-    Exited,
-}
-
-/// Returns the addresses of a sample. It is called for each, as regions come, grow and go.
-pub type SampleSpans<'a> = dyn FnMut(&AddressSpace) -> Vec<AddressRange> + 'a;
-
-/// Takes samples, and reports what changed since the last one.
+/// Takes samples, and compares each with the last one.
 #[derive(Default)]
 pub struct Watcher {
     extra: Facts,
     /// Where all samples lie, if that does not change.
     range: Option<Vec<AddressRange>>,
-    last: Option<Sample>,
+    last: Option<Arc<Sample>>,
     swap: SwapAreas,
 }
 
 impl Watcher {
-    /// [`Facts::FLAGS`], [`Facts::COUNTS`] and [`Facts::SOFT_DIRTY`] in `extra` report also changes of flags, map
+    /// [`Facts::FLAGS`], [`Facts::COUNTS`] and [`Facts::SOFT_DIRTY`] in `extra` show also changes of flags, map
     /// counts and soft-dirty bits. Check them with [`AddressSpace::require`] first.
     pub fn new(extra: Facts) -> Watcher {
         Watcher { extra: extra & (Facts::FLAGS | Facts::COUNTS | Facts::SOFT_DIRTY), ..Watcher::default() }
@@ -66,70 +55,26 @@ impl Watcher {
         Watcher { range: Some(ranges.to_vec()), ..self }
     }
 
-    /// Samples the target and reports what changed since the last sample. The first sample has nothing to be compared
-    /// with. After an exec, the change says what went with the old program and what the new one has. `check` is called
-    /// between reads.
-    ///
-    /// Fails when the kernel refuses a read, and when `check` or `sink` fail. That the target exits is no failure.
-    pub fn sample(
-        &mut self,
-        target: &Target,
-        spans: &mut SampleSpans<'_>,
-        check: &mut dyn FnMut() -> Result<(), Stopped>,
-        sink: &mut ChangeSink<'_>,
-    ) -> Result<Sampled> {
-        self.sample_pages(target, spans, check, sink, (Facts::empty(), &mut |_| {}))
-    }
-
-    /// The same, and passes the pages of the sample to the receiver, with its extra needs as far as they can be met
-    /// here. A sample that is taken again begins with another call of `spans`.
+    /// Takes a sample of the ranges that `choose` returns: it is called again if regions come, grow or go meanwhile.
     ///
     /// # Errors
-    /// As for [`sample`](Self::sample).
-    pub fn sample_pages(
-        &mut self,
-        target: &Target,
-        spans: &mut SampleSpans<'_>,
-        check: &mut dyn FnMut() -> Result<(), Stopped>,
-        sink: &mut ChangeSink<'_>,
-        seen: (Facts, &mut Seen<'_>),
-    ) -> Result<Sampled> {
-        let (more, seen) = seen;
-        let mut liveness = target.process.liveness()?;
-        // What the programs had that it has left, once it has executed another one.
-        let mut left = None;
-        for _ in 0..2 {
-            match liveness {
-                Liveness::Alive => {}
-                Liveness::Executed => *left.get_or_insert_default() += self.leave(),
-                Liveness::Exited => break,
-            }
-            liveness = match self.compare(target, spans, check, sink, (more, &mut *seen)) {
-                Ok(()) => Liveness::Alive,
-                // It exited, or executed another program, during the sample: its liveness says which.
-                Err(Error::Exited | Error::Target(process::Error::Gone { .. })) => target.process.liveness()?,
-                Err(Error::Executed) => Liveness::Executed,
-                Err(error) => return Err(error),
-            };
-            if liveness == Liveness::Alive {
-                break;
-            }
+    /// Those of [`Look::begin`].
+    pub fn sample<'w>(
+        &'w mut self,
+        target: &'w Target,
+        budget: Budget,
+        mut choose: impl FnMut(&AddressSpace) -> Vec<AddressRange>,
+    ) -> Result<Look<'w>> {
+        let mut look = self.look(target).within(budget);
+        while let Some(space) = look.begin()? {
+            look.sample(choose(&space));
         }
-        if liveness == Liveness::Executed {
-            *left.get_or_insert_default() += self.leave();
-        }
-        if let Some(mut effect) = left {
-            // What the new program has by now came with it.
-            let NetEffect { came, swap_came, .. } = self.held();
-            effect += NetEffect { came, swap_came, ..NetEffect::default() };
-            sink(Change { effect, ..Change::of_process(EventKind::Executed) })?;
-        }
-        if liveness == Liveness::Exited {
-            let effect = self.leave();
-            sink(Change { effect, ..Change::of_process(EventKind::Exited) })?;
-            return Ok(Sampled::Exited);
-        }
-        Ok(Sampled::Alive)
+        Ok(look)
+    }
+
+    /// Begins a sample, step by step.
+    pub fn look<'w>(&'w mut self, target: &'w Target) -> Look<'w> {
+        Look::new(self, target)
     }
 
     /// What the last sample had in memory and in swap.
@@ -147,42 +92,6 @@ impl Watcher {
         let NetEffect { came, swap_came, .. } = self.held();
         self.last = None;
         NetEffect { went: came, swap_went: swap_came, ..NetEffect::default() }
-    }
-
-    fn compare(
-        &mut self,
-        target: &Target,
-        spans: &mut SampleSpans<'_>,
-        check: &mut dyn FnMut() -> Result<(), Stopped>,
-        sink: &mut ChangeSink<'_>,
-        (more, seen): (Facts, &mut Seen<'_>),
-    ) -> Result<()> {
-        /// Samples in a row during which regions may change before one of them is taken as it is.
-        const TRIES: u32 = 3;
-        let mut tries = 0;
-        let (space, now) = loop {
-            tries += 1;
-            let space = match &self.range {
-                Some(ranges) => AddressSpace::around(target, ranges)?,
-                None => AddressSpace::of(target)?,
-            };
-            let nothing = PageWords::default();
-            let before = self.last.as_ref().map_or(&nothing, |last| &last.words);
-            let (now, swept) = Sample::take(&space, spans(&space), self.extra, before, check, (more, &mut *seen))?;
-            if swept.changed.is_empty() || tries == TRIES {
-                break (space, now);
-            }
-        };
-        if let Some(before) = &self.last {
-            let pair = Pair { before, now: &now, space: &space };
-            let new = pair.report_regions(None, sink)?;
-            let mut merger = Merger::new(pair, self.extra, Join::SameFrames);
-            now.words.differences(&before.words, &new, |page, then, now| merger.push(page, then, now, sink))?;
-            merger.finish(sink)?;
-        }
-        self.last = Some(now);
-        self.swap = SwapAreas::of(&space);
-        Ok(())
     }
 
     /// The changes that a watch of `spans` cannot observe here, each with the reason.

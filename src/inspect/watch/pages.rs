@@ -1,6 +1,6 @@
 //! What happened to a page between two samples.
 
-use super::change::{Change, ChangeSink, Residence, effect};
+use super::change::{Change, Residence, effect};
 use super::regions::{self, is_same_mapping};
 use super::sample::{Sample, spanning};
 use super::words::SampledPage;
@@ -9,7 +9,7 @@ use crate::inspect::address_space::AddressSpace;
 use crate::inspect::classify::{PageObservation, RegionFacts, classify};
 use crate::inspect::page::Facts;
 use crate::kernel::{AddressRange, PageSize, Region, State, VirtualAddress};
-use crate::report::{EventKind, FlagNames, NetEffect, PageFacts, Stopped};
+use crate::report::{EventKind, FlagNames, NetEffect, PageFacts};
 use std::ops::Range;
 
 /// Which neighbouring pages that changed the same way share a row.
@@ -29,21 +29,41 @@ pub(super) struct Pair<'a> {
     pub space: &'a AddressSpace,
 }
 
-impl Pair<'_> {
-    /// Reports what happened to regions, of the addresses `within` if they are given, with the pages that went with
-    /// them. Returns the indices of the pages that are mapped anew: nothing was there before that they could be
-    /// compared with.
-    pub fn report_regions(
+impl<'a> Pair<'a> {
+    /// What changed, of the addresses `within` if they are given: regions first, then pages in address order.
+    pub fn changes(
         self,
-        within: Option<&[AddressRange]>,
-        sink: &mut ChangeSink<'_>,
-    ) -> Result<Vec<Range<u64>>, Stopped> {
+        extra: Facts,
+        join: Join,
+        within: Option<&'a [AddressRange]>,
+    ) -> impl Iterator<Item = Change> + use<'a> {
+        let (regions, new) = self.of_regions(within);
+        let size = self.space.page();
+        let is_within = move |page: u64| {
+            let range = AddressRange::of_length(VirtualAddress::new(page << size.shift()), size.bytes());
+            within.is_none_or(|sorted| range.is_some_and(|range| range.within(sorted).next().is_some()))
+        };
+        // Only a watch joins by frames, and compares neighbouring samples.
+        let is_next = join == Join::SameFrames;
+        let differing = self.now.words.differences(&self.before.words, &new.into(), is_next);
+        let mut merger = Merger { pair: self, extra, join, growing: Vec::new() };
+        let differing = differing.filter(move |(page, ..)| is_within(*page)).map(Some).chain([None]);
+        let pages = differing.flat_map(move |next| match next {
+            Some((page, then, now)) => merger.push(page, then, now),
+            None => merger.finish(),
+        });
+        regions.into_iter().chain(pages)
+    }
+
+    /// What happened to regions, with the pages that went with them, and the indices of the pages that are mapped anew:
+    /// nothing was there before that they could be compared with.
+    fn of_regions(self, within: Option<&[AddressRange]>) -> (Vec<Change>, Vec<Range<u64>>) {
         fn regions(sample: &Sample) -> Vec<&Region> {
             sample.regions.iter().map(|(region, _)| region).collect()
         }
-        let mut new = Vec::new();
+        let (mut changes, mut new) = (Vec::new(), Vec::new());
         if self.before.regions == self.now.regions {
-            return Ok(new);
+            return (changes, new);
         }
         let size = self.space.page();
         // Of a region that ends outside of the samples, only what was sampled is known.
@@ -64,7 +84,7 @@ impl Pair<'_> {
                 EventKind::RegionWent | EventKind::RegionShrank => self.went_with(range, within),
                 _ => (0, NetEffect::default()),
             };
-            sink(Change {
+            changes.push(Change {
                 address: Some(range.start()),
                 pages,
                 effect,
@@ -72,9 +92,9 @@ impl Pair<'_> {
                 region: change.before.or(change.after).cloned(),
                 region_after: change.before.and(change.after).cloned(),
                 ..Change::of_process(change.kind)
-            })?;
+            });
         }
-        Ok(new)
+        (changes, new)
     }
 
     /// The pages of `range` that had contents before, and the effect of their going.
@@ -104,7 +124,7 @@ impl Pair<'_> {
 }
 
 /// Joins neighbouring pages that changed the same way.
-pub(super) struct Merger<'a> {
+struct Merger<'a> {
     pair: Pair<'a>,
     extra: Facts,
     join: Join,
@@ -112,24 +132,14 @@ pub(super) struct Merger<'a> {
     growing: Vec<Change>,
 }
 
-impl<'a> Merger<'a> {
-    pub fn new(pair: Pair<'a>, extra: Facts, join: Join) -> Self {
-        Merger { pair, extra, join, growing: Vec::new() }
-    }
-
-    /// Adds a page that differs.
-    pub fn push(
-        &mut self,
-        page: u64,
-        then: SampledPage,
-        now: SampledPage,
-        sink: &mut ChangeSink<'_>,
-    ) -> Result<(), Stopped> {
+impl Merger<'_> {
+    /// Adds a page that differs. Returns the changes that end before it.
+    fn push(&mut self, page: u64, then: SampledPage, now: SampledPage) -> Vec<Change> {
         let size = self.pair.space.page();
         let address = VirtualAddress::new(page << size.shift());
         // Pages that went with their region were reported with it.
         let Some((region, place)) = self.pair.now.place(address) else {
-            return Ok(());
+            return Vec::new();
         };
         let place_then = self.pair.before.place(address);
         let place_then = place_then.and_then(|(then, place)| is_same_mapping(then, region).then_some(place));
@@ -139,6 +149,7 @@ impl<'a> Merger<'a> {
         let main = main.map(|kind| (kind, effect(before.state, after.state, size.bytes())));
         // What else changed does not count again.
         let others = others.map(|kind| (kind, NetEffect::default()));
+        let mut ended = Vec::new();
         for (kind, effect) in main.into_iter().chain(others) {
             let change = Change {
                 address: Some(address),
@@ -149,12 +160,13 @@ impl<'a> Merger<'a> {
                 region: Some(region.clone()),
                 ..Change::of_process(kind)
             };
-            self.add(change, sink)?;
+            ended.extend(self.add(change));
         }
-        Ok(())
+        ended
     }
 
-    fn add(&mut self, change: Change, sink: &mut ChangeSink<'_>) -> Result<(), Stopped> {
+    /// Adds a change. Returns the one of its kind that ends before it.
+    fn add(&mut self, change: Change) -> Option<Change> {
         let (size, join) = (self.pair.space.page(), self.join);
         let slot = self.growing.iter_mut().find(|growing| growing.kind == change.kind);
         match slot {
@@ -162,16 +174,16 @@ impl<'a> Merger<'a> {
                 growing.pages += 1;
                 growing.effect += change.effect;
             }
-            Some(growing) => sink(std::mem::replace(growing, change))?,
+            Some(growing) => return Some(std::mem::replace(growing, change)),
             None => self.growing.push(change),
         }
-        Ok(())
+        None
     }
 
-    /// Reports the changes that are left.
-    pub fn finish(mut self, sink: &mut ChangeSink<'_>) -> Result<(), Stopped> {
+    /// The changes that are left.
+    fn finish(&mut self) -> Vec<Change> {
         self.growing.sort_by_key(|change| change.address);
-        self.growing.into_iter().try_for_each(sink)
+        std::mem::take(&mut self.growing)
     }
 }
 

@@ -1,16 +1,67 @@
 //! A sample of the watched addresses.
 
 use super::words::PageWords;
+use crate::budget::Budget;
 use crate::inspect::Result;
 use crate::inspect::address_space::AddressSpace;
 use crate::inspect::classify::{Backing, RegionFacts};
 use crate::inspect::page::Facts;
-use crate::inspect::sweep::{Chunk, Sweep, sweep};
+use crate::inspect::sweep::{Chunk, Sweep};
 use crate::kernel::{AddressRange, PageSize, Region, VirtualAddress};
-use crate::report::Stopped;
 
-/// Receives the pages of a sample.
-pub type Seen<'a> = dyn FnMut(&Chunk<'_>) + 'a;
+/// A sample that is being taken.
+pub(super) struct Sampling {
+    space: AddressSpace,
+    spans: Vec<AddressRange>,
+    words: PageWords,
+    pages: Sweep,
+}
+
+impl Sampling {
+    /// Samples `spans`. Flags and map counts are read if `extra` has them, and what `more` needs as far as it can be
+    /// known here. Words that are the same as in `before` will be shared with it.
+    pub fn new(space: AddressSpace, spans: Vec<AddressRange>, [extra, more]: [Facts; 2], before: &PageWords) -> Self {
+        // Where frames are hidden, only the scan shows that a write has replaced the page of zeros.
+        let hides_zeros = space.availability().frames.is_err();
+        let tells_zeros = hides_zeros || extra.contains(Facts::KINDS) && space.target().process.has_scan();
+        let zeros = if tells_zeros { Facts::KINDS } else { Facts::empty() };
+        let extra = extra & (Facts::FLAGS | Facts::COUNTS);
+        let need = space.obtainable(Facts::HUGE | Facts::OWNERS | zeros | more) | extra | Facts::ENTRIES;
+        let pages = space.pages(&spans, need);
+        Sampling { space, spans, words: before.next(extra), pages }
+    }
+
+    /// The same, with what it may take.
+    pub fn within(self, budget: Budget) -> Self {
+        Sampling { pages: self.pages.within(budget), ..self }
+    }
+
+    /// Takes the next pages. False after the last ones.
+    pub fn advance(&mut self, before: &PageWords) -> Result<bool> {
+        let goes_on = self.pages.advance()?;
+        if let Some(chunk) = self.pages.chunk().filter(|_| goes_on) {
+            self.words.add(&chunk, self.space.page(), before);
+        }
+        Ok(goes_on)
+    }
+
+    /// The pages that were taken last.
+    pub fn chunk(&self) -> Option<Chunk<'_>> {
+        self.pages.chunk()
+    }
+
+    /// Whether regions changed meanwhile, once it has ended.
+    pub fn has_changed(&self) -> bool {
+        !self.pages.changed().is_empty()
+    }
+
+    /// The sample, once it has ended.
+    pub fn finish(self) -> (Sample, AddressSpace) {
+        let Sampling { space, spans, words, .. } = self;
+        let regions = around(&space, &spans);
+        (Sample { words, regions, spans, page: space.page() }, space)
+    }
+}
 
 /// The words of the watched addresses at one time, and the regions in them and next to them.
 pub(super) struct Sample {
@@ -21,34 +72,6 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// Samples `spans`, and returns the result of the sweep. Flags and map counts are read if `extra` has them. Words
-    /// that are the same as in `before` are shared with it. `check` is called between reads. `seen` receives the pages,
-    /// with what `more` needs as far as it can be known here.
-    pub fn take(
-        space: &AddressSpace,
-        spans: Vec<AddressRange>,
-        extra: Facts,
-        before: &PageWords,
-        check: &mut dyn FnMut() -> std::result::Result<(), Stopped>,
-        (more, seen): (Facts, &mut Seen<'_>),
-    ) -> Result<(Sample, Sweep)> {
-        let size = space.page();
-        // Where frames are hidden, only the scan shows that a write has replaced the page of zeros.
-        let hides_zeros = space.availability().frames.is_err();
-        let tells_zeros = hides_zeros || extra.contains(Facts::KINDS) && space.target().process.has_scan();
-        let zeros = if tells_zeros { Facts::KINDS } else { Facts::empty() };
-        let extra = extra & (Facts::FLAGS | Facts::COUNTS);
-        let need = space.obtainable(Facts::HUGE | Facts::OWNERS | zeros | more) | extra | Facts::ENTRIES;
-        let mut words = before.next(extra);
-        let swept = sweep(space, &spans, need, check, &mut |chunk| {
-            words.add(chunk, size, before);
-            seen(chunk);
-            Ok(())
-        })?;
-        let regions = around(space, &spans);
-        Ok((Sample { words, regions, spans, page: size }, swept))
-    }
-
     /// The region of `address`, and what classification needs to know of it.
     pub fn place(&self, address: VirtualAddress) -> Option<(&Region, RegionFacts)> {
         let after = self.regions.partition_point(|(region, _)| region.range.start() <= address);

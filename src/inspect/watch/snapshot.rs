@@ -1,10 +1,11 @@
 //! A sample that is kept, to be compared with a later one or with one of another process.
 
-use super::change::ChangeSink;
-use super::pages::{Join, Merger, Pair};
-use super::sample::Sample;
+use super::change::Change;
+use super::pages::{Join, Pair};
+use super::sample::{Sample, Sampling};
 use super::shared_frames::SharedFrames;
 use super::words::{PageWords, SampledPage};
+use crate::budget::Budget;
 use crate::inspect::address_space::AddressSpace;
 use crate::inspect::classify::SwapAreas;
 use crate::inspect::memory::read_resident;
@@ -12,7 +13,6 @@ use crate::inspect::page::Facts;
 use crate::inspect::{Error, Result};
 use crate::kernel::{AddressRange, PageMapEntry, PageSize, Region, VirtualAddress};
 use crate::process::Target;
-use crate::report::Stopped;
 use std::hash::{DefaultHasher, Hasher};
 use std::num::NonZeroU64;
 use std::sync::OnceLock;
@@ -65,25 +65,28 @@ impl Snapshot {
     /// Takes a snapshot of `spans`. In `extra`, [`Facts::FLAGS`] and [`Facts::COUNTS`] keep flags and map counts, and
     /// [`Facts::SOFT_DIRTY`] has soft-dirty bits compared; check them with [`AddressSpace::require`] first.
     /// [`Facts::KINDS`] tells pages of zeros, where the kernel can be asked for them. With `contents`, resident pages
-    /// are read and hashed. `check` is called between reads.
+    /// are read and hashed.
     ///
     /// # Errors
-    /// The target is gone, the kernel refuses a read, or `check` fails.
+    /// The target is gone, the kernel refuses a read, or the budget is over.
     pub fn take(
         space: &AddressSpace,
         spans: Vec<AddressRange>,
         extra: Facts,
         contents: bool,
-        check: &mut dyn FnMut() -> std::result::Result<(), Stopped>,
+        mut budget: Budget,
     ) -> Result<Snapshot> {
-        let (mut sample, _) =
-            Sample::take(space, spans, extra, &PageWords::default(), check, (Facts::empty(), &mut |_| {}))?;
+        let nothing = PageWords::default();
+        let sampling = Sampling::new(space.clone(), spans, [extra, Facts::empty()], &nothing);
+        let mut sampling = sampling.within(budget.clone());
+        while sampling.advance(&nothing)? {}
+        let (mut sample, _) = sampling.finish();
         let page = space.page();
         let mut hashed = None;
         if contents {
             let mut done = 0;
             sample.words.add_contents(|first, hashes| {
-                check()?;
+                budget.look()?;
                 let start = VirtualAddress::new(first << page.shift());
                 done += hash(space.target(), start, page, hashes)?;
                 Ok::<(), Error>(())
@@ -168,31 +171,16 @@ impl Snapshot {
         if self.has_contents() && other.has_contents() { self.unread().max(other.unread()) } else { 0 }
     }
 
-    /// Reports what changed from `self` to `later`: regions first, then pages in address order. `space` shows the same
-    /// process, or another process of the same machine.
-    ///
-    /// # Errors
-    /// Those of `sink`.
-    pub fn changes(
-        &self,
-        later: &Snapshot,
-        within: Option<&[AddressRange]>,
-        space: &AddressSpace,
-        sink: &mut ChangeSink<'_>,
-    ) -> Result<()> {
-        let is_within = |range: AddressRange| within.is_none_or(|sorted| range.within(sorted).next().is_some());
+    /// What changed from `self` to `later`: regions first, then pages in address order. `space` shows the same process,
+    /// or another process of the same machine.
+    pub fn changes<'s>(
+        &'s self,
+        later: &'s Snapshot,
+        within: Option<&'s [AddressRange]>,
+        space: &'s AddressSpace,
+    ) -> impl Iterator<Item = Change> + use<'s> {
         let pair = Pair { before: &self.sample, now: &later.sample, space };
-        let new = pair.report_regions(within, sink)?;
-        let extra = self.extra & later.extra;
-        let mut merger = Merger::new(pair, extra, Join::SameStates);
-        let (before, now) = (&self.sample.words, &later.sample.words);
-        now.differences_from_any(before, &new, |page, then, now| {
-            let start = VirtualAddress::new(page << self.sample.page.shift());
-            let end = start.checked_add(self.sample.page.bytes());
-            let range = end.and_then(|end| AddressRange::new(start, end));
-            if range.is_some_and(is_within) { merger.push(page, then, now, sink) } else { Ok(()) }
-        })?;
-        Ok(merger.finish(sink)?)
+        pair.changes(self.extra & later.extra, Join::SameStates, within)
     }
 
     /// Compares the pages of `range` with those of `other` from the address `theirs` on, if it has any there. Rows come

@@ -1,6 +1,8 @@
 //! Samples of a fake process.
 
 use super::*;
+use crate::budget::OutOfBudget;
+use crate::inspect::Error;
 use crate::kernel::{Name, PageFlags};
 use crate::process::fake::{HUGE, PAGE, World, region};
 use crate::report::PageFacts;
@@ -8,23 +10,15 @@ use crate::report::PageFacts;
 /// One sample; `meanwhile` is run before the first read.
 fn sample(watcher: &mut Watcher, target: &Target, meanwhile: impl FnOnce()) -> Vec<Change> {
     let mut meanwhile = Some(meanwhile);
-    let mut changes = Vec::new();
-    let sampled = watcher.sample(
-        target,
-        &mut |space| space.spans(),
-        &mut || {
-            if let Some(meanwhile) = meanwhile.take() {
-                meanwhile();
-            }
-            Ok(())
-        },
-        &mut |change| {
-            changes.push(change);
-            Ok(())
-        },
-    );
-    assert_eq!(sampled.expect("a sample"), Sampled::Alive);
-    changes
+    let look = watcher.sample(target, Budget::unlimited(), |space| {
+        if let Some(meanwhile) = meanwhile.take() {
+            meanwhile();
+        }
+        space.spans()
+    });
+    let look = look.expect("a sample");
+    assert_eq!(look.sampled(), Sampled::Alive);
+    look.changes().collect()
 }
 
 #[test]
@@ -59,9 +53,8 @@ fn a_sample_that_was_stopped_loses_nothing() {
     let (_, target) = world.target();
     let mut watcher = Watcher::new(Facts::empty());
     assert_eq!(sample(&mut watcher, &target, || ()), []);
-    let stopped =
-        watcher.sample(&target, &mut |space| space.spans(), &mut || Err(Stopped::Interrupted), &mut |_| Ok(()));
-    assert!(matches!(stopped, Err(Error::Stopped(_))));
+    let stopped = watcher.sample(&target, Budget::unlimited().at_most(0), |space| space.spans());
+    assert!(matches!(stopped.err(), Some(Error::OutOfBudget(OutOfBudget::Steps))));
     assert_eq!(sample(&mut watcher, &target, || ()), []);
 }
 
@@ -169,14 +162,13 @@ fn regions_that_grow_into_a_range_and_out_of_it() {
             let (world, target) = World { queries, ..World::new(before.clone()) }.target();
             let mut watcher = Watcher::new(Facts::empty()).within(&[watched]);
             let mut look = || {
-                let mut changes = Vec::new();
-                let sampled = watcher.sample(&target, &mut |_| vec![watched], &mut || Ok(()), &mut |change| {
+                let look = watcher.sample(&target, Budget::unlimited(), |_| vec![watched]).expect("a sample");
+                assert_eq!(look.sampled(), Sampled::Alive);
+                let brief = |change: Change| {
                     let range = change.range.expect("a change of a region");
-                    changes.push((change.kind, range.start().get() / PAGE, range.len() / PAGE));
-                    Ok(())
-                });
-                assert_eq!(sampled.expect("a sample"), Sampled::Alive);
-                changes
+                    (change.kind, range.start().get() / PAGE, range.len() / PAGE)
+                };
+                look.changes().map(brief).collect::<Vec<_>>()
             };
             assert_eq!(look(), []);
             *world.regions.lock().expect("a lock") = after.clone();
@@ -199,7 +191,7 @@ fn a_page_that_the_other_maps_elsewhere_and_what_that_has_in_its_place() {
         world.entries.values_mut().for_each(|entry| *entry &= !(1 << 56));
         let (_, target) = world.target();
         let space = AddressSpace::of(&target).expect("a space");
-        Snapshot::take(&space, space.spans(), Facts::FRAMES, false, &mut || Ok(())).expect("a snapshot")
+        Snapshot::take(&space, space.spans(), Facts::FRAMES, false, Budget::unlimited()).expect("a snapshot")
     };
     let here = snapshot(&[(0, 500), (1, 501), (2, 502), (4, 504), (5, 505)]);
     // 500 to 502 are two pages further, in place of 504 in one of them.

@@ -8,6 +8,7 @@ use crate::kernel::{PageFlags, PageMapEntry, PageSize};
 use crate::process::Categories;
 use std::num::NonZeroU64;
 use std::ops::Range;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// The words of one sample, in address order.
@@ -168,28 +169,22 @@ impl PageWords {
         self.extents.extend(words.map(|words| Extent { words: Arc::new(words), fresh: true }));
     }
 
-    /// Visits each page that differs from `before`, with its words then and now. The pages in the ranges of indices
-    /// `new` are mapped anew: there was nothing then.
-    pub fn differences<E>(
-        &self,
-        before: &PageWords,
-        new: &[Range<u64>],
-        mut visit: impl FnMut(u64, SampledPage, SampledPage) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let old = before.extents.iter().zip(&self.same);
-        let old = old.filter(|(extent, same)| !**same || touches(&extent.words, new));
-        let now = self.extents.iter().filter(|extent| extent.fresh || touches(&extent.words, new));
-        differences(old.map(|(extent, _)| &*extent.words), now.map(|extent| &*extent.words), new, &mut visit)
-    }
-
-    /// The same where `before` may be any sample, not only the one that this one was taken after.
-    pub fn differences_from_any<E>(
-        &self,
-        before: &PageWords,
-        new: &[Range<u64>],
-        mut visit: impl FnMut(u64, SampledPage, SampledPage) -> Result<(), E>,
-    ) -> Result<(), E> {
-        differences(before.words(), self.words(), new, &mut visit)
+    /// The pages that differ from `before`, with their words then and now. The pages in the ranges of indices `new` are
+    /// mapped anew: there was nothing then. If this sample was taken after `before`, what was the same then is passed
+    /// over.
+    pub fn differences<'w>(
+        &'w self,
+        before: &'w PageWords,
+        new: &Rc<[Range<u64>]>,
+        is_next: bool,
+    ) -> impl Iterator<Item = (u64, SampledPage, SampledPage)> + use<'w> {
+        let [in_old, in_new] = [new, new].map(Rc::clone);
+        let old = before.extents.iter().enumerate().filter(move |(index, extent)| {
+            let is_same = is_next && self.same.get(*index) == Some(&true);
+            !is_same || touches(&extent.words, &in_old)
+        });
+        let now = self.extents.iter().filter(move |extent| !is_next || extent.fresh || touches(&extent.words, &in_new));
+        differences(old.map(|(_, extent)| &*extent.words), now.map(|extent| &*extent.words), Rc::clone(new))
     }
 
     fn words(&self) -> impl Iterator<Item = &Words> {
@@ -267,45 +262,46 @@ fn touches(words: &Words, ranges: &[Range<u64>]) -> bool {
     ranges.get(next).is_some_and(|range| range.start < words.end())
 }
 
-/// Visits each page whose words in `old` and `new` differ, both in address order. In the ranges `unmapped` there was
-/// nothing before, whatever `old` has.
-fn differences<'a, E>(
+/// The pages whose words in `old` and `new` differ, both in address order. In the ranges `unmapped` there was nothing
+/// before, whatever `old` has.
+fn differences<'a>(
     old: impl Iterator<Item = &'a Words>,
     new: impl Iterator<Item = &'a Words>,
-    unmapped: &[Range<u64>],
-    visit: &mut impl FnMut(u64, SampledPage, SampledPage) -> Result<(), E>,
-) -> Result<(), E> {
+    unmapped: Rc<[Range<u64>]>,
+) -> impl Iterator<Item = (u64, SampledPage, SampledPage)> {
     let (mut old, mut new) = (old.peekable(), new.peekable());
-    let mut unmapped = unmapped.iter().peekable();
+    let mut next_unmapped = 0;
     let mut page = 0;
-    loop {
-        while old.next_if(|words| words.end() <= page).is_some() {}
-        while new.next_if(|words| words.end() <= page).is_some() {}
-        let starts = [old.peek(), new.peek()].map(|one| one.map(|words| words.first));
-        let Some(start) = starts.into_iter().flatten().min() else {
-            return Ok(());
-        };
-        page = page.max(start);
-        while unmapped.next_if(|range| range.end <= page).is_some() {}
-        // Mostly nothing changed: words that were read together are then compared at once.
-        if let (Some(then), Some(now)) = (old.peek(), new.peek())
-            && page == then.first
-            && then == now
-            && unmapped.peek().is_none_or(|range| range.start >= then.end())
-        {
-            page = then.end();
-            continue;
+    std::iter::from_fn(move || {
+        loop {
+            while old.next_if(|words| words.end() <= page).is_some() {}
+            while new.next_if(|words| words.end() <= page).is_some() {}
+            let starts = [old.peek(), new.peek()].map(|one| one.map(|words| words.first));
+            page = page.max(starts.into_iter().flatten().min()?);
+            while unmapped.get(next_unmapped).is_some_and(|range| range.end <= page) {
+                next_unmapped += 1;
+            }
+            let unmapped = unmapped.get(next_unmapped);
+            // Mostly nothing changed: words that were read together are then compared at once.
+            if let (Some(then), Some(now)) = (old.peek(), new.peek())
+                && page == then.first
+                && then == now
+                && unmapped.is_none_or(|range| range.start >= then.end())
+            {
+                page = then.end();
+                continue;
+            }
+            let seen = |one: Option<&&Words>| match one {
+                Some(words) if words.first <= page => words.page(page),
+                _ => SampledPage::default(),
+            };
+            let is_new = unmapped.is_some_and(|range| range.contains(&page));
+            let then = if is_new { SampledPage::default() } else { seen(old.peek()) };
+            let differing = (page, then, seen(new.peek()));
+            page += 1;
+            if differing.1 != differing.2 {
+                return Some(differing);
+            }
         }
-        let seen = |one: Option<&&Words>| match one {
-            Some(words) if words.first <= page => words.page(page),
-            _ => SampledPage::default(),
-        };
-        let is_new = unmapped.peek().is_some_and(|range| range.contains(&page));
-        let then = if is_new { SampledPage::default() } else { seen(old.peek()) };
-        let now = seen(new.peek());
-        if then != now {
-            visit(page, then, now)?;
-        }
-        page += 1;
-    }
+    })
 }

@@ -269,7 +269,7 @@ fn essential(truth: &Truth, translation: &Value, explanation: &Value) -> Vec<&'s
         ("present", Some("huge_zero")) => "huge page of zeros",
         ("present", Some("ksm")) => "merged with equal pages",
         ("present", Some("hugetlb")) => "from the hugetlb pool",
-        ("present", Some("vdso")) => "the kernel lends",
+        ("present", Some("vdso")) => "the kernel provides",
         ("present", Some("device_memory")) => "memory of a device",
         ("present", _) => "present",
         ("untouched", Some("past_end")) => "beyond the end of the file",

@@ -25,8 +25,8 @@ impl Version {
         let (Source { file, elf }, table) = sources.table(symbol.table)?;
         let offset = table.versions?.checked_add(2 * u64::from(symbol.number))?;
         let range = FileRange { offset, size: 2 };
-        let words = file.table::<Versym<Endianness>>(range, "symbol versions");
-        let word = words.ok()?.first()?.0.get(elf.endian);
+        let bytes = file.read(range, "symbol versions").ok()?;
+        let word = part::<Versym<Endianness>>(&bytes, 0)?.0.get(elf.endian);
         Some(Version { number: word.index(), is_old: word.is_hidden() })
     }
 

@@ -113,13 +113,6 @@ impl File {
         Ok(bytes)
     }
 
-    /// Reads the table that lies in `range`.
-    pub(in crate::symbol) fn table<T: Pod>(&self, range: FileRange, what: &'static str) -> Result<Vec<T>, NoSymbols> {
-        let bytes = self.read(whole_entries::<T>(range), what)?;
-        let entries = pod::slice_from_all_bytes(&bytes).unwrap_or_default();
-        Ok(entries.to_vec())
-    }
-
     /// Passes over the table that lies in `range` in large reads, until `visit` breaks.
     pub(in crate::symbol) fn pass<T: Pod>(
         &self,
@@ -129,7 +122,8 @@ impl File {
         visit: &mut VisitEntries<'_, T>,
     ) -> Result<ControlFlow<()>, NoSymbols> {
         let cut = NoSymbols::CutShort(what);
-        let mut rest = whole_entries::<T>(range);
+        // What is left of an entry at the end is none.
+        let mut rest = range.at_most(range.size - range.size % size_of::<T>() as u64);
         let most = (CHUNK / size_of::<T>() * size_of::<T>()) as u64;
         // One buffer for all parts: fresh memory would take longer than what is read into it.
         let mut bytes = if self.holds(rest.at_most(most)) { memory::zeroed(rest.size.min(most))? } else { Vec::new() };
@@ -175,9 +169,4 @@ impl File {
             wanted *= 4;
         }
     }
-}
-
-/// The part of `range` that whole entries take.
-fn whole_entries<T: Pod>(range: FileRange) -> FileRange {
-    range.at_most(range.size - range.size % size_of::<T>() as u64)
 }

@@ -33,7 +33,7 @@ pub(super) fn run(context: &mut Context) -> Outcome {
     symbols.survey(&mut |survey| {
         reports(&survey).into_iter().try_for_each(|report| context.sink.emit(Record::Module(report)))
     })?;
-    if let Some(jit) = symbols.jit_survey() {
+    if let Some(jit) = symbols.jit_survey()? {
         context.sink.emit(Record::Module(jit_report(jit)))?;
     }
     Ok(Flow::Done)

@@ -3,7 +3,7 @@
 use super::perf_map::{PerfMap, Refused, is_jit_region};
 use super::target_symbols::TargetSymbols;
 use super::{NoSymbols, SymbolAt};
-use crate::budget::Budget;
+use crate::budget::{Budget, OutOfBudget};
 use crate::kernel::{Name, VirtualAddress};
 use crate::report::Stopped;
 use std::collections::BTreeSet;
@@ -31,13 +31,13 @@ fn end(function: &SymbolAt) -> VirtualAddress {
 
 impl TargetSymbols<'_> {
     /// The target's list, as it was when this command first needed it.
-    fn perf_map_read(&self) -> Option<&PerfMap> {
-        self.listed()?.as_ref().ok().map(|map| &**map)
+    fn perf_map_read(&self) -> Result<Option<&PerfMap>, OutOfBudget> {
+        Ok(self.listed()?.and_then(|read| read.as_deref().ok()))
     }
 
-    fn listed(&self) -> Option<&Result<Arc<PerfMap>, Refused>> {
+    fn listed(&self) -> Result<Option<&Result<Arc<PerfMap>, Refused>>, OutOfBudget> {
         let read = || self.symbols.perf_map(self.target);
-        self.perf_map.get_or_init(read).as_ref()
+        self.perf_map.get_or_init(read).as_ref().map(Option::as_ref).map_err(|over| *over)
     }
 
     fn is_jit_at(&self, address: VirtualAddress) -> bool {
@@ -51,70 +51,76 @@ impl TargetSymbols<'_> {
         if self.module_at(address).is_some() {
             return 0;
         }
-        let map = if self.is_jit_at(address) { self.perf_map_read() } else { None };
-        map.map_or(u64::MAX, |map| map.bytes_before_next(address))
+        let map = if self.is_jit_at(address) { self.perf_map_read() } else { Ok(None) };
+        map.map_or(0, |map| map.map_or(u64::MAX, |map| map.bytes_before_next(address)))
     }
 
     /// The JIT-compiled function at `address`.
     pub(super) fn jit_symbol_at(&self, address: VirtualAddress) -> Option<SymbolAt> {
-        if self.is_jit_at(address) { self.perf_map_read()?.at(address) } else { None }
+        if self.is_jit_at(address) { self.perf_map_read().ok()??.at(address) } else { None }
     }
 
     /// Whether `module` is a name of the list.
-    pub(super) fn is_perf_map_name(&self, module: &str) -> bool {
-        self.perf_map_read().is_some_and(|map| map.is_called(module))
+    pub(super) fn is_perf_map_name(&self, module: &str) -> Result<bool, OutOfBudget> {
+        Ok(self.perf_map_read()?.is_some_and(|map| map.is_called(module)))
     }
 
     /// All JIT-compiled functions, in memory where code can be.
-    fn jit_functions(&self) -> impl Iterator<Item = SymbolAt> {
-        let symbols = self.perf_map_read().into_iter().flat_map(PerfMap::symbols);
-        symbols.filter(|one| self.is_jit_at(one.start))
+    fn jit_functions(&self) -> Result<impl Iterator<Item = SymbolAt>, OutOfBudget> {
+        let symbols = self.perf_map_read()?.into_iter().flat_map(PerfMap::symbols);
+        Ok(symbols.filter(|one| self.is_jit_at(one.start)))
     }
 
     /// The list, if it is used and has functions that are there now; or, if there is memory that JIT-compiled code may
     /// be in, why it is not read.
-    pub fn jit_survey(&self) -> Option<JitSurvey> {
-        if let Some(Err(refused)) = self.listed() {
+    ///
+    /// # Errors
+    /// If reading it was given up.
+    pub fn jit_survey(&self) -> Result<Option<JitSurvey>, Stopped> {
+        if let Some(Err(refused)) = self.listed()? {
             let mut places = self.regions().filter(|region| is_jit_region(region));
-            let first = places.next()?.range;
-            return Some(JitSurvey {
+            let first = places.next().map(|first| first.range);
+            return Ok(first.map(|first| JitSurvey {
                 name: refused.path.clone(),
                 start: first.start(),
                 end: places.next_back().map_or(first, |last| last.range).end(),
                 functions: Err(refused.why.clone()),
                 is_cut: false,
-            });
+            }));
         }
-        let mut functions = self.jit_functions();
-        let first = functions.next()?;
+        let mut functions = self.jit_functions()?;
+        let Some(first) = functions.next() else {
+            return Ok(None);
+        };
         let (mut start, mut last, mut count) = (first.start, end(&first), 1);
         for function in functions {
             start = start.min(function.start);
             last = last.max(end(&function));
             count += 1;
         }
-        Some(JitSurvey {
-            name: first.module,
-            start,
-            end: last,
-            functions: Ok(count),
-            is_cut: self.perf_map_read().is_some_and(PerfMap::is_cut),
-        })
+        let is_cut = self.perf_map_read()?.is_some_and(PerfMap::is_cut);
+        Ok(Some(JitSurvey { name: first.module, start, end: last, functions: Ok(count), is_cut }))
     }
 
     /// The functions of that name.
-    pub(super) fn jit_symbols_called(&self, name: &str) -> Vec<SymbolAt> {
+    pub(super) fn jit_symbols_called(&self, name: &str) -> Result<Vec<SymbolAt>, OutOfBudget> {
         let is_it = |symbol: &SymbolAt| {
             symbol.mangled.as_bytes() == name.as_bytes()
                 || symbol.name().as_bytes() == name.as_bytes()
                 || symbol.mangled.escaped() == name
         };
-        self.jit_functions().filter(is_it).collect()
+        let mut found = Vec::new();
+        let mut budget = self.symbols.budget();
+        for symbol in self.jit_functions()? {
+            budget.go_on()?;
+            found.extend(Some(symbol).filter(is_it));
+        }
+        Ok(found)
     }
 
     /// Adds the names that begin with `prefix`.
     pub(super) fn complete_jit(&self, prefix: &str, limit: usize, found: &mut BTreeSet<Name>) {
-        for symbol in self.jit_functions() {
+        for symbol in self.jit_functions().into_iter().flatten() {
             if found.len() >= limit {
                 break;
             }
@@ -131,7 +137,7 @@ impl TargetSymbols<'_> {
         budget: &mut Budget,
         each: &mut dyn FnMut(SymbolAt) -> Result<(), Stopped>,
     ) -> Result<(), Stopped> {
-        for symbol in self.jit_functions() {
+        for symbol in self.jit_functions()? {
             budget.go_on()?;
             if is_match(&symbol.name().to_string()) {
                 each(symbol)?;
@@ -145,7 +151,27 @@ impl TargetSymbols<'_> {
 mod tests {
     use super::*;
     use crate::process::fake::Fake;
-    use crate::symbol::Symbols;
+    use crate::symbol::{Error, Symbols};
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    #[test]
+    fn reading_the_list_can_be_interrupted() {
+        let lines: String = (0..1000).map(|number| format!("{:x} 1 name_{number}\n", 0x10_0000 + number)).collect();
+        let fake = Fake::new().region(0x10_0000, 0x10_1000, "r-xp", 0, "");
+        let target = fake.file("/tmp/perf-4321.map", lines.into_bytes()).target();
+        let regions = target.process.regions().expect("its regions");
+        let pressed = Arc::new(AtomicBool::new(true));
+        let symbols = Symbols::within(Budget::until(Arc::clone(&pressed)));
+        symbols.use_perf_maps(true);
+        let address = VirtualAddress::new(0x10_0000);
+        let view = symbols.over(&target, &regions);
+        assert!(matches!(view.find(None, "name_0"), Err(Error::Interrupted { .. })));
+        assert!(matches!(view.find(Some("perf-4321.map"), "name_0"), Err(Error::Interrupted { .. })));
+        assert!(view.jit_survey().is_err());
+        assert_eq!(view.unnamed_bytes(address), 0, "it may have a name");
+        pressed.store(false, Ordering::Relaxed);
+        assert!(symbols.over(&target, &regions).at(address).is_some(), "the next command reads it");
+    }
 
     #[test]
     fn names_are_of_anonymous_memory_that_may_be_executed() {
@@ -189,7 +215,7 @@ mod tests {
         assert_eq!(find(None, "e\\x1b\\xff"), [0x30_0040], "as displayed");
         assert_eq!(find(Some("other"), "two"), [0]);
         assert!(find(None, "data").is_empty());
-        let survey = view.jit_survey().expect("a list");
+        let survey = view.jit_survey().expect("no limit").expect("a list");
         let range = (survey.start.get(), survey.end.get());
         assert_eq!(range, (0x10_0010, 0x30_0048));
         assert!(matches!(survey.functions, Ok(3)));

@@ -5,10 +5,12 @@
 
 use super::elf::{File, LONGEST_NAME};
 use super::{Kind, NoSymbols, SymbolAt};
+use crate::budget::{Budget, OutOfBudget};
 use crate::kernel::{Name, Region, VirtualAddress, text};
 use crate::process::Target;
 use crate::source::memory;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
 /// Of a larger file only this much is read, from its end: the last lines are valid.
 const LARGEST: u64 = 64 << 20;
@@ -35,6 +37,9 @@ pub(super) struct Refused {
     pub(super) path: Name,
     pub(super) why: NoSymbols,
 }
+
+/// Such a file, if there is one and it is used; an error if reading it was given up.
+pub(super) type Listed = Result<Option<Result<Arc<PerfMap>, Refused>>, OutOfBudget>;
 
 /// The functions of such a file.
 #[derive(Default)]
@@ -75,14 +80,21 @@ fn number(line: &[u8]) -> Option<(u64, &[u8])> {
 impl Functions {
     /// The functions in the last `most` whole lines, and whether there are more. A line without an end may be half
     /// written.
-    fn parse(bytes: &[u8], most: usize) -> (Functions, bool) {
+    fn parse(bytes: &[u8], most: usize, budget: &mut Budget) -> Result<(Functions, bool), OutOfBudget> {
         let whole = memchr::memrchr(b'\n', bytes).unwrap_or(0);
         let lines = bytes.get(..whole).unwrap_or_default();
-        let mut lines = lines.rsplit(|&byte| byte == b'\n').filter_map(Function::parse);
-        let mut listed: Vec<Function> = lines.by_ref().take(most).collect();
+        let mut listed = Vec::new();
+        for line in lines.rsplit(|&byte| byte == b'\n') {
+            budget.go_on()?;
+            listed.extend(Function::parse(line));
+            if listed.len() > most {
+                break;
+            }
+        }
+        let is_cut = listed.len() > most;
+        listed.truncate(most);
         listed.reverse();
-        let functions = Functions { stretches: sweep(&listed), listed };
-        (functions, lines.next().is_some())
+        Ok((Functions { stretches: sweep(&listed, budget)?, listed }, is_cut))
     }
 
     fn at(&self, address: u64) -> Option<&Function> {
@@ -110,7 +122,7 @@ impl Functions {
 }
 
 /// Assigns each place to the last listed function that covers it.
-fn sweep(listed: &[Function]) -> Vec<(u64, Option<usize>)> {
+fn sweep(listed: &[Function], budget: &mut Budget) -> Result<Vec<(u64, Option<usize>)>, OutOfBudget> {
     let mut places: Vec<u64> = listed.iter().flat_map(|one| [one.start, one.end()]).collect();
     places.sort_unstable();
     places.dedup();
@@ -120,6 +132,7 @@ fn sweep(listed: &[Function]) -> Vec<(u64, Option<usize>)> {
     let mut covering: BinaryHeap<(usize, u64)> = BinaryHeap::new();
     let mut stretches: Vec<(u64, Option<usize>)> = Vec::new();
     for place in places {
+        budget.go_on()?;
         while let Some((_, at)) = coming.next_if(|&(start, _)| start <= place) {
             covering.extend(listed.get(at).map(|one| (at, one.end())));
         }
@@ -131,14 +144,16 @@ fn sweep(listed: &[Function]) -> Vec<(u64, Option<usize>)> {
             stretches.push((place, speaking));
         }
     }
-    stretches
+    Ok(stretches)
 }
 
 impl PerfMap {
     /// Reads the target's file; `None` if there is none.
-    pub(super) fn read(target: &Target) -> Option<Result<PerfMap, Refused>> {
+    pub(super) fn read(target: &Target, budget: &mut Budget) -> Result<Option<Result<PerfMap, Refused>>, OutOfBudget> {
         let owner = owner(target);
-        let (path, opened) = target.modules.perf_map().ok()??;
+        let Ok(Some((path, opened))) = target.modules.perf_map() else {
+            return Ok(None);
+        };
         let read = opened.map_err(NoSymbols::from).and_then(|bytes| {
             let file = File::new(bytes);
             let begin = file.length().saturating_sub(LARGEST);
@@ -146,16 +161,20 @@ impl PerfMap {
             let mut bytes = memory::zeroed(size)?;
             let read = file.read_up_to(begin, &mut bytes)?;
             bytes.truncate(read);
-            // The first line may be incomplete: it is skipped.
-            let first = match begin {
-                0 => 0,
-                _ => memchr::memchr(b'\n', &bytes).map_or(bytes.len(), |end| end + 1),
-            };
-            let whole = bytes.get(first..).unwrap_or_default();
-            let (functions, is_cut) = Functions::parse(whole, MOST_FUNCTIONS);
-            Ok(PerfMap { owner, file, path: path.clone(), functions, is_cut: is_cut || begin > 0 })
+            Ok((file, begin, bytes))
         });
-        Some(read.map_err(|why| Refused { path, why }))
+        let (file, begin, bytes) = match read {
+            Ok(read) => read,
+            Err(why) => return Ok(Some(Err(Refused { path, why }))),
+        };
+        // The first line may be incomplete: it is skipped.
+        let first = match begin {
+            0 => 0,
+            _ => memchr::memchr(b'\n', &bytes).map_or(bytes.len(), |end| end + 1),
+        };
+        let whole = bytes.get(first..).unwrap_or_default();
+        let (functions, is_cut) = Functions::parse(whole, MOST_FUNCTIONS, budget)?;
+        Ok(Some(Ok(PerfMap { owner, file, path, functions, is_cut: is_cut || begin > 0 })))
     }
 
     /// Whether it is the target's, and complete.
@@ -224,6 +243,10 @@ pub(super) fn is_jit_region(region: &Region) -> bool {
 mod tests {
     use super::*;
 
+    fn parse(text: &[u8], most: usize) -> (Functions, bool) {
+        Functions::parse(text, most, &mut Budget::unlimited()).expect("no limit")
+    }
+
     fn names(functions: &Functions, addresses: &[u64]) -> Vec<String> {
         let name = |&address: &u64| {
             let function = functions.at(address);
@@ -235,7 +258,7 @@ mod tests {
     #[test]
     fn of_overlapping_lines_the_last_is_valid() {
         let text = b"1000 100 outer\n1040 10 py::inner:/a b.py\n1080 100 newer\n10f0 8 short\n";
-        let functions = Functions::parse(text, 100).0;
+        let functions = parse(text, 100).0;
         let asked = [0xfff, 0x1000, 0x103f, 0x1040, 0x104f, 0x1050, 0x107f, 0x1080, 0x10f0, 0x10f8, 0x117f, 0x1180];
         let inner = "py::inner:/a b.py";
         assert_eq!(
@@ -243,7 +266,7 @@ mod tests {
             ["-", "outer", "outer", inner, inner, "outer", "outer", "newer", "short", "newer", "newer", "-"]
         );
         // A function whose start was overwritten is not there any more.
-        let functions = Functions::parse(b"1000 10 old\n1000 10 new\n", 100).0;
+        let functions = parse(b"1000 10 old\n1000 10 new\n", 100).0;
         let there: Vec<&[u8]> = functions.there().map(|one| &*one.name).collect();
         assert_eq!(there, [b"new"]);
     }
@@ -256,14 +279,14 @@ mod tests {
         text.extend_from_slice(b"4000 8 ");
         text.extend(std::iter::repeat_n(b'x', LONGEST_NAME));
         text.extend_from_slice(b"\n5000 8 half writ");
-        let functions = Functions::parse(&text, 100).0;
+        let functions = parse(&text, 100).0;
         let listed: Vec<&[u8]> = functions.listed.iter().map(|one| &*one.name).collect();
         assert_eq!(listed, [&b"good"[..], b"\x1b[31m\xff"]);
         assert_eq!(names(&functions, &[0x2000, 0x3000]), ["good", "\\x1b[31m\\xff"]);
-        let (last, is_cut) = Functions::parse(b"1000 10 old\n2000 10 newer\n3000 10 last\n", 2);
+        let (last, is_cut) = parse(b"1000 10 old\n2000 10 newer\n3000 10 last\n", 2);
         let there: Vec<&[u8]> = last.there().map(|one| &*one.name).collect();
         assert_eq!((there, is_cut), (vec![&b"newer"[..], b"last"], true));
-        assert_eq!(Functions::parse(b"", 100).0.listed.len(), 0);
-        assert_eq!(Functions::parse(b"1000 10 no end", 100).0.listed.len(), 0);
+        assert_eq!(parse(b"", 100).0.listed.len(), 0);
+        assert_eq!(parse(b"1000 10 no end", 100).0.listed.len(), 0);
     }
 }

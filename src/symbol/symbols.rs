@@ -5,7 +5,7 @@ use super::expanded::Expanded;
 use super::lines::DebugInfoCache;
 use super::module::{self, Module};
 use super::module_symbols::ModuleSymbols;
-use super::perf_map::{PerfMap, Refused};
+use super::perf_map::{Listed, PerfMap};
 use super::reason::NoSymbols;
 use super::separate;
 use super::sources::Sources;
@@ -166,17 +166,17 @@ impl Symbols {
     }
 
     /// The perf map of the target, read again if it has changed; `None` if there is none, or it is not used.
-    pub(super) fn perf_map(&self, target: &Target) -> Option<Result<Arc<PerfMap>, Refused>> {
+    pub(super) fn perf_map(&self, target: &Target) -> Listed {
         if !self.uses_perf_maps() {
-            return None;
+            return Ok(None);
         }
         let mut kept = self.perf_map.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = kept.as_ref().filter(|map| map.is_of(target)) {
-            return Some(Ok(Arc::clone(known)));
+            return Ok(Some(Ok(Arc::clone(known))));
         }
-        let read = PerfMap::read(target).map(|read| read.map(Arc::new));
+        let read = PerfMap::read(target, &mut self.budget())?.map(|read| read.map(Arc::new));
         *kept = read.as_ref().and_then(|read| read.as_ref().ok()).cloned();
-        read
+        Ok(read)
     }
 
     pub(super) fn uses_perf_maps(&self) -> bool {

@@ -3,13 +3,14 @@
 use super::load_bias::{LoadedCopy, in_segment, place};
 use super::loaded_module::LoadedModule;
 use super::module::{self, MOST_BSS_REGIONS, Module, WIDEST_GAP};
-use super::perf_map::{PerfMap, Refused, is_jit_region};
+use super::perf_map::{Listed, is_jit_region};
 use super::regions_on_demand::RegionsOnDemand;
 use super::{Error, Kind, NoSymbols, SymbolAt, Symbols};
+use crate::budget::OutOfBudget;
 use crate::kernel::{AddressRange, Name, PageSize, Region, VirtualAddress};
 use crate::process::Target;
 use std::collections::BTreeSet;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// Whether an address in `region` may have a name, judged without the list of all regions, which may be very long:
@@ -29,7 +30,7 @@ pub struct TargetSymbols<'a> {
     regions: Regions<'a>,
     number: u64,
     grouped: OnceLock<Grouped>,
-    pub(super) perf_map: OnceLock<Option<Result<Arc<PerfMap>, Refused>>>,
+    pub(super) perf_map: OnceLock<Listed>,
 }
 
 /// The regions of a target, in address order.
@@ -117,8 +118,14 @@ impl TargetSymbols<'_> {
     /// # Errors
     /// If no module is called so, if the one that is gives no symbols, or if only thread-local symbols have the name.
     pub fn find(&self, module: Option<&str>, name: &str) -> Result<Vec<SymbolAt>, Error> {
-        if module.is_some_and(|module| self.is_perf_map_name(module)) {
-            return Ok(self.jit_symbols_called(name));
+        let given_up_jit = |over: OutOfBudget| match over.into() {
+            NoSymbols::Interrupted => Error::Interrupted { name: name.into() },
+            reason => Error::NoSymbols { module: module.unwrap_or("perf map").into(), reason },
+        };
+        if let Some(module) = module
+            && self.is_perf_map_name(module).map_err(given_up_jit)?
+        {
+            return self.jit_symbols_called(name).map_err(given_up_jit);
         }
         let mut matches = Matches::default();
         // A module whose search was given up: another one may find the name.
@@ -146,7 +153,7 @@ impl TargetSymbols<'_> {
         found.retain(is_used);
         found.extend(copied);
         if module.is_none() {
-            found.extend(self.jit_symbols_called(name));
+            found.extend(self.jit_symbols_called(name).map_err(given_up_jit)?);
         }
         match (thread_local, given_up) {
             _ if !found.is_empty() => Ok(found),
@@ -198,7 +205,7 @@ impl TargetSymbols<'_> {
                 symbols.fail(reason);
             }
         }
-        if module.is_none_or(|module| self.is_perf_map_name(module)) {
+        if module.is_none_or(|module| self.is_perf_map_name(module).unwrap_or(false)) {
             self.complete_jit(prefix, limit, &mut found);
         }
         found.into_iter().collect()

@@ -18,6 +18,7 @@ fn answers(target: &Target, steps: Option<u64>) -> Vec<(&'static str, Answer)> {
     let regions = target.process.regions().expect("its regions");
     let ask = |question: &dyn Fn(&super::super::TargetSymbols<'_>) -> Answer| {
         let symbols = Symbols::within(budget());
+        symbols.use_perf_maps(true);
         question(&symbols.over(target, &regions))
     };
     let found = |name: &'static str| {
@@ -50,13 +51,16 @@ fn answers(target: &Target, steps: Option<u64>) -> Vec<(&'static str, Answer)> {
             };
             Ok(())
         });
-        text.filter(|_| whole.is_ok())
+        let jit = view.jit_survey().ok()?;
+        text.filter(|_| whole.is_ok()).map(|text| format!("{text} {jit:?}"))
     });
     vec![
         ("a name", found("last")),
         ("a demangled name", found("shapes::area")),
         ("no such name", found("missing")),
         ("an address", at(0x10_0004)),
+        ("a name in JIT code", found("made")),
+        ("an address in JIT code", at(0x30_0014)),
         ("all names", matching),
         ("the module", surveyed),
     ]
@@ -121,4 +125,17 @@ fn a_compressed_table() {
         ..Builder::default()
     };
     holds("a compressed table", &mapped(file.bytes()), &["a name", "all names", "the module"]);
+}
+
+#[test]
+fn a_perf_map() {
+    let mut lines: String = (0..300).map(|number| format!("{:x} 8 name_{number}\n", 0x30_0100 + number * 8)).collect();
+    lines += "300010 10 made\n300020 10 last\n300030 10 shapes::area\n";
+    let target =
+        Fake::new().region(0x30_0000, 0x30_1000, "r-xp", 0, "").file("/tmp/perf-4321.map", lines.into_bytes()).target();
+    holds(
+        "a perf map",
+        &target,
+        &["a name", "a demangled name", "a name in JIT code", "an address in JIT code", "all names", "the module"],
+    );
 }

@@ -9,7 +9,7 @@ use super::translate::brief;
 use super::watch_groups::{Sums, tally};
 use super::{About, Context, Error, Flow, Group, Outcome, example};
 use crate::eval::{self, Spans, current_ranges};
-use crate::inspect::{AddressSpace, Change, Facts, Sampled, StateSet, ViewedRegion, Watcher, is_average};
+use crate::inspect::{self, AddressSpace, Change, Facts, Page, Sampled, StateSet, ViewedRegion, Watcher, is_average};
 use crate::kernel::AddressRange;
 use crate::lang::{self, OnRequest, Quantifier, Span, Until};
 use crate::process::{self, Target};
@@ -121,7 +121,7 @@ pub(super) fn run(context: &mut Context, asked: &lang::Watch) -> Outcome {
     let ranges = current_ranges(&spans, &space, &context.state.symbols, &target);
     let pages = ranges.iter().map(|range| range.pages(space.page()));
     let mut blind = unobservable(&space, &ranges, wanted);
-    blind.extend(copies_elsewhere(&space, &ranges, wanted));
+    blind.extend(copies_elsewhere(&space, &ranges, wanted, context.sink)?);
     let start = WatchStart { pages: pages.sum(), every: every.as_secs_f64(), blind };
     let extra = space.obtainable(wanted);
     context.sink.emit(Record::WatchStart(start))?;
@@ -171,19 +171,40 @@ pub(super) fn unobservable(space: &AddressSpace, ranges: &[AddressRange], wanted
     blind.collect()
 }
 
-/// The reason why copies on write that another process makes do not show, if memory in `ranges` can be shared so: a
-/// forked child that copies a page leaves it where it is here.
-fn copies_elsewhere(space: &AddressSpace, ranges: &[AddressRange], wanted: Facts) -> Option<Blind> {
-    let can_be_copied = |viewed: &&ViewedRegion| {
-        let permissions = viewed.region.permissions;
-        permissions.write && !permissions.shared
+/// The reason why copies on write that another process makes do not show, if it can make some: private memory in
+/// `ranges` is now mapped by another process too. A forked child that copies a page leaves it where it is here.
+fn copies_elsewhere(
+    space: &AddressSpace,
+    ranges: &[AddressRange],
+    wanted: Facts,
+    sink: &mut dyn Sink,
+) -> Result<Option<Blind>, Error> {
+    if wanted.contains(Facts::COUNTS) {
+        return Ok(None);
+    }
+    let permissions = |viewed: &ViewedRegion| viewed.region.permissions;
+    let is_private = |viewed: &&ViewedRegion| permissions(viewed).write && !permissions(viewed).shared;
+    let private: Vec<AddressRange> = space.regions().iter().filter(is_private).map(ViewedRegion::range).collect();
+    let private: Vec<AddressRange> = ranges.iter().flat_map(|range| range.within(&private)).collect();
+    let is_shared = |page: &Page| {
+        let entry = page.entry;
+        entry.is_present() && !entry.is_file_or_shared() && !entry.is_exclusive() && !page.is_zero()
     };
-    let is_watched = |viewed: &ViewedRegion| viewed.range().within(ranges).next().is_some();
-    let is_blind = !wanted.contains(Facts::COUNTS) && space.regions().iter().filter(can_be_copied).any(is_watched);
-    is_blind.then(|| Blind {
+    let need = Facts::ENTRIES | space.obtainable(Facts::KINDS);
+    let mut pages = space.pages(&private, need).within(sink.budget());
+    loop {
+        match pages.next() {
+            Ok(Some(chunk)) if !chunk.pages().any(|page| is_shared(&page)) => {}
+            Ok(Some(_)) => break,
+            // That the process has gone, the first sample reports.
+            Ok(None) | Err(inspect::Error::Exited | inspect::Error::Executed) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(Some(Blind {
         kind: EventKind::CopiedOnWrite,
-        reason: "copies by another process change only map counts and exclusivity here: `with mapcount`".to_owned(),
-    })
+        reason: "copies by another process show only with `with mapcount`".to_owned(),
+    }))
 }
 
 /// Refuses a lone address in no region, as `region` does: `watch *p` means the page at the *value* of p. A range that

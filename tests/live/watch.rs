@@ -1,6 +1,7 @@
 //! Each kind of change, made for real between two looks.
 
 use super::Test;
+use super::answers::program;
 use super::puppet::Puppet;
 use super::states::{MADV_GUARD_INSTALL, MADV_GUARD_REMOVE, detail};
 use super::support::{self, at, page_bytes, skip};
@@ -26,6 +27,7 @@ pub const TESTS: &[Test] = &[
     ("watch::the_end", the_end),
     ("watch::many_pages_change_alike", many_pages_change_alike),
     ("watch::what_cannot_be_seen_is_said", what_cannot_be_seen_is_said),
+    ("watch::copies_that_a_child_makes_are_said_not_to_show", copies_that_a_child_makes_are_said_not_to_show),
 ];
 
 const MADV_DONTNEED: i32 = 4;
@@ -373,6 +375,24 @@ fn another_program() {
     let space = AddressSpace::of(&watch.target).expect("a space");
     assert!(space.region(at(memory)).is_none());
     assert_eq!(watch.look().0, Sampled::Alive);
+}
+
+/// As long as there is a child with the same memory, and not before.
+fn copies_that_a_child_makes_are_said_not_to_show() {
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("anonymous", 4);
+    puppet.writes(memory, 4);
+    let pid = puppet.0.pid();
+    let is_said = |clause: &str| {
+        let line = format!("watch {memory:#x}, +4p every 1ms for 2ms{clause}");
+        program(&[], pid, true, &[line]).contains("copies by another process")
+    };
+    assert!(!is_said(""));
+    puppet.does("fork", &[memory, 0]);
+    assert!(is_said(""));
+    if support::shows_frames() {
+        assert!(!is_said(" with mapcount"));
+    }
 }
 
 fn the_end() {

@@ -101,9 +101,9 @@ impl Watcher {
         if let Err(reason) = &available.frames {
             blind.push((EventKind::Moved, reason.clone()));
             let partly = if available.categories.contains(Categories::ZERO) {
-                "only copies of file pages and of the page of zeros show: others show by their frames, which need CAP_SYS_ADMIN"
+                "only copies of file pages and of the page of zeros show, because frames need CAP_SYS_ADMIN"
             } else {
-                "only copies of file pages show: others show by their frames, which need CAP_SYS_ADMIN"
+                "only copies of file pages show, because frames need CAP_SYS_ADMIN"
             };
             blind.push((EventKind::CopiedOnWrite, Reason::not_permitted(partly)));
         }
@@ -114,8 +114,8 @@ impl Watcher {
         let may_be_huge = || space.regions().iter().any(|viewed| space.may_be_huge(viewed) && is_watched(viewed));
         let has_counts = available.counts.is_ok() && space.has_exact_counts();
         if available.frames.is_ok() && !has_counts && may_be_huge() {
-            let partly = "inside a huge page that one entry maps, a copied page shows as moved: only map counts show \
-                          that it was shared";
+            let partly = "a page copied out of a huge page shows as moved, because only map counts show that it was \
+                          shared";
             let reason = match &available.counts {
                 Ok(()) => Reason::NotOnThisKernel(format!("{partly}, and this kernel gives averages")),
                 Err(_) => Reason::not_permitted(format!("{partly}, and only root can read them")),
@@ -124,7 +124,7 @@ impl Watcher {
         }
         let mut shared_memory = space.regions().iter().filter(|viewed| viewed.backing == Backing::Shmem);
         if space.swap_in_use() && shared_memory.any(is_watched) {
-            let nothing_left = "the page map shows nothing of shared memory that goes to swap: it shows as went";
+            let nothing_left = "shared memory that goes to swap shows as went";
             let reason = Reason::NotOnThisKernel(nothing_left.into());
             blind.push((EventKind::SwappedOut, reason));
         }

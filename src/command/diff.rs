@@ -6,6 +6,7 @@ use super::named_pages::{PagesOfSymbols, name_among_symbols, names_in};
 use super::snapshot::{self, called, seconds};
 use super::translate::brief;
 use super::watch::{detail, marked, unobservable};
+use super::watch_groups::tally;
 use super::{About, Context, Error, Flow, Group, Outcome, example};
 use crate::eval::{self, Compared, Origin, Spans};
 use crate::inspect::{self, AddressSpace, Change, RegionGroups};
@@ -219,7 +220,7 @@ impl Difference<'_> {
         };
         let symbol = |address| brief(&self.names, address).filter(|_| change.range.is_none());
         let (symbol, last_symbol) = (symbol(start), end.checked_sub(1).and_then(symbol));
-        let group = change.region.as_ref().map(|region| self.regions.number(region));
+        let group = change.region.as_ref().and_then(|region| self.regions.number(region));
         let effect = change.effect;
         let record = ChangeRow {
             change: change.kind,
@@ -241,10 +242,7 @@ impl Difference<'_> {
 fn totals(rows: &[Row]) -> Numbers<EventKind> {
     let mut totals: BTreeMap<EventKind, u64> = BTreeMap::new();
     for Row { record: row, .. } in rows {
-        if !row.change.is_of_pages() && row.pages > 0 {
-            *totals.entry(EventKind::Went).or_default() += row.pages;
-        }
-        *totals.entry(row.change).or_default() += if row.change.is_of_pages() { row.pages } else { 1 };
+        tally(&mut totals, row.change, row.pages);
     }
     Numbers(totals.into_iter().collect())
 }
@@ -270,16 +268,21 @@ fn show<T>(
 
 /// Groups of rows, the largest net effect first. By symbol, a row is split between the symbols that its pages begin in.
 fn groups(by: DiffKey, rows: &[Row], mut symbols: PagesOfSymbols, regions: &RegionGroups) -> Vec<ChangeGroup> {
-    let mut groups: BTreeMap<String, ChangeGroup> = BTreeMap::new();
+    let mut groups: BTreeMap<String, (ChangeGroup, BTreeMap<EventKind, u64>)> = BTreeMap::new();
     let mut add = |key: String, row: &Row, pages: u64| {
-        let group = groups.entry(key).or_insert_with_key(|key| ChangeGroup {
-            by: by.word(),
-            key: key.clone(),
-            region: row.record.region.clone().filter(|_| by == DiffKey::Region),
-            pages: 0,
-            regions: 0,
-            effect: NetEffect::default(),
+        let (group, changes) = groups.entry(key).or_insert_with_key(|key| {
+            let group = ChangeGroup {
+                by: by.word(),
+                key: key.clone(),
+                region: row.record.region.clone().filter(|_| by == DiffKey::Region),
+                pages: 0,
+                regions: 0,
+                changes: Numbers(Vec::new()),
+                effect: NetEffect::default(),
+            };
+            (group, BTreeMap::new())
         });
+        tally(changes, row.record.change, pages);
         group.pages += pages;
         group.regions += u64::from(!row.record.change.is_of_pages());
         group.effect += row.effect.part(pages, row.record.pages);
@@ -306,7 +309,10 @@ fn groups(by: DiffKey, rows: &[Row], mut symbols: PagesOfSymbols, regions: &Regi
             }
         }
     }
-    let mut groups: Vec<ChangeGroup> = groups.into_values().collect();
+    let groups = groups.into_values();
+    let groups =
+        groups.map(|(group, changes)| ChangeGroup { changes: Numbers(changes.into_iter().collect()), ..group });
+    let mut groups: Vec<ChangeGroup> = groups.collect();
     groups.sort_by_key(|group| {
         Reverse((net(group), group.effect.swap_came.abs_diff(group.effect.swap_went), group.pages))
     });

@@ -241,7 +241,7 @@ impl Tally {
 
     /// Counts a row.
     fn add(&mut self, change: &Change) {
-        let number = tally(&mut self.events, change);
+        let number = tally(&mut self.events, change.kind, change.pages);
         *self.rows.entry(change.kind).or_default() += 1;
         self.left = self.left.saturating_sub(number);
         self.effect += change.effect;

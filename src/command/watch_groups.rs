@@ -8,23 +8,26 @@ use crate::report::{EventGroup, EventKind, NetEffect, Numbers};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// Counts a change: each of its pages, or the one region or process that it is about, and the pages that went with
+/// Counts a change of some pages: each of them, or the one region or process that it is about, and the pages that went with
 /// their region. Returns how many it counts for `count`.
-pub(super) fn tally(events: &mut BTreeMap<EventKind, u64>, change: &Change) -> u64 {
-    let number = if change.kind.is_of_pages() { change.pages } else { 1 };
-    *events.entry(change.kind).or_default() += number;
-    if !change.kind.is_of_pages() && change.pages > 0 {
-        *events.entry(EventKind::Went).or_default() += change.pages;
+pub(super) fn tally(events: &mut BTreeMap<EventKind, u64>, kind: EventKind, pages: u64) -> u64 {
+    let number = if kind.is_of_pages() { pages } else { 1 };
+    *events.entry(kind).or_default() += number;
+    if !kind.is_of_pages() && pages > 0 {
+        *events.entry(EventKind::Went).or_default() += pages;
     }
     number
 }
+
+/// The most regions that came during the watch and have sums of their own: a watch may last for days.
+const MOST_LATER: usize = 1 << 16;
 
 /// Changes added up.
 pub(super) struct Sums {
     by: WatchKey,
     regions: RegionGroups,
-    /// By the number of the region.
-    sums: BTreeMap<usize, Sum>,
+    /// By the number of the region; `None` for those that were put together.
+    sums: BTreeMap<Option<usize>, Sum>,
 }
 
 #[derive(Default)]
@@ -39,7 +42,7 @@ struct Sum {
 
 impl Sums {
     pub fn new(by: WatchKey) -> Self {
-        Sums { by, regions: RegionGroups::default(), sums: BTreeMap::new() }
+        Sums { by, regions: RegionGroups::of_at_most(MOST_LATER), sums: BTreeMap::new() }
     }
 
     /// Follows the regions to the next sample.
@@ -50,7 +53,7 @@ impl Sums {
     pub fn add(&mut self, region: &Region, change: &Change, sample: u64) {
         let sum = self.sums.entry(self.regions.number(region)).or_default();
         sum.pages += change.pages;
-        tally(&mut sum.events, change);
+        tally(&mut sum.events, change.kind, change.pages);
         sum.effect += change.effect;
         if sum.last.replace(sample) != Some(sample) {
             sum.samples += 1;
@@ -68,17 +71,18 @@ impl Sums {
         let Sums { by, regions, sums } = self;
         let mut groups: Vec<EventGroup> = sums
             .into_iter()
-            .filter_map(|(number, sum)| {
-                let region = regions.region(number)?;
-                Some(EventGroup {
+            .map(|(number, sum)| {
+                let region = number.and_then(|number| regions.region(number));
+                let together = || format!("regions that came after {MOST_LATER} others, together");
+                EventGroup {
                     by: by.word(),
-                    key: groups::region(region),
-                    region: region.name.clone(),
+                    key: region.map_or_else(together, groups::region),
+                    region: region.map(|region| region.name.clone()).unwrap_or_default(),
                     pages: sum.pages,
                     samples: sum.samples,
                     events: Numbers(sum.events.into_iter().collect()),
                     effect: sum.effect,
-                })
+                }
             })
             .collect();
         groups.sort_by_key(|group| Reverse(group.pages));
@@ -90,6 +94,21 @@ impl Sums {
 mod tests {
     use super::*;
     use crate::process::fake::region;
+
+    #[test]
+    fn regions_without_end_are_put_together_and_no_total_is_lost() {
+        let mut sums = Sums::new(WatchKey::Region);
+        let later = MOST_LATER as u64 + 5;
+        for start in 0..later {
+            let one = region(0x1000 + 2 * start, 1);
+            sums.regions.see([&one].into_iter());
+            sums.add(&one, &Change { pages: 1, ..Change::of_process(EventKind::Came) }, start);
+        }
+        let groups = sums.finish();
+        assert_eq!(groups.len(), MOST_LATER + 2, "the first, those that came later, and the rest");
+        assert_eq!(groups.iter().map(|group| group.pages).sum::<u64>(), later);
+        assert_eq!((groups[0].pages, groups[0].key.ends_with("together")), (4, true), "{}", groups[0].key);
+    }
 
     #[test]
     fn the_net_effect_is_that_of_the_last_program() {

@@ -10,26 +10,41 @@ use std::collections::HashMap;
 #[derive(Default)]
 pub struct RegionGroups {
     /// The regions seen last, in address order.
-    last: Vec<(Region, usize)>,
-    /// All regions seen.
-    known: HashMap<Region, usize>,
+    last: Vec<(Region, Option<usize>)>,
+    /// The regions seen; if that were too many, only those seen last.
+    known: HashMap<Region, Option<usize>>,
     groups: Vec<Region>,
+    /// The most regions that get numbers beside those of the first list.
+    most_later: Option<usize>,
+    /// How many numbers there may be, once a list has been seen.
+    most: Option<usize>,
 }
 
 impl RegionGroups {
+    /// Of the regions that are not in the first list, at most so many get numbers.
+    pub fn of_at_most(later: usize) -> Self {
+        RegionGroups { most_later: Some(later), ..RegionGroups::default() }
+    }
+
     /// Takes the regions of a later sample, in address order.
     pub fn see<'r>(&mut self, regions: impl Iterator<Item = &'r Region>) {
         let regions: Vec<&Region> = regions.collect();
         if regions.iter().copied().eq(self.last.iter().map(|(region, _)| region)) {
             return;
         }
-        let now: Vec<(Region, usize)> =
+        if let (None, Some(later)) = (self.most, self.most_later) {
+            self.most = Some(regions.len() + later);
+        }
+        let now: Vec<(Region, Option<usize>)> =
             regions.into_iter().map(|region| (region.clone(), self.number(region))).collect();
+        if self.most.is_some_and(|most| self.known.len() > 2 * most + now.len()) {
+            self.known = self.last.iter().chain(&now).cloned().collect();
+        }
         // Of a region that was split, the longest part gives the rights.
-        let mut shortest_first: Vec<&(Region, usize)> = now.iter().collect();
+        let mut shortest_first: Vec<&(Region, Option<usize>)> = now.iter().collect();
         shortest_first.sort_by_key(|(region, _)| region.range.len());
         for (region, number) in shortest_first {
-            if let Some(group) = self.groups.get_mut(*number) {
+            if let Some(group) = number.and_then(|number| self.groups.get_mut(number)) {
                 let range = spanning(group.range, region.range);
                 *group = Region { range, ..region.clone() };
             }
@@ -38,8 +53,8 @@ impl RegionGroups {
     }
 
     /// The number of a region. One that was not seen goes on from the region seen last that it has most of, among
-    /// those with the same rights if there are any.
-    pub fn number(&mut self, region: &Region) -> usize {
+    /// those with the same rights if there are any. `None`: it is one of those that came when there were too many.
+    pub fn number(&mut self, region: &Region) -> Option<usize> {
         if let Some(number) = self.known.get(region) {
             return *number;
         }
@@ -48,8 +63,9 @@ impl RegionGroups {
         let overlapping = touched.map_while(|(one, number)| Some((one, number, one.range.intersection(region.range)?)));
         let earlier = overlapping.filter(|(one, ..)| is_same_mapping(one, region));
         let closest = earlier.max_by_key(|(one, _, part)| (one.permissions == region.permissions, part.len()));
-        let number = closest.map_or(self.groups.len(), |(_, number, _)| *number);
-        if number == self.groups.len() {
+        let next = Some(self.groups.len()).filter(|number| self.most.is_none_or(|most| *number < most));
+        let number = closest.map_or(next, |(_, number, _)| *number);
+        if number == Some(self.groups.len()) {
             self.groups.push(region.clone());
         }
         self.known.insert(region.clone(), number);
@@ -84,7 +100,7 @@ mod tests {
         let mut groups = RegionGroups::default();
         let each = |regions: &Vec<Region>| {
             groups.see(regions.iter());
-            regions.iter().map(|region| groups.number(region)).collect()
+            regions.iter().map(|region| groups.number(region).expect("a number")).collect()
         };
         (lists.iter().map(each).collect(), groups)
     }
@@ -121,6 +137,19 @@ mod tests {
         assert_eq!(groups.region(0), Some(&whole));
     }
 
+    /// Memory that grows is another region in each sample.
+    #[test]
+    fn few_of_very_many_are_remembered() {
+        let mut groups = RegionGroups::of_at_most(3);
+        for pages in 1..1000 {
+            let (grows, new) = (with(0x1000, pages, true, "[heap]"), with(0x2000 + 2 * pages, 1, true, ""));
+            groups.see([&grows, &new].into_iter());
+            assert_eq!(groups.number(&grows), Some(0));
+            assert_eq!(groups.number(&new), (pages <= 4).then_some(pages as usize));
+        }
+        assert!(groups.groups.len() == 5 && groups.known.len() < 20, "{}", groups.known.len());
+    }
+
     #[test]
     fn other_memory_at_the_same_place_is_another_region() {
         let one = with(0x1000, 4, true, "[anon:one]");
@@ -130,6 +159,6 @@ mod tests {
         assert_eq!(found, [vec![0], vec![1], vec![0, 2]]);
         // As after an exec.
         groups.forget();
-        assert_eq!(groups.number(&one), 3);
+        assert_eq!(groups.number(&one), Some(3));
     }
 }

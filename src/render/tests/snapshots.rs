@@ -80,6 +80,7 @@ pub fn change_group() -> ChangeGroup {
         region: Some("[heap]".into()),
         pages: 300,
         regions: 1,
+        changes: Numbers(vec![(EventKind::Came, 256), (EventKind::Went, 44), (EventKind::RegionGrew, 1)]),
         effect,
     }
 }

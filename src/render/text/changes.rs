@@ -5,7 +5,7 @@ use super::cells::{length, none};
 use super::lines::Lines;
 use super::style::Style;
 use super::tables::{END, MakeCell, PAGES, PID, SIZE, START, Table};
-use super::watch::{TIME, blind, kind, net, net_figures, numbers, story, time};
+use super::watch::{TIME, blind, by_kind, kind, net, net_figures, numbers, story, time};
 use crate::kernel::Name;
 use crate::render::columns::{Cell, Column};
 use crate::render::theme::Role;
@@ -82,7 +82,9 @@ fn pages(pages: u64) -> Cell<'static> {
 pub fn groups(group: &ChangeGroup) -> Table<ChangeGroup> {
     let key: MakeCell<ChangeGroup> = |_, group| Cell::new(&group.key);
     let key = Column::word(group.by, 20, Role::Plain).cell(key);
-    CHANGE_GROUPS.by([Some(key), None])
+    let changes: MakeCell<ChangeGroup> = |_, group| by_kind(&group.changes);
+    let changes = Column::word("changes", 30, Role::Plain).cell(changes);
+    CHANGE_GROUPS.by([Some(key), (group.by == "region").then_some(changes)])
 }
 
 fn with(snapshot: &SnapshotRow) -> Cell<'static> {

@@ -34,12 +34,14 @@ pub static EVENT_GROUPS: Table<EventGroup> = Table::of(&[
     Column::number("net", 10, Role::Size).cell(|_, group| Cell::new(net(group.effect.came, group.effect.went))),
     Column::number("samples", 7, Role::Dim).cell(|_, group| Cell::count(group.samples)),
     Column::word("region", 44, Role::Name).cell(|_, group| Cell::new(&group.key)),
-    Column::word("changes", 30, Role::Plain).cell(|_, group| {
-        let changes = group.events.iter();
-        let changes = changes.map(|(kind, number)| format!("{} {}", kind.words(), count(*number)));
-        Cell::new(changes.collect::<Vec<_>>().join(", "))
-    }),
+    Column::word("changes", 30, Role::Plain).cell(|_, group| by_kind(&group.events)),
 ]);
+
+/// `came 7, region grew 1`
+pub fn by_kind(changes: &Numbers<EventKind>) -> Cell<'static> {
+    let changes = changes.iter().map(|(kind, number)| format!("{} {}", kind.words(), count(*number)));
+    Cell::new(changes.collect::<Vec<_>>().join(", "))
+}
 
 pub const TIME: Column = Column::word("time", 12, Role::Dim);
 

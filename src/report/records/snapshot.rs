@@ -65,6 +65,9 @@ record! {
         pages: u64,
         /// Changes of regions, counted one by one.
         regions: u64,
+        /// Pages of each kind of change; for changes of regions, regions. Pages that went with their region count as
+        /// gone.
+        changes: Numbers<EventKind>,
         /// Bytes that came and went.
         [flat] effect: NetEffect,
     }

@@ -1,6 +1,6 @@
 //! `flags WHERE`: the flags of one frame, each explained.
 
-use super::{About, Context, Error, Flow, Group, Outcome, example};
+use super::{About, Context, Error, Flow, Group, Outcome, example, walk};
 use crate::eval::{self, Location};
 use crate::inspect::{AddressSpace, frame_detail, frame_words};
 use crate::kernel::explain::{FlagContext, explain};
@@ -30,7 +30,7 @@ ADDRESS is an address of the target, or a frame as pfn:N or phys:N. Frames need 
 
 pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome {
     let machine = context.state.machine().clone();
-    let mut own_mappings = 0;
+    let mut own_mappings = Ok(0);
     let (frame, address) = match eval::location(place, context.state)? {
         Location::Frame(frame) => (Ok(frame), None),
         Location::Physical(physical) => (Ok(physical.frame(machine.page())), None),
@@ -42,7 +42,10 @@ pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome
         }
     };
     let mut report = report(&machine, frame, address);
-    report.words.own_mappings = Some(own_mappings).filter(|&own| own > 0);
+    match own_mappings {
+        Ok(own) => report.words.own_mappings = Some(own).filter(|&own| own > 0),
+        Err(reason) => context.sink.note(walk::own_mappings_unknown(&reason))?,
+    }
     context.sink.emit(Record::PageFlags(report))?;
     Ok(Flow::Done)
 }
@@ -53,7 +56,7 @@ fn frame_at(
     context: &mut Context,
     place: &Spanned<Expression>,
     address: VirtualAddress,
-) -> Result<(Fact<FrameNumber>, u64), Error> {
+) -> Result<(Fact<FrameNumber>, Fact<u64>), Error> {
     let target = context.target()?;
     let (_, detail) = AddressSpace::detail_at(&target, address)?;
     match detail.frame {
@@ -61,7 +64,7 @@ fn frame_at(
             let message = format!("no flags for {address}: its page is {}: {reason}", detail.page.state().word());
             Err(eval::Error::new(place.at, message).into())
         }
-        frame => Ok((frame, detail.page.own_mappings)),
+        frame => Ok((frame, detail.own_mappings)),
     }
 }
 

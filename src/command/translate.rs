@@ -135,6 +135,9 @@ pub(super) fn translation(space: &AddressSpace, detail: PageDetail, symbols: &Sy
     {
         why.note("kind", reason);
     }
+    if let Err(reason) = &detail.own_mappings {
+        why.note("own_mappings", reason);
+    }
     let frame = detail.page.frame();
     let entry = detail.entry.ok_or(Reason::NotApplicable("the page map ends before this address"));
     let of_entry = |ask: fn(PageMapEntry) -> bool| entry.clone().map(ask);
@@ -162,7 +165,7 @@ pub(super) fn translation(space: &AddressSpace, detail: PageDetail, symbols: &Sy
             device: space.swap_device(slot),
         }),
         words: FrameWords {
-            own_mappings: Some(detail.page.own_mappings).filter(|&own| own > 0),
+            own_mappings: detail.own_mappings.ok().filter(|&own| own > 0),
             ..frame_words(&target.machine, detail.flags, detail.map_count)
         },
         folio: match (detail.folio, frame) {

@@ -85,6 +85,11 @@ struct Walk<'a> {
     cut: Option<Cut>,
 }
 
+/// Says that map counts may be too high.
+pub(super) fn own_mappings_unknown(reason: &Reason) -> String {
+    format!("map counts may include mappings of pmdb itself, which are unknown: {reason}")
+}
+
 impl Walk<'_> {
     /// The facts to read: all that the filter needs, and of the others those that are available.
     fn need(&self, shown: Facts) -> Facts {
@@ -110,6 +115,9 @@ impl Walk<'_> {
         if with_own > 0 {
             let plural = if with_own == 1 { "" } else { "s" };
             context.sink.note(format!("pmdb itself maps {with_own} of these page{plural}: map counts include that"))?;
+        }
+        if let Some(reason) = self.space.own_mappings_unknown() {
+            context.sink.note(own_mappings_unknown(&reason))?;
         }
         Ok(more.map_or(Flow::Done, |address| Flow::More(Resume::Address(address))))
     }

@@ -68,6 +68,7 @@ pub(super) fn run(context: &mut Context, place: &Spanned<Expression>, limit: Opt
     context.state.last_address = None;
     let question = Question { limit, ..question };
     let mut listener = Listener {
+        own: machine.own_number().ok().flatten(),
         own_mappings: 0,
         named: BTreeMap::new(),
         symbols: &context.state.symbols,
@@ -88,7 +89,7 @@ pub(super) fn run(context: &mut Context, place: &Spanned<Expression>, limit: Opt
     let pulled = pull();
     let stopped = stopped(pulled, sink)?;
     let answer = search.answer();
-    let is_target = question.near == Some(std::process::id());
+    let is_target = listener.own.is_some() && question.near == listener.own;
     let own_mappings = Some(listener.own_mappings).filter(|&own| own > 0 && !is_target);
     let namesakes = namesakes(listener.named);
     let mut summary = summary(answer, &question, &machine);
@@ -162,6 +163,8 @@ fn namesakes(named: BTreeMap<Name, BTreeSet<u32>>) -> BTreeSet<u32> {
 
 struct Listener<'a> {
     /// Mappings by pmdb itself.
+    /// The process id of pmdb.
+    own: Option<u32>,
     own_mappings: u64,
     /// The processes of each name.
     named: BTreeMap<Name, BTreeSet<u32>>,
@@ -174,7 +177,7 @@ impl Listener<'_> {
     fn row(&mut self, mapper: who::Mapper) -> Record {
         let identity = mapper.target.process.identity();
         let address = VirtualAddress::new(mapper.address.get() + self.offset);
-        if identity.pid == std::process::id() {
+        if Some(identity.pid) == self.own {
             self.own_mappings += mapper.pages;
         }
         let symbol = self.symbol(&mapper, address);

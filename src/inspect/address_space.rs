@@ -49,7 +49,7 @@ struct Known {
     huge_bytes: OnceLock<u64>,
     smaps: OnceLock<process::Result<Vec<Smaps>>>,
     kernel: OnceLock<(u32, u32)>,
-    observer: OnceLock<Observer>,
+    observer: OnceLock<process::Result<Observer>>,
 }
 
 impl AddressSpace {
@@ -165,9 +165,15 @@ impl AddressSpace {
         self.0.regions.iter().map(|viewed| &viewed.region)
     }
 
-    /// pmdb's own mappings.
-    pub(super) fn observer(&self) -> &Observer {
-        self.0.known.observer.get_or_init(|| Observer::of(self.target()))
+    /// pmdb's own mappings, read when the first page of a file needs them.
+    pub(super) fn observer(&self) -> process::Result<&Observer> {
+        let observer = self.0.known.observer.get_or_init(|| Observer::of(self.target()));
+        observer.as_ref().map_err(Clone::clone)
+    }
+
+    /// Why pmdb's own mappings were needed and are unknown, if they are.
+    pub fn own_mappings_unknown(&self) -> Option<Reason> {
+        Some(self.0.known.observer.get()?.as_ref().err()?.clone().into())
     }
 
     /// Whether [`AddressSpace::regions`] are all that the target has.

@@ -33,6 +33,8 @@ pub struct PageDetail {
     pub flags: Fact<PageFlags>,
     /// `/proc/kpagecount`
     pub map_count: Fact<u64>,
+    /// How many of these mappings are pmdb's own.
+    pub own_mappings: Fact<u64>,
     /// Whether it is mapped here and nowhere else.
     pub exclusive: Fact<bool>,
     /// Whether one PMD maps it, or it is from the hugetlb pool.
@@ -189,7 +191,7 @@ impl AddressSpace {
         };
         let known_flags = flags.as_ref().ok().copied();
         let known_count = map_count.as_ref().ok().copied();
-        let own_mappings = viewed.map_or(0, |viewed| self.own_mappings(viewed, address, entry, known_count));
+        let own_mappings = viewed.map_or(Ok(0), |viewed| self.own_mappings(viewed, address, entry, known_count));
         let evidence = PageObservation {
             entry: reading.entry,
             flags: known_flags,
@@ -217,7 +219,7 @@ impl AddressSpace {
             kind,
             flags: known_flags,
             map_count: known_count,
-            own_mappings,
+            own_mappings: *own_mappings.as_ref().unwrap_or(&0),
             huge: huge.clone().ok(),
             count_is_average: is_average(machine, known_flags, known_count),
             order: folio.as_ref().ok().map(|(folio, _)| folio.order),
@@ -293,6 +295,7 @@ impl AddressSpace {
             physical,
             flags,
             map_count,
+            own_mappings,
             huge,
             folio,
         })
@@ -305,15 +308,15 @@ impl AddressSpace {
         address: VirtualAddress,
         entry: PageMapEntry,
         map_count: Option<u64>,
-    ) -> u64 {
+    ) -> Fact<u64> {
         let others = map_count.map_or(u64::from(!entry.is_exclusive()), |count| count.saturating_sub(1));
         if !entry.is_present() || others == 0 || viewed.region.inode == 0 {
-            return 0;
+            return Ok(0);
         }
         let mut own = [0];
         let start = self.page().floor(address);
-        self.observer().count(&viewed.region, start, &[entry], self.page(), &mut own);
-        own[0].min(map_count.map_or(u64::MAX, |_| others))
+        self.observer()?.count(&viewed.region, start, &[entry], self.page(), &mut own);
+        Ok(own[0].min(map_count.map_or(u64::MAX, |_| others)))
     }
 
     /// How much of the folio of the frame at `address` is mapped around it, in the folio's order.
@@ -380,6 +383,7 @@ impl PageDetail {
         self.page.flags = None;
         self.page.map_count = None;
         self.page.own_mappings = 0;
+        self.own_mappings = Ok(0);
         self.page.order = None;
         self
     }

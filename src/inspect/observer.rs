@@ -2,7 +2,7 @@
 //! the program file when the target is another pmdb: the kernel's counts and its exclusive bit include that.
 
 use crate::kernel::{PageMapEntry, PageSize, Region, VirtualAddress};
-use crate::process::{Process, Relation, Target};
+use crate::process::{self, Process, Target};
 
 /// The files that pmdb maps, and its page map.
 pub struct Observer {
@@ -12,14 +12,16 @@ pub struct Observer {
 }
 
 impl Observer {
-    /// For pages of `target`. If that is pmdb itself, its mappings are the target's.
-    pub fn of(target: &Target) -> Self {
-        let own = std::process::id();
-        let is_apart = target.process.identity().pid != own;
-        let opened = is_apart.then(|| target.machine.open(&Relation::of_numbers(own, 0)).ok());
-        let process = opened.flatten().map(|opened| opened.process);
-        let regions = process.as_ref().and_then(|process| process.regions().ok()).unwrap_or_default();
-        Observer { process, regions: regions.into_iter().filter(|region| region.inode != 0).collect() }
+    /// For pages of `target`. If that is pmdb itself, its mappings are the target's, and where pmdb does not run, it has
+    /// none.
+    ///
+    /// # Errors
+    /// pmdb's own mappings cannot be read: then they are unknown.
+    pub fn of(target: &Target) -> process::Result<Self> {
+        let is_apart = |own: &Process| !own.identity().is_same_process(&target.process.identity());
+        let process = target.machine.own_process()?.filter(is_apart);
+        let regions = process.as_ref().map_or(Ok(Vec::new()), Process::regions)?;
+        Ok(Observer { process, regions: regions.into_iter().filter(|region| region.inode != 0).collect() })
     }
 
     /// Adds to `counts` how often pmdb maps the page of each of `entries`, the first of which is that of `start` in
@@ -81,6 +83,33 @@ fn is_same_page(one: PageMapEntry, other: PageMapEntry) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::inspect::AddressSpace;
+    use crate::process::Relation;
+    use crate::process::fake::{PAGE, World, region};
+    use std::sync::Arc;
+
+    /// Which process pmdb is, `/proc` tells: its number may be that of another pid namespace.
+    #[test]
+    fn own_mappings_are_those_of_the_process_that_proc_calls_self() {
+        let file = || Region { inode: 7, name: "/lib/shared".into(), ..region(0x100, 1) };
+        let mapping = |mut world: World| {
+            world.entries.insert(0x100, 1 << 63 | 1 << 61 | 0x700);
+            world.counts.insert(0x700, 2);
+            world
+        };
+        for (own, may_open, expected) in
+            [(None, true, Some(0)), (Some(77), true, Some(1)), (Some(77), false, None), (Some(78), true, None)]
+        {
+            let other = Arc::new(mapping(World { pid: 77, ..World::new([file()]) }));
+            let processes = vec![(Relation::of_numbers(77, 1), may_open.then_some(other))];
+            let (_, target) = mapping(World { own, processes, ..World::new([file()]) }).target();
+            let address = VirtualAddress::new(0x100 * PAGE);
+            let (space, detail) = AddressSpace::detail_at(&target, address).expect("a page");
+            assert_eq!(detail.own_mappings.clone().ok(), expected, "{own:?} {may_open}");
+            assert_eq!(space.own_mappings_unknown().is_some(), expected.is_none());
+            assert_eq!(detail.page.own_mappings, expected.unwrap_or(0));
+        }
+    }
 
     #[test]
     fn pages_are_the_same_by_frame_or_where_frames_are_hidden_unless_one_was_copied() {

@@ -50,6 +50,8 @@ struct Known {
     pools: OnceLock<Option<Vec<Device>>>,
     /// What was found out about the kernel with the first process that was opened.
     abilities: OnceLock<Abilities>,
+    /// pmdb's own process.
+    own: OnceLock<Process>,
 }
 
 /// What `/sys/kernel/mm/ksm` says of samepage merging; `None` where it cannot be read.
@@ -393,6 +395,32 @@ impl Machine {
         };
         self.known.abilities.get_or_init(|| process.abilities());
         Ok(Opened { process, modules: Modules::new(source) })
+    }
+
+    /// The process id of pmdb as this machine's list of processes has it; `None` where it does not run on this machine.
+    ///
+    /// # Errors
+    /// `/proc` does not show it.
+    pub fn own_number(&self) -> Result<Option<u32>> {
+        match self.source.probe(Probe::OwnNumber) {
+            Err(Error::NotAvailable { .. }) => Ok(None),
+            number => Ok(number?.first().and_then(|&number| u32::try_from(number).ok())),
+        }
+    }
+
+    /// pmdb's own process, opened once; `None` where it does not run on this machine.
+    ///
+    /// # Errors
+    /// `/proc` does not show it, or it may not be opened.
+    pub fn own_process(&self) -> Result<Option<Process>> {
+        if let Some(process) = self.known.own.get() {
+            return Ok(Some(process.clone()));
+        }
+        let Some(number) = self.own_number()? else {
+            return Ok(None);
+        };
+        let opened = self.open(&Relation::of_numbers(number, 0))?;
+        Ok(Some(self.known.own.get_or_init(|| opened.process).clone()))
     }
 
     /// Binary search by `kcmp(2)`: `others` are sorted by their address spaces, in an order that means nothing but that

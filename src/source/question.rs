@@ -184,6 +184,8 @@ pub enum Probe<'a> {
     FrameRight,
     /// The effective user id of pmdb.
     User,
+    /// The process id of pmdb as `/proc` has it, which may be that of another pid namespace.
+    OwnNumber,
     /// Major and minor number of the device of shared memory in no mounted filesystem, such as a memfd.
     SharedMemory,
     /// The same for each hugetlb pool, one after the other.

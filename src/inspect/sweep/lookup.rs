@@ -43,10 +43,10 @@ fn own_mappings(pieces: &mut Pieces, space: &AddressSpace) {
         }
     });
     for (piece, viewed, at) in of_files {
-        let observer = space.observer();
-        if !observer.maps(&viewed.region) {
+        // If they are unknown, the counts stay as the kernel has them.
+        let Some(observer) = space.observer().ok().filter(|observer| observer.maps(&viewed.region)) else {
             continue;
-        }
+        };
         pieces.own.resize(pieces.entries.len(), 0);
         if let (Some(entries), Some(own)) = (pieces.entries.get(at.clone()), pieces.own.get_mut(at.clone())) {
             observer.count(&viewed.region, piece.range.start(), entries, space.page(), own);

@@ -85,6 +85,8 @@ pub struct World {
     pub space: u32,
     /// The processes of the machine, each with its parent; `None` for those that may not be opened.
     pub processes: Vec<(Relation, Option<Arc<World>>)>,
+    /// The one of them that stands for pmdb.
+    pub own: Option<u32>,
     pub entries_read: AtomicU64,
     pub scanned: AtomicU64,
     pub flags_read: AtomicU64,
@@ -157,6 +159,7 @@ impl World {
             executable: None,
             space: 0,
             processes: Vec::new(),
+            own: None,
             entries_read: AtomicU64::new(0),
             scanned: AtomicU64::new(0),
             flags_read: AtomicU64::new(0),

@@ -452,6 +452,7 @@ impl Source for Bytes {
                 Ok(vec![PRESENT | 1 << 55 | frame])
             }
             Probe::OwnFlags if self.0.merged_pages > 0 => Ok(vec![(PageFlags::ANON | PageFlags::KSM).bits()]),
+            Probe::OwnNumber if self.0.own.is_some() => Ok(self.0.own.into_iter().map(u64::from).collect()),
             Probe::FrameRight => Ok(vec![u64::from(!self.0.hidden)]),
             Probe::Compare(one, other) => match space(one).zip(space(other)) {
                 Some((one, other)) if one == other => Ok(vec![0]),

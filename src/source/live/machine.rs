@@ -63,6 +63,7 @@ impl LiveMachine {
             Probe::OwnEntry => own_page::entry().map(|entry| vec![entry.raw()]),
             Probe::OwnFlags => own_page::flags(&self.flags).map(|flags| vec![flags.bits()]),
             Probe::FrameRight => Some(vec![u64::from(rights::has_sys_admin())]),
+            Probe::OwnNumber => return own_number().map(|number| vec![number.into()]),
             Probe::User => Some(vec![rustix::process::geteuid().as_raw().into()]),
             Probe::SharedMemory => shared_memory().map(Vec::from),
             Probe::Pools => devices_of_pools().map(|devices| devices.concat()),
@@ -103,6 +104,13 @@ fn own_machine() -> Option<u16> {
     let mut header = [0; OFFSET + 2];
     std::fs::File::open("/proc/self/exe").ok()?.read_exact(&mut header).ok()?;
     header.last_chunk().map(|bytes| u16::from_ne_bytes(*bytes))
+}
+
+fn own_number() -> Result<u32> {
+    let link = Directory::open("/proc").and_then(|proc| proc.link("self"));
+    let link = link.map_err(|error| Error::io("finding pmdb itself by /proc/self", error))?;
+    let number = std::str::from_utf8(&link).ok().and_then(|link| link.parse().ok());
+    number.ok_or_else(|| Error::io("reading /proc/self", Errno::INVAL))
 }
 
 fn release() -> Vec<u8> {

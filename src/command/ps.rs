@@ -66,6 +66,7 @@ pub(super) fn run(context: &mut Context, asked: &Ps) -> Outcome {
         let hint = format!("limit N shows the first N: ps by {word} limit N");
         return Err(Error::refused(format!("`top` shows the largest, and `{word}` has no size"), hint));
     }
+    context.sink.name_columns(&Vec::from_iter(order.map(ProcessOrder::word)));
     let machine = context.state.machine().clone();
     let processes = machine.processes()?;
     let mut rows: Vec<ProcessRow> = processes.iter().filter(wanted).map(row).collect();

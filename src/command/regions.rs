@@ -8,7 +8,7 @@ use crate::eval::{self, Scope as _, Spans, Value};
 use crate::inspect::{AddressSpace, Backing, RegionStats, StateSet, ViewedRegion};
 use crate::kernel::AddressRange;
 use crate::kernel::smaps::Smaps;
-use crate::lang::{RegionField, RegionOrder, Regions, Spanned};
+use crate::lang::{FilterField as _, RegionField, RegionOrder, Regions, Spanned};
 use crate::report::{Fact, Reason, Record, RegionReport, RegionsSummary, Stopped};
 use std::cmp::Reverse;
 
@@ -82,6 +82,9 @@ pub(super) fn run(context: &mut Context, asked: &Regions) -> Outcome {
         return Err(Error::refused(message, format!("to sort, write: regions by {order}")));
     }
     context.state.last_address = None;
+    let asked_fields = filter.iter().flat_map(|filter| filter.asked()).map(|field| field.name());
+    let named: Vec<_> = asked_fields.chain(order.map(RegionOrder::word)).collect();
+    context.sink.name_columns(&named);
     let asks = |field| filter.as_ref().is_some_and(|filter| filter.asks(field));
     let shares = order == Some(RegionOrder::Pss) || asks(RegionField::Pss);
     // smaps has the facts of map counts without needing further rights.

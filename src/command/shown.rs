@@ -85,6 +85,10 @@ impl Sink for Shown<'_> {
         self.sink.emit(record)
     }
 
+    fn name_columns(&mut self, titles: &[&'static str]) {
+        self.sink.name_columns(titles);
+    }
+
     fn is_greeting(&self) -> bool {
         self.sink.is_greeting()
     }

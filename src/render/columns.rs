@@ -61,6 +61,14 @@ impl Column {
     pub const fn rank(self, rank: u8) -> Self {
         Column { rank, ..self }
     }
+    /// The same; if it is one of the `named`, all others are left out before it.
+    pub fn hidden_late(self, named: &[&str]) -> Self {
+        match self.rank {
+            0 => self,
+            _ if named.contains(&self.title) => self.rank(1),
+            rank => self.rank(rank.saturating_add(1)),
+        }
+    }
 }
 
 /// A cell: its text, and its role if it is not the column's.

@@ -33,6 +33,9 @@ pub trait Renderer {
     /// Writes one record. Errors are those of `out`.
     fn record(&mut self, record: &Record, out: &mut dyn Write) -> io::Result<()>;
 
+    /// Takes the titles of columns that are left out last, until the end of the command.
+    fn name_columns(&mut self, _titles: &[&'static str]) {}
+
     /// Writes the rest at the end of a command, and is ready for the next.
     fn finish(&mut self, out: &mut dyn Write) -> io::Result<()>;
 }

@@ -160,6 +160,10 @@ impl Sink for Printer<'_> {
         self.check()
     }
 
+    fn name_columns(&mut self, titles: &[&'static str]) {
+        self.renderer.name_columns(titles);
+    }
+
     fn is_greeting(&self) -> bool {
         !self.quiet
     }

@@ -10,6 +10,7 @@ use crate::kernel::{Device, PageFlags, Region, State};
 use crate::lang::{self, Line};
 use crate::process::Target;
 use crate::process::fake::{World, region};
+use crate::render::{Renderer, Text, Theme};
 use crate::report::{Record, Sink, Stopped};
 use crate::state::DebugState;
 use std::sync::Arc;
@@ -495,5 +496,46 @@ fn one_answer_reads_the_regions_once() {
         // Each anew: what an earlier command read may have changed.
         let reads = watched.region_reads.load(Ordering::Relaxed) - before;
         assert_eq!(reads, 1, "{line}: {:?}", sink.records);
+    }
+}
+
+/// A terminal of so many columns.
+struct Terminal(Text, Vec<u8>);
+
+impl Sink for Terminal {
+    fn emit(&mut self, record: Record) -> Result<(), Stopped> {
+        self.0.record(&record, &mut self.1).expect("room for it");
+        Ok(())
+    }
+    fn name_columns(&mut self, titles: &[&'static str]) {
+        self.0.name_columns(titles);
+    }
+    fn check(&mut self) -> Result<(), Stopped> {
+        Ok(())
+    }
+    fn wait(&mut self, _: Duration) -> Result<(), Stopped> {
+        Ok(())
+    }
+}
+
+#[test]
+fn columns_that_the_command_line_names_are_left_out_last() {
+    let width = 80;
+    for (line, shown) in [
+        ("regions", &["swapped"][..]),
+        ("regions by private", &["private"]),
+        ("regions by end", &["end"]),
+        ("regions where shared >= 0", &["shared"]),
+        ("regions where huge >= 0 by private", &["huge", "private"]),
+    ] {
+        let mut world = World::new([region(0x1000, 4)]);
+        world.maps(0x1000, 4, 0x9000);
+        let mut terminal = Terminal(Text::new(Theme::PLAIN, Some(width)), Vec::new());
+        run_line(&mut attached(world.target().1), line, None, &mut terminal).expect("regions");
+        terminal.0.finish(&mut terminal.1).expect("room for it");
+        let told = String::from_utf8(terminal.1).expect("text");
+        let (heading, rest) = told.split_once('\n').expect("a heading");
+        assert!(shown.iter().all(|title| heading.contains(title)), "{line}: {told}");
+        assert!(rest.contains("no room"), "{line}: {told}");
     }
 }

@@ -97,6 +97,11 @@ impl RegionFilter {
         self.asked.iter().any(|field| field::needs_stats(*field))
     }
 
+    /// The fields that it uses.
+    pub fn asked(&self) -> &[RegionField] {
+        &self.asked
+    }
+
     /// Whether it uses this field.
     pub fn asks(&self, field: RegionField) -> bool {
         self.asked.contains(&field)

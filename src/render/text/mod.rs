@@ -50,6 +50,8 @@ pub struct Text {
     drawing: timeline::Drawing,
     /// Columns of the open table that do not fit the terminal, until a note names them.
     left_out: Vec<&'static str>,
+    /// The titles of columns that are left out last.
+    named: Vec<&'static str>,
 }
 
 /// The form of a record, which decides where blank lines stand.
@@ -76,6 +78,7 @@ impl Text {
             legend: Legend::default(),
             drawing: timeline::Drawing::default(),
             left_out: Vec::new(),
+            named: Vec::new(),
         }
     }
 
@@ -101,7 +104,8 @@ impl Text {
         let cells = table.cells(style, row);
         let is_open = matches!(&self.layout, Some(open) if open.0 == id);
         if !is_open {
-            let layout = Layout::new(style.theme, table.columns(), style.width);
+            let columns = table.columns().into_iter().map(|column| column.hidden_late(&self.named)).collect();
+            let layout = Layout::new(style.theme, columns, style.width);
             self.layout = Some((id, layout));
         }
         let Some((_, layout)) = &mut self.layout else {
@@ -264,6 +268,10 @@ impl Renderer for Text {
         self.lines.write(out)
     }
 
+    fn name_columns(&mut self, titles: &[&'static str]) {
+        self.named = titles.to_vec();
+    }
+
     fn finish(&mut self, out: &mut dyn Write) -> io::Result<()> {
         self.drawing.finish(&mut self.lines, &mut self.legend);
         // A failed command has no summary.
@@ -271,6 +279,7 @@ impl Renderer for Text {
         self.drawing.timeline = Default::default();
         self.notes();
         self.layout = None;
+        self.named.clear();
         self.before = Shape::Nothing;
         self.lines.write(out)
     }

@@ -12,6 +12,9 @@ pub trait Sink {
     /// totals.
     fn emit(&mut self, record: Record) -> Result<(), Stopped>;
 
+    /// Takes the titles of columns that the command line names: in a narrow terminal they are left out last.
+    fn name_columns(&mut self, _titles: &[&'static str]) {}
+
     /// Whether greetings are shown. If not, the command need not find out what they contain.
     fn is_greeting(&self) -> bool {
         true

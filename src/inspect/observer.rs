@@ -12,7 +12,7 @@ pub struct Observer {
 }
 
 impl Observer {
-    /// For pages of `target`. If that is pmdb itself, its mappings are the target's, and where pmdb does not run, it has
+    /// For pages of `target`. If that is pmdb itself, its mappings are the target's. Where pmdb does not run, it has
     /// none.
     ///
     /// # Errors

@@ -10,9 +10,6 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 /// Keywords before the name of a definition.
 const DEFINING: [&str; 8] = ["fn", "struct", "enum", "union", "trait", "type", "const", "static"];
 
-/// The most re-exports that are followed for a name: they may form a circle too.
-const MOST_HOPS: usize = 16;
-
 /// A name that a `use` brings into a file.
 struct Import {
     /// From the root on.
@@ -182,13 +179,18 @@ impl House {
     }
 
     /// The file that defines what a path leads to, if it is of this crate.
-    fn home(&self, path: &[String], hops: usize) -> Option<&str> {
+    fn home(&self, path: &[String]) -> Option<&str> {
+        self.home_without(path, &mut HashSet::new())
+    }
+
+    /// The same, without following what was followed before: `*` of two modules may lead to each other.
+    fn home_without(&self, path: &[String], followed: &mut HashSet<Vec<String>>) -> Option<&str> {
         let inside = (1..=path.len()).rev().find(|length| self.files.contains_key(&path[..*length]))?;
         let (file, reading) = self.files.get(&path[..inside])?;
         let Some(name) = path.get(inside) else {
             return Some(file);
         };
-        if hops == 0 || reading.defined.contains(name) {
+        if reading.defined.contains(name) || !followed.insert(path.to_vec()) {
             return Some(file);
         }
         let mut passed_on = reading.imports.iter().filter_map(|import| {
@@ -197,7 +199,7 @@ impl House {
                 own if own == name => import.path.clone(),
                 _ => return None,
             };
-            let home = self.home(&path, hops - 1)?;
+            let home = self.home_without(&path, followed)?;
             (import.name != "*" || self.defines(home, name)).then_some(home)
         });
         Some(passed_on.next().unwrap_or(file))
@@ -217,7 +219,7 @@ impl House {
             .map(|import| &import.path);
         imported
             .chain(&reading.paths)
-            .filter_map(|path| self.home(path, MOST_HOPS))
+            .filter_map(|path| self.home(path))
             .filter(|home| *home != file)
             .map(str::to_owned)
             .collect()

@@ -21,6 +21,7 @@ use crate::source;
 use crate::state::{Change, DebugState, Waiting};
 use crate::symbol::Symbols;
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::io::{self, IsTerminal, Write};
 use std::rc::Rc;
 
@@ -76,6 +77,8 @@ pub struct Session {
     pub(super) aliases: usize,
     /// Whether the running line was typed at the prompt.
     pub(super) typed: bool,
+    /// The notes about lines meant for gdb. Each is printed once, also in a loop or to a program.
+    pub(super) noted: HashSet<String>,
     /// The form of a text answer to the running request, if it wants text.
     pub(super) reply: Option<AsText>,
     /// The last command typed, if an empty line repeats it.
@@ -118,6 +121,7 @@ impl Session {
             foreach: 0,
             aliases: 0,
             typed: false,
+            noted: HashSet::new(),
             reply: None,
             last: None,
         })

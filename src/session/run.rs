@@ -51,12 +51,20 @@ impl Session {
 
     /// Runs one line.
     pub fn run_line(&mut self, input: Input) -> Outcome {
+        self.run_meant(input).0
+    }
+
+    /// Runs one line: a command of the user's, or else one of pmdb's own. That one comes back, with where it stopped.
+    fn run_meant(&mut self, input: Input) -> (Outcome, Option<(Line, Option<Resume>)>) {
         if let Some(command) = self.user_command(input.text) {
-            return self.run_user(input, &command);
+            return (self.run_user(input, &command), None);
         }
         match lang::parse_line(input.text) {
-            Ok(line) => self.run_parsed(input, &line).0,
-            Err(error) => self.fail(input.syntax(error), 1),
+            Ok(line) => {
+                let (outcome, resume) = self.run_parsed(input, &line);
+                (outcome, Some((line, resume)))
+            }
+            Err(error) => (self.fail(input.syntax(error), 1), None),
         }
     }
 
@@ -78,23 +86,16 @@ impl Session {
         if opens_block(text) {
             return self.run_typed_lines(text);
         }
-        if let Some(command) = self.user_command(text) {
-            return self.run_user(input, &command);
-        }
         if text.trim().is_empty() {
             return match last {
                 Some(last) => self.run_again(last),
                 None => Outcome::Done,
             };
         }
-        let line = match lang::parse_line(text) {
-            Ok(line) => line,
-            Err(error) => return self.fail(input.syntax(error), 1),
-        };
-        let (outcome, resume) = self.run_parsed(input, &line);
-        self.last = match line {
+        let (outcome, parsed) = self.run_meant(input);
+        self.last = match parsed {
             // An empty line never repeats a shell command, a redirection or a change of the process.
-            Line::Command { command, output: Output::Screen } if !command.node.is_change() => {
+            Some((Line::Command { command, output: Output::Screen }, resume)) if !command.node.is_change() => {
                 Some(Repeatable { text: text.to_owned(), command, resume })
             }
             _ => None,
@@ -111,16 +112,8 @@ impl Session {
         {
             return self.run_again(last);
         }
-        let input = Input::typed(text);
-        if self.user_command(text).is_some() {
-            return self.run_line(input);
-        }
-        let line = match lang::parse_line(text) {
-            Ok(line) => line,
-            Err(error) => return self.fail(input.syntax(error), 1),
-        };
-        let (outcome, resume) = self.run_parsed(input, &line);
-        if let (Some(_), Line::Command { command, output: Output::Screen }) = (&resume, line) {
+        let (outcome, parsed) = self.run_meant(Input::typed(text));
+        if let Some((Line::Command { command, output: Output::Screen }, resume @ Some(_))) = parsed {
             self.last = Some(Repeatable { text: text.to_owned(), command, resume });
         }
         outcome
@@ -163,7 +156,9 @@ impl Session {
             let error = eval::Error::new(refused.at, message);
             return (self.evaluation_failed(input, error), None);
         }
-        if let Some(note) = lang::meant_for_gdb(input.text).filter(|_| input.file.is_none()) {
+        if let Some(note) = lang::meant_for_gdb(input.text).filter(|_| input.file.is_none())
+            && self.noted.insert(note.clone())
+        {
             self.note(note);
         }
         match line {

@@ -3,8 +3,9 @@
 /// The message of `--no-shell`.
 const NO_SHELL: &str = "--no-shell refuses shell commands, pipes, logs and other files";
 
-/// Proof that `--no-shell` was not given. Whatever starts a program or opens a file for writing asks for one, so that
-/// no way around the option compiles.
+/// Proof that `--no-shell` was not given. Whatever a session starts or opens for writing asks for one, so that no line
+/// of input has a way around the option that compiles. What the command line writes has none: main refuses `--report`
+/// itself, and the history and the files of `demo` are not chosen by any line.
 #[derive(Clone, Copy, Debug)]
 pub struct Outside(());
 

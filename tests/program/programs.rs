@@ -3,8 +3,9 @@
 use crate::run::{Home, NOBODY, PMDB};
 use crate::skips::skip;
 use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, ChildStdin, Command};
 
 fn kinds(objects: &[Value]) -> Vec<&str> {
     objects.iter().map(|object| object["type"].as_str().expect("a type")).collect()
@@ -236,19 +237,21 @@ fn text_for_people_has_errors_and_colours() {
     assert_eq!(objects[0]["message"], "there is no command `frobnicate`");
 }
 
-#[test]
-fn a_request_can_be_cancelled_while_it_runs_and_before() {
-    use std::io::{BufRead, BufReader, Write};
-    let home = Home::new();
-    let mut child = home
-        .command(&["--serve", "-p", &std::process::id().to_string()])
-        .stdin(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut requests = child.stdin.take().unwrap();
+/// A server beside this test, which is its process: its input, and its records behind those of the command line.
+fn server(home: &Home, options: &[&str]) -> (Child, ChildStdin, impl FnMut() -> Value + use<>) {
+    let own = std::process::id().to_string();
+    let arguments = [&["--serve", "-p", &own], options].concat();
+    let mut child = home.command(&arguments).stdin(std::process::Stdio::piped()).spawn().unwrap();
+    let requests = child.stdin.take().unwrap();
     let mut replies = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut next = move || -> Value { serde_json::from_str(&replies.next().unwrap().unwrap()).unwrap() };
     while next()["type"] != "end" {}
+    (child, requests, next)
+}
+
+#[test]
+fn a_request_can_be_cancelled_while_it_runs_and_before() {
+    let (mut child, mut requests, mut next) = server(&Home::new(), &[]);
     writeln!(requests, r#"{{"id":1,"line":"watch $sp every 1h"}}"#).unwrap();
     while next()["type"] != "watch-start" {}
     for line in [r#"{"cancel":2}"#, r#"{"id":2,"line":"print 2"}"#, r#"{"cancel":1}"#, r#"{"id":3,"line":"print 3"}"#] {
@@ -271,17 +274,7 @@ fn a_request_can_be_cancelled_while_it_runs_and_before() {
 
 #[test]
 fn a_cancelled_request_ends_as_interrupted_whatever_failed_in_it() {
-    use std::io::{BufRead, BufReader, Write};
-    let home = Home::new();
-    let mut child = home
-        .command(&["--serve", "--keep-going", "-p", &std::process::id().to_string()])
-        .stdin(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut requests = child.stdin.take().unwrap();
-    let mut replies = BufReader::new(child.stdout.take().unwrap()).lines();
-    let mut next = move || -> Value { serde_json::from_str(&replies.next().unwrap().unwrap()).unwrap() };
-    while next()["type"] != "end" {}
+    let (mut child, mut requests, mut next) = server(&Home::new(), &["--keep-going"]);
     writeln!(requests, r#"{{"id":"a","line":"if 1\nassert 0 == 1\nwatch $sp every 1h\nend"}}"#).unwrap();
     while next()["type"] != "watch-start" {}
     writeln!(requests, r#"{{"cancel":"a"}}"#).unwrap();

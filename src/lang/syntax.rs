@@ -9,7 +9,7 @@ pub use super::arguments::{
     Compare, CompareKey, Compared, Diff, DiffKey, Examine, Find, GroupKey, Kept, OnRequest, Pattern, ProcessOrder, Ps,
     Quantifier, RegionOrder, Regions, Snapshot, Until, Walk, Watch, WatchKey,
 };
-pub use super::ctype::{CType, UNKNOWN_TYPE_HINT, Width, unknown_type};
+pub use super::ctype::{CType, UNKNOWN_TYPE_HINT, Width, type_words, unknown_type};
 pub use super::expression::{
     BinaryOperator, ChangeFunction, Changes, Comparison, Expression, Filter, Function, HistoryReference, NOW, Name,
     NumberType, Quantity, Range, Register, SymbolName, TextComparison, UnaryOperator, fixed_variables,

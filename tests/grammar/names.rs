@@ -53,6 +53,15 @@ fn fields_of_filters() {
 }
 
 #[test]
+fn types_of_one_word() {
+    let grammar = grammar();
+    let qualified = ["signed", "unsigned", "short", "long"].map(str::to_owned);
+    let mut written: BTreeSet<String> = set(grammar.words("c_number"));
+    written.extend(qualified);
+    assert_eq!(set(pmdb::lang::type_words()), written);
+}
+
+#[test]
 fn settings() {
     let written = grammar();
     let mut words: BTreeSet<String> = set(written.words("switch"));

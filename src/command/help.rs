@@ -109,6 +109,12 @@ fn other_word(context: &mut Context, table: &'static [About], topic: &Spanned<St
     if is_a_word {
         return Ok(Flow::Done);
     }
+    // The second word of a command, such as `info capabilities`.
+    if let Some(about) =
+        table.iter().find(|about| about.name.split_once(' ').is_some_and(|(_, second)| second == words))
+    {
+        return show(context, [command_help(about)]);
+    }
     let explained = Subject::words();
     let names = table
         .iter()

@@ -71,6 +71,7 @@ pub static HABITS: &[Habit] = &[
     run_or("x/64xb", "the count stands in the format: x/64xb ADDRESS", &["hexdump", "db", "xxd", "hd"]),
     run_or("x/2xg", "the count stands in the format: x/8xg ADDRESS", &["rd", "mem"]),
     run_or("x/8xg", "the count stands in the format: x/8xg ADDRESS", &["dq"]),
+    run_or("x/32xb", "the count, the format and the size follow x/: x/8xw ADDRESS", &["memory read"]),
     run_or("x/16xw", "the count stands in the format: x/16xw ADDRESS", &["dd"]),
     run_or("x/32xh", "the count stands in the format: x/32xh ADDRESS", &["dw"]),
     run("x/s", &["da", "ds"]),
@@ -81,6 +82,7 @@ pub static HABITS: &[Habit] = &[
     run("show convenience", &["show values", "show conv"]),
     run("show history size", &["show history"]),
     run("history", &["show commands"]),
+    refuse("set pagination off prints without a pager", &["set pager off"]),
     refuse("help user-defined lists the commands that you made", &["show user", "info user"]),
     run("help", &["man", "?"]),
     // The typed word is not passed on as the topic, so each topic has a row.

@@ -74,6 +74,29 @@ fn a_name_as_its_source_spells_it_is_told_about_quotes() {
 }
 
 #[test]
+fn newcomers_get_the_way_out() {
+    for (line, out) in [
+        ("compare parent", "`info process` shows the PID"),
+        ("set pager off", "set pagination off"),
+        ("regions where name =~ \"x\"", "name ~ "),
+        ("display p 1", ": display 1"),
+        ("display print/x 1", ": display/x 1"),
+        ("p arr@10", "print {int[10]}arr"),
+        ("frame #0: 0x0000555555555131 a.out`main at main.c:5:3", "translate 0x555555555131"),
+        ("  * frame #1: 0x00007ffff7df018a libc.so.6`__libc_start_call_main + 122", "translate 0x7ffff7df018a"),
+        ("(lldb) memory read 0x555555558010", "memory read 0x555555558010"),
+        ("memory read --size 4 0x555555558010", ": x 0x555555558010"),
+        ("f", "gdb's f"),
+        ("warning at:0x7ffff7dc0000", "translate 0x7ffff7dc0000"),
+    ] {
+        let hint = error(line).hint.unwrap_or_default();
+        assert!(hint.contains(out), "{line}: {hint}");
+    }
+    assert!(error("flags").hint.is_none());
+    assert_eq!(parsed("memory read 0x555555558010"), parsed("x/32xb 0x555555558010"));
+}
+
+#[test]
 fn what_was_meant_for_gdb_is_told() {
     for (line, address) in [
         ("#1  0x00007ffff7e0a1b0 in malloc () from /lib/libc.so.6", "0x7ffff7e0a1b0"),

@@ -53,7 +53,7 @@ const IN_FILE: &[&str] = &[
 ];
 
 /// Numbers with digits of addresses, which are none: kernel pointers, which are hashed, and words of the kernel.
-const NO_ADDRESS: &str = r"\b[a-z_]+:(?:0x)?[0-9a-f]{8,16}\b";
+const NO_ADDRESS: &str = r"\b(?:page|pte|pmd|pud|p4d|pgd|head|mapping|anon_vma|index|pgoff|flags|vm_flags|private|raw|memcg|cookie|error_code|cs|cr2|cr3):(?:0x)?[0-9a-f]{8,16}\b";
 
 static PLACE_REGEXES: LazyLock<Vec<(Regex, Meaning)>> = LazyLock::new(|| {
     let compiled = PLACES.iter().filter_map(|(place, meaning)| Some((Regex::new(place).ok()?, *meaning)));

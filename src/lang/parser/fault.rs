@@ -180,22 +180,27 @@ fn behind_row(failed: &Failure<'_>) -> Option<String> {
     Some(format!("operators need the address alone, not the pasted row: {command}{shown}{goes_on}"))
 }
 
-/// What commands of gdb do without the argument that they need here.
+/// What to type for commands without the argument that they need.
 const ALONE: &[(&str, &str)] = &[
     ("print", "the last value is $: print $"),
     ("telescope", "for the stack: telescope $sp"),
     ("info", "help info lists what it shows"),
-    ("region", "gdb's r runs the program; here it is short for region: region $sp"),
-    ("flags", "gdb's f shows the frame of the stack; here it is short for flags: flags $sp"),
-    ("translate", "gdb's t shows the thread; here it is short for translate: translate $sp"),
+];
+
+/// What single letters are in gdb, which are short for commands that need an argument here.
+const LETTERS_ALONE: &[(&str, &str)] = &[
+    ("r", "gdb's r runs the program; here it is short for region: region $sp"),
+    ("f", "gdb's f shows the frame of the stack; here it is short for flags: flags $sp"),
+    ("t", "gdb's t shows the thread; here it is short for translate: translate $sp"),
 ];
 
 /// The hint for a command without its argument.
 fn alone(failed: &Failure<'_>) -> Option<String> {
     let command = failed.command().filter(|_| failed.tokens.len() == 1)?;
-    let (_, hint) = ALONE.iter().find(|(known, _)| *known == command)?;
-    let is_short = failed.tokens.first()?.text.len() == 1;
-    (is_short || !hint.starts_with("gdb's")).then(|| (*hint).to_owned())
+    let typed = failed.tokens.first()?.text;
+    let of_letter = LETTERS_ALONE.iter().find(|(letter, _)| *letter == typed);
+    let (_, hint) = of_letter.or_else(|| ALONE.iter().find(|(known, _)| *known == command))?;
+    Some((*hint).to_owned())
 }
 
 /// `hex"…"` without valid bytes: the lexer makes a name and a text of it.

@@ -43,6 +43,8 @@ pub(super) fn parse(line: &str) -> Result<Line, SyntaxError> {
         };
         match found.does {
             Does::Nothing => Ok(Line::Comment),
+            // A row that is pasted alone, such as lldb's `frame #0: …`, has an address.
+            Does::Refuse(_) if lexer::pasted_row(line.trim_start()).is_some() => Err(error),
             Does::Refuse(hint) => Err(found.refusal(hint)),
             Does::Run(ours, hint) => {
                 parse_tokens(line, &found.replaced(ours, &tokens)).map_err(|error| error.or_hint(hint))

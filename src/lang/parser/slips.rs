@@ -15,6 +15,7 @@ pub(super) fn hint(failed: &Failure<'_>) -> Option<String> {
     pasted_prompt(failed)
         .or_else(|| maps_range(failed))
         .or_else(|| of_c(failed))
+        .or_else(|| of_perl(failed))
         .or_else(|| trailing_comma(failed))
         .or_else(|| filter_word_in_value(failed))
         .or_else(|| missing_with(failed))
@@ -40,7 +41,7 @@ fn of_c(failed: &Failure<'_>) -> Option<String> {
         (array, "@") if matches!(before.kind, TokenKind::Name | TokenKind::Variable) => {
             let count = next.filter(|next| next.kind != TokenKind::Other).map_or("10", |next| next.text);
             let count = if count.bytes().all(|digit| digit.is_ascii_digit()) { count } else { "10" };
-            Some(format!("`@` is gdb's; for {count} numbers of 4 bytes: x/{count}dw {array}"))
+            Some(format!("`@` is gdb's; for {count} numbers of 4 bytes: print {{int[{count}]}}{array}"))
         }
         // NAME->MEMBER
         ("-", ">") if token.glued => {
@@ -65,6 +66,13 @@ fn of_c(failed: &Failure<'_>) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// `=~`, which matches a regular expression in other languages.
+fn of_perl(failed: &Failure<'_>) -> Option<String> {
+    let (equals, tilde) = (failed.token()?, failed.tokens.get(failed.position + 1)?);
+    let is = equals.text == "=" && tilde.text == "~" && tilde.glued;
+    is.then(|| "a regular expression follows ~ alone, in filters: regions where name ~ \"^lib\"".to_owned())
 }
 
 /// A comma behind an address, as in a list.
@@ -160,8 +168,14 @@ fn mistake_in_command(failed: &Failure<'_>) -> Option<String> {
             let is_value = matches!(failed.token()?.kind, TokenKind::Number(_));
             is_value.then(|| "commas separate the values: foreach $i in 1, 2, 3".to_owned())
         }
+        ("compare", 1, "parent") => Some("`info process` shows the PID of the parent: compare PID".to_owned()),
         ("compare", 1, word) if first.kind == TokenKind::Name => {
             Some(format!("the name of a process is a text: compare \"{word}\""))
+        }
+        ("display", 2.., "p" | "print" | "inspect" | "output") => {
+            let value = failed.line.get(first.at.end..)?.trim_start();
+            let format = if value.starts_with('/') { "" } else { " " };
+            Some(format!("leave `{}` out: display{format}{}", first.text, short(value)))
         }
         ("info", 2, word) if word.starts_with("reg") => {
             Some("for one register: print $sp, print $pc; gdb shows the others".to_owned())

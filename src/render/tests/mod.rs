@@ -133,6 +133,19 @@ fn json_has_the_described_fields_and_no_others() {
 }
 
 #[test]
+fn an_address_of_the_kernel_is_no_vsyscall_page() {
+    for (has_region, is_named) in [(true, true), (false, false)] {
+        let mut page = absent(State::Outside, None, 0);
+        page.region = page.region.filter(|_| has_region);
+        for record in [Record::Explanation(Box::new(explained(page.clone()))), Record::Translation(Box::new(page))] {
+            let told = text(None, &[record]);
+            assert!(told.contains("which ends with user space"), "{told}");
+            assert_eq!(told.contains("the vsyscall page"), is_named, "{told}");
+        }
+    }
+}
+
+#[test]
 fn every_state_and_kind_reads_as_words() {
     let records: Vec<Record> = State::ALL
         .iter()

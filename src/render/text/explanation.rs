@@ -86,7 +86,7 @@ fn what(page: &Translation) -> Cow<'static, str> {
         (State::Unmapped, _) => "in no region",
         (State::Guard, _) => "a guard page (MADV_GUARD_INSTALL)",
         (State::Poisoned, _) => "a poison marker",
-        (state, _) => return words::meaning(state),
+        (state, _) => return words::state_in(state, page.region.as_ref()),
     };
     what.into()
 }

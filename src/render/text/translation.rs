@@ -92,7 +92,7 @@ fn state(lines: &mut Lines, t: &Translation) {
     let meaning = match (t.state, t.kind) {
         (State::Present, Some(kind)) => words::kind_in(kind, t.region.as_ref()),
         (State::Untouched, Some(kind)) => words::untouched(kind),
-        _ => words::meaning(t.state),
+        _ => words::state_in(t.state, t.region.as_ref()),
     };
     match t.why.of("state") {
         None => line.prose(Role::Dim, meaning),

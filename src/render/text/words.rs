@@ -25,6 +25,14 @@ pub fn meaning(of: impl Worded) -> Cow<'static, str> {
     fragment(of.about()).into()
 }
 
+/// The meaning of the state of a page of `region`. Only in `[vsyscall]` one beyond user space is the vsyscall page.
+pub fn state_in(state: State, region: Option<&RegionBrief>) -> Cow<'static, str> {
+    match (state, region) {
+        (State::Outside, None) => "beyond the page map, which ends with user space".into(),
+        _ => meaning(state),
+    }
+}
+
 /// What the kind of a page of `region` is.
 pub fn kind_in(kind: Kind, region: Option<&RegionBrief>) -> Cow<'static, str> {
     match kind {

@@ -147,13 +147,16 @@ pub enum Resolved {
 
 /// The words that a line may begin with, each once.
 pub fn first_words() -> impl Iterator<Item = &'static str> {
-    let first = |command: &CommandName| command.name.split(' ').next().unwrap_or(command.name);
-    let mut before = Vec::new();
-    COMMANDS.iter().map(first).filter(move |word| {
-        let new = !before.contains(word);
-        before.push(*word);
-        new
-    })
+    let split = |command: &'static CommandName| command.name.split_once(' ');
+    let words = COMMANDS.iter().enumerate().map(move |(at, command)| match split(command) {
+        None => Some(command.name),
+        // Only commands of two words share the first.
+        Some((first, _)) => {
+            let mut before = COMMANDS.iter().take(at).filter_map(split);
+            before.all(|(other, _)| other != first).then_some(first)
+        }
+    });
+    words.flatten()
 }
 
 /// The second words of a command whose first word is `first`; none for a command of one word.

@@ -28,6 +28,11 @@ impl Times {
         ratios.get(ratios.len() / 2).copied().unwrap_or(f64::NAN)
     }
 
+    /// How much longer than `other`: the median over the rounds.
+    pub fn beyond(&self, other: &Times) -> Duration {
+        Times(self.0.iter().zip(&other.0).map(|(a, b)| a.saturating_sub(*b)).collect()).median()
+    }
+
     /// All times multiplied by `times`.
     pub fn scaled(&self, times: f64) -> Times {
         Times(self.0.iter().map(|time| time.mul_f64(times)).collect())

@@ -7,6 +7,8 @@ use super::{Size, floor, ours, peers};
 use Required::{Bytes, Nothing, Ratio};
 use pmdb::inspect::Facts;
 use std::cell::Cell;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 type Question = (&'static str, fn(&Size, &mut Table));
@@ -257,11 +259,46 @@ fn start(size: &Size, table: &mut Table) {
     let Some(minimal) = floor::Minimal::compile(folder.path()) else {
         return table.without("(f) translate ADDR, whole program", "no C compiler");
     };
-    let [least, ours] = in_turn(
+    let [least, ours, nothing] = in_turn(
         size.rounds * 20,
-        [&mut || minimal.run(pid, address), &mut || assert!(ours::program(pid, &format!("translate {address:#x}")))],
+        [
+            &mut || minimal.run(pid, address),
+            &mut || assert!(ours::program(pid, &format!("translate {address:#x}"))),
+            &mut || assert!(ours::alone(&["--version"])),
+        ],
     );
+    let most = Required::Longer(Duration::from_micros(600));
     table.row("(f) translate ADDR, whole program", &ours, "a C program of one pread", &least, Ratio(2.0));
+    table.row("(f) translate ADDR, whole program", &ours, "--version", &nothing, most);
+    names(size, table);
+}
+
+/// (f) A name, which is looked up in every program and library.
+fn names(size: &Size, table: &mut Table) {
+    let [few, many] = [200, 60_000].map(|count| Subject::start("regions", &[count]));
+    let ask = |subject: &Subject| assert!(ours::program(subject.pid(), "info address main"));
+    let [few, many] = in_turn(size.rounds * 5, [&mut || ask(&few), &mut || ask(&many)]);
+    table.row("(f) info address NAME, 60,000 regions", &many, "200 regions", &few, Ratio(1.5));
+
+    let question = "(f) walk heap, with 30 libraries";
+    let script = "import ctypes, decimal, json, lzma, sqlite3, ssl; print(); input()";
+    let mut python = Command::new("python3");
+    let python = python.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let Ok(mut python) = python else {
+        return table.without(question, "python3 is not installed");
+    };
+    let mut line = String::new();
+    let said = BufReader::new(python.stdout.take().expect("its output")).read_line(&mut line);
+    if said.is_ok_and(|length| length > 0) {
+        let pid = python.id();
+        let walk = |name: &str| assert!(ours::program(pid, &format!("walk {name} by state")));
+        let [bare, bracketed] = in_turn(size.rounds * 5, [&mut || walk("heap"), &mut || walk("[heap]")]);
+        table.row(question, &bare, "walk [heap]", &bracketed, Ratio(2.0));
+    } else {
+        table.without(question, "python3 lacks a module");
+    }
+    drop(python.stdin.take());
+    _ = python.wait();
 }
 
 /// (n) Pages as a number, and a loop of arithmetic.

@@ -11,6 +11,8 @@ pub enum Required {
     Ratio(f64),
     /// At most this long, whatever the other takes.
     Time(Duration),
+    /// At most this much longer than what it is compared with.
+    Longer(Duration),
     /// At most this many bytes.
     Bytes(u64),
     /// None: it is only shown.
@@ -30,6 +32,7 @@ impl Table {
         let (wanted, met) = match required {
             Required::Ratio(most) => (format!("≤ {most} ×"), ratio <= most),
             Required::Time(most) => (format!("≤ {}", time(most)), median <= most),
+            Required::Longer(most) => (format!("≤ {} more", time(most)), ours.beyond(theirs) <= most),
             Required::Bytes(_) | Required::Nothing => (String::new(), true),
         };
         let ratio = match ratio {

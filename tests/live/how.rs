@@ -171,6 +171,8 @@ fn changes_of_a_range_need_the_regions_in_it_alone() {
         format!("watch {range} every 1ms for 5ms by region"),
         format!("watch {range} until present"),
         format!("watch {range} every 1ms for 5ms as timeline"),
+        format!("x/4a {memory:#x}"),
+        format!("x/-4xb {:#x}", memory + 100),
     ] {
         let (reads, records) = regions_read(&mut state, &line);
         assert!(!reads.iter().any(|what| what.contains("all regions")), "{line}: {reads:?}");

@@ -77,8 +77,15 @@ pub(super) fn run(context: &mut Context, asked: &Examine) -> Outcome {
     // As in gdb, an `x` without `-` goes forward again.
     context.state.examined.count = if layout.backward { 1 } else { count };
     let bytes = count.checked_mul(unit.bytes().into());
-    let space = match bytes.and_then(|bytes| AddressRange::of_length(start, bytes)) {
-        Some(range) if !layout.backward && format != Format::Text => AddressSpace::within(&target, &[range])?,
+    let range = bytes.and_then(|bytes| {
+        if layout.backward {
+            AddressRange::new(VirtualAddress::new(start.get().checked_sub(bytes)?), start)
+        } else {
+            AddressRange::of_length(start, bytes)
+        }
+    });
+    let space = match range {
+        Some(range) if format != Format::Text => AddressSpace::within(&target, &[range])?,
         // How far it reads, only the contents tell.
         _ => AddressSpace::of(&target)?,
     };

@@ -11,7 +11,7 @@ pub(super) const ABOUT: About = About {
     group: Group::Scripts,
     summary: "define another name for a command with its first arguments",
     text: "\
-Defines NAME as another name for COMMAND. A line that begins with it runs the command with the rest of the line. The \
+Defines NAME as another name for COMMAND. A line that begins with NAME runs the command with the rest of the line. The \
 name cannot be abbreviated, and cannot be the name or the fixed short name of a pmdb command.",
     examples: &[example("alias wp = walk demo_buffer where present", "define wp; `wp by kind` then walks and adds up")],
 };

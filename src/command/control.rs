@@ -101,10 +101,10 @@ pub(super) const DEFINE: About = about(
     "define",
     "define a command",
     "\
-Defines a command from the lines up to `end`. It is called by its whole name, with arguments separated by blanks. $arg0, \
+Defines a command from the lines up to `end`. Call it by its whole name, with arguments separated by blanks. $arg0, \
 $arg1 and so on are their values, and $argc is their number. Arguments are values, never text that is put into lines.
 
-`document` writes its help. It cannot have the name of a pmdb command.",
+`document` writes its help. The name cannot be that of a pmdb command.",
     DEFINE_EXAMPLES,
 );
 

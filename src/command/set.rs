@@ -17,8 +17,8 @@ Changes a setting, or keeps a value under a name.
   $NAME = VALUE      keep a value: a number, an address, a frame or a range, for use in place of such a value
   logging on         also write output to a file: pmdb.txt in the current directory, as in gdb
   logging file PATH  use another file, from the next `set logging on`
-  logging overwrite  replace the file instead of appending to it
-  logging redirect   write output only to the file
+  logging overwrite on  replace the file instead of appending to it
+  logging redirect on   write output only to the file
 
 With --no-shell there is no log.",
     examples: &[

@@ -204,11 +204,11 @@ fields! {
         Name "name" Text;
         /// Permissions as in maps: rw-p.
         Perms "perms" Text;
-        /// Readable.
+        /// Mapped readable.
         Readable "readable" Boolean;
-        /// Writable.
+        /// Mapped writable.
         Writable "writable" Boolean;
-        /// Executable.
+        /// Mapped executable.
         Executable "executable" Boolean;
         /// Mapped private (copy-on-write).
         Private "private" Boolean;

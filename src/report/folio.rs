@@ -13,7 +13,7 @@ record! {
         bytes: u64,
         /// Its first frame.
         head: FrameNumber,
-        /// Which of its pages this is, from 0.
+        /// The index of this page in it, from 0.
         index: u64,
         /// How the folio is mapped around this page, if the frame was reached by an address.
         [flat] mapped: Option<FolioMapping>,

@@ -10,11 +10,11 @@ record! {
     pub struct FrameWords {
         /// Its flags; of several frames, those that all of them have.
         flags: Fact<PageFlags>,
-        /// How often it is mapped.
+        /// Number of its mappings.
         map_count: Fact<u64>,
         /// Whether that may be an average over the large folio that it belongs to.
         [optional] map_count_average: bool,
-        /// How many of these mappings are pmdb's own: it maps libraries too, and its program file.
+        /// Number of these mappings that are pmdb's own: it maps libraries too, and its program file.
         [optional] own_mappings: Option<u64>,
     }
 }

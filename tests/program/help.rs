@@ -37,7 +37,6 @@ const VERBS: &[&str] = &[
     "print",
     "read",
     "remove",
-    "repeat",
     "report",
     "run",
     "save",
@@ -103,14 +102,15 @@ fn prose() -> Vec<Prose> {
     let mut all = Vec::new();
     for record in records("all") {
         let topic = text(&record, "name").to_owned();
-        // Generated from the records of the code.
-        if topic == "records" {
-            continue;
-        }
         let mut push = |line: &str| all.push(Prose { topic: topic.clone(), line: line.to_owned() });
         push(text(&record, "summary"));
         let lines = text(&record, "text").lines().filter(|line| !line.is_empty() && !is_typed(&topic, line));
-        lines.map(meaning).for_each(&mut push);
+        // `pfn  number: Page frame number.`
+        let without_form = |line| match topic.as_str() {
+            "records" => str::split_once(line, ": ").map_or(line, |(_, about)| about),
+            _ => line,
+        };
+        lines.map(meaning).map(without_form).for_each(&mut push);
         let examples = record["examples"].as_array().into_iter().flatten();
         examples.for_each(|example| push(text(example, "does")));
     }

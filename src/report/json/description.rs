@@ -86,7 +86,7 @@ impl Form {
         match self {
             Form::Object(fields) => fields.iter().for_each(|field| field.expand(&mut all)),
             Form::OneOf { tag, shapes } => {
-                all.push(FieldDescription::new(tag, "Which form this record has.", Form::Text));
+                all.push(FieldDescription::new(tag, "The form of this record.", Form::Text));
                 let shapes: Vec<_> = shapes.iter().map(|shape| shape.form.fields()).collect();
                 let everywhere = |name| {
                     let has = |fields: &Vec<FieldDescription>| fields.iter().any(|field| field.name == name);

@@ -27,11 +27,11 @@ record! {
         name: &'static str,
         /// Whether it is available; `null` if pmdb could not find out.
         available: Option<bool>,
-        /// How pmdb found out.
+        /// The evidence.
         found: String,
-        /// What pmdb cannot show without it.
+        /// The facts that pmdb cannot show without it.
         without: &'static str,
-        /// How to get it, where there is a way.
+        /// The remedy, if there is one.
         remedy: Option<String>,
     }
 }

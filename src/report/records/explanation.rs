@@ -9,9 +9,9 @@ use crate::report::{Fact, Outcome, Owner};
 record! {
     /// `explain ADDR`: the facts of `translate`, and what follows from them.
     pub struct Explanation with why {
-        /// What is known of the address.
+        /// The facts about the address.
         [flat] page: Translation,
-        /// Whose page it is; `null` if no frame is mapped, or if the owner is unknown.
+        /// The owner of the page; `null` if no frame is mapped, or if the owner is unknown.
         owner: Option<Owner>,
         /// The file or shared memory that its region maps.
         file: Option<FilePlace>,
@@ -21,9 +21,9 @@ record! {
         /// The protection key of its region, where the machine has such keys: 0 is that of all memory without one of
         /// its own.
         [optional] protection_key: Option<u64>,
-        /// What happens when the target next reads here.
+        /// The effects of the target's next read here.
         next_read: Outcome,
-        /// What happens when the target next writes here.
+        /// The effects of the target's next write here.
         next_write: Outcome,
     }
 
@@ -32,7 +32,7 @@ record! {
     pub struct FilePlace {
         /// As `maps` names it.
         name: Name,
-        /// Offset of the byte asked for.
+        /// Offset of the requested byte.
         offset: Hex,
         /// Whether the file was deleted.
         deleted: bool,

@@ -10,7 +10,7 @@ record! {
     pub struct LineReport with why {
         /// The address; for a line, the first address of its code.
         address: VirtualAddress,
-        /// Where the code of the same line begins.
+        /// The first address of the code of the same line.
         start: Option<VirtualAddress>,
         /// The address after that code; equal to `start` if the line has no code of its own there.
         end: Option<VirtualAddress>,
@@ -24,8 +24,8 @@ record! {
         line: Option<u64>,
         /// Column, from 1.
         column: Option<u64>,
-        /// For a line: whether a debugger would stop here: at the line's first statement in its function or in this
-        /// inlined copy, or at its first code there if it has no statement.
+        /// For a line, whether a debugger stops here. That is at its first statement in the function or inlined copy,
+        /// or at its first code without a statement.
         [optional] first: Option<bool>,
         /// The function and the functions that it was inlined into, the innermost first. The first one has the file and
         /// line above.

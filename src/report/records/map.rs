@@ -28,7 +28,7 @@ record! {
     /// Neighbouring cells that are alike.
     #[derive(Copy, Eq)]
     pub struct MapCells {
-        /// How many.
+        /// Their number.
         cells: u64,
         /// The most important that is in each.
         mark: Mark,

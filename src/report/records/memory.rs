@@ -25,13 +25,13 @@ record! {
         values: Vec<String>,
         /// For addresses: the symbol at each.
         [optional] symbols: Vec<Option<SymbolBrief>>,
-        /// Where the bytes come from: `memory`, or `file` for the page cache of the file mapped there.
+        /// The source of the bytes: `memory`, or `file` for the page cache of the file mapped there.
         source: Option<&'static str>,
         /// Whether the read faulted the page in (`--fault`).
         [optional] faulted: bool,
         /// The state of the pages before they were read.
         state: State,
-        /// What the pages would be, if they were not read.
+        /// The kind of the pages, if they were not read.
         kind: Option<Kind>,
         /// Why a page that is present was not read.
         [optional] unread: Option<&'static str>,
@@ -49,14 +49,14 @@ record! {
         symbol: Option<SymbolBrief>,
         /// The region there.
         region: Option<RegionBrief>,
-        /// Where the bytes come from: `memory`, or `file` if some come from the page cache of the file mapped there.
+        /// The source of the bytes: `memory`, or `file` if some come from the page cache of the file mapped there.
         source: &'static str,
     }
 
-    /// What closes `find`.
+    /// The totals of `find`.
     #[derive(Default)]
     pub struct FindSummary with why if noted {
-        /// How many places were found.
+        /// Number of places that were found.
         matches: u64,
         /// Bytes that were searched.
         searched: u64,
@@ -79,7 +79,7 @@ record! {
     pub struct Patch {
         /// Address of the first byte.
         address: VirtualAddress,
-        /// How many bytes.
+        /// Number of bytes.
         length: u64,
         /// The function there.
         symbol: Option<SymbolBrief>,
@@ -95,18 +95,18 @@ record! {
         region: RegionBrief,
     }
 
-    /// What closes `patched`.
+    /// The totals of `patched`.
     #[derive(Default)]
     pub struct PatchedSummary with why if noted {
         /// Pages that are private copies of pages of files.
         private_copies: u64,
         /// Those of them that are the same as in the file.
         equal: u64,
-        /// How many stretches of bytes differ.
+        /// Number of stretches of bytes that differ.
         stretches: u64,
-        /// How many bytes differ, in whole instructions on machines with one instruction size.
+        /// Number of bytes that differ, in whole instructions on machines with one instruction size.
         bytes: u64,
-        /// How many of the stretches are breakpoint instructions.
+        /// Number of stretches that are breakpoint instructions.
         breakpoints: u64,
         /// Private copies that could not be compared.
         uncompared: u64,
@@ -128,7 +128,7 @@ record! {
         value: Option<Hex>,
         /// The state of its page.
         state: State,
-        /// Where the word comes from: `memory`, or `file` for the page cache of the file mapped there; `null` where it
+        /// The source of the word: `memory`, or `file` for the page cache of the file mapped there; `null` where it
         /// was not read.
         source: Option<&'static str>,
         /// The addresses that the chain passes through.
@@ -149,7 +149,7 @@ record! {
         symbol: Option<SymbolBrief>,
         /// The state of its page.
         state: State,
-        /// Where the word or the text comes from, as in the row; `null` where neither was read.
+        /// The source of the word or the text, as in the row; `null` if neither was read.
         source: Option<&'static str>,
         /// The word there; `null` where it was not read.
         value: Option<Hex>,

@@ -59,9 +59,9 @@ shapes! {
         "pages" Pages(Pages),
         /// A row of `walk pfn:A..pfn:B`.
         "frames" Frames(Frames),
-        /// The totals that close a walk.
+        /// The totals of a walk.
         "walk-summary" WalkSummary(WalkSummary),
-        /// What closes a walk of frames.
+        /// The totals of a walk of frames.
         "frames-summary" FramesSummary(FramesSummary),
         /// A row of `walk … by`.
         "group" Group(Group),
@@ -71,11 +71,11 @@ shapes! {
         "summary" Summary(SummaryRow),
         /// A row of `who`.
         "mapper" Mapper(Mapper),
-        /// What closes `who`.
+        /// The totals of `who`.
         "who-summary" WhoSummary(WhoSummary),
         /// `region`, and a row of `regions`.
         "region" Region(Box<RegionReport>),
-        /// The totals that close `regions`.
+        /// The totals of `regions`.
         "regions-summary" RegionsSummary(RegionsSummary),
         /// `flags`
         "page-flags" PageFlags(FlagsReport),
@@ -83,11 +83,11 @@ shapes! {
         "decoded" Decoded(Decoded),
         /// A line of `watch`.
         "event" Event(Event),
-        /// What `watch` says before it starts.
+        /// The heading of `watch`.
         "watch-start" WatchStart(WatchStart),
         /// A row of `watch … by KEY`.
         "event-group" EventGroup(EventGroup),
-        /// What `watch` says when it ends.
+        /// The totals of `watch`.
         "watch-summary" WatchSummary(WatchSummary),
         /// A row of `watch … as timeline`.
         "timeline-row" TimelineRow(TimelineRow),
@@ -95,7 +95,7 @@ shapes! {
         "timeline-sample" TimelineSample(TimelineSample),
         /// `snapshot`, and a row of `info snapshots`.
         "snapshot" Snapshot(SnapshotRow),
-        /// The totals of `diff`, which stand first.
+        /// The totals of `diff`, printed first.
         "diff-summary" DiffSummary(Box<DiffSummary>),
         /// A row of `diff`.
         "change" Change(Box<ChangeRow>),
@@ -105,37 +105,37 @@ shapes! {
         "comparison" Comparison(Comparison),
         /// A row of `compare … by symbol`.
         "comparison-group" ComparisonGroup(ComparisonGroup),
-        /// What closes `compare`.
+        /// The totals of `compare`.
         "comparison-summary" ComparisonSummary(ComparisonSummary),
-        /// What `soft-dirty clear` would do.
+        /// The expected effect of `soft-dirty clear`.
         "soft-dirty" SoftDirty(SoftDirtyReport),
-        /// What `soft-dirty clear` has done.
+        /// The effect of `soft-dirty clear`.
         "soft-dirty-cleared" SoftDirtyCleared(SoftDirtyCleared),
-        /// `--how`: a read behind the answer.
+        /// `--how`: a read that the answer used.
         "read" Read(KernelRead),
-        /// What closes the reads.
+        /// The totals of the reads.
         "reads-summary" ReadsSummary(ReadsSummary),
         /// A row of `x`.
         "memory" Memory(Box<Memory>),
         /// A row of `find`.
         "match" Match(Match),
-        /// What closes `find`.
+        /// The totals of `find`.
         "find-summary" FindSummary(FindSummary),
         /// A row of `patched`.
         "patch" Patch(Box<Patch>),
-        /// What closes `patched`.
+        /// The totals of `patched`.
         "patched-summary" PatchedSummary(PatchedSummary),
         /// A row of `telescope`.
         "telescope" Telescope(Box<Telescope>),
         /// `print`
         "value" Value(ValueReport),
-        /// What is shown at each prompt.
+        /// An answer that is shown at each prompt.
         "display" Display(DisplayReport),
         /// `info symbol`, `info address`
         "symbol" Symbol(SymbolReport),
         /// A row of `info symbols`.
         "symbol" SymbolRow(SymbolReport),
-        /// What closes `info symbols`.
+        /// The totals of `info symbols`.
         "symbols-summary" SymbolsSummary(SymbolsSummary),
         /// A row of `info modules`.
         "module" Module(ModuleReport),
@@ -163,7 +163,7 @@ shapes! {
         "note" Note(Note),
         /// `assert`
         "assertion" Assertion(AssertionReport),
-        /// What closes a run with assertions.
+        /// The totals of a run with assertions.
         "assertions-summary" AssertionsSummary(AssertionsSummary),
         /// A failure.
         "error" Error(ErrorReport),

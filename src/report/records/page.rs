@@ -32,7 +32,7 @@ record! {
         offset: Hex,
         /// Name, as in `maps`; empty for plain anonymous memory.
         name: Name,
-        /// Whether the file behind it is deleted.
+        /// Whether its file was deleted.
         [optional] deleted: bool,
         /// Whether it is memory without a path (memfd, shared anonymous memory), whatever name the kernel gives it.
         [optional] without_path: bool,
@@ -88,7 +88,7 @@ record! {
     pub struct Translation with why {
         /// The process.
         pid: u32,
-        /// The address asked for.
+        /// The requested address.
         address: VirtualAddress,
         /// Frame × page size + offset in the page.
         physical: Fact<PhysicalAddress>,
@@ -98,7 +98,7 @@ record! {
         pfn_hidden: Fact<bool>,
         /// State of the page.
         state: State,
-        /// What the page is, or would be.
+        /// The kind of the page, or the kind that an access would give it.
         kind: Option<Kind>,
         /// The raw page-map entry. Unknown where the page map has none (`outside`).
         entry: Fact<Hex>,
@@ -125,7 +125,7 @@ record! {
         [flat] words: FrameWords,
         /// The folio that the frame belongs to.
         folio: Fact<FolioReport>,
-        /// Where the frame lies.
+        /// The place of the frame.
         [flat] place: FramePlace,
         /// The region it lies in; `null` when unmapped.
         region: Option<RegionBrief>,
@@ -147,9 +147,9 @@ record! {
 
     /// `flags`: one frame, each bit with its meaning.
     pub struct FlagsReport with why {
-        /// The virtual address that was asked about, if any.
+        /// The virtual address in the request, if any.
         address: Option<VirtualAddress>,
-        /// The frame. Unknown when there is one behind the address but its number is hidden.
+        /// The frame. Unknown if the address has one, but its number is hidden.
         pfn: Fact<FrameNumber>,
         /// Its physical address.
         physical: Fact<PhysicalAddress>,
@@ -157,9 +157,9 @@ record! {
         [flat] words: FrameWords,
         /// The folio that it belongs to.
         folio: Fact<FolioReport>,
-        /// Where it lies.
+        /// Its place.
         [flat] place: FramePlace,
-        /// What each set bit says of this frame.
+        /// The meaning of each set bit for this frame.
         meanings: Vec<FlagMeaning>,
     }
 
@@ -170,7 +170,7 @@ record! {
         bit: u32,
         /// Its name.
         name: String,
-        /// What it means here.
+        /// Its meaning here.
         meaning: String,
     }
 }

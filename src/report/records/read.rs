@@ -4,27 +4,27 @@ use crate::report::json::Hex;
 use crate::report::record::record;
 
 record! {
-    /// A read behind an answer.
+    /// A read that an answer used.
     pub struct KernelRead {
         /// The file: `/proc/812/pagemap`.
         file: String,
-        /// Offset in bytes; `null` if the file was read whole, or asked in another way.
+        /// Offset in bytes; `null` if the file was read whole, or without an offset.
         offset: Option<Hex>,
-        /// Bytes that were asked for.
+        /// Requested bytes.
         length: Option<u64>,
         /// The words that were read, if the file has a word for each page.
         words: Vec<Hex>,
-        /// What the words are, or what was asked.
+        /// The meaning of the words, or the question.
         what: String,
         /// The answer where it is not words, or the error of a read that failed.
         found: Option<String>,
-        /// How often it was read, each time with the same result.
+        /// Number of its reads, each time with the same result.
         times: u64,
         /// A shell command that reads the same; `null` where there is none.
         repeat: Option<String>,
     }
 
-    /// What closes the reads.
+    /// The totals of the reads.
     pub struct ReadsSummary {
         /// Reads that are shown.
         reads: u64,

@@ -24,7 +24,7 @@ record! {
         inode: u64,
         /// Name, as in `maps`.
         name: Name,
-        /// Whether the file behind it is deleted.
+        /// Whether its file was deleted.
         deleted: bool,
         /// Bytes it spans.
         size: u64,
@@ -48,15 +48,14 @@ record! {
         [optional] folios: Option<Vec<LargeFolios>>,
         /// For `region`: pages in each state. Text shows a report with them as a block, and one without as a row.
         [optional] states: BTreeMap<State, u64>,
-        /// For `region ADDR`: the address asked for.
+        /// For `region ADDR`: the requested address.
         [optional] at: Option<RegionPlace>,
         /// For `region`, and with `full`: proportional share (PSS) in bytes; `null` for the hugetlb pool, which has
         /// none.
         [optional] pss: Option<u64>,
         /// With `full`: VmFlags, two letters and words each.
         [optional] vm_flags: Option<Vec<VmFlag>>,
-        /// With `full`: the protection key, where the machine has such keys: 0 is that of all memory without one of its
-        /// own.
+        /// The protection key (with `full`, if the machine has such keys); 0 is the default.
         [optional] protection_key: Option<u64>,
         /// With `full`: the fields of smaps as the kernel spells them, in bytes.
         [optional] smaps: Option<Numbers<String>>,
@@ -72,7 +71,7 @@ record! {
     pub struct VmFlag {
         /// Two letters.
         code: String,
-        /// What they mean.
+        /// Their meanings.
         meaning: &'static str,
     }
 

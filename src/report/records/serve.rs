@@ -11,13 +11,13 @@ record! {
         program: &'static str,
         /// Its version.
         version: &'static str,
-        /// The version of the protocol: a client that knows another one stops here.
+        /// The version of the protocol: a client for another one stops here.
         protocol: u32,
     }
 
     /// The end of an answer.
     pub struct End {
-        /// The request's own id, or the number of its line, from 1; 0 for what the command line asks for.
+        /// The request's own id, or the number of its line, from 1; 0 for the request of the command line.
         id: RequestId,
         /// `ok`, `error`, or `interrupted`
         status: &'static str,

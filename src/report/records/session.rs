@@ -34,11 +34,11 @@ record! {
         name: Name,
         /// The name as the file has it, if that differs.
         mangled: Option<Name>,
-        /// Where it starts in the process.
+        /// Its first address in the process.
         address: VirtualAddress,
         /// Bytes, 0 when the file gives none.
         size: u64,
-        /// Bytes from the start of the symbol to the address asked for.
+        /// Bytes from the start of the symbol to the requested address.
         offset: u64,
         /// The kind of symbol: `function`, `object`, `tls`, `section`, `untyped`.
         kind: &'static str,
@@ -62,7 +62,7 @@ record! {
         deleted: bool,
         /// The build ID, in hexadecimal digits.
         build_id: Option<String>,
-        /// Where its names come from: `file`, `debug-file`, `debugdata`, `dynamic`, `image`, `perf-map`.
+        /// The source of its names: `file`, `debug-file`, `debugdata`, `dynamic`, `image`, `perf-map`.
         answers: Option<&'static str>,
         /// The separate debug file, in the target's root.
         debug_file: Option<Name>,
@@ -72,7 +72,7 @@ record! {
         [flat] why: Why,
     }
 
-    /// What closes `info symbols`.
+    /// The totals of `info symbols`.
     pub struct SymbolsSummary {
         /// Symbols that matched and were shown.
         symbols: u64,
@@ -170,7 +170,7 @@ record! {
 
     /// `display`: a value, or the line before the answer of a command.
     pub struct DisplayReport {
-        /// The number that `undisplay` takes; `null` if it is not kept.
+        /// The number for `undisplay`; `null` if it is not kept.
         number: Option<u64>,
         /// The expression or command.
         expression: String,
@@ -182,7 +182,7 @@ record! {
 
     /// What happened to the target.
     pub struct TargetReport {
-        /// What happened: `attached`, `detached`, `executed`, `exited`.
+        /// The event: `attached`, `detached`, `executed`, `exited`.
         event: &'static str,
         /// Process id.
         pid: u32,
@@ -202,7 +202,7 @@ record! {
         name: String,
         /// Its value.
         value: String,
-        /// What it does.
+        /// Its effect.
         meaning: String,
     }
 
@@ -252,7 +252,7 @@ record! {
     pub struct HelpGroup {
         /// Its name.
         name: &'static str,
-        /// What it is about.
+        /// Its purpose.
         about: &'static str,
         /// Commands: usage name, short forms, summary.
         commands: Vec<HelpEntry>,
@@ -291,7 +291,7 @@ record! {
     pub struct HelpExample {
         /// The line.
         line: &'static str,
-        /// What it does.
+        /// Its effect.
         does: &'static str,
     }
 
@@ -306,7 +306,7 @@ record! {
     pub struct UserHelp {
         /// Its name.
         name: String,
-        /// What `document` says, or what it is an alias of.
+        /// The text of `document`, or the command of an alias.
         text: String,
     }
 
@@ -352,7 +352,7 @@ record! {
         [optional] wanted: Option<String>,
     }
 
-    /// What closes a run with `--keep-going` that made assertions.
+    /// The totals of a run with `--keep-going` that made assertions.
     #[derive(Copy, Eq, Default)]
     pub struct AssertionsSummary {
         /// Assertions that held.
@@ -366,13 +366,13 @@ record! {
     /// A failure: what was tried, why it failed, and the remedy.
     #[derive(Default)]
     pub struct ErrorReport {
-        /// What was tried and why it failed.
+        /// The action and the reason for its failure.
         message: String,
         /// File, line and column, or column of the line typed.
         [as "where"] place: Option<ErrorPlace>,
         /// The lines that led there, the innermost first: calls of user-defined commands, and `source`.
         [optional] callers: Vec<ErrorPlace>,
-        /// What could have stood at the place of a syntax error.
+        /// The expected words at the place of a syntax error.
         [optional] expected: Vec<String>,
         /// The remedy.
         hint: Option<String>,

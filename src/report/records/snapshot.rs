@@ -7,7 +7,7 @@ use crate::report::record::record;
 use crate::report::{EventKind, Fact, NetEffect, PageFacts};
 
 record! {
-    /// A snapshot that was taken, and a row of `info snapshots`.
+    /// A new snapshot, and a row of `info snapshots`.
     pub struct SnapshotRow {
         /// Its name.
         name: String,
@@ -15,25 +15,25 @@ record! {
         pid: u32,
         /// The name of the process.
         process: Name,
-        /// When it was taken, in seconds since the epoch.
+        /// Its time, in seconds since the epoch.
         time: f64,
         /// Pages that were present.
         pages: u64,
         /// Pages that were in swap, as far as the page map shows.
         swapped: u64,
-        /// What it keeps beside the page map: `flags`, `counts`, `content`.
+        /// The facts that it has besides the page map: `flags`, `counts`, `content`.
         with: Vec<&'static str>,
         /// Present pages whose contents could not be read; 0 without `content`.
         unread: u64,
-        /// Bytes of pmdb's own memory that it takes.
+        /// Bytes of pmdb's own memory that it uses.
         memory: u64,
     }
 
     /// A row of `diff`: neighbouring pages that changed in the same way, or a region.
     pub struct ChangeRow {
-        /// What changed.
+        /// The change.
         change: EventKind,
-        /// Where it starts.
+        /// Its first address.
         start: VirtualAddress,
         /// The address after the last byte.
         end: VirtualAddress,
@@ -113,7 +113,7 @@ record! {
         pid: u32,
         /// Its name.
         process: Name,
-        /// Seconds that the kernel took. Faults of the process waited meanwhile.
+        /// Seconds that the kernel needed, while faults of the process waited.
         seconds: f64,
         /// Writable pages that are soft-dirty again, or still.
         pages: u64,
@@ -171,7 +171,7 @@ record! {
         process: Name,
         /// Bytes in a page.
         page_size: u64,
-        /// What the kernel counts of the other process, where several are compared.
+        /// The kernel's own amounts of the other process, where several are compared.
         [optional] memory: Option<ProcessMemory>,
         /// Pages by how both share them.
         [flat] counts: SharedCounts,

@@ -32,7 +32,7 @@ record! {
     /// Neighbouring rows that are alike in a sample.
     #[derive(Copy, Eq)]
     pub struct TimelineCells {
-        /// How many.
+        /// Their number.
         cells: u64,
         /// The most important that is in each, as in `map-region`.
         mark: Mark,

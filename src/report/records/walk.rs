@@ -38,7 +38,7 @@ record! {
         kind: Fact<Kind>,
         /// First frame.
         pfn: Fact<FrameNumber>,
-        /// How many frames the pages share, if they repeat; otherwise each page has its own.
+        /// Number of frames that the pages share, if they repeat; otherwise each page has its own.
         [optional] frames: Option<u64>,
         /// The words of the frames. A row of whole folios leaves out flags for the place in the folio; the map count is
         /// the same for all.
@@ -81,7 +81,7 @@ record! {
         runs: Option<u64>,
         /// Bytes in the longest of them.
         longest_run_bytes: Option<u64>,
-        /// Where that begins; `null` where there is none.
+        /// Its first address; `null` if there is none.
         longest_run_start: Option<VirtualAddress>,
         /// Whether regions changed during the walk.
         changed: bool,
@@ -91,7 +91,7 @@ record! {
         [flat] states: EveryState,
     }
 
-    /// What closes a walk of frames.
+    /// The totals of a walk of frames.
     pub struct FramesSummary {
         /// Frames that matched.
         frames: u64,
@@ -99,7 +99,7 @@ record! {
         bytes: u64,
         /// Whether `limit` or Ctrl-C ended it early: the counts then cover what was seen.
         cut_short: bool,
-        /// Where physical memory ends, if the range goes past that.
+        /// The end of physical memory, if the range extends beyond it.
         memory_ends: Option<FrameNumber>,
     }
 

@@ -16,7 +16,7 @@ record! {
         /// Neighbouring pages that changed in the same way; for a region that went or shrank, those that were in memory
         /// or in swap.
         pages: u64,
-        /// What happened.
+        /// The event.
         kind: EventKind,
         /// The page before.
         before: Option<PageFacts>,
@@ -32,7 +32,7 @@ record! {
         [optional] detail: Option<String>,
     }
 
-    /// What is being watched, and what cannot be seen here.
+    /// The watched range, and the changes that cannot be seen here.
     pub struct WatchStart {
         /// Pages in the range now.
         pages: u64,
@@ -72,9 +72,9 @@ record! {
 
     /// How a watch ended.
     pub struct WatchSummary {
-        /// Samples taken.
+        /// Number of samples.
         samples: u64,
-        /// Samples that were due while an earlier one was still being taken.
+        /// Samples that were due during an earlier one.
         missed: u64,
         /// Seconds it lasted.
         seconds: f64,

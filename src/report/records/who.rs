@@ -14,7 +14,7 @@ record! {
         pid: u32,
         /// Its short name.
         name: Name,
-        /// Where the process maps the byte that was asked about.
+        /// The address at which the process maps the requested byte.
         address: VirtualAddress,
         /// Neighbouring pages that all map the frame.
         pages: u64,
@@ -24,7 +24,7 @@ record! {
         symbol: Option<SymbolBrief>,
     }
 
-    /// What closes `who`.
+    /// The totals of `who`.
     pub struct WhoSummary with why {
         /// The frame.
         pfn: FrameNumber,
@@ -32,9 +32,9 @@ record! {
         physical: Option<PhysicalAddress>,
         /// Its words.
         [flat] words: FrameWords,
-        /// What was found, and how much was searched.
+        /// The numbers of what was found and searched.
         [flat] counts: WhoCounts,
-        /// How the search ended.
+        /// The end of the search.
         ended: SearchEnd,
         /// Why nobody can map it, or why the map count could not end the search.
         [optional] because: Option<String>,

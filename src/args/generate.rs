@@ -97,6 +97,7 @@ fn language() -> String {
         page.subsection(about.name);
         page.line(&grammar::usage(about.name).unwrap_or_default());
         page.text(about.text);
+        page.text("Examples:");
         for example in about.examples {
             page.row(example.line, example.does);
         }

@@ -19,6 +19,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 /// So many regions are asked for one by one, with a system call each. All of an ordinary process take about as long.
 const FEW_REGIONS: usize = 32;
 
+/// Asks the kernel for the regions of a range, if they are no more than so many.
+type RegionQuery = fn(&process::Process, AddressRange, usize) -> process::Result<Option<Vec<Region>>>;
+
 /// The regions of a target at one moment. Each command makes its own: regions are never reused from an earlier one. A
 /// clone is the same address space, and costs next to nothing.
 #[derive(Clone)]
@@ -84,11 +87,7 @@ impl AddressSpace {
         Self::queried(target, ranges, process::Process::queried_around)
     }
 
-    fn queried(
-        target: &Target,
-        ranges: &[AddressRange],
-        ask: fn(&process::Process, AddressRange, usize) -> process::Result<Option<Vec<Region>>>,
-    ) -> Result<AddressSpace> {
+    fn queried(target: &Target, ranges: &[AddressRange], ask: RegionQuery) -> Result<AddressSpace> {
         let queried = match ranges {
             [range] => ask(&target.process, *range, FEW_REGIONS)?,
             _ => None,

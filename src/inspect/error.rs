@@ -25,7 +25,7 @@ pub enum Error {
         /// Why not.
         reason: Reason,
     },
-    /// The process started another program half-way through: what was delivered belongs to the old one.
+    /// The process started another program half-way through: what came before belongs to the old one.
     #[error("the process executed another program during the command")]
     Executed,
     /// Half-way through, the process exited.

@@ -60,7 +60,7 @@ impl std::fmt::Debug for Filter {
 pub struct Question {
     /// What is needed of pages that the filter keeps.
     pub(super) need: Facts,
-    /// The pages for which `need` is read. All pages are delivered, and the caller filters them. A page that the filter
+    /// The pages for which `need` is read. All pages come, and the caller filters them. A page that the filter
     /// does not keep may have only what the filter needs.
     pub(super) filter: Option<Filter>,
 }

@@ -2,8 +2,11 @@
 //!
 //! A command makes an [`AddressSpace`] of the target (its regions at this moment) and asks it for one page's
 //! [`PageDetail`], or pulls many from [`AddressSpace::pages`]; [`Rows`], [`Runs`], [`Totals`] and [`Groups`] put
-//! neighbours together as they stream by. What a page *is* is decided in one place, [`classify`](classify::classify), from bytes alone. Only a
-//! plain sum of present pages goes without it.
+//! neighbours together as they stream by. What a page *is* is decided in one place, [`classify`](classify::classify),
+//! from bytes alone. Only a plain sum of present pages goes without it.
+//!
+//! All that takes long is pulled (pages, regions, frames, mappers, samples), ends when it is dropped, and takes no more
+//! than its [`Budget`](crate::budget::Budget).
 
 mod address_space;
 mod availability;

@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_planned_before_an_error_are_delivered_before_it() {
+    fn pieces_planned_before_an_error_come_before_it() {
         for way in Way::ALL {
             let plan = |of| if of < 50 { Ok(Planned::Full) } else { Err(failed()) };
             let of: Arc<Square> = Arc::new(|of, _: &mut Budget| Ok(of));
@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_reaches_pieces_under_way_and_they_are_delivered() {
+    fn a_stop_reaches_pieces_under_way_and_they_come() {
         const BROKEN_OFF: u64 = 1 << 40;
         for way in Way::ALL {
             let (interrupt, delivered) = (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
@@ -516,7 +516,7 @@ mod tests {
                     std::thread::yield_now();
                 }
                 // An error in what a stop broke off is a result of the stop.
-                if of % 2 == 0 { Ok(BROKEN_OFF) } else { Err(failed()) }
+                if of.is_multiple_of(2) { Ok(BROKEN_OFF) } else { Err(failed()) }
             });
             let wants_more = |_| {
                 delivered.fetch_add(1, Ordering::Relaxed);

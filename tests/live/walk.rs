@@ -403,7 +403,7 @@ fn regions_add_up_to_smaps() {
     assert!(compared > 3, "{compared}");
 }
 
-fn stats_of_all<'v>(space: &'v AddressSpace) -> Vec<(&'v ViewedRegion, RegionStats)> {
+fn stats_of_all(space: &AddressSpace) -> Vec<(&ViewedRegion, RegionStats)> {
     let mut all = Vec::new();
     let mut counts = space.region_stats(&space.spans(), Facts::COUNTS | Facts::HUGE);
     while let Some((viewed, stats)) = counts.next().expect("their stats") {

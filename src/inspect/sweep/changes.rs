@@ -16,12 +16,12 @@ const WRITTEN: usize = 32 << 10;
 /// Checks whether the regions of some spans are still the same.
 ///
 /// If there are many, the text of `maps` is compared with the earlier text. The worker threads do so between their
-/// reads, each time as far as the sweep has delivered.
+/// reads, each time as far as the sweep was pulled.
 pub(super) struct Changes {
     space: AddressSpace,
     spans: Vec<AddressRange>,
-    /// Where what has been delivered ends.
-    delivered: AtomicU64,
+    /// Where what was pulled ends.
+    pulled: AtomicU64,
     text: Mutex<Text>,
 }
 
@@ -40,15 +40,15 @@ impl Changes {
     pub fn among(space: &AddressSpace, spans: &[AddressRange]) -> Self {
         let is_compared = space.text().is_known() && touched(space, spans).nth(FEW).is_some();
         let text = if is_compared { Text::Same(0) } else { Text::Other };
-        Changes { space: space.clone(), spans: spans.to_vec(), delivered: AtomicU64::new(0), text: Mutex::new(text) }
+        Changes { space: space.clone(), spans: spans.to_vec(), pulled: AtomicU64::new(0), text: Mutex::new(text) }
     }
 
-    /// All regions below `end` have been delivered.
-    pub fn delivered(&self, end: VirtualAddress) {
-        self.delivered.store(end.get(), Ordering::Release);
+    /// All regions below `end` have been pulled.
+    pub fn pulled(&self, end: VirtualAddress) {
+        self.pulled.store(end.get(), Ordering::Release);
     }
 
-    /// Compares as far as was delivered, unless another thread is doing so.
+    /// Compares as far as was pulled, unless another thread is doing so.
     ///
     /// Fails when the target is gone.
     pub fn compare(&self) -> Result<()> {
@@ -56,7 +56,7 @@ impl Changes {
             return Ok(());
         };
         while let Text::Same(bytes) = *text {
-            let end = VirtualAddress::new(self.delivered.load(Ordering::Acquire));
+            let end = VirtualAddress::new(self.pulled.load(Ordering::Acquire));
             let behind = self.space.text().region_at(bytes + WRITTEN);
             if behind.is_none_or(|behind| behind > end) {
                 break;
@@ -75,7 +75,7 @@ impl Changes {
         })
     }
 
-    /// Returns the regions that have changed. All must have been delivered.
+    /// Returns the regions that have changed. All must have been pulled.
     ///
     /// Fails when the target is gone or runs another program.
     pub fn finish(&self) -> Result<Vec<AddressRange>> {

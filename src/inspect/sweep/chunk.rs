@@ -13,7 +13,7 @@ use crate::report::Reason;
 /// Stands in [`Entries::flags`] and [`Entries::counts`] where there is no frame, or the file ended before it.
 pub(in crate::inspect) const UNREAD: u64 = u64::MAX;
 
-/// A stretch of pages of one region (or of none), valid during the visit.
+/// A stretch of pages of one region (or of none), valid until the next is pulled.
 #[derive(Clone, Copy)]
 pub struct Chunk<'a> {
     /// The region; `None` for pages in no region.

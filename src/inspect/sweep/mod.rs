@@ -85,7 +85,7 @@ impl Sweep {
             return Ok(false);
         }
         while self.next == self.pool.piece().len() {
-            self.reader.changes.delivered(self.pool.piece().end());
+            self.reader.changes.pulled(self.pool.piece().end());
             if self.pool.next(|batch| Ok(batch.plan(&mut self.plan)?))?.is_none() {
                 self.changed = self.reader.changes.finish()?;
                 return Ok(false);

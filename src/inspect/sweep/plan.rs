@@ -25,7 +25,7 @@ const PROBE_PAGES: u64 = 4096;
 const STRAIGHT_PAGES: u64 = 1 << 18;
 /// Empty entries between two populated stretches that are cheaper to read than a second system call.
 const GAP_PAGES: u64 = 64;
-/// Pages of an empty stretch that are delivered together when the visitor looks at each.
+/// Pages of an empty stretch that come together when the caller looks at each.
 const SKIP_PAGES: u64 = 1 << 19;
 /// Pages of an empty stretch whose backing content is read together.
 const BEHIND_PAGES: u64 = 1 << 16;
@@ -36,7 +36,7 @@ const SCAN_PAGES: u64 = 1 << 20;
 /// Average pages of a populated stretch below which scanning takes longer than reading the pages.
 const LONG_PAGES: u64 = 8;
 
-/// A stretch of pages that is delivered as one chunk.
+/// A stretch of pages that comes as one chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Step {
     /// Index of the region; `None` for a hole between regions.
@@ -129,7 +129,7 @@ impl Plan {
             Action::ReadHuge if self.need.contains(Facts::COUNTS) => pages,
             Action::ReadHuge if self.need.intersects(Facts::WORDS) => pages / 4,
             Action::ReadHuge => pages / 32,
-            // Nothing to read, but the visitor looks at each page.
+            // Nothing to read, but the caller looks at each page.
             Action::Skip if self.need.contains(Facts::EACH) => pages / 64,
             // A few queries of its backing content, unless that changes from page to page.
             Action::Skip if self.asks_behind(step) => pages / 16,

@@ -1,4 +1,4 @@
-//! Sweeps of fake processes: what is delivered, and what it costs.
+//! Sweeps of fake processes: what comes, and what it costs.
 
 use super::Sweep;
 use crate::budget::{Budget, OutOfBudget};

@@ -59,7 +59,7 @@ enum Stage {
     Space,
     /// To sample ranges of the address space.
     Chosen(AddressSpace),
-    Sampling(Sampling),
+    Sampling(Box<Sampling>),
     Ended,
 }
 
@@ -128,7 +128,7 @@ impl<'w> Look<'w> {
                 }
                 Stage::Sampling(sampling) if sampling.has_changed() && self.tries < TRIES => self.stage = Stage::Space,
                 Stage::Sampling(sampling) => {
-                    self.keep(sampling);
+                    self.keep(*sampling);
                     self.end(Liveness::Alive);
                 }
                 Stage::Ended => return Ok(None),
@@ -141,7 +141,7 @@ impl<'w> Look<'w> {
         if let Stage::Chosen(space) = &self.stage {
             let facts = [self.watcher.extra, self.more];
             let sampling = self.before(|before| Sampling::new(space.clone(), ranges, facts, before));
-            self.stage = Stage::Sampling(sampling.within(self.budget.clone()));
+            self.stage = Stage::Sampling(Box::new(sampling.within(self.budget.clone())));
         }
     }
 

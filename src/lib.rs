@@ -76,6 +76,7 @@
 //! # Watch until a page moves
 //!
 //! ```
+//! use pmdb::budget::Budget;
 //! use pmdb::inspect::Watcher;
 //! use pmdb::report::EventKind;
 //! use pmdb::{AddressRange, AddressSpace, Facts, Target};
@@ -88,14 +89,12 @@
 //! for (kind, reason) in Watcher::unobservable(&AddressSpace::of(&target)?, &[range], Facts::empty()) {
 //!     println!("changes of this kind are not seen: {} ({reason})", kind.words());
 //! }
-//! let mut watcher = Watcher::new(Facts::empty());
+//! let mut watcher = Watcher::new(Facts::empty()).within(&[range]);
 //! let mut has_moved = false;
 //! for _ in 0..5 {
-//!     watcher.sample(&target, &mut |_| vec![range], &mut || Ok(()), &mut |change| {
-//!         has_moved |= change.kind == EventKind::Moved;
-//!         Ok(())
-//!     })?;
-//!     if has_moved {
+//!     let look = watcher.sample(&target, Budget::unlimited(), |_| vec![range])?;
+//!     if look.changes().any(|change| change.kind == EventKind::Moved) {
+//!         has_moved = true;
 //!         break;
 //!     }
 //!     std::thread::sleep(Duration::from_millis(10));

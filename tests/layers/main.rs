@@ -4,6 +4,7 @@
 //! The files are read as tokens, so that a path in a macro counts and one in a comment or a text does not.
 
 mod circles;
+mod interface;
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::fs;

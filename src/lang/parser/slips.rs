@@ -41,7 +41,9 @@ fn of_c(failed: &Failure<'_>) -> Option<String> {
         (array, "@") if matches!(before.kind, TokenKind::Name | TokenKind::Variable) => {
             let count = next.filter(|next| next.kind != TokenKind::Other).map_or("10", |next| next.text);
             let count = if count.bytes().all(|digit| digit.is_ascii_digit()) { count } else { "10" };
-            Some(format!("`@` is gdb's; for {count} numbers of 4 bytes: print {{int[{count}]}}{array}"))
+            // The name alone of a variable as large as a pointer would be the address that it holds.
+            let and = if before.kind == TokenKind::Name { "&" } else { "" };
+            Some(format!("`@` is gdb's; for {count} numbers of 4 bytes: print {{int[{count}]}}{and}{array}"))
         }
         // NAME->MEMBER
         ("-", ">") if token.glued => {

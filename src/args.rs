@@ -57,8 +57,8 @@ pub struct Arguments {
     #[arg(long, hide_short_help = true)]
     pub list_scripts: bool,
 
-    /// Print a manual page, the JSON schema, the completions of a shell, or the gdb plugin: man, man-language, man-json,
-    /// json-schema, complete-bash, complete-zsh, complete-fish, gdb
+    /// Print a manual page, the JSON schema, the completions of a shell, or the gdb plugin: man, man-language,
+    /// man-json, json-schema, complete-bash, complete-zsh, complete-fish, gdb
     #[arg(long, hide_short_help = true, value_name = "WHAT", hide_possible_values = true)]
     pub generate: Option<Generated>,
 

@@ -8,8 +8,8 @@ use crate::report::{EventGroup, EventKind, NetEffect, Numbers};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// Counts a change of some pages: each of them, or the one region or process that it is about, and the pages that went with
-/// their region. Returns how many it counts for `count`.
+/// Counts a change of some pages: each of them, or the one region or process that it is about, and the pages that went
+/// with their region. Returns how many it counts for `count`.
 pub(super) fn tally(events: &mut BTreeMap<EventKind, u64>, kind: EventKind, pages: u64) -> u64 {
     let number = if kind.is_of_pages() { pages } else { 1 };
     *events.entry(kind).or_default() += number;

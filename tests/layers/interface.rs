@@ -197,8 +197,8 @@ impl Library {
         Library(sources.iter().filter(|source| source.path != "main.rs").map(module).collect())
     }
 
-    /// The names that a `use` brings into `module`, each with the path from the root that it stands for.
-    fn imports(module: &[String], tokens: &[TokenTree], before: &[String]) -> Vec<(String, Vec<String>)> {
+    /// The names that a `use` brings into a module, each with the path from the root that it stands for.
+    fn imports(tokens: &[TokenTree], before: &[String]) -> Vec<(String, Vec<String>)> {
         let mut found = Vec::new();
         for part in parts(tokens) {
             let mut path = before.to_vec();
@@ -210,7 +210,7 @@ impl Library {
                     TokenTree::Ident(word) if word == "as" => name = after.first().map(ToString::to_string),
                     TokenTree::Ident(word) if name.is_none() => path.push(word.to_string()),
                     TokenTree::Group(group) => {
-                        found.extend(Self::imports(module, &Vec::from_iter(group.stream()), &path));
+                        found.extend(Self::imports(&Vec::from_iter(group.stream()), &path));
                         path.clear();
                     }
                     mark if is_mark(mark, '*') => path.push("*".to_owned()),
@@ -228,7 +228,7 @@ impl Library {
     }
 
     /// The path from the root on, of one in `module`.
-    fn from_root(&self, module: &[String], path: &[String]) -> Vec<String> {
+    fn from_root(module: &[String], path: &[String]) -> Vec<String> {
         let (mut base, mut rest) = (module.to_vec(), path);
         while let [first, after @ ..] = rest {
             match first.as_str() {
@@ -252,8 +252,8 @@ impl Library {
             return Some((module.to_vec(), item));
         }
         let uses = items.iter().filter(|item| item.kind == "use" && hops > 0);
-        uses.flat_map(|item| Self::imports(module, &item.body, &[])).find_map(|(local, path)| {
-            let mut path = self.from_root(module, &path);
+        uses.flat_map(|item| Self::imports(&item.body, &[])).find_map(|(local, path)| {
+            let mut path = Self::from_root(module, &path);
             if path.last().is_some_and(|last| last == "*") {
                 _ = path.pop();
                 path.push(name.clone());
@@ -275,8 +275,8 @@ impl Library {
                     self.write(&inside, &path, lines);
                 }
                 "use" => {
-                    for (name, path) in Self::imports(module, &item.body, &[]) {
-                        let path = self.from_root(module, &path);
+                    for (name, path) in Self::imports(&item.body, &[]) {
+                        let path = Self::from_root(module, &path);
                         match path.split_last() {
                             Some((last, inside)) if last == "*" => self.write(inside, shown, lines),
                             _ => self.write_named(&path, &format!("{shown}::{name}"), lines),

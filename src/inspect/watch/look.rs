@@ -1,9 +1,9 @@
 //! A sample, and what changed since the last one.
 
-use super::Watcher;
 use super::change::Change;
 use super::pages::{Join, Pair};
 use super::sample::{Sample, Sampling};
+use super::watcher::Watcher;
 use super::words::PageWords;
 use crate::budget::Budget;
 use crate::inspect::address_space::AddressSpace;
@@ -61,6 +61,30 @@ enum Stage {
     Chosen(AddressSpace),
     Sampling(Box<Sampling>),
     Ended,
+}
+
+impl Watcher {
+    /// Takes a sample of the ranges that `choose` returns: it is called again if regions come, grow or go meanwhile.
+    ///
+    /// # Errors
+    /// Those of [`Look::begin`].
+    pub fn sample<'w>(
+        &'w mut self,
+        target: &'w Target,
+        budget: Budget,
+        mut choose: impl FnMut(&AddressSpace) -> Vec<AddressRange>,
+    ) -> Result<Look<'w>> {
+        let mut look = self.look(target).within(budget);
+        while let Some(space) = look.begin()? {
+            look.sample(choose(&space));
+        }
+        Ok(look)
+    }
+
+    /// Begins a sample, step by step.
+    pub fn look<'w>(&'w mut self, target: &'w Target) -> Look<'w> {
+        Look::new(self, target)
+    }
 }
 
 impl<'w> Look<'w> {

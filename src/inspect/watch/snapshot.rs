@@ -185,7 +185,8 @@ impl Snapshot {
 
     /// Compares the pages of `range` with those of `other` from the address `theirs` on, if it has any there. Rows come
     /// in address order for each of the two. A page whose frame `other` maps elsewhere is in one row, and the page that
-    /// `other` has in its place in another. Pages of `other` whose frames this maps at other addresses come in no row of `other`'s.
+    /// `other` has in its place in another. Pages of `other` whose frames this maps at other addresses come in no row
+    /// of `other`'s.
     pub fn compare(
         &self,
         range: AddressRange,

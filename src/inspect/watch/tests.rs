@@ -1,11 +1,12 @@
 //! Samples of a fake process.
 
 use super::*;
-use crate::budget::OutOfBudget;
-use crate::inspect::Error;
+use crate::budget::{Budget, OutOfBudget};
+use crate::inspect::{AddressSpace, Error, Facts};
 use crate::kernel::{Name, PageFlags};
+use crate::process::Target;
 use crate::process::fake::{HUGE, PAGE, World, region};
-use crate::report::PageFacts;
+use crate::report::{EventKind, PageFacts};
 
 /// One sample; `meanwhile` is run before the first read.
 fn sample(watcher: &mut Watcher, target: &Target, meanwhile: impl FnOnce()) -> Vec<Change> {

@@ -2,7 +2,6 @@
 
 use crate::kernel::{PageSize, auxiliary};
 use crate::source::{File, Probe, Source};
-use object::elf;
 use std::ffi::c_char;
 
 /// The shape of the target's memory words. The target's own, never this machine's.
@@ -18,17 +17,17 @@ pub struct Layout {
     pub signed_char: bool,
 }
 
-/// Machines on which plain `char` has no sign, by the `e_machine` of their programs.
-const UNSIGNED_CHAR: &[elf::Machine] = &[
-    elf::EM_ARM,
-    elf::EM_AARCH64,
-    elf::EM_PPC,
-    elf::EM_PPC64,
-    elf::EM_S390,
-    elf::EM_RISCV,
-    elf::EM_CSKY,
-    elf::EM_XTENSA,
-    elf::EM_HEXAGON,
+/// Machines on which plain `char` has no sign, by the `e_machine` of their programs (linux/elf-em.h).
+const UNSIGNED_CHAR: &[u16] = &[
+    20,  // EM_PPC
+    21,  // EM_PPC64
+    22,  // EM_S390
+    40,  // EM_ARM
+    94,  // EM_XTENSA
+    164, // EM_HEXAGON
+    183, // EM_AARCH64
+    243, // EM_RISCV
+    252, // EM_CSKY
 ];
 
 impl Layout {
@@ -70,7 +69,7 @@ impl Layout {
             page: source.page_size(),
             pointer_bytes: pointer_bytes.unwrap_or(own.pointer_bytes),
             little_endian: order.map_or(own.little_endian, |first| first == 1),
-            signed_char: machine.map_or(own.signed_char, |machine| !UNSIGNED_CHAR.contains(&elf::Machine(machine))),
+            signed_char: machine.map_or(own.signed_char, |machine| !UNSIGNED_CHAR.contains(&machine)),
         }
     }
 }

@@ -8,9 +8,11 @@ use crate::source::{
     Setting, Source, WordFile,
 };
 use crate::source::{BackingContent, BackingRun, Categories, Error, Identity, Liveness, ReadAt, Result};
-use object::elf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+
+const EM_X86_64: u64 = 62;
+const EM_AARCH64: u64 = 183;
 
 /// Above this the page map has nothing: the kernel half.
 const END: u64 = (1 << 47) / PAGE;
@@ -443,8 +445,8 @@ impl Source for Bytes {
         };
         match probe {
             Probe::PageBytes => Ok(vec![PAGE]),
-            Probe::Machine if self.0.layout.signed_char => Ok(vec![elf::EM_X86_64.0.into()]),
-            Probe::Machine => Ok(vec![elf::EM_AARCH64.0.into()]),
+            Probe::Machine if self.0.layout.signed_char => Ok(vec![EM_X86_64]),
+            Probe::Machine => Ok(vec![EM_AARCH64]),
             Probe::LittleEndian => Ok(vec![u64::from(self.0.layout.little_endian)]),
             // A page of pmdb's own, which it has just written to.
             Probe::OwnEntry if self.0.soft_dirty => {

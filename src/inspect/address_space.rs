@@ -73,7 +73,7 @@ impl AddressSpace {
     }
 
     /// Reads only the regions that lie in `ranges`, if that is one with few regions and the kernel can be asked for
-    /// them, otherwise all: enough to [`sweep`](super::sweep) them.
+    /// them, otherwise all: enough for the [pages](Self::pages) of the ranges.
     ///
     /// Fails as [`AddressSpace::of`].
     pub fn within(target: &Target, ranges: &[AddressRange]) -> Result<AddressSpace> {

@@ -14,6 +14,7 @@ use std::thread::Builder;
 /// costs 0.05.
 const BLOCK: usize = 64 << 10;
 /// Shorter text, of some hundred regions, takes no longer to read than a list of those that map files.
+#[cfg(feature = "symbols")]
 const SHORT: usize = 32 << 10;
 /// Longer text has 60,000 regions and more: it is read only while there is memory for it and its regions.
 const MUCH: u64 = 6 << 20;
@@ -80,6 +81,7 @@ pub(super) fn read(source: &dyn Source) -> Result<(Vec<Region>, Vec<u8>)> {
 }
 
 /// All regions, if their text is short; `None` if it is not.
+#[cfg(feature = "symbols")]
 pub(super) fn read_short(source: &dyn Source) -> Result<Option<Vec<Region>>> {
     let text = block(source, 0, SHORT)?;
     if text.len() >= SHORT {

@@ -7,7 +7,7 @@ use super::{command_line, findings, naming};
 use crate::budget::{Budget, OutOfBudget};
 use crate::kernel::smaps::{self, Smaps};
 use crate::kernel::status::{self, Stat, Status};
-use crate::kernel::{AddressRange, Device, Name, PageMapEntry, Permissions, Region, VirtualAddress, auxiliary, maps};
+use crate::kernel::{AddressRange, Device, Name, PageMapEntry, Permissions, Region, VirtualAddress, maps};
 use crate::source::{
     Answer, Categories, Error, File, Finding, Identity, Liveness, Mapping, MemoryLifetime, Probe, Query, Result,
     Source, WordFile, as_words,
@@ -135,11 +135,13 @@ impl Process {
     }
 
     /// All its regions, if they are not many.
+    #[cfg(feature = "symbols")]
     pub(crate) fn few_regions(&self) -> Result<Option<Vec<Region>>> {
         maps_text::read_short(&*self.source)
     }
 
     /// The regions that map files, and the vdso, in address order; `None` if only the text has them.
+    #[cfg(feature = "symbols")]
     pub(crate) fn module_regions(&self) -> Result<Option<Vec<Region>>> {
         let may_ask = self.known.scan.load(Ordering::Relaxed);
         let mappings = if may_ask { self.source.file_mappings()? } else { None };
@@ -147,8 +149,8 @@ impl Process {
         let Some::<Vec<Region>>(mut regions) = regions else {
             return Ok(None);
         };
-        let auxiliary = self.source.whole(File::Auxiliary)?;
-        if let Some(vdso) = auxiliary::vdso(&auxiliary, self.layout().pointer_bytes) {
+        let vector = self.source.whole(File::Auxiliary)?;
+        if let Some(vdso) = crate::kernel::auxiliary::vdso(&vector, self.layout().pointer_bytes) {
             match self.queried(VirtualAddress::new(vdso))? {
                 Some(Some(region)) if region.name.as_bytes() == b"[vdso]" => regions.push(region),
                 // It has been moved or unmapped.

@@ -161,19 +161,21 @@ fn changes_of_a_range_need_the_regions_in_it_alone() {
         return skip(name, "this kernel cannot be asked for one region");
     }
     puppet.writes(memory, 2);
-    for line in [
+    // Without frames, pages that moved do not show: their number is unknown.
+    let counted = shows_frames().then(|| "print changed(a, now)".to_owned());
+    let lines = [
         format!("snapshot b in {range}"),
         "diff a b".to_owned(),
         "diff a by symbol".to_owned(),
         "diff a where present by region".to_owned(),
-        "print changed(a, now)".to_owned(),
         format!("watch {range} every 1ms for 5ms"),
         format!("watch {range} every 1ms for 5ms by region"),
         format!("watch {range} until present"),
         format!("watch {range} every 1ms for 5ms as timeline"),
         format!("x/4a {memory:#x}"),
         format!("x/-4xb {:#x}", memory + 100),
-    ] {
+    ];
+    for line in lines.into_iter().chain(counted) {
         let (reads, records) = regions_read(&mut state, &line);
         assert!(!reads.iter().any(|what| what.contains("all regions")), "{line}: {reads:?}");
         if line == "diff a b" {

@@ -16,9 +16,6 @@ use crate::process::{self, BackingContent, BackingRun, Held, MapsText, Merging, 
 use crate::report::{Fact, Reason};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// So many regions are asked for one by one, with a system call each. All of an ordinary process take about as long.
-const FEW_REGIONS: usize = 32;
-
 /// Asks the kernel for the regions of a range, if they are no more than so many.
 type RegionQuery = fn(&process::Process, AddressRange, usize) -> process::Result<Option<Vec<Region>>>;
 
@@ -89,7 +86,7 @@ impl AddressSpace {
 
     fn queried(target: &Target, ranges: &[AddressRange], ask: RegionQuery) -> Result<AddressSpace> {
         let queried = match ranges {
-            [range] => ask(&target.process, *range, FEW_REGIONS)?,
+            [range] => ask(&target.process, *range, process::FEW_REGIONS)?,
             _ => None,
         };
         match queried {

@@ -283,7 +283,7 @@ impl FolioFreed {
     fn is_freed(&mut self, page: &Page) -> bool {
         let is_tail = |flags: &PageFlags| self.head_has_all && flags.contains(PageFlags::COMPOUND_TAIL);
         let is_freed = match page.flags {
-            // As the page before, if that is of the same folio. Otherwise it may be.
+            // A tail is freed if the page before it in the folio is. It counts as freed if that page is not known.
             Some(flags) if is_tail(&flags) => {
                 self.last.is_none_or(|(end, is_freed)| is_freed || Some(end) != page.frame())
             }

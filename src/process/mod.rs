@@ -29,7 +29,7 @@ pub use maps_text::MapsText;
 pub use modules::{Modules, OpenedFile};
 pub use populated::Populated;
 pub use resolve::{Asked, Resolved, resolve};
-pub use target_process::{Process, ProcessStatus};
+pub use target_process::{FEW_REGIONS, Process, ProcessStatus};
 pub use threads::Thread;
 
 use crate::source::{Source, live, recorded};

@@ -17,6 +17,9 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
+/// So many regions are asked for one by one, with a system call each. All of an ordinary process take about as long.
+pub const FEW_REGIONS: usize = 32;
+
 /// A process, decoded from what its source gives.
 #[derive(Clone)]
 pub struct Process {

@@ -2,11 +2,8 @@
 
 use super::Symbols;
 use crate::kernel::{AddressRange, Region, VirtualAddress};
-use crate::process::Target;
+use crate::process::{FEW_REGIONS, Target};
 use std::sync::{Mutex, OnceLock, PoisonError};
-
-/// So many regions are asked for one by one. All of an ordinary process take about as long.
-const FEW: u32 = 32;
 
 /// The regions of a target. As long as all addresses lie in memory that can have no name, the list is not read.
 #[derive(Default)]
@@ -18,7 +15,7 @@ pub(super) struct RegionsOnDemand {
 /// The questions so far.
 #[derive(Default)]
 struct Asked {
-    count: u32,
+    count: usize,
     /// The last answer: memory without names.
     unnamed: Option<AddressRange>,
 }
@@ -38,7 +35,7 @@ impl RegionsOnDemand {
         if asked.unnamed.is_some_and(|range| range.contains(address)) {
             return true;
         }
-        if asked.count == FEW {
+        if asked.count == FEW_REGIONS {
             return false;
         }
         asked.count += 1;

@@ -83,14 +83,8 @@ impl Watcher {
 
     /// Begins a sample, step by step.
     pub fn look<'w>(&'w mut self, target: &'w Target) -> Look<'w> {
-        Look::new(self, target)
-    }
-}
-
-impl<'w> Look<'w> {
-    pub(super) fn new(watcher: &'w mut Watcher, target: &'w Target) -> Self {
         Look {
-            watcher,
+            watcher: self,
             target,
             budget: Budget::unlimited(),
             more: Facts::empty(),
@@ -103,7 +97,9 @@ impl<'w> Look<'w> {
             sampled: Sampled::Alive,
         }
     }
+}
 
+impl Look<'_> {
     /// The same, with what it may take.
     pub fn within(self, budget: Budget) -> Self {
         Look { budget, ..self }
@@ -164,7 +160,8 @@ impl<'w> Look<'w> {
     pub fn sample(&mut self, ranges: Vec<AddressRange>) {
         if let Stage::Chosen(space) = &self.stage {
             let facts = [self.watcher.extra, self.more];
-            let sampling = self.before(|before| Sampling::new(space.clone(), ranges, facts, before));
+            let nothing = PageWords::default();
+            let sampling = Sampling::new(space.clone(), ranges, facts, self.watcher.words(&nothing));
             self.stage = Stage::Sampling(Box::new(sampling.within(self.budget.clone())));
         }
     }
@@ -178,8 +175,7 @@ impl<'w> Look<'w> {
             return Ok(None);
         };
         let nothing = PageWords::default();
-        let before = self.watcher.last.as_ref().map_or(&nothing, |last| &last.words);
-        match sampling.advance(before) {
+        match sampling.advance(self.watcher.words(&nothing)) {
             Ok(true) => {}
             Ok(false) => return Ok(None),
             Err(error) => {
@@ -206,13 +202,6 @@ impl<'w> Look<'w> {
     /// The target, once the sample is complete.
     pub fn sampled(&self) -> Sampled {
         self.sampled
-    }
-
-    fn before<T>(&self, ask: impl FnOnce(&PageWords) -> T) -> T {
-        match &self.watcher.last {
-            Some(last) => ask(&last.words),
-            None => ask(&PageWords::default()),
-        }
     }
 
     /// It may have exited, or executed another program, during the sample: its liveness says which.

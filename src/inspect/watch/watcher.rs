@@ -1,6 +1,7 @@
 //! What is kept from sample to sample, and which changes do not show here.
 
 use super::sample::Sample;
+use super::words::PageWords;
 use crate::inspect::Backing;
 use crate::inspect::address_space::AddressSpace;
 use crate::inspect::classify::SwapAreas;
@@ -34,6 +35,11 @@ impl Watcher {
     #[must_use]
     pub fn within(self, ranges: &[AddressRange]) -> Watcher {
         Watcher { range: Some(ranges.to_vec()), ..self }
+    }
+
+    /// The words of the last sample; `nothing` before the first.
+    pub(super) fn words<'a>(&'a self, nothing: &'a PageWords) -> &'a PageWords {
+        self.last.as_ref().map_or(nothing, |last| &last.words)
     }
 
     /// What the last sample had in memory and in swap.

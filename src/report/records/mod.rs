@@ -44,6 +44,7 @@ pub use who::*;
 
 use super::json::Shape;
 use shapes::shapes;
+use std::sync::LazyLock;
 
 shapes! {
     /// A record. In JSON each is one object in one line, with the name of the variant as its `type`.
@@ -174,5 +175,9 @@ shapes! {
     }
 }
 
-/// Every record, with the word that JSON has as its `type`.
-pub static RECORDS: &[Shape] = Record::SHAPES;
+/// Every record, sorted by the word that JSON has as its `type`.
+pub static RECORDS: LazyLock<Vec<Shape>> = LazyLock::new(|| {
+    let mut records = Record::SHAPES.to_vec();
+    records.sort_by_key(|shape| shape.name);
+    records
+});

@@ -269,6 +269,12 @@ impl AddressSpace {
         self.merging().shared_pages != Some(0)
     }
 
+    /// Whether `KSM` of smaps may count mappings of the page of zeros, which are not in Rss: those that samepage
+    /// merging made.
+    pub fn counts_zeros_as_merged(&self) -> bool {
+        self.merging().uses_zero_page != Some(false)
+    }
+
     /// Whether the private pages of `viewed` are merged ones, for frames whose flags are missing or do not tell; `None`
     /// if unknown.
     fn merged(&self, viewed: &ViewedRegion) -> Option<bool> {

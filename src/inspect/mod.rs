@@ -8,6 +8,7 @@
 //! All that takes long is pulled (pages, regions, frames, mappers, samples), ends when it is dropped, and takes no more
 //! than its [`Budget`](crate::budget::Budget).
 
+pub mod account;
 mod address_space;
 mod availability;
 pub mod classify;

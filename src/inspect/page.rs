@@ -177,6 +177,19 @@ impl Page {
         }
     }
 
+    /// Whether smaps counts it as private: a map count below 2. `exact` is whether map counts are of single pages,
+    /// `None` if unknown. Where the kernel keeps no such counts (CONFIG_NO_PAGE_MAPCOUNT), smaps asks whether the folio
+    /// has one owner, which is then bit 56.
+    pub(super) fn is_private(&self, exact: Option<bool>) -> Option<bool> {
+        match (self.map_count, self.count_is_average, exact) {
+            (Some(count), false, _) => Some(count < 2),
+            (Some(_), true, Some(false)) => Some(self.entry.is_exclusive()),
+            (Some(_), true, _) => None,
+            (None, ..) if self.kind.is_none() && !self.entry.is_exclusive() => None,
+            (None, ..) => self.exclusive(),
+        }
+    }
+
     /// Whether the frame is mapped here once, and otherwise only by pmdb itself.
     pub fn is_shared_with_pmdb(&self) -> bool {
         let is_exact = !self.count_is_average && self.own_mappings > 0;

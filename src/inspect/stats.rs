@@ -226,7 +226,7 @@ impl Tally {
             self.unknown_kind += bytes;
         }
         self.average |= page.count_is_average;
-        let private = self.is_private(page);
+        let private = page.is_private(self.exact);
         match private {
             Some(true) => self.private += bytes,
             Some(false) => {
@@ -243,18 +243,6 @@ impl Tally {
                 self.pss = self.pss.saturating_add(one.saturating_mul(page.pages));
             }
             None => self.uncounted += bytes,
-        }
-    }
-
-    /// Decides as smaps does: a page with a map count below 2 is private. Where the kernel keeps no counts of single
-    /// pages (CONFIG_NO_PAGE_MAPCOUNT), smaps asks whether the folio has one owner, which is then bit 56.
-    fn is_private(&self, page: &Page) -> Option<bool> {
-        match (page.map_count, page.count_is_average, self.exact) {
-            (Some(count), false, _) => Some(count < 2),
-            (Some(_), true, Some(false)) => Some(page.entry.is_exclusive()),
-            (Some(_), true, _) => None,
-            (None, ..) if page.kind.is_none() && !page.entry.is_exclusive() => None,
-            (None, ..) => page.exclusive(),
         }
     }
 

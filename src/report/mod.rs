@@ -2,6 +2,7 @@
 //!
 //! A fact that is missing is never zero: it is a [`Reason`], by itself ([`Fact`]) or among those of a record ([`Why`]).
 
+mod account;
 mod event_kind;
 mod flag_names;
 mod folio;
@@ -23,6 +24,7 @@ mod stopped;
 mod who_counts;
 mod why;
 
+pub use account::{AccountClass, AccountMark, BesideRss};
 pub use event_kind::EventKind;
 pub use flag_names::FlagNames;
 pub use folio::{FolioMapping, FolioReport, HowMapped, LargeFolios};

@@ -7,6 +7,7 @@
 #![allow(unsafe_code)]
 
 mod access;
+mod account;
 mod answers;
 mod behind;
 mod by_region;
@@ -58,6 +59,7 @@ type Test = (&'static str, fn());
 type Scenario = (&'static str, fn(&[String]));
 
 const TESTS: &[&[Test]] = &[
+    account::TESTS,
     answers::files::TESTS,
     answers::large::TESTS,
     answers::memory::TESTS,

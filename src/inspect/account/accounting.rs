@@ -1,0 +1,263 @@
+//! The sweep of an account.
+
+use super::super::Result;
+use super::super::address_space::AddressSpace;
+use super::super::page::{Facts, Page};
+use super::super::sweep::Sweep;
+use super::class::{Rules, Times};
+use super::frame_counts::FrameCounts;
+use super::overlaps::overlaps;
+use super::settle::settle;
+use super::sums::{Account, Amount, Counted};
+use super::zeros::ZeroPieces;
+use crate::budget::Budget;
+use crate::kernel::smaps::Smaps;
+use crate::kernel::{AddressRange, Kind, PageSize, State};
+use crate::report::{AccountClass, AccountMark, Fact, Reason};
+
+/// A step of an account.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// So many pages were looked at.
+    Pages(u64),
+    /// The account of a region, or of its part in the ranges: its index among [`AddressSpace::regions`].
+    Region(usize, Box<Account>),
+}
+
+/// The account of some ranges, region by region. Dropping it ends what is under way.
+#[must_use]
+pub struct Accounting {
+    space: AddressSpace,
+    rules: Rules,
+    budget: Budget,
+    /// The memory that may be mapped several times, and what of it is left to look at first.
+    overlaps: Vec<AddressRange>,
+    first: Option<Sweep>,
+    /// How often frames are mapped in this process, where that may be more than once.
+    times: Option<FrameCounts>,
+    pages: Sweep,
+    zeros: Option<ZeroPieces>,
+    current: Option<(usize, Account)>,
+    /// The counted pages whose frames others here may map too.
+    repeated: Repeated,
+    is_average: bool,
+    unsettled: bool,
+}
+
+/// Pages whose frames may be mapped several times.
+#[derive(Default)]
+struct Repeated {
+    frames: FrameCounts,
+    pages: u64,
+}
+
+impl Repeated {
+    fn add_pages(&mut self, page: &Page) {
+        if let Some(frame) = page.frame() {
+            self.frames.add(frame, page.pages);
+            self.pages += page.pages;
+        }
+    }
+}
+
+impl AddressSpace {
+    /// The account of `ranges` (in order, disjoint): where the memory is that Rss counts. `more` has facts that the
+    /// caller needs of each page. With `content`, it reads huge pages to find all-zero pieces in them, without a page
+    /// fault. The space must have all regions ([`AddressSpace::of`]).
+    pub fn account(&self, ranges: &[AddressRange], more: Facts, content: bool) -> Accounting {
+        let need = Facts::KINDS | Facts::FRAMES | Facts::FLAGS | Facts::COUNTS | Facts::HUGE | more;
+        let overlaps = overlaps(self.regions());
+        let hides_frames = self.availability().frames.is_err();
+        let first = (!hides_frames && !overlaps.is_empty())
+            .then(|| self.pages(&overlaps, self.obtainable(Facts::FRAMES | Facts::HUGE | Facts::ENTRIES)));
+        Accounting {
+            space: self.clone(),
+            rules: Rules {
+                exact: self.target().machine.has_exact_map_counts(),
+                tails_show_flags: self.kernel() >= (6, 10),
+                counts_failed: self.kernel() >= (6, 9),
+            },
+            budget: Budget::unlimited(),
+            first,
+            overlaps,
+            times: (!hides_frames).then(FrameCounts::default),
+            pages: self.pages(ranges, self.obtainable(need) | Facts::ENTRIES),
+            zeros: content.then(ZeroPieces::default),
+            current: None,
+            repeated: Repeated::default(),
+            is_average: false,
+            unsettled: false,
+        }
+    }
+}
+
+impl Accounting {
+    /// The same, with what it may take.
+    pub fn within(self, budget: Budget) -> Self {
+        Accounting {
+            pages: self.pages.within(budget.clone()),
+            first: self.first.map(|first| first.within(budget.clone())),
+            budget,
+            ..self
+        }
+    }
+
+    /// The next step; `None` after the last one. `each` gets the pages in address order, with where they are counted.
+    ///
+    /// # Errors
+    /// Those of [`Sweep::next`].
+    pub fn next(&mut self, each: &mut dyn FnMut(&Page, &Counted)) -> Result<Option<Step>> {
+        if let (Some(first), Some(times)) = (&mut self.first, &mut self.times) {
+            match first.next()? {
+                // They come again among the pages that are counted.
+                Some(chunk) => {
+                    for page in chunk.pages().filter(may_be_repeated) {
+                        page.frame().into_iter().for_each(|frame| times.add(frame, page.pages));
+                    }
+                    return Ok(Some(Step::Pages(0)));
+                }
+                None => self.first = None,
+            }
+        }
+        let Some(chunk) = self.pages.next()? else {
+            return Ok(self.current.take().map(|(index, account)| self.finish(index, account)));
+        };
+        let pages = chunk.pages;
+        let (Some(index), Some(viewed)) = (chunk.region_index, chunk.region) else {
+            return Ok(Some(Step::Pages(pages)));
+        };
+        let done = match &self.current {
+            Some((last, _)) if *last != index => self.current.take(),
+            _ => None,
+        };
+        let (_, account) = self.current.get_or_insert_with(|| (index, Account::default()));
+        for page in chunk.pages() {
+            self.is_average |= page.count_is_average;
+            let mut count = |page: &Page, times: Times| -> Result<()> {
+                let Some(mut counted) = self.rules.count(page, viewed, times) else {
+                    return Ok(());
+                };
+                counted.zeros = match (&mut self.zeros, page.huge) {
+                    _ if counted.class().is_none() => Amount::default(),
+                    (_, Some(false)) => Amount::default(),
+                    (Some(zeros), Some(true)) => zeros.of(&self.space, page, &mut self.budget)?,
+                    _ => Amount { known: 0, unknown: page.bytes(self.space.page()) },
+                };
+                account.add(&counted, page.bytes(self.space.page()));
+                each(page, &counted);
+                Ok(())
+            };
+            let is_object = matches!(page.kind, Some(Kind::File | Kind::Shmem));
+            let is_repeated = is_object && may_be_repeated(&page);
+            match (&self.times, page.frame()) {
+                (Some(times), Some(frame)) if is_repeated => {
+                    let mut from = 0;
+                    for (pages, times) in times.runs(frame, page.pages) {
+                        let part = Page { pages, ..page.nth(from, self.space.page()) };
+                        from += pages;
+                        if times != Some(0) && times != Some(1) {
+                            self.repeated.add_pages(&part);
+                        }
+                        count(&part, times.map_or(Times::Unknown, |times| Times::Known(times.max(1))))?;
+                    }
+                }
+                (None, _) if is_repeated => {
+                    for (part, overlaps) in parts(&page, &self.overlaps, self.space.page()) {
+                        count(&part, if overlaps { Times::Unknown } else { Times::Known(1) })?;
+                    }
+                }
+                _ => {
+                    if page.kind == Some(Kind::Ksm) {
+                        self.repeated.add_pages(&page);
+                    }
+                    count(&page, Times::Known(1))?;
+                }
+            }
+        }
+        Ok(Some(match done {
+            Some((index, account)) => self.finish(index, account),
+            None => Step::Pages(pages),
+        }))
+    }
+
+    /// Settles what the pages of a region did not tell, from what smaps says of it.
+    fn finish(&mut self, index: usize, mut account: Account) -> Step {
+        let space = self.space.clone();
+        if let Some(viewed) = space.regions().get(index)
+            && needs_settling(&account)
+        {
+            let smaps = space.smaps_within(&mut self.budget).unwrap_or_default();
+            let of_region = Smaps::at(smaps, viewed.range().start()).filter(|one| one.range == viewed.range());
+            if let Some(smaps) = of_region {
+                let counts_zeros = space.counts_zeros_as_merged();
+                settle(&mut account, smaps, viewed, counts_zeros);
+            }
+            self.unsettled |= needs_settling(&account);
+        }
+        Step::Region(index, Box::new(account))
+    }
+
+    /// Bytes of the different frames of `total`, the sum of all its regions: what the memory is without the frames that
+    /// are mapped several times in this process. Pages that are elsewhere have no frame.
+    pub fn distinct(&self, total: &Account) -> Fact<u64> {
+        self.space.availability().frames.clone()?;
+        let size = self.space.page().bytes();
+        let again = (self.repeated.pages - self.repeated.frames.distinct()).saturating_mul(size);
+        Ok(total.total().saturating_sub(total.of(AccountClass::Elsewhere)).saturating_sub(again))
+    }
+
+    /// Why a mark is unknown of some pages.
+    pub fn unknown(&self, mark: AccountMark) -> Reason {
+        let available = self.space.availability();
+        let refused = match mark {
+            AccountMark::Huge => Err(super::super::reason::no_scan()),
+            AccountMark::ToCopy | AccountMark::WithPmdb => available.counts.clone(),
+            AccountMark::Several => available.frames.clone(),
+            AccountMark::LazilyFreed | AccountMark::Locked | AccountMark::Dirty => available.flags.clone(),
+            AccountMark::Zeros => Err(Reason::NotApplicable("contents were not looked at")),
+        };
+        refused.err().unwrap_or_else(|| match mark {
+            AccountMark::LazilyFreed | AccountMark::Locked | AccountMark::Dirty if !self.rules.tails_show_flags => {
+                Reason::NotOnThisKernel("before Linux 6.10 only the first page of a large folio shows its flags".into())
+            }
+            _ => Reason::Changed,
+        })
+    }
+
+    /// Whether map counts were averages over large folios.
+    pub fn is_average(&self) -> bool {
+        self.is_average
+    }
+
+    /// Regions that changed during the sweep, once it has ended.
+    pub fn changed(&self) -> &[AddressRange] {
+        self.pages.changed()
+    }
+}
+
+/// Whether the process may map the frame of a present page several times. Bit 56 excludes it, except in huge mappings.
+fn may_be_repeated(page: &Page) -> bool {
+    page.state() == State::Present && (page.huge != Some(false) || !page.entry.is_exclusive())
+}
+
+/// The parts of a page that lie in these ranges, which are in order, and outside of them.
+fn parts(page: &Page, ranges: &[AddressRange], size: PageSize) -> Vec<(Page, bool)> {
+    let Some(whole) = page.range(size) else {
+        return vec![(*page, true)];
+    };
+    let inside = whole.within(ranges).map(|part| (part, true));
+    let mut all: Vec<(AddressRange, bool)> = inside.chain(whole.outside(ranges).map(|part| (part, false))).collect();
+    all.sort_unstable_by_key(|(part, _)| part.start());
+    let part = |(range, overlaps): (AddressRange, bool)| {
+        let index = (range.start().get() - page.address.get()) >> size.shift();
+        (Page { pages: range.pages(size), ..page.nth(index, size) }, overlaps)
+    };
+    all.into_iter().map(part).collect()
+}
+
+/// Whether classes or marks are open that smaps may tell.
+fn needs_settling(account: &Account) -> bool {
+    use AccountClass::{FileUnclear, PrivateUnclear, ShmemUnclear, Unclear};
+    account.of_all(&[PrivateUnclear, ShmemUnclear, FileUnclear, Unclear]) > 0
+        || [AccountMark::Dirty, AccountMark::Huge].iter().any(|&mark| account.all_marked(mark).is_none())
+}

@@ -1,0 +1,157 @@
+//! Decides where a mapping of a page is counted. Pure: from what a sweep found, without I/O.
+//!
+//! The order of precedence is that of the checks in [`Rules::count`]: first what Rss leaves out, then what is no memory
+//! here, then the kernel's own pages, merged pages, private ones, shared memory and files.
+
+use super::super::classify::Backing;
+use super::super::page::Page;
+use super::super::region::ViewedRegion;
+use super::sums::{Amount, Counted, Marks, Place};
+use crate::kernel::{Kind, PageFlags, State};
+use crate::report::{AccountClass, BesideRss};
+
+/// What counting needs to know of the kernel.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rules {
+    /// Whether map counts are of single pages; `None` if unknown.
+    pub exact: Option<bool>,
+    /// Whether the tails of a folio show its flags (since Linux 6.10).
+    pub tails_show_flags: bool,
+    /// Whether smaps counts failed pages in Rss (`is_pfn_swap_entry` in include/linux/swapops.h, since Linux 6.9).
+    pub counts_failed: bool,
+}
+
+/// Who else maps a page of a file or of shared memory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sharing {
+    Here,
+    Others,
+    Unclear,
+}
+
+/// How often this process maps a frame, as far as that is known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Times {
+    Known(u64),
+    /// Frames are hidden or were mapped too often to count: once or more often.
+    Unknown,
+}
+
+impl Rules {
+    /// Where a page is counted, which its process maps so often; `None` for a page without anything to count.
+    pub fn count(&self, page: &Page, viewed: &ViewedRegion, times: Times) -> Option<Counted> {
+        let place = match (page.state(), page.kind) {
+            (State::Present, Some(Kind::Zero | Kind::HugeZero)) => Place::Beside(BesideRss::ZeroPages),
+            (State::Present, Some(Kind::Hugetlb)) => Place::Beside(BesideRss::Hugetlb),
+            (State::Present, _) if is_of_driver(page, viewed) => Place::Beside(BesideRss::Drivers),
+            (State::Present, _) => return Some(self.resident(page, viewed, times)),
+            (State::Migrating | State::Device, _) => Place::Class(AccountClass::Elsewhere),
+            (State::Hwpoison, _) if self.counts_failed => Place::Class(AccountClass::Elsewhere),
+            (State::Swapped, _) => Place::Beside(BesideRss::Swapped),
+            (State::Guard, _) => Place::Beside(BesideRss::Guards),
+            (State::PfnMapped, _) => Place::Beside(BesideRss::Drivers),
+            _ => return None,
+        };
+        Some(Counted {
+            place,
+            has: Marks::empty(),
+            may_have: Marks::empty(),
+            is_private: None,
+            zeros: Amount::default(),
+        })
+    }
+
+    /// A page that Rss counts.
+    fn resident(&self, page: &Page, viewed: &ViewedRegion, times: Times) -> Counted {
+        let is_private = page.is_private(self.exact);
+        let (sharing, several) = self.sharing(page, is_private, times);
+        let class = match page.kind {
+            Some(Kind::Vdso) => AccountClass::Kernel,
+            Some(Kind::Ksm) => AccountClass::Merged,
+            Some(kind @ (Kind::Anonymous | Kind::PrivateCopy)) => match is_private {
+                Some(true) if kind == Kind::Anonymous => AccountClass::Anonymous,
+                Some(true) => AccountClass::PrivateCopies,
+                Some(false) => AccountClass::Forked,
+                None => AccountClass::PrivateUnclear,
+            },
+            Some(Kind::Shmem) => match sharing {
+                Sharing::Here => AccountClass::ShmemHere,
+                Sharing::Others => AccountClass::ShmemOthers,
+                Sharing::Unclear => AccountClass::ShmemUnclear,
+            },
+            Some(Kind::File) => match sharing {
+                Sharing::Here => AccountClass::FileHere,
+                Sharing::Others => AccountClass::FileOthers,
+                Sharing::Unclear => AccountClass::FileUnclear,
+            },
+            _ => AccountClass::Unclear,
+        };
+        let (has, may_have) = self.marks(page, viewed, class, several);
+        Counted { place: Place::Class(class), has, may_have, is_private, zeros: Amount::default() }
+    }
+
+    /// Who else maps a page of an object, and whether it is mapped several times here, as far as that is known.
+    fn sharing(&self, page: &Page, is_private: Option<bool>, times: Times) -> (Sharing, Option<bool>) {
+        let count = page.map_count.filter(|_| !page.count_is_average);
+        match (is_private, times, count) {
+            (Some(true), ..) => (Sharing::Here, Some(false)),
+            (Some(false), Times::Known(times), Some(count)) if times > 1 && times == count => {
+                (Sharing::Here, Some(true))
+            }
+            (Some(false), Times::Known(times), Some(_)) => (Sharing::Others, Some(times > 1)),
+            (Some(false), Times::Known(0 | 1), None) => (Sharing::Others, Some(false)),
+            (_, Times::Known(times), _) => (Sharing::Unclear, Some(times > 1)),
+            (_, Times::Unknown, _) => (Sharing::Unclear, None),
+        }
+    }
+
+    /// The marks that a page has, and those that it may have.
+    fn marks(&self, page: &Page, viewed: &ViewedRegion, class: AccountClass, several: Option<bool>) -> (Marks, Marks) {
+        use AccountClass::{Anonymous, FileHere, FileOthers, FileUnclear, Forked, PrivateCopies, PrivateUnclear};
+        let (mut has, mut may_have) = (Marks::empty(), Marks::empty());
+        let mut note = |mark, is: Option<bool>| match is {
+            Some(true) => has |= mark,
+            Some(false) => {}
+            None => may_have |= mark,
+        };
+        let is_file = matches!(class, FileHere | FileOthers | FileUnclear);
+        let is_private_kind = matches!(class, Anonymous | PrivateCopies | Forked | PrivateUnclear);
+        // Those of a folio are with its head.
+        let flags = page.flags.filter(|flags| self.tails_show_flags || !flags.contains(PageFlags::COMPOUND_TAIL));
+        let flagged = |flag| flags.map(|flags| flags.contains(flag));
+        note(Marks::HUGE, page.huge);
+        note(Marks::LOCKED, flagged(PageFlags::MLOCKED));
+        if is_file {
+            note(Marks::DIRTY, flagged(PageFlags::DIRTY));
+        }
+        if is_private_kind {
+            note(Marks::LAZILY_FREED, flags.map(PageFlags::is_lazily_freed));
+        }
+        let is_writable = viewed.region.permissions.write;
+        match class {
+            Forked => note(Marks::TO_COPY, Some(is_writable)),
+            PrivateUnclear if is_writable => note(Marks::TO_COPY, None),
+            _ => {}
+        }
+        if !is_private_kind && class != AccountClass::Merged {
+            note(Marks::SEVERAL, several);
+            note(Marks::WITH_PMDB, Some(several == Some(false) && page.is_shared_with_pmdb()));
+        }
+        (has, may_have)
+    }
+}
+
+/// Whether a present page is not memory that the kernel counts: a driver or the kernel has mapped a bare frame.
+fn is_of_driver(page: &Page, viewed: &ViewedRegion) -> bool {
+    match page.kind {
+        Some(Kind::DeviceMemory) => true,
+        // The page map shows an ordinary page of the kernel as it shows one of a file.
+        Some(Kind::Vdso) => viewed.backing == Backing::Kernel && !page.entry.is_file_or_shared(),
+        // A private mapping of bare frames looks like anonymous memory. The frame of a page that moved away meanwhile
+        // has other flags, but is no reserved one.
+        Some(Kind::Anonymous | Kind::PrivateCopy) => {
+            page.flags.is_some_and(|flags| flags.contains(PageFlags::RESERVED) && !flags.contains(PageFlags::ANON))
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,127 @@
+//! Which memory of a process may be mapped at several of its addresses: the parts of files and of shared memory that
+//! several regions map.
+
+use super::super::classify::Backing;
+use super::super::region::ViewedRegion;
+use crate::kernel::{AddressRange, VirtualAddress};
+
+/// A part of an object that a region maps.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Part {
+    /// Device and inode.
+    object: (u32, u32, u64),
+    /// From the first byte of the object to the last.
+    first: u64,
+    end: u64,
+    /// Where the first byte is mapped.
+    at: VirtualAddress,
+}
+
+/// The addresses, in order, whose page of a file or of shared memory another region, or another part of the same one,
+/// maps too. Only frames mapped there can be mapped several times in the process, except merged pages. An object is
+/// compared by device and inode; if two objects have the same, more addresses are given than necessary.
+pub(super) fn overlaps(regions: &[ViewedRegion]) -> Vec<AddressRange> {
+    let objects = regions.iter().filter(|viewed| matches!(viewed.backing, Backing::File | Backing::Shmem));
+    let mut parts: Vec<Part> = objects
+        .map(|viewed| {
+            let region = &viewed.region;
+            Part {
+                object: (region.device.major, region.device.minor, region.inode),
+                first: region.offset,
+                end: region.offset.saturating_add(region.range.len()),
+                at: region.range.start(),
+            }
+        })
+        .collect();
+    parts.sort_unstable();
+    let mut found = Vec::new();
+    // The part that reaches furthest among those before. What another one before has in common with a later part is
+    // given already: it has that in common with the widest one, too.
+    let mut widest: Option<Part> = None;
+    for &part in &parts {
+        if let Some(before) = widest.filter(|before| before.object == part.object && part.first < before.end) {
+            let end = part.end.min(before.end);
+            found.extend([before, part].iter().filter_map(|one| one.addresses(part.first, end)));
+            widest = Some(if part.end > before.end { part } else { before });
+        } else {
+            widest = Some(part);
+        }
+    }
+    found.sort_unstable_by_key(|range| (range.start(), range.end()));
+    let mut joined: Vec<AddressRange> = Vec::new();
+    for range in found {
+        match joined.last_mut() {
+            Some(last) if range.start() <= last.end() => {
+                let end = last.end().max(range.end());
+                *last = AddressRange::new(last.start(), end).unwrap_or(*last);
+            }
+            _ => joined.push(range),
+        }
+    }
+    joined
+}
+
+impl Part {
+    /// Where this part of the object is mapped.
+    fn addresses(&self, first: u64, end: u64) -> Option<AddressRange> {
+        let at = |offset: u64| self.at.checked_add(offset.checked_sub(self.first)?);
+        AddressRange::new(at(first)?, at(end)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::Region;
+    use crate::process::fake;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+    use std::sync::OnceLock;
+
+    /// A region of `pages` pages of object `inode` from page `offset` on.
+    fn viewed(at: u64, inode: u64, offset: u64, pages: u64) -> ViewedRegion {
+        ViewedRegion {
+            region: Region { inode, offset: offset * fake::PAGE, ..fake::region(at, pages) },
+            backing: if inode == 0 { Backing::Anonymous } else { Backing::File },
+            pfn_mapped: OnceLock::new(),
+            merged: OnceLock::new(),
+        }
+    }
+
+    fn pages(regions: &[ViewedRegion]) -> Vec<(u64, u64)> {
+        let page = |address: VirtualAddress| address.get() / fake::PAGE;
+        overlaps(regions).iter().map(|range| (page(range.start()), page(range.end()))).collect()
+    }
+
+    #[test]
+    fn what_two_regions_map_is_found_in_both() {
+        let regions = [
+            viewed(100, 7, 0, 10),
+            viewed(200, 7, 8, 10),
+            viewed(300, 7, 30, 5),
+            viewed(400, 8, 8, 10),
+            viewed(500, 0, 0, 10),
+            viewed(600, 0, 0, 10),
+        ];
+        assert_eq!(pages(&regions), [(108, 110), (200, 202)]);
+    }
+
+    proptest! {
+        #[test]
+        fn the_same_as_page_by_page(parts in proptest::collection::vec((1u64..3, 0u64..20, 1u64..15), 0..8)) {
+            let regions: Vec<ViewedRegion> = parts
+                .iter()
+                .zip(0..)
+                .map(|(&(inode, offset, pages), index)| viewed(100 * (index + 1), inode, offset, pages))
+                .collect();
+            let mut times = BTreeMap::new();
+            let each = || parts.iter().zip(1..).flat_map(|(&(inode, offset, pages), index)| {
+                (0..pages).map(move |page| (100 * index + page, (inode, offset + page)))
+            });
+            each().for_each(|(_, of)| *times.entry(of).or_insert(0) += 1);
+            let expected: Vec<u64> = each().filter(|(_, of)| times[of] > 1).map(|(at, _)| at).collect();
+            let found: Vec<u64> = pages(&regions).into_iter().flat_map(|(first, end)| first..end).collect();
+            prop_assert_eq!(found, expected);
+        }
+    }
+}

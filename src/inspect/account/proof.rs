@@ -1,0 +1,42 @@
+//! Compares an account with what the kernel says of the same memory.
+
+use super::sums::Account;
+use crate::kernel::smaps::Smaps;
+use crate::report::{AccountClass, AccountMark, BesideRss};
+
+/// An amount as it was counted from pages, and as the kernel gives it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Check {
+    /// The field or fields of smaps.
+    pub field: &'static str,
+    /// Bytes counted.
+    pub counted: u64,
+    /// Bytes of the kernel.
+    pub kernel: u64,
+}
+
+/// Compares the account of a whole process with its `smaps_rollup`: everything that both have. Amounts of which a part
+/// is unknown are left out. If merged pages of zeros (`use_zero_pages`) count as `KSM`, that is left out too.
+pub fn checks(account: &Account, rollup: &Smaps, zeros_count_as_merged: bool) -> Vec<Check> {
+    use AccountClass::{Anonymous, Forked, Merged, PrivateCopies, PrivateUnclear, Unclear};
+    let kernel = |fields: &[&str]| fields.iter().map(|field| rollup.field(field)).sum::<Option<u64>>();
+    let known = |is: bool, bytes: u64| is.then_some(bytes);
+    let is_clear = account.of(Unclear) == 0;
+    let anonymous = account.of_all(&[Anonymous, PrivateCopies, Forked, Merged, PrivateUnclear]);
+    let no_merged_open = is_clear && account.of(PrivateUnclear) == 0 && !zeros_count_as_merged;
+    let private = account.private.get();
+    let shared = private.map(|private| account.total().saturating_sub(private));
+    let rows = [
+        ("Rss", Some(account.total()), kernel(&["Rss"])),
+        ("Anonymous", known(is_clear, anonymous), kernel(&["Anonymous"])),
+        ("Private", private, kernel(&["Private_Clean", "Private_Dirty"])),
+        ("Shared", shared, kernel(&["Shared_Clean", "Shared_Dirty"])),
+        ("KSM", known(no_merged_open, account.of(Merged)), kernel(&["KSM"])),
+        ("Huge", account.all_marked(AccountMark::Huge), kernel(&["AnonHugePages", "ShmemPmdMapped", "FilePmdMapped"])),
+        ("Hugetlb", Some(account.beside(BesideRss::Hugetlb)), kernel(&["Shared_Hugetlb", "Private_Hugetlb"])),
+    ];
+    let check = |(field, counted, kernel): (&'static str, Option<u64>, Option<u64>)| {
+        Some(Check { field, counted: counted?, kernel: kernel? })
+    };
+    rows.into_iter().filter_map(check).collect()
+}

@@ -1,0 +1,157 @@
+//! Settles the parts of a region's account that its pages did not tell, from the sums that smaps has of the region.
+//!
+//! Only what follows from the sums is settled, and only if they are of the same pages: smaps and the page map are read
+//! one after the other. What several answers fit stays open.
+
+use super::super::classify::Backing;
+use super::super::region::ViewedRegion;
+use super::sums::{Account, Amount};
+use crate::kernel::smaps::Smaps;
+use crate::report::{AccountClass, AccountMark, BesideRss};
+
+use AccountClass::{
+    Anonymous, Elsewhere, FileHere, FileOthers, FileUnclear, Forked, Kernel, Merged, PrivateCopies, PrivateUnclear,
+    ShmemHere, ShmemOthers, ShmemUnclear, Unclear,
+};
+
+/// The classes of anonymous memory, which smaps sums up as `Anonymous`.
+const PRIVATE: [AccountClass; 5] = [Anonymous, PrivateCopies, Forked, Merged, PrivateUnclear];
+
+/// Settles `account`, which is of a whole region.
+pub(super) fn settle(account: &mut Account, smaps: &Smaps, viewed: &ViewedRegion, zeros_count_as_merged: bool) {
+    let Some(rss) = smaps.field("Rss") else {
+        return;
+    };
+    let all = account.total();
+    let unclear = account.of(Unclear);
+    // Pages of an unknown kind may be the page of zeros, which Rss leaves out.
+    if all < rss || all - rss > unclear || account.of(Elsewhere) > 0 {
+        return;
+    }
+    let zeros = all - rss;
+    if zeros > 0 && viewed.backing != Backing::Anonymous {
+        return;
+    }
+    if zeros > 0 {
+        account.remove(Unclear, zeros);
+        account.put_beside(BesideRss::ZeroPages, zeros);
+    }
+    settle_kind(account, smaps, viewed.backing);
+    settle_merged(account, smaps, zeros_count_as_merged);
+    settle_sharing(account, smaps, viewed);
+    settle_marks(account, smaps, viewed);
+}
+
+/// Distinguishes private pages from those of the object.
+fn settle_kind(account: &mut Account, smaps: &Smaps, backing: Backing) {
+    let unclear = account.of(Unclear);
+    let missing = smaps.field("Anonymous").and_then(|bytes| bytes.checked_sub(account.of_all(&PRIVATE)));
+    if let Some(missing) = missing.filter(|&missing| missing <= unclear) {
+        account.shift(Unclear, PrivateUnclear, missing);
+        let of_object = match backing {
+            Backing::Shmem => ShmemUnclear,
+            Backing::File => FileUnclear,
+            Backing::Anonymous | Backing::Hugetlb | Backing::Kernel => return,
+        };
+        account.shift(Unclear, of_object, unclear - missing);
+    }
+}
+
+/// Takes merged pages out of private ones. Pages of zeros that were merged (`use_zero_pages`) are in `KSM`, and not in
+/// Rss.
+fn settle_merged(account: &mut Account, smaps: &Smaps, zeros_count_as_merged: bool) {
+    let missing = smaps.field("KSM").and_then(|bytes| bytes.checked_sub(account.of(Merged)));
+    if let Some(missing) = missing.filter(|&missing| !zeros_count_as_merged && missing <= account.of(PrivateUnclear)) {
+        account.shift(PrivateUnclear, Merged, missing);
+    }
+}
+
+/// Distinguishes what is mapped once from what is mapped more often.
+fn settle_sharing(account: &mut Account, smaps: &Smaps, viewed: &ViewedRegion) {
+    let private = smaps.uss();
+    let shared: u64 = ["Shared_Clean", "Shared_Dirty"].iter().filter_map(|field| smaps.field(field)).sum();
+    let open = account.of_all(&[PrivateUnclear, ShmemUnclear, FileUnclear]);
+    let is_merged_possible = smaps.field("KSM").is_none() && smaps.has_flag("mg");
+    let shares_else = account.of_all(&[Merged, Kernel, Unclear]) > 0;
+    if open == 0 || is_merged_possible || shares_else {
+        return;
+    }
+    let several = |class| account.marked(class, AccountMark::Several);
+    let (Some(shmem), Some(file)) = (several(ShmemHere), several(FileHere)) else {
+        return;
+    };
+    let here = account.of_all(&[Anonymous, PrivateCopies, ShmemHere, FileHere]);
+    let (missing_private, missing_shared) = (
+        private.checked_sub(here.saturating_sub(shmem + file)),
+        shared.checked_sub(account.of_all(&[Forked, ShmemOthers, FileOthers]) + shmem + file),
+    );
+    let (Some(missing_private), Some(missing_shared)) = (missing_private, missing_shared) else {
+        return;
+    };
+    if missing_private + missing_shared != open {
+        return;
+    }
+    // The sums are of all open classes together: they tell of each if only one of them is there, or if all are alike.
+    let single = [PrivateUnclear, ShmemUnclear, FileUnclear].iter().any(|&class| account.of(class) == open);
+    if !single && missing_private > 0 && missing_shared > 0 {
+        return;
+    }
+    let copies = if viewed.backing == Backing::Anonymous { Anonymous } else { PrivateCopies };
+    let mut missing = missing_private;
+    for (from, to) in [(PrivateUnclear, copies), (ShmemUnclear, ShmemHere), (FileUnclear, FileHere)] {
+        let bytes = account.of(from).min(missing);
+        missing -= bytes;
+        account.shift(from, to, bytes);
+        if bytes > 0 {
+            // What is mapped once is neither copied nor mapped several times.
+            for mark in [AccountMark::ToCopy, AccountMark::Several] {
+                let known = account.amount(to, mark).known;
+                account.set_amount(to, mark, Amount { known, unknown: 0 });
+            }
+        }
+    }
+    for (from, to) in [(ShmemUnclear, ShmemOthers), (FileUnclear, FileOthers)] {
+        if account.marked(from, AccountMark::Several) == Some(0) {
+            account.shift(from, to, account.of(from));
+        }
+    }
+    let forked = account.of(PrivateUnclear);
+    if missing_shared > 0 && forked > 0 {
+        let before = account.amount(Forked, AccountMark::ToCopy);
+        account.shift(PrivateUnclear, Forked, forked);
+        let written = if viewed.region.permissions.write { forked } else { 0 };
+        let known = before.known.saturating_add(written);
+        account.set_amount(Forked, AccountMark::ToCopy, Amount { known, unknown: before.unknown });
+    }
+    account.private = Amount { known: private, unknown: 0 };
+}
+
+/// What is dirty of a file that has no private copies here, and what is mapped huge.
+fn settle_marks(account: &mut Account, smaps: &Smaps, viewed: &ViewedRegion) {
+    let huge = ["AnonHugePages", "ShmemPmdMapped", "FilePmdMapped"].map(|field| smaps.field(field));
+    let is_huge = match huge.iter().copied().sum::<Option<u64>>() {
+        Some(0) => Some(false),
+        Some(bytes) if bytes == account.total() => Some(true),
+        _ => None,
+    };
+    if let Some(is_huge) = is_huge {
+        for &class in AccountClass::ALL {
+            let bytes = account.of(class);
+            let known = if is_huge { bytes } else { 0 };
+            if account.amount(class, AccountMark::Huge).unknown > 0 {
+                account.set_amount(class, AccountMark::Huge, Amount { known, unknown: 0 });
+            }
+        }
+    }
+    let several = account.marked(FileHere, AccountMark::Several);
+    let is_plain = viewed.backing == Backing::File
+        && account.of_all(&PRIVATE) == 0
+        && account.of_all(&[FileUnclear, Unclear, Kernel]) == 0
+        && several == Some(0);
+    for (class, field) in [(FileHere, "Private_Dirty"), (FileOthers, "Shared_Dirty")] {
+        let open = account.amount(class, AccountMark::Dirty).unknown;
+        if let (true, Some(known)) = (is_plain && open > 0, smaps.field(field)) {
+            account.set_amount(class, AccountMark::Dirty, Amount { known, unknown: 0 });
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! The sums of an account.
+
+use crate::report::{AccountClass, AccountMark, BesideRss};
+use bitflags::bitflags;
+
+const CLASSES: usize = AccountClass::ALL.len();
+const MARKS: usize = AccountMark::ALL.len();
+const BESIDE: usize = BesideRss::ALL.len();
+
+bitflags! {
+    /// A set of [`AccountMark`]s, a bit for each in their order.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+    pub(super) struct Marks: u8 {
+        const HUGE = 1 << AccountMark::Huge as u8;
+        const TO_COPY = 1 << AccountMark::ToCopy as u8;
+        const LAZILY_FREED = 1 << AccountMark::LazilyFreed as u8;
+        const LOCKED = 1 << AccountMark::Locked as u8;
+        const DIRTY = 1 << AccountMark::Dirty as u8;
+        const SEVERAL = 1 << AccountMark::Several as u8;
+        const WITH_PMDB = 1 << AccountMark::WithPmdb as u8;
+    }
+}
+
+/// Where some pages are counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Counted {
+    pub(super) place: Place,
+    pub(super) has: Marks,
+    /// The marks of which it is unknown whether they are there.
+    pub(super) may_have: Marks,
+    /// Whether smaps counts them as private; `None` if unknown.
+    pub(super) is_private: Option<bool>,
+    /// The all-zero pieces among them.
+    pub(super) zeros: Amount,
+}
+
+/// A class of Rss, or a sum beside it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Place {
+    Class(AccountClass),
+    Beside(BesideRss),
+}
+
+impl Counted {
+    /// The class that the pages are counted in; `None` beside the sum.
+    pub fn class(&self) -> Option<AccountClass> {
+        match self.place {
+            Place::Class(class) => Some(class),
+            Place::Beside(_) => None,
+        }
+    }
+}
+
+/// Bytes with a property, and bytes of which it is unknown.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) struct Amount {
+    pub known: u64,
+    pub unknown: u64,
+}
+
+impl Amount {
+    fn add(&mut self, other: Amount) {
+        self.known = self.known.saturating_add(other.known);
+        self.unknown = self.unknown.saturating_add(other.unknown);
+    }
+
+    /// What is known of `bytes` bytes of `all` of which this is.
+    fn part(self, bytes: u64, all: u64) -> Amount {
+        match self {
+            whole if bytes == all => whole,
+            Amount { known: 0, unknown: 0 } => self,
+            Amount { known, unknown: 0 } if known == all => Amount { known: bytes, unknown: 0 },
+            // It is unknown in which part they are.
+            _ => Amount { known: 0, unknown: bytes },
+        }
+    }
+
+    /// The bytes, if they are known of all pages.
+    pub fn get(self) -> Option<u64> {
+        (self.unknown == 0).then_some(self.known)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+struct Row {
+    bytes: u64,
+    marks: [Amount; MARKS],
+}
+
+impl Row {
+    fn add(&mut self, more: &Row) {
+        self.bytes = self.bytes.saturating_add(more.bytes);
+        self.marks.iter_mut().zip(&more.marks).for_each(|(amount, more)| amount.add(*more));
+    }
+}
+
+/// The memory of some pages in bytes: each mapping that Rss counts in one class, and beside them what Rss does not
+/// count.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Account {
+    rows: [Row; CLASSES],
+    beside: [u64; BESIDE],
+    /// What smaps counts as private.
+    pub(super) private: Amount,
+}
+
+impl Account {
+    /// Adds `bytes` bytes of pages.
+    pub fn add(&mut self, counted: &Counted, bytes: u64) {
+        let class = match counted.place {
+            Place::Class(class) => class,
+            Place::Beside(beside) => return self.put_beside(beside, bytes),
+        };
+        let row = self.row_mut(class);
+        row.bytes = row.bytes.saturating_add(bytes);
+        for (amount, mark) in row.marks.iter_mut().zip(Marks::all().iter()) {
+            let of = |set: Marks| if set.contains(mark) { bytes } else { 0 };
+            amount.add(Amount { known: of(counted.has), unknown: of(counted.may_have) });
+        }
+        row.marks.iter_mut().skip(AccountMark::Zeros as usize).for_each(|zeros| zeros.add(counted.zeros));
+        self.private.add(match counted.is_private {
+            Some(true) => Amount { known: bytes, unknown: 0 },
+            Some(false) => Amount::default(),
+            None => Amount { known: 0, unknown: bytes },
+        });
+    }
+
+    /// Adds the sums of another one.
+    pub fn merge(&mut self, other: &Account) {
+        for (row, more) in self.rows.iter_mut().zip(&other.rows) {
+            row.add(more);
+        }
+        self.beside.iter_mut().zip(&other.beside).for_each(|(sum, more)| *sum = sum.saturating_add(*more));
+        self.private.add(other.private);
+    }
+
+    /// The bytes of all classes: those that Rss counts.
+    pub fn total(&self) -> u64 {
+        self.rows.iter().fold(0, |sum, row| sum.saturating_add(row.bytes))
+    }
+
+    /// The bytes of one class.
+    pub fn of(&self, class: AccountClass) -> u64 {
+        self.row(class).bytes
+    }
+
+    /// The bytes of these classes.
+    pub fn of_all(&self, classes: &[AccountClass]) -> u64 {
+        classes.iter().fold(0, |sum, &class| sum.saturating_add(self.of(class)))
+    }
+
+    /// The bytes of one class that have a mark; `None` if that is unknown of some.
+    pub fn marked(&self, class: AccountClass, mark: AccountMark) -> Option<u64> {
+        self.amount(class, mark).get()
+    }
+
+    /// The bytes of all classes that have a mark; `None` if that is unknown of some.
+    pub fn all_marked(&self, mark: AccountMark) -> Option<u64> {
+        let mut all = Amount::default();
+        AccountClass::ALL.iter().for_each(|&class| all.add(self.amount(class, mark)));
+        all.get()
+    }
+
+    /// The bytes of something that Rss does not count.
+    pub fn beside(&self, what: BesideRss) -> u64 {
+        self.beside.get(what as usize).copied().unwrap_or_default()
+    }
+
+    pub(super) fn amount(&self, class: AccountClass, mark: AccountMark) -> Amount {
+        self.row(class).marks.get(mark as usize).copied().unwrap_or_default()
+    }
+
+    pub(super) fn set_amount(&mut self, class: AccountClass, mark: AccountMark, to: Amount) {
+        if let Some(amount) = self.row_mut(class).marks.get_mut(mark as usize) {
+            *amount = to;
+        }
+    }
+
+    pub(super) fn put_beside(&mut self, what: BesideRss, bytes: u64) {
+        if let Some(sum) = self.beside.get_mut(what as usize) {
+            *sum = sum.saturating_add(bytes);
+        }
+    }
+
+    /// Counts bytes of a class in another one, with what is known of their marks.
+    pub(super) fn shift(&mut self, from: AccountClass, to: AccountClass, bytes: u64) {
+        let moved = self.take(from, bytes);
+        self.row_mut(to).add(&moved);
+    }
+
+    /// Takes bytes out of a class that are no memory.
+    pub(super) fn remove(&mut self, from: AccountClass, bytes: u64) {
+        _ = self.take(from, bytes);
+    }
+
+    fn take(&mut self, from: AccountClass, bytes: u64) -> Row {
+        let row = self.row_mut(from);
+        let bytes = bytes.min(row.bytes);
+        let all = row.bytes;
+        row.bytes -= bytes;
+        let mut taken = Row { bytes, ..Row::default() };
+        for (taken, left) in taken.marks.iter_mut().zip(&mut row.marks) {
+            *taken = left.part(bytes, all);
+            *left = left.part(all - bytes, all);
+        }
+        taken
+    }
+
+    fn row(&self, class: AccountClass) -> &Row {
+        const NONE: Row = Row { bytes: 0, marks: [Amount { known: 0, unknown: 0 }; MARKS] };
+        self.rows.get(class as usize).unwrap_or(&NONE)
+    }
+
+    fn row_mut(&mut self, class: AccountClass) -> &mut Row {
+        let index = (class as usize).min(CLASSES - 1);
+        &mut self.rows[index]
+    }
+}

@@ -1,0 +1,183 @@
+//! Accounts of fake processes, and what sums of smaps settle.
+
+use super::{Account, Accounting, Check, Step, checks};
+use crate::inspect::{AddressSpace, Facts};
+use crate::kernel::smaps::Smaps;
+use crate::kernel::{Device, PageFlags, Region};
+use crate::process::fake::{EXCLUSIVE, FILE, HUGE, PAGE, PRESENT, World, region};
+use crate::report::{AccountClass::*, AccountMark, BesideRss, Reason};
+use crate::source::WordFile;
+
+fn account(world: World) -> (Account, Accounting) {
+    let (_, target) = world.target();
+    let space = AddressSpace::of(&target).expect("a space");
+    let mut accounting = space.account(&space.spans(), Facts::empty(), false);
+    let mut all = Account::default();
+    while let Some(step) = accounting.next(&mut |_, _| ()).expect("an account") {
+        if let Step::Region(_, one) = step {
+            all.merge(&one);
+        }
+    }
+    (all, accounting)
+}
+
+fn pages(bytes: u64) -> u64 {
+    bytes / PAGE
+}
+
+fn file(start: u64, pages: u64, offset: u64) -> Region {
+    let device = Device { major: 8, minor: 1 };
+    Region { inode: 7, device, offset: offset * PAGE, ..region(start, pages) }
+}
+
+/// Hides frames and the words of frames.
+fn hide(world: World) -> World {
+    let refused = vec![WordFile::FrameFlags, WordFile::FrameCounts, WordFile::FrameCgroups];
+    World { hidden: true, refused, ..world }
+}
+
+/// A file of which two regions map pages 2 to 4, and a copy.
+fn mapped_twice() -> World {
+    let mut world = World::new([file(0x100, 4, 0), file(0x200, 4, 2)]);
+    for page in 0..4 {
+        world.entries.insert(0x100 + page, PRESENT | FILE | (500 + page));
+        world.flags.insert(500 + page, PageFlags::DIRTY.bits());
+        world.counts.insert(500 + page, 2 + u64::from(page == 3));
+    }
+    world.entries.insert(0x202, PRESENT | FILE | 600);
+    world.counts.insert(600, 9);
+    world.entries.insert(0x200, PRESENT | FILE | 502);
+    world.entries.insert(0x201, PRESENT | FILE | 503);
+    world.maps(0x203, 1, 700);
+    world
+}
+
+#[test]
+fn frames_of_an_object_are_counted_in_this_process() {
+    let (all, accounting) = account(mapped_twice());
+    // Pages 0 and 1 are others' too; page 2 is only here, twice; page 3 is here twice, and elsewhere.
+    assert_eq!((pages(all.of(FileOthers)), pages(all.of(FileHere)), pages(all.of(PrivateCopies))), (5, 2, 1));
+    assert_eq!(all.marked(FileHere, AccountMark::Several).map(pages), Some(2));
+    assert_eq!(all.marked(FileOthers, AccountMark::Several).map(pages), Some(2));
+    assert_eq!(all.marked(FileOthers, AccountMark::Dirty).map(pages), Some(4));
+    assert_eq!(accounting.distinct(&all).map(pages), Ok(6));
+}
+
+#[test]
+fn without_frames_only_what_no_other_region_maps_is_known() {
+    let (all, accounting) = account(hide(mapped_twice()));
+    assert_eq!((pages(all.of(FileOthers)), pages(all.of(FileUnclear)), pages(all.of(PrivateCopies))), (3, 4, 1));
+    assert_eq!(all.marked(FileUnclear, AccountMark::Several), None);
+    assert_eq!(all.all_marked(AccountMark::Dirty), None);
+    assert_eq!(accounting.distinct(&all), Err(Reason::FrameHidden));
+    assert!(accounting.unknown(AccountMark::Dirty).is_refusal());
+}
+
+fn smaps(region: &Region, fields: &[(&str, u64)]) -> Smaps {
+    let fields = fields.iter().map(|&(name, pages)| (name.to_owned(), pages * PAGE)).collect();
+    Smaps { fields, vm_flags: vec!["rd".into(), "wr".into()], ..Smaps::of(region.range) }
+}
+
+/// A huge page without map counts: bit 56 tells nothing there.
+fn huge_without_counts(private: u64, shared: u64, rss: u64) -> Account {
+    let memory = region(HUGE, HUGE);
+    let fields = [("Rss", rss), ("Anonymous", rss), ("Private_Dirty", private), ("Shared_Dirty", shared), ("KSM", 0)];
+    let mut world = World::new([memory.clone()]);
+    world.maps_huge(HUGE, 1024);
+    world.smaps = vec![smaps(&memory, &fields)];
+    account(hide(world)).0
+}
+
+#[test]
+fn sums_of_smaps_settle_what_the_page_map_does_not_tell() {
+    let all = huge_without_counts(7, HUGE - 7, HUGE);
+    assert_eq!((pages(all.of(Anonymous)), pages(all.of(Forked))), (7, HUGE - 7));
+    assert_eq!(all.marked(Forked, AccountMark::ToCopy).map(pages), Some(HUGE - 7));
+    assert_eq!(all.all_marked(AccountMark::Huge).map(pages), Some(HUGE));
+    assert_eq!(all.marked(Forked, AccountMark::Huge).map(pages), Some(HUGE - 7));
+    // smaps is of another moment: nothing is settled.
+    for other in [huge_without_counts(7, HUGE - 8, HUGE), huge_without_counts(7, HUGE - 8, HUGE - 1)] {
+        assert_eq!(pages(other.of(PrivateUnclear)), HUGE);
+        assert_eq!(other.all_marked(AccountMark::ToCopy), None);
+    }
+}
+
+#[test]
+fn two_open_classes_are_not_told_apart_by_their_sum() {
+    // A private mapping of a file: pages of the file and copies, in huge mappings.
+    let memory = file(HUGE, 2 * HUGE, 0);
+    let make = |private: u64| {
+        let mut world = World::new([memory.clone()]);
+        world.maps_huge(HUGE, 1024);
+        world.maps_huge(2 * HUGE, 4096);
+        (HUGE..2 * HUGE).for_each(|page| *world.entries.get_mut(&page).expect("an entry") |= FILE);
+        let fields = [
+            ("Rss", 2 * HUGE),
+            ("Anonymous", HUGE),
+            ("Private_Dirty", private),
+            ("Shared_Clean", 2 * HUGE - private),
+            ("KSM", 0),
+        ];
+        world.smaps = vec![smaps(&memory, &fields)];
+        account(hide(world)).0
+    };
+    let open = make(HUGE);
+    assert_eq!((pages(open.of(PrivateUnclear)), pages(open.of(FileUnclear))), (HUGE, HUGE));
+    let here = make(2 * HUGE);
+    assert_eq!((pages(here.of(PrivateCopies)), pages(here.of(FileHere))), (HUGE, HUGE));
+    let elsewhere = make(0);
+    assert_eq!((pages(elsewhere.of(Forked)), pages(elsewhere.of(FileOthers))), (HUGE, HUGE));
+}
+
+/// Before Linux 6.7 nothing tells the page of zeros without rights, except that Rss leaves it out.
+#[test]
+fn pages_of_zeros_are_found_by_what_rss_leaves_out() {
+    let memory = region(0x100, 8);
+    let mut world = World::new([memory.clone()]);
+    for page in 0..6 {
+        let exclusive = if page < 2 { EXCLUSIVE } else { 0 };
+        world.entries.insert(0x100 + page, PRESENT | exclusive | (500 + page));
+    }
+    let fields = [("Rss", 3), ("Anonymous", 3), ("Private_Dirty", 2), ("Shared_Dirty", 1), ("KSM", 0)];
+    world.smaps = vec![smaps(&memory, &fields)];
+    world.scans = false;
+    let (all, _) = account(hide(world));
+    assert_eq!((pages(all.of(Anonymous)), pages(all.of(Forked)), pages(all.total())), (2, 1, 3));
+    assert_eq!(pages(all.beside(BesideRss::ZeroPages)), 3);
+}
+
+#[test]
+fn averages_stay_open() {
+    let mut world = World::new([region(HUGE, HUGE)]);
+    world.maps_huge(HUGE, 1024);
+    world.counts.values_mut().for_each(|count| *count = 2);
+    world.has_config = false;
+    let (all, accounting) = account(world);
+    assert_eq!(pages(all.of(PrivateUnclear)), HUGE);
+    assert!(accounting.is_average());
+}
+
+#[test]
+fn frames_of_drivers_and_swap_are_beside() {
+    let mut world = World::new([region(0x100, 8)]);
+    world.maps(0x100, 3, 500);
+    world.flags.insert(502, PageFlags::RESERVED.bits());
+    world.entries.insert(0x103, 1 << 62 | 1);
+    world.entries.insert(0x104, 1 << 62 | 31 | 4 << 5);
+    world.swaps = true;
+    let (all, _) = account(world);
+    let beside = [BesideRss::Drivers, BesideRss::Swapped, BesideRss::Guards, BesideRss::Hugetlb];
+    assert_eq!(beside.map(|one| pages(all.beside(one))), [1, 1, 1, 0]);
+    assert_eq!(pages(all.total()), 2);
+}
+
+#[test]
+fn only_what_both_have_is_compared() {
+    let mut world = World::new([region(0x100, 8)]);
+    world.maps(0x100, 3, 500);
+    let (all, _) = account(world);
+    let rollup = smaps(&region(0, 1), &[("Rss", 4), ("Anonymous", 3), ("Private_Clean", 0)]);
+    let found = checks(&all, &rollup, false);
+    let check = |field, kernel| Check { field, counted: 3 * PAGE, kernel: kernel * PAGE };
+    assert_eq!(found, [check("Rss", 4), check("Anonymous", 3)]);
+}

@@ -1,0 +1,165 @@
+//! The account of a stopped process equals what smaps and `smaps_rollup` say of it, to the page, and each class is made
+//! for real.
+
+use super::Test;
+use super::puppet::Puppet;
+use super::support::{self, page_bytes, skip};
+use super::target::Target;
+use pmdb::inspect::account::{Account, Accounting, Step, checks};
+use pmdb::inspect::{AddressSpace, Facts};
+use pmdb::report::AccountClass::{self, *};
+use pmdb::report::AccountMark::{self, *};
+use std::collections::BTreeMap;
+use std::process::Command;
+
+mod classes;
+
+pub const TESTS: &[Test] = &[
+    ("account::a_shell_adds_up", a_shell_adds_up),
+    ("account::python3_adds_up", python3_adds_up),
+    ("account::everything_adds_up", classes::everything_adds_up),
+    ("account::anonymous_memory", classes::anonymous_memory),
+    ("account::a_fork_on_both_sides", classes::a_fork_on_both_sides),
+    ("account::a_huge_page_copied_in_part", classes::a_huge_page_copied_in_part),
+    ("account::a_memfd_mapped_twice", classes::a_memfd_mapped_twice),
+    ("account::shared_memory_of_two_processes", classes::shared_memory_of_two_processes),
+    ("account::pages_of_files", classes::pages_of_files),
+    ("account::merged_pages", classes::merged_pages),
+    ("account::lazily_freed_memory", classes::lazily_freed_memory),
+    ("account::locked_memory", classes::locked_memory),
+    ("account::zeros_in_huge_pages", classes::zeros_in_huge_pages),
+    ("account::the_pool_is_beside", classes::the_pool_is_beside),
+    ("account::swap_is_beside", classes::swap_is_beside),
+    ("account::guards_and_zeros_are_beside", classes::guards_and_zeros_are_beside),
+];
+
+/// The fields of a text of smaps by region, its first address, decoded without pmdb. `smaps_rollup` has one region.
+pub fn plain_fields(text: &str) -> BTreeMap<u64, BTreeMap<String, u64>> {
+    let mut regions: BTreeMap<u64, BTreeMap<String, u64>> = BTreeMap::new();
+    let mut start = 0;
+    for line in text.lines() {
+        let mut words = line.split_whitespace();
+        let (Some(name), Some(value)) = (words.next(), words.next()) else {
+            continue;
+        };
+        match name.strip_suffix(':') {
+            Some(name) if line.ends_with("kB") => {
+                let kib: u64 = value.parse().expect("a number");
+                regions.entry(start).or_default().insert(name.to_owned(), kib << 10);
+            }
+            Some(_) => {}
+            None => start = u64::from_str_radix(name.split('-').next().expect("a range"), 16).expect("an address"),
+        }
+    }
+    regions
+}
+
+pub fn rollup(pid: u32) -> BTreeMap<String, u64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).expect("its rollup");
+    plain_fields(&text).into_values().next().expect("one region")
+}
+
+/// Accounts for ranges, or for everything.
+pub fn account(target: &pmdb::Target, ranges: Option<(u64, u64)>, content: bool) -> (Account, Accounting) {
+    let space = AddressSpace::of(target).expect("a space");
+    let ranges = match ranges {
+        Some((start, pages)) => vec![support::range(start, pages * page_bytes())],
+        None => space.spans(),
+    };
+    let mut accounting = space.account(&ranges, Facts::empty(), content);
+    let (mut all, mut by_page) = (Account::default(), Account::default());
+    let mut classes = BTreeMap::new();
+    while let Some(step) = accounting
+        .next(&mut |page, counted| {
+            by_page.add(counted, page.bytes(support::page()));
+            let key = page.address;
+            assert!(classes.insert(key, page.pages).is_none(), "{key} comes twice");
+        })
+        .expect("an account")
+    {
+        if let Step::Region(_, region) = step {
+            all.merge(&region);
+        }
+    }
+    assert_eq!(by_page.total(), all.total(), "what is settled adds nothing here");
+    (all, accounting)
+}
+
+/// The pages of a range in each class that has any.
+pub fn classes(target: &pmdb::Target, start: u64, pages: u64) -> Vec<(AccountClass, u64)> {
+    let (account, _) = account(target, Some((start, pages)), false);
+    let all = AccountClass::ALL.iter().map(|&class| (class, account.of(class) / page_bytes()));
+    all.filter(|&(_, pages)| pages > 0).collect()
+}
+
+/// The pages of a range that have a mark, whatever their class.
+pub fn marked(target: &pmdb::Target, start: u64, pages: u64, mark: AccountMark) -> Option<u64> {
+    let (account, _) = account(target, Some((start, pages)), false);
+    account.all_marked(mark).map(|bytes| bytes / page_bytes())
+}
+
+/// A stopped process adds up: everything that smaps has equals it, and for root nothing is unknown. Other processes map
+/// and unmap the same files meanwhile, so this has to hold once.
+pub fn adds_up(process: &Target) {
+    const TRIES: u32 = 300;
+    process.stop();
+    let target = process.attach();
+    let machine = &target.machine;
+    let mut differing = Vec::new();
+    for _ in 0..TRIES {
+        differing.clear();
+        let before = rollup(process.pid());
+        let (all, accounting) = account(&target, None, false);
+        let kernel = machine.memory_of(process.pid()).expect("its rollup");
+        let zeros = AddressSpace::of(&target).expect("a space").counts_zeros_as_merged();
+        let checks = checks(&all, &kernel, zeros);
+        let fields: Vec<&str> = checks.iter().map(|check| check.field).collect();
+        assert_eq!(fields[0], "Rss");
+        for check in &checks {
+            // Decoded in a second way.
+            let plain: u64 = match check.field {
+                "Private" => before["Private_Clean"] + before["Private_Dirty"],
+                "Shared" => before["Shared_Clean"] + before["Shared_Dirty"],
+                "Huge" => before["AnonHugePages"] + before["ShmemPmdMapped"] + before["FilePmdMapped"],
+                "Hugetlb" => before["Private_Hugetlb"] + before["Shared_Hugetlb"],
+                field => before[field],
+            };
+            if check.counted != plain || check.kernel != plain {
+                differing.push(format!("{check:?}, before {plain}"));
+            }
+        }
+        if support::is_root() {
+            assert!(fields.starts_with(&["Rss", "Anonymous", "Private", "Shared"]), "{fields:?}");
+            assert_eq!(all.of_all(&[Unclear, PrivateUnclear, ShmemUnclear, FileUnclear]), 0, "{all:?}");
+            let flagged = all.all_marked(LazilyFreed).unwrap_or(u64::MAX);
+            assert!(before.get("LazyFree").is_none_or(|&bytes| bytes <= flagged), "{before:?}");
+            let distinct = accounting.distinct(&all).expect("frames");
+            assert!(distinct <= all.total() && distinct > 0);
+        }
+        if differing.is_empty() {
+            return;
+        }
+    }
+    panic!("{}", differing.join("\n"));
+}
+
+fn ready(command: &mut Command) -> Target {
+    let mut target = Target::spawn(command);
+    assert_eq!(target.line(), "ready");
+    target
+}
+
+fn a_shell_adds_up() {
+    let shell = ready(Command::new("sh").args(["-c", "echo ready; read line"]));
+    adds_up(&shell);
+}
+
+fn python3_adds_up() {
+    const NAME: &str = "account::python3_adds_up";
+    if Command::new("python3").arg("--version").output().is_err() {
+        return skip(NAME, "no python3");
+    }
+    let program = "import json, re, threading; print('ready', flush=True); input()";
+    let python = ready(Command::new("python3").args(["-c", program]));
+    adds_up(&python);
+}

@@ -21,6 +21,9 @@ fn main() -> ExitCode {
     demo::become_child_if_asked();
     source::live::hold_back_rights();
     source::live::allow_open_files();
+    if let Some(offers) = Arguments::completions(std::env::args_os()) {
+        return print(&offers);
+    }
     let arguments = match Arguments::parse(std::env::args_os()) {
         Ok(arguments) => arguments,
         Err(error) if error.kind() == ErrorKind::DisplayHelp => {

@@ -5,7 +5,7 @@ mod roff;
 mod schema;
 
 use clap::{Arg, Command, ValueEnum};
-use pmdb::command::subjects::{SUBJECTS, Subject};
+use pmdb::command::subjects::Subject;
 use pmdb::command::{Group, TABLE};
 use pmdb::lang::grammar;
 use roff::Page;
@@ -37,9 +37,9 @@ pub fn text(what: Generated, command: &Command) -> String {
         Generated::Man => manual(command),
         Generated::ManLanguage => language(),
         Generated::ManJson => json(),
-        Generated::CompleteBash => filled(include_str!("generate/complete.bash"), command, " | "),
-        Generated::CompleteZsh => filled(include_str!("generate/complete.zsh"), command, " | "),
-        Generated::CompleteFish => fish(command),
+        Generated::CompleteBash => include_str!("generate/complete.bash").to_owned(),
+        Generated::CompleteZsh => include_str!("generate/complete.zsh").to_owned(),
+        Generated::CompleteFish => include_str!("generate/complete.fish").to_owned(),
         Generated::JsonSchema => schema::text(),
         Generated::Gdb => include_str!("../../scripts/pmdb-gdb.py").to_owned(),
     }
@@ -121,13 +121,13 @@ fn json() -> String {
 }
 
 /// The options that are shown.
-fn options(command: &Command) -> impl Iterator<Item = &Arg> {
+pub(super) fn options(command: &Command) -> impl Iterator<Item = &Arg> {
     let all = command.get_arguments();
     all.filter(|argument| !argument.is_positional() && !argument.is_hide_set())
 }
 
 /// `-p`, `--pid`
-fn names(argument: &Arg) -> Vec<String> {
+pub(super) fn names(argument: &Arg) -> Vec<String> {
     let short = argument.get_short().map(|short| format!("-{short}"));
     let long = argument.get_long().map(|long| format!("--{long}"));
     short.into_iter().chain(long).collect()
@@ -138,61 +138,12 @@ fn help(argument: &Arg) -> String {
     help.map(ToString::to_string).unwrap_or_default()
 }
 
-/// A script with the program's options and topics inserted; `or` stands between the alternatives of a `case`.
-fn filled(script: &str, command: &Command, or: &str) -> String {
-    let all: Vec<String> = options(command).flat_map(names).collect();
-    let subjects = SUBJECTS.iter().map(|subject| subject.name);
-    let groups = Group::ALL.iter().map(|group| group.name());
-    let topics: Vec<&str> =
-        TABLE.iter().map(|about| about.name).chain(groups).chain(subjects).filter(|name| !name.contains(' ')).collect();
-    // `-p` also names the process, and `--args` ends the options.
-    let with_values =
-        options(command).filter(|option| takes_values(option) && !matches!(option.get_id().as_str(), "pid" | "args"));
-    let with_values: Vec<String> = with_values.flat_map(spellings).collect();
-    script
-        .replace("@OPTIONS@", &all.join(" "))
-        .replace("@TAKE_VALUES@", &with_values.join(or))
-        .replace("@GENERATED@", &generated_words().join(" "))
-        .replace("@TOPICS@", &topics.join(" "))
-}
-
-/// The values of `--generate`.
-fn generated_words() -> Vec<String> {
-    let all = Generated::value_variants().iter().filter_map(ValueEnum::to_possible_value);
-    all.map(|value| value.get_name().to_owned()).collect()
-}
-
-fn takes_values(option: &Arg) -> bool {
+pub(super) fn takes_values(option: &Arg) -> bool {
     option.get_action().takes_values()
 }
 
 /// Its names, also with one dash as in gdb.
-fn spellings(option: &Arg) -> Vec<String> {
+pub(super) fn spellings(option: &Arg) -> Vec<String> {
     let with_one_dash = option.get_long().map(|long| format!("-{long}"));
     names(option).into_iter().chain(with_one_dash).collect()
-}
-
-fn fish(command: &Command) -> String {
-    let mut script = include_str!("generate/complete.fish").to_owned();
-    let quoted = |text: &str| text.replace('\\', "\\\\").replace('\'', "\\'");
-    for argument in options(command) {
-        let short = argument.get_short().map(|short| format!(" -s {short}"));
-        let long = argument.get_long().map(|long| format!(" -l {long}"));
-        let values = match argument.get_id().as_str() {
-            _ if !takes_values(argument) => "",
-            "pid" => " -x -a '(__pmdb_processes)'",
-            "color" => " -x -a 'auto always never'",
-            "generate" => " -x -a '@GENERATED@'",
-            "commands" | "args" => " -x",
-            _ => " -r -F",
-        };
-        let help = argument.get_help().map(ToString::to_string);
-        script.push_str(&format!(
-            "complete -c pmdb{}{}{values} -d '{}'\n",
-            short.unwrap_or_default(),
-            long.unwrap_or_default(),
-            quoted(&help.unwrap_or_default())
-        ));
-    }
-    filled(&script, command, " ")
 }

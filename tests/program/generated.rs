@@ -1,10 +1,9 @@
-//! What the program generates: manual pages, and completions for shells.
+//! What the program generates: manual pages and the schema.
 
-use crate::executable;
-use crate::run::{Home, PMDB};
+use crate::run::Home;
 use crate::skips::skip;
 use serde_json::Value;
-use std::process::{Child, Command};
+use std::process::Command;
 
 fn generated(what: &str) -> String {
     Home::new().run(&["--generate", what]).is_fine().out.clone()
@@ -101,115 +100,6 @@ fn manual_pages_have_all_of_the_help() {
             assert!(known.iter().any(|request| line.starts_with(request)), "{line}");
         }
     }
-}
-
-/// What a shell prints that runs `asked` with a completion script, SCRIPT, and with pmdb in its path. Nothing in names
-/// and words may run: here it would make a file `made`.
-fn asked_of(shell: &[&str], what: &str, asked: &str, words: &[&str]) -> Vec<String> {
-    let home = Home::new();
-    let script = home.file("complete", generated(what));
-    let folder = std::path::Path::new(PMDB).parent().expect("a folder");
-    let asked = asked.replace("SCRIPT", &script.display().to_string());
-    let output = Command::new(shell[0])
-        .arg("-c")
-        .arg(asked)
-        .args(&shell[1..])
-        .args(words)
-        .env("HOME", home.path("."))
-        .env("PATH", format!("{}:/usr/bin:/bin", folder.display()))
-        .current_dir(home.path("."))
-        .output()
-        .expect("a shell");
-    assert!(!home.path("made").exists(), "run: {words:?}");
-    assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{words:?}");
-    let text = String::from_utf8_lossy(&output.stdout);
-    text.lines().map(str::to_owned).collect()
-}
-
-/// A process whose name would run in a shell.
-struct Hostile {
-    process: Child,
-    _home: Home,
-}
-
-impl Hostile {
-    const NAME: &str = "$(>made)";
-
-    fn new() -> Hostile {
-        let home = Home::new();
-        let program = home.path(Hostile::NAME);
-        executable::copy("/bin/sleep", &program);
-        let process = Command::new(program).arg("600").spawn().expect("a process");
-        Hostile { process, _home: home }
-    }
-}
-
-impl Drop for Hostile {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-/// What each shell must offer.
-fn shell_completes(offered: impl Fn(&[&str]) -> Vec<String>) {
-    let all = |words: &[&str], wanted: &[&str]| assert_eq!(offered(words), wanted, "{words:?}");
-    let among = |words: &[&str], wanted: &str| {
-        let offers = offered(words);
-        assert!(offers.iter().any(|offer| offer == wanted), "{wanted} for {words:?} in {offers:?}");
-    };
-    all(&["--keep"], &["--keep-going"]);
-    all(&["help", "filt"], &["filters"]);
-    all(&["demo", "wa"], &["walk", "watch"]);
-    all(&["self", "walk", "[st"], &["[stack]"]);
-    all(&["--color", "al"], &["always"]);
-    all(&["--generate", "complete-b"], &["complete-bash"]);
-    among(&["--generate", ""], "man-json");
-    among(&["de"], "demo");
-    among(&[""], "help");
-    among(&["-p", "sel"], "self");
-    among(&["-p", "self", "walk", "all", "by", ""], "zone");
-    among(&["--json", "-x", "f", "self", "tra"], "translate");
-    for end in ["\"", "\\\""] {
-        offered(&["self", &format!("'print x{end} | touch made #")]);
-        offered(&["self", &format!("'print x{end} | touch made #'"), "wa"]);
-    }
-    // Kernel threads have no memory.
-    let mine = std::fs::read_to_string("/proc/self/comm").expect("a name");
-    let hostile = Hostile::new();
-    let processes = offered(&["-p", ""]);
-    assert!(processes.iter().any(|name| name == Hostile::NAME), "{processes:?}");
-    drop(hostile);
-    assert!(processes.iter().any(|name| name == mine.trim_end()), "{mine} in {processes:?}");
-    assert!(!processes.iter().any(|name| name == "kthreadd"), "{processes:?}");
-}
-
-#[test]
-fn bash_completes_options_processes_topics_and_commands() {
-    let asked =
-        "source 'SCRIPT'; COMP_WORDS=(pmdb \"$@\"); COMP_CWORD=$#; _pmdb; eval printf \"'%s\\n'\" \"${COMPREPLY[@]}\"";
-    shell_completes(|words| asked_of(&["bash", "bash"], "complete-bash", asked, words));
-}
-
-#[test]
-fn zsh_completes_options_processes_topics_and_commands() {
-    if !is_installed("zsh") {
-        return skip("zsh_completes_options_processes_topics_and_commands", "there is no zsh here");
-    }
-    // As its completion system calls it. What does not begin with the word is offered too, and not shown.
-    let asked = "words=(pmdb \"$@\"); CURRENT=$#words; \
-                 compadd() { shift; for offer; do [[ $offer = $words[CURRENT]* ]] && print -r -- $offer; done }; \
-                 _files() { }; set --; source 'SCRIPT'; true";
-    shell_completes(|words| asked_of(&["zsh", "zsh"], "complete-zsh", asked, words));
-}
-
-#[test]
-fn fish_completes_options_processes_topics_and_commands() {
-    if !is_installed("fish") {
-        return skip("fish_completes_options_processes_topics_and_commands", "there is no fish here");
-    }
-    let asked = "source 'SCRIPT'; complete -C \"pmdb $(string join ' ' -- $argv)\" | string replace -r '\\t.*' ''";
-    shell_completes(|words| asked_of(&["fish", "--"], "complete-fish", asked, words));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod input;
 mod outside;
+mod shells;
 #[path = "../skips/mod.rs"]
 mod skips;
 

@@ -1,0 +1,391 @@
+//! `--complete SHELL …`: what Tab offers in a shell. The scripts of the shells ask for it.
+//!
+//! Each shell gives the words up to the cursor in its own way, and wants the offers in its own:
+//!
+//! * bash: `--complete bash COMP_TYPE TEXT LINE`, where TEXT is what it replaces: it splits words at `:` and `=`.
+//!   Lines that replace TEXT, with a blank if the word is complete; the lines of a list if that is what it asks for.
+//! * zsh: `--complete zsh QUOTE WORD…`. How many letters of the last word stay, then for each offer `+` if the word is
+//!   complete or `-`, the text behind what stays, a tab, and its line of a list.
+//! * fish: `--complete fish WORD…`. Whole words, a tab, and the meaning.
+
+mod shell;
+
+use super::generate::{names, options, spellings, takes_values};
+use super::{Arguments, Generated, needs_no_process};
+use clap::{Arg, Command, CommandFactory, ValueEnum};
+use pmdb::command::subjects::{SUBJECTS, Subject};
+use pmdb::command::{self, Group, TABLE};
+use pmdb::kernel::name::is_plain;
+use pmdb::lang::ColorChoice;
+use pmdb::process::{self, ProcessEntry, Target};
+use pmdb::session;
+use pmdb::state::DebugState;
+use rustix::termios::tcgetwinsize;
+use shell::{Word, written};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+
+/// The widest terms that meanings are aligned with.
+const WIDEST: usize = 24;
+
+/// A word that could stand at the cursor.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Offer {
+    /// As it is shown in a list.
+    shown: String,
+    /// The whole word, with a blank if it is complete.
+    word: String,
+    /// The bytes of `word` before what is shown: they stand in the line already.
+    kept: usize,
+    /// Whether more may follow in the same word of the shell: in the value of `-ex`.
+    goes_on: bool,
+    about: String,
+}
+
+impl Offer {
+    /// What stands in the word, and whether the shell may end the word there.
+    fn split(&self, word: &Word) -> (&str, bool) {
+        match self.word.strip_suffix(' ') {
+            Some(complete) if !self.goes_on || word.quote.is_none() => (complete, true),
+            _ => (&self.word, false),
+        }
+    }
+}
+
+/// The answer to the words behind `--complete`.
+pub fn answer(asked: &[String]) -> Option<String> {
+    let (shell, asked) = asked.split_first()?;
+    let width = tcgetwinsize(io::stdin()).map_or(0, |size| usize::from(size.ws_col));
+    let width = if width == 0 { 80 } else { width };
+    match (shell.as_str(), asked) {
+        ("bash", [kind, text, line]) => {
+            let words = Word::all(line);
+            let (word, before) = words.split_last()?;
+            let before: Vec<&str> = before.iter().map(|word| word.plain.as_str()).collect();
+            let mut offers = offers(&before, &word.plain);
+            Some(if kind == "63" { listed(&offers, width).join("\n") } else { for_bash(&mut offers, word, text) })
+        }
+        ("zsh", [quote, before @ .., last]) => {
+            let word = Word::begun_with(quote, last);
+            let before: Vec<&str> = before.iter().map(String::as_str).collect();
+            Some(for_zsh(&offers(&before, &word.plain), &word, width))
+        }
+        ("fish", [before @ .., last]) => {
+            let before: Vec<&str> = before.iter().map(String::as_str).collect();
+            let word = Word::begun_with("", last);
+            let mut offers = offers(&before, &word.plain);
+            keep_open(&mut offers, &word);
+            // fish itself adds a blank behind a word.
+            let lines = offers.iter().map(|offer| format!("{}\t{}\n", offer.split(&word).0, offer.about));
+            Some(lines.collect())
+        }
+        _ => None,
+    }
+}
+
+/// bash and fish would close the quote behind the only offer, though the command in it may go on.
+fn keep_open(offers: &mut Vec<Offer>, word: &Word) {
+    if let [only] = offers.as_slice()
+        && word.quote.is_some()
+        && only.goes_on
+        && only.word != word.plain
+    {
+        let longer = Offer { word: format!("{}…", only.word), ..only.clone() };
+        offers.push(longer);
+    }
+}
+
+fn for_bash(offers: &mut Vec<Offer>, word: &Word, text: &str) -> String {
+    keep_open(offers, word);
+    let stays = if word.raw.ends_with(text) { word.raw.len() - text.len() } else { 0 };
+    let stays = word.plain.get(..word.plain_before(stays)).unwrap_or_default();
+    let replaced = |offer: &Offer| {
+        let (whole, ends) = offer.split(word);
+        let blank = if ends { " " } else { "" };
+        Some(written(whole.strip_prefix(stays)?, word.quote) + blank)
+    };
+    let lines: Vec<String> = offers.iter().filter_map(replaced).collect();
+    lines.join("\n")
+}
+
+fn for_zsh(offers: &[Offer], word: &Word, width: usize) -> String {
+    let kept = offers.iter().map(|offer| offer.kept).min().unwrap_or_default();
+    let raw = word.raw.get(..word.raw_before(kept)).unwrap_or_default();
+    let mut text = format!("{}\n", raw.chars().count());
+    for (offer, line) in offers.iter().zip(listed(offers, width)) {
+        let (whole, ends) = offer.split(word);
+        let (mark, rest) = (if ends { '+' } else { '-' }, whole.get(kept..).unwrap_or_default());
+        text.push_str(&format!("{mark}{rest}\t{line}\n"));
+    }
+    text
+}
+
+/// The lines of a list, with the meanings beside the words.
+fn listed(offers: &[Offer], width: usize) -> Vec<String> {
+    let terms = offers.iter().map(|offer| offer.shown.chars().count());
+    let widest = terms.filter(|length| *length <= WIDEST).max().unwrap_or_default();
+    let line = |offer: &Offer| match offer.about.as_str() {
+        "" => offer.shown.clone(),
+        about => format!("{:widest$}  {about}", offer.shown).chars().take(width.saturating_sub(1)).collect(),
+    };
+    offers.iter().map(line).collect()
+}
+
+/// What could stand behind these words in the place of the one that is begun. The first word is the program.
+fn offers(before: &[&str], begun: &str) -> Vec<Offer> {
+    let mut program = Arguments::command();
+    program.build();
+    let mut found = Offers { program: &program, begun, goes_on: false, found: Vec::new() };
+    found.search(before.get(1..).unwrap_or_default());
+    // A name that needs quotes of pmdb has another beginning, and a shell inserts only what all offers begin with.
+    if found.found.iter().any(|offer| offer.word.starts_with(begun)) {
+        found.found.retain(|offer| offer.word.starts_with(begun));
+    }
+    found.found
+}
+
+struct Offers<'a> {
+    program: &'a Command,
+    begun: &'a str,
+    goes_on: bool,
+    found: Vec<Offer>,
+}
+
+impl Offers<'_> {
+    fn add(&mut self, word: &str, about: &str) {
+        self.after(0, word, true, about);
+    }
+
+    /// Adds an offer, unless its word has another beginning or contains characters that must not reach a terminal.
+    fn after(&mut self, kept: usize, rest: &str, is_complete: bool, about: &str) {
+        let word = format!("{}{rest}", &self.begun[..kept]);
+        if word.starts_with(self.begun) && word.chars().all(is_plain) {
+            let about = about.chars().filter(|c| is_plain(*c)).collect();
+            let blank = if is_complete { " " } else { "" };
+            self.found.push(Offer { shown: rest.to_owned(), word: word + blank, kept, goes_on: false, about });
+        }
+    }
+
+    fn search(&mut self, before: &[&str]) {
+        let (mut process, mut has_steps, mut options_ended) = (None, false, false);
+        let mut words = before.iter().enumerate();
+        while let Some((index, word)) = words.next() {
+            let option = Given::of(self.program, word).filter(|_| !options_ended);
+            match option {
+                Some(option) if option.id == "args" => return self.files(0),
+                Some(option) => {
+                    has_steps |= matches!(option.id.as_str(), "files" | "commands");
+                    let value = match option.value {
+                        Some(value) => value,
+                        None if !option.takes_value => continue,
+                        None => match words.next() {
+                            Some((_, value)) => value,
+                            None => return self.value(&option.id, 0, process),
+                        },
+                    };
+                    if option.id == "pid" {
+                        process = Some(value);
+                    }
+                }
+                None if *word == "--" => options_ended = true,
+                None if word.starts_with('-') && !options_ended => {}
+                None if process.is_none() && !needs_no_process(word) => process = Some(word),
+                None if has_steps => return self.files(0),
+                None => return self.command(process, before.get(index..).unwrap_or_default(), 0),
+            }
+        }
+        if self.begun.starts_with('-') && !options_ended {
+            return match Given::of(self.program, self.begun) {
+                Some(Given { id, value: Some(value), .. }) if self.begun.contains('=') => {
+                    self.value(&id, self.begun.len() - value.len(), process)
+                }
+                _ => self.options(),
+            };
+        }
+        match process {
+            None => {
+                self.processes(0);
+                self.add("demo", "start a demonstration process");
+                for command in TABLE.iter().filter(|about| needs_no_process(about.name)) {
+                    self.add(command.name, command.summary);
+                }
+            }
+            Some(_) if has_steps => self.files(0),
+            Some(_) => self.command(process, &[], 0),
+        }
+    }
+
+    fn options(&mut self) {
+        for option in options(self.program) {
+            let about = option.get_help().map(ToString::to_string).unwrap_or_default();
+            // gdb's spelling is another name of a long option: a list has each option once.
+            let all = if self.begun == "-" { names(option) } else { spellings(option) };
+            for name in all {
+                if name.len() > 2 || self.begun.len() < 2 || self.begun == name {
+                    self.add(&name, &about);
+                }
+            }
+        }
+    }
+
+    /// The values of an option, behind what is kept of the word.
+    fn value(&mut self, option: &str, kept: usize, process: Option<&str>) {
+        match option {
+            "pid" => self.processes(kept),
+            "commands" => {
+                self.goes_on = true;
+                self.command(process, &[], kept);
+            }
+            "files" => {
+                self.files(kept);
+                for line in session::list_of_scripts().lines() {
+                    let (name, about) = line.split_once(' ').unwrap_or((line, ""));
+                    self.after(kept, name, true, about.trim_start());
+                }
+            }
+            "color" => ColorChoice::ALL.iter().for_each(|choice| self.after(kept, choice.word(), true, "")),
+            "generate" => {
+                for value in Generated::value_variants().iter().filter_map(ValueEnum::to_possible_value) {
+                    let about = value.get_help().map(ToString::to_string).unwrap_or_default();
+                    self.after(kept, value.get_name(), true, &about);
+                }
+            }
+            _ => self.files(kept),
+        }
+    }
+
+    /// Processes by name, and by number if no letter is typed. Kernel threads cannot be examined: they are offered only
+    /// where nothing else begins so.
+    fn processes(&mut self, kept: usize) {
+        let (begun, myself) = (self.begun.get(kept..).unwrap_or_default(), std::process::id());
+        let all = process::machine().processes().unwrap_or_default();
+        let mut all: Vec<_> =
+            all.into_iter().filter(|one| one.pid != myself && !matches!(one.state, 'Z' | 'X')).collect();
+        let is_begun = |one: &ProcessEntry| {
+            one.name.as_bytes().starts_with(begun.as_bytes()) || one.pid.to_string().starts_with(begun)
+        };
+        let has_memory = |one: &ProcessEntry| one.resident.is_some();
+        let suits = all.iter().any(|one| has_memory(one) && is_begun(one));
+        all.retain(|one| is_begun(one) && (has_memory(one) || !suits && !begun.is_empty()));
+        let mut named: BTreeMap<&[u8], Vec<&ProcessEntry>> = BTreeMap::new();
+        for one in &all {
+            named.entry(one.name.as_bytes()).or_default().push(one);
+        }
+        for (name, processes) in named {
+            let Ok(name) = std::str::from_utf8(name) else {
+                continue;
+            };
+            match processes.as_slice() {
+                [only] => self.after(kept, name, true, &format!("process {}", only.pid)),
+                several => self.after(kept, name, true, &format!("{} processes: choose a number", several.len())),
+            }
+        }
+        for one in &all {
+            let line = one.command_line.as_ref().filter(|line| !line.as_bytes().is_empty()).unwrap_or(&one.name);
+            self.after(kept, &one.pid.to_string(), true, &line.to_string());
+        }
+        self.after(kept, "self", true, "pmdb itself");
+    }
+
+    /// The words of a command that begins behind what is kept of this word, or with `before`.
+    fn command(&mut self, process: Option<&str>, before: &[&str], kept: usize) {
+        let mut state = DebugState::new(process::machine());
+        // The demonstration is this program: its names are the same.
+        let process = process.map(|process| if process == "demo" { "self" } else { process });
+        if let Some(Ok(found)) = process.map(process::resolve)
+            && let Ok(target) = Target::attach(found.pid)
+        {
+            state.attach(target);
+        }
+        let before: String = before.iter().flat_map(|word| [word, " "]).collect();
+        let line = format!("{before}{}", self.begun.get(kept..).unwrap_or_default());
+        let (start, offers) = command::complete(&state, &line, line.len());
+        let given = line.get(..start).unwrap_or_default();
+        let begins = start.max(before.len());
+        for offer in offers {
+            // `help info` may go on with the name of a command in two words.
+            let Some(rest) = format!("{given}{}", offer.typed).strip_prefix(&before).map(str::to_owned) else {
+                continue;
+            };
+            let rest = rest.get(begins - before.len()..).unwrap_or_default();
+            let (word, about) = (rest.trim_end(), about(given, offer.typed.trim_end()));
+            match word.split_once(' ') {
+                Some((first, _)) if !self.goes_on && !about.is_empty() => {
+                    self.replace(begins - before.len() + kept, first, true, "")
+                }
+                _ => self.replace(begins - before.len() + kept, word, word.len() < rest.len(), about),
+            }
+        }
+        self.found.dedup();
+    }
+
+    /// Adds an offer that may begin with a quote of pmdb where a name was begun without.
+    fn replace(&mut self, kept: usize, rest: &str, is_complete: bool, about: &str) {
+        let kept_text = self.begun.get(..kept).unwrap_or_default();
+        let word = format!("{kept_text}{rest}{}", if is_complete { " " } else { "" });
+        if word.chars().all(is_plain) {
+            let (shown, goes_on, about) = (rest.to_owned(), self.goes_on, about.to_owned());
+            self.found.push(Offer { shown, word, kept, goes_on, about });
+        }
+    }
+
+    /// Files, as in a shell: the hidden ones only if they are asked for.
+    fn files(&mut self, kept: usize) {
+        let begun = self.begun.get(kept..).unwrap_or_default();
+        let (folder, start) = begun.rfind('/').map_or(("", begun), |slash| begun.split_at(slash + 1));
+        let looked_in = if folder.is_empty() { "./".into() } else { command::expand_home(folder) };
+        let mut names = BTreeSet::new();
+        for entry in std::fs::read_dir(looked_in).into_iter().flatten().flatten() {
+            if let Ok(name) = entry.file_name().into_string()
+                && name.starts_with(start)
+                && (start.starts_with('.') || !name.starts_with('.'))
+            {
+                names.insert((name, std::fs::metadata(entry.path()).is_ok_and(|file| file.is_dir())));
+            }
+        }
+        let kept = kept + folder.len();
+        for (name, is_folder) in names {
+            let name = if is_folder { name + "/" } else { name };
+            self.after(kept, &name, !is_folder, "");
+        }
+    }
+}
+
+/// What a command, or a topic of the help, is about.
+fn about(before: &str, word: &str) -> &'static str {
+    let before = before.trim();
+    let name = format!("{} {word}", before.strip_prefix("help").unwrap_or(before));
+    if let Some(command) = TABLE.iter().find(|about| about.name == name.trim()) {
+        return command.summary;
+    }
+    if before != "help" {
+        return "";
+    }
+    let group = || Group::ALL.iter().find(|group| group.name() == word).map(|group| group.about());
+    let subject = SUBJECTS.iter().find(|subject: &&Subject| subject.name == word);
+    subject.map(|subject| subject.summary).or_else(group).unwrap_or_default()
+}
+
+/// An option as it is given in a line.
+struct Given<'a> {
+    id: String,
+    takes_value: bool,
+    /// What stands behind `=`, or behind a short option.
+    value: Option<&'a str>,
+}
+
+impl<'a> Given<'a> {
+    fn of(program: &Command, word: &'a str) -> Option<Self> {
+        let (name, value) = word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
+        let given =
+            |option: &Arg, value| Given { id: option.get_id().to_string(), takes_value: takes_values(option), value };
+        if let Some(option) = options(program).find(|option| spellings(option).iter().any(|one| one == name)) {
+            return Some(given(option, value));
+        }
+        let glued = |option: &Arg| {
+            let rest = word.strip_prefix('-')?.strip_prefix(option.get_short()?)?;
+            takes_values(option).then_some(given(option, Some(rest)))
+        };
+        options(program).find_map(glued)
+    }
+}

@@ -1,0 +1,182 @@
+//! Tab in bash, zsh and fish, at a terminal, as a user types it.
+//!
+//! The `pmdb` that the shell finds prints its arguments, unless the shell asks for completions: what a line means to
+//! the program is what counts.
+
+use super::PATIENCE;
+use super::skips::skip;
+use rexpect::session::PtySession;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::{fs, thread};
+use tempfile::TempDir;
+
+const SHELL: &str = "shell> ";
+
+/// A shell at a terminal, with the completion of pmdb.
+struct Shell {
+    session: PtySession,
+    home: TempDir,
+}
+
+impl Shell {
+    /// `None` if it is not installed.
+    fn new(name: &str) -> Option<Shell> {
+        Command::new(name).arg("--version").stdout(Stdio::null()).status().ok()?;
+        let home = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| home.path().join(name).display().to_string();
+        let pmdb = env!("CARGO_BIN_EXE_pmdb");
+        let script = |shell: &str| {
+            let output =
+                Command::new(pmdb).args(["--generate", &format!("complete-{shell}")]).output().expect("it runs");
+            String::from_utf8(output.stdout).expect("text")
+        };
+        for folder in ["bin", "functions", "work/folder"] {
+            fs::create_dir_all(path(folder)).expect("a folder");
+        }
+        let stand_in = format!(
+            "#!/bin/sh\n[ \"$1\" != --complete ] || exec '{pmdb}' \"$@\"\nprintf 'given'; printf '<%s>' \"$@\"; echo .\n"
+        );
+        fs::write(path("bin/pmdb"), stand_in).expect("a file");
+        fs::set_permissions(path("bin/pmdb"), PermissionsExt::from_mode(0o755)).expect("its mode");
+        fs::write(path("work/look at.pmdb"), "").expect("a file");
+        let mut command = Command::new(name);
+        match name {
+            "bash" => {
+                fs::write(path("rc"), format!("PS1='{SHELL}'\n{}", script(name))).expect("a file");
+                command.args(["--noprofile", "--rcfile", &path("rc"), "-i"]);
+            }
+            "zsh" => {
+                fs::write(path("functions/_pmdb"), script(name)).expect("a file");
+                let start = "fpath=($HOME/functions $fpath)\nautoload -U compinit\ncompinit -u -D\n";
+                fs::write(path(".zshrc"), format!("{start}PS1='{SHELL}'\n")).expect("a file");
+                command.arg("-i");
+            }
+            _ => {
+                let folder = home.path().join(".config/fish/completions");
+                fs::create_dir_all(&folder).expect("a folder");
+                fs::write(folder.join("pmdb.fish"), script(name)).expect("a file");
+                let start = format!("function fish_prompt; printf '{SHELL}'; end\nset -g fish_greeting\n");
+                fs::write(home.path().join(".config/fish/config.fish"), start).expect("a file");
+                command.arg("-i");
+            }
+        }
+        command
+            .current_dir(path("work"))
+            .env_clear()
+            .env("HOME", home.path())
+            .env("PATH", format!("{}:/usr/bin:/bin", path("bin")))
+            .env("LC_ALL", "C.UTF-8")
+            .env("TERM", "xterm");
+        let session = rexpect::session::spawn_command(command, PATIENCE).expect("it starts");
+        let mut shell = Shell { session, home };
+        shell.sees(SHELL);
+        Some(shell)
+    }
+
+    fn sees(&mut self, text: &str) -> String {
+        self.session.exp_string(text).unwrap_or_else(|error| panic!("{text:?} did not come: {error}"))
+    }
+
+    fn types(&mut self, keys: &str) {
+        self.session.send(keys).expect("it reads");
+        self.session.flush().expect("it reads");
+    }
+
+    /// The arguments of pmdb in the line that these keys make.
+    fn given(&mut self, keys: &str) -> String {
+        self.types(keys);
+        self.types("\r");
+        let shown = self.sees("given<");
+        self.says_nothing(keys, &shown);
+        let given = self.sees(">.");
+        self.sees(SHELL);
+        given.replace("><", "|")
+    }
+
+    /// No complaint of the shell or of pmdb is among what Tab has printed.
+    fn says_nothing(&self, keys: &str, shown: &str) {
+        for complaint in
+            ["error", "not found", "usage", "bad ", "unmatched", "pmdb:", "fish:", "bash:", "zsh:", "(eval)"]
+        {
+            assert!(!shown.contains(complaint), "{complaint:?} after {keys:?}: {shown}");
+        }
+        assert!(!self.home.path().join("work/made").exists(), "{keys:?} ran the name of a process");
+    }
+}
+
+/// A process whose name would make a file in a shell.
+struct Hostile(Child);
+
+impl Hostile {
+    fn new(home: &Path) -> Hostile {
+        let program = home.join("zz\"$(>made)");
+        fs::copy("/bin/sleep", &program).expect("a copy");
+        let mut command = Command::new(program);
+        command.arg("600");
+        // Another test may have forked while the copy was open for writing.
+        for _ in 0..1000 {
+            match command.spawn() {
+                Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => thread::yield_now(),
+                started => return Hostile(started.expect("a process")),
+            }
+        }
+        panic!("the copy stays open for writing");
+    }
+}
+
+impl Drop for Hostile {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn completes(test: &str, name: &str) {
+    let Some(mut shell) = Shell::new(name) else {
+        return skip(test, &format!("there is no {name} here"));
+    };
+    let hostile = Hostile::new(shell.home.path());
+    for (keys, given) in [
+        ("pmdb -ba\tdem\twal\t", "-batch|demo|walk"),
+        ("pmdb --keep\t", "--keep-going"),
+        ("pmdb --color=al\t", "--color=always"),
+        ("pmdb -color al\t", "-color|always"),
+        ("pmdb --generate complete-b\t", "--generate|complete-bash"),
+        ("pmdb -x :huge-\t", "-x|:huge-coverage"),
+        ("pmdb -x ../w\tl\t", "-x|../work/look at.pmdb"),
+        ("pmdb -x 'lo\t", "-x|look at.pmdb"),
+        ("pmdb help filt\t", "help|filters"),
+        ("pmdb self info snap\t", "self|info|snapshots"),
+        ("pmdb -p sel\twalk all by zon\t", "-p|self|walk|all|by|zone"),
+        // Within a quote the command goes on, and a quote is closed only behind a word to which nothing can be added.
+        ("pmdb self -ex \"wal\tall wh\tpresent\"", "self|-ex|walk all where present"),
+        ("pmdb self -ex 'info snap\t'", "self|-ex|info snapshots "),
+        ("pmdb -p zz\t", "-p|zz\"$(>made)"),
+        ("pmdb -p \"zz\tregions", "-p|zz\"$(>made)|regions"),
+    ] {
+        let seen = shell.given(keys);
+        assert_eq!(seen, given, "{keys:?}");
+    }
+    drop(hostile);
+    shell.types("pmdb demo wa\t\t\t");
+    let shown = shell.sees("list the pages of a range");
+    shell.says_nothing("wa", &shown);
+    shell.sees("watch");
+}
+
+#[test]
+fn bash_completes_at_a_terminal() {
+    completes("bash_completes_at_a_terminal", "bash");
+}
+
+#[test]
+fn zsh_completes_at_a_terminal() {
+    completes("zsh_completes_at_a_terminal", "zsh");
+}
+
+#[test]
+fn fish_completes_at_a_terminal() {
+    completes("fish_completes_at_a_terminal", "fish");
+}

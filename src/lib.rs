@@ -173,9 +173,10 @@
 //   bytes from a source and decodes them with `kernel`.
 // - **`source`**: where bytes come from: one trait. The live source reads `/proc`; a recorded one logs each read
 //   (`--how`). The only `unsafe` outside `demo` is in `source/sys.rs`.
-// - **`render`**: records become text or JSON.
-// - **`report`**: words for facts, and for what is unknown and why. With `cli` also the records of the program, plain
-//   data, and the sink that takes them.
+// - **`render`**: what a record is (`Record`): how it becomes text, JSON or part of a picture; and the sink that takes
+//   records.
+// - **`report`**: words for facts, and for what is unknown and why. With `cli` also the records that several commands
+//   emit, plain data.
 // - **`lang`**: the command language: text to syntax tree. Pure. Its truth is in `grammar/`.
 // - **`kernel`**: bytes become types: maps, page-map entries, page flags, zones, swaps. Pure. The state that a page
 //   is in follows from them in `inspect::classify`.

@@ -8,7 +8,7 @@ use clap::error::ErrorKind;
 use pmdb::demo::{self, Demonstration};
 use pmdb::eval::{self, Spans, Value};
 use pmdb::lang::TargetName;
-use pmdb::report::{ErrorReport, Record, RequestId};
+use pmdb::report::{ErrorReport, RequestId};
 use pmdb::session::{self, Assertions, Input, Outcome, Session, SessionOptions, ShellIo, Tally};
 use pmdb::state::DebugState;
 use pmdb::{process, repl, source};
@@ -150,7 +150,7 @@ fn run_session(arguments: &Arguments, session: &mut Session, terminal: bool, pro
 fn conclude(arguments: &Arguments, session: &mut Session, outcome: Outcome) -> Outcome {
     let summary = session.assertions.counts();
     if let Some(summary) = summary.filter(|_| arguments.keep_going) {
-        session.say(Record::AssertionsSummary(summary));
+        session.say(&summary);
     }
     let Some(path) = &arguments.report else {
         return outcome;

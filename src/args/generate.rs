@@ -6,7 +6,7 @@ mod schema;
 
 use clap::{Arg, Command, ValueEnum};
 use pmdb::command::subjects::Subject;
-use pmdb::command::{Group, TABLE};
+use pmdb::command::{Group, RECORDS, TABLE};
 use pmdb::lang::grammar;
 use roff::Page;
 
@@ -47,7 +47,7 @@ pub fn text(what: Generated, command: &Command) -> String {
 
 fn subject(page: &mut Page, name: &str) {
     if let Some(subject) = Subject::find(name) {
-        page.section(subject.name).text(&subject.text());
+        page.section(subject.name).text(&subject.text(&RECORDS));
     }
 }
 

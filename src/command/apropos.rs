@@ -4,7 +4,7 @@ use super::subjects::{self, SUBJECTS, Subject};
 use super::{About, Context, Flow, Group, Outcome, example, help};
 use crate::eval;
 use crate::lang::Spanned;
-use crate::report::{Help, HelpGroup, Record};
+use crate::report::{Help, HelpGroup, Shape};
 
 pub(super) const ABOUT: About = About {
     name: "apropos",
@@ -16,7 +16,12 @@ case.",
     examples: &[example("apropos swap", "list the commands about swap")],
 };
 
-pub(super) fn run(context: &mut Context, table: &'static [About], pattern: &Spanned<String>) -> Outcome {
+pub(super) fn run(
+    context: &mut Context,
+    table: &'static [About],
+    records: &[Shape],
+    pattern: &Spanned<String>,
+) -> Outcome {
     let regex = eval::regex(pattern, true)?;
     let matching = |about: &&About| {
         let mut examples = about.examples.iter().flat_map(|example| [example.line, example.does]);
@@ -29,18 +34,18 @@ pub(super) fn run(context: &mut Context, table: &'static [About], pattern: &Span
         let commands: Vec<_> = of_group.filter(|about| matching(about)).map(help::entry).collect();
         if !commands.is_empty() {
             let found = Help::Group(HelpGroup { name: group.name(), about: group.about(), commands });
-            context.sink.emit(Record::Help(found))?;
+            context.sink.emit(&found)?;
         }
     }
     let found = SUBJECTS.iter().filter(|subject| {
-        let texts = [subject.name, subject.summary, &subject.text()];
+        let texts = [subject.name, subject.summary, &subject.text(records)];
         texts.iter().any(|text| regex.is_match(text))
     });
     let commands: Vec<_> = found.map(Subject::entry).collect();
     let has_subjects = !commands.is_empty();
     if has_subjects {
         let found = Help::Group(HelpGroup { name: "subjects", about: "help SUBJECT", commands });
-        context.sink.emit(Record::Help(found))?;
+        context.sink.emit(&found)?;
     }
     if !has_subjects && !table.iter().any(|about| matching(&about)) {
         let message = format!("nothing in the help matches '{}'", pattern.node);

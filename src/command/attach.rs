@@ -5,7 +5,8 @@ use crate::eval::{Scope, Value};
 use crate::lang::habits::{self, Does};
 use crate::lang::{COMMANDS, TargetName};
 use crate::process::{self, Target};
-use crate::report::{Record, Sink, TargetReport};
+use crate::render::Sink;
+use crate::report::TargetReport;
 
 pub(super) const ABOUT: About = About {
     name: "attach",
@@ -26,7 +27,7 @@ pub(super) fn resolve(asked: &str, sink: &mut dyn Sink) -> Result<process::Resol
     match process::resolve(asked) {
         Err(process::Error::Ambiguous { name, candidates }) => {
             for entry in &candidates {
-                sink.emit(Record::ProcessEntry(ps::row(entry)))?;
+                sink.emit(&ps::row(entry))?;
             }
             Err(process::Error::Ambiguous { name, candidates }.into())
         }
@@ -86,13 +87,13 @@ pub(super) fn run(context: &mut Context, name: &TargetName) -> Outcome {
     if remarks.is_empty() && !context.sink.is_greeting() {
         return Ok(Flow::Done);
     }
-    context.sink.emit(Record::Target(TargetReport {
+    context.sink.emit(&TargetReport {
         event: "attached",
         pid: identity.pid,
         name: identity.name,
         executable: target.process.status().ok().and_then(|status| status.executable),
         regions: target.process.regions().ok().map(|regions| regions.len() as u64),
         remarks,
-    }))?;
+    })?;
     Ok(Flow::Done)
 }

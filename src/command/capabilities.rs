@@ -2,7 +2,7 @@
 
 use super::{About, Context, Flow, Group, Outcome, example};
 use crate::process::{Feature, Finding};
-use crate::report::{Capabilities, Capability, Record};
+use crate::report::{Capabilities, Capability};
 
 pub(super) const ABOUT: About = About {
     name: "info capabilities",
@@ -41,7 +41,7 @@ pub(super) fn run(context: &mut Context) -> Outcome {
         rights: credentials.map(|credentials| credentials.rights),
         capabilities: findings.into_iter().map(capability).collect(),
     };
-    context.sink.emit(Record::Capabilities(Box::new(report)))?;
+    context.sink.emit(&report)?;
     Ok(Flow::Done)
 }
 

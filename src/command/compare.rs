@@ -9,7 +9,8 @@ use crate::inspect::{AddressSpace, Facts, Relation, SharedPages, Snapshot};
 use crate::kernel::{AddressRange, Region};
 use crate::lang::{self, Compare, CompareKey, Compared, Spanned};
 use crate::process::{self, Target};
-use crate::report::{Comparison, ComparisonGroup, ComparisonSummary, Record, SharedCounts, Sink, Stopped};
+use crate::render::Sink;
+use crate::report::{Comparison, ComparisonGroup, ComparisonSummary, SharedCounts, Stopped};
 use crate::source::Identity;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -122,14 +123,14 @@ pub(super) fn run(context: &mut Context, asked: &Compare) -> Outcome {
             None if is_single => side.show_rows(cut, sink)?,
             None => {}
         }
-        sink.emit(Record::ComparisonSummary(ComparisonSummary {
+        sink.emit(&ComparisonSummary {
             pid: mine,
             other: side.other.pid,
             process: side.other.name,
             page_size: page.bytes(),
             memory: (!is_single).then(|| ps::memory(&target.machine, side.other.pid)),
             counts: side.total,
-        }))?;
+        })?;
     }
     if is_any { Ok(Flow::Done) } else { Err(no_children(mine)) }
 }
@@ -289,7 +290,7 @@ impl Side<'_, '_> {
         let mut rows = std::mem::take(&mut self.rows);
         let more = cut::keep(&mut rows, cut, |row| pages(&row.counts));
         let mut rows = rows.into_iter();
-        rows.try_for_each(|row| sink.emit(Record::Comparison(row)))?;
+        rows.try_for_each(|row| sink.emit(&row))?;
         say_cut(more, "region", sink)
     }
 
@@ -299,9 +300,8 @@ impl Side<'_, '_> {
         groups.sort_by_key(|(_, counts)| Reverse((counts.copied + counts.about_to_copy, counts.shared)));
         let more = cut::keep(&mut groups, cut, |(_, counts)| pages(counts));
         let mut groups = groups.into_iter();
-        groups.try_for_each(|(symbol, counts)| {
-            sink.emit(Record::ComparisonGroup(ComparisonGroup { other: self.other.pid, symbol, counts }))
-        })?;
+        groups
+            .try_for_each(|(symbol, counts)| sink.emit(&ComparisonGroup { other: self.other.pid, symbol, counts }))?;
         say_cut(more, "symbol", sink)
     }
 }

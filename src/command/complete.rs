@@ -1,7 +1,7 @@
 //! `complete TEXT`: what Tab would offer, for editors and other programs.
 
 use super::{About, Context, Flow, Group, Outcome, completion, example};
-use crate::report::{Record, Text};
+use crate::report::Text;
 
 pub(super) const ABOUT: About = About {
     name: "complete",
@@ -21,7 +21,7 @@ pub(super) fn run(context: &mut Context, table: &'static [About], text: &str) ->
     let before = text.get(..start).unwrap_or_default();
     for offer in offers {
         let text = format!("{before}{}\n", offer.typed.trim_end());
-        context.sink.emit(Record::Text(Text { text }))?;
+        context.sink.emit(&Text { text })?;
     }
     Ok(Flow::Done)
 }

@@ -4,7 +4,8 @@ use super::Error;
 use crate::eval::Value;
 use crate::kernel::{FrameNumber, VirtualAddress};
 use crate::process::Target;
-use crate::report::{AssertionReport, Sink};
+use crate::render::Sink;
+use crate::report::AssertionReport;
 use crate::state::DebugState;
 use std::sync::Arc;
 

@@ -3,8 +3,9 @@
 use super::Error;
 use crate::eval;
 use crate::lang::{self, Which};
+use crate::render::Sink;
 use crate::render::units::counted;
-use crate::report::{Sink, Stopped};
+use crate::report::Stopped;
 use crate::state::DebugState;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

@@ -8,7 +8,7 @@ use crate::kernel::swaps::{SwapLayout, SwapMeaning};
 use crate::kernel::{PageFlags, PageMapEntry, State};
 use crate::lang::{Expression, Reading, Spanned};
 use crate::process::Machine;
-use crate::report::{BitMeaning, Decoded, DecodedEntry, DecodedFlags, FlagNames, Hex, Reason, Record, SwapSlot};
+use crate::report::{BitMeaning, Decoded, DecodedEntry, DecodedFlags, FlagNames, Hex, Reason, SwapSlot};
 
 pub(super) const ABOUT: About = About {
     name: "decode",
@@ -37,12 +37,12 @@ pub(super) fn run(context: &mut Context, value: &Spanned<Expression>, reading: O
     let machine = context.state.machine().clone();
     if reading != Some(Reading::Flags) {
         let entry = entry(PageMapEntry::new(raw), &machine);
-        context.sink.emit(Record::Decoded(Decoded::Entry(entry)))?;
+        context.sink.emit(&Decoded::Entry(entry))?;
     }
     if reading != Some(Reading::Entry) {
         let flags = PageFlags::from_bits_retain(raw);
         let decoded = DecodedFlags { raw: Hex(raw), flags: FlagNames(flags), bits: flags::meanings(flags, &machine) };
-        context.sink.emit(Record::Decoded(Decoded::Flags(decoded)))?;
+        context.sink.emit(&Decoded::Flags(decoded))?;
     }
     Ok(Flow::Done)
 }

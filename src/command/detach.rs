@@ -1,7 +1,7 @@
 //! `detach`: let go of the target.
 
 use super::{About, Context, Error, Flow, Group, Outcome, example};
-use crate::report::{Record, TargetReport};
+use crate::report::TargetReport;
 
 pub(super) const ABOUT: About = About {
     name: "detach",
@@ -16,13 +16,13 @@ pub(super) fn run(context: &mut Context) -> Outcome {
         return Err(Error::no_target());
     };
     let identity = target.process.identity();
-    context.sink.emit(Record::Target(TargetReport {
+    context.sink.emit(&TargetReport {
         event: "detached",
         pid: identity.pid,
         name: identity.name,
         executable: None,
         regions: None,
         remarks: Vec::new(),
-    }))?;
+    })?;
     Ok(Flow::Done)
 }

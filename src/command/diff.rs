@@ -14,7 +14,8 @@ use crate::kernel::{AddressRange, Name, PageSize, Region};
 use crate::lang::{Diff, DiffKey};
 use crate::process::Target;
 use crate::render::units::count;
-use crate::report::{Blind, ChangeGroup, ChangeRow, DiffSummary, EventKind, NetEffect, Numbers, Record, Sink, Stopped};
+use crate::render::{Record, Sink};
+use crate::report::{Blind, ChangeGroup, ChangeRow, DiffSummary, EventKind, NetEffect, Numbers, Stopped};
 use crate::state::NamedSnapshot;
 use crate::symbol;
 use std::cmp::Reverse;
@@ -118,11 +119,14 @@ pub(super) fn run(context: &mut Context, asked: &Diff) -> Outcome {
         blind,
     };
     match asked.by {
-        None => show(summary, rows, cut, |row| row.record.pages, change, context.sink)?,
+        None => {
+            let rows = rows.into_iter().map(|row| row.record).collect();
+            show(summary, rows, cut, |row: &ChangeRow| row.pages, context.sink)?
+        }
         Some(by) => {
             let symbols = PagesOfSymbols::new(names, page);
             let groups = groups(by, &rows, symbols, &regions);
-            show(summary, groups, cut, net, Record::ChangeGroup, context.sink)?
+            show(summary, groups, cut, net, context.sink)?
         }
     }
     Ok(Flow::Done)
@@ -247,23 +251,17 @@ fn totals(rows: &[Row]) -> Numbers<EventKind> {
     Numbers(totals.into_iter().collect())
 }
 
-fn change(row: Row) -> Record {
-    Record::Change(Box::new(row.record))
-}
-
 /// Emits the totals, and then the rows or groups within the cut.
-fn show<T>(
+fn show<T: Record>(
     mut summary: DiffSummary,
     mut rows: Vec<T>,
     cut: Option<Cut>,
     size: impl Fn(&T) -> u64,
-    record: impl Fn(T) -> Record,
     sink: &mut dyn Sink,
 ) -> Result<(), Stopped> {
     summary.cut = cut::keep(&mut rows, cut, size) as u64;
-    sink.emit(Record::DiffSummary(Box::new(summary)))?;
-    let mut rows = rows.into_iter();
-    rows.try_for_each(|row| sink.emit(record(row)))
+    sink.emit(&summary)?;
+    rows.iter().try_for_each(|row| sink.emit(row))
 }
 
 /// Groups of rows, the largest net effect first. By symbol, a row is split between the symbols that its pages begin in.

@@ -3,7 +3,7 @@
 use super::{About, Context, Error, Flow, Group, Outcome, example, print};
 use crate::eval;
 use crate::lang::{self, Command, Displayed, Examine, Expression, Format, Layout, Range, Spanned, Unit};
-use crate::report::{DisplayReport, HelpExample, Record};
+use crate::report::{DisplayReport, HelpExample};
 use crate::state::Display;
 use std::time::Duration;
 
@@ -95,7 +95,7 @@ fn show_all(context: &mut Context, run: Run) -> Outcome {
             Err(Error::Stopped(stopped)) => return Err(stopped.into()),
             Err(error) => {
                 let row = row(Some(number), &what, None, Some(error.message()));
-                context.sink.emit(row)?;
+                context.sink.emit(&row)?;
             }
             Ok(()) => {}
         }
@@ -103,8 +103,8 @@ fn show_all(context: &mut Context, run: Run) -> Outcome {
     Ok(Flow::Done)
 }
 
-fn row(number: Option<u64>, what: &Displayed, value: Option<String>, reason: Option<String>) -> Record {
-    Record::Display(DisplayReport { number, expression: text(what), value, reason })
+fn row(number: Option<u64>, what: &Displayed, value: Option<String>, reason: Option<String>) -> DisplayReport {
+    DisplayReport { number, expression: text(what), value, reason }
 }
 
 /// Shows one display. It does not change `$_` and other variables.
@@ -115,11 +115,11 @@ fn show(context: &mut Context, number: Option<u64>, what: &Displayed, run: Run) 
             Some(layout) => examination(layout, value)?,
             None => {
                 let text = value_text(context, layout.format, value)?;
-                return Ok(context.sink.emit(row(number, what, Some(text), None))?);
+                return Ok(context.sink.emit(&row(number, what, Some(text), None))?);
             }
         },
     };
-    context.sink.emit(row(number, what, None, None))?;
+    context.sink.emit(&row(number, what, None, None))?;
     let before = (context.state.last_address, context.state.examined);
     let shown = run(&command.node, &mut Context { state: &mut *context.state, sink: &mut *context.sink, resume: None });
     (context.state.last_address, context.state.examined) = before;
@@ -188,7 +188,7 @@ pub(super) fn list(context: &mut Context) -> Outcome {
         context.sink.note(message)?;
     }
     for Display { number, what } in all {
-        context.sink.emit(row(Some(number), &what, None, None))?;
+        context.sink.emit(&row(Some(number), &what, None, None))?;
     }
     Ok(Flow::Done)
 }

@@ -1,7 +1,7 @@
 //! `echo TEXT`
 
 use super::{About, Context, Flow, Group, Outcome, example};
-use crate::report::{Record, Text};
+use crate::report::Text;
 
 pub(super) const ABOUT: About = About {
     name: "echo",
@@ -16,6 +16,6 @@ between the answers.",
 pub(super) fn run(context: &mut Context, text: &str) -> Outcome {
     // gdb's echo adds no line end, so its command files write one.
     let end = if text.ends_with('\n') { "" } else { "\n" };
-    context.sink.emit(Record::Text(Text { text: format!("{text}{end}") }))?;
+    context.sink.emit(&Text { text: format!("{text}{end}") })?;
     Ok(Flow::Done)
 }

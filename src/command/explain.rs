@@ -7,7 +7,7 @@ use crate::inspect::{AddressSpace, OwnerUnknown, PageDetail, kind_unknown};
 use crate::kernel::{Region, State, VirtualAddress};
 use crate::lang::{Expression, Spanned};
 use crate::process::Target;
-use crate::report::{Explanation, FilePlace, Hex, Reason, Record};
+use crate::report::{Explanation, FilePlace, Hex, Reason};
 use crate::symbol::Symbols;
 
 pub(super) const ABOUT: About = About {
@@ -63,7 +63,7 @@ pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome
         next_read: consequences.read,
         next_write: consequences.write,
     };
-    context.sink.emit(Record::Explanation(Box::new(explanation)))?;
+    context.sink.emit(&explanation)?;
     if is_outside {
         note_shorter(context, &target, address)?;
     }

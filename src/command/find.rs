@@ -8,7 +8,8 @@ use crate::inspect::{self, AddressSpace, Facts, Page, Question, Source, read_res
 use crate::kernel::{AddressRange, Kind, State, VirtualAddress};
 use crate::lang::{Expression, Find, Layout, Pattern, Spanned, UnaryOperator, Unit};
 use crate::process::{self, Target};
-use crate::report::{EveryState, FindSummary, Match, PagesByReason, Reason, Record, Sink};
+use crate::render::Sink;
+use crate::report::{EveryState, FindSummary, Match, PagesByReason, Reason};
 use crate::symbol;
 use memchr::memmem::Finder;
 use std::ops::ControlFlow;
@@ -202,7 +203,7 @@ impl Search<'_> {
         summary.cut_short = self.is_enough() || ended.stopped.is_some();
         summary.states = EveryState(ended.totals.states().map());
         ended.say_uncertain(sink)?;
-        finish(Record::FindSummary(summary), ended.stopped, sink)
+        finish(&summary, ended.stopped, sink)
     }
 
     fn is_enough(&self) -> bool {
@@ -296,12 +297,12 @@ impl Search<'_> {
             let end = address.get() + self.finder.needle().len() as u64;
             let touches = |range: &AddressRange| range.start().get() < end && range.end() > address;
             let source = if self.of_file.iter().any(touches) { Source::File } else { Source::Memory };
-            sink.emit(Record::Match(Match {
+            sink.emit(&Match {
                 address,
                 symbol: translate::brief(&self.symbols, address),
                 region: region.map(|viewed| (&viewed.region).into()),
                 source: source.word(),
-            }))?;
+            })?;
             from += found + 1;
         }
         Ok(())

@@ -7,7 +7,7 @@ use crate::kernel::explain::{FlagContext, explain};
 use crate::kernel::{FrameNumber, PageFlags, VirtualAddress};
 use crate::lang::{Expression, Spanned};
 use crate::process::Machine;
-use crate::report::{Fact, FlagMeaning, FlagsReport, Reason, Record};
+use crate::report::{Fact, FlagMeaning, FlagsReport, Reason};
 
 pub(super) const ABOUT: About = About {
     name: "flags",
@@ -46,7 +46,7 @@ pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome
         Ok(own) => report.words.own_mappings = Some(own).filter(|&own| own > 0),
         Err(reason) => context.sink.note(walk::own_mappings_unknown(&reason))?,
     }
-    context.sink.emit(Record::PageFlags(report))?;
+    context.sink.emit(&report)?;
     Ok(Flow::Done)
 }
 

@@ -8,7 +8,8 @@ use crate::inspect::{self, Facts, Frames, GroupBy, Groups, Question, frame_words
 use crate::kernel::{FrameNumber, FrameRange, PageSize};
 use crate::lang::Walk;
 use crate::process::Machine;
-use crate::report::{self, FramesSummary, Reason, Record, Sink, Stopped};
+use crate::render::Sink;
+use crate::report::{self, FramesSummary, Reason, Stopped};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -57,7 +58,7 @@ pub(super) fn walk(context: &mut Context, range: FrameRange, asked: &Walk, cut: 
         match (&mut grouped, &mut largest) {
             (Some(groups), _) => groups.add(&frames.as_page(&machine), None),
             (None, Some(largest)) => largest.add(frames.frames, *frames),
-            (None, None) => sink.emit(row(&machine, frames))?,
+            (None, None) => sink.emit(&row(&machine, frames))?,
         }
         Ok(ControlFlow::Continue(()))
     })?;
@@ -66,7 +67,7 @@ pub(super) fn walk(context: &mut Context, range: FrameRange, asked: &Walk, cut: 
         let rows = grouped.finish_parted();
         groups::emit(&asked.by, rows, cut, size, name, context.sink)?;
     }
-    show_largest(largest, "row", context.sink, |frames, sink| sink.emit(row(&machine, frames)))?;
+    show_largest(largest, "row", context.sink, |frames, sink| sink.emit(&row(&machine, frames)))?;
     ended.close(size, context.sink)?;
     Ok(more.map_or(Flow::Done, |frame| Flow::More(Resume::Frame(frame))))
 }
@@ -92,7 +93,7 @@ impl Ended {
             cut_short: self.cut_short,
             memory_ends: self.memory_ends,
         };
-        finish(Record::FramesSummary(summary), self.stopped, sink)
+        finish(&summary, self.stopped, sink)
     }
 }
 
@@ -135,11 +136,11 @@ pub(super) fn sweep(
 }
 
 /// Neighbouring frames as a row.
-fn row(machine: &Machine, frames: &Frames) -> Record {
+fn row(machine: &Machine, frames: &Frames) -> report::Frames {
     let size = machine.page();
     let zone = inspect::zone(machine, frames.first);
     let unread = || Reason::Changed;
-    Record::Frames(report::Frames {
+    report::Frames {
         pfn: frames.first,
         physical: frames.first.physical(size),
         frames: frames.frames,
@@ -147,7 +148,7 @@ fn row(machine: &Machine, frames: &Frames) -> Record {
         words: frame_words(machine, frames.flags.ok_or_else(unread), frames.map_count.ok_or_else(unread)),
         node: zone.as_ref().map(|zone| zone.node).map_err(Clone::clone),
         zone: zone.map(|zone| zone.name),
-    })
+    }
 }
 
 /// Whether frames can be grouped by this key, without a process.

@@ -6,7 +6,8 @@ use crate::inspect::{self, GroupBy, GroupKey as Key, InZone, Keys, OfFrame};
 use crate::kernel::{PageSize, Region};
 use crate::lang::{GroupKey, Which};
 use crate::process::Machine;
-use crate::report::{Group, Reason, Record, Sink, Stopped, Why};
+use crate::render::Sink;
+use crate::report::{Group, Reason, Stopped, Why};
 use std::cmp::Reverse;
 
 /// The grouping of a key; `None` for runs, which are a stream.
@@ -70,15 +71,7 @@ pub(super) fn emit(
             }
             second
         });
-        sink.emit(Record::Group(Group {
-            by,
-            key,
-            second_by,
-            second_key,
-            pages,
-            bytes: pages.saturating_mul(size.bytes()),
-            why,
-        }))?;
+        sink.emit(&Group { by, key, second_by, second_key, pages, bytes: pages.saturating_mul(size.bytes()), why })?;
     }
     say_cut(groups.len().saturating_sub(shown), "group", sink)
 }

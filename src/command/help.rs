@@ -6,7 +6,7 @@ use super::{About, Context, Flow, Group, Outcome, example};
 use crate::eval;
 use crate::lang::habits::{self, Does};
 use crate::lang::{self, Spanned};
-use crate::report::{Help, HelpCommand, HelpEntry, HelpGroup, HelpOverview, Record, UserCommands, UserHelp};
+use crate::report::{Help, HelpCommand, HelpEntry, HelpGroup, HelpOverview, Shape, UserCommands, UserHelp};
 use crate::state::{DebugState, UserCommand};
 
 pub(super) const ABOUT: About = About {
@@ -30,7 +30,12 @@ Also explains commands of gdb and other tools by their pmdb equivalents. `apropo
     ],
 };
 
-pub(super) fn run(context: &mut Context, table: &'static [About], topic: Option<&Spanned<String>>) -> Outcome {
+pub(super) fn run(
+    context: &mut Context,
+    table: &'static [About],
+    records: &[Shape],
+    topic: Option<&Spanned<String>>,
+) -> Outcome {
     let Some(topic) = topic else {
         let groups = Group::ALL.iter().map(|group| group_list(table, *group));
         let subjects = HelpGroup {
@@ -48,11 +53,11 @@ pub(super) fn run(context: &mut Context, table: &'static [About], topic: Option<
         return show(context, [help]);
     }
     if words == "all" {
-        let subjects = SUBJECTS.iter().map(Subject::help);
+        let subjects = SUBJECTS.iter().map(|subject| subject.help(records));
         return show(context, table.iter().map(command_help).chain(subjects));
     }
     let subject = Subject::find(&words);
-    let subject_help = subject.map(Subject::help);
+    let subject_help = subject.map(|subject| subject.help(records));
     if let Some(group) = Group::ALL.iter().find(|group| group.name() == words) {
         let commands = Help::Group(group_list(table, *group));
         return show(context, [commands].into_iter().chain(subject_help));
@@ -83,7 +88,7 @@ pub(super) fn run(context: &mut Context, table: &'static [About], topic: Option<
 
 fn show(context: &mut Context, all: impl IntoIterator<Item = Help>) -> Outcome {
     for help in all {
-        context.sink.emit(Record::Help(help))?;
+        context.sink.emit(&help)?;
     }
     Ok(Flow::Done)
 }

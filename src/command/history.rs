@@ -1,7 +1,7 @@
 //! `history [N]`
 
 use super::{About, Context, Flow, Group, Outcome, example};
-use crate::report::{HistoryEntry, Record};
+use crate::report::HistoryEntry;
 
 /// Lines shown when no number is given, as many as a small screen holds.
 const USUAL: usize = 20;
@@ -20,7 +20,7 @@ pub(super) fn run(context: &mut Context, limit: Option<u64>) -> Outcome {
     let wanted = limit.map_or(USUAL, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     for (number, line) in context.state.lines.last(wanted) {
         let entry = HistoryEntry { number, line: line.into() };
-        context.sink.emit(Record::History(entry))?;
+        context.sink.emit(&entry)?;
     }
     Ok(Flow::Done)
 }

@@ -1,7 +1,8 @@
 //! `--how`: shows the reads behind an answer, after it.
 
 use super::{Context, Error, Outcome};
-use crate::report::{Hex, KernelRead, ReadsSummary, Record, Sink, Stopped};
+use crate::render::Sink;
+use crate::report::{Hex, KernelRead, ReadsSummary, Stopped};
 use crate::source::recorded::{Log, Read, Reads, dump_of_any};
 use std::sync::Arc;
 
@@ -30,9 +31,9 @@ fn emit(sink: &mut dyn Sink, log: &Log) -> Result<(), Stopped> {
     let Reads { kept, more_reads, more_words } = log.take();
     let reads = kept.len() as u64;
     for read in kept {
-        sink.emit(Record::Read(record(read)))?;
+        sink.emit(&record(read))?;
     }
-    sink.emit(Record::ReadsSummary(ReadsSummary { reads, more_reads, more_words, repeat: dump_of_any() }))
+    sink.emit(&ReadsSummary { reads, more_reads, more_words, repeat: dump_of_any() })
 }
 
 fn record(read: Read) -> KernelRead {

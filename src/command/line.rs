@@ -5,7 +5,7 @@ use super::{About, Context, Flow, Group, Outcome, example};
 use crate::eval;
 use crate::kernel::{Name as TargetName, VirtualAddress};
 use crate::lang::{Expression, Name, Spanned, SymbolName};
-use crate::report::{LineFrame, LineReport, Reason, Record, Stopped, Why};
+use crate::report::{LineFrame, LineReport, Reason, Stopped, Why};
 use crate::symbol::{Frame, LineAt, LinePlace, NoLines, TargetSymbols};
 
 /// Why a function has no name.
@@ -49,7 +49,7 @@ pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome
     for address in addresses {
         let found = names.line_at(address).map_err(Stopped::from)?;
         let report = report(&names, address, found);
-        context.sink.emit(Record::Line(Box::new(report)))?;
+        context.sink.emit(&report)?;
         if let Expression::Integer(number) = place.node
             && regions.iter().all(|region| !region.range.contains(address))
         {
@@ -87,7 +87,7 @@ fn run_line(context: &mut Context, file: &Spanned<Name>, line: &Spanned<u64>) ->
         };
         told += 1;
         let report = LineReport { first: Some(place.is_first), ..report(&names, *start, known) };
-        context.sink.emit(Record::Line(Box::new(report)))?;
+        context.sink.emit(&report)?;
     }
     if let Some(message) = left_out(all - told) {
         context.sink.note(message)?;

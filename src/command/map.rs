@@ -6,7 +6,7 @@ use crate::eval::{self, Extent, Spans};
 use crate::inspect::{AddressSpace, Facts, Page, Question};
 use crate::kernel::{AddressRange, Kind, PageSize, State};
 use crate::lang::{self, PageField, Spanned};
-use crate::report::{MapCells, MapRegion, Mark, Record};
+use crate::report::{MapCells, MapRegion, Mark};
 use std::ops::ControlFlow;
 
 /// The most cells of a region.
@@ -65,12 +65,12 @@ pub(super) fn run(
             if let Some(drawing) = &mut drawing {
                 drawing.add(page, region);
             }
-            done.map_or(Ok(()), |done| sink.emit(done.record(&space)))?;
+            done.map_or(Ok(()), |done| sink.emit(&done.record(&space)))?;
         }
         Ok(ControlFlow::Continue(()))
     })?;
     if let Some(done) = drawing.filter(|_| ended.stopped.is_none()) {
-        ended.add_stop(context.sink.emit(done.record(&space)));
+        ended.add_stop(context.sink.emit(&done.record(&space)));
     }
     ended.close(context.sink, false)?;
     Ok(Flow::Done)
@@ -135,7 +135,7 @@ impl Drawing {
         true
     }
 
-    fn record(self, space: &AddressSpace) -> Record {
+    fn record(self, space: &AddressSpace) -> MapRegion {
         let viewed = self.region.and_then(|index| space.regions().get(index));
         let mut cells: Vec<MapCells> = Vec::new();
         for cell in &self.cells {
@@ -144,7 +144,7 @@ impl Drawing {
                 _ => cells.push(MapCells { cells: 1, mark: cell.mark, mixed: cell.mixed }),
             }
         }
-        Record::MapRegion(MapRegion {
+        MapRegion {
             start: self.range.start(),
             end: self.range.end(),
             perms: viewed.map(|viewed| viewed.region.permissions),
@@ -152,7 +152,7 @@ impl Drawing {
             pages: self.range.pages(self.size),
             cell_pages: self.cell_pages,
             cells,
-        })
+        }
     }
 }
 

@@ -78,9 +78,11 @@ pub use home::expand_home;
 pub use set::assign;
 
 use crate::lang::{Command, Spanned};
+use crate::report::{SHARED, Shape};
 use crate::state::DebugState;
 use about::example;
 use shown::Shown;
+use std::sync::LazyLock;
 
 /// Every command, in the order of `help`.
 pub static TABLE: &[About] = &[
@@ -145,6 +147,13 @@ pub static TABLE: &[About] = &[
     apropos::ABOUT,
     quit::ABOUT,
 ];
+
+/// Every record, sorted by the word that JSON has as its `type`.
+pub static RECORDS: LazyLock<Vec<Shape>> = LazyLock::new(|| {
+    let mut records = SHARED.to_vec();
+    records.sort_by_key(|shape| shape.name);
+    records
+});
 
 /// Where the word at the cursor begins, and what it could become.
 pub fn complete(state: &DebugState, line: &str, cursor: usize) -> (usize, Vec<Offer>) {
@@ -224,8 +233,8 @@ fn dispatch(command: &Command, context: &mut Context) -> Outcome {
         Command::Source { path, arguments } => source::run(context, &path.node, arguments),
         Command::History(limit) => history::run(context, *limit),
         Command::Complete(text) => complete::run(context, TABLE, text),
-        Command::Help(topic) => help::run(context, TABLE, topic.as_ref()),
-        Command::Apropos(pattern) => apropos::run(context, TABLE, pattern),
+        Command::Help(topic) => help::run(context, TABLE, &RECORDS, topic.as_ref()),
+        Command::Apropos(pattern) => apropos::run(context, TABLE, &RECORDS, pattern),
         Command::Quit(status) => quit::run(context, status.as_ref()),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{About, Context, Flow, Group, Outcome, example};
 use crate::kernel::AddressRange;
-use crate::report::{ModuleReport, Reason, Record, Why};
+use crate::report::{ModuleReport, Reason, Why};
 use crate::symbol::{Answers, JitSurvey, Survey};
 
 pub(super) const ABOUT: About = About {
@@ -30,11 +30,9 @@ pub(super) fn run(context: &mut Context) -> Outcome {
     let target = context.target()?;
     let regions = context.state.symbols.regions(&target)?;
     let symbols = context.state.symbols.over(&target, &*regions);
-    symbols.survey(&mut |survey| {
-        reports(&survey).into_iter().try_for_each(|report| context.sink.emit(Record::Module(report)))
-    })?;
+    symbols.survey(&mut |survey| reports(&survey).into_iter().try_for_each(|report| context.sink.emit(&report)))?;
     if let Some(jit) = symbols.jit_survey()? {
-        context.sink.emit(Record::Module(jit_report(jit)))?;
+        context.sink.emit(&jit_report(jit))?;
     }
     Ok(Flow::Done)
 }

@@ -5,7 +5,8 @@ use super::cut::{Cut, Largest, show_largest};
 use crate::inspect::{self, AddressSpace, Neighbours, Page, Question, Selection, StateSet, Totals};
 use crate::kernel::{AddressRange, VirtualAddress};
 use crate::render::units::counted;
-use crate::report::{EveryState, Record, Sink, Stopped, WalkSummary};
+use crate::render::{Record, Sink};
+use crate::report::{EveryState, Stopped, WalkSummary};
 use std::ops::ControlFlow;
 
 /// The result of a sweep.
@@ -65,12 +66,12 @@ impl Ended {
             cut_short: cut_short || self.stopped.is_some(),
             states: EveryState(self.totals.states().map()),
         };
-        finish(Record::WalkSummary(summary), self.stopped, sink)
+        finish(&summary, self.stopped, sink)
     }
 }
 
 /// Emits the last record. Returns the error of a stopped sweep.
-pub(super) fn finish(last: Record, stopped: Option<Stopped>, sink: &mut dyn Sink) -> Result<(), Error> {
+pub(super) fn finish(last: &dyn Record, stopped: Option<Stopped>, sink: &mut dyn Sink) -> Result<(), Error> {
     // Nobody reads the last record of a closed output.
     if stopped != Some(Stopped::Closed) {
         sink.emit(last)?;

@@ -7,7 +7,8 @@ use crate::inspect::{AddressSpace, Facts, Page, read_resident};
 use crate::kernel::{AddressRange, Kind, State, VirtualAddress};
 use crate::lang::{self, Spanned};
 use crate::process::OpenedFile;
-use crate::report::{Bytes, Hex, PagesByReason, Patch, PatchedSummary, Reason, Record, RegionBrief, Sink, Stopped};
+use crate::render::Sink;
+use crate::report::{Bytes, Hex, PagesByReason, Patch, PatchedSummary, Reason, RegionBrief, Stopped};
 use crate::source::words;
 use crate::symbol;
 use std::collections::BTreeMap;
@@ -78,7 +79,7 @@ pub(super) fn run(context: &mut Context, range: Option<&Spanned<lang::Range>>) -
     }
     summary.cut_short = ended.stopped.is_some();
     ended.say_uncertain(context.sink)?;
-    finish(Record::PatchedSummary(summary), ended.stopped, context.sink)?;
+    finish(&summary, ended.stopped, context.sink)?;
     Ok(Flow::Done)
 }
 
@@ -256,7 +257,7 @@ impl Comparison<'_> {
             self.summary.stretches += 1;
             self.summary.bytes += (to - from) as u64;
             self.summary.breakpoints += u64::from(breakpoint.is_some());
-            sink.emit(Record::Patch(Box::new(Patch {
+            sink.emit(&Patch {
                 address: start,
                 length: (to - from) as u64,
                 symbol: translate::brief(&self.symbols, start),
@@ -265,7 +266,7 @@ impl Comparison<'_> {
                 file_offset: Hex(offset + from as u64),
                 breakpoint,
                 region: region_brief.clone(),
-            })))?;
+            })?;
         }
         Ok(Ok(()))
     }
@@ -297,7 +298,7 @@ impl Comparison<'_> {
         };
         let region = &viewed.region;
         let inside = pages.start().get() - region.range.start().get();
-        sink.emit(Record::Patch(Box::new(Patch {
+        sink.emit(&Patch {
             address: pages.start(),
             length: pages.end().get() - pages.start().get(),
             symbol: translate::brief(&self.symbols, pages.start()),
@@ -306,7 +307,7 @@ impl Comparison<'_> {
             file_offset: Hex(region.offset + inside),
             breakpoint: None,
             region: region.into(),
-        })))
+        })
     }
 }
 

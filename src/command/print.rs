@@ -7,7 +7,7 @@ use crate::kernel::{Name, VirtualAddress};
 use crate::lang::{self, Format, Spanned};
 use crate::render::gdb;
 use crate::render::units::counted;
-use crate::report::{AsText, Record, SymbolBrief, Text, ValueReport};
+use crate::report::{AsText, SymbolBrief, Text, ValueReport};
 use crate::state::DebugState;
 
 pub(super) const ABOUT: About = About {
@@ -63,7 +63,7 @@ pub(super) fn run(context: &mut Context, format: Option<Format>, written: &Spann
     };
     let mut report = described(context.state, &value, text, address);
     report.number = Some(context.state.values.push(value));
-    context.sink.emit(Record::Value(report))?;
+    context.sink.emit(&report)?;
     Ok(Flow::Done)
 }
 
@@ -71,7 +71,7 @@ pub(super) fn run(context: &mut Context, format: Option<Format>, written: &Spann
 pub(super) fn output(context: &mut Context, format: Option<Format>, written: &Spanned<lang::Range>) -> Outcome {
     let value = eval::value(written, context.state)?;
     let text = text_of(context.state, format, &value);
-    context.sink.emit(Record::Text(Text { text }))?;
+    context.sink.emit(&Text { text })?;
     Ok(Flow::Done)
 }
 

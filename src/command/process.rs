@@ -1,7 +1,7 @@
 //! `info process`: what the kernel reports about the target.
 
 use super::{About, Context, Flow, Group, Outcome, example};
-use crate::report::{MemoryField, ProcessReport, Record};
+use crate::report::{MemoryField, ProcessReport};
 
 pub(super) const ABOUT: About = About {
     name: "info process",
@@ -37,7 +37,7 @@ pub(super) fn run(context: &mut Context) -> Outcome {
         memory: memory.collect(),
         frames_hidden: target.process.frames_hidden(),
     };
-    context.sink.emit(Record::Process(Box::new(report)))?;
+    context.sink.emit(&report)?;
     Ok(Flow::Done)
 }
 

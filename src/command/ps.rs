@@ -10,7 +10,7 @@ use crate::kernel::words::Worded;
 use crate::lang::{ProcessOrder, Ps};
 use crate::process::{self, Machine, ProcessEntry};
 use crate::render::units::counted;
-use crate::report::{ProcessMemory, ProcessRow, Record};
+use crate::report::{ProcessMemory, ProcessRow};
 use std::cmp::Reverse;
 
 pub(super) const ABOUT: About = About {
@@ -93,7 +93,7 @@ pub(super) fn run(context: &mut Context, asked: &Ps) -> Outcome {
     let most = cut.map_or(usize::MAX, Cut::rows);
     let hidden = rows.iter().filter(|row| is_hidden(row)).count();
     for row in rows.into_iter().take(most) {
-        context.sink.emit(Record::ProcessEntry(row))?;
+        context.sink.emit(&row)?;
     }
     if let Some(more) = all.checked_sub(most).filter(|&more| more > 0) {
         context.sink.note(counted(more as u64, "more process"))?;

@@ -7,7 +7,8 @@ use crate::inspect::{AddressSpace, Backing, Facts, PageDetail, RegionStats, Stat
 use crate::kernel::smaps::{Smaps, vm_flag_meaning};
 use crate::lang::{Expression, Span, Spanned};
 use crate::process::Target;
-use crate::report::{Fact, Hex, Numbers, Reason, Record, RegionPlace, RegionReport, Sink, VmFlag, Why};
+use crate::render::Sink;
+use crate::report::{Fact, Hex, Numbers, Reason, RegionPlace, RegionReport, VmFlag, Why};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -76,7 +77,7 @@ pub(super) fn run(context: &mut Context, expression: &Spanned<Expression>, full:
     if full {
         add_smaps(&mut report, viewed, &smaps(&target, context.sink)?);
     }
-    context.sink.emit(Record::Region(Box::new(report)))?;
+    context.sink.emit(&report)?;
     Ok(Flow::Done)
 }
 

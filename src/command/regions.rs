@@ -9,7 +9,7 @@ use crate::inspect::{AddressSpace, Backing, RegionStats, StateSet, ViewedRegion}
 use crate::kernel::AddressRange;
 use crate::kernel::smaps::Smaps;
 use crate::lang::{FilterField as _, RegionField, RegionOrder, Regions, Spanned};
-use crate::report::{Fact, Reason, Record, RegionReport, RegionsSummary, Stopped};
+use crate::report::{Fact, Reason, RegionReport, RegionsSummary, Stopped};
 use std::cmp::Reverse;
 
 pub(super) const ABOUT: About = About {
@@ -156,7 +156,7 @@ pub(super) fn run(context: &mut Context, asked: &Regions) -> Outcome {
             summary.swapped = summary.swapped.zip(swapped).map(|(sum, one)| sum + one);
             match order {
                 None if Cut::limit(cut).is_some_and(|most| summary.regions > most) => {}
-                None => sink.emit(Record::Region(report))?,
+                None => sink.emit(&*report)?,
                 Some(order) => sorted.push((amount(order, viewed, &report), report)),
             }
         }
@@ -178,7 +178,7 @@ pub(super) fn run(context: &mut Context, asked: &Regions) -> Outcome {
     let most = cut.map_or(usize::MAX, Cut::rows);
     sorted.truncate(most);
     for (_, report) in sorted {
-        match context.sink.emit(Record::Region(report)) {
+        match context.sink.emit(&*report) {
             Ok(()) => {}
             Err(Stopped::Closed) => return Err(Stopped::Closed.into()),
             Err(Stopped::Interrupted) => {
@@ -201,7 +201,7 @@ pub(super) fn run(context: &mut Context, asked: &Regions) -> Outcome {
     if let Some(reason) = uncertain.and_then(StateSet::uncertainty) {
         context.sink.note(format!("the swapped bytes are {reason}"))?;
     }
-    finish(Record::RegionsSummary(summary), stopped, context.sink)?;
+    finish(&summary, stopped, context.sink)?;
     Ok(Flow::Done)
 }
 

@@ -2,7 +2,7 @@
 
 use super::{About, Context, Flow, Group, Outcome, example};
 use crate::lang::{SETTINGS, Setting, Shown};
-use crate::report::{Record, SettingReport};
+use crate::report::SettingReport;
 
 pub(super) const ABOUT: About = About {
     name: "show",
@@ -29,17 +29,17 @@ pub(super) fn run(context: &mut Context, shown: Shown) -> Outcome {
             for setting in [Setting::Logging, Setting::LoggingOverwrite, Setting::LoggingRedirect] {
                 show_setting(context, setting)?;
             }
-            context.sink.emit(Record::Setting(SettingReport {
+            context.sink.emit(&SettingReport {
                 name: "logging file".into(),
                 value: context.state.settings.log_file.clone(),
                 meaning: "where it is written".into(),
-            }))?;
+            })?;
         }
         Shown::Setting(setting) => show_setting(context, setting)?,
         Shown::Version => super::version::run(context)?,
         Shown::Convenience => {
             for report in super::print::kept_values(context.state) {
-                context.sink.emit(Record::Value(report))?;
+                context.sink.emit(&report)?;
             }
         }
     }
@@ -53,5 +53,5 @@ fn show_setting(context: &mut Context, setting: Setting) -> Result<(), super::Er
         value: context.state.settings.get(setting).to_string(),
         meaning: meaning.into(),
     };
-    Ok(context.sink.emit(Record::Setting(report))?)
+    Ok(context.sink.emit(&report)?)
 }

@@ -3,7 +3,8 @@
 use crate::budget::Budget;
 use crate::eval::{Integer, Value};
 use crate::kernel::{PageSize, VirtualAddress};
-use crate::report::{EventKind, Numbers, Record, SharedCounts, Sink, Stopped};
+use crate::render::{Record, Sink};
+use crate::report::Stopped;
 use crate::state::DebugState;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,8 +12,6 @@ use std::time::Duration;
 /// Passes records on, and keeps the address of the last row and the totals.
 pub(super) struct Shown<'a> {
     sink: &'a mut dyn Sink,
-    /// The target's: addresses in rows about other processes mean nothing in it.
-    pid: Option<u32>,
     page: PageSize,
     row: Option<VirtualAddress>,
     /// The totals, by the names of their variables.
@@ -21,14 +20,7 @@ pub(super) struct Shown<'a> {
 
 impl<'a> Shown<'a> {
     pub(super) fn new(state: &DebugState, sink: &'a mut dyn Sink) -> Self {
-        let target = state.target();
-        Shown {
-            sink,
-            pid: target.map(|target| target.process.identity().pid),
-            page: state.machine().page(),
-            row: None,
-            totals: BTreeMap::new(),
-        }
+        Shown { sink, page: state.machine().page(), row: None, totals: BTreeMap::new() }
     }
 
     /// Sets the variables. Commands with rows unset `$_` before the first row.
@@ -40,48 +32,18 @@ impl<'a> Shown<'a> {
         }
     }
 
-    fn note(&mut self, record: &Record) {
-        match record {
-            Record::Pages(row) => self.row = Some(row.start),
-            Record::Run(row) => self.row = Some(row.start),
-            // `region ADDRESS` keeps the address itself.
-            Record::Region(row) if row.at.is_none() => self.row = Some(row.start),
-            Record::Mapper(row) if Some(row.pid) == self.pid => self.row = Some(row.address),
-            Record::Event(row) => self.row = row.address.or(self.row),
-            Record::WatchSummary(totals) => self.changes(&totals.events),
-            Record::DiffSummary(totals) => {
-                self.changes(&totals.changes);
-                self.totals.extend([("_came", totals.effect.came), ("_went", totals.effect.went)]);
-            }
-            // Several processes add up.
-            Record::ComparisonSummary(totals) => {
-                let SharedCounts { shared, copied, about_to_copy, .. } = totals.counts;
-                for (name, pages) in [("_shared", shared), ("_copied", copied), ("_about_to_copy", about_to_copy)] {
-                    *self.totals.entry(name).or_default() += pages * totals.page_size;
-                }
-            }
-            Record::WalkSummary(totals) => self.size(totals.pages, totals.bytes),
-            Record::FramesSummary(totals) => self.size(totals.frames, totals.bytes),
-            Record::RegionsSummary(totals) => {
-                self.size(self.page.pages_in(totals.size), totals.size);
-            }
-            _ => {}
+    fn note(&mut self, record: &dyn Record) {
+        self.row = record.address().or(self.row);
+        // The totals of several processes add up.
+        for (name, number) in record.totals(self.page) {
+            *self.totals.entry(name).or_default() += number;
         }
-    }
-
-    fn size(&mut self, pages: u64, bytes: u64) {
-        self.totals.extend([("_pages", pages), ("_bytes", bytes)]);
-    }
-
-    fn changes(&mut self, changes: &Numbers<EventKind>) {
-        let all = changes.iter().map(|(_, number)| *number).sum();
-        self.totals.insert("_changes", all);
     }
 }
 
 impl Sink for Shown<'_> {
-    fn emit(&mut self, record: Record) -> Result<(), Stopped> {
-        self.note(&record);
+    fn emit(&mut self, record: &dyn Record) -> Result<(), Stopped> {
+        self.note(record);
         self.sink.emit(record)
     }
 

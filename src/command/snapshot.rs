@@ -4,7 +4,7 @@ use super::{About, Context, Error, Flow, Group, Outcome, example};
 use crate::eval::{self, Keep, Spans};
 use crate::inspect::{Facts, Snapshot};
 use crate::lang::{self, Kept, Spanned};
-use crate::report::{Record, SnapshotRow};
+use crate::report::SnapshotRow;
 use crate::state::{DebugState, NamedSnapshot};
 use std::time::SystemTime;
 
@@ -53,7 +53,7 @@ pub(super) fn run(context: &mut Context, asked: &lang::Snapshot) -> Outcome {
         None => context.state.snapshots.free_name(),
     };
     let taken = take(context, name, spans, &asked.with)?;
-    context.sink.emit(Record::Snapshot(row(&taken)))?;
+    context.sink.emit(&row(&taken))?;
     context.state.snapshots.add(taken);
     Ok(Flow::Done)
 }
@@ -64,7 +64,7 @@ pub(super) fn delete(context: &mut Context, name: &Spanned<String>) -> Outcome {
 
 pub(super) fn list(context: &mut Context) -> Outcome {
     for snapshot in context.state.snapshots.iter() {
-        context.sink.emit(Record::Snapshot(row(snapshot)))?;
+        context.sink.emit(&row(snapshot))?;
     }
     if context.state.snapshots.iter().next().is_none() {
         return Err(Error::refused("no snapshot has been taken", "snapshot NAME takes one"));

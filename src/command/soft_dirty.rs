@@ -9,7 +9,7 @@ use crate::inspect::{AddressSpace, Facts, Filter, Question, no_scan};
 use crate::kernel::Kind;
 use crate::lang::{self, PageField, SoftDirty, Span, Spanned};
 use crate::process::Target;
-use crate::report::{Record, SoftDirtyCleared, SoftDirtyReport};
+use crate::report::{SoftDirtyCleared, SoftDirtyReport};
 use std::ops::ControlFlow;
 use std::time::{Instant, SystemTime};
 
@@ -105,7 +105,7 @@ fn clear(context: &mut Context, target: &Target, yes: bool) -> Outcome {
     let agreed = context.resume == Some(Resume::Agreed);
     if !agreed {
         let marked = marked(context, target)?;
-        context.sink.emit(Record::SoftDirty(marked))?;
+        context.sink.emit(&marked)?;
         if !yes {
             let (pid, name) = (identity.pid, &identity.name);
             return Ok(Flow::Ask(format!("Clear the soft-dirty bits of process {pid} ({name})?")));
@@ -126,12 +126,7 @@ fn clear(context: &mut Context, target: &Target, yes: bool) -> Outcome {
     let seconds = began.elapsed().as_secs_f64();
     context.state.soft_dirty_cleared = Some((identity.clone(), SystemTime::now()));
     let pages = marked(context, target)?.pages;
-    context.sink.emit(Record::SoftDirtyCleared(SoftDirtyCleared {
-        pid: identity.pid,
-        process: identity.name,
-        seconds,
-        pages,
-    }))?;
+    context.sink.emit(&SoftDirtyCleared { pid: identity.pid, process: identity.name, seconds, pages })?;
     Ok(Flow::Done)
 }
 

@@ -8,7 +8,7 @@ use crate::inspect::{AddressSpace, Facts, GroupBy, GroupKey, Groups, OfFrame, St
 use crate::kernel::{AddressRange, FrameNumber, FrameRange, PageFlags, PageSize, State};
 use crate::lang::Summarized;
 use crate::process::Machine;
-use crate::report::{Fact, Reason, Record, SummaryRow, Why};
+use crate::report::{Fact, Reason, SummaryRow, Why};
 use std::ops::ControlFlow;
 
 pub(super) const ABOUT: About = About {
@@ -105,7 +105,7 @@ fn pages(context: &mut Context, spans: Option<Spans>) -> Outcome {
         });
         let why = states.why("state");
         let row = row(flags, Some(states.likeliest()), pages, space.page(), why);
-        context.sink.emit(Record::Summary(row))?;
+        context.sink.emit(&row)?;
     }
     ended.close(context.sink, false)?;
     Ok(Flow::Done)
@@ -126,7 +126,7 @@ fn frames(context: &mut Context, range: FrameRange) -> Outcome {
     for (key, frames) in groups.finish() {
         let flags = key.flags().ok_or(Reason::Changed);
         let row = row(flags, None, frames, size, Why::default());
-        context.sink.emit(Record::Summary(row))?;
+        context.sink.emit(&row)?;
     }
     ended.close(size, context.sink)?;
     Ok(Flow::Done)

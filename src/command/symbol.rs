@@ -3,7 +3,7 @@
 use super::{About, Context, Flow, Group, Outcome, example};
 use crate::eval;
 use crate::lang::{Expression, Name, Spanned, SymbolName};
-use crate::report::{Record, SymbolReport};
+use crate::report::SymbolReport;
 use crate::symbol::SymbolAt;
 
 pub(super) const ABOUT_SYMBOL: About = About {
@@ -51,7 +51,7 @@ pub(super) fn run_symbol(context: &mut Context, expression: &Spanned<Expression>
         .into());
     };
     context.state.last_address = Some(address);
-    context.sink.emit(Record::Symbol(report(&symbol)))?;
+    context.sink.emit(&report(&symbol))?;
     Ok(Flow::Done)
 }
 
@@ -61,7 +61,7 @@ pub(super) fn run_address(context: &mut Context, name: &Spanned<SymbolName>) -> 
         context.state.last_address = Some(only.start);
     }
     for symbol in &found {
-        context.sink.emit(Record::Symbol(report(symbol)))?;
+        context.sink.emit(&report(symbol))?;
     }
     Ok(Flow::Done)
 }

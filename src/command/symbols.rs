@@ -4,7 +4,7 @@ use super::cut::{Cut, Largest, show_largest};
 use super::{About, Context, Flow, Group, Outcome, example, symbol};
 use crate::eval::{self, Scope, Value};
 use crate::lang::{self, Spanned};
-use crate::report::{Record, SilentModule, Stopped, SymbolsSummary};
+use crate::report::{SilentModule, Stopped, SymbolRow, SymbolsSummary};
 use crate::symbol::NoSymbols;
 
 pub(super) const ABOUT: About = About {
@@ -56,13 +56,13 @@ pub(super) fn run(context: &mut Context, pattern: &Spanned<String>, cut: Option<
                 return Err(Stopped::Closed);
             }
             summary.symbols += 1;
-            let row = symbol::report(&found);
+            let row = SymbolRow { symbol: symbol::report(&found) };
             match &mut largest {
                 Some(largest) => {
-                    largest.add(row.size, row);
+                    largest.add(row.symbol.size, row);
                     sink.check()
                 }
-                None => sink.emit(Record::SymbolRow(row)),
+                None => sink.emit(&row),
             }
         },
         &mut |module, reason| {
@@ -75,8 +75,8 @@ pub(super) fn run(context: &mut Context, pattern: &Spanned<String>, cut: Option<
     match outcome {
         Err(stopped) if !summary.cut_short => Err(stopped.into()),
         _ => {
-            show_largest(largest, "symbol", context.sink, |row, sink| sink.emit(Record::SymbolRow(row.clone())))?;
-            context.sink.emit(Record::SymbolsSummary(summary))?;
+            show_largest(largest, "symbol", context.sink, |row, sink| sink.emit(row))?;
+            context.sink.emit(&summary)?;
             Ok(Flow::Done)
         }
     }

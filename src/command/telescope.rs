@@ -6,7 +6,7 @@ use crate::inspect::{Absent, AddressSpace, Contents, Source};
 use crate::kernel::{AddressRange, State, VirtualAddress};
 use crate::lang::{Expression, Spanned};
 use crate::render::gdb;
-use crate::report::{Hex, Link, Record, Telescope, Why};
+use crate::report::{Hex, Link, Telescope, Why};
 use crate::symbol;
 
 pub(super) const ABOUT: About = About {
@@ -60,7 +60,7 @@ pub(super) fn run(context: &mut Context, written: &Spanned<Expression>, count: O
             break;
         };
         let row = chains.row(next, next.get().saturating_sub(first.get()))?;
-        context.sink.emit(Record::Telescope(Box::new(row)))?;
+        context.sink.emit(&row)?;
         context.state.last_address = Some(next);
         next = behind;
     }

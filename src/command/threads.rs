@@ -4,7 +4,7 @@ use super::translate::brief;
 use super::{About, Context, Flow, Group, Outcome, example, print};
 use crate::eval::Value;
 use crate::kernel::registers::ThreadState;
-use crate::report::{Reason, Record, ThreadRow};
+use crate::report::{Reason, ThreadRow};
 
 pub(super) const ABOUT_THREADS: About = About {
     name: "info threads",
@@ -52,7 +52,7 @@ pub(super) fn run_threads(context: &mut Context) -> Outcome {
             sp: registers.clone().map(|registers| registers.stack_pointer),
             pc: registers.map(|registers| registers.program_counter),
         };
-        context.sink.emit(Record::Thread(row))?;
+        context.sink.emit(&row)?;
     }
     Ok(Flow::Done)
 }
@@ -63,7 +63,7 @@ pub(super) fn run_registers(context: &mut Context) -> Outcome {
     for (name, address) in [("pc", registers.program_counter), ("sp", registers.stack_pointer)] {
         let mut report = print::described_value(context.state, &Value::Address(address));
         report.name = Some(name.to_owned());
-        context.sink.emit(Record::Value(report))?;
+        context.sink.emit(&report)?;
     }
     let message = "only stopping the process shows the other registers: gdb -p PID";
     context.sink.note(message)?;

@@ -4,8 +4,9 @@ use super::map::{Cell, EMPTY, mark};
 use super::snapshot::seconds;
 use crate::inspect::{AddressSpace, Change, Chunk};
 use crate::kernel::{AddressRange, PageSize};
+use crate::render::Sink;
 use crate::render::units::count;
-use crate::report::{EventKind, Record, Sink, Stopped, TimelineCells, TimelineRow, TimelineSample};
+use crate::report::{EventKind, Stopped, TimelineCells, TimelineRow, TimelineSample};
 use std::time::SystemTime;
 
 /// The most rows that the first sample may use.
@@ -128,7 +129,7 @@ impl Timeline {
     /// Emits new rows and the sample.
     pub fn emit(&mut self, sink: &mut dyn Sink) -> Result<(), Stopped> {
         for row in self.new.drain(..) {
-            sink.emit(Record::TimelineRow(row))?;
+            sink.emit(&row)?;
         }
         if !self.is_whole {
             return Ok(());
@@ -144,7 +145,7 @@ impl Timeline {
             }
         }
         let time = seconds(SystemTime::now());
-        sink.emit(Record::TimelineSample(TimelineSample { time, cells }))?;
+        sink.emit(&TimelineSample { time, cells })?;
         if self.left_out > 0 && self.rows.len() == MOST_ROWS && !self.left_out_said {
             self.left_out_said = true;
             let message = format!(

@@ -8,7 +8,7 @@ use crate::inspect::{self, AddressSpace, Facts, PageDetail, Runs, frame_words, k
 use crate::kernel::{PageMapEntry, PageSize, Region, State, VirtualAddress};
 use crate::lang::{self, Spanned};
 use crate::process::{self, Target};
-use crate::report::{FolioReport, FrameWords, Hex, Nearest, Reason, Record, Run, SwapSlot, SymbolBrief, Translation};
+use crate::report::{FolioReport, FrameWords, Hex, Nearest, Reason, Run, SwapSlot, SymbolBrief, Translation};
 use crate::symbol::{self, NoSymbols, Symbols};
 
 pub(super) const ABOUT: About = About {
@@ -69,7 +69,7 @@ fn detail(context: &mut Context, target: &Target, address: VirtualAddress) -> Re
     let (space, detail) = AddressSpace::detail_at(target, address)?;
     let too_long = detail.page.state() == State::Outside && detail.region.is_none();
     let translation = translation(&space, detail, &context.state.symbols);
-    context.sink.emit(Record::Translation(Box::new(translation)))?;
+    context.sink.emit(&translation)?;
     if too_long { Ok(note_shorter(context, target, address)?) } else { Ok(()) }
 }
 
@@ -207,7 +207,7 @@ fn runs(context: &mut Context, target: &Target, spans: &Spans, cut: Option<Cut>)
         need.into(),
         cut,
         context.sink,
-        |run, sink| sink.emit(Record::Run(row(run, space.page()))),
+        |run, sink| sink.emit(&row(run, space.page())),
     )?;
     Ok(more.map_or(Flow::Done, |address| Flow::More(Resume::Address(address))))
 }

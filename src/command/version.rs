@@ -1,7 +1,7 @@
 //! Which pmdb this is: `show version`.
 
 use super::{Context, Error};
-use crate::report::{Record, SettingReport};
+use crate::report::SettingReport;
 
 /// The facts that a bug report needs: name, value, meaning.
 fn facts() -> [(&'static str, &'static str, &'static str); 4] {
@@ -15,11 +15,7 @@ fn facts() -> [(&'static str, &'static str, &'static str); 4] {
 
 pub(super) fn run(context: &mut Context) -> Result<(), Error> {
     for (name, value, meaning) in facts() {
-        context.sink.emit(Record::Setting(SettingReport {
-            name: name.into(),
-            value: value.into(),
-            meaning: meaning.into(),
-        }))?;
+        context.sink.emit(&SettingReport { name: name.into(), value: value.into(), meaning: meaning.into() })?;
     }
     Ok(())
 }

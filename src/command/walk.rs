@@ -11,7 +11,8 @@ use crate::inspect::{
 };
 use crate::kernel::{AddressRange, Name, State};
 use crate::lang::{self, GroupKey};
-use crate::report::{self, Fact, FrameWords, Pages, Reason, Record, Sink, Stopped, Why};
+use crate::render::Sink;
+use crate::report::{self, Fact, FrameWords, Pages, Reason, Stopped, Why};
 use std::cell::Cell;
 use std::ops::ControlFlow;
 
@@ -132,7 +133,7 @@ impl Walk<'_> {
         };
         let unread =
             |fact: &Fact<()>| absent().unwrap_or_else(|| fact.as_ref().err().unwrap_or(&Reason::Changed).clone());
-        sink.emit(Record::Pages(Pages {
+        sink.emit(&Pages {
             start: page.address,
             end: page.end(self.space.page()),
             pages: page.pages,
@@ -155,7 +156,7 @@ impl Walk<'_> {
             huge: page.huge.ok_or_else(|| absent().unwrap_or_else(no_scan)),
             region: self.region_name(row.region),
             why: page.states.why("state"),
-        }))
+        })
     }
 
     fn region_name(&self, region: Option<usize>) -> Option<Name> {
@@ -225,7 +226,7 @@ impl Walk<'_> {
                 run.frame.map_or_else(|| run.states.likeliest().word().to_owned(), |frame| format!("pfn:{frame}"));
             let key = format!("{}..{} {frame}", run.start, run.end(size));
             let bytes = run.pages.saturating_mul(size.bytes());
-            sink.emit(Record::Group(report::Group {
+            sink.emit(&report::Group {
                 by: GroupKey::Run.word(),
                 key,
                 second_by: None,
@@ -233,7 +234,7 @@ impl Walk<'_> {
                 pages: run.pages,
                 bytes,
                 why: run.states.why("state"),
-            }))
+            })
         };
         page_sweep::rows::<Runs>(
             self.space,

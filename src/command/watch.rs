@@ -13,9 +13,9 @@ use crate::inspect::{self, AddressSpace, Change, Facts, Page, Sampled, StateSet,
 use crate::kernel::AddressRange;
 use crate::lang::{self, OnRequest, Quantifier, Span, Until};
 use crate::process::{self, Target};
+use crate::render::Sink;
 use crate::report::{
-    Blind, Event, EventKind, NetEffect, Numbers, PageFacts, Record, Sink, Stopped, SymbolBrief, WatchStart,
-    WatchSummary,
+    Blind, Event, EventKind, NetEffect, Numbers, PageFacts, Stopped, SymbolBrief, WatchStart, WatchSummary,
 };
 use crate::state::DebugState;
 use std::collections::BTreeMap;
@@ -124,7 +124,7 @@ pub(super) fn run(context: &mut Context, asked: &lang::Watch) -> Outcome {
     blind.extend(copies_elsewhere(&space, &ranges, wanted, context.sink)?);
     let start = WatchStart { pages: pages.sum(), every: every.as_secs_f64(), blind };
     let extra = space.obtainable(wanted);
-    context.sink.emit(Record::WatchStart(start))?;
+    context.sink.emit(&start)?;
     let mut watch = Watch {
         target: &target,
         state: context.state,
@@ -144,9 +144,9 @@ pub(super) fn run(context: &mut Context, asked: &lang::Watch) -> Outcome {
     }
     let ended = watch.follow(context.sink, watcher, duration)?;
     for group in watch.sums.into_iter().flat_map(Sums::finish) {
-        context.sink.emit(Record::EventGroup(group))?;
+        context.sink.emit(&group)?;
     }
-    context.sink.emit(Record::WatchSummary(WatchSummary {
+    context.sink.emit(&WatchSummary {
         samples: watch.samples,
         missed: watch.schedule.missed,
         seconds: began.elapsed().as_secs_f64(),
@@ -154,7 +154,7 @@ pub(super) fn run(context: &mut Context, asked: &lang::Watch) -> Outcome {
         rows: Numbers(watch.tally.rows.into_iter().collect()),
         effect: watch.tally.effect,
         ended,
-    }))?;
+    })?;
     match (&asked.until, ended) {
         (Some(_), "duration") => Err(Error::Unmet { message: "`until` did not come true within `for`".to_owned() }),
         (Some(_), "exited") => Err(process::Error::gone("`until` did not come true: the process has exited").into()),
@@ -362,7 +362,7 @@ impl Watch<'_> {
                 let first = change.address.filter(|_| change.kind.is_of_pages());
                 let last = first.and_then(|address| address.checked_add((change.pages << page.shift()) - 1));
                 let ends = [first, last].map(|end| brief(&names, end?));
-                sink.emit(Record::Event(event(change, ends, target)))?;
+                sink.emit(&event(change, ends, target))?;
             }
             if self.tally.left == 0 {
                 return Ok(Sampled::Alive);

@@ -8,7 +8,8 @@ use crate::inspect::{AddressSpace, frame_words};
 use crate::kernel::{Device, FrameNumber, Name, VirtualAddress};
 use crate::lang::{Count, Expression, Spanned};
 use crate::process::Machine;
-use crate::report::{Mapper, Record, SearchEnd, Sink, SymbolBrief, WhoSummary};
+use crate::render::Sink;
+use crate::report::{Mapper, SearchEnd, SymbolBrief, WhoSummary};
 use crate::symbol::Symbols;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -68,6 +69,8 @@ pub(super) fn run(context: &mut Context, place: &Spanned<Expression>, limit: Opt
     context.state.last_address = None;
     let question = Question { limit, ..question };
     let mut listener = Listener {
+        target: question.near,
+        last: None,
         own: machine.own_number().ok().flatten(),
         own_mappings: 0,
         named: BTreeMap::new(),
@@ -80,24 +83,26 @@ pub(super) fn run(context: &mut Context, place: &Spanned<Expression>, limit: Opt
     let mut pull = || {
         while let Some(step) = search.next()? {
             match step {
-                Step::Found(mapper) => sink.emit(listener.row(mapper))?,
+                Step::Found(mapper) => sink.emit(&listener.row(mapper))?,
                 Step::Visited { done, total } => sink.progress(done, total, "processes")?,
             }
         }
         Ok(())
     };
     let pulled = pull();
+    let Listener { own, own_mappings, named, last, .. } = listener;
+    context.state.last_address = last;
     let stopped = stopped(pulled, sink)?;
     let answer = search.answer();
-    let is_target = listener.own.is_some() && question.near == listener.own;
-    let own_mappings = Some(listener.own_mappings).filter(|&own| own > 0 && !is_target);
-    let namesakes = namesakes(listener.named);
+    let is_target = own.is_some() && question.near == own;
+    let own_mappings = Some(own_mappings).filter(|&own| own > 0 && !is_target);
+    let namesakes = namesakes(named);
     let mut summary = summary(answer, &question, &machine);
     summary.words.own_mappings = own_mappings;
     if stopped.is_none() {
         list(&namesakes, &machine, context.sink)?;
     }
-    finish(Record::WhoSummary(summary), stopped, context.sink)?;
+    finish(&summary, stopped, context.sink)?;
     Ok(Flow::Done)
 }
 
@@ -150,7 +155,7 @@ fn list(namesakes: &BTreeSet<u32>, machine: &Machine, sink: &mut dyn Sink) -> Re
     }
     // Command lines are read only where that brings in nothing: see `source::ProcessEntry`.
     for entry in namesakes.iter().filter_map(|pid| machine.listed(*pid)) {
-        sink.emit(Record::ProcessEntry(ps::row(&entry)))?;
+        sink.emit(&ps::row(&entry))?;
     }
     Ok(())
 }
@@ -162,8 +167,10 @@ fn namesakes(named: BTreeMap<Name, BTreeSet<u32>>) -> BTreeSet<u32> {
 }
 
 struct Listener<'a> {
-    /// Mappings by pmdb itself.
-    /// The process id of pmdb.
+    /// The target, and the last address at which it has the page.
+    target: Option<u32>,
+    last: Option<VirtualAddress>,
+    /// The process id of pmdb, and mappings by pmdb itself.
     own: Option<u32>,
     own_mappings: u64,
     /// The processes of each name.
@@ -174,22 +181,25 @@ struct Listener<'a> {
 }
 
 impl Listener<'_> {
-    fn row(&mut self, mapper: who::Mapper) -> Record {
+    fn row(&mut self, mapper: who::Mapper) -> Mapper {
         let identity = mapper.target.process.identity();
         let address = VirtualAddress::new(mapper.address.get() + self.offset);
+        if Some(identity.pid) == self.target {
+            self.last = Some(address);
+        }
         if Some(identity.pid) == self.own {
             self.own_mappings += mapper.pages;
         }
         let symbol = self.symbol(&mapper, address);
         self.named.entry(identity.name.clone()).or_default().insert(identity.pid);
-        Record::Mapper(Mapper {
+        Mapper {
             pid: identity.pid,
             name: identity.name,
             address,
             pages: mapper.pages,
             region: mapper.region.as_ref().map(Into::into),
             symbol,
-        })
+        }
     }
 
     fn symbol(&mut self, mapper: &who::Mapper, address: VirtualAddress) -> Option<SymbolBrief> {

@@ -1,7 +1,7 @@
 //! Text for terminals that show only ASCII.
 
 use super::Renderer;
-use crate::report::Record;
+use super::record::Record;
 use std::io::{self, Write};
 
 /// Another renderer's text with each character that is not ASCII replaced by one that is, so that columns stay in
@@ -9,7 +9,7 @@ use std::io::{self, Write};
 pub struct Ascii<R>(pub R);
 
 impl<R: Renderer> Renderer for Ascii<R> {
-    fn record(&mut self, record: &Record, out: &mut dyn Write) -> io::Result<()> {
+    fn record(&mut self, record: &dyn Record, out: &mut dyn Write) -> io::Result<()> {
         let mut text = Vec::new();
         self.0.record(record, &mut text)?;
         out.write_all(&in_ascii(&text))

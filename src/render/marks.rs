@@ -1,12 +1,14 @@
 //! The letters and colours of marks: the same in every picture.
 
+use super::line::Line;
+use super::text::lines::Lines;
 use super::theme::Role;
 use crate::report::{MapCells, Mark};
 use std::collections::BTreeSet;
 
 /// A cell of a picture.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Cell {
+pub(crate) struct Cell {
     pub mark: Mark,
     pub mixed: bool,
     /// Whether it changed but has the same mark as before.
@@ -42,7 +44,7 @@ impl Cell {
 }
 
 /// The cells of a record, one by one.
-pub(super) fn each(cells: &[MapCells]) -> Vec<Cell> {
+pub(crate) fn each(cells: &[MapCells]) -> Vec<Cell> {
     let each = cells.iter().flat_map(|cells| {
         let cell = Cell::new(cells.mark, cells.mixed);
         let count = usize::try_from(cells.cells).unwrap_or(usize::MAX);
@@ -53,7 +55,7 @@ pub(super) fn each(cells: &[MapCells]) -> Vec<Cell> {
 
 /// The marks that were drawn, for the legend.
 #[derive(Debug, Default)]
-pub(super) struct Legend {
+pub(crate) struct Legend {
     marks: BTreeSet<Mark>,
     mixed: bool,
     again: bool,
@@ -83,9 +85,36 @@ impl Legend {
     pub fn is_empty(&self) -> bool {
         self.marks.is_empty()
     }
+
+    /// Adds the letters of cells to a line, to be explained.
+    pub fn push_cells(&mut self, line: &mut Line, cells: &[Cell]) {
+        for part in cells.chunk_by(|one, other| role(one.mark) == role(other.mark)) {
+            let letters: String = part.iter().map(|cell| cell.letter()).collect();
+            let role = part.first().map_or(Role::Plain, |cell| role(cell.mark));
+            line.push(role, letters);
+        }
+        cells.iter().for_each(|cell| self.add(*cell));
+    }
+
+    /// Says what the letters mean, the most important first, and forgets them.
+    pub fn write(&mut self, lines: &mut Lines) {
+        if self.is_empty() {
+            return;
+        }
+        let (marks, remarks) = self.take();
+        let line = lines.line();
+        line.indent(2).plain(Legend::TITLE);
+        for mark in marks {
+            let words = format!("{} {}", letter(mark), mark.word());
+            line.word(" ", role(mark), words);
+        }
+        for remark in remarks {
+            line.word("; ", Role::Plain, remark);
+        }
+    }
 }
 
-pub(super) const fn letter(mark: Mark) -> char {
+pub(crate) const fn letter(mark: Mark) -> char {
     match mark {
         Mark::Poisoned => '!',
         Mark::Guard => 'G',
@@ -105,7 +134,7 @@ pub(super) const fn letter(mark: Mark) -> char {
     }
 }
 
-pub(super) const fn role(mark: Mark) -> Role {
+pub(crate) const fn role(mark: Mark) -> Role {
     match mark {
         Mark::Poisoned | Mark::Guard => Role::Bad,
         Mark::Swapped => Role::Warn,

@@ -6,13 +6,16 @@ mod ascii;
 mod columns;
 pub mod gdb;
 mod json;
+mod json_line;
 mod line;
 mod marks;
 mod printable;
+mod record;
+mod sink;
 mod svg;
 #[cfg(test)]
 mod tests;
-mod text;
+pub(crate) mod text;
 pub mod theme;
 mod timeline;
 pub mod units;
@@ -21,17 +24,18 @@ pub use crate::lang::ColorChoice;
 pub use ascii::Ascii;
 pub use json::{Json, TextInJson};
 pub use printable::{cut, printable};
+pub use record::{Erased, Record, RowRange};
+pub use sink::Sink;
 pub use svg::Svg;
 pub use text::Text;
 pub use theme::{Background, ColorContext, Role, Theme};
 
-use crate::report::Record;
 use std::io::{self, Write};
 
 /// Turns records into bytes, one after the other, and keeps none.
 pub trait Renderer {
     /// Writes one record. Errors are those of `out`.
-    fn record(&mut self, record: &Record, out: &mut dyn Write) -> io::Result<()>;
+    fn record(&mut self, record: &dyn Record, out: &mut dyn Write) -> io::Result<()>;
 
     /// Takes the titles of columns that are left out last, until the end of the command.
     fn name_columns(&mut self, _titles: &[&'static str]) {}

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 /// The rows, and the samples that are to be drawn.
 #[derive(Debug, Default)]
-pub(super) struct Timeline {
+pub(crate) struct Timeline {
     rows: Vec<TimelineRow>,
     samples: VecDeque<Sample>,
     /// The sample before the first of those.
@@ -24,7 +24,7 @@ struct Sample {
 }
 
 /// A row as it is drawn.
-pub(super) struct Drawn<'a> {
+pub(crate) struct Drawn<'a> {
     pub row: &'a TimelineRow,
     /// Where it ends, if several were joined.
     pub last: &'a TimelineRow,
@@ -152,7 +152,7 @@ impl Sample {
 }
 
 /// The columns of the ruler with the numbers above them: the first sample, and every tenth one that has room.
-pub(super) fn ruler(last: u64, samples: usize) -> Vec<(usize, u64)> {
+pub(crate) fn ruler(last: u64, samples: usize) -> Vec<(usize, u64)> {
     let first = last.saturating_sub(samples as u64) + 1;
     let mut ruler = vec![(0, first)];
     let mut free = first.to_string().len() + 1;

@@ -7,7 +7,10 @@
 /// - `[flat]`: it is a record itself, whose fields stand in its place,
 /// - `[as "name"]`: its name in JSON, if Rust does not allow that name.
 ///
-/// Behind the name of a record may stand how the reasons for its unknown fields are written:
+/// After the name of a record may stand `as "type"`: it is a line of its own, of this type ([`Declared`]), and its
+/// comment is what the reference says about it. Others are parts of records.
+///
+/// Then may stand how the reasons for its unknown fields are written:
 /// - `with why`: as an object `why`, which is always there,
 /// - `with why if noted`: the same, left out when there is none,
 /// - `with why if any`: the same for a row, also without reasons of the kind "not applicable",
@@ -15,13 +18,31 @@
 macro_rules! record {
     (
         $(
-            $(#[$meta:meta])*
-            pub struct $record:ident $(with $why:ident $($when:ident)*)? $(within $within:literal)? {
+            $(#[doc = $about:literal])+
+            $(#[derive($($derived:ident),+)])?
+            pub struct $record:ident $(as $name:literal)? $(with $why:ident $($when:ident)*)? $(within $within:literal)? {
                 $($fields:tt)*
             }
         )+
     ) => {
-        $(record!(@declare [$(#[$meta])*] $record [$($why $($when)*)?] [$($within)?] { $($fields)* });)+
+        $(
+            record!(
+                @declare [$(#[doc = $about])+ $(#[derive($($derived),+)])?]
+                $record [$($why $($when)*)?] [$($within)?] { $($fields)* }
+            );
+            record!(@named $record [$($name)?] $($about)+);
+        )+
+    };
+
+    (@named $record:ident [] $($about:literal)+) => {};
+    (@named $record:ident [$name:literal] $($about:literal)+) => {
+        impl crate::report::json::Declared for $record {
+            const SHAPE: crate::report::json::Shape = crate::report::json::Shape {
+                name: $name,
+                about: concat!($($about, "\n"),+).trim_ascii(),
+                form: <$record as crate::report::json::Field>::FORM,
+            };
+        }
     };
 
     (
@@ -65,6 +86,12 @@ macro_rules! record {
                 Ok(())
             }
 
+            fn write_object<M: serde::ser::SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+                self.write_flat(map)?;
+                record!(@why self map $why);
+                Ok(())
+            }
+
             fn reasons<'a>(
                 &'a self,
                 _name: &'static str,
@@ -84,8 +111,7 @@ macro_rules! record {
                 use crate::report::json::Field;
                 use serde::ser::SerializeMap;
                 let mut map = serializer.serialize_map(None)?;
-                self.write_flat(&mut map)?;
-                record!(@why self map $why);
+                self.write_object(&mut map)?;
                 map.end()
             }
         }
@@ -138,4 +164,4 @@ macro_rules! record {
     (@why_of any $self:ident) => { crate::report::Why::of_row($self) };
     (@why_of noted $self:ident) => { crate::report::Why::of_record($self) };
 }
-pub(super) use record;
+pub(crate) use record;

@@ -16,7 +16,8 @@ use crate::command::Resume;
 use crate::eval::{Integer, Value};
 use crate::lang::{Command, Spanned};
 use crate::render::{Background, Renderer};
-use crate::report::{ErrorPlace, ErrorReport, Note, Record, Sink, TargetReport, Text};
+use crate::render::{Record, Sink};
+use crate::report::{ErrorPlace, ErrorReport, Note, TargetReport, Text};
 use crate::source;
 use crate::state::{Change, DebugState, Waiting};
 use crate::symbol::Symbols;
@@ -146,14 +147,14 @@ impl Session {
     pub fn greet(&mut self) {
         if self.options.interactive && !self.options.quiet && !self.is_json() {
             let text = concat!("pmdb ", env!("CARGO_PKG_VERSION"), ". For help, type: help\n");
-            self.say(Record::Text(Text { text: text.into() }));
+            self.say(&Text { text: text.into() });
         }
     }
 
     /// Ends the row of the prompt after Ctrl-D with the word that does the same, as gdb does.
     pub fn say_word(&mut self, word: &str) {
         if io::stdout().is_terminal() && !self.is_json() {
-            self.say(Record::Text(Text { text: format!("{word}\n") }));
+            self.say(&Text { text: format!("{word}\n") });
         }
     }
 
@@ -167,7 +168,7 @@ impl Session {
         let Some(identity) = self.state.target().map(|target| target.process.identity()) else {
             return;
         };
-        self.say(Record::Target(TargetReport {
+        self.say(&TargetReport {
             event: match change {
                 Change::Executed => "executed",
                 Change::Exited => "exited",
@@ -177,11 +178,11 @@ impl Session {
             executable: None,
             regions: None,
             remarks: Vec::new(),
-        }));
+        });
     }
 
     /// Prints a record that answers no command. The outcome is [`Outcome::Closed`] if nobody reads it.
-    pub fn say(&mut self, record: Record) -> Outcome {
+    pub fn say(&mut self, record: &dyn Record) -> Outcome {
         let screen = Destination::screen(None, None, false);
         let mut printer =
             self.printer(self.renderer(true), screen, &self.interrupts).regardless().logged(self.logged());
@@ -214,7 +215,7 @@ impl Session {
 
     /// Prints a remark.
     pub fn note(&mut self, message: impl Into<String>) {
-        self.say(Record::Note(Note { message: message.into() }));
+        self.say(&Note { message: message.into() });
     }
 
     /// Reports a failure: in JSON as a record, otherwise on standard error. Also adds it to the report of assertions.
@@ -253,9 +254,9 @@ impl Session {
 
     /// Reports a failure that the report of assertions already has.
     pub(super) fn fail_only(&mut self, report: ErrorReport, status: u8) -> Outcome {
-        let record = Record::Error(self.with_callers(report));
+        let record = self.with_callers(report);
         if self.is_json() {
-            return match self.say(record) {
+            return match self.say(&record) {
                 Outcome::Closed => Outcome::Closed,
                 _ => Outcome::Failed(status),
             };

@@ -195,7 +195,7 @@ impl Session {
                     command::run(command, &mut Context { state: &mut self.state, sink: &mut collector, resume: None });
                 let (rows, notes) = collector.finish();
                 for note in notes {
-                    self.say(note);
+                    self.say(&note);
                 }
                 match ran {
                     Ok(_) => Ok(rows.into_iter().map(Row::from).collect()),

@@ -4,15 +4,15 @@ use super::interrupt::Interrupts;
 use crate::budget::Budget;
 use crate::command;
 use crate::eval::{Origin, Spans, Value};
-use crate::kernel::{AddressRange, FrameRange};
-use crate::report::{Record, Sink, Stopped};
+use crate::render::{Record, RowRange, Sink};
+use crate::report::{Note, Stopped};
 use std::time::Duration;
 
 /// Keeps the range of each row, and the remarks.
 pub(super) struct Collector<'a> {
     interrupts: &'a Interrupts,
     rows: Vec<Value>,
-    notes: Vec<Record>,
+    notes: Vec<Note>,
 }
 
 impl<'a> Collector<'a> {
@@ -21,32 +21,20 @@ impl<'a> Collector<'a> {
     }
 
     /// The rows, and the remarks.
-    pub(super) fn finish(self) -> (Vec<Value>, Vec<Record>) {
+    pub(super) fn finish(self) -> (Vec<Value>, Vec<Note>) {
         (self.rows, self.notes)
     }
 }
 
 impl Sink for Collector<'_> {
-    fn emit(&mut self, record: Record) -> Result<(), Stopped> {
-        let row = match record {
-            Record::Pages(row) => AddressRange::new(row.start, row.end),
-            Record::Region(row) => AddressRange::new(row.start, row.end),
-            Record::Frames(row) => {
-                let end = row.pfn.checked_add(row.frames);
-                let frames = end.and_then(|end| FrameRange::new(row.pfn, end));
-                self.rows.extend(frames.map(Value::Frames));
-                None
-            }
-            // A loop shows no totals, and its `limit` was asked for.
-            Record::Note(note) if note.message.ends_with(command::CUT) => None,
-            note @ Record::Note(_) => {
-                self.notes.push(note);
-                None
-            }
-            _ => None,
-        };
-        let row = row.map(|row| Value::Range(Spans::one(row, Origin::Written)));
-        self.rows.extend(row);
+    fn emit(&mut self, record: &dyn Record) -> Result<(), Stopped> {
+        self.rows.extend(record.range().map(|range| match range {
+            RowRange::Addresses(range) => Value::Range(Spans::one(range, Origin::Written)),
+            RowRange::Frames(frames) => Value::Frames(frames),
+        }));
+        // A loop shows no totals, and its `limit` was asked for.
+        let note = record.downcast_ref::<Note>();
+        self.notes.extend(note.filter(|note| !note.message.ends_with(command::CUT)).cloned());
         self.check()
     }
 

@@ -17,7 +17,8 @@ use crate::command::{self, Context, Flow, Resume, expand_home};
 use crate::eval::{self, Integer, Value};
 use crate::kernel::Name;
 use crate::lang::{Command, Output, Spanned};
-use crate::report::{AssertionReport, ErrorPlace, ErrorReport, Record, Sink, Stopped};
+use crate::render::Sink;
+use crate::report::{AssertionReport, ErrorPlace, ErrorReport, Stopped};
 use std::ffi::OsStr;
 use std::io::{self, IsTerminal};
 use std::os::unix::ffi::OsStrExt;
@@ -174,7 +175,7 @@ impl Session {
         let failure = (!report.holds).then(|| assertions::failure(&report));
         let verdict = failure.clone().map_or(Verdict::Held, Verdict::Failed);
         self.judge(place.clone(), &report.expression, verdict);
-        if self.is_json() && self.say(Record::Assertion(report)) == Outcome::Closed {
+        if self.is_json() && self.say(&report) == Outcome::Closed {
             return Outcome::Closed;
         }
         let Some(message) = failure else {

@@ -3,8 +3,8 @@
 use super::failure::words;
 use super::outside::Outside;
 use crate::command::expand_home;
+use crate::render::Record;
 use crate::render::Renderer;
-use crate::report::Record;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::rc::Rc;
@@ -51,7 +51,7 @@ impl Log {
 
 impl Logged {
     /// Writes a record.
-    pub(super) fn record(&mut self, record: &Record) {
+    pub(super) fn record(&mut self, record: &dyn Record) {
         let rendered = self.renderer.record(record, &mut self.text);
         self.write(rendered);
     }

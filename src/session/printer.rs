@@ -6,7 +6,8 @@ use super::log::Logged;
 use super::progress::Progress;
 use crate::budget::Budget;
 use crate::render::Renderer;
-use crate::report::{Record, Sink, Stopped};
+use crate::render::{Record, Sink};
+use crate::report::Stopped;
 use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
@@ -129,30 +130,29 @@ impl<'a> Printer<'a> {
 }
 
 impl Sink for Printer<'_> {
-    fn emit(&mut self, record: Record) -> Result<(), Stopped> {
+    fn emit(&mut self, record: &dyn Record) -> Result<(), Stopped> {
         if self.failure.is_some() {
             return Err(Stopped::Closed);
         }
         if self.destination.is_live() {
             self.progress.borrow_mut().clear();
         }
-        match &record {
-            Record::Target(report) if self.quiet && report.remarks.is_empty() => return Ok(()),
-            // A watch must not stop at a full screen.
-            Record::WatchStart(_) => {
-                let written = self.destination.stop_paging();
-                self.after(written)?;
-            }
-            _ => {}
+        if self.quiet && record.is_greeting() {
+            return Ok(());
+        }
+        // A watch must not stop at a full screen.
+        if record.begins_stream() {
+            let written = self.destination.stop_paging();
+            self.after(written)?;
         }
         if let Some(logged) = &mut self.logged {
-            logged.record(&record);
+            logged.record(record);
             if logged.redirect {
                 return self.check();
             }
         }
         self.text.clear();
-        let rendered = self.renderer.record(&record, &mut self.text);
+        let rendered = self.renderer.record(record, &mut self.text);
         let written = rendered.and_then(|()| self.destination.write(&self.text));
         self.text.clear();
         // Results from before Ctrl-C are still printed.

@@ -5,7 +5,7 @@ use super::failure::{Input, words};
 use super::outcome::Outcome;
 use super::requests::{AsText, Request, Requests, Unreadable};
 use crate::lang::script;
-use crate::report::{End, ErrorReport, Hello, Record, RequestId};
+use crate::report::{End, ErrorReport, Hello, RequestId};
 use std::os::fd::AsFd;
 use std::rc::Rc;
 
@@ -15,11 +15,7 @@ const PROTOCOL: u32 = 1;
 impl Session {
     /// Sends the first record.
     pub fn hello(&mut self) -> Outcome {
-        self.say(Record::Hello(Hello {
-            program: env!("CARGO_PKG_NAME"),
-            version: env!("CARGO_PKG_VERSION"),
-            protocol: PROTOCOL,
-        }))
+        self.say(&Hello { program: env!("CARGO_PKG_NAME"), version: env!("CARGO_PKG_VERSION"), protocol: PROTOCOL })
     }
 
     /// Answers the requests of standard input until it ends or `quit` comes.
@@ -84,7 +80,7 @@ impl Session {
             Outcome::Interrupted => "interrupted",
             Outcome::Failed(_) | Outcome::Closed => "error",
         };
-        self.say(Record::End(End { id, status }))
+        self.say(&End { id, status })
     }
 
     pub(super) fn input_failed(&mut self, why: &str) -> Outcome {

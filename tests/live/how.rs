@@ -5,7 +5,8 @@ use super::puppet::Puppet;
 use super::support::{is_root, page_bytes, plain_entry, pool_is_hidden, pool_page_bytes, shows_frames, skip};
 use pmdb::command::{self, Context};
 use pmdb::lang::{self, Line};
-use pmdb::report::{Record, Sink, Stopped};
+use pmdb::render::{Record, Sink};
+use pmdb::report::{ChangeRow, Stopped};
 use pmdb::source::recorded::Log;
 use pmdb::state::DebugState;
 use serde_json::Value;
@@ -115,11 +116,11 @@ fn a_walk_of_a_range_asks_for_the_regions_in_it_alone() {
 }
 
 /// Keeps the records of a command.
-struct Records(Vec<Record>);
+struct Records(Vec<Box<dyn Record>>);
 
 impl Sink for Records {
-    fn emit(&mut self, record: Record) -> Result<(), Stopped> {
-        self.0.push(record);
+    fn emit(&mut self, record: &dyn Record) -> Result<(), Stopped> {
+        self.0.push(record.boxed());
         Ok(())
     }
     fn check(&mut self) -> Result<(), Stopped> {
@@ -132,7 +133,7 @@ impl Sink for Records {
 }
 
 /// Runs a line that is one command, and returns what it read of regions, and its records.
-fn regions_read(state: &mut DebugState, line: &str) -> (Vec<String>, Vec<Record>) {
+fn regions_read(state: &mut DebugState, line: &str) -> (Vec<String>, Vec<Box<dyn Record>>) {
     let Ok(Line::Command { command, .. }) = lang::parse_line(line) else {
         panic!("no command: {line}");
     };
@@ -179,7 +180,7 @@ fn changes_of_a_range_need_the_regions_in_it_alone() {
         let (reads, records) = regions_read(&mut state, &line);
         assert!(!reads.iter().any(|what| what.contains("all regions")), "{line}: {reads:?}");
         if line == "diff a b" {
-            let changed = records.iter().filter(|record| matches!(record, Record::Change(_))).count();
+            let changed = records.iter().filter(|record| record.is::<ChangeRow>()).count();
             assert_eq!(changed, 1, "{records:?}");
         }
     }

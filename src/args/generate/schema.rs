@@ -1,6 +1,7 @@
 //! The JSON schema of the records, from their declarations.
 
-use pmdb::report::{FieldDescription, Form, RECORDS, Shape};
+use pmdb::command::RECORDS;
+use pmdb::report::{FieldDescription, Form, Shape};
 use serde_json::{Map, Value, json};
 
 /// The schema of a line of `--json`, and of `--serve`.

@@ -4,8 +4,9 @@ use super::super::{Error, translate};
 use crate::inspect::{Absent, AddressSpace, Contents, ReadEnd, Source};
 use crate::kernel::{AddressRange, Kind, State, VirtualAddress};
 use crate::lang::{Format, Unit};
+use crate::render::Sink;
 use crate::render::gdb;
-use crate::report::{Bytes, Memory, Record, Sink, SymbolBrief, Why};
+use crate::report::{Bytes, Memory, SymbolBrief, Why};
 use crate::{process, symbol};
 
 /// The most characters of a text, as in gdb.
@@ -147,7 +148,7 @@ impl Examination<'_> {
             let behind = raws.len().saturating_sub(1) as u64 * u64::from(size);
             self.last = self.next.checked_add(behind);
             self.go_on(row.len() as u64);
-            sink.emit(Record::Memory(Box::new(memory)))?;
+            sink.emit(&memory)?;
         }
         Ok(())
     }
@@ -197,7 +198,7 @@ impl Examination<'_> {
         let behind = length.saturating_sub(u64::from(self.unit.bytes()));
         self.last = self.next.checked_add(behind);
         self.go_on(length);
-        sink.emit(Record::Memory(Box::new(memory)))?;
+        sink.emit(&memory)?;
         Ok(())
     }
 
@@ -256,7 +257,7 @@ impl Examination<'_> {
             };
             self.last = Some(self.next);
             self.go_on(bytes.len() as u64);
-            sink.emit(Record::Memory(Box::new(memory)))?;
+            sink.emit(&memory)?;
         }
         Ok(())
     }

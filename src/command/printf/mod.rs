@@ -5,7 +5,7 @@ mod format;
 use super::{About, Context, Flow, Group, Outcome, example};
 use crate::eval;
 use crate::lang::{Range, Spanned};
-use crate::report::{Record, Text};
+use crate::report::Text;
 
 pub(super) const ABOUT: About = About {
     name: "printf",
@@ -44,6 +44,6 @@ pub(super) fn run(context: &mut Context, format: &Spanned<String>, written: &[Sp
         values.push(Spanned::new(eval::value(value, context.state)?, value.at));
     }
     let text = format::filled(&pieces, &values)?;
-    context.sink.emit(Record::Text(Text { text }))?;
+    context.sink.emit(&Text { text })?;
     Ok(Flow::Done)
 }

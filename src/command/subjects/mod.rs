@@ -4,7 +4,7 @@ mod tables;
 
 use super::about::About;
 use crate::lang::SETTINGS;
-use crate::report::{Help, HelpEntry, HelpSubject, term_and_meaning};
+use crate::report::{Help, HelpEntry, HelpSubject, Shape, term_and_meaning};
 
 /// A topic of `help` that is no command.
 #[derive(Clone, Copy, Debug)]
@@ -61,25 +61,25 @@ impl Subject {
         SUBJECTS.iter().find(|subject| subject.name == name)
     }
 
-    /// The text with its tables.
-    pub fn text(&self) -> String {
+    /// The text with its tables. One of them describes these records.
+    pub fn text(&self, records: &[Shape]) -> String {
         let line = |line: &str| match line.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) {
-            Some(table) => tables::rows(table),
+            Some(table) => tables::rows(table, records),
             None => format!("{line}\n"),
         };
         self.text.lines().map(line).collect()
     }
 
     /// As `help` shows it.
-    pub fn help(&self) -> Help {
-        Help::Subject(HelpSubject { name: self.name, summary: self.summary, text: self.text() })
+    pub fn help(&self, records: &[Shape]) -> Help {
+        Help::Subject(HelpSubject { name: self.name, summary: self.summary, text: self.text(records) })
     }
 
     /// The table rows about a word of the language, each under the name of its subject, and under the paragraph that
     /// introduces the table, if there is one.
     pub fn rows_about(word: &str) -> impl Iterator<Item = Help> {
         Subject::of_the_language().filter_map(move |subject| {
-            let text = subject.text();
+            let text = subject.text_about_words();
             let mut lead = "";
             let mut shown = String::new();
             for line in text.lines() {
@@ -118,9 +118,14 @@ impl Subject {
         subjects.filter(|subject| OF_THE_LANGUAGE.contains(&subject.name))
     }
 
+    /// The text of such a subject, in which no records are described.
+    fn text_about_words(&self) -> String {
+        self.text(&[])
+    }
+
     /// Every word that these tables explain.
     pub fn words() -> Vec<String> {
-        let texts = Subject::of_the_language().map(Subject::text);
+        let texts = Subject::of_the_language().map(Subject::text_about_words);
         let words = texts.flat_map(|text| {
             let terms = text.lines().flat_map(terms).map(str::to_owned);
             terms.collect::<Vec<_>>()
@@ -185,7 +190,7 @@ pub(super) fn is_for(about: &About, wanted: impl Fn(&str) -> bool) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::{Group, TABLE};
+    use crate::command::{Group, RECORDS, TABLE};
     use crate::kernel::{Kind, State};
 
     #[test]
@@ -257,7 +262,7 @@ mod tests {
     #[test]
     fn subjects_are_read_easily_and_their_tables_are_filled() {
         for subject in SUBJECTS {
-            let text = subject.text();
+            let text = subject.text(&RECORDS);
             assert!(!text.contains("\n{"), "{}", subject.name);
             assert!(text.lines().count() > 4, "{}", subject.name);
             assert!(!subject.summary.ends_with('.'), "{}", subject.name);
@@ -268,14 +273,14 @@ mod tests {
                 assert!(is_row || line.len() < 90 || is_prose, "{line}");
             }
         }
-        let text = |name| Subject::find(name).expect("a subject").text();
+        let text = |name| Subject::find(name).expect("a subject").text(&RECORDS);
         for state in State::ALL {
             assert!(text("states").contains(&format!("  {} ", state.word())));
         }
         for kind in Kind::ALL {
             assert!(text("kinds").contains(&format!("  {} ", kind.word())));
         }
-        let filters = Subject::find("filters").expect("a subject").text();
+        let filters = Subject::find("filters").expect("a subject").text(&RECORDS);
         for word in ["mapcount", "pmd_mapped", "dirty", "rss", "inode"] {
             assert!(filters.contains(&format!("  {word}")), "{word}");
         }

@@ -5,10 +5,10 @@ use crate::kernel::words::{Worded, fragment};
 use crate::kernel::{Kind, State};
 use crate::lang::habits::{Does, HABITS};
 use crate::lang::{FilterField, Format, GroupKey, PageField, RegionField, SETTINGS, Unit, grammar};
-use crate::report::{EventKind, Form, RECORDS, Shape};
+use crate::report::{EventKind, Form, Shape};
 
-/// The rows of a table by its name in the text.
-pub(super) fn rows(name: &str) -> String {
+/// The rows of a table by its name in the text; one of the tables describes `all` records.
+pub(super) fn rows(name: &str, all: &[Shape]) -> String {
     match name {
         "operators" => operators(),
         "page-fields" => page_fields(),
@@ -22,7 +22,7 @@ pub(super) fn rows(name: &str) -> String {
         "formats" => formats(),
         "settings" => settings(),
         "habits" => habits(),
-        "records" => records(),
+        "records" => records(all),
         "kernels" => kernels(),
         _ => String::new(),
     }
@@ -172,11 +172,11 @@ fn formats() -> String {
 }
 
 /// A paragraph for each record and a row for each of its fields.
-fn records() -> String {
+fn records(all: &[Shape]) -> String {
     let mut text = String::new();
-    for (index, shape) in RECORDS.iter().enumerate() {
+    for (index, shape) in all.iter().enumerate() {
         let is_known = |other: &Shape| other.name == shape.name;
-        if RECORDS.iter().take(index).any(is_known) {
+        if all.iter().take(index).any(is_known) {
             continue;
         }
         let about = words(shape.about);

@@ -1,10 +1,11 @@
 //! What is in the pages of a range, as values; and what the last rows and totals were.
 
-use super::{Kept, attached, run_line};
+use super::{Kept, all, attached, first, notes, only, run_line};
 use crate::command::{Error, Flow};
 use crate::kernel::{Device, PageFlags};
 use crate::process::fake::{EXCLUSIVE, PAGE, World, region};
-use crate::report::{Record, Sink, Stopped};
+use crate::render::{Record, Sink};
+use crate::report::{Group, Pages, RegionReport, Stopped, ValueReport};
 use crate::state::DebugState;
 use std::sync::atomic::Ordering;
 
@@ -23,7 +24,7 @@ impl Session {
         Session(attached(target))
     }
 
-    fn run(&mut self, line: &str) -> Result<Vec<Record>, Error> {
+    fn run(&mut self, line: &str) -> Result<Vec<Box<dyn Record>>, Error> {
         let mut sink = Kept { records: Vec::new(), stop_at: usize::MAX };
         self.run_into(line, &mut sink).map(|_| sink.records)
     }
@@ -34,10 +35,8 @@ impl Session {
 
     #[track_caller]
     fn value(&mut self, text: &str) -> String {
-        match self.run(&format!("print {text}")).as_deref() {
-            Ok([Record::Value(value)]) => value.value.clone(),
-            other => panic!("{text}: {other:?}"),
-        }
+        let records = self.run(&format!("print {text}")).unwrap_or_else(|error| panic!("{text}: {error:?}"));
+        only::<ValueReport>(&records).value.clone()
     }
 
     #[track_caller]
@@ -150,12 +149,8 @@ fn sums_with_the_kernels_names_leave_out_the_hugetlb_pool() {
         assert_eq!(session.value(&format!("{function}(all)")), (12 * PAGE).to_string());
     }
     assert_eq!(session.value("huge(all)"), (HUGE * PAGE).to_string());
-    let starts = |records: &[Record]| -> Vec<u64> {
-        let start = |record: &Record| match record {
-            Record::Region(row) => Some(row.start.get() >> 12),
-            _ => None,
-        };
-        records.iter().filter_map(start).collect()
+    let starts = |records: &[Box<dyn Record>]| -> Vec<u64> {
+        all(records).map(|row: &RegionReport| row.start.get() >> 12).collect()
     };
     for (line, shown) in [
         ("regions by rss", [0x1000, 0x3000, 0x8000].as_slice()),
@@ -165,8 +160,8 @@ fn sums_with_the_kernels_names_leave_out_the_hugetlb_pool() {
     ] {
         let records = session.run(line).unwrap();
         assert_eq!(starts(&records), shown, "{line}");
-        let says = |record: &Record| matches!(record, Record::Note(note) if note.message.contains("hugetlb pool"));
-        assert_eq!(records.iter().any(says), line.contains("where"), "{line}");
+        let is_said = notes(&records).iter().any(|note| note.contains("hugetlb pool"));
+        assert_eq!(is_said, line.contains("where"), "{line}");
     }
 }
 
@@ -186,10 +181,7 @@ fn the_last_address_is_that_of_the_last_row() {
     ] {
         session.run(line).unwrap_or_else(|error| panic!("{line}: {error:?}"));
         let shown = session.run("show convenience").unwrap();
-        let kept = shown.iter().find_map(|record| match record {
-            Record::Value(value) if value.name.as_deref() == Some("_") => Some(value),
-            _ => None,
-        });
+        let kept = all(&shown).find(|value: &&ValueReport| value.name.as_deref() == Some("_"));
         assert_eq!(kept.map(|value| value.value.as_str()), Some(last.unwrap_or("void")), "{line}");
         match last {
             Some(last) => assert_eq!(session.value("$_"), last, "{line}"),
@@ -206,34 +198,22 @@ fn the_last_address_is_that_of_the_last_row() {
 #[test]
 fn the_first_or_the_largest_rows_are_shown_and_the_totals_are_of_all() {
     let mut session = Session::new(|_| {});
-    let notes = |records: &[Record]| -> Vec<String> {
-        let note = |record: &Record| match record {
-            Record::Note(note) => Some(note.message.clone()),
-            _ => None,
-        };
-        records.iter().filter_map(note).collect()
-    };
     let largest = session.run("walk all top 1").unwrap();
-    assert!(matches!(&largest[0], Record::Pages(row) if row.pages == 8), "{largest:?}");
+    assert_eq!(first::<Pages>(&largest).pages, 8, "{largest:?}");
     assert_eq!(notes(&largest), ["7 more rows; the totals are of all of them"]);
     assert_eq!(session.value("$_pages"), "24");
     let groups = session.run("walk all by region, state top 2").unwrap();
-    let keys: Vec<_> = groups
-        .iter()
-        .filter_map(|record| match record {
-            Record::Group(group) => Some((group.pages, group.second_key.as_deref()?)),
-            _ => None,
-        })
-        .collect();
-    assert_eq!(keys, [(12, "present"), (8, "untouched")]);
+    let key = |group: &Group| Some((group.pages, group.second_key.clone()?));
+    let keys: Vec<_> = all(&groups).filter_map(key).collect();
+    assert_eq!(keys, [(12, "present".to_owned()), (8, "untouched".to_owned())]);
     assert_eq!(notes(&groups), ["1 more group; the totals are of all of them"]);
     for (line, start) in [("regions limit 1", "0x1000000"), ("regions top 1", "0x1000000")] {
         let shown = session.run(line).unwrap();
-        assert!(matches!(&shown[0], Record::Region(row) if row.start.to_string() == start), "{line}: {shown:?}");
+        assert_eq!(first::<RegionReport>(&shown).start.to_string(), start, "{line}: {shown:?}");
         assert_eq!(notes(&shown), ["1 more region; the totals are of all of them"], "{line}");
     }
     let shares = session.run("regions by pss").unwrap();
-    assert!(matches!(&shares[0], Record::Region(row) if row.pss == Some(12 * PAGE)), "{shares:?}");
+    assert_eq!(first::<RegionReport>(&shares).pss, Some(12 * PAGE), "{shares:?}");
     assert_eq!(session.value("count(0x1000000, +4p where present)"), "2");
     for (line, says) in [
         ("walk all by run, state", "cannot be combined"),

@@ -10,8 +10,12 @@ use crate::kernel::{Device, PageFlags, Region, State};
 use crate::lang::{self, Line};
 use crate::process::Target;
 use crate::process::fake::{World, region};
+use crate::render::{Record, Sink};
 use crate::render::{Renderer, Text, Theme};
-use crate::report::{Record, Sink, Stopped};
+use crate::report::{
+    Group, LineReport, ModuleReport, Note, Pages, RegionReport, RegionsSummary, Run, Stopped, SummaryRow, Translation,
+    WalkSummary,
+};
 use crate::state::DebugState;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -19,13 +23,13 @@ use std::time::Duration;
 
 /// Keeps what it is given, and says to stop at one of the records, once.
 struct Kept {
-    records: Vec<Record>,
+    records: Vec<Box<dyn Record>>,
     stop_at: usize,
 }
 
 impl Sink for Kept {
-    fn emit(&mut self, record: Record) -> Result<(), Stopped> {
-        self.records.push(record);
+    fn emit(&mut self, record: &dyn Record) -> Result<(), Stopped> {
+        self.records.push(record.boxed());
         if self.records.len() == self.stop_at { Err(Stopped::Interrupted) } else { Ok(()) }
     }
     fn check(&mut self) -> Result<(), Stopped> {
@@ -53,14 +57,14 @@ fn run_line(state: &mut DebugState, line: &str, resume: Option<Resume>, sink: &m
 }
 
 /// The records of a command on `target`, which is stopped at one of them, and how it ended.
-fn outcome(line: &str, target: Target, stop_at: usize) -> (Vec<Record>, super::Outcome) {
+fn outcome(line: &str, target: Target, stop_at: usize) -> (Vec<Box<dyn Record>>, super::Outcome) {
     let mut sink = Kept { records: Vec::new(), stop_at };
     let outcome = run_line(&mut attached(target), line, None, &mut sink);
     (sink.records, outcome)
 }
 
 /// The records of a command on twenty pages, each in a frame away from its neighbours'.
-fn interrupted(line: &str, stop_at: usize) -> Vec<Record> {
+fn interrupted(line: &str, stop_at: usize) -> Vec<Box<dyn Record>> {
     let mut world = World::new([region(0x1000, 20)]);
     for page in 0..20 {
         world.maps(0x1000 + page, 1, 0x9000 + 2 * page);
@@ -77,15 +81,12 @@ fn what_was_counted_before_ctrl_c_is_shown() {
         let mut rows = 0;
         let mut counted = None;
         for record in interrupted(line, 3) {
-            match record {
-                Record::Pages(row) => rows += row.pages,
-                Record::Group(group) => rows += group.pages,
-                Record::Run(run) => rows += run.pages,
-                Record::WalkSummary(summary) => {
-                    assert!(summary.cut_short, "{line}");
-                    counted = Some(summary.pages);
-                }
-                _ => {}
+            rows += record.downcast_ref().map_or(0, |row: &Pages| row.pages);
+            rows += record.downcast_ref().map_or(0, |group: &Group| group.pages);
+            rows += record.downcast_ref().map_or(0, |run: &Run| run.pages);
+            if let Some(summary) = record.downcast_ref::<WalkSummary>() {
+                assert!(summary.cut_short, "{line}");
+                counted = Some(summary.pages);
             }
         }
         assert_eq!(Some(rows), counted, "{line}");
@@ -98,11 +99,8 @@ fn regions_that_ctrl_c_broke_off_are_added_up_as_far_as_they_were_looked_at() {
     for order in ["", " by size"] {
         let (_, target) = World::new((1..9).map(|at| region(at * 0x1000, 1))).target();
         let (records, outcome) = outcome(&format!("regions{order}"), target, 3);
-        let is_row = |record: &&Record| matches!(record, Record::Region(_));
-        assert_eq!(records.iter().filter(is_row).count(), 3, "{order}");
-        let Some(Record::RegionsSummary(summary)) = records.last() else {
-            panic!("{order}: no summary");
-        };
+        assert_eq!(all::<RegionReport>(&records).count(), 3, "{order}");
+        let summary: &RegionsSummary = last(&records);
         // To be sorted all have to be counted first.
         let counted = if order.is_empty() { 3 } else { 8 };
         assert_eq!((summary.regions, summary.cut_short), (counted, true));
@@ -127,9 +125,7 @@ fn an_address_in_no_region_comes_with_its_neighbours() {
 fn where_the_page_map_has_no_entry_its_bits_are_not_known() {
     for (line, known) in [("translate 0x1000000", true), ("translate 0xffff888000000000", false)] {
         let records = records(line, World::new([region(0x1000, 1)]).target().1);
-        let Some(Record::Translation(page)) = records.first() else {
-            panic!("no translation");
-        };
+        let page: &Translation = first(&records);
         for (field, value) in
             [("pfn_hidden", &page.pfn_hidden), ("uffd_wp", &page.uffd_wp), ("file_mapped", &page.file_mapped)]
         {
@@ -139,7 +135,7 @@ fn where_the_page_map_has_no_entry_its_bits_are_not_known() {
 }
 
 /// The records of a command on `target`.
-fn records(line: &str, target: Target) -> Vec<Record> {
+fn records(line: &str, target: Target) -> Vec<Box<dyn Record>> {
     let (records, outcome) = outcome(line, target, usize::MAX);
     outcome.unwrap_or_else(|error| panic!("{line}: {error:?}"));
     records
@@ -159,14 +155,34 @@ fn hidden_entries() -> Target {
     world.target().1
 }
 
-fn notes(records: &[Record]) -> Vec<&str> {
-    records
-        .iter()
-        .filter_map(|record| match record {
-            Record::Note(note) => Some(note.message.as_str()),
-            _ => None,
-        })
-        .collect()
+/// The records of one type.
+fn all<T: Record>(records: &[Box<dyn Record>]) -> impl Iterator<Item = &T> {
+    records.iter().filter_map(|record| record.downcast_ref())
+}
+
+/// The first record, which is of this type.
+#[track_caller]
+fn first<T: Record>(records: &[Box<dyn Record>]) -> &T {
+    let first = records.first().and_then(|record| record.downcast_ref());
+    first.unwrap_or_else(|| panic!("{records:?}"))
+}
+
+/// The last record, which is of this type.
+#[track_caller]
+fn last<T: Record>(records: &[Box<dyn Record>]) -> &T {
+    let last = records.last().and_then(|record| record.downcast_ref());
+    last.unwrap_or_else(|| panic!("{records:?}"))
+}
+
+/// The only record, which is of this type.
+#[track_caller]
+fn only<T: Record>(records: &[Box<dyn Record>]) -> &T {
+    assert_eq!(records.len(), 1, "{records:?}");
+    first(records)
+}
+
+fn notes(records: &[Box<dyn Record>]) -> Vec<&str> {
+    all(records).map(|note: &Note| note.message.as_str()).collect()
 }
 
 #[test]
@@ -181,9 +197,7 @@ fn pages_that_no_filter_can_decide_on_are_left_out_and_counted() {
         ("walk all by kind", 12, None),
     ] {
         let records = records(line, hidden_entries());
-        let Some(Record::WalkSummary(summary)) = records.last() else {
-            panic!("{line}: {records:?}");
-        };
+        let summary: &WalkSummary = last(&records);
         assert_eq!(summary.pages, pages, "{line}");
         let notes = notes(&records);
         let said = notes.iter().find(|note| note.starts_with("left out"));
@@ -192,10 +206,7 @@ fn pages_that_no_filter_can_decide_on_are_left_out_and_counted() {
             None => assert_eq!(said, None, "{line}"),
         }
         // What is shown and no more than likely is said to be that once, in rows or below them.
-        let rows = records.iter().filter(|record| match record {
-            Record::Pages(row) => row.why.of("state").is_some(),
-            _ => false,
-        });
+        let rows = all(&records).filter(|row: &&Pages| row.why.of("state").is_some());
         let said = rows.count() + notes.iter().filter(|note| note.starts_with("the states")).count();
         let shown = match line {
             "walk all" | "walk all where not present" => 2,
@@ -210,38 +221,26 @@ fn pages_that_no_filter_can_decide_on_are_left_out_and_counted() {
 fn counts_of_uncertain_states_say_so() {
     let records = |line| self::records(line, hidden_entries());
     let mut groups = 0;
-    for record in records("walk all by state") {
-        if let Record::Group(group) = record {
-            assert_eq!(group.why.of("state").is_some(), group.key == "swapped", "{group:?}");
-            groups += 1;
-        }
+    for group in all::<Group>(&records("walk all by state")) {
+        assert_eq!(group.why.of("state").is_some(), group.key == "swapped", "{group:?}");
+        groups += 1;
     }
     assert_eq!(groups, 4);
-    for record in records("summary") {
-        if let Record::Summary(row) = record {
-            let swapped = row.state == Some(State::Swapped);
-            assert_eq!(row.why.of("state").is_some(), swapped, "{row:?}");
-        }
+    for row in all::<SummaryRow>(&records("summary")) {
+        let swapped = row.state == Some(State::Swapped);
+        assert_eq!(row.why.of("state").is_some(), swapped, "{row:?}");
     }
-    let all = records("regions");
-    let uncertain: Vec<bool> = all
-        .iter()
-        .filter_map(|record| match record {
-            Record::Region(region) => Some(region.why.of("swapped").is_some()),
-            _ => None,
-        })
-        .collect();
-    assert_eq!(uncertain, [true, false]);
-    assert!(notes(&all).iter().any(|note| note.starts_with("the swapped bytes are not certain")));
-    let Some(Record::Region(one)) = records("region 0x1000000").pop() else {
-        panic!("no region");
-    };
+    let rows = records("regions");
+    let uncertain = all(&rows).map(|region: &RegionReport| region.why.of("swapped").is_some());
+    assert_eq!(uncertain.collect::<Vec<_>>(), [true, false]);
+    assert!(notes(&rows).iter().any(|note| note.starts_with("the swapped bytes are not certain")));
+    let block = records("region 0x1000000");
+    let one: &RegionReport = last(&block);
     assert!(one.why.of("swapped").is_some() && one.why.of("states").is_some());
     // Of the region that has such pages it cannot be known whether any is in swap.
     for line in ["regions where swapped > 0", "regions where swapped == 0"] {
         let records = records(line);
-        let regions = records.iter().filter(|record| matches!(record, Record::Region(_)));
-        assert_eq!(regions.count(), usize::from(line.contains("==")), "{line}");
+        assert_eq!(all::<RegionReport>(&records).count(), usize::from(line.contains("==")), "{line}");
         assert!(notes(&records).iter().any(|note| note.starts_with("left out: 1 region ")));
     }
 }
@@ -252,26 +251,22 @@ fn a_folio_that_changed_while_it_was_read_is_no_page_without_a_frame() {
     world.maps(0x1000, 1, 0x9000);
     // A tail whose head is nowhere.
     world.flags.insert(0x9000, PageFlags::COMPOUND_TAIL.bits());
-    let groups: Vec<(String, bool)> = records("walk all by order", world.target().1)
-        .into_iter()
-        .filter_map(|record| match record {
-            Record::Group(group) => Some((group.key, group.why.of("order").is_some())),
-            _ => None,
-        })
-        .collect();
+    let records = records("walk all by order", world.target().1);
+    let group = |group: &Group| (group.key.clone(), group.why.of("order").is_some());
+    let groups: Vec<(String, bool)> = all(&records).map(group).collect();
     let expected = [("no frame".to_owned(), false), ("unknown".to_owned(), true)];
     assert!(expected.iter().all(|one| groups.contains(one)), "{groups:?}");
 }
 
 /// Does something to the world while it is looked at.
 struct Meddler<F> {
-    records: Vec<Record>,
+    records: Vec<Box<dyn Record>>,
     meddle: F,
 }
 
 impl<F: Fn()> Sink for Meddler<F> {
-    fn emit(&mut self, record: Record) -> Result<(), Stopped> {
-        self.records.push(record);
+    fn emit(&mut self, record: &dyn Record) -> Result<(), Stopped> {
+        self.records.push(record.boxed());
         Ok(())
     }
     fn check(&mut self) -> Result<(), Stopped> {
@@ -303,13 +298,13 @@ fn a_region_that_goes_while_it_is_looked_at_is_said_to_have_changed() {
                 },
             };
             run_line(&mut attached(target), line, None, &mut sink).expect("an answer");
-            let changed = match sink.records.last() {
-                Some(Record::Region(region)) => region.changed,
-                Some(Record::RegionsSummary(summary)) => summary.changed,
-                Some(Record::WalkSummary(summary)) => summary.changed,
-                other => panic!("{line}: {other:?}"),
-            };
-            assert_eq!(changed, goes, "{line}");
+            let last = sink.records.last().expect("a record");
+            let changed = [
+                last.downcast_ref().map(|region: &RegionReport| region.changed),
+                last.downcast_ref().map(|summary: &RegionsSummary| summary.changed),
+                last.downcast_ref().map(|summary: &WalkSummary| summary.changed),
+            ];
+            assert_eq!(changed.into_iter().flatten().next(), Some(goes), "{line}: {last:?}");
         }
     }
 }
@@ -327,20 +322,17 @@ fn what_of_shared_memory_is_in_swap_is_unknown_and_not_zero() {
     for (swaps, present, known) in [(true, 3, false), (true, 4, true), (false, 3, true)] {
         let what = format!("{swaps} {present}");
         let told = |line| told(line, swaps, present);
-        let Some(Record::Region(one)) = told("region 0x1000000").pop() else {
-            panic!("no region");
-        };
+        let block = told("region 0x1000000");
+        let one: &RegionReport = last(&block);
         assert_eq!(one.swapped, known.then_some(0), "{what}");
         assert_eq!(one.why.of("swapped").is_none(), known, "{what}");
-        let Some(Record::RegionsSummary(all)) = told("regions").pop() else {
-            panic!("no summary");
-        };
-        assert_eq!(all.swapped, known.then_some(0), "{what}");
+        let rows = told("regions");
+        let totals: &RegionsSummary = last(&rows);
+        assert_eq!(totals.swapped, known.then_some(0), "{what}");
         // It can neither be kept nor left out.
         let filtered = told("regions where swapped == 0");
-        let note =
-            |record: &Record| matches!(record, Record::Note(note) if note.message.starts_with("left out: 1 region "));
-        assert_eq!(!filtered.iter().any(note), known, "{what}");
+        let has_note = notes(&filtered).iter().any(|note| note.starts_with("left out: 1 region "));
+        assert_eq!(!has_note, known, "{what}");
     }
 }
 
@@ -348,7 +340,7 @@ fn what_of_shared_memory_is_in_swap_is_unknown_and_not_zero() {
 fn explain_ends_with_ctrl_c_where_smaps_has_to_be_read() {
     struct Pressed;
     impl Sink for Pressed {
-        fn emit(&mut self, record: Record) -> Result<(), Stopped> {
+        fn emit(&mut self, record: &dyn Record) -> Result<(), Stopped> {
             panic!("{record:?}");
         }
         fn check(&mut self) -> Result<(), Stopped> {
@@ -371,7 +363,7 @@ fn a_number_that_is_no_address_is_taken_for_a_line() {
     let note = |line| {
         let (_, target) = World::new([region(0x1000, 1)]).target();
         let records = records(line, target);
-        assert!(matches!(records.first(), Some(Record::Line(_))));
+        first::<LineReport>(&records);
         notes(&records).concat()
     };
     assert!(note("info line 25").ends_with("FILE:25"));
@@ -387,15 +379,10 @@ fn regions_without_a_page_map_leave_the_totals_what_they_are() {
         .entry(0x50_1000, 1 << 62 | 77 << 5)
         .region(0xffff_ffff_ff60_0000, 0xffff_ffff_ff60_1000, "--xp", 0, "[vsyscall]");
     let records = records("regions", fake.target());
-    let outside = records.iter().filter_map(|record| match record {
-        Record::Region(region) if region.swapped.is_none() => Some(region.present),
-        _ => None,
-    });
-    assert_eq!(outside.collect::<Vec<_>>(), [None]);
-    let Some(Record::RegionsSummary(all)) = records.last() else {
-        panic!("no summary");
-    };
-    assert_eq!((all.present, all.swapped), (Some(4096), Some(4096)));
+    let outside = all(&records).filter(|region: &&RegionReport| region.swapped.is_none());
+    assert_eq!(outside.map(|region| region.present).collect::<Vec<_>>(), [None]);
+    let totals: &RegionsSummary = last(&records);
+    assert_eq!((totals.present, totals.swapped), (Some(4096), Some(4096)));
 }
 
 #[test]
@@ -423,12 +410,8 @@ fn lines_of_all_functions_of_a_name_and_modules_whose_file_is_gone() {
     let mut fake = Fake::new().region(0x40_1000, 0x40_2000, "r-xp", 7, "/bin/cc");
     fake = fake.file("/bin/cc", file.bytes());
     let lines = |text| {
-        let records = records(text, fake.clone().target()).into_iter();
-        let addresses = records.filter_map(|record| match record {
-            Record::Line(report) => Some(report.address.get()),
-            _ => None,
-        });
-        addresses.collect::<Vec<u64>>()
+        let records = records(text, fake.clone().target());
+        all(&records).map(|report: &LineReport| report.address.get()).collect::<Vec<u64>>()
     };
     assert_eq!(lines("info line overloaded"), [0x40_1000, 0x40_1020]);
     assert_eq!(lines("info line cc!overloaded"), [0x40_1000, 0x40_1020]);
@@ -437,9 +420,7 @@ fn lines_of_all_functions_of_a_name_and_modules_whose_file_is_gone() {
         let mut fake = fake.clone();
         fake.regions.iter_mut().for_each(|region| region.deleted = deleted);
         let told = records("info modules", fake.target());
-        let [Record::Module(module)] = &told[..] else {
-            panic!("{told:?}");
-        };
+        let module: &ModuleReport = only(&told);
         assert_eq!(module.deleted, deleted);
     }
 }
@@ -503,8 +484,8 @@ fn one_answer_reads_the_regions_once() {
 struct Terminal(Text, Vec<u8>);
 
 impl Sink for Terminal {
-    fn emit(&mut self, record: Record) -> Result<(), Stopped> {
-        self.0.record(&record, &mut self.1).expect("room for it");
+    fn emit(&mut self, record: &dyn Record) -> Result<(), Stopped> {
+        self.0.record(record, &mut self.1).expect("room for it");
         Ok(())
     }
     fn name_columns(&mut self, titles: &[&'static str]) {

@@ -1,19 +1,18 @@
 //! Pictures as SVG: the same records and letters as in text. Other records become lines of text.
 
 mod canvas;
+mod renderer;
 
-use super::Renderer;
-use super::marks::{self, Cell, Legend};
+use super::marks::{Cell, Legend};
 use super::printable::cut;
 use super::text::Text;
 use super::text::lines::Lines;
 use super::text::style::Style;
-use super::text::{map, timeline};
+use super::text::timeline;
 use super::theme::Theme;
 use super::timeline::{Timeline, ruler};
-use crate::report::{MapRegion, Record};
+use crate::report::{TimelineRow, TimelineSample};
 use canvas::Canvas;
-use std::io::{self, Write};
 
 /// The default width in columns of text, and the smallest one.
 const COLUMNS: usize = 160;
@@ -58,33 +57,49 @@ impl Svg {
         }
     }
 
-    fn heading(&mut self) {
+    /// Lines above what is drawn next.
+    pub(crate) fn heading(&mut self, write: impl FnOnce(&mut Lines)) {
+        write(&mut self.head);
+        self.draw_heading();
+    }
+
+    fn draw_heading(&mut self) {
         let head = std::mem::take(self.head.text());
         self.lines(&head);
     }
 
-    fn region(&mut self, region: &MapRegion) {
-        map::head(&mut self.head, region, 1);
-        self.heading();
-        if map::is_empty(region) {
-            return;
-        }
-        let cell_bytes = map::cell_bytes(region);
-        let address = |cell: usize| {
-            let bytes = (cell as u64).saturating_mul(cell_bytes);
-            let address = region.start.checked_add(bytes).unwrap_or(region.end);
-            address.min(region.end)
-        };
-        let cells = marks::each(&region.cells);
+    /// Rows of cells as wide as the picture. `place` says where the cells from one number to another lie.
+    pub(crate) fn cells(&mut self, cells: &[Cell], place: impl Fn(usize, usize) -> String) {
         cells.iter().for_each(|cell| self.legend.add(*cell));
         let room = fitting(self.width, CELLS);
         for (number, row) in cells.chunks(room).enumerate() {
+            let first = number * room;
             self.canvas.row(0, row, |some| {
-                let [start, end] = [some.start, some.end].map(|cell| address(number * room + cell));
-                format!("{start}..{end}: {}", meaning(row.get(some.start)))
+                let place = place(first + some.start, first + some.end);
+                format!("{place}: {}", meaning(row.get(some.start)))
             });
         }
         self.canvas.gap();
+    }
+
+    /// The row of a timeline that its samples have a cell for.
+    pub(crate) fn add_row(&mut self, row: &TimelineRow) {
+        self.timeline.add_row(row);
+    }
+
+    /// The next sample of a timeline.
+    pub(crate) fn add_sample(&mut self, sample: &TimelineSample) {
+        self.timeline.add_sample(sample);
+        let room = fitting(self.width.saturating_sub(LABEL), SAMPLES);
+        if self.timeline.len() >= room {
+            self.piece();
+        }
+    }
+
+    /// Draws the rest of a timeline, and what the colours mean.
+    pub(crate) fn end_pictures(&mut self) {
+        self.piece();
+        self.draw_legend();
     }
 
     /// Draws the samples so far, each row behind its address and region.
@@ -94,7 +109,7 @@ impl Svg {
         }
         timeline::head(&mut self.head, &self.timeline, 1);
         self.canvas.gap();
-        self.heading();
+        self.draw_heading();
         for (column, number) in ruler(self.timeline.number, self.timeline.len()) {
             let left = LABEL + column * canvas::CELL_WIDTH;
             self.canvas.text(left, &number.to_string());
@@ -150,54 +165,4 @@ fn meaning(cell: Option<&Cell>) -> String {
     let others = if *mixed { ", and others" } else { "" };
     let changed = if *again { ", changed" } else { "" };
     format!("{}{others}{changed}", mark.word())
-}
-
-impl Renderer for Svg {
-    fn record(&mut self, record: &Record, _out: &mut dyn Write) -> io::Result<()> {
-        if self.canvas.is_empty() {
-            let title = self.title.clone();
-            self.canvas.line(&title);
-            self.canvas.gap();
-        }
-        match record {
-            Record::MapRegion(region) => {
-                self.region(region);
-                return Ok(());
-            }
-            Record::TimelineRow(row) => {
-                self.timeline.add_row(row);
-                return Ok(());
-            }
-            Record::TimelineSample(sample) => {
-                self.timeline.add_sample(sample);
-                let room = fitting(self.width.saturating_sub(LABEL), SAMPLES);
-                if self.timeline.len() >= room {
-                    self.piece();
-                }
-                return Ok(());
-            }
-            Record::WalkSummary(_) => self.draw_legend(),
-            Record::WatchSummary(_) => {
-                self.piece();
-                self.draw_legend();
-            }
-            _ => {}
-        }
-        let mut text = Vec::new();
-        self.text.record(record, &mut text)?;
-        self.lines(&text);
-        Ok(())
-    }
-
-    /// Writes nothing for a command without records.
-    fn finish(&mut self, out: &mut dyn Write) -> io::Result<()> {
-        self.piece();
-        self.draw_legend();
-        self.timeline = Timeline::default();
-        let mut text = Vec::new();
-        self.text.finish(&mut text)?;
-        self.lines(&text);
-        let canvas = std::mem::take(&mut self.canvas);
-        if canvas.is_empty() { Ok(()) } else { out.write_all(canvas.finish(&self.title).as_bytes()) }
-    }
 }

@@ -4,6 +4,7 @@ use super::samples::*;
 use super::{rendered, text};
 use crate::kernel::name::is_plain;
 use crate::kernel::*;
+use crate::render::Record;
 use crate::render::theme::Background;
 use crate::render::{Json, Text, Theme};
 use crate::report::*;
@@ -11,7 +12,7 @@ use jiff::tz::TimeZone;
 use proptest::prelude::*;
 
 /// Every record that can carry text or a number from elsewhere, with `bytes` and `number` in all such places.
-pub fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
+pub fn hostile(bytes: &[u8], number: u64) -> Vec<Box<dyn Record>> {
     let name = Name::new(bytes);
     let text = String::from_utf8_lossy(bytes).into_owned();
     let address = VirtualAddress::new(number);
@@ -208,17 +209,17 @@ pub fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
         nearest: vec![brief],
     };
     vec![
-        Record::Translation(Box::new(one)),
-        Record::Pages(rows),
-        Record::Frames(free),
-        Record::WalkSummary(summary),
-        Record::Group(group(&text, number >> 12)),
-        Record::Region(Box::new(row)),
-        Record::Region(Box::new(full)),
-        Record::PageFlags(frame_flags),
-        Record::Decoded(decoded),
-        Record::WatchStart(blind),
-        Record::TimelineRow(TimelineRow {
+        Box::new(one),
+        Box::new(rows),
+        Box::new(free),
+        Box::new(summary),
+        Box::new(group(&text, number >> 12)),
+        Box::new(row),
+        Box::new(full),
+        Box::new(frame_flags),
+        Box::new(decoded),
+        Box::new(blind),
+        Box::new(TimelineRow {
             row: number,
             start: address,
             end: address,
@@ -226,21 +227,21 @@ pub fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
             region: Some(name.clone()),
             regions: number,
         }),
-        Record::TimelineSample(timeline_sample(&[(number, Mark::Anonymous, true)])),
-        Record::Event(change),
-        Record::Value(valued),
-        Record::Symbol(named.clone()),
-        Record::SymbolRow(named),
-        Record::SymbolsSummary(silent),
-        Record::Module(mapped),
-        Record::Line(Box::new(compiled)),
-        Record::Process(Box::new(running)),
-        Record::ProcessEntry(listed),
-        Record::Target(attached),
-        Record::Setting(SettingReport { name: text.clone(), value: text.clone(), meaning: text.clone() }),
-        Record::History(HistoryEntry { number: number as usize, line: name }),
-        Record::Note(Note { message: text }),
-        Record::Error(failure),
+        Box::new(timeline_sample(&[(number, Mark::Anonymous, true)])),
+        Box::new(change),
+        Box::new(valued),
+        Box::new(named.clone()),
+        Box::new(SymbolRow { symbol: named }),
+        Box::new(silent),
+        Box::new(mapped),
+        Box::new(compiled),
+        Box::new(running),
+        Box::new(listed),
+        Box::new(attached),
+        Box::new(SettingReport { name: text.clone(), value: text.clone(), meaning: text.clone() }),
+        Box::new(HistoryEntry { number: number as usize, line: name }),
+        Box::new(Note { message: text }),
+        Box::new(failure),
     ]
 }
 

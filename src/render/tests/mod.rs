@@ -11,11 +11,11 @@ mod session;
 mod snapshots;
 mod who;
 
-use super::{Json, Renderer, Text, Theme, printable};
+use super::{Json, Record, Renderer, Text, Theme, printable};
 use crate::kernel::{Kind, Name, PageFlags, State};
 use crate::report::{
-    Effect, ErrorPlace, ErrorReport, Explanation, FieldDescription, Outcome, RECORDS, Reason, Record, RegionReport,
-    SearchEnd, Shape, Translation, WhoCounts, WhoSummary,
+    Effect, ErrorPlace, ErrorReport, Explanation, FieldDescription, Outcome, Reason, RegionReport, SHARED, SearchEnd,
+    Shape, Translation, WhoCounts, WhoSummary,
 };
 use jiff::tz::TimeZone;
 use samples::*;
@@ -23,36 +23,35 @@ use serde_json::Value;
 use snapbox::{IntoData, assert_data_eq, file, str};
 use std::collections::BTreeSet;
 
-fn rendered(renderer: &mut dyn Renderer, records: &[Record]) -> String {
+fn rendered(renderer: &mut dyn Renderer, records: &[Box<dyn Record>]) -> String {
     let mut out = Vec::new();
     for record in records {
-        renderer.record(record, &mut out).unwrap();
+        renderer.record(record.as_ref(), &mut out).unwrap();
     }
     renderer.finish(&mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
-fn text(width: Option<usize>, records: &[Record]) -> String {
+fn text(width: Option<usize>, records: &[Box<dyn Record>]) -> String {
     let mut renderer = Text::with_time_zone(Theme::PLAIN, width, TimeZone::UTC);
     rendered(&mut renderer, records)
 }
 
 /// The name of its type in JSON.
-fn name(record: &Record) -> String {
-    let json = serde_json::to_value(record).unwrap();
-    json["type"].as_str().unwrap().to_owned()
+fn name(record: &dyn Record) -> String {
+    record.json()["type"].as_str().unwrap().to_owned()
 }
 
 /// Every sample, sorted by its name.
-fn all_by_name() -> Vec<Record> {
+fn all_by_name() -> Vec<Box<dyn Record>> {
     let mut samples = samples::all();
-    samples.sort_by_key(name);
+    samples.sort_by_key(|record| name(record.as_ref()));
     samples
 }
 
 /// Every sample by itself, under its name.
 fn gallery(width: Option<usize>) -> String {
-    let one = |record: Record| format!("--- {}\n{}\n", name(&record), text(width, &[record]));
+    let one = |record: Box<dyn Record>| format!("--- {}\n{}\n", name(record.as_ref()), text(width, &[record]));
     all_by_name().into_iter().map(one).collect()
 }
 
@@ -109,9 +108,11 @@ fn fields(shape: &Shape) -> Vec<String> {
 #[test]
 fn the_fields_of_every_record() {
     let line = |shape: &Shape| format!("{}: {}\n", shape.name, fields(shape).join(" "));
-    let all: String = RECORDS.iter().map(line).collect();
+    let mut shapes = SHARED.to_vec();
+    shapes.sort_by_key(|shape| shape.name);
+    let all: String = shapes.iter().map(line).collect();
     assert_data_eq!(all, file!["golden/fields.txt"].raw());
-    for shape in &*RECORDS {
+    for shape in SHARED {
         for field in shape.form.fields() {
             assert!(!field.about.is_empty(), "{} of {}", field.name, shape.name);
         }
@@ -122,11 +123,11 @@ fn the_fields_of_every_record() {
 fn json_has_the_described_fields_and_no_others() {
     let mut seen = BTreeSet::new();
     for record in all() {
-        let json = serde_json::to_value(&record).unwrap();
-        let name = name(&record);
+        let json = record.json();
+        let name = name(record.as_ref());
         let mut rest: BTreeSet<&str> = json.as_object().unwrap().keys().map(String::as_str).collect();
         rest.remove("type");
-        let shape = RECORDS.iter().find(|shape| shape.name == name).unwrap();
+        let shape = SHARED.iter().find(|shape| shape.name == name).unwrap();
         for field in fields(shape) {
             let bare = field.trim_matches(['[', ']']);
             assert!(rest.remove(bare) || field != bare, "{name} lacks {field}");
@@ -134,7 +135,7 @@ fn json_has_the_described_fields_and_no_others() {
         assert!(rest.is_empty(), "{name} has also {rest:?}");
         seen.insert(name);
     }
-    for shape in &*RECORDS {
+    for shape in SHARED {
         assert!(seen.contains(shape.name), "no sample of {}", shape.name);
     }
 }
@@ -144,7 +145,8 @@ fn an_address_of_the_kernel_is_no_vsyscall_page() {
     for (has_region, is_named) in [(true, true), (false, false)] {
         let mut page = absent(State::Outside, None, 0);
         page.region = page.region.filter(|_| has_region);
-        for record in [Record::Explanation(Box::new(explained(page.clone()))), Record::Translation(Box::new(page))] {
+        let records: [Box<dyn Record>; 2] = [Box::new(explained(page.clone())), Box::new(page)];
+        for record in records {
             let told = text(None, &[record]);
             assert!(told.contains("which ends with user space"), "{told}");
             assert_eq!(told.contains("the vsyscall page"), is_named, "{told}");
@@ -154,11 +156,11 @@ fn an_address_of_the_kernel_is_no_vsyscall_page() {
 
 #[test]
 fn every_state_and_kind_reads_as_words() {
-    let records: Vec<Record> = State::ALL
+    let records: Vec<Box<dyn Record>> = State::ALL
         .iter()
         .map(|&state| (state, None))
         .chain(Kind::ALL.iter().map(|&kind| (State::Untouched, Some(kind))))
-        .map(|(state, kind)| Record::Translation(Box::new(absent(state, kind, 0))))
+        .map(|(state, kind)| Box::new(absent(state, kind, 0)) as Box<dyn Record>)
         .collect();
     let lines = text(None, &records);
     let states: Vec<&str> = lines.lines().filter(|line| line.starts_with("state")).collect();
@@ -198,10 +200,11 @@ state     untouched, maybe_swapped  a page of shared memory with contents, but n
 
 #[test]
 fn hidden_frames_are_hidden_and_never_zero() {
-    let translation = text(None, &[Record::Translation(Box::new(hidden()))]);
+    let translation = text(None, &[Box::new(hidden())]);
     assert!(translation.contains("physical  hidden"), "{translation}");
     assert_eq!(translation.matches("CAP_SYS_ADMIN").count(), 1, "{translation}");
-    for record in [Record::Run(hidden_run()), Record::Pages(hidden_pages())] {
+    let records: [Box<dyn Record>; 2] = [Box::new(hidden_run()), Box::new(hidden_pages())];
+    for record in records {
         let rows = text(None, &[record]);
         let row = rows.lines().nth(1).unwrap();
         assert!(row.contains("hidden"), "{rows}");
@@ -215,7 +218,7 @@ fn a_mark_of_exclusive_that_a_map_count_contradicts_is_explained() {
     let of_huge_page = Translation { huge: Ok(true), exclusive: Ok(false), ..present() };
     let alike = Translation { exclusive: Ok(true), ..of_huge_page.clone() };
     for (translation, explained) in [(of_huge_page, true), (alike, false), (present(), false)] {
-        let text = text(None, &[Record::Translation(Box::new(translation))]);
+        let text = text(None, &[Box::new(translation)]);
         assert_eq!(text.contains(clause), explained, "{text}");
     }
 }
@@ -225,7 +228,7 @@ fn explain_says_what_is_special_of_a_page() {
     let with = |flags: PageFlags| {
         let mut page = present();
         page.words.flags = Ok(flags);
-        text(None, &[Record::Explanation(Box::new(explained(page)))])
+        text(None, &[Box::new(explained(page))])
     };
     let everyday = PageFlags::ANON | PageFlags::LRU;
     for (discardable, words) in [
@@ -235,13 +238,13 @@ fn explain_says_what_is_special_of_a_page() {
     ] {
         let mut page = present();
         page.words.flags = Ok(everyday);
-        let told = text(None, &[Record::Explanation(Box::new(Explanation { discardable, ..explained(page) }))]);
+        let told = text(None, &[Box::new(Explanation { discardable, ..explained(page) })]);
         assert!(told.replace("\n            ", " ").contains(words), "{told}");
     }
     // The flags of a tail do not tell on old kernels.
     let mut tail = present();
     tail.words.flags = Ok(PageFlags::ANON | PageFlags::COMPOUND_TAIL);
-    let told = text(None, &[Record::Explanation(Box::new(Explanation { discardable: Ok(true), ..explained(tail) }))]);
+    let told = text(None, &[Box::new(Explanation { discardable: Ok(true), ..explained(tail) })]);
     assert!(told.contains("MADV_FREE"), "{told}");
     let given_up = with(everyday);
     assert!(given_up.contains("MADV_FREE"), "{given_up}");
@@ -256,7 +259,7 @@ fn a_copy_of_a_page_of_a_huge_mapping_is_small_and_splits_it() {
     let write_to = |huge, kind| {
         let page = Translation { huge: Ok(huge), kind: Some(kind), ..present() };
         let explanation = Explanation { next_write: Outcome::of(&[Effect::Copy]), ..explained(page) };
-        text(None, &[Record::Explanation(Box::new(explanation))])
+        text(None, &[Box::new(explanation)])
     };
     let split = "a copy of these 4 KiB alone, and the huge mapping is split into small pages";
     let said = write_to(true, Kind::Anonymous);
@@ -272,7 +275,7 @@ fn once_all_mappings_are_found_it_does_not_matter_what_could_not_be_read() {
     let said = |ended| {
         let summary =
             WhoSummary { counts: WhoCounts { unreadable: 1, ..who_counted().counts }, ended, ..who_counted() };
-        text(None, &[Record::WhoSummary(summary)])
+        text(None, &[Box::new(summary)])
     };
     let unread = "could not be read";
     assert!(!said(SearchEnd::Counted).contains(unread));
@@ -281,13 +284,13 @@ fn once_all_mappings_are_found_it_does_not_matter_what_could_not_be_read() {
 
 #[test]
 fn a_walk_has_one_heading_and_says_each_reason_once() {
-    let walk = [
-        Record::Pages(pages()),
-        Record::Pages(hidden_pages()),
-        Record::Pages(hidden_pages()),
-        Record::Pages(huge_pages()),
-        Record::Pages(untouched_pages()),
-        Record::WalkSummary(walk_summary()),
+    let walk: [Box<dyn Record>; 6] = [
+        Box::new(pages()),
+        Box::new(hidden_pages()),
+        Box::new(hidden_pages()),
+        Box::new(huge_pages()),
+        Box::new(untouched_pages()),
+        Box::new(walk_summary()),
     ];
     assert_data_eq!(
         text(Some(120), &walk),
@@ -312,7 +315,7 @@ unknown   flags, map count, order: /proc/kpageflags may be read by root alone
 
 #[test]
 fn notes_of_a_table_stand_under_it_also_after_a_block() {
-    let said = [Record::Translation(Box::new(present())), Record::Run(hidden_run())];
+    let said: [Box<dyn Record>; 2] = [Box::new(present()), Box::new(hidden_run())];
     let text = text(Some(120), &said);
     let at = |words: &str| text.find(words).unwrap_or_else(|| panic!("{words}: {text}"));
     assert!(at("0x7ffff7dc8000") < at("hidden    physical, frame: "), "{text}");
@@ -323,7 +326,7 @@ fn notes_of_a_table_stand_under_it_also_after_a_block() {
 fn what_is_unknown_of_frames_has_its_reason_under_the_table() {
     let mut unknown = frames();
     unknown.words.map_count = Err(crate::report::Reason::Changed);
-    let said = [Record::Frames(unknown), Record::FramesSummary(frames_summary())];
+    let said: [Box<dyn Record>; 2] = [Box::new(unknown), Box::new(frames_summary())];
     let text = text(Some(120), &said);
     let notes: Vec<&str> = text.lines().skip_while(|line| !line.contains("stopped")).collect();
     assert!(notes.len() == 2 && notes[1].starts_with("unknown   map count: "), "{text}");
@@ -331,12 +334,8 @@ fn what_is_unknown_of_frames_has_its_reason_under_the_table() {
 
 #[test]
 fn blocks_and_tables_stand_apart() {
-    let said = [
-        Record::Translation(Box::new(present())),
-        Record::Run(run()),
-        Record::Run(run()),
-        Record::Group(group("present", 12)),
-    ];
+    let said: [Box<dyn Record>; 4] =
+        [Box::new(present()), Box::new(run()), Box::new(run()), Box::new(group("present", 12))];
     let said = text(None, &said);
     let blank: Vec<usize> =
         said.lines().enumerate().filter(|(_, line)| line.is_empty()).map(|(number, _)| number).collect();
@@ -350,7 +349,7 @@ fn drawn(text_of_line: &str, column: usize, width: usize) -> String {
         place: Some(ErrorPlace { file: None, line: None, column: Some(column), width, text: text_of_line.into() }),
         ..ErrorReport::default()
     };
-    text(Some(80), &[Record::Error(error)])
+    text(Some(80), &[Box::new(error)])
 }
 
 #[test]
@@ -374,7 +373,7 @@ fn a_whole_line_is_shown_where_it_comes_from_a_file() {
             text: format!(" translate\t$sp {}", "x".repeat(200_000)),
         };
         let error = ErrorReport { message: "no".into(), place: Some(place), ..ErrorReport::default() };
-        text(Some(40), &[Record::Error(error)])
+        text(Some(40), &[Box::new(error)])
     };
     assert_eq!(shown(Some("tour.pmdb")), "tour.pmdb:3: error: no\n  translate $sp xxxxxxxxxxxxxxxxxxxxx…\n");
     assert_eq!(shown(None), "error: no\n");
@@ -401,7 +400,7 @@ fn of_an_endless_line_the_surroundings_are_drawn() {
 #[test]
 fn json_escapes_what_a_terminal_would_obey_and_loses_nothing() {
     let said = "\u{9b}2J \u{202e} \x7f \u{e0001} é \\ \"";
-    let note = Record::Note(crate::report::Note { message: said.into() });
+    let note = Box::new(crate::report::Note { message: said.into() });
     let line = rendered(&mut Json, &[note]);
     assert!(line.trim_end().chars().all(crate::kernel::name::is_plain), "{line:?}");
     let json: Value = serde_json::from_str(&line).unwrap();
@@ -409,7 +408,7 @@ fn json_escapes_what_a_terminal_would_obey_and_loses_nothing() {
     // Names come escaped, as in text: two different ones never look the same.
     let mut row = process_row();
     row.name = Name::new(*b"\xff\\xff");
-    let json: Value = serde_json::from_str(&rendered(&mut Json, &[Record::ProcessEntry(row)])).unwrap();
+    let json: Value = serde_json::from_str(&rendered(&mut Json, &[Box::new(row)])).unwrap();
     assert_eq!(json["name"], "\\xff\\\\xff");
 }
 
@@ -422,7 +421,7 @@ fn every_row_stands_under_its_titles() {
         name: Name::from("[vsyscall]"),
         ..region_row()
     };
-    let records = [region_row(), vsyscall].map(|row| Record::Region(Box::new(row)));
+    let records = [region_row(), vsyscall].map(|row| Box::new(row) as Box<dyn Record>);
     for width in [60, 80, 100, 110, 120] {
         let shown = text(Some(width), &records);
         let mut titles = "";

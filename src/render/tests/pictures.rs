@@ -3,15 +3,16 @@
 use super::super::{Json, Svg, Text, Theme};
 use super::samples::*;
 use super::{hostile, rendered, text};
-use crate::report::{Mark, Record};
+use crate::render::Record;
+use crate::report::Mark;
 use jiff::tz::TimeZone;
 use proptest::prelude::*;
 use roxmltree::{Document, Node};
 use serde_json::Value;
 use snapbox::assert_data_eq;
 
-fn map() -> [Record; 2] {
-    [Record::MapRegion(map_region()), Record::WalkSummary(walk_summary())]
+fn map() -> [Box<dyn Record>; 2] {
+    [Box::new(map_region()), Box::new(walk_summary())]
 }
 
 /// What the cells are said to be, in order: start, end, and what is there.
@@ -69,9 +70,9 @@ fn a_picture_has_the_cells_of_the_record() {
 }
 
 /// A page that comes, is copied, and goes to swap; six rows stay empty, and in the end a region comes.
-fn timeline(samples: u64) -> Vec<Record> {
-    let mut records = vec![Record::WatchStart(watch_start())];
-    records.extend((0..8).map(|row| Record::TimelineRow(timeline_row(row))));
+fn timeline(samples: u64) -> Vec<Box<dyn Record>> {
+    let mut records: Vec<Box<dyn Record>> = vec![Box::new(watch_start())];
+    records.extend((0..8).map(|row| Box::new(timeline_row(row)) as Box<dyn Record>));
     for sample in 0..samples {
         let first = match sample {
             0..2 => (1, Mark::Untouched, false),
@@ -82,14 +83,14 @@ fn timeline(samples: u64) -> Vec<Record> {
         };
         let mut rows = vec![first, (5, Mark::Untouched, false), (2, Mark::File, false)];
         if sample == 30 {
-            records.push(Record::TimelineRow(timeline_row(8)));
+            records.push(Box::new(timeline_row(8)));
         }
         if sample >= 30 {
             rows.push((1, Mark::PrivateCopy, false));
         }
-        records.push(Record::TimelineSample(timeline_sample(&rows)));
+        records.push(Box::new(timeline_sample(&rows)));
     }
-    records.push(Record::WatchSummary(watch_summary()));
+    records.push(Box::new(watch_summary()));
     records
 }
 
@@ -162,7 +163,7 @@ fn on_a_terminal_the_last_samples_stand_in_one_place() {
 /// The width is what `set width` says: text, cells, samples and the legend keep to it.
 #[test]
 fn a_picture_is_as_wide_as_it_was_asked_to_be() {
-    let width = |columns: usize, records: &[Record]| {
+    let width = |columns: usize, records: &[Box<dyn Record>]| {
         let svg = rendered(&mut Svg::new("demo", Some(columns)), records);
         let document = Document::parse(&svg).expect("well-formed");
         let width = document.root_element().attribute("width");

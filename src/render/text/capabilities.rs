@@ -1,8 +1,16 @@
 //! `info capabilities`: what is available, how pmdb found out, and how to get the rest.
 
+use super::Text;
 use super::lines::Lines;
+use crate::render::Record;
 use crate::render::theme::Role;
 use crate::report::{Capabilities, Capability};
+
+impl Record for Capabilities {
+    fn write(&self, text: &mut Text) {
+        text.block(write, self);
+    }
+}
 
 /// The columns of the names and of their descriptions.
 const NAME: usize = 10;

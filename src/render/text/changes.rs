@@ -1,5 +1,6 @@
 //! `snapshot`, `diff` and `compare`.
 
+use super::Text;
 use super::block::{region_file_name, region_name, symbols_text};
 use super::cells::{length, none};
 use super::lines::Lines;
@@ -7,13 +8,79 @@ use super::style::Style;
 use super::tables::{END, MakeCell, PAGES, PID, SIZE, START, Table};
 use super::watch::{TIME, blind, by_kind, kind, net, net_figures, numbers, story, time};
 use crate::kernel::Name;
+use crate::kernel::PageSize;
+use crate::render::Record;
 use crate::render::columns::{Cell, Column};
 use crate::render::theme::Role;
 use crate::render::units::{count, counted, duration, size};
 use crate::report::{
-    ChangeGroup, ChangeRow, Comparison, ComparisonGroup, ComparisonSummary, DiffSummary, SnapshotRow, SoftDirtyCleared,
-    SoftDirtyReport,
+    ChangeGroup, ChangeRow, Comparison, ComparisonGroup, ComparisonSummary, DiffSummary, SharedCounts, SnapshotRow,
+    SoftDirtyCleared, SoftDirtyReport,
 };
+
+impl Record for SnapshotRow {
+    fn write(&self, text: &mut Text) {
+        text.row(&SNAPSHOTS, self);
+    }
+}
+
+impl Record for DiffSummary {
+    fn write(&self, text: &mut Text) {
+        text.line(summary, self);
+    }
+
+    fn totals(&self, _: PageSize) -> Vec<(&'static str, u64)> {
+        vec![("_changes", self.changes.sum()), ("_came", self.effect.came), ("_went", self.effect.went)]
+    }
+}
+
+impl Record for ChangeRow {
+    fn write(&self, text: &mut Text) {
+        text.row(&CHANGES, self);
+    }
+}
+
+impl Record for ChangeGroup {
+    fn write(&self, text: &mut Text) {
+        text.row(&groups(self), self);
+    }
+}
+
+impl Record for Comparison {
+    fn write(&self, text: &mut Text) {
+        text.row(&COMPARISONS, self);
+    }
+}
+
+impl Record for ComparisonGroup {
+    fn write(&self, text: &mut Text) {
+        text.row(&COMPARISON_GROUPS, self);
+    }
+}
+
+impl Record for ComparisonSummary {
+    fn write(&self, text: &mut Text) {
+        text.line(comparison_summary, self);
+    }
+
+    fn totals(&self, _: PageSize) -> Vec<(&'static str, u64)> {
+        let SharedCounts { shared, copied, about_to_copy, .. } = self.counts;
+        let bytes = |pages: u64| pages * self.page_size;
+        vec![("_shared", bytes(shared)), ("_copied", bytes(copied)), ("_about_to_copy", bytes(about_to_copy))]
+    }
+}
+
+impl Record for SoftDirtyReport {
+    fn write(&self, text: &mut Text) {
+        text.line(soft_dirty, self);
+    }
+}
+
+impl Record for SoftDirtyCleared {
+    fn write(&self, text: &mut Text) {
+        text.line(soft_dirty_cleared, self);
+    }
+}
 
 /// `snapshot`, `info snapshots`
 pub static SNAPSHOTS: Table<SnapshotRow> = Table::of(&[

@@ -1,15 +1,23 @@
 //! `explain`: a paragraph about a page, and what the next accesses will do.
 
+use super::Text;
 use super::block;
 use super::footnotes::Footnotes;
 use super::lines::Lines;
 use super::words;
 use crate::kernel::{Kind, State};
+use crate::render::Record;
 use crate::render::line::Line;
 use crate::render::theme::Role;
 use crate::render::units::size;
 use crate::report::{Effect, Explanation, Fault, Outcome, Owner, Reason, SwapSlot, Translation, Why};
 use std::borrow::Cow;
+
+impl Record for Explanation {
+    fn write(&self, text: &mut Text) {
+        text.block(write, self);
+    }
+}
 
 /// Writes it.
 pub fn write(lines: &mut Lines, explanation: &Explanation) {

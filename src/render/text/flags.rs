@@ -1,12 +1,26 @@
 //! `flags` and `decode`: every bit with its meaning.
 
+use super::Text;
 use super::block::{self, REMARK};
 use super::footnotes::Footnotes;
 use super::lines::Lines;
 use super::words;
 use crate::kernel::PageFlags;
+use crate::render::Record;
 use crate::render::theme::Role;
 use crate::report::{Decoded, DecodedEntry, DecodedFlags, FlagMeaning, FlagsReport, Reason, Why};
+
+impl Record for FlagsReport {
+    fn write(&self, text: &mut Text) {
+        text.block(write, self);
+    }
+}
+
+impl Record for Decoded {
+    fn write(&self, text: &mut Text) {
+        text.block(decoded, self);
+    }
+}
 
 /// The columns of a bit's name and its meaning.
 const BIT: usize = 10;

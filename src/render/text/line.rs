@@ -1,10 +1,18 @@
 //! `info line`.
 
+use super::Text;
 use super::block;
 use super::footnotes::Footnotes;
 use super::lines::Lines;
+use crate::render::Record;
 use crate::render::theme::Role;
 use crate::report::{LineFrame, LineReport, Why};
+
+impl Record for LineReport {
+    fn write(&self, text: &mut Text) {
+        text.block(write, self);
+    }
+}
 
 /// `0x401136 <main+4> of demo, in 0x401132..0x40113a`, or for a line `0x401132..0x40113a <main> of demo`; then a line
 /// for each function, the innermost first.

@@ -10,14 +10,14 @@ pub const VALUE: usize = 10;
 
 /// Lines of text under construction. A line ends where the next one begins.
 #[derive(Debug)]
-pub(in crate::render) struct Lines {
-    pub(in crate::render) style: Style,
+pub(crate) struct Lines {
+    pub(crate) style: Style,
     text: Vec<u8>,
     last: Option<Line>,
 }
 
 impl Lines {
-    pub(in crate::render) fn new(style: Style) -> Self {
+    pub(crate) fn new(style: Style) -> Self {
         Lines { style, text: Vec::new(), last: None }
     }
 

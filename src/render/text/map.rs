@@ -2,8 +2,10 @@
 
 use super::block::region_name;
 use super::lines::Lines;
-use crate::render::line::Line;
+use crate::render::Record;
 use crate::render::marks::{self, Cell, Legend};
+use crate::render::svg::Svg;
+use crate::render::text::Text;
 use crate::render::theme::Role;
 use crate::render::units::size;
 use crate::report::{MapCells, MapRegion, Mark};
@@ -13,8 +15,28 @@ const INDENT: usize = 2;
 /// The most rows of cells of a region.
 const MOST_ROWS: usize = 4;
 
+impl Record for MapRegion {
+    fn write(&self, text: &mut Text) {
+        text.picture(region, self);
+    }
+
+    fn draw(&self, picture: &mut Svg) -> bool {
+        picture.heading(|lines| head(lines, self, 1));
+        if !is_empty(self) {
+            let cell_bytes = cell_bytes(self);
+            let address = |cell: usize| {
+                let bytes = (cell as u64).saturating_mul(cell_bytes);
+                let address = self.start.checked_add(bytes).unwrap_or(self.end);
+                address.min(self.end)
+            };
+            picture.cells(&marks::each(&self.cells), |start, end| format!("{}..{}", address(start), address(end)));
+        }
+        true
+    }
+}
+
 /// `0x5600d2d30000..0x5600d2d40000 rw-p 64 KiB [heap] a cell is 4 KiB`, and its cells.
-pub(super) fn region(lines: &mut Lines, legend: &mut Legend, region: &MapRegion) {
+fn region(lines: &mut Lines, legend: &mut Legend, region: &MapRegion) {
     let room = lines.style.columns().saturating_sub(INDENT).max(8);
     let (cells, together) = fitting(&region.cells, room * MOST_ROWS);
     head(lines, region, together);
@@ -24,22 +46,12 @@ pub(super) fn region(lines: &mut Lines, legend: &mut Legend, region: &MapRegion)
     for row in cells.chunks(room) {
         let line = lines.line();
         line.limit(None).plain(" ".repeat(INDENT));
-        push_cells(line, legend, row);
+        legend.push_cells(line, row);
     }
-}
-
-/// The letters of cells, which the legend then explains.
-pub(super) fn push_cells(line: &mut Line, legend: &mut Legend, cells: &[Cell]) {
-    for part in cells.chunk_by(|one, other| marks::role(one.mark) == marks::role(other.mark)) {
-        let letters: String = part.iter().map(|cell| cell.letter()).collect();
-        let role = part.first().map_or(Role::Plain, |cell| marks::role(cell.mark));
-        line.push(role, letters);
-    }
-    cells.iter().for_each(|cell| legend.add(*cell));
 }
 
 /// What the region is, and what a cell is if `together` of those of the record are drawn as one.
-pub(in crate::render) fn head(lines: &mut Lines, region: &MapRegion, together: u64) {
+fn head(lines: &mut Lines, region: &MapRegion, together: u64) {
     let bytes = region.end.get().saturating_sub(region.start.get());
     let line = lines.line();
     line.indent(4).push(Role::Address, format!("{}..{}", region.start, region.end));
@@ -66,32 +78,15 @@ pub(in crate::render) fn head(lines: &mut Lines, region: &MapRegion, together: u
 }
 
 /// Bytes that a cell of the record stands for.
-pub(in crate::render) fn cell_bytes(region: &MapRegion) -> u64 {
+fn cell_bytes(region: &MapRegion) -> u64 {
     let bytes = region.end.get().saturating_sub(region.start.get());
     let page = bytes / region.pages.max(1);
     region.cell_pages.saturating_mul(page)
 }
 
 /// Whether there is nothing to draw.
-pub(in crate::render) fn is_empty(region: &MapRegion) -> bool {
+fn is_empty(region: &MapRegion) -> bool {
     region.cells.iter().all(|cell| cell.mark >= Mark::Untouched)
-}
-
-/// What the letters mean, the most important first.
-pub(super) fn legend(lines: &mut Lines, legend: &mut Legend) {
-    if legend.is_empty() {
-        return;
-    }
-    let (marks, remarks) = legend.take();
-    let line = lines.line();
-    line.indent(2).plain(Legend::TITLE);
-    for mark in marks {
-        let words = format!("{} {}", marks::letter(mark), mark.word());
-        line.word(" ", marks::role(mark), words);
-    }
-    for remark in remarks {
-        line.word("; ", Role::Plain, remark);
-    }
 }
 
 /// At most `most` cells, and how many cells of the record each of them joins.

@@ -1,15 +1,53 @@
 //! What memory holds: rows as gdb's `x` has them.
 
+use super::Text;
 use super::block::{region_file_name, symbol, symbol_text};
 use super::lines::Lines;
 use super::style::Style;
 use super::words;
 use crate::kernel::{Kind, State};
 use crate::lang::Format;
+use crate::render::Record;
 use crate::render::line::Line;
 use crate::render::theme::Role;
 use crate::render::units::{count, counted, size};
 use crate::report::{Bytes, FindSummary, Match, Memory, Patch, PatchedSummary, RegionBrief, Telescope, Why};
+
+impl Record for Memory {
+    fn write(&self, text: &mut Text) {
+        text.line(row, self);
+    }
+}
+
+impl Record for Match {
+    fn write(&self, text: &mut Text) {
+        text.line(found, self);
+    }
+}
+
+impl Record for FindSummary {
+    fn write(&self, text: &mut Text) {
+        text.line(find_summary, self);
+    }
+}
+
+impl Record for Patch {
+    fn write(&self, text: &mut Text) {
+        text.line(patch, self);
+    }
+}
+
+impl Record for PatchedSummary {
+    fn write(&self, text: &mut Text) {
+        text.line(patched_summary, self);
+    }
+}
+
+impl Record for Telescope {
+    fn write(&self, text: &mut Text) {
+        text.line(telescope, self);
+    }
+}
 
 /// Columns from one tab stop to the next: gdb writes tabs.
 const TAB: usize = 8;

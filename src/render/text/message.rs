@@ -1,14 +1,61 @@
 //! Help, notes and errors.
 
+use super::Text;
 use super::block;
 use super::lines::Lines;
+use crate::render::Record;
 use crate::render::line::Line;
 use crate::render::printable::{columns, cut, printable, push_printable};
 use crate::render::theme::Role;
 use crate::report::{
-    AssertionsSummary, ErrorPlace, ErrorReport, Help, HelpCommand, HelpExample, HelpGroup, HelpOverview, HelpSubject,
-    Note, UserCommands, UserHelp, term_and_meaning,
+    AssertionReport, AssertionsSummary, End, ErrorPlace, ErrorReport, Hello, Help, HelpCommand, HelpExample, HelpGroup,
+    HelpOverview, HelpSubject, Note, UserCommands, UserHelp, term_and_meaning,
 };
+
+impl Record for Help {
+    fn write(&self, text: &mut Text) {
+        text.block(help, self);
+    }
+}
+
+impl Record for Note {
+    fn write(&self, text: &mut Text) {
+        text.line(note, self);
+    }
+}
+
+impl Record for AssertionsSummary {
+    fn write(&self, text: &mut Text) {
+        text.line(assertions, self);
+    }
+}
+
+impl Record for ErrorReport {
+    fn write(&self, text: &mut Text) {
+        text.line(error, self);
+    }
+}
+
+impl Record for crate::report::Text {
+    fn write(&self, text: &mut Text) {
+        text.verbatim(&self.text);
+    }
+}
+
+/// One that holds is silent, and one that fails is an error.
+impl Record for AssertionReport {
+    fn write(&self, _: &mut Text) {}
+}
+
+/// For programs.
+impl Record for Hello {
+    fn write(&self, _: &mut Text) {}
+}
+
+/// For programs.
+impl Record for End {
+    fn write(&self, _: &mut Text) {}
+}
 
 /// The longest line of prose: longer ones are hard to read.
 const PROSE: usize = 100;

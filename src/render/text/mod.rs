@@ -17,6 +17,7 @@ mod processes;
 mod reads;
 mod region;
 mod regions;
+mod renderer;
 mod session;
 pub(super) mod style;
 mod symbols;
@@ -28,11 +29,11 @@ mod watch;
 mod who;
 mod words;
 
-use super::Renderer;
 use super::columns::Layout;
 use super::marks::Legend;
 use super::theme::{Role, Theme};
-use crate::report::{Field, Record, Why};
+use super::timeline::Timeline;
+use crate::report::{Field, Why};
 use footnotes::Footnotes;
 use jiff::tz::TimeZone;
 use lines::Lines;
@@ -96,7 +97,7 @@ impl Text {
     }
 
     /// A row of a table.
-    fn row<T>(&mut self, table: &Table<T>, row: &T) {
+    pub(crate) fn row<T>(&mut self, table: &Table<T>, row: &T) {
         let id = table.id();
         // A table that ends here has its own notes.
         self.separate(Shape::Row(id));
@@ -123,25 +124,32 @@ impl Text {
     }
 
     /// A row of a table, and the reasons of what it misses.
-    fn row_with_notes<T: Field>(&mut self, table: &Table<T>, row: &T) {
+    pub(crate) fn row_with_notes<T: Field>(&mut self, table: &Table<T>, row: &T) {
         self.row(table, row);
         self.footnotes.collect(&Why::of_record(row));
     }
 
+    /// A row of a table, and the reasons of what it misses. Those of the kind "not applicable" are shown under a table
+    /// without any value.
+    pub(crate) fn row_with_reasons<T>(&mut self, table: &Table<T>, row: &T, why: &Why, has_values: bool) {
+        self.row(table, row);
+        self.footnotes.collect_with_nature(why, has_values);
+    }
+
     /// Labelled lines that stand apart.
-    fn block<T>(&mut self, write: WriteRecord<T>, record: &T) {
+    pub(crate) fn block<T>(&mut self, write: WriteRecord<T>, record: &T) {
         self.separate(Shape::Block);
         write(&mut self.lines, record);
     }
 
     /// A line, or a few.
-    fn line<T>(&mut self, write: WriteRecord<T>, record: &T) {
+    pub(crate) fn line<T>(&mut self, write: WriteRecord<T>, record: &T) {
         self.separate(Shape::Line);
         write(&mut self.lines, record);
     }
 
     /// The notes under a table: the reasons for missing values, and the columns that did not fit.
-    fn notes(&mut self) {
+    pub(crate) fn notes(&mut self) {
         let left_out = std::mem::take(&mut self.left_out);
         if !left_out.is_empty() {
             let why = "the terminal is too narrow; a pipe shows all";
@@ -166,121 +174,56 @@ impl Text {
         self.before = shape;
     }
 
-    fn add(&mut self, record: &Record) {
-        match record {
-            Record::Translation(translation) => self.block(translation::write, translation),
-            Record::Explanation(explanation) => self.block(explanation::write, explanation),
-            Record::Run(run) => self.row_with_notes(&pages::RUNS, run),
-            Record::Pages(row) => self.row_with_notes(&pages::PAGE_ROWS, row),
-            Record::Frames(frames) => self.row_with_notes(&pages::FRAME_ROWS, frames),
-            Record::WalkSummary(summary) => {
-                self.separate(Shape::Line);
-                map::legend(&mut self.lines, &mut self.legend);
-                totals::walk_summary(&mut self.lines, summary);
-                self.notes();
-            }
-            Record::FramesSummary(summary) => {
-                self.line(totals::frames_summary, summary);
-                self.notes();
-            }
-            Record::Group(group) => self.row_with_notes(&pages::groups(group), group),
-            Record::MapRegion(region) => {
-                self.separate(Shape::Line);
-                map::region(&mut self.lines, &mut self.legend, region);
-            }
-            Record::Summary(row) => self.row_with_notes(&pages::SUMMARY, row),
-            Record::Mapper(mapper) => self.row(&who::MAPPERS, mapper),
-            Record::WhoSummary(summary) => self.line(who::summary, summary),
-            Record::Region(region) if region::is_row(region) => {
-                self.row(&regions::table(region), region);
-                let has_values = region.present.is_some();
-                self.footnotes.collect_with_nature(&region.why, has_values);
-            }
-            Record::Region(region) => self.block(region::write, region),
-            Record::RegionsSummary(summary) => {
-                self.line(totals::regions_summary, summary);
-                self.notes();
-            }
-            Record::PageFlags(flags) => self.block(flags::write, flags),
-            Record::Decoded(decoded) => self.block(flags::decoded, decoded),
-            Record::Event(event) => self.row(&watch::EVENTS, event),
-            Record::WatchStart(start) => self.line(watch::start, start),
-            Record::EventGroup(group) => self.row(&watch::EVENT_GROUPS, group),
-            Record::WatchSummary(summary) => {
-                self.separate(Shape::Line);
-                self.drawing.finish(&mut self.lines, &mut self.legend);
-                map::legend(&mut self.lines, &mut self.legend);
-                watch::summary(&mut self.lines, summary);
-            }
-            Record::TimelineRow(row) => self.drawing.timeline.add_row(row),
-            Record::TimelineSample(seen) => {
-                self.drawing.timeline.add_sample(seen);
-                self.drawing.sampled(&mut self.lines, &mut self.legend);
-            }
-            Record::Snapshot(snapshot) => self.row(&changes::SNAPSHOTS, snapshot),
-            Record::DiffSummary(summary) => self.line(changes::summary, summary),
-            Record::Change(change) => self.row(&changes::CHANGES, change),
-            Record::ChangeGroup(group) => self.row(&changes::groups(group), group),
-            Record::Comparison(row) => self.row(&changes::COMPARISONS, row),
-            Record::ComparisonGroup(row) => self.row(&changes::COMPARISON_GROUPS, row),
-            Record::ComparisonSummary(summary) => self.line(changes::comparison_summary, summary),
-            Record::SoftDirty(report) => self.line(changes::soft_dirty, report),
-            Record::SoftDirtyCleared(report) => self.line(changes::soft_dirty_cleared, report),
-            Record::Read(read) => {
-                reads::words(read).for_each(|word| self.row(&reads::WORDS, &word));
-            }
-            Record::ReadsSummary(summary) => self.line(reads::summary, summary),
-            Record::Memory(memory) => self.line(memory::row, memory),
-            Record::Match(place) => self.line(memory::found, place),
-            Record::FindSummary(summary) => self.line(memory::find_summary, summary),
-            Record::Patch(patch) => self.line(memory::patch, patch),
-            Record::PatchedSummary(summary) => self.line(memory::patched_summary, summary),
-            Record::Telescope(row) => self.line(memory::telescope, row),
-            Record::Value(value) => self.line(session::value, value),
-            Record::Display(display) => self.line(session::display, display),
-            Record::Symbol(symbol) => self.line(session::symbol, symbol),
-            Record::SymbolRow(symbol) => self.row(&symbols::SYMBOLS, symbol),
-            Record::SymbolsSummary(summary) => self.line(session::symbols_summary, summary),
-            Record::Module(module) => self.row(&symbols::MODULES, module),
-            Record::Line(report) => self.block(line::write, report),
-            Record::Process(process) => self.block(session::process, process),
-            Record::Capabilities(report) => self.block(capabilities::write, report),
-            Record::ProcessEntry(process) => self.row(processes::table(process), process),
-            Record::Thread(thread) => self.row_with_notes(&processes::THREADS, thread),
-            Record::Target(target) => self.line(session::target, target),
-            Record::Setting(setting) => self.row(&session::SETTINGS, setting),
-            Record::History(entry) => self.row(&session::HISTORY, entry),
-            // The user's own text, to the byte.
-            Record::Text(text) => self.lines.text().extend_from_slice(text.text.as_bytes()),
-            Record::Help(help) => self.block(message::help, help),
-            Record::Note(note) => self.line(message::note, note),
-            Record::AssertionsSummary(summary) => self.line(message::assertions, summary),
-            Record::Error(error) => self.line(message::error, error),
-            // An assertion that holds is silent, and one that fails is an error; the others are for programs.
-            Record::Assertion(_) | Record::Hello(_) | Record::End(_) => {}
-        }
-    }
-}
-
-impl Renderer for Text {
-    fn record(&mut self, record: &Record, out: &mut dyn Write) -> io::Result<()> {
-        self.add(record);
-        self.lines.write(out)
+    /// What it has drawn so far of a timeline.
+    pub(crate) fn timeline(&mut self) -> &mut Timeline {
+        &mut self.drawing.timeline
     }
 
-    fn name_columns(&mut self, titles: &[&'static str]) {
+    /// Draws the timeline after a sample.
+    pub(crate) fn draw_timeline(&mut self) {
+        self.drawing.sampled(&mut self.lines, &mut self.legend);
+    }
+
+    /// Draws the rest of the timeline, and says what the letters in pictures mean.
+    pub(crate) fn end_pictures(&mut self) {
+        self.separate(Shape::Line);
+        self.drawing.finish(&mut self.lines, &mut self.legend);
+        self.legend.write(&mut self.lines);
+    }
+
+    /// Lines of a picture, whose letters the legend will explain.
+    pub(crate) fn picture<T>(&mut self, draw: fn(&mut Lines, &mut Legend, &T), record: &T) {
+        self.separate(Shape::Line);
+        draw(&mut self.lines, &mut self.legend, record);
+    }
+
+    /// The user's own text, to the byte.
+    pub(crate) fn verbatim(&mut self, text: &str) {
+        self.lines.text().extend_from_slice(text.as_bytes());
+    }
+
+    /// Takes the titles of columns that are left out last, until the end of the command.
+    pub(super) fn name_columns(&mut self, titles: &[&'static str]) {
         self.named = titles.to_vec();
     }
 
-    fn finish(&mut self, out: &mut dyn Write) -> io::Result<()> {
+    /// Ends the output of a command.
+    pub(super) fn end_command(&mut self) {
         self.drawing.finish(&mut self.lines, &mut self.legend);
         // A failed command has no summary.
-        map::legend(&mut self.lines, &mut self.legend);
+        self.legend.write(&mut self.lines);
         self.drawing.timeline = Default::default();
         self.notes();
         self.layout = None;
         self.named.clear();
         self.before = Shape::Nothing;
+    }
+
+    /// Writes what is complete.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub(super) fn flush(&mut self, out: &mut dyn Write) -> io::Result<()> {
         self.lines.write(out)
     }
 }

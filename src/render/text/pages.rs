@@ -1,15 +1,65 @@
 //! Tables of pages and frames: `translate RANGE`, `walk`, `summary`.
 
+use super::Text;
 use super::block::{ANONYMOUS, region_file_name};
 use super::cells::{fact, length, map_count, none, optional, reason, unknown};
 use super::tables::{END, MakeCell, PAGES, SIZE, START, Table};
 use super::words;
 use crate::kernel::words::Worded;
+use crate::kernel::{AddressRange, FrameRange, VirtualAddress};
 use crate::kernel::{Kind, PageFlags, State};
 use crate::render::columns::{Cell, Column};
 use crate::render::theme::Role;
 use crate::render::units::count;
+use crate::render::{Record, RowRange};
 use crate::report::{Fact, Frames, Group, Pages, Run, SummaryRow};
+
+impl Record for Run {
+    fn write(&self, text: &mut Text) {
+        text.row_with_notes(&RUNS, self);
+    }
+
+    fn address(&self) -> Option<VirtualAddress> {
+        Some(self.start)
+    }
+}
+
+impl Record for Pages {
+    fn write(&self, text: &mut Text) {
+        text.row_with_notes(&PAGE_ROWS, self);
+    }
+
+    fn address(&self) -> Option<VirtualAddress> {
+        Some(self.start)
+    }
+
+    fn range(&self) -> Option<RowRange> {
+        AddressRange::new(self.start, self.end).map(RowRange::Addresses)
+    }
+}
+
+impl Record for Frames {
+    fn write(&self, text: &mut Text) {
+        text.row_with_notes(&FRAME_ROWS, self);
+    }
+
+    fn range(&self) -> Option<RowRange> {
+        let end = self.pfn.checked_add(self.frames)?;
+        FrameRange::new(self.pfn, end).map(RowRange::Frames)
+    }
+}
+
+impl Record for Group {
+    fn write(&self, text: &mut Text) {
+        text.row_with_notes(&groups(self), self);
+    }
+}
+
+impl Record for SummaryRow {
+    fn write(&self, text: &mut Text) {
+        text.row_with_notes(&SUMMARY, self);
+    }
+}
 
 const STATE: Column = Column::word("state", 10, Role::Plain);
 const FRAME: Column = Column::word("frame", 9, Role::Frame);

@@ -1,10 +1,24 @@
 //! The tables of `ps` and `info threads`.
 
+use super::Text;
 use super::cells::{amount, fact, none, symbol, unknown};
 use super::tables::{PID, Table};
+use crate::render::Record;
 use crate::render::columns::{Cell, Column};
 use crate::render::theme::Role;
 use crate::report::{ProcessMemory, ProcessRow, ThreadRow};
+
+impl Record for ProcessRow {
+    fn write(&self, text: &mut Text) {
+        text.row(table(self), self);
+    }
+}
+
+impl Record for ThreadRow {
+    fn write(&self, text: &mut Text) {
+        text.row_with_notes(&THREADS, self);
+    }
+}
 
 const USER: Column = Column::number("user", 6, Role::Plain);
 const STATE: Column = Column::word("state", 5, Role::Plain);

@@ -1,12 +1,26 @@
 //! The reads behind an answer (`--how`).
 
+use super::Text;
 use super::cells::none;
 use super::lines::Lines;
 use super::tables::Table;
+use crate::render::Record;
 use crate::render::columns::{Cell, Column};
 use crate::render::theme::Role;
 use crate::render::units::{count, counted};
 use crate::report::{Hex, KernelRead, ReadsSummary};
+
+impl Record for KernelRead {
+    fn write(&self, text: &mut Text) {
+        words(self).for_each(|word| text.row(&WORDS, &word));
+    }
+}
+
+impl Record for ReadsSummary {
+    fn write(&self, text: &mut Text) {
+        text.line(summary, self);
+    }
+}
 
 /// The size of a word in files with one word for each page.
 const WORD: u64 = 8;

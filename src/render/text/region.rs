@@ -3,14 +3,34 @@
 use super::block::{self, REMARK, missing};
 use super::footnotes::Footnotes;
 use super::lines::Lines;
-use super::{totals, words};
-use crate::kernel::{Permissions, State};
+use super::{Text, regions, totals, words};
+use crate::kernel::{AddressRange, Permissions, State, VirtualAddress};
 use crate::render::theme::Role;
 use crate::render::units::{count, exact_size, percent, size};
+use crate::render::{Record, RowRange};
 use crate::report::{HowMapped, LargeFolios, Reason, RegionPlace, RegionReport};
 
+impl Record for RegionReport {
+    fn write(&self, text: &mut Text) {
+        if is_row(self) {
+            text.row_with_reasons(&regions::table(self), self, &self.why, self.present.is_some());
+        } else {
+            text.block(write, self);
+        }
+    }
+
+    /// `region ADDRESS` keeps the address itself.
+    fn address(&self) -> Option<VirtualAddress> {
+        self.at.is_none().then_some(self.start)
+    }
+
+    fn range(&self) -> Option<RowRange> {
+        AddressRange::new(self.start, self.end).map(RowRange::Addresses)
+    }
+}
+
 /// Whether it is a row of `regions` rather than a block of its own.
-pub fn is_row(region: &RegionReport) -> bool {
+fn is_row(region: &RegionReport) -> bool {
     region.at.is_none() && region.states.is_empty() && !is_full(region)
 }
 

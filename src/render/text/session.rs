@@ -1,8 +1,10 @@
 //! Values, symbols, processes, and the session's target.
 
+use super::Text;
 use super::block::{self, region_name};
 use super::lines::Lines;
 use super::tables::Table;
+use crate::render::Record;
 use crate::render::columns::{Cell, Column};
 use crate::render::theme::Role;
 use crate::render::units::{counted, duration, size};
@@ -10,6 +12,58 @@ use crate::report::{
     DisplayReport, HistoryEntry, ProcessReport, Reason, SettingReport, SymbolReport, SymbolsSummary, TargetReport,
     ValueReport,
 };
+
+impl Record for ValueReport {
+    fn write(&self, text: &mut Text) {
+        text.line(value, self);
+    }
+}
+
+impl Record for DisplayReport {
+    fn write(&self, text: &mut Text) {
+        text.line(display, self);
+    }
+}
+
+impl Record for SymbolReport {
+    fn write(&self, text: &mut Text) {
+        text.line(symbol, self);
+    }
+}
+
+impl Record for SymbolsSummary {
+    fn write(&self, text: &mut Text) {
+        text.line(symbols_summary, self);
+    }
+}
+
+impl Record for ProcessReport {
+    fn write(&self, text: &mut Text) {
+        text.block(process, self);
+    }
+}
+
+impl Record for TargetReport {
+    fn write(&self, text: &mut Text) {
+        text.line(target, self);
+    }
+
+    fn is_greeting(&self) -> bool {
+        self.remarks.is_empty()
+    }
+}
+
+impl Record for SettingReport {
+    fn write(&self, text: &mut Text) {
+        text.row(&SETTINGS, self);
+    }
+}
+
+impl Record for HistoryEntry {
+    fn write(&self, text: &mut Text) {
+        text.row(&HISTORY, self);
+    }
+}
 
 /// `show`
 pub static SETTINGS: Table<SettingReport> = Table::of(&[

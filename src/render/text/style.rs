@@ -6,31 +6,31 @@ use std::cell::OnceCell;
 
 /// The style of text.
 #[derive(Clone, Debug)]
-pub(in crate::render) struct Style {
-    pub(in crate::render) theme: Theme,
+pub(crate) struct Style {
+    pub(crate) theme: Theme,
     /// Of the terminal, in columns; `None` for a pipe or a file.
-    pub(in crate::render) width: Option<usize>,
+    pub(crate) width: Option<usize>,
     /// Looked up with the first time that is shown.
     zone: OnceCell<TimeZone>,
 }
 
 impl Style {
     /// With times in the local time zone.
-    pub(in crate::render) fn new(theme: Theme, width: Option<usize>) -> Self {
+    pub(crate) fn new(theme: Theme, width: Option<usize>) -> Self {
         Style { theme, width, zone: OnceCell::new() }
     }
 
-    pub(in crate::render) fn with_time_zone(self, zone: TimeZone) -> Self {
+    pub(crate) fn with_time_zone(self, zone: TimeZone) -> Self {
         Style { zone: OnceCell::from(zone), ..self }
     }
 
     /// The width of a picture.
-    pub(in crate::render) fn columns(&self) -> usize {
+    pub(crate) fn columns(&self) -> usize {
         self.width.unwrap_or(80)
     }
 
     /// The zone in which times are shown.
-    pub(in crate::render) fn zone(&self) -> &TimeZone {
+    pub(crate) fn zone(&self) -> &TimeZone {
         self.zone.get_or_init(TimeZone::system)
     }
 }

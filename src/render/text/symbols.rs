@@ -1,21 +1,35 @@
 //! The tables of `info symbols` and `info modules`.
 
+use super::Text;
 use super::cells::{none, optional, region as name};
 use super::tables::{END, START, Table};
+use crate::render::Record;
 use crate::render::columns::{Cell, Column};
 use crate::render::theme::Role;
-use crate::report::{ModuleReport, SymbolReport};
+use crate::report::{ModuleReport, SymbolRow};
+
+impl Record for SymbolRow {
+    fn write(&self, text: &mut Text) {
+        text.row(&SYMBOLS, self);
+    }
+}
+
+impl Record for ModuleReport {
+    fn write(&self, text: &mut Text) {
+        text.row(&MODULES, self);
+    }
+}
 
 /// `info symbols`
-pub static SYMBOLS: Table<SymbolReport> = Table::of(&[
-    Column::word("address", 14, Role::Address).cell(|_, symbol| Cell::new(&symbol.address)),
-    Column::number("size", 8, Role::Size).rank(1).cell(|_, symbol| match symbol.size {
+pub static SYMBOLS: Table<SymbolRow> = Table::of(&[
+    Column::word("address", 14, Role::Address).cell(|_, row| Cell::new(&row.symbol.address)),
+    Column::number("size", 8, Role::Size).rank(1).cell(|_, row| match row.symbol.size {
         0 => none(),
         bytes => Cell::count(bytes),
     }),
-    Column::word("kind", 8, Role::Plain).rank(2).cell(|_, symbol| Cell::new(symbol.kind)),
-    Column::name("module", 14, Role::Name).uncut(24).cell(|_, symbol| Cell::new(&symbol.module)),
-    Column::name("symbol", 24, Role::Symbol).cell(|_, symbol| Cell::new(&symbol.name)),
+    Column::word("kind", 8, Role::Plain).rank(2).cell(|_, row| Cell::new(row.symbol.kind)),
+    Column::name("module", 14, Role::Name).uncut(24).cell(|_, row| Cell::new(&row.symbol.module)),
+    Column::name("symbol", 24, Role::Symbol).cell(|_, row| Cell::new(&row.symbol.name)),
 ]);
 
 /// `info modules`

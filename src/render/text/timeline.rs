@@ -1,7 +1,6 @@
 //! `watch … as timeline`: a row a page or a stretch of pages, a column a sample.
 
 use super::lines::Lines;
-use super::map;
 use super::style::Style;
 use crate::render::marks::Legend;
 use crate::render::printable::cut;
@@ -46,7 +45,7 @@ impl Drawing {
         let together = self.timeline.rows().div_ceil(rows).max(1);
         let before = lines.text().len();
         draw(lines, &self.timeline, together, legend);
-        map::legend(lines, legend);
+        legend.write(lines);
         let out = lines.text();
         let picture = out.split_off(before);
         if self.above > 0 {
@@ -112,13 +111,13 @@ fn draw(lines: &mut Lines, timeline: &Timeline, together: usize, legend: &mut Le
         line.limit(None).push(Role::Address, row.row.start);
         line.plain("  ").push(Role::Name, cut(&row.label(above), NAME));
         line.pad_to(label);
-        map::push_cells(line, legend, &row.cells);
+        legend.push_cells(line, &row.cells);
         above = Some(row);
     }
 }
 
 /// `samples 1 to 46, from 16:52:21 to 16:52:26; a row is at most 64 KiB`
-pub(in crate::render) fn head(lines: &mut Lines, timeline: &Timeline, together: usize) {
+pub(crate) fn head(lines: &mut Lines, timeline: &Timeline, together: usize) {
     let zone = lines.style.zone().clone();
     let line = lines.line();
     line.indent(2);

@@ -1,10 +1,53 @@
 //! Totals under a table, in one sentence.
 
+use super::Text;
 use super::lines::Lines;
 use super::words;
+use crate::kernel::PageSize;
+use crate::render::Record;
+use crate::render::svg::Svg;
 use crate::render::theme::Role;
 use crate::render::units::{count, counted, percent, size};
 use crate::report::{FramesSummary, RegionsSummary, WalkSummary};
+
+impl Record for WalkSummary {
+    fn write(&self, text: &mut Text) {
+        text.end_pictures();
+        text.line(walk_summary, self);
+        text.notes();
+    }
+
+    fn totals(&self, _: PageSize) -> Vec<(&'static str, u64)> {
+        vec![("_pages", self.pages), ("_bytes", self.bytes)]
+    }
+
+    fn draw(&self, picture: &mut Svg) -> bool {
+        picture.end_pictures();
+        false
+    }
+}
+
+impl Record for FramesSummary {
+    fn write(&self, text: &mut Text) {
+        text.line(frames_summary, self);
+        text.notes();
+    }
+
+    fn totals(&self, _: PageSize) -> Vec<(&'static str, u64)> {
+        vec![("_pages", self.frames), ("_bytes", self.bytes)]
+    }
+}
+
+impl Record for RegionsSummary {
+    fn write(&self, text: &mut Text) {
+        text.line(regions_summary, self);
+        text.notes();
+    }
+
+    fn totals(&self, page: PageSize) -> Vec<(&'static str, u64)> {
+        vec![("_pages", page.pages_in(self.size)), ("_bytes", self.size)]
+    }
+}
 
 /// `512 pages, 2 MiB: 500 present, 12 untouched`, and how contiguous they are.
 pub fn walk_summary(lines: &mut Lines, summary: &WalkSummary) {

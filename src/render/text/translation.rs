@@ -1,13 +1,21 @@
 //! `translate ADDR`: all facts about one address, a line for each question.
 
+use super::Text;
 use super::block::{self, REMARK};
 use super::footnotes::Footnotes;
 use super::lines::Lines;
 use super::words;
 use crate::kernel::{PageMapEntry, State};
+use crate::render::Record;
 use crate::render::theme::Role;
 use crate::render::units::size;
 use crate::report::{Hex, Nearest, Reason, RegionBrief, Translation, Why};
+
+impl Record for Translation {
+    fn write(&self, text: &mut Text) {
+        text.block(write, self);
+    }
+}
 
 /// Writes the block.
 pub fn write(lines: &mut Lines, t: &Translation) {

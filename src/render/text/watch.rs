@@ -1,20 +1,90 @@
 //! `watch`: a line for each change.
 
+use super::Text;
 use super::block::symbols_text;
 use super::cells::{none, optional};
 use super::lines::Lines;
 use super::style::Style;
 use super::tables::Table;
 use super::{footnotes, words};
+use crate::kernel::{PageSize, VirtualAddress};
+use crate::render::Record;
 use crate::render::columns::{Cell, Column};
 use crate::render::line::Line;
+use crate::render::svg::Svg;
 use crate::render::theme::Role;
 use crate::render::units::{count, counted, duration, size, time_of_day};
 use crate::report::{
-    Blind, Event, EventGroup, EventKind, FlagNames, NetEffect, Numbers, PageFacts, WatchStart, WatchSummary,
+    Blind, Event, EventGroup, EventKind, FlagNames, NetEffect, Numbers, PageFacts, TimelineRow, TimelineSample,
+    WatchStart, WatchSummary,
 };
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+
+impl Record for Event {
+    fn write(&self, text: &mut Text) {
+        text.row(&EVENTS, self);
+    }
+
+    fn address(&self) -> Option<VirtualAddress> {
+        self.address
+    }
+}
+
+impl Record for WatchStart {
+    fn write(&self, text: &mut Text) {
+        text.line(start, self);
+    }
+
+    fn begins_stream(&self) -> bool {
+        true
+    }
+}
+
+impl Record for EventGroup {
+    fn write(&self, text: &mut Text) {
+        text.row(&EVENT_GROUPS, self);
+    }
+}
+
+impl Record for WatchSummary {
+    fn write(&self, text: &mut Text) {
+        text.end_pictures();
+        text.line(summary, self);
+    }
+
+    fn totals(&self, _: PageSize) -> Vec<(&'static str, u64)> {
+        vec![("_changes", self.events.sum())]
+    }
+
+    fn draw(&self, picture: &mut Svg) -> bool {
+        picture.end_pictures();
+        false
+    }
+}
+
+impl Record for TimelineRow {
+    fn write(&self, text: &mut Text) {
+        text.timeline().add_row(self);
+    }
+
+    fn draw(&self, picture: &mut Svg) -> bool {
+        picture.add_row(self);
+        true
+    }
+}
+
+impl Record for TimelineSample {
+    fn write(&self, text: &mut Text) {
+        text.timeline().add_sample(self);
+        text.draw_timeline();
+    }
+
+    fn draw(&self, picture: &mut Svg) -> bool {
+        picture.add_sample(self);
+        true
+    }
+}
 
 /// `watch`
 pub static EVENTS: Table<Event> = Table::of(&[

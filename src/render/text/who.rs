@@ -1,13 +1,27 @@
 //! `who`: the mappings, and the summary: how many were found, and whether that is all.
 
+use super::Text;
 use super::footnotes::Footnotes;
 use super::lines::Lines;
 use super::tables::{PERMISSIONS, PID, Table};
 use super::{cells, words};
+use crate::render::Record;
 use crate::render::columns::{Cell, Column};
 use crate::render::theme::Role;
 use crate::render::units::{count, counted};
 use crate::report::{Mapper, SearchEnd, WhoSummary, Why};
+
+impl Record for Mapper {
+    fn write(&self, text: &mut Text) {
+        text.row(&MAPPERS, self);
+    }
+}
+
+impl Record for WhoSummary {
+    fn write(&self, text: &mut Text) {
+        text.line(summary, self);
+    }
+}
 
 /// The mappings.
 pub static MAPPERS: Table<Mapper> = Table::of(&[

@@ -1,6 +1,6 @@
 //! How the fields of records are written as JSON. The type of a field decides: one that may be unknown is a [`Fact`].
 
-use super::description::Form;
+use super::description::{Form, Shape};
 use crate::kernel::{Device, FrameNumber, Kind, Name, PageFlags, Permissions, PhysicalAddress, State, VirtualAddress};
 use crate::report::flag_names::FLAGS_RAW;
 use crate::report::{Fact, Reason};
@@ -38,6 +38,14 @@ pub trait Field: Serialize {
         Ok(())
     }
 
+    /// Writes all that it has as an object by itself: its own fields, and the reasons for those that are `null`.
+    ///
+    /// # Errors
+    /// Those of the serializer.
+    fn write_object<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        self.write_flat(map)
+    }
+
     /// Whether it is empty, so that an optional field is left out.
     fn is_absent(&self) -> bool {
         false
@@ -45,6 +53,12 @@ pub trait Field: Serialize {
 
     /// Visits the reasons for what is `null` in it.
     fn reasons<'a>(&'a self, _name: &'static str, _visit: &mut dyn FnMut(&'static str, &'a Reason)) {}
+}
+
+/// A record that is a line of its own in JSON.
+pub trait Declared: Field {
+    /// Its type, the sentence about it, and its fields.
+    const SHAPE: Shape;
 }
 
 /// Types that serialize as they are.
@@ -55,7 +69,7 @@ macro_rules! leaf {
         })*
     };
 }
-pub(in crate::report) use leaf;
+pub(crate) use leaf;
 
 leaf! {
     char => Form::Text,

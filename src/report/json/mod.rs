@@ -7,6 +7,6 @@ mod wire;
 
 pub use description::{FieldDescription, Form, Shape, WHY};
 #[cfg(feature = "cli")]
-pub(super) use field::leaf;
-pub use field::{Field, Hex};
+pub(crate) use field::leaf;
+pub use field::{Declared, Field, Hex};
 pub use wire::{AsText, Bytes, EveryState, Numbers};

@@ -52,6 +52,13 @@ impl Field for EveryState {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Numbers<K>(pub Vec<(K, u64)>);
 
+impl<K> Numbers<K> {
+    /// Their sum.
+    pub fn sum(&self) -> u64 {
+        self.iter().map(|(_, number)| *number).sum()
+    }
+}
+
 impl<K> Deref for Numbers<K> {
     type Target = [(K, u64)];
 

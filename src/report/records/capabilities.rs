@@ -3,9 +3,9 @@
 use crate::report::record::record;
 
 record! {
-    /// What this kernel and these rights allow.
+    /// `info capabilities`
     #[derive(Eq)]
-    pub struct Capabilities {
+    pub struct Capabilities as "capabilities" {
         /// Kernel release.
         kernel: String,
         /// The target, on which the features of a process were tested; `null` without one.

@@ -7,8 +7,8 @@ use crate::report::record::record;
 use crate::report::{Fact, Outcome, Owner};
 
 record! {
-    /// `explain ADDR`: the facts of `translate`, and what follows from them.
-    pub struct Explanation with why {
+    /// `explain`
+    pub struct Explanation as "explanation" with why {
         /// The facts about the address.
         [flat] page: Translation,
         /// The owner of the page; `null` if no frame is mapped, or if the owner is unknown.

@@ -6,8 +6,8 @@ use crate::report::Why;
 use crate::report::record::record;
 
 record! {
-    /// `info line`: the source line of an address, or a stretch of code of a line.
-    pub struct LineReport with why {
+    /// `info line`
+    pub struct LineReport as "line" with why {
         /// The address; for a line, the first address of its code.
         address: VirtualAddress,
         /// The first address of the code of the same line.

@@ -7,8 +7,8 @@ use crate::report::record::record;
 use serde::Serialize;
 
 record! {
-    /// A drawn region: cells of equally many pages.
-    pub struct MapRegion {
+    /// A region of `map`.
+    pub struct MapRegion as "map-region" {
         /// First address that is drawn.
         start: VirtualAddress,
         /// The address after the last one.

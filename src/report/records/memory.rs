@@ -7,8 +7,8 @@ use crate::report::json::{Bytes, EveryState, Hex};
 use crate::report::record::record;
 
 record! {
-    /// A row of `x`: consecutive units, or pages that were not read.
-    pub struct Memory with why if noted {
+    /// A row of `x`.
+    pub struct Memory as "memory" with why if noted {
         /// Address of the first byte.
         address: VirtualAddress,
         /// The symbol there.
@@ -41,8 +41,8 @@ record! {
         [flat] why: Why,
     }
 
-    /// A place that `find` has found.
-    pub struct Match {
+    /// A row of `find`.
+    pub struct Match as "match" {
         /// Address of the first byte.
         address: VirtualAddress,
         /// The symbol there.
@@ -55,7 +55,7 @@ record! {
 
     /// The totals of `find`.
     #[derive(Default)]
-    pub struct FindSummary with why if noted {
+    pub struct FindSummary as "find-summary" with why if noted {
         /// Number of places that were found.
         matches: u64,
         /// Bytes that were searched.
@@ -74,9 +74,8 @@ record! {
         [flat] why: Why,
     }
 
-    /// A row of `patched`: bytes of code that differ from the file, or whole pages that are private copies and the
-    /// same.
-    pub struct Patch {
+    /// A row of `patched`.
+    pub struct Patch as "patch" {
         /// Address of the first byte.
         address: VirtualAddress,
         /// Number of bytes.
@@ -97,7 +96,7 @@ record! {
 
     /// The totals of `patched`.
     #[derive(Default)]
-    pub struct PatchedSummary with why if noted {
+    pub struct PatchedSummary as "patched-summary" with why if noted {
         /// Pages that are private copies of pages of files.
         private_copies: u64,
         /// Those of them that are the same as in the file.
@@ -116,8 +115,8 @@ record! {
         [flat] why: Why,
     }
 
-    /// A row of `telescope`: a word of memory, and where it leads.
-    pub struct Telescope with why if noted {
+    /// A row of `telescope`.
+    pub struct Telescope as "telescope" with why if noted {
         /// Address of the word.
         address: VirtualAddress,
         /// Bytes from the first word.

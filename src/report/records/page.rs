@@ -84,8 +84,8 @@ impl fmt::Display for SymbolBrief {
 }
 
 record! {
-    /// `translate ADDR`: all facts about one address.
-    pub struct Translation with why {
+    /// `translate ADDR`
+    pub struct Translation as "translation" with why {
         /// The process.
         pid: u32,
         /// The requested address.
@@ -145,8 +145,8 @@ record! {
         above: Option<RegionBrief>,
     }
 
-    /// `flags`: one frame, each bit with its meaning.
-    pub struct FlagsReport with why {
+    /// `flags`
+    pub struct FlagsReport as "page-flags" with why {
         /// The virtual address in the request, if any.
         address: Option<VirtualAddress>,
         /// The frame. Unknown if the address has one, but its number is hidden.
@@ -176,8 +176,8 @@ record! {
 }
 
 shapes! {
-    /// `decode`: a raw number, decoded in one of these ways.
-    pub enum Decoded by "as" {
+    /// `decode`
+    pub enum Decoded as "decoded" by "as" {
         /// Read as a page-map entry.
         "entry" Entry(DecodedEntry),
         /// Read as `/proc/kpageflags`.

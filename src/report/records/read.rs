@@ -4,8 +4,8 @@ use crate::report::json::Hex;
 use crate::report::record::record;
 
 record! {
-    /// A read that an answer used.
-    pub struct KernelRead {
+    /// `--how`: a read that the answer used.
+    pub struct KernelRead as "read" {
         /// The file: `/proc/812/pagemap`.
         file: String,
         /// Offset in bytes; `null` if the file was read whole, or without an offset.
@@ -25,7 +25,7 @@ record! {
     }
 
     /// The totals of the reads.
-    pub struct ReadsSummary {
+    pub struct ReadsSummary as "reads-summary" {
         /// Reads that are shown.
         reads: u64,
         /// Reads that are not.

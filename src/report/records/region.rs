@@ -8,8 +8,8 @@ use crate::report::{LargeFolios, Why};
 use std::collections::BTreeMap;
 
 record! {
-    /// A region, and what is in it.
-    pub struct RegionReport with why {
+    /// `region`, and a row of `regions`.
+    pub struct RegionReport as "region" with why {
         /// First address.
         start: VirtualAddress,
         /// The address after the last one.
@@ -90,8 +90,8 @@ record! {
         symbol: Option<SymbolBrief>,
     }
 
-    /// What closes `regions`.
-    pub struct RegionsSummary {
+    /// The totals of `regions`.
+    pub struct RegionsSummary as "regions-summary" {
         /// Regions listed.
         regions: u64,
         /// Bytes they span.

@@ -5,8 +5,8 @@ use crate::report::record::record;
 use serde::{Deserialize, Serialize};
 
 record! {
-    /// The first record.
-    pub struct Hello {
+    /// The first record of `--serve`.
+    pub struct Hello as "hello" {
         /// `pmdb`
         program: &'static str,
         /// Its version.
@@ -15,8 +15,8 @@ record! {
         protocol: u32,
     }
 
-    /// The end of an answer.
-    pub struct End {
+    /// The end of a request (`--serve`).
+    pub struct End as "end" {
         /// The request's own id, or the number of its line, from 1; 0 for the request of the command line.
         id: RequestId,
         /// `ok`, `error`, or `interrupted`

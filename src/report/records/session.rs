@@ -8,8 +8,8 @@ use crate::report::json::AsText;
 use crate::report::record::record;
 
 record! {
-    /// `print`, and anything with a value.
-    pub struct ValueReport {
+    /// `print`
+    pub struct ValueReport as "value" {
         /// The number in the value history: 1 for `$1`; `null` for values that are not kept.
         number: Option<usize>,
         /// The name of a variable, without the dollar.
@@ -29,7 +29,7 @@ record! {
     }
 
     /// `info symbol`, `info address`
-    pub struct SymbolReport {
+    pub struct SymbolReport as "symbol" {
         /// Demangled name.
         name: Name,
         /// The name as the file has it, if that differs.
@@ -50,8 +50,14 @@ record! {
         file_address: VirtualAddress,
     }
 
-    /// A row of `info modules`: a program or library, or the vdso.
-    pub struct ModuleReport with why if noted {
+    /// A row of `info symbols`.
+    pub struct SymbolRow as "symbol" {
+        /// The symbol.
+        [flat] symbol: SymbolReport,
+    }
+
+    /// A row of `info modules`.
+    pub struct ModuleReport as "module" with why if noted {
         /// First address.
         start: VirtualAddress,
         /// The address after the last one, `.bss` included.
@@ -73,7 +79,7 @@ record! {
     }
 
     /// The totals of `info symbols`.
-    pub struct SymbolsSummary {
+    pub struct SymbolsSummary as "symbols-summary" {
         /// Symbols that matched and were shown.
         symbols: u64,
         /// Whether there are more: the limit was reached.
@@ -91,7 +97,7 @@ record! {
     }
 
     /// `info process`
-    pub struct ProcessReport {
+    pub struct ProcessReport as "process" {
         /// Process id.
         pid: u32,
         /// Parent.
@@ -133,8 +139,8 @@ record! {
         meaning: &'static str,
     }
 
-    /// A row of `ps`.
-    pub struct ProcessRow {
+    /// A row of `ps`, and of an ambiguous name.
+    pub struct ProcessRow as "process-entry" {
         /// Process id.
         pid: u32,
         /// User id.
@@ -168,8 +174,8 @@ record! {
         hidden: bool,
     }
 
-    /// `display`: a value, or the line before the answer of a command.
-    pub struct DisplayReport {
+    /// An answer that is shown at each prompt.
+    pub struct DisplayReport as "display" {
         /// The number for `undisplay`; `null` if it is not kept.
         number: Option<u64>,
         /// The expression or command.
@@ -180,8 +186,8 @@ record! {
         [optional] reason: Option<String>,
     }
 
-    /// What happened to the target.
-    pub struct TargetReport {
+    /// `attach`, `detach`: the session's new target.
+    pub struct TargetReport as "target" {
         /// The event: `attached`, `detached`, `executed`, `exited`.
         event: &'static str,
         /// Process id.
@@ -197,7 +203,7 @@ record! {
     }
 
     /// `show`
-    pub struct SettingReport {
+    pub struct SettingReport as "setting" {
         /// Its name.
         name: String,
         /// Its value.
@@ -206,24 +212,24 @@ record! {
         meaning: String,
     }
 
-    /// A line of `history`.
-    pub struct HistoryEntry {
+    /// `history`
+    pub struct HistoryEntry as "history" {
         /// Number.
         number: usize,
         /// The line.
         line: Name,
     }
 
-    /// `echo`: text as the user asked for it.
-    pub struct Text {
+    /// `echo`
+    pub struct Text as "text" {
         /// The text, its own line ends included.
         text: String,
     }
 }
 
 shapes! {
-    /// `help`
-    pub enum Help by "topic" {
+    /// `help`, `apropos`
+    pub enum Help as "help" by "topic" {
         /// Every command, by group.
         "overview" Overview(HelpOverview),
         /// A heading with commands under it.
@@ -321,15 +327,15 @@ record! {
         summary: &'static str,
     }
 
-    /// A remark.
+    /// A remark beside the answer: a remedy, a caution.
     #[derive(Eq)]
-    pub struct Note {
+    pub struct Note as "note" {
         /// One sentence.
         message: String,
     }
 
     /// `assert`
-    pub struct AssertionReport {
+    pub struct AssertionReport as "assertion" {
         /// The expression.
         expression: String,
         /// Whether it is true.
@@ -352,9 +358,9 @@ record! {
         [optional] wanted: Option<String>,
     }
 
-    /// The totals of a run with `--keep-going` that made assertions.
+    /// The totals of a run with assertions.
     #[derive(Copy, Eq, Default)]
-    pub struct AssertionsSummary {
+    pub struct AssertionsSummary as "assertions-summary" {
         /// Assertions that held.
         held: u64,
         /// Assertions that failed.
@@ -363,9 +369,9 @@ record! {
         unknown: u64,
     }
 
-    /// A failure: what was tried, why it failed, and the remedy.
+    /// A failure.
     #[derive(Default)]
-    pub struct ErrorReport {
+    pub struct ErrorReport as "error" {
         /// The action and the reason for its failure.
         message: String,
         /// File, line and column, or column of the line typed.

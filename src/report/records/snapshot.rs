@@ -7,8 +7,8 @@ use crate::report::record::record;
 use crate::report::{EventKind, Fact, NetEffect, PageFacts};
 
 record! {
-    /// A new snapshot, and a row of `info snapshots`.
-    pub struct SnapshotRow {
+    /// `snapshot`, and a row of `info snapshots`.
+    pub struct SnapshotRow as "snapshot" {
         /// Its name.
         name: String,
         /// The process.
@@ -29,8 +29,8 @@ record! {
         memory: u64,
     }
 
-    /// A row of `diff`: neighbouring pages that changed in the same way, or a region.
-    pub struct ChangeRow {
+    /// A row of `diff`.
+    pub struct ChangeRow as "change" {
         /// The change.
         change: EventKind,
         /// Its first address.
@@ -54,7 +54,7 @@ record! {
     }
 
     /// A row of `diff … by KEY`.
-    pub struct ChangeGroup {
+    pub struct ChangeGroup as "change-group" {
         /// The key: `region`, `symbol`, `change`.
         by: &'static str,
         /// The group. Of a region: its addresses, permissions and name.
@@ -72,8 +72,8 @@ record! {
         [flat] effect: NetEffect,
     }
 
-    /// The totals of `diff`.
-    pub struct DiffSummary {
+    /// The totals of `diff`, printed first.
+    pub struct DiffSummary as "diff-summary" {
         /// The earlier snapshot.
         from: String,
         /// The later one, or `now`.
@@ -92,8 +92,8 @@ record! {
         blind: Vec<Blind>,
     }
 
-    /// What `soft-dirty clear` would do to the process.
-    pub struct SoftDirtyReport with why if noted {
+    /// The expected effect of `soft-dirty clear`.
+    pub struct SoftDirtyReport as "soft-dirty" with why if noted {
         /// The process.
         pid: u32,
         /// Its name.
@@ -107,8 +107,8 @@ record! {
         hugetlb: u64,
     }
 
-    /// The soft-dirty bits of a process were cleared.
-    pub struct SoftDirtyCleared {
+    /// The effect of `soft-dirty clear`.
+    pub struct SoftDirtyCleared as "soft-dirty-cleared" {
         /// The process.
         pid: u32,
         /// Its name.
@@ -137,8 +137,8 @@ record! {
         about_to_copy: u64,
     }
 
-    /// A row of `compare`: a region of the attached process and its counterpart in the other one.
-    pub struct Comparison {
+    /// A row of `compare`: a region.
+    pub struct Comparison as "comparison" {
         /// The other process.
         other: u32,
         /// First address of the region, in the process that has it.
@@ -152,7 +152,7 @@ record! {
     }
 
     /// A row of `compare … by symbol`.
-    pub struct ComparisonGroup {
+    pub struct ComparisonGroup as "comparison-group" {
         /// The other process.
         other: u32,
         /// The symbol, or the name of the region where pages begin in no symbol.
@@ -161,8 +161,8 @@ record! {
         [flat] counts: SharedCounts,
     }
 
-    /// What closes `compare`: the sums of all regions.
-    pub struct ComparisonSummary {
+    /// The totals of `compare`.
+    pub struct ComparisonSummary as "comparison-summary" {
         /// The attached process.
         pid: u32,
         /// The other process.

@@ -6,8 +6,8 @@ use crate::report::Fact;
 use crate::report::record::record;
 
 record! {
-    /// A thread of the target.
-    pub struct ThreadRow with why if any {
+    /// A row of `info threads`.
+    pub struct ThreadRow as "thread" with why if any {
         /// Thread id.
         id: u32,
         /// Its short name.

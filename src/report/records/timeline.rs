@@ -5,8 +5,8 @@ use crate::kernel::{Name, VirtualAddress};
 use crate::report::record::record;
 
 record! {
-    /// A row of a timeline: a page, or a stretch of neighbouring pages. It comes before its first sample.
-    pub struct TimelineRow {
+    /// A row of `watch … as timeline`.
+    pub struct TimelineRow as "timeline-row" {
         /// Its place among the rows, from 0.
         row: u64,
         /// First address.
@@ -21,8 +21,8 @@ record! {
         regions: u64,
     }
 
-    /// A column of a timeline: one sample.
-    pub struct TimelineSample {
+    /// A column of `watch … as timeline`.
+    pub struct TimelineSample as "timeline-sample" {
         /// Seconds since the epoch.
         time: f64,
         /// A cell for each row so far, in order, neighbours that are alike together.

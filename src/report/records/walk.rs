@@ -6,8 +6,8 @@ use crate::report::record::record;
 use crate::report::{Fact, FrameWords, Why};
 
 record! {
-    /// Pages that are contiguous virtually and physically, or that have no frames.
-    pub struct Run with why if any {
+    /// A row of `translate RANGE`: physically contiguous pages.
+    pub struct Run as "run" with why if any {
         /// First virtual address.
         start: VirtualAddress,
         /// The address after the last one.
@@ -24,8 +24,8 @@ record! {
         [flat] why: Why,
     }
 
-    /// Neighbouring pages of the same state, kind and flags, with consecutive frames.
-    pub struct Pages with why if any {
+    /// A row of `walk`.
+    pub struct Pages as "pages" with why if any {
         /// First virtual address.
         start: VirtualAddress,
         /// The address after the last one.
@@ -53,8 +53,8 @@ record! {
         [flat] why: Why,
     }
 
-    /// Neighbouring frames with the same flags and map count.
-    pub struct Frames with why if any {
+    /// A row of `walk pfn:A..pfn:B`.
+    pub struct Frames as "frames" with why if any {
         /// First frame.
         pfn: FrameNumber,
         /// Physical address of the first byte; `null` if that does not fit 64 bits.
@@ -71,8 +71,8 @@ record! {
         node: Fact<u32>,
     }
 
-    /// What closes a walk.
-    pub struct WalkSummary {
+    /// The totals of a walk.
+    pub struct WalkSummary as "walk-summary" {
         /// Pages that matched.
         pages: u64,
         /// The same in bytes.
@@ -92,7 +92,7 @@ record! {
     }
 
     /// The totals of a walk of frames.
-    pub struct FramesSummary {
+    pub struct FramesSummary as "frames-summary" {
         /// Frames that matched.
         frames: u64,
         /// The same in bytes.
@@ -103,8 +103,8 @@ record! {
         memory_ends: Option<FrameNumber>,
     }
 
-    /// A row of `walk … by KEY`.
-    pub struct Group with why if any {
+    /// A row of `walk … by`.
+    pub struct Group as "group" with why if any {
         /// The key that pages are grouped by: `state`, `kind`, …
         by: &'static str,
         /// The value of the key for this group.
@@ -121,8 +121,8 @@ record! {
         [flat] why: Why,
     }
 
-    /// A row of `summary`: pages whose frames have the same flags, or pages without a frame that are in the same state.
-    pub struct SummaryRow with why if any {
+    /// A row of `summary`.
+    pub struct SummaryRow as "summary" with why if any {
         /// The flags by name.
         flags: Fact<PageFlags>,
         /// The flags as letters, as the kernel's page-types writes them.

@@ -7,8 +7,8 @@ use crate::report::record::record;
 use crate::report::{EventKind, NetEffect, PageFacts};
 
 record! {
-    /// One change.
-    pub struct Event {
+    /// A line of `watch`.
+    pub struct Event as "event" {
         /// Seconds since the epoch.
         time: f64,
         /// First address; `null` for events of the whole process.
@@ -32,8 +32,8 @@ record! {
         [optional] detail: Option<String>,
     }
 
-    /// The watched range, and the changes that cannot be seen here.
-    pub struct WatchStart {
+    /// The heading of `watch`.
+    pub struct WatchStart as "watch-start" {
         /// Pages in the range now.
         pages: u64,
         /// Seconds between two samples.
@@ -52,7 +52,7 @@ record! {
     }
 
     /// A row of `watch … by KEY`.
-    pub struct EventGroup {
+    pub struct EventGroup as "event-group" {
         /// The key: `region`.
         by: &'static str,
         /// The group: addresses, permissions and name of the region.
@@ -70,8 +70,8 @@ record! {
         [flat] effect: NetEffect,
     }
 
-    /// How a watch ended.
-    pub struct WatchSummary {
+    /// The totals of `watch`.
+    pub struct WatchSummary as "watch-summary" {
         /// Number of samples.
         samples: u64,
         /// Samples that were due during an earlier one.

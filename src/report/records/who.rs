@@ -8,8 +8,8 @@ use crate::report::{FrameWords, WhoCounts};
 use serde::Serialize;
 
 record! {
-    /// A process and an address that map the frame.
-    pub struct Mapper {
+    /// A row of `who`.
+    pub struct Mapper as "mapper" {
         /// The process.
         pid: u32,
         /// Its short name.
@@ -25,7 +25,7 @@ record! {
     }
 
     /// The totals of `who`.
-    pub struct WhoSummary with why {
+    pub struct WhoSummary as "who-summary" with why {
         /// The frame.
         pfn: FrameNumber,
         /// Its physical address; `null` if that does not fit 64 bits.

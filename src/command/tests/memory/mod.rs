@@ -5,11 +5,13 @@ mod regions;
 mod soft_dirty;
 
 use super::super::{Error, Flow, Resume};
-use super::{Kept, attached, run_line};
+use super::{Kept, all, attached, first, last, notes, only, run_line};
 use crate::kernel::VirtualAddress;
 use crate::process::fake::Fake;
-use crate::render::{Renderer, Text, Theme};
-use crate::report::Record;
+use crate::render::{Record, Renderer, Text, Theme};
+use crate::report::{
+    self, KernelRead, Memory, Note, RegionReport, Run, SoftDirtyCleared, SoftDirtyReport, Telescope, WalkSummary,
+};
 use crate::state::DebugState;
 use std::sync::atomic::Ordering;
 
@@ -39,7 +41,7 @@ impl Session {
         Session(attached(fake.target()))
     }
 
-    fn run(&mut self, line: &str, resume: Option<Resume>) -> (Vec<Record>, Result<Flow, Error>) {
+    fn run(&mut self, line: &str, resume: Option<Resume>) -> (Vec<Box<dyn Record>>, Result<Flow, Error>) {
         let mut sink = Kept { records: Vec::new(), stop_at: usize::MAX };
         let flow = run_line(&mut self.0, line, resume, &mut sink);
         (sink.records, flow)
@@ -61,11 +63,11 @@ impl Session {
     }
 }
 
-fn written(records: &[Record]) -> String {
+fn written(records: &[Box<dyn Record>]) -> String {
     let mut text = Text::new(Theme::PLAIN, None);
     let mut out = Vec::new();
     for record in records {
-        text.record(record, &mut out).expect("a buffer");
+        text.record(record.as_ref(), &mut out).expect("a buffer");
     }
     text.finish(&mut out).expect("a buffer");
     let written = String::from_utf8(out).expect("text");
@@ -191,9 +193,7 @@ fn what_is_not_resident_is_not_touched() {
     let mut next = 0x50_0000;
     let mut states = Vec::new();
     for record in &records {
-        let Record::Memory(row) = record else {
-            panic!("{record:?}");
-        };
+        let row = record.downcast_ref::<Memory>().unwrap_or_else(|| panic!("{record:?}"));
         assert_eq!(row.address.get(), next);
         next += row.length;
         assert_eq!(row.bytes.is_some(), row.source.is_some());
@@ -330,9 +330,7 @@ fn bytes_of_several_sources_are_one_answer_and_the_weaker_source_is_named() {
         assert_eq!(session.says(line), said, "{line}");
     }
     let (records, _) = session.run("telescope 0x601010 1", None);
-    let [Record::Telescope(row)] = &records[..] else {
-        panic!("{records:?}");
-    };
+    let row: &Telescope = only(&records);
     assert_eq!(row.source, Some("file"));
     assert_eq!(row.chain[0].source, Some("file"));
 }
@@ -366,10 +364,9 @@ fn an_uncertain_state_is_only_most_likely() {
     ] {
         assert_eq!(session.says(line), said, "{line}");
         let (records, _) = session.run(line, None);
-        let why = match &records[..] {
-            [Record::Memory(row)] => &row.why,
-            [Record::Telescope(row)] => &row.why,
-            other => panic!("{other:?}"),
+        let whys = all(&records).map(|row: &Memory| &row.why).chain(all(&records).map(|row: &Telescope| &row.why));
+        let [why] = whys.collect::<Vec<_>>()[..] else {
+            panic!("{records:?}");
         };
         let reasons: Vec<String> = why.iter().map(|(_, why)| why.to_string()).collect();
         assert_eq!(reasons.len(), 1);
@@ -425,7 +422,7 @@ fn a_soft_dirty_bit_on_every_entry_changes_no_answer() {
         let [plain, tracked] = [&fake, &tracked].map(|fake| {
             let (records, flow) = Session::on(fake.clone()).run(&line, None);
             let objects = records.iter().map(|record| {
-                let mut object = serde_json::to_value(record).expect("JSON");
+                let mut object = record.json();
                 let fields = object.as_object_mut().expect("an object");
                 _ = (fields.remove("entry"), fields.remove("soft_dirty"));
                 if let Some(why) = fields.get_mut("why") {
@@ -497,9 +494,7 @@ fn echo_ends_its_line_once() {
     let mut session = Session::on(heap());
     for line in ["echo so", "echo so\\n"] {
         let (records, _) = session.run(line, None);
-        let [Record::Text(said)] = &records[..] else {
-            panic!("{records:?}");
-        };
+        let said: &report::Text = only(&records);
         assert_eq!(said.text, "so\n", "{line}");
     }
 }

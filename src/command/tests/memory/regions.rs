@@ -23,8 +23,7 @@ fn a_size_that_decides_is_used_where_rss_is_not_known() {
     {
         let (records, flow) = session.run(&format!("regions where {filter}"), None);
         flow.expect("an answer");
-        let is_note = |record: &&Record| matches!(record, Record::Note(_));
-        assert_eq!(records.iter().find(is_note).map(|_| ()), None, "{filter}");
+        assert!(notes(&records).is_empty(), "{filter}");
         assert_eq!(records.len(), regions + 1, "{filter}");
     }
 }
@@ -61,11 +60,7 @@ fn a_heading_compares_the_bytes_under_it_and_alone_it_is_a_condition() {
     let mut names = |filter: &str| -> Vec<String> {
         let (records, flow) = session.run(&format!("regions where {filter}"), None);
         flow.unwrap_or_else(|_| panic!("{filter}"));
-        let name = |record: Record| match record {
-            Record::Region(region) => Some(region.name.to_string()),
-            _ => None,
-        };
-        records.into_iter().filter_map(name).collect()
+        all(&records).map(|region: &RegionReport| region.name.to_string()).collect()
     };
     for filter in
         ["private > 0", "(private) > 0", "0 < (private)", "private", "present == 4K", "private and not shared"]
@@ -106,13 +101,7 @@ fn translate_ends_after_its_rows_and_goes_on_there() {
         .page(0x50_1000, 0x2000, b"b")
         .page(0x50_2000, 0x3000, b"c");
     let mut session = Session::on(fake);
-    let starts = |records: &[Record]| -> Vec<u64> {
-        let runs = records.iter().filter_map(|record| match record {
-            Record::Run(run) => Some(run.start.get()),
-            _ => None,
-        });
-        runs.collect()
-    };
+    let starts = |records: &[Box<dyn Record>]| -> Vec<u64> { all(records).map(|run: &Run| run.start.get()).collect() };
     let (records, flow) = session.run("translate [heap] limit 2", None);
     assert_eq!(starts(&records), [0x50_0000, 0x50_1000]);
     let Ok(Flow::More(resume)) = flow else {

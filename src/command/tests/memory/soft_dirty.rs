@@ -21,17 +21,13 @@ fn clearing_says_what_it_does_and_waits_for_a_yes() {
         panic!("no question: {flow:?}");
     };
     assert!(question.starts_with("Clear the soft-dirty bits of process 4321 ("));
-    let [Record::SoftDirty(report)] = &*records else {
-        panic!("{records:?}");
-    };
+    let report: &SoftDirtyReport = only(&records);
     assert_eq!((report.pages, report.hugetlb), (3, 0));
     assert_eq!(cleared(&fake), 0, "before an answer");
 
     let (records, flow) = session.run("soft-dirty clear", Some(Resume::Agreed));
     assert_eq!(flow.expect("it is done"), Flow::Done);
-    let [Record::SoftDirtyCleared(done)] = &*records else {
-        panic!("{records:?}");
-    };
+    let done: &SoftDirtyCleared = only(&records);
     assert_eq!((done.pages, cleared(&fake)), (0, 1));
 }
 
@@ -42,9 +38,7 @@ fn with_yes_it_is_said_first_and_done() {
     let written = |session: &mut Session| {
         let (records, flow) = session.run("soft-dirty heap", None);
         assert_eq!(flow.expect("a walk"), Flow::Done);
-        let (Some(Record::Note(note)), Some(Record::WalkSummary(totals))) = (records.first(), records.last()) else {
-            panic!("{records:?}");
-        };
+        let (note, totals): (&Note, &WalkSummary) = (first(&records), last(&records));
         (note.message.clone(), totals.pages)
     };
     let (note, pages) = written(&mut session);
@@ -52,12 +46,9 @@ fn with_yes_it_is_said_first_and_done() {
     assert!(pages >= 3, "{pages}");
     let (records, flow) = session.run("soft-dirty --how clear --yes", None);
     assert_eq!(flow.expect("it is done"), Flow::Done);
-    assert!(matches!(records.first(), Some(Record::SoftDirty(_))));
-    let write = records.iter().find_map(|record| match record {
-        Record::Read(read) if read.file.ends_with("/clear_refs") => read.repeat.clone(),
-        _ => None,
-    });
-    assert_eq!(write.as_deref(), Some("echo 4 > /proc/4321/clear_refs"));
+    first::<SoftDirtyReport>(&records);
+    let write = all(&records).find(|read: &&KernelRead| read.file.ends_with("/clear_refs"));
+    assert_eq!(write.and_then(|read| read.repeat.as_deref()), Some("echo 4 > /proc/4321/clear_refs"));
     assert_eq!(cleared(&fake), 1);
     let (note, pages) = written(&mut session);
     assert!(note.starts_with("written since pmdb cleared the soft-dirty bits, "));

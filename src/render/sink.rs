@@ -1,8 +1,8 @@
 //! Where records go.
 
-use super::{Note, Record};
+use super::record::Record;
 use crate::budget::Budget;
-use crate::report::Stopped;
+use crate::report::{Note, Stopped};
 use std::time::Duration;
 
 /// Takes records as they come, so that no command holds its output back. The answer tells the command to go on or to
@@ -10,7 +10,7 @@ use std::time::Duration;
 pub trait Sink {
     /// Takes and shows one record, also after Ctrl-C. `Err` means that the command should end; it may still emit its
     /// totals.
-    fn emit(&mut self, record: Record) -> Result<(), Stopped>;
+    fn emit(&mut self, record: &dyn Record) -> Result<(), Stopped>;
 
     /// Takes the titles of columns that the command line names: in a narrow terminal they are left out last.
     fn name_columns(&mut self, _titles: &[&'static str]) {}
@@ -42,6 +42,6 @@ impl dyn Sink + '_ {
     /// Takes a note.
     pub fn note(&mut self, message: impl Into<String>) -> Result<(), Stopped> {
         let message = message.into();
-        self.emit(Record::Note(Note { message }))
+        self.emit(&Note { message })
     }
 }

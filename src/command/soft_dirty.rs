@@ -97,7 +97,7 @@ fn written(context: &mut Context, target: &Target, range: Option<&Spanned<lang::
 }
 
 fn is(field: PageField) -> Spanned<lang::Filter<PageField>> {
-    Spanned::new(lang::Filter::Is(field), Span::default())
+    Spanned::new(lang::Filter::is(field), Span::default())
 }
 
 fn clear(context: &mut Context, target: &Target, yes: bool) -> Outcome {
@@ -133,7 +133,7 @@ fn clear(context: &mut Context, target: &Target, yes: bool) -> Outcome {
 /// The pages that clearing affects: those that are present, soft-dirty and writable.
 fn marked(context: &mut Context, target: &Target) -> Result<SoftDirtyReport, Error> {
     let space = AddressSpace::of(target)?;
-    let filter = lang::Filter::And(Box::new(is(PageField::SoftDirty)), Box::new(is(PageField::Writable)));
+    let filter = lang::Filter::is(PageField::SoftDirty).and(lang::Filter::is(PageField::Writable));
     let filter = Spanned::new(filter, Span::default());
     let filter: Filter = eval::page_filter(&filter, &space, context.state)?;
     let need = space.obtainable(Facts::KINDS | Facts::HUGE);

@@ -95,7 +95,7 @@ impl CInteger {
         CInteger::cut(!self.number, self.of.promoted())
     }
 
-    /// `A op B` with C's conversions, for every operator but `&&` and `||`. What does not fit the type is cut, as
+    /// `A op B` with C's conversions, for every operator but `&&`, `||` and `~`. What does not fit the type is cut, as
     /// processors do. The caller has refused a division by zero and a negative shift.
     pub(super) fn binary(self, operator: BinaryOperator, other: Self) -> Self {
         use BinaryOperator as Op;
@@ -122,7 +122,7 @@ impl CInteger {
             Op::NotEqual => return truth(a != b),
             Op::And => return truth(a != 0 && b != 0),
             Op::Or => return truth(a != 0 || b != 0),
-            Op::ShiftLeft | Op::ShiftRight => a,
+            Op::ShiftLeft | Op::ShiftRight | Op::Matches => a,
         };
         CInteger::cut(number, to)
     }

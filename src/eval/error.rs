@@ -80,6 +80,11 @@ impl Error {
         Error::new(at, format!("{what}: no process is attached")).hint("attach to one with: attach PID (ps lists them)")
     }
 
+    /// A field where there is no page or region that has it.
+    pub(super) fn no_page(at: Span) -> Self {
+        Error::new(at, "there is no page to ask this of")
+    }
+
     /// The exit status it ends a batch with.
     pub fn status(&self) -> u8 {
         match self.cause.as_deref() {

@@ -117,6 +117,7 @@ impl<'a> Evaluator<'a> {
             Expression::Element { of, index } => self.element(of, index, at)?,
             Expression::Call { function, argument, filter } => self.call(*function, argument, filter.as_deref())?,
             Expression::Changes(asked) => self.changes(asked)?,
+            Expression::Field(_) | Expression::Flag(_) => return Err(Error::no_page(at)),
         })
     }
 

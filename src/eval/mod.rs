@@ -57,10 +57,11 @@ pub use changes::unknown_snapshot;
 pub use error::{Error, Result};
 pub use evaluator::{is_set_by_pmdb, own_variables};
 pub use extent::Extent;
-pub use filter::{RegionFilter, comparison, frame_filter, page_filter, regex, region_filter};
+pub use filter::{RegionFilter, frame_filter, page_filter, region_filter};
 pub use float::Float;
 pub use integer::Integer;
 pub use lines::unasked;
+pub use operators::regex;
 pub use scope::Scope;
 pub use snapshots::{Compared, Keep, NamedSnapshot, Refusal, current_ranges, current_space, fixed_ranges};
 pub use spans::{Origin, Spans};
@@ -99,6 +100,15 @@ pub fn value(written: &Spanned<lang::Range>, scope: &dyn Scope) -> Result<Value>
 pub fn truth(expression: &Spanned<Expression>, scope: &dyn Scope) -> Result<bool> {
     let value = Evaluator::new(scope).placed(expression)?;
     operators::truth(&value)
+}
+
+/// Whether a filter without fields holds: `rss(heap) < 1G`.
+///
+/// # Errors
+/// An expression has no value, or is a field. The error gives its place.
+pub fn comparison(filter: &Spanned<lang::Filter<lang::PageField>>, scope: &dyn Scope) -> Result<bool> {
+    let value = Evaluator::new(scope).evaluate_at(&filter.node.condition, filter.at)?;
+    operators::truth(&Spanned::new(value, filter.at))
 }
 
 /// Whether what was asserted holds, with the values that decided.

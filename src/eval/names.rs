@@ -80,7 +80,8 @@ impl Evaluator<'_> {
         let hint = if !near.is_empty() {
             suggest::did_you_mean(near)
         } else {
-            self.silent_modules().unwrap_or_else(|| "regions lists what is mapped".to_owned())
+            let silent = || self.silent_modules().unwrap_or_else(|| "regions lists what is mapped".to_owned());
+            lang::field::as_value(name).unwrap_or_else(silent)
         };
         error.hint(hint)
     }

@@ -4,6 +4,7 @@ use super::error::{Error, Result};
 use super::space::{self, Space};
 use super::{CInteger, Float, Integer, Value};
 use crate::lang::{BinaryOperator, Span, Spanned, UnaryOperator};
+use regex_lite::{Regex, RegexBuilder};
 
 /// A value as arithmetic sees it: a number, and what it counts in.
 #[derive(Clone, Copy, Debug)]
@@ -80,8 +81,15 @@ pub(super) fn binary(
         match operator.node {
             Op::Equal => return Ok(Integer::from(a == b).into()),
             Op::NotEqual => return Ok(Integer::from(a != b).into()),
+            Op::Matches => {
+                let pattern = regex(&Spanned::new(b.clone(), right.at), false)?;
+                return Ok(Integer::from(pattern.is_match(a)).into());
+            }
             _ => {}
         }
+    }
+    if operator.node == Op::Matches {
+        return Err(Error::new(operator.at, "`~` needs two texts: the second is a regular expression"));
     }
     if matches!(left.node, Value::Float(_)) || matches!(right.node, Value::Float(_)) {
         return binary_float(left, operator, right);
@@ -156,7 +164,7 @@ fn binary_float(left: &Spanned<Value>, operator: &Spanned<BinaryOperator>, right
         Op::NotEqual => truth(x != y),
         Op::And => truth(x != 0.0 && y != 0.0),
         Op::Or => truth(x != 0.0 || y != 0.0),
-        Op::Remainder | Op::ShiftLeft | Op::ShiftRight | Op::BitAnd | Op::BitXor | Op::BitOr => {
+        Op::Remainder | Op::ShiftLeft | Op::ShiftRight | Op::BitAnd | Op::BitXor | Op::BitOr | Op::Matches => {
             return Err(whole_numbers(operator.at, operator.node.text()));
         }
     })
@@ -164,6 +172,17 @@ fn binary_float(left: &Spanned<Value>, operator: &Spanned<BinaryOperator>, right
 
 fn whole_numbers(at: Span, operator: &str) -> Error {
     Error::new(at, format!("`{operator}` needs integers")).hint("a cast leaves the fraction out: (long)7.5")
+}
+
+/// A regular expression that somebody typed.
+///
+/// # Errors
+/// It is none, or one that would take too much memory.
+pub fn regex(pattern: &Spanned<String>, any_case: bool) -> Result<Regex> {
+    RegexBuilder::new(&pattern.node).case_insensitive(any_case).size_limit(1 << 20).build().map_err(|error| {
+        let message = format!("not a regular expression: {error}");
+        Error::new(pattern.at, message)
+    })
 }
 
 /// Refuses a range as an operand: `longest(R)/1K` means the length, and its start divided would look like an answer.
@@ -224,5 +243,7 @@ pub(super) fn calculate(operator: BinaryOperator, x: Integer, y: Integer) -> Opt
         Op::NotEqual => Some((x != y).into()),
         Op::And => Some((x != zero && y != zero).into()),
         Op::Or => Some((x != zero || y != zero).into()),
+        // Of texts.
+        Op::Matches => None,
     }
 }

@@ -86,6 +86,7 @@ fn participle(operator: Op) -> &'static str {
         Op::Subtract => "subtracted",
         Op::ShiftLeft | Op::ShiftRight => "shifted",
         Op::BitAnd | Op::BitXor | Op::BitOr | Op::And | Op::Or => "combined",
-        Op::Less | Op::LessOrEqual | Op::Greater | Op::GreaterOrEqual | Op::Equal | Op::NotEqual => "compared",
+        Op::Less | Op::LessOrEqual | Op::Greater | Op::GreaterOrEqual => "compared",
+        Op::Equal | Op::NotEqual | Op::Matches => "compared",
     }
 }

@@ -1,7 +1,7 @@
 //! What could stand at a place: errors list it, and completion offers it.
 
 use super::expression::{ChangeFunction, Function};
-use super::field::{FilterField, PageField, RegionField};
+use super::field::{FilterField, PageField, RegionField, Subject};
 use super::layout::{Format, Unit};
 use crate::kernel::words::Worded;
 
@@ -78,6 +78,24 @@ pub enum Expected {
     Pipe,
     /// The end of the line.
     End,
+}
+
+impl Subject {
+    /// A condition on it.
+    pub(super) fn condition(self) -> Expected {
+        match self {
+            Subject::Page => Expected::PageField,
+            Subject::Region => Expected::RegionField,
+        }
+    }
+
+    /// A number of it.
+    pub(super) fn quantity(self) -> Expected {
+        match self {
+            Subject::Page => Expected::PageQuantity,
+            Subject::Region => Expected::RegionQuantity,
+        }
+    }
 }
 
 impl Expected {

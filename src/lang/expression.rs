@@ -1,9 +1,11 @@
-//! Expressions, ranges and filters, as written. A filter may hold values, and a value may be what a filter counts.
+//! Expressions, ranges and filters, as written. A filter is an expression too, and a value may be what a filter counts.
 
 use super::ctype::CType;
-use super::field::PageField;
-use super::span::Spanned;
+use super::field::{FilterField, PageField};
+use super::span::{Span, Spanned};
 use crate::kernel::words::{Worded, worded};
+use std::fmt;
+use std::marker::PhantomData;
 
 /// A name: plain (`main`, `libc.so.6`, `a::b`) or from 'single quotes'.
 ///
@@ -125,6 +127,10 @@ pub enum Expression {
     },
     /// `changed(A, B in R where F)` and its like.
     Changes(Box<Changes>),
+    /// `dirty`: a field, only in a filter; also what `state == swapped` becomes.
+    Field(&'static str),
+    /// `flags(NAME)`, only in a filter: a bit of the frame's `/proc/kpageflags` by its name there or as `bitNN`.
+    Flag(Spanned<String>),
 }
 
 /// What may stand where a range is wanted.
@@ -195,7 +201,7 @@ worded! {
         Plus = "+",
         /// `~`
         BitNot = "~",
-        /// `!`
+        /// `!`, `not`
         Not = "!",
         /// `*`: the pointer that is stored at the address.
         Dereference = "*",
@@ -206,9 +212,9 @@ worded! {
     /// Operators between two operands, with C's meaning and precedence, the loosest first.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum BinaryOperator, text {
-        /// `||`
+        /// `||`, `or`
         Or = "||",
-        /// `&&`
+        /// `&&`, `and`
         And = "&&",
         /// `|`, only in parentheses
         BitOr = "|",
@@ -220,6 +226,8 @@ worded! {
         Equal = "==",
         /// `!=`
         NotEqual = "!=",
+        /// `~`: a text matches a regular expression.
+        Matches = "~",
         /// `<`
         Less = "<",
         /// `<=`
@@ -378,117 +386,54 @@ pub struct Changes {
     pub filter: Option<Spanned<Filter<PageField>>>,
 }
 
-/// A filter over the fields `F` (of pages or of regions).
+/// A filter: a condition in which the fields `F`, of pages or of regions, are names.
 ///
-/// The parser has checked the types of fields: booleans stand alone, integers and texts are compared.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Filter<F> {
-    /// `A or B`, `A || B`
-    Or(Box<Spanned<Filter<F>>>, Box<Spanned<Filter<F>>>),
-    /// `A and B`, `A && B`
-    And(Box<Spanned<Filter<F>>>, Box<Spanned<Filter<F>>>),
-    /// `not A`, `!A`; also what `state != swapped` becomes.
-    Not(Box<Spanned<Filter<F>>>),
-    /// A boolean field: `dirty`, `swapped`; also what `state == swapped` becomes.
-    Is(F),
-    /// `flags(NAME)`: a bit of the frame's `/proc/kpageflags` by its name there or as `bitNN`. Pages only.
-    Flag(Spanned<String>),
-    /// `mapcount > 1`
-    Compare {
-        /// How.
-        comparison: Comparison,
-        /// The left side.
-        left: Spanned<Quantity<F>>,
-        /// The right side.
-        right: Spanned<Quantity<F>>,
-    },
-    /// `name == "…"`, `name != "…"`, `name ~ "…"`
-    Text {
-        /// A field that is text.
-        field: F,
-        /// How.
-        comparison: TextComparison,
-        /// What it is compared with: a text, or a variable that holds one.
-        text: Spanned<Expression>,
-    },
+/// The parser has checked the types: conditions are joined, numbers are computed and compared, texts are compared.
+#[derive(Clone, PartialEq)]
+pub struct Filter<F> {
+    /// The condition. All of its fields are of `F`.
+    pub condition: Expression,
+    fields: PhantomData<F>,
 }
 
-impl<F> Filter<F> {
+impl<F: FilterField> Filter<F> {
+    /// The filter that a condition on fields of `F` is.
+    pub(super) fn of(condition: Expression) -> Self {
+        Filter { condition, fields: PhantomData }
+    }
+
+    /// The filter `FIELD`, for a boolean field.
+    pub fn is(field: F) -> Self {
+        Filter::of(Expression::Field(field.name()))
+    }
+
+    /// The filter `self and other`.
+    pub fn and(self, other: Self) -> Self {
+        let place = Span::default();
+        let [left, right] = [self, other].map(|filter| Box::new(Spanned::new(filter.condition, place)));
+        Filter::of(Expression::Binary { operator: Spanned::new(BinaryOperator::And, place), left, right })
+    }
+
     /// Whether it tests a page or region. A filter that only compares values gives the same answer for all.
     pub fn has_fields(&self) -> bool {
+        self.condition.has_fields()
+    }
+}
+
+impl<F> fmt::Debug for Filter<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.condition.fmt(f)
+    }
+}
+
+impl Expression {
+    /// Whether its value depends on a page or region.
+    pub fn has_fields(&self) -> bool {
         match self {
-            Filter::Or(left, right) | Filter::And(left, right) => left.node.has_fields() || right.node.has_fields(),
-            Filter::Not(inner) => inner.node.has_fields(),
-            Filter::Compare { left, right, .. } => left.node.has_fields() || right.node.has_fields(),
-            Filter::Is(_) | Filter::Flag(_) | Filter::Text { .. } => true,
+            Expression::Field(_) | Expression::Flag(_) => true,
+            Expression::Unary { operand, .. } => operand.node.has_fields(),
+            Expression::Binary { left, right, .. } => left.node.has_fields() || right.node.has_fields(),
+            _ => false,
         }
-    }
-}
-
-impl<F> Quantity<F> {
-    fn has_fields(&self) -> bool {
-        match self {
-            Quantity::Field(_) => true,
-            Quantity::Value(_) => false,
-            Quantity::Unary { operand, .. } => operand.node.has_fields(),
-            Quantity::Binary { left, right, .. } => left.node.has_fields() || right.node.has_fields(),
-        }
-    }
-}
-
-/// An integer in a filter: fields, and values that do not depend on the page.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Quantity<F> {
-    /// An integer field: `mapcount`.
-    Field(F),
-    /// A value that is the same for every page: a number, `&name`, `$x`, `pfn:1`, `start(heap)`, never a bare name.
-    Value(Expression),
-    /// `-Q`, `+Q`, `~Q`
-    Unary {
-        /// The operator.
-        operator: Spanned<UnaryOperator>,
-        /// What it applies to.
-        operand: Box<Spanned<Quantity<F>>>,
-    },
-    /// `Q + Q`: arithmetic, shifts, and in parentheses `& ^ |`. Never a comparison.
-    Binary {
-        /// The operator.
-        operator: Spanned<BinaryOperator>,
-        /// The left operand.
-        left: Box<Spanned<Quantity<F>>>,
-        /// The right operand.
-        right: Box<Spanned<Quantity<F>>>,
-    },
-}
-
-worded! {
-    /// How two quantities are compared.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum Comparison, text {
-        /// `<`
-        Less = "<",
-        /// `<=`
-        LessOrEqual = "<=",
-        /// `>`
-        Greater = ">",
-        /// `>=`
-        GreaterOrEqual = ">=",
-        /// `==`
-        Equal = "==",
-        /// `!=`
-        NotEqual = "!=",
-    }
-}
-
-worded! {
-    /// How a text is compared.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum TextComparison, text {
-        /// `==`
-        Equal = "==",
-        /// `!=`
-        NotEqual = "!=",
-        /// `~`: it matches a regular expression.
-        Matches = "~",
     }
 }

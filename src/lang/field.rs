@@ -19,8 +19,8 @@ pub enum ValueType {
 
 /// A set of fields that filters can be made of: [`PageField`] or [`RegionField`].
 pub trait FilterField: Copy + Debug + PartialEq + Eq + 'static {
-    /// Whether `flags(NAME)` makes sense.
-    const HAS_FLAGS: bool;
+    /// What has these fields.
+    const SUBJECT: Subject;
     /// Every field.
     fn all() -> impl Iterator<Item = Self>;
     /// As it is written.
@@ -33,9 +33,9 @@ pub trait FilterField: Copy + Debug + PartialEq + Eq + 'static {
     fn from_name(name: &str) -> Option<Self> {
         Self::all().find(|field| field.name() == name)
     }
-    /// The number of the same name, if there is one: `shared > 1M` beside `shared`.
-    fn number(self) -> Option<Self> {
-        Self::all().find(|field| field.is_integer() && field.name() == self.name())
+    /// The number of that name, or the field that is none: `shared > 1M` beside `shared`.
+    fn with_name(name: &str, is_number: bool) -> Option<Self> {
+        Self::all().find(|field| field.name() == name && field.is_integer() == is_number)
     }
     /// Whether it is a number.
     fn is_integer(self) -> bool {
@@ -43,10 +43,45 @@ pub trait FilterField: Copy + Debug + PartialEq + Eq + 'static {
     }
 }
 
+/// What a filter is applied to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// A page, or a page frame.
+    Page,
+    /// A region.
+    Region,
+}
+
+impl Subject {
+    /// The names of its fields, with what each holds. A condition and a number may share one.
+    pub(super) fn fields(self) -> Vec<(&'static str, ValueType)> {
+        fn of<F: FilterField>() -> Vec<(&'static str, ValueType)> {
+            F::all().map(|field| (field.name(), field.value_type())).collect()
+        }
+        match self {
+            Subject::Page => of::<PageField>(),
+            Subject::Region => of::<RegionField>(),
+        }
+    }
+
+    /// The conditions that a field can be compared with: those of `state == swapped`.
+    pub(super) fn words(self, name: &str) -> Vec<&'static str> {
+        let compared = PageField::from_name(name).filter(|_| self == Subject::Page);
+        let is_taken = |word: &PageField| compared.is_some_and(|field| field.takes(*word));
+        PageField::all().filter(is_taken).map(PageField::name).collect()
+    }
+}
+
+/// The hint for a condition on pages where a value is wanted.
+pub fn as_value(word: &str) -> Option<String> {
+    PageField::from_name(word)?;
+    Some(format!("`{word}` is a condition on pages: count(RANGE where {word}) > 0"))
+}
+
 macro_rules! fields {
     (
         $(#[$about:meta])*
-        $set:ident, flags: $flags:literal, {
+        $set:ident of $subject:ident, {
             $($(#[$of_group:meta])* $group:ident($one:ty) $(of $word:ident)? = $name_of:path, $all:expr;)*
             --
             $($(#[doc = $doc:literal])* $variant:ident $name:literal $kind:ident;)*
@@ -70,7 +105,7 @@ macro_rules! fields {
         }
 
         impl FilterField for $set {
-            const HAS_FLAGS: bool = $flags;
+            const SUBJECT: Subject = Subject::$subject;
 
             fn all() -> impl Iterator<Item = Self> {
                 let all = [$($set::$variant),*].into_iter();
@@ -104,7 +139,7 @@ macro_rules! fields {
 
 fields! {
     /// What a filter can ask of a page.
-    PageField, flags: true, {
+    PageField of Page, {
         /// Whether the page is in this state.
         State(State) of AnyState = State::word, State::ALL;
         /// Whether the page is of this kind.
@@ -174,7 +209,7 @@ fn flag_name(flag: PageFlags) -> &'static str {
 
 fields! {
     /// What a filter can ask of a region.
-    RegionField, flags: false, {
+    RegionField of Region, {
         --
         /// Length in bytes.
         Size "size" Integer;

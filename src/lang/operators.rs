@@ -19,13 +19,32 @@ pub(super) enum Level {
 }
 
 impl Level {
-    /// Whether the result is a number and not a truth value.
-    pub(super) fn is_arithmetic(self) -> bool {
-        self >= Level::Shift || matches!(self, Level::BitOr | Level::BitXor | Level::BitAnd)
+    /// Whether its operators compare.
+    pub(super) fn compares(self) -> bool {
+        matches!(self, Level::Equality | Level::Relation)
+    }
+
+    /// Whether its operators join conditions.
+    pub(super) fn joins(self) -> bool {
+        self <= Level::And
     }
 }
 
+/// Whether a bare word is an operator, and never a name.
+pub(super) fn is_operator_word(word: &str) -> bool {
+    matches!(word, "and" | "or" | "not")
+}
+
 impl BinaryOperator {
+    /// The word for it, which filters are printed with.
+    pub(super) fn as_word(self) -> Option<&'static str> {
+        match self {
+            BinaryOperator::Or => Some("or"),
+            BinaryOperator::And => Some("and"),
+            _ => None,
+        }
+    }
+
     /// How tightly it binds.
     pub(super) fn level(self) -> Level {
         use BinaryOperator as B;
@@ -35,7 +54,7 @@ impl BinaryOperator {
             B::BitOr => Level::BitOr,
             B::BitXor => Level::BitXor,
             B::BitAnd => Level::BitAnd,
-            B::Equal | B::NotEqual => Level::Equality,
+            B::Equal | B::NotEqual | B::Matches => Level::Equality,
             B::Less | B::LessOrEqual | B::Greater | B::GreaterOrEqual => Level::Relation,
             B::ShiftLeft | B::ShiftRight => Level::Shift,
             B::Add | B::Subtract => Level::Sum,

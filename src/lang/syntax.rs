@@ -11,10 +11,10 @@ pub use super::arguments::{
 };
 pub use super::ctype::{CType, UNKNOWN_TYPE_HINT, Width, type_words, unknown_type};
 pub use super::expression::{
-    BinaryOperator, ChangeFunction, Changes, Comparison, Expression, Filter, Function, HistoryReference, NOW, Name,
-    NumberType, Quantity, Range, Register, SymbolName, TextComparison, UnaryOperator, fixed_variables,
+    BinaryOperator, ChangeFunction, Changes, Expression, Filter, Function, HistoryReference, NOW, Name, NumberType,
+    Range, Register, SymbolName, UnaryOperator, fixed_variables,
 };
-pub use super::field::{FilterField, PageField, RegionField, ValueType};
+pub use super::field::{FilterField, PageField, RegionField, Subject, ValueType};
 pub use super::layout::{Format, Layout, Unit};
 pub use super::setting::{ColorChoice, Editing, PagerChoice, Setting, SettingValue, StyleChoice};
 pub use super::span::{Span, Spanned};

@@ -55,7 +55,9 @@ fn check_line(recogniser: &Recogniser, line: &str) -> Result<bool, String> {
         (true, Ok(tree)) => check_round_trip(line, &tree).map(|()| true),
         (false, Err(error)) if error.expected.is_empty() => Err(format!("{line}\nfails with nothing expected")),
         (false, Err(_)) => Ok(false),
-        (true, Err(error)) => Err(format!("the grammar has this line, the parser has not:\n{}", error.draw(line))),
+        (true, Err(error)) => {
+            Err(format!("the grammar has this line, the parser has not:\n{line}\n{}", error.draw(line)))
+        }
         (false, Ok(tree)) => Err(format!("the parser has this line, the grammar has not:\n{line}\n{tree:?}")),
     }
 }

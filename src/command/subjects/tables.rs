@@ -58,7 +58,9 @@ fn operators() -> String {
     let rows = grammar::OPERATORS.lines().filter(|line| !line.starts_with('#'));
     rows.filter_map(|line| line.split_once(' '))
         .map(|(kind, operators)| {
-            let names: Vec<_> = operators.split_whitespace().map(|operator| operator_name(kind, operator)).collect();
+            let names = operators.split_whitespace().map(|operator| operator_name(kind, operator));
+            let mut names: Vec<&str> = names.collect();
+            names.dedup();
             let place = if kind == "prefix" { "before one operand: " } else { "" };
             row(operators.trim(), 24, &format!("{place}{}", names.join(", ")))
         })
@@ -73,13 +75,14 @@ fn operator_name(kind: &str, operator: &str) -> &'static str {
         ("prefix", "~") => "bitwise not",
         ("prefix", "!") => "logical not",
         ("prefix", "*") => "memory at an address",
-        (_, "||") => "logical or",
-        (_, "&&") => "logical and",
+        (_, "||" | "or") => "logical or",
+        (_, "&&" | "and") => "logical and",
         (_, "|") => "bitwise or",
         (_, "^") => "bitwise exclusive or",
         (_, "&") => "bitwise and",
         (_, "==") => "equal",
         (_, "!=") => "not equal",
+        (_, "~") => "matches a regular expression",
         (_, "<") => "less",
         (_, "<=") => "less or equal",
         (_, ">") => "greater",

@@ -4,12 +4,9 @@
 //! false, and neither is its `not`: such a page is left out. A field that can be known of no page here is an error that
 //! names it.
 
-mod ask;
 mod field;
+mod fields;
 mod predicate;
-mod quantity;
-
-pub use predicate::regex;
 
 use super::Scope;
 use super::error::{Error, Result};
@@ -19,8 +16,8 @@ use crate::inspect::{self, AddressSpace, Facts, Page, RegionStats, ViewedRegion}
 use crate::kernel::{PageFlags, PageSize};
 use crate::lang::{self, FilterField, PageField, RegionField, Span, Spanned};
 use crate::process::Machine;
-use ask::{Answers, Fields};
-use predicate::Predicate;
+use fields::{Answers, Fields};
+use predicate::{Compiler, Predicate};
 use std::sync::Arc;
 
 /// A filter over pages, for `walk` and `watch`. All that it needs can be known in `space`.
@@ -33,18 +30,9 @@ pub fn page_filter(
     scope: &dyn Scope,
 ) -> Result<inspect::Filter> {
     let mut fields = PageFields { space, need: Facts::empty() };
-    let predicate = Predicate::prepare(filter, &mut fields, &Evaluator::new(scope))?;
+    let predicate = predicate(filter, &mut fields, scope)?;
     let machine = space.target().machine.clone();
     Ok(compiled(predicate, fields.need, machine, false))
-}
-
-/// Whether a filter without page fields holds: `rss(heap) < 1G`.
-///
-/// # Errors
-/// An expression has no value. The error gives its place.
-pub fn comparison(filter: &Spanned<lang::Filter<PageField>>, scope: &dyn Scope) -> Result<bool> {
-    let predicate = Predicate::prepare(filter, &mut NoFields, &Evaluator::new(scope))?;
-    Ok(predicate.holds(&NoFields) == Some(true))
 }
 
 /// A filter over page frames without a process, for `walk pfn:A..pfn:B`. Frames of `machine` have flags, a map count, a
@@ -58,8 +46,16 @@ pub fn frame_filter(
     scope: &dyn Scope,
 ) -> Result<inspect::Filter> {
     let mut fields = FrameFields { machine, need: Facts::empty() };
-    let predicate = Predicate::prepare(filter, &mut fields, &Evaluator::new(scope))?;
+    let predicate = predicate(filter, &mut fields, scope)?;
     Ok(compiled(predicate, fields.need, machine.clone(), true))
+}
+
+fn predicate<F: FilterField>(
+    filter: &Spanned<lang::Filter<F>>,
+    fields: &mut dyn Fields<F>,
+    scope: &dyn Scope,
+) -> Result<Predicate<F>> {
+    Compiler { fields, evaluator: &Evaluator::new(scope) }.condition(&filter.node.condition, filter.at)
 }
 
 /// The filter over pages, or over frames without a process.
@@ -85,10 +81,7 @@ pub struct RegionFilter {
 /// An expression has no value. The error gives its place.
 pub fn region_filter(filter: &Spanned<lang::Filter<RegionField>>, scope: &dyn Scope) -> Result<RegionFilter> {
     let mut fields = RegionFields { asked: Vec::new() };
-    Ok(RegionFilter {
-        predicate: Predicate::prepare(filter, &mut fields, &Evaluator::new(scope))?,
-        asked: fields.asked,
-    })
+    Ok(RegionFilter { predicate: predicate(filter, &mut fields, scope)?, asked: fields.asked })
 }
 
 impl RegionFilter {
@@ -198,23 +191,6 @@ impl Answers<PageField> for PageAnswers<'_> {
         field::flag(flag, self.page)
     }
 }
-
-/// No fields, for a filter that is applied to no page.
-struct NoFields;
-
-impl Fields<PageField> for NoFields {
-    fn ask(&mut self, _: PageField, at: Span) -> Result<()> {
-        Err(Error::new(at, "there is no page to ask this of"))
-    }
-    fn ask_flag(&mut self, at: Span) -> Result<()> {
-        Err(Error::new(at, "there is no page to ask this of"))
-    }
-    fn space(&self, _: PageField) -> Option<Space> {
-        None
-    }
-}
-
-impl Answers<PageField> for NoFields {}
 
 struct RegionFields {
     asked: Vec<RegionField>,

@@ -1,18 +1,17 @@
-//! A compiled filter: parts that do not depend on the page or region are evaluated once.
+//! A compiled filter: what is the same for all pages or regions is evaluated once.
 
-use super::ask::{Answers, Fields};
-use super::quantity::Quantity;
-use crate::eval::Value;
+use super::fields::{Answers, Fields};
 use crate::eval::error::{Error, Result};
 use crate::eval::evaluator::Evaluator;
-use crate::eval::{space, suggest};
+use crate::eval::operators::{self, Operand, regex};
+use crate::eval::space::{self, Space};
+use crate::eval::{Integer, Value, suggest};
 use crate::kernel::name::unescape;
 use crate::kernel::page_flags::FLAGS;
 use crate::kernel::{Name, PageFlags};
-use crate::lang::{self, BinaryOperator, Comparison, Filter, Spanned, TextComparison};
-use regex_lite::{Regex, RegexBuilder};
+use crate::lang::{self, BinaryOperator as Op, Expression, FilterField, Span, Spanned, UnaryOperator, ValueType};
+use regex_lite::Regex;
 use std::cmp::Ordering;
-use std::mem::discriminant;
 
 /// A question with three answers: yes, no, and none.
 #[derive(Debug)]
@@ -22,10 +21,12 @@ pub(super) enum Predicate<F> {
     /// All of them.
     All(Vec<Predicate<F>>),
     Not(Box<Predicate<F>>),
+    /// The same for all.
+    Known(bool),
     Is(F),
     Flag(PageFlags),
     Compare {
-        comparison: Comparison,
+        comparison: Op,
         left: Quantity<F>,
         right: Quantity<F>,
     },
@@ -43,79 +44,145 @@ pub(super) enum Predicate<F> {
     },
 }
 
-impl<F: Copy> Predicate<F> {
-    /// Evaluates what is the same for all, and records the fields that it uses.
-    pub(super) fn prepare(
-        filter: &Spanned<Filter<F>>,
-        fields: &mut dyn Fields<F>,
-        evaluator: &Evaluator<'_>,
-    ) -> Result<Self> {
-        let at = filter.at;
-        Ok(match &filter.node {
-            Filter::Or(..) => Predicate::Any(Self::chain(filter, fields, evaluator)?),
-            Filter::And(..) => Predicate::All(Self::chain(filter, fields, evaluator)?),
-            Filter::Not(inner) => Predicate::Not(Box::new(Self::prepare(inner, fields, evaluator)?)),
-            Filter::Is(field) => {
-                fields.ask(*field, at)?;
-                Predicate::Is(*field)
-            }
-            Filter::Flag(name) => {
+/// How to get a number.
+#[derive(Debug)]
+pub(super) enum Quantity<F> {
+    /// The same for all.
+    Number(Integer),
+    Field(F),
+    Unary {
+        operator: UnaryOperator,
+        operand: Box<Quantity<F>>,
+    },
+    Binary {
+        operator: Op,
+        left: Box<Quantity<F>>,
+        right: Box<Quantity<F>>,
+    },
+}
+
+/// Compiles a filter: evaluates what is the same for all, and records the fields that it uses.
+pub(super) struct Compiler<'a, F> {
+    pub(super) fields: &'a mut dyn Fields<F>,
+    pub(super) evaluator: &'a Evaluator<'a>,
+}
+
+impl<F: FilterField> Compiler<'_, F> {
+    /// A condition written at `at`.
+    pub(super) fn condition(&mut self, condition: &Expression, at: Span) -> Result<Predicate<F>> {
+        if !condition.has_fields() {
+            let value = self.evaluator.evaluate_at(condition, at)?;
+            return Ok(Predicate::Known(operators::truth(&Spanned::new(value, at))?));
+        }
+        Ok(match condition {
+            Expression::Binary { operator, left, right } => match (operator.node, field_of::<F>(&left.node, false)) {
+                (Op::Or, _) => Predicate::Any(self.links(Op::Or, left, right)?),
+                (Op::And, _) => Predicate::All(self.links(Op::And, left, right)?),
+                (_, Some(field)) if field.value_type() == ValueType::Text => {
+                    self.fields.ask(field, left.at)?;
+                    self.text(field, operator.node, right)?
+                }
+                (comparison, _) => {
+                    let (left, left_space) = self.number(left)?;
+                    let (right, right_space) = self.number(right)?;
+                    space::of_binary(left_space, operator, right_space)?;
+                    Predicate::Compare { comparison, left, right }
+                }
+            },
+            // The only operator before a condition is `not`.
+            Expression::Unary { operand, .. } => Predicate::Not(Box::new(self.condition(&operand.node, operand.at)?)),
+            Expression::Flag(name) => {
                 let flag = flag(name)?;
-                fields.ask_flag(at)?;
+                self.fields.ask_flag(at)?;
                 Predicate::Flag(flag)
             }
-            Filter::Compare { comparison, left, right } => {
-                let (left, left_space) = Quantity::prepare(left, fields, evaluator)?;
-                let (right, right_space) = Quantity::prepare(right, fields, evaluator)?;
-                let operator = Spanned::new(operator(*comparison), at);
-                space::of_binary(left_space, &operator, right_space)?;
-                Predicate::Compare { comparison: *comparison, left, right }
-            }
-            Filter::Text { field, comparison, text } => {
-                fields.ask(*field, at)?;
-                let place = text.at;
-                let text = match evaluator.evaluate(text)? {
-                    Value::Text(text) => text,
-                    other => {
-                        let message = format!("{} is not a text", other.phrase());
-                        return Err(Error::new(text.at, message));
-                    }
-                };
-                match comparison {
-                    TextComparison::Matches => {
-                        Predicate::Matches { field: *field, regex: regex(&Spanned::new(text, place), false)? }
-                    }
-                    _ => Predicate::Text {
-                        field: *field,
-                        equal: *comparison == TextComparison::Equal,
-                        printed: unescape(&text),
-                        text: text.into_bytes(),
-                    },
-                }
-            }
+            other => Predicate::Is(self.field(other, false, at)?),
         })
     }
 
     /// The links of `A or B or C …`, or of `A and B and C …`, which lean to the left.
-    fn chain(filter: &Spanned<Filter<F>>, fields: &mut dyn Fields<F>, evaluator: &Evaluator<'_>) -> Result<Vec<Self>> {
-        let mut links: Vec<&Spanned<Filter<F>>> = Vec::new();
-        let mut leftmost = filter;
-        while let Filter::Or(left, right) | Filter::And(left, right) = &leftmost.node
-            && discriminant(&leftmost.node) == discriminant(&filter.node)
+    fn links(
+        &mut self,
+        joint: Op,
+        left: &Spanned<Expression>,
+        right: &Spanned<Expression>,
+    ) -> Result<Vec<Predicate<F>>> {
+        let (mut links, mut leftmost) = (vec![right], left);
+        while let Expression::Binary { operator, left, right } = &leftmost.node
+            && operator.node == joint
         {
             links.push(right);
             leftmost = left;
         }
         links.push(leftmost);
-        links.into_iter().rev().map(|link| Self::prepare(link, fields, evaluator)).collect()
+        links.into_iter().rev().map(|link| self.condition(&link.node, link.at)).collect()
     }
 
+    /// A text field, compared with a text that is the same for all.
+    fn text(&self, field: F, comparison: Op, with: &Spanned<Expression>) -> Result<Predicate<F>> {
+        let text = match self.evaluator.evaluate(with)? {
+            Value::Text(text) => text,
+            other => return Err(Error::new(with.at, format!("{} is not a text", other.phrase()))),
+        };
+        Ok(match comparison {
+            Op::Matches => Predicate::Matches { field, regex: regex(&Spanned::new(text, with.at), false)? },
+            _ => Predicate::Text {
+                field,
+                equal: comparison == Op::Equal,
+                printed: unescape(&text),
+                text: text.into_bytes(),
+            },
+        })
+    }
+
+    /// A number, and what it counts in.
+    fn number(&mut self, number: &Spanned<Expression>) -> Result<(Quantity<F>, Option<Space>)> {
+        if !number.node.has_fields() {
+            let operand = Operand::of(&self.evaluator.placed(number)?)?;
+            return Ok((Quantity::Number(operand.number), operand.space));
+        }
+        Ok(match &number.node {
+            Expression::Unary { operator, operand } => {
+                let (operand, inner) = self.number(operand)?;
+                let space = space::of_unary(operator, inner)?;
+                (Quantity::Unary { operator: operator.node, operand: Box::new(operand) }, space)
+            }
+            Expression::Binary { operator, left, right } => {
+                let (left, left_space) = self.number(left)?;
+                let (right, right_space) = self.number(right)?;
+                let space = space::of_binary(left_space, operator, right_space)?;
+                let (left, right) = (Box::new(left), Box::new(right));
+                (Quantity::Binary { operator: operator.node, left, right }, space)
+            }
+            other => {
+                let field = self.field(other, true, number.at)?;
+                (Quantity::Field(field), self.fields.space(field))
+            }
+        })
+    }
+
+    fn field(&mut self, written: &Expression, is_number: bool, at: Span) -> Result<F> {
+        let field = field_of(written, is_number).ok_or_else(|| Error::no_page(at))?;
+        self.fields.ask(field, at)?;
+        Ok(field)
+    }
+}
+
+fn field_of<F: FilterField>(written: &Expression, is_number: bool) -> Option<F> {
+    match written {
+        Expression::Field(name) => F::with_name(name, is_number),
+        _ => None,
+    }
+}
+
+impl<F: Copy> Predicate<F> {
     /// Whether it holds; `None` where a field has no value.
     pub(super) fn holds(&self, of: &dyn Answers<F>) -> Option<bool> {
         match self {
             Predicate::Any(links) => decide(links, of, true),
             Predicate::All(links) => decide(links, of, false),
             Predicate::Not(inner) => inner.holds(of).map(|holds| !holds),
+            Predicate::Known(holds) => Some(*holds),
             Predicate::Is(field) => of.boolean(*field),
             Predicate::Flag(flag) => of.flag(*flag),
             Predicate::Compare { comparison, left, right } => {
@@ -144,6 +211,32 @@ impl<F: Copy> Predicate<F> {
     }
 }
 
+impl<F: Copy> Quantity<F> {
+    /// The number for one page or region; `None` where a field has none, and where the operators have no result.
+    fn number(&self, of: &dyn Answers<F>) -> Option<Integer> {
+        match self {
+            Quantity::Number(number) => Some(*number),
+            Quantity::Field(field) => of.integer(*field).map(Integer::from),
+            Quantity::Unary { operator, operand } => operators::invert(*operator, operand.number(of)?),
+            Quantity::Binary { operator, left, right } => {
+                operators::calculate(*operator, left.number(of)?, right.number(of)?)
+            }
+        }
+    }
+
+    /// The least and the greatest that it can be for one page or region.
+    fn bounds(&self, of: &dyn Answers<F>) -> Option<(Integer, Integer)> {
+        match (self.number(of), self) {
+            (Some(number), _) => Some((number, number)),
+            (None, Quantity::Field(field)) => {
+                let (least, most) = of.bounds(*field)?;
+                Some((Integer::from(least), Integer::from(most)))
+            }
+            (None, _) => None,
+        }
+    }
+}
+
 /// `decisive` if any link is; otherwise `None` if any link is; otherwise the opposite.
 fn decide<F: Copy>(links: &[Predicate<F>], of: &dyn Answers<F>, decisive: bool) -> Option<bool> {
     let mut answer = Some(!decisive);
@@ -157,25 +250,15 @@ fn decide<F: Copy>(links: &[Predicate<F>], of: &dyn Answers<F>, decisive: bool) 
     answer
 }
 
-fn is_so(comparison: Comparison, order: Ordering) -> bool {
+fn is_so(comparison: Op, order: Ordering) -> bool {
     match comparison {
-        Comparison::Less => order.is_lt(),
-        Comparison::LessOrEqual => order.is_le(),
-        Comparison::Greater => order.is_gt(),
-        Comparison::GreaterOrEqual => order.is_ge(),
-        Comparison::Equal => order.is_eq(),
-        Comparison::NotEqual => order.is_ne(),
-    }
-}
-
-fn operator(comparison: Comparison) -> BinaryOperator {
-    match comparison {
-        Comparison::Less => BinaryOperator::Less,
-        Comparison::LessOrEqual => BinaryOperator::LessOrEqual,
-        Comparison::Greater => BinaryOperator::Greater,
-        Comparison::GreaterOrEqual => BinaryOperator::GreaterOrEqual,
-        Comparison::Equal => BinaryOperator::Equal,
-        Comparison::NotEqual => BinaryOperator::NotEqual,
+        Op::Less => order.is_lt(),
+        Op::LessOrEqual => order.is_le(),
+        Op::Greater => order.is_gt(),
+        Op::GreaterOrEqual => order.is_ge(),
+        Op::Equal => order.is_eq(),
+        Op::NotEqual => order.is_ne(),
+        _ => false,
     }
 }
 
@@ -188,16 +271,5 @@ fn flag(name: &Spanned<String>) -> Result<PageFlags> {
             near if !near.is_empty() => error.hint(suggest::did_you_mean(near)),
             _ => error.hint("flags ADDRESS prints their names; any bit can be written as bitNN"),
         }
-    })
-}
-
-/// A regular expression that somebody typed.
-///
-/// # Errors
-/// It is none, or one that would take too much memory.
-pub fn regex(pattern: &Spanned<String>, any_case: bool) -> Result<Regex> {
-    RegexBuilder::new(&pattern.node).case_insensitive(any_case).size_limit(1 << 20).build().map_err(|error| {
-        let message = format!("not a regular expression: {error}");
-        Error::new(pattern.at, message)
     })
 }

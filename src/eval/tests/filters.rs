@@ -74,6 +74,12 @@ fn filters_on_each_field_of_pages() {
         ("address / (mapcount - 2) > 0", false, false),
         ("writable and private and not executable", true, true),
         ("present or present or present or not present", true, true),
+        // What values have: words and signs, texts, memory, casts. What is the same for all is evaluated once.
+        ("dirty && !locked || !(1 == 1)", true, false),
+        ("name(heap) == \"[heap]\" and perms(heap) ~ \"^rw\" and 1 < 2", true, true),
+        ("not name(heap) ~ \"stack\" and mapcount == (int)2", true, false),
+        ("address == [heap] and address >= 'main'", true, true),
+        ("1 > 2 and dirty or untouched", false, true),
     ] {
         let ask = |page: &Page| match holds(process(), text, page) {
             Ok(holds) => holds,
@@ -107,13 +113,15 @@ fn a_field_that_cannot_be_known_here_is_an_error_that_names_it() {
 #[test]
 fn numbers_are_typed_and_evaluated_once() {
     for (text, part, message) in [
-        ("pfn == &main", "pfn == &main", "page frames and addresses cannot be compared"),
+        ("pfn == &main", "==", "page frames and addresses cannot be compared"),
         ("address + &main > 0", "+", "two addresses cannot be added"),
         ("-pfn > 0", "-", "page frames have no such opposite"),
         ("mapcount > 1 / 0", "1 / 0", "division by zero"),
         ("mapcount > u8(0x508000)", "0x508000", "memory at 0x508000 was not read: the page is untouched"),
         ("flags(drity)", "drity", "no page flag is called 'drity'"),
         ("mapcount > $no", "$no", "$no has not been set"),
+        ("dirty and size(heap) ~ \"1\"", "~", "`~` needs two texts"),
+        ("name(heap) ~ \"(\" or dirty", "\"(\"", "not a regular expression"),
     ] {
         let error = holds(process(), text, &present()).unwrap_err();
         let line = format!("walk all where {text}");
@@ -155,6 +163,7 @@ fn filters_on_regions() {
         ("name == \"data.bin\"", "/opt/a/data.bin /opt/b/data.bin"),
         ("file and executable", "/usr/bin/program /usr/lib/libc.so.6"),
         ("perms == \"--xp\"", "[vsyscall]"),
+        ("name ~ \"^/opt\" && !(name == name(0x60002000))", "/opt/a/data.bin"),
         ("shared", "/tmp/new\\x0aline"),
         // As it was typed, and as it is printed.
         ("name == \"new\\nline\"", "/tmp/new\\x0aline"),

@@ -1,14 +1,14 @@
-//! Expressions and ranges, with as few parentheses as their meaning needs.
+//! Values and ranges, with as few parentheses as their meaning needs.
 
 use std::fmt::{self, Display, Formatter};
 
-use super::operators::{Operand, Operation, binary, unary};
+use super::operators::{Tree, unary};
 use crate::lang::ctype::CType;
 use crate::lang::expression::{Changes, Expression, HistoryReference, LAST_ADDRESS, NOW, Name, Range, SymbolName};
 use crate::lang::lexer::escape;
 use crate::lang::operators::Level;
 use crate::lang::span::Spanned;
-use crate::lang::syntax::{BinaryOperator, UnaryOperator};
+use crate::lang::syntax::UnaryOperator;
 
 impl Display for SymbolName {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -27,30 +27,6 @@ impl Display for Range {
             Range::Expression(expression) => write!(f, "{expression}"),
             Range::Span { start, end } => write!(f, "{}..{}", start.node, end.node),
             Range::Length { start, length } => write!(f, "{}, +{}", start.node, length.node),
-        }
-    }
-}
-
-impl Operation for Expression {
-    fn level(&self) -> Level {
-        match self {
-            Expression::Binary { operator, .. } => operator.node.level(),
-            _ => Level::Unary,
-        }
-    }
-
-    /// Outside parentheses a `|` is a pipe, and a `>` before a quote makes a file.
-    fn always_parenthesised(&self) -> bool {
-        let Expression::Binary { operator, right, .. } = self else {
-            return false;
-        };
-        match operator.node {
-            BinaryOperator::BitOr => true,
-            BinaryOperator::Greater | BinaryOperator::ShiftRight => {
-                let right = Operand::right(&right.node, operator.node.level()).to_string();
-                right.starts_with(['\'', '"'])
-            }
-            _ => false,
         }
     }
 }
@@ -96,12 +72,12 @@ impl Display for Expression {
             Expression::Unary { operator, operand }
                 if let Some((array, operand)) = array_at(operator.node, &operand.node) =>
             {
-                write!(f, "{{{array}}}{}", Operand::of(operand, Level::Unary))
+                write!(f, "{{{array}}}{}", Tree::value(operand).at(Level::Unary))
             }
-            Expression::Unary { operator, operand } => unary(f, operator.node, &operand.node),
-            Expression::Binary { operator, left, right } => {
-                binary(f, self, &left.node, operator.node.text(), &right.node)
-            }
+            Expression::Unary { operator, operand } => unary(f, operator.node, Tree::value(&operand.node)),
+            Expression::Binary { .. } => Tree::value(self).fmt(f),
+            Expression::Field(field) => f.write_str(field),
+            Expression::Flag(name) => write!(f, "flags({})", name.node),
             Expression::Fraction(value) => {
                 let text = value.to_string();
                 let point = if text.contains('.') { "" } else { ".0" };
@@ -110,7 +86,9 @@ impl Display for Expression {
             Expression::Cast { to, operand } => match (&to.node, &operand.node) {
                 // Only a pasted address has such a type: as many digits as make it one.
                 (CType::Other(written), Expression::Integer(address)) => write!(f, "{written} {address:#07x}"),
-                (to, operand) => write!(f, "({to}){}", Operand::of(operand, Level::Unary)),
+                // Right behind the parenthesis `[5]` would be an element.
+                (to, operand @ Expression::BracketedRegion(_)) => write!(f, "({to}) {operand}"),
+                (to, operand) => write!(f, "({to}){}", Tree::value(operand).at(Level::Unary)),
             },
             Expression::Read { as_type, address } => {
                 write!(f, "{}({})", as_type.name(), address.node)
@@ -159,7 +137,7 @@ impl Display for Primary<'_> {
             Expression::Unary { .. } | Expression::Cast { .. } | Expression::Element { .. } => {
                 write!(f, "({})", self.0)
             }
-            other => write!(f, "{}", Operand::of(other, Level::Unary)),
+            other => write!(f, "{}", Tree::value(other).at(Level::Unary)),
         }
     }
 }

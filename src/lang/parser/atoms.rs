@@ -3,14 +3,13 @@
 use super::stream::{Parsed, Tokens};
 use crate::kernel::words::Worded;
 use crate::lang::ctype::CType;
-use crate::lang::expected::Expected;
 use crate::lang::expression::{Expression, LAST_ADDRESS, Name, Register, UnaryOperator};
 use crate::lang::lexer::TokenKind;
 use crate::lang::span::{Span, Spanned};
 
 /// A number with digits after a point.
 pub(super) fn fraction(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
-    input.accept(Expected::Expression, |token| match &token.kind {
+    input.accept_operand(|token| match &token.kind {
         TokenKind::Fraction { value, .. } => Some(Expression::Fraction(*value)),
         _ => None,
     })
@@ -18,7 +17,7 @@ pub(super) fn fraction(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
 
 /// Numbers, and what begins with `$`.
 pub(super) fn constant(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
-    input.accept(Expected::Expression, |token| match &token.kind {
+    input.accept_operand(|token| match &token.kind {
         TokenKind::Number(value) | TokenKind::PastedValue(value) | TokenKind::PastedAddress(value) => {
             Some(Expression::Integer(i128::from(*value)))
         }
@@ -54,21 +53,21 @@ pub(super) fn cast(to: Spanned<CType>, reads: bool, operand: Spanned<Expression>
 }
 
 pub(super) fn text(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
-    input.accept(Expected::Expression, |token| match &token.kind {
+    input.accept_operand(|token| match &token.kind {
         TokenKind::Text(text) => Some(Expression::Text(text.clone())),
         _ => None,
     })
 }
 
 pub(super) fn bracketed(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
-    input.accept(Expected::Expression, |token| {
+    input.accept_operand(|token| {
         let inner = token.text.strip_prefix('[')?.strip_suffix(']')?;
         (token.kind == TokenKind::Bracketed).then(|| Expression::BracketedRegion(inner.to_owned()))
     })
 }
 
 pub(super) fn indexed(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
-    input.accept(Expected::Expression, |token| match &token.kind {
+    input.accept_operand(|token| match &token.kind {
         TokenKind::Indexed { module, module_length, index } => {
             let middle = token.at.start + module_length;
             Some(Expression::ModuleRegion {

@@ -6,38 +6,185 @@ use nom::combinator::{cut, opt};
 use nom::sequence::preceded;
 
 use super::atoms::{self, bracketed, constant, fraction, indexed, text};
+use super::filter::{field, fitting};
 use super::names::{named, symbol};
-use super::operators::{Chain, unary_operator};
 use super::snapshots::{later, snapshot_name};
-use super::stream::{Failed, Parsed, Tokens, glued, is_mark, mark, silent_mark, silent_word, word};
+use super::stream::{Failed, Parsed, Scope, Tokens, Types, glued, is_mark, mark, silent_mark, silent_word, word};
 use crate::kernel::words::Worded;
 use crate::lang::class::Class;
 use crate::lang::ctype::{self, CType, KNOWN, UNKNOWN_TYPE_HINT};
 use crate::lang::error::SyntaxError;
 use crate::lang::expected::Expected;
-use crate::lang::expression::{ChangeFunction, Changes, Expression, Function, Name, NumberType, Range};
+use crate::lang::expression::{
+    BinaryOperator, ChangeFunction, Changes, Expression, Filter, Function, Name, NumberType, Range, UnaryOperator,
+};
+use crate::lang::field::{FilterField, PageField};
 use crate::lang::lexer::{Token, TokenKind};
+use crate::lang::operators::{Level, is_operator_word};
 use crate::lang::span::{Span, Spanned};
 
-/// `expression`
+/// `expression`, or in a filter what its scope needs.
 pub(super) fn expression(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
-    let (behind, first) = unary(input)?;
-    let binary = Chain { operand: unary, join: |operator, left, right| Expression::Binary { operator, left, right } };
-    binary.behind(behind, first, |_| true)
+    let (behind, first) = conjunct(input)?;
+    chain(behind, first, None)
 }
 
-fn unary(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
-    match unary_operator(input) {
-        Ok((behind, operator)) => {
-            let (behind, operand) = input.nested(|| cut(unary).parse(behind))?;
-            let at = operator.at.to(operand.at);
-            let operand = Box::new(operand);
-            let node = Expression::Unary { operator, operand };
-            Ok((behind, Spanned::new(node, at)))
-        }
-        // `(int)` alone is a name in parentheses.
-        Err(_) => cast_operand(input).or_else(|_| elements(input)),
+/// What `and` and `or` join: a negation, or an operand of other operators.
+fn conjunct(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
+    match negation(input) {
+        Err(nom::Err::Error(_)) => unary(input),
+        found => found,
     }
+}
+
+/// `"not" negation`, and in a filter `"!" test<S>`: it is of all that is compared behind it. A function of its own, as
+/// [`unary`] is, because deep nesting needs small stack frames.
+fn negation(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
+    let (behind, at) = match silent_word("not")(input) {
+        Ok((behind, at)) => {
+            input.notes.note_class(Class::Keyword, at);
+            (behind, at)
+        }
+        Err(_) if input.scope.takes(Types::CONDITION) => silent_mark("!")(input)?,
+        Err(error) => return Err(error),
+    };
+    let operator = Spanned::new(UnaryOperator::Not, at);
+    let (behind, operand) = input.nested(|| {
+        let (behind, first) = cut(conjunct).parse(behind.within(input.scope.behind(operator.node)))?;
+        let (behind, operand) = chain(behind, first, Some(Level::And))?;
+        fitting(behind, operand)
+    })?;
+    Ok((behind.within(input.scope), before(operator, operand)))
+}
+
+/// `unary`, or in a filter `factor<S>`
+fn unary(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
+    let Ok((behind, operator)) = unary_operator(input) else {
+        return operand(input);
+    };
+    let (behind, inner) = input.nested(|| {
+        let (behind, inner) = cut(unary).parse(behind.within(input.scope.behind(operator.node)))?;
+        fitting(behind, inner)
+    })?;
+    Ok((behind.within(input.scope), before(operator, inner)))
+}
+
+/// The operator before an operand, if one stands here.
+fn unary_operator(input: Tokens<'_>) -> Parsed<'_, Spanned<UnaryOperator>> {
+    let is_possible = |operator: &UnaryOperator| match operator {
+        UnaryOperator::Not => input.scope == Scope::Value,
+        UnaryOperator::Dereference => true,
+        _ => input.scope == Scope::Value || input.scope.takes(Types::CONDITION | Types::NUMBER),
+    };
+    input.accept_operand(|token| {
+        let mut all = UnaryOperator::ALL.iter().copied();
+        all.find(|operator| is_mark(token, operator.text()) && is_possible(operator))
+    })
+}
+
+fn before(operator: Spanned<UnaryOperator>, operand: Spanned<Expression>) -> Spanned<Expression> {
+    let at = operator.at.to(operand.at);
+    Spanned::new(Expression::Unary { operator, operand: Box::new(operand) }, at)
+}
+
+/// The chain of operators behind a first operand, as far as they bind more tightly than `level`: operators are
+/// left-associative.
+fn chain(
+    mut input: Tokens<'_>,
+    mut left: Spanned<Expression>,
+    level: Option<Level>,
+) -> Parsed<'_, Spanned<Expression>> {
+    // What binds more tightly has become part of the right operand.
+    let mut tightest = Level::Unary;
+    while let (behind, Some(operator)) = operator(input, &left.node, |own| own <= tightest && Some(own) > level)? {
+        tightest = operator.node.level();
+        let (behind, right) = right_operand(behind, &left.node, operator.node)?;
+        let at = left.at.to(right.at);
+        let (before, right) = (Box::new(left), Box::new(right));
+        left = Spanned::new(Expression::Binary { operator, left: before, right }, at);
+        input = behind;
+    }
+    Ok((input, left))
+}
+
+/// What follows an operator, up to the next one that binds as tightly or more loosely.
+fn right_operand<'a>(
+    input: Tokens<'a>,
+    left: &Expression,
+    operator: BinaryOperator,
+) -> Parsed<'a, Spanned<Expression>> {
+    let level = operator.level();
+    let first = if level.joins() { conjunct } else { unary };
+    // Comparisons in a filter form no chains.
+    let looser = if level.compares() && input.scope != Scope::Value { Level::Relation } else { level };
+    input.parsed_within(input.scope.right_of(left, operator), |input| {
+        let (behind, first) = cut(first).parse(input)?;
+        let (behind, right) = chain(behind, first, Some(looser))?;
+        fitting(behind, right)
+    })
+}
+
+/// The operator that stands behind `left`, if it is of a wanted level.
+fn operator<'a>(
+    input: Tokens<'a>,
+    left: &Expression,
+    wanted: impl Fn(Level) -> bool + Copy,
+) -> Parsed<'a, Option<Spanned<BinaryOperator>>> {
+    let stands_here = |token: &Token<'_>, operator: BinaryOperator| {
+        is_mark(token, operator.text()) || token.kind == TokenKind::Name && operator.as_word() == Some(token.text)
+    };
+    let found = input.rest.split_first().and_then(|(token, rest)| {
+        let mut all = BinaryOperator::ALL.iter().copied();
+        let is_it = |operator: &BinaryOperator| {
+            stands_here(token, *operator) && wanted(operator.level()) && input.scope.takes_behind(left, *operator)
+        };
+        Some((token, rest, all.find(is_it)?))
+    });
+    let Some((token, rest, operator)) = found else {
+        input.scope.expected_behind(left, wanted).into_iter().for_each(|expected| input.expect(expected));
+        return Ok((input, None));
+    };
+    if token.kind == TokenKind::Name {
+        input.notes.note_class(Class::Keyword, token.at);
+    }
+    let (behind, ()) = Tokens { rest, ..input }.count_operator()?;
+    Ok((behind, Some(Spanned::new(operator, token.at))))
+}
+
+/// `filter<S>`
+pub(super) fn filter<F: FilterField>(input: Tokens<'_>) -> Parsed<'_, Spanned<Filter<F>>> {
+    let (behind, condition) = input.parsed_within(Scope::Filter(F::SUBJECT, Types::CONDITION), |input| {
+        let (behind, condition) = expression(input)?;
+        fitting(behind, condition)
+    })?;
+    Ok((behind, condition.map(Filter::of)))
+}
+
+/// `[ "where" filter<page> ]`, if it is there.
+pub(super) fn page_filter(input: Tokens<'_>) -> Parsed<'_, Option<Spanned<Filter<PageField>>>> {
+    opt(preceded(word("where"), cut(filter))).parse(input)
+}
+
+/// An operand without an operator of its own.
+fn operand(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
+    // `(int)` alone is a name in parentheses.
+    cast_operand(input).or_else(|_| {
+        // What has elements is a value, in a filter too.
+        let scope = if has_elements(input) { Scope::Value } else { input.scope };
+        input.parsed_within(scope, elements)
+    })
+}
+
+/// Whether a parenthesis stands here that has elements: `(E)[2]`.
+fn has_elements(input: Tokens<'_>) -> bool {
+    let mut open = 0_usize;
+    let close = input.rest.iter().position(|token| {
+        open += usize::from(is_mark(token, "("));
+        open -= usize::from(open > 0 && is_mark(token, ")"));
+        open == 0
+    });
+    let behind = close.filter(|close| *close > 0).and_then(|close| input.rest.get(close + 1));
+    behind.is_some_and(|token| matches!(token.kind, TokenKind::Dimension(_)) && token.glued)
 }
 
 /// `primary`, or an element of what has elements: `$x[2]`, `(E)[2]`.
@@ -66,7 +213,7 @@ fn is_call(input: Tokens<'_>) -> bool {
 /// `c_cast unary`
 fn cast_operand(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     let (behind, to) = cast_type(input)?;
-    let (behind, operand) = input.nested(|| unary(behind))?;
+    let (behind, operand) = input.nested(|| behind.parsed_within(Scope::Value, unary))?;
     let at = to.at.to(operand.at);
     let reads = input.first().is_some_and(|token| token.text == "{");
     Ok((behind, Spanned::new(atoms::cast(to, reads, operand), at)))
@@ -85,7 +232,8 @@ fn cast_type(input: Tokens<'_>) -> Parsed<'_, Spanned<CType>> {
     let (bracketed, rest) = input.rest.split_at(length + 1);
     let mut parts: Vec<&Token<'_>> = bracketed.iter().skip(1).take(length - 1).collect();
     let at = input.place().to(bracketed.last().map_or(input.place(), |token| token.at));
-    let is_part = |part: &&Token<'_>| part.kind == TokenKind::Name || is_mark(part, "*");
+    let is_part =
+        |part: &&Token<'_>| part.kind == TokenKind::Name && !is_operator_word(part.text) || is_mark(part, "*");
     let mut counts = Vec::new();
     while close == "}"
         && let Some(TokenKind::Dimension(count)) = parts.last().map(|part| &part.kind)
@@ -103,7 +251,8 @@ fn cast_type(input: Tokens<'_>) -> Parsed<'_, Spanned<CType>> {
             input.notes.note_class(Class::Keyword, at);
             Ok((Tokens { rest, ..input }, Spanned::new(to, at)))
         }
-        // No expression has two names in a row, or ends in a `*`.
+        // No value has two names in a row, or ends in a `*`.
+        None if input.scope != Scope::Value => Err(nom::Err::Error(Failed)),
         None if texts.last() == Some(&"*") && texts.len() > 1 || is_two_words(&texts) || close == "}" => {
             input.fault(unknown_type(input, at))
         }
@@ -127,19 +276,45 @@ fn unknown_type(input: Tokens<'_>, at: Span) -> SyntaxError {
 
 /// `primary`
 fn primary(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
-    alt((place, fraction, text, named, indexed, bracketed, parenthesised)).parse(input)
+    match input.scope {
+        Scope::Value => alt((place, fraction, text, named, indexed, bracketed, parenthesised)).parse(input),
+        Scope::Filter(_, Types::TEXT) => alt((place, text, named_value, indexed, bracketed)).parse(input),
+        Scope::Filter(_, types) => {
+            let text = |input| if types.contains(Types::TEXT) { text(input) } else { Err(nom::Err::Error(Failed)) };
+            alt((place, text, named_value, field, indexed, bracketed, parenthesised)).parse(input)
+        }
+    }
+}
+
+/// A name that is no field: in quotes, of a module, or before the number of a line.
+fn named_value(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
+    let behind = Tokens { rest: input.rest.get(1..).unwrap_or_default(), ..input };
+    let is_field = input.first().is_some_and(|token| token.kind == TokenKind::Name);
+    if is_field && !glued(behind, "!") && !glued(behind, ":") {
+        return Err(nom::Err::Error(Failed));
+    }
+    named(input)
 }
 
 fn parenthesised(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     let (behind, open) = silent_mark("(")(input)?;
-    let inside = || (cut(expression), cut(mark(")"))).parse(behind);
-    let (behind, (inner, close)) = input.nested(inside)?;
-    Ok((behind, Spanned::new(inner.node, open.to(close))))
+    let inside = || {
+        let (behind, inner) = cut(expression).parse(behind.within(input.scope.parenthesised()))?;
+        let (behind, inner) = fitting(behind, inner)?;
+        let (behind, close) = cut(mark(")")).parse(behind)?;
+        Ok((behind.within(input.scope), Spanned::new(inner.node, open.to(close))))
+    };
+    input.nested(inside)
 }
 
 /// `place`: the values that filters can contain too.
 pub(super) fn place(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
-    alt((constant, address_of, physical, call, changes, read)).parse(input)
+    constant(input).or_else(|_| input.parsed_within(Scope::Value, compound))
+}
+
+/// Values with values in them: there bare words are symbols, in a filter too.
+fn compound(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
+    alt((address_of, physical, call, changes, read)).parse(input)
 }
 
 fn address_of(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
@@ -168,7 +343,7 @@ fn call(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     let (behind, function) = before_parenthesis::<Function>(input)?;
     let inside = || {
         let (behind, argument) = cut(span).parse(behind)?;
-        let (behind, filter) = if function.node.takes_filter() { behind.page_filter()? } else { (behind, None) };
+        let (behind, filter) = if function.node.takes_filter() { page_filter(behind)? } else { (behind, None) };
         let (behind, close) = cut(mark(")")).parse(behind)?;
         Ok((behind, (argument, filter, close)))
     };
@@ -184,7 +359,7 @@ fn changes(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
         let (behind, from) = cut(snapshot_name).parse(behind)?;
         let (behind, to) = preceded(cut(mark(",")), cut(later)).parse(behind)?;
         let (behind, range) = opt(preceded(word("in"), cut(span))).parse(behind)?;
-        let (behind, filter) = behind.page_filter()?;
+        let (behind, filter) = page_filter(behind)?;
         let (behind, close) = cut(mark(")")).parse(behind)?;
         Ok((behind, (from, to, range, filter, close)))
     };

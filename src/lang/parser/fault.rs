@@ -13,6 +13,7 @@ use crate::lang::expected::{Expected, describe_all};
 use crate::lang::expression::{ChangeFunction, Name};
 use crate::lang::field::{FilterField, PageField, RegionField};
 use crate::lang::lexer::{self, NumberFault, Pasted, Shown, Token, TokenKind};
+use crate::lang::operators::is_operator_word;
 use crate::lang::span::{Span, Spanned};
 
 /// The error of a line that failed.
@@ -332,6 +333,9 @@ fn hint_for(token: &Token<'_>, expected: &[Expected]) -> Option<String> {
             .into_iter()
             .find(|(field, quantity, _)| wanted(*field) || wanted(*quantity));
     match (&token.kind, token.text) {
+        (TokenKind::Name, word) if is_operator_word(word) && wanted(Expected::Expression) => {
+            Some(format!("`{word}` is an operator; a symbol of that name goes in 'single quotes'"))
+        }
         (TokenKind::Name, word) => {
             let words: Vec<&str> = expected.iter().flat_map(|one| one.words()).collect();
             match in_filter {

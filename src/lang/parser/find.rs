@@ -4,7 +4,7 @@ use nom::Parser;
 use nom::combinator::{cut, opt};
 use nom::sequence::preceded;
 
-use super::expression::{expression, span_with};
+use super::expression::{expression, page_filter, span_with};
 use super::layout::search;
 use super::stream::{Parsed, Tokens, is_mark, mark, silent_mark, with_commas};
 use crate::lang::expected::Expected;
@@ -18,7 +18,7 @@ pub(super) fn find(input: Tokens<'_>) -> Parsed<'_, Command> {
     let (input, layout) = opt(search).parse(input)?;
     let (input, range) = span_with(input, length)?;
     let (input, patterns) = cut(preceded(mark(","), with_commas(pattern))).parse(input)?;
-    let (input, filter) = input.page_filter()?;
+    let (input, filter) = page_filter(input)?;
     Ok((input, Command::Find(Find { layout: layout.unwrap_or_default(), range, patterns, filter })))
 }
 

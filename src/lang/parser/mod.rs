@@ -11,7 +11,6 @@ mod filter;
 mod find;
 mod layout;
 mod names;
-mod operators;
 mod range;
 mod raw;
 mod rows;

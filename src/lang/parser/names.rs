@@ -10,17 +10,18 @@ use crate::kernel::words::Worded;
 use crate::lang::error::SyntaxError;
 use crate::lang::expected::Expected;
 use crate::lang::expression::{ChangeFunction, Expression, Function, Name, NumberType, SymbolName};
-use crate::lang::field::{FilterField, PageField};
-use crate::lang::lexer::TokenKind;
+use crate::lang::field;
+use crate::lang::lexer::{Token, TokenKind};
+use crate::lang::operators::is_operator_word;
 use crate::lang::span::Spanned;
 
 /// `name`
-fn name(input: Tokens<'_>, expected: Expected) -> Parsed<'_, Spanned<Name>> {
-    input.accept(expected, |token| match &token.kind {
+fn name(token: &Token<'_>) -> Option<Name> {
+    match &token.kind {
         TokenKind::Name => Some(Name(token.text.to_owned())),
         TokenKind::Quoted(name) => Some(Name(name.clone())),
         _ => None,
-    })
+    }
 }
 
 /// Fails unless nothing stands before the next token.
@@ -40,8 +41,10 @@ fn in_module<'a, T>(input: Tokens<'a>, inside: impl Fn(Tokens<'a>) -> Parsed<'a,
 
 /// A name, alone or before a `!`.
 pub(super) fn named(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
-    let (behind, first) = name(input, Expected::Expression)?;
-    let unquoted = input.first().is_some_and(|token| token.kind == TokenKind::Name);
+    let is_bare = |token: &Token<'_>| token.kind == TokenKind::Name;
+    let is_operator = |token: &Token<'_>| is_bare(token) && is_operator_word(token.text);
+    let (behind, first) = input.accept_operand(|token| name(token).filter(|_| !is_operator(token)))?;
+    let unquoted = input.first().is_some_and(is_bare);
     if unquoted && behind.first().is_some_and(|token| is_mark(token, "(")) {
         return unknown_function(input, &first);
     }
@@ -82,19 +85,13 @@ fn source_line<'a>(input: Tokens<'a>, file: Spanned<Name>) -> Parsed<'a, Spanned
     Ok((behind, Spanned::new(node, at)))
 }
 
-/// The hint for a field of pages that is called like a function.
-fn condition(word: &str) -> Option<String> {
-    PageField::from_name(word)?;
-    Some(format!("`{word}` is a condition on pages: count(RANGE where {word}) > 0"))
-}
-
 fn unknown_function<'a, T>(input: Tokens<'a>, name: &Spanned<Name>) -> Parsed<'a, T> {
     let known = Function::words().chain(ChangeFunction::words());
     let known: Vec<&str> = known.chain(NumberType::words()).collect();
     input.fault(SyntaxError {
         at: name.at,
         message: format!("there is no function `{}`", name.node.0),
-        hint: condition(&name.node.0)
+        hint: field::as_value(&name.node.0)
             .or_else(|| SyntaxError::did_you_mean(&name.node.0, known.iter().copied()))
             .or_else(|| typed_name::quotes(input.notes.line, input.rest))
             .or_else(|| Some(typed_name::QUOTES.to_owned())),
@@ -115,5 +112,5 @@ pub(super) fn symbol(input: Tokens<'_>) -> Parsed<'_, Spanned<SymbolName>> {
 }
 
 fn symbol_name(input: Tokens<'_>) -> Parsed<'_, Spanned<Name>> {
-    name(input, Expected::Symbol)
+    input.accept(Expected::Symbol, name)
 }

@@ -72,8 +72,10 @@ fn behind_row<'a>(input: Tokens<'a>, words: &[&str]) -> Tokens<'a> {
         "-" => !next.is_some_and(|next| next.glued),
         _ => false,
     });
-    let is_clause = |token: &Token<'_>| !token.glued && (CLAUSES.contains(&token.text) || words.contains(&token.text));
-    let passed_over = if continues { Some(0) } else { text.iter().position(is_clause) };
+    let is_clause = |(index, token): (usize, &Token<'_>)| {
+        (index == 0 || !token.glued) && (CLAUSES.contains(&token.text) || words.contains(&token.text))
+    };
+    let passed_over = if continues { Some(0) } else { text.iter().enumerate().position(is_clause) };
     passed_over.map_or(behind, |length| Tokens { rest: input.rest.get(length..).unwrap_or_default(), ..input })
 }
 

@@ -4,7 +4,7 @@ use nom::Parser;
 use nom::combinator::{cut, map, opt};
 use nom::sequence::preceded;
 
-use super::filter::filter;
+use super::expression::filter;
 use super::range::range;
 use super::raw::part_of_name;
 use super::stream::{Failed, Parsed, Tokens, cut_to, mark, one_of, word};

@@ -6,7 +6,6 @@ use crate::lang::commands::takes_how;
 use crate::lang::ctype::{KNOWN, unknown_type};
 use crate::lang::expected::Expected;
 use crate::lang::expression::Name;
-use crate::lang::field::{FilterField, PageField};
 use crate::lang::lexer::{Token, TokenKind};
 use crate::lang::syntax::{Kept, OnRequest};
 
@@ -116,13 +115,11 @@ const TAKE_VALUES: [&str; 5] = ["print", "output", "assert", "if", "while"];
 fn filter_word_in_value(failed: &Failure<'_>) -> Option<String> {
     let command = failed.command()?;
     let is_value = TAKE_VALUES.contains(&command) && failed.expects(Expected::Operator);
-    if !is_value || failed.expects(Expected::Word("and")) {
+    if !is_value {
         return None;
     }
-    let (line, token, before) = (failed.line, failed.token()?, failed.before()?);
+    let (line, token) = (failed.line, failed.token()?);
     match token.text {
-        "and" => Some("between values `and` is written &&: A && B".to_owned()),
-        "or" => Some("between values `or` is written ||: A || B".to_owned()),
         "where" if !failed.expects(Expected::Mark(")")) => {
             let pages = line.get(failed.tokens.get(1)?.at.start..token.at.start)?.trim();
             let than = match command {
@@ -133,12 +130,6 @@ fn filter_word_in_value(failed: &Failure<'_>) -> Option<String> {
         }
         "then" | "do" | "{" | ":" | ";" if matches!(command, "if" | "while") => {
             Some(format!("`{}` is left out: the lines follow, each on its own, and `end` closes them", token.text))
-        }
-        word if before.text == "not" && PageField::from_name(word).is_some() => {
-            Some(format!("`{word}` is a condition on pages: {command} count(RANGE where {word}) == 0"))
-        }
-        _ if before.text == "not" => {
-            Some(format!("before a value `not` is written !: {command} !{}", short(line.get(token.at.start..)?)))
         }
         _ => None,
     }

@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 
+use bitflags::bitflags;
 use nom::branch::alt;
 use nom::combinator::cut;
 use nom::error::{ErrorKind, ParseError};
@@ -13,6 +14,7 @@ use crate::lang::class::Class;
 use crate::lang::error::SyntaxError;
 use crate::lang::expected::Expected;
 use crate::lang::expression::is_fixed;
+use crate::lang::field::Subject;
 use crate::lang::lexer::{Token, TokenKind};
 use crate::lang::span::{Span, Spanned};
 use crate::lang::syntax::{Count, Cut, Time};
@@ -54,17 +56,12 @@ impl<'a> Notes<'a> {
 
     /// The tokens, all still to be parsed.
     pub(super) fn input(&'a self, tokens: &'a [Token<'a>]) -> Tokens<'a> {
-        Tokens { rest: tokens, notes: self }
+        Tokens { rest: tokens, scope: Scope::Value, notes: self }
     }
 
     /// The furthest token that could not be taken, and what could have been.
     pub(super) fn furthest(&self) -> (usize, Vec<Expected>) {
-        let (position, mut expected) = self.furthest.borrow().clone();
-        // A filter parses values like an expression, but a bare name in it is a field.
-        if expected.contains(&Expected::PageQuantity) || expected.contains(&Expected::RegionQuantity) {
-            expected.retain(|one| *one != Expected::Expression);
-        }
-        (position, expected)
+        self.furthest.borrow().clone()
     }
 
     /// An error with a message of its own.
@@ -91,10 +88,33 @@ impl<'a> Notes<'a> {
     }
 }
 
+/// What the bare words of an expression are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// Symbols, regions and modules.
+    Value,
+    /// Fields, where a filter needs a part of one of these types.
+    Filter(Subject, Types),
+}
+
+bitflags! {
+    /// What a part of a filter may be.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(super) struct Types: u8 {
+        /// True or false: `dirty`, `mapcount > 1`.
+        const CONDITION = 1;
+        /// Computed of fields and values.
+        const NUMBER = 2;
+        /// What text fields hold.
+        const TEXT = 4;
+    }
+}
+
 /// The tokens that are still to be parsed.
 #[derive(Clone, Copy)]
 pub(super) struct Tokens<'a> {
     pub rest: &'a [Token<'a>],
+    pub scope: Scope,
     pub notes: &'a Notes<'a>,
 }
 
@@ -135,6 +155,46 @@ impl<'a> Tokens<'a> {
         if position == furthest.0 && !furthest.1.contains(&expected) {
             furthest.1.push(expected);
         }
+    }
+
+    /// Notes that an operand could have stood here.
+    pub(super) fn expect_operand(&self) {
+        let expected = match self.scope {
+            Scope::Value => vec![Expected::Expression],
+            Scope::Filter(_, Types::TEXT) => vec![Expected::QuotedText, Expected::Variable],
+            Scope::Filter(subject, types) => {
+                let condition = types.contains(Types::CONDITION).then(|| subject.condition());
+                condition.into_iter().chain([subject.quantity()]).collect()
+            }
+        };
+        expected.into_iter().for_each(|one| self.expect(one));
+    }
+
+    /// Takes the next token as an operand if `take` accepts it.
+    pub(super) fn accept_operand<T>(self, take: impl FnOnce(&'a Token<'a>) -> Option<T>) -> Parsed<'a, Spanned<T>> {
+        let taken = self.rest.split_first().and_then(|(token, rest)| Some((take(token)?, token.at, rest)));
+        match taken {
+            Some((found, at, rest)) => Ok((Tokens { rest, ..self }, Spanned::new(found, at))),
+            None => {
+                self.expect_operand();
+                Err(nom::Err::Error(Failed))
+            }
+        }
+    }
+
+    /// The same tokens in another scope.
+    pub(super) fn within(self, scope: Scope) -> Self {
+        Tokens { scope, ..self }
+    }
+
+    /// What `parse` makes of the tokens in another scope.
+    pub(super) fn parsed_within<T>(
+        self,
+        scope: Scope,
+        parse: impl FnOnce(Tokens<'a>) -> Parsed<'a, T>,
+    ) -> Parsed<'a, T> {
+        let (behind, parsed) = parse(self.within(scope))?;
+        Ok((behind.within(self.scope), parsed))
     }
 
     /// Fails because `expected` should have stood here.

@@ -3,6 +3,7 @@
 //! A command reads the state, asks `inspect`, and emits records; it prints nothing.
 
 mod about;
+mod account;
 mod alias;
 mod apropos;
 mod assert;
@@ -101,6 +102,7 @@ pub static TABLE: &[About] = &[
     flags::ABOUT,
     who::ABOUT,
     summary::ABOUT,
+    account::ABOUT,
     explain::ABOUT,
     patched::ABOUT,
     decode::ABOUT,
@@ -213,6 +215,7 @@ fn dispatch(command: &Command, context: &mut Context) -> Outcome {
         Command::SnapshotDelete(name) => snapshot::delete(context, name),
         Command::InfoSnapshots => snapshot::list(context),
         Command::Diff(asked) => diff::run(context, asked),
+        Command::Account(asked) => account::run(context, asked),
         Command::Compare(asked) => compare::run(context, asked),
         Command::SoftDirty(asked) => soft_dirty::run(context, asked),
         Command::Print { format, value } => print::run(context, *format, value),

@@ -311,6 +311,11 @@ impl AddressSpace {
             && copied() != Some(0)
     }
 
+    /// Whether a region is a private device mapping that may hold copies, which the page map does not show.
+    pub fn may_hide_copies(&self) -> bool {
+        self.regions().iter().any(|viewed| self.may_be_copied(viewed))
+    }
+
     /// Whether smaps counts no huge mapping in `viewed`. `FilePmdMapped` came with Linux 5.4.
     pub(super) fn has_no_huge(&self, viewed: &ViewedRegion) -> bool {
         let fields = match viewed.backing {

@@ -289,6 +289,36 @@ worded! {
     }
 }
 
+/// `account [RANGE] [by KEY] [with content] [top N | limit N]`
+#[derive(Clone, Debug, PartialEq)]
+pub struct Account {
+    /// Of what; the whole process if absent.
+    pub range: Option<Spanned<Range>>,
+    /// Group by this; by class if absent.
+    pub by: Option<AccountKey>,
+    /// Whether huge pages are read, for all-zero pieces.
+    pub content: bool,
+    /// Which rows.
+    pub cut: Option<Cut>,
+}
+
+worded! {
+    /// What `account … by KEY` adds pages up by.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum AccountKey, word {
+        /// The region.
+        Region = "region",
+        /// The symbol in which a page begins; where there is none, the region.
+        Symbol = "symbol",
+        /// The file or the name that regions map.
+        Mapping = "mapping",
+        /// The NUMA node.
+        Node = "node",
+        /// The memory cgroup.
+        Cgroup = "cgroup",
+    }
+}
+
 /// `x[/NFU] [ADDRESS]`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Examine {

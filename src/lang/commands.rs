@@ -63,6 +63,7 @@ pub static COMMANDS: &[CommandName] = &[
     row("map").whole(),
     row("who").how(),
     row("summary").how(),
+    row("account").whole(),
     row("explain").short(&["e"]).how(),
     row("patched").whole().how(),
     row("decode"),

@@ -6,8 +6,8 @@ use crate::kernel::words::worded;
 
 pub use super::amount::{Count, Cut, Time, Which};
 pub use super::arguments::{
-    Compare, CompareKey, Compared, Diff, DiffKey, Examine, Find, GroupKey, Kept, OnRequest, Pattern, ProcessOrder, Ps,
-    Quantifier, RegionOrder, Regions, Snapshot, Until, Walk, Watch, WatchKey,
+    Account, AccountKey, Compare, CompareKey, Compared, Diff, DiffKey, Examine, Find, GroupKey, Kept, OnRequest,
+    Pattern, ProcessOrder, Ps, Quantifier, RegionOrder, Regions, Snapshot, Until, Walk, Watch, WatchKey,
 };
 pub use super::ctype::{CType, UNKNOWN_TYPE_HINT, Width, type_words, unknown_type};
 pub use super::expression::{
@@ -176,6 +176,8 @@ pub enum Command {
     InfoSnapshots,
     /// `diff …`
     Diff(Box<Diff>),
+    /// `account …`
+    Account(Account),
     /// `compare …`
     Compare(Compare),
     /// `soft-dirty …`

@@ -357,13 +357,9 @@ impl Machine {
         entry(&*self.source, listed.first()?)
     }
 
-    /// What the kernel counts of all memory of a process (`/proc/PID/smaps_rollup`, since Linux 4.14). It walks all
-    /// page tables for it.
+    /// The [rollup](Process::rollup) of a process.
     pub fn memory_of(&self, pid: u32) -> Result<Smaps> {
-        let source = self.source.open(pid, &Held::default())?;
-        let text = source.whole(File::SmapsRollup)?;
-        let mut whole = smaps::parse(&text)?.into_iter();
-        whole.next().ok_or_else(|| Error::not_available(format!("process {pid} has no memory")))
+        Process::new(self.source.open(pid, &Held::default())?).rollup()
     }
 
     /// Every process that may have memory of its own, each with its parent, by number. Cheaper than a listing, and

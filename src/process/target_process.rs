@@ -422,6 +422,14 @@ impl Process {
         budget.spend(0).map(|()| read)
     }
 
+    /// What the kernel counts of all its memory (`/proc/PID/smaps_rollup`, since Linux 4.14). It walks all page tables
+    /// for it.
+    pub fn rollup(&self) -> Result<Smaps> {
+        let text = self.source.whole(File::SmapsRollup)?;
+        let mut whole = smaps::parse(&text)?.into_iter();
+        whole.next().ok_or_else(|| Error::not_available(format!("process {} has no memory", self.identity().pid)))
+    }
+
     /// Where `/proc/PID/exe` leads, if that may be known.
     pub fn executable(&self) -> Option<Name> {
         self.source.whole(File::Program).ok().map(Name::new)

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use pmdb::lang::commands::is_displayed;
 use pmdb::lang::{
-    self, Assignment, Command, Compare, Compared, Control, Count, Cut, Diff, Displayed, Examine, Expression, Find,
-    Format, Layout, Line, Name, Opening, Output, Pattern, Ps, Quantifier, Range, Regions, Rows, Shown, Snapshot,
+    self, Account, Assignment, Command, Compare, Compared, Control, Count, Cut, Diff, Displayed, Examine, Expression,
+    Find, Format, Layout, Line, Name, Opening, Output, Pattern, Ps, Quantifier, Range, Regions, Rows, Shown, Snapshot,
     SoftDirty, Summarized, TargetName, Time, Until, Walk, Watch, escape,
 };
 
@@ -200,6 +200,17 @@ impl Display for Printed<'_, Command> {
                 clause(f, "in", range.as_ref().map(|range| &range.node))?;
                 clause(f, "where", filter.as_ref().map(|filter| &filter.node))?;
                 clause(f, "by", by.map(|by| by.word()))?;
+                rows(f, cut.as_ref())
+            }
+            Command::Account(Account { range, by, content, cut }) => {
+                f.write_str("account")?;
+                if let Some(range) = range {
+                    write!(f, " {}", range.node)?;
+                }
+                clause(f, "by", by.map(|by| by.word()))?;
+                if *content {
+                    f.write_str(" with content")?;
+                }
                 rows(f, cut.as_ref())
             }
             Command::Compare(Compare { with, range, by, cut }) => {

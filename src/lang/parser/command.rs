@@ -31,8 +31,8 @@ use crate::lang::expected::Expected;
 use crate::lang::lexer::{Token, TokenKind, unescape};
 use crate::lang::span::{Span, Spanned};
 use crate::lang::syntax::{
-    Assignment, Command, Compare, Compared, Cut, Diff, Display, Displayed, Examine, Kept, OnRequest, ProcessOrder, Ps,
-    Quantifier, Shown, Snapshot, SoftDirty, Summarized, Typed, Until, Watch,
+    Account, Assignment, Command, Compare, Compared, Cut, Diff, Display, Displayed, Examine, Kept, OnRequest,
+    ProcessOrder, Ps, Quantifier, Range, Shown, Snapshot, SoftDirty, Summarized, Typed, Until, Watch,
 };
 
 /// The name of a command, in full.
@@ -154,6 +154,7 @@ fn parser_of(name: &str) -> Option<Arguments> {
             Ok((input, Command::Who { place, limit }))
         },
         "summary" => |input| map(summarized, Command::Summary).parse(input),
+        "account" => account,
         "explain" => |input| map(address, Command::Explain).parse(input),
         "patched" => |input| map(opt(range), Command::Patched).parse(input),
         "decode" => |input| {
@@ -454,6 +455,32 @@ fn compare(input: Tokens<'_>) -> Parsed<'_, Command> {
     let range = in_;
     let command = Command::Compare(Compare { with, range, by, cut });
     Ok((input, command))
+}
+
+/// `[RANGE] [by KEY] [with content] [top N | limit N]`. Where no clause follows them, `by`, `with`, `top` and `limit`
+/// are names like any other.
+fn account(input: Tokens<'_>) -> Parsed<'_, Command> {
+    let (behind, none) = account_clauses(input, None)?;
+    if behind.rest.len() < input.rest.len() {
+        return Ok((behind, Command::Account(none)));
+    }
+    let (behind, range) = opt(range).parse(input)?;
+    map(|input| account_clauses(input, range.clone()), Command::Account).parse(behind)
+}
+
+fn account_clauses(mut input: Tokens<'_>, range: Option<Spanned<Range>>) -> Parsed<'_, Account> {
+    let (mut by, mut content, mut cut) = (None, None, None);
+    while clause(&mut input, &mut by, |input| preceded(word("by"), one_of).parse(input))?
+        || clause(&mut input, &mut content, |input| preceded(word("with"), word("content")).parse(input))?
+        || clause(&mut input, &mut cut, rows_cut)?
+    {}
+    Ok((input, Account { range, by, content: content.is_some(), cut }))
+}
+
+/// The same as [`cut_to`], where the words may be names.
+fn rows_cut(input: Tokens<'_>) -> Parsed<'_, Cut> {
+    let (behind, (which, rows)) = (one_of, count).parse(input)?;
+    Ok((behind, Cut { which, rows }))
 }
 
 /// `clear` by itself is a word; in an expression, or in quotes, it is a name.

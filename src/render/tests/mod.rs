@@ -1,5 +1,6 @@
 //! Golden text and JSON of every record, and what holds for all of them.
 
+mod account;
 mod hostile;
 mod memory;
 mod pages;

@@ -1,5 +1,6 @@
 //! One record of each type, as a real session gives them.
 
+pub use super::account::*;
 pub use super::memory::*;
 pub use super::pages::*;
 pub use super::reads::*;
@@ -40,6 +41,10 @@ pub fn all() -> Vec<Box<dyn Record>> {
         Box::new(frames_summary()),
         Box::new(group("present", 40_000)),
         Box::new(map_region()),
+        Box::new(account_row()),
+        Box::new(account_group()),
+        Box::new(account_summary()),
+        Box::new(account_summary_differing()),
         Box::new(summary()),
         Box::new(summary_without_frame()),
         Box::new(summary_unreadable()),

@@ -1,5 +1,6 @@
 //! Records as text for a person at a terminal.
 
+mod account;
 mod block;
 mod capabilities;
 mod cells;

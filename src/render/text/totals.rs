@@ -72,7 +72,7 @@ pub fn walk_summary(lines: &mut Lines, summary: &WalkSummary) {
 }
 
 /// Notes that the totals are incomplete, or that regions changed meanwhile.
-fn remarks(lines: &mut Lines, is_cut_short: bool, is_changed: bool) {
+pub fn remarks(lines: &mut Lines, is_cut_short: bool, is_changed: bool) {
     if is_cut_short {
         cut_short(lines);
     }

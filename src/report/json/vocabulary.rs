@@ -2,11 +2,13 @@
 
 use super::description::{FieldDescription, Form};
 use super::field::leaf;
-use crate::report::{CgroupPath, EventKind, FlagNames, HowMapped, Outcome, Owner, Reason};
+use crate::report::{AccountClass, BesideRss, CgroupPath, EventKind, FlagNames, HowMapped, Outcome, Owner, Reason};
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
 leaf! {
+    AccountClass => Form::Text,
+    BesideRss => Form::Text,
     CgroupPath => Form::Text,
     EventKind => Form::Text,
     FlagNames => Form::List(&Form::Text),

@@ -6,6 +6,7 @@
 //! Here are the records that several commands emit, and their parts. A record of one command is declared with it.
 //! [`SHARED`] describes each with its fields: the JSON reference follows from that.
 
+mod account;
 mod capabilities;
 mod explanation;
 mod line;
@@ -24,6 +25,7 @@ mod walk;
 mod watch;
 mod who;
 
+pub use account::*;
 pub use capabilities::*;
 pub use explanation::*;
 pub use line::*;
@@ -54,6 +56,9 @@ pub const SHARED: &[Shape] = &[
     FramesSummary::SHAPE,
     Group::SHAPE,
     MapRegion::SHAPE,
+    AccountRow::SHAPE,
+    AccountGroup::SHAPE,
+    AccountSummary::SHAPE,
     SummaryRow::SHAPE,
     Mapper::SHAPE,
     WhoSummary::SHAPE,

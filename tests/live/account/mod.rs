@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 mod classes;
+mod command;
 
 pub const TESTS: &[Test] = &[
     ("account::a_shell_adds_up", a_shell_adds_up),
@@ -31,6 +32,10 @@ pub const TESTS: &[Test] = &[
     ("account::the_pool_is_beside", classes::the_pool_is_beside),
     ("account::swap_is_beside", classes::swap_is_beside),
     ("account::guards_and_zeros_are_beside", classes::guards_and_zeros_are_beside),
+    ("account::rows_add_up_to_rss", command::rows_add_up_to_rss),
+    ("account::by_region_as_smaps", command::by_region_as_smaps),
+    ("account::it_fits_a_screen", command::it_fits_a_screen),
+    ("account::a_range_is_not_compared", command::a_range_is_not_compared),
 ];
 
 /// The fields of a text of smaps by region, its first address, decoded without pmdb. `smaps_rollup` has one region.

@@ -1,0 +1,396 @@
+//! `account [RANGE] [by KEY] [with content]`: where the memory is that Rss counts.
+
+use super::cut::{self, Cut, say_cut};
+use super::named_pages::{PagesOfSymbols, name_among_symbols};
+use super::page_sweep::{finish, stopped};
+use super::{About, Context, Error, Flow, Group, Outcome, example, groups};
+use crate::eval::{self, Origin};
+use crate::inspect::account::{Account, Accounting, Counted, Step, checks};
+use crate::inspect::{AddressSpace, Facts, GroupKey as Key, OfFrame, Page};
+use crate::kernel::smaps::Smaps;
+use crate::kernel::{AddressRange, Region};
+use crate::lang::{self, AccountKey};
+use crate::process::Target;
+use crate::render::Sink;
+use crate::report::{
+    AccountCheck, AccountClass, AccountGroup, AccountMark, AccountProof, AccountRow, AccountSummary, BesideRss, Fact,
+    Numbers, Reason, Stopped,
+};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+
+pub(super) const ABOUT: About = About {
+    name: "account",
+    group: Group::Look,
+    summary: "add up resident memory by class",
+    text: "\
+Accounts for the resident memory of the process, or of a range. Every mapping of a page that Rss counts is in one \
+class, so that the classes add up to Rss. The first class that applies counts:
+
+  moving, at a device, failed  entries without memory here
+  of the kernel                the vdso
+  merged                       pages merged with equal ones (KSM)
+  anonymous, only here         memory without a file, mapped once: heap, stacks, buffers
+  copies of files, only here   pages of private file mappings that were written
+  shared since a fork          both of these, if other processes map them too
+  shared memory                memfd, tmpfs, System V and shared anonymous memory
+  file pages                   the page cache, for as long as it is mapped
+
+Shared memory and file pages are `only here` if no other process maps them. They are `with others` otherwise.
+
+  RANGE         only this range
+  by region     a row for each region, in place of the classes
+  by mapping    a row for each file or name, with all its regions
+  by symbol     a row for each symbol in which pages begin
+  by node       a row for each NUMA node
+  by cgroup     a row for each memory cgroup that pages are charged to
+  with content  read huge pages, and count their all-zero pieces
+  top N         the N largest groups
+  limit N       the first N groups
+
+Amounts `of which` overlap: huge pages may also be locked. `lazily freed` is the mark of MADV_FREE. It stays if memory \
+is written again, so the summary adds how much the kernel can reclaim now. Clean file pages can be dropped at any time; \
+dirty ones are written to disk first. The last words of a row name the action that frees the memory.
+
+Rss does not count hugetlb pages, page tables, swap, pages of zeros, memory of drivers and guard pages. The summary \
+lists them apart.
+
+For a whole process, the sums are compared with smaps_rollup, which is read before and after. They are equal if the \
+process is stopped. In a running process they may differ by what changed in between.
+
+Without frame numbers the page map and smaps still show most of it. What cannot be split is in a class of its own, \
+`here or shared` or `unknown`.",
+    examples: &[
+        example("account", "add up the memory of the whole process"),
+        example("account by mapping top 5", "list the files and names with the most memory"),
+        example("account [heap] with content", "find all-zero pieces of huge pages in the heap"),
+    ],
+};
+
+pub(super) fn run(context: &mut Context, asked: &lang::Account) -> Outcome {
+    let cut = Cut::of(asked.cut.as_ref(), context.state)?;
+    if let (None, Some(cut)) = (asked.by, &asked.cut) {
+        let word = cut.which.word();
+        return Err(Error::refused(format!("`{word}` is for groups"), format!("account by region {word} 5")));
+    }
+    let target = context.target()?;
+    let spans = match &asked.range {
+        None => None,
+        Some(range) => {
+            let spans = eval::subject(range, context.state)?.spans(range.at, "account heap, account A..B")?;
+            Some(spans)
+        }
+    };
+    let space = AddressSpace::of(&target)?;
+    let more = match asked.by {
+        Some(AccountKey::Node) => Facts::ZONES,
+        Some(AccountKey::Cgroup) => Facts::CGROUPS,
+        _ => Facts::empty(),
+    };
+    space.require(more)?;
+    let is_whole = spans.as_ref().is_none_or(|spans| *spans.origin() == Origin::All);
+    let ranges = match &spans {
+        Some(spans) if !is_whole => spans.ranges().to_vec(),
+        _ => space.spans(),
+    };
+    let before = is_whole.then(|| target.process.rollup());
+    let state = &*context.state;
+    let mut symbols = (asked.by == Some(AccountKey::Symbol)).then(|| {
+        let names = state.symbols.over(&target, space.maps());
+        PagesOfSymbols::new(names, space.page())
+    });
+    let sink = &mut *context.sink;
+    let mut sum = Sum { space: &space, by: asked.by, region: 0, all: Account::default(), groups: BTreeMap::new() };
+    let accounting = space.account(&ranges, more, asked.content).within(sink.budget());
+    let (accounting, stopped) = sum.add_all(accounting, &ranges, symbols.as_mut(), sink)?;
+    let is_closed = stopped == Some(Stopped::Closed);
+    if !is_closed {
+        match asked.by {
+            None => sum.rows(&accounting, sink)?,
+            Some(by) => sum.groups(by, cut, symbols.as_ref(), sink)?,
+        }
+    }
+    let kernel = match before {
+        _ if stopped.is_some() => Err(Reason::NotApplicable("the count was interrupted")),
+        None => Err(Reason::NotApplicable("only a whole process is compared")),
+        Some(before) => before.and_then(|before| Ok((before, target.process.rollup()?))).map_err(Reason::from),
+    };
+    let summary = sum.summary(&accounting, &target, kernel, stopped.is_some());
+    finish(&summary, stopped, sink)?;
+    Ok(Flow::Done)
+}
+
+/// What pages are added up by.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum GroupOf {
+    /// Index among the regions.
+    Region(usize),
+    /// The index of one of the regions that map the same file or name.
+    Mapping(usize),
+    Symbol(u32),
+    /// Pages that begin in no symbol: by the index of the region.
+    NoSymbol(usize),
+    Frame(Key),
+}
+
+/// The account so far: of everything, and of each group.
+struct Sum<'a> {
+    space: &'a AddressSpace,
+    by: Option<AccountKey>,
+    /// The index of the region of the last page.
+    region: usize,
+    all: Account,
+    groups: BTreeMap<GroupOf, Account>,
+}
+
+impl Sum<'_> {
+    /// Adds everything up. Returns the accounting at its end, and why it was stopped, if it was.
+    fn add_all(
+        &mut self,
+        mut accounting: Accounting,
+        ranges: &[AddressRange],
+        mut symbols: Option<&mut PagesOfSymbols<'_>>,
+        sink: &mut dyn Sink,
+    ) -> Result<(Accounting, Option<Stopped>), Error> {
+        let total = ranges.iter().map(|range| range.pages(self.space.page())).sum();
+        let mut done = 0u64;
+        let mut pull = || {
+            loop {
+                sink.progress(done, total, "pages")?;
+                let step =
+                    accounting.next(&mut |page, counted| self.add_page(page, counted, symbols.as_deref_mut()))?;
+                match step {
+                    None => return Ok(()),
+                    Some(Step::Pages(pages)) => done = done.saturating_add(pages),
+                    Some(Step::Region(index, account)) => self.add_region(index, &account),
+                }
+            }
+        };
+        let pulled: Result<(), Error> = pull();
+        let stopped = stopped(pulled, sink)?;
+        Ok((accounting, stopped))
+    }
+
+    fn add_region(&mut self, index: usize, account: &Account) {
+        self.all.merge(account);
+        let group = match self.by {
+            Some(AccountKey::Region) => GroupOf::Region(index),
+            Some(AccountKey::Mapping) => GroupOf::Mapping(index),
+            _ => return,
+        };
+        self.groups.entry(group).or_default().merge(account);
+    }
+
+    fn add_page(&mut self, page: &Page, counted: &Counted, symbols: Option<&mut PagesOfSymbols<'_>>) {
+        let size = self.space.page();
+        // Pages come in address order.
+        let regions = self.space.regions();
+        while regions.get(self.region).is_some_and(|viewed| viewed.range().end() <= page.address) {
+            self.region += 1;
+        }
+        if counted.class().is_none() {
+            return;
+        }
+        let groups = &mut self.groups;
+        let group = match self.by {
+            Some(AccountKey::Node) => {
+                GroupOf::Frame(Key::Node(page.zone.map_or(OfFrame::Unknown, |zone| OfFrame::Is(zone.node))))
+            }
+            Some(AccountKey::Cgroup) => GroupOf::Frame(Key::Cgroup(page.cgroup.map_or(OfFrame::Unknown, OfFrame::Is))),
+            Some(AccountKey::Symbol) => {
+                let region = self.region;
+                if let Some(symbols) = symbols {
+                    symbols.split(page.address, page.pages, |_, pages, symbol| {
+                        let group = symbol.map_or(GroupOf::NoSymbol(region), GroupOf::Symbol);
+                        groups.entry(group).or_default().add(counted, pages * size.bytes());
+                    });
+                }
+                return;
+            }
+            _ => return,
+        };
+        groups.entry(group).or_default().add(counted, page.bytes(size));
+    }
+
+    /// The rows of the classes that have anything.
+    fn rows(&self, accounting: &Accounting, sink: &mut dyn Sink) -> Result<(), Stopped> {
+        let all = &self.all;
+        for &class in AccountClass::ALL.iter().filter(|&&class| all.of(class) > 0) {
+            let marked = |mark| all.marked(class, mark).ok_or_else(|| accounting.unknown(mark));
+            sink.emit(&AccountRow {
+                class,
+                bytes: all.of(class),
+                of: all.total(),
+                huge: marked(AccountMark::Huge),
+                to_copy: marked(AccountMark::ToCopy),
+                lazily_freed: marked(AccountMark::LazilyFreed),
+                locked: marked(AccountMark::Locked),
+                dirty: marked(AccountMark::Dirty),
+                several: marked(AccountMark::Several),
+                with_pmdb: marked(AccountMark::WithPmdb),
+                zeros: marked(AccountMark::Zeros),
+                freed_by: freed_by(class),
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The rows of the groups, the largest first; regions by address.
+    fn groups(
+        &mut self,
+        by: AccountKey,
+        cut: Option<Cut>,
+        symbols: Option<&PagesOfSymbols<'_>>,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Stopped> {
+        let mut rows: Vec<(String, Account)> = Vec::new();
+        let mut numbers: HashMap<String, usize> = HashMap::new();
+        for (group, account) in std::mem::take(&mut self.groups).into_iter().filter(|(_, one)| one.total() > 0) {
+            let name = self.name(&group, symbols);
+            // Regions of one name are one group, except `by region`.
+            match numbers.get(&name).and_then(|&number| rows.get_mut(number)) {
+                Some((_, sum)) if by != AccountKey::Region => sum.merge(&account),
+                _ => {
+                    numbers.insert(name.clone(), rows.len());
+                    rows.push((name, account));
+                }
+            }
+        }
+        if by != AccountKey::Region {
+            rows.sort_by_key(|(_, account)| Reverse(account.total()));
+        }
+        let more = cut::keep(&mut rows, cut, |(_, account)| account.total());
+        for (key, account) in rows {
+            let classes = AccountClass::ALL.iter().map(|&class| (class, account.of(class)));
+            sink.emit(&AccountGroup {
+                by: by.word(),
+                key,
+                bytes: account.total(),
+                of: self.all.total(),
+                classes: Numbers(classes.filter(|(_, bytes)| *bytes > 0).collect()),
+            })?;
+        }
+        say_cut(more, "group", sink)
+    }
+
+    fn name(&self, group: &GroupOf, symbols: Option<&PagesOfSymbols<'_>>) -> String {
+        match group {
+            GroupOf::Region(index) => {
+                let viewed = self.space.regions().get(*index);
+                viewed.map(|viewed| groups::region(&viewed.region)).unwrap_or_default()
+            }
+            GroupOf::Mapping(index) => {
+                let viewed = self.space.regions().get(*index);
+                viewed.map(|viewed| mapping(&viewed.region)).unwrap_or_default()
+            }
+            GroupOf::Symbol(symbol) => symbols.map(|symbols| symbols.name(*symbol)).unwrap_or_default(),
+            GroupOf::NoSymbol(index) => {
+                let viewed = self.space.regions().get(*index);
+                viewed.map(|viewed| name_among_symbols(&viewed.region.name)).unwrap_or_default()
+            }
+            GroupOf::Frame(key) => groups::name(&self.space.target().machine, *key).0,
+        }
+    }
+
+    fn summary(
+        &self,
+        accounting: &Accounting,
+        target: &Target,
+        kernel: Fact<(Smaps, Smaps)>,
+        cut_short: bool,
+    ) -> AccountSummary {
+        let all = &self.all;
+        let identity = target.process.identity();
+        let status = target.process.status().map_err(Reason::from);
+        let vm = |field: &str| {
+            let memory = status.as_ref().ok()?.memory.iter();
+            memory.clone().find(|(name, _)| name == field).map(|&(_, bytes)| bytes)
+        };
+        let is_whole = kernel.as_ref().map(drop).map_err(Clone::clone);
+        AccountSummary {
+            pid: identity.pid,
+            process: identity.name,
+            bytes: all.total(),
+            distinct: accounting.distinct(all),
+            beside: Numbers(BesideRss::ALL.iter().map(|&what| (what, all.beside(what))).collect()),
+            page_tables: is_whole.clone().and_then(|()| {
+                let tables = [vm("VmPTE"), vm("VmPMD")];
+                let told = tables.iter().any(Option::is_some);
+                let missing = || Reason::NotOnThisKernel("status does not show it".to_owned());
+                told.then(|| tables.iter().flatten().sum()).ok_or_else(missing)
+            }),
+            lazily_freed: all
+                .all_marked(AccountMark::LazilyFreed)
+                .ok_or_else(|| accounting.unknown(AccountMark::LazilyFreed)),
+            lazy_free: kernel.as_ref().map_err(Clone::clone).and_then(|(_, after)| {
+                let missing = || Reason::NotOnThisKernel("smaps has it since Linux 4.12".to_owned());
+                after.field("LazyFree").ok_or_else(missing)
+            }),
+            kernel: kernel.map(|(before, after)| {
+                let state = status.as_ref().map(|status| status.state.clone()).unwrap_or_default();
+                self.proof(&before, &after, vm("VmRSS"), state.starts_with(['T', 't']))
+            }),
+            map_count_average: accounting.is_average(),
+            changed: !accounting.changed().is_empty(),
+            cut_short,
+        }
+    }
+
+    fn proof(&self, before: &Smaps, after: &Smaps, vm_rss: Option<u64>, stopped: bool) -> AccountProof {
+        let compared = checks(&self.all, after, self.space.counts_zeros_as_merged());
+        let differing: Vec<AccountCheck> = compared
+            .iter()
+            .filter(|check| check.counted != check.kernel)
+            .map(|check| AccountCheck { field: check.field, counted: check.counted, kernel: check.kernel })
+            .collect();
+        let rss = |smaps: &Smaps| smaps.field("Rss").unwrap_or_default();
+        let mut causes = Vec::new();
+        if !differing.is_empty() {
+            if before != after {
+                causes.push("the kernel's sums changed during the count".to_owned());
+            } else if !stopped {
+                causes.push("the process was not stopped".to_owned());
+            }
+            if self.space.may_hide_copies() {
+                causes.push("the page map does not show private copies of device pages, which smaps counts".to_owned());
+            }
+            if differing.iter().all(|check| matches!(check.field, "Private" | "Shared")) {
+                causes.push("other processes mapped or unmapped the same pages meanwhile".to_owned());
+            }
+        }
+        AccountProof {
+            before: rss(before),
+            after: rss(after),
+            vm_rss,
+            stopped,
+            compared: compared.iter().map(|check| check.field).collect(),
+            differing,
+            causes,
+        }
+    }
+}
+
+/// The name of what a region maps: all regions of it are a group.
+fn mapping(region: &Region) -> String {
+    let mut name = name_among_symbols(&region.name);
+    if region.is_deleted_file() {
+        name.push_str(" (deleted)");
+    }
+    name
+}
+
+/// What gives the memory of a class back.
+fn freed_by(class: AccountClass) -> &'static str {
+    match class {
+        AccountClass::Anonymous => "free or munmap",
+        AccountClass::PrivateCopies => "munmap",
+        AccountClass::Forked => "free or munmap in all processes that share it",
+        AccountClass::Merged => "munmap of all pages that share it",
+        AccountClass::ShmemHere | AccountClass::ShmemOthers | AccountClass::ShmemUnclear => {
+            "deleting the file, or ftruncate"
+        }
+        AccountClass::FileHere | AccountClass::FileOthers | AccountClass::FileUnclear => "the kernel, if clean",
+        AccountClass::Kernel => "nothing: every process has it",
+        _ => "munmap",
+    }
+}

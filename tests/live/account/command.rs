@@ -1,0 +1,130 @@
+//! `account` as the program shows it.
+
+use super::*;
+use pmdb::kernel::words::Worded;
+use serde_json::Value;
+
+/// The records of a command.
+fn records(pid: u32, command: &str) -> Vec<Value> {
+    let output = Command::new(env!("CARGO_BIN_EXE_pmdb"))
+        .args(["-nx", "-q", "-batch", "--json", "-p", &pid.to_string(), "-ex", command])
+        .output()
+        .expect("pmdb runs");
+    let text = String::from_utf8(output.stdout).expect("text");
+    assert!(output.status.success(), "{text}");
+    text.lines().map(|line| serde_json::from_str(line).expect("a record")).collect()
+}
+
+fn of_type<'a>(records: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    records.iter().filter(|record| record["type"] == kind).collect()
+}
+
+fn bytes(record: &Value) -> u64 {
+    record["bytes"].as_u64().unwrap_or_else(|| panic!("no bytes: {record}"))
+}
+
+/// A puppet with memory of many classes, stopped.
+fn varied() -> (Puppet, u64) {
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("anonymous", 40);
+    puppet.writes(memory, 30);
+    let shared = puppet.maps("shared", 20);
+    puppet.writes(shared, 15);
+    let copies = puppet.maps("program", 8);
+    puppet.writes(copies, 4);
+    let child = puppet.does("fork", &[memory, 5]);
+    puppet.0.stop();
+    (puppet, child)
+}
+
+fn end(child: u64) {
+    use rustix::process::{Pid, Signal, kill_process};
+    kill_process(Pid::from_raw(child as i32).expect("its number"), Signal::KILL).expect("to end it");
+}
+
+/// The rows add up to the sum, which is Rss, whatever they are grouped by.
+pub fn rows_add_up_to_rss() {
+    let (puppet, child) = varied();
+    let pid = puppet.0.pid();
+    let rss = rollup(pid)["Rss"];
+    let mut keys = vec![("account", "account")];
+    keys.extend(["region", "mapping", "symbol"].map(|key| (key, "account-group")));
+    if support::is_root() {
+        keys.push(("node", "account-group"));
+    }
+    for (key, kind) in keys {
+        let command = if kind == "account" { key.to_owned() } else { format!("account by {key}") };
+        let all = records(pid, &command);
+        let rows = of_type(&all, kind);
+        assert!(!rows.is_empty(), "{command}");
+        assert_eq!(rows.iter().map(|row| bytes(row)).sum::<u64>(), rss, "{command}: {all:?}");
+        for row in of_type(&all, "account-group") {
+            let classes = row["classes"].as_object().expect("classes");
+            let sum: u64 = classes.values().map(|bytes| bytes.as_u64().expect("a number")).sum();
+            assert_eq!(sum, bytes(row));
+        }
+        let [summary] = of_type(&all, "account-summary")[..] else { panic!("{all:?}") };
+        assert_eq!(bytes(summary), rss);
+        let kernel = &summary["kernel"];
+        assert_eq!((&kernel["before"], &kernel["after"], &kernel["stopped"]), (&rss.into(), &rss.into(), &true.into()));
+        assert_eq!(kernel["compared"][0], "Rss");
+    }
+    let ordered = records(pid, "account by mapping top 2");
+    let rows: Vec<u64> = of_type(&ordered, "account-group").iter().map(|row| bytes(row)).collect();
+    assert!(rows.len() == 2 && rows[0] >= rows[1], "{rows:?}");
+    assert!(of_type(&ordered, "note")[0]["message"].as_str().expect("a text").contains("more group"));
+    end(child);
+}
+
+/// Regions are told apart by address, and each has what smaps says of it.
+pub fn by_region_as_smaps() {
+    let (puppet, child) = varied();
+    let pid = puppet.0.pid();
+    let text = std::fs::read_to_string(format!("/proc/{pid}/smaps")).expect("its smaps");
+    let smaps = plain_fields(&text);
+    let groups = records(pid, "account by region");
+    for group in of_type(&groups, "account-group") {
+        let key = group["key"].as_str().expect("a key");
+        let start = key.trim_start_matches("0x").split("..").next().expect("a range");
+        let region = &smaps[&u64::from_str_radix(start, 16).expect("an address")];
+        assert_eq!(bytes(group), region["Rss"], "{key}");
+        let classes = group["classes"].as_object().expect("classes");
+        let of = |words: &[&str]| words.iter().filter_map(|word| classes.get(*word)?.as_u64()).sum::<u64>();
+        let anonymous = ["anonymous", "private_copies", "forked", "merged", "private_unclear"];
+        assert_eq!(of(&anonymous), region["Anonymous"], "{key}");
+    }
+    end(child);
+}
+
+/// The table and what closes it fit a screen of 24 lines and 80 columns.
+pub fn it_fits_a_screen() {
+    let (puppet, child) = varied();
+    let output = Command::new(env!("CARGO_BIN_EXE_pmdb"))
+        .args(["-nx", "-q", "-batch", "-p", &puppet.0.pid().to_string(), "-ex", "set width 80", "-ex", "account"])
+        .output()
+        .expect("pmdb runs");
+    let text = String::from_utf8(output.stdout).expect("text");
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines.len() <= 23, "{} lines:\n{text}", lines.len());
+    let widest = lines.iter().map(|line| line.chars().count()).max();
+    assert!(widest <= Some(80), "{text}");
+    assert!(text.contains("shared since a fork") && text.contains("smaps_rollup"), "{text}");
+    if support::is_root() {
+        assert!(text.contains("copied by the next writes"), "{text}");
+    }
+    end(child);
+}
+
+/// A range has no rollup to be compared with, and says so.
+pub fn a_range_is_not_compared() {
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("anonymous", 10);
+    puppet.writes(memory, 7);
+    let all = records(puppet.0.pid(), &format!("account {memory:#x}, +{}", 10 * page_bytes()));
+    let [row] = of_type(&all, "account")[..] else { panic!("{all:?}") };
+    assert_eq!((row["class"].as_str(), bytes(row)), (Some(Anonymous.word()), 7 * page_bytes()));
+    let [summary] = of_type(&all, "account-summary")[..] else { panic!("{all:?}") };
+    assert!(summary["kernel"].is_null() && summary["page_tables"].is_null());
+    assert_eq!(summary["why"]["kernel"], "only a whole process is compared");
+    assert!(AccountClass::words().count() > 10);
+}

@@ -8,7 +8,7 @@ use clap::error::ErrorKind;
 use pmdb::demo::{self, Demonstration};
 use pmdb::eval::{self, Spans, Value};
 use pmdb::lang::TargetName;
-use pmdb::report::{ErrorReport, RequestId};
+use pmdb::report::{ErrorCode, ErrorReport, RequestId};
 use pmdb::session::{self, Assertions, Input, Outcome, Session, SessionOptions, ShellIo, Tally};
 use pmdb::state::DebugState;
 use pmdb::{process, repl, source};
@@ -160,7 +160,7 @@ fn conclude(arguments: &Arguments, session: &mut Session, outcome: Outcome) -> O
         Ok(()) => outcome,
         Err(error) => {
             let message = format!("{} cannot be written: {}", path.display(), source::words(error));
-            let failed = session.fail(ErrorReport::of(message), 1);
+            let failed = session.fail(ErrorReport::of(message).with_code(ErrorCode::Io));
             match outcome {
                 Outcome::Done => failed,
                 earlier => earlier,
@@ -181,7 +181,8 @@ fn apply(arguments: &Arguments, state: &mut DebugState) {
 fn status(outcome: Outcome) -> Result<u8, Ending> {
     match outcome {
         Outcome::Done | Outcome::Closed => Ok(0),
-        Outcome::Failed(status) | Outcome::Quit(status) => Ok(status),
+        Outcome::Failed(code) => Ok(code.status()),
+        Outcome::Quit(status) => Ok(status),
         Outcome::Interrupted => Err(Ending::Interrupted),
     }
 }
@@ -207,7 +208,7 @@ fn prepare(
         Subject::Process(name) => tally.add(session.attach(name))?,
         Subject::Demonstration => tally.add(match demo::start() {
             Ok(started) => demonstrate(demonstration.insert(started), session, arguments),
-            Err(error) => session.fail(ErrorReport::of(error.to_string()), 1),
+            Err(error) => session.fail(ErrorReport::of(error.to_string())),
         })?,
     }
     tally.add(session.give_arguments(arguments.arguments()))?;

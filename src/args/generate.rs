@@ -113,7 +113,7 @@ fn language() -> String {
 fn json() -> String {
     let mut page = Page::new("PMDB-JSON", 7, "Miscellaneous");
     page.section("name").text("pmdb-json - the records of pmdb --json and pmdb --serve");
-    for name in ["json", "records", "serve", "python", "jq"] {
+    for name in ["json", "records", "serve", "codes", "python", "jq"] {
         subject(&mut page, name);
     }
     page.section("see also").text("pmdb(1), jq(1)");

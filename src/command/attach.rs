@@ -32,14 +32,14 @@ pub(super) fn resolve(asked: &str, sink: &mut dyn Sink) -> Result<process::Resol
             Err(process::Error::Ambiguous { name, candidates }.into())
         }
         // `pmdb regions` without a process takes `regions` for a name.
-        Err(process::Error::Gone { what }) if is_command() => {
+        Err(process::Error::Gone { what, .. }) if is_command() => {
             let what = format!(
                 "{what}; the command {asked} is run by `pmdb PID {asked}`, or without a process by `pmdb -batch -ex {asked}`"
             );
-            Err(process::Error::gone(what).into())
+            Err(process::Error::no_such_process(what).into())
         }
         // The same with a word of another program: `pmdb vmmap`.
-        Err(process::Error::Gone { what }) => {
+        Err(process::Error::Gone { what, .. }) => {
             let habit = habits::of(asked).filter(|habit| habit.words == asked);
             let what = match habit.map(|habit| (habit, habit.does)) {
                 Some((habit, Does::Refuse(hint))) => format!("{what}; {}", habit.hint(hint)),
@@ -48,7 +48,7 @@ pub(super) fn resolve(asked: &str, sink: &mut dyn Sink) -> Result<process::Resol
                 }
                 _ => what,
             };
-            Err(process::Error::gone(what).into())
+            Err(process::Error::no_such_process(what).into())
         }
         resolved => Ok(resolved?),
     }

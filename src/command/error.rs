@@ -3,7 +3,7 @@
 use crate::budget::OutOfBudget;
 use crate::kernel::VirtualAddress;
 use crate::lang::Span;
-use crate::report::{RegionBrief, Stopped};
+use crate::report::{ErrorCode, Reason, RegionBrief, Stopped};
 use crate::{eval, inspect, process};
 
 /// A failed command.
@@ -29,6 +29,15 @@ pub enum Error {
         /// What it was.
         message: String,
     },
+    /// A fact is not known.
+    Unknown {
+        /// What was tried.
+        message: String,
+        /// Why it is not known.
+        reason: Reason,
+    },
+    /// There is nothing to look at.
+    NoTarget,
     /// Anything else.
     Refused {
         /// What was tried and why it failed.
@@ -78,12 +87,11 @@ impl From<inspect::Error> for Error {
             inspect::Error::OutOfBudget(why) => why.into(),
             inspect::Error::Exited | inspect::Error::Executed => Error::Target(process::Error::gone(error.to_string())),
             inspect::Error::Unknown { what, reason } if reason.is_refusal() => {
-                Error::Target(process::Error::not_permitted(
-                    format!("{what} cannot be known here: {}", reason.cause()),
-                    reason.remedy().unwrap_or_default(),
-                ))
+                Error::Unknown { message: format!("{what} cannot be known here: {}", reason.cause()), reason }
             }
-            inspect::Error::Unknown { .. } => Error::Refused { message: error.to_string(), hint: None },
+            inspect::Error::Unknown { ref reason, .. } => {
+                Error::Unknown { message: error.to_string(), reason: reason.clone() }
+            }
         }
     }
 }
@@ -91,8 +99,7 @@ impl From<inspect::Error> for Error {
 impl Error {
     /// There is nothing to look at.
     pub fn no_target() -> Self {
-        let hint = "attach to one with: attach PID (ps lists them)";
-        Error::refused("no process is attached", hint)
+        Error::NoTarget
     }
 
     /// What was tried cannot be done; `hint` is the remedy.
@@ -113,44 +120,62 @@ impl Error {
     }
 
     /// What is wrong, in one sentence.
-    pub(super) fn message(&self) -> String {
+    pub fn message(&self) -> String {
         match self {
             Error::Target(error) => error.to_string(),
             Error::Evaluation(error) => error.to_string(),
             Error::Unmapped { address, .. } => format!("{address} is in no region"),
             Error::Unmet { message } | Error::Refused { message, .. } => message.clone(),
+            Error::Unknown { message, .. } => message.clone(),
+            Error::NoTarget => "no process is attached".to_owned(),
             Error::Stopped(_) => "stopped".to_owned(),
         }
     }
 
-    /// The exit status it ends a batch with: 3 no such target or gone, 4 not permitted, 5 not in time, 1 anything else.
-    pub fn status(&self) -> u8 {
+    /// The remedy, if there is one.
+    pub fn remedy(&self) -> Option<&str> {
         match self {
-            Error::Target(process::Error::Gone { .. }) => 3,
-            Error::Target(process::Error::NotPermitted { .. }) => 4,
-            Error::Evaluation(error) => error.status(),
-            Error::Unmet { .. } => 5,
-            _ => 1,
+            Error::Target(error) => error.remedy(),
+            Error::Unknown { reason, .. } => reason.remedy(),
+            Error::NoTarget => Some("attach to one with: attach PID (ps lists them)"),
+            Error::Evaluation(error) => error.hint.as_deref(),
+            Error::Refused { hint, .. } => hint.as_deref(),
+            Error::Stopped(_) | Error::Unmapped { .. } | Error::Unmet { .. } => None,
         }
+    }
+
+    /// Its kind, for programs.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Error::Target(error) => eval::code_of(error),
+            Error::Evaluation(error) => error.code,
+            Error::Unknown { reason, .. } => eval::code_of_unknown(reason),
+            Error::NoTarget => ErrorCode::NoTarget,
+            Error::Unmapped { .. } => ErrorCode::Unmapped,
+            Error::Unmet { .. } => ErrorCode::Timeout,
+            Error::Stopped(_) => ErrorCode::Interrupted,
+            Error::Refused { .. } => ErrorCode::Failed,
+        }
+    }
+
+    /// The exit status that it ends a batch with.
+    pub fn status(&self) -> u8 {
+        self.code().status()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::Reason;
-
     #[test]
     fn what_more_rights_would_show_ends_with_status_4_and_its_remedy_apart() {
         let unknown = |reason| Error::from(inspect::Error::Unknown { what: "frame numbers", reason });
         let refused = Reason::NotPermitted { what: "no".into(), remedy: Some("sudo".into()) };
         for reason in [Reason::FrameHidden, refused] {
-            let Error::Target(error) = unknown(reason) else {
-                panic!("not of the target");
-            };
+            let error = unknown(reason);
             let remedy = error.remedy().expect("a remedy");
-            assert!(!error.to_string().contains(remedy), "{error}");
-            assert_eq!(Error::Target(error).status(), 4);
+            assert!(!error.message().contains(remedy), "{error:?}");
+            assert_eq!(error.status(), 4);
         }
         let kernel = unknown(Reason::NotOnThisKernel("no".into()));
         assert_eq!(kernel.status(), 1);

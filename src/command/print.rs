@@ -7,7 +7,7 @@ use crate::kernel::{Name, VirtualAddress};
 use crate::lang::{self, Format, Spanned};
 use crate::render::gdb;
 use crate::render::units::counted;
-use crate::report::{AsText, SymbolBrief, Text, ValueReport};
+use crate::report::{AsText, JsonNumber, SymbolBrief, Text, ValueReport};
 use crate::state::DebugState;
 
 pub(super) const ABOUT: About = About {
@@ -111,6 +111,7 @@ fn written_out(format: Option<Format>, value: &Value) -> String {
 /// value.
 pub(super) fn kept_values(state: &DebugState) -> Vec<ValueReport> {
     let void = |name: &str| ValueReport {
+        as_number: None,
         number: None,
         name: Some(name.to_owned()),
         kind: "void",
@@ -145,6 +146,13 @@ pub(super) fn described_value(state: &DebugState, value: &Value) -> ValueReport 
 /// The record of a value, with its other forms and what lies at `address`.
 fn described(state: &DebugState, value: &Value, text: String, address: Option<VirtualAddress>) -> ValueReport {
     let mut report = ValueReport {
+        as_number: match value {
+            Value::Integer(number) => JsonNumber::of_integer(number.get()),
+            Value::Typed(number) => JsonNumber::of_integer(number.get().get()),
+            Value::Frame(frame) => JsonNumber::of_integer(frame.get().into()),
+            Value::Float(number) => JsonNumber::of_float(number.get()),
+            _ => None,
+        },
         number: None,
         name: None,
         kind: value.kind(),

@@ -3,7 +3,7 @@
 use crate::inspect;
 use crate::lang::Span;
 use crate::process;
-use crate::report::{Reason, Stopped};
+use crate::report::{ErrorCode, Reason, Stopped};
 use std::fmt;
 
 /// `Result` with this room's error.
@@ -22,12 +22,35 @@ pub struct Error {
     pub cause: Option<Box<process::Error>>,
     /// Ctrl-C stopped the evaluation: the expression may be right.
     pub stopped: Option<Stopped>,
+    /// The kind of error, for programs.
+    pub code: ErrorCode,
+}
+
+/// The code of an error of reading.
+pub fn code_of(error: &process::Error) -> ErrorCode {
+    match error {
+        process::Error::Gone { never_seen: true, .. } => ErrorCode::NoSuchProcess,
+        process::Error::Gone { .. } => ErrorCode::Gone,
+        process::Error::NotPermitted { .. } => ErrorCode::Permission,
+        process::Error::NotAvailable { .. } => ErrorCode::NotAvailable,
+        process::Error::Ambiguous { .. } => ErrorCode::Ambiguous,
+        process::Error::Malformed(_) | process::Error::Io { .. } => ErrorCode::Io,
+    }
+}
+
+/// The code of an error about a fact that is not known for this reason.
+pub fn code_of_unknown(reason: &Reason) -> ErrorCode {
+    match reason {
+        Reason::FrameHidden => ErrorCode::Hidden,
+        Reason::NotPermitted { .. } => ErrorCode::Permission,
+        _ => ErrorCode::UnknownFact,
+    }
 }
 
 impl Error {
     /// A failure at a place.
     pub fn new(at: Span, message: impl Into<String>) -> Self {
-        Error { at, message: message.into(), hint: None, cause: None, stopped: None }
+        Error { at, message: message.into(), hint: None, cause: None, stopped: None, code: ErrorCode::Evaluation }
     }
 
     /// Adds a remedy.
@@ -42,6 +65,7 @@ impl Error {
             at,
             message: cause.to_string(),
             hint: cause.remedy().map(str::to_owned),
+            code: code_of(&cause),
             cause: Some(Box::new(cause)),
             stopped: None,
         }
@@ -72,12 +96,14 @@ impl Error {
             }
             _ => None,
         };
-        Error { cause, hint: reason.remedy().map(str::to_owned), ..Error::new(at, message) }
+        let (hint, code) = (reason.remedy().map(str::to_owned), code_of_unknown(reason));
+        Error { cause, hint, code, ..Error::new(at, message) }
     }
 
     /// No process is attached, and `what` needs one.
     pub fn no_target(at: Span, what: impl fmt::Display) -> Self {
-        Error::new(at, format!("{what}: no process is attached")).hint("attach to one with: attach PID (ps lists them)")
+        let hint = "attach to one with: attach PID (ps lists them)";
+        Error { code: ErrorCode::NoTarget, ..Error::new(at, format!("{what}: no process is attached")).hint(hint) }
     }
 
     /// A field where there is no page or region that has it.
@@ -87,11 +113,7 @@ impl Error {
 
     /// The exit status it ends a batch with.
     pub fn status(&self) -> u8 {
-        match self.cause.as_deref() {
-            Some(process::Error::Gone { .. }) => 3,
-            Some(process::Error::NotPermitted { .. }) => 4,
-            _ => 1,
-        }
+        self.code.status()
     }
 }
 

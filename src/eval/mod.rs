@@ -54,7 +54,7 @@ pub use amount::{count, time};
 pub use array::Array;
 pub use c_integer::CInteger;
 pub use changes::unknown_snapshot;
-pub use error::{Error, Result};
+pub use error::{Error, Result, code_of, code_of_unknown};
 pub use evaluator::{is_set_by_pmdb, own_variables};
 pub use extent::Extent;
 pub use filter::{RegionFilter, frame_filter, page_filter, region_filter};

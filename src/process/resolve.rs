@@ -49,7 +49,7 @@ pub fn resolve(what: &str) -> Result<Resolved> {
         .filter_map(|one| entry(&*machine, one))
         .partition(|entry| !matches!(entry.state, 'Z' | 'X'));
     match (candidates.pop(), candidates.is_empty()) {
-        (None, _) => Err(Error::gone(match ended.first() {
+        (None, _) => Err(Error::no_such_process(match ended.first() {
             None => format!("no process is called '{}'", Name::from(what)),
             Some(ended) => format!(
                 "process {} ({}) has exited, and its parent has not waited for it yet (a zombie)",
@@ -65,7 +65,7 @@ pub fn resolve(what: &str) -> Result<Resolved> {
 }
 
 fn by_number(digits: &str) -> Result<Resolved> {
-    let absent = || Error::gone(format!("there is no process {digits} (or it is hidden from this user)"));
+    let absent = || Error::no_such_process(format!("there is no process {digits} (or it is hidden from this user)"));
     let number: u32 = digits.parse().map_err(|_| absent())?;
     // A thread has a directory too, though no listing shows it.
     let listed = live::machine().list(List::One(number))?;

@@ -11,7 +11,7 @@ mod leave;
 mod shared;
 
 use crate::lang::script;
-use crate::report::ErrorReport;
+use crate::report::{ErrorCode, ErrorReport};
 use crate::session::{Outcome, Session};
 use crate::source::words;
 use assistant::Assistant;
@@ -32,7 +32,7 @@ pub fn run(session: &mut Session) -> Outcome {
     let outcome = Prompt::open(&shared).and_then(|mut prompt| prompt.run());
     outcome.unwrap_or_else(|error| {
         let message = format!("the terminal cannot be read: {}", words(error));
-        shared.borrow_mut().fail(ErrorReport::of(message), 1)
+        shared.borrow_mut().fail(ErrorReport::of(message).with_code(ErrorCode::Io))
     })
 }
 
@@ -122,7 +122,7 @@ impl<'a> Prompt<'a> {
         leave::discard_input();
         self.block.clear();
         let message = "the input is not UTF-8 text: this line and all input after it were discarded";
-        self.session.borrow_mut().fail(ErrorReport::of(message), 1);
+        self.session.borrow_mut().fail(ErrorReport::of(message).with_code(ErrorCode::Syntax));
     }
 
     /// Runs what was typed or pasted, which may be several lines. Returns an outcome to leave with.

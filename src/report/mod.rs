@@ -3,6 +3,8 @@
 //! A fact that is missing is never zero: it is a [`Reason`], by itself ([`Fact`]) or among those of a record ([`Why`]).
 
 mod account;
+#[cfg(feature = "cli")]
+mod error_code;
 mod event_kind;
 mod flag_names;
 mod folio;
@@ -25,6 +27,9 @@ mod who_counts;
 mod why;
 
 pub use account::{AccountClass, AccountMark, BesideRss};
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub use error_code::ErrorCode;
 pub use event_kind::EventKind;
 pub use flag_names::FlagNames;
 pub use folio::{FolioMapping, FolioReport, HowMapped, LargeFolios};

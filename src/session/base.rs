@@ -219,13 +219,13 @@ impl Session {
     }
 
     /// Reports a failure: in JSON as a record, otherwise on standard error. Also adds it to the report of assertions.
-    pub fn fail(&mut self, report: ErrorReport, status: u8) -> Outcome {
+    pub fn fail(&mut self, report: ErrorReport) -> Outcome {
         let report = self.with_callers(report);
         if !self.is_at_the_prompt() {
             self.assertions.add_broken(&report);
             self.count_failed_assertions();
         }
-        self.fail_only(report, status)
+        self.fail_only(report)
     }
 
     /// Lets the lines that follow read how many assertions have failed, as `$_failed`.
@@ -253,12 +253,13 @@ impl Session {
     }
 
     /// Reports a failure that the report of assertions already has.
-    pub(super) fn fail_only(&mut self, report: ErrorReport, status: u8) -> Outcome {
+    pub(super) fn fail_only(&mut self, report: ErrorReport) -> Outcome {
+        let code = report.code;
         let record = self.with_callers(report);
         if self.is_json() {
             return match self.say(&record) {
                 Outcome::Closed => Outcome::Closed,
-                _ => Outcome::Failed(status),
+                _ => Outcome::Failed(code),
             };
         }
         if let Some(mut logged) = self.logged() {
@@ -270,6 +271,6 @@ impl Session {
         let rendered = renderer.record(&record, &mut text).and_then(|()| renderer.finish(&mut text));
         // With standard error closed there is nowhere left to complain.
         let _ = rendered.and_then(|()| io::stderr().write_all(&text));
-        Outcome::Failed(status)
+        Outcome::Failed(code)
     }
 }

@@ -231,9 +231,8 @@ impl Session {
 
     /// Reports why a command failed, unless it was only stopped.
     fn command_failed(&mut self, input: Input, error: command::Error) -> Outcome {
-        let status = error.status();
         match input.command(error) {
-            Some(report) => self.fail(report, status),
+            Some(report) => self.fail(report),
             None => Outcome::Interrupted,
         }
     }
@@ -256,7 +255,7 @@ impl Session {
         if let Some(alias) = &command.alias {
             if self.aliases >= LONGEST_CHAIN {
                 let message = format!("the alias `{name}` stands for itself");
-                return self.fail(input.about_line(message), 1);
+                return self.fail(input.about_line(message));
             }
             self.aliases += 1;
             let text = &*format!("{alias}{rest}");
@@ -266,13 +265,13 @@ impl Session {
         }
         if self.state.arguments.len() >= DEEPEST_CALLS {
             let message = format!("`{name}` is not run: commands call one another {DEEPEST_CALLS} levels deep");
-            return self.fail(input.about_line(message), 1);
+            return self.fail(input.about_line(message));
         }
         // Blanks in place of the name keep the places of errors right.
         let blank = " ".repeat(word.end);
         let (arguments, output) = match lang::parse_call(&format!("{blank}{rest}")) {
             Ok(call) => call,
-            Err(error) => return self.fail(input.syntax(error), 1),
+            Err(error) => return self.fail(input.syntax(error)),
         };
         let values: Result<Vec<Value>, _> =
             arguments.iter().map(|argument| eval::argument(argument, &self.state)).collect();
@@ -323,6 +322,6 @@ impl Session {
         };
         let report =
             ErrorReport { place: Some(input.place(Some(at))), hint: Some(hint.to_owned()), ..ErrorReport::of(message) };
-        self.fail(report, 1)
+        self.fail(report)
     }
 }

@@ -3,7 +3,7 @@
 use crate::command;
 use crate::kernel::Name;
 use crate::lang::{Span, SyntaxError};
-use crate::report::{ErrorPlace, ErrorReport};
+use crate::report::{ErrorCode, ErrorPlace, ErrorReport};
 pub(super) use crate::source::words;
 
 /// A line of input, and where it comes from.
@@ -54,31 +54,27 @@ impl<'a> Input<'a> {
             place: Some(self.place(Some(error.at))),
             expected: error.expected,
             hint: error.hint,
+            code: ErrorCode::Syntax,
             ..ErrorReport::default()
         }
     }
 
     /// The report of a failed command; `None` if the command was only stopped.
     pub fn command(&self, error: command::Error) -> Option<ErrorReport> {
-        match error {
+        let (code, hint) = (error.code(), error.remedy().map(str::to_owned));
+        let report = match error {
             command::Error::Stopped(_) => None,
-            command::Error::Evaluation(error) => Some(ErrorReport {
-                message: error.message,
-                place: Some(self.place(Some(error.at))),
-                hint: error.hint,
-                ..ErrorReport::default()
-            }),
+            command::Error::Evaluation(error) => {
+                Some(ErrorReport { place: Some(self.place(Some(error.at))), ..ErrorReport::of(error.message) })
+            }
             command::Error::Unmapped { at, address, nearest } => Some(ErrorReport {
                 place: Some(self.place(Some(at))),
                 nearest,
                 ..ErrorReport::of(format!("{address} is in no region"))
             }),
-            command::Error::Target(error) => {
-                Some(ErrorReport { hint: error.remedy().map(str::to_owned), ..self.about_line(error.to_string()) })
-            }
-            command::Error::Unmet { message } => Some(self.about_line(message)),
-            command::Error::Refused { message, hint } => Some(ErrorReport { hint, ..self.about_line(message) }),
-        }
+            other => Some(self.about_line(other.message())),
+        };
+        report.map(|report| ErrorReport { code, hint, ..report })
     }
 }
 

@@ -18,7 +18,7 @@ use crate::eval::{self, Integer, Value};
 use crate::kernel::Name;
 use crate::lang::{Command, Output, Spanned};
 use crate::render::Sink;
-use crate::report::{AssertionReport, ErrorPlace, ErrorReport, Stopped};
+use crate::report::{AssertionReport, ErrorCode, ErrorPlace, ErrorReport, Stopped};
 use std::ffi::OsStr;
 use std::io::{self, IsTerminal};
 use std::os::unix::ffi::OsStrExt;
@@ -28,7 +28,6 @@ use std::process::ExitStatus;
 use std::rc::Rc;
 
 /// The exit status when a shell command, or a pipe's reader, did not end well.
-const SHELL_FAILED: u8 = 6;
 
 /// A command to run, with its context.
 pub(super) struct Job<'a> {
@@ -106,7 +105,7 @@ impl Session {
         match result {
             Ok(Flow::Done) if matches!(job.command.node, Command::Set(_)) => match self.follow_logging() {
                 Ok(()) => Outcome::Done,
-                Err(message) => self.fail(job.input.about_line(message), 1),
+                Err(message) => self.fail(job.input.about_line(message)),
             },
             Ok(Flow::Done | Flow::More(_)) => Outcome::Done,
             Ok(Flow::Asserted(report)) => self.follow_assertion(job, *report),
@@ -128,7 +127,6 @@ impl Session {
             // `close` reports the closed output.
             Err(command::Error::Stopped(Stopped::Closed)) => Outcome::Done,
             Err(error) => {
-                let status = error.status();
                 let Some(report) = job.input.command(error) else {
                     return Outcome::Done;
                 };
@@ -136,9 +134,9 @@ impl Session {
                     let place = job.input.place(Some(condition.at));
                     let verdict = Verdict::Unknown(report.message.clone());
                     self.judge(place, &condition.node.to_string(), verdict);
-                    return self.fail_only(report, status);
+                    return self.fail_only(report);
                 }
-                self.fail(report, status)
+                self.fail(report)
             }
         }
     }
@@ -181,8 +179,8 @@ impl Session {
         let Some(message) = failure else {
             return Outcome::Done;
         };
-        let report = ErrorReport { place: Some(place), ..ErrorReport::of(message) };
-        self.fail_only(report, 1)
+        let report = ErrorReport { place: Some(place), code: ErrorCode::Assertion, ..ErrorReport::of(message) };
+        self.fail_only(report)
     }
 
     /// Counts the result of an assertion, for the end of the run and for `$_failed`.
@@ -195,13 +193,13 @@ impl Session {
     pub(super) fn run_shell(&mut self, input: Input, shell_text: &str) -> Outcome {
         let outside = match self.options.outside() {
             Ok(outside) => outside,
-            Err(refused) => return self.fail(input.about_line(refused.to_owned()), 1),
+            Err(refused) => return self.fail(input.about_line(refused.to_owned())),
         };
         let status = match shell::run(shell_text, self.options.shell, self.is_json(), outside) {
             Ok(status) => status,
             Err(error) => {
                 let message = format!("the shell cannot be started: {}", words(error));
-                return self.fail(input.about_line(message), 1);
+                return self.fail(input.about_line(message));
             }
         };
         // Ctrl-C was meant for the child. If it has ended the child, it also ends the command file.
@@ -232,7 +230,7 @@ impl Session {
         }
         let hint = Some("set shell errors off makes it a remark".to_owned());
         let report = input.about_line(remark);
-        self.fail(ErrorReport { hint, ..report }, SHELL_FAILED)
+        self.fail(ErrorReport { hint, code: ErrorCode::Shell, ..report })
     }
 
     fn open<'a>(&self, output: &Output, interrupts: &'a Interrupts) -> eval::Result<Destination<'a>> {
@@ -259,7 +257,7 @@ impl Session {
         let outside = self.options.outside().map_err(|refused| eval::Error::new(path.at, refused))?;
         Destination::file(&expand_home(&path.node), append, outside).map_err(|why| {
             let message = format!("{} cannot be written: {why}", path.node);
-            eval::Error::new(path.at, message)
+            eval::Error { code: ErrorCode::Io, ..eval::Error::new(path.at, message) }
         })
     }
 
@@ -274,7 +272,7 @@ impl Session {
         let started = output.and_then(|output| shell::reader(&command.node, self.options.shell, output, outside));
         started.and_then(|child| Destination::pipe(child, false)).map_err(|error| {
             let message = format!("the shell cannot be started: {}", words(error));
-            eval::Error::new(command.at, message)
+            eval::Error { code: ErrorCode::Io, ..eval::Error::new(command.at, message) }
         })
     }
 
@@ -305,7 +303,7 @@ impl Session {
         match (outcome, flushed) {
             (Outcome::Done, Err(error)) if error.kind() != io::ErrorKind::BrokenPipe => {
                 let message = format!("what it prints cannot be written: {}", words(error));
-                self.fail(input.about_line(message), 1)
+                self.fail(input.about_line(message).with_code(ErrorCode::Io))
             }
             (Outcome::Done, _) => reader,
             (outcome, _) => outcome,
@@ -332,7 +330,7 @@ impl Session {
             Ended::Closed => closed,
             Ended::Failed(error) => {
                 let message = format!("{what} cannot be written: {}", words(error));
-                self.fail(job.input.about_line(message), 1)
+                self.fail(job.input.about_line(message).with_code(ErrorCode::Io))
             }
         }
     }

@@ -4,7 +4,7 @@ use super::base::Session;
 use super::failure::words;
 use super::log::{Log, Logged};
 use crate::render::{self, Renderer, Theme};
-use crate::report::ErrorReport;
+use crate::report::{ErrorCode, ErrorReport};
 use std::io;
 
 impl Session {
@@ -56,6 +56,6 @@ impl Session {
         };
         self.state.settings.logging = false;
         let message = format!("{path} cannot be written: {}; logging is off", words(error));
-        self.fail_only(ErrorReport::of(message), 1);
+        self.fail_only(ErrorReport::of(message).with_code(ErrorCode::Io));
     }
 }

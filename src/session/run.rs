@@ -64,7 +64,7 @@ impl Session {
                 let (outcome, resume) = self.run_parsed(input, &line);
                 (outcome, Some((line, resume)))
             }
-            Err(error) => (self.fail(input.syntax(error), 1), None),
+            Err(error) => (self.fail(input.syntax(error)), None),
         }
     }
 
@@ -129,7 +129,7 @@ impl Session {
             Ok(())
         });
         if let Err(fault) = read.and_then(|()| builder.finish()) {
-            return self.fail(Input::typed(&fault.text).syntax(fault.error), 1);
+            return self.fail(Input::typed(&fault.text).syntax(fault.error));
         }
         let mut tally = Tally::new(false);
         for statement in statements {

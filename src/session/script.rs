@@ -11,7 +11,7 @@ use super::tally::Tally;
 use crate::kernel::Name;
 use crate::lang::script::{Builder, Fault, Node, Statement};
 use crate::lang::{Span, SyntaxError};
-use crate::report::{ErrorPlace, ErrorReport};
+use crate::report::{ErrorCode, ErrorPlace, ErrorReport};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -37,8 +37,8 @@ impl Session {
             }),
         };
         outcome.unwrap_or_else(|message| {
-            let report = ErrorReport { place: asked, ..ErrorReport::of(message) };
-            self.fail(report, 1)
+            let report = ErrorReport { place: asked, code: ErrorCode::Io, ..ErrorReport::of(message) };
+            self.fail(report)
         })
     }
 
@@ -102,7 +102,7 @@ impl Session {
                 let message = format!(
                     "{name} is not run: there are zero bytes in it, so it is a binary file, not a command file"
                 );
-                return self.fail(ErrorReport::of(message), 1);
+                return self.fail(ErrorReport::of(message));
             }
             Err(none) => return self.cannot_go_on(name, none),
         }
@@ -118,7 +118,7 @@ impl Session {
             };
             let step = match line.text {
                 Err(bad) if !builder.is_open() => Step::Bad(line.number, bad),
-                Err(bad) => return self.fail(bad.report(at_line(name, line.number, &bad.text)), 1),
+                Err(bad) => return self.fail(bad.report(at_line(name, line.number, &bad.text))),
                 Ok(text) => {
                     bytes += text.len() + 1;
                     let pushed = if bytes > LARGEST && (whole || builder.is_open()) {
@@ -168,14 +168,14 @@ impl Session {
 
     fn take_step(&mut self, step: Step, name: &Name) -> Outcome {
         match step {
-            Step::Bad(line, bad) => self.fail(bad.report(at_line(name, line, &bad.text)), 1),
+            Step::Bad(line, bad) => self.fail(bad.report(at_line(name, line, &bad.text))),
             Step::Statement(statement) => self.run_statement(&statement, Some(name)).outcome,
         }
     }
 
     fn fault(&mut self, name: &Name, fault: Fault) -> Outcome {
         let report = at_line(name, fault.line, &fault.text).syntax(fault.error);
-        self.fail(report, 1)
+        self.fail(report)
     }
 
     fn cannot_go_on(&mut self, name: &Name, why: NoLine) -> Outcome {
@@ -183,7 +183,7 @@ impl Session {
             NoLine::Stopped(_) => Outcome::Interrupted,
             NoLine::Failed(error) => {
                 let message = format!("{name} cannot be read: {}", words(error));
-                self.fail(ErrorReport::of(message), 1)
+                self.fail(ErrorReport::of(message).with_code(ErrorCode::Io))
             }
         }
     }
@@ -236,6 +236,6 @@ impl lines::BadLine {
         let mut place = input.place(None);
         place.column = Some(self.column + 1);
         place.width = 1;
-        ErrorReport { place: Some(place), ..ErrorReport::of(self.message) }
+        ErrorReport { place: Some(place), code: ErrorCode::Syntax, ..ErrorReport::of(self.message) }
     }
 }

@@ -5,7 +5,7 @@ use super::failure::{Input, words};
 use super::outcome::Outcome;
 use super::requests::{AsText, Request, Requests, Unreadable};
 use crate::lang::script;
-use crate::report::{End, ErrorReport, Hello, RequestId};
+use crate::report::{End, EndStatus, ErrorCode, ErrorReport, Hello, RequestId};
 use std::os::fd::AsFd;
 use std::rc::Rc;
 
@@ -66,8 +66,10 @@ impl Session {
         let outcome = match asked {
             Ok(line) if line.contains('\n') => self.run_typed_lines(&line),
             Ok(line) => self.run_request(&line, continues),
-            Err(Unreadable::Line(bad)) => self.fail(bad.report(Input::typed(&bad.text)), 1),
-            Err(Unreadable::Object(why) | Unreadable::Input(why)) => self.fail(ErrorReport::of(why), 1),
+            Err(Unreadable::Line(bad)) => self.fail(bad.report(Input::typed(&bad.text))),
+            Err(Unreadable::Object(why) | Unreadable::Input(why)) => {
+                self.fail(ErrorReport::of(why).with_code(ErrorCode::Syntax))
+            }
         };
         self.reply = None;
         outcome
@@ -75,16 +77,17 @@ impl Session {
 
     /// Closes the records of a request. The outcome is [`Outcome::Closed`] if nobody reads replies any more.
     pub fn end_request(&mut self, id: RequestId, outcome: Outcome) -> Outcome {
-        let status = match outcome {
-            Outcome::Done | Outcome::Quit(_) => "ok",
-            Outcome::Interrupted => "interrupted",
-            Outcome::Failed(_) | Outcome::Closed => "error",
+        let (status, code) = match outcome {
+            Outcome::Done | Outcome::Quit(_) => (EndStatus::Ok, None),
+            Outcome::Interrupted => (EndStatus::Interrupted, Some(ErrorCode::Interrupted)),
+            Outcome::Failed(code) => (EndStatus::Error, Some(code)),
+            Outcome::Closed => (EndStatus::Error, Some(ErrorCode::Io)),
         };
-        self.say(&End { id, status })
+        self.say(&End { id, status, code })
     }
 
     pub(super) fn input_failed(&mut self, why: &str) -> Outcome {
         let message = format!("standard input cannot be read: {why}");
-        self.fail(ErrorReport::of(message), 1)
+        self.fail(ErrorReport::of(message).with_code(ErrorCode::Io))
     }
 }

@@ -21,8 +21,8 @@ impl Tally {
         self.outcome = match (self.outcome, outcome) {
             (earlier, Outcome::Done) => earlier,
             // The first failure decides the status; a later `quit` with status 0 does not hide it.
-            (Outcome::Failed(status), Outcome::Failed(_)) => Outcome::Failed(status),
-            (Outcome::Failed(status), Outcome::Quit(0) | Outcome::Closed) => Outcome::Quit(status),
+            (Outcome::Failed(code), Outcome::Failed(_)) => Outcome::Failed(code),
+            (Outcome::Failed(code), Outcome::Quit(0) | Outcome::Closed) => Outcome::Quit(code.status()),
             (_, later) => later,
         };
         match outcome {
@@ -41,22 +41,23 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::ErrorCode;
 
     #[test]
     fn a_failure_ends_the_run() {
         let mut tally = Tally::new(false);
         assert!(tally.add(Outcome::Done).is_continue());
-        assert!(tally.add(Outcome::Failed(3)).is_break());
-        assert_eq!(tally.outcome(), Outcome::Failed(3));
+        assert!(tally.add(Outcome::Failed(ErrorCode::Gone)).is_break());
+        assert_eq!(tally.outcome(), Outcome::Failed(ErrorCode::Gone));
     }
 
     #[test]
     fn kept_going_the_first_failure_gives_the_status() {
         let mut tally = Tally::new(true);
-        for outcome in [Outcome::Failed(4), Outcome::Done, Outcome::Failed(1)] {
+        for outcome in [Outcome::Failed(ErrorCode::Hidden), Outcome::Done, Outcome::Failed(ErrorCode::Failed)] {
             assert!(tally.add(outcome).is_continue());
         }
-        assert_eq!(tally.outcome(), Outcome::Failed(4));
+        assert_eq!(tally.outcome(), Outcome::Failed(ErrorCode::Hidden));
         assert!(tally.add(Outcome::Quit(0)).is_break());
         assert_eq!(tally.outcome(), Outcome::Quit(4));
     }
@@ -64,7 +65,7 @@ mod tests {
     #[test]
     fn a_reader_that_leaves_hides_no_failure() {
         let mut tally = Tally::new(true);
-        assert!(tally.add(Outcome::Failed(4)).is_continue());
+        assert!(tally.add(Outcome::Failed(ErrorCode::Hidden)).is_continue());
         assert!(tally.add(Outcome::Closed).is_break());
         assert_eq!(tally.outcome(), Outcome::Quit(4));
     }
@@ -72,7 +73,7 @@ mod tests {
     #[test]
     fn who_asks_for_a_status_gets_it() {
         let mut tally = Tally::new(true);
-        assert!(tally.add(Outcome::Failed(4)).is_continue());
+        assert!(tally.add(Outcome::Failed(ErrorCode::Hidden)).is_continue());
         assert!(tally.add(Outcome::Quit(7)).is_break());
         assert_eq!(tally.outcome(), Outcome::Quit(7));
     }

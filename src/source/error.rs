@@ -13,6 +13,8 @@ pub enum Error {
     Gone {
         /// A sentence: `process 812 (bash) has exited`.
         what: String,
+        /// Whether it was never seen.
+        never_seen: bool,
     },
     /// The kernel refuses. Exit status 4.
     #[error("{what}")]
@@ -61,7 +63,12 @@ pub fn words(error: impl std::fmt::Display) -> String {
 impl Error {
     /// The target exited, or the process was never there.
     pub(crate) fn gone(what: impl Into<String>) -> Self {
-        Error::Gone { what: what.into() }
+        Error::Gone { what: what.into(), never_seen: false }
+    }
+
+    /// There is no such process.
+    pub(crate) fn no_such_process(what: impl Into<String>) -> Self {
+        Error::Gone { what: what.into(), never_seen: true }
     }
 
     /// The kernel refuses; `remedy` would help.

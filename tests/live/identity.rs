@@ -218,7 +218,7 @@ fn exec_is_noticed() {
         process.region_at(heap[0].range.start()).map(drop),
     ] {
         let error = failure.expect_err("the old program is gone");
-        assert!(matches!(&error, Error::Gone { what } if what.contains("executed another program")), "{error}");
+        assert!(matches!(&error, Error::Gone { what, .. } if what.contains("executed another program")), "{error}");
     }
     until(process, Liveness::Executed);
     assert_eq!(process.liveness().expect("an answer"), Liveness::Alive);
@@ -268,7 +268,7 @@ fn killed_while_being_read() {
             std::ops::ControlFlow::Continue(())
         });
         if let Err(error) = visited {
-            assert!(matches!(&error, Error::Gone { what } if what.contains("has exited")), "{error:?}");
+            assert!(matches!(&error, Error::Gone { what, .. } if what.contains("has exited")), "{error:?}");
         }
     }
 }
@@ -277,7 +277,7 @@ fn a_zombie_is_told() {
     let mut target = Target::start("zombie", &[]);
     let zombie = target.numbers()[0] as u32;
     let error = process::Target::attach(zombie).map(drop).expect_err("a zombie has no memory");
-    assert!(matches!(&error, Error::Gone { what } if what.contains("is a zombie")), "{error:?}");
+    assert!(matches!(&error, Error::Gone { what, .. } if what.contains("is a zombie")), "{error:?}");
 }
 
 fn a_kernel_thread_is_told() {
@@ -345,11 +345,11 @@ fn a_thread_stands_for_its_process() {
 fn no_such_process() {
     for number in ["4294967295", "99999999999999999999", "0"] {
         let error = resolve(number).expect_err("no such process");
-        assert!(matches!(&error, Error::Gone { what } if what.contains(number)), "{error:?}");
+        assert!(matches!(&error, Error::Gone { what, .. } if what.contains(number)), "{error:?}");
     }
     assert!(matches!(process::Target::attach(u32::MAX).map(drop), Err(Error::Gone { .. })));
     assert!(matches!(resolve(""), Err(Error::Gone { .. })));
-    assert!(matches!(resolve("no such\x1b[31m name"), Err(Error::Gone { what }) if !what.contains('\x1b')));
+    assert!(matches!(resolve("no such\x1b[31m name"), Err(Error::Gone { what, .. }) if !what.contains('\x1b')));
     let own = resolve("self").expect("this program");
     assert_eq!((own.pid, own.asked), (std::process::id(), Asked::Itself));
 }

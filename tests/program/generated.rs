@@ -43,7 +43,7 @@ fn manual_pages_lose_no_word_of_the_help() {
     let pages: [(&str, &[&str]); 3] = [
         ("man", &["cookbook", "scripts", "gdb", "keys", "rights", "traces", "files", "faq"]),
         ("man-language", &["language", "values", "ranges", "filters", "units", "settings", "walk", "find", "watch"]),
-        ("man-json", &["json", "records", "serve", "python", "jq"]),
+        ("man-json", &["json", "records", "serve", "codes", "python", "jq"]),
     ];
     for formatter in FORMATTERS {
         if !is_installed(formatter[0]) {
@@ -118,13 +118,19 @@ fn the_readme_can_be_read() {
     }
 }
 
-/// The faults of a value, by the keywords that the schema uses.
-fn faults(schema: &Value, value: &Value) -> Option<String> {
+/// The faults of a value, by the keywords that the schema uses. `whole` is the whole schema.
+fn faults(whole: &Value, schema: &Value, value: &Value) -> Option<String> {
     let fault = |why: &str| Some(format!("{why}: {value}"));
+    if let Some(place) = schema["$ref"].as_str() {
+        let name = place.strip_prefix("#/$defs/").expect("a definition");
+        let definition = &whole["$defs"][name];
+        assert!(definition["title"].is_string(), "{name} has no title");
+        return faults(whole, definition, value);
+    }
     if let Some(any) = schema["anyOf"].as_array() {
         let mut least = None;
         for one in any {
-            let found = faults(one, value)?;
+            let found = faults(whole, one, value)?;
             // What is wrong with the shape that it says to be.
             if least.is_none() || !found.starts_with("another") {
                 least = Some(found);
@@ -138,6 +144,7 @@ fn faults(schema: &Value, value: &Value) -> Option<String> {
     let is_right = match schema["type"].as_str() {
         Some("boolean") => value.is_boolean(),
         Some("number") => value.is_number(),
+        Some("integer") => value.is_i64() || value.is_u64(),
         Some("string") => value.is_string(),
         Some("array") => value.is_array(),
         Some("object") => value.is_object(),
@@ -154,15 +161,21 @@ fn faults(schema: &Value, value: &Value) -> Option<String> {
             return fault("no hexadecimal number");
         }
     }
+    if let Some(words) = schema["enum"].as_array()
+        && !words.contains(value)
+    {
+        return fault("none of the words");
+    }
     let items = value.as_array().into_iter().flatten();
-    let of_items = items.filter_map(|item| faults(&schema["items"], item));
+    let of_items = items.filter_map(|item| faults(whole, &schema["items"], item));
     let fields = value.as_object().into_iter().flatten();
     let of_fields = fields.filter_map(|(name, field)| {
         let schema = match &schema["properties"][name] {
             Value::Null => schema.get("additionalProperties")?,
             one => one,
         };
-        faults(schema, field).map(|fault| if fault.starts_with("another") { fault } else { format!("{name}: {fault}") })
+        faults(whole, schema, field)
+            .map(|fault| if fault.starts_with("another") { fault } else { format!("{name}: {fault}") })
     });
     let required = schema["required"].as_array().into_iter().flatten();
     let missing = required
@@ -177,30 +190,31 @@ fn the_schema_has_every_record() {
     let golden = include_str!("../../src/render/tests/golden/records.jsonl");
     for line in golden.lines() {
         let record: Value = serde_json::from_str(line).expect("JSON");
-        assert_eq!(faults(&schema, &record), None);
+        assert_eq!(faults(&schema, &schema, &record), None);
         // Every field that is always there is missed, and none may be of another type.
         let kind = record["type"].as_str().expect("a type");
         let shapes = schema["anyOf"].as_array().expect("shapes").iter();
-        let mut shapes = shapes.filter(|shape| faults(shape, &record).is_none());
+        let mut shapes = shapes.filter(|shape| faults(&schema, shape, &record).is_none());
         let shape = shapes.next().expect("its shape");
+        let shape = &schema["$defs"][shape["$ref"].as_str().expect("a definition").trim_start_matches("#/$defs/")];
         for name in shape["required"].as_array().expect("names") {
             let name = name.as_str().expect("a name");
             let mut other = record.clone();
             other.as_object_mut().expect("an object").remove(name);
-            assert!(faults(&schema, &other).is_some(), "{kind} without {name}");
+            assert!(faults(&schema, &schema, &other).is_some(), "{kind} without {name}");
         }
         for name in shape["properties"].as_object().expect("fields").keys() {
             if record.get(name).is_some() {
                 let mut other = record.clone();
                 other[name] = serde_json::json!([[[]]]);
-                assert!(faults(&schema, &other).is_some(), "{kind}: {name}");
+                assert!(faults(&schema, &schema, &other).is_some(), "{kind}: {name}");
             }
         }
     }
     let home = Home::new();
     let run = home.run_with(&["--serve"], "print 1\n{\"id\":\"a text\",\"line\":\"print 2\"}\n");
     for record in run.objects() {
-        assert_eq!(faults(&schema, &record), None);
+        assert_eq!(faults(&schema, &schema, &record), None);
     }
     let run = home.run(&[
         "--json",
@@ -228,6 +242,6 @@ fn the_schema_has_every_record() {
         "x/4s demo_buffer",
     ]);
     for record in run.objects() {
-        assert_eq!(faults(&schema, &record), None);
+        assert_eq!(faults(&schema, &schema, &record), None);
     }
 }

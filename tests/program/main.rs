@@ -2,6 +2,7 @@
 
 mod absent;
 mod capabilities;
+mod codes;
 mod completion;
 mod control;
 mod executable;

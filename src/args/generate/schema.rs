@@ -6,22 +6,44 @@ use serde_json::{Map, Value, json};
 
 /// The schema of a line of `--json`, and of `--serve`.
 pub fn text() -> String {
-    let records = RECORDS.iter().flat_map(|shape| records("type", shape));
+    let mut definitions = Map::new();
+    let mut lines = Vec::new();
+    for shape in RECORDS.iter() {
+        for (title, mut schema) in records("type", shape, &mut definitions) {
+            if let Value::Object(schema) = &mut schema {
+                schema.insert("title".to_owned(), title.as_str().into());
+            }
+            lines.push(reference(&title));
+            definitions.insert(title, schema);
+        }
+    }
     let schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A record of pmdb --json",
-        "anyOf": records.collect::<Vec<_>>(),
+        "anyOf": lines,
+        "$defs": definitions,
     });
     format!("{schema:#}\n")
 }
 
-/// The schemas of a shape, which the field `tag` names: one, or one for each of its own shapes.
-fn records(tag: &str, shape: &Shape) -> Vec<Value> {
+fn reference(name: &str) -> Value {
+    json!({ "$ref": format!("#/$defs/{name}") })
+}
+
+/// The schemas of a shape, which the field `tag` names, each with its title: one, or one for each of its own shapes.
+fn records(tag: &str, shape: &Shape, definitions: &mut Map<String, Value>) -> Vec<(String, Value)> {
     let mut schemas = match shape.form {
-        Form::OneOf { tag, shapes } => shapes.iter().flat_map(|one| records(tag, one)).collect(),
-        form => vec![object(&form.fields())],
+        Form::OneOf { tag, shapes } => {
+            let mut all = Vec::new();
+            for one in shapes {
+                let inner = records(tag, one, definitions).into_iter();
+                all.extend(inner.map(|(title, schema)| (format!("{}-{title}", shape.name), schema)));
+            }
+            all
+        }
+        form => vec![(shape.name.to_owned(), object(&form.fields(), definitions))],
     };
-    for schema in &mut schemas {
+    for (_, schema) in &mut schemas {
         if let Some(Value::Object(properties)) = schema.get_mut("properties") {
             properties.insert(tag.to_owned(), json!({ "const": shape.name }));
         }
@@ -35,11 +57,11 @@ fn records(tag: &str, shape: &Shape) -> Vec<Value> {
     schemas
 }
 
-fn object(fields: &[FieldDescription]) -> Value {
+fn object(fields: &[FieldDescription], definitions: &mut Map<String, Value>) -> Value {
     let mut properties = Map::new();
     let mut required = Vec::new();
     for field in fields {
-        let mut schema = of(field.form);
+        let mut schema = of(field.form, definitions);
         if let Value::Object(schema) = &mut schema {
             schema.insert("description".to_owned(), sentence(field.about));
         }
@@ -51,21 +73,35 @@ fn object(fields: &[FieldDescription]) -> Value {
     json!({ "type": "object", "properties": properties, "required": required })
 }
 
-fn of(form: Form) -> Value {
+fn of(form: Form, definitions: &mut Map<String, Value>) -> Value {
     match form {
         Form::Bool => json!({ "type": "boolean" }),
+        Form::Integer => json!({ "type": "integer" }),
         Form::Number => json!({ "type": "number" }),
-        Form::Hex => json!({ "type": "string", "pattern": "^0x[0-9a-f]+$" }),
-        Form::Text => json!({ "type": "string" }),
-        Form::List(items) => json!({ "type": "array", "items": of(*items) }),
-        Form::Map(values) => json!({ "type": "object", "additionalProperties": of(*values) }),
-        Form::Either(one, other) => json!({ "anyOf": [of(*one), of(*other)] }),
-        Form::OrNull(form) => json!({ "anyOf": [of(*form), { "type": "null" }] }),
-        Form::OneOf { tag, shapes } => {
-            let shapes = shapes.iter().flat_map(|shape| records(tag, shape));
-            json!({ "anyOf": shapes.collect::<Vec<_>>() })
+        Form::Hex => {
+            let hex = || json!({ "title": "hex", "type": "string", "pattern": "^0x[0-9a-f]+$" });
+            definitions.entry("hex").or_insert_with(hex);
+            reference("hex")
         }
-        Form::Object(_) => object(&form.fields()),
+        Form::Word(words) => {
+            let word = || json!({ "title": words.name, "type": "string", "enum": (words.all)() });
+            let name = format!("word-{}", words.name);
+            definitions.entry(name.as_str()).or_insert_with(word);
+            reference(&name)
+        }
+        Form::Text => json!({ "type": "string" }),
+        Form::List(items) => json!({ "type": "array", "items": of(*items, definitions) }),
+        Form::Map(values) => json!({ "type": "object", "additionalProperties": of(*values, definitions) }),
+        Form::Either(one, other) => json!({ "anyOf": [of(*one, definitions), of(*other, definitions)] }),
+        Form::OrNull(form) => json!({ "anyOf": [of(*form, definitions), { "type": "null" }] }),
+        Form::OneOf { tag, shapes } => {
+            let mut all = Vec::new();
+            for shape in shapes {
+                all.extend(records(tag, shape, definitions).into_iter().map(|(_, schema)| schema));
+            }
+            json!({ "anyOf": all })
+        }
+        Form::Object(_) => object(&form.fields(), definitions),
         // `fields` lists flags as two fields. An unknown form allows everything.
         _ => json!({}),
     }

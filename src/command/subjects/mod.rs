@@ -47,6 +47,7 @@ subjects! {
     "json": "rules for all records of the JSON output",
     "records": "every record of the JSON output, field by field",
     "serve": "pmdb as a server of another program",
+    "codes": "the codes of errors, and the exit statuses",
     "python": "a client in Python",
     "jq": "filters of jq for JSON output",
     "rights": "use without root, and with more rights",

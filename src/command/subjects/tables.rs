@@ -5,7 +5,7 @@ use crate::kernel::words::{Worded, fragment};
 use crate::kernel::{Kind, State};
 use crate::lang::habits::{Does, HABITS};
 use crate::lang::{FilterField, Format, GroupKey, PageField, RegionField, SETTINGS, Unit, grammar};
-use crate::report::{EventKind, Form, Shape};
+use crate::report::{ErrorCode, EventKind, Form, Shape};
 
 /// The rows of a table by its name in the text; one of the tables describes `all` records.
 pub(super) fn rows(name: &str, all: &[Shape]) -> String {
@@ -17,6 +17,7 @@ pub(super) fn rows(name: &str, all: &[Shape]) -> String {
         "group-keys" => worded::<GroupKey>(16),
         "states" => worded::<State>(18),
         "kinds" => worded::<Kind>(18),
+        "codes" => codes(),
         "events" => worded::<EventKind>(22),
         "flags" => flags(),
         "formats" => formats(),
@@ -37,6 +38,12 @@ fn row(word: &str, column: usize, meaning: &str) -> String {
 fn worded<W: Worded>(column: usize) -> String {
     let rows = W::ALL.iter();
     rows.map(|one| row(one.word(), column, &fragment(one.about()))).collect()
+}
+
+/// The codes of errors, each with its exit status.
+fn codes() -> String {
+    let meaning = |code: &ErrorCode| format!("{}: {}", code.status(), fragment(code.about()));
+    ErrorCode::ALL.iter().map(|code| row(code.word(), 19, &meaning(code))).collect()
 }
 
 /// The facts by the kernel that shows them, from the table that is part of the documentation of the library.
@@ -203,9 +210,9 @@ fn words(about: &str) -> String {
 fn form(of: Form) -> String {
     match of {
         Form::Bool => "true or false".to_owned(),
-        Form::Number => "number".to_owned(),
+        Form::Integer | Form::Number => "number".to_owned(),
         Form::Hex => "hexadecimal".to_owned(),
-        Form::Text => "text".to_owned(),
+        Form::Text | Form::Word(_) => "text".to_owned(),
         Form::Flags => "list of text".to_owned(),
         Form::List(form) => format!("list of {}", self::form(*form)),
         Form::Map(form) => format!("object of names, each with {}", self::form(*form)),

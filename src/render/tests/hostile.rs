@@ -189,6 +189,7 @@ pub fn hostile(bytes: &[u8], number: u64) -> Vec<Box<dyn Record>> {
     let attached =
         TargetReport { name: name.clone(), executable: Some(name.clone()), remarks: vec![text.clone()], ..target() };
     let failure = ErrorReport {
+        code: ErrorCode::Failed,
         message: text.clone(),
         place: Some(ErrorPlace {
             file: Some(name.clone()),

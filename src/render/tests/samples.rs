@@ -19,7 +19,7 @@ pub fn all() -> Vec<Box<dyn Record>> {
     let [place, place_behind, place_without_code] = line_places();
     let history = HistoryEntry { number: 7, line: Name::from("translate $sp") };
     let hello = Hello { program: "pmdb", version: "0.1.0", protocol: 1 };
-    let end = End { id: RequestId::Number(1), status: "ok" };
+    let end = End { id: RequestId::Number(1), status: EndStatus::Ok, code: None };
     vec![
         Box::new(present()),
         Box::new(hidden()),

@@ -6,6 +6,7 @@ use crate::report::*;
 
 pub fn value() -> ValueReport {
     ValueReport {
+        as_number: None,
         number: Some(1),
         name: None,
         kind: "address",
@@ -355,6 +356,7 @@ pub fn assertions() -> AssertionsSummary {
 
 pub fn error() -> ErrorReport {
     ErrorReport {
+        code: ErrorCode::Evaluation,
         message: "there is no symbol, region or module `fooo`".into(),
         place: Some(ErrorPlace {
             file: Some(Name::from("tour.pmdb")),

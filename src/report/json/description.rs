@@ -1,5 +1,6 @@
 //! Descriptions of records: for the reference, the schema, and the tests that compare both with real output.
 
+use crate::kernel::words::Worded;
 use crate::report::flag_names::FLAGS_RAW;
 
 /// What a value is in JSON.
@@ -8,8 +9,12 @@ use crate::report::flag_names::FLAGS_RAW;
 pub enum Form {
     /// `true` or `false`.
     Bool,
-    /// A number.
+    /// A whole number.
+    Integer,
+    /// A number, perhaps with a fraction.
     Number,
+    /// One of these words.
+    Word(Words),
     /// A string of hexadecimal digits behind `0x`.
     Hex,
     /// A string.
@@ -33,6 +38,21 @@ pub enum Form {
     OrNull(&'static Form),
     /// Flags: two fields, a list of names and a number.
     Flags,
+}
+
+/// The words that a value may be.
+#[derive(Clone, Copy, Debug)]
+pub struct Words {
+    /// What such a word is called.
+    pub name: &'static str,
+    /// All of them.
+    pub all: fn() -> Vec<String>,
+}
+
+impl PartialEq for Words {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
 }
 
 /// One field of a record.
@@ -78,6 +98,11 @@ impl FieldDescription {
 }
 
 impl Form {
+    /// A word of an enumeration.
+    pub const fn word<T: Worded>(name: &'static str) -> Form {
+        Form::Word(Words { name, all: || T::words().map(str::to_owned).collect() })
+    }
+
     /// The JSON fields of an object of this form, in order: flat fields are replaced by theirs, and flags are two
     /// fields. For several shapes: the fields of all, optional unless every shape has them. Empty if the form is no
     /// object.

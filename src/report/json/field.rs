@@ -73,21 +73,21 @@ pub(crate) use leaf;
 
 leaf! {
     char => Form::Text,
-    u8 => Form::Number,
-    u32 => Form::Number,
-    u64 => Form::Number,
-    usize => Form::Number,
+    u8 => Form::Integer,
+    u32 => Form::Integer,
+    u64 => Form::Integer,
+    usize => Form::Integer,
     f64 => Form::Number,
     String => Form::Text,
     &'static str => Form::Text,
     Name => Form::Text,
-    State => Form::Text,
-    Kind => Form::Text,
+    State => Form::word::<State>("state"),
+    Kind => Form::word::<Kind>("kind"),
     Permissions => Form::Text,
     Device => Form::Text,
     VirtualAddress => Form::Hex,
     PhysicalAddress => Form::Hex,
-    FrameNumber => Form::Number,
+    FrameNumber => Form::Integer,
     Hex => Form::Hex,
 }
 

@@ -5,7 +5,7 @@ mod field;
 mod vocabulary;
 mod wire;
 
-pub use description::{FieldDescription, Form, Shape, WHY};
+pub use description::{FieldDescription, Form, Shape, WHY, Words};
 #[cfg(feature = "cli")]
 pub(crate) use field::leaf;
 pub use field::{Declared, Field, Hex};

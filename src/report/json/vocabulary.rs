@@ -1,6 +1,6 @@
 //! How the words for facts are serialized.
 
-use super::description::{FieldDescription, Form};
+use super::description::{FieldDescription, Form, Words};
 use super::field::leaf;
 use crate::report::{AccountClass, BesideRss, CgroupPath, EventKind, FlagNames, HowMapped, Outcome, Owner, Reason};
 use serde::ser::SerializeStruct;
@@ -10,7 +10,7 @@ leaf! {
     AccountClass => Form::Text,
     BesideRss => Form::Text,
     CgroupPath => Form::Text,
-    EventKind => Form::Text,
+    EventKind => Form::Word(Words { name: "event", all: words_of_events }),
     FlagNames => Form::List(&Form::Text),
     HowMapped => Form::OrNull(&Form::Text),
     Outcome => Form::Object(OUTCOME),
@@ -27,6 +27,11 @@ const OUTCOME: &[FieldDescription] = &[
     ),
     FieldDescription::new("fault", "How the target notices: a fault, or a signal.", Form::OrNull(&Form::Text)),
 ];
+
+/// The words for events, as they are serialized.
+fn words_of_events() -> Vec<String> {
+    EventKind::ALL.iter().map(|kind| kind.words().replace([' ', '-'], "_")).collect()
+}
 
 impl Serialize for Outcome {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

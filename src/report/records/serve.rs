@@ -1,5 +1,7 @@
 //! Records of `--serve`.
 
+use crate::kernel::words::worded;
+use crate::report::ErrorCode;
 use crate::report::json::{Form, leaf};
 use crate::report::record::record;
 use serde::{Deserialize, Serialize};
@@ -20,11 +22,30 @@ record! {
         /// The request's own id, or the number of its line, from 1; 0 for the request of the command line.
         id: RequestId,
         /// `ok`, `error`, or `interrupted`
-        status: &'static str,
+        status: EndStatus,
+        /// The code of the error, as in its record; `null` for `ok`.
+        code: Option<ErrorCode>,
     }
 }
 
-leaf!(RequestId => Form::Either(&Form::Number, &Form::Text));
+leaf! {
+    RequestId => Form::Either(&Form::Integer, &Form::Text),
+    EndStatus => Form::word::<EndStatus>("status"),
+}
+
+worded! {
+    /// How a request has ended.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum EndStatus, word {
+        /// Without an error.
+        Ok = "ok",
+        /// With an error.
+        Error = "error",
+        /// Stopped before its end.
+        Interrupted = "interrupted",
+    }
+}
 
 /// The id of a request.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

@@ -3,9 +3,35 @@
 use super::shapes::shapes;
 use super::{RegionBrief, SymbolBrief};
 use crate::kernel::{Name, VirtualAddress};
-use crate::report::Why;
-use crate::report::json::AsText;
+use crate::report::json::{AsText, Form, leaf};
 use crate::report::record::record;
+use crate::report::{ErrorCode, Why};
+use serde::Serialize;
+
+/// A number that every reader of JSON reads exactly.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[serde(untagged)]
+pub enum JsonNumber {
+    /// A whole number, at most 2^53 in size.
+    Integer(i64),
+    /// A finite number with a fraction.
+    Float(f64),
+}
+
+leaf!(JsonNumber => Form::Number);
+
+impl JsonNumber {
+    /// The number, if it is not too large.
+    pub fn of_integer(number: i128) -> Option<Self> {
+        let number = i64::try_from(number).ok()?;
+        (number.unsigned_abs() <= 1 << 53).then_some(JsonNumber::Integer(number))
+    }
+
+    /// The number, if it is one.
+    pub fn of_float(number: f64) -> Option<Self> {
+        number.is_finite().then_some(JsonNumber::Float(number))
+    }
+}
 
 record! {
     /// `print`
@@ -18,6 +44,8 @@ record! {
         kind: &'static str,
         /// The value in its usual form (hexadecimal for addresses, decimal for integers).
         value: String,
+        /// The value as a number, if it is one that JSON can hold: integers up to 2^53 in size, frame numbers, floats.
+        as_number: Option<JsonNumber>,
         /// The same in another base or unit, if that helps a reader.
         [optional] also: Option<String>,
         /// The elements of an array, each as `value` would show it.
@@ -374,6 +402,8 @@ record! {
     pub struct ErrorReport as "error" {
         /// The action and the reason for its failure.
         message: String,
+        /// The kind of failure, in one word (`help codes`).
+        code: ErrorCode,
         /// File, line and column, or column of the line typed.
         [as "where"] place: Option<ErrorPlace>,
         /// The lines that led there, the innermost first: calls of user-defined commands, and `source`.
@@ -391,6 +421,11 @@ impl ErrorReport {
     /// A failure with a message only.
     pub fn of(message: impl Into<String>) -> Self {
         ErrorReport { message: message.into(), ..ErrorReport::default() }
+    }
+
+    /// The same with a code of its own.
+    pub fn with_code(self, code: ErrorCode) -> Self {
+        ErrorReport { code, ..self }
     }
 }
 

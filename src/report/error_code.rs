@@ -1,0 +1,83 @@
+//! The codes of errors, for programs, and the exit statuses that they mean.
+
+use crate::kernel::words::worded;
+use crate::report::json::{Form, leaf};
+use serde::{Serialize, Serializer};
+
+worded! {
+    /// Why something failed, in one word. The list is closed: a new code comes only with a new version of pmdb.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum ErrorCode, word {
+        /// The command failed for a reason without a code of its own.
+        Failed = "failed",
+        /// The line is not in the language, or the request is not an object of the protocol.
+        Syntax = "syntax",
+        /// An expression has no value: an unknown name, a type that does not fit, a number out of range.
+        Evaluation = "evaluation",
+        /// No process is attached.
+        NoTarget = "no_target",
+        /// An address is in no region.
+        Unmapped = "unmapped",
+        /// Several processes have the name.
+        Ambiguous = "ambiguous",
+        /// A filter or an expression needs a fact that is not known here.
+        UnknownFact = "unknown_fact",
+        /// This kernel, or this kind of process, does not have what was asked for.
+        NotAvailable = "not_available",
+        /// A file, or the output, could not be read or written.
+        Io = "io",
+        /// A condition of `assert` is false.
+        Assertion = "assertion",
+        /// The command was stopped by Ctrl-C or by a cancellation.
+        Interrupted = "interrupted",
+        /// There is no such process.
+        NoSuchProcess = "no_such_process",
+        /// The process has exited, or has executed another program.
+        Gone = "gone",
+        /// Permission was denied.
+        Permission = "permission",
+        /// The kernel hides frame numbers from this user.
+        Hidden = "hidden",
+        /// The condition of `watch … until` did not become true in time.
+        Timeout = "timeout",
+        /// A shell command failed.
+        Shell = "shell",
+    }
+}
+
+impl Default for ErrorCode {
+    fn default() -> Self {
+        ErrorCode::Failed
+    }
+}
+
+leaf!(ErrorCode => Form::word::<ErrorCode>("code"));
+
+impl Serialize for ErrorCode {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.word().serialize(serializer)
+    }
+}
+
+impl ErrorCode {
+    /// The exit status of a batch run that ends with it.
+    pub const fn status(self) -> u8 {
+        match self {
+            ErrorCode::Failed
+            | ErrorCode::Syntax
+            | ErrorCode::Evaluation
+            | ErrorCode::NoTarget
+            | ErrorCode::Unmapped
+            | ErrorCode::Ambiguous
+            | ErrorCode::UnknownFact
+            | ErrorCode::NotAvailable
+            | ErrorCode::Io
+            | ErrorCode::Assertion
+            | ErrorCode::Interrupted => 1,
+            ErrorCode::NoSuchProcess | ErrorCode::Gone => 3,
+            ErrorCode::Permission | ErrorCode::Hidden => 4,
+            ErrorCode::Timeout => 5,
+            ErrorCode::Shell => 6,
+        }
+    }
+}

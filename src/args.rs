@@ -6,13 +6,13 @@ mod generate;
 use clap::builder::styling::{Ansi256Color, Style, Styles};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
-use clap::{ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser};
+use clap::{ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, ValueEnum};
 use generate::Generated;
 use pmdb::lang::{self, ColorChoice, Line, Output, TargetName};
 use pmdb::session;
 use std::ffi::OsString;
-use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
 
 /// What the command line asks for.
 #[derive(Debug, Parser)]
@@ -59,9 +59,9 @@ pub struct Arguments {
     pub list_scripts: bool,
 
     /// Print a manual page, the JSON schema, the completions of a shell, or the gdb plugin: man, man-language,
-    /// man-json, json-schema, complete-bash, complete-zsh, complete-fish, gdb
-    #[arg(long, hide_short_help = true, value_name = "WHAT", hide_possible_values = true)]
-    pub generate: Option<Generated>,
+    /// man-json, json-schema, complete-bash, complete-zsh, complete-fish, gdb; `all DIR` writes them all under DIR
+    #[arg(long, hide_short_help = true, value_names = ["WHAT", "DIR"], num_args = 1..=2)]
+    generate: Vec<String>,
 
     /// Exit after the commands of -x and -ex, without prompt, pager and greeting
     #[arg(long)]
@@ -178,11 +178,25 @@ Exit status:
 At the prompt, type `help` for the commands.";
 
 impl Arguments {
-    /// The text of `--generate`.
-    pub fn generated(what: Generated) -> String {
+    /// Whether `--generate` asks for a text.
+    pub fn generates(&self) -> bool {
+        !self.generate.is_empty()
+    }
+
+    /// The text of `--generate`. With `all` there is none: it is written into files.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub fn generated(&self) -> io::Result<String> {
         let mut command = Arguments::command();
         command.build();
-        generate::text(what, &command)
+        match self.generate.as_slice() {
+            [_, directory] => generate::tree::write(Path::new(directory), &command).map(|()| String::new()),
+            [what] => {
+                Ok(Generated::from_str(what, false).map(|what| generate::text(what, &command)).unwrap_or_default())
+            }
+            _ => Ok(String::new()),
+        }
     }
 
     /// The offers for a shell, if the command line asks for them with `--complete`; without any if it asks wrongly.
@@ -202,11 +216,28 @@ impl Arguments {
         let matches = command.try_get_matches_from(words)?;
         let mut arguments = Arguments::from_arg_matches(&matches)?;
         arguments.steps.in_order = in_order(&matches);
+        arguments.check_generate()?;
         if let Some(words) = arguments.take_command()? {
             arguments.steps.in_order = vec![Step::Command(words)];
             arguments.batch = true;
         }
         Ok(arguments)
+    }
+
+    fn check_generate(&self) -> Result<(), clap::Error> {
+        let refused = |message: String| Err(Arguments::command().error(ErrorKind::InvalidValue, message));
+        match self.generate.as_slice() {
+            [] => Ok(()),
+            [all, _] if all == "all" => Ok(()),
+            [all] if all == "all" => refused("`--generate all` needs a directory: --generate all DIR".to_owned()),
+            [what, _] => refused(format!("`--generate {what}` prints to standard output: it takes no directory")),
+            [what, ..] if Generated::from_str(what, false).is_err() => {
+                let all = Generated::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+                let all: Vec<String> = all.map(|value| value.get_name().to_owned()).collect();
+                refused(format!("unknown `{what}`, expected one of: {}, all", all.join(", ")))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The command in the words behind the process, or in words that need no process (`help`).

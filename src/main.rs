@@ -41,8 +41,14 @@ fn main() -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
-    if let Some(what) = arguments.generate {
-        return print(&Arguments::generated(what));
+    if arguments.generates() {
+        return match arguments.generated() {
+            Ok(text) => print(&text),
+            Err(error) => {
+                eprintln!("pmdb: {error}");
+                ExitCode::FAILURE
+            }
+        };
     }
     if arguments.list_scripts {
         return print(&session::list_of_scripts());

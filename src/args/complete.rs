@@ -249,6 +249,7 @@ impl Offers<'_> {
                     let about = value.get_help().map(ToString::to_string).unwrap_or_default();
                     self.after(kept, value.get_name(), true, &about);
                 }
+                self.after(kept, "all", true, "all of these, into a directory");
             }
             _ => self.files(kept),
         }

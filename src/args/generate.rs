@@ -3,6 +3,7 @@
 
 mod roff;
 mod schema;
+pub mod tree;
 
 use clap::{Arg, Command, ValueEnum};
 use pmdb::command::subjects::Subject;
@@ -47,7 +48,11 @@ pub fn text(what: Generated, command: &Command) -> String {
 
 fn subject(page: &mut Page, name: &str) {
     if let Some(subject) = Subject::find(name) {
-        page.section(subject.name).text(&subject.text(&RECORDS));
+        page.section(subject.name);
+        match name {
+            "faq" => page.answers(&subject.text(&RECORDS)),
+            _ => page.text(&subject.text(&RECORDS)),
+        };
     }
 }
 
@@ -95,7 +100,7 @@ fn language() -> String {
     page.section("commands");
     for about in TABLE {
         page.subsection(about.name);
-        page.line(&grammar::usage(about.name).unwrap_or_default());
+        page.usage(&grammar::usage(about.name).unwrap_or_default());
         page.text(about.text);
         page.text("Examples:");
         for example in about.examples {

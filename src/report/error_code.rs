@@ -10,9 +10,9 @@ worded! {
     pub enum ErrorCode, word {
         /// The command failed for a reason without a code of its own.
         Failed = "failed",
-        /// The line is not in the language, or the request is not an object of the protocol.
+        /// The line is not in the language, or the request is no object of the protocol.
         Syntax = "syntax",
-        /// An expression has no value: an unknown name, a type that does not fit, a number out of range.
+        /// An expression has no value, as with an unknown name, a wrong type or a number out of range.
         Evaluation = "evaluation",
         /// No process is attached.
         NoTarget = "no_target",
@@ -22,7 +22,7 @@ worded! {
         Ambiguous = "ambiguous",
         /// A filter or an expression needs a fact that is not known here.
         UnknownFact = "unknown_fact",
-        /// This kernel, or this kind of process, does not have what was asked for.
+        /// The feature is missing on this kernel, or for this kind of process.
         NotAvailable = "not_available",
         /// A file, or the output, could not be read or written.
         Io = "io",
@@ -45,6 +45,7 @@ worded! {
     }
 }
 
+#[expect(clippy::derivable_impls, reason = "`worded` takes no attributes of variants")]
 impl Default for ErrorCode {
     fn default() -> Self {
         ErrorCode::Failed

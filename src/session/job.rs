@@ -27,8 +27,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::rc::Rc;
 
-/// The exit status when a shell command, or a pipe's reader, did not end well.
-
 /// A command to run, with its context.
 pub(super) struct Job<'a> {
     /// The line, for errors.

@@ -52,7 +52,7 @@ pub use base::{Session, SessionOptions};
 pub use failure::Input;
 pub use folders::init_file;
 pub use outcome::Outcome;
-pub use scripts::{help_of_file, list_of_scripts};
+pub use scripts::{SCRIPTS, help_of_file, list_of_scripts};
 pub use shell::ShellIo;
 pub use tally::Tally;
 pub use view::is_coloured;

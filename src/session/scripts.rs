@@ -6,7 +6,7 @@ use super::lines::{self, Lines};
 use std::path::Path;
 
 /// Name and text, in the order of `--list-scripts`. `-x :NAME` runs one.
-static SCRIPTS: &[(&str, &str)] = &[
+pub static SCRIPTS: &[(&str, &str)] = &[
     ("cow", include_str!("../../scripts/cow.pmdb")),
     ("dma", include_str!("../../scripts/dma.pmdb")),
     ("fork-cost", include_str!("../../scripts/fork-cost.pmdb")),

@@ -25,6 +25,18 @@ fn shown(program: &[&str], page: &str) -> (String, String) {
 /// The programs that show manual pages, and how each does it.
 const FORMATTERS: [&[&str]; 2] = [&["groff", "-man", "-Tascii", "-ww", "-P-cbou"], &["mandoc", "-Tascii"]];
 
+/// A line without its bold letters, which a backspace makes.
+fn letters_of(line: &str) -> String {
+    let mut letters = String::new();
+    for letter in line.chars() {
+        match letter {
+            '\u{8}' => _ = letters.pop(),
+            letter => letters.push(letter),
+        }
+    }
+    letters
+}
+
 /// Letters alone, as they stand in the pages, where a backspace makes bold ones.
 fn letters(text: &str) -> String {
     let mut letters = String::new();
@@ -57,9 +69,13 @@ fn manual_pages_lose_no_word_of_the_help() {
             let (text, complaints) = shown(formatter, &page);
             assert_eq!(complaints, "", "{what}");
             if formatter[0] == "mandoc" {
-                let (lint, _) = shown(&["mandoc", "-Tlint", "-Wwarning"], &page);
-                let lint = lint.lines().filter(|line| !line.contains("missing date"));
+                let (lint, _) = shown(&["mandoc", "-Tlint", "-Wstyle"], &page);
+                // A term of a list stands in one line, and a reference to a page that is not installed here is right.
+                let lint =
+                    lint.lines().filter(|line| !line.contains("\\fB") && !line.contains("referenced manual not found"));
                 assert_eq!(lint.collect::<String>(), "", "{what}");
+                let widest = text.lines().map(|line| letters_of(line).chars().count()).max();
+                assert!(widest <= Some(80), "{what}: {widest:?}");
             }
             let text = letters(&text);
             for topic in topics {
@@ -94,12 +110,37 @@ fn manual_pages_have_all_of_the_help() {
     }
     for page in [manual, language, json] {
         // A line that troff would take for a request of its own.
-        let known = [".TH", ".SH", ".SS", ".PP", ".TP", ".nf", ".fi", ".nh"];
+        let known = [".TH", ".SH", ".SS", ".PP", ".TP", ".HP", ".RS", ".RE", ".nf", ".fi", ".nh"];
         let requests = page.lines().filter(|line| line.starts_with(['.', '\'']));
         for line in requests {
             assert!(known.iter().any(|request| line.starts_with(request)), "{line}");
         }
     }
+}
+
+#[test]
+fn everything_is_written_where_packages_expect_it() {
+    let home = Home::new();
+    let run = home.run(&["--generate", "all", "usr"]);
+    assert_eq!(run.is_fine().out, "");
+    for (path, what) in [
+        ("usr/share/man/man1/pmdb.1", "man"),
+        ("usr/share/man/man7/pmdb-language.7", "man-language"),
+        ("usr/share/man/man7/pmdb-json.7", "man-json"),
+        ("usr/share/bash-completion/completions/pmdb", "complete-bash"),
+        ("usr/share/zsh/site-functions/_pmdb", "complete-zsh"),
+        ("usr/share/fish/vendor_completions.d/pmdb.fish", "complete-fish"),
+        ("usr/share/pmdb/records.schema.json", "json-schema"),
+        ("usr/share/pmdb/pmdb-gdb.py", "gdb"),
+    ] {
+        assert_eq!(home.read(path), generated(what), "{path}");
+    }
+    assert_eq!(home.read("usr/share/pmdb/scripts/tour.pmdb"), include_str!("../../scripts/tour.pmdb"));
+    home.file("taken", "");
+    home.run(&["--generate", "all", "taken"]).failed(1, "cannot be written");
+    home.run(&["--generate", "all"]).failed(2, "needs a directory");
+    home.run(&["--generate", "man", "usr"]).failed(2, "takes no directory");
+    home.run(&["--generate", "woman"]).failed(2, "man-json");
 }
 
 #[test]

@@ -59,7 +59,7 @@ fn quit_ends_the_service_and_is_answered() {
     let run = Home::new().run_with(&["--serve"], "quit\nprint 1\n");
     let objects = run.objects();
     assert_eq!(run.is_fine().status, Some(0));
-    assert_eq!(objects[1..], [0, 1].map(|id| json!({"type": "end", "id": id, "status": "ok"})));
+    assert_eq!(objects[1..], [0, 1].map(|id| json!({"type": "end", "id": id, "status": "ok", "code": null})));
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn replies_come_while_the_conversation_goes_on() {
         let value: Value = serde_json::from_str(&replies.next().unwrap().unwrap()).unwrap();
         assert_eq!(value["value"], json!(id.to_string()));
         let end: Value = serde_json::from_str(&replies.next().unwrap().unwrap()).unwrap();
-        assert_eq!(end, json!({"type": "end", "id": id, "status": "ok"}));
+        assert_eq!(end, json!({"type": "end", "id": id, "status": "ok", "code": null}));
     }
     drop(requests);
     assert!(child.wait().unwrap().success());
@@ -177,7 +177,7 @@ fn a_request_may_be_an_object_with_an_id_a_form_and_several_lines() {
     let objects = answers(&[], &requests);
     let kinds = kinds(&objects);
     assert_eq!(kinds[..3], ["value", "value", "end"]);
-    assert_eq!(objects[2], json!({"type": "end", "id": "b", "status": "ok"}));
+    assert_eq!(objects[2], json!({"type": "end", "id": "b", "status": "ok", "code": null}));
     let ends: Vec<&Value> = objects.iter().filter(|object| object["type"] == "end").collect();
     assert_eq!(ends[1]["id"], 5);
     assert_eq!((&ends[2]["id"], &ends[3]["id"]), (&json!(3), &json!(4)));

@@ -2,7 +2,19 @@
 
 use pmdb::report::term_and_meaning;
 
-/// A page under construction.
+/// The date of the pages: that of the last change of the texts before a release.
+const DATE: &str = "2026-11-24";
+
+/// A place in a word where a line may end: U+200B, the space without a width.
+const BREAK: char = '\u{200b}';
+
+/// The longest line of a source that mandoc takes without a complaint about style.
+const LONGEST: usize = 80;
+
+/// The longest line that is not filled: behind its indent it fits a terminal of 80 columns.
+const UNFILLED: usize = 72;
+
+/// A page that is being written.
 pub(super) struct Page {
     text: String,
     /// Whether a heading stands just above: it begins a paragraph itself.
@@ -13,7 +25,7 @@ impl Page {
     pub(super) fn new(name: &str, section: u8, title: &str) -> Self {
         let version = env!("CARGO_PKG_VERSION");
         // Words are not hyphenated: many are commands and fields.
-        let text = format!(".TH {name} {section} \"\" \"pmdb {version}\" \"{title}\"\n.nh\n");
+        let text = format!(".TH {name} {section} {DATE} \"pmdb {version}\" \"{title}\"\n.nh\n");
         Page { text, is_below_heading: false }
     }
 
@@ -37,10 +49,59 @@ impl Page {
         }
     }
 
-    /// A line that is not filled.
+    /// A line that is not filled. If it is too long, its rest stands in further lines, indented.
     pub(super) fn line(&mut self, line: &str) -> &mut Self {
         self.is_below_heading = false;
-        self.text.push_str(&format!(".nf\n{}\n.fi\n", escaped(line)));
+        let words = line.trim_start();
+        // What stands far to the right would be a column of single words.
+        let lead = match line.len() - words.len() {
+            far if line.len() > UNFILLED => far.min(16),
+            lead => lead,
+        };
+        let (line, indent) = (&format!("{:lead$}{words}", ""), lead + 4);
+        let longest = if line.len() > UNFILLED { UNFILLED - indent } else { UNFILLED };
+        for (index, part) in folded(line, longest, |_| true).into_iter().enumerate() {
+            let part = if index == 0 { part.to_owned() } else { format!("{:indent$}{}", "", part.trim_start()) };
+            self.text.push_str(&format!(".nf\n{}\n.fi\n", escaped(&part)));
+        }
+        self
+    }
+
+    /// Text that is filled.
+    fn filled(&mut self, text: &str) {
+        for line in folded(text, LONGEST, is_single) {
+            let line = escaped(line.trim_start());
+            // Escapes are longer than what they stand for.
+            folded(&line, LONGEST, is_single)
+                .into_iter()
+                .for_each(|line| self.text.push_str(&format!("{}\n", guarded(line.trim_start()))));
+        }
+    }
+
+    /// The usage of a command: filled, with its further lines indented.
+    pub(super) fn usage(&mut self, usage: &str) -> &mut Self {
+        for line in usage.lines() {
+            self.is_below_heading = false;
+            self.text.push_str(".HP 4\n");
+            // A long list of words may break after any of them.
+            self.filled(&line.replace('|', &format!("|{BREAK}")));
+        }
+        self
+    }
+
+    /// Questions, each with its answer indented.
+    pub(super) fn answers(&mut self, text: &str) -> &mut Self {
+        for line in text.lines().filter(|line| !line.is_empty()) {
+            if is_indented(line) {
+                self.text.push_str(".RS 4\n");
+                self.filled(line.trim_start());
+                self.text.push_str(".RE\n");
+                self.is_below_heading = false;
+            } else {
+                self.paragraph();
+                self.filled(line);
+            }
+        }
         self
     }
 
@@ -48,8 +109,8 @@ impl Page {
     pub(super) fn row(&mut self, word: &str, meaning: &str) -> &mut Self {
         self.is_below_heading = false;
         let word = word.replace('\n', "; ");
-        let (word, meaning) = (escaped(&word), escaped(meaning));
-        self.text.push_str(&format!(".TP\n\\fB{word}\\fR\n{meaning}\n"));
+        self.text.push_str(&format!(".TP\n\\fB{}\\fR\n", escaped(&word)));
+        self.filled(meaning);
         self
     }
 
@@ -78,7 +139,7 @@ impl Page {
     fn paragraphs(&mut self, lines: &[&str]) {
         for paragraph in lines.split(|line| line.is_empty()).filter(|lines| !lines.is_empty()) {
             self.paragraph();
-            paragraph.iter().for_each(|line| self.text.push_str(&format!("{}\n", escaped(line))));
+            paragraph.iter().for_each(|line| self.filled(line));
         }
     }
 
@@ -101,6 +162,39 @@ fn is_indented(line: &str) -> bool {
     line.starts_with(' ')
 }
 
+/// Whether what stands around a blank has no other blank: it separates words, and no columns.
+fn is_single((before, after): (u8, u8)) -> bool {
+    before != b' ' && after != b' '
+}
+
+/// The line in parts that are at most `longest` bytes, as far as there are blanks to break it at: those of which
+/// `may_break` allows the bytes around them.
+fn folded(line: &str, longest: usize, may_break: impl Fn((u8, u8)) -> bool) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut rest = line;
+    while rest.len() > longest {
+        let is_break = |at: usize| {
+            let bytes = rest.as_bytes();
+            let around = || (bytes[at - 1], bytes.get(at + 1).copied().unwrap_or_default());
+            bytes[at] == b' ' && may_break(around())
+        };
+        let text = rest.len() - rest.trim_start().len();
+        let breaks = || (text + 1..rest.len()).filter(|at| is_break(*at));
+        let Some(at) = breaks().rfind(|at| *at <= longest).or_else(|| breaks().next()) else {
+            break;
+        };
+        parts.push(rest[..at].trim_end());
+        rest = rest[at..].trim_start();
+    }
+    parts.push(rest);
+    parts
+}
+
+/// A line of the source that troff does not take for a request.
+fn guarded(line: &str) -> String {
+    if line.starts_with(['.', '\'']) { format!("\\&{line}") } else { line.to_owned() }
+}
+
 /// Text with escapes for troff, which makes typographic characters of some of ASCII: what is copied from the page must
 /// be what was written.
 fn escaped(text: &str) -> String {
@@ -118,6 +212,7 @@ fn escaped(text: &str) -> String {
             '~' => escaped.push_str("\\(ti"),
             // In the C locale characters that are not ASCII are lost.
             '\u{2026}' => escaped.push_str("..."),
+            BREAK => escaped.push_str("\\:"),
             '\u{d7}' => escaped.push_str("\\(mu"),
             plain => escaped.push(plain),
         }
@@ -141,6 +236,20 @@ mod tests {
             page("Terms:\n\n  [a]  [b]    a region\n  no meaning\n  c           text"),
             "Terms:\n.TP\n\\fB[a]  [b]\\fR\na region\n.PP\n\\fBno meaning\\fR\n.TP\n\\fBc\\fR\ntext\n"
         );
+    }
+
+    #[test]
+    fn long_lines_are_filled_or_folded() {
+        let words = "word ".repeat(40);
+        let text = page(words.trim_end());
+        assert!(text.lines().all(|line| line.len() <= LONGEST), "{text}");
+        assert_eq!(text.split_whitespace().count(), 40);
+        let text = page(&format!("{} .dot", "word".repeat(19)));
+        assert_eq!(text.lines().nth(1), Some("\\&.dot"));
+        let mut unfilled = Page::new("X", 1, "");
+        unfilled.line(&format!("rule = {}", "a | ".repeat(40)));
+        let text = unfilled.finish();
+        assert!(text.lines().skip(2).all(|line| line.len() <= UNFILLED + 8), "{text}");
     }
 
     #[test]

@@ -1,0 +1,37 @@
+//! `--generate all DIR`: everything that a package installs beside the program, where programs look for it.
+
+use super::{Generated, text};
+use clap::Command;
+use pmdb::session;
+use std::path::Path;
+use std::{fs, io};
+
+/// What is written, each with its path under the prefix.
+const FILES: &[(Generated, &str)] = &[
+    (Generated::Man, "share/man/man1/pmdb.1"),
+    (Generated::ManLanguage, "share/man/man7/pmdb-language.7"),
+    (Generated::ManJson, "share/man/man7/pmdb-json.7"),
+    (Generated::CompleteBash, "share/bash-completion/completions/pmdb"),
+    (Generated::CompleteZsh, "share/zsh/site-functions/_pmdb"),
+    (Generated::CompleteFish, "share/fish/vendor_completions.d/pmdb.fish"),
+    (Generated::JsonSchema, "share/pmdb/records.schema.json"),
+    (Generated::Gdb, "share/pmdb/pmdb-gdb.py"),
+];
+
+/// Writes all of it into a directory.
+///
+/// # Errors
+/// A file that cannot be written.
+pub fn write(prefix: &Path, command: &Command) -> io::Result<()> {
+    let file = |path: &str, text: &str| {
+        let path = prefix.join(path);
+        let parent = path.parent().map_or(Ok(()), fs::create_dir_all);
+        let named =
+            |error: io::Error| io::Error::new(error.kind(), format!("{} cannot be written: {error}", path.display()));
+        parent.and_then(|()| fs::write(&path, text)).map_err(named)
+    };
+    for (what, path) in FILES {
+        file(path, &text(*what, command))?;
+    }
+    session::SCRIPTS.iter().try_for_each(|(name, text)| file(&format!("share/pmdb/scripts/{name}.pmdb"), text))
+}

@@ -180,4 +180,10 @@ fn only_what_both_have_is_compared() {
     let found = checks(&all, &rollup, false);
     let check = |field, kernel| Check { field, counted: 3 * PAGE, kernel: kernel * PAGE };
     assert_eq!(found, [check("Rss", 4), check("Anonymous", 3)]);
+    // Merged pages of zeros are in `KSM`, and in no class.
+    for (merged, zeros, is_compared) in [(0, false, true), (0, true, true), (1, false, true), (1, true, false)] {
+        let rollup = smaps(&region(0, 1), &[("Rss", 3), ("KSM", merged)]);
+        let found = checks(&all, &rollup, zeros);
+        assert_eq!(found.iter().any(|check| check.field == "KSM"), is_compared, "{merged} {zeros}");
+    }
 }

@@ -298,7 +298,8 @@ pub fn zeros_in_huge_pages() {
     let before = rollup(puppet.0.pid());
     let (all, accounting) = account(&target, Some((memory, 2 * pages)), true);
     match all.all_marked(Huge) {
-        Some(huge) if huge == 2 * bytes => {}
+        // Without a scan, smaps tells how much is huge, but not which pages.
+        Some(huge) if huge == 2 * bytes && support::has_scan() => {}
         _ => return skip(NAME, "the kernel gave no huge page, or cannot say"),
     }
     assert_eq!(all.all_marked(Zeros), Some((pages - 3) * page_bytes()));

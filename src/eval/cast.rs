@@ -1,6 +1,6 @@
 //! Casts to the types of C: gdb's meaning, by size and sign.
 
-use super::c_integer::{CInteger, IntegerType};
+use super::c_number::{CInteger, IntegerType};
 use super::error::{Error, Result};
 use super::evaluator::{Evaluator, to_address};
 use super::{Array, Float, Integer, Value, operators};

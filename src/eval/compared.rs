@@ -1,11 +1,13 @@
-//! `A == B` and its like. `state()` and `kind()` return one of few words. Comparing them with any other text is an
-//! error: it would never be equal.
+//! `A == B` and its like, and `assert`: whether an expression holds, and which values decided. `state()` and `kind()`
+//! return one of few words. Comparing them with any other text is an error: it would never be equal.
 
 use super::error::{Error, Result};
 use super::evaluator::{Evaluator, is_equality};
+use super::operators;
 use super::value::Value;
 use crate::kernel::{Kind, State};
-use crate::lang::{self, BinaryOperator, Expression, Function, Spanned};
+use crate::lang::{self, BinaryOperator, BinaryOperator as Op, Expression, Function, Spanned, UnaryOperator};
+use crate::report::{AssertionReport, AssertionValue};
 
 impl Evaluator<'_> {
     /// Applies an operator to two values, given the expressions that they come from.
@@ -59,5 +61,83 @@ fn known_word(said: &Expression, (text, value): (&Expression, &Spanned<Value>)) 
     Err(match lang::near(text, words.iter().copied()).first() {
         Some(meant) => error.hint(format!("did you mean \"{meant}\"?")),
         None => error.hint(format!("it is one of: {}", words.join(", "))),
+    })
+}
+
+impl Evaluator<'_> {
+    pub(super) fn judge(&self, expression: &Spanned<Expression>) -> Result<AssertionReport> {
+        let mut values = Vec::new();
+        let holds = self.holds(expression, &mut values)?;
+        Ok(AssertionReport { expression: expression.node.to_string(), holds, message: None, values, place: None })
+    }
+
+    /// Whether it is true. Of `A && B` only the side that decides is kept.
+    fn holds(&self, expression: &Spanned<Expression>, decided: &mut Vec<AssertionValue>) -> Result<bool> {
+        match &expression.node {
+            Expression::Unary { operator, operand } if operator.node == UnaryOperator::Not => {
+                Ok(!self.holds(operand, decided)?)
+            }
+            Expression::Binary { operator, left, right } if matches!(operator.node, Op::And | Op::Or) => {
+                let before = decided.len();
+                let decides = operator.node == Op::Or;
+                if self.holds(left, decided)? == decides {
+                    return Ok(decides);
+                }
+                if operator.node == Op::And {
+                    decided.truncate(before);
+                }
+                self.holds(right, decided)
+            }
+            Expression::Binary { operator, left, right } if wanted(operator.node, "").is_some() => {
+                let (a, b) = (self.compared(&right.node, left)?, self.compared(&left.node, right)?);
+                let compared = self.combine((&left.node, &a), operator, (&right.node, &b))?;
+                let is_literal = is_literal(&right.node);
+                let wanted = wanted(operator.node, &shown(&b.node)).filter(|_| is_literal);
+                let found = finding(&left.node, &a.node);
+                decided.extend(found.map(|found| AssertionValue { wanted, ..found }));
+                if !is_literal {
+                    decided.extend(finding(&right.node, &b.node));
+                }
+                operators::truth(&Spanned::new(compared, expression.at))
+            }
+            _ => {
+                let value = self.placed(expression)?;
+                decided.extend(finding(&expression.node, &value.node));
+                operators::truth(&value)
+            }
+        }
+    }
+}
+
+/// A part with its value; `None` for a constant, which is its own value.
+fn finding(expression: &Expression, value: &Value) -> Option<AssertionValue> {
+    (!is_literal(expression)).then(|| AssertionValue {
+        expression: expression.to_string(),
+        value: shown(value),
+        wanted: None,
+    })
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Text(text) => format!("\"{text}\""),
+        other => other.to_string(),
+    }
+}
+
+fn is_literal(expression: &Expression) -> bool {
+    matches!(expression, Expression::Integer(_) | Expression::Pages(_) | Expression::Text(_))
+}
+
+/// What a comparison wants of its left side, in words; `None` for other operators.
+fn wanted(operator: Op, right: &str) -> Option<String> {
+    Some(match operator {
+        Op::Equal => right.to_owned(),
+        Op::NotEqual => format!("anything but {right}"),
+        Op::Less => format!("less than {right}"),
+        Op::LessOrEqual => format!("at most {right}"),
+        Op::Greater => format!("more than {right}"),
+        Op::GreaterOrEqual => format!("at least {right}"),
+        _ => return None,
     })
 }

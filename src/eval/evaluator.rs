@@ -1,7 +1,7 @@
-//! One evaluation: expressions to values. It reads the target's regions at most once.
+//! One evaluation: expressions to values, with the registers by each machine's names. It reads the target's regions at
+//! most once.
 
 use super::error::{Error, Result};
-use super::registers;
 use super::{Float, Integer, Scope, Value, operators};
 use crate::kernel::{Region, VirtualAddress};
 use crate::lang::{BinaryOperator, CType, Expression, NumberType, Register, Span, Spanned, UnaryOperator, Width};
@@ -205,14 +205,14 @@ impl<'a> Evaluator<'a> {
                     "arguments follow the name of your command, source FILE, or on the command line the process: pmdb -batch -x FILE PID VALUE …",
                 )
             }
-            None => Error::new(at, format!("${name} has not been set")).hint(if registers::is_register(name) {
+            None => Error::new(at, format!("${name} has not been set")).hint(if is_register(name) {
                 "the kernel shows $pc and $sp of a thread that waits; the other registers are gdb's: gdb -p PID"
                     .to_owned()
             } else {
                 format!("set ${name} = VALUE gives it a value; show convenience lists those there are")
             }),
         };
-        match (self.scope.variable(name), registers::named(name)) {
+        match (self.scope.variable(name), register_called(name)) {
             (Some(value), _) => Ok(value),
             (None, Some(register)) => self.register(register, at).map(Value::Address),
             (None, None) => Err(unset()),
@@ -259,7 +259,7 @@ pub(super) fn is_equality(operator: BinaryOperator) -> bool {
 
 /// Whether pmdb sets this variable itself: an assignment would have no effect, or hide the true value.
 pub fn is_set_by_pmdb(name: &str) -> bool {
-    is_argument(name) || registers::named(name).is_some() || VOID.iter().any(|(void, _)| *void == name)
+    is_argument(name) || register_called(name).is_some() || VOID.iter().any(|(void, _)| *void == name)
 }
 
 /// `$argc`, `$arg0`, `$arg1` …
@@ -303,5 +303,63 @@ pub(super) fn as_range(written: &Expression, error: Error) -> Error {
             error.hint(format!("a range is written A..B: {start:#x}..{end:#x}"))
         }
         _ => error,
+    }
+}
+
+/// Machines by Rust's name for them, and gdb's names for the two registers of each.
+const MACHINES: &[(&str, &[&str], &[&str])] = &[
+    ("x86_64", &["rip", "eip"], &["rsp", "esp"]),
+    ("x86", &["eip"], &["esp"]),
+    ("arm", &["r15"], &["r13"]),
+    ("powerpc64", &["nip"], &["r1"]),
+    ("powerpc", &["nip"], &["r1"]),
+    ("s390x", &["pswa"], &["r15"]),
+    ("riscv64", &[], &["x2"]),
+    ("loongarch64", &[], &["r3"]),
+    ("mips64", &[], &["r29"]),
+];
+
+/// Other registers that gdb knows on some machine.
+const OTHERS: &[&str] = &[
+    "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "rip", "rsp", "eax", "ebx", "ecx", "edx", "esi", "edi", "ebp",
+    "eip", "esp", "eflags", "cs", "ss", "ds", "es", "fs", "gs", "fs_base", "gs_base", "orig_rax", "fp", "lr", "ra",
+    "cpsr", "tpidr", "ps",
+];
+
+/// Which of the two registers this is on the machine that pmdb runs on.
+fn register_called(name: &str) -> Option<Register> {
+    of_machine(std::env::consts::ARCH, name)
+}
+
+fn of_machine(machine: &str, name: &str) -> Option<Register> {
+    let (_, counters, pointers) = MACHINES.iter().find(|(known, ..)| *known == machine)?;
+    if counters.contains(&name) {
+        return Some(Register::ProgramCounter);
+    }
+    let is_pointer = pointers.contains(&name);
+    is_pointer.then_some(Register::StackPointer)
+}
+
+/// Whether gdb would know a register of this name.
+fn is_register(name: &str) -> bool {
+    let numbered = name.strip_prefix(['r', 'x', 'w', 'f', 'v']);
+    let is_number = |rest: &str| !rest.is_empty() && rest.chars().all(|c| c.is_ascii_digit());
+    OTHERS.contains(&name) || numbered.is_some_and(is_number) || name.strip_prefix("xmm").is_some_and(is_number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_machine_has_its_own_names() {
+        let pointer = Some(Register::StackPointer);
+        assert_eq!(of_machine("x86_64", "rsp"), pointer);
+        assert_eq!(of_machine("s390x", "r15"), pointer);
+        assert_eq!(of_machine("x86_64", "r15"), None);
+        assert_eq!(of_machine("aarch64", "rsp"), None);
+        assert_eq!(of_machine("arm", "r15"), Some(Register::ProgramCounter));
+        assert!(is_register("rax") && is_register("x30") && is_register("xmm0"));
+        assert!(!is_register("r") && !is_register("range") && !is_register("x1y"));
     }
 }

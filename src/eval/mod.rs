@@ -5,21 +5,18 @@
 //! address, and two addresses cannot be added. Memory is read only where the page map says that a frame is mapped.
 //!
 //! ```text
-//! subject   filter                        what translate, flags, walk and regions are asked about
-//! extent    functions sweeps    frames    ranges, what is made of them, and what is in their pages
-//! changes   snapshots                     what changed between two times
-//! names     symbols   mapping   memory    what a name stands for, what an address holds
-//! lines                                   where a line of the source is
-//! evaluator judge     cast                one expression
-//! compared  operators space     spans     value     values and their operators
-//! c_integer float     amount    array     numbers with a type
-//! integer   error                         numbers, what went wrong
-//! suggest   scope                         what was meant, the session
+//! filter                                        what walk, watch and regions are asked for
+//! extent     functions   sweeps                 ranges, what is made of them, and what is in their pages
+//! changes    snapshots                          what changed between two times
+//! names      symbols     memory                 what a name stands for, what an address holds
+//! evaluator  compared    cast                   one expression
+//! operators  spans       value                  values and their operators
+//! c_number   integer     amount                 numbers
+//! error      scope                              what went wrong, the session
 //! ```
 
 mod amount;
-mod array;
-mod c_integer;
+mod c_number;
 mod cast;
 mod changes;
 mod compared;
@@ -27,23 +24,14 @@ mod error;
 mod evaluator;
 mod extent;
 mod filter;
-mod float;
-mod frames;
 mod functions;
 mod integer;
-mod judge;
-mod lines;
-mod mapping;
 mod memory;
 mod names;
 mod operators;
-mod registers;
 mod scope;
 mod snapshots;
-mod space;
 mod spans;
-mod subject;
-mod suggest;
 mod sweeps;
 mod symbols;
 #[cfg(test)]
@@ -51,22 +39,19 @@ mod tests;
 mod value;
 
 pub use amount::{count, time};
-pub use array::Array;
-pub use c_integer::CInteger;
+pub use c_number::{CInteger, Float};
 pub use changes::unknown_snapshot;
 pub use error::{Error, Result, code_of, code_of_unknown};
 pub use evaluator::{is_set_by_pmdb, own_variables};
-pub use extent::Extent;
+pub use extent::{Extent, Location, Subject};
 pub use filter::{RegionFilter, frame_filter, page_filter, region_filter};
-pub use float::Float;
 pub use integer::Integer;
-pub use lines::unasked;
 pub use operators::regex;
 pub use scope::Scope;
 pub use snapshots::{Compared, Keep, NamedSnapshot, Refusal, current_ranges, current_space, fixed_ranges};
 pub use spans::{Origin, Spans};
-pub use subject::{Location, Subject};
-pub use value::Value;
+pub use symbols::unasked;
+pub use value::{Array, Value};
 
 use crate::kernel::VirtualAddress;
 use crate::lang::{self, Expression, Spanned, SymbolName};

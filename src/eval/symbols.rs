@@ -1,12 +1,12 @@
-//! Symbols in expressions: `main`, `&name`, `libc.so.6!malloc`, `libc.so.6!0x1149`, `symbol(A)`.
+//! Symbols in expressions, and lines of the source: `server.c:210`.
 
 use super::error::{Error, Result};
 use super::evaluator::Evaluator;
-use super::names::Named;
-use super::{Origin, Spans, Value, suggest};
+use super::names::{Named, did_you_mean, list, spelling};
+use super::{Origin, Spans, Value};
 use crate::kernel::VirtualAddress;
 use crate::lang::{Name, Span, Spanned, SymbolName};
-use crate::symbol::{self, NoSymbols, SymbolAt};
+use crate::symbol::{self, LineSearch, NoLines, NoSymbols, SymbolAt};
 use std::time::Duration;
 
 /// How long similar names are searched for.
@@ -56,10 +56,10 @@ impl Evaluator<'_> {
         match found.as_slice() {
             [one] => Ok(Value::Address(*one)),
             copies => {
-                let list = suggest::list(copies.iter().map(VirtualAddress::to_string));
+                let listed = list(copies.iter().map(VirtualAddress::to_string));
                 Err(Error::new(
                     module.at,
-                    format!("'{name}' is mapped more than once; its {:#x} is at {list}", address.node),
+                    format!("'{name}' is mapped more than once; its {:#x} is at {listed}", address.node),
                 )
                 .hint("write the address itself"))
             }
@@ -122,7 +122,7 @@ impl Evaluator<'_> {
         // Each file has its own stubs and slots.
         if !one.is_plt_or_got() {
             let others = found.iter().filter(|symbol| symbol.start != one.start);
-            let others = suggest::list(others.map(|symbol| spelled_in_module(symbol, name, found)));
+            let others = list(others.map(|symbol| spelled_in_module(symbol, name, found)));
             let chosen = spelled_in_module(one, name, found);
             self.scope.note(format!("'{name}' is {chosen} here; others of that name: {others}"));
         }
@@ -150,8 +150,8 @@ impl Evaluator<'_> {
             NoSymbols::NotElf | NoSymbols::NotLoaded => None,
             reason => Some(format!("'{}': {reason}", module.file_name())),
         });
-        let list = suggest::list(silent);
-        (!list.is_empty()).then(|| format!("some files gave no symbols: {list}"))
+        let listed = list(silent);
+        (!listed.is_empty()).then(|| format!("some files gave no symbols: {listed}"))
     }
 
     fn unknown_symbol(&self, module: Option<&Spanned<Name>>, symbol: &Spanned<Name>) -> Error {
@@ -165,7 +165,7 @@ impl Evaluator<'_> {
         );
         let near = self.similar_symbols(module.map(|module| module.node.0.as_str()), name);
         match (near.is_empty(), module) {
-            (false, _) => error.hint(suggest::did_you_mean(near)),
+            (false, _) => error.hint(did_you_mean(near)),
             (true, None) => Error { hint: self.silent_modules(), ..error },
             (true, Some(_)) => error,
         }
@@ -213,15 +213,15 @@ fn spelled_in_module(symbol: &SymbolAt, name: &str, found: &[SymbolAt]) -> Strin
     };
     let whole = if has_rival(symbol, found, is_of_the_same) { spelled_out(symbol, found) } else { None };
     let name = whole.as_deref().unwrap_or(name);
-    let (module, name) = (suggest::spelling(&module), suggest::spelling(name));
+    let (module, name) = (spelling(&module), spelling(name));
     format!("{module}!{name} at {}", symbol.start)
 }
 
 /// Several symbols, each with the spelling that means it alone, where there is one.
 fn several(name: &str, found: &[SymbolAt], at: Span) -> Error {
     let spelled = found.iter().map(|symbol| spelled_in_module(symbol, name, found));
-    let list = suggest::list(spelled);
-    let error = Error::new(at, format!("several symbols are called '{name}': {list}"));
+    let listed = list(spelled);
+    let error = Error::new(at, format!("several symbols are called '{name}': {listed}"));
     let mut rivals = found.iter().filter(|symbol| has_rival(symbol, found, is_of_the_same));
     let Some(first) = rivals.next() else {
         return error.hint("name the module: MODULE!NAME");
@@ -229,7 +229,7 @@ fn several(name: &str, found: &[SymbolAt], at: Span) -> Error {
     let is_alone = |symbol| spelled_out(symbol, found).is_some();
     match spelled_out(first, found) {
         Some(whole) if rivals.all(is_alone) => {
-            error.hint(format!("write the whole name, in quotes: {}", suggest::spelling(&whole)))
+            error.hint(format!("write the whole name, in quotes: {}", spelling(&whole)))
         }
         _ => error.hint("write the address itself: its module does not distinguish them"),
     }
@@ -256,4 +256,85 @@ fn is_of_the_same(symbol: &SymbolAt, other: &SymbolAt) -> bool {
 /// Of another module with the same file name: only the whole path tells them apart.
 fn is_of_a_namesake(symbol: &SymbolAt, other: &SymbolAt) -> bool {
     symbol.module != other.module && symbol.module.file_name() == other.module.file_name()
+}
+
+impl Evaluator<'_> {
+    /// The one address of a line; several are an error that lists them.
+    pub(super) fn source_line(&self, file: &Spanned<Name>, line: &Spanned<u64>) -> Result<Value> {
+        let at = file.at.to(line.at);
+        let found = self.line_search(file, line, 0)?;
+        if found.line != Some(line.node) {
+            return Err(no_code(file, line, &found));
+        }
+        let firsts = found.firsts();
+        if let [one] = firsts[..] {
+            return Ok(Value::Address(one));
+        }
+        let names = self.names_by_address(at, "naming the places of a line")?;
+        let listed = list(firsts.iter().map(|&address| match names.at(address) {
+            Some(symbol) => format!("{address} in {}", symbol.name()),
+            None => address.to_string(),
+        }));
+        let place = format!("{}:{}", file.node, line.node);
+        let message = format!("{place} has code at several places: {listed}");
+        let hint = format!("write the address itself; info line {place} says more");
+        Err(Error::new(at, message).hint(hint))
+    }
+
+    /// Where a line has code: at least one place, the first `with_frames` of a module with the functions there.
+    pub(super) fn line_search(
+        &self,
+        file: &Spanned<Name>,
+        line: &Spanned<u64>,
+        with_frames: usize,
+    ) -> Result<LineSearch> {
+        let at = file.at.to(line.at);
+        let what = format!("looking up {}:{}", file.node, line.node);
+        let found = self
+            .names(at, &what)?
+            .find_line(&file.node.0, line.node, with_frames)
+            .map_err(|_| Error::new(at, format!("{what}: stopped")))?;
+        if !found.places.is_empty() { Ok(found) } else { Err(no_line(file, line, &found)) }
+    }
+}
+
+fn no_code(file: &Spanned<Name>, line: &Spanned<u64>, found: &LineSearch) -> Error {
+    let place = file.at.to(line.at);
+    let error = Error::new(place, format!("{}:{} has no code", file.node, line.node));
+    match found.line {
+        Some(next) => error.hint(format!("the next line that has is {}:{next}", file.node)),
+        None => error,
+    }
+}
+
+fn no_line(file: &Spanned<Name>, line: &Spanned<u64>, found: &LineSearch) -> Error {
+    let (name, number) = (&file.node, line.node);
+    let error = if found.has_file {
+        let message = format!("{name} has no code at line {number} or behind it");
+        Error::new(line.at, message)
+    } else {
+        let message = format!("no module was compiled from a file called {name}");
+        Error::new(file.at, message)
+    };
+    Error { hint: silent(found), ..error }
+}
+
+/// Which modules could not be asked, and why.
+fn silent(found: &LineSearch) -> Option<String> {
+    let without = found.silent.iter().filter(|(_, why)| matches!(why, NoLines::NoDebugInformation { .. }));
+    let without: Vec<String> = without.map(|(module, _)| module.to_string()).collect();
+    let mut parts: Vec<String> = unasked(found).into_iter().collect();
+    if !without.is_empty() {
+        let listed = list(without);
+        parts.push(format!("without debug information: {listed}"));
+    }
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// Which modules have debug information that could not be looked through for a line, and why.
+pub fn unasked(found: &LineSearch) -> Option<String> {
+    let unasked =
+        found.silent.iter().filter(|(_, why)| !matches!(why, NoLines::NoDebugInformation { .. } | NoLines::NoFile(_)));
+    let parts: Vec<String> = unasked.map(|(module, why)| format!("{module}: {why}")).collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
 }

@@ -33,7 +33,6 @@ pub mod habits;
 pub mod highlight;
 mod layout;
 mod lexer;
-mod near;
 mod operators;
 mod parser;
 pub mod script;
@@ -42,10 +41,9 @@ mod span;
 mod syntax;
 
 pub use commands::{COMMANDS, CommandName};
-pub use error::SyntaxError;
+pub use error::{SyntaxError, near};
 pub use expected::Expected;
 pub use lexer::escape;
-pub use near::near;
 pub use setting::SETTINGS;
 pub use syntax::*;
 

@@ -5,19 +5,17 @@
 //! names it.
 
 mod field;
-mod fields;
 mod predicate;
 
 use super::Scope;
 use super::error::{Error, Result};
 use super::evaluator::Evaluator;
-use super::space::Space;
+use super::operators::Space;
 use crate::inspect::{self, AddressSpace, Facts, Page, RegionStats, ViewedRegion};
 use crate::kernel::{PageFlags, PageSize};
 use crate::lang::{self, FilterField, PageField, RegionField, Span, Spanned};
 use crate::process::Machine;
-use fields::{Answers, Fields};
-use predicate::{Compiler, Predicate};
+use predicate::{Answers, Compiler, Fields, Predicate};
 use std::sync::Arc;
 
 /// A filter over pages, for `walk` and `watch`. All that it needs can be known in `space`.

@@ -1,17 +1,48 @@
-//! A compiled filter: what is the same for all pages or regions is evaluated once.
+//! A compiled filter: what is the same for all pages or regions is evaluated once. The rest asks for the values of
+//! fields.
 
-use super::fields::{Answers, Fields};
 use crate::eval::error::{Error, Result};
 use crate::eval::evaluator::Evaluator;
-use crate::eval::operators::{self, Operand, regex};
-use crate::eval::space::{self, Space};
-use crate::eval::{Integer, Value, suggest};
+use crate::eval::names::did_you_mean;
+use crate::eval::operators::{self, Operand, Space, regex};
+use crate::eval::{Integer, Value};
 use crate::kernel::name::unescape;
 use crate::kernel::page_flags::FLAGS;
 use crate::kernel::{Name, PageFlags};
 use crate::lang::{self, BinaryOperator as Op, Expression, FilterField, Span, Spanned, UnaryOperator, ValueType};
 use regex_lite::Regex;
 use std::cmp::Ordering;
+
+/// The values of fields for one page or region; `None` for what it does not have.
+pub(super) trait Answers<F> {
+    fn boolean(&self, _: F) -> Option<bool> {
+        None
+    }
+    fn integer(&self, _: F) -> Option<u64> {
+        None
+    }
+    /// The least and the greatest value that a field can have where [`Answers::integer`] does not know it.
+    fn bounds(&self, _: F) -> Option<(u64, u64)> {
+        None
+    }
+    /// Whether `is` holds for the value of a text field.
+    fn text_is(&self, _field: F, _is: &dyn Fn(&[u8]) -> bool) -> Option<bool> {
+        None
+    }
+    fn flag(&self, _: PageFlags) -> Option<bool> {
+        None
+    }
+}
+
+/// What compiling a filter has to know of the fields `F`.
+pub(super) trait Fields<F> {
+    /// Records that the filter uses `field`, or fails if its value cannot be known here.
+    fn ask(&mut self, field: F, at: Span) -> Result<()>;
+    /// Records that the filter uses a page flag.
+    fn ask_flag(&mut self, at: Span) -> Result<()>;
+    /// What the numbers of `field` count in.
+    fn space(&self, field: F) -> Option<Space>;
+}
 
 /// A question with three answers: yes, no, and none.
 #[derive(Debug)]
@@ -85,7 +116,7 @@ impl<F: FilterField> Compiler<'_, F> {
                 (comparison, _) => {
                     let (left, left_space) = self.number(left)?;
                     let (right, right_space) = self.number(right)?;
-                    space::of_binary(left_space, operator, right_space)?;
+                    operators::space_of_binary(left_space, operator, right_space)?;
                     Predicate::Compare { comparison, left, right }
                 }
             },
@@ -144,13 +175,13 @@ impl<F: FilterField> Compiler<'_, F> {
         Ok(match &number.node {
             Expression::Unary { operator, operand } => {
                 let (operand, inner) = self.number(operand)?;
-                let space = space::of_unary(operator, inner)?;
+                let space = operators::space_of_unary(operator, inner)?;
                 (Quantity::Unary { operator: operator.node, operand: Box::new(operand) }, space)
             }
             Expression::Binary { operator, left, right } => {
                 let (left, left_space) = self.number(left)?;
                 let (right, right_space) = self.number(right)?;
-                let space = space::of_binary(left_space, operator, right_space)?;
+                let space = operators::space_of_binary(left_space, operator, right_space)?;
                 let (left, right) = (Box::new(left), Box::new(right));
                 (Quantity::Binary { operator: operator.node, left, right }, space)
             }
@@ -268,7 +299,7 @@ fn flag(name: &Spanned<String>) -> Result<PageFlags> {
         let error = Error::new(name.at, format!("no page flag is called '{}'", name.node));
         let names = FLAGS.iter().map(|info| info.name.to_owned());
         match lang::near(&name.node, names) {
-            near if !near.is_empty() => error.hint(suggest::did_you_mean(near)),
+            near if !near.is_empty() => error.hint(did_you_mean(near)),
             _ => error.hint("flags ADDRESS prints their names; any bit can be written as bitNN"),
         }
     })

@@ -4,8 +4,6 @@
 //! have stood there. Each token rule is a nom parser over the text. The longest match wins; among equals, the earlier
 //! rule.
 
-mod format;
-mod line;
 mod number;
 mod pasted;
 mod pasted_number;
@@ -82,16 +80,16 @@ struct LexContext {
 fn longest(text: &str, context: LexContext) -> (TokenKind, usize) {
     type Rule = fn(&str) -> Lexed<'_, TokenKind>;
     let rules: [(bool, &[Rule]); 8] = [
-        (context.first, &[line::comment_line, line::shell]),
+        (context.first, &[quoted::comment_line, quoted::shell]),
         (context.begins_command, &[word::command_name]),
-        (!context.inside_parentheses, &[line::pipe, line::lone_pipe, line::redirect]),
-        (context.behind_command, &[format::format]),
+        (!context.inside_parentheses, &[quoted::pipe, quoted::lone_pipe, quoted::redirect]),
+        (context.behind_command, &[number::format]),
         (!context.inside_braces, &[word::indexed]),
         (context.inside_braces || context.behind_value, &[word::dimension]),
         (
             true,
             &[
-                line::comment,
+                quoted::comment,
                 word::name,
                 quoted::name,
                 quoted::text,
@@ -103,7 +101,7 @@ fn longest(text: &str, context: LexContext) -> (TokenKind, usize) {
                 pasted::address,
                 pasted::cast_address,
                 word::option,
-                format::bytes,
+                number::bytes,
                 word::mark,
                 word::other,
             ],

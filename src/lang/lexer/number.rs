@@ -1,16 +1,21 @@
-//! Numbers, sizes in pages, durations, and what is wrong with words that only look like numbers.
+//! Numbers, sizes in pages, durations, and what is wrong with words that only look like numbers; `/8xg` behind the name
+//! of a command, and bytes in hexadecimal.
 
 use std::time::Duration;
 
 use nom::Parser;
 use nom::branch::alt;
-use nom::bytes::complete::tag;
-use nom::character::complete::{char, satisfy};
-use nom::combinator::{opt, recognize};
-use nom::sequence::pair;
+use nom::bytes::complete::{tag, take_while_m_n};
+use nom::character::complete::{char, one_of, satisfy};
+use nom::combinator::{map_opt, map_res, opt, recognize};
+use nom::multi::many1;
+use nom::sequence::{delimited, pair, preceded, terminated};
 
-use super::rule::{Lexed, digits1, is_word_character};
+use super::rule::{Lexed, blanks0, digits1, is_word_character};
 use super::token::{NumberFault, TokenKind};
+use super::word::word_ends;
+use crate::kernel::words::Worded;
+use crate::lang::layout::{Format, Layout, Unit};
 
 /// NUMBER, PAGES, FRACTION, DURATION or BAD_NUMBER.
 pub(super) fn number(text: &str) -> Lexed<'_, TokenKind> {
@@ -18,7 +23,7 @@ pub(super) fn number(text: &str) -> Lexed<'_, TokenKind> {
         recognize(pair(satisfy(|c| c.is_ascii_digit()), nom::bytes::complete::take_while(is_word_character)))
             .parse(text)?;
     if decimal(word).is_some()
-        && let Ok((remaining, (_, fraction, unit))) = (char('.'), digits1, opt(unit)).parse(remaining)
+        && let Ok((remaining, (_, fraction, unit))) = (char('.'), digits1, opt(time_unit)).parse(remaining)
         && let Some(duration) = duration(word, fraction, unit.unwrap_or("s"))
     {
         let value = format!("{}.{fraction}", word.replace('_', "")).parse();
@@ -30,7 +35,7 @@ pub(super) fn number(text: &str) -> Lexed<'_, TokenKind> {
     Ok((remaining, classify(word)))
 }
 
-fn unit(text: &str) -> Lexed<'_, &str> {
+fn time_unit(text: &str) -> Lexed<'_, &str> {
     alt((tag("ms"), tag("s"), tag("m"), tag("h"))).parse(text)
 }
 
@@ -115,4 +120,49 @@ fn fault(word: &str) -> NumberFault {
     } else {
         NumberFault::Malformed
     }
+}
+
+/// Count, format and unit: each at most once, and at least one of them. A `-` in front means backward.
+pub(super) fn format(text: &str) -> Lexed<'_, TokenKind> {
+    let size_first = (unit, count).map(|(unit, count)| layout(Some(count), None, Some(unit)));
+    let backward = preceded(char('-'), parts).map(|parts| Layout { backward: true, ..parts });
+    delimited(char('/'), alt((size_first, backward, parts)), word_ends).map(TokenKind::Format).parse(text)
+}
+
+/// The count first, if there is one.
+fn parts(text: &str) -> Lexed<'_, Layout> {
+    alt((
+        (opt(count), letter, opt(unit)).map(|(count, format, unit)| layout(count, Some(format), unit)),
+        (opt(count), unit, opt(letter)).map(|(count, unit, format)| layout(count, format, Some(unit))),
+        count.map(|count| layout(Some(count), None, None)),
+    ))
+    .parse(text)
+}
+
+fn layout(count: Option<u64>, format: Option<Format>, unit: Option<Unit>) -> Layout {
+    Layout { count, backward: false, format, unit }
+}
+
+/// What a letter stands for.
+fn meant<T: Worded>(letter: char) -> Option<T> {
+    T::from_word(letter.encode_utf8(&mut [0; 4]))
+}
+
+fn letter(text: &str) -> Lexed<'_, Format> {
+    map_opt(one_of("xduotaczsf"), meant).parse(text)
+}
+
+fn unit(text: &str) -> Lexed<'_, Unit> {
+    map_opt(one_of("bhwg"), meant).parse(text)
+}
+
+fn count(text: &str) -> Lexed<'_, u64> {
+    map_res(digits1, str::parse).parse(text)
+}
+
+/// `hex"de ad be ef"`
+pub(super) fn bytes(text: &str) -> Lexed<'_, TokenKind> {
+    let pair = map_res(take_while_m_n(2, 2, |c: char| c.is_ascii_hexdigit()), |digits| u8::from_str_radix(digits, 16));
+    let pairs = preceded(blanks0, many1(terminated(pair, blanks0)));
+    delimited(tag("hex\""), pairs, char('"')).map(TokenKind::HexBytes).parse(text)
 }

@@ -1,10 +1,8 @@
 //! Makes an error message of the furthest failure.
 
-use super::failure::{Failure, short};
 use super::range::is_clause;
-use super::slips;
+use super::slips::{self, Failure, short};
 use super::stream::Notes;
-use super::typed_name;
 use crate::kernel::PageFlags;
 use crate::kernel::words::Worded;
 use crate::lang::commands::{Resolved, resolve_first};
@@ -38,9 +36,7 @@ fn without_pasted(line: &str, tokens: &[Token<'_>], notes: &Notes<'_>) -> Syntax
             at: Span::new(end, end),
             message: "something is missing at the end".into(),
             expected: describe_all(&failed.expected),
-            hint: typed_name::quotes_around(&failed)
-                .or_else(|| alone(&failed))
-                .or_else(|| slips::trailing_comma(&failed)),
+            hint: slips::quotes_around(&failed).or_else(|| alone(&failed)).or_else(|| slips::trailing_comma(&failed)),
         };
     };
     if let Some(fault) = bytes(&failed) {
@@ -51,9 +47,9 @@ fn without_pasted(line: &str, tokens: &[Token<'_>], notes: &Notes<'_>) -> Syntax
         path_without_quotes(&failed).or_else(|| else_if(&failed)).or_else(|| file_without_folder(&failed)).or(hint);
     let hint = behind_row(&failed)
         .or_else(|| slips::hint(&failed))
-        .or_else(|| typed_name::quotes_around(&failed))
+        .or_else(|| slips::quotes_around(&failed))
         .or(hint)
-        .or_else(|| typed_name::quotes_near(&failed))
+        .or_else(|| slips::quotes_near(&failed))
         .or_else(|| second_operand(&failed));
     SyntaxError { at: token.at, message, expected: describe_all(&failed.expected), hint }
 }

@@ -5,7 +5,6 @@ mod atoms;
 mod command;
 mod control;
 mod expression;
-mod failure;
 mod fault;
 mod filter;
 mod find;
@@ -18,7 +17,6 @@ mod setting;
 mod slips;
 mod snapshots;
 mod stream;
-mod typed_name;
 
 use nom::Parser;
 use nom::combinator::cut;

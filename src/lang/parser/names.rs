@@ -4,8 +4,8 @@ use nom::Parser;
 use nom::branch::alt;
 use nom::combinator::{cut, map};
 
+use super::slips;
 use super::stream::{Parsed, Tokens, glued, is_mark, mark, spanned_number};
-use super::typed_name;
 use crate::kernel::words::Worded;
 use crate::lang::error::SyntaxError;
 use crate::lang::expected::Expected;
@@ -93,8 +93,8 @@ fn unknown_function<'a, T>(input: Tokens<'a>, name: &Spanned<Name>) -> Parsed<'a
         message: format!("there is no function `{}`", name.node.0),
         hint: field::as_value(&name.node.0)
             .or_else(|| SyntaxError::did_you_mean(&name.node.0, known.iter().copied()))
-            .or_else(|| typed_name::quotes(input.notes.line, input.rest))
-            .or_else(|| Some(typed_name::QUOTES.to_owned())),
+            .or_else(|| slips::quotes(input.notes.line, input.rest))
+            .or_else(|| Some(slips::QUOTES.to_owned())),
         expected: known.iter().map(|name| format!("`{name}`")).collect(),
     })
 }

@@ -1,14 +1,43 @@
-//! Values and ranges, with as few parentheses as their meaning needs.
+//! Writes expressions, ranges, filters and the values of settings, with as few parentheses as their meaning needs. What
+//! is written parses to the same tree. In a filter `& ^ |` stand only in parentheses, conditions are joined with words,
+//! and a name that is no field is in quotes.
 
 use std::fmt::{self, Display, Formatter};
 
-use super::operators::{Tree, unary};
+use super::lexer::{escape, is_plain_name};
+use super::operators::is_operator_word;
+use super::setting::SettingValue;
+use crate::kernel::words::Worded;
 use crate::lang::ctype::CType;
-use crate::lang::expression::{Changes, Expression, HistoryReference, LAST_ADDRESS, NOW, Name, Range, SymbolName};
-use crate::lang::lexer::escape;
+use crate::lang::expression::{
+    BinaryOperator, Changes, Expression, Filter, HistoryReference, LAST_ADDRESS, NOW, Name, Range, SymbolName,
+    UnaryOperator,
+};
 use crate::lang::operators::Level;
 use crate::lang::span::Spanned;
-use crate::lang::syntax::UnaryOperator;
+
+impl Display for Name {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if is_plain_name(&self.0) && !is_operator_word(&self.0) {
+            f.write_str(&self.0)
+        } else {
+            f.write_str(&escape('\'', &self.0))
+        }
+    }
+}
+
+impl Display for SettingValue {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            SettingValue::Switch(on) => f.write_str(on.word()),
+            SettingValue::Number(number) => write!(f, "{number}"),
+            SettingValue::Color(choice) => f.write_str(choice.word()),
+            SettingValue::Style(style) => f.write_str(style.word()),
+            SettingValue::Editing(editing) => f.write_str(editing.word()),
+            SettingValue::Pager(pager) => f.write_str(pager.word()),
+        }
+    }
+}
 
 impl Display for SymbolName {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -140,4 +169,107 @@ impl Display for Primary<'_> {
             other => write!(f, "{}", Tree::value(other).at(Level::Unary)),
         }
     }
+}
+
+/// An expression, in a filter or outside of one.
+#[derive(Clone, Copy)]
+struct Tree<'a> {
+    root: &'a Expression,
+    in_filter: bool,
+}
+
+impl<F> Display for Filter<F> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        Tree { root: &self.condition, in_filter: true }.fmt(f)
+    }
+}
+
+impl<'a> Tree<'a> {
+    /// A value.
+    fn value(root: &'a Expression) -> Self {
+        Tree { root, in_filter: false }
+    }
+
+    fn part(self, root: &'a Expression) -> Self {
+        Tree { root, ..self }
+    }
+
+    /// How tightly its outermost operator binds, if that stands between two operands; otherwise [`Level::Unary`].
+    fn level(self) -> Level {
+        match self.root {
+            Expression::Binary { operator, .. } => operator.node.level(),
+            // `not` takes all that is compared behind it.
+            Expression::Unary { operator, .. } if self.in_filter && operator.node == UnaryOperator::Not => Level::BitOr,
+            _ => Level::Unary,
+        }
+    }
+
+    /// Whether it writes parentheses around itself. Outside of them a `|` is a pipe, and a `>` before a quote makes a
+    /// file.
+    fn always_parenthesised(self) -> bool {
+        let Expression::Binary { operator, right, .. } = self.root else {
+            return false;
+        };
+        match operator.node {
+            BinaryOperator::BitOr => true,
+            BinaryOperator::BitXor | BinaryOperator::BitAnd => self.in_filter,
+            BinaryOperator::Greater | BinaryOperator::ShiftRight => {
+                let right = self.part(&right.node).after(operator.node.level()).to_string();
+                right.starts_with(['\'', '"'])
+            }
+            _ => false,
+        }
+    }
+
+    /// An operand that binds at least as tightly as `level`.
+    fn at(self, level: Level) -> Operand<'a> {
+        Operand { is_loose: self.level() < level, tree: self }
+    }
+
+    /// An operand on the right, which binds more tightly than `level`, because operators are left-associative.
+    fn after(self, level: Level) -> Operand<'a> {
+        Operand { is_loose: self.level() <= level, tree: self }
+    }
+}
+
+/// An operand, in parentheses if it binds too loosely and writes none itself.
+struct Operand<'a> {
+    tree: Tree<'a>,
+    is_loose: bool,
+}
+
+impl Display for Operand<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let tree = self.tree;
+        if self.is_loose && !tree.always_parenthesised() { write!(f, "({tree})") } else { write!(f, "{tree}") }
+    }
+}
+
+impl Display for Tree<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.root {
+            Expression::Binary { operator, left, right } => {
+                let (level, operator) = (self.level(), operator.node);
+                let (left, right) = (self.part(&left.node).at(level), self.part(&right.node).after(level));
+                let sign = operator.as_word().filter(|_| self.in_filter).unwrap_or(operator.text());
+                let (open, close) = if self.always_parenthesised() { ("(", ")") } else { ("", "") };
+                write!(f, "{open}{left} {sign} {right}{close}")
+            }
+            Expression::Unary { operator, operand } if self.in_filter => match operator.node {
+                UnaryOperator::Not => write!(f, "not {}", self.part(&operand.node).at(Level::BitOr)),
+                UnaryOperator::Dereference => self.root.fmt(f),
+                sign => unary(f, sign, self.part(&operand.node)),
+            },
+            Expression::Name(Name(name)) if self.in_filter => f.write_str(&escape('\'', name)),
+            other => other.fmt(f),
+        }
+    }
+}
+
+/// An operator before its operand.
+fn unary(f: &mut Formatter<'_>, operator: UnaryOperator, operand: Tree<'_>) -> fmt::Result {
+    let (sign, operand) = (operator.text(), operand.at(Level::Unary).to_string());
+    // Two minus signs in a row would look like the start of `--how`.
+    let blank = if sign == "-" && operand.starts_with('-') { " " } else { "" };
+    write!(f, "{sign}{blank}{operand}")
 }

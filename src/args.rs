@@ -8,7 +8,9 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, ValueEnum};
 use generate::Generated;
-use pmdb::lang::{self, ColorChoice, Line, Output, TargetName};
+use pmdb::command::LANGUAGE;
+use pmdb::command::parse::TargetName;
+use pmdb::lang::{ColorChoice, Line, Output};
 use pmdb::session;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
@@ -269,7 +271,7 @@ impl Arguments {
             words = vec!["help".to_owned(), name_of_command(&words)];
         }
         let text = words.join(" ");
-        let parsed = lang::parse_line(&text);
+        let parsed = LANGUAGE.parse_line(&text);
         if parsed.is_err()
             && let Some(option) = words.iter().find(|word| is_option(word))
         {
@@ -362,11 +364,7 @@ fn is_long(name: &str) -> bool {
 /// The name of the command that these words begin with.
 fn name_of_command(words: &[String]) -> String {
     let two = words.get(..2).unwrap_or_default().join(" ");
-    if lang::COMMANDS.iter().any(|command| command.name == two) {
-        two
-    } else {
-        words.first().cloned().unwrap_or_default()
-    }
+    if LANGUAGE.names().any(|command| command.name == two) { two } else { words.first().cloned().unwrap_or_default() }
 }
 
 fn in_order(matches: &ArgMatches) -> Vec<Step> {

@@ -5,9 +5,9 @@ mod args;
 
 use args::{Arguments, Step, Subject};
 use clap::error::ErrorKind;
+use pmdb::command::parse::TargetName;
 use pmdb::demo::{self, Demonstration};
 use pmdb::eval::{self, Spans, Value};
-use pmdb::lang::TargetName;
 use pmdb::report::{ErrorCode, ErrorReport, RequestId};
 use pmdb::session::{self, Assertions, Input, Outcome, Session, SessionOptions, ShellIo, Tally};
 use pmdb::state::DebugState;

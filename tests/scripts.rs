@@ -203,7 +203,7 @@ fn each_area_has_a_variable() {
 #[test]
 fn every_example_of_the_help_runs() {
     let shown = frames_are_shown();
-    let examples = pmdb::command::TABLE.iter().flat_map(|about| about.examples);
+    let examples = pmdb::command::COMMANDS.abouts().flat_map(|about| about.examples);
     // Some write files.
     let folder = tempfile::tempdir().expect("a folder");
     let scripts = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts");

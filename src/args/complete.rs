@@ -14,7 +14,7 @@ use super::generate::{names, options, spellings, takes_values};
 use super::{Arguments, Generated, needs_no_process};
 use clap::{Arg, Command, CommandFactory, ValueEnum};
 use pmdb::command::subjects::{SUBJECTS, Subject};
-use pmdb::command::{self, Group, TABLE};
+use pmdb::command::{self, COMMANDS, Group};
 use pmdb::kernel::name::is_plain;
 use pmdb::lang::ColorChoice;
 use pmdb::process::{self, ProcessEntry, Target};
@@ -206,8 +206,8 @@ impl Offers<'_> {
             None => {
                 self.processes(0);
                 self.add("demo", "start a demonstration process");
-                for command in TABLE.iter().filter(|about| needs_no_process(about.name)) {
-                    self.add(command.name, command.summary);
+                for command in COMMANDS.abouts().filter(|about| needs_no_process(about.name.name)) {
+                    self.add(command.name.name, command.summary);
                 }
             }
             Some(_) if has_steps => self.files(0),
@@ -356,7 +356,7 @@ impl Offers<'_> {
 fn about(before: &str, word: &str) -> &'static str {
     let before = before.trim();
     let name = format!("{} {word}", before.strip_prefix("help").unwrap_or(before));
-    if let Some(command) = TABLE.iter().find(|about| about.name == name.trim()) {
+    if let Some(command) = COMMANDS.abouts().find(|about| about.name.name == name.trim()) {
         return command.summary;
     }
     if before != "help" {

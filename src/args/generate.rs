@@ -7,7 +7,7 @@ pub mod tree;
 
 use clap::{Arg, Command, ValueEnum};
 use pmdb::command::subjects::Subject;
-use pmdb::command::{Group, RECORDS, TABLE};
+use pmdb::command::{COMMANDS, Group, RECORDS};
 use pmdb::lang::grammar;
 use roff::Page;
 
@@ -78,8 +78,8 @@ fn manual(command: &Command) -> String {
     page.section("commands");
     for group in Group::ALL {
         page.text(&format!("{}: {}", group.name(), group.about()));
-        for about in TABLE.iter().filter(|about| about.group == *group) {
-            page.row(about.name, about.summary);
+        for about in COMMANDS.abouts().filter(|about| about.group == *group) {
+            page.row(about.name.name, about.summary);
         }
     }
     for name in ["cookbook", "scripts", "gdb", "keys", "rights", "traces", "files", "faq"] {
@@ -98,9 +98,9 @@ fn language() -> String {
         subject(&mut page, name);
     }
     page.section("commands");
-    for about in TABLE {
-        page.subsection(about.name);
-        page.usage(&grammar::usage(about.name).unwrap_or_default());
+    for about in COMMANDS.abouts() {
+        page.subsection(about.name.name);
+        page.usage(&grammar::usage(about.name.name).unwrap_or_default());
         page.text(about.text);
         page.text("Examples:");
         for example in about.examples {

@@ -1,14 +1,14 @@
 //! The descriptions of commands, for `help`, `apropos` and completion.
 
 use crate::kernel::words::worded;
-use crate::lang::COMMANDS;
+use crate::lang::CommandName;
 use crate::report::HelpExample;
 
 /// The description of a command.
 #[derive(Clone, Copy, Debug)]
 pub struct About {
-    /// Its full name, the same as in the grammar: `walk`, `info process`.
-    pub name: &'static str,
+    /// Its name, the same as in the grammar: `walk`, `info process`.
+    pub name: CommandName,
     /// Its group in `help`.
     pub group: Group,
     /// One line without a full stop.
@@ -55,20 +55,4 @@ impl Group {
             Group::Language => "control pmdb and its prompt",
         }
     }
-}
-
-/// The commands that `words` mean: by full name or short form, otherwise those whose words begin with them.
-pub(super) fn matching(table: &'static [About], words: &str) -> Vec<&'static About> {
-    let is_short = |about: &&About| {
-        let mut commands = COMMANDS.iter();
-        commands.any(|command| command.name == about.name && command.short.contains(&words))
-    };
-    if let Some(about) = table.iter().find(|about| about.name == words || is_short(about)) {
-        return vec![about];
-    }
-    let begins = |about: &&About| {
-        let mut name = about.name.split(' ');
-        words.split(' ').all(|word| name.next().is_some_and(|part| part.starts_with(word)))
-    };
-    table.iter().filter(|about| begins(about)).collect()
 }

@@ -3,27 +3,80 @@
 use super::cut::{self, Cut, say_cut};
 use super::named_pages::{PagesOfSymbols, name_among_symbols};
 use super::page_sweep::{finish, stopped};
-use super::{About, Context, Error, Flow, Group, Outcome, example, groups};
+use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, groups};
 use crate::eval::{self, Origin};
 use crate::inspect::account::{Account, Accounting, Counted, Step, checks};
 use crate::inspect::{AddressSpace, Facts, GroupKey as Key, OfFrame, Page};
 use crate::kernel::smaps::Smaps;
+use crate::kernel::words::worded;
 use crate::kernel::{AddressRange, Region};
-use crate::lang::{self, AccountKey};
+use crate::lang::parser::{Parsed, Tokens, clause, count, one_of, range, word};
+use crate::lang::{self, Range, Spanned, display};
 use crate::process::Target;
 use crate::render::Sink;
 use crate::report::{
     AccountCheck, AccountClass, AccountGroup, AccountMark, AccountProof, AccountRow, AccountSummary, BesideRss, Fact,
     Numbers, Reason, Stopped,
 };
+use nom::Parser;
+use nom::combinator::opt;
+use nom::sequence::preceded;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
+use std::fmt::{self, Formatter};
 
-pub(super) const ABOUT: About = About {
-    name: "account",
-    group: Group::Look,
-    summary: "add up resident memory by class",
-    text: "\
+worded! {
+    /// What `account … by KEY` adds pages up by.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum AccountKey, word {
+        /// The region.
+        Region = "region",
+        /// The symbol in which a page begins; where there is none, the region.
+        Symbol = "symbol",
+        /// The file or the name that regions map.
+        Mapping = "mapping",
+        /// The NUMA node.
+        Node = "node",
+        /// The memory cgroup.
+        Cgroup = "cgroup",
+    }
+}
+
+/// `account [RANGE] [by KEY] [with content] [top N | limit N]`
+#[derive(Debug)]
+pub struct AccountFor {
+    /// Of what; the whole process if absent.
+    range: Option<Spanned<Range>>,
+    /// Group by this; by class if absent.
+    by: Option<AccountKey>,
+    /// Whether huge pages are read, for all-zero pieces.
+    content: bool,
+    /// Which rows.
+    cut: Option<lang::Cut>,
+}
+
+/// What may follow the range.
+fn clauses(mut input: Tokens<'_>, range: Option<Spanned<Range>>) -> Parsed<'_, AccountFor> {
+    let (mut by, mut content, mut cut) = (None, None, None);
+    while clause(&mut input, &mut by, |input| preceded(word("by"), one_of).parse(input))?
+        || clause(&mut input, &mut content, |input| preceded(word("with"), word("content")).parse(input))?
+        || clause(&mut input, &mut cut, rows)?
+    {}
+    Ok((input, AccountFor { range, by, content: content.is_some(), cut }))
+}
+
+/// The same as [`cut_to`](crate::lang::parser::cut_to), where the words may be names.
+fn rows(input: Tokens<'_>) -> Parsed<'_, lang::Cut> {
+    let (behind, (which, rows)) = (one_of, count).parse(input)?;
+    Ok((behind, lang::Cut { which, rows }))
+}
+
+impl Command for AccountFor {
+    const ABOUT: About = About {
+        name: CommandName::new("account").whole(),
+        group: Group::Look,
+        summary: "add up resident memory by class",
+        text: "\
 Accounts for the resident memory of the process, or of a range. Every mapping of a page that Rss counts is in one \
 class, so that the classes add up to Rss. The first class that applies counts:
 
@@ -60,64 +113,84 @@ process is stopped. In a running process they may differ by what changed in betw
 
 Without frame numbers the page map and smaps still show most of it. What cannot be split is in a class of its own, \
 `here or shared` or `unknown`.",
-    examples: &[
-        example("account", "add up the memory of the whole process"),
-        example("account by mapping top 5", "list the files and names with the most memory"),
-        example("account [heap] with content", "find all-zero pieces of huge pages in the heap"),
-    ],
-};
+        examples: &[
+            example("account", "add up the memory of the whole process"),
+            example("account by mapping top 5", "list the files and names with the most memory"),
+            example("account [heap] with content", "find all-zero pieces of huge pages in the heap"),
+        ],
+    };
 
-pub(super) fn run(context: &mut Context, asked: &lang::Account) -> Outcome {
-    let cut = Cut::of(asked.cut.as_ref(), context.state)?;
-    if let (None, Some(cut)) = (asked.by, &asked.cut) {
-        let word = cut.which.word();
-        return Err(Error::refused(format!("`{word}` is for groups"), format!("account by region {word} 5")));
-    }
-    let target = context.target()?;
-    let spans = match &asked.range {
-        None => None,
-        Some(range) => {
-            let spans = eval::subject(range, context.state)?.spans(range.at, "account heap, account A..B")?;
-            Some(spans)
+    /// Where no clause follows them, `by`, `with`, `top` and `limit` are names like any other.
+    fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
+        let (behind, whole) = clauses(input, None)?;
+        if behind.rest.len() < input.rest.len() {
+            return Ok((behind, whole));
         }
-    };
-    let space = AddressSpace::of(&target)?;
-    let more = match asked.by {
-        Some(AccountKey::Node) => Facts::ZONES,
-        Some(AccountKey::Cgroup) => Facts::CGROUPS,
-        _ => Facts::empty(),
-    };
-    space.require(more)?;
-    let is_whole = spans.as_ref().is_none_or(|spans| *spans.origin() == Origin::All);
-    let ranges = match &spans {
-        Some(spans) if !is_whole => spans.ranges().to_vec(),
-        _ => space.spans(),
-    };
-    let before = is_whole.then(|| target.process.rollup());
-    let state = &*context.state;
-    let mut symbols = (asked.by == Some(AccountKey::Symbol)).then(|| {
-        let names = state.symbols.over(&target, space.maps());
-        PagesOfSymbols::new(names, space.page())
-    });
-    let sink = &mut *context.sink;
-    let mut sum = Sum { space: &space, by: asked.by, region: 0, all: Account::default(), groups: BTreeMap::new() };
-    let accounting = space.account(&ranges, more, asked.content).within(sink.budget());
-    let (accounting, stopped) = sum.add_all(accounting, &ranges, symbols.as_mut(), sink)?;
-    let is_closed = stopped == Some(Stopped::Closed);
-    if !is_closed {
-        match asked.by {
-            None => sum.rows(&accounting, sink)?,
-            Some(by) => sum.groups(by, cut, symbols.as_ref(), sink)?,
-        }
+        let (behind, range) = opt(range).parse(input)?;
+        clauses(behind, range)
     }
-    let kernel = match before {
-        _ if stopped.is_some() => Err(Reason::NotApplicable("the count was interrupted")),
-        None => Err(Reason::NotApplicable("only a whole process is compared")),
-        Some(before) => before.and_then(|before| Ok((before, target.process.rollup()?))).map_err(Reason::from),
-    };
-    let summary = sum.summary(&accounting, &target, kernel, stopped.is_some());
-    finish(&summary, stopped, sink)?;
-    Ok(Flow::Done)
+
+    fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if let Some(range) = &self.range {
+            write!(f, " {}", range.node)?;
+        }
+        display::clause(f, "by", self.by.map(|by| by.word()))?;
+        display::word_if(f, self.content, "with content")?;
+        display::cut(f, self.cut.as_ref())
+    }
+
+    fn run(&self, context: &mut Context) -> Outcome {
+        let cut = Cut::of(self.cut.as_ref(), context.state)?;
+        if let (None, Some(cut)) = (self.by, &self.cut) {
+            let word = cut.which.word();
+            return Err(Error::refused(format!("`{word}` is for groups"), format!("account by region {word} 5")));
+        }
+        let target = context.target()?;
+        let spans = match &self.range {
+            None => None,
+            Some(range) => {
+                let spans = eval::subject(range, context.state)?.spans(range.at, "account heap, account A..B")?;
+                Some(spans)
+            }
+        };
+        let space = AddressSpace::of(&target)?;
+        let more = match self.by {
+            Some(AccountKey::Node) => Facts::ZONES,
+            Some(AccountKey::Cgroup) => Facts::CGROUPS,
+            _ => Facts::empty(),
+        };
+        space.require(more)?;
+        let is_whole = spans.as_ref().is_none_or(|spans| *spans.origin() == Origin::All);
+        let ranges = match &spans {
+            Some(spans) if !is_whole => spans.ranges().to_vec(),
+            _ => space.spans(),
+        };
+        let before = is_whole.then(|| target.process.rollup());
+        let state = &*context.state;
+        let mut symbols = (self.by == Some(AccountKey::Symbol)).then(|| {
+            let names = state.symbols.over(&target, space.maps());
+            PagesOfSymbols::new(names, space.page())
+        });
+        let sink = &mut *context.sink;
+        let mut sum = Sum { space: &space, by: self.by, region: 0, all: Account::default(), groups: BTreeMap::new() };
+        let accounting = space.account(&ranges, more, self.content).within(sink.budget());
+        let (accounting, stopped) = sum.add_all(accounting, &ranges, symbols.as_mut(), sink)?;
+        let is_closed = stopped == Some(Stopped::Closed);
+        if !is_closed {
+            match self.by {
+                None => sum.rows(&accounting, sink)?,
+                Some(by) => sum.groups(by, cut, symbols.as_ref(), sink)?,
+            }
+        }
+        let kernel = match before {
+            _ if stopped.is_some() => Err(Reason::NotApplicable("the count was interrupted")),
+            None => Err(Reason::NotApplicable("only a whole process is compared")),
+            Some(before) => before.and_then(|before| Ok((before, target.process.rollup()?))).map_err(Reason::from),
+        };
+        let summary = sum.summary(&accounting, &target, kernel, stopped.is_some());
+        finish(&summary, stopped, sink)?;
+        Ok(Flow::Done)
+    }
 }
 
 /// What pages are added up by.

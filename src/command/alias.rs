@@ -1,13 +1,12 @@
 //! `alias NAME = COMMAND …`
 
-use super::{About, Context, Flow, Group, Outcome, example};
+use super::{About, CommandName, Context, Flow, Group, Outcome, example};
 use crate::eval;
-use crate::lang::Spanned;
-use crate::lang::commands::{self, COMMANDS};
+use crate::lang::{Language, Spanned};
 use crate::state::UserCommand;
 
 pub(super) const ABOUT: About = About {
-    name: "alias",
+    name: CommandName::new("alias").whole(),
     group: Group::Scripts,
     summary: "define another name for a command with its first arguments",
     text: "\
@@ -17,7 +16,7 @@ name cannot be abbreviated, and cannot be the name or the fixed short name of a 
 };
 
 pub(super) fn run(context: &mut Context, name: &Spanned<String>, text: &str) -> Outcome {
-    refuse_taken(name)?;
+    refuse_taken(context.commands.language, name)?;
     let command = UserCommand { alias: Some(text.to_owned()), ..UserCommand::default() };
     context.state.commands.insert(name.node.clone(), command);
     Ok(Flow::Done)
@@ -27,9 +26,9 @@ pub(super) fn run(context: &mut Context, name: &Spanned<String>, text: &str) -> 
 ///
 /// # Errors
 /// With the place of the name.
-pub fn refuse_taken(name: &Spanned<String>) -> Result<(), eval::Error> {
-    let is_taken = commands::first_words().any(|word| word == name.node)
-        || COMMANDS.iter().any(|command| command.short.contains(&name.node.as_str()));
+pub(super) fn refuse_taken(language: Language, name: &Spanned<String>) -> Result<(), eval::Error> {
+    let is_taken = language.first_words().any(|word| word == name.node)
+        || language.names().any(|command| command.short.contains(&name.node.as_str()));
     if is_taken {
         let message = format!("`{}` is a command of pmdb's own", name.node);
         Err(eval::Error::new(name.at, message).hint("choose another name"))

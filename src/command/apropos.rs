@@ -1,13 +1,13 @@
 //! `apropos REGEX`
 
 use super::subjects::{self, SUBJECTS, Subject};
-use super::{About, Context, Flow, Group, Outcome, example, help};
+use super::{About, CommandName, Context, Flow, Group, Outcome, example, help};
 use crate::eval;
 use crate::lang::Spanned;
-use crate::report::{Help, HelpGroup, Shape};
+use crate::report::{Help, HelpGroup};
 
 pub(super) const ABOUT: About = About {
-    name: "apropos",
+    name: CommandName::new("apropos"),
     group: Group::Language,
     summary: "search the help",
     text: "\
@@ -16,21 +16,17 @@ case.",
     examples: &[example("apropos swap", "list the commands about swap")],
 };
 
-pub(super) fn run(
-    context: &mut Context,
-    table: &'static [About],
-    records: &[Shape],
-    pattern: &Spanned<String>,
-) -> Outcome {
+pub(super) fn run(context: &mut Context, pattern: &Spanned<String>) -> Outcome {
     let regex = eval::regex(pattern, true)?;
+    let records = context.commands.records;
     let matching = |about: &&About| {
         let mut examples = about.examples.iter().flat_map(|example| [example.line, example.does]);
-        [about.name, about.summary, about.text].into_iter().any(|text| regex.is_match(text))
+        [about.name.name, about.summary, about.text].into_iter().any(|text| regex.is_match(text))
             || examples.any(|text| regex.is_match(text))
             || subjects::is_for(about, |purpose| regex.is_match(purpose))
     };
     for group in Group::ALL {
-        let of_group = table.iter().filter(|about| about.group == *group);
+        let of_group = context.commands.abouts().filter(|about| about.group == *group);
         let commands: Vec<_> = of_group.filter(|about| matching(about)).map(help::entry).collect();
         if !commands.is_empty() {
             let found = Help::Group(HelpGroup { name: group.name(), about: group.about(), commands });
@@ -47,7 +43,7 @@ pub(super) fn run(
         let found = Help::Group(HelpGroup { name: "subjects", about: "help SUBJECT", commands });
         context.sink.emit(&found)?;
     }
-    if !has_subjects && !table.iter().any(|about| matching(&about)) {
+    if !has_subjects && !context.commands.abouts().any(|about| matching(&about)) {
         let message = format!("nothing in the help matches '{}'", pattern.node);
         context.sink.note(message)?;
     }

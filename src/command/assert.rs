@@ -1,12 +1,12 @@
 //! `assert EXPRESSION[, "message"]`
 
-use super::{About, Context, Flow, Group, Outcome, example};
+use super::{About, CommandName, Context, Flow, Group, Outcome, example};
 use crate::eval;
 use crate::lang::{Expression, Spanned};
 use crate::report::AssertionReport;
 
 pub(super) const ABOUT: About = About {
-    name: "assert",
+    name: CommandName::new("assert").whole(),
     group: Group::Scripts,
     summary: "report an error unless a condition holds",
     text: "\

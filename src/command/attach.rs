@@ -1,15 +1,16 @@
 //! `attach PID|NAME`: choose the process to examine.
 
-use super::{About, Context, Error, Flow, Group, Outcome, example, ps};
+use super::{About, CommandName, Context, Error, Flow, Group, Outcome, example, ps};
+use crate::command::parse::TargetName;
 use crate::eval::{Scope, Value};
+use crate::lang::grammar;
 use crate::lang::habits::{self, Does};
-use crate::lang::{COMMANDS, TargetName};
 use crate::process::{self, Target};
 use crate::render::Sink;
 use crate::report::TargetReport;
 
 pub(super) const ABOUT: About = About {
-    name: "attach",
+    name: CommandName::new("attach"),
     group: Group::Target,
     summary: "choose the process to examine",
     text: "\
@@ -23,7 +24,7 @@ is noticed. Reports when the process exits or executes another program.",
 
 /// The process of that number or name. Lists the processes if several have the name.
 pub(super) fn resolve(asked: &str, sink: &mut dyn Sink) -> Result<process::Resolved, Error> {
-    let is_command = || COMMANDS.iter().any(|command| command.name == asked);
+    let is_command = || grammar::usage(asked).is_some();
     match process::resolve(asked) {
         Err(process::Error::Ambiguous { name, candidates }) => {
             for entry in &candidates {

@@ -1,11 +1,11 @@
 //! `info capabilities`: what this kernel and these rights allow.
 
-use super::{About, Context, Flow, Group, Outcome, example};
+use super::{About, CommandName, Context, Flow, Group, Outcome, example};
 use crate::process::{Feature, Finding};
 use crate::report::{Capabilities, Capability};
 
 pub(super) const ABOUT: About = About {
-    name: "info capabilities",
+    name: CommandName::new("info capabilities").displayed(),
     group: Group::Target,
     summary: "list the features that this kernel and these rights allow",
     text: "\

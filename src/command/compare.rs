@@ -3,11 +3,12 @@
 use super::counterpart::Counterparts;
 use super::cut::{self, Cut, say_cut};
 use super::named_pages::{PagesOfSymbols, name_among_symbols};
-use super::{About, Context, Error, Flow, Group, Outcome, attach, example, ps, snapshot};
+use super::{About, CommandName, Context, Error, Flow, Group, Outcome, attach, example, ps, snapshot};
+use crate::command::parse::{Compare, CompareKey, Compared};
 use crate::eval::{self, Origin, Spans, Value};
 use crate::inspect::{AddressSpace, Facts, Relation, SharedPages, Snapshot};
 use crate::kernel::{AddressRange, Region};
-use crate::lang::{self, Compare, CompareKey, Compared, Spanned};
+use crate::lang::{self, Spanned};
 use crate::process::{self, Target};
 use crate::render::Sink;
 use crate::report::{Comparison, ComparisonGroup, ComparisonSummary, SharedCounts, Stopped};
@@ -16,7 +17,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 pub(super) const ABOUT: About = About {
-    name: "compare",
+    name: CommandName::new("compare").whole(),
     group: Group::Time,
     summary: "compare the memory of two processes, as after a fork",
     text: "\

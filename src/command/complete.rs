@@ -1,10 +1,10 @@
 //! `complete TEXT`: what Tab would offer, for editors and other programs.
 
-use super::{About, Context, Flow, Group, Outcome, completion, example};
+use super::{About, CommandName, Context, Flow, Group, Outcome, completion, example};
 use crate::report::Text;
 
 pub(super) const ABOUT: About = About {
-    name: "complete",
+    name: CommandName::new("complete").whole(),
     group: Group::Language,
     summary: "list the completions of a line, as Tab offers them",
     text: "\
@@ -16,8 +16,8 @@ to keep a blank at its end, which begins the next word.",
     ],
 };
 
-pub(super) fn run(context: &mut Context, table: &'static [About], text: &str) -> Outcome {
-    let (start, offers) = completion::complete(table, context.state, text, text.len());
+pub(super) fn run(context: &mut Context, text: &str) -> Outcome {
+    let (start, offers) = completion::complete(context.commands, context.state, text, text.len());
     let before = text.get(..start).unwrap_or_default();
     for offer in offers {
         let text = format!("{before}{}\n", offer.typed.trim_end());

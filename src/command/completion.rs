@@ -1,13 +1,14 @@
 //! What could be typed next: the parser says which kinds, the target and the system say which names.
 
-use super::about::{About, Group};
+use super::about::Group;
+use super::entry::Commands;
 use super::home::expand_home;
 use super::subjects::SUBJECTS;
 use crate::kernel::Name as Bytes;
 use crate::kernel::name::is_plain;
 use crate::kernel::page_flags::FLAGS;
 use crate::kernel::zones::Zones;
-use crate::lang::complete::{Expectation, expectation};
+use crate::lang::complete::Expectation;
 use crate::lang::{self, Expected};
 use crate::state::DebugState;
 use crate::symbol::{SourcesOf, TargetSymbols};
@@ -25,11 +26,16 @@ const PATIENCE: Duration = Duration::from_millis(250);
 const PATIENCE_WITH_LINES: Duration = Duration::from_millis(200);
 
 /// Where the word at the cursor begins, and what it could become.
-pub(super) fn complete(table: &'static [About], state: &DebugState, line: &str, cursor: usize) -> (usize, Vec<Offer>) {
-    let expected = expectation(line, cursor);
+pub(super) fn complete(commands: Commands, state: &DebugState, line: &str, cursor: usize) -> (usize, Vec<Offer>) {
+    let expected = commands.language.expectation(line, cursor);
     let typed = line.get(expected.start..cursor).unwrap_or_default();
-    let mut offers =
-        Offers { table, state, before: line.get(..expected.start).unwrap_or_default(), typed, found: BTreeSet::new() };
+    let mut offers = Offers {
+        commands,
+        state,
+        before: line.get(..expected.start).unwrap_or_default(),
+        typed,
+        found: BTreeSet::new(),
+    };
     for &kind in &expected.kinds {
         offers.of(kind, &expected);
     }
@@ -46,7 +52,7 @@ pub struct Offer {
 }
 
 struct Offers<'a> {
-    table: &'static [About],
+    commands: Commands,
     state: &'a DebugState,
     /// The line before the word.
     before: &'a str,
@@ -60,7 +66,7 @@ impl Offers<'_> {
         if expected.quote.is_none() {
             // A blank follows a word that is complete.
             let blank = matches!(kind, Expected::Command | Expected::Word(_) | Expected::Option("--how"));
-            for word in kind.words() {
+            for word in self.commands.language.words(kind) {
                 self.word(word, blank);
             }
         }
@@ -256,8 +262,8 @@ impl Offers<'_> {
     }
 
     fn topics(&mut self) {
-        for about in self.table {
-            self.word(about.name, false);
+        for about in self.commands.abouts() {
+            self.word(about.name.name, false);
         }
         for subject in SUBJECTS {
             self.word(subject.name, false);
@@ -328,13 +334,13 @@ fn module_before(before: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::TABLE;
+    use crate::command::COMMANDS;
     use crate::process;
     use crate::process::fake::Fake;
 
     fn replacements(line: &str) -> Vec<String> {
         let state = DebugState::new(process::machine());
-        complete(TABLE, &state, line, line.len()).1.into_iter().map(|offer| offer.typed).collect()
+        complete(COMMANDS, &state, line, line.len()).1.into_iter().map(|offer| offer.typed).collect()
     }
 
     #[test]
@@ -345,7 +351,7 @@ mod tests {
         state.attach(fake.target());
         for (line, text) in [("regions where name == ", "\"program\""), ("regions where name == \"pro", "\"program\"")]
         {
-            let offers = complete(TABLE, &state, line, line.len()).1;
+            let offers = complete(COMMANDS, &state, line, line.len()).1;
             assert!(offers.iter().any(|offer| offer.typed == text), "{line}");
         }
     }
@@ -389,8 +395,9 @@ mod tests {
 
     #[test]
     fn hostile_names_of_what_is_mapped_are_offered_as_they_are_listed_and_mean_it() {
+        use crate::command::parse::Command;
         use crate::eval::{Value, evaluate};
-        use crate::lang::{Command, Line};
+        use crate::lang::Line;
         let names: [&[u8]; 5] = [
             b"/tmp/esc\x1b[31mred",
             b"/tmp/esc\xffbytes",
@@ -407,23 +414,23 @@ mod tests {
         let mut state = DebugState::new(process::machine());
         state.attach(fake.target());
         let line = "region 'esc";
-        let (start, offers) = complete(TABLE, &state, line, line.len());
+        let (start, offers) = complete(COMMANDS, &state, line, line.len());
         assert_eq!((start, offers.len()), (7, names.len()));
         let mut found = BTreeSet::new();
         for offer in offers {
             assert!(offer.shown.chars().all(is_plain), "{:?}", offer.shown);
             assert!(offer.typed.chars().all(is_plain));
-            let line = lang::parse_line(&format!("print {}", offer.typed)).unwrap();
+            let line = COMMANDS.language.parse_line(&format!("print {}", offer.typed)).unwrap();
             let Line::Command { command, .. } = line else {
                 panic!("{line:?}");
             };
-            let Command::Print { value, .. } = command.node else {
+            let Some(Command::Print { value, .. }) = command.node.downcast_ref() else {
                 panic!("{command:?}");
             };
-            let lang::Range::Expression(name) = value.node else {
+            let lang::Range::Expression(name) = &value.node else {
                 panic!("{value:?}");
             };
-            let name = lang::Spanned::new(name, value.at);
+            let name = lang::Spanned::new(name.clone(), value.at);
             match evaluate(&name, &state).unwrap() {
                 Value::Range(spans) => found.insert(spans.to_string()),
                 other => panic!("{other:?}"),
@@ -431,7 +438,7 @@ mod tests {
         }
         assert_eq!(found.len(), names.len(), "{found:?}");
         let typed = "region 'esc\\x1b";
-        let offers = complete(TABLE, &state, typed, typed.len()).1;
+        let offers = complete(COMMANDS, &state, typed, typed.len()).1;
         assert_eq!(offers[0].typed, "'esc\\x1b[31mred'");
     }
 
@@ -447,7 +454,7 @@ mod tests {
         let mut state = DebugState::new(process::machine());
         state.attach(fake.file("/bin/rs", file.bytes()).target());
         let offered = |line: &str| {
-            let (start, pairs) = complete(TABLE, &state, line, line.len());
+            let (start, pairs) = complete(COMMANDS, &state, line, line.len());
             let pairs = pairs.into_iter().map(|offer| offer.typed);
             (start, pairs.collect::<Vec<_>>())
         };
@@ -473,7 +480,7 @@ mod tests {
         let mut state = DebugState::new(process::machine());
         state.attach(fake.target());
         let offered = |line: &str| -> (usize, Vec<String>) {
-            let (start, pairs) = complete(TABLE, &state, line, line.len());
+            let (start, pairs) = complete(COMMANDS, &state, line, line.len());
             let sources = pairs.into_iter().map(|offer| offer.typed);
             (start, sources.filter(|typed| typed.ends_with(':')).collect())
         };
@@ -496,7 +503,8 @@ mod tests {
 
     #[test]
     fn hostile_names_of_source_files_are_offered_as_they_are_displayed_and_mean_it() {
-        use crate::lang::{Command, Expression, Line};
+        use crate::command::parse::Command;
+        use crate::lang::{Expression, Line};
         use crate::symbol::tests::compiled::compiled_from;
         let names: [&[u8]; 6] = [
             b"esc\x1b[31mred.c",
@@ -511,19 +519,19 @@ mod tests {
         let mut state = DebugState::new(process::machine());
         state.attach(fake.target());
         for line in ["info line 'esc", "info line 'src/esc"] {
-            let offers = complete(TABLE, &state, line, line.len()).1;
+            let offers = complete(COMMANDS, &state, line, line.len()).1;
             assert_eq!(offers.len(), names.len());
             for offer in offers {
                 assert!(offer.shown.chars().all(is_plain), "{:?}", offer.shown);
                 assert!(offer.typed.chars().all(is_plain));
                 let whole = format!("info line {}1", offer.typed);
-                let Ok(Line::Command { command, .. }) = lang::parse_line(&whole) else {
+                let Ok(Line::Command { command, .. }) = COMMANDS.language.parse_line(&whole) else {
                     panic!("{whole}");
                 };
-                let Command::InfoLine(place) = command.node else {
+                let Some(Command::InfoLine(place)) = command.node.downcast_ref() else {
                     panic!("{command:?}");
                 };
-                let Expression::SourceLine { file, line } = place.node else {
+                let Expression::SourceLine { file, line } = &place.node else {
                     panic!("{place:?}");
                 };
                 let target = state.target().unwrap();

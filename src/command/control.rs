@@ -1,10 +1,11 @@
 //! The help of blocks: `if`, `while`, `foreach`, `define` and their other words. The session runs them.
 
-use super::{About, Group, example};
+use super::{About, CommandName, Group, example};
+use crate::lang::BlockLine;
 use crate::report::HelpExample;
 
 const fn about(
-    name: &'static str,
+    name: CommandName,
     summary: &'static str,
     text: &'static str,
     examples: &'static [HelpExample],
@@ -28,7 +29,7 @@ const DEFINE_EXAMPLES: &[HelpExample] = &[example(
 )];
 
 pub(super) const IF: About = about(
-    "if",
+    CommandName::new("if").block(BlockLine::Opens),
     "run lines if a condition is true",
     "\
 Runs the lines up to `else` or `end` if the expression is true (a number that is not zero). If it is false, runs the \
@@ -40,14 +41,14 @@ needs a line of its own.",
 );
 
 pub(super) const ELSE: About = about(
-    "else",
+    CommandName::new("else").block(BlockLine::Inside),
     "begin the lines for a false condition",
     "Separates the lines of an `if` for a true condition from those for a false one.",
     IF_EXAMPLES,
 );
 
 pub(super) const END: About = about(
-    "end",
+    CommandName::new("end").block(BlockLine::Inside),
     "end a block",
     "Ends the last `if`, `while`, `foreach`, `define` or `document` that is still open. In an expression, end(RANGE) is a \
      function.",
@@ -55,7 +56,7 @@ pub(super) const END: About = about(
 );
 
 pub(super) const WHILE: About = about(
-    "while",
+    CommandName::new("while").block(BlockLine::Opens),
     "run lines as long as a condition is true",
     "\
 Runs the lines up to `end` again and again while the expression is true. `loop_break` leaves the loop, and \
@@ -65,18 +66,22 @@ Comparisons are joined with && and ||, and ! negates one.",
     WHILE_EXAMPLES,
 );
 
-pub(super) const LOOP_BREAK: About =
-    about("loop_break", "leave a loop", "Leaves the innermost `while` or `foreach` around it.", WHILE_EXAMPLES);
+pub(super) const LOOP_BREAK: About = about(
+    CommandName::new("loop_break").block(BlockLine::Inside),
+    "leave a loop",
+    "Leaves the innermost `while` or `foreach` around it.",
+    WHILE_EXAMPLES,
+);
 
 pub(super) const LOOP_CONTINUE: About = about(
-    "loop_continue",
+    CommandName::new("loop_continue").block(BlockLine::Inside),
     "begin the next turn of a loop",
     "Skips the rest of this turn of the innermost `while` or `foreach` around it.",
     WHILE_EXAMPLES,
 );
 
 pub(super) const FOREACH: About = about(
-    "foreach",
+    CommandName::new("foreach").block(BlockLine::Opens),
     "run lines for each region, each row of a walk, or each value",
     "\
 Runs the lines up to `end` once for each of these, and sets a variable to it:
@@ -98,7 +103,7 @@ pointer of a waiting thread only. A thread that runs all the time is left out, w
 );
 
 pub(super) const DEFINE: About = about(
-    "define",
+    CommandName::new("define").block(BlockLine::Opens),
     "define a command",
     "\
 Defines a command from the lines up to `end`. Call it by its whole name, with arguments separated by blanks. $arg0, \
@@ -109,7 +114,7 @@ $arg1 and so on are their values, and $argc is their number. Arguments are value
 );
 
 pub(super) const DOCUMENT: About = about(
-    "document",
+    CommandName::new("document").block(BlockLine::Opens),
     "write the help of a user-defined command",
     "Reads the help of the command from the lines up to one that is only `end`. `help NAME` shows them, and lists show \
      the first of them.",

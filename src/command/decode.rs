@@ -1,17 +1,18 @@
 //! `decode VALUE [as entry|flags]`: a raw word, bit by bit.
 
-use super::{About, Context, Flow, Group, Outcome, example, flags};
+use super::{About, CommandName, Context, Flow, Group, Outcome, example, flags};
+use crate::command::parse::Reading;
 use crate::eval;
 use crate::inspect::classify::{PageObservation, classify};
 use crate::inspect::{KernelBehaviour, StateSet};
 use crate::kernel::swaps::{SwapLayout, SwapMeaning};
 use crate::kernel::{PageFlags, PageMapEntry, State};
-use crate::lang::{Expression, Reading, Spanned};
+use crate::lang::{Expression, Spanned};
 use crate::process::Machine;
 use crate::report::{BitMeaning, Decoded, DecodedEntry, DecodedFlags, FlagNames, Hex, Reason, SwapSlot};
 
 pub(super) const ABOUT: About = About {
-    name: "decode",
+    name: CommandName::new("decode").displayed(),
     group: Group::Look,
     summary: "explain a raw page-map entry or flags word",
     text: "\

@@ -7,11 +7,12 @@ use super::snapshot::{self, called, seconds};
 use super::translate::brief;
 use super::watch::{detail, marked, unobservable};
 use super::watch_groups::tally;
-use super::{About, Context, Error, Flow, Group, Outcome, example};
+use super::{About, CommandName, Context, Error, Flow, Group, Outcome, example};
+use crate::command::parse::{Diff, DiffKey};
 use crate::eval::{self, Compared, Origin, Spans};
 use crate::inspect::{self, AddressSpace, Change, RegionGroups};
 use crate::kernel::{AddressRange, Name, PageSize, Region};
-use crate::lang::{Diff, DiffKey};
+
 use crate::process::Target;
 use crate::render::units::count;
 use crate::render::{Record, Sink};
@@ -22,7 +23,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 pub(super) const ABOUT: About = About {
-    name: "diff",
+    name: CommandName::new("diff").whole(),
     group: Group::Time,
     summary: "show the changes between two snapshots, or since one",
     text: "\

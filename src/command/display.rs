@@ -1,10 +1,13 @@
 //! `display`, `undisplay`, `info display`: values and answers that each prompt shows.
 
-use super::{About, Context, Error, Flow, Group, Outcome, example, print};
+use super::parse;
+use super::{About, CommandName, Context, Error, Flow, Group, Outcome, example, how, print};
+use crate::command::parse::{Command, Examine};
 use crate::eval;
-use crate::lang::{self, Command, Displayed, Examine, Expression, Format, Layout, Range, Spanned, Unit};
+use crate::lang::{Displayed, Expression, Format, Layout, ParsedCommand, Range, Spanned, Unit};
 use crate::report::{DisplayReport, HelpExample};
 use crate::state::Display;
+use std::rc::Rc;
 use std::time::Duration;
 
 const EXAMPLES: &[HelpExample] = &[
@@ -16,7 +19,7 @@ const EXAMPLES: &[HelpExample] = &[
 ];
 
 pub(super) const ABOUT: About = About {
-    name: "display",
+    name: CommandName::new("display").whole(),
     group: Group::Time,
     summary: "show a value or a command's answer at each prompt",
     text: "\
@@ -34,7 +37,7 @@ Shows a value or an answer now, and again before each prompt.
 };
 
 pub(super) const ABOUT_UNDISPLAY: About = About {
-    name: "undisplay",
+    name: CommandName::new("undisplay").whole(),
     group: Group::Time,
     summary: "remove displays",
     text: "Removes the displays with these numbers. Without a number, removes all.",
@@ -42,44 +45,41 @@ pub(super) const ABOUT_UNDISPLAY: About = About {
 };
 
 pub(super) const ABOUT_INFO: About = About {
-    name: "info display",
+    name: CommandName::new("info display").whole().displayed(),
     group: Group::Time,
     summary: "list the displays",
     text: "Lists each display with its number and its expression or command.",
     examples: &[example("info display", "list all displays")],
 };
 
-/// Runs a command.
-type Run = fn(&Command, &mut Context) -> Outcome;
-
 /// Shorter pauses show the same again.
 const SHORTEST: Duration = Duration::from_millis(1);
 
-pub(super) fn run(context: &mut Context, asked: &lang::Display, run: Run) -> Outcome {
+pub(super) fn run(context: &mut Context, asked: &parse::Display) -> Outcome {
     let every = asked.every.as_ref();
     let every = every.map(|time| eval::time(time, context.state)).transpose()?;
     let count = asked.count.as_ref();
     let count = count.map(|count| eval::count(count, context.state)).transpose()?;
     let Some(what) = &asked.what else {
-        return show_all(context, run);
+        return show_all(context);
     };
     if count == Some(0) {
         return Err(Error::nothing_wanted("count"));
     }
     if let Some(every) = every {
-        return again(context, what, every, count, run);
+        return again(context, what, every, count);
     }
     let number = context.state.displays.next();
-    show(context, Some(number), what, run)?;
+    show(context, Some(number), what)?;
     context.state.displays.keep(Display { number, what: what.clone() });
     Ok(Flow::Done)
 }
 
 /// `every TIME`
-fn again(context: &mut Context, what: &Displayed, every: Duration, count: Option<u64>, run: Run) -> Outcome {
+fn again(context: &mut Context, what: &Displayed, every: Duration, count: Option<u64>) -> Outcome {
     let mut left = count.unwrap_or(u64::MAX);
     loop {
-        show(context, None, what, run)?;
+        show(context, None, what)?;
         left -= 1;
         if left == 0 {
             return Ok(Flow::Done);
@@ -89,9 +89,9 @@ fn again(context: &mut Context, what: &Displayed, every: Duration, count: Option
 }
 
 /// Shows all displays. One without a value now shows why, and does not stop the others.
-fn show_all(context: &mut Context, run: Run) -> Outcome {
+fn show_all(context: &mut Context) -> Outcome {
     for Display { number, what } in context.state.displays.all() {
-        match show(context, Some(number), &what, run) {
+        match show(context, Some(number), &what) {
             Err(Error::Stopped(stopped)) => return Err(stopped.into()),
             Err(error) => {
                 let row = row(Some(number), &what, None, Some(error.message()));
@@ -108,10 +108,10 @@ fn row(number: Option<u64>, what: &Displayed, value: Option<String>, reason: Opt
 }
 
 /// Shows one display. It does not change `$_` and other variables.
-fn show(context: &mut Context, number: Option<u64>, what: &Displayed, run: Run) -> Result<(), Error> {
+fn show(context: &mut Context, number: Option<u64>, what: &Displayed) -> Result<(), Error> {
     let command = match what {
-        Displayed::Command { command, .. } => (**command).clone(),
-        Displayed::Value { layout, value } => match memory(*layout) {
+        Displayed::Command { command, .. } => command.clone(),
+        Displayed::Value { layout, value, .. } => match memory(*layout) {
             Some(layout) => examination(layout, value)?,
             None => {
                 let text = value_text(context, layout.format, value)?;
@@ -121,7 +121,11 @@ fn show(context: &mut Context, number: Option<u64>, what: &Displayed, run: Run) 
     };
     context.sink.emit(&row(number, what, None, None))?;
     let before = (context.state.last_address, context.state.examined);
-    let shown = run(&command.node, &mut Context { state: &mut *context.state, sink: &mut *context.sink, resume: None });
+    let commands = context.commands;
+    let shown = how::run(
+        &*command.node,
+        &mut Context { commands, state: &mut *context.state, sink: &mut *context.sink, resume: None },
+    );
     (context.state.last_address, context.state.examined) = before;
     shown.map(|_| ())
 }
@@ -138,13 +142,13 @@ fn memory(layout: Layout) -> Option<Layout> {
     is_memory.then_some(layout)
 }
 
-fn examination(layout: Layout, value: &Spanned<Range>) -> Result<Spanned<Command>, Error> {
+fn examination(layout: Layout, value: &Spanned<Range>) -> Result<Spanned<Rc<dyn ParsedCommand>>, Error> {
     let Range::Expression(expression) = &value.node else {
         let error = eval::Error::new(value.at, "memory is shown from one address on");
         return Err(error.hint("display/4xb ADDRESS").into());
     };
     let address = Some(Spanned::<Expression>::new(expression.clone(), value.at));
-    let command = Command::Examine(Examine { layout, fault: false, address });
+    let command: Rc<dyn ParsedCommand> = Rc::new(Command::Examine(Examine { layout, fault: false, address }));
     Ok(Spanned::new(command, value.at))
 }
 
@@ -152,7 +156,7 @@ fn examination(layout: Layout, value: &Spanned<Range>) -> Result<Spanned<Command
 fn text(what: &Displayed) -> String {
     match what {
         Displayed::Command { text, .. } => text.0.clone(),
-        Displayed::Value { layout, value } => match (memory(*layout), layout.format) {
+        Displayed::Value { layout, value, .. } => match (memory(*layout), layout.format) {
             (Some(layout), _) => format!("x{} {}", layout_text(layout), value.node),
             (None, Some(_)) => format!("{} {}", layout_text(*layout), value.node),
             (None, None) => value.node.to_string(),

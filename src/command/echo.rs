@@ -1,21 +1,48 @@
 //! `echo TEXT`
 
-use super::{About, Context, Flow, Group, Outcome, example};
+use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
+use crate::lang::Expected;
+use crate::lang::display::quoted;
+use crate::lang::parser::{Parsed, Tokens, raw, unescape};
 use crate::report::Text;
+use nom::Parser;
+use nom::combinator::opt;
+use std::fmt::{self, Formatter};
 
-pub(super) const ABOUT: About = About {
-    name: "echo",
-    group: Group::Language,
-    summary: "print text",
-    text: "\
+/// `echo TEXT`
+#[derive(Debug)]
+pub struct Echo {
+    /// With its escapes replaced: `\n \t \\ \"`.
+    text: String,
+}
+
+impl Command for Echo {
+    const ABOUT: About = About {
+        name: CommandName::new("echo").displayed(),
+        group: Group::Language,
+        summary: "print text",
+        text: "\
 Prints its argument, and adds a line end if it has none. Escapes \\n \\t \\\\ \\\" as in C. Useful in command files, \
 between the answers.",
-    examples: &[example("echo the heap, by state:", "print the words")],
-};
+        examples: &[example("echo the heap, by state:", "print the words")],
+    };
 
-pub(super) fn run(context: &mut Context, text: &str) -> Outcome {
-    // gdb's echo adds no line end, so its command files write one.
-    let end = if text.ends_with('\n') { "" } else { "\n" };
-    context.sink.emit(&Text { text: format!("{text}{end}") })?;
-    Ok(Flow::Done)
+    fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
+        let (behind, raw) = opt(raw(Expected::Text)).parse(input)?;
+        let raw = raw.map(|raw| raw.node);
+        let text = raw.map(|raw| if raw.quoted { raw.text } else { unescape(&raw.text) });
+        Ok((behind, Echo { text: text.unwrap_or_default() }))
+    }
+
+    fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        quoted(f, (!self.text.is_empty()).then_some(&self.text))
+    }
+
+    fn run(&self, context: &mut Context) -> Outcome {
+        let text = &self.text;
+        // gdb's echo adds no line end, so its command files write one.
+        let end = if text.ends_with('\n') { "" } else { "\n" };
+        context.sink.emit(&Text { text: format!("{text}{end}") })?;
+        Ok(Flow::Done)
+    }
 }

@@ -1,7 +1,7 @@
 //! `explain ADDR`: what a page is, whose it is, and what the next access will do.
 
 use super::translate::{note_shorter, translation};
-use super::{About, Context, Flow, Group, Outcome, example};
+use super::{About, CommandName, Context, Flow, Group, Outcome, example};
 use crate::eval;
 use crate::inspect::{AddressSpace, OwnerUnknown, PageDetail, kind_unknown};
 use crate::kernel::{Region, State, VirtualAddress};
@@ -11,7 +11,7 @@ use crate::report::{Explanation, FilePlace, Hex, Reason};
 use crate::symbol::Symbols;
 
 pub(super) const ABOUT: About = About {
-    name: "explain",
+    name: CommandName::new("explain").short(&["e"]).how(),
     group: Group::Look,
     summary: "describe a page, its owner and the effect of the next access",
     text: "\

@@ -2,11 +2,12 @@
 
 use super::named_pages::names_in;
 use super::page_sweep::{self, finish};
-use super::{About, Context, Error, Flow, Group, Outcome, example, translate};
+use super::{About, CommandName, Context, Error, Flow, Group, Outcome, example, translate};
+use crate::command::parse::{Find, Pattern};
 use crate::eval::{self, Integer, Spans, Value};
 use crate::inspect::{self, AddressSpace, Facts, Page, Question, Source, read_resident};
 use crate::kernel::{AddressRange, Kind, State, VirtualAddress};
-use crate::lang::{Expression, Find, Layout, Pattern, Spanned, UnaryOperator, Unit};
+use crate::lang::{Expression, Layout, Spanned, UnaryOperator, Unit};
 use crate::process::{self, Target};
 use crate::render::Sink;
 use crate::report::{EveryState, FindSummary, Match, PagesByReason, Reason};
@@ -15,7 +16,7 @@ use memchr::memmem::Finder;
 use std::ops::ControlFlow;
 
 pub(super) const ABOUT: About = About {
-    name: "find",
+    name: CommandName::new("find").displayed(),
     group: Group::Memory,
     summary: "search memory for bytes",
     text: "\

@@ -1,6 +1,6 @@
 //! `flags WHERE`: the flags of one frame, each explained.
 
-use super::{About, Context, Error, Flow, Group, Outcome, example, walk};
+use super::{About, CommandName, Context, Error, Flow, Group, Outcome, example, walk};
 use crate::eval::{self, Location};
 use crate::inspect::{AddressSpace, frame_detail, frame_words};
 use crate::kernel::explain::{FlagContext, explain};
@@ -10,7 +10,7 @@ use crate::process::Machine;
 use crate::report::{Fact, FlagMeaning, FlagsReport, Reason};
 
 pub(super) const ABOUT: About = About {
-    name: "flags",
+    name: CommandName::new("flags").short(&["f"]).how(),
     group: Group::Look,
     summary: "explain each flag of a page frame",
     text: "\

@@ -3,10 +3,10 @@
 use super::cut::{Cut, Largest, show_largest};
 use super::page_sweep::{finish, stopped};
 use super::{Context, Error, Flow, Outcome, Resume, groups};
+use crate::command::parse::Walk;
 use crate::eval;
 use crate::inspect::{self, Facts, Frames, GroupBy, Groups, Question, frame_words, machine_frames, require_of_frames};
 use crate::kernel::{FrameNumber, FrameRange, PageSize};
-use crate::lang::Walk;
 use crate::process::Machine;
 use crate::render::Sink;
 use crate::report::{self, FramesSummary, Reason, Stopped};

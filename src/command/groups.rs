@@ -2,9 +2,10 @@
 
 use super::Error;
 use super::cut::{Cut, say_cut};
+use crate::command::parse::GroupKey;
 use crate::inspect::{self, GroupBy, GroupKey as Key, InZone, Keys, OfFrame};
 use crate::kernel::{PageSize, Region};
-use crate::lang::{GroupKey, Which};
+use crate::lang::Which;
 use crate::process::Machine;
 use crate::render::Sink;
 use crate::report::{Group, Reason, Stopped, Why};

@@ -1,16 +1,16 @@
 //! `help [TOPIC]`
 
-use super::about::matching;
+use super::entry::Commands;
 use super::subjects::{SUBJECTS, Subject};
-use super::{About, Context, Flow, Group, Outcome, example};
+use super::{About, CommandName, Context, Flow, Group, Outcome, example};
 use crate::eval;
 use crate::lang::habits::{self, Does};
 use crate::lang::{self, Spanned};
-use crate::report::{Help, HelpCommand, HelpEntry, HelpGroup, HelpOverview, Shape, UserCommands, UserHelp};
+use crate::report::{Help, HelpCommand, HelpEntry, HelpGroup, HelpOverview, UserCommands, UserHelp};
 use crate::state::{DebugState, UserCommand};
 
 pub(super) const ABOUT: About = About {
-    name: "help",
+    name: CommandName::new("help").short(&["h"]),
     group: Group::Language,
     summary: "explain a command or a subject",
     text: "\
@@ -30,14 +30,11 @@ Also explains commands of gdb and other tools by their pmdb equivalents. `apropo
     ],
 };
 
-pub(super) fn run(
-    context: &mut Context,
-    table: &'static [About],
-    records: &[Shape],
-    topic: Option<&Spanned<String>>,
-) -> Outcome {
+pub(super) fn run(context: &mut Context, topic: Option<&Spanned<String>>) -> Outcome {
+    let all = context.commands;
+    let records = all.records;
     let Some(topic) = topic else {
-        let groups = Group::ALL.iter().map(|group| group_list(table, *group));
+        let groups = Group::ALL.iter().map(|group| group_list(all, *group));
         let subjects = HelpGroup {
             name: "subjects",
             about: "look up topics that several commands share",
@@ -54,12 +51,12 @@ pub(super) fn run(
     }
     if words == "all" {
         let subjects = SUBJECTS.iter().map(|subject| subject.help(records));
-        return show(context, table.iter().map(command_help).chain(subjects));
+        return show(context, all.abouts().map(command_help).chain(subjects));
     }
     let subject = Subject::find(&words);
     let subject_help = subject.map(|subject| subject.help(records));
     if let Some(group) = Group::ALL.iter().find(|group| group.name() == words) {
-        let commands = Help::Group(group_list(table, *group));
+        let commands = Help::Group(group_list(all, *group));
         return show(context, [commands].into_iter().chain(subject_help));
     }
     if let Some(command) = context.state.commands.get(&words) {
@@ -71,17 +68,17 @@ pub(super) fn run(
         return show(context, [help]);
     }
     // A name in full: of a command, of a subject, or of both.
-    let is_name = table.iter().any(|about| about.name == words);
+    let is_name = all.abouts().any(|about| about.name.name == words);
     let mut found = match (subject, is_name) {
         (Some(_), false) => Vec::new(),
-        _ => matching(table, &words),
+        _ => all.matching(&words),
     };
     // `in` is a clause, and only then the beginning of `info`.
     if !is_name && Subject::rows_about(&words).next().is_some() {
         found.clear();
     }
     if found.is_empty() && subject.is_none() {
-        return other_word(context, table, topic, &words);
+        return other_word(context, topic, &words);
     }
     show(context, found.into_iter().map(command_help).chain(subject_help))
 }
@@ -94,14 +91,14 @@ fn show(context: &mut Context, all: impl IntoIterator<Item = Help>) -> Outcome {
 }
 
 /// The help of a word that is neither a command nor a subject.
-fn other_word(context: &mut Context, table: &'static [About], topic: &Spanned<String>, words: &str) -> Outcome {
+fn other_word(context: &mut Context, topic: &Spanned<String>, words: &str) -> Outcome {
     let mut rows = Subject::rows_about(words).peekable();
     let is_a_word = rows.peek().is_some();
     show(context, rows)?;
     // A word of another program.
     let habit = habits::of(words).filter(|habit| habit.words == words);
     match habit.map(|habit| (habit, habit.does)) {
-        Some((_, Does::Run(ours, _))) => return help_of_habit(context, table, words, ours),
+        Some((_, Does::Run(ours, _))) => return help_of_habit(context, words, ours),
         Some((habit, Does::Refuse(hint))) if is_a_word => {
             context.sink.note(format!("as a command of other programs: {}", habit.hint(hint)))?;
         }
@@ -115,15 +112,18 @@ fn other_word(context: &mut Context, table: &'static [About], topic: &Spanned<St
         return Ok(Flow::Done);
     }
     // The second word of a command, such as `info capabilities`.
-    if let Some(about) =
-        table.iter().find(|about| about.name.split_once(' ').is_some_and(|(_, second)| second == words))
+    if let Some(about) = context
+        .commands
+        .abouts()
+        .find(|about| about.name.name.split_once(' ').is_some_and(|(_, second)| second == words))
     {
         return show(context, [command_help(about)]);
     }
     let explained = Subject::words();
-    let names = table
-        .iter()
-        .map(|about| about.name)
+    let names = context
+        .commands
+        .abouts()
+        .map(|about| about.name.name)
         .chain(Group::ALL.iter().map(|group| group.name()))
         .chain(SUBJECTS.iter().map(|subject| subject.name))
         .chain(explained.iter().map(String::as_str));
@@ -135,11 +135,11 @@ fn other_word(context: &mut Context, table: &'static [About], topic: &Spanned<St
 }
 
 /// The help of the command that a word of another program stands for.
-fn help_of_habit(context: &mut Context, table: &'static [About], words: &str, ours: &str) -> Outcome {
+fn help_of_habit(context: &mut Context, words: &str, ours: &str) -> Outcome {
     context.sink.note(format!("`{words}` is {ours} here"))?;
     let first = ours.split(['/', ',']).next().unwrap_or(ours);
     let names = [first, first.split(' ').next().unwrap_or(first)];
-    let about = names.iter().find_map(|name| table.iter().find(|about| about.name == *name));
+    let about = names.iter().find_map(|name| context.commands.abouts().find(|about| about.name.name == *name));
     show(context, about.map(command_help))
 }
 
@@ -161,22 +161,22 @@ fn user_help(name: &str, command: &UserCommand) -> UserHelp {
 }
 
 /// The list of one group.
-fn group_list(table: &'static [About], group: Group) -> HelpGroup {
-    let commands = table.iter().filter(|about| about.group == group).map(entry);
+fn group_list(all: Commands, group: Group) -> HelpGroup {
+    let commands = all.abouts().filter(|about| about.group == group).map(entry);
     HelpGroup { name: group.name(), about: group.about(), commands: commands.collect() }
 }
 
 /// A command as lists show it.
 pub(super) fn entry(about: &About) -> HelpEntry {
-    HelpEntry { name: about.name, short: short_forms(about), summary: about.summary }
+    HelpEntry { name: about.name.name, short: short_forms(about), summary: about.summary }
 }
 
 /// A command in full.
 fn command_help(about: &'static About) -> Help {
     Help::Command(HelpCommand {
-        name: about.name,
+        name: about.name.name,
         short: short_forms(about),
-        usage: lang::grammar::usage(about.name).into_iter().collect(),
+        usage: lang::grammar::usage(about.name.name).into_iter().collect(),
         summary: about.summary,
         text: about.text,
         examples: about.examples.to_vec(),
@@ -184,6 +184,5 @@ fn command_help(about: &'static About) -> Help {
 }
 
 fn short_forms(about: &About) -> Vec<&'static str> {
-    let known = lang::COMMANDS.iter().find(|command| command.name == about.name);
-    known.map_or_else(Vec::new, |command| command.short.to_vec())
+    about.name.short.to_vec()
 }

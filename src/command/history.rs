@@ -1,13 +1,13 @@
 //! `history [N]`
 
-use super::{About, Context, Flow, Group, Outcome, example};
+use super::{About, CommandName, Context, Flow, Group, Outcome, example};
 use crate::report::HistoryEntry;
 
 /// Lines shown when no number is given, as many as a small screen holds.
 const USUAL: usize = 20;
 
 pub(super) const ABOUT: About = About {
-    name: "history",
+    name: CommandName::new("history"),
     group: Group::Language,
     summary: "list the lines typed before",
     text: "\

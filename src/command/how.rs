@@ -1,13 +1,25 @@
-//! `--how`: shows the reads behind an answer, after it.
+//! Runs a command; with `--how` it shows the reads behind the answer, after it.
 
 use super::{Context, Error, Outcome};
+use crate::lang::{How, ParsedCommand};
 use crate::render::Sink;
 use crate::report::{Hex, KernelRead, ReadsSummary, Stopped};
 use crate::source::recorded::{Log, Read, Reads, dump_of_any};
 use std::sync::Arc;
 
+/// Runs a command, with its reads after `--how`.
+pub(super) fn run(command: &dyn ParsedCommand, context: &mut Context) -> Outcome {
+    let Some(found) = context.commands.find(command) else {
+        return Err(Error::refused(format!("`{command}` is not a command"), "see `help`"));
+    };
+    match command.downcast_ref() {
+        Some(How(_)) => with_reads(context, |context| found.run(context)),
+        None => found.run(context),
+    }
+}
+
 /// Runs a command, records its reads, and emits them when it has ended, even if it failed or was interrupted.
-pub(super) fn run(context: &mut Context, command: impl FnOnce(&mut Context) -> Outcome) -> Outcome {
+fn with_reads(context: &mut Context, command: impl FnOnce(&mut Context) -> Outcome) -> Outcome {
     let log = Arc::default();
     let before = context.state.record(&log);
     let outcome = command(context);

@@ -1,7 +1,7 @@
 //! `info line ADDRESS`, `info line FILE:LINE`.
 
 use super::translate::brief;
-use super::{About, Context, Flow, Group, Outcome, example};
+use super::{About, CommandName, Context, Flow, Group, Outcome, example};
 use crate::eval;
 use crate::kernel::{Name as TargetName, VirtualAddress};
 use crate::lang::{Expression, Name, Spanned, SymbolName};
@@ -14,7 +14,7 @@ const UNNAMED: &str = "the debug information names no function there";
 const MOST_PLACES: usize = 100;
 
 pub(super) const ABOUT: About = About {
-    name: "info line",
+    name: CommandName::new("info line").displayed(),
     group: Group::Memory,
     summary: "find the source line of an address, or a line's addresses",
     text: "\

@@ -1,7 +1,7 @@
 //! `map [RANGE] [where FILTER]`: the address space, drawn.
 
 use super::page_sweep;
-use super::{About, Context, Error, Flow, Group, Outcome, example};
+use super::{About, CommandName, Context, Error, Flow, Group, Outcome, example};
 use crate::eval::{self, Extent, Spans};
 use crate::inspect::{AddressSpace, Facts, Page, Question};
 use crate::kernel::{AddressRange, Kind, PageSize, State};
@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 const MOST_CELLS: u64 = 512;
 
 pub(super) const ABOUT: About = About {
-    name: "map",
+    name: CommandName::new("map").whole(),
     group: Group::Look,
     summary: "draw the address space",
     text: "\

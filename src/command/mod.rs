@@ -12,7 +12,6 @@ mod capabilities;
 mod compare;
 mod complete;
 mod completion;
-mod context;
 mod control;
 mod counterpart;
 mod cut;
@@ -21,6 +20,7 @@ mod detach;
 mod diff;
 mod display;
 mod echo;
+mod entry;
 mod error;
 mod examine;
 mod explain;
@@ -37,6 +37,7 @@ mod map;
 mod modules;
 mod named_pages;
 mod page_sweep;
+pub mod parse;
 mod patched;
 mod print;
 mod printf;
@@ -70,84 +71,93 @@ mod watch_groups;
 mod who;
 
 pub use about::{About, Group};
-pub use alias::refuse_taken;
 pub use completion::Offer;
-pub use context::{Context, Flow, Outcome, Resume};
 pub use cut::CUT;
+use entry::{Command, Entry, Run};
+pub use entry::{Commands, Context, Flow, Nature, Outcome, Resume};
 pub use error::Error;
 pub use home::expand_home;
 pub use set::assign;
 
-use crate::lang::{Command, Spanned};
+use crate::eval;
+use crate::lang::parser::{Parsed, Tokens};
+use crate::lang::{CommandName, Expected, Language, ParsedCommand, Spanned, Statement, Syntax};
+use crate::render::Sink;
 use crate::report::{SHARED, Shape};
 use crate::state::DebugState;
 use about::example;
 use shown::Shown;
 use std::sync::LazyLock;
 
+/// All commands, and their language.
+pub static COMMANDS: Commands = Commands { entries: &ENTRIES, records: &RECORDS, language: LANGUAGE };
+
+/// The language of the commands.
+pub const LANGUAGE: Language = Language(&SYNTAX);
+
 /// Every command, in the order of `help`.
-pub static TABLE: &[About] = &[
-    attach::ABOUT,
-    detach::ABOUT,
-    process::ABOUT,
-    threads::ABOUT_THREADS,
-    threads::ABOUT_REGISTERS,
-    capabilities::ABOUT,
-    ps::ABOUT,
-    translate::ABOUT,
-    region::ABOUT,
-    regions::ABOUT,
-    walk::ABOUT,
-    map::ABOUT,
-    flags::ABOUT,
-    who::ABOUT,
-    summary::ABOUT,
-    account::ABOUT,
-    explain::ABOUT,
-    patched::ABOUT,
-    decode::ABOUT,
-    examine::ABOUT,
-    telescope::ABOUT,
-    find::ABOUT,
-    print::ABOUT,
-    symbol::ABOUT_SYMBOL,
-    symbol::ABOUT_ADDRESS,
-    symbols::ABOUT,
-    modules::ABOUT,
-    line::ABOUT,
-    watch::ABOUT,
-    snapshot::ABOUT,
-    snapshot::ABOUT_INFO,
-    diff::ABOUT,
-    compare::ABOUT,
-    soft_dirty::ABOUT,
-    display::ABOUT,
-    display::ABOUT_UNDISPLAY,
-    display::ABOUT_INFO,
-    assert::ABOUT,
-    control::IF,
-    control::ELSE,
-    control::END,
-    control::WHILE,
-    control::LOOP_BREAK,
-    control::LOOP_CONTINUE,
-    control::FOREACH,
-    control::DEFINE,
-    control::DOCUMENT,
-    alias::ABOUT,
-    printf::ABOUT,
-    print::ABOUT_OUTPUT,
-    set::ABOUT,
-    show::ABOUT,
-    echo::ABOUT,
-    source::ABOUT,
-    history::ABOUT,
-    complete::ABOUT,
-    shell::ABOUT_SHELL,
-    shell::ABOUT_PIPE,
-    help::ABOUT,
-    apropos::ABOUT,
-    quit::ABOUT,
+static ENTRIES: [Entry; 61] = [
+    legacy(attach::ABOUT, parse::parse_attach),
+    Entry::of::<detach::Detach>(),
+    legacy(process::ABOUT, parse::parse_info_process),
+    legacy(threads::ABOUT_THREADS, parse::parse_info_threads),
+    legacy(threads::ABOUT_REGISTERS, parse::parse_info_registers),
+    legacy(capabilities::ABOUT, parse::parse_info_capabilities),
+    legacy(ps::ABOUT, parse::parse_ps),
+    Entry::of::<translate::Translate>(),
+    legacy(region::ABOUT, parse::parse_region),
+    legacy(regions::ABOUT, parse::parse_regions),
+    legacy(walk::ABOUT, parse::parse_walk),
+    legacy(map::ABOUT, parse::parse_map),
+    legacy(flags::ABOUT, parse::parse_flags),
+    legacy(who::ABOUT, parse::parse_who),
+    legacy(summary::ABOUT, parse::parse_summary),
+    Entry::of::<account::AccountFor>(),
+    legacy(explain::ABOUT, parse::parse_explain),
+    legacy(patched::ABOUT, parse::parse_patched),
+    legacy(decode::ABOUT, parse::parse_decode),
+    legacy(examine::ABOUT, parse::parse_x),
+    legacy(telescope::ABOUT, parse::parse_telescope),
+    legacy(find::ABOUT, parse::parse_find),
+    legacy(print::ABOUT, parse::parse_print),
+    legacy(symbol::ABOUT_SYMBOL, parse::parse_info_symbol),
+    legacy(symbol::ABOUT_ADDRESS, parse::parse_info_address),
+    legacy(symbols::ABOUT, parse::parse_info_symbols),
+    legacy(modules::ABOUT, parse::parse_info_modules),
+    legacy(line::ABOUT, parse::parse_info_line),
+    legacy(watch::ABOUT, parse::parse_watch),
+    legacy(snapshot::ABOUT, parse::parse_snapshot),
+    legacy(snapshot::ABOUT_INFO, parse::parse_info_snapshots),
+    legacy(diff::ABOUT, parse::parse_diff),
+    legacy(compare::ABOUT, parse::parse_compare),
+    legacy(soft_dirty::ABOUT, parse::parse_soft_dirty),
+    legacy(display::ABOUT, parse::parse_display),
+    legacy(display::ABOUT_UNDISPLAY, parse::parse_undisplay),
+    legacy(display::ABOUT_INFO, parse::parse_info_display),
+    legacy(assert::ABOUT, parse::parse_assert),
+    Entry::of_language(control::IF, parse::control::if_line),
+    Entry::of_language(control::ELSE, parse::control::else_line),
+    Entry::of_language(control::END, parse::control::end_line),
+    Entry::of_language(control::WHILE, parse::control::while_line),
+    Entry::of_language(control::LOOP_BREAK, parse::control::loop_break_line),
+    Entry::of_language(control::LOOP_CONTINUE, parse::control::loop_continue_line),
+    Entry::of_language(control::FOREACH, parse::control::foreach_line),
+    Entry::of_language(control::DEFINE, parse::control::define_line),
+    Entry::of_language(control::DOCUMENT, parse::control::document_line),
+    legacy(alias::ABOUT, parse::parse_alias),
+    legacy(printf::ABOUT, parse::parse_printf),
+    legacy(print::ABOUT_OUTPUT, parse::parse_output),
+    legacy(set::ABOUT, parse::parse_set),
+    legacy(show::ABOUT, parse::parse_show),
+    Entry::of::<echo::Echo>(),
+    legacy(source::ABOUT, parse::parse_source),
+    legacy(history::ABOUT, parse::parse_history),
+    legacy(complete::ABOUT, parse::parse_complete),
+    Entry::of_language(shell::ABOUT_SHELL, |input| input.fail(Expected::ShellCommand)),
+    Entry::of_language(shell::ABOUT_PIPE, |input| input.fail(Expected::ShellCommand)),
+    legacy(help::ABOUT, parse::parse_help),
+    legacy(apropos::ABOUT, parse::parse_apropos),
+    legacy(quit::ABOUT, parse::parse_quit),
 ];
 
 /// Every record, sorted by the word that JSON has as its `type`.
@@ -157,87 +167,122 @@ pub static RECORDS: LazyLock<Vec<Shape>> = LazyLock::new(|| {
     records
 });
 
+static SYNTAX: [Syntax; ENTRIES.len()] = Entry::syntax(&ENTRIES);
+
+const fn legacy(about: About, parse: for<'a> fn(Tokens<'a>) -> Parsed<'a, Statement>) -> Entry {
+    Entry { about, parse, of: entry::of::<parse::Command> }
+}
+
 /// Where the word at the cursor begins, and what it could become.
 pub fn complete(state: &DebugState, line: &str, cursor: usize) -> (usize, Vec<Offer>) {
-    completion::complete(TABLE, state, line, cursor)
+    completion::complete(COMMANDS, state, line, cursor)
+}
+
+/// What the session must know of a command.
+pub fn nature(command: &dyn ParsedCommand) -> Nature {
+    COMMANDS.find(command).map(Run::nature).unwrap_or_default()
 }
 
 /// Runs a command.
 ///
 /// # Errors
 /// What was tried, why it failed, and the remedy.
-pub fn run(command: &Spanned<Command>, context: &mut Context) -> Outcome {
-    context.state.symbols.share_regions(true);
-    context.state.notes.take();
-    let mut shown = Shown::new(context.state, context.sink);
-    let outcome =
-        dispatch(&command.node, &mut Context { state: &mut *context.state, sink: &mut shown, resume: context.resume });
+pub fn run(
+    command: &dyn ParsedCommand,
+    state: &mut DebugState,
+    sink: &mut dyn Sink,
+    resume: Option<Resume>,
+) -> Outcome {
+    state.symbols.share_regions(true);
+    state.notes.take();
+    let mut shown = Shown::new(state, sink);
+    let outcome = how::run(command, &mut Context { commands: COMMANDS, state: &mut *state, sink: &mut shown, resume });
     // Displays at the prompt must not change `$_`.
-    if !matches!(command.node, Command::Display(_)) {
-        shown.remember(context.state);
+    if !matches!(command.downcast_ref(), Some(parse::Command::Display(_))) {
+        shown.remember(state);
     }
-    context.state.symbols.share_regions(false);
+    state.symbols.share_regions(false);
     if outcome.is_ok() {
-        for message in context.state.notes.take() {
-            context.sink.note(message)?;
+        for message in state.notes.take() {
+            sink.note(message)?;
         }
     }
     outcome
 }
 
-fn dispatch(command: &Command, context: &mut Context) -> Outcome {
+/// Refuses a name that a command has.
+///
+/// # Errors
+/// With the place of the name.
+pub fn refuse_taken(name: &Spanned<String>) -> Result<(), eval::Error> {
+    alias::refuse_taken(LANGUAGE, name)
+}
+
+impl Run for parse::Command {
+    fn run(&self, context: &mut Context) -> Outcome {
+        dispatch(self, context)
+    }
+
+    fn nature(&self) -> Nature {
+        use parse::{Command, SoftDirty, Watch};
+        Nature {
+            draws: matches!(self, Command::Map { .. } | Command::Watch(Watch { is_timeline: true, .. })),
+            changes_process: matches!(self, Command::SoftDirty(SoftDirty::Clear { .. })),
+            chooses_target: matches!(self, Command::Attach(_)),
+            concerns_displays: matches!(self, Command::Display(_) | Command::Undisplay(_) | Command::InfoDisplay),
+            ends_by_interrupt: matches!(self, Command::Watch(_)),
+        }
+    }
+}
+
+fn dispatch(command: &parse::Command, context: &mut Context) -> Outcome {
     match command {
-        Command::Attach(name) => attach::run(context, &name.node),
-        Command::Detach => detach::run(context),
-        Command::Ps(asked) => ps::run(context, asked),
-        Command::InfoProcess => process::run(context),
-        Command::InfoCapabilities => capabilities::run(context),
-        Command::InfoSymbol(address) => symbol::run_symbol(context, address),
-        Command::InfoAddress(name) => symbol::run_address(context, name),
-        Command::InfoSymbols { pattern, cut } => symbols::run(context, pattern, cut.as_ref()),
-        Command::InfoModules => modules::run(context),
-        Command::InfoThreads => threads::run_threads(context),
-        Command::InfoRegisters => threads::run_registers(context),
-        Command::InfoLine(place) => line::run(context, place),
-        Command::Translate { range, cut } => translate::run(context, range, cut.as_ref()),
-        Command::Region { address, full } => region::run(context, address, *full),
-        Command::Regions(asked) => regions::run(context, asked),
-        Command::Walk(asked) => walk::run(context, asked),
-        Command::Map { range, filter } => map::run(context, range.as_ref(), filter.as_ref()),
-        Command::Flags(place) => flags::run(context, place),
-        Command::Who { place, limit } => who::run(context, place, limit.as_ref()),
-        Command::Summary(summarized) => summary::run(context, summarized),
-        Command::Explain(address) => explain::run(context, address),
-        Command::How(command) => how::run(context, |context| dispatch(command, context)),
-        Command::Decode { value, reading } => decode::run(context, value, *reading),
-        Command::Watch(asked) => watch::run(context, asked),
-        Command::Snapshot(asked) => snapshot::run(context, asked),
-        Command::SnapshotDelete(name) => snapshot::delete(context, name),
-        Command::InfoSnapshots => snapshot::list(context),
-        Command::Diff(asked) => diff::run(context, asked),
-        Command::Account(asked) => account::run(context, asked),
-        Command::Compare(asked) => compare::run(context, asked),
-        Command::SoftDirty(asked) => soft_dirty::run(context, asked),
-        Command::Print { format, value } => print::run(context, *format, value),
-        Command::Examine(asked) => examine::run(context, asked),
-        Command::Find(asked) => find::run(context, asked),
-        Command::Patched(range) => patched::run(context, range.as_ref()),
-        Command::Telescope { address, count } => telescope::run(context, address, *count),
-        Command::Set(assignment) => set::run(context, assignment),
-        Command::Show(shown) => show::run(context, *shown),
-        Command::Printf { format, values } => printf::run(context, format, values),
-        Command::Output { format, value } => print::output(context, *format, value),
-        Command::Display(asked) => display::run(context, asked, dispatch),
-        Command::Undisplay(numbers) => display::undisplay(context, numbers),
-        Command::InfoDisplay => display::list(context),
-        Command::Echo(text) => echo::run(context, text),
-        Command::Assert { condition, message } => assert::run(context, condition, message.as_deref()),
-        Command::Alias { name, text } => alias::run(context, name, &text.node),
-        Command::Source { path, arguments } => source::run(context, &path.node, arguments),
-        Command::History(limit) => history::run(context, *limit),
-        Command::Complete(text) => complete::run(context, TABLE, text),
-        Command::Help(topic) => help::run(context, TABLE, &RECORDS, topic.as_ref()),
-        Command::Apropos(pattern) => apropos::run(context, TABLE, &RECORDS, pattern),
-        Command::Quit(status) => quit::run(context, status.as_ref()),
+        parse::Command::Attach(name) => attach::run(context, &name.node),
+        parse::Command::Ps(asked) => ps::run(context, asked),
+        parse::Command::InfoProcess => process::run(context),
+        parse::Command::InfoCapabilities => capabilities::run(context),
+        parse::Command::InfoSymbol(address) => symbol::run_symbol(context, address),
+        parse::Command::InfoAddress(name) => symbol::run_address(context, name),
+        parse::Command::InfoSymbols { pattern, cut } => symbols::run(context, pattern, cut.as_ref()),
+        parse::Command::InfoModules => modules::run(context),
+        parse::Command::InfoThreads => threads::run_threads(context),
+        parse::Command::InfoRegisters => threads::run_registers(context),
+        parse::Command::InfoLine(place) => line::run(context, place),
+        parse::Command::Region { address, full } => region::run(context, address, *full),
+        parse::Command::Regions(asked) => regions::run(context, asked),
+        parse::Command::Walk(asked) => walk::run(context, asked),
+        parse::Command::Map { range, filter } => map::run(context, range.as_ref(), filter.as_ref()),
+        parse::Command::Flags(place) => flags::run(context, place),
+        parse::Command::Who { place, limit } => who::run(context, place, limit.as_ref()),
+        parse::Command::Summary(summarized) => summary::run(context, summarized),
+        parse::Command::Explain(address) => explain::run(context, address),
+        parse::Command::Decode { value, reading } => decode::run(context, value, *reading),
+        parse::Command::Watch(asked) => watch::run(context, asked),
+        parse::Command::Snapshot(asked) => snapshot::run(context, asked),
+        parse::Command::SnapshotDelete(name) => snapshot::delete(context, name),
+        parse::Command::InfoSnapshots => snapshot::list(context),
+        parse::Command::Diff(asked) => diff::run(context, asked),
+        parse::Command::Compare(asked) => compare::run(context, asked),
+        parse::Command::SoftDirty(asked) => soft_dirty::run(context, asked),
+        parse::Command::Print { format, value } => print::run(context, *format, value),
+        parse::Command::Examine(asked) => examine::run(context, asked),
+        parse::Command::Find(asked) => find::run(context, asked),
+        parse::Command::Patched(range) => patched::run(context, range.as_ref()),
+        parse::Command::Telescope { address, count } => telescope::run(context, address, *count),
+        parse::Command::Set(assignment) => set::run(context, assignment),
+        parse::Command::Show(shown) => show::run(context, *shown),
+        parse::Command::Printf { format, values } => printf::run(context, format, values),
+        parse::Command::Output { format, value } => print::output(context, *format, value),
+        parse::Command::Display(asked) => display::run(context, asked),
+        parse::Command::Undisplay(numbers) => display::undisplay(context, numbers),
+        parse::Command::InfoDisplay => display::list(context),
+        parse::Command::Assert { condition, message } => assert::run(context, condition, message.as_deref()),
+        parse::Command::Alias { name, text } => alias::run(context, name, &text.node),
+        parse::Command::Source { path, arguments } => source::run(context, &path.node, arguments),
+        parse::Command::History(limit) => history::run(context, *limit),
+        parse::Command::Complete(text) => complete::run(context, text),
+        parse::Command::Help(topic) => help::run(context, topic.as_ref()),
+        parse::Command::Apropos(pattern) => apropos::run(context, pattern),
+        parse::Command::Quit(status) => quit::run(context, status.as_ref()),
     }
 }

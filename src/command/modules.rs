@@ -1,12 +1,12 @@
 //! `info modules`
 
-use super::{About, Context, Flow, Group, Outcome, example};
+use super::{About, CommandName, Context, Flow, Group, Outcome, example};
 use crate::kernel::AddressRange;
 use crate::report::{ModuleReport, Reason, Why};
 use crate::symbol::{Answers, JitSurvey, Survey};
 
 pub(super) const ABOUT: About = About {
-    name: "info modules",
+    name: CommandName::new("info modules").displayed(),
     group: Group::Memory,
     summary: "list programs and libraries, and the source of their symbols",
     text: "\

@@ -1,7 +1,7 @@
 //! `patched [RANGE]`: executable file pages that have become private copies, compared with the file.
 
 use super::page_sweep::{self, finish};
-use super::{About, Context, Error, Flow, Group, Outcome, example, translate};
+use super::{About, CommandName, Context, Error, Flow, Group, Outcome, example, translate};
 use crate::eval;
 use crate::inspect::{AddressSpace, Facts, Page, read_resident};
 use crate::kernel::{AddressRange, Kind, State, VirtualAddress};
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 pub(super) const ABOUT: About = About {
-    name: "patched",
+    name: CommandName::new("patched").whole().how(),
     group: Group::Look,
     summary: "list modified code pages and their differences from the file",
     text: "\

@@ -1,7 +1,7 @@
 //! `print[/FMT] VALUE`: evaluates an expression.
 
 use super::translate::symbol_at;
-use super::{About, Context, Flow, Group, Outcome, example};
+use super::{About, CommandName, Context, Flow, Group, Outcome, example};
 use crate::eval::{self, Integer, Value};
 use crate::kernel::{Name, VirtualAddress};
 use crate::lang::{self, Format, Spanned};
@@ -11,7 +11,7 @@ use crate::report::{AsText, JsonNumber, SymbolBrief, Text, ValueReport};
 use crate::state::DebugState;
 
 pub(super) const ABOUT: About = About {
-    name: "print",
+    name: CommandName::new("print").short(&["p"]),
     group: Group::Memory,
     summary: "evaluate an expression and keep its value",
     text: "\
@@ -41,7 +41,7 @@ all of it. &name is its address alone.",
 };
 
 pub(super) const ABOUT_OUTPUT: About = About {
-    name: "output",
+    name: CommandName::new("output").whole(),
     group: Group::Scripts,
     summary: "print a value and nothing else",
     text: "\

@@ -1,10 +1,10 @@
 //! `info process`: what the kernel reports about the target.
 
-use super::{About, Context, Flow, Group, Outcome, example};
+use super::{About, CommandName, Context, Flow, Group, Outcome, example};
 use crate::report::{MemoryField, ProcessReport};
 
 pub(super) const ABOUT: About = About {
-    name: "info process",
+    name: CommandName::new("info process").displayed(),
     group: Group::Target,
     summary: "show the facts that the kernel reports about the process",
     text: "\

@@ -3,18 +3,19 @@
 use super::cut::Cut;
 use super::regions::names_sorting;
 use super::symbols::meant;
-use super::{About, Context, Error, Flow, Group, Outcome, example};
+use super::{About, CommandName, Context, Error, Flow, Group, Outcome, example};
+use crate::command::parse::{ProcessOrder, Ps};
 use crate::kernel::Name;
 use crate::kernel::smaps::Smaps;
 use crate::kernel::words::Worded;
-use crate::lang::{ProcessOrder, Ps};
+
 use crate::process::{self, Machine, ProcessEntry};
 use crate::render::units::counted;
 use crate::report::{ProcessMemory, ProcessRow};
 use std::cmp::Reverse;
 
 pub(super) const ABOUT: About = About {
-    name: "ps",
+    name: CommandName::new("ps").displayed(),
     group: Group::Target,
     summary: "list processes, with the memory that each uses",
     text: "\

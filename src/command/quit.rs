@@ -1,11 +1,11 @@
 //! `quit [STATUS]`
 
-use super::{About, Context, Flow, Group, Outcome, example};
+use super::{About, CommandName, Context, Flow, Group, Outcome, example};
 use crate::eval;
 use crate::lang::{Expression, Spanned};
 
 pub(super) const ABOUT: About = About {
-    name: "quit",
+    name: CommandName::new("quit").short(&["q"]),
     group: Group::Language,
     summary: "leave pmdb",
     text: "\

@@ -1,7 +1,7 @@
 //! `region ADDRESS [full]`: the region around an address.
 
 use super::translate::symbol_at;
-use super::{About, Context, Error, Flow, Group, Outcome, example};
+use super::{About, CommandName, Context, Error, Flow, Group, Outcome, example};
 use crate::eval;
 use crate::inspect::{AddressSpace, Backing, Facts, PageDetail, RegionStats, StateSet, ViewedRegion};
 use crate::kernel::smaps::{Smaps, vm_flag_meaning};
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub(super) const ABOUT: About = About {
-    name: "region",
+    name: CommandName::new("region").short(&["r"]).how(),
     group: Group::Look,
     summary: "describe the region around an address",
     text: "\

@@ -3,17 +3,18 @@
 use super::cut::{Cut, say_cut};
 use super::page_sweep::{finish, say_left_out, states_are, stopped};
 use super::symbols::meant;
-use super::{About, Context, Error, Flow, Group, Outcome, example, region};
+use super::{About, CommandName, Context, Error, Flow, Group, Outcome, example, region};
+use crate::command::parse::{RegionOrder, Regions};
 use crate::eval::{self, Scope as _, Spans, Value};
 use crate::inspect::{AddressSpace, Backing, RegionStats, StateSet, ViewedRegion};
 use crate::kernel::AddressRange;
 use crate::kernel::smaps::Smaps;
-use crate::lang::{FilterField as _, RegionField, RegionOrder, Regions, Spanned};
+use crate::lang::{FilterField as _, RegionField, Spanned};
 use crate::report::{Fact, Reason, RegionReport, RegionsSummary, Stopped};
 use std::cmp::Reverse;
 
 pub(super) const ABOUT: About = About {
-    name: "regions",
+    name: CommandName::new("regions").how(),
     group: Group::Look,
     summary: "list the regions, with the resident memory of each",
     text: "\

@@ -1,13 +1,14 @@
 //! `set SETTING VALUE`, `set $NAME = VALUE`
 
 use super::symbols::meant;
-use super::{About, Context, Error, Flow, Group, Outcome, example};
+use super::{About, CommandName, Context, Error, Flow, Group, Outcome, example};
+use crate::command::parse::Assignment;
 use crate::eval;
-use crate::lang::{Assignment, Range, Setting, Spanned, setting::SettingValue};
+use crate::lang::{Range, Setting, Spanned, setting::SettingValue};
 use crate::state::DebugState;
 
 pub(super) const ABOUT: About = About {
-    name: "set",
+    name: CommandName::new("set"),
     group: Group::Language,
     summary: "change a setting or a variable",
     text: "\

@@ -1,9 +1,9 @@
 //! The help of `shell`, `!`, `pipe` and redirection. The session runs them.
 
-use super::{About, Group, example};
+use super::{About, CommandName, Group, example};
 
 pub(super) const ABOUT_SHELL: About = About {
-    name: "shell",
+    name: CommandName::new("shell").short(&["!"]),
     group: Group::Language,
     summary: "run a shell command",
     text: "\
@@ -14,7 +14,7 @@ records.",
 };
 
 pub(super) const ABOUT_PIPE: About = About {
-    name: "pipe",
+    name: CommandName::new("pipe"),
     group: Group::Language,
     summary: "send the output of a command to a shell command",
     text: "\

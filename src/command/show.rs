@@ -1,11 +1,12 @@
 //! `show [SETTING | convenience]`
 
-use super::{About, Context, Flow, Group, Outcome, example};
-use crate::lang::{SETTINGS, Setting, Shown};
+use super::{About, CommandName, Context, Flow, Group, Outcome, example};
+use crate::command::parse::Shown;
+use crate::lang::{SETTINGS, Setting};
 use crate::report::SettingReport;
 
 pub(super) const ABOUT: About = About {
-    name: "show",
+    name: CommandName::new("show"),
     group: Group::Language,
     summary: "show settings and variables",
     text: "\

@@ -1,15 +1,17 @@
 //! `snapshot`, `snapshot delete NAME`, `info snapshots`: keeps the page map, to compare it later.
 
-use super::{About, Context, Error, Flow, Group, Outcome, example};
+use super::parse;
+use super::{About, CommandName, Context, Error, Flow, Group, Outcome, example};
+use crate::command::parse::Kept;
 use crate::eval::{self, Keep, Spans};
 use crate::inspect::{Facts, Snapshot};
-use crate::lang::{self, Kept, Spanned};
+use crate::lang::{self, Spanned};
 use crate::report::SnapshotRow;
 use crate::state::{DebugState, NamedSnapshot};
 use std::time::SystemTime;
 
 pub(super) const ABOUT: About = About {
-    name: "snapshot",
+    name: CommandName::new("snapshot").whole(),
     group: Group::Time,
     summary: "save the page map for a later comparison",
     text: "\
@@ -36,7 +38,7 @@ with `_` are for programs: they are not listed, and `diff` without names ignores
 };
 
 pub(super) const ABOUT_INFO: About = About {
-    name: "info snapshots",
+    name: CommandName::new("info snapshots").whole().displayed(),
     group: Group::Time,
     summary: "list the snapshots",
     text: "\
@@ -45,7 +47,7 @@ facts kept besides the page map, and the memory that it uses.",
     examples: &[example("snapshot\ninfo snapshots", "list all snapshots")],
 };
 
-pub(super) fn run(context: &mut Context, asked: &lang::Snapshot) -> Outcome {
+pub(super) fn run(context: &mut Context, asked: &parse::Snapshot) -> Outcome {
     let range = asked.range.as_ref();
     let spans = range.map(|range| spans(range, context.state)).transpose()?;
     let name = match &asked.name {

@@ -1,20 +1,22 @@
 //! `soft-dirty [RANGE]`, `soft-dirty clear [--yes]`: which pages were written since their soft-dirty bits were cleared.
 
 use super::page_sweep;
+use super::parse;
 use super::snapshot::seconds;
 use super::walk;
-use super::{About, Context, Error, Flow, Group, Outcome, Resume, example};
+use super::{About, CommandName, Context, Error, Flow, Group, Outcome, Resume, example};
+use crate::command::parse::SoftDirty;
 use crate::eval;
 use crate::inspect::{AddressSpace, Facts, Filter, Question, no_scan};
 use crate::kernel::Kind;
-use crate::lang::{self, PageField, SoftDirty, Span, Spanned};
+use crate::lang::{self, PageField, Span, Spanned};
 use crate::process::Target;
 use crate::report::{SoftDirtyCleared, SoftDirtyReport};
 use std::ops::ControlFlow;
 use std::time::{Instant, SystemTime};
 
 pub(super) const ABOUT: About = About {
-    name: "soft-dirty",
+    name: CommandName::new("soft-dirty").whole().how(),
     group: Group::Time,
     summary: "list pages written since their soft-dirty bits were cleared",
     text: "\
@@ -87,7 +89,7 @@ fn written(context: &mut Context, target: &Target, range: Option<&Spanned<lang::
     };
     context.sink.note(message)?;
     let all = Spanned::new(lang::Range::All, Span::default());
-    let asked = lang::Walk {
+    let asked = parse::Walk {
         range: range.cloned().unwrap_or(all),
         filter: Some(is(PageField::SoftDirty)),
         by: Vec::new(),

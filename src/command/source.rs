@@ -1,11 +1,11 @@
 //! `source PATH`
 
-use super::{About, Context, Flow, Group, Outcome, example};
+use super::{About, CommandName, Context, Flow, Group, Outcome, example};
 use crate::eval;
 use crate::lang::{Argument, Spanned};
 
 pub(super) const ABOUT: About = About {
-    name: "source",
+    name: CommandName::new("source"),
     group: Group::Language,
     summary: "run the commands of a file",
     text: "\

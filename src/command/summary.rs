@@ -2,17 +2,17 @@
 
 use super::frames;
 use super::page_sweep;
-use super::{About, Context, Error, Flow, Group, Outcome, example};
+use super::{About, CommandName, Context, Error, Flow, Group, Outcome, example};
+use crate::command::parse::Summarized;
 use crate::eval::{self, Extent, Spans};
 use crate::inspect::{AddressSpace, Facts, GroupBy, GroupKey, Groups, OfFrame, StateSet};
 use crate::kernel::{AddressRange, FrameNumber, FrameRange, PageFlags, PageSize, State};
-use crate::lang::Summarized;
 use crate::process::Machine;
 use crate::report::{Fact, Reason, SummaryRow, Why};
 use std::ops::ControlFlow;
 
 pub(super) const ABOUT: About = About {
-    name: "summary",
+    name: CommandName::new("summary").how(),
     group: Group::Look,
     summary: "count pages by the flags of their frames",
     text: "\

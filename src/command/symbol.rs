@@ -1,13 +1,13 @@
 //! `info symbol ADDRESS`, `info address SYMBOL`.
 
-use super::{About, Context, Flow, Group, Outcome, example};
+use super::{About, CommandName, Context, Flow, Group, Outcome, example};
 use crate::eval;
 use crate::lang::{Expression, Name, Spanned, SymbolName};
 use crate::report::SymbolReport;
 use crate::symbol::SymbolAt;
 
 pub(super) const ABOUT_SYMBOL: About = About {
-    name: "info symbol",
+    name: CommandName::new("info symbol").displayed(),
     group: Group::Memory,
     summary: "find the symbol at an address",
     text: "\
@@ -17,7 +17,7 @@ the file, as objdump prints it.",
 };
 
 pub(super) const ABOUT_ADDRESS: About = About {
-    name: "info address",
+    name: CommandName::new("info address").displayed(),
     group: Group::Memory,
     summary: "find the address of a symbol",
     text: "\

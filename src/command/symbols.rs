@@ -1,14 +1,14 @@
 //! `info symbols REGEX [limit N|top N]`
 
 use super::cut::{Cut, Largest, show_largest};
-use super::{About, Context, Flow, Group, Outcome, example, symbol};
+use super::{About, CommandName, Context, Flow, Group, Outcome, example, symbol};
 use crate::eval::{self, Scope, Value};
 use crate::lang::{self, Spanned};
 use crate::report::{SilentModule, Stopped, SymbolRow, SymbolsSummary};
 use crate::symbol::NoSymbols;
 
 pub(super) const ABOUT: About = About {
-    name: "info symbols",
+    name: CommandName::new("info symbols").displayed(),
     group: Group::Memory,
     summary: "list the symbols whose names match a regular expression",
     text: "\

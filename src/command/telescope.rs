@@ -1,6 +1,6 @@
 //! `telescope ADDRESS [N]`: words of memory, and where they lead.
 
-use super::{About, Context, Error, Flow, Group, Outcome, Resume, example, translate};
+use super::{About, CommandName, Context, Error, Flow, Group, Outcome, Resume, example, translate};
 use crate::eval;
 use crate::inspect::{Absent, AddressSpace, Contents, Source};
 use crate::kernel::{AddressRange, State, VirtualAddress};
@@ -10,7 +10,7 @@ use crate::report::{Hex, Link, Telescope, Why};
 use crate::symbol;
 
 pub(super) const ABOUT: About = About {
-    name: "telescope",
+    name: CommandName::new("telescope").how(),
     group: Group::Memory,
     summary: "follow words of memory as pointers",
     text: "\

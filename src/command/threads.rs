@@ -1,13 +1,13 @@
 //! `info threads`, `info registers`: what the kernel shows of running and waiting threads.
 
 use super::translate::brief;
-use super::{About, Context, Flow, Group, Outcome, example, print};
+use super::{About, CommandName, Context, Flow, Group, Outcome, example, print};
 use crate::eval::Value;
 use crate::kernel::registers::ThreadState;
 use crate::report::{Reason, ThreadRow};
 
 pub(super) const ABOUT_THREADS: About = About {
-    name: "info threads",
+    name: CommandName::new("info threads").whole().displayed(),
     group: Group::Target,
     summary: "list the threads, with program counter and stack pointer",
     text: "\
@@ -19,7 +19,7 @@ address space: every other command covers all of them.",
 };
 
 pub(super) const ABOUT_REGISTERS: About = About {
-    name: "info registers",
+    name: CommandName::new("info registers").whole().displayed(),
     group: Group::Target,
     summary: "show the program counter and the stack pointer",
     text: "\

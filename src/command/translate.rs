@@ -2,20 +2,33 @@
 
 use super::cut::Cut;
 use super::page_sweep;
-use super::{About, Context, Error, Flow, Group, Outcome, Resume, example, walk};
+use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, Resume, example, walk};
 use crate::eval::{self, Spans, Subject};
 use crate::inspect::{self, AddressSpace, Facts, PageDetail, Runs, frame_words, kind_unknown};
 use crate::kernel::{PageMapEntry, PageSize, Region, State, VirtualAddress};
-use crate::lang::{self, Spanned};
+use crate::lang::parser::{Parsed, Tokens, cut_to, range};
+use crate::lang::{self, Spanned, display};
 use crate::process::{self, Target};
 use crate::report::{FolioReport, FrameWords, Hex, Nearest, Reason, Run, SwapSlot, SymbolBrief, Translation};
 use crate::symbol::{self, NoSymbols, Symbols};
+use nom::Parser;
+use nom::combinator::opt;
+use std::fmt::{self, Formatter};
 
-pub(super) const ABOUT: About = About {
-    name: "translate",
-    group: Group::Look,
-    summary: "find the physical address of a virtual address",
-    text: "\
+/// `translate RANGE`: an address, or a range for a row per physically contiguous run.
+#[derive(Debug)]
+pub struct Translate {
+    range: Spanned<lang::Range>,
+    /// Which of the rows; all if absent.
+    cut: Option<lang::Cut>,
+}
+
+impl Command for Translate {
+    const ABOUT: About = About {
+        name: CommandName::new("translate").short(&["t"]).how(),
+        group: Group::Look,
+        summary: "find the physical address of a virtual address",
+        text: "\
 Translates an address, or each physically contiguous run of a range. Of a symbol with a size, shows the first byte \
 in detail, then the runs if it spans pages. The answer for an address has these parts:
 
@@ -34,33 +47,44 @@ Options:
 
 A frame number that the kernel hides is shown as hidden, with the reason. It is never 0. Does not read the target's \
 memory, and changes nothing.",
-    examples: &[
-        example("translate demo_buffer", "translate a symbol: its first byte, then its runs"),
-        example("t demo_buffer + 0x1234", "translate one byte of a buffer"),
-        example("translate demo_buffer, +4p", "list the runs of four pages"),
-        example("translate --how demo_buffer + 0x1234", "add the reads that gave the answer"),
-        example("translate [stack]", "list the runs of a region"),
-        example("translate all limit 20", "list twenty runs; an empty line continues"),
-    ],
-};
+        examples: &[
+            example("translate demo_buffer", "translate a symbol: its first byte, then its runs"),
+            example("t demo_buffer + 0x1234", "translate one byte of a buffer"),
+            example("translate demo_buffer, +4p", "list the runs of four pages"),
+            example("translate --how demo_buffer + 0x1234", "add the reads that gave the answer"),
+            example("translate [stack]", "list the runs of a region"),
+            example("translate all limit 20", "list twenty runs; an empty line continues"),
+        ],
+    };
 
-pub(super) fn run(context: &mut Context, range: &Spanned<lang::Range>, cut: Option<&lang::Cut>) -> Outcome {
-    let cut = Cut::of(cut, context.state)?;
-    let target = context.target()?;
-    match eval::subject(range, context.state)? {
-        Subject::Address(address) => detail(context, &target, address)?,
-        Subject::Range(spans) => return runs(context, &target, &spans, cut),
-        Subject::Sized(spans) => {
-            if context.resume.is_none() {
-                detail(context, &target, spans.start())?;
-            }
-            let page = target.process.layout().page;
-            if spans.ranges().iter().any(|range| range.pages(page) > 1) {
-                return runs(context, &target, &spans, cut);
+    fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
+        let (input, (range, cut)) = (range, opt(cut_to)).parse(input)?;
+        Ok((input, Translate { range, cut }))
+    }
+
+    fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, " {}", self.range.node)?;
+        display::cut(f, self.cut.as_ref())
+    }
+
+    fn run(&self, context: &mut Context) -> Outcome {
+        let cut = Cut::of(self.cut.as_ref(), context.state)?;
+        let target = context.target()?;
+        match eval::subject(&self.range, context.state)? {
+            Subject::Address(address) => detail(context, &target, address)?,
+            Subject::Range(spans) => return runs(context, &target, &spans, cut),
+            Subject::Sized(spans) => {
+                if context.resume.is_none() {
+                    detail(context, &target, spans.start())?;
+                }
+                let page = target.process.layout().page;
+                if spans.ranges().iter().any(|range| range.pages(page) > 1) {
+                    return runs(context, &target, &spans, cut);
+                }
             }
         }
+        Ok(Flow::Done)
     }
-    Ok(Flow::Done)
 }
 
 /// All facts about one address.

@@ -3,21 +3,22 @@
 use super::cut::Cut;
 use super::named_pages::{PagesOfSymbols, names_in};
 use super::page_sweep;
-use super::{About, Context, Flow, Group, Outcome, Resume, example, frames, groups};
+use super::parse;
+use super::{About, CommandName, Context, Flow, Group, Outcome, Resume, example, frames, groups};
+use crate::command::parse::GroupKey;
 use crate::eval::{self, Extent, Spans};
 use crate::inspect::{
     AddressSpace, Facts, Filter, GroupBy, GroupKey as Key, Groups, Question, Row, Rows, Run, Runs, kind_unknown,
     no_scan,
 };
 use crate::kernel::{AddressRange, Name, State};
-use crate::lang::{self, GroupKey};
 use crate::render::Sink;
 use crate::report::{self, Fact, FrameWords, Pages, Reason, Stopped, Why};
 use std::cell::Cell;
 use std::ops::ControlFlow;
 
 pub(super) const ABOUT: About = About {
-    name: "walk",
+    name: CommandName::new("walk").short(&["w"]).how(),
     group: Group::Look,
     summary: "list the pages of a range, or page frames",
     text: "\
@@ -51,7 +52,7 @@ means mapped by one PMD as a huge page.",
     ],
 };
 
-pub(super) fn run(context: &mut Context, asked: &lang::Walk) -> Outcome {
+pub(super) fn run(context: &mut Context, asked: &parse::Walk) -> Outcome {
     let cut = Cut::of(asked.cut.as_ref(), context.state)?;
     let spans = match eval::range(&asked.range, context.state)? {
         Extent::Addresses(spans) => spans,

@@ -1,17 +1,19 @@
 //! `watch RANGE …`: what changes while you look.
 
 use super::page_sweep::{say_left_out, states_are, stopped};
+use super::parse;
 use super::region::unmapped;
 use super::schedule::Schedule;
 use super::snapshot::seconds;
 use super::timeline::Timeline;
 use super::translate::brief;
 use super::watch_groups::{Sums, tally};
-use super::{About, Context, Error, Flow, Group, Outcome, example};
+use super::{About, CommandName, Context, Error, Flow, Group, Outcome, example};
+use crate::command::parse::{OnRequest, Quantifier, Until};
 use crate::eval::{self, Spans, current_ranges};
 use crate::inspect::{self, AddressSpace, Change, Facts, Page, Sampled, StateSet, ViewedRegion, Watcher, is_average};
 use crate::kernel::AddressRange;
-use crate::lang::{self, OnRequest, Quantifier, Span, Until};
+use crate::lang::Span;
 use crate::process::{self, Target};
 use crate::render::Sink;
 use crate::report::{
@@ -22,7 +24,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime};
 
 pub(super) const ABOUT: About = About {
-    name: "watch",
+    name: CommandName::new("watch"),
     group: Group::Time,
     summary: "report changes in a range",
     text: "\
@@ -77,7 +79,7 @@ const USUAL: Duration = Duration::from_millis(100);
 /// Samples closer together than this would take longer than the time between them.
 const SHORTEST: Duration = Duration::from_millis(1);
 
-pub(super) fn run(context: &mut Context, asked: &lang::Watch) -> Outcome {
+pub(super) fn run(context: &mut Context, asked: &parse::Watch) -> Outcome {
     let time = |time| eval::time(time, context.state);
     let every = asked.every.as_ref().map(time).transpose()?;
     let duration = asked.duration.as_ref().map(time).transpose()?;

@@ -1,9 +1,9 @@
 //! `watch … by region`: changes added up for each region.
 
 use super::groups;
+use crate::command::parse::WatchKey;
 use crate::inspect::{AddressSpace, Change, RegionGroups};
 use crate::kernel::Region;
-use crate::lang::WatchKey;
 use crate::report::{EventGroup, EventKind, NetEffect, Numbers};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

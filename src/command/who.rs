@@ -1,7 +1,7 @@
 //! `who PLACE [limit N]`: which processes map a frame, and where.
 
 use super::page_sweep::{finish, stopped};
-use super::{About, Context, Error, Flow, Group, Outcome, example, ps, translate};
+use super::{About, CommandName, Context, Error, Flow, Group, Outcome, example, ps, translate};
 use crate::eval::{self, Location};
 use crate::inspect::who::{self, Answer, Ended, Question, Seen, Step};
 use crate::inspect::{AddressSpace, frame_words};
@@ -15,7 +15,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 pub(super) const ABOUT: About = About {
-    name: "who",
+    name: CommandName::new("who").how(),
     group: Group::Look,
     summary: "list the processes and addresses that map a frame",
     text: "\

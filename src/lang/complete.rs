@@ -1,9 +1,9 @@
 //! What could stand at the cursor: what the parser expects at the end of the text before it.
 
-use super::commands::first_words;
 use super::expected::Expected;
 use super::lexer::{self, OPTIONS, Token, TokenKind, is_blank};
 use super::parser;
+use super::parser::Language;
 
 /// What could stand where the cursor is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,20 +31,20 @@ fn path_begun(text: &str, tokens: &[Token<'_>]) -> Option<usize> {
 }
 
 /// Where an unquoted source path begins that the text ends with. Only a path has slashes where a source file may stand.
-fn source_path_begun(before: &str) -> Option<usize> {
+fn source_path_begun(language: Language, before: &str) -> Option<usize> {
     let start = before.len() - before.rsplit(is_blank).next()?.len();
     let (command, word) = before.split_at_checked(start)?;
     if !word.contains('/') || word.starts_with(|first| "'\"*".contains(first)) {
         return None;
     }
-    let (kinds, _) = parser::expected_at_end(command, &lexer::tokens(command));
+    let (kinds, _) = parser::expected_at_end(language, command, &lexer::tokens(language, command));
     kinds.contains(&Expected::SourceFile).then_some(start)
 }
 
 /// What could stand at `cursor`, a byte offset in `line`.
-pub fn expectation(line: &str, cursor: usize) -> Expectation {
+pub(super) fn expectation(language: Language, line: &str, cursor: usize) -> Expectation {
     let before = line.get(..cursor).unwrap_or(line);
-    let mut tokens = lexer::tokens(before);
+    let mut tokens = lexer::tokens(language, before);
     let mut quote = None;
     let mut start = before.len();
 
@@ -52,11 +52,11 @@ pub fn expectation(line: &str, cursor: usize) -> Expectation {
     let word = before.rsplit(is_blank).next().unwrap_or_default();
     let is_begun = |text: &str| !word.is_empty() && text.starts_with(word);
     let option = OPTIONS.into_iter().any(is_begun);
-    let command = word.contains('-') && first_words().any(is_begun);
+    let command = word.contains('-') && language.first_words().any(is_begun);
     if option || command {
         start -= word.len();
-        let tokens = lexer::tokens(before.get(..start).unwrap_or_default());
-        let (kinds, _) = parser::expected_at_end(before, &tokens);
+        let tokens = lexer::tokens(language, before.get(..start).unwrap_or_default());
+        let (kinds, _) = parser::expected_at_end(language, before, &tokens);
         let is_meant =
             |kind: &Expected| if command { *kind == Expected::Command } else { matches!(kind, Expected::Option(_)) };
         let kinds: Vec<Expected> = kinds.into_iter().filter(is_meant).collect();
@@ -66,7 +66,7 @@ pub fn expectation(line: &str, cursor: usize) -> Expectation {
         start = before.len();
     }
 
-    if let Some(start) = source_path_begun(before) {
+    if let Some(start) = source_path_begun(language, before) {
         return Expectation::of(start, Expected::SourceFile);
     }
 
@@ -94,147 +94,12 @@ pub fn expectation(line: &str, cursor: usize) -> Expectation {
         }
     }
 
-    let whole = lexer::tokens(before);
-    if let (_, Some((kind, raw_start))) = parser::expected_at_end(before, &whole) {
+    let whole = lexer::tokens(language, before);
+    if let (_, Some((kind, raw_start))) = parser::expected_at_end(language, before, &whole) {
         let quote = before.get(raw_start..).and_then(|text| text.chars().next());
         let quote = quote.filter(|first| matches!(first, '\'' | '"'));
         return Expectation { quote, ..Expectation::of(raw_start, kind) };
     }
-    let (kinds, _) = parser::expected_at_end(before, &tokens);
+    let (kinds, _) = parser::expected_at_end(language, before, &tokens);
     Expectation { start, kinds, quote }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::lang::commands::second_words;
-
-    fn at_end(line: &str) -> Expectation {
-        expectation(line, line.len())
-    }
-
-    fn kinds(line: &str) -> Vec<Expected> {
-        at_end(line).kinds
-    }
-
-    #[test]
-    fn the_beginning_of_a_line_is_a_command() {
-        assert_eq!(at_end(""), Expectation { start: 0, kinds: vec![Expected::Command], quote: None });
-        assert_eq!(at_end("  wa"), Expectation { start: 2, kinds: vec![Expected::Command], quote: None });
-        let second: Vec<Expected> = second_words("info").map(Expected::Word).collect();
-        assert_eq!(kinds("info "), second);
-        assert_eq!(kinds("pipe "), [Expected::Command]);
-    }
-
-    #[test]
-    fn arguments_are_what_the_parser_expects() {
-        assert_eq!(kinds("walk "), [Expected::Option("--how"), Expected::Range, Expected::Expression]);
-        assert_eq!(kinds("walk --how "), [Expected::Range, Expected::Expression]);
-        assert_eq!(at_end("walk heap wh").start, 10);
-        assert!(kinds("walk heap wh").contains(&Expected::Word("where")));
-        assert!(kinds("walk heap where pres").contains(&Expected::PageField));
-        assert!(!kinds("walk heap where pres").contains(&Expected::Expression));
-        assert!(kinds("regions where ").contains(&Expected::RegionField));
-        assert!(kinds("print 1 + ma").contains(&Expected::Expression));
-        assert_eq!(
-            kinds("walk heap by "),
-            [
-                "state",
-                "kind",
-                "flags",
-                "region",
-                "run",
-                "order",
-                "node",
-                "zone",
-                "cgroup",
-                "pmd_mapped",
-                "mapcount",
-                "exclusive",
-                "symbol"
-            ]
-            .map(Expected::Word)
-        );
-        assert!(kinds("set ").contains(&Expected::Word("pagination")));
-        assert_eq!(kinds("set scan o"), [Expected::Word("on"), Expected::Word("off")]);
-        assert_eq!(kinds("info address libc.so.6!mal"), [Expected::Symbol]);
-    }
-
-    #[test]
-    fn a_line_of_the_source_begins_with_the_path_of_its_file() {
-        for line in ["info line ", "info line ser", "info line 'my ser", "info line server."] {
-            assert!(kinds(line).contains(&Expected::SourceFile), "{line}");
-            assert!(kinds(line).contains(&Expected::Expression), "{line}");
-        }
-        for line in ["info line src/ser", "info line src/", "info line /a/b-c/d.", "info line ../x"] {
-            let path = at_end(line);
-            assert_eq!((path.start, path.quote), (10, None), "{line}");
-            assert_eq!(path.kinds, [Expected::SourceFile], "{line}");
-        }
-        for line in
-            ["print src/ser", "info line *src/ser", "info line 2 + src/ser", "info line server.c:", "info symbol ser"]
-        {
-            assert!(!kinds(line).contains(&Expected::SourceFile), "{line}");
-        }
-    }
-
-    #[test]
-    fn a_half_typed_how_is_no_minus_sign() {
-        for half in ["-", "--", "--h", "--how"] {
-            let found = at_end(&format!("region {half}"));
-            assert_eq!((found.start, found.kinds), (7, vec![Expected::Option("--how")]));
-        }
-        assert_eq!(kinds("soft-dirty clear --"), [Expected::Option("--yes")]);
-        for line in ["soft-", "soft-dir", "pipe soft-dir"] {
-            assert_eq!(kinds(line), [Expected::Command], "{line}");
-        }
-        assert!(!kinds("print soft-dir").contains(&Expected::Command));
-        assert!(!kinds("print --h").contains(&Expected::Option("--how")));
-        assert!(!kinds("region 1 --h").contains(&Expected::Option("--how")));
-    }
-
-    #[test]
-    fn raw_text_and_files_begin_where_they_begin() {
-        assert_eq!(at_end("source ~/a"), Expectation { start: 7, kinds: vec![Expected::File], quote: None });
-        assert_eq!(at_end("source "), Expectation { start: 7, kinds: vec![Expected::File], quote: None });
-        assert_eq!(at_end("walk heap > /tm"), Expectation { start: 12, kinds: vec![Expected::File], quote: None });
-        assert_eq!(at_end("attach fire"), Expectation { start: 7, kinds: vec![Expected::Process], quote: None });
-        assert_eq!(kinds("walk heap | gr"), [Expected::ShellCommand]);
-    }
-
-    #[test]
-    fn behind_a_joint_the_whole_name_is_what_is_typed() {
-        for (line, start) in [
-            ("print rs::", 6),
-            ("print rs::inner::", 6),
-            ("print 1 + rs::", 10),
-            ("print malloc@", 6),
-            ("print malloc@got.", 6),
-            ("x/gx f@@", 5),
-            ("print libc.so.", 6),
-        ] {
-            let path = at_end(line);
-            assert_eq!(path.start, start, "{line}");
-            assert!(path.kinds.contains(&Expected::Expression), "{line}");
-        }
-        let in_module = at_end("info address program!rs::");
-        assert_eq!((in_module.start, in_module.kinds), (21, vec![Expected::Symbol]));
-        // One colon stands before a line of the source.
-        assert_eq!(at_end("info line main:").kinds, [Expected::Number]);
-        assert_eq!(kinds("print rs ::"), []);
-    }
-
-    #[test]
-    fn an_open_quote_or_bracket_is_what_is_typed() {
-        let open = at_end("translate 'ld-linux");
-        assert_eq!((open.start, open.quote), (10, Some('\'')));
-        assert!(open.kinds.contains(&Expected::Expression));
-        assert_eq!(at_end("translate [he").start, 10);
-    }
-
-    #[test]
-    fn nothing_is_expected_behind_an_error() {
-        assert_eq!(kinds("walk 1 2 "), []);
-        assert_eq!(kinds("nonsense "), []);
-    }
 }

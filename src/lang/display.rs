@@ -2,6 +2,8 @@
 //! is written parses to the same tree. In a filter `& ^ |` stand only in parentheses, conditions are joined with words,
 //! and a name that is no field is in quotes.
 
+pub(crate) use super::line::{clause, cut, quoted, word_if};
+
 use std::fmt::{self, Display, Formatter};
 
 use super::lexer::{escape, is_plain_name};

@@ -141,7 +141,7 @@ impl Expected {
     }
 
     /// The plain words that may stand here, as far as they do not depend on a target.
-    pub fn words(self) -> Vec<&'static str> {
+    pub(super) fn words(self) -> Vec<&'static str> {
         fn names<F: FilterField>(wanted: impl Fn(F) -> bool) -> impl Iterator<Item = &'static str> {
             F::all().filter(move |field| wanted(*field)).map(F::name)
         }
@@ -149,7 +149,6 @@ impl Expected {
             Function::words().chain(ChangeFunction::words())
         }
         match self {
-            Expected::Command => super::commands::first_words().collect(),
             Expected::Word(word) | Expected::Option(word) => vec![word],
             Expected::Search => Unit::words().collect(),
             Expected::Pattern => functions().collect(),

@@ -193,15 +193,6 @@ fn choice_of_literals(name: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lang::COMMANDS;
-
-    #[test]
-    fn every_command_has_a_usage_that_begins_with_its_name() {
-        for command in COMMANDS {
-            let usage = usage(command.name).unwrap_or_else(|| panic!("{} has no rule", command.name));
-            assert!(usage.starts_with(command.name), "{usage}");
-        }
-    }
 
     #[test]
     fn usages_are_read_from_the_rules() {

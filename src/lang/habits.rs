@@ -7,6 +7,7 @@
 use super::error::SyntaxError;
 use super::expected::Expected;
 use super::lexer::{self, Token, is_blank};
+use super::parser::Language;
 use super::span::Span;
 
 /// A row of [`HABITS`].
@@ -261,8 +262,8 @@ fn length(words: &str, text: &str) -> Option<usize> {
 
 impl Found {
     /// The tokens of a line with pmdb's words in the place of these.
-    pub(super) fn replaced<'a>(&self, ours: &'static str, tokens: &[Token<'a>]) -> Vec<Token<'a>> {
-        let ours = lexer::tokens(ours).into_iter();
+    pub(super) fn replaced<'a>(&self, language: Language, ours: &'static str, tokens: &[Token<'a>]) -> Vec<Token<'a>> {
+        let ours = lexer::tokens(language, ours).into_iter();
         let ours = ours.map(|token| Token { at: self.at, ..token });
         let behind = tokens.iter().filter(|token| token.at.start >= self.at.end).cloned();
         ours.chain(behind).collect()
@@ -281,76 +282,5 @@ impl Found {
     /// The hint of the table about these words.
     pub fn hint(&self, hint: &str) -> String {
         hint.replace("{}", self.words)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::lang::commands::{Resolved, resolve_first, resolve_second, second_words};
-    use crate::lang::parse_line;
-
-    fn each() -> impl Iterator<Item = (&'static str, Does)> {
-        HABITS.iter().flat_map(|habit| {
-            let words = habit.words.iter();
-            words.map(move |words| (*words, habit.does))
-        })
-    }
-
-    #[test]
-    fn each_is_there_once_and_none_is_a_command_or_an_abbreviation_of_one() {
-        let mut seen = std::collections::BTreeSet::new();
-        for (words, _) in each() {
-            assert!(seen.insert(words), "`{words}` twice");
-            let mut typed = words.split(' ');
-            let first = typed.next().unwrap_or_default();
-            let meaning = match (resolve_first(first), typed.next()) {
-                (Resolved::One(first), Some(second)) if second_words(first).next().is_some() => {
-                    resolve_second(first, second)
-                }
-                (first, None) => first,
-                _ => Resolved::Unknown,
-            };
-            let is_command = matches!(meaning, Resolved::One(one) if second_words(one).next().is_none());
-            let longer = words.split(' ').count() > 2;
-            assert!(!is_command || longer, "`{words}` means {meaning:?} already");
-        }
-    }
-
-    #[test]
-    fn what_runs_is_a_line_of_ours_and_its_words_are_found_whole_only() {
-        for (words, does) in each() {
-            let found = of(words).map(|found| found.words);
-            assert_eq!(found, Some(words));
-            assert_eq!(of(&format!("{words}x")).filter(|one| one.words == words), None);
-            match does {
-                Does::Nothing => assert_eq!(parse_line(&format!("{words} on")), parse_line("#")),
-                Does::Refuse(hint) => {
-                    for line in [words.to_owned(), format!("{words} something 0x10")] {
-                        let error = parse_line(&line).expect_err(&line);
-                        assert_eq!(error.hint, Some(hint.replace("{}", words)), "{line}");
-                    }
-                }
-                Does::Run(command, _) => {
-                    // Enough for any of them: an address, or nothing.
-                    let ours = ["", " 0x10", " $x = 1", " \"text\""];
-                    let runs = ours.iter().any(|rest| {
-                        let parses = |words: &str| parse_line(&format!("{words}{rest}")).is_ok();
-                        parses(words) && parses(command)
-                    });
-                    assert!(runs, "`{words}` does not run `{command}`");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn a_line_of_the_language_is_not_touched() {
-        for line in ["info process", "region 0x10", "watch heap", "find 0x10, +8, 1"] {
-            assert!(parse_line(line).is_ok(), "{line}");
-        }
-        let error = parse_line("hexdump 0x10 64").expect_err("two arguments");
-        assert_eq!(error.at, Span::new(13, 15));
-        assert!(error.hint.is_some_and(|hint| hint.contains("x/64xb")));
     }
 }

@@ -18,12 +18,11 @@
 //! ```
 
 mod amount;
-mod arguments;
 mod class;
-pub mod commands;
+mod commands;
 pub mod complete;
 mod ctype;
-mod display;
+pub(crate) mod display;
 mod error;
 mod expected;
 mod expression;
@@ -33,53 +32,65 @@ pub mod habits;
 pub mod highlight;
 mod layout;
 mod lexer;
+mod line;
 mod operators;
-mod parser;
+pub(crate) mod parser;
 pub mod script;
 pub mod setting;
 mod span;
 mod syntax;
 
-pub use commands::{COMMANDS, CommandName};
+pub use commands::{BlockLine, CommandName, Resolved};
 pub use error::{SyntaxError, near};
 pub use expected::Expected;
 pub use lexer::escape;
+pub use parser::{Language, Syntax};
 pub use setting::SETTINGS;
 pub use syntax::*;
 
-/// Parses one line: a command with its output, a shell line, a comment, or nothing.
-///
-/// # Errors
-/// A [`SyntaxError`] for a line that is not in the language.
-pub fn parse_line(line: &str) -> Result<Line, SyntaxError> {
-    parser::parse(line)
-}
+impl Language {
+    /// Parses one line: a command with its output, a shell line, a comment, or nothing.
+    ///
+    /// # Errors
+    /// A [`SyntaxError`] for a line that is not in the language.
+    pub fn parse_line(self, line: &str) -> Result<Line, SyntaxError> {
+        parser::parse(self, line)
+    }
 
-/// What to say of a typed line that parses, and was meant for gdb or is its output: `#1 0x401136 in main ()`, `f 1`.
-pub fn meant_for_gdb(line: &str) -> Option<String> {
-    parser::meant_for_gdb(line)
-}
+    /// What to say of a typed line that parses, and was meant for gdb or is its output: `#1 0x401136 in main ()`,
+    /// `f 1`.
+    pub fn meant_for_gdb(self, line: &str) -> Option<String> {
+        parser::meant_for_gdb(self, line)
+    }
 
-/// The text after the name of a user-defined command: the arguments, and where the output goes.
-///
-/// # Errors
-/// A [`SyntaxError`] for an incomplete pipe or redirection.
-pub fn parse_call(text: &str) -> Result<(Vec<Spanned<Argument>>, Output), SyntaxError> {
-    parser::call(text)
-}
+    /// The text after the name of a user-defined command: the arguments, and where the output goes.
+    ///
+    /// # Errors
+    /// A [`SyntaxError`] for an incomplete pipe or redirection.
+    pub fn parse_call(self, text: &str) -> Result<(Vec<Spanned<Argument>>, Output), SyntaxError> {
+        parser::call(self, text)
+    }
 
-/// The arguments in a text: values separated by blanks.
-pub fn parse_arguments(text: &str) -> Vec<Spanned<Argument>> {
-    parser::arguments(text)
+    /// The arguments in a text: values separated by blanks.
+    pub fn parse_arguments(self, text: &str) -> Vec<Spanned<Argument>> {
+        parser::arguments(self, text)
+    }
+
+    /// What could stand at `cursor`, a byte offset in `line`.
+    pub fn expectation(self, line: &str, cursor: usize) -> complete::Expectation {
+        complete::expectation(self, line, cursor)
+    }
+
+    /// The parts of a line in order, without overlaps; blanks are part of none.
+    pub fn classes(self, line: &str) -> Vec<Spanned<highlight::Class>> {
+        highlight::classes(self, line)
+    }
 }
 
 /// The duration that a text stands for: `100ms`; a number alone is in seconds.
 pub fn parse_duration(text: &str) -> Option<std::time::Duration> {
-    match lexer::tokens(text).as_slice() {
+    match lexer::tokens(Language(&[]), text).as_slice() {
         [token] => token.kind.duration(),
         _ => None,
     }
 }
-
-#[cfg(test)]
-mod tests;

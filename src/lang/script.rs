@@ -6,14 +6,15 @@
 
 use std::rc::Rc;
 
-use super::commands::{BlockLine, Resolved, block_line, opening_words, resolve_first};
+use super::commands::{BlockLine, Resolved};
 use super::error::SyntaxError;
 use super::expression::Expression;
+use super::parser::Language;
 use super::span::{Span, Spanned};
 use super::syntax::{Control, Line, Opening, Rows};
 
 /// Blocks nested deeper than this are an error.
-const DEEPEST: usize = 64;
+pub const DEEPEST: usize = 64;
 
 /// Statements, one after the other.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -94,8 +95,8 @@ pub struct Fault {
 }
 
 /// Builds statements from lines.
-#[derive(Debug, Default)]
 pub struct Builder {
+    language: Language,
     open: Vec<Open>,
     /// The last line whose first word is no command, but nearly one that opens a block.
     misspelt: Option<Fault>,
@@ -131,13 +132,18 @@ pub fn first_word(line: &str) -> Option<(&str, Span)> {
 }
 
 /// Whether these lines leave a block open. Lines with a fault do not: running them reports it.
-pub fn is_open(text: &str) -> bool {
-    let mut builder = Builder::default();
+pub fn is_open(language: Language, text: &str) -> bool {
+    let mut builder = Builder::new(language);
     let mut lines = text.lines().enumerate();
     lines.all(|(index, line)| builder.push(index + 1, line).is_ok()) && builder.is_open()
 }
 
 impl Builder {
+    /// A builder of lines in this language.
+    pub fn new(language: Language) -> Self {
+        Builder { language, open: Vec::new(), misspelt: None }
+    }
+
     /// Whether a block waits for its `end`.
     pub fn is_open(&self) -> bool {
         !self.open.is_empty()
@@ -153,14 +159,14 @@ impl Builder {
         if matches!(last, Some(Opening::Document(_))) && text.trim() != "end" {
             return Ok(self.add(line, text.into(), Node::Text));
         }
-        let control = first.and_then(|(word, at)| Some((block_line(word)?, at)));
+        let control = first.and_then(|(word, at)| Some((self.language.block_line(word)?, at)));
         let Some((does, word)) = control else {
             let node = if self.is_open() {
-                super::parse_line(text).map_or(Node::Text, |line| Node::Line(line.into()))
+                self.language.parse_line(text).map_or(Node::Text, |line| Node::Line(line.into()))
             } else {
                 Node::Text
             };
-            let misspelt = first.and_then(|first| misspelt(line, text, first));
+            let misspelt = first.and_then(|first| misspelt(self.language, line, text, first));
             self.misspelt = misspelt.or(self.misspelt.take());
             return Ok(self.add(line, text.into(), node));
         };
@@ -200,7 +206,7 @@ impl Builder {
     }
 
     fn control(&mut self, line: usize, text: &Rc<str>, word: Span) -> Result<Option<Statement>, SyntaxError> {
-        let Line::Control(control) = super::parse_line(text)? else {
+        let Line::Control(control) = self.language.parse_line(text)? else {
             return Ok(self.add(line, text.clone(), Node::Text));
         };
         let opening = match *control {
@@ -263,15 +269,15 @@ impl Builder {
 }
 
 /// The fault of a line that was probably meant to open a block.
-fn misspelt(line: usize, text: &str, (word, at): (&str, Span)) -> Option<Fault> {
-    if resolve_first(word) != Resolved::Unknown {
+fn misspelt(language: Language, line: usize, text: &str, (word, at): (&str, Span)) -> Option<Fault> {
+    if language.resolve_first(word) != Resolved::Unknown {
         return None;
     }
     // Words that are too short for `near`.
     let meant = match word {
         "If" | "IF" | "iff" => "if",
         "for" | "each" => "foreach",
-        _ => super::near(word, opening_words()).first()?,
+        _ => super::near(word, language.opening_words()).first()?,
     };
     Some(Fault {
         line,
@@ -285,73 +291,4 @@ fn misspelt(line: usize, text: &str, (word, at): (&str, Span)) -> Option<Fault> 
 
 fn fault(at: Span, message: String, expected: &str) -> SyntaxError {
     SyntaxError { at, message, expected: vec![expected.to_owned()], hint: None }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn build(text: &str) -> Result<Vec<Statement>, Fault> {
-        let mut builder = Builder::default();
-        let mut statements = Vec::new();
-        for (index, line) in text.lines().enumerate() {
-            statements.extend(builder.push(index + 1, line)?);
-        }
-        builder.finish().map(|()| statements)
-    }
-
-    #[test]
-    fn blocks_nest_and_lines_in_them_are_parsed_once() {
-        let text = "echo a\nif 1\n  while $i < 3\n    echo b\n    if 2\n loop_break\n end\n  end # inner\nelse\n  frobnicate\nend\necho c";
-        let statements = build(text).unwrap();
-        assert_eq!(statements.len(), 3);
-        assert_eq!((statements[0].line, statements[2].line), (1, 12));
-        let Node::If { then, otherwise, .. } = &statements[1].node else {
-            panic!("{statements:?}");
-        };
-        let Node::While { body, .. } = &then.0[0].node else {
-            panic!("{then:?}");
-        };
-        assert!(matches!(body.0[0].node, Node::Line(_)), "{body:?}");
-        // What is no command now may be defined by then.
-        assert_eq!(otherwise.0[0].node, Node::Text);
-    }
-
-    #[test]
-    fn what_is_not_closed_or_closed_twice_is_said_at_its_line() {
-        for (text, line, says) in [
-            ("echo\nif 1\nwhile 2\nend\n", 2, "`if` has no `end`"),
-            ("end", 1, "no block"),
-            ("if 1\nend\nend", 3, "no block"),
-            ("else", 1, "no `if`"),
-            ("while 1\nelse\nend", 2, "no `if`"),
-            ("if 1\nelse\nelse\nend", 3, "no `if`"),
-            ("loop_break", 1, "no loop"),
-            ("if 1\nloop_continue\nend", 2, "no loop"),
-            ("if", 1, "missing"),
-            ("if 1\ndefine x\nend\nend", 2, "cannot stand in a block"),
-            ("define x\n", 1, "`define` has no `end`"),
-            ("document x\nend of it\n", 1, "`document` has no `end`"),
-            ("echo\nwhlie 1\necho\nend", 2, "no command `whlie`"),
-            ("iff 1\nwhile 1\nend\nend", 1, "no command `iff`"),
-            ("while 1\nforech $p in all\nend\nend", 2, "no command `forech`"),
-        ] {
-            let fault = build(text).expect_err(text);
-            assert_eq!(fault.line, line, "{text}");
-            assert!(fault.error.message.contains(says), "{text}: {fault:?}");
-            assert!(!fault.error.expected.is_empty());
-        }
-        let deep = "if 1\n".repeat(DEEPEST + 1);
-        assert!(build(&deep).unwrap_err().error.message.contains("64 levels"));
-    }
-
-    #[test]
-    fn a_document_is_text_up_to_a_line_that_is_nothing_but_end() {
-        let statements = build("document d\n  if you like\nend of story\nend\necho").unwrap();
-        let Node::Document { text, .. } = &statements[0].node else {
-            panic!("{statements:?}");
-        };
-        assert_eq!(text, "if you like\nend of story\n");
-        assert_eq!(statements[1].line, 5);
-    }
 }

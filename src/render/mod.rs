@@ -28,6 +28,8 @@ pub use record::{Erased, Record, RowRange};
 pub use sink::Sink;
 pub use svg::Svg;
 pub use text::Text;
+#[cfg(test)]
+pub(crate) use text::headings;
 pub use theme::{Background, ColorContext, Role, Theme};
 
 use std::io::{self, Write};

@@ -1,14 +1,15 @@
 //! The colours of a line while it is being typed.
 
+use crate::command::LANGUAGE;
 use crate::lang::Span;
-use crate::lang::highlight::{Class, classes};
+use crate::lang::highlight::Class;
 use crate::render::{Role, Theme};
 
 /// `line` with its parts in their colours, of the same width.
 pub(super) fn painted(line: &str, theme: Theme) -> String {
     let mut text = String::with_capacity(2 * line.len());
     let mut done = 0;
-    for part in classes(line) {
+    for part in LANGUAGE.classes(line) {
         let (start, end) = (part.at.start, part.at.end);
         text.push_str(line.get(done..start).unwrap_or_default());
         text.push_str(&theme.paint(role(part.node), line.get(start..end).unwrap_or_default()));

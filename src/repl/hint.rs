@@ -1,8 +1,7 @@
 //! The usage of a command while it is being typed.
 
-use crate::lang::commands::{Resolved, resolve_first, resolve_second, second_words};
-use crate::lang::complete::expectation;
-use crate::lang::{Expected, grammar};
+use crate::command::LANGUAGE;
+use crate::lang::{Expected, Resolved, grammar};
 
 /// What may follow `line`, if no next word has begun.
 pub(super) fn usage(line: &str) -> Option<String> {
@@ -14,7 +13,8 @@ pub(super) fn usage(line: &str) -> Option<String> {
         let usage = grammar::usage(&name)?;
         return usage.strip_prefix(name.as_str()).map(|rest| rest.trim_start().to_owned());
     }
-    let clauses: Vec<&str> = expectation(line, line.len())
+    let clauses: Vec<&str> = LANGUAGE
+        .expectation(line, line.len())
         .kinds
         .into_iter()
         .filter_map(|kind| match kind {
@@ -28,13 +28,13 @@ pub(super) fn usage(line: &str) -> Option<String> {
 /// The full name of the command, if `words` are a command and nothing more.
 fn command_name(words: &str) -> Option<String> {
     let mut words = words.split_whitespace();
-    let Resolved::One(first) = resolve_first(words.next()?) else {
+    let Resolved::One(first) = LANGUAGE.resolve_first(words.next()?) else {
         return None;
     };
     let name = match words.next() {
-        None if second_words(first).next().is_none() => first.to_owned(),
+        None if LANGUAGE.second_words(first).next().is_none() => first.to_owned(),
         None => return None,
-        Some(second) => match resolve_second(first, second) {
+        Some(second) => match LANGUAGE.resolve_second(first, second) {
             Resolved::One(second) => format!("{first} {second}"),
             _ => return None,
         },

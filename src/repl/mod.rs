@@ -10,6 +10,7 @@ mod keys;
 mod leave;
 mod shared;
 
+use crate::command::LANGUAGE;
 use crate::lang::script;
 use crate::report::{ErrorCode, ErrorReport};
 use crate::session::{Outcome, Session};
@@ -136,7 +137,7 @@ impl<'a> Prompt<'a> {
                 continue;
             }
             self.block.push_str(line);
-            if script::is_open(&self.block) {
+            if script::is_open(LANGUAGE, &self.block) {
                 self.block.push('\n');
                 continue;
             }

@@ -14,7 +14,8 @@ use super::shell::ShellIo;
 use crate::budget::Budget;
 use crate::command::Resume;
 use crate::eval::{Integer, Value};
-use crate::lang::{Command, Spanned};
+use crate::lang::ParsedCommand;
+use crate::lang::Spanned;
 use crate::render::{Background, Renderer};
 use crate::render::{Record, Sink};
 use crate::report::{ErrorPlace, ErrorReport, Note, TargetReport, Text};
@@ -89,7 +90,7 @@ pub struct Session {
 /// A command that an empty line repeats.
 pub(super) struct Repeatable {
     pub(super) text: String,
-    pub(super) command: Spanned<Command>,
+    pub(super) command: Spanned<Rc<dyn ParsedCommand>>,
     pub(super) resume: Option<Resume>,
 }
 

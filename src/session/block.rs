@@ -5,11 +5,12 @@ use super::collector::Collector;
 use super::failure::Input;
 use super::outcome::Outcome;
 use super::tally::Tally;
-use crate::command::{self, Context};
+use crate::command;
+use crate::command::LANGUAGE;
 use crate::eval::{self, Integer, Value};
 use crate::kernel::Name;
 use crate::lang::script::{Block, Node, Statement, first_word};
-use crate::lang::{self, Command, Expression, Line, Rows, Spanned};
+use crate::lang::{Expression, Line, Rows, Span, Spanned};
 use crate::report::ErrorReport;
 use crate::state::UserCommand;
 use std::rc::Rc;
@@ -191,8 +192,7 @@ impl Session {
             Rows::Threads => self.stacks().map_err(|error| self.command_failed(input, error)),
             Rows::Of(command) => {
                 let mut collector = Collector::new(&self.interrupts);
-                let ran =
-                    command::run(command, &mut Context { state: &mut self.state, sink: &mut collector, resume: None });
+                let ran = command::run(&*command.node, &mut self.state, &mut collector, None);
                 let (rows, notes) = collector.finish();
                 for note in notes {
                     self.say(&note);
@@ -269,7 +269,7 @@ impl Session {
         }
         // Blanks in place of the name keep the places of errors right.
         let blank = " ".repeat(word.end);
-        let (arguments, output) = match lang::parse_call(&format!("{blank}{rest}")) {
+        let (arguments, output) = match LANGUAGE.parse_call(&format!("{blank}{rest}")) {
             Ok(call) => call,
             Err(error) => return self.fail(input.syntax(error)),
         };
@@ -291,16 +291,12 @@ impl Session {
     }
 
     /// The part of a line that may not run inside `foreach`: its rows belong to the process that is attached.
-    pub(super) fn refused_here(&self, line: &Line) -> Option<Spanned<&'static str>> {
+    pub(super) fn refused_here(&self, line: &Line) -> Option<Span> {
         let Line::Command { command, .. } = line else {
             return None;
         };
-        let name = match command.node {
-            Command::Attach(_) => "attach",
-            Command::Detach => "detach",
-            _ => return None,
-        };
-        (self.foreach > 0).then(|| Spanned::new(name, command.at))
+        let chooses_target = command::nature(&*command.node).chooses_target;
+        (self.foreach > 0 && chooses_target).then_some(command.at)
     }
 
     /// Reports a line that only a block can hold.

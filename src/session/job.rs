@@ -13,10 +13,12 @@ use super::picture::refuse_several;
 use super::printer::Ended;
 use super::scripts;
 use super::shell;
-use crate::command::{self, Context, Flow, Resume, expand_home};
+use crate::command::parse::Command;
+use crate::command::{self, Flow, Resume, expand_home};
 use crate::eval::{self, Integer, Value};
 use crate::kernel::Name;
-use crate::lang::{Command, Output, Spanned};
+use crate::lang::ParsedCommand;
+use crate::lang::{Output, Spanned};
 use crate::render::Sink;
 use crate::report::{AssertionReport, ErrorCode, ErrorPlace, ErrorReport, Stopped};
 use std::ffi::OsStr;
@@ -31,7 +33,7 @@ use std::rc::Rc;
 pub(super) struct Job<'a> {
     /// The line, for errors.
     pub(super) input: Input<'a>,
-    pub(super) command: &'a Spanned<Command>,
+    pub(super) command: &'a Spanned<Rc<dyn ParsedCommand>>,
     pub(super) output: &'a Output,
     /// Where it continues, if it ran before.
     pub(super) resume: Option<Resume>,
@@ -41,8 +43,12 @@ pub(super) struct Job<'a> {
 
 impl<'a> Job<'a> {
     /// A command that prints to the screen.
-    pub(super) fn new(input: Input<'a>, command: &'a Spanned<Command>) -> Self {
+    pub(super) fn new(input: Input<'a>, command: &'a Spanned<Rc<dyn ParsedCommand>>) -> Self {
         Job { input, command, output: &Output::Screen, resume: None, quiet: false }
+    }
+
+    fn command(&self) -> Option<&Command> {
+        self.command.node.downcast_ref()
     }
 }
 
@@ -67,8 +73,7 @@ impl Session {
             .printer(renderer, destination, &interrupts)
             .quietly(job.quiet)
             .logged(self.logged().filter(|_| is_screen));
-        let context = &mut Context { state: &mut self.state, sink: &mut printer, resume: job.resume };
-        let result = command::run(job.command, context);
+        let result = command::run(&*job.command.node, &mut self.state, &mut printer, job.resume);
         if let Err(command::Error::Stopped(Stopped::Interrupted)) = result {
             // The engine may have noticed Ctrl-C before the sink: its answer is known here.
             _ = printer.check();
@@ -79,8 +84,8 @@ impl Session {
         if let Some(error) = log_failure {
             self.log_failed(error);
         }
-        self.displayed |=
-            matches!(job.command.node, Command::Display(_) | Command::Undisplay(_) | Command::InfoDisplay);
+        let nature = command::nature(&*job.command.node);
+        self.displayed |= nature.concerns_displays;
         let closed = self.close(job, destination, ended);
         let resume = match &result {
             Ok(Flow::More(resume)) => Some(*resume),
@@ -88,7 +93,7 @@ impl Session {
         };
         let went = self.follow(job, result);
         // Ctrl-C is the normal end of a watch. It interrupts any other command, and the file that the command is in.
-        let broken_off = interrupted && !matches!(job.command.node, Command::Watch(_));
+        let broken_off = interrupted && !nature.ends_by_interrupt;
         let outcome = match (closed, went) {
             (Outcome::Done, Outcome::Done) if broken_off => Outcome::Interrupted,
             (Outcome::Done, went) => went,
@@ -101,7 +106,7 @@ impl Session {
     /// Does what a finished command asks for, or reports why it failed.
     fn follow(&mut self, job: &Job, result: Result<Flow, command::Error>) -> Outcome {
         match result {
-            Ok(Flow::Done) if matches!(job.command.node, Command::Set(_)) => match self.follow_logging() {
+            Ok(Flow::Done) if matches!(job.command(), Some(Command::Set(_))) => match self.follow_logging() {
                 Ok(()) => Outcome::Done,
                 Err(message) => self.fail(job.input.about_line(message)),
             },
@@ -110,8 +115,8 @@ impl Session {
             Ok(Flow::Source(path, arguments)) => {
                 let path = path.to_str().map_or(path.clone(), expand_home);
                 let path = beside(job.input.file.map(|(name, _)| name), path);
-                let at = match &job.command.node {
-                    Command::Source { path, .. } => path.at,
+                let at = match job.command() {
+                    Some(Command::Source { path, .. }) => path.at,
                     _ => job.command.at,
                 };
                 self.state.arguments.push(arguments);
@@ -128,7 +133,7 @@ impl Session {
                 let Some(report) = job.input.command(error) else {
                     return Outcome::Done;
                 };
-                if let Command::Assert { condition, .. } = &job.command.node {
+                if let Some(Command::Assert { condition, .. }) = job.command() {
                     let place = job.input.place(Some(condition.at));
                     let verdict = Verdict::Unknown(report.message.clone());
                     self.judge(place, &condition.node.to_string(), verdict);
@@ -162,8 +167,8 @@ impl Session {
 
     /// An assertion that does not hold is an error at its place.
     fn follow_assertion(&mut self, job: &Job, mut report: AssertionReport) -> Outcome {
-        let at = match &job.command.node {
-            Command::Assert { condition, .. } => condition.at,
+        let at = match job.command() {
+            Some(Command::Assert { condition, .. }) => condition.at,
             _ => job.command.at,
         };
         let place = job.input.place(Some(at));

@@ -1,10 +1,13 @@
 //! Pictures, for files whose names end in `.svg`.
 
 use super::base::Session;
+use crate::command;
 use crate::command::expand_home;
 use crate::eval;
-use crate::lang::{Command, Output, Spanned};
+use crate::lang::ParsedCommand;
+use crate::lang::{Output, Spanned};
 use crate::render::{Renderer, Svg};
+use std::rc::Rc;
 
 /// The path, if it is that of a picture.
 fn svg(output: &Output) -> Option<(&Spanned<String>, bool)> {
@@ -31,13 +34,13 @@ impl Session {
     pub(super) fn picture(
         &self,
         text: &str,
-        command: &Spanned<Command>,
+        command: &Spanned<Rc<dyn ParsedCommand>>,
         output: &Output,
     ) -> eval::Result<Option<Box<dyn Renderer>>> {
         let Some((path, append)) = svg(output) else {
             return Ok(None);
         };
-        if !command.node.is_drawn() {
+        if !command::nature(&*command.node).draws {
             let message = "this command draws no picture, so it cannot write an SVG file";
             let hint = "`map … > FILE.svg` draws; for text, choose a name that does not end in .svg";
             return Err(eval::Error::new(path.at, message).hint(hint));

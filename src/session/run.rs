@@ -5,16 +5,21 @@ use super::failure::Input;
 use super::job::Job;
 use super::outcome::Outcome;
 use super::tally::Tally;
+use crate::command::LANGUAGE;
+use crate::command::parse;
+use crate::command::parse::{Assignment, Command, TargetName};
 use crate::command::{self, Resume};
 use crate::eval::{self, Value};
+use crate::lang::ParsedCommand;
 use crate::lang::script::Builder;
-use crate::lang::{self, Assignment, Command, Line, Output, Span, Spanned, TargetName};
+use crate::lang::{Line, Output, Span, Spanned};
+use std::rc::Rc;
 
 impl Session {
     /// Attaches, as `attach` does.
     pub fn attach(&mut self, target: TargetName) -> Outcome {
         let nowhere = Span::default();
-        let command = Spanned::new(Command::Attach(Spanned::new(target, nowhere)), nowhere);
+        let command = Spanned::new(parsed(Command::Attach(Spanned::new(target, nowhere))), nowhere);
         let mut job = Job::new(Input::typed(""), &command);
         job.quiet = self.options.quiet;
         self.run_job(&job).0
@@ -26,7 +31,7 @@ impl Session {
             return;
         }
         let nowhere = Span::default();
-        let all = Command::Display(lang::Display { what: None, every: None, count: None });
+        let all = parsed(Command::Display(parse::Display { what: None, every: None, count: None }));
         let command = Spanned::new(all, nowhere);
         self.run_job(&Job::new(Input::typed("display"), &command));
         self.displayed = false;
@@ -36,7 +41,7 @@ impl Session {
     pub fn give_arguments(&mut self, texts: &[String]) -> Outcome {
         let mut values = Vec::with_capacity(texts.len());
         for text in texts {
-            let value = match lang::parse_arguments(text).as_slice() {
+            let value = match LANGUAGE.parse_arguments(text).as_slice() {
                 [one] => eval::argument(one, &self.state),
                 _ => Ok(Value::Text(text.clone())),
             };
@@ -59,7 +64,7 @@ impl Session {
         if let Some(command) = self.user_command(input.text) {
             return (self.run_user(input, &command), None);
         }
-        match lang::parse_line(input.text) {
+        match LANGUAGE.parse_line(input.text) {
             Ok(line) => {
                 let (outcome, resume) = self.run_parsed(input, &line);
                 (outcome, Some((line, resume)))
@@ -95,7 +100,9 @@ impl Session {
         let (outcome, parsed) = self.run_meant(input);
         self.last = match parsed {
             // An empty line never repeats a shell command, a redirection or a change of the process.
-            Some((Line::Command { command, output: Output::Screen }, resume)) if !command.node.is_change() => {
+            Some((Line::Command { command, output: Output::Screen }, resume))
+                if !command::nature(&*command.node).changes_process =>
+            {
                 Some(Repeatable { text: text.to_owned(), command, resume })
             }
             _ => None,
@@ -121,7 +128,7 @@ impl Session {
 
     /// Runs several lines that are not of a file, such as a block. An error ends them.
     pub(super) fn run_typed_lines(&mut self, text: &str) -> Outcome {
-        let mut builder = Builder::default();
+        let mut builder = Builder::new(LANGUAGE);
         let mut statements = Vec::new();
         let mut numbered = text.lines().enumerate();
         let read = numbered.try_for_each(|(index, line)| {
@@ -151,32 +158,34 @@ impl Session {
 
     pub(super) fn run_parsed(&mut self, input: Input, line: &Line) -> (Outcome, Option<Resume>) {
         if let Some(refused) = self.refused_here(line) {
-            let message =
-                format!("`{}` cannot stand in `foreach`: its rows are of the process that is attached", refused.node);
-            let error = eval::Error::new(refused.at, message);
+            let name = line.to_string();
+            let name = name.split(' ').next().unwrap_or_default();
+            let message = format!("`{name}` cannot stand in `foreach`: its rows are of the process that is attached");
+            let error = eval::Error::new(refused, message);
             return (self.evaluation_failed(input, error), None);
         }
-        if let Some(note) = lang::meant_for_gdb(input.text).filter(|_| input.file.is_none())
+        if let Some(note) = LANGUAGE.meant_for_gdb(input.text).filter(|_| input.file.is_none())
             && self.noted.insert(note.clone())
         {
             self.note(note);
         }
         match line {
             Line::Control(_) => (self.not_in_a_block(input), None),
-            // An assignment prints nothing and needs no destination, so loops run faster.
-            Line::Command {
-                command: Spanned { node: Command::Set(Assignment::Variable { name, value }), .. },
-                output: Output::Screen,
-            } => match command::assign(&mut self.state, name, value) {
-                Ok(()) => {
-                    self.say_notes();
-                    (Outcome::Done, None)
-                }
-                Err(error) => (self.evaluation_failed(input, error), None),
-            },
             Line::Empty | Line::Comment => (Outcome::Done, None),
             Line::Shell(shell_text) => (self.run_shell(input, shell_text), None),
             Line::Command { command, output } => {
+                // An assignment prints nothing and needs no destination, so loops run faster.
+                if let (Some(Command::Set(Assignment::Variable { name, value })), Output::Screen) =
+                    (command.node.downcast_ref(), output)
+                {
+                    return match command::assign(&mut self.state, name, value) {
+                        Ok(()) => {
+                            self.say_notes();
+                            (Outcome::Done, None)
+                        }
+                        Err(error) => (self.evaluation_failed(input, error), None),
+                    };
+                }
                 let mut job = Job::new(input, command);
                 job.output = output;
                 self.run_job(&job)
@@ -185,9 +194,14 @@ impl Session {
     }
 }
 
+/// A command that was not typed.
+fn parsed(command: Command) -> Rc<dyn ParsedCommand> {
+    Rc::new(command)
+}
+
 /// Whether the first line opens a block.
 fn opens_block(text: &str) -> bool {
-    let mut builder = Builder::default();
+    let mut builder = Builder::new(LANGUAGE);
     let first = builder.push(1, text.lines().next().unwrap_or_default());
     first.is_ok() && builder.is_open()
 }

@@ -8,6 +8,7 @@ use super::outcome::Outcome;
 use super::running::Running;
 use super::scripts;
 use super::tally::Tally;
+use crate::command::LANGUAGE;
 use crate::kernel::Name;
 use crate::lang::script::{Builder, Fault, Node, Statement};
 use crate::lang::{Span, SyntaxError};
@@ -44,7 +45,7 @@ impl Session {
 
     /// Runs a built-in command file.
     fn run_text(&mut self, text: &str, name: &Name) -> Outcome {
-        let mut builder = Builder::default();
+        let mut builder = Builder::new(LANGUAGE);
         let mut waiting = Vec::new();
         for (index, line) in text.lines().enumerate() {
             match builder.push(index + 1, line) {
@@ -107,7 +108,7 @@ impl Session {
             Err(none) => return self.cannot_go_on(name, none),
         }
         let whole = lines.are_of_a_file();
-        let mut builder = Builder::default();
+        let mut builder = Builder::new(LANGUAGE);
         let mut waiting = Vec::new();
         let mut bytes = 0;
         loop {

@@ -4,6 +4,7 @@ use super::base::Session;
 use super::failure::{Input, words};
 use super::outcome::Outcome;
 use super::requests::{AsText, Request, Requests, Unreadable};
+use crate::command::LANGUAGE;
 use crate::lang::script;
 use crate::report::{End, EndStatus, ErrorCode, ErrorReport, Hello, RequestId};
 use std::os::fd::AsFd;
@@ -39,7 +40,7 @@ impl Session {
                 (false, _) => Outcome::Interrupted,
                 (true, Ok(line)) if is_line => {
                     block.push_str(&line);
-                    if script::is_open(&block) {
+                    if script::is_open(LANGUAGE, &block) {
                         block.push('\n');
                         Outcome::Done
                     } else {

@@ -14,8 +14,6 @@ mod elf;
 mod made;
 mod mutate;
 mod names;
-#[path = "../printer/mod.rs"]
-mod printer;
 mod program;
 mod targets;
 

@@ -1,10 +1,9 @@
 //! The fuzz targets and their seeds.
 
-use crate::printer::printed;
 use crate::{Fuzzed, elf, made, names};
+use pmdb::command::LANGUAGE;
 use pmdb::kernel::registers::ThreadState;
 use pmdb::kernel::{PageFlags, PageMapEntry, iomem, maps, mounts, smaps, status, swaps, zones};
-use pmdb::lang::{self, complete, highlight};
 use std::time::Duration;
 
 pub const ALL: &[Fuzzed] = &[
@@ -73,21 +72,21 @@ fn sentences() -> Vec<Vec<u8>> {
 
 fn line(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
-    match lang::parse_line(&text) {
+    match LANGUAGE.parse_line(&text) {
         Ok(tree) => {
             // The printed form means the same, and prints the same again.
-            let line = printed(&tree);
-            let again = lang::parse_line(&line);
+            let line = tree.to_string();
+            let again = LANGUAGE.parse_line(&line);
             let again = again.unwrap_or_else(|error| panic!("{text:?}: {}", error.draw(&line)));
-            assert_eq!(printed(&again), line, "{text:?}");
+            assert_eq!(again.to_string(), line, "{text:?}");
         }
         Err(error) => {
             assert!(!error.draw(&text).is_empty());
         }
     }
     let cursor = bytes.iter().fold(7usize, |sum, &byte| sum.wrapping_mul(31) + usize::from(byte));
-    complete::expectation(&text, cursor % (text.len() + 1));
-    for class in highlight::classes(&text) {
+    LANGUAGE.expectation(&text, cursor % (text.len() + 1));
+    for class in LANGUAGE.classes(&text) {
         assert!(text.get(class.at.start..class.at.end).is_some(), "{text:?}: {class:?}");
     }
 }

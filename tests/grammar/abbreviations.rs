@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use pmdb::lang::commands::{Resolved, resolve_first, resolve_second};
+use pmdb::command::LANGUAGE;
+use pmdb::lang::Resolved;
 
 /// Lines of a first word, `: `, and what it stood for; a subcommand has its command before it. With several words it
 /// was ambiguous.
@@ -15,8 +16,8 @@ fn every_abbreviation_keeps_its_meaning() {
     assert!(then.len() > 150, "{} abbreviations", then.len());
     for (typed, meaning) in then {
         let now = match typed.split_once(' ') {
-            Some((first, second)) => resolve_second(first, second),
-            None => resolve_first(typed),
+            Some((first, second)) => LANGUAGE.resolve_second(first, second),
+            None => LANGUAGE.resolve_first(typed),
         };
         let now = match now {
             Resolved::One(one) => one.to_owned(),

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use pmdb::lang::parse_line;
+use pmdb::command::LANGUAGE;
 use pmdb::lang::script::{Block, Builder, Node};
 
 use crate::derive::Random;
@@ -12,7 +12,7 @@ use crate::recognise::Recogniser;
 
 /// Whether the lines form blocks, and each of them is in the language.
 fn is_put_together(text: &str) -> bool {
-    let mut builder = Builder::default();
+    let mut builder = Builder::new(LANGUAGE);
     let mut whole = Block::default();
     for (index, line) in text.lines().enumerate() {
         match builder.push(index + 1, line) {
@@ -26,7 +26,7 @@ fn is_put_together(text: &str) -> bool {
 fn is_parsed(block: &Block) -> bool {
     block.0.iter().all(|statement| match &statement.node {
         // A line that is parsed later may be of a user's command; these files have none.
-        Node::Text => parse_line(&statement.text).is_ok(),
+        Node::Text => LANGUAGE.parse_line(&statement.text).is_ok(),
         Node::If { then, otherwise, .. } => is_parsed(then) && is_parsed(otherwise),
         Node::While { body, .. } | Node::Foreach { body, .. } => is_parsed(body),
         Node::Define { body, .. } => is_parsed(body),

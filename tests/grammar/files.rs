@@ -2,12 +2,10 @@
 //!
 //! PMDB_BLESS=1 writes what the parser says into the files; then they are read by a person before they are committed.
 
-use crate::printer::printed;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use pmdb::lang::commands::first_words;
-use pmdb::lang::parse_line;
+use pmdb::command::LANGUAGE;
 
 use crate::grammar;
 use crate::recognise::Recogniser;
@@ -41,8 +39,8 @@ fn accepted_sentences_have_their_trees() {
                 continue;
             }
             assert!(recogniser.accepts(line), "not in the grammar: {line}");
-            match parse_line(line) {
-                Ok(tree) => now.push_str(&format!("    {tree:?}\n    = {}\n", printed(&tree))),
+            match LANGUAGE.parse_line(line) {
+                Ok(tree) => now.push_str(&format!("    {tree:?}\n    = {}\n", tree)),
                 Err(error) => panic!("{}\n{}", file.display(), error.draw(line)),
             }
         }
@@ -64,7 +62,7 @@ fn rejected_sentences_have_their_messages() {
                 continue;
             }
             assert!(!recogniser.accepts(sentence), "in the grammar: {sentence}");
-            let error = parse_line(sentence).expect_err(sentence);
+            let error = LANGUAGE.parse_line(sentence).expect_err(sentence);
             assert!(!error.expected.is_empty(), "{sentence}");
             let command = error.hint.as_deref().and_then(wrong_commands);
             wrong.extend(command.map(|command| format!("{sentence}\nhints at\n{command}")));
@@ -80,9 +78,9 @@ fn wrong_commands(hint: &str) -> Option<&str> {
     let (before, commands) = hint.rsplit_once(": ")?;
     let commands = commands.split("; ").next()?;
     let word = commands.split([' ', '/']).next()?;
-    let is_command = first_words().any(|known| known == word) && !commands.contains('\u{2026}');
+    let is_command = LANGUAGE.first_words().any(|known| known == word) && !commands.contains('\u{2026}');
     let is_of_gdb = before.rsplit("; ").next()?.contains("in gdb");
-    let parses = |command: &str| parse_line(&command.replace("FILTER", "present")).is_ok();
+    let parses = |command: &str| LANGUAGE.parse_line(&command.replace("FILTER", "present")).is_ok();
     let is_right = parses(commands) || commands.split(", ").all(parses);
     (is_command && !is_of_gdb && !is_right).then_some(commands)
 }

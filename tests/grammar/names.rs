@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use pmdb::command::LANGUAGE;
 use pmdb::lang::ValueType;
-use pmdb::lang::{COMMANDS, FilterField, PageField, RegionField, SETTINGS};
+use pmdb::lang::{FilterField, PageField, RegionField, SETTINGS};
 
 use crate::ebnf::CommandWord;
 use crate::grammar;
@@ -16,8 +17,8 @@ fn set(words: impl IntoIterator<Item = impl Into<String>>) -> BTreeSet<String> {
 fn command_names() {
     // `!` is how SHELL begins, not a word.
     let short = |forms: &[&str]| forms.iter().filter(|form| **form != "!").map(|form| (*form).to_owned()).collect();
-    let code: BTreeSet<CommandWord> = COMMANDS
-        .iter()
+    let code: BTreeSet<CommandWord> = LANGUAGE
+        .names()
         .map(|command| CommandWord { name: command.name.to_owned(), short: short(command.short), whole: command.whole })
         .collect();
     let written: BTreeSet<CommandWord> = grammar().commands().into_iter().collect();

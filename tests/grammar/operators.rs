@@ -1,6 +1,6 @@
 //! `grammar/operators`, the table of precedence, against the parser and against the EBNF.
 
-use pmdb::lang::parse_line;
+use pmdb::command::LANGUAGE;
 
 use crate::grammar;
 
@@ -16,7 +16,8 @@ fn rows(kind: &str) -> Vec<Vec<&'static str>> {
 }
 
 fn same(left: &str, right: &str) -> bool {
-    parse_line(left).expect(left) == parse_line(right).expect(right)
+    let tree = |line: &str| crate::without_places(&LANGUAGE.parse_line(line).expect(line));
+    tree(left) == tree(right)
 }
 
 #[test]

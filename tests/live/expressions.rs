@@ -3,8 +3,10 @@
 use super::support::{is_hole, page_bytes, plain_entry, shows_frames, skip};
 use super::target::{Target, announce, wait};
 use super::{Scenario, Test};
+use pmdb::command::LANGUAGE;
+use pmdb::command::parse::Command;
 use pmdb::eval::{self, Error, Value};
-use pmdb::lang::{self, Command, Line};
+use pmdb::lang::Line;
 use pmdb::process;
 use pmdb::state::DebugState;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
@@ -44,9 +46,9 @@ fn looking_at(target: &Target) -> DebugState {
 }
 
 fn value(state: &DebugState, text: &str) -> Result<Value, Error> {
-    match lang::parse_line(&format!("print {text}")) {
-        Ok(Line::Command { command, .. }) => match command.node {
-            Command::Print { value, .. } => eval::value(&value, state),
+    match LANGUAGE.parse_line(&format!("print {text}")) {
+        Ok(Line::Command { command, .. }) => match command.node.downcast_ref() {
+            Some(Command::Print { value, .. }) => eval::value(value, state),
             other => panic!("{other:?}"),
         },
         other => panic!("{text}: {other:?}"),

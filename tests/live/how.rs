@@ -3,8 +3,8 @@
 use super::Test;
 use super::puppet::Puppet;
 use super::support::{is_root, page_bytes, plain_entry, pool_is_hidden, pool_page_bytes, shows_frames, skip};
-use pmdb::command::{self, Context};
-use pmdb::lang::{self, Line};
+use pmdb::command::{self, LANGUAGE};
+use pmdb::lang::Line;
 use pmdb::render::{Record, Sink};
 use pmdb::report::{ChangeRow, Stopped};
 use pmdb::source::recorded::Log;
@@ -134,12 +134,12 @@ impl Sink for Records {
 
 /// Runs a line that is one command, and returns what it read of regions, and its records.
 fn regions_read(state: &mut DebugState, line: &str) -> (Vec<String>, Vec<Box<dyn Record>>) {
-    let Ok(Line::Command { command, .. }) = lang::parse_line(line) else {
+    let Ok(Line::Command { command, .. }) = LANGUAGE.parse_line(line) else {
         panic!("no command: {line}");
     };
     let (log, mut sink) = (Arc::<Log>::default(), Records(Vec::new()));
     let before = state.record(&log);
-    let ended = command::run(&command, &mut Context { state, sink: &mut sink, resume: None });
+    let ended = command::run(&*command.node, state, &mut sink, None);
     state.end_recording(before);
     assert!(ended.is_ok(), "{line}: {ended:?}");
     let folder = format!("/proc/{}/", state.target().expect("a target").process.identity().pid);

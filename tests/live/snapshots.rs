@@ -8,10 +8,12 @@ use super::puppet::Puppet;
 use super::support::{self, page_bytes, skip};
 use super::target::Target as TestProcess;
 use pmdb::budget::Budget;
+use pmdb::command::LANGUAGE;
+use pmdb::command::parse::Command;
 use pmdb::eval::{self, Keep, NamedSnapshot, Origin, Spans};
 use pmdb::inspect::{AddressSpace, Change, Facts, Relation, Snapshot};
 use pmdb::kernel::AddressRange;
-use pmdb::lang::{self, Command, Line};
+use pmdb::lang::Line;
 use pmdb::process::{Categories, Target};
 use pmdb::report::EventKind;
 use pmdb::state::DebugState;
@@ -91,13 +93,13 @@ fn what_a_process_did() {
 
 /// The values of `changed(A, now)` and its like.
 pub fn value(state: &DebugState, text: &str) -> Result<u64, String> {
-    let Ok(Line::Command { command, .. }) = lang::parse_line(&format!("assert {text}")) else {
+    let Ok(Line::Command { command, .. }) = LANGUAGE.parse_line(&format!("assert {text}")) else {
         panic!("{text} is no expression");
     };
-    let Command::Assert { condition, .. } = command.node else {
+    let Some(Command::Assert { condition, .. }) = command.node.downcast_ref() else {
         panic!("{text} is no condition");
     };
-    let value = eval::integer(&condition, state).map_err(|error| error.message)?;
+    let value = eval::integer(condition, state).map_err(|error| error.message)?;
     Ok(value.to_u64().expect("a number of pages"))
 }
 

@@ -1,6 +1,7 @@
 //! The English of the help: how its texts begin, how long a sentence may be, and that what they quote can be typed.
 
 use crate::run::Home;
+use pmdb::command::LANGUAGE;
 use pmdb::lang;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -272,10 +273,10 @@ fn filled(line: &str) -> String {
 fn quoted_commands_can_be_typed() {
     let mut seen = 0;
     for line in quoted() {
-        let is_command = |command: &lang::commands::CommandName| line.starts_with(&format!("{} ", command.name));
-        if lang::COMMANDS.iter().any(is_command) {
+        let is_command = |command: &lang::CommandName| line.starts_with(&format!("{} ", command.name));
+        if LANGUAGE.names().any(is_command) {
             let filled = filled(&line);
-            let parsed = lang::parse_line(&filled);
+            let parsed = LANGUAGE.parse_line(&filled);
             assert!(parsed.is_ok(), "{line}: {}", parsed.map_or_else(|error| error.draw(&filled), |_| String::new()));
             seen += 1;
         }

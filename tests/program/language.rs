@@ -2,6 +2,7 @@
 //! never a panic.
 
 use crate::run::Home;
+use pmdb::command::LANGUAGE;
 use pmdb::lang::script::Builder;
 use std::fs;
 use std::path::Path;
@@ -40,7 +41,7 @@ fn rejected() -> Vec<String> {
     let first =
         |paragraph: &str| paragraph.lines().find(|line| !line.starts_with("#!") && !line.is_empty()).map(str::to_owned);
     // A line that no block can hold is an error before anything runs; tests of blocks have those.
-    let is_alone = |line: &String| Builder::default().push(1, line).is_ok();
+    let is_alone = |line: &String| Builder::new(LANGUAGE).push(1, line).is_ok();
     let sentences = text.split("\n\n").filter_map(first);
     sentences.filter(is_alone).collect()
 }

@@ -1,7 +1,8 @@
 //! `--no-shell`: no request and no option starts a program or writes a file.
 
 use crate::run::{Home, Run};
-use pmdb::lang::{COMMANDS, SETTINGS};
+use pmdb::command::LANGUAGE;
+use pmdb::lang::SETTINGS;
 use serde_json::{Value, json};
 use std::fs;
 
@@ -57,7 +58,7 @@ fn no_command_writes_a_file_or_starts_a_program() {
     }
     // Those that have no output of their own, or take the rest of the line as text.
     let blocks = ["if", "else", "end", "while", "loop_break", "loop_continue", "foreach", "define", "document"];
-    let unseen = COMMANDS.iter().map(|command| command.name);
+    let unseen = LANGUAGE.names().map(|command| command.name);
     let unseen = unseen.filter(|name| !refused.iter().any(|request| request.starts_with(name)));
     assert_eq!(unseen.collect::<Vec<_>>(), [&["attach"], &blocks[..], &["quit"]].concat());
     has_written_nothing(&home);

@@ -4,16 +4,17 @@ mod backward;
 mod rows;
 
 use super::named_pages::names_in;
-use super::{About, Context, Error, Flow, Group, Outcome, Resume, example, region};
+use super::{About, CommandName, Context, Error, Flow, Group, Outcome, Resume, example, region};
+use crate::command::parse::Examine;
 use crate::eval;
 use crate::inspect::AddressSpace;
 use crate::kernel::{AddressRange, VirtualAddress};
-use crate::lang::{Examine, Expression, Format, Layout, Spanned, SymbolName, Unit};
+use crate::lang::{Expression, Format, Layout, Spanned, SymbolName, Unit};
 use crate::symbol::{Kind, SymbolAt};
 use rows::Examination;
 
 pub(super) const ABOUT: About = About {
-    name: "x",
+    name: CommandName::new("x").how(),
     group: Group::Memory,
     summary: "show the contents of memory",
     text: "\

@@ -2,13 +2,13 @@
 
 mod format;
 
-use super::{About, Context, Flow, Group, Outcome, example};
+use super::{About, CommandName, Context, Flow, Group, Outcome, example};
 use crate::eval;
 use crate::lang::{Range, Spanned};
 use crate::report::Text;
 
 pub(super) const ABOUT: About = About {
-    name: "printf",
+    name: CommandName::new("printf").whole().displayed(),
     group: Group::Scripts,
     summary: "print values in a format",
     text: "\

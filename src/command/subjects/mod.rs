@@ -184,14 +184,14 @@ static PURPOSES: &[(&str, &str)] = &[
 
 /// Whether a command is for a task that somebody searches for.
 pub(super) fn is_for(about: &About, wanted: impl Fn(&str) -> bool) -> bool {
-    let mut purposes = PURPOSES.iter().filter(|(name, _)| *name == about.name);
+    let mut purposes = PURPOSES.iter().filter(|(name, _)| *name == about.name.name);
     purposes.any(|(_, words)| words.split(", ").any(&wanted))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::{Group, RECORDS, TABLE};
+    use crate::command::{COMMANDS, Group, RECORDS};
     use crate::kernel::{Kind, State};
 
     #[test]
@@ -290,7 +290,7 @@ mod tests {
     #[test]
     fn purposes_name_commands() {
         for (name, words) in PURPOSES {
-            assert!(TABLE.iter().any(|about| about.name == *name), "{name}");
+            assert!(COMMANDS.abouts().any(|about| about.name.name == *name), "{name}");
             assert_eq!(*words, words.to_lowercase(), "{name}");
         }
         // A subject and a group may share a name: both are shown.

@@ -1,10 +1,11 @@
 //! The tables in the texts: rows of a word and its meaning, from the tables of the code.
 
+use crate::command::parse::GroupKey;
 use crate::kernel::page_flags::FLAGS;
 use crate::kernel::words::{Worded, fragment};
 use crate::kernel::{Kind, State};
 use crate::lang::habits::{Does, HABITS};
-use crate::lang::{FilterField, Format, GroupKey, PageField, RegionField, SETTINGS, Unit, grammar};
+use crate::lang::{FilterField, Format, PageField, RegionField, SETTINGS, Unit, grammar};
 use crate::report::{ErrorCode, EventKind, Form, Shape};
 
 /// The rows of a table by its name in the text; one of the tables describes `all` records.

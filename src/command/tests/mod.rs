@@ -1,13 +1,18 @@
 //! What commands do on a machine made of tables.
 
+mod blocks;
+mod classes;
+mod expectation;
 mod functions;
+mod habits;
+mod language;
 mod memory;
 mod table;
 
-use super::{Context, Error, Resume, run};
+use super::{Error, LANGUAGE, Resume, run};
 use crate::budget::Budget;
 use crate::kernel::{Device, PageFlags, Region, State};
-use crate::lang::{self, Line};
+use crate::lang::Line;
 use crate::process::Target;
 use crate::process::fake::{World, region};
 use crate::render::{Record, Sink};
@@ -49,11 +54,10 @@ fn attached(target: Target) -> DebugState {
 
 /// Runs a line that is one command.
 fn run_line(state: &mut DebugState, line: &str, resume: Option<Resume>, sink: &mut dyn Sink) -> super::Outcome {
-    let Ok(Line::Command { command, .. }) = lang::parse_line(line) else {
+    let Ok(Line::Command { command, .. }) = LANGUAGE.parse_line(line) else {
         panic!("no command: {line}");
     };
-    let mut context = Context { state, sink, resume };
-    run(&command, &mut context)
+    run(&*command.node, state, sink, resume)
 }
 
 /// The records of a command on `target`, which is stopped at one of them, and how it ended.

@@ -1,20 +1,18 @@
 //! Filters of pages and of regions.
 
-use super::{World, command, process};
+use super::language::{page_filter, region_filter};
+use super::{World, process};
 use crate::eval::{self, Error};
 use crate::inspect::{AddressSpace, Facts, Page, StateSet};
 use crate::kernel::{Kind, PageFlags, PageMapEntry, State, VirtualAddress};
-use crate::lang::{Command, Regions, Walk};
 use crate::process::fake::Fake;
 
 /// The answer of the filter of `walk all where TEXT` for one page.
 fn holds(fake: Fake, text: &str, page: &Page) -> Result<bool, Error> {
     let world = World::of(fake);
     let space = AddressSpace::of(world.target.as_ref().unwrap()).unwrap();
-    let Command::Walk(Walk { filter, .. }) = command(&format!("walk all where {text}")) else {
-        panic!("{text}");
-    };
-    let filter = eval::page_filter(&filter.unwrap(), &space, &world)?;
+    let filter = page_filter(text);
+    let filter = eval::page_filter(&filter, &space, &world)?;
     Ok(filter.matches(page, space.region(page.address)))
 }
 
@@ -146,10 +144,8 @@ fn only_the_facts_that_a_filter_needs_are_read() {
         ("pfn > 5", Facts::FRAMES | Facts::EACH),
         ("dirty or mapcount > 1", Facts::FLAGS | Facts::COUNTS),
     ] {
-        let Command::Walk(Walk { filter, .. }) = command(&format!("walk all where {text}")) else {
-            panic!("{text}");
-        };
-        let filter = eval::page_filter(&filter.unwrap(), &space, &world).unwrap();
+        let filter = page_filter(text);
+        let filter = eval::page_filter(&filter, &space, &world).unwrap();
         assert_eq!(filter.need(), need, "{text}");
     }
 }
@@ -172,19 +168,15 @@ fn filters_on_regions() {
         ("start == start([heap]) or end - start == 0x20000", "[heap] [stack]"),
         ("not (private or readable)", ""),
     ] {
-        let Command::Regions(Regions { filter, .. }) = command(&format!("regions where {text}")) else {
-            panic!("{text}");
-        };
-        let filter = eval::region_filter(&filter.unwrap(), &world).unwrap();
+        let filter = region_filter(text);
+        let filter = eval::region_filter(&filter, &world).unwrap();
         assert!(!filter.needs_stats(), "{text}");
         let found = space.regions().iter().filter(|one| filter.holds(one, None) == Some(true));
         let found: Vec<String> = found.map(|one| one.region.name.to_string()).collect();
         assert_eq!(found.join(" "), names, "{text}");
     }
-    let Command::Regions(Regions { filter, .. }) = command("regions where rss > 0") else {
-        panic!("no regions");
-    };
-    let filter = eval::region_filter(&filter.unwrap(), &world).unwrap();
+    let filter = region_filter("rss > 0");
+    let filter = eval::region_filter(&filter, &world).unwrap();
     assert!(filter.needs_stats());
 }
 
@@ -220,10 +212,8 @@ fn an_uncertain_state_is_no_answer_where_it_matters() {
     ] {
         let world = World::of(process());
         let space = AddressSpace::of(world.target.as_ref().unwrap()).unwrap();
-        let Command::Walk(Walk { filter, .. }) = command(&format!("walk all where {text}")) else {
-            panic!("{text}");
-        };
-        let filter = eval::page_filter(&filter.unwrap(), &space, &world).unwrap();
+        let filter = page_filter(text);
+        let filter = eval::page_filter(&filter, &space, &world).unwrap();
         let file = space.regions().iter().find(|viewed| viewed.region.inode != 0 && !viewed.region.permissions.shared);
         assert!(file.is_some());
         assert_eq!(filter.matches(&hidden, file), kept, "{text}");
@@ -235,10 +225,8 @@ fn an_uncertain_state_is_no_answer_where_it_matters() {
 fn keeps(text: &str, frame: u64) -> Result<bool, Error> {
     let world = World::of(process());
     let machine = world.target.as_ref().unwrap().machine.clone();
-    let Command::Walk(Walk { filter, .. }) = command(&format!("walk pfn:0..pfn:9 where {text}")) else {
-        panic!("{text}");
-    };
-    let filter = eval::frame_filter(&filter.unwrap(), &machine, &world)?;
+    let filter = page_filter(text);
+    let filter = eval::frame_filter(&filter, &machine, &world)?;
     let entry = PageMapEntry::new(1 << 63 | frame);
     Ok(filter.matches(&Page { entry, ..present() }, None))
 }

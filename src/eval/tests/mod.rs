@@ -3,6 +3,7 @@
 mod any;
 mod casts;
 mod filters;
+mod language;
 mod memory;
 mod names;
 mod ranges;
@@ -10,7 +11,7 @@ mod values;
 
 use super::{Error, Scope, Value};
 use crate::kernel::{PageSize, VirtualAddress};
-use crate::lang::{self, Command, HistoryReference, Line, Range, Spanned};
+use crate::lang::{HistoryReference, Range, Spanned};
 use crate::process::Target;
 use crate::process::fake::{Fake, Watched};
 use crate::symbol::Symbols;
@@ -94,17 +95,10 @@ fn meant(text: &str, error: &Error) -> String {
     part.unwrap_or_else(|| panic!("no such place: {error:?}")).to_owned()
 }
 
-fn command(line: &str) -> Command {
-    match lang::parse_line(line) {
-        Ok(Line::Command { command, .. }) => command.node,
-        other => panic!("{line}: {other:?}"),
-    }
-}
-
 /// The expression after `print`.
 fn range(text: &str) -> Spanned<Range> {
-    match command(&format!("print {text}")) {
-        Command::Print { value, .. } => value,
+    match language::arguments(&format!("print {text}")) {
+        language::Arguments::Range(value) => value,
         other => panic!("{text}: {other:?}"),
     }
 }

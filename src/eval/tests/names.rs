@@ -1,9 +1,9 @@
 //! What names stand for.
 
-use super::{Builder, FUNCTION, Fake, GLOBAL, LOCAL, OBJECT, World, command, entry, process};
+use super::language::{Arguments, arguments};
+use super::{Builder, FUNCTION, Fake, GLOBAL, LOCAL, OBJECT, World, entry, process};
 use crate::eval::{Origin, Subject, subject};
 use crate::kernel::Name;
-use crate::lang::Command;
 use std::sync::atomic::Ordering;
 
 #[test]
@@ -67,7 +67,7 @@ fn an_exported_symbol_goes_before_a_static() {
     assert_eq!(world.print("table"), world.print("program!table"));
     assert_eq!(world.print("&table"), world.print("program!table"));
     assert_eq!(world.print("&libc.so.6!table"), "address 0x7f0000001200", "where it is asked for, it is found");
-    let Command::InfoAddress(symbol) = command("info address table") else {
+    let Arguments::Symbol(symbol) = arguments("info address table") else {
         panic!("another command");
     };
     let all = crate::eval::symbols(&symbol.node, &world).expect("two symbols");

@@ -1,8 +1,8 @@
 //! Ranges, and the functions of ranges.
 
+use super::language::{Arguments, arguments};
 use super::{World, process, range};
 use crate::eval::{self, Extent, Location, Origin};
-use crate::lang::Command;
 
 fn world() -> World {
     World::of(process())
@@ -110,7 +110,7 @@ fn a_variable_may_hold_a_range() {
 fn a_range_stands_for_its_first_address() {
     let world = world();
     let location = |text: &str| {
-        let Command::Flags(place) = super::command(&format!("flags {text}")) else {
+        let Arguments::Address(place) = arguments(&format!("flags {text}")) else {
             panic!("{text}");
         };
         eval::location(&place, &world)
@@ -148,10 +148,10 @@ fn a_variable_that_holds_a_symbol_remembers_its_bytes() {
 fn two_addresses_with_a_minus_are_told_how_a_range_is_written() {
     let world = World::of(process());
     for line in ["walk 0x500000-0x501000", "translate 0x500000-0x501000", "region 0x500000 - 0x501000"] {
-        let error = match super::command(line) {
-            crate::lang::Command::Walk(walk) => crate::eval::range(&walk.range, &world).err(),
-            crate::lang::Command::Translate { range, .. } => crate::eval::subject(&range, &world).err(),
-            crate::lang::Command::Region { address, .. } => crate::eval::address(&address, &world).err(),
+        let error = match arguments(line) {
+            Arguments::Pages(range, _) => eval::range(&range, &world).err(),
+            Arguments::Range(range) => eval::subject(&range, &world).err(),
+            Arguments::Address(address) => eval::address(&address, &world).err(),
             other => panic!("{other:?}"),
         };
         let hint = error.and_then(|error| error.hint).unwrap_or_default();

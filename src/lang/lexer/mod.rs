@@ -13,20 +13,22 @@ mod rule;
 mod token;
 mod word;
 
-use super::commands::{Resolved, resolve_first};
+use super::commands::Resolved;
 use super::expression::is_fixed;
+use super::parser::Language;
 use super::span::Span;
 pub(super) use pasted_number::{Shown, only_number};
 pub(super) use pasted_row::pasted_row;
 pub use quoted::escape;
-pub(super) use quoted::unescape;
+pub(crate) use quoted::unescape;
 use rule::Lexed;
 pub(super) use rule::is_blank;
-pub(super) use token::{NumberFault, Pasted, Token, TokenKind};
+pub(super) use token::{NumberFault, Pasted};
+pub(crate) use token::{Token, TokenKind};
 pub(super) use word::{OPTIONS, is_plain_name};
 
 /// The line as tokens.
-pub(super) fn tokens(line: &str) -> Vec<Token<'_>> {
+pub(super) fn tokens(language: Language, line: &str) -> Vec<Token<'_>> {
     let mut tokens: Vec<Token<'_>> = Vec::new();
     let (mut open_parentheses, mut open_braces) = (0_usize, 0_usize);
     let mut text = skip_blanks(line);
@@ -34,14 +36,14 @@ pub(super) fn tokens(line: &str) -> Vec<Token<'_>> {
         let start = line.len() - text.len();
         let context = LexContext {
             first: tokens.is_empty(),
-            begins_command: begins_command(&tokens),
+            begins_command: begins_command(language, &tokens),
             inside_parentheses: open_parentheses > 0,
             inside_braces: open_braces > 0,
             behind_value: tokens.last().is_some_and(|before| before.at.end == start && may_have_elements(before)),
-            behind_command: is_command(&tokens, start),
-            begins_arguments: begins_arguments(&tokens),
+            behind_command: is_command(language, &tokens, start),
+            begins_arguments: begins_arguments(language, &tokens),
         };
-        let (kind, length) = longest(text, context);
+        let (kind, length) = longest(language, text, context);
         let (taken, remaining) = text.split_at(length);
         match taken {
             "(" => open_parentheses += 1,
@@ -77,11 +79,10 @@ struct LexContext {
 }
 
 /// The longest token at the start of `text`, which is not empty.
-fn longest(text: &str, context: LexContext) -> (TokenKind, usize) {
+fn longest(language: Language, text: &str, context: LexContext) -> (TokenKind, usize) {
     type Rule = fn(&str) -> Lexed<'_, TokenKind>;
-    let rules: [(bool, &[Rule]); 8] = [
+    let rules: [(bool, &[Rule]); 7] = [
         (context.first, &[quoted::comment_line, quoted::shell]),
-        (context.begins_command, &[word::command_name]),
         (!context.inside_parentheses, &[quoted::pipe, quoted::lone_pipe, quoted::redirect]),
         (context.behind_command, &[number::format]),
         (!context.inside_braces, &[word::indexed]),
@@ -109,6 +110,11 @@ fn longest(text: &str, context: LexContext) -> (TokenKind, usize) {
         (context.begins_arguments, &[pasted_row::row]),
     ];
     let mut best = (TokenKind::Other, 0);
+    if context.begins_command
+        && let Some(name) = word::command_name(language, text)
+    {
+        best = (TokenKind::CommandName, name.len());
+    }
     let here = rules.into_iter().filter(|(may_match, _)| *may_match);
     for rule in here.flat_map(|(_, rules)| rules) {
         if let Ok((remaining, kind)) = rule(text) {
@@ -122,20 +128,20 @@ fn longest(text: &str, context: LexContext) -> (TokenKind, usize) {
 }
 
 /// Whether a command begins behind these tokens.
-fn begins_command(tokens: &[Token<'_>]) -> bool {
+fn begins_command(language: Language, tokens: &[Token<'_>]) -> bool {
     match tokens {
         [] => true,
-        [first] => is_first(first, "pipe"),
+        [first] => is_first(language, first, "pipe"),
         _ => false,
     }
 }
 
 /// Whether the last token is the name of a command, so that a format may stand at `start`: the first word, the word
 /// behind `pipe`, or the word behind `display` if the format is glued to it.
-fn is_command(tokens: &[Token<'_>], start: usize) -> bool {
+fn is_command(language: Language, tokens: &[Token<'_>], start: usize) -> bool {
     let name = match tokens {
         [name] => name,
-        [pipe, name] if is_first(pipe, "pipe") => name,
+        [pipe, name] if is_first(language, pipe, "pipe") => name,
         [display, name] if display.text == "display" && name.at.end == start => name,
         _ => return false,
     };
@@ -144,7 +150,7 @@ fn is_command(tokens: &[Token<'_>], start: usize) -> bool {
 
 /// Whether the arguments of a command begin behind these tokens: the words of a command and its options, `set $name =`,
 /// or `… in`.
-fn begins_arguments(tokens: &[Token<'_>]) -> bool {
+fn begins_arguments(language: Language, tokens: &[Token<'_>]) -> bool {
     let is_option = |token: &Token<'_>| matches!(token.kind, TokenKind::Option | TokenKind::Format(_));
     let words = tokens.len() - tokens.iter().rev().take_while(|token| is_option(token)).count();
     let words = tokens.get(..words).unwrap_or_default();
@@ -154,7 +160,7 @@ fn begins_arguments(tokens: &[Token<'_>]) -> bool {
         [_, variable, equals] if variable.kind == TokenKind::Variable => equals.text == "=",
         [first, second] => {
             let two = ["info", "pipe", "display"];
-            two.iter().any(|word| is_first(first, word)) && is_name(second)
+            two.iter().any(|word| is_first(language, first, word)) && is_name(second)
         }
         [first] => is_name(first),
         _ => false,
@@ -171,8 +177,8 @@ fn may_have_elements(token: &Token<'_>) -> bool {
 }
 
 /// Whether a token is this first word of a command, or its abbreviation.
-fn is_first(token: &Token<'_>, word: &'static str) -> bool {
-    resolve_first(token.text) == Resolved::One(word)
+fn is_first(language: Language, token: &Token<'_>, word: &'static str) -> bool {
+    language.resolve_first(token.text) == Resolved::One(word)
 }
 
 fn skip_blanks(text: &str) -> &str {

@@ -55,7 +55,7 @@ fn between(quote: char, text: &str) -> Lexed<'_, &str> {
 }
 
 /// Replaces `\n \t \\ \" \'`. Any other backslash stays, so that regular expressions need no second one.
-pub(in crate::lang) fn unescape(text: &str) -> String {
+pub(crate) fn unescape(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut characters = text.chars();
     while let Some(character) = characters.next() {

@@ -9,7 +9,7 @@ use crate::lang::span::Span;
 
 /// What a token is, with its value where it has one. The names are those of the grammar's rules.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::lang) enum TokenKind {
+pub enum TokenKind {
     CommentLine,
     Shell(String),
     Comment,
@@ -81,7 +81,7 @@ impl TokenKind {
 
 /// What a pasted row shows.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::lang) enum Pasted {
+pub enum Pasted {
     Address(u64),
     /// From the first address to the second, which is not included.
     Span(u64, u64),
@@ -100,7 +100,7 @@ pub(in crate::lang) enum Pasted {
 
 /// A token, its place, and whether it follows the one before without a blank.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::lang) struct Token<'a> {
+pub struct Token<'a> {
     pub kind: TokenKind,
     pub text: &'a str,
     pub at: Span,
@@ -109,7 +109,7 @@ pub(in crate::lang) struct Token<'a> {
 
 /// Why a word that begins with a digit is no number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::lang) enum NumberFault {
+pub enum NumberFault {
     /// Larger than 2^64-1.
     TooLarge,
     /// A leading zero: it means octal in C, decimal in other languages, and hexadecimal in the output of pmap.

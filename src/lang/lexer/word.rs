@@ -11,8 +11,8 @@ use nom::sequence::terminated;
 use super::quoted;
 use super::rule::{Lexed, digits1, is_blank, is_letter, is_word_character, no_match};
 use super::token::{NumberFault, TokenKind};
-use crate::lang::commands::first_words;
 use crate::lang::expression::HistoryReference;
+use crate::lang::parser::Language;
 
 /// The marks of the syntax, each before its own prefixes.
 const MARKS: &[&str] = &[
@@ -96,15 +96,9 @@ pub(super) fn history(text: &str) -> Lexed<'_, TokenKind> {
 }
 
 /// `soft-dirty` where a command begins; elsewhere it is a subtraction.
-pub(super) fn command_name(text: &str) -> Lexed<'_, TokenKind> {
-    let hyphenated = first_words().filter(|word| word.contains('-'));
-    for name in hyphenated {
-        let found = terminated(tag(name), word_ends).parse(text);
-        if found.is_ok() {
-            return value(TokenKind::CommandName, tag(name)).parse(text);
-        }
-    }
-    no_match(text)
+pub(super) fn command_name(language: Language, text: &str) -> Option<&'static str> {
+    let mut hyphenated = language.first_words().filter(|word| word.contains('-'));
+    hyphenated.find(|name| terminated(tag(*name), word_ends).parse(text).is_ok())
 }
 
 /// Words that begin with two minus signs.

@@ -1,6 +1,6 @@
 //! Values of a single token.
 
-use super::stream::{Parsed, Tokens};
+use super::input::{Parsed, Tokens};
 use crate::kernel::words::Worded;
 use crate::lang::ctype::CType;
 use crate::lang::expression::{Expression, LAST_ADDRESS, Name, Register, UnaryOperator};
@@ -8,7 +8,7 @@ use crate::lang::lexer::TokenKind;
 use crate::lang::span::{Span, Spanned};
 
 /// A number with digits after a point.
-pub(super) fn fraction(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
+pub(crate) fn fraction(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     input.accept_operand(|token| match &token.kind {
         TokenKind::Fraction { value, .. } => Some(Expression::Fraction(*value)),
         _ => None,
@@ -16,7 +16,7 @@ pub(super) fn fraction(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
 }
 
 /// Numbers, and what begins with `$`.
-pub(super) fn constant(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
+pub(crate) fn constant(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     input.accept_operand(|token| match &token.kind {
         TokenKind::Number(value) | TokenKind::PastedValue(value) | TokenKind::PastedAddress(value) => {
             Some(Expression::Integer(i128::from(*value)))
@@ -39,7 +39,7 @@ pub(super) fn constant(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
 }
 
 /// `(T)E`, or `{T}E`, which is `*(T *)E`.
-pub(super) fn cast(to: Spanned<CType>, reads: bool, operand: Spanned<Expression>) -> Expression {
+pub(crate) fn cast(to: Spanned<CType>, reads: bool, operand: Spanned<Expression>) -> Expression {
     let at = to.at;
     let to = if reads { to.map(|to| CType::Pointer(Box::new(to))) } else { to };
     let cast = Expression::Cast { to, operand: Box::new(operand) };
@@ -52,21 +52,21 @@ pub(super) fn cast(to: Spanned<CType>, reads: bool, operand: Spanned<Expression>
     }
 }
 
-pub(super) fn text(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
+pub(crate) fn text(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     input.accept_operand(|token| match &token.kind {
         TokenKind::Text(text) => Some(Expression::Text(text.clone())),
         _ => None,
     })
 }
 
-pub(super) fn bracketed(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
+pub(crate) fn bracketed(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     input.accept_operand(|token| {
         let inner = token.text.strip_prefix('[')?.strip_suffix(']')?;
         (token.kind == TokenKind::Bracketed).then(|| Expression::BracketedRegion(inner.to_owned()))
     })
 }
 
-pub(super) fn indexed(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
+pub(crate) fn indexed(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     input.accept_operand(|token| match &token.kind {
         TokenKind::Indexed { module, module_length, index } => {
             let middle = token.at.start + module_length;

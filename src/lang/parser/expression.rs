@@ -7,9 +7,10 @@ use nom::sequence::preceded;
 
 use super::atoms::{self, bracketed, constant, fraction, indexed, text};
 use super::filter::{field, fitting};
+use super::input::{Failed, Parsed, Scope, Tokens, Types};
 use super::names::{named, symbol};
 use super::snapshots::{later, snapshot_name};
-use super::stream::{Failed, Parsed, Scope, Tokens, Types, glued, is_mark, mark, silent_mark, silent_word, word};
+use super::stream::{glued, is_mark, mark, silent_mark, silent_word, word};
 use crate::kernel::words::Worded;
 use crate::lang::class::Class;
 use crate::lang::ctype::{self, CType, KNOWN, UNKNOWN_TYPE_HINT};
@@ -24,7 +25,7 @@ use crate::lang::operators::{Level, is_operator_word};
 use crate::lang::span::{Span, Spanned};
 
 /// `expression`, or in a filter what its scope needs.
-pub(super) fn expression(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
+pub(crate) fn expression(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     let (behind, first) = conjunct(input)?;
     chain(behind, first, None)
 }
@@ -152,7 +153,7 @@ fn operator<'a>(
 }
 
 /// `filter<S>`
-pub(super) fn filter<F: FilterField>(input: Tokens<'_>) -> Parsed<'_, Spanned<Filter<F>>> {
+pub(crate) fn filter<F: FilterField>(input: Tokens<'_>) -> Parsed<'_, Spanned<Filter<F>>> {
     let (behind, condition) = input.parsed_within(Scope::Filter(F::SUBJECT, Types::CONDITION), |input| {
         let (behind, condition) = expression(input)?;
         fitting(behind, condition)
@@ -161,7 +162,7 @@ pub(super) fn filter<F: FilterField>(input: Tokens<'_>) -> Parsed<'_, Spanned<Fi
 }
 
 /// `[ "where" filter<page> ]`, if it is there.
-pub(super) fn page_filter(input: Tokens<'_>) -> Parsed<'_, Option<Spanned<Filter<PageField>>>> {
+pub(crate) fn page_filter(input: Tokens<'_>) -> Parsed<'_, Option<Spanned<Filter<PageField>>>> {
     opt(preceded(word("where"), cut(filter))).parse(input)
 }
 
@@ -308,7 +309,7 @@ fn parenthesised(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
 }
 
 /// `place`: the values that filters can contain too.
-pub(super) fn place(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
+pub(crate) fn place(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     constant(input).or_else(|_| input.parsed_within(Scope::Value, compound))
 }
 
@@ -391,12 +392,12 @@ fn before_parenthesis<T: Worded>(input: Tokens<'_>) -> Parsed<'_, Spanned<T>> {
 }
 
 /// `span`
-pub(super) fn span(input: Tokens<'_>) -> Parsed<'_, Spanned<Range>> {
+pub(crate) fn span(input: Tokens<'_>) -> Parsed<'_, Spanned<Range>> {
     span_with(input, |input| opt(preceded(mark(","), preceded(cut(mark("+")), cut(expression)))).parse(input))
 }
 
 /// A range of which `length` parses `, +LENGTH`.
-pub(super) fn span_with<'a>(
+pub(crate) fn span_with<'a>(
     input: Tokens<'a>,
     length: impl Fn(Tokens<'a>) -> Parsed<'a, Option<Spanned<Expression>>>,
 ) -> Parsed<'a, Spanned<Range>> {
@@ -417,7 +418,7 @@ pub(super) fn span_with<'a>(
 }
 
 /// A range that is one expression. `all` without quotes is the whole address space.
-pub(super) fn whole(start: Spanned<Expression>, quoted: bool) -> Spanned<Range> {
+pub(crate) fn whole(start: Spanned<Expression>, quoted: bool) -> Spanned<Range> {
     let range = match start.node {
         Expression::Name(Name(ref name)) if name == "all" && !quoted => Range::All,
         other => Range::Expression(other),

@@ -1,11 +1,11 @@
 //! Makes an error message of the furthest failure.
 
+use super::input::{Language, Notes};
 use super::range::is_clause;
 use super::slips::{self, Failure, short};
-use super::stream::Notes;
 use crate::kernel::PageFlags;
 use crate::kernel::words::Worded;
-use crate::lang::commands::{Resolved, resolve_first};
+use crate::lang::commands::Resolved;
 use crate::lang::error::SyntaxError;
 use crate::lang::expected::{Expected, describe_all};
 use crate::lang::expression::{ChangeFunction, Name};
@@ -17,7 +17,7 @@ use crate::lang::span::{Span, Spanned};
 /// The error of a line that failed.
 pub(super) fn error(line: &str, tokens: &[Token<'_>], notes: &Notes<'_>) -> SyntaxError {
     let mut error = without_pasted(line, tokens, notes);
-    if let Some(hint) = pasted(line, tokens, &error) {
+    if let Some(hint) = pasted(notes.language, line, tokens, &error) {
         error.hint = Some(hint);
     }
     error
@@ -28,7 +28,7 @@ fn without_pasted(line: &str, tokens: &[Token<'_>], notes: &Notes<'_>) -> Syntax
         return fault;
     }
     let (position, expected) = notes.furthest();
-    let failed = Failure { line, tokens, position, expected };
+    let failed = Failure { language: notes.language, line, tokens, position, expected, hint: notes.hint(position) };
     let Some(token) = failed.token().filter(|token| token.kind != TokenKind::Comment) else {
         let comment = failed.token();
         let end = comment.map_or(line.trim_end().len(), |comment| comment.at.start);
@@ -42,7 +42,7 @@ fn without_pasted(line: &str, tokens: &[Token<'_>], notes: &Notes<'_>) -> Syntax
     if let Some(fault) = bytes(&failed) {
         return fault;
     }
-    let (message, hint) = message_and_hint(token, &failed.expected);
+    let (message, hint) = message_and_hint(&failed, token);
     let hint =
         path_without_quotes(&failed).or_else(|| else_if(&failed)).or_else(|| file_without_folder(&failed)).or(hint);
     let hint = behind_row(&failed)
@@ -75,9 +75,9 @@ const TAKE_ADDRESSES: &[&str] = &[
 const TAKE_FRAMES: &[&str] = &["flags", "who", "walk"];
 
 /// The hint for pasted text that does not parse: put a command before the row, or use the one number in the text.
-fn pasted(line: &str, tokens: &[Token<'_>], error: &SyntaxError) -> Option<String> {
+fn pasted(language: Language, line: &str, tokens: &[Token<'_>], error: &SyntaxError) -> Option<String> {
     let command = tokens.first()?;
-    match resolve_first(command.text) {
+    match language.resolve_first(command.text) {
         Resolved::One(name) if TAKE_ADDRESSES.contains(&name) => {
             let arguments = line.get(tokens.get(1)?.at.start..)?;
             let shown = lexer::only_number(arguments)?;
@@ -143,7 +143,7 @@ const LETTERS: &[(&str, &str)] = &[("f", "selects a frame of the stack"), ("t", 
 
 /// What to say of a line that parses, and was meant for gdb or is its output: a frame, which is a comment here, or a
 /// short command with a number that is no address.
-pub(super) fn meant_for_gdb(line: &str) -> Option<String> {
+pub(super) fn meant_for_gdb(language: Language, line: &str) -> Option<String> {
     let pasted = line.trim();
     if pasted.starts_with('#') {
         let shown = alone_in(&lexer::pasted_row(pasted)?);
@@ -153,7 +153,7 @@ pub(super) fn meant_for_gdb(line: &str) -> Option<String> {
     let (_, does) = LETTERS.iter().find(|(known, _)| *known == letter)?;
     // Nothing is mapped in the first page.
     let number = number.trim().parse::<u16>().ok().filter(|number| *number < 0x1000)?;
-    let Resolved::One(ours) = resolve_first(letter) else {
+    let Resolved::One(ours) = language.resolve_first(letter) else {
         return None;
     };
     Some(format!("in gdb `{letter} {number}` {does}; here {letter} is {ours}, and {number} is an address"))
@@ -280,7 +280,8 @@ fn file_without_folder(failed: &Failure<'_>) -> Option<String> {
 }
 
 /// What is wrong with this token here, and a hint.
-fn message_and_hint(token: &Token<'_>, expected: &[Expected]) -> (String, Option<String>) {
+fn message_and_hint(failed: &Failure<'_>, token: &Token<'_>) -> (String, Option<String>) {
+    let expected = failed.expected.as_slice();
     let in_parentheses = || Some("as an operator it needs parentheses: (a | b)".to_owned());
     match (&token.kind, token.text) {
         (_, text) if matches!(expected, [Expected::Format | Expected::Layout | Expected::Search]) => no_format(text),
@@ -299,10 +300,10 @@ fn message_and_hint(token: &Token<'_>, expected: &[Expected]) -> (String, Option
             ("a shell command must follow `!`".into(), Some("!ls runs ls".into()))
         }
         (TokenKind::Name, word) if expected == [Expected::Command] => {
-            let words = Expected::Command.words();
+            let words = failed.language.words(Expected::Command);
             (format!("there is no command `{word}`"), SyntaxError::did_you_mean(word, words))
         }
-        (_, text) => (format!("`{}` cannot stand here", short(text)), hint_for(token, expected)),
+        (_, text) => (format!("`{}` cannot stand here", short(text)), hint_for(failed, token)),
     }
 }
 
@@ -322,7 +323,8 @@ fn no_format(text: &str) -> (String, Option<String>) {
 }
 
 /// The hint for a token that cannot stand here.
-fn hint_for(token: &Token<'_>, expected: &[Expected]) -> Option<String> {
+fn hint_for(failed: &Failure<'_>, token: &Token<'_>) -> Option<String> {
+    let expected = failed.expected.as_slice();
     let wanted = |one| expected.contains(&one);
     let in_filter =
         [(Expected::PageField, Expected::PageQuantity, false), (Expected::RegionField, Expected::RegionQuantity, true)]
@@ -333,7 +335,7 @@ fn hint_for(token: &Token<'_>, expected: &[Expected]) -> Option<String> {
             Some(format!("`{word}` is an operator; a symbol of that name goes in 'single quotes'"))
         }
         (TokenKind::Name, word) => {
-            let words: Vec<&str> = expected.iter().flat_map(|one| one.words()).collect();
+            let words: Vec<&str> = expected.iter().flat_map(|one| failed.language.words(*one)).collect();
             match in_filter {
                 Some((_, _, false)) if RegionField::from_name(word).is_some() => {
                     Some(format!("`{word}` is a field of regions: regions where {word} …"))

@@ -5,7 +5,8 @@ use nom::Parser;
 use nom::branch::alt;
 use nom::combinator::cut;
 
-use super::stream::{Failed, Parsed, Scope, Tokens, Types, mark, silent_word, word};
+use super::input::{Failed, Parsed, Scope, Tokens, Types};
+use super::stream::{mark, silent_word, word};
 use crate::lang::class::Class;
 use crate::lang::error::SyntaxError;
 use crate::lang::expected::Expected;
@@ -47,12 +48,12 @@ impl Subject {
 
 impl Scope {
     /// Whether a part of one of these types may stand here.
-    pub(super) fn takes(self, types: Types) -> bool {
+    pub(crate) fn takes(self, types: Types) -> bool {
         matches!(self, Scope::Filter(_, wanted) if wanted.intersects(types))
     }
 
     /// Whether an operator may stand behind `left`.
-    pub(super) fn takes_behind(self, left: &Expression, operator: Op) -> bool {
+    pub(crate) fn takes_behind(self, left: &Expression, operator: Op) -> bool {
         let Scope::Filter(subject, _) = self else {
             return true;
         };
@@ -86,7 +87,7 @@ impl Scope {
     }
 
     /// The scope of the operand on the right.
-    pub(super) fn right_of(self, left: &Expression, operator: Op) -> Self {
+    pub(crate) fn right_of(self, left: &Expression, operator: Op) -> Self {
         let Scope::Filter(subject, _) = self else {
             return self;
         };
@@ -102,7 +103,7 @@ impl Scope {
     }
 
     /// The scope of the operand behind this operator.
-    pub(super) fn behind(self, operator: UnaryOperator) -> Self {
+    pub(crate) fn behind(self, operator: UnaryOperator) -> Self {
         match (self, operator) {
             (Scope::Value, _) | (_, UnaryOperator::Dereference) => Scope::Value,
             (Scope::Filter(subject, _), UnaryOperator::Not) => Scope::Filter(subject, Types::CONDITION),
@@ -111,7 +112,7 @@ impl Scope {
     }
 
     /// The scope inside of parentheses.
-    pub(super) fn parenthesised(self) -> Self {
+    pub(crate) fn parenthesised(self) -> Self {
         match self {
             Scope::Value => Scope::Value,
             Scope::Filter(subject, _) => Scope::Filter(subject, Types::CONDITION | Types::NUMBER),
@@ -120,7 +121,7 @@ impl Scope {
 }
 
 /// A part of a type that its scope takes.
-pub(super) fn fitting(input: Tokens<'_>, part: Spanned<Expression>) -> Parsed<'_, Spanned<Expression>> {
+pub(crate) fn fitting(input: Tokens<'_>, part: Spanned<Expression>) -> Parsed<'_, Spanned<Expression>> {
     let Scope::Filter(subject, wanted) = input.scope else {
         return Ok((input, part));
     };
@@ -138,7 +139,7 @@ pub(super) fn fitting(input: Tokens<'_>, part: Spanned<Expression>) -> Parsed<'_
 }
 
 /// A field of the filter, `flags(NAME)`, or `state == swapped`.
-pub(super) fn field(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
+pub(crate) fn field(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     let Scope::Filter(subject, wanted) = input.scope else {
         return Err(nom::Err::Error(Failed));
     };
@@ -175,7 +176,7 @@ fn flag_name(input: Tokens<'_>) -> Parsed<'_, Spanned<String>> {
     input.accept(Expected::FlagName, |token| (token.kind == TokenKind::Name).then(|| token.text.to_owned()))
 }
 
-pub(super) fn quoted_text(input: Tokens<'_>) -> Parsed<'_, Spanned<String>> {
+pub(crate) fn quoted_text(input: Tokens<'_>) -> Parsed<'_, Spanned<String>> {
     input.accept(Expected::QuotedText, |token| match &token.kind {
         TokenKind::Text(text) => Some(text.clone()),
         _ => None,

@@ -1,6 +1,7 @@
 //! The layout after a command's name and a `/`.
 
-use super::stream::{Failed, Parsed, Tokens, glued, is_mark, mark};
+use super::input::{Failed, Parsed, Tokens};
+use super::stream::{glued, is_mark, mark};
 use crate::lang::error::SyntaxError;
 use crate::lang::expected::Expected;
 use crate::lang::layout::{Format, Layout};
@@ -8,7 +9,7 @@ use crate::lang::lexer::{Token, TokenKind};
 use crate::lang::span::Span;
 
 /// `/FMT` of `print`: a letter.
-pub(super) fn format(input: Tokens<'_>) -> Parsed<'_, Format> {
+pub(crate) fn format(input: Tokens<'_>) -> Parsed<'_, Format> {
     slash(input, Expected::Format, |layout| match layout {
         Layout { count: None, backward: false, format, unit: None } => format,
         _ => None,
@@ -16,7 +17,7 @@ pub(super) fn format(input: Tokens<'_>) -> Parsed<'_, Format> {
 }
 
 /// `/UN` of `find`: a size, and how many matches at most.
-pub(super) fn search(input: Tokens<'_>) -> Parsed<'_, Layout> {
+pub(crate) fn search(input: Tokens<'_>) -> Parsed<'_, Layout> {
     slash(input, Expected::Search, |layout| {
         let is_search = layout.format.is_none() && !layout.backward;
         is_search.then_some(layout)
@@ -24,7 +25,7 @@ pub(super) fn search(input: Tokens<'_>) -> Parsed<'_, Layout> {
 }
 
 /// `/NFU` of `x`.
-pub(super) fn layout(input: Tokens<'_>) -> Parsed<'_, Layout> {
+pub(crate) fn layout(input: Tokens<'_>) -> Parsed<'_, Layout> {
     if let Some(place) = instructions(input) {
         return input.fault(SyntaxError {
             at: place,

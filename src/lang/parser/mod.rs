@@ -2,17 +2,16 @@
 
 mod arguments;
 mod atoms;
+mod clause;
 mod command;
-mod control;
 mod expression;
 mod fault;
 mod filter;
-mod find;
+mod input;
 mod layout;
 mod names;
 mod range;
 mod raw;
-mod rows;
 mod setting;
 mod slips;
 mod snapshots;
@@ -22,19 +21,37 @@ use nom::Parser;
 use nom::combinator::cut;
 
 use super::class::Class;
-use super::commands::block_line;
 use super::error::SyntaxError;
 use super::expected::Expected;
 use super::habits::{self, Does};
-use super::lexer::{self, Token, TokenKind};
+use super::lexer;
 use super::span::{Span, Spanned};
-use super::syntax::{Argument, Line, Output};
-use stream::{Failed, Notes, Parsed, Tokens};
+use super::syntax::{Argument, Line, Output, Statement};
+use input::Notes;
+
+pub(crate) use super::lexer::{Token, TokenKind, unescape};
+pub(crate) use arguments::of_tokens as arguments_of;
+pub(crate) use atoms::text;
+pub(crate) use clause::{after, clause, hint_at_missing_with};
+pub(crate) use command::{arguments as command_arguments, command_name, option, with_how};
+pub(crate) use expression::{expression, filter, page_filter, place, span_with};
+pub(crate) use filter::quoted_text;
+pub(crate) use input::{Failed, Parsed, Tokens};
+pub use input::{Language, Syntax};
+pub(crate) use layout::{format, layout, search};
+pub(crate) use names::symbol;
+pub(crate) use range::{address, listed, range, value, watched};
+pub(crate) use raw::{Raw, part, part_of_name, pattern, raw, raw_text, split_text};
+pub(crate) use setting::{setting, setting_value};
+pub(crate) use snapshots::{later, snapshot_name};
+pub(crate) use stream::{
+    count, cut_to, is_mark, many, mark, number, one_of, silent_mark, time, variable, with_commas, word,
+};
 
 /// Parses one line. A line that does not parse may begin with the words of another program.
-pub(super) fn parse(line: &str) -> Result<Line, SyntaxError> {
-    let tokens = lexer::tokens(line);
-    parse_tokens(line, &tokens).or_else(|error| {
+pub(super) fn parse(language: Language, line: &str) -> Result<Line, SyntaxError> {
+    let tokens = lexer::tokens(language, line);
+    parse_tokens(language, line, &tokens).or_else(|error| {
         let Some(found) = habits::of(line) else {
             return Err(error);
         };
@@ -43,15 +60,14 @@ pub(super) fn parse(line: &str) -> Result<Line, SyntaxError> {
             // A row that is pasted alone, such as lldb's `frame #0: …`, has an address.
             Does::Refuse(_) if lexer::pasted_row(line.trim_start()).is_some() => Err(error),
             Does::Refuse(hint) => Err(found.refusal(hint)),
-            Does::Run(ours, hint) => {
-                parse_tokens(line, &found.replaced(ours, &tokens)).map_err(|error| error.or_hint(hint))
-            }
+            Does::Run(ours, hint) => parse_tokens(language, line, &found.replaced(language, ours, &tokens))
+                .map_err(|error| error.or_hint(hint)),
         }
     })
 }
 
-fn parse_tokens(line: &str, tokens: &[Token<'_>]) -> Result<Line, SyntaxError> {
-    let notes = Notes::new(line, tokens.len());
+fn parse_tokens(language: Language, line: &str, tokens: &[Token<'_>]) -> Result<Line, SyntaxError> {
+    let notes = Notes::new(language, line, tokens.len());
     match whole_line(notes.input(tokens)) {
         Ok((_, parsed)) => Ok(parsed),
         Err(_) => Err(fault::error(line, tokens, &notes)),
@@ -59,28 +75,30 @@ fn parse_tokens(line: &str, tokens: &[Token<'_>]) -> Result<Line, SyntaxError> {
 }
 
 /// The tokens of a line with pmdb's words in the place of another program's; `None` if it has none.
-fn as_parsed<'a>(line: &str, tokens: &[Token<'a>]) -> Option<Vec<Token<'a>>> {
+fn as_parsed<'a>(language: Language, line: &str, tokens: &[Token<'a>]) -> Option<Vec<Token<'a>>> {
     let found = habits::of(line)?;
     match found.does {
-        Does::Run(ours, _) if parse_tokens(line, tokens).is_err() => Some(found.replaced(ours, tokens)),
+        Does::Run(ours, _) if parse_tokens(language, line, tokens).is_err() => {
+            Some(found.replaced(language, ours, tokens))
+        }
         _ => None,
     }
 }
 
 /// What to say of a line that parses, and was meant for gdb or is its output.
-pub(super) fn meant_for_gdb(line: &str) -> Option<String> {
-    fault::meant_for_gdb(line)
+pub(super) fn meant_for_gdb(language: Language, line: &str) -> Option<String> {
+    fault::meant_for_gdb(language, line)
 }
 
 /// The arguments in a text.
-pub(super) fn arguments(text: &str) -> Vec<Spanned<Argument>> {
-    arguments::of_text(text)
+pub(super) fn arguments(language: Language, text: &str) -> Vec<Spanned<Argument>> {
+    arguments::of_text(language, text)
 }
 
 /// The arguments of a user-defined command, and its output.
-pub(super) fn call(text: &str) -> Result<(Vec<Spanned<Argument>>, Output), SyntaxError> {
-    let tokens = lexer::tokens(text);
-    let notes = Notes::new(text, tokens.len());
+pub(super) fn call(language: Language, text: &str) -> Result<(Vec<Spanned<Argument>>, Output), SyntaxError> {
+    let tokens = lexer::tokens(language, text);
+    let notes = Notes::new(language, text, tokens.len());
     let input = notes.input(&tokens);
     let arguments = arguments::of_tokens(input);
     let (_, behind) = raw::split_text(input);
@@ -95,10 +113,14 @@ pub(super) fn call(text: &str) -> Result<(Vec<Spanned<Argument>>, Output), Synta
 }
 
 /// What could follow the tokens; and the raw text that the line ends with, if any.
-pub(super) fn expected_at_end(line: &str, tokens: &[Token<'_>]) -> (Vec<Expected>, Option<(Expected, usize)>) {
-    let replaced = as_parsed(line, tokens);
+pub(super) fn expected_at_end(
+    language: Language,
+    line: &str,
+    tokens: &[Token<'_>],
+) -> (Vec<Expected>, Option<(Expected, usize)>) {
+    let replaced = as_parsed(language, line, tokens);
     let tokens = replaced.as_deref().unwrap_or(tokens);
-    let notes = Notes::new(line, tokens.len());
+    let notes = Notes::new(language, line, tokens.len());
     let raw = match whole_line(notes.input(tokens)) {
         Ok(_) => notes.raw_text(),
         Err(_) => None,
@@ -110,10 +132,10 @@ pub(super) fn expected_at_end(line: &str, tokens: &[Token<'_>]) -> (Vec<Expected
 }
 
 /// What the words of a line were taken for, and the first token that cannot stand where it does.
-pub(super) fn classes(line: &str, tokens: &[Token<'_>]) -> (Vec<Spanned<Class>>, Option<Span>) {
-    let replaced = as_parsed(line, tokens);
+pub(super) fn classes(language: Language, line: &str, tokens: &[Token<'_>]) -> (Vec<Spanned<Class>>, Option<Span>) {
+    let replaced = as_parsed(language, line, tokens);
     let tokens = replaced.as_deref().unwrap_or(tokens);
-    let notes = Notes::new(line, tokens.len());
+    let notes = Notes::new(language, line, tokens.len());
     let parsed = whole_line(notes.input(tokens));
     let wrong = parsed.is_err().then(|| fault::error(line, tokens, &notes).at);
     (notes.classes(), wrong)
@@ -139,16 +161,11 @@ fn whole_line(input: Tokens<'_>) -> Parsed<'_, Line> {
 /// `statement`
 fn statement(input: Tokens<'_>) -> Parsed<'_, Line> {
     let (behind, name) = command::command_name(input)?;
-    match control::control(behind, name.node) {
-        Ok((behind, control)) => return Ok((behind, Line::Control(Box::new(control)))),
-        Err(nom::Err::Error(_)) => {}
-        Err(failure) => return Err(failure),
-    }
     let (behind, name, must_pipe) = match name.node {
         "shell" => return behind.fail(Expected::ShellCommand),
         "pipe" => {
             let (behind, inner) = command::command_name(behind)?;
-            if matches!(inner.node, "pipe" | "shell") || block_line(inner.node).is_some() {
+            if matches!(inner.node, "pipe" | "shell") || input.notes.language.block_line(inner.node).is_some() {
                 return behind.fault(fault::not_piped(&inner));
             }
             (behind, inner, true)
@@ -156,10 +173,14 @@ fn statement(input: Tokens<'_>) -> Parsed<'_, Line> {
         _ => (behind, name, false),
     };
     let start = input.place();
-    let (behind, node) = command::arguments(behind, name.node)?;
+    let (behind, statement) = command::arguments(behind, name.node)?;
+    let command = match statement {
+        Statement::Command(command) => command,
+        Statement::Control(control) => return Ok((behind, Line::Control(control.into()))),
+    };
     let consumed = input.rest.len() - behind.rest.len();
     let last = consumed.checked_sub(1).and_then(|last| input.rest.get(last)).map_or(start, |token| token.at);
-    let command = Spanned::new(node, start.to(last));
+    let command = Spanned::new(command, start.to(last));
     let (behind, output) = output(behind, must_pipe)?;
     Ok((behind, Line::Command { command, output }))
 }

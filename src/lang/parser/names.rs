@@ -4,8 +4,9 @@ use nom::Parser;
 use nom::branch::alt;
 use nom::combinator::{cut, map};
 
+use super::input::{Parsed, Tokens};
 use super::slips;
-use super::stream::{Parsed, Tokens, glued, is_mark, mark, spanned_number};
+use super::stream::{glued, is_mark, mark, spanned_number};
 use crate::kernel::words::Worded;
 use crate::lang::error::SyntaxError;
 use crate::lang::expected::Expected;
@@ -40,7 +41,7 @@ fn in_module<'a, T>(input: Tokens<'a>, inside: impl Fn(Tokens<'a>) -> Parsed<'a,
 }
 
 /// A name, alone or before a `!`.
-pub(super) fn named(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
+pub(crate) fn named(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     let is_bare = |token: &Token<'_>| token.kind == TokenKind::Name;
     let is_operator = |token: &Token<'_>| is_bare(token) && is_operator_word(token.text);
     let (behind, first) = input.accept_operand(|token| name(token).filter(|_| !is_operator(token)))?;
@@ -100,7 +101,7 @@ fn unknown_function<'a, T>(input: Tokens<'a>, name: &Spanned<Name>) -> Parsed<'a
 }
 
 /// `symbol`
-pub(super) fn symbol(input: Tokens<'_>) -> Parsed<'_, Spanned<SymbolName>> {
+pub(crate) fn symbol(input: Tokens<'_>) -> Parsed<'_, Spanned<SymbolName>> {
     let (behind, first) = symbol_name(input)?;
     let (behind, second) = in_module(behind, symbol_name)?;
     let at = first.at;

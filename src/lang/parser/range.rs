@@ -5,8 +5,9 @@ use nom::branch::alt;
 use nom::combinator::cut;
 
 use super::expression::{expression, span, whole};
+use super::input::{Failed, Parsed, Tokens};
 use super::raw::split_text;
-use super::stream::{Failed, Parsed, Tokens, mark};
+use super::stream::mark;
 use crate::lang::expected::Expected;
 use crate::lang::expression::{BinaryOperator, Expression, Name, Range};
 use crate::lang::lexer::{Pasted, Token, TokenKind};
@@ -19,29 +20,29 @@ const CLAUSES: [&str; 8] = ["where", "by", "limit", "top", "every", "until", "wi
 const RARE_CLAUSES: [&str; 3] = ["for", "count", "as"];
 
 /// Whether a clause begins with this word.
-pub(super) fn is_clause(word: &str) -> bool {
+pub(crate) fn is_clause(word: &str) -> bool {
     word == "in" || CLAUSES.contains(&word) || RARE_CLAUSES.contains(&word)
 }
 
 /// `range`
-pub(super) fn range(input: Tokens<'_>) -> Parsed<'_, Spanned<Range>> {
+pub(crate) fn range(input: Tokens<'_>) -> Parsed<'_, Spanned<Range>> {
     input.expect(Expected::Range);
     alt((pasted(&[]), span)).parse(input)
 }
 
 /// `watched`
-pub(super) fn watched(input: Tokens<'_>) -> Parsed<'_, Spanned<Range>> {
+pub(crate) fn watched(input: Tokens<'_>) -> Parsed<'_, Spanned<Range>> {
     input.expect(Expected::Range);
     alt((pasted(&RARE_CLAUSES), span)).parse(input)
 }
 
 /// `address`
-pub(super) fn address(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
+pub(crate) fn address(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     alt((pasted(&[]).map_opt(start), expression)).parse(input)
 }
 
 /// `value`
-pub(super) fn value(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
+pub(crate) fn value(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     alt((pasted(&RARE_CLAUSES).map_opt(start), expression)).parse(input)
 }
 
@@ -124,7 +125,7 @@ fn symbol(module: Option<&str>, name: &str, offset: u64, at: Span) -> Expression
 }
 
 /// A value, or `A..B`.
-pub(super) fn listed(input: Tokens<'_>) -> Parsed<'_, Spanned<Range>> {
+pub(crate) fn listed(input: Tokens<'_>) -> Parsed<'_, Spanned<Range>> {
     let (behind, start) = expression(input)?;
     match mark("..")(behind) {
         Ok((behind, _)) => {

@@ -1,21 +1,20 @@
 //! Raw text: arguments taken as they were typed.
 
-use super::stream::{Parsed, Tokens};
+use super::input::{Parsed, Tokens};
 use crate::lang::class::Class;
 use crate::lang::expected::Expected;
 use crate::lang::expression::is_fixed;
 use crate::lang::lexer::{Token, TokenKind};
 use crate::lang::span::{Span, Spanned};
-use crate::lang::syntax::TargetName;
 
 /// Raw text, and whether it stood in quotes.
-pub(super) struct Raw {
+pub(crate) struct Raw {
     pub text: String,
     pub quoted: bool,
 }
 
 /// The tokens up to the end of the command, and the pipe, redirection or comment behind them.
-pub(super) fn split_text(input: Tokens<'_>) -> (&[Token<'_>], Tokens<'_>) {
+pub(crate) fn split_text(input: Tokens<'_>) -> (&[Token<'_>], Tokens<'_>) {
     let ends = |token: &Token<'_>| {
         matches!(token.kind, TokenKind::Pipe { .. } | TokenKind::Redirect { .. } | TokenKind::Comment)
     };
@@ -25,7 +24,7 @@ pub(super) fn split_text(input: Tokens<'_>) -> (&[Token<'_>], Tokens<'_>) {
 }
 
 /// `raw`: as typed, or one quoted token without its quotes.
-pub(super) fn raw<'a>(what: Expected) -> impl Fn(Tokens<'a>) -> Parsed<'a, Spanned<Raw>> {
+pub(crate) fn raw<'a>(what: Expected) -> impl Fn(Tokens<'a>) -> Parsed<'a, Spanned<Raw>> {
     move |input| {
         let (tokens, behind) = split_text(input);
         taken(input, what, tokens, behind)
@@ -33,7 +32,7 @@ pub(super) fn raw<'a>(what: Expected) -> impl Fn(Tokens<'a>) -> Parsed<'a, Spann
 }
 
 /// `pattern`: raw text up to a blank, or one quoted token without its quotes.
-pub(super) fn pattern<'a>(what: Expected) -> impl Fn(Tokens<'a>) -> Parsed<'a, Spanned<String>> {
+pub(crate) fn pattern<'a>(what: Expected) -> impl Fn(Tokens<'a>) -> Parsed<'a, Spanned<String>> {
     move |input| {
         let (tokens, behind) = up_to_blank(input);
         let (behind, raw) = taken(input, what, tokens, behind)?;
@@ -43,7 +42,7 @@ pub(super) fn pattern<'a>(what: Expected) -> impl Fn(Tokens<'a>) -> Parsed<'a, S
 
 /// The same where words of the language could stand too: completion offers both. One of the words of `clauses` ends the
 /// part, also if it is glued, and begins none.
-pub(super) fn part_of_name<'a>(input: Tokens<'a>, clauses: &[&str]) -> Parsed<'a, Spanned<String>> {
+pub(crate) fn part_of_name<'a>(input: Tokens<'a>, clauses: &[&str]) -> Parsed<'a, Spanned<String>> {
     let (tokens, _) = up_to_blank(input);
     let is_clause = |token: &Token<'_>| clauses.contains(&token.text);
     let length = tokens.iter().skip(1).position(is_clause);
@@ -72,7 +71,7 @@ fn up_to_blank(input: Tokens<'_>) -> (&[Token<'_>], Tokens<'_>) {
 }
 
 /// The text of some of the tokens, at least one.
-pub(super) fn part(input: Tokens<'_>, tokens: &[Token<'_>]) -> Spanned<Raw> {
+pub(crate) fn part(input: Tokens<'_>, tokens: &[Token<'_>]) -> Spanned<Raw> {
     let first = tokens.first().map_or(input.place(), |token| token.at);
     let at = first.to(tokens.last().map_or(first, |token| token.at));
     input.notes.note_class(Class::Text, at);
@@ -96,7 +95,7 @@ fn taken<'a>(input: Tokens<'a>, what: Expected, tokens: &[Token<'_>], behind: To
 }
 
 /// `raw`, its text alone.
-pub(super) fn raw_text<'a>(what: Expected) -> impl Fn(Tokens<'a>) -> Parsed<'a, Spanned<String>> {
+pub(crate) fn raw_text<'a>(what: Expected) -> impl Fn(Tokens<'a>) -> Parsed<'a, Spanned<String>> {
     move |input| {
         let (behind, raw) = raw(what)(input)?;
         Ok((behind, raw.map(|raw| raw.text)))
@@ -105,21 +104,4 @@ pub(super) fn raw_text<'a>(what: Expected) -> impl Fn(Tokens<'a>) -> Parsed<'a, 
 
 fn slice(line: &str, at: Span) -> String {
     line.get(at.start..at.end).unwrap_or_default().to_owned()
-}
-
-/// The process that an argument of `attach` names.
-pub(super) fn target(raw: Spanned<Raw>) -> Spanned<TargetName> {
-    raw.map(|raw| match raw.quoted {
-        true => TargetName::Name(raw.text),
-        false if is_variable(&raw.text) => TargetName::Variable(raw.text.trim_start_matches('$').to_owned()),
-        false => TargetName::of(&raw.text),
-    })
-}
-
-/// Whether a text is `$name` and nothing more.
-fn is_variable(text: &str) -> bool {
-    let name = text.strip_prefix('$').unwrap_or_default();
-    let mut letters = name.chars();
-    letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
-        && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
 }

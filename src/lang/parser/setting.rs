@@ -1,18 +1,14 @@
 //! Settings by name, from the table that lists them.
 
 use nom::Parser;
-use nom::branch::alt;
 use nom::combinator::{cut, map};
-use nom::sequence::preceded;
 
-use super::raw::pattern;
-use super::stream::{Failed, Parsed, Tokens, number, one_of, word};
-use crate::lang::expected::Expected;
+use super::input::{Failed, Parsed, Tokens};
+use super::stream::{number, one_of, word};
 use crate::lang::setting::{SETTINGS, Setting, SettingType, SettingValue};
-use crate::lang::syntax::Assignment;
 
 /// The name of a setting, of one word or two.
-pub(super) fn setting(input: Tokens<'_>) -> Parsed<'_, Setting> {
+pub(crate) fn setting(input: Tokens<'_>) -> Parsed<'_, Setting> {
     let mut is_begun = false;
     for row in SETTINGS {
         let (first, second) = row.name.split_once(' ').unwrap_or((row.name, ""));
@@ -30,16 +26,8 @@ pub(super) fn setting(input: Tokens<'_>) -> Parsed<'_, Setting> {
     Err(if is_begun { nom::Err::Failure(Failed) } else { nom::Err::Error(Failed) })
 }
 
-/// `logging on`, `logging file PATH`, as in gdb.
-pub(super) fn log(input: Tokens<'_>) -> Parsed<'_, Assignment> {
-    let (behind, _) = word("logging")(input)?;
-    let enabled = map(one_of, |on| Assignment::Setting { setting: Setting::Logging, value: SettingValue::Switch(on) });
-    let file = map(preceded(word("file"), cut(pattern(Expected::File))), Assignment::LogFile);
-    alt((enabled, file)).parse(behind)
-}
-
 /// A setting and a value of its type.
-pub(super) fn setting_value(input: Tokens<'_>) -> Parsed<'_, Assignment> {
+pub(crate) fn setting_value(input: Tokens<'_>) -> Parsed<'_, (Setting, SettingValue)> {
     let (behind, setting) = setting(input)?;
     let (behind, value) = match setting.info().takes {
         SettingType::Switch => map(cut(one_of), SettingValue::Switch).parse(behind)?,
@@ -49,5 +37,5 @@ pub(super) fn setting_value(input: Tokens<'_>) -> Parsed<'_, Assignment> {
         SettingType::Pager => map(cut(one_of), SettingValue::Pager).parse(behind)?,
         SettingType::Number => map(cut(number), SettingValue::Number).parse(behind)?,
     };
-    Ok((behind, Assignment::Setting { setting, value }))
+    Ok((behind, (setting, value)))
 }

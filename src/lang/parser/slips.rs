@@ -1,22 +1,25 @@
 //! Hints for a line that failed: common mistakes, what beginners leave out or write as in another language, and C++ and
 //! Rust names without the quotes that their brackets and blanks need.
 
+use super::input::Language;
 use crate::kernel::words::Worded;
-use crate::lang::commands::{Resolved, resolve_first, takes_how};
+use crate::lang::commands::Resolved;
 use crate::lang::ctype::{KNOWN, unknown_type};
 use crate::lang::expected::Expected;
 use crate::lang::expression::{ChangeFunction, Function, Name, NumberType};
 use crate::lang::lexer::{Token, TokenKind};
-use crate::lang::syntax::{Kept, OnRequest};
 
 /// The furthest failure of a line.
 pub(super) struct Failure<'a> {
+    pub language: Language,
     pub line: &'a str,
     pub tokens: &'a [Token<'a>],
     /// The number of the token that cannot stand where it does. There is none if something is missing at the end.
     pub position: usize,
     /// What could have stood there.
     pub expected: Vec<Expected>,
+    /// What the command's own parser says of it.
+    pub hint: Option<String>,
 }
 
 impl<'a> Failure<'a> {
@@ -32,7 +35,7 @@ impl<'a> Failure<'a> {
 
     /// The first word in full, if a command begins with it.
     pub fn command(&self) -> Option<&'static str> {
-        match resolve_first(self.tokens.first()?.text) {
+        match self.language.resolve_first(self.tokens.first()?.text) {
             Resolved::One(command) => Some(command),
             _ => None,
         }
@@ -64,7 +67,7 @@ pub(super) fn hint(failed: &Failure<'_>) -> Option<String> {
         .or_else(|| of_perl(failed))
         .or_else(|| trailing_comma(failed))
         .or_else(|| filter_word_in_value(failed))
-        .or_else(|| missing_with(failed))
+        .or_else(|| failed.hint.clone())
         .or_else(|| mistake_in_command(failed))
 }
 
@@ -182,13 +185,6 @@ fn filter_word_in_value(failed: &Failure<'_>) -> Option<String> {
     }
 }
 
-/// A word that needs `with` before it.
-fn missing_with(failed: &Failure<'_>) -> Option<String> {
-    let word = failed.token()?.text;
-    let is_word = Kept::from_word(word).is_some() || OnRequest::from_word(word).is_some();
-    (is_word && failed.expects(Expected::Word("with"))).then(|| format!("put `with` before it: with {word}"))
-}
-
 /// A range behind the name of a snapshot, without `in`.
 fn missing_in(failed: &Failure<'_>) -> Option<String> {
     let token = failed.token()?;
@@ -231,7 +227,7 @@ fn mistake_in_command(failed: &Failure<'_>) -> Option<String> {
                 format!("watch RANGE every {text} sets the time between samples, watch RANGE for {text} the whole time")
             })
         }
-        (name, 2.., _) if takes_how(name) && first.text != "--how" => {
+        (name, 2.., _) if failed.language.takes_how(name) && first.text != "--how" => {
             let is_how = failed.token()?.text == "--how";
             is_how.then(|| format!("--how comes right after the name of the command: {name} --how \u{2026}"))
         }

@@ -42,6 +42,13 @@ use std::io::{self, Write};
 use style::Style;
 use tables::{Table, TableId};
 
+/// The headings of tables whose columns can be typed after `by`.
+#[cfg(test)]
+pub(crate) mod headings {
+    pub(crate) use super::processes::headings as processes;
+    pub(crate) use super::regions::headings as regions;
+}
+
 /// Writes records as text: tables with headings, blocks of labelled lines, single lines.
 pub struct Text {
     lines: Lines,

@@ -1,7 +1,8 @@
 //! `soft-dirty`: what is asked before anything changes.
 
 use super::*;
-use crate::lang::{self, Line};
+use crate::command::{COMMANDS, nature};
+use crate::lang::Line;
 
 /// The heap, on a kernel that tracks soft-dirty pages.
 fn tracked() -> Fake {
@@ -74,16 +75,16 @@ fn nothing_is_written_where_the_kernel_has_no_such_bits() {
 /// Every other command of the help runs without it.
 #[test]
 fn no_other_command_clears_them() {
-    for about in super::super::super::TABLE {
+    for about in COMMANDS.abouts() {
         for example in about.examples {
             let is_it = example.line.starts_with("soft-dirty clear");
             if is_it || example.line.contains('\n') {
                 continue;
             }
-            let Ok(Line::Command { command, .. }) = lang::parse_line(example.line) else {
+            let Ok(Line::Command { command, .. }) = COMMANDS.language.parse_line(example.line) else {
                 continue;
             };
-            assert!(!command.node.is_change(), "{}", example.line);
+            assert!(!nature(&*command.node).changes_process, "{}", example.line);
         }
     }
 }

@@ -1,12 +1,14 @@
 //! The language from the outside; `tests/grammar` holds it to `grammar/` sentence by sentence.
 
-use super::*;
+use crate::command::LANGUAGE;
+use crate::lang::{Line, Output, ParsedCommand, SyntaxError};
+use std::rc::Rc;
 
 fn parsed(line: &str) -> Line {
-    parse_line(line).unwrap_or_else(|error| panic!("{}", error.draw(line)))
+    LANGUAGE.parse_line(line).unwrap_or_else(|error| panic!("{}", error.draw(line)))
 }
 
-fn command(line: &str) -> Command {
+fn command(line: &str) -> Rc<dyn ParsedCommand> {
     match parsed(line) {
         Line::Command { command, .. } => command.node,
         other => panic!("{line}: {other:?}"),
@@ -14,7 +16,7 @@ fn command(line: &str) -> Command {
 }
 
 fn error(line: &str) -> SyntaxError {
-    match parse_line(line) {
+    match LANGUAGE.parse_line(line) {
         Err(error) => error,
         Ok(tree) => panic!("{line}: {tree:?}"),
     }
@@ -27,7 +29,7 @@ fn a_hundred_thousand_of_anything_is_an_answer_and_no_crash() {
     {
         for head in ["print ", "walk all where ", "echo ", ""] {
             let line = format!("{head}{}", part.repeat(if part.len() > 4 { 500 } else { 20_000 }));
-            if let Err(error) = parse_line(&line) {
+            if let Err(error) = LANGUAGE.parse_line(&line) {
                 assert!(!error.expected.is_empty(), "{head}{part}");
                 assert!(error.draw(&line).len() < 2_000, "{head}{part}");
             }
@@ -47,8 +49,8 @@ fn a_comparison_is_no_redirection() {
 
 #[test]
 fn shortened_names() {
-    assert_eq!(command("w heap"), command("walk heap"));
-    assert_eq!(command("inf proc"), Command::InfoProcess);
+    assert_eq!(command("w heap").to_string(), command("walk heap").to_string());
+    assert_eq!(command("inf proc").to_string(), "info process");
     assert_eq!(error("wa heap").expected, ["`walk`", "`watch`"]);
     assert_eq!(error("wlak heap").hint.as_deref(), Some("did you mean `walk`?"));
 }
@@ -104,13 +106,13 @@ fn what_was_meant_for_gdb_is_told() {
         ("#0  0x00007f21a1c95f14 n/a (libc.so.6 + 0x85f14)", "0x7f21a1c95f14"),
     ] {
         assert_eq!(parsed(line), Line::Comment);
-        let hint = meant_for_gdb(line).unwrap_or_default();
+        let hint = LANGUAGE.meant_for_gdb(line).unwrap_or_default();
         assert!(hint.ends_with(&format!("translate {address}")), "{line}: {hint}");
     }
-    assert_eq!(meant_for_gdb("# a remark about 0x7ffff7e0a1b0"), None);
-    assert!(meant_for_gdb("f 1").is_some_and(|note| note.contains("here f is flags")));
-    assert!(meant_for_gdb("t 2").is_some_and(|note| note.contains("here t is translate")));
+    assert_eq!(LANGUAGE.meant_for_gdb("# a remark about 0x7ffff7e0a1b0"), None);
+    assert!(LANGUAGE.meant_for_gdb("f 1").is_some_and(|note| note.contains("here f is flags")));
+    assert!(LANGUAGE.meant_for_gdb("t 2").is_some_and(|note| note.contains("here t is translate")));
     for line in ["f main", "f 4096", "flags 1", "t 0x7ffff7e0a1b0"] {
-        assert_eq!(meant_for_gdb(line), None, "{line}");
+        assert_eq!(LANGUAGE.meant_for_gdb(line), None, "{line}");
     }
 }

@@ -1,11 +1,7 @@
 //! The arguments of commands that have several, and the words among them.
 
-use super::amount::{Count, Cut, Time};
-use super::expression::{Expression, Filter, Range};
-use super::field::{PageField, RegionField};
-use super::layout::Layout;
-use super::span::Spanned;
 use crate::kernel::words::worded;
+use crate::lang::{Count, Cut, Expression, Filter, Layout, PageField, Range, RegionField, Spanned, Time};
 
 /// `ps [TEXT] [by KEY] [limit N|top N]`: the processes whose name contains the text.
 #[derive(Clone, Debug, PartialEq)]
@@ -286,36 +282,6 @@ worded! {
         Region = "region",
         /// The symbol in which a page begins; where there is none, the region.
         Symbol = "symbol",
-    }
-}
-
-/// `account [RANGE] [by KEY] [with content] [top N | limit N]`
-#[derive(Clone, Debug, PartialEq)]
-pub struct Account {
-    /// Of what; the whole process if absent.
-    pub range: Option<Spanned<Range>>,
-    /// Group by this; by class if absent.
-    pub by: Option<AccountKey>,
-    /// Whether huge pages are read, for all-zero pieces.
-    pub content: bool,
-    /// Which rows.
-    pub cut: Option<Cut>,
-}
-
-worded! {
-    /// What `account … by KEY` adds pages up by.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum AccountKey, word {
-        /// The region.
-        Region = "region",
-        /// The symbol in which a page begins; where there is none, the region.
-        Symbol = "symbol",
-        /// The file or the name that regions map.
-        Mapping = "mapping",
-        /// The NUMA node.
-        Node = "node",
-        /// The memory cgroup.
-        Cgroup = "cgroup",
     }
 }
 

@@ -4,17 +4,15 @@ use nom::Parser;
 use nom::combinator::{cut, opt};
 use nom::sequence::preceded;
 
-use super::expression::{expression, page_filter, span_with};
-use super::layout::search;
-use super::stream::{Parsed, Tokens, is_mark, mark, silent_mark, with_commas};
-use crate::lang::expected::Expected;
-use crate::lang::expression::Expression;
-use crate::lang::lexer::TokenKind;
-use crate::lang::span::Spanned;
-use crate::lang::syntax::{Command, Find, Pattern};
+use super::arguments::{Find, Pattern};
+use super::tree::Command;
+use crate::lang::parser::{
+    Parsed, TokenKind, Tokens, expression, is_mark, mark, page_filter, search, silent_mark, span_with, with_commas,
+};
+use crate::lang::{Expected, Expression, Spanned};
 
 /// `[/UN] RANGE, PATTERN, …`
-pub(super) fn find(input: Tokens<'_>) -> Parsed<'_, Command> {
+pub(crate) fn find(input: Tokens<'_>) -> Parsed<'_, Command> {
     let (input, layout) = opt(search).parse(input)?;
     let (input, range) = span_with(input, length)?;
     let (input, patterns) = cut(preceded(mark(","), with_commas(pattern))).parse(input)?;

@@ -1,0 +1,372 @@
+//! What the parsers read: tokens, the language that they are of, and the notes that all attempts at a line share.
+
+use std::cell::{Cell, RefCell};
+
+use bitflags::bitflags;
+use nom::IResult;
+use nom::error::{ErrorKind, ParseError};
+
+use crate::lang::class::Class;
+use crate::lang::commands::{BlockLine, CommandName, Resolved, resolve};
+use crate::lang::error::SyntaxError;
+use crate::lang::expected::Expected;
+use crate::lang::field::Subject;
+use crate::lang::lexer::Token;
+use crate::lang::span::{Span, Spanned};
+use crate::lang::syntax::Statement;
+
+/// A command as the parser knows it.
+#[derive(Clone, Copy)]
+pub struct Syntax {
+    /// How it is typed.
+    pub name: CommandName,
+    /// Parses what follows the name.
+    pub(crate) parse: for<'a> fn(Tokens<'a>) -> Parsed<'a, Statement>,
+}
+
+/// The command language: expressions, ranges and clauses are part of it, and these are its commands, in the order of
+/// the help.
+#[derive(Clone, Copy)]
+pub struct Language(pub &'static [Syntax]);
+
+impl Language {
+    /// The names of the commands.
+    pub fn names(self) -> impl Iterator<Item = &'static CommandName> {
+        self.0.iter().map(|syntax| &syntax.name)
+    }
+
+    /// The command of this name.
+    pub(crate) fn command(self, name: &str) -> Option<&'static Syntax> {
+        self.0.iter().find(|syntax| syntax.name.name == name)
+    }
+
+    /// Whether the command of this name takes `--how`.
+    pub fn takes_how(self, name: &str) -> bool {
+        self.command(name).is_some_and(|syntax| syntax.name.how)
+    }
+
+    /// What a line does that begins with this unabbreviated word, if blocks are made of such lines.
+    pub fn block_line(self, word: &str) -> Option<BlockLine> {
+        self.command(word)?.name.block
+    }
+
+    /// The words that open a block.
+    pub fn opening_words(self) -> impl Iterator<Item = &'static str> {
+        self.names().filter(|name| name.block == Some(BlockLine::Opens)).map(|name| name.name)
+    }
+
+    /// Whether `display` may run the command that begins with this word: of a command in two words, an abbreviation of
+    /// the first.
+    pub fn is_displayed(self, word: &str) -> bool {
+        self.command(word).is_some_and(|syntax| syntax.name.displayed)
+            || match self.resolve_first(word) {
+                Resolved::One(first) => {
+                    self.names().any(|name| name.displayed && name.second().is_some() && name.first() == first)
+                }
+                _ => false,
+            }
+    }
+
+    /// The plain words that may stand where this is expected, as far as they do not depend on a target.
+    pub fn words(self, expected: Expected) -> Vec<&'static str> {
+        match expected {
+            Expected::Command => self.first_words().collect(),
+            other => other.words(),
+        }
+    }
+
+    /// The words that a line may begin with, each once.
+    pub fn first_words(self) -> impl Iterator<Item = &'static str> {
+        let words = self.names().enumerate().map(move |(at, name)| {
+            // Only commands of two words share the first.
+            let mut before = self.names().take(at);
+            let is_new = name.second().is_none() || before.all(|other| other.first() != name.first());
+            is_new.then_some(name.first())
+        });
+        words.flatten()
+    }
+
+    /// The second words of a command whose first word is `first`; none for a command of one word.
+    pub fn second_words(self, first: &str) -> impl Iterator<Item = &'static str> {
+        self.names().filter(move |name| name.first() == first).filter_map(CommandName::second)
+    }
+
+    /// Resolves the first word of a command, or its abbreviation.
+    pub fn resolve_first(self, word: &str) -> Resolved {
+        match self.names().find(|name| name.short.contains(&word)) {
+            Some(name) => Resolved::One(name.name),
+            None => resolve(word, self.first_words(), |first| self.first_is_whole(first)),
+        }
+    }
+
+    /// Whether a first word has no abbreviations: no command with a subcommand begins with it, nor one that may be
+    /// shortened.
+    fn first_is_whole(self, first: &str) -> bool {
+        self.names().filter(|name| name.first() == first).all(|name| name.whole && name.name == first)
+    }
+
+    /// Resolves the subcommand of `first`, or its abbreviation.
+    pub fn resolve_second(self, first: &str, word: &str) -> Resolved {
+        resolve(word, self.second_words(first), |second| {
+            self.subcommand(first, second).is_some_and(|syntax| syntax.name.whole)
+        })
+    }
+
+    /// The command of two words.
+    pub(crate) fn subcommand(self, first: &str, second: &str) -> Option<&'static Syntax> {
+        self.0.iter().find(|syntax| syntax.name.name.split_once(' ') == Some((first, second)))
+    }
+}
+
+/// Nesting deeper than this is an error: no line may exhaust the stack, in the parser or in code that walks the tree.
+pub(crate) const DEEPEST_NESTING: usize = 64;
+/// More operators than this in a line are an error: a chain of them is a tree as deep as it is long.
+pub(crate) const MOST_OPERATORS: usize = 256;
+
+/// What the attempts at parsing one line share.
+///
+/// nom drops the error of a missing optional part, and with it what could have stood there. So every failing token
+/// notes here what was expected, and the notes of the furthest token are kept.
+pub struct Notes<'a> {
+    pub language: Language,
+    pub line: &'a str,
+    /// The number of tokens, which is the position of the end of the line.
+    tokens: usize,
+    furthest: RefCell<(usize, Vec<Expected>)>,
+    fault: RefCell<Option<SyntaxError>>,
+    depth: Cell<usize>,
+    operators: Cell<usize>,
+    raw_text: Cell<Option<(Expected, usize)>>,
+    classes: RefCell<Vec<Spanned<Class>>>,
+    hints: RefCell<Vec<(usize, String)>>,
+}
+
+impl<'a> Notes<'a> {
+    pub(crate) fn new(language: Language, line: &'a str, tokens: usize) -> Self {
+        Notes {
+            language,
+            line,
+            tokens,
+            furthest: RefCell::default(),
+            fault: RefCell::default(),
+            depth: Cell::default(),
+            operators: Cell::default(),
+            raw_text: Cell::default(),
+            classes: RefCell::default(),
+            hints: RefCell::default(),
+        }
+    }
+
+    /// The tokens, all still to be parsed.
+    pub(crate) fn input(&'a self, tokens: &'a [Token<'a>]) -> Tokens<'a> {
+        Tokens { rest: tokens, scope: Scope::Value, notes: self }
+    }
+
+    /// The furthest token that could not be taken, and what could have been.
+    pub(crate) fn furthest(&self) -> (usize, Vec<Expected>) {
+        self.furthest.borrow().clone()
+    }
+
+    /// An error with a message of its own.
+    pub(crate) fn fault(&self) -> Option<SyntaxError> {
+        self.fault.borrow().clone()
+    }
+
+    /// The raw text that goes up to the end of the line: what it is, and where it starts.
+    pub(crate) fn raw_text(&self) -> Option<(Expected, usize)> {
+        self.raw_text.get()
+    }
+
+    /// The hint of a command's own parser for the token at this position.
+    pub(crate) fn hint(&self, position: usize) -> Option<String> {
+        let hints = self.hints.borrow();
+        hints.iter().find(|(at, _)| *at == position).map(|(_, hint)| hint.clone())
+    }
+
+    /// What words were taken for, in the order of parsing.
+    pub(crate) fn classes(&self) -> Vec<Spanned<Class>> {
+        self.classes.borrow().clone()
+    }
+
+    pub(crate) fn note_class(&self, class: Class, at: Span) {
+        self.classes.borrow_mut().push(Spanned::new(class, at));
+    }
+
+    pub(crate) fn note_raw_text(&self, what: Expected, start: usize) {
+        self.raw_text.set(Some((what, start)));
+    }
+}
+
+/// What the bare words of an expression are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Symbols, regions and modules.
+    Value,
+    /// Fields, where a filter needs a part of one of these types.
+    Filter(Subject, Types),
+}
+
+bitflags! {
+    /// What a part of a filter may be.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Types: u8 {
+        /// True or false: `dirty`, `mapcount > 1`.
+        const CONDITION = 1;
+        /// Computed of fields and values.
+        const NUMBER = 2;
+        /// What text fields hold.
+        const TEXT = 4;
+    }
+}
+
+/// The tokens that are still to be parsed.
+#[derive(Clone, Copy)]
+pub struct Tokens<'a> {
+    pub rest: &'a [Token<'a>],
+    pub scope: Scope,
+    pub notes: &'a Notes<'a>,
+}
+
+/// The result of a parser over tokens.
+pub type Parsed<'a, T> = IResult<Tokens<'a>, T, Failed>;
+
+/// An attempt has failed; [`Notes`] knows where and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failed;
+
+impl ParseError<Tokens<'_>> for Failed {
+    fn from_error_kind(_: Tokens<'_>, _: ErrorKind) -> Self {
+        Failed
+    }
+    fn append(_: Tokens<'_>, _: ErrorKind, other: Self) -> Self {
+        other
+    }
+}
+
+impl<'a> Tokens<'a> {
+    pub(crate) fn first(&self) -> Option<&'a Token<'a>> {
+        self.rest.first()
+    }
+
+    /// Where the next token stands, or the end of the line.
+    pub(crate) fn place(&self) -> Span {
+        let end = self.notes.line.trim_end().len();
+        self.first().map_or(Span::new(end, end), |token| token.at)
+    }
+
+    /// Notes that `expected` could have stood here.
+    pub(crate) fn expect(&self, expected: Expected) {
+        let position = self.notes.tokens - self.rest.len();
+        let mut furthest = self.notes.furthest.borrow_mut();
+        if position > furthest.0 {
+            *furthest = (position, Vec::new());
+        }
+        if position == furthest.0 && !furthest.1.contains(&expected) {
+            furthest.1.push(expected);
+        }
+    }
+
+    /// Notes that an operand could have stood here.
+    pub(crate) fn expect_operand(&self) {
+        let expected = match self.scope {
+            Scope::Value => vec![Expected::Expression],
+            Scope::Filter(_, Types::TEXT) => vec![Expected::QuotedText, Expected::Variable],
+            Scope::Filter(subject, types) => {
+                let condition = types.contains(Types::CONDITION).then(|| subject.condition());
+                condition.into_iter().chain([subject.quantity()]).collect()
+            }
+        };
+        expected.into_iter().for_each(|one| self.expect(one));
+    }
+
+    /// Takes the next token as an operand if `take` accepts it.
+    pub(crate) fn accept_operand<T>(self, take: impl FnOnce(&'a Token<'a>) -> Option<T>) -> Parsed<'a, Spanned<T>> {
+        let taken = self.rest.split_first().and_then(|(token, rest)| Some((take(token)?, token.at, rest)));
+        match taken {
+            Some((found, at, rest)) => Ok((Tokens { rest, ..self }, Spanned::new(found, at))),
+            None => {
+                self.expect_operand();
+                Err(nom::Err::Error(Failed))
+            }
+        }
+    }
+
+    /// The same tokens in another scope.
+    pub(crate) fn within(self, scope: Scope) -> Self {
+        Tokens { scope, ..self }
+    }
+
+    /// What `parse` makes of the tokens in another scope.
+    pub(crate) fn parsed_within<T>(
+        self,
+        scope: Scope,
+        parse: impl FnOnce(Tokens<'a>) -> Parsed<'a, T>,
+    ) -> Parsed<'a, T> {
+        let (behind, parsed) = parse(self.within(scope))?;
+        Ok((behind.within(self.scope), parsed))
+    }
+
+    /// The hint in case that the next token cannot be taken.
+    pub(crate) fn hint(&self, hint: String) {
+        let position = self.notes.tokens - self.rest.len();
+        self.notes.hints.borrow_mut().push((position, hint));
+    }
+
+    /// Fails because `expected` should have stood here.
+    pub(crate) fn fail<T>(self, expected: Expected) -> Parsed<'a, T> {
+        self.expect(expected);
+        Err(nom::Err::Error(Failed))
+    }
+
+    /// Fails for good, with an error of its own.
+    pub(crate) fn fault<T>(self, fault: SyntaxError) -> Parsed<'a, T> {
+        self.notes.fault.borrow_mut().get_or_insert(fault);
+        Err(nom::Err::Failure(Failed))
+    }
+
+    /// Takes the next token if `take` accepts it.
+    pub(crate) fn accept<T>(
+        self,
+        expected: Expected,
+        take: impl FnOnce(&'a Token<'a>) -> Option<T>,
+    ) -> Parsed<'a, Spanned<T>> {
+        match self.rest.split_first() {
+            Some((token, rest)) => match take(token) {
+                Some(found) => Ok((Tokens { rest, ..self }, Spanned::new(found, token.at))),
+                None => self.fail(expected),
+            },
+            None => self.fail(expected),
+        }
+    }
+
+    /// One level of nesting around `inside`.
+    pub(crate) fn nested<T>(self, inside: impl FnOnce() -> Parsed<'a, T>) -> Parsed<'a, T> {
+        let depth = self.notes.depth.get();
+        if depth >= DEEPEST_NESTING {
+            return self.too_much(format!("nested more than {DEEPEST_NESTING} levels deep"));
+        }
+        self.notes.depth.set(depth + 1);
+        let result = inside();
+        self.notes.depth.set(depth);
+        result
+    }
+
+    /// Counts an operator.
+    pub(crate) fn count_operator(self) -> Parsed<'a, ()> {
+        let count = self.notes.operators.get() + 1;
+        self.notes.operators.set(count);
+        if count <= MOST_OPERATORS {
+            return Ok((self, ()));
+        }
+        self.too_much(format!("more than {MOST_OPERATORS} operators in one line"))
+    }
+
+    fn too_much<T>(self, message: String) -> Parsed<'a, T> {
+        self.fault(SyntaxError {
+            at: self.place(),
+            message,
+            expected: vec!["a simpler expression".into()],
+            hint: Some("give a part of it a name: set $part = …".into()),
+        })
+    }
+}

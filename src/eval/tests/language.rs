@@ -12,7 +12,6 @@ use std::rc::Rc;
 
 /// What follows the name of a command.
 #[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "there is one at a time")]
 pub enum Arguments {
     /// `print`, `translate`
     Range(Spanned<Range>),

@@ -160,9 +160,12 @@ static ENTRIES: [Entry; 61] = [
     legacy(quit::ABOUT, parse::parse_quit),
 ];
 
+/// The records of each command that has some of its own.
+static RECORDS_OF_COMMANDS: &[&[Shape]] = &[];
+
 /// Every record, sorted by the word that JSON has as its `type`.
 pub static RECORDS: LazyLock<Vec<Shape>> = LazyLock::new(|| {
-    let mut records = SHARED.to_vec();
+    let mut records = [SHARED].iter().chain(RECORDS_OF_COMMANDS).copied().flatten().copied().collect::<Vec<_>>();
     records.sort_by_key(|shape| shape.name);
     records
 });

@@ -3,21 +3,19 @@
 //! All text passes one gate (`printable`), so that no name or message can move a terminal's cursor.
 
 mod ascii;
-mod columns;
+pub(crate) mod columns;
 pub mod gdb;
 mod json;
 mod json_line;
-mod line;
-mod marks;
-mod printable;
+pub(crate) mod line;
+pub(crate) mod marks;
+pub(crate) mod printable;
 mod record;
 mod sink;
-mod svg;
-#[cfg(test)]
-mod tests;
+pub(crate) mod svg;
 pub(crate) mod text;
 pub mod theme;
-mod timeline;
+pub(crate) mod timeline;
 pub mod units;
 
 pub use crate::lang::ColorChoice;

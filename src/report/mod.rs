@@ -18,10 +18,12 @@ mod page_counts;
 mod page_facts;
 mod place;
 mod reason;
-mod record;
+pub(crate) mod record;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod records;
+#[cfg(feature = "cli")]
+pub(crate) mod shapes;
 mod stopped;
 mod who_counts;
 mod why;

@@ -228,7 +228,7 @@ fn faults(whole: &Value, schema: &Value, value: &Value) -> Option<String> {
 #[test]
 fn the_schema_has_every_record() {
     let schema: Value = serde_json::from_str(&generated("json-schema")).expect("JSON");
-    let golden = include_str!("../../src/render/tests/golden/records.jsonl");
+    let golden = include_str!("../../src/command/tests/records/golden/records.jsonl");
     for line in golden.lines() {
         let record: Value = serde_json::from_str(line).expect("JSON");
         assert_eq!(faults(&schema, &schema, &record), None);

@@ -17,7 +17,6 @@ mod read;
 mod region;
 mod serve;
 mod session;
-mod shapes;
 mod snapshot;
 mod thread;
 mod timeline;

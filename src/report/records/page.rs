@@ -1,9 +1,9 @@
 //! Records about one page or frame: `translate`, `flags`, `decode`.
 
-use super::shapes::shapes;
 use crate::kernel::{FrameNumber, Kind, Name, Permissions, PhysicalAddress, Region, State, VirtualAddress};
 use crate::report::json::Hex;
 use crate::report::record::record;
+use crate::report::shapes::shapes;
 use crate::report::{Fact, FlagNames, FolioReport, FramePlace, FrameWords, Why};
 use std::fmt;
 

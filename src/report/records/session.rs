@@ -1,10 +1,10 @@
 //! Records about the session, its target, and values.
 
-use super::shapes::shapes;
 use super::{RegionBrief, SymbolBrief};
 use crate::kernel::{Name, VirtualAddress};
 use crate::report::json::{AsText, Form, leaf};
 use crate::report::record::record;
+use crate::report::shapes::shapes;
 use crate::report::{ErrorCode, Why};
 use serde::Serialize;
 

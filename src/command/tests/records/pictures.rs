@@ -1,9 +1,9 @@
 //! Pictures as SVG.
 
-use super::super::{Json, Svg, Text, Theme};
 use super::samples::*;
 use super::{hostile, rendered, text};
 use crate::render::Record;
+use crate::render::{Json, Svg, Text, Theme};
 use crate::report::Mark;
 use jiff::tz::TimeZone;
 use proptest::prelude::*;

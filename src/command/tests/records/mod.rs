@@ -12,11 +12,12 @@ mod session;
 mod snapshots;
 mod who;
 
-use super::{Json, Record, Renderer, Text, Theme, printable};
+use crate::command::RECORDS;
 use crate::kernel::{Kind, Name, PageFlags, State};
+use crate::render::{Json, Record, Renderer, Text, Theme, printable};
 use crate::report::{
-    Effect, ErrorPlace, ErrorReport, Explanation, FieldDescription, Outcome, Reason, RegionReport, SHARED, SearchEnd,
-    Shape, Translation, WhoCounts, WhoSummary,
+    Effect, ErrorPlace, ErrorReport, Explanation, FieldDescription, Outcome, Reason, RegionReport, SearchEnd, Shape,
+    Translation, WhoCounts, WhoSummary,
 };
 use jiff::tz::TimeZone;
 use samples::*;
@@ -109,11 +110,9 @@ fn fields(shape: &Shape) -> Vec<String> {
 #[test]
 fn the_fields_of_every_record() {
     let line = |shape: &Shape| format!("{}: {}\n", shape.name, fields(shape).join(" "));
-    let mut shapes = SHARED.to_vec();
-    shapes.sort_by_key(|shape| shape.name);
-    let all: String = shapes.iter().map(line).collect();
+    let all: String = RECORDS.iter().map(line).collect();
     assert_data_eq!(all, file!["golden/fields.txt"].raw());
-    for shape in SHARED {
+    for shape in &*RECORDS {
         for field in shape.form.fields() {
             assert!(!field.about.is_empty(), "{} of {}", field.name, shape.name);
         }
@@ -128,7 +127,7 @@ fn json_has_the_described_fields_and_no_others() {
         let name = name(record.as_ref());
         let mut rest: BTreeSet<&str> = json.as_object().unwrap().keys().map(String::as_str).collect();
         rest.remove("type");
-        let shape = SHARED.iter().find(|shape| shape.name == name).unwrap();
+        let shape = RECORDS.iter().find(|shape| shape.name == name).unwrap();
         for field in fields(shape) {
             let bare = field.trim_matches(['[', ']']);
             assert!(rest.remove(bare) || field != bare, "{name} lacks {field}");
@@ -136,7 +135,7 @@ fn json_has_the_described_fields_and_no_others() {
         assert!(rest.is_empty(), "{name} has also {rest:?}");
         seen.insert(name);
     }
-    for shape in SHARED {
+    for shape in &*RECORDS {
         assert!(seen.contains(shape.name), "no sample of {}", shape.name);
     }
 }

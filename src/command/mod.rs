@@ -161,7 +161,7 @@ static ENTRIES: [Entry; 61] = [
 ];
 
 /// The records of each command that has some of its own.
-static RECORDS_OF_COMMANDS: &[&[Shape]] = &[];
+static RECORDS_OF_COMMANDS: &[&[Shape]] = &[compare::RECORDS, diff::RECORDS, snapshot::RECORDS, soft_dirty::RECORDS];
 
 /// Every record, sorted by the word that JSON has as its `type`.
 pub static RECORDS: LazyLock<Vec<Shape>> = LazyLock::new(|| {

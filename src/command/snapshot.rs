@@ -5,8 +5,17 @@ use super::{About, CommandName, Context, Error, Flow, Group, Outcome, example};
 use crate::command::parse::Kept;
 use crate::eval::{self, Keep, Spans};
 use crate::inspect::{Facts, Snapshot};
+use crate::kernel::Name;
 use crate::lang::{self, Spanned};
-use crate::report::SnapshotRow;
+use crate::render::Record;
+use crate::render::columns::{Cell, Column};
+use crate::render::text::Text;
+use crate::render::text::tables::{PID, Table};
+use crate::render::text::watch::{TIME, time};
+use crate::render::theme::Role;
+use crate::render::units::counted;
+use crate::report::record::record;
+use crate::report::{Declared, Shape};
 use crate::state::{DebugState, NamedSnapshot};
 use std::time::SystemTime;
 
@@ -136,4 +145,80 @@ fn row(named: &NamedSnapshot) -> SnapshotRow {
 pub(super) fn seconds(time: SystemTime) -> f64 {
     let since = time.duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0.0, |since| since.as_secs_f64())
+}
+
+/// The records that no other command emits.
+pub(in crate::command) const RECORDS: &[Shape] = &[SnapshotRow::SHAPE];
+
+record! {
+    /// `snapshot`, and a row of `info snapshots`.
+    pub struct SnapshotRow as "snapshot" {
+        /// Its name.
+        name: String,
+        /// The process.
+        pid: u32,
+        /// The name of the process.
+        process: Name,
+        /// Its time, in seconds since the epoch.
+        time: f64,
+        /// Pages that were present.
+        pages: u64,
+        /// Pages that were in swap, as far as the page map shows.
+        swapped: u64,
+        /// The facts that it has besides the page map: `flags`, `counts`, `content`.
+        with: Vec<&'static str>,
+        /// Present pages whose contents could not be read; 0 without `content`.
+        unread: u64,
+        /// Bytes of pmdb's own memory that it uses.
+        memory: u64,
+    }
+}
+
+impl Record for SnapshotRow {
+    fn write(&self, text: &mut Text) {
+        text.row(&SNAPSHOTS, self);
+    }
+}
+
+/// `snapshot`, `info snapshots`
+static SNAPSHOTS: Table<SnapshotRow> = Table::of(&[
+    Column::word("snapshot", 10, Role::Name).cell(|_, snapshot| Cell::new(&snapshot.name)),
+    PID.cell(|_, snapshot| Cell::new(&snapshot.pid)),
+    TIME.rank(1).cell(|style, snapshot| time(style, snapshot.time)),
+    Column::number("present", 9, Role::Size).cell(|_, snapshot| Cell::count(snapshot.pages)),
+    Column::number("swapped", 9, Role::Size).rank(2).cell(|_, snapshot| Cell::count(snapshot.swapped)),
+    Column::number("memory", 8, Role::Size).cell(|_, snapshot| Cell::size(snapshot.memory)),
+    Column::word("with", 10, Role::Plain).cell(|_, snapshot| with(snapshot)),
+]);
+
+fn with(snapshot: &SnapshotRow) -> Cell<'static> {
+    let mut with = snapshot.with.join(", ");
+    if snapshot.unread > 0 {
+        with.push_str(&format!(" ({} not read)", counted(snapshot.unread, "page")));
+    }
+    Cell::new(with)
+}
+
+/// Samples of its records.
+#[cfg(test)]
+pub(in crate::command) mod samples {
+    use super::*;
+
+    pub fn all() -> Vec<Box<dyn Record>> {
+        vec![Box::new(snapshot())]
+    }
+
+    pub fn snapshot() -> SnapshotRow {
+        SnapshotRow {
+            name: "before".into(),
+            pid: 4242,
+            process: Name::from("demo"),
+            time: 1_700_000_000.25,
+            pages: 1_048_576,
+            swapped: 12,
+            with: vec!["counts", "content"],
+            unread: 3,
+            memory: 9 << 20,
+        }
+    }
 }

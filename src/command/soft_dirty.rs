@@ -8,10 +8,16 @@ use super::{About, CommandName, Context, Error, Flow, Group, Outcome, Resume, ex
 use crate::command::parse::SoftDirty;
 use crate::eval;
 use crate::inspect::{AddressSpace, Facts, Filter, Question, no_scan};
-use crate::kernel::Kind;
+use crate::kernel::{Kind, Name};
 use crate::lang::{self, PageField, Span, Spanned};
 use crate::process::Target;
-use crate::report::{SoftDirtyCleared, SoftDirtyReport};
+use crate::render::Record;
+use crate::render::text::Text;
+use crate::render::text::lines::Lines;
+use crate::render::theme::Role;
+use crate::render::units::{count, counted, duration};
+use crate::report::record::record;
+use crate::report::{Declared, Fact, Shape};
 use std::ops::ControlFlow;
 use std::time::{Instant, SystemTime};
 
@@ -163,4 +169,103 @@ fn marked(context: &mut Context, target: &Target) -> Result<SoftDirtyReport, Err
         marked.huge = Err(no_scan());
     }
     Ok(marked)
+}
+
+/// The records that no other command emits.
+pub(in crate::command) const RECORDS: &[Shape] = &[SoftDirtyReport::SHAPE, SoftDirtyCleared::SHAPE];
+
+record! {
+    /// The expected effect of `soft-dirty clear`.
+    pub struct SoftDirtyReport as "soft-dirty" with why if noted {
+        /// The process.
+        pid: u32,
+        /// Its name.
+        process: Name,
+        /// Pages that are soft-dirty and writable: they are write-protected, and the next write to each is a page
+        /// fault.
+        pages: u64,
+        /// Those of them that are mapped as huge pages: one fault for each whole huge page.
+        huge: Fact<u64>,
+        /// Hugetlb pages, which have no bits of their own: after the clearing they never show as soft-dirty.
+        hugetlb: u64,
+    }
+
+    /// The effect of `soft-dirty clear`.
+    pub struct SoftDirtyCleared as "soft-dirty-cleared" {
+        /// The process.
+        pid: u32,
+        /// Its name.
+        process: Name,
+        /// Seconds that the kernel needed, while faults of the process waited.
+        seconds: f64,
+        /// Writable pages that are soft-dirty again, or still.
+        pages: u64,
+    }
+}
+
+impl Record for SoftDirtyReport {
+    fn write(&self, text: &mut Text) {
+        text.line(soft_dirty, self);
+    }
+}
+
+/// The effects of clearing.
+fn soft_dirty(lines: &mut Lines, report: &SoftDirtyReport) {
+    let line = lines.line();
+    let (pid, process) = (report.pid, &report.process);
+    line.indent(2).plain(format!("clearing the soft-dirty bits of process {pid} ({process}):"));
+    let huge = match &report.huge {
+        Ok(0) => String::new(),
+        Ok(huge) => format!("; {} of them are in huge pages, which have one fault for the whole", count(*huge)),
+        Err(reason) => format!("; how many of them are in huge pages is not known: {reason}"),
+    };
+    let pages = counted(report.pages, "writable page");
+    let mut effects = vec![
+        format!("{pages} will be write-protected: the next write to each is a page fault{huge}"),
+        "page faults, mmap and munmap of the process wait while the kernel goes through its page tables".to_owned(),
+        "other readers of these bits (CRIU, another pmdb) do not see what was written before".to_owned(),
+    ];
+    if report.hugetlb > 0 {
+        let pages = counted(report.hugetlb, "hugetlb page");
+        effects.push(format!("{pages} will never show as written: the kernel tracks none of them"));
+    }
+    for effect in effects {
+        let line = lines.line();
+        line.indent(4).word("", Role::Warn, format!("- {effect}"));
+    }
+}
+
+impl Record for SoftDirtyCleared {
+    fn write(&self, text: &mut Text) {
+        text.line(soft_dirty_cleared, self);
+    }
+}
+
+/// `cleared in 1.2 ms; 3 writable pages are soft-dirty again, or still`
+fn soft_dirty_cleared(lines: &mut Lines, report: &SoftDirtyCleared) {
+    let line = lines.line();
+    line.indent(2).plain(format!("cleared in {}", duration(report.seconds)));
+    if report.pages > 0 {
+        let pages = counted(report.pages, "writable page");
+        let verb = if report.pages == 1 { "is" } else { "are" };
+        line.word("; ", Role::Note, format!("{pages} {verb} soft-dirty again, or still"));
+    }
+}
+
+/// Samples of its records.
+#[cfg(test)]
+pub(in crate::command) mod samples {
+    use super::*;
+
+    pub fn all() -> Vec<Box<dyn Record>> {
+        vec![Box::new(soft_dirty()), Box::new(soft_dirty_cleared())]
+    }
+
+    pub fn soft_dirty() -> SoftDirtyReport {
+        SoftDirtyReport { pid: 4242, process: Name::from("demo"), pages: 1_234, huge: Ok(512), hugetlb: 1_024 }
+    }
+
+    pub fn soft_dirty_cleared() -> SoftDirtyCleared {
+        SoftDirtyCleared { pid: 4242, process: Name::from("demo"), seconds: 0.0012, pages: 3 }
+    }
 }

@@ -7,7 +7,7 @@ mod functions;
 mod habits;
 mod language;
 mod memory;
-mod records;
+pub(super) mod records;
 mod table;
 
 use super::{Error, LANGUAGE, Resume, run};

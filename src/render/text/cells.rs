@@ -69,6 +69,18 @@ pub fn symbol(symbol: &Option<SymbolBrief>) -> Cell<'_> {
     }
 }
 
+/// The name of a region that there may not be; its file name where there is less room.
+pub fn region_file<'a>(style: &Style, name: Option<&'a Name>) -> Cell<'a> {
+    let Some(name) = name else {
+        return none();
+    };
+    let (role, text) = match style.width {
+        Some(_) => region_file_name(name),
+        None => region_name(name),
+    };
+    Cell::of(role, text)
+}
+
 /// The name of a region, without its folder if there is no room for that.
 pub fn region<'a>(style: &Style, name: &'a Name, deleted: bool) -> Cell<'a> {
     let deleted = if deleted { " (deleted)" } else { "" };

@@ -4,7 +4,6 @@ pub(crate) mod account;
 pub(crate) mod block;
 pub(crate) mod capabilities;
 pub(crate) mod cells;
-pub(crate) mod changes;
 pub(crate) mod explanation;
 pub(crate) mod flags;
 pub(crate) mod footnotes;

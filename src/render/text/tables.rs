@@ -86,3 +86,4 @@ pub const SIZE: Column = Column::number("size", 8, Role::Size);
 pub const PAGES: Column = Column::number("pages", 6, Role::Size);
 pub const PERMISSIONS: Column = Column::word("perms", 5, Role::Plain);
 pub const PID: Column = Column::number("pid", 7, Role::Size);
+pub const REGION: Column = Column::name("region", 14, Role::Name);

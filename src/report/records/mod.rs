@@ -17,7 +17,6 @@ mod read;
 mod region;
 mod serve;
 mod session;
-mod snapshot;
 mod thread;
 mod timeline;
 mod walk;
@@ -35,7 +34,6 @@ pub use read::*;
 pub use region::*;
 pub use serve::*;
 pub use session::*;
-pub use snapshot::*;
 pub use thread::ThreadRow;
 pub use timeline::*;
 pub use walk::*;
@@ -71,15 +69,6 @@ pub const SHARED: &[Shape] = &[
     WatchSummary::SHAPE,
     TimelineRow::SHAPE,
     TimelineSample::SHAPE,
-    SnapshotRow::SHAPE,
-    DiffSummary::SHAPE,
-    ChangeRow::SHAPE,
-    ChangeGroup::SHAPE,
-    Comparison::SHAPE,
-    ComparisonGroup::SHAPE,
-    ComparisonSummary::SHAPE,
-    SoftDirtyReport::SHAPE,
-    SoftDirtyCleared::SHAPE,
     KernelRead::SHAPE,
     ReadsSummary::SHAPE,
     Memory::SHAPE,

@@ -1,16 +1,15 @@
 //! Golden text and JSON of every record, and what holds for all of them.
 
-mod account;
-mod hostile;
-mod memory;
-mod pages;
-mod pictures;
-mod reads;
-mod regions;
-mod samples;
-mod session;
-mod snapshots;
-mod who;
+pub(in crate::command) mod account;
+pub(in crate::command) mod hostile;
+pub(in crate::command) mod memory;
+pub(in crate::command) mod pages;
+pub(in crate::command) mod pictures;
+pub(in crate::command) mod reads;
+pub(in crate::command) mod regions;
+pub(in crate::command) mod samples;
+pub(in crate::command) mod session;
+pub(in crate::command) mod who;
 
 use crate::command::RECORDS;
 use crate::kernel::{Kind, Name, PageFlags, State};

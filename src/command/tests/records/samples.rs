@@ -6,11 +6,15 @@ pub use super::pages::*;
 pub use super::reads::*;
 pub use super::regions::*;
 pub use super::session::*;
-pub use super::snapshots::*;
 pub use super::who::*;
+use crate::command::{compare, diff, snapshot, soft_dirty};
 use crate::kernel::Name;
 use crate::render::Record;
 use crate::report::*;
+
+/// The samples of records that commands have of their own.
+const OF_COMMANDS: &[fn() -> Vec<Box<dyn Record>>] =
+    &[compare::samples::all, diff::samples::all, snapshot::samples::all, soft_dirty::samples::all];
 
 /// One record of each type at least.
 pub fn all() -> Vec<Box<dyn Record>> {
@@ -20,7 +24,7 @@ pub fn all() -> Vec<Box<dyn Record>> {
     let history = HistoryEntry { number: 7, line: Name::from("translate $sp") };
     let hello = Hello { program: "pmdb", version: "0.1.0", protocol: 1 };
     let end = End { id: RequestId::Number(1), status: EndStatus::Ok, code: None };
-    vec![
+    let mut all: Vec<Box<dyn Record>> = vec![
         Box::new(present()),
         Box::new(hidden()),
         Box::new(swapped()),
@@ -99,16 +103,6 @@ pub fn all() -> Vec<Box<dyn Record>> {
         Box::new(telescope_cycle()),
         Box::new(telescope_of_file()),
         Box::new(telescope_swapped()),
-        Box::new(snapshot()),
-        Box::new(diff_summary()),
-        Box::new(change_of_pages()),
-        Box::new(change_of_region()),
-        Box::new(change_group()),
-        Box::new(comparison()),
-        Box::new(comparison_group()),
-        Box::new(comparison_summary()),
-        Box::new(soft_dirty()),
-        Box::new(soft_dirty_cleared()),
         Box::new(value()),
         Box::new(displayed()),
         Box::new(displayed_in_vain()),
@@ -143,5 +137,7 @@ pub fn all() -> Vec<Box<dyn Record>> {
         Box::new(error()),
         Box::new(hello),
         Box::new(end),
-    ]
+    ];
+    all.extend(OF_COMMANDS.iter().flat_map(|samples| samples()));
+    all
 }

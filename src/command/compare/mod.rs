@@ -1,5 +1,11 @@
 //! `compare PID …`: compares the attached process with others, page by page.
 
+mod records;
+
+pub(super) use records::RECORDS;
+#[cfg(test)]
+pub(super) use records::samples;
+
 use super::counterpart::Counterparts;
 use super::cut::{self, Cut, say_cut};
 use super::named_pages::{PagesOfSymbols, name_among_symbols};
@@ -11,8 +17,9 @@ use crate::kernel::{AddressRange, Region};
 use crate::lang::{self, Spanned};
 use crate::process::{self, Target};
 use crate::render::Sink;
-use crate::report::{Comparison, ComparisonGroup, ComparisonSummary, SharedCounts, Stopped};
+use crate::report::Stopped;
 use crate::source::Identity;
+use records::{Comparison, ComparisonGroup, ComparisonSummary, SharedCounts};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 

@@ -1,5 +1,11 @@
 //! `diff [A] [B]`: what changed between two snapshots, or since one.
 
+mod records;
+
+pub(super) use records::RECORDS;
+#[cfg(test)]
+pub(super) use records::samples;
+
 use super::cut::{self, Cut};
 use super::groups::region as of_region;
 use super::named_pages::{PagesOfSymbols, name_among_symbols, names_in};
@@ -16,9 +22,10 @@ use crate::kernel::{AddressRange, Name, PageSize, Region};
 use crate::process::Target;
 use crate::render::units::count;
 use crate::render::{Record, Sink};
-use crate::report::{Blind, ChangeGroup, ChangeRow, DiffSummary, EventKind, NetEffect, Numbers, Stopped};
+use crate::report::{Blind, EventKind, NetEffect, Numbers, Stopped};
 use crate::state::NamedSnapshot;
 use crate::symbol;
+use records::{ChangeGroup, ChangeRow, DiffSummary};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 

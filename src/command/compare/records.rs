@@ -1,0 +1,240 @@
+//! The records of `compare`, and how they are written.
+
+use crate::kernel::{Name, PageSize, VirtualAddress};
+use crate::render::Record;
+use crate::render::columns::{Cell, Column};
+use crate::render::text::Text;
+use crate::render::text::cells::region_file;
+use crate::render::text::lines::Lines;
+use crate::render::text::tables::{END, REGION, START, Table};
+use crate::render::theme::Role;
+use crate::render::units::size;
+use crate::report::record::record;
+use crate::report::{Declared, ProcessMemory, Shape};
+
+/// The records that no other command emits.
+pub(in crate::command) const RECORDS: &[Shape] = &[Comparison::SHAPE, ComparisonGroup::SHAPE, ComparisonSummary::SHAPE];
+
+record! {
+    /// How the attached process and another one share pages, in one region or in all. A page in swap counts for the
+    /// processes that have it.
+    #[derive(Copy, Default)]
+    pub struct SharedCounts {
+        /// Pages that both map in the same frame.
+        shared: u64,
+        /// Of these, pages whose frame the other process maps only at other addresses (merged pages, for example).
+        shared_elsewhere: u64,
+        /// Pages that both have, in different frames.
+        copied: u64,
+        /// Pages that only the attached process has.
+        only_here: u64,
+        /// Pages that only the other process has. Those in a frame that the attached one maps elsewhere are left out.
+        only_there: u64,
+        /// Shared pages that the next write of the attached process copies.
+        about_to_copy: u64,
+    }
+
+    /// A row of `compare`: a region.
+    pub struct Comparison as "comparison" {
+        /// The other process.
+        other: u32,
+        /// First address of the region, in the process that has it.
+        start: VirtualAddress,
+        /// The address after its last byte.
+        end: VirtualAddress,
+        /// Its name.
+        region: Name,
+        /// Pages by how both share them.
+        [flat] counts: SharedCounts,
+    }
+
+    /// A row of `compare … by symbol`.
+    pub struct ComparisonGroup as "comparison-group" {
+        /// The other process.
+        other: u32,
+        /// The symbol, or the name of the region where pages begin in no symbol.
+        symbol: String,
+        /// Pages by how both share them.
+        [flat] counts: SharedCounts,
+    }
+
+    /// The totals of `compare`.
+    pub struct ComparisonSummary as "comparison-summary" {
+        /// The attached process.
+        pid: u32,
+        /// The other process.
+        other: u32,
+        /// The name of the other process.
+        process: Name,
+        /// Bytes in a page.
+        page_size: u64,
+        /// The kernel's own amounts of the other process, where several are compared.
+        [optional] memory: Option<ProcessMemory>,
+        /// Pages by how both share them.
+        [flat] counts: SharedCounts,
+    }
+}
+
+impl Record for Comparison {
+    fn write(&self, text: &mut Text) {
+        text.row(&COMPARISONS, self);
+    }
+}
+
+/// `compare`
+static COMPARISONS: Table<Comparison> = Table::of(&[
+    START.cell(|_, row| Cell::new(&row.start)),
+    END.rank(2).cell(|_, row| Cell::new(&row.end)),
+    of_pages("shared").cell(|_, row| pages(row.counts.shared)),
+    of_pages("to copy").cell(|_, row| pages(row.counts.about_to_copy)),
+    of_pages("copied").cell(|_, row| pages(row.counts.copied)),
+    of_pages("here").rank(1).cell(|_, row| pages(row.counts.only_here)),
+    of_pages("there").rank(1).cell(|_, row| pages(row.counts.only_there)),
+    REGION.cell(|style, row| region_file(style, Some(&row.region))),
+]);
+
+impl Record for ComparisonGroup {
+    fn write(&self, text: &mut Text) {
+        text.row(&COMPARISON_GROUPS, self);
+    }
+}
+
+/// `compare … by symbol`. The symbol may be long, and is never cut.
+static COMPARISON_GROUPS: Table<ComparisonGroup> = Table::of(&[
+    of_pages("shared").cell(|_, row| pages(row.counts.shared)),
+    of_pages("to copy").cell(|_, row| pages(row.counts.about_to_copy)),
+    of_pages("copied").cell(|_, row| pages(row.counts.copied)),
+    of_pages("here").cell(|_, row| pages(row.counts.only_here)),
+    of_pages("there").cell(|_, row| pages(row.counts.only_there)),
+    Column::word("symbol", 20, Role::Plain).cell(|_, row| Cell::new(&row.symbol)),
+]);
+
+const fn of_pages(title: &'static str) -> Column {
+    Column::number(title, 8, Role::Size)
+}
+
+fn pages(pages: u64) -> Cell<'static> {
+    match pages {
+        0 => Cell::of(Role::Dim, "0"),
+        pages => Cell::count(pages),
+    }
+}
+
+impl Record for ComparisonSummary {
+    fn write(&self, text: &mut Text) {
+        text.line(comparison_summary, self);
+    }
+
+    fn totals(&self, _: PageSize) -> Vec<(&'static str, u64)> {
+        let SharedCounts { shared, copied, about_to_copy, .. } = self.counts;
+        let bytes = |pages: u64| pages * self.page_size;
+        vec![("_shared", bytes(shared)), ("_copied", bytes(copied)), ("_about_to_copy", bytes(about_to_copy))]
+    }
+}
+
+/// `812 beside 1024 (worker): shared 12 MiB, of which the next writes copy 3.1 MiB; copied 1.2 MiB; …`
+fn comparison_summary(lines: &mut Lines, summary: &ComparisonSummary) {
+    let bytes = |pages: u64| size(pages.saturating_mul(summary.page_size));
+    let counts = &summary.counts;
+    let line = lines.line();
+    line.indent(2).plain(format!("{} beside {} ({}): ", summary.pid, summary.other, summary.process));
+    line.word("", Role::Good, format!("shared {}", bytes(counts.shared)));
+    if counts.shared_elsewhere > 0 {
+        line.word(" ", Role::Plain, format!("({} of it at other addresses)", bytes(counts.shared_elsewhere)));
+    }
+    if counts.about_to_copy > 0 {
+        let text = format!("of which the next writes here copy {}", bytes(counts.about_to_copy));
+        line.word(", ", Role::Warn, text);
+    }
+    for (role, what, pages) in [
+        (Role::Note, "copied", counts.copied),
+        (Role::Plain, "only here", counts.only_here),
+        (Role::Plain, "only there", counts.only_there),
+    ] {
+        line.word("; ", role, format!("{what} {}", bytes(pages)));
+    }
+    let Some(memory) = &summary.memory else {
+        return;
+    };
+    let line = lines.line();
+    let amount = |bytes: Option<u64>| match bytes {
+        Some(bytes) => size(bytes),
+        None if memory.hidden => "hidden".to_owned(),
+        None => "none".to_owned(),
+    };
+    line.indent(4).plain(format!(
+        "process {}: unique (uss) {}, proportional share (pss) {}, swapped {}",
+        summary.other,
+        amount(memory.uss),
+        amount(memory.pss),
+        amount(memory.swapped)
+    ));
+}
+
+/// Samples of its records.
+#[cfg(test)]
+pub(in crate::command) mod samples {
+    use super::*;
+    use crate::command::tests::records::pages::va;
+
+    pub fn all() -> Vec<Box<dyn Record>> {
+        vec![Box::new(comparison()), Box::new(comparison_group()), Box::new(comparison_summary())]
+    }
+
+    pub fn comparison() -> Comparison {
+        Comparison {
+            other: 4243,
+            start: va(0x5555_5555_9000),
+            end: va(0x5555_5557_a000),
+            region: Name::from("[heap]"),
+            counts: SharedCounts {
+                shared: 20,
+                shared_elsewhere: 0,
+                copied: 3,
+                only_here: 0,
+                only_there: 1,
+                about_to_copy: 18,
+            },
+        }
+    }
+
+    pub fn comparison_group() -> ComparisonGroup {
+        ComparisonGroup {
+            other: 4243,
+            symbol: "cache of demo".into(),
+            counts: SharedCounts {
+                shared: 1_024,
+                shared_elsewhere: 0,
+                copied: 3,
+                only_here: 0,
+                only_there: 0,
+                about_to_copy: 1_020,
+            },
+        }
+    }
+
+    pub fn comparison_summary() -> ComparisonSummary {
+        ComparisonSummary {
+            pid: 4242,
+            other: 4243,
+            process: Name::from("demo"),
+            page_size: 4096,
+            memory: Some(ProcessMemory {
+                rss: Some(3 << 20),
+                pss: Some(2 << 20),
+                uss: Some(160 << 10),
+                swapped: Some(0),
+                huge: Some(0),
+                hidden: false,
+            }),
+            counts: SharedCounts {
+                shared: 700,
+                shared_elsewhere: 400,
+                copied: 30,
+                only_here: 12,
+                only_there: 1,
+                about_to_copy: 300,
+            },
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! The records of `diff`, and how they are written.
+
+use crate::kernel::{Name, PageSize, VirtualAddress};
+use crate::render::Record;
+use crate::render::columns::{Cell, Column};
+use crate::render::text::Text;
+use crate::render::text::block::symbols_text;
+use crate::render::text::cells::{length, region_file};
+use crate::render::text::lines::Lines;
+use crate::render::text::tables::{MakeCell, PAGES, REGION, SIZE, START, Table};
+use crate::render::text::watch::{blind, by_kind, kind, net, net_figures, numbers, story};
+use crate::render::theme::Role;
+use crate::render::units::{counted, duration};
+use crate::report::record::record;
+use crate::report::{Blind, Declared, EventKind, NetEffect, Numbers, PageFacts, Shape, SymbolBrief};
+
+/// The records that no other command emits.
+pub(in crate::command) const RECORDS: &[Shape] = &[DiffSummary::SHAPE, ChangeRow::SHAPE, ChangeGroup::SHAPE];
+
+record! {
+    /// The totals of `diff`, printed first.
+    pub struct DiffSummary as "diff-summary" {
+        /// The earlier snapshot.
+        from: String,
+        /// The later one, or `now`.
+        to: String,
+        /// Seconds between them.
+        seconds: f64,
+        /// Pages of each kind of change; for changes of regions, regions.
+        changes: Numbers<EventKind>,
+        /// Bytes that came and went.
+        [flat] effect: NetEffect,
+        /// Rows that `limit` or `top` left out.
+        cut: u64,
+        /// Present pages whose contents could not be compared, where both snapshots have contents.
+        uncompared: u64,
+        /// Kinds of change that the snapshots cannot show, each with the reason.
+        blind: Vec<Blind>,
+    }
+
+    /// A row of `diff`.
+    pub struct ChangeRow as "change" {
+        /// The change.
+        change: EventKind,
+        /// Its first address.
+        start: VirtualAddress,
+        /// The address after the last byte.
+        end: VirtualAddress,
+        /// Pages; for a region that went or shrank, those that were in memory or in swap.
+        pages: u64,
+        /// The first page as it was.
+        before: Option<PageFacts>,
+        /// The first page as it is.
+        after: Option<PageFacts>,
+        /// Name of the region.
+        region: Option<Name>,
+        /// The symbol at the first byte.
+        symbol: Option<SymbolBrief>,
+        /// The symbol at the last byte of the pages.
+        [optional] last_symbol: Option<SymbolBrief>,
+        /// More, in words: what became of a region.
+        [optional] detail: Option<String>,
+    }
+
+    /// A row of `diff … by KEY`.
+    pub struct ChangeGroup as "change-group" {
+        /// The key: `region`, `symbol`, `change`.
+        by: &'static str,
+        /// The group. Of a region: its addresses, permissions and name.
+        key: String,
+        /// By region: its name.
+        [optional] region: Option<Name>,
+        /// Pages that changed. A page that changed in two ways counts twice.
+        pages: u64,
+        /// Changes of regions, counted one by one.
+        regions: u64,
+        /// Pages of each kind of change; for changes of regions, regions. Pages that went with their region count as
+        /// gone.
+        changes: Numbers<EventKind>,
+        /// Bytes that came and went.
+        [flat] effect: NetEffect,
+    }
+}
+
+impl Record for ChangeRow {
+    fn write(&self, text: &mut Text) {
+        text.row(&CHANGES, self);
+    }
+}
+
+/// `diff`
+static CHANGES: Table<ChangeRow> = Table::of(&[
+    Column::word("change", 15, Role::Plain).cell(|_, change| kind(change.change)),
+    START.cell(|_, change| Cell::new(&change.start)),
+    SIZE.cell(|_, change| length(change.start, change.end)),
+    PAGES.rank(1).cell(|_, change| Cell::count(change.pages)),
+    REGION.cell(|style, change| region_file(style, change.region.as_ref())),
+    Column::name("symbol, before → after", 24, Role::Plain).cell(|_, change| told(change)),
+]);
+
+/// Where the change is, and what changed.
+fn told(change: &ChangeRow) -> Cell<'static> {
+    let symbols = symbols_text(change.symbol.as_ref(), change.last_symbol.as_ref());
+    let mut parts: Vec<String> = symbols.into_iter().collect();
+    // Frames are shown only for a single page.
+    match change.pages {
+        1 => parts.extend(story(change.before.as_ref(), change.after.as_ref())),
+        _ => parts.extend(states(change)),
+    }
+    parts.extend(change.detail.clone());
+    Cell::new(parts.join("  "))
+}
+
+/// `untouched → present`, where the state changed.
+fn states(change: &ChangeRow) -> Option<String> {
+    let (before, after) = change.before.as_ref().zip(change.after.as_ref())?;
+    let differ = before.state != after.state;
+    differ.then(|| format!("{} \u{2192} {}", before.state.word(), after.state.word()))
+}
+
+impl Record for ChangeGroup {
+    fn write(&self, text: &mut Text) {
+        text.row(&groups(self), self);
+    }
+}
+
+/// The table of a group of changes.
+fn groups(group: &ChangeGroup) -> Table<ChangeGroup> {
+    let key: MakeCell<ChangeGroup> = |_, group| Cell::new(&group.key);
+    let key = Column::word(group.by, 20, Role::Plain).cell(key);
+    let changes: MakeCell<ChangeGroup> = |_, group| by_kind(&group.changes);
+    let changes = Column::word("changes", 30, Role::Plain).cell(changes);
+    CHANGE_GROUPS.by([Some(key), (group.by == "region").then_some(changes)])
+}
+
+/// `diff … by KEY`
+static CHANGE_GROUPS: Table<ChangeGroup> = Table::of(&[
+    Column::number("pages", 10, Role::Size).cell(|_, group| Cell::count(group.pages)),
+    Column::number("regions", 7, Role::Size).rank(1).cell(|_, group| Cell::count(group.regions)),
+    Column::number("net", 10, Role::Size).cell(|_, group| Cell::new(net(group.effect.came, group.effect.went))),
+]);
+
+impl Record for DiffSummary {
+    fn write(&self, text: &mut Text) {
+        text.line(summary, self);
+    }
+
+    fn totals(&self, _: PageSize) -> Vec<(&'static str, u64)> {
+        vec![("_changes", self.changes.sum()), ("_came", self.effect.came), ("_went", self.effect.went)]
+    }
+}
+
+/// The totals of a diff, before its rows.
+fn summary(lines: &mut Lines, summary: &DiffSummary) {
+    let line = lines.line();
+    let sign = if summary.seconds < 0.0 { "-" } else { "" };
+    line.indent(2).plain(format!(
+        "from {} to {}, {sign}{}: ",
+        summary.from,
+        summary.to,
+        duration(summary.seconds.abs())
+    ));
+    if summary.changes.is_empty() {
+        line.plain(if summary.blind.is_empty() { "nothing changed" } else { "no change seen" });
+    }
+    numbers(line, &summary.changes);
+    net_figures(line, &summary.effect);
+    if summary.cut > 0 {
+        let text = format!("{} not shown", counted(summary.cut, "row"));
+        line.word("; ", Role::Note, text);
+    }
+    if summary.uncompared > 0 {
+        let line = lines.line();
+        let pages = counted(summary.uncompared, "present page");
+        line.word("", Role::Warn, format!("{pages} could not be read: their contents are not compared"));
+    }
+    blind(lines, &summary.blind);
+}
+
+/// Samples of its records.
+#[cfg(test)]
+pub(in crate::command) mod samples {
+    use super::*;
+    use crate::command::tests::records::pages::va;
+    use crate::kernel::{FrameNumber, State};
+    use crate::report::Why;
+
+    pub fn all() -> Vec<Box<dyn Record>> {
+        vec![
+            Box::new(diff_summary()),
+            Box::new(change_of_pages()),
+            Box::new(change_of_region()),
+            Box::new(change_group()),
+        ]
+    }
+
+    pub fn diff_summary() -> DiffSummary {
+        DiffSummary {
+            from: "before".into(),
+            to: "now".into(),
+            seconds: 12.5,
+            changes: Numbers(vec![(EventKind::Came, 512), (EventKind::CopiedOnWrite, 1), (EventKind::RegionGrew, 1)]),
+            effect: NetEffect { came: 2 << 20, swap_went: 128 << 10, ..NetEffect::default() },
+            cut: 2,
+            uncompared: 3,
+            blind: vec![Blind {
+                kind: EventKind::SoftDirty,
+                reason: "this kernel does not track soft-dirty pages".into(),
+            }],
+        }
+    }
+
+    fn facts(state: State, frame: Option<u64>) -> PageFacts {
+        PageFacts {
+            state,
+            pfn: frame.map(FrameNumber::new),
+            flags: None,
+            map_count: None,
+            map_count_average: false,
+            why: Why::default(),
+        }
+    }
+
+    pub fn change_of_pages() -> ChangeRow {
+        ChangeRow {
+            change: EventKind::CopiedOnWrite,
+            start: va(0x5555_5555_8000),
+            end: va(0x5555_5555_9000),
+            pages: 1,
+            before: Some(facts(State::Present, Some(0x1a4eac))),
+            after: Some(facts(State::Present, Some(0x22))),
+            region: Some(Name::from("/usr/bin/demo")),
+            symbol: Some(SymbolBrief { name: Name::from("counter"), offset: 0, module: Name::from("demo") }),
+            last_symbol: Some(SymbolBrief { name: Name::from("table"), offset: 31, module: Name::from("demo") }),
+            detail: None,
+        }
+    }
+
+    pub fn change_of_region() -> ChangeRow {
+        ChangeRow {
+            change: EventKind::RegionGrew,
+            start: va(0x5555_5557_a000),
+            end: va(0x5555_5559_b000),
+            pages: 0,
+            before: None,
+            after: None,
+            region: Some(Name::from("[heap]")),
+            symbol: None,
+            last_symbol: None,
+            detail: Some("0x55555557a000..0x55555559b000 of 0x555555559000..0x55555559b000 is new".into()),
+        }
+    }
+
+    pub fn change_group() -> ChangeGroup {
+        let effect = NetEffect { came: 1 << 20, went: 176 << 10, ..NetEffect::default() };
+        ChangeGroup {
+            by: "region",
+            key: "0x555555559000..0x55555557a000 rw-p [heap]".into(),
+            region: Some("[heap]".into()),
+            pages: 300,
+            regions: 1,
+            changes: Numbers(vec![(EventKind::Came, 256), (EventKind::Went, 44), (EventKind::RegionGrew, 1)]),
+            effect,
+        }
+    }
+}

@@ -12,8 +12,11 @@ use crate::kernel::Name;
 use crate::render::Record;
 use crate::report::*;
 
+/// Makes samples.
+type Samples = fn() -> Vec<Box<dyn Record>>;
+
 /// The samples of records that commands have of their own.
-const OF_COMMANDS: &[fn() -> Vec<Box<dyn Record>>] =
+const OF_COMMANDS: &[Samples] =
     &[compare::samples::all, diff::samples::all, snapshot::samples::all, soft_dirty::samples::all];
 
 /// One record of each type at least.

@@ -163,7 +163,8 @@
 // - **`repl`**: the prompt: the line editor, completion, hints, colours of input.
 // - **`session`**: runs lines, from parse to output; reads command files. Only this room decides where records are
 //   printed (screen and pager, pipe, file, JSON), and only this room handles Ctrl-C.
-// - **`command`**: one file a command, and a static table that names them all for help, completion and tests.
+// - **`command`**: one file or folder a command, with the records that only it emits, and static tables that name all
+//   commands and records for help, completion and tests.
 // - **`state`**: what lasts from line to line: target, variables, kept values, settings.
 // - **`eval`**: evaluates expressions and ranges, and turns filters into `inspect` filters, for a target.
 // - **`inspect`**: the engine: classifies pages, sweeps ranges, adds up, watches. No output, no parsing.

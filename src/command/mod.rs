@@ -161,7 +161,17 @@ static ENTRIES: [Entry; 61] = [
 ];
 
 /// The records of each command that has some of its own.
-static RECORDS_OF_COMMANDS: &[&[Shape]] = &[compare::RECORDS, diff::RECORDS, snapshot::RECORDS, soft_dirty::RECORDS];
+static RECORDS_OF_COMMANDS: &[&[Shape]] = &[
+    compare::RECORDS,
+    diff::RECORDS,
+    snapshot::RECORDS,
+    soft_dirty::RECORDS,
+    watch::RECORDS,
+    find::RECORDS,
+    patched::RECORDS,
+    telescope::RECORDS,
+    examine::RECORDS,
+];
 
 /// Every record, sorted by the word that JSON has as its `type`.
 pub static RECORDS: LazyLock<Vec<Shape>> = LazyLock::new(|| {

@@ -1,10 +1,11 @@
 //! `watch … by region`: changes added up for each region.
 
 use super::groups;
+use super::watch::EventGroup;
 use crate::command::parse::WatchKey;
 use crate::inspect::{AddressSpace, Change, RegionGroups};
 use crate::kernel::Region;
-use crate::report::{EventGroup, EventKind, NetEffect, Numbers};
+use crate::report::{EventKind, NetEffect, Numbers};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 

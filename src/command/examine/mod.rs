@@ -1,7 +1,14 @@
 //! `x[/NFU] [ADDRESS]`: what memory holds, without bringing anything in.
 
 mod backward;
+mod records;
 mod rows;
+
+#[cfg(test)]
+pub(super) use records::Memory;
+pub(super) use records::RECORDS;
+#[cfg(test)]
+pub(super) use records::samples;
 
 use super::named_pages::names_in;
 use super::{About, CommandName, Context, Error, Flow, Group, Outcome, Resume, example, region};

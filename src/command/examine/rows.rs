@@ -1,12 +1,13 @@
 //! The rows of `x`: units of one size, or texts.
 
 use super::super::{Error, translate};
+use super::records::Memory;
 use crate::inspect::{Absent, AddressSpace, Contents, ReadEnd, Source};
 use crate::kernel::{AddressRange, Kind, State, VirtualAddress};
 use crate::lang::{Format, Unit};
 use crate::render::Sink;
 use crate::render::gdb;
-use crate::report::{Bytes, Memory, SymbolBrief, Why};
+use crate::report::{Bytes, SymbolBrief, Why};
 use crate::{process, symbol};
 
 /// The most characters of a text, as in gdb.

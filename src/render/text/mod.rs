@@ -4,6 +4,7 @@ pub(crate) mod account;
 pub(crate) mod block;
 pub(crate) mod capabilities;
 pub(crate) mod cells;
+pub(crate) mod changes;
 pub(crate) mod explanation;
 pub(crate) mod flags;
 pub(crate) mod footnotes;
@@ -23,9 +24,9 @@ pub(crate) mod style;
 pub(crate) mod symbols;
 pub(crate) mod tables;
 pub(crate) mod timeline;
+mod timeline_rows;
 pub(crate) mod totals;
 pub(crate) mod translation;
-pub(crate) mod watch;
 pub(crate) mod who;
 pub(crate) mod words;
 

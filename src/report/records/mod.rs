@@ -11,7 +11,6 @@ mod capabilities;
 mod explanation;
 mod line;
 mod map;
-mod memory;
 mod page;
 mod read;
 mod region;
@@ -28,7 +27,6 @@ pub use capabilities::*;
 pub use explanation::*;
 pub use line::*;
 pub use map::*;
-pub use memory::*;
 pub use page::*;
 pub use read::*;
 pub use region::*;
@@ -63,20 +61,10 @@ pub const SHARED: &[Shape] = &[
     RegionsSummary::SHAPE,
     FlagsReport::SHAPE,
     Decoded::SHAPE,
-    Event::SHAPE,
-    WatchStart::SHAPE,
-    EventGroup::SHAPE,
-    WatchSummary::SHAPE,
     TimelineRow::SHAPE,
     TimelineSample::SHAPE,
     KernelRead::SHAPE,
     ReadsSummary::SHAPE,
-    Memory::SHAPE,
-    Match::SHAPE,
-    FindSummary::SHAPE,
-    Patch::SHAPE,
-    PatchedSummary::SHAPE,
-    Telescope::SHAPE,
     ValueReport::SHAPE,
     DisplayReport::SHAPE,
     SymbolReport::SHAPE,

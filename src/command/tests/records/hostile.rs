@@ -2,11 +2,12 @@
 
 use super::samples::*;
 use super::{rendered, text};
+use crate::command::watch::records::samples::event;
+use crate::command::watch::records::{Event, WatchStart};
 use crate::kernel::name::is_plain;
 use crate::kernel::*;
-use crate::render::Record;
 use crate::render::theme::Background;
-use crate::render::{Json, Text, Theme};
+use crate::render::{Json, Record, Text, Theme};
 use crate::report::*;
 use jiff::tz::TimeZone;
 use proptest::prelude::*;

@@ -1,13 +1,12 @@
 //! One record of each type, as a real session gives them.
 
 pub use super::account::*;
-pub use super::memory::*;
 pub use super::pages::*;
 pub use super::reads::*;
 pub use super::regions::*;
 pub use super::session::*;
 pub use super::who::*;
-use crate::command::{compare, diff, snapshot, soft_dirty};
+use crate::command::{compare, diff, examine, find, patched, snapshot, soft_dirty, telescope, watch};
 use crate::kernel::Name;
 use crate::render::Record;
 use crate::report::*;
@@ -16,8 +15,17 @@ use crate::report::*;
 type Samples = fn() -> Vec<Box<dyn Record>>;
 
 /// The samples of records that commands have of their own.
-const OF_COMMANDS: &[Samples] =
-    &[compare::samples::all, diff::samples::all, snapshot::samples::all, soft_dirty::samples::all];
+const OF_COMMANDS: &[Samples] = &[
+    compare::samples::all,
+    diff::samples::all,
+    snapshot::samples::all,
+    soft_dirty::samples::all,
+    watch::samples::all,
+    find::samples::all,
+    patched::samples::all,
+    telescope::samples::all,
+    examine::samples::all,
+];
 
 /// One record of each type at least.
 pub fn all() -> Vec<Box<dyn Record>> {
@@ -70,13 +78,6 @@ pub fn all() -> Vec<Box<dyn Record>> {
         Box::new(flags()),
         Box::new(decoded_entry()),
         Box::new(decoded_flags()),
-        Box::new(watch_start()),
-        Box::new(event()),
-        Box::new(flags_event()),
-        Box::new(uncertain_event()),
-        Box::new(exit_event()),
-        Box::new(event_group()),
-        Box::new(watch_summary()),
         Box::new(timeline_row(0)),
         Box::new(timeline_sample(&[(1, Mark::Anonymous, true)])),
         Box::new(read_of_words()),
@@ -84,28 +85,6 @@ pub fn all() -> Vec<Box<dyn Record>> {
         Box::new(read_of_behind()),
         Box::new(reads_summary()),
         Box::new(reads_summary_of_many()),
-        Box::new(memory()),
-        Box::new(memory_of_file()),
-        Box::new(memory_of_text()),
-        Box::new(memory_untouched()),
-        Box::new(memory_faulted()),
-        Box::new(memory_unread()),
-        Box::new(uncertain_memory()),
-        Box::new(memory_of_text_cut()),
-        Box::new(place_found()),
-        Box::new(place_found_in_file()),
-        Box::new(find_summary()),
-        Box::new(find_summary_early()),
-        Box::new(patch()),
-        Box::new(patch_of_many()),
-        Box::new(patch_taken_back()),
-        Box::new(patched_summary()),
-        Box::new(PatchedSummary::default()),
-        Box::new(telescope()),
-        Box::new(telescope_text()),
-        Box::new(telescope_cycle()),
-        Box::new(telescope_of_file()),
-        Box::new(telescope_swapped()),
         Box::new(value()),
         Box::new(displayed()),
         Box::new(displayed_in_vain()),

@@ -1,13 +1,20 @@
 //! `telescope ADDRESS [N]`: words of memory, and where they lead.
 
+mod records;
+
+#[cfg(test)]
+pub(super) use records::samples;
+pub(super) use records::{RECORDS, Telescope};
+
 use super::{About, CommandName, Context, Error, Flow, Group, Outcome, Resume, example, translate};
 use crate::eval;
 use crate::inspect::{Absent, AddressSpace, Contents, Source};
 use crate::kernel::{AddressRange, State, VirtualAddress};
 use crate::lang::{Expression, Spanned};
 use crate::render::gdb;
-use crate::report::{Hex, Link, Telescope, Why};
+use crate::report::{Hex, Why};
 use crate::symbol;
+use records::Link;
 
 pub(super) const ABOUT: About = About {
     name: CommandName::new("telescope").how(),

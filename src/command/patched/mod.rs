@@ -1,5 +1,11 @@
 //! `patched [RANGE]`: executable file pages that have become private copies, compared with the file.
 
+mod records;
+
+pub(super) use records::RECORDS;
+#[cfg(test)]
+pub(super) use records::samples;
+
 use super::page_sweep::{self, finish};
 use super::{About, CommandName, Context, Error, Flow, Group, Outcome, example, translate};
 use crate::eval;
@@ -8,9 +14,10 @@ use crate::kernel::{AddressRange, Kind, State, VirtualAddress};
 use crate::lang::{self, Spanned};
 use crate::process::OpenedFile;
 use crate::render::Sink;
-use crate::report::{Bytes, Hex, PagesByReason, Patch, PatchedSummary, Reason, RegionBrief, Stopped};
+use crate::report::{Bytes, Hex, PagesByReason, Reason, RegionBrief, Stopped};
 use crate::source::words;
 use crate::symbol;
+use records::{Patch, PatchedSummary};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 

@@ -1,5 +1,11 @@
 //! `watch RANGE …`: what changes while you look.
 
+pub(super) mod records;
+
+#[cfg(test)]
+pub(super) use records::samples;
+pub(super) use records::{EventGroup, RECORDS};
+
 use super::page_sweep::{say_left_out, states_are, stopped};
 use super::parse;
 use super::region::unmapped;
@@ -16,10 +22,9 @@ use crate::kernel::AddressRange;
 use crate::lang::Span;
 use crate::process::{self, Target};
 use crate::render::Sink;
-use crate::report::{
-    Blind, Event, EventKind, NetEffect, Numbers, PageFacts, Stopped, SymbolBrief, WatchStart, WatchSummary,
-};
+use crate::report::{Blind, EventKind, NetEffect, Numbers, PageFacts, Stopped, SymbolBrief};
 use crate::state::DebugState;
+use records::{Event, WatchStart, WatchSummary};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime};
 

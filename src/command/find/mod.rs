@@ -1,5 +1,11 @@
 //! `find[/UN] RANGE, PATTERN, …`: where bytes stand in memory.
 
+mod records;
+
+pub(super) use records::RECORDS;
+#[cfg(test)]
+pub(super) use records::samples;
+
 use super::named_pages::names_in;
 use super::page_sweep::{self, finish};
 use super::{About, CommandName, Context, Error, Flow, Group, Outcome, example, translate};
@@ -10,9 +16,10 @@ use crate::kernel::{AddressRange, Kind, State, VirtualAddress};
 use crate::lang::{Expression, Layout, Spanned, UnaryOperator, Unit};
 use crate::process::{self, Target};
 use crate::render::Sink;
-use crate::report::{EveryState, FindSummary, Match, PagesByReason, Reason};
+use crate::report::{EveryState, PagesByReason, Reason};
 use crate::symbol;
 use memchr::memmem::Finder;
+use records::{FindSummary, Match};
 use std::ops::ControlFlow;
 
 pub(super) const ABOUT: About = About {

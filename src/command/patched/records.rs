@@ -1,0 +1,214 @@
+//! The records of `patched`, and how they are written.
+
+use crate::kernel::VirtualAddress;
+use crate::render::Record;
+use crate::render::text::Text;
+use crate::render::text::block::symbol;
+use crate::render::text::lines::Lines;
+use crate::render::text::memory::of_region;
+use crate::render::theme::Role;
+use crate::render::units::{count, counted, size};
+use crate::report::record::record;
+use crate::report::{Bytes, Declared, Hex, RegionBrief, Shape, SymbolBrief, Why};
+
+/// The records that no other command emits.
+pub(in crate::command) const RECORDS: &[Shape] = &[Patch::SHAPE, PatchedSummary::SHAPE];
+
+record! {
+    /// A row of `patched`.
+    pub struct Patch as "patch" {
+        /// Address of the first byte.
+        address: VirtualAddress,
+        /// Number of bytes.
+        length: u64,
+        /// The function there.
+        symbol: Option<SymbolBrief>,
+        /// The bytes in memory; `null` where they are those of the file.
+        memory: Option<Bytes>,
+        /// The bytes in the file; `null` where they are those in memory.
+        file: Option<Bytes>,
+        /// Their offset in the file.
+        file_offset: Hex,
+        /// The name of the breakpoint instruction, if the bytes in memory are nothing else.
+        breakpoint: Option<&'static str>,
+        /// The region.
+        region: RegionBrief,
+    }
+
+    /// The totals of `patched`.
+    #[derive(Default)]
+    pub struct PatchedSummary as "patched-summary" with why if noted {
+        /// Pages that are private copies of pages of files.
+        private_copies: u64,
+        /// Those of them that are the same as in the file.
+        equal: u64,
+        /// Number of stretches of bytes that differ.
+        stretches: u64,
+        /// Number of bytes that differ, in whole instructions on machines with one instruction size.
+        bytes: u64,
+        /// Number of stretches that are breakpoint instructions.
+        breakpoints: u64,
+        /// Private copies that could not be compared.
+        uncompared: u64,
+        /// Whether Ctrl-C ended it before the end.
+        cut_short: bool,
+        /// Why pages could not be compared.
+        [flat] why: Why,
+    }
+}
+
+impl Record for Patch {
+    fn write(&self, text: &mut Text) {
+        text.line(patch, self);
+    }
+}
+
+/// The most bytes of a stretch that are shown.
+const MOST_PATCHED: usize = 16;
+
+/// `0x55… <work+19> int3 (cc, in the file c7) a r-xp`
+fn patch(lines: &mut Lines, patch: &Patch) {
+    let line = lines.line();
+    line.indent(4).push(Role::Address, patch.address);
+    if let Some(named) = &patch.symbol {
+        line.plain(" ");
+        symbol(line, named);
+    }
+    let digits = |bytes: &Bytes| {
+        let shown = bytes.0.iter().take(MOST_PATCHED);
+        let mut text: Vec<String> = shown.map(|byte| format!("{byte:02x}")).collect();
+        if bytes.0.len() > MOST_PATCHED {
+            text.push(format!("\u{2026} ({})", size(patch.length)));
+        }
+        text.join(" ")
+    };
+    match (&patch.memory, &patch.file) {
+        (Some(memory), Some(file)) => {
+            line.plain("  ");
+            if let Some(name) = patch.breakpoint {
+                line.push(Role::Warn, format!("{name}  "));
+            }
+            line.push(Role::Raw, digits(memory));
+            line.push(Role::Dim, format!("  in the file: {}", digits(file)));
+        }
+        _ => {
+            let text = format!("  {} private, the same as the file", size(patch.length));
+            line.push(Role::Note, text);
+        }
+    }
+    of_region(line, &patch.region);
+}
+
+impl Record for PatchedSummary {
+    fn write(&self, text: &mut Text) {
+        text.line(patched_summary, self);
+    }
+}
+
+/// `3 private copies of code pages: 2 stretches differ (2 B, 1 breakpoint), 1 page is the same as the file`
+fn patched_summary(lines: &mut Lines, summary: &PatchedSummary) {
+    let line = lines.line();
+    line.indent(2);
+    if summary.private_copies == 0 {
+        line.plain("no code page is a private copy");
+    } else {
+        let copies = match summary.private_copies {
+            1 => "1 code page is a private copy".to_owned(),
+            pages => format!("{} code pages are private copies", count(pages)),
+        };
+        line.plain(copies);
+    }
+    if summary.stretches > 0 {
+        let stretches = counted(summary.stretches, "stretch");
+        let differ = if summary.stretches == 1 { "differs" } else { "differ" };
+        let text = format!("{stretches} {differ} from the file ({})", size(summary.bytes));
+        line.word("; ", Role::Warn, text);
+        if summary.breakpoints > 0 {
+            line.word(", ", Role::Warn, counted(summary.breakpoints, "breakpoint"));
+        }
+    }
+    if summary.equal > 0 {
+        let verb = if summary.equal == 1 { "is" } else { "are" };
+        let text = format!("{} {verb} the same as the file", counted(summary.equal, "page"));
+        line.word("; ", Role::Note, text);
+    }
+    if summary.uncompared > 0 {
+        let why = summary.why.of("uncompared");
+        let why = why.map_or_else(String::new, |reason| format!(": {reason}"));
+        let text = format!("{} not compared{why}", counted(summary.uncompared, "page"));
+        line.word("; ", Role::Warn, text);
+    }
+    if summary.cut_short {
+        line.word("; ", Role::Note, "stopped early");
+    }
+}
+
+/// Samples of its records.
+#[cfg(test)]
+pub(in crate::command) mod samples {
+    use super::*;
+    use crate::command::tests::records::memory::{brief, libc};
+    use crate::report::Reason;
+
+    pub fn all() -> Vec<Box<dyn Record>> {
+        vec![
+            Box::new(patch()),
+            Box::new(patch_of_many()),
+            Box::new(patch_taken_back()),
+            Box::new(patched_summary()),
+            Box::new(PatchedSummary::default()),
+        ]
+    }
+
+    pub fn patch() -> Patch {
+        Patch {
+            address: VirtualAddress::new(0x7fff_f7de_80c4),
+            length: 1,
+            symbol: Some(brief("malloc", 20)),
+            memory: Some(Bytes(vec![0xcc])),
+            file: Some(Bytes(vec![0x55])),
+            file_offset: Hex(0x280c4),
+            breakpoint: Some("int3"),
+            region: libc(),
+        }
+    }
+
+    pub fn patch_of_many() -> Patch {
+        Patch {
+            length: 20,
+            memory: Some(Bytes(vec![0x90; 20])),
+            file: Some(Bytes((0..20).collect())),
+            breakpoint: None,
+            ..patch()
+        }
+    }
+
+    pub fn patch_taken_back() -> Patch {
+        Patch {
+            address: VirtualAddress::new(0x7fff_f7de_8000),
+            length: 8192,
+            symbol: None,
+            memory: None,
+            file: None,
+            file_offset: Hex(0x28000),
+            breakpoint: None,
+            ..patch()
+        }
+    }
+
+    pub fn patched_summary() -> PatchedSummary {
+        let mut why = Why::default();
+        let reason = Reason::NotInFile("swapped pages are not read".into());
+        why.note("uncompared", &reason);
+        PatchedSummary {
+            private_copies: 4,
+            equal: 2,
+            stretches: 2,
+            bytes: 21,
+            breakpoints: 1,
+            uncompared: 1,
+            cut_short: true,
+            why,
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! The records of `telescope`, and how they are written.
+
+use crate::kernel::{State, VirtualAddress};
+use crate::render::Record;
+use crate::render::line::Line;
+use crate::render::text::Text;
+use crate::render::text::block::symbol;
+use crate::render::text::lines::Lines;
+use crate::render::text::memory::{absent, is_uncertain, of_file, of_region};
+use crate::render::theme::Role;
+use crate::report::record::record;
+use crate::report::{Declared, Hex, RegionBrief, Shape, SymbolBrief, Why};
+
+/// The records that no other command emits.
+pub(in crate::command) const RECORDS: &[Shape] = &[Telescope::SHAPE];
+
+record! {
+    /// A row of `telescope`.
+    pub struct Telescope as "telescope" with why if noted {
+        /// Address of the word.
+        address: VirtualAddress,
+        /// Bytes from the first word.
+        offset: u64,
+        /// The symbol there.
+        symbol: Option<SymbolBrief>,
+        /// The word; `null` where it was not read.
+        value: Option<Hex>,
+        /// The state of its page.
+        state: State,
+        /// The source of the word: `memory`, or `file` for the page cache of the file mapped there; `null` where it
+        /// was not read.
+        source: Option<&'static str>,
+        /// The addresses that the chain passes through.
+        chain: Vec<Link>,
+        /// Why the chain ends: `value`, `text`, `cycle`, `depth`, `unread`.
+        ends: &'static str,
+        /// Why the state is only the most likely one.
+        [flat] why: Why,
+    }
+
+    /// An address that memory holds.
+    pub struct Link with why if noted {
+        /// The address.
+        address: VirtualAddress,
+        /// The region it lies in.
+        region: RegionBrief,
+        /// The symbol there.
+        symbol: Option<SymbolBrief>,
+        /// The state of its page.
+        state: State,
+        /// The source of the word or the text, as in the row; `null` if neither was read.
+        source: Option<&'static str>,
+        /// The word there; `null` where it was not read.
+        value: Option<Hex>,
+        /// The text there, if it is one.
+        [optional] text: Option<String>,
+        /// Why the state is only the most likely one.
+        [flat] why: Why,
+    }
+}
+
+impl Record for Telescope {
+    fn write(&self, text: &mut Text) {
+        text.line(telescope, self);
+    }
+}
+
+/// Columns of an address of a 64-bit process.
+const ADDRESS: usize = 14;
+
+/// `0x7ffe… +0x08 0x55… <main+4> tgt r-xp → 0x41`
+fn telescope(lines: &mut Lines, row: &Telescope) {
+    let line = lines.line();
+    line.indent(4).push(Role::Address, row.address);
+    line.pad_to(ADDRESS).push(Role::Dim, format!("  +{:#05x}", row.offset)).plain("  ");
+    match row.value {
+        Some(value) => _ = line.push(Role::Raw, format!("{value:#x}")),
+        None => word_absent(line, row.state, &row.why),
+    }
+    of_file(line, row.source);
+    for (index, link) in row.chain.iter().enumerate() {
+        if index > 0 {
+            line.push(Role::Dim, " \u{2192} ").push(Role::Raw, link.address);
+        }
+        if let Some(named) = &link.symbol {
+            line.plain(" ");
+            symbol(line, named);
+        }
+        of_region(line, &link.region);
+        of_file(line, link.source);
+    }
+    let Some(last) = row.chain.last() else {
+        if row.ends == "cycle" {
+            line.plain(" (a cycle)");
+        }
+        return;
+    };
+    line.push(Role::Dim, " \u{2192} ");
+    match (row.ends, &last.text, last.value) {
+        ("text", Some(text), _) => _ = line.plain(text),
+        (_, _, None) => word_absent(line, last.state, &last.why),
+        ("cycle", _, Some(value)) => _ = line.plain(format!("{value:#x} (a cycle)")),
+        ("depth", _, Some(value)) => _ = line.plain(format!("{value:#x} \u{2192} \u{2026}")),
+        (_, _, Some(value)) => _ = line.plain(format!("{value:#x}")),
+    }
+}
+
+/// A word that was not read, and why, if it is in the page cache.
+fn word_absent(line: &mut Line, state: State, why: &Why) {
+    absent(line, state, None, None, is_uncertain(why));
+    if let Some(reason) = why.of("source") {
+        line.push(Role::Note, format!("  ({})", reason.cause()));
+    }
+}
+
+/// Samples of its records.
+#[cfg(test)]
+pub(in crate::command) mod samples {
+    use super::*;
+    use crate::command::tests::records::memory::{brief, libc, why_uncertain};
+
+    pub fn all() -> Vec<Box<dyn Record>> {
+        vec![
+            Box::new(telescope()),
+            Box::new(telescope_text()),
+            Box::new(telescope_cycle()),
+            Box::new(telescope_of_file()),
+            Box::new(telescope_swapped()),
+        ]
+    }
+
+    fn link(symbol: Option<SymbolBrief>, address: u64, value: Option<u64>) -> Link {
+        Link {
+            address: VirtualAddress::new(address),
+            region: libc(),
+            symbol,
+            state: State::Present,
+            source: Some("memory"),
+            value: value.map(Hex),
+            text: None,
+            why: Why::default(),
+        }
+    }
+
+    pub fn telescope() -> Telescope {
+        Telescope {
+            address: VirtualAddress::new(0x7fff_ffff_e010),
+            offset: 8,
+            symbol: None,
+            value: Some(Hex(0x7fff_f7de_80c0)),
+            state: State::Present,
+            source: Some("memory"),
+            chain: vec![
+                link(Some(brief("malloc", 16)), 0x7fff_f7de_80c0, Some(0x7fff_f7de_8000)),
+                link(None, 0x7fff_f7de_8000, Some(0x41)),
+            ],
+            ends: "value",
+            why: Why::default(),
+        }
+    }
+
+    pub fn telescope_text() -> Telescope {
+        let mut row = telescope();
+        row.chain.truncate(1);
+        if let Some(link) = row.chain.last_mut() {
+            link.text = Some(r#""hello\n""#.into());
+        }
+        row.ends = "text";
+        row
+    }
+
+    pub fn telescope_of_file() -> Telescope {
+        let mut row = telescope();
+        (row.source, row.state) = (Some("file"), State::Untouched);
+        if let Some(link) = row.chain.last_mut() {
+            (link.source, link.state) = (Some("file"), State::Untouched);
+        }
+        row
+    }
+
+    pub fn telescope_cycle() -> Telescope {
+        let mut row = telescope();
+        if let Some(link) = row.chain.last_mut() {
+            link.value = Some(Hex(0x7fff_f7de_80c0));
+        }
+        row.ends = "cycle";
+        row
+    }
+
+    pub fn telescope_swapped() -> Telescope {
+        let mut row = telescope();
+        if let Some(link) = row.chain.last_mut() {
+            link.value = None;
+            link.source = None;
+            link.state = State::Swapped;
+            link.why = why_uncertain("state");
+        }
+        row.ends = "unread";
+        row
+    }
+}

@@ -1,0 +1,368 @@
+//! The records of `watch`, and how they are written.
+
+use crate::kernel::{Name, PageSize, VirtualAddress};
+use crate::render::Record;
+use crate::render::columns::{Cell, Column};
+use crate::render::svg::Svg;
+use crate::render::text::Text;
+use crate::render::text::block::symbols_text;
+use crate::render::text::cells::{none, optional};
+use crate::render::text::changes::{TIME, blind, by_kind, kind, net, net_figures, numbers, story, time};
+use crate::render::text::lines::Lines;
+use crate::render::text::tables::Table;
+use crate::render::theme::Role;
+use crate::render::units::{count, counted, duration};
+use crate::report::record::record;
+use crate::report::{Blind, Declared, EventKind, NetEffect, Numbers, PageFacts, Shape, SymbolBrief};
+
+/// The records that no other command emits.
+pub(in crate::command) const RECORDS: &[Shape] =
+    &[Event::SHAPE, WatchStart::SHAPE, EventGroup::SHAPE, WatchSummary::SHAPE];
+
+record! {
+    /// A line of `watch`.
+    pub struct Event as "event" {
+        /// Seconds since the epoch.
+        time: f64,
+        /// First address; `null` for events of the whole process.
+        address: Option<VirtualAddress>,
+        /// Neighbouring pages that changed in the same way; for a region that went or shrank, those that were in memory
+        /// or in swap.
+        pages: u64,
+        /// The event.
+        kind: EventKind,
+        /// The page before.
+        before: Option<PageFacts>,
+        /// The page after.
+        after: Option<PageFacts>,
+        /// Name of the region.
+        region: Option<Name>,
+        /// The symbol at the first byte.
+        symbol: Option<SymbolBrief>,
+        /// The symbol at the last byte of the pages.
+        [optional] last_symbol: Option<SymbolBrief>,
+        /// More, in words: the new end of a region, the program executed.
+        [optional] detail: Option<String>,
+    }
+
+    /// The heading of `watch`.
+    pub struct WatchStart as "watch-start" {
+        /// Pages in the range now.
+        pages: u64,
+        /// Seconds between two samples.
+        every: f64,
+        /// Kinds of event that cannot be seen here, each with the reason.
+        blind: Vec<Blind>,
+    }
+
+    /// A row of `watch … by KEY`.
+    pub struct EventGroup as "event-group" {
+        /// The key: `region`.
+        by: &'static str,
+        /// The group: addresses, permissions and name of the region.
+        key: String,
+        /// Name of the region.
+        region: Name,
+        /// Pages in all changes. A page that changed twice counts twice.
+        pages: u64,
+        /// Samples that showed a change.
+        samples: u64,
+        /// Changes of each kind, counted in pages; changes of the region are counted one by one. Pages that went with
+        /// their region count as gone.
+        events: Numbers<EventKind>,
+        /// Bytes that came and went; if the process executed another program, since then.
+        [flat] effect: NetEffect,
+    }
+
+    /// The totals of `watch`.
+    pub struct WatchSummary as "watch-summary" {
+        /// Number of samples.
+        samples: u64,
+        /// Samples that were due during an earlier one.
+        missed: u64,
+        /// Seconds it lasted.
+        seconds: f64,
+        /// Events of each kind. A change of several pages counts once for each page, a change of a region or of the
+        /// process once. Pages that went with their region count as gone.
+        events: Numbers<EventKind>,
+        /// Bytes that came and went; if the process executed another program, since then.
+        [flat] effect: NetEffect,
+        /// Rows of each kind. A row holds neighbouring pages that changed in the same way.
+        rows: Numbers<EventKind>,
+        /// Why it ended: `interrupted`, `count`, `duration`, `until`, `exited`.
+        ended: &'static str,
+    }
+}
+
+impl Record for Event {
+    fn write(&self, text: &mut Text) {
+        text.row(&EVENTS, self);
+    }
+
+    fn address(&self) -> Option<VirtualAddress> {
+        self.address
+    }
+}
+
+/// `watch`
+static EVENTS: Table<Event> = Table::of(&[
+    TIME.cell(|style, event| time(style, event.time)),
+    Column::word("address", 14, Role::Address).cell(|_, event| optional(&event.address)),
+    Column::number("pages", 5, Role::Size).rank(1).cell(|_, event| match event.kind {
+        EventKind::Executed | EventKind::Exited => none(),
+        _ => Cell::count(event.pages),
+    }),
+    Column::word("event", 15, Role::Plain).cell(|_, event| kind(event.kind)),
+    Column::word("before → after, where", 44, Role::Plain).cell(|_, event| told(event)),
+]);
+
+/// What changed, and where.
+fn told(event: &Event) -> Cell<'static> {
+    let told = |mut parts: Vec<String>| {
+        place_of(event, &mut parts);
+        parts.join("  ")
+    };
+    let whole = story(event.before.as_ref(), event.after.as_ref());
+    let cell = Cell::new(told(whole));
+    match frames_alone(event) {
+        Some(short) => cell.or(told(vec![short])),
+        None => cell,
+    }
+}
+
+/// Only the frames before and after, for a narrow terminal: the kind of the event says the rest.
+fn frames_alone(event: &Event) -> Option<String> {
+    let is_told = matches!(event.kind, EventKind::Came | EventKind::Went | EventKind::Moved | EventKind::CopiedOnWrite);
+    let side = |facts: &Option<PageFacts>| {
+        let frame = facts.as_ref().and_then(|facts| facts.pfn);
+        frame.map(|frame| frame.to_string()).unwrap_or_default()
+    };
+    let (before, after) = (side(&event.before), side(&event.after));
+    let short = format!("{before} → {after}");
+    (is_told && !(before.is_empty() && after.is_empty())).then(|| short.trim().to_owned())
+}
+
+/// Adds where the change is.
+fn place_of(event: &Event, story: &mut Vec<String>) {
+    if let Some(detail) = &event.detail {
+        story.push(detail.clone());
+    }
+    if let Some(region) = event.region.as_ref().filter(|name| !name.is_empty()) {
+        story.push(region.file_name().to_string());
+    }
+    story.extend(symbols_text(event.symbol.as_ref(), event.last_symbol.as_ref()));
+}
+
+impl Record for WatchStart {
+    fn write(&self, text: &mut Text) {
+        text.line(start, self);
+    }
+
+    fn begins_stream(&self) -> bool {
+        true
+    }
+}
+
+/// The first lines of `watch`.
+fn start(lines: &mut Lines, start: &WatchStart) {
+    let line = lines.line();
+    line.plain(format!(
+        "watching {}, a sample every {}; Ctrl-C ends it",
+        counted(start.pages, "page"),
+        duration(start.every)
+    ));
+    blind(lines, &start.blind);
+}
+
+impl Record for EventGroup {
+    fn write(&self, text: &mut Text) {
+        text.row(&EVENT_GROUPS, self);
+    }
+}
+
+/// `watch … by KEY`
+static EVENT_GROUPS: Table<EventGroup> = Table::of(&[
+    Column::number("pages", 8, Role::Size).cell(|_, group| Cell::count(group.pages)),
+    Column::number("net", 10, Role::Size).cell(|_, group| Cell::new(net(group.effect.came, group.effect.went))),
+    Column::number("samples", 7, Role::Dim).cell(|_, group| Cell::count(group.samples)),
+    Column::word("region", 44, Role::Name).cell(|_, group| Cell::new(&group.key)),
+    Column::word("changes", 30, Role::Plain).cell(|_, group| by_kind(&group.events)),
+]);
+
+impl Record for WatchSummary {
+    fn write(&self, text: &mut Text) {
+        text.end_pictures();
+        text.line(summary, self);
+    }
+
+    fn totals(&self, _: PageSize) -> Vec<(&'static str, u64)> {
+        vec![("_changes", self.events.sum())]
+    }
+
+    fn draw(&self, picture: &mut Svg) -> bool {
+        picture.end_pictures();
+        false
+    }
+}
+
+/// The last line of `watch`.
+fn summary(lines: &mut Lines, summary: &WatchSummary) {
+    let line = lines.line();
+    let mut samples = counted(summary.samples, "sample");
+    if summary.missed > 0 {
+        samples.push_str(&format!(" of the {} that were due", count(summary.samples + summary.missed)));
+    }
+    line.plain(format!("watched for {} in {samples}; ", duration(summary.seconds))).indent(2);
+    if summary.events.is_empty() {
+        line.plain("nothing changed");
+    }
+    numbers(line, &summary.events);
+    net_figures(line, &summary.effect);
+    if let Some(why) = ended(summary.ended) {
+        line.word("; ", Role::Dim, why);
+    }
+}
+
+fn ended(word: &str) -> Option<String> {
+    Some(match word {
+        "interrupted" => "ended by Ctrl-C".into(),
+        "count" => "ended by `count`".into(),
+        "duration" => "ended by `for`".into(),
+        "until" => "ended as `until` came true".into(),
+        "exited" => "ended as the process exited".into(),
+        other => format!("ended: {other}"),
+    })
+}
+
+/// Samples of its records.
+#[cfg(test)]
+pub(in crate::command) mod samples {
+    use super::*;
+    use crate::command::tests::records::pages::{counter, pfn, va, why};
+    use crate::kernel::{PageFlags, State};
+    use crate::report::{FlagNames, Reason};
+
+    pub fn all() -> Vec<Box<dyn Record>> {
+        vec![
+            Box::new(event()),
+            Box::new(flags_event()),
+            Box::new(uncertain_event()),
+            Box::new(exit_event()),
+            Box::new(watch_start()),
+            Box::new(event_group()),
+            Box::new(watch_summary()),
+        ]
+    }
+
+    pub fn event() -> Event {
+        Event {
+            time: 1_700_000_000.125,
+            address: Some(va(0x555555558000)),
+            pages: 1,
+            kind: EventKind::CopiedOnWrite,
+            before: Some(facts(State::Present, Some(0x1a4eac))),
+            after: Some(facts(State::Present, Some(0x2b3f00))),
+            region: Some(Name::from("/usr/bin/demo")),
+            symbol: Some(SymbolBrief { offset: 0, ..counter() }),
+            last_symbol: Some(SymbolBrief { offset: 4095, ..counter() }),
+            detail: None,
+        }
+    }
+
+    pub fn flags_event() -> Event {
+        let side = |flags, map_count| PageFacts {
+            flags: Some(FlagNames(flags)),
+            map_count: Some(map_count),
+            map_count_average: map_count == 2,
+            ..facts(State::Present, Some(0x2b3f00))
+        };
+        Event {
+            kind: EventKind::FlagsChanged,
+            before: Some(side(PageFlags::REFERENCED, 2)),
+            after: Some(side(PageFlags::DIRTY, 1)),
+            symbol: None,
+            last_symbol: None,
+            ..event()
+        }
+    }
+
+    /// To one who may not see swap slots.
+    pub fn uncertain_event() -> Event {
+        let hidden = Reason::not_permitted("hidden: swap slots need CAP_SYS_ADMIN");
+        let after = PageFacts { why: why(&[("state", hidden)]), ..facts(State::Swapped, None) };
+        Event {
+            kind: EventKind::SwappedOut,
+            before: Some(facts(State::Present, None)),
+            after: Some(after),
+            symbol: None,
+            last_symbol: None,
+            ..event()
+        }
+    }
+
+    pub fn exit_event() -> Event {
+        Event {
+            address: None,
+            kind: EventKind::Exited,
+            before: None,
+            after: None,
+            region: None,
+            symbol: None,
+            last_symbol: None,
+            detail: Some("process 812 (demo) has exited".into()),
+            ..event()
+        }
+    }
+
+    pub fn watch_start() -> WatchStart {
+        let blind = |kind, reason: &str| Blind { kind, reason: reason.into() };
+        WatchStart {
+            pages: 512,
+            every: 0.1,
+            blind: vec![
+                blind(EventKind::Moved, "frames are hidden without CAP_SYS_ADMIN"),
+                blind(EventKind::SoftDirty, "this kernel has no soft-dirty tracking"),
+                blind(EventKind::CopiedOnWrite, "frames are hidden without CAP_SYS_ADMIN"),
+            ],
+        }
+    }
+
+    pub fn watch_summary() -> WatchSummary {
+        WatchSummary {
+            samples: 124,
+            missed: 3,
+            seconds: 12.34,
+            events: Numbers(vec![(EventKind::Came, 3), (EventKind::CopiedOnWrite, 1), (EventKind::RegionGrew, 1)]),
+            rows: Numbers(vec![(EventKind::Came, 2), (EventKind::CopiedOnWrite, 1), (EventKind::RegionGrew, 1)]),
+            effect: NetEffect { came: 12 << 10, ..NetEffect::default() },
+            ended: "interrupted",
+        }
+    }
+
+    pub fn event_group() -> EventGroup {
+        EventGroup {
+            by: "region",
+            key: "0x555555559000..0x55555557a000 rw-p [heap]".into(),
+            region: Name::from("[heap]"),
+            pages: 1_536,
+            samples: 12,
+            events: Numbers(vec![
+                (EventKind::Came, 1_024),
+                (EventKind::CopiedOnWrite, 512),
+                (EventKind::RegionGrew, 3),
+            ]),
+            effect: NetEffect { came: 4 << 20, went: 64 << 10, ..NetEffect::default() },
+        }
+    }
+
+    pub fn facts(state: State, frame: Option<u64>) -> PageFacts {
+        PageFacts {
+            state,
+            pfn: frame.map(pfn),
+            flags: None,
+            map_count: None,
+            map_count_average: false,
+            why: Default::default(),
+        }
+    }
+}

@@ -61,7 +61,10 @@ impl From<OutOfBudget> for Error {
 
 impl From<process::Error> for Error {
     fn from(error: process::Error) -> Self {
-        Error::Target(error)
+        match error {
+            process::Error::OutOfBudget(why) => why.into(),
+            error => Error::Target(error),
+        }
     }
 }
 
@@ -83,7 +86,7 @@ impl From<eval::Refusal> for Error {
 impl From<inspect::Error> for Error {
     fn from(error: inspect::Error) -> Self {
         match error {
-            inspect::Error::Target(error) => Error::Target(error),
+            inspect::Error::Target(error) => error.into(),
             inspect::Error::OutOfBudget(why) => why.into(),
             inspect::Error::Exited | inspect::Error::Executed => Error::Target(process::Error::gone(error.to_string())),
             inspect::Error::Unknown { what, reason } if reason.is_refusal() => {

@@ -147,7 +147,7 @@ pub(super) fn report(viewed: &ViewedRegion, stats: Option<&RegionStats>) -> Regi
 
 /// The contents of smaps, unless Ctrl-C comes first.
 pub(super) fn smaps(target: &Target, sink: &mut dyn Sink) -> Result<Vec<Smaps>, Error> {
-    Ok(target.process.smaps(&mut sink.budget())??)
+    Ok(target.process.smaps(&mut sink.budget())?)
 }
 
 /// Adds the fields of smaps, if it still has this region.

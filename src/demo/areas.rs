@@ -169,7 +169,7 @@ fn set_up_huge(areas: &mut Announced, page: usize) -> io::Result<()> {
 /// Whether the region that holds these pages has a huge page, as the kernel's own account says.
 fn is_huge(pages: Pages) -> io::Result<bool> {
     let account = std::fs::read("/proc/self/smaps")?;
-    let regions = smaps::parse(&account).map_err(io::Error::other)?;
+    let regions: Vec<Smaps> = smaps::regions(&account).collect::<Result<_, _>>().map_err(io::Error::other)?;
     let range = pages.range();
     let region = range.and_then(|range| Smaps::at(&regions, range.start()));
     let huge = region.and_then(|region| region.field("AnonHugePages"));

@@ -34,6 +34,7 @@ pub fn code_of(error: &process::Error) -> ErrorCode {
         process::Error::NotPermitted { .. } => ErrorCode::Permission,
         process::Error::NotAvailable { .. } => ErrorCode::NotAvailable,
         process::Error::Ambiguous { .. } => ErrorCode::Ambiguous,
+        process::Error::OutOfBudget(_) => ErrorCode::Interrupted,
         process::Error::Malformed(_) | process::Error::Io { .. } => ErrorCode::Io,
     }
 }

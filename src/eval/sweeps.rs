@@ -4,13 +4,13 @@ use super::error::{Call, Error, Result};
 use super::evaluator::Evaluator;
 use super::filter::{frame_filter, page_filter};
 use super::{Integer, Origin, Spans, Value};
-use crate::budget::OutOfBudget;
 use crate::inspect::{
     AddressSpace, Facts, Page, Question, RegionStats, Selection, Totals, ViewedRegion, kind_unknown, machine_frames,
 };
 use crate::kernel::smaps::Smaps;
 use crate::kernel::{AddressRange, FrameRange, State, VirtualAddress};
 use crate::lang::{Filter, Function, PageField, Span, Spanned};
+use crate::process;
 use crate::render::units::counted;
 use crate::report::Fact;
 use std::ops::ControlFlow;
@@ -173,9 +173,10 @@ impl<'a> Evaluator<'a> {
         if !spans.ranges().iter().all(is_whole) {
             return Ok(None);
         }
-        let stopped = |why: OutOfBudget| Error::inspection(Span::default(), "", why.into());
-        let Ok(smaps) = space.target().process.smaps(&mut self.scope.budget()).map_err(stopped)? else {
-            return Ok(None);
+        let smaps = match space.target().process.smaps(&mut self.scope.budget()) {
+            Ok(smaps) => smaps,
+            Err(process::Error::OutOfBudget(why)) => return Err(Error::inspection(Span::default(), "", why.into())),
+            Err(_) => return Ok(None),
         };
         let counted = smaps.iter().filter(|one| spans.ranges().iter().any(|span| span.contains(one.range.start())));
         Ok(Some(counted.map(count).sum()))

@@ -328,15 +328,16 @@ impl AddressSpace {
 
     /// Smaps of all regions, read once; empty if it cannot be read.
     fn smaps(&self) -> &[Smaps] {
-        let all = || self.0.target.process.smaps(&mut Budget::unlimited()).unwrap_or_else(|_| Ok(Vec::new()));
-        self.0.known.smaps.get_or_init(all).as_deref().unwrap_or_default()
+        self.smaps_within(&mut Budget::unlimited()).unwrap_or_default()
     }
 
     /// The same; `None` if it cannot be read, or if the budget is over before.
     pub(super) fn smaps_within(&self, budget: &mut Budget) -> Option<&[Smaps]> {
         let known = &self.0.known.smaps;
         if known.get().is_none() {
-            _ = known.set(self.0.target.process.smaps(budget).ok()?);
+            let smaps = self.0.target.process.smaps(budget);
+            budget.spend(0).ok()?;
+            _ = known.set(smaps);
         }
         known.get()?.as_deref().ok()
     }

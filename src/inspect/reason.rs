@@ -45,6 +45,7 @@ impl From<process::Error> for Reason {
             process::Error::NotAvailable { .. }
             | process::Error::Malformed(_)
             | process::Error::Ambiguous { .. }
+            | process::Error::OutOfBudget(_)
             | process::Error::Io { .. } => Reason::NotOnThisKernel(error.to_string()),
         }
     }

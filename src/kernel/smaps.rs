@@ -1,6 +1,6 @@
 //! `/proc/PID/smaps`: what the kernel counts in each region.
 
-use super::text::{self, BadLine};
+use super::text::{self, BadLine, Line};
 use super::{AddressRange, VirtualAddress, maps};
 
 /// What smaps says of one region.
@@ -23,6 +23,24 @@ impl Smaps {
     /// Those of a region, with nothing known yet.
     pub const fn of(range: AddressRange) -> Self {
         Smaps { range, fields: Vec::new(), vm_flags: Vec::new(), may_be_huge: None, protection_key: None }
+    }
+
+    fn add(&mut self, line: &Line<'_>) -> Result<(), BadLine> {
+        let mut words = line.fields();
+        match words.next().and_then(|first| first.strip_suffix(b":")).unwrap_or_default() {
+            b"VmFlags" => self.vm_flags = words.map(text::lossy).collect(),
+            b"THPeligible" => {
+                self.may_be_huge = words.next().and_then(text::decimal).map(|number: u64| number > 0);
+            }
+            b"ProtectionKey" => self.protection_key = words.next().and_then(text::decimal),
+            name => {
+                if let (Some(number), Some(b"kB")) = (words.next(), words.next()) {
+                    let kibibytes: u64 = text::decimal(number).ok_or_else(|| line.bad("smaps"))?;
+                    self.fields.push((text::lossy(name), kibibytes.saturating_mul(1024)));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The bytes that one field gives.
@@ -49,44 +67,24 @@ impl Smaps {
     }
 }
 
-/// Decodes the whole file.
-pub fn parse(bytes: &[u8]) -> Result<Vec<Smaps>, BadLine> {
-    parse_while(bytes, &mut || true)
+/// Decodes the regions of the file one by one. A file that is truncated gives those before its end.
+pub fn regions(bytes: &[u8]) -> impl Iterator<Item = Result<Smaps, BadLine>> {
+    let mut lines = text::lines(bytes).peekable();
+    std::iter::from_fn(move || {
+        let header = lines.next()?;
+        let region = maps::region(header.bytes).ok_or_else(|| header.bad("smaps"));
+        Some(region.and_then(|region| {
+            let mut smaps = Smaps::of(region.range);
+            while let Some(line) = lines.next_if(is_field) {
+                smaps.add(&line)?;
+            }
+            Ok(smaps)
+        }))
+    })
 }
 
-/// Decodes the file until `go_on`, which is called for each region, says no. The file may be truncated after that.
-pub fn parse_while(bytes: &[u8], go_on: &mut dyn FnMut() -> bool) -> Result<Vec<Smaps>, BadLine> {
-    let mut regions: Vec<Smaps> = Vec::new();
-    for line in text::lines(bytes) {
-        let mut words = line.fields();
-        let first = words.next().unwrap_or_default();
-        let Some(name) = first.strip_suffix(b":") else {
-            if !go_on() {
-                break;
-            }
-            let region = maps::region(line.bytes).ok_or_else(|| line.bad("smaps"))?;
-            regions.push(Smaps::of(region.range));
-            continue;
-        };
-        let region = regions.last_mut().ok_or_else(|| line.bad("smaps"))?;
-        if name == b"VmFlags" {
-            region.vm_flags = words.map(text::lossy).collect();
-            continue;
-        }
-        if name == b"THPeligible" {
-            region.may_be_huge = words.next().and_then(text::decimal).map(|number: u64| number > 0);
-            continue;
-        }
-        if name == b"ProtectionKey" {
-            region.protection_key = words.next().and_then(text::decimal);
-            continue;
-        }
-        if let (Some(number), Some(b"kB")) = (words.next(), words.next()) {
-            let kibibytes: u64 = text::decimal(number).ok_or_else(|| line.bad("smaps"))?;
-            region.fields.push((text::lossy(name), kibibytes.saturating_mul(1024)));
-        }
-    }
-    Ok(regions)
+fn is_field(line: &Line<'_>) -> bool {
+    line.fields().next().is_some_and(|first| first.ends_with(b":"))
 }
 
 /// What a two-letter code of `VmFlags` means (show_smap_vma_flags in fs/proc/task_mmu.c).
@@ -140,6 +138,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn parse(bytes: &[u8]) -> Result<Vec<Smaps>, BadLine> {
+        regions(bytes).collect()
+    }
+
     const REAL: &str = "\
 55d2c0a4b000-55d2c0a4d000 r--p 00000000 fe:00 1310803                    /usr/bin/a b: 1 kB
 Size:                  8 kB
@@ -169,13 +171,9 @@ VmFlags: rd wr gd ac zz
 
     #[test]
     fn a_file_that_is_not_needed_whole_may_be_truncated() {
-        let mut left = 1;
         let cut = REAL.find("7ffe1000").unwrap() + 11;
-        let regions = parse_while(&REAL.as_bytes()[..cut], &mut || {
-            left -= 1;
-            left >= 0
-        });
-        assert_eq!(regions.unwrap().len(), 1);
+        let first = regions(&REAL.as_bytes()[..cut]).next();
+        assert_eq!(first.unwrap().unwrap().vm_flags.len(), 5);
         assert!(parse(&REAL.as_bytes()[..cut]).is_err());
     }
 

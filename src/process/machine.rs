@@ -290,13 +290,9 @@ impl Machine {
     /// Whether memory has protection keys here; `None` if that cannot be known. The kernel shows a key for each region
     /// of each process or for none, so the first of pmdb's own regions is enough.
     pub fn has_protection_keys(&self) -> Option<bool> {
-        let once = || {
-            let mut parts = 0..1;
-            move || parts.next().is_some()
-        };
         let look = || {
-            let text = self.source.read(File::OwnSmaps, &mut once()).ok()?;
-            let first = smaps::parse_while(&text, &mut once()).ok()?.pop()?;
+            let text = self.source.whole(File::OwnSmaps).ok()?;
+            let first = smaps::regions(&text).next()?.ok()?;
             Some(first.protection_key.is_some())
         };
         *self.known.protection_keys.get_or_init(look)

@@ -4,7 +4,7 @@ use super::layout::Layout;
 use super::maps_text::{self, MapsText};
 use super::populated::{self, IN_ENTRIES, Populated};
 use super::{command_line, findings, naming};
-use crate::budget::{Budget, OutOfBudget};
+use crate::budget::Budget;
 use crate::kernel::smaps::{self, Smaps};
 use crate::kernel::status::{self, Stat, Status};
 use crate::kernel::{AddressRange, Device, Name, PageMapEntry, Permissions, Region, VirtualAddress, maps};
@@ -415,19 +415,21 @@ impl Process {
 
     /// What the kernel counts in each region (`/proc/PID/smaps`). The kernel walks all page tables for it, which takes
     /// long for many regions and much memory.
-    pub fn smaps(&self, budget: &mut Budget) -> std::result::Result<Result<Vec<Smaps>>, OutOfBudget> {
-        let text = self.source.read(File::Smaps, &mut || budget.look().is_ok());
-        let read = text.and_then(|text| Ok(smaps::parse_while(&text, &mut || budget.go_on().is_ok())?));
-        // Once it is over, the text may end within a line.
-        budget.spend(0).map(|()| read)
+    pub fn smaps(&self, budget: &mut Budget) -> Result<Vec<Smaps>> {
+        let text = self.source.read(File::Smaps, budget)?;
+        let counted = smaps::regions(&text).map(|region| {
+            budget.go_on()?;
+            Ok(region?)
+        });
+        counted.collect()
     }
 
     /// What the kernel counts of all its memory (`/proc/PID/smaps_rollup`, since Linux 4.14). It walks all page tables
     /// for it.
     pub fn rollup(&self) -> Result<Smaps> {
         let text = self.source.whole(File::SmapsRollup)?;
-        let mut whole = smaps::parse(&text)?.into_iter();
-        whole.next().ok_or_else(|| Error::not_available(format!("process {} has no memory", self.identity().pid)))
+        let nothing = || Error::not_available(format!("process {} has no memory", self.identity().pid));
+        Ok(smaps::regions(&text).next().ok_or_else(nothing)??)
     }
 
     /// Where `/proc/PID/exe` leads, if that may be known.

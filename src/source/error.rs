@@ -1,5 +1,6 @@
 //! Errors of fetching bytes: what was tried, why it failed, and the remedy.
 
+use crate::budget::OutOfBudget;
 use thiserror::Error as ThisError;
 
 /// `Result` with this room's error.
@@ -41,6 +42,9 @@ pub enum Error {
         /// The processes.
         candidates: Vec<super::process_entry::ProcessEntry>,
     },
+    /// Ctrl-C, or another limit.
+    #[error(transparent)]
+    OutOfBudget(#[from] OutOfBudget),
     /// Any other failure of a system call.
     #[error("{what}: {}", words(error))]
     Io {

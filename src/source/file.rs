@@ -37,7 +37,7 @@ pub enum File {
     MappedFile(AddressRange),
     /// `/proc/self/maps`
     OwnMaps,
-    /// `/proc/self/smaps`
+    /// The beginning of `/proc/self/smaps`: some regions.
     OwnSmaps,
     /// `/proc/self/mountinfo`
     OwnMounts,

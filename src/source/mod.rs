@@ -30,6 +30,7 @@ pub use process_entry::ProcessEntry;
 pub use question::{Answer, Categories, Group, Groups, Held, List, Listed, Mapping, PageRegion, Probe, Query, Scan};
 pub use sys::{Word, as_words};
 
+use crate::budget::Budget;
 use crate::kernel::{AddressRange, Name, PageSize, Region, VirtualAddress};
 use std::sync::Arc;
 
@@ -94,9 +95,8 @@ pub trait Source: Send + Sync {
         None
     }
 
-    /// The contents of a file, or where a link leads. `go_on` is called for each part of a long file: the bytes end
-    /// where it says no.
-    fn read(&self, file: File, _go_on: &mut dyn FnMut() -> bool) -> Result<Vec<u8>> {
+    /// The contents of a file, or where a link leads. Each part of a long file is a step.
+    fn read(&self, file: File, _budget: &mut Budget) -> Result<Vec<u8>> {
         lacks(file.what())
     }
 
@@ -194,7 +194,7 @@ pub trait Source: Send + Sync {
 impl dyn Source + '_ {
     /// The whole of a file, or where a link leads.
     pub(crate) fn whole(&self, file: File) -> Result<Vec<u8>> {
-        self.read(file, &mut || true)
+        self.read(file, &mut Budget::unlimited())
     }
 
     /// The first word that a probe gives; `None` if it fails.

@@ -1,6 +1,7 @@
 //! A target that has mapped a program of arbitrary bytes, and every query on it.
 
 use crate::program::{self, TEXT};
+use pmdb::budget::Budget;
 use pmdb::kernel::{AddressRange, Device, Name, Permissions, Region, VirtualAddress};
 use pmdb::process::{Error, Identity, InMemory, Modules, ReadAt, Result, Target};
 use pmdb::source::{File, FileLocation, Source, WordFile};
@@ -25,7 +26,7 @@ impl Source for OneFile {
     fn identity(&self) -> Identity {
         Identity::default()
     }
-    fn read(&self, file: File, _: &mut dyn FnMut() -> bool) -> Result<Vec<u8>> {
+    fn read(&self, file: File, _: &mut Budget) -> Result<Vec<u8>> {
         match file {
             File::MainStatus => Ok(STATUS.to_vec()),
             file => Err(Error::NotAvailable { what: format!("no {file:?}") }),

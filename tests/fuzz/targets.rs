@@ -122,7 +122,7 @@ fn kernel_text(bytes: &[u8]) {
             _ = region.names().count();
         }
     }
-    for one in smaps::parse(bytes).unwrap_or_default() {
+    for one in smaps::regions(bytes).map_while(Result::ok) {
         _ = one.field("Rss");
     }
     _ = status::Status::parse(bytes);

@@ -7,6 +7,7 @@ use super::{Scenario, Test};
 use pmdb::budget::{Budget, OutOfBudget};
 use pmdb::kernel::Region;
 use pmdb::kernel::mounts::MemoryFiles;
+use pmdb::process;
 use pmdb::symbol::{ModuleRegions, Symbols};
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap, mmap_anonymous};
 use std::fs::File;
@@ -294,12 +295,12 @@ fn smaps_of_every_region() {
     target.stop();
     let process = target.attach().process;
     let regions = process.regions().expect("regions");
-    let smaps = process.smaps(&mut Budget::unlimited()).expect("all of it").expect("smaps");
+    let smaps = process.smaps(&mut Budget::unlimited()).expect("smaps");
     assert_eq!(smaps.len(), regions.len());
     // Each part of the text and each region is a step.
     for steps in [0, 1, 5, regions.len() as u64] {
         let some = process.smaps(&mut Budget::unlimited().at_most(steps));
-        assert!(matches!(some, Err(OutOfBudget::Steps)), "{steps}");
+        assert!(matches!(some, Err(process::Error::OutOfBudget(OutOfBudget::Steps))), "{steps}");
     }
     let mut resident = 0;
     for (region, smaps) in regions.iter().zip(&smaps) {

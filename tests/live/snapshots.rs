@@ -281,11 +281,11 @@ fn a_huge_page_beside_a_child() {
     let span = support::range(memory, pages * page_bytes());
     let (one, other) = (snapshot(&here, Some(span), false), snapshot(&there, None, false));
     let mut about_to_copy = 0;
-    one.compare(span, &other, Some(span.start()), |row| {
+    for row in one.compare(span, &other, Some(span.start())) {
         if row.relation == Relation::Shared && row.copied_by_next_write {
             about_to_copy += row.pages;
         }
-    });
+    }
     assert_eq!(about_to_copy, pages - 1);
     let before = frames(u64::from(puppet.0.pid()), memory, pages);
     puppet.writes(memory + page_bytes(), pages - 1);
@@ -311,12 +311,12 @@ fn beside_a_child() {
     let (one, other) = (snapshot(&here, Some(span), false), snapshot(&there, None, false));
     let mut sums = [0; 5];
     let mut about_to_copy = 0;
-    one.compare(span, &other, Some(span.start()), |row| {
+    for row in one.compare(span, &other, Some(span.start())) {
         sums[row.relation as usize] += row.pages;
         if row.relation == Relation::Shared && row.copied_by_next_write {
             about_to_copy += row.pages;
         }
-    });
+    }
     let mine = frames(u64::from(puppet.0.pid()), memory, 60);
     let theirs = frames(child, memory, 60);
     let count =

@@ -218,14 +218,13 @@ impl Side<'_, '_> {
                 sink.check()?;
                 let mut counts = SharedCounts::default();
                 let is_writable = region.permissions.write;
-                let (here, there) = (self.here, self.there);
                 let start = counterparts.of(region, part);
-                here.compare(part, there, start, |pages| {
+                for pages in self.here.compare(part, self.there, start) {
                     add(&mut counts, &pages, is_writable);
                     if start.is_some() {
                         self.add_to_groups(region, &pages, is_writable);
                     }
-                });
+                }
                 if let Some(start) = start {
                     let end = start.checked_add(part.len()).unwrap_or(start);
                     compared.extend(AddressRange::new(start, end));

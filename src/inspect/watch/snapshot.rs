@@ -187,76 +187,84 @@ impl Snapshot {
     /// in address order for each of the two. A page whose frame `other` maps elsewhere is in one row, and the page that
     /// `other` has in its place in another. Pages of `other` whose frames this maps at other addresses come in no row
     /// of `other`'s.
-    pub fn compare(
-        &self,
+    pub fn compare<'s>(
+        &'s self,
         range: AddressRange,
-        other: &Snapshot,
+        other: &'s Snapshot,
         theirs: Option<VirtualAddress>,
-        mut row: impl FnMut(SharedPages),
-    ) {
+    ) -> impl Iterator<Item = SharedPages> + use<'s> {
         let page = self.sample.page;
         let first = page.index(range.start());
         let behind = theirs.map_or(0, |theirs| page.index(theirs));
         let end = theirs.map_or(0, |_| behind + range.pages(page));
         // Pages of zeros are nobody's: a write takes a new page, and copies none.
-        let held = |(_, seen): &(u64, SampledPage)| self.holds(seen.entry) && !seen.zero;
+        let held = move |(_, seen): &(u64, SampledPage)| self.holds(seen.entry) && !seen.zero;
         let mine = self.pages(range).filter(held);
-        let mine = mine.map(|(index, seen)| (index - first, seen));
+        let mine = mine.map(move |(index, seen)| (index - first, seen));
         let others = other.sample.words.pages(behind, end).filter(held);
-        let others = others.map(|(index, seen)| (index - behind, seen));
-        let (mut mine, mut others) = (mine.peekable(), others.peekable());
+        let others = others.map(move |(index, seen)| (index - behind, seen));
         // A row of pages of the first, and one of pages of the second alone, each with the index of its first page.
         let mut open: [Option<(u64, SharedPages)>; 2] = [None, None];
-        loop {
-            let next = [mine.peek(), others.peek()].map(|one| one.map(|(index, _)| *index));
-            let Some(index) = next.into_iter().flatten().min() else {
-                break;
+        let rows = side_by_side(mine, others).map(Some).chain([None]).map(move |next| {
+            let Some((index, one, two)) = next else {
+                return open.each_mut().map(Option::take);
             };
-            let one = mine.next_if(|(at, _)| *at == index).map(|(_, seen)| seen);
-            let two = others.next_if(|(at, _)| *at == index).map(|(_, seen)| seen);
-            // Rows that do not go on.
-            for slot in &mut open {
-                if let Some((_, done)) = slot.take_if(|(at, row)| *at + row.pages < index) {
-                    row(done);
-                }
-            }
-            let own_of_second = two.is_some_and(|two| !self.frames().contains_frame_of(two));
-            let relations = match (relation(one, two), one) {
-                (Relation::OnlySecond, _) => [None, own_of_second.then_some(Relation::OnlySecond)],
-                (relation @ (Relation::OnlyFirst | Relation::Different), Some(one))
-                    if other.frames().contains_frame_of(one) =>
-                {
-                    let second = relation == Relation::Different && own_of_second;
-                    [Some(Relation::Elsewhere), second.then_some(Relation::OnlySecond)]
-                }
-                (relation, _) => [Some(relation), None],
-            };
-            for ((slot, relation), start) in open.iter_mut().zip(relations).zip([first, behind]) {
+            let relations = self.relations(other, one, two);
+            let mut slots = open.iter_mut().zip(relations).zip([first, behind]);
+            [(); 2].map(|()| {
+                let ((slot, relation), start) = slots.next()?;
+                let done = slot.take_if(|(at, row)| *at + row.pages < index);
                 let Some(relation) = relation else {
-                    continue;
+                    return done;
                 };
                 let one = one.filter(|_| relation != Relation::OnlySecond);
                 let copied_by_next_write = one.is_some_and(|one| is_copied_by_next_write(one, relation));
                 match slot {
                     Some((_, row)) if row.relation == relation && row.copied_by_next_write == copied_by_next_write => {
                         row.pages += 1;
+                        None
                     }
                     _ => {
-                        let begun = SharedPages {
-                            address: VirtualAddress::new((start + index) << page.shift()),
-                            pages: 1,
-                            relation,
-                            copied_by_next_write,
-                        };
-                        if let Some((_, done)) = slot.replace((index, begun)) {
-                            row(done);
-                        }
+                        let address = VirtualAddress::new((start + index) << page.shift());
+                        let begun = SharedPages { address, pages: 1, relation, copied_by_next_write };
+                        slot.replace((index, begun)).or(done)
                     }
                 }
-            }
-        }
-        open.into_iter().flatten().for_each(|(_, done)| row(done));
+            })
+        });
+        rows.flat_map(|done| done.into_iter().flatten()).map(|(_, row)| row)
     }
+
+    /// The relations of a page of this and one of `other` to be shown: in the row of the first, and in that of the
+    /// second alone.
+    fn relations(&self, other: &Snapshot, one: Option<SampledPage>, two: Option<SampledPage>) -> [Option<Relation>; 2] {
+        let own_of_second = two.is_some_and(|two| !self.frames().contains_frame_of(two));
+        match (relation(one, two), one) {
+            (Relation::OnlySecond, _) => [None, own_of_second.then_some(Relation::OnlySecond)],
+            (relation @ (Relation::OnlyFirst | Relation::Different), Some(one))
+                if other.frames().contains_frame_of(one) =>
+            {
+                let second = relation == Relation::Different && own_of_second;
+                [Some(Relation::Elsewhere), second.then_some(Relation::OnlySecond)]
+            }
+            (relation, _) => [Some(relation), None],
+        }
+    }
+}
+
+/// Pages of two lists that are in order of their indices: each index, with what each list has there.
+fn side_by_side<T>(
+    one: impl Iterator<Item = (u64, T)>,
+    two: impl Iterator<Item = (u64, T)>,
+) -> impl Iterator<Item = (u64, Option<T>, Option<T>)> {
+    let (mut one, mut two) = (one.peekable(), two.peekable());
+    std::iter::from_fn(move || {
+        let next = [one.peek(), two.peek()].map(|page| page.map(|(index, _)| *index));
+        let index = next.into_iter().flatten().min()?;
+        let first = one.next_if(|(at, _)| *at == index).map(|(_, page)| page);
+        let second = two.next_if(|(at, _)| *at == index).map(|(_, page)| page);
+        Some((index, first, second))
+    })
 }
 
 /// The relation of two pages with contents, of which one may be missing.

@@ -198,9 +198,7 @@ fn a_page_that_the_other_maps_elsewhere_and_what_that_has_in_its_place() {
     // 500 to 502 are two pages further, in place of 504 in one of them.
     let there = snapshot(&[(0, 700), (1, 701), (2, 500), (3, 501), (4, 502), (5, 505)]);
     let range = region(0x1000, 0x10).range;
-    let mut rows = Vec::new();
-    here.compare(range, &there, Some(range.start()), |row| {
-        rows.push((row.relation, row.address.get() / PAGE - 0x1000, row.pages));
-    });
-    assert_eq!(rows, [(OnlySecond, 0, 2), (Elsewhere, 0, 3), (Different, 4, 1), (Shared, 5, 1)]);
+    let rows = here.compare(range, &there, Some(range.start()));
+    let rows = rows.map(|row| (row.relation, row.address.get() / PAGE - 0x1000, row.pages));
+    assert_eq!(rows.collect::<Vec<_>>(), [(OnlySecond, 0, 2), (Elsewhere, 0, 3), (Different, 4, 1), (Shared, 5, 1)]);
 }

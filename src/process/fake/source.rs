@@ -1,6 +1,7 @@
 //! The bytes and words of a world.
 
 use super::{HUGE, PAGE, PRESENT, World, region};
+use crate::budget::Budget;
 use crate::kernel::{AddressRange, Name, PageFlags, PageMapEntry, Region, VirtualAddress};
 use crate::process::{Relation, Target};
 use crate::source::{
@@ -163,7 +164,7 @@ impl Source for Bytes {
         })
     }
 
-    fn read(&self, file: File, go_on: &mut dyn FnMut() -> bool) -> Result<Vec<u8>> {
+    fn read(&self, file: File, budget: &mut Budget) -> Result<Vec<u8>> {
         let world = &*self.0;
         let text = match file {
             File::Stat => return Ok(stat(world.pid, 1, world.start_time)),
@@ -176,8 +177,11 @@ impl Source for Bytes {
                 Some(path) => return Ok(path.as_bytes().to_vec()),
                 None => return none(),
             },
-            File::Smaps if !go_on() => String::new(),
-            File::Smaps | File::OwnSmaps => world.smaps(),
+            File::Smaps => {
+                budget.look()?;
+                world.smaps()
+            }
+            File::OwnSmaps => world.smaps(),
             // The size of a program header.
             File::Auxiliary => {
                 return Ok(match world.layout.pointer_bytes {

@@ -1,11 +1,16 @@
 //! A directory under `/proc`, held open: reads through it never reach another process.
 
 use super::rights::raised;
+use crate::budget::Budget;
 use crate::kernel::Device;
 use rustix::buffer::spare_capacity;
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, RawDir, StatxFlags, openat, readlinkat, statx};
 use rustix::io::{Errno, Result, read, retry_on_intr, write};
+
+/// `/proc` makes its text anew for each read of a small file, and gives at most a page of a large one: so each read
+/// gets room for some pages.
+const LEAST: usize = 4 << 10;
 
 /// A handle on `/proc`, or on `/proc/PID`.
 #[derive(Debug)]
@@ -45,12 +50,22 @@ impl Directory {
         raised(|| read_all(self.file(path)?))
     }
 
-    /// Reads a file until `go_on`, which is called for each part, says no.
-    pub(super) fn read_while(&self, path: &str, go_on: &mut dyn FnMut() -> bool) -> Result<Vec<u8>> {
+    /// The whole of a file. Each part is a step; a budget that is over interrupts the read.
+    pub(super) fn read_within(&self, path: &str, budget: &mut Budget) -> Result<Vec<u8>> {
         raised(|| {
             let file = self.file(path)?;
-            read_to_end(|bytes, _| if go_on() { read(&file, spare_capacity(bytes)) } else { Ok(0) })
+            read_to_end(|bytes, _| {
+                budget.look().map_err(|_| Errno::CANCELED)?;
+                read(&file, spare_capacity(bytes))
+            })
         })
+    }
+
+    /// What one read of a file gives.
+    pub(super) fn beginning(&self, path: &str) -> Result<Vec<u8>> {
+        let mut bytes = Vec::with_capacity(LEAST);
+        raised(|| retry_on_intr(|| read(self.file(path)?, spare_capacity(&mut bytes))))?;
+        Ok(bytes)
     }
 
     /// Where a link leads, as the kernel writes it.
@@ -122,11 +137,8 @@ pub(super) fn read_all(file: OwnedFd) -> Result<Vec<u8>> {
     read_to_end(|bytes, _| read(&file, spare_capacity(bytes)))
 }
 
-/// Calls `append`, with the number of bytes read so far, until it adds none. `/proc` makes its text anew for each read
-/// of a small file, and gives at most a page of a large one: so each read gets room for some pages, which is not
-/// cleared first.
+/// Calls `append`, with the number of bytes read so far, until it adds none. The room for them is not cleared first.
 pub(super) fn read_to_end(mut append: impl FnMut(&mut Vec<u8>, u64) -> Result<usize>) -> Result<Vec<u8>> {
-    const LEAST: usize = 4 << 10;
     let mut bytes = Vec::new();
     loop {
         // This doubles the capacity when it is too small.

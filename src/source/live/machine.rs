@@ -30,9 +30,8 @@ impl Default for LiveMachine {
 }
 
 impl LiveMachine {
-    /// The contents of a file of the machine, or where a link leads. Only one of these files is long: the bytes of
-    /// [`File::OwnSmaps`] end where `go_on` says no.
-    pub(super) fn read(&self, file: File, go_on: &mut dyn FnMut() -> bool) -> Result<Vec<u8>> {
+    /// The contents of a file of the machine, or where a link leads.
+    pub(super) fn read(&self, file: File) -> Result<Vec<u8>> {
         let path = file.path(std::process::id());
         let below = |top: &str| {
             let name = path.strip_prefix(top).and_then(|name| name.strip_prefix('/'));
@@ -42,7 +41,7 @@ impl LiveMachine {
             File::Release => return Ok(release()),
             File::OwnUserNamespace => Directory::open("/proc/self").and_then(|own| own.link("ns/user")),
             File::OwnMaps => below("/proc/self"),
-            File::OwnSmaps => Directory::open("/proc/self").and_then(|own| own.read_while("smaps", go_on)),
+            File::OwnSmaps => Directory::open("/proc/self").and_then(|own| own.beginning("smaps")),
             File::OwnMounts => storage::own_text(),
             File::Setting(_) => below("/sys"),
             File::Config(place @ (ConfigPlace::Boot | ConfigPlace::Modules)) => {

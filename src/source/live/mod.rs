@@ -29,6 +29,7 @@ use super::{
     Access, Answer, BackingRun, Error, File, FileLocation, Group, Groups, Held, Identity, List, Listed, Liveness,
     Mapping, MemoryLifetime, PageRegion, Probe, Query, ReadAt, Result, Scan, Source, WordFile, sys,
 };
+use crate::budget::Budget;
 use crate::kernel::{AddressRange, Region, VirtualAddress};
 use attached::Attached;
 use handle::{Handle, named};
@@ -90,10 +91,10 @@ impl Source for Live {
         Some(self.attached().ok()?.memory())
     }
 
-    fn read(&self, file: File, go_on: &mut dyn FnMut() -> bool) -> Result<Vec<u8>> {
+    fn read(&self, file: File, budget: &mut Budget) -> Result<Vec<u8>> {
         match file.of_process() {
-            Some(name) => self.attached()?.read(file, &name, go_on),
-            None => self.machine.read(file, go_on),
+            Some(name) => self.attached()?.read(file, &name, budget),
+            None => self.machine.read(file),
         }
     }
 
@@ -198,7 +199,7 @@ impl Source for Live {
 
 impl Attached {
     /// The contents of the file `name` below `/proc/PID`, or where the link of that name leads.
-    fn read(&self, file: File, name: &str, go_on: &mut dyn FnMut() -> bool) -> Result<Vec<u8>> {
+    fn read(&self, file: File, name: &str, budget: &mut Budget) -> Result<Vec<u8>> {
         let memory = self.memory();
         let handle = self.handle();
         let directory = handle.directory();
@@ -208,13 +209,14 @@ impl Attached {
         };
         let read = match file {
             File::Program | File::UserNamespace | File::MappedFile(_) => directory.link(&path),
-            _ => directory.read_while(&path, go_on),
+            _ => directory.read_within(&path, budget),
         };
         // The file is of the program that runs now. That is the known one if its address space is still alive
         // afterwards.
         if file == File::Smaps && !memory.is_alive() {
             return Err(self.lost(&memory));
         }
+        budget.spend(0)?;
         read.map_err(|error| match (file, error) {
             // Kernels without CONFIG_HAVE_ARCH_TRACEHOOK have no such file.
             (File::ThreadSyscall(thread), Errno::SRCH | Errno::NOENT) if !handle.has_exited() => {

@@ -12,6 +12,7 @@ use super::{
     Access, Answer, BackingRun, File, FileLocation, Group, Groups, Held, Identity, List, Listed, Liveness, Mapping,
     MemoryLifetime, PageRegion, Probe, Query, ReadAt, Result, Scan, Source, WordFile,
 };
+use crate::budget::Budget;
 use crate::kernel::mounts;
 use crate::kernel::{AddressRange, PageSize, Region, VirtualAddress};
 use log::{WORD, counted, dump, told};
@@ -78,8 +79,8 @@ impl Source for Recorded {
         self.source.memory_lifetime()
     }
 
-    fn read(&self, file: File, go_on: &mut dyn FnMut() -> bool) -> Result<Vec<u8>> {
-        let answer = self.source.read(file, go_on);
+    fn read(&self, file: File, budget: &mut Budget) -> Result<Vec<u8>> {
+        let answer = self.source.read(file, budget);
         // Files that identify the process or the kernel are read once, and not for one answer.
         let is_written =
             !matches!(file, File::Release | File::Auxiliary | File::Uptime | File::OwnMaps | File::OwnSmaps);

@@ -1,7 +1,7 @@
 //! Resolves a process by number, by thread or by name.
 
 use super::machine::entry;
-use crate::kernel::status::{Stat, Status};
+use crate::kernel::status::Stat;
 use crate::kernel::{Name, maps};
 use crate::source::{Error, List, Listed, ProcessEntry, Result, live};
 
@@ -67,9 +67,7 @@ pub fn resolve(what: &str) -> Result<Resolved> {
 fn by_number(digits: &str) -> Result<Resolved> {
     let absent = || Error::no_such_process(format!("there is no process {digits} (or it is hidden from this user)"));
     let number: u32 = digits.parse().map_err(|_| absent())?;
-    // A thread has a directory too, though no listing shows it.
-    let listed = live::machine().list(List::One(number))?;
-    let pid = Status::parse(&listed.first().ok_or_else(absent)?.status)?.process;
+    let pid = live::process_of(number)?;
     Ok(Resolved { pid, asked: if pid == number { Asked::Process } else { Asked::Thread(number) } })
 }
 

@@ -4,6 +4,7 @@ use super::directory::{Directory, read_to_end};
 use super::handle::{Handle, named};
 use super::memory::Memory;
 use super::module_file::ModuleFile;
+use super::storage::Storage;
 use super::words;
 use crate::kernel::{Region, VirtualAddress};
 use crate::source::{Error, Identity, Liveness, Result};
@@ -11,6 +12,7 @@ use rustix::buffer::spare_capacity;
 use rustix::fd::OwnedFd;
 use rustix::io::{Errno, pread, retry_on_intr};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::time::{Duration, Instant};
 
 /// Shared by the sources of the process and of the files behind its regions.
 pub(super) struct Attached {
@@ -18,7 +20,13 @@ pub(super) struct Attached {
     memory: RwLock<Arc<Memory>>,
     /// The file behind a region that somebody keeps open.
     held: Mutex<Option<(Region, Weak<ModuleFile>)>>,
+    /// What it saw mounted, and when.
+    storage: Mutex<Option<(Instant, Arc<Storage>)>>,
 }
+
+/// For so long what a process sees mounted is not asked again where only new mounts matter: one command opens the files
+/// behind many regions.
+const RECENT: Duration = Duration::from_millis(20);
 
 impl Attached {
     /// Attaches to the process `pid`.
@@ -37,7 +45,7 @@ impl Attached {
 
     fn with(handle: Arc<Handle>, memory: Memory) -> Self {
         let memory = RwLock::new(Arc::new(memory));
-        Attached { handle, memory, held: Mutex::default() }
+        Attached { handle, memory, held: Mutex::default(), storage: Mutex::default() }
     }
 
     pub(super) fn identity(&self) -> Identity {
@@ -59,6 +67,15 @@ impl Attached {
     pub(super) fn memory(&self) -> Arc<Memory> {
         // The value is consistent even after a panic: it is replaced whole.
         self.memory.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What it sees mounted, or saw a moment ago; otherwise what `read` gives.
+    pub(super) fn recent_storage(&self, read: impl FnOnce() -> Arc<Storage>) -> Arc<Storage> {
+        let mut kept = self.storage.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*kept {
+            Some((when, storage)) if when.elapsed() < RECENT => Arc::clone(storage),
+            _ => Arc::clone(&kept.insert((Instant::now(), read())).1),
+        }
     }
 
     /// The file behind `region`, while somebody keeps it open.

@@ -7,6 +7,7 @@ use rustix::buffer::spare_capacity;
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, RawDir, StatxFlags, openat, readlinkat, statx};
 use rustix::io::{Errno, Result, read, retry_on_intr, write};
+use std::sync::OnceLock;
 
 /// `/proc` makes its text anew for each read of a small file, and gives at most a page of a large one: so each read
 /// gets room for some pages.
@@ -21,6 +22,15 @@ impl Directory {
     pub(super) fn open(path: &str) -> Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         raised(|| openat(CWD, path, flags, Mode::empty())).map(Directory)
+    }
+
+    /// `/proc`, opened once.
+    pub(super) fn proc() -> Result<&'static Self> {
+        static PROC: OnceLock<Directory> = OnceLock::new();
+        match PROC.get() {
+            Some(proc) => Ok(proc),
+            None => Self::open("/proc").map(|proc| PROC.get_or_init(|| proc)),
+        }
     }
 
     /// The handle itself, for opens of other kinds.

@@ -28,7 +28,7 @@ impl FrameFile {
 
     fn open(&self) -> Result<OwnedFd> {
         let name = self.name;
-        let opened = Directory::open("/proc").and_then(|proc| proc.file(name));
+        let opened = Directory::proc().and_then(|proc| proc.file(name));
         let file = opened.map_err(|error| match error {
             Errno::ACCESS | Errno::PERM => Error::not_permitted(
                 format!("may not open /proc/{name}: it is for root"),

@@ -163,6 +163,18 @@ impl Handle {
     }
 }
 
+/// The process of this number, or that the thread of this number belongs to.
+pub(super) fn process_of(number: u32) -> Result<u32> {
+    match pidfd_of(number) {
+        Ok(_) => Ok(number),
+        Err(Errno::SRCH) => Err(not_found(number, Errno::SRCH)),
+        Err(_) => {
+            let status = directory_of(number)?.read("status");
+            Ok(Status::parse(&status.map_err(|error| not_found(number, error))?)?.process)
+        }
+    }
+}
+
 fn pidfd_of(pid: u32) -> rustix::io::Result<OwnedFd> {
     let raw = i32::try_from(pid).ok().and_then(Pid::from_raw);
     pidfd_open(raw.ok_or(Errno::SRCH)?, PidfdFlags::empty())

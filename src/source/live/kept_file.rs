@@ -58,7 +58,7 @@ static OPEN: Mutex<VecDeque<Weak<OpenFile>>> = Mutex::new(VecDeque::new());
 impl KeptFile {
     /// Keeps a file, which `again` opens once more.
     pub(super) fn new(file: ModuleFile, again: Again) -> KeptFile {
-        let (length, fingerprint) = (file.len(), file.fingerprint());
+        let (length, fingerprint) = (file.len(), file.first_fingerprint());
         let place = Arc::new(OpenFile { file: Mutex::new(Held::Open(Arc::new(file))), used: AtomicBool::new(true) });
         keep_open(&place, most());
         KeptFile { place, again, length, fingerprint }

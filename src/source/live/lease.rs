@@ -5,11 +5,13 @@
 //! that is taken between reading the list and the open, and one whose holder is in a pid namespace that the mounted
 //! `/proc` does not show.
 
-use super::directory::{Directory, own_file, read_all};
+use super::directory::{Directory, own_file, read_all, read_to_end};
 use crate::kernel::locks::{self, Lease};
 use crate::kernel::{Device, maps};
+use rustix::buffer::spare_capacity;
+use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, accessat};
-use rustix::io::{Errno, Result};
+use rustix::io::{Errno, Result, pread};
 use std::sync::OnceLock;
 
 /// The lease, if there is one, that opening a file for reading would break. The file has one of these inode numbers.
@@ -17,13 +19,21 @@ use std::sync::OnceLock;
 /// # Errors
 /// The leases cannot be read, so it is unknown whether an open would signal a process.
 pub(super) fn on(inodes: [u64; 2]) -> Result<Option<Lease>> {
-    let proc = Directory::open("/proc")?;
-    let text = match proc.file("locks") {
-        Ok(file) => read_all(file)?,
-        // A kernel without file locks has no leases; a /proc that shows only processes (`subset=pid`) hides them.
-        Err(Errno::NOENT) if has_machine_files(&proc) => return Ok(None),
-        Err(error) => return Err(error),
+    static LOCKS: OnceLock<OwnedFd> = OnceLock::new();
+    let file = match LOCKS.get() {
+        Some(file) => file,
+        None => {
+            let proc = Directory::proc()?;
+            match proc.file("locks") {
+                Ok(file) => LOCKS.get_or_init(|| file),
+                // A kernel without file locks has no leases; a /proc that shows only processes (`subset=pid`) hides
+                // them.
+                Err(Errno::NOENT) if has_machine_files(proc) => return Ok(None),
+                Err(error) => return Err(error),
+            }
+        }
     };
+    let text = read_to_end(|bytes, from| pread(file, spare_capacity(bytes), from))?;
     let mut leases = locks::leases(&text).into_iter();
     Ok(leases.find(|lease| inodes.iter().any(|&inode| lease.may_be_on(inode))))
 }

@@ -91,7 +91,7 @@ pub(super) fn held() -> Result<Vec<Listed>> {
 /// Grows the kernel's table of open files once, before there are threads: with threads each growth waits for all
 /// processors, some milliseconds (expand_fdtable in fs/file.c).
 fn make_room(files: usize) -> Result<()> {
-    let proc = Directory::open("/proc").map_err(|error| Error::io("opening /proc", error))?;
+    let proc = Directory::proc().map_err(|error| Error::io("opening /proc", error))?;
     let last = i32::try_from(files).unwrap_or(i32::MAX);
     // If it is refused, opening takes longer.
     _ = fcntl_dupfd_cloexec(proc.fd(), last);
@@ -103,6 +103,6 @@ fn process_ids() -> Result<Vec<u32>> {
     if let Some(error) = no_proc() {
         return Err(error);
     }
-    let numbers = Directory::open("/proc").and_then(|proc| proc.numbers("."));
+    let numbers = Directory::proc().and_then(|proc| proc.numbers("."));
     numbers.map_err(|error| Error::io("listing /proc", error))
 }

@@ -33,10 +33,8 @@ impl LiveMachine {
     /// The contents of a file of the machine, or where a link leads.
     pub(super) fn read(&self, file: File) -> Result<Vec<u8>> {
         let path = file.path(std::process::id());
-        let below = |top: &str| {
-            let name = path.strip_prefix(top).and_then(|name| name.strip_prefix('/'));
-            Directory::open(top)?.read(name.unwrap_or(&path))
-        };
+        let name = |top: &str| path.strip_prefix(top).and_then(|name| name.strip_prefix('/')).unwrap_or(&path);
+        let below = |top: &str| Directory::open(top)?.read(name(top));
         let read = match file {
             File::Release => return Ok(release()),
             File::OwnUserNamespace => Directory::open("/proc/self").and_then(|own| own.link("ns/user")),
@@ -47,7 +45,7 @@ impl LiveMachine {
             File::Config(place @ (ConfigPlace::Boot | ConfigPlace::Modules)) => {
                 beside(&place.path(&String::from_utf8_lossy(&release())))
             }
-            _ => below("/proc"),
+            _ => Directory::proc().and_then(|proc| proc.read(name("/proc"))),
         };
         read.map_err(|error| Error::io(format!("reading {path}"), error))
     }
@@ -106,7 +104,7 @@ fn own_machine() -> Option<u16> {
 }
 
 fn own_number() -> Result<u32> {
-    let link = Directory::open("/proc").and_then(|proc| proc.link("self"));
+    let link = Directory::proc().and_then(|proc| proc.link("self"));
     let link = link.map_err(|error| Error::io("finding pmdb itself by /proc/self", error))?;
     let number = std::str::from_utf8(&link).ok().and_then(|link| link.parse().ok());
     number.ok_or_else(|| Error::io("reading /proc/self", Errno::INVAL))

@@ -4,7 +4,7 @@ use super::directory::Directory;
 use super::handle::{Handle, named};
 use super::{rights, words};
 use crate::kernel::status::Stat;
-use crate::kernel::{Name, PageSize};
+use crate::kernel::{Device, Name, PageSize};
 use crate::source::{Error, MemoryLifetime, Result};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -20,6 +20,8 @@ pub(super) struct Memory {
     pub(super) page_map: OwnedFd,
     /// A thread that still runs, when the main thread has ended: `/proc/PID/maps` and the like are empty then.
     thread: Option<u32>,
+    /// Device and inode of the program file, if they are known.
+    program: OnceLock<Option<(Device, u64)>>,
     maps: OnceLock<Result<OwnedFd>>,
     contents: OnceLock<Result<OwnedFd>>,
 }
@@ -61,6 +63,7 @@ impl Memory {
             page: PageSize::from_bytes(rustix::param::page_size() as u64).unwrap_or(PageSize::FOUR_KIB),
             page_map,
             thread,
+            program: OnceLock::new(),
             maps: OnceLock::new(),
             contents: OnceLock::new(),
         })
@@ -74,6 +77,11 @@ impl Memory {
     /// The path of a file below `/proc/PID`, of a thread that still runs.
     pub(super) fn path(&self, file: &str) -> String {
         path(self.thread, file)
+    }
+
+    /// Whether the program that runs in it has these numbers, as `stat` gives them. `process` is its directory.
+    pub(super) fn is_of_program(&self, file: (Device, u64), process: &Directory) -> bool {
+        *self.program.get_or_init(|| process.behind_link("exe").ok()) == Some(file)
     }
 
     /// Whether the address space is still there.
@@ -210,7 +218,7 @@ fn beside(file: &str, name: &str) -> String {
 /// does. A process of another user, one that is not dumpable, and one with more rights may not be looked at either: the
 /// kernel asks about these first (__ptrace_may_access in kernel/ptrace.c), and Yama only about tracing.
 fn yama(has_right: bool) -> Option<(String, String)> {
-    let text = Directory::open("/proc").and_then(|proc| proc.read(YAMA)).ok()?;
+    let text = Directory::proc().and_then(|proc| proc.read(YAMA)).ok()?;
     let scope = std::str::from_utf8(&text).ok()?.trim().parse().ok()?;
     yama_at(scope, has_right)
 }

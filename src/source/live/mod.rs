@@ -49,6 +49,14 @@ pub fn process(pid: u32) -> Result<Arc<dyn Source>> {
     Ok(Arc::new(Live { attached: Some(Arc::new(Attached::open(pid)?)), machine: Arc::default() }))
 }
 
+/// The process of this number, or that the thread of this number belongs to.
+///
+/// # Errors
+/// [`Gone`](Error::Gone) if there is none.
+pub fn process_of(number: u32) -> Result<u32> {
+    handle::process_of(number)
+}
+
 /// The machine that pmdb runs on, without a process.
 pub fn machine() -> Arc<dyn Source> {
     Arc::new(Live { attached: None, machine: Arc::default() })

@@ -2,6 +2,7 @@
 
 use super::directory::{Directory, own_file, read_all};
 use super::lease;
+use super::memory::Memory;
 use super::rights::raised;
 use crate::kernel::{Device, Region, VirtualAddress, maps};
 use crate::source::{Query, ReadAt, sys};
@@ -50,13 +51,12 @@ pub(super) enum Way {
 impl ModuleFile {
     /// Opens the file of a path handle (O_PATH), if it is a regular file and the one behind `region`.
     ///
-    /// A file that is not known to be that one is opened only with the user's own rights. `process` is the directory of
-    /// the process.
+    /// A file that is not known to be that one is opened only with the user's own rights. `process` has mapped it.
     pub(super) fn open(
         found: OwnedFd,
         region: &Region,
         way: Way,
-        process: &Directory,
+        process: (&Memory, &Directory),
     ) -> std::result::Result<Self, Refusal> {
         let (stat, kind) = keeps_bytes(&found)?;
         let mapped = (region.device, region.inode);
@@ -64,7 +64,7 @@ impl ModuleFile {
         if !is_it && !OTHER_NUMBERS.contains(&kind) {
             return Err(Refusal::Replaced);
         }
-        let is_program = || process.behind_link("exe") == Ok(numbers(&stat));
+        let is_program = || process.0.is_of_program(numbers(&stat), process.1);
         let cannot_be_leased = is_it && lease::is_open_here(mapped) || is_program();
         if !cannot_be_leased {
             without_lease([stat.st_ino, region.inode])?;
@@ -101,13 +101,18 @@ impl ModuleFile {
         (stat.st_ctime.into(), stat.st_ctime_nsec.into())
     }
 
+    /// Its [`fingerprint`](ReadAt::fingerprint) when it was opened.
+    pub(super) fn first_fingerprint(&self) -> [u64; 4] {
+        fingerprint(&self.stat)
+    }
+
     /// The type of its file system (`f_type`).
     pub(super) fn filesystem(&self) -> Result<u64> {
         Ok(kind_of(&fstatfs(&self.file)?))
     }
 
     /// Whether a path handle (O_PATH) is of the file behind `region`. Opens the file only if `stat` does not tell.
-    pub(super) fn is_behind(found: OwnedFd, region: &Region, process: &Directory) -> bool {
+    pub(super) fn is_behind(found: OwnedFd, region: &Region, process: (&Memory, &Directory)) -> bool {
         let is_so = |stat: Stat| numbers(&stat) == (region.device, region.inode);
         fstat(&found).is_ok_and(is_so) || ModuleFile::open(found, region, Way::Path, process).is_ok()
     }
@@ -202,14 +207,18 @@ impl ReadAt for ModuleFile {
     }
     fn fingerprint(&self) -> [u64; 4] {
         // It is read each time: the caller wants to know whether the file has changed.
-        let stat = fstat(&self.file).unwrap_or(self.stat);
-        let modified = (stat.st_mtime as u64).wrapping_mul(1_000_000_000).wrapping_add(stat.st_mtime_nsec as _);
-        [stat.st_dev, stat.st_ino, stat.st_size as u64, modified]
+        fingerprint(&fstat(&self.file).unwrap_or(self.stat))
     }
+}
+
+fn fingerprint(stat: &Stat) -> [u64; 4] {
+    let modified = (stat.st_mtime as u64).wrapping_mul(1_000_000_000).wrapping_add(stat.st_mtime_nsec as _);
+    [stat.st_dev, stat.st_ino, stat.st_size as u64, modified]
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::handle::Handle;
     use super::*;
     use crate::kernel::{AddressRange, Name, Permissions};
     use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
@@ -252,24 +261,26 @@ mod tests {
             let mut buffer = [std::mem::MaybeUninit::uninit(); 1024];
             inotify::Reader::new(&watch, &mut buffer).next().is_ok()
         };
-        let own = Directory::open("/proc/self").expect("its directory");
+        let own = Handle::open(std::process::id()).expect("this process");
+        let memory = Memory::open(&own).expect("its memory");
         for way in [Way::Path, Way::Mapping] {
-            let refused = ModuleFile::open(found(&path), &region(&path, false), way, &own).err();
+            let refused = ModuleFile::open(found(&path), &region(&path, false), way, (&memory, own.directory())).err();
             assert!(refused == Some(Refusal::Replaced) && !opens());
-            assert!(ModuleFile::open(found(&path), &region(&path, true), way, &own).is_ok());
+            assert!(ModuleFile::open(found(&path), &region(&path, true), way, (&memory, own.directory())).is_ok());
             assert!(opens());
         }
     }
 
     #[test]
     fn a_file_whose_contents_the_kernel_makes_on_reading_is_not_opened() {
-        let own = Directory::open("/proc/self").expect("its directory");
+        let own = Handle::open(std::process::id()).expect("this process");
+        let memory = Memory::open(&own).expect("its memory");
         for path in ["/proc/version", "/proc/self/status", "/sys/kernel/mm/transparent_hugepage/enabled"] {
             let path = Path::new(path);
             if !path.exists() {
                 continue;
             }
-            let refused = ModuleFile::open(found(path), &region(path, true), Way::Path, &own);
+            let refused = ModuleFile::open(found(path), &region(path, true), Way::Path, (&memory, own.directory()));
             assert!(refused.err() == Some(Refusal::MadeUp), "{}", path.display());
         }
     }

@@ -30,13 +30,15 @@ impl LiveModules {
         LiveModules { attached, storage: OnceLock::new() }
     }
 
-    fn storage(&self) -> &Storage {
+    fn storage(&self) -> &Arc<Storage> {
         self.storage.get_or_init(|| Storage::of(self.attached.directory(), &self.attached.memory()))
     }
 
-    /// Whether a server, and not this machine's kernel, answers for the file behind `region`: it may not answer.
+    /// Whether a server, and not this machine's kernel, answers for the file behind `region`: it may not answer. A
+    /// mount that is so new that it is not known counts as one.
     fn is_distant(&self, region: &Region) -> bool {
-        let theirs = self.storage().serves(region);
+        let storage = self.attached.recent_storage(|| Arc::clone(self.storage()));
+        let theirs = storage.serves(region);
         let known = theirs.or_else(|| Storage::own().serves(region));
         known.unwrap_or_else(|| !is_kernels_own(region))
     }
@@ -62,8 +64,8 @@ impl LiveModules {
 
     /// By its path in the target's own root, where another file may be by now.
     fn by_path(&self, region: &Region) -> std::result::Result<ModuleFile, Refusal> {
-        let (memory, directory) = (self.attached.memory(), self.attached.directory());
-        let mut root = Root::of(directory, &memory);
+        let memory = self.attached.memory();
+        let mut root = Root::of(self.attached.directory(), &memory);
         let name = region.name.as_bytes();
         // The name may really end in what looks like the kernel's mark.
         let marked = [name, maps::DELETED].concat();
@@ -72,7 +74,7 @@ impl LiveModules {
             match root
                 .find(name)
                 .map_err(Refusal::Failed)
-                .and_then(|found| ModuleFile::open(found, region, Way::Path, directory))
+                .and_then(|found| ModuleFile::open(found, region, Way::Path, (&memory, self.attached.directory())))
             {
                 Ok(file) => return Ok(file),
                 Err(Refusal::Failed(Errno::NOENT)) => {}
@@ -91,8 +93,8 @@ impl LiveModules {
     /// The file, through `map_files` or by its path.
     fn file(&self, region: &Region) -> Result<ModuleFile> {
         let mapped = self.by_mapping(region).map_err(Refusal::Failed);
-        let directory = self.attached.directory();
-        let open = |found| ModuleFile::open(found, region, Way::Mapping, directory);
+        let (memory, directory) = (self.attached.memory(), self.attached.directory());
+        let open = |found| ModuleFile::open(found, region, Way::Mapping, (&memory, directory));
         let file = match mapped.and_then(open) {
             // The right is missing, or the region has changed meanwhile.
             Err(Refusal::Failed(_) | Refusal::Replaced) => match self.by_path(region) {
@@ -241,7 +243,7 @@ impl LiveModules {
         }
         let (memory, directory) = (self.attached.memory(), self.attached.directory());
         let found = Root::of(directory, &memory).find(path);
-        found.is_ok_and(|found| ModuleFile::is_behind(found, region, directory))
+        found.is_ok_and(|found| ModuleFile::is_behind(found, region, (&memory, directory)))
     }
 
     /// Opens the file behind `region`, unless a server answers for it.

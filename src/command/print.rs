@@ -166,7 +166,7 @@ fn described(state: &DebugState, value: &Value, text: String, address: Option<Vi
         region: None,
     };
     if let (Some(address), Some(target)) = (address, state.target())
-        && let Ok(regions) = state.symbols.regions(target)
+        && let Ok(regions) = state.symbols.regions_at(target, address)
     {
         let region = regions.iter().find(|region| region.range.contains(address));
         report.region = region.map(|region| region.name.clone());

@@ -29,7 +29,7 @@ search to it, as in `info address libc.so.6!malloc`.",
 pub(super) fn run_symbol(context: &mut Context, expression: &Spanned<Expression>) -> Outcome {
     let target = context.target()?;
     let address = eval::address(expression, context.state)?;
-    let regions = context.state.symbols.regions(&target)?;
+    let regions = context.state.symbols.regions_at(&target, address)?;
     let symbols = context.state.symbols.over(&target, &*regions);
     let Some(symbol) = symbols.at(address) else {
         let why = match symbols.module_at(address) {

@@ -10,7 +10,7 @@ use super::reason::NoSymbols;
 use super::separate;
 use super::sources::Sources;
 use crate::budget::Budget;
-use crate::kernel::{AddressRange, Device, Name, Region};
+use crate::kernel::{AddressRange, Device, Name, Region, VirtualAddress};
 use crate::process::Target;
 use crate::source::{self, Identity};
 use std::collections::HashMap;
@@ -136,6 +136,18 @@ impl Symbols {
         Ok(ModuleRegions::Some(some))
     }
 
+    /// The regions of `target` that decide which symbol `address` belongs to, and the region that holds it.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn regions_at(&self, target: &Target, address: VirtualAddress) -> source::Result<Arc<[Region]>> {
+        match target.process.queried(address)? {
+            None => self.regions(target),
+            Some(Some(region)) if self.may_name(target, &region) => self.regions_for(target, &region),
+            Some(region) => Ok(region.into_iter().collect()),
+        }
+    }
+
     /// The regions of `target` that decide which symbol an address in `region` belongs to.
     ///
     /// # Errors
@@ -225,7 +237,7 @@ impl Symbols {
         }
         // Read without the lock: modules may be loaded in parallel.
         let bytes = if module.is_vdso() { target.modules.image(region)? } else { target.modules.open(region)? };
-        let image = Source::read(File::new(bytes))?;
+        let image = Source::read_within(File::new(bytes), &mut self.budget())?;
         let separate = separate::find(&target.modules, &module.name, &image, &self.budget);
         self.make_room(user);
         let sources = Sources::new(image, separate, &self.expanded)?;

@@ -18,7 +18,7 @@ use crate::inspect::AddressSpace;
 use crate::kernel::{AddressRange, VirtualAddress};
 use crate::lang::{Expression, Format, Layout, Spanned, SymbolName, Unit};
 use crate::symbol::{Kind, SymbolAt};
-use rows::Examination;
+use rows::{Examination, LONGEST_TEXT};
 
 pub(super) const ABOUT: About = About {
     name: CommandName::new("x").how(),
@@ -84,7 +84,9 @@ pub(super) fn run(context: &mut Context, asked: &Examine) -> Outcome {
     let count = layout.count.unwrap_or(if again { context.state.examined.count } else { 1 });
     // As in gdb, an `x` without `-` goes forward again.
     context.state.examined.count = if layout.backward { 1 } else { count };
-    let bytes = count.checked_mul(unit.bytes().into());
+    // A text takes as many bytes as its contents tell.
+    let units = if format == Format::Text { LONGEST_TEXT as u64 } else { 1 };
+    let bytes = count.checked_mul(units * u64::from(unit.bytes()));
     let range = bytes.and_then(|bytes| {
         if layout.backward {
             AddressRange::new(VirtualAddress::new(start.get().checked_sub(bytes)?), start)
@@ -93,8 +95,10 @@ pub(super) fn run(context: &mut Context, asked: &Examine) -> Outcome {
         }
     });
     let space = match range {
-        Some(range) if format != Format::Text => AddressSpace::within(&target, &[range])?,
-        // How far it reads, only the contents tell.
+        Some(range) if format != Format::Text || (count == 1 && !layout.backward) => {
+            AddressSpace::within(&target, &[range])?
+        }
+        // A text may follow memory that is not there, however much that is.
         _ => AddressSpace::of(&target)?,
     };
     let nearest = if layout.backward { VirtualAddress::new(start.get().saturating_sub(1)) } else { start };

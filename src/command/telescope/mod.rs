@@ -11,10 +11,12 @@ use crate::eval;
 use crate::inspect::{Absent, AddressSpace, Contents, Source};
 use crate::kernel::{AddressRange, State, VirtualAddress};
 use crate::lang::{Expression, Spanned};
+use crate::process::Target;
 use crate::render::gdb;
 use crate::report::{Hex, Why};
-use crate::symbol;
+use crate::symbol::{self, Symbols};
 use records::Link;
+use std::cell::RefCell;
 
 pub(super) const ABOUT: About = About {
     name: CommandName::new("telescope").how(),
@@ -51,11 +53,11 @@ pub(super) fn run(context: &mut Context, written: &Spanned<Expression>, count: O
     }
     let target = context.target()?;
     let first = eval::address(written, context.state)?;
-    let space = AddressSpace::of(&target)?;
+    let chains = Chains::of(&target, &context.state.symbols)?;
+    let space = chains.space_at(first)?;
     if space.region(first).is_none() {
         return Err(super::region::unmapped(written.at, space.detail(first)?));
     }
-    let chains = Chains { symbols: context.state.symbols.over(&target, space.maps()), space: &space };
     let size = u64::from(target.process.layout().pointer_bytes);
     let mut next = match context.resume {
         Some(Resume::Address(next)) => next,
@@ -76,11 +78,33 @@ pub(super) fn run(context: &mut Context, written: &Spanned<Expression>, count: O
 
 /// Follows addresses.
 struct Chains<'a> {
-    space: &'a AddressSpace,
+    target: &'a Target,
+    /// All regions, or those that were needed so far.
+    spaces: RefCell<Vec<AddressSpace>>,
     symbols: symbol::TargetSymbols<'a>,
 }
 
-impl Chains<'_> {
+impl<'a> Chains<'a> {
+    fn of(target: &'a Target, symbols: &'a Symbols) -> Result<Self, Error> {
+        let has_query = target.process.queried(VirtualAddress::new(0))?.is_some();
+        let whole = if has_query { None } else { Some(AddressSpace::of(target)?) };
+        Ok(Chains { target, spaces: RefCell::new(whole.into_iter().collect()), symbols: symbols.on_demand(target) })
+    }
+
+    /// The regions, as far as they are known, with the one that holds `address`, if there is one.
+    fn space_at(&self, address: VirtualAddress) -> Result<AddressSpace, Error> {
+        let mut spaces = self.spaces.borrow_mut();
+        let known = spaces.iter().find(|space| space.is_complete() || space.region(address).is_some());
+        if let Some(known) = known {
+            return Ok(known.clone());
+        }
+        let space = AddressSpace::at(self.target, address)?;
+        if space.region(address).is_some() {
+            spaces.push(space.clone());
+        }
+        Ok(space)
+    }
+
     fn row(&self, address: VirtualAddress, offset: u64) -> Result<Telescope, Error> {
         let first = self.word(address)?;
         let mut chain: Vec<Link> = Vec::new();
@@ -90,7 +114,8 @@ impl Chains<'_> {
                 break "unread";
             };
             let pointed = VirtualAddress::new(raw);
-            let Some(viewed) = self.space.region(pointed) else {
+            let space = self.space_at(pointed)?;
+            let Some(viewed) = space.region(pointed) else {
                 break "value";
             };
             if pointed == address || chain.iter().any(|link| link.address == pointed) {
@@ -100,10 +125,10 @@ impl Chains<'_> {
                 break "depth";
             }
             let word = self.word(pointed)?;
-            let is_address = word.value.is_some_and(|raw| {
-                let there = VirtualAddress::new(raw);
-                self.space.region(there).is_some()
-            });
+            let is_address = match word.value.map(VirtualAddress::new) {
+                Some(there) => self.space_at(there)?.region(there).is_some(),
+                None => false,
+            };
             let text = if is_address { None } else { self.text(pointed)? };
             last = word.value;
             let is_text = text.is_some();
@@ -140,7 +165,7 @@ impl Chains<'_> {
 
     /// The word at an address, if its pages are resident or in the page cache.
     fn word(&self, address: VirtualAddress) -> Result<Word, Error> {
-        let layout = self.space.target().process.layout();
+        let layout = self.target.process.layout();
         let mut word = vec![0; layout.pointer_bytes.into()];
         let read = self.read(address, &mut word)?;
         let value = (read.count == word.len()).then(|| layout.number(&word));
@@ -163,7 +188,7 @@ impl Chains<'_> {
             let Some(wanted) = wanted else {
                 break;
             };
-            match self.space.contents(wanted, rest, false)? {
+            match self.space_at(wanted.start())?.contents(wanted, rest, false)? {
                 Contents::Bytes { count, source } => {
                     read.count += count;
                     read.source = Some(read.source.map_or(source, |before| before.weaker(source)));

@@ -49,6 +49,17 @@ pub enum NoSymbols {
     NoDebugInformation(NoSeparate),
 }
 
+impl NoSeparate {
+    /// Why a file has no symbols or lines because of this: only if looking for it was given up, and may be repeated.
+    pub(super) fn given_up(&self) -> Option<NoSymbols> {
+        match self {
+            NoSeparate::TooCostly => Some(NoSymbols::TooCostly),
+            NoSeparate::Interrupted => Some(NoSymbols::Interrupted),
+            _ => None,
+        }
+    }
+}
+
 impl NoSymbols {
     /// Whether another query may still succeed.
     pub(super) fn is_passing(&self) -> bool {
@@ -101,6 +112,9 @@ pub enum NoSeparate {
         /// Where it is, in the target's root.
         path: Name,
     },
+    /// Checking it was given up.
+    #[error("looking for it takes too long")]
+    TooCostly,
     /// Ctrl-C.
     #[error("looking for it was interrupted")]
     Interrupted,

@@ -66,12 +66,12 @@ impl Candidates {
         }
     }
 
-    /// The one that belongs to the module. Ctrl-C ends a long search, which can then be repeated.
+    /// The one that belongs to the module. The end of the budget ends a long search, which can then be repeated.
     pub(super) fn chosen(&self) -> Result<&Separate, NoSeparate> {
         let number = match self.chosen.get() {
             Some(chosen) => chosen.clone(),
             None => match self.choose() {
-                Err(NoSeparate::Interrupted) => Err(NoSeparate::Interrupted),
+                Err(reason) if reason.given_up().is_some() => Err(reason),
                 chosen => self.chosen.get_or_init(|| chosen).clone(),
             },
         }?;
@@ -287,6 +287,7 @@ fn sum(file: &File, budget: &mut Budget) -> Result<Option<u32>, NoSeparate> {
     });
     match passed {
         Err(NoSymbols::Interrupted) => Err(NoSeparate::Interrupted),
+        Err(NoSymbols::TooCostly) => Err(NoSeparate::TooCostly),
         passed => Ok(passed.ok().map(|_| crc.sum())),
     }
 }

@@ -51,8 +51,7 @@ impl Sources {
         let has_table = is_full(&image)
             || match separate.chosen() {
                 Ok(one) => is_full(&one.source),
-                Err(NoSeparate::Interrupted) => return Err(NoSymbols::Interrupted),
-                Err(_) => false,
+                Err(reason) => reason.given_up().map_or(Ok(false), Err)?,
             };
         let mini = if has_table {
             Ok(None)
@@ -172,8 +171,7 @@ impl Sources {
         }
         match self.separate() {
             Ok(separate) => Ok((&separate.source, Some(&separate.path))),
-            Err(NoSeparate::Interrupted) => Err(NoSymbols::Interrupted),
-            Err(reason) => Err(NoSymbols::NoDebugInformation(reason)),
+            Err(reason) => Err(reason.given_up().unwrap_or(NoSymbols::NoDebugInformation(reason))),
         }
     }
 
@@ -225,7 +223,7 @@ fn mini(image: &Source, expanded: &Expanded, budget: &mut Budget) -> Result<Opti
     let bytes = expand_xz(&bytes, LARGEST_MINI.min(left), budget)?;
     let bytes = bytes.ok_or(if left < LARGEST_MINI { NoSymbols::NoRoom } else { TOO_LARGE })?;
     let kept = expanded.keep(bytes.len() as u64);
-    let source = Source::read(File::new(Box::new(InMemory::file(bytes))))?;
+    let source = Source::read_within(File::new(Box::new(InMemory::file(bytes))), budget)?;
     Ok(Some((source, kept)))
 }
 

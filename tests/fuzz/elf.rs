@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// The addresses of the program's first byte, mapped as a file and as the vdso.
-const BASE: u64 = 0x5555_5555_4000;
-const LENT: u64 = 0x7fff_f000_0000;
+pub const BASE: u64 = 0x5555_5555_4000;
+pub const LENT: u64 = 0x7fff_f000_0000;
 
 /// The path of the target's perf map.
 pub const PERF_MAP: &str = "/tmp/perf-77.map";

@@ -9,6 +9,7 @@
 //! have to be compiled each time. Mutating single fields of valid inputs finds errors with offsets and counts, and
 //! needs no further tools.
 
+mod budget;
 mod dwarf;
 mod elf;
 mod made;
@@ -55,7 +56,11 @@ fn main() {
             Ok(())
         })
     });
-    libtest_mimic::run(&arguments, trials.collect()).exit();
+    let within_budget = Trial::test("answers-within-a-budget", || {
+        budget::run();
+        Ok(())
+    });
+    libtest_mimic::run(&arguments, trials.chain([within_budget]).collect()).exit();
 }
 
 fn number_of(variable: &str) -> Option<u64> {

@@ -37,6 +37,12 @@ impl FileRange {
         Some(FileRange { offset, size })
     }
 
+    /// Its bytes, if they are among the first ones of the file.
+    pub(in crate::symbol) fn within(self, start: &[u8]) -> Option<&[u8]> {
+        let end = self.offset.checked_add(self.size)?;
+        start.get(usize::try_from(self.offset).ok()?..usize::try_from(end).ok()?)
+    }
+
     /// At most its first `most` bytes.
     pub(in crate::symbol) fn at_most(self, most: u64) -> FileRange {
         let size = self.size.min(most);

@@ -22,6 +22,9 @@ const MOST_BYTES: u64 = 32 << 20;
 /// No more bytes of section names than this are read.
 const MOST_SECTION_NAMES: u64 = 1 << 20;
 
+/// The first bytes of a file, which are read at once: linkers put program headers and notes there.
+const START: usize = 4 << 10;
+
 /// What the headers say.
 pub(in crate::symbol) struct Elf {
     pub(in crate::symbol) is_64: bool,
@@ -43,16 +46,16 @@ pub(in crate::symbol) struct Elf {
 
 impl Elf {
     /// Reads the headers, not the tables.
-    pub(in crate::symbol) fn read(file: &File) -> Result<Elf, NoSymbols> {
-        let mut start = [0; size_of::<elf::FileHeader64<Endianness>>()];
+    pub(in crate::symbol) fn read(file: &File, budget: &mut Budget) -> Result<Elf, NoSymbols> {
+        let mut start = [0; START];
         let length = file.read_up_to(0, &mut start)?;
         let start = start.get(..length).unwrap_or_default();
         if !start.starts_with(&elf::ELFMAG) {
             return Err(NoSymbols::NotElf);
         }
         match start.get(4).copied() {
-            Some(2) => parse::<elf::FileHeader64<Endianness>>(file, start),
-            Some(1) => parse::<elf::FileHeader32<Endianness>>(file, start),
+            Some(2) => parse::<elf::FileHeader64<Endianness>>(file, start, budget),
+            Some(1) => parse::<elf::FileHeader32<Endianness>>(file, start, budget),
             _ => Err(NoSymbols::Damaged("neither 32-bit nor 64-bit")),
         }
     }
@@ -119,17 +122,19 @@ impl Elf {
     }
 }
 
-fn parse<H: FileHeader<Endian = Endianness>>(file: &File, start: &[u8]) -> Result<Elf, NoSymbols> {
+fn parse<H: FileHeader<Endian = Endianness>>(file: &File, start: &[u8], budget: &mut Budget) -> Result<Elf, NoSymbols> {
     let (header, _) = pod::from_bytes::<H>(start).map_err(|()| NoSymbols::CutShort("file header"))?;
     let endian = header.endian().ok().filter(|_| header.is_supported());
     let endian = endian.ok_or(NoSymbols::Damaged("unknown byte order or version"))?;
-    let reader = Reader::new(file, Budget::unlimited().holding(MOST_BYTES));
+    let reader = Reader::new(file, start, Budget::unlimited().holding(MOST_BYTES));
     let read = reader.part("section headers", "too many sections");
     let headers = header.section_headers(endian, read);
     let headers = headers.map_err(|_| reader.fault("unusual size of section headers"))?;
     let read = reader.part("program headers", "too many program headers");
     let programs = header.program_headers(endian, read);
     let programs = programs.map_err(|_| reader.fault("unusual size of program headers"))?;
+    // Each is passed over a few times.
+    budget.spend((headers.len() + programs.len()) as u64)?;
     let loaded = programs.iter().filter(|one| one.p_type(endian) == elf::PT_LOAD);
     let segments: Vec<Segment> = loaded.map(|one| Segment::of(one, endian)).collect();
     if segments.len() > MOST_SEGMENTS {

@@ -14,6 +14,7 @@ use std::ops::Range;
 /// The parts of a file that were read.
 pub(in crate::symbol) struct Reader<'a> {
     file: &'a File,
+    start: &'a [u8],
     budget: RefCell<Budget>,
     parts: FrozenVec<Vec<u8>>,
     /// Why the first read that failed did: `object` does not pass it on.
@@ -21,9 +22,9 @@ pub(in crate::symbol) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Nothing is allocated beyond the bytes of the budget.
-    pub(in crate::symbol) fn new(file: &'a File, budget: Budget) -> Reader<'a> {
-        Reader { file, budget: RefCell::new(budget), parts: FrozenVec::new(), fault: OnceCell::new() }
+    /// Nothing is allocated beyond the bytes of the budget. `start` has the first bytes of the file.
+    pub(in crate::symbol) fn new(file: &'a File, start: &'a [u8], budget: Budget) -> Reader<'a> {
+        Reader { file, start, budget: RefCell::new(budget), parts: FrozenVec::new(), fault: OnceCell::new() }
     }
 
     /// For reading `what`, of which there may be `too_much`.
@@ -51,10 +52,14 @@ impl<'a> ReadRef<'a> for Part<'a> {
     }
 
     fn read_bytes_at(self, offset: u64, size: u64) -> Result<&'a [u8], ()> {
-        let Reader { file, budget, parts, fault } = self.reader;
+        let Reader { file, start, budget, parts, fault } = self.reader;
+        let range = FileRange { offset, size };
+        if let Some(known) = range.within(start) {
+            return Ok(known);
+        }
         let mut budget = budget.borrow_mut();
         let is_allowed = budget.hold(size).map_err(|_| NoSymbols::Damaged(self.too_much));
-        let bytes = is_allowed.and_then(|()| file.read_within(FileRange { offset, size }, self.what, &mut budget));
+        let bytes = is_allowed.and_then(|()| file.read_within(range, self.what, &mut budget));
         bytes.map(|bytes| parts.push_get(bytes)).map_err(|reason| _ = fault.set(reason))
     }
 
@@ -73,7 +78,7 @@ mod tests {
     #[test]
     fn what_was_read_stays_and_the_first_failure_is_kept() {
         let file = File::new(Box::new(InMemory::file(b"one\0two\0three".to_vec())));
-        let reader = Reader::new(&file, Budget::unlimited().holding(19));
+        let reader = Reader::new(&file, b"one", Budget::unlimited().holding(19));
         let read = reader.part("words", "too many words");
         let words = [read.read_bytes_at_until(0..8, 0), read.read_bytes_at_until(4..u64::MAX, 0)];
         assert_eq!(words, [Ok(&b"one"[..]), Ok(b"two")]);

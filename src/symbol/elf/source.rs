@@ -16,7 +16,12 @@ pub(in crate::symbol) struct Source {
 impl Source {
     /// Reads the headers.
     pub(in crate::symbol) fn read(file: File) -> Result<Source, NoSymbols> {
-        let elf = Elf::read(&file)?;
+        Self::read_within(file, &mut Budget::unlimited())
+    }
+
+    /// The same within a budget.
+    pub(in crate::symbol) fn read_within(file: File, budget: &mut Budget) -> Result<Source, NoSymbols> {
+        let elf = Elf::read(&file, budget)?;
         Ok(Source { file, elf })
     }
 

@@ -1,25 +1,55 @@
 //! `alias NAME = COMMAND …`
 
-use super::{About, CommandName, Context, Flow, Group, Outcome, example};
+use super::parse::control::new_name;
+use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use crate::eval;
-use crate::lang::{Language, Spanned};
+use crate::lang::parser::{Parsed, Tokens, mark, raw_text};
+use crate::lang::{Expected, Language, Spanned, escape};
 use crate::state::UserCommand;
+use nom::Parser;
+use nom::combinator::cut;
+use std::fmt::{self, Formatter};
 
-pub(super) const ABOUT: About = About {
-    name: CommandName::new("alias").whole(),
-    group: Group::Scripts,
-    summary: "define another name for a command with its first arguments",
-    text: "\
+/// `alias NAME = COMMAND …`
+#[derive(Debug)]
+pub struct Alias {
+    /// The new name.
+    name: Spanned<String>,
+    /// What the name stands for.
+    text: Spanned<String>,
+}
+
+impl Command for Alias {
+    const ABOUT: About = About {
+        name: CommandName::new("alias").whole(),
+        group: Group::Scripts,
+        summary: "define another name for a command with its first arguments",
+        text: "\
 Defines NAME as another name for COMMAND. A line that begins with NAME runs the command with the rest of the line. The \
 name cannot be abbreviated, and cannot be the name or the fixed short name of a pmdb command.",
-    examples: &[example("alias wp = walk demo_buffer where present", "define wp; `wp by kind` then walks and adds up")],
-};
+        examples: &[example(
+            "alias wp = walk demo_buffer where present",
+            "define wp; `wp by kind` then walks and adds up",
+        )],
+    };
 
-pub(super) fn run(context: &mut Context, name: &Spanned<String>, text: &str) -> Outcome {
-    refuse_taken(context.commands.language, name)?;
-    let command = UserCommand { alias: Some(text.to_owned()), ..UserCommand::default() };
-    context.state.commands.insert(name.node.clone(), command);
-    Ok(Flow::Done)
+    fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
+        let (input, (name, _)) = (new_name, cut(mark("="))).parse(input)?;
+        let (input, text) = cut(raw_text(Expected::Command)).parse(input)?;
+        Ok((input, Alias { name, text }))
+    }
+
+    fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, " {} = {}", self.name.node, escape('"', &self.text.node))
+    }
+
+    fn run(&self, context: &mut Context) -> Outcome {
+        let Alias { name, text } = self;
+        refuse_taken(context.commands.language, name)?;
+        let command = UserCommand { alias: Some(text.node.clone()), ..UserCommand::default() };
+        context.state.commands.insert(name.node.clone(), command);
+        Ok(Flow::Done)
+    }
 }
 
 /// Refuses the names and fixed short names of pmdb's own commands. Other abbreviations are free.

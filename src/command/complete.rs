@@ -1,27 +1,52 @@
 //! `complete TEXT`: what Tab would offer, for editors and other programs.
 
-use super::{About, CommandName, Context, Flow, Group, Outcome, completion, example};
+use super::{About, Command, CommandName, Context, Flow, Group, Outcome, completion, example};
+use crate::lang::Expected;
+use crate::lang::display::quoted;
+use crate::lang::parser::{Parsed, Tokens, raw_text};
 use crate::report::Text;
+use nom::Parser;
+use nom::combinator::opt;
+use std::fmt::{self, Formatter};
 
-pub(super) const ABOUT: About = About {
-    name: CommandName::new("complete").whole(),
-    group: Group::Language,
-    summary: "list the completions of a line, as Tab offers them",
-    text: "\
+/// `complete TEXT`
+#[derive(Debug)]
+pub struct Complete {
+    text: String,
+}
+
+impl Command for Complete {
+    const ABOUT: About = About {
+        name: CommandName::new("complete").whole(),
+        group: Group::Language,
+        summary: "list the completions of a line, as Tab offers them",
+        text: "\
 Prints TEXT with each possible completion, one a line, as gdb's `complete` does for editors. Put TEXT in \"quotes\" \
 to keep a blank at its end, which begins the next word.",
-    examples: &[
-        example("complete wa", "list the commands that begin with wa"),
-        example("complete \"walk heap by \"", "list the words that can follow"),
-    ],
-};
+        examples: &[
+            example("complete wa", "list the commands that begin with wa"),
+            example("complete \"walk heap by \"", "list the words that can follow"),
+        ],
+    };
 
-pub(super) fn run(context: &mut Context, text: &str) -> Outcome {
-    let (start, offers) = completion::complete(context.commands, context.state, text, text.len());
-    let before = text.get(..start).unwrap_or_default();
-    for offer in offers {
-        let text = format!("{before}{}\n", offer.typed.trim_end());
-        context.sink.emit(&Text { text })?;
+    fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
+        let (input, text) = opt(raw_text(Expected::Text)).parse(input)?;
+        let text = text.map(|text| text.node);
+        Ok((input, Complete { text: text.unwrap_or_default() }))
     }
-    Ok(Flow::Done)
+
+    fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        quoted(f, (!self.text.is_empty()).then_some(&self.text))
+    }
+
+    fn run(&self, context: &mut Context) -> Outcome {
+        let text = &self.text;
+        let (start, offers) = completion::complete(context.commands, context.state, text, text.len());
+        let before = text.get(..start).unwrap_or_default();
+        for offer in offers {
+            let text = format!("{before}{}\n", offer.typed.trim_end());
+            context.sink.emit(&Text { text })?;
+        }
+        Ok(Flow::Done)
+    }
 }

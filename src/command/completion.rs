@@ -395,7 +395,7 @@ mod tests {
 
     #[test]
     fn hostile_names_of_what_is_mapped_are_offered_as_they_are_listed_and_mean_it() {
-        use crate::command::parse::Command;
+        use crate::command::Print;
         use crate::eval::{Value, evaluate};
         use crate::lang::Line;
         let names: [&[u8]; 5] = [
@@ -424,7 +424,7 @@ mod tests {
             let Line::Command { command, .. } = line else {
                 panic!("{line:?}");
             };
-            let Some(Command::Print { value, .. }) = command.node.downcast_ref() else {
+            let Some(Print { value, .. }) = command.node.downcast_ref() else {
                 panic!("{command:?}");
             };
             let lang::Range::Expression(name) = &value.node else {

@@ -1,12 +1,22 @@
 //! `display`, `undisplay`, `info display`: values and answers that each prompt shows.
 
 use super::parse;
-use super::{About, CommandName, Context, Error, Flow, Group, Outcome, example, how, print};
-use crate::command::parse::{Command, Examine};
+use super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example, how, print};
 use crate::eval;
-use crate::lang::{Displayed, Expression, Format, Layout, ParsedCommand, Range, Spanned, Unit};
+use crate::lang::parser::{
+    self, Failed, Parsed, Token, TokenKind, Tokens, after, clause, command_arguments, command_name, layout, many,
+    number, range, split_text, time,
+};
+use crate::lang::{
+    Count, Displayed, Expected, Expression, Format, Layout, ParsedCommand, Range, Span, Spanned, Statement, Time,
+    Typed, Unit, display,
+};
 use crate::report::{DisplayReport, HelpExample};
-use crate::state::Display;
+use crate::state;
+use nom::Parser;
+use nom::combinator::{cut, map, opt, peek};
+use nom::sequence::terminated;
+use std::fmt::{self, Formatter};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -18,11 +28,23 @@ const EXAMPLES: &[HelpExample] = &[
     example("display rss(demo_buffer)\nundisplay 1", "remove a display"),
 ];
 
-pub(super) const ABOUT: About = About {
-    name: CommandName::new("display").whole(),
-    group: Group::Time,
-    summary: "show a value or a command's answer at each prompt",
-    text: "\
+/// `display [/FMT] VALUE`, `display COMMAND …`, either with `every TIME [count N]`; alone it shows what is displayed.
+#[derive(Debug, Default)]
+pub struct Display {
+    /// What to display from now on.
+    what: Option<Displayed>,
+    /// Show it now, and again after each such time, instead of at each prompt.
+    every: Option<Spanned<Time>>,
+    /// How many times to show it.
+    count: Option<Spanned<Count>>,
+}
+
+impl Command for Display {
+    const ABOUT: About = About {
+        name: CommandName::new("display").whole(),
+        group: Group::Time,
+        summary: "show a value or a command's answer at each prompt",
+        text: "\
 Shows a value or an answer now, and again before each prompt.
 
   EXPRESSION        the value, as in gdb
@@ -33,47 +55,221 @@ Shows a value or an answer now, and again before each prompt.
   count N           with `every`, show it N times
 
 `display` alone shows all displays. `info display` lists them, and `undisplay N` removes one.",
-    examples: EXAMPLES,
-};
+        examples: EXAMPLES,
+    };
 
-pub(super) const ABOUT_UNDISPLAY: About = About {
-    name: CommandName::new("undisplay").whole(),
-    group: Group::Time,
-    summary: "remove displays",
-    text: "Removes the displays with these numbers. Without a number, removes all.",
-    examples: EXAMPLES,
-};
+    fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
+        let (behind, layout) = opt(layout).parse(input)?;
+        let command = if layout.is_none() && is_command_displayed(behind) {
+            before_every(behind).or_else(|| terminated(displayed_command, peek(end_of_displayed)).parse(behind).ok())
+        } else {
+            None
+        };
+        let (mut behind, what) = match command {
+            Some((behind, command)) => (behind, Some(command)),
+            None => {
+                let is_quoted = begins_with_command(behind);
+                let value = |value| Displayed::Value { layout: layout.unwrap_or_default(), is_quoted, value };
+                match layout {
+                    Some(_) => map(map(cut(range), value), Some).parse(behind)?,
+                    None => opt(map(range, value)).parse(behind)?,
+                }
+            }
+        };
+        let (mut every, mut count) = (None, None);
+        if what.is_some() && clause(&mut behind, &mut every, after("every", time))? {
+            clause(&mut behind, &mut count, after("count", parser::count))?;
+        }
+        Ok((behind, Display { what, every, count }))
+    }
 
-pub(super) const ABOUT_INFO: About = About {
-    name: CommandName::new("info display").whole().displayed(),
-    group: Group::Time,
-    summary: "list the displays",
-    text: "Lists each display with its number and its expression or command.",
-    examples: &[example("info display", "list all displays")],
-};
+    fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match &self.what {
+            None => {}
+            Some(Displayed::Command { command, .. }) => write!(f, " {}", command.node)?,
+            Some(Displayed::Value { layout, is_quoted, value }) => {
+                let value = if *is_quoted { in_quotes(&value.node.to_string()) } else { value.node.to_string() };
+                write!(f, "{layout} {value}")?;
+            }
+        }
+        display::clause(f, "every", self.every.as_ref().map(|time| &time.node))?;
+        display::clause(f, "count", self.count.as_ref().map(|count| &count.node))
+    }
+
+    fn nature(&self) -> Nature {
+        Nature { concerns_displays: true, ..Nature::default() }
+    }
+
+    fn run(&self, context: &mut Context) -> Outcome {
+        let every = self.every.as_ref();
+        let every = every.map(|time| eval::time(time, context.state)).transpose()?;
+        let count = self.count.as_ref();
+        let count = count.map(|count| eval::count(count, context.state)).transpose()?;
+        let Some(what) = &self.what else {
+            return show_all(context);
+        };
+        if count == Some(0) {
+            return Err(Error::nothing_wanted("count"));
+        }
+        if let Some(every) = every {
+            return again(context, what, every, count);
+        }
+        let number = context.state.displays.next();
+        show(context, Some(number), what)?;
+        context.state.displays.keep(state::Display { number, what: what.clone() });
+        Ok(Flow::Done)
+    }
+}
+
+/// A command that is complete before `every`. `every` is then a clause and no name: `x/u every 1s`.
+fn before_every(input: Tokens<'_>) -> Option<(Tokens<'_>, Displayed)> {
+    let at = input.rest.iter().skip(1).position(is_every)? + 1;
+    let (before, behind) = input.rest.split_at_checked(at)?;
+    let (left, name) = command_name(Tokens { rest: before, ..input }).ok()?;
+    let (left, command) = displayable(left, name.node).ok()?;
+    let behind = Tokens { rest: behind, ..input };
+    let is_whole = left.rest.is_empty();
+    is_whole.then(|| (behind, displayed(input, behind, command, name.at)))
+}
+
+fn is_every(token: &Token<'_>) -> bool {
+    token.kind == TokenKind::Name && token.text == "every"
+}
+
+/// A command that `display` runs.
+fn displayed_command(input: Tokens<'_>) -> Parsed<'_, Displayed> {
+    let (behind, name) = command_name(input)?;
+    let (behind, command) = displayable(behind, name.node)?;
+    Ok((behind, displayed(input, behind, command, name.at)))
+}
+
+/// The arguments of a command, which is no line of blocks.
+fn displayable<'a>(input: Tokens<'a>, name: &str) -> Parsed<'a, Rc<dyn ParsedCommand>> {
+    match command_arguments(input, name)? {
+        (behind, Statement::Command(command)) => Ok((behind, command)),
+        (_, Statement::Control(_)) => input.fail(Expected::Command),
+    }
+}
+
+/// The command, with the text of it that stands before `behind`.
+fn displayed(input: Tokens<'_>, behind: Tokens<'_>, command: Rc<dyn ParsedCommand>, at: Span) -> Displayed {
+    let command = Spanned::new(command, at);
+    let start = input.place().start;
+    let end = input.notes.line.len().min(behind.place().start);
+    let text = input.notes.line.get(start..end).unwrap_or_default().trim();
+    let text = Typed(text.to_owned());
+    Displayed::Command { text, command }
+}
+
+/// Where nothing, or `every`, follows.
+fn end_of_displayed(input: Tokens<'_>) -> Parsed<'_, ()> {
+    match split_text(input).0 {
+        [] => Ok((input, ())),
+        [first, ..] if first.text == "every" => Ok((input, ())),
+        _ => Err(nom::Err::Error(Failed)),
+    }
+}
+
+/// Whether the next token begins with a name that `display` would take for a command if it stood without quotes.
+fn begins_with_command(input: Tokens<'_>) -> bool {
+    let is_end = |c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ':' | '@'));
+    let text = input.first().map_or("", |token| token.text.trim_start_matches('\''));
+    text.split(is_end).next().is_some_and(|word| input.notes.language.is_displayed(word))
+}
+
+/// Whether the next word is a command that `display` may run. `x` alone, or before an operator, is a name, as in gdb.
+fn is_command_displayed(input: Tokens<'_>) -> bool {
+    let Some(first) = input.first().filter(|token| token.kind == TokenKind::Name) else {
+        return false;
+    };
+    let next = split_text(input).0.get(1).map(|token| &token.kind);
+    let is_name = first.text == "x" && matches!(next, None | Some(TokenKind::Mark));
+    input.notes.language.is_displayed(first.text) && !is_name
+}
+
+/// A value with its first word in quotes.
+fn in_quotes(text: &str) -> String {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ':' | '@');
+    let (word, rest) = text.split_at(text.find(|c| !is_part(c)).unwrap_or(text.len()));
+    format!("'{word}'{rest}")
+}
+
+/// `undisplay N …`; all of them without a number.
+#[derive(Debug)]
+pub struct Undisplay {
+    numbers: Vec<u64>,
+}
+
+impl Command for Undisplay {
+    const ABOUT: About = About {
+        name: CommandName::new("undisplay").whole(),
+        group: Group::Time,
+        summary: "remove displays",
+        text: "Removes the displays with these numbers. Without a number, removes all.",
+        examples: EXAMPLES,
+    };
+
+    fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
+        map(many(number), |numbers| Undisplay { numbers }).parse(input)
+    }
+
+    fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.numbers.iter().try_for_each(|number| write!(f, " {number}"))
+    }
+
+    fn nature(&self) -> Nature {
+        Nature { concerns_displays: true, ..Nature::default() }
+    }
+
+    fn run(&self, context: &mut Context) -> Outcome {
+        if self.numbers.is_empty() {
+            context.state.displays.clear();
+        }
+        for number in &self.numbers {
+            if !context.state.displays.remove(*number) {
+                return Err(Error::refused(format!("there is no display {number}"), "info display lists them"));
+            }
+        }
+        Ok(Flow::Done)
+    }
+}
+
+/// `info display`
+#[derive(Debug)]
+pub struct InfoDisplay;
+
+impl Command for InfoDisplay {
+    const ABOUT: About = About {
+        name: CommandName::new("info display").whole().displayed(),
+        group: Group::Time,
+        summary: "list the displays",
+        text: "Lists each display with its number and its expression or command.",
+        examples: &[example("info display", "list all displays")],
+    };
+
+    fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
+        Ok((input, InfoDisplay))
+    }
+
+    fn nature(&self) -> Nature {
+        Nature { concerns_displays: true, ..Nature::default() }
+    }
+
+    fn run(&self, context: &mut Context) -> Outcome {
+        let all = context.state.displays.all();
+        if all.is_empty() {
+            let message = "nothing is displayed: display EXPRESSION, display COMMAND";
+            context.sink.note(message)?;
+        }
+        for state::Display { number, what } in all {
+            context.sink.emit(&row(Some(number), &what, None, None))?;
+        }
+        Ok(Flow::Done)
+    }
+}
 
 /// Shorter pauses show the same again.
 const SHORTEST: Duration = Duration::from_millis(1);
-
-pub(super) fn run(context: &mut Context, asked: &parse::Display) -> Outcome {
-    let every = asked.every.as_ref();
-    let every = every.map(|time| eval::time(time, context.state)).transpose()?;
-    let count = asked.count.as_ref();
-    let count = count.map(|count| eval::count(count, context.state)).transpose()?;
-    let Some(what) = &asked.what else {
-        return show_all(context);
-    };
-    if count == Some(0) {
-        return Err(Error::nothing_wanted("count"));
-    }
-    if let Some(every) = every {
-        return again(context, what, every, count);
-    }
-    let number = context.state.displays.next();
-    show(context, Some(number), what)?;
-    context.state.displays.keep(Display { number, what: what.clone() });
-    Ok(Flow::Done)
-}
 
 /// `every TIME`
 fn again(context: &mut Context, what: &Displayed, every: Duration, count: Option<u64>) -> Outcome {
@@ -90,7 +286,7 @@ fn again(context: &mut Context, what: &Displayed, every: Duration, count: Option
 
 /// Shows all displays. One without a value now shows why, and does not stop the others.
 fn show_all(context: &mut Context) -> Outcome {
-    for Display { number, what } in context.state.displays.all() {
+    for state::Display { number, what } in context.state.displays.all() {
         match show(context, Some(number), &what) {
             Err(Error::Stopped(stopped)) => return Err(stopped.into()),
             Err(error) => {
@@ -148,7 +344,8 @@ fn examination(layout: Layout, value: &Spanned<Range>) -> Result<Spanned<Rc<dyn 
         return Err(error.hint("display/4xb ADDRESS").into());
     };
     let address = Some(Spanned::<Expression>::new(expression.clone(), value.at));
-    let command: Rc<dyn ParsedCommand> = Rc::new(Command::Examine(Examine { layout, fault: false, address }));
+    let command: Rc<dyn ParsedCommand> =
+        Rc::new(parse::Command::Examine(parse::Examine { layout, fault: false, address }));
     Ok(Spanned::new(command, value.at))
 }
 
@@ -171,28 +368,4 @@ fn layout_text(layout: Layout) -> String {
     let letters = [layout.format.map(Format::letter), layout.unit.map(Unit::letter)];
     let letters: String = letters.into_iter().flatten().collect();
     format!("/{backward}{count}{letters}")
-}
-
-pub(super) fn undisplay(context: &mut Context, numbers: &[u64]) -> Outcome {
-    if numbers.is_empty() {
-        context.state.displays.clear();
-    }
-    for number in numbers {
-        if !context.state.displays.remove(*number) {
-            return Err(Error::refused(format!("there is no display {number}"), "info display lists them"));
-        }
-    }
-    Ok(Flow::Done)
-}
-
-pub(super) fn list(context: &mut Context) -> Outcome {
-    let all = context.state.displays.all();
-    if all.is_empty() {
-        let message = "nothing is displayed: display EXPRESSION, display COMMAND";
-        context.sink.note(message)?;
-    }
-    for Display { number, what } in all {
-        context.sink.emit(&row(Some(number), &what, None, None))?;
-    }
-    Ok(Flow::Done)
 }

@@ -2,18 +2,31 @@
 
 use super::entry::Commands;
 use super::subjects::{SUBJECTS, Subject};
-use super::{About, CommandName, Context, Flow, Group, Outcome, example};
+use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use crate::eval;
+use crate::lang::display::quoted;
 use crate::lang::habits::{self, Does};
-use crate::lang::{self, Spanned};
+use crate::lang::parser::{Parsed, Tokens, raw_text};
+use crate::lang::{self, Expected, Spanned};
 use crate::report::{Help, HelpCommand, HelpEntry, HelpGroup, HelpOverview, UserCommands, UserHelp};
 use crate::state::{DebugState, UserCommand};
+use nom::Parser;
+use nom::combinator::{map, opt};
+use std::fmt::{self, Formatter};
 
-pub(super) const ABOUT: About = About {
-    name: CommandName::new("help").short(&["h"]),
-    group: Group::Language,
-    summary: "explain a command or a subject",
-    text: "\
+/// `help [TOPIC]`
+#[derive(Debug)]
+pub struct HelpOn {
+    /// All commands if absent.
+    topic: Option<Spanned<String>>,
+}
+
+impl Command for HelpOn {
+    const ABOUT: About = About {
+        name: CommandName::new("help").short(&["h"]),
+        group: Group::Language,
+        summary: "explain a command or a subject",
+        text: "\
 Without an argument, lists all commands by group, and the subjects.
 
   help COMMAND  the usage of a command (its rule in the grammar), its effect, and examples
@@ -23,64 +36,73 @@ Without an argument, lists all commands by group, and the subjects.
   help all      everything
 
 Also explains commands of gdb and other tools by their pmdb equivalents. `apropos WORD` searches all of it.",
-    examples: &[
-        example("help walk", "explain walk"),
-        example("help look", "list the commands that look at pages"),
-        example("help filters", "list every word of filters"),
-    ],
-};
+        examples: &[
+            example("help walk", "explain walk"),
+            example("help look", "list the commands that look at pages"),
+            example("help filters", "list every word of filters"),
+        ],
+    };
 
-pub(super) fn run(context: &mut Context, topic: Option<&Spanned<String>>) -> Outcome {
-    let all = context.commands;
-    let records = all.records;
-    let Some(topic) = topic else {
-        let groups = Group::ALL.iter().map(|group| group_list(all, *group));
-        let subjects = HelpGroup {
-            name: "subjects",
-            about: "look up topics that several commands share",
-            commands: SUBJECTS.iter().map(Subject::entry).collect(),
+    fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
+        map(opt(raw_text(Expected::Topic)), |topic| HelpOn { topic }).parse(input)
+    }
+
+    fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        quoted(f, self.topic.as_ref().map(|topic| topic.node.as_str()))
+    }
+
+    fn run(&self, context: &mut Context) -> Outcome {
+        let all = context.commands;
+        let records = all.records;
+        let Some(topic) = &self.topic else {
+            let groups = Group::ALL.iter().map(|group| group_list(all, *group));
+            let subjects = HelpGroup {
+                name: "subjects",
+                about: "look up topics that several commands share",
+                commands: SUBJECTS.iter().map(Subject::entry).collect(),
+            };
+            let overview = Help::Overview(HelpOverview { groups: groups.chain([subjects]).collect() });
+            let own = (!context.state.commands.is_empty()).then(|| user_defined(context.state));
+            return show(context, [overview].into_iter().chain(own));
         };
-        let overview = Help::Overview(HelpOverview { groups: groups.chain([subjects]).collect() });
-        let own = (!context.state.commands.is_empty()).then(|| user_defined(context.state));
-        return show(context, [overview].into_iter().chain(own));
-    };
-    let words = topic.node.split_whitespace().collect::<Vec<_>>().join(" ");
-    let setting = ["set ", "show "].iter().find_map(|command| words.strip_prefix(command));
-    if let Some(help) = setting.and_then(Subject::setting) {
-        return show(context, [help]);
+        let words = topic.node.split_whitespace().collect::<Vec<_>>().join(" ");
+        let setting = ["set ", "show "].iter().find_map(|command| words.strip_prefix(command));
+        if let Some(help) = setting.and_then(Subject::setting) {
+            return show(context, [help]);
+        }
+        if words == "all" {
+            let subjects = SUBJECTS.iter().map(|subject| subject.help(records));
+            return show(context, all.abouts().map(command_help).chain(subjects));
+        }
+        let subject = Subject::find(&words);
+        let subject_help = subject.map(|subject| subject.help(records));
+        if let Some(group) = Group::ALL.iter().find(|group| group.name() == words) {
+            let commands = Help::Group(group_list(all, *group));
+            return show(context, [commands].into_iter().chain(subject_help));
+        }
+        if let Some(command) = context.state.commands.get(&words) {
+            let help = Help::UserCommand(user_help(&words, command));
+            return show(context, [help]);
+        }
+        if words == USER_DEFINED {
+            let help = user_defined(context.state);
+            return show(context, [help]);
+        }
+        // A name in full: of a command, of a subject, or of both.
+        let is_name = all.abouts().any(|about| about.name.name == words);
+        let mut found = match (subject, is_name) {
+            (Some(_), false) => Vec::new(),
+            _ => all.matching(&words),
+        };
+        // `in` is a clause, and only then the beginning of `info`.
+        if !is_name && Subject::rows_about(&words).next().is_some() {
+            found.clear();
+        }
+        if found.is_empty() && subject.is_none() {
+            return other_word(context, topic, &words);
+        }
+        show(context, found.into_iter().map(command_help).chain(subject_help))
     }
-    if words == "all" {
-        let subjects = SUBJECTS.iter().map(|subject| subject.help(records));
-        return show(context, all.abouts().map(command_help).chain(subjects));
-    }
-    let subject = Subject::find(&words);
-    let subject_help = subject.map(|subject| subject.help(records));
-    if let Some(group) = Group::ALL.iter().find(|group| group.name() == words) {
-        let commands = Help::Group(group_list(all, *group));
-        return show(context, [commands].into_iter().chain(subject_help));
-    }
-    if let Some(command) = context.state.commands.get(&words) {
-        let help = Help::UserCommand(user_help(&words, command));
-        return show(context, [help]);
-    }
-    if words == USER_DEFINED {
-        let help = user_defined(context.state);
-        return show(context, [help]);
-    }
-    // A name in full: of a command, of a subject, or of both.
-    let is_name = all.abouts().any(|about| about.name.name == words);
-    let mut found = match (subject, is_name) {
-        (Some(_), false) => Vec::new(),
-        _ => all.matching(&words),
-    };
-    // `in` is a clause, and only then the beginning of `info`.
-    if !is_name && Subject::rows_about(&words).next().is_some() {
-        found.clear();
-    }
-    if found.is_empty() && subject.is_none() {
-        return other_word(context, topic, &words);
-    }
-    show(context, found.into_iter().map(command_help).chain(subject_help))
 }
 
 fn show(context: &mut Context, all: impl IntoIterator<Item = Help>) -> Outcome {

@@ -1,26 +1,46 @@
 //! `history [N]`
 
-use super::{About, CommandName, Context, Flow, Group, Outcome, example};
+use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
+use crate::lang::parser::{Parsed, Tokens, number};
 use crate::report::HistoryEntry;
+use nom::Parser;
+use nom::combinator::{map, opt};
+use std::fmt::{self, Formatter};
 
 /// Lines shown when no number is given, as many as a small screen holds.
 const USUAL: usize = 20;
 
-pub(super) const ABOUT: About = About {
-    name: CommandName::new("history"),
-    group: Group::Language,
-    summary: "list the lines typed before",
-    text: "\
+/// `history [N]`: the last N lines.
+#[derive(Debug)]
+pub struct History {
+    limit: Option<u64>,
+}
+
+impl Command for History {
+    const ABOUT: About = About {
+        name: CommandName::new("history"),
+        group: Group::Language,
+        summary: "list the lines typed before",
+        text: "\
 Lists the last N lines typed at the prompt, 20 by default. The file $XDG_STATE_HOME/pmdb/history, which only you can \
 read, keeps them between sessions. `set history size N` limits their number. With --no-shell there is no file.",
-    examples: &[example("history 5", "list the last five lines")],
-};
+        examples: &[example("history 5", "list the last five lines")],
+    };
 
-pub(super) fn run(context: &mut Context, limit: Option<u64>) -> Outcome {
-    let wanted = limit.map_or(USUAL, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
-    for (number, line) in context.state.lines.last(wanted) {
-        let entry = HistoryEntry { number, line: line.into() };
-        context.sink.emit(&entry)?;
+    fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
+        map(opt(number), |limit| History { limit }).parse(input)
     }
-    Ok(Flow::Done)
+
+    fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.limit.map_or(Ok(()), |limit| write!(f, " {limit}"))
+    }
+
+    fn run(&self, context: &mut Context) -> Outcome {
+        let wanted = self.limit.map_or(USUAL, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+        for (number, line) in context.state.lines.last(wanted) {
+            let entry = HistoryEntry { number, line: line.into() };
+            context.sink.emit(&entry)?;
+        }
+        Ok(Flow::Done)
+    }
 }

@@ -1,22 +1,38 @@
 //! `map [RANGE] [where FILTER]`: the address space, drawn.
 
 use super::page_sweep;
-use super::{About, CommandName, Context, Error, Flow, Group, Outcome, example};
+use super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example};
 use crate::eval::{self, Extent, Spans};
 use crate::inspect::{AddressSpace, Facts, Page, Question};
 use crate::kernel::{AddressRange, Kind, PageSize, State};
+use crate::lang::display::clause;
+use crate::lang::parser::{Parsed, Tokens, after, filter, range, word};
 use crate::lang::{self, PageField, Spanned};
 use crate::report::{MapCells, MapRegion, Mark};
+use nom::Parser;
+use nom::combinator::opt;
+use nom::sequence::preceded;
+use std::fmt::{self, Formatter};
 use std::ops::ControlFlow;
 
 /// The most cells of a region.
 const MOST_CELLS: u64 = 512;
 
-pub(super) const ABOUT: About = About {
-    name: CommandName::new("map").whole(),
-    group: Group::Look,
-    summary: "draw the address space",
-    text: "\
+/// `map [RANGE] [where FILTER]`
+#[derive(Debug)]
+pub struct Map {
+    /// What is drawn; all of the process if absent.
+    range: Option<Spanned<lang::Range>>,
+    /// Which pages are drawn; all if absent.
+    filter: Option<Spanned<lang::Filter<PageField>>>,
+}
+
+impl Command for Map {
+    const ABOUT: About = About {
+        name: CommandName::new("map").whole(),
+        group: Group::Look,
+        summary: "draw the address space",
+        text: "\
 Draws a block of cells for each region. The heading gives the pages per cell. An empty region has only a heading.
 
   where FILTER  only pages that match
@@ -24,56 +40,77 @@ Draws a block of cells for each region. The heading gives the pages per cell. An
 
 The letter of a cell is the most important kind of page in it, in the order of the legend. A lower-case letter marks \
 a cell with other pages too.",
-    examples: &[
-        example("map", "draw the whole process"),
-        example("map demo_buffer", "draw one page in each cell"),
-        example("map demo_buffer > ./demo.svg", "write the picture to a file"),
-        example("map where present and not exclusive", "draw the pages that others share"),
-    ],
-};
-
-pub(super) fn run(
-    context: &mut Context,
-    range: Option<&Spanned<lang::Range>>,
-    filter: Option<&Spanned<lang::Filter<PageField>>>,
-) -> Outcome {
-    let spans = match range.map(|range| eval::range(range, context.state)) {
-        None => None,
-        Some(Ok(Extent::Addresses(spans))) => Some(spans),
-        Some(Ok(Extent::Frames(_))) => {
-            return Err(Error::refused(
-                "map draws addresses, and these are page frames",
-                "walk pfn:A..pfn:B lists them",
-            ));
-        }
-        Some(Err(error)) => return Err(error.into()),
+        examples: &[
+            example("map", "draw the whole process"),
+            example("map demo_buffer", "draw one page in each cell"),
+            example("map demo_buffer > ./demo.svg", "write the picture to a file"),
+            example("map where present and not exclusive", "draw the pages that others share"),
+        ],
     };
-    let target = context.target()?;
-    let space = AddressSpace::of(&target)?;
-    let filter = filter.map(|filter| eval::page_filter(filter, &space, context.state)).transpose()?;
-    let holes = spans.as_ref().map_or(Facts::empty(), Spans::holes);
-    let ranges = spans.map_or_else(|| space.spans(), |spans| spans.ranges().to_vec());
-    let need = space.obtainable(Facts::KINDS | Facts::HUGE) | holes;
-    let question = Question::new(filter.as_ref(), need);
-    let mut drawing: Option<Drawing> = None;
-    let mut ended = page_sweep::sweep(&space, &ranges, question, context.sink, |page, region, totals, sink| {
-        totals.add(page);
-        let goes_on = drawing.as_mut().is_some_and(|drawing| drawing.add(page, region));
-        if !goes_on {
-            let next = Drawing::begin(&space, &ranges, page, region);
-            let done = std::mem::replace(&mut drawing, next);
-            if let Some(drawing) = &mut drawing {
-                drawing.add(page, region);
-            }
-            done.map_or(Ok(()), |done| sink.emit(&done.record(&space)))?;
+
+    fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
+        // Without a filter behind it, `where` is a name like any other.
+        if let Ok((behind, filter)) = preceded(word("where"), filter).parse(input) {
+            return Ok((behind, Map { range: None, filter: Some(filter) }));
         }
-        Ok(ControlFlow::Continue(()))
-    })?;
-    if let Some(done) = drawing.filter(|_| ended.stopped.is_none()) {
-        ended.add_stop(context.sink.emit(&done.record(&space)));
+        let (behind, range) = opt(range).parse(input)?;
+        let (behind, filter) = match range {
+            Some(_) => opt(after("where", filter)).parse(behind)?,
+            None => (behind, None),
+        };
+        Ok((behind, Map { range, filter }))
     }
-    ended.close(context.sink, false)?;
-    Ok(Flow::Done)
+
+    fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if let Some(range) = &self.range {
+            write!(f, " {}", range.node)?;
+        }
+        clause(f, "where", self.filter.as_ref().map(|filter| &filter.node))
+    }
+
+    fn nature(&self) -> Nature {
+        Nature { draws: true, ..Nature::default() }
+    }
+
+    fn run(&self, context: &mut Context) -> Outcome {
+        let spans = match self.range.as_ref().map(|range| eval::range(range, context.state)) {
+            None => None,
+            Some(Ok(Extent::Addresses(spans))) => Some(spans),
+            Some(Ok(Extent::Frames(_))) => {
+                return Err(Error::refused(
+                    "map draws addresses, and these are page frames",
+                    "walk pfn:A..pfn:B lists them",
+                ));
+            }
+            Some(Err(error)) => return Err(error.into()),
+        };
+        let target = context.target()?;
+        let space = AddressSpace::of(&target)?;
+        let filter = self.filter.as_ref().map(|filter| eval::page_filter(filter, &space, context.state)).transpose()?;
+        let holes = spans.as_ref().map_or(Facts::empty(), Spans::holes);
+        let ranges = spans.map_or_else(|| space.spans(), |spans| spans.ranges().to_vec());
+        let need = space.obtainable(Facts::KINDS | Facts::HUGE) | holes;
+        let question = Question::new(filter.as_ref(), need);
+        let mut drawing: Option<Drawing> = None;
+        let mut ended = page_sweep::sweep(&space, &ranges, question, context.sink, |page, region, totals, sink| {
+            totals.add(page);
+            let goes_on = drawing.as_mut().is_some_and(|drawing| drawing.add(page, region));
+            if !goes_on {
+                let next = Drawing::begin(&space, &ranges, page, region);
+                let done = std::mem::replace(&mut drawing, next);
+                if let Some(drawing) = &mut drawing {
+                    drawing.add(page, region);
+                }
+                done.map_or(Ok(()), |done| sink.emit(&done.record(&space)))?;
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        if let Some(done) = drawing.filter(|_| ended.stopped.is_none()) {
+            ended.add_stop(context.sink.emit(&done.record(&space)));
+        }
+        ended.close(context.sink, false)?;
+        Ok(Flow::Done)
+    }
 }
 
 /// The drawn part of one region.

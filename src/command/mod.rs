@@ -71,13 +71,17 @@ mod watch_groups;
 mod who;
 
 pub use about::{About, Group};
+pub use assert::Assert;
 pub use completion::Offer;
 pub use cut::CUT;
+pub use display::Display;
 use entry::{Command, Entry, Run};
 pub use entry::{Commands, Context, Flow, Nature, Outcome, Resume};
 pub use error::Error;
 pub use home::expand_home;
-pub use set::assign;
+pub use print::Print;
+pub use set::{Set, assign};
+pub use source::Source;
 
 use crate::eval;
 use crate::lang::parser::{Parsed, Tokens};
@@ -108,7 +112,7 @@ static ENTRIES: [Entry; 61] = [
     legacy(region::ABOUT, parse::parse_region),
     legacy(regions::ABOUT, parse::parse_regions),
     legacy(walk::ABOUT, parse::parse_walk),
-    legacy(map::ABOUT, parse::parse_map),
+    Entry::of::<map::Map>(),
     legacy(flags::ABOUT, parse::parse_flags),
     legacy(who::ABOUT, parse::parse_who),
     legacy(summary::ABOUT, parse::parse_summary),
@@ -119,7 +123,7 @@ static ENTRIES: [Entry; 61] = [
     legacy(examine::ABOUT, parse::parse_x),
     legacy(telescope::ABOUT, parse::parse_telescope),
     legacy(find::ABOUT, parse::parse_find),
-    legacy(print::ABOUT, parse::parse_print),
+    Entry::of::<print::Print>(),
     legacy(symbol::ABOUT_SYMBOL, parse::parse_info_symbol),
     legacy(symbol::ABOUT_ADDRESS, parse::parse_info_address),
     legacy(symbols::ABOUT, parse::parse_info_symbols),
@@ -131,10 +135,10 @@ static ENTRIES: [Entry; 61] = [
     legacy(diff::ABOUT, parse::parse_diff),
     legacy(compare::ABOUT, parse::parse_compare),
     legacy(soft_dirty::ABOUT, parse::parse_soft_dirty),
-    legacy(display::ABOUT, parse::parse_display),
-    legacy(display::ABOUT_UNDISPLAY, parse::parse_undisplay),
-    legacy(display::ABOUT_INFO, parse::parse_info_display),
-    legacy(assert::ABOUT, parse::parse_assert),
+    Entry::of::<display::Display>(),
+    Entry::of::<display::Undisplay>(),
+    Entry::of::<display::InfoDisplay>(),
+    Entry::of::<assert::Assert>(),
     Entry::of_language(control::IF, parse::control::if_line),
     Entry::of_language(control::ELSE, parse::control::else_line),
     Entry::of_language(control::END, parse::control::end_line),
@@ -144,20 +148,20 @@ static ENTRIES: [Entry; 61] = [
     Entry::of_language(control::FOREACH, parse::control::foreach_line),
     Entry::of_language(control::DEFINE, parse::control::define_line),
     Entry::of_language(control::DOCUMENT, parse::control::document_line),
-    legacy(alias::ABOUT, parse::parse_alias),
-    legacy(printf::ABOUT, parse::parse_printf),
-    legacy(print::ABOUT_OUTPUT, parse::parse_output),
-    legacy(set::ABOUT, parse::parse_set),
-    legacy(show::ABOUT, parse::parse_show),
+    Entry::of::<alias::Alias>(),
+    Entry::of::<printf::Printf>(),
+    Entry::of::<print::Output>(),
+    Entry::of::<set::Set>(),
+    Entry::of::<show::Show>(),
     Entry::of::<echo::Echo>(),
-    legacy(source::ABOUT, parse::parse_source),
-    legacy(history::ABOUT, parse::parse_history),
-    legacy(complete::ABOUT, parse::parse_complete),
+    Entry::of::<source::Source>(),
+    Entry::of::<history::History>(),
+    Entry::of::<complete::Complete>(),
     Entry::of_language(shell::ABOUT_SHELL, |input| input.fail(Expected::ShellCommand)),
     Entry::of_language(shell::ABOUT_PIPE, |input| input.fail(Expected::ShellCommand)),
-    legacy(help::ABOUT, parse::parse_help),
-    legacy(apropos::ABOUT, parse::parse_apropos),
-    legacy(quit::ABOUT, parse::parse_quit),
+    Entry::of::<help::HelpOn>(),
+    Entry::of::<apropos::Apropos>(),
+    Entry::of::<quit::Quit>(),
 ];
 
 /// The records of each command that has some of its own.
@@ -211,7 +215,7 @@ pub fn run(
     let mut shown = Shown::new(state, sink);
     let outcome = how::run(command, &mut Context { commands: COMMANDS, state: &mut *state, sink: &mut shown, resume });
     // Displays at the prompt must not change `$_`.
-    if !matches!(command.downcast_ref(), Some(parse::Command::Display(_))) {
+    if command.downcast_ref::<Display>().is_none() {
         shown.remember(state);
     }
     state.symbols.share_regions(false);
@@ -239,11 +243,11 @@ impl Run for parse::Command {
     fn nature(&self) -> Nature {
         use parse::{Command, SoftDirty, Watch};
         Nature {
-            draws: matches!(self, Command::Map { .. } | Command::Watch(Watch { is_timeline: true, .. })),
+            draws: matches!(self, Command::Watch(Watch { is_timeline: true, .. })),
             changes_process: matches!(self, Command::SoftDirty(SoftDirty::Clear { .. })),
             chooses_target: matches!(self, Command::Attach(_)),
-            concerns_displays: matches!(self, Command::Display(_) | Command::Undisplay(_) | Command::InfoDisplay),
             ends_by_interrupt: matches!(self, Command::Watch(_)),
+            ..Nature::default()
         }
     }
 }
@@ -264,7 +268,6 @@ fn dispatch(command: &parse::Command, context: &mut Context) -> Outcome {
         parse::Command::Region { address, full } => region::run(context, address, *full),
         parse::Command::Regions(asked) => regions::run(context, asked),
         parse::Command::Walk(asked) => walk::run(context, asked),
-        parse::Command::Map { range, filter } => map::run(context, range.as_ref(), filter.as_ref()),
         parse::Command::Flags(place) => flags::run(context, place),
         parse::Command::Who { place, limit } => who::run(context, place, limit.as_ref()),
         parse::Command::Summary(summarized) => summary::run(context, summarized),
@@ -277,25 +280,9 @@ fn dispatch(command: &parse::Command, context: &mut Context) -> Outcome {
         parse::Command::Diff(asked) => diff::run(context, asked),
         parse::Command::Compare(asked) => compare::run(context, asked),
         parse::Command::SoftDirty(asked) => soft_dirty::run(context, asked),
-        parse::Command::Print { format, value } => print::run(context, *format, value),
         parse::Command::Examine(asked) => examine::run(context, asked),
         parse::Command::Find(asked) => find::run(context, asked),
         parse::Command::Patched(range) => patched::run(context, range.as_ref()),
         parse::Command::Telescope { address, count } => telescope::run(context, address, *count),
-        parse::Command::Set(assignment) => set::run(context, assignment),
-        parse::Command::Show(shown) => show::run(context, *shown),
-        parse::Command::Printf { format, values } => printf::run(context, format, values),
-        parse::Command::Output { format, value } => print::output(context, *format, value),
-        parse::Command::Display(asked) => display::run(context, asked),
-        parse::Command::Undisplay(numbers) => display::undisplay(context, numbers),
-        parse::Command::InfoDisplay => display::list(context),
-        parse::Command::Assert { condition, message } => assert::run(context, condition, message.as_deref()),
-        parse::Command::Alias { name, text } => alias::run(context, name, &text.node),
-        parse::Command::Source { path, arguments } => source::run(context, &path.node, arguments),
-        parse::Command::History(limit) => history::run(context, *limit),
-        parse::Command::Complete(text) => complete::run(context, text),
-        parse::Command::Help(topic) => help::run(context, topic.as_ref()),
-        parse::Command::Apropos(pattern) => apropos::run(context, pattern),
-        parse::Command::Quit(status) => quit::run(context, status.as_ref()),
     }
 }

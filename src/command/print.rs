@@ -1,20 +1,34 @@
 //! `print[/FMT] VALUE`: evaluates an expression.
 
 use super::translate::symbol_at;
-use super::{About, CommandName, Context, Flow, Group, Outcome, example};
+use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use crate::eval::{self, Integer, Value};
 use crate::kernel::{Name, VirtualAddress};
-use crate::lang::{self, Format, Spanned};
+use crate::lang::parser::{Parsed, Tokens, format, range};
+use crate::lang::{self, Format, Layout, Spanned};
 use crate::render::gdb;
 use crate::render::units::counted;
 use crate::report::{AsText, JsonNumber, SymbolBrief, Text, ValueReport};
 use crate::state::DebugState;
+use nom::Parser;
+use nom::combinator::{map, opt};
+use std::fmt::{self, Formatter};
 
-pub(super) const ABOUT: About = About {
-    name: CommandName::new("print").short(&["p"]),
-    group: Group::Memory,
-    summary: "evaluate an expression and keep its value",
-    text: "\
+/// `print[/FMT] VALUE`
+#[derive(Debug)]
+pub struct Print {
+    /// How integers and addresses are written; by their type if absent.
+    format: Option<Format>,
+    /// What to print.
+    pub value: Spanned<lang::Range>,
+}
+
+impl Command for Print {
+    const ABOUT: About = About {
+        name: CommandName::new("print").short(&["p"]),
+        group: Group::Memory,
+        summary: "evaluate an expression and keep its value",
+        text: "\
 Prints the value of an expression and keeps it as $1, $2 and so on. $ is the last value, $$ the one before. `help \
 values` explains types, names and functions.
 
@@ -29,50 +43,84 @@ cast of a number converts it: (unsigned char)300. A cast value keeps its type.
 Functions give facts about an address or a range, and the counts of walk and regions: count(RANGE where FILTER). An \
 unknown fact is an error with its reason. A symbol keeps its size, also in a variable: size($x) and `walk $x` cover \
 all of it. &name is its address alone.",
-    examples: &[
-        example("print demo_buffer + 0x10", "add to the address of a symbol"),
-        example("print size([stack])", "print the size of a region in bytes"),
-        example("print u32(demo_counter)", "print four bytes of memory"),
-        example("print *(int *)&demo_counter", "print the same as a signed number"),
-        example("print/x 4p + 8", "convert pages to bytes"),
-        example("print count(demo_buffer where present)", "count the resident pages"),
-        example("print phys(demo_buffer)", "print a physical address"),
-    ],
-};
-
-pub(super) const ABOUT_OUTPUT: About = About {
-    name: CommandName::new("output").whole(),
-    group: Group::Scripts,
-    summary: "print a value and nothing else",
-    text: "\
-Prints a value as `print` does, but without its number and without a line end, and does not keep it. Useful in \
-command files that build a line from parts.",
-    examples: &[example("output/x size(demo_buffer)", "print the number alone")],
-};
-
-pub(super) fn run(context: &mut Context, format: Option<Format>, written: &Spanned<lang::Range>) -> Outcome {
-    let value = eval::value(written, context.state)?;
-    let text = written_out(format, &value);
-    if let Some(address) = value.address() {
-        context.state.last_address = Some(address);
-    }
-    let address = match (format, &value) {
-        // A number that is shown as an address gets its symbol and region too.
-        (Some(Format::Address), _) if let Some(number) = value.integer() => Some(VirtualAddress::new(wrapped(number))),
-        _ => value.address(),
+        examples: &[
+            example("print demo_buffer + 0x10", "add to the address of a symbol"),
+            example("print size([stack])", "print the size of a region in bytes"),
+            example("print u32(demo_counter)", "print four bytes of memory"),
+            example("print *(int *)&demo_counter", "print the same as a signed number"),
+            example("print/x 4p + 8", "convert pages to bytes"),
+            example("print count(demo_buffer where present)", "count the resident pages"),
+            example("print phys(demo_buffer)", "print a physical address"),
+        ],
     };
-    let mut report = described(context.state, &value, text, address);
-    report.number = Some(context.state.values.push(value));
-    context.sink.emit(&report)?;
-    Ok(Flow::Done)
+
+    fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
+        map((opt(format), range), |(format, value)| Print { format, value }).parse(input)
+    }
+
+    fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", of_format(self.format), self.value.node)
+    }
+
+    fn run(&self, context: &mut Context) -> Outcome {
+        let value = eval::value(&self.value, context.state)?;
+        let text = written_out(self.format, &value);
+        if let Some(address) = value.address() {
+            context.state.last_address = Some(address);
+        }
+        let address = match (self.format, &value) {
+            // A number that is shown as an address gets its symbol and region too.
+            (Some(Format::Address), _) if let Some(number) = value.integer() => {
+                Some(VirtualAddress::new(wrapped(number)))
+            }
+            _ => value.address(),
+        };
+        let mut report = described(context.state, &value, text, address);
+        report.number = Some(context.state.values.push(value));
+        context.sink.emit(&report)?;
+        Ok(Flow::Done)
+    }
 }
 
 /// `output[/FMT] VALUE`: the value alone, without a line end, and not kept.
-pub(super) fn output(context: &mut Context, format: Option<Format>, written: &Spanned<lang::Range>) -> Outcome {
-    let value = eval::value(written, context.state)?;
-    let text = text_of(context.state, format, &value);
-    context.sink.emit(&Text { text })?;
-    Ok(Flow::Done)
+#[derive(Debug)]
+pub struct Output {
+    /// How integers and addresses are written; by their type if absent.
+    format: Option<Format>,
+    /// What to print.
+    pub value: Spanned<lang::Range>,
+}
+
+impl Command for Output {
+    const ABOUT: About = About {
+        name: CommandName::new("output").whole(),
+        group: Group::Scripts,
+        summary: "print a value and nothing else",
+        text: "\
+Prints a value as `print` does, but without its number and without a line end, and does not keep it. Useful in \
+command files that build a line from parts.",
+        examples: &[example("output/x size(demo_buffer)", "print the number alone")],
+    };
+
+    fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
+        map((opt(format), range), |(format, value)| Output { format, value }).parse(input)
+    }
+
+    fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", of_format(self.format), self.value.node)
+    }
+
+    fn run(&self, context: &mut Context) -> Outcome {
+        let value = eval::value(&self.value, context.state)?;
+        let text = text_of(context.state, self.format, &value);
+        context.sink.emit(&Text { text })?;
+        Ok(Flow::Done)
+    }
+}
+
+/// A format without a count and a size.
+fn of_format(format: Option<Format>) -> Layout {
+    Layout { format, ..Layout::default() }
 }
 
 /// A value with its symbol behind it, control characters escaped.

@@ -1,17 +1,45 @@
 //! `set SETTING VALUE`, `set $NAME = VALUE`
 
 use super::symbols::meant;
-use super::{About, CommandName, Context, Error, Flow, Group, Outcome, example};
-use crate::command::parse::Assignment;
+use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use crate::eval;
-use crate::lang::{Range, Setting, Spanned, setting::SettingValue};
+use crate::lang::parser::{Parsed, Tokens, mark, one_of, pattern, range, setting_value, variable, word};
+use crate::lang::{Expected, Range, Setting, Spanned, escape, setting::SettingValue};
 use crate::state::DebugState;
+use nom::Parser;
+use nom::branch::alt;
+use nom::combinator::{cut, map};
+use nom::sequence::preceded;
+use std::fmt::{self, Formatter};
 
-pub(super) const ABOUT: About = About {
-    name: CommandName::new("set"),
-    group: Group::Language,
-    summary: "change a setting or a variable",
-    text: "\
+/// `set $NAME = VALUE`, `set SETTING VALUE`
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one line at a time")]
+pub enum Set {
+    /// `set $NAME = VALUE`
+    Variable {
+        /// Without the `$`.
+        name: Spanned<String>,
+        /// What it becomes.
+        value: Spanned<Range>,
+    },
+    /// `set SETTING VALUE`
+    Setting {
+        /// Which setting.
+        setting: Setting,
+        /// What it becomes, of the setting's own type.
+        value: SettingValue,
+    },
+    /// `set logging file PATH`; a leading `~/` is still as typed, and `$x` may stand for it.
+    LogFile(Spanned<String>),
+}
+
+impl Command for Set {
+    const ABOUT: About = About {
+        name: CommandName::new("set"),
+        group: Group::Language,
+        summary: "change a setting or a variable",
+        text: "\
 Changes a setting, or keeps a value under a name.
 
   SETTING VALUE      change how pmdb works; `show` lists the settings with their meanings
@@ -22,42 +50,66 @@ Changes a setting, or keeps a value under a name.
   logging redirect on   write output only to the file
 
 With --no-shell there is no log.",
-    examples: &[
-        example("set $start = demo_buffer + 4K", "keep an address"),
-        example("set $all = demo_buffer, +16p", "keep a range of sixteen pages"),
-        example("set perf maps on", "read symbols of JIT-compiled code from /tmp/perf-PID.map"),
-        example("set logging file /tmp/pmdb.log", "choose the file for `set logging on`"),
-        example("set pager program", "show long output in less, or in the program of PAGER"),
-        example("set pagination off", "print long output without stopping at each screen"),
-    ],
-};
+        examples: &[
+            example("set $start = demo_buffer + 4K", "keep an address"),
+            example("set $all = demo_buffer, +16p", "keep a range of sixteen pages"),
+            example("set perf maps on", "read symbols of JIT-compiled code from /tmp/perf-PID.map"),
+            example("set logging file /tmp/pmdb.log", "choose the file for `set logging on`"),
+            example("set pager program", "show long output in less, or in the program of PAGER"),
+            example("set pagination off", "print long output without stopping at each screen"),
+        ],
+    };
 
-pub(super) fn run(context: &mut Context, assignment: &Assignment) -> Outcome {
-    match assignment {
-        Assignment::LogFile(path) => {
-            context.state.settings.log_file = meant(context, path).node;
-        }
-        Assignment::Variable { name, value } => {
-            assign(context.state, name, value)?;
-        }
-        Assignment::Setting { setting, value } => {
-            if context.state.settings.serving && (*setting, *value) == (Setting::Json, SettingValue::Switch(false)) {
-                return Err(Error::refused(
-                    "--serve replies in JSON: `json` stays on",
-                    "for text, start pmdb without --serve",
-                ));
-            }
-            let set = context.state.settings.set(*setting, *value);
-            set.map_err(|error| Error::Refused { message: error.to_string(), hint: None })?;
-            if *setting == Setting::PerfMaps {
-                return use_perf_maps(context);
-            }
-            if let (Setting::Scan, Some(target)) = (setting, context.state.target()) {
-                target.process.set_scan(context.state.settings.scan);
-            }
+    fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
+        let variable = map((variable, cut(mark("=")), cut(range)), |(name, _, value)| Set::Variable { name, value });
+        let setting = map(setting_value, |(setting, value)| Set::Setting { setting, value });
+        alt((variable, log, setting)).parse(input)
+    }
+
+    fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Set::Variable { name, value } => write!(f, " ${} = {}", name.node, value.node),
+            Set::Setting { setting, value } => write!(f, " {} {value}", setting.name()),
+            Set::LogFile(path) => write!(f, " logging file {}", escape('"', &path.node)),
         }
     }
-    Ok(Flow::Done)
+
+    fn run(&self, context: &mut Context) -> Outcome {
+        match self {
+            Set::LogFile(path) => {
+                context.state.settings.log_file = meant(context, path).node;
+            }
+            Set::Variable { name, value } => {
+                assign(context.state, name, value)?;
+            }
+            Set::Setting { setting, value } => {
+                if context.state.settings.serving && (*setting, *value) == (Setting::Json, SettingValue::Switch(false))
+                {
+                    return Err(Error::refused(
+                        "--serve replies in JSON: `json` stays on",
+                        "for text, start pmdb without --serve",
+                    ));
+                }
+                let set = context.state.settings.set(*setting, *value);
+                set.map_err(|error| Error::Refused { message: error.to_string(), hint: None })?;
+                if *setting == Setting::PerfMaps {
+                    return use_perf_maps(context);
+                }
+                if let (Setting::Scan, Some(target)) = (setting, context.state.target()) {
+                    target.process.set_scan(context.state.settings.scan);
+                }
+            }
+        }
+        Ok(Flow::Done)
+    }
+}
+
+/// `logging on`, `logging file PATH`, as in gdb.
+fn log(input: Tokens<'_>) -> Parsed<'_, Set> {
+    let (behind, _) = word("logging")(input)?;
+    let enabled = map(one_of, |on| Set::Setting { setting: Setting::Logging, value: SettingValue::Switch(on) });
+    let file = map(preceded(word("file"), cut(pattern(Expected::File))), Set::LogFile);
+    alt((enabled, file)).parse(behind)
 }
 
 /// `set $NAME = VALUE`

@@ -1,50 +1,91 @@
 //! `show [SETTING | convenience]`
 
-use super::{About, CommandName, Context, Flow, Group, Outcome, example};
-use crate::command::parse::Shown;
+use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
+use crate::lang::parser::{Parsed, Tokens, end_of_text, setting, word};
 use crate::lang::{SETTINGS, Setting};
 use crate::report::SettingReport;
+use nom::Parser;
+use nom::branch::alt;
+use nom::combinator::{map, opt};
+use std::fmt::{self, Formatter};
 
-pub(super) const ABOUT: About = About {
-    name: CommandName::new("show"),
-    group: Group::Language,
-    summary: "show settings and variables",
-    text: "\
+/// `show [SETTING | convenience]`: what it shows.
+#[derive(Debug)]
+pub enum Show {
+    /// All settings.
+    All,
+    /// One setting.
+    Setting(Setting),
+    /// The variables: `$name`, and the value history.
+    Convenience,
+    /// Which pmdb this is.
+    Version,
+    /// The settings of the log, and its file.
+    Logging,
+}
+
+impl Command for Show {
+    const ABOUT: About = About {
+        name: CommandName::new("show"),
+        group: Group::Language,
+        summary: "show settings and variables",
+        text: "\
 Lists every setting with its value and meaning.
 
   SETTING      one setting
   convenience  the variables of `set` and the kept values of `print`
   version      the facts that a bug report needs",
-    examples: &[
-        example("show", "list all settings"),
-        example("show pagination", "show one setting"),
-        example("show convenience", "list variables and kept values"),
-        example("show version", "show version, commit, target and build"),
-    ],
-};
+        examples: &[
+            example("show", "list all settings"),
+            example("show pagination", "show one setting"),
+            example("show convenience", "list variables and kept values"),
+            example("show version", "show version, commit, target and build"),
+        ],
+    };
 
-pub(super) fn run(context: &mut Context, shown: Shown) -> Outcome {
-    match shown {
-        Shown::All => SETTINGS.iter().try_for_each(|info| show_setting(context, info.setting))?,
-        Shown::Logging => {
-            for setting in [Setting::Logging, Setting::LoggingOverwrite, Setting::LoggingRedirect] {
-                show_setting(context, setting)?;
-            }
-            context.sink.emit(&SettingReport {
-                name: "logging file".into(),
-                value: context.state.settings.log_file.clone(),
-                meaning: "where it is written".into(),
-            })?;
-        }
-        Shown::Setting(setting) => show_setting(context, setting)?,
-        Shown::Version => super::version::run(context)?,
-        Shown::Convenience => {
-            for report in super::print::kept_values(context.state) {
-                context.sink.emit(&report)?;
-            }
+    fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
+        let shown = alt((
+            map((word("logging"), end_of_text), |_| Show::Logging),
+            map(setting, Show::Setting),
+            map(word("convenience"), |_| Show::Convenience),
+            map(word("version"), |_| Show::Version),
+        ));
+        map(opt(shown), |shown| shown.unwrap_or(Show::All)).parse(input)
+    }
+
+    fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Show::All => Ok(()),
+            Show::Setting(setting) => write!(f, " {}", setting.name()),
+            Show::Convenience => f.write_str(" convenience"),
+            Show::Version => f.write_str(" version"),
+            Show::Logging => f.write_str(" logging"),
         }
     }
-    Ok(Flow::Done)
+
+    fn run(&self, context: &mut Context) -> Outcome {
+        match self {
+            Show::All => SETTINGS.iter().try_for_each(|info| show_setting(context, info.setting))?,
+            Show::Logging => {
+                for setting in [Setting::Logging, Setting::LoggingOverwrite, Setting::LoggingRedirect] {
+                    show_setting(context, setting)?;
+                }
+                context.sink.emit(&SettingReport {
+                    name: "logging file".into(),
+                    value: context.state.settings.log_file.clone(),
+                    meaning: "where it is written".into(),
+                })?;
+            }
+            Show::Setting(setting) => show_setting(context, *setting)?,
+            Show::Version => super::version::run(context)?,
+            Show::Convenience => {
+                for report in super::print::kept_values(context.state) {
+                    context.sink.emit(&report)?;
+                }
+            }
+        }
+        Ok(Flow::Done)
+    }
 }
 
 fn show_setting(context: &mut Context, setting: Setting) -> Result<(), super::Error> {

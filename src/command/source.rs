@@ -1,14 +1,27 @@
 //! `source PATH`
 
-use super::{About, CommandName, Context, Flow, Group, Outcome, example};
+use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use crate::eval;
-use crate::lang::{Argument, Spanned};
+use crate::lang::display::quoted;
+use crate::lang::parser::{Parsed, Tokens, arguments_of, pattern, split_text};
+use crate::lang::{Argument, Expected, Spanned};
+use std::fmt::{self, Formatter};
 
-pub(super) const ABOUT: About = About {
-    name: CommandName::new("source"),
-    group: Group::Language,
-    summary: "run the commands of a file",
-    text: "\
+/// `source PATH ARGUMENT …`
+#[derive(Debug)]
+pub struct Source {
+    /// The command file; a leading `~/` is still as typed.
+    pub path: Spanned<String>,
+    /// Its `$arg0`, `$arg1` …
+    arguments: Vec<Spanned<Argument>>,
+}
+
+impl Command for Source {
+    const ABOUT: About = About {
+        name: CommandName::new("source"),
+        group: Group::Language,
+        summary: "run the commands of a file",
+        text: "\
 Runs the lines of a file one after the other. The arguments that follow its path, separated by blanks, are $arg0, \
 $arg1 and so on, and $argc is their number. Each is a value: a range or an expression, evaluated once, or otherwise \
 a text.
@@ -22,11 +35,23 @@ that file.
 
 With #!/usr/bin/env -S pmdb -batch -x as its first line, a file is a program: ./FILE PID ARGUMENTS. Its first \
 comments are its help: pmdb -x FILE --help.",
-    examples: &[example("source scripts/cow.pmdb", "run a command file")],
-};
+        examples: &[example("source scripts/cow.pmdb", "run a command file")],
+    };
 
-pub(super) fn run(context: &mut Context, path: &str, arguments: &[Spanned<Argument>]) -> Outcome {
-    let arguments =
-        arguments.iter().map(|argument| eval::argument(argument, context.state)).collect::<Result<_, _>>()?;
-    Ok(Flow::Source(path.into(), arguments))
+    fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
+        let (behind, path) = pattern(Expected::File)(input)?;
+        let arguments = arguments_of(behind);
+        Ok((split_text(behind).1, Source { path, arguments }))
+    }
+
+    fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        quoted(f, Some(&self.path.node))?;
+        self.arguments.iter().try_for_each(|argument| write!(f, " {}", argument.node.text))
+    }
+
+    fn run(&self, context: &mut Context) -> Outcome {
+        let arguments =
+            self.arguments.iter().map(|argument| eval::argument(argument, context.state)).collect::<Result<_, _>>()?;
+        Ok(Flow::Source(self.path.node.clone().into(), arguments))
+    }
 }

@@ -13,12 +13,11 @@ use super::picture::refuse_several;
 use super::printer::Ended;
 use super::scripts;
 use super::shell;
-use crate::command::parse::Command;
 use crate::command::{self, Flow, Resume, expand_home};
+use crate::command::{Assert, Set, Source};
 use crate::eval::{self, Integer, Value};
 use crate::kernel::Name;
-use crate::lang::ParsedCommand;
-use crate::lang::{Output, Spanned};
+use crate::lang::{Output, ParsedCommand, Spanned};
 use crate::render::Sink;
 use crate::report::{AssertionReport, ErrorCode, ErrorPlace, ErrorReport, Stopped};
 use std::ffi::OsStr;
@@ -47,7 +46,7 @@ impl<'a> Job<'a> {
         Job { input, command, output: &Output::Screen, resume: None, quiet: false }
     }
 
-    fn command(&self) -> Option<&Command> {
+    fn command<C: ParsedCommand>(&self) -> Option<&C> {
         self.command.node.downcast_ref()
     }
 }
@@ -106,7 +105,7 @@ impl Session {
     /// Does what a finished command asks for, or reports why it failed.
     fn follow(&mut self, job: &Job, result: Result<Flow, command::Error>) -> Outcome {
         match result {
-            Ok(Flow::Done) if matches!(job.command(), Some(Command::Set(_))) => match self.follow_logging() {
+            Ok(Flow::Done) if job.command::<Set>().is_some() => match self.follow_logging() {
                 Ok(()) => Outcome::Done,
                 Err(message) => self.fail(job.input.about_line(message)),
             },
@@ -116,7 +115,7 @@ impl Session {
                 let path = path.to_str().map_or(path.clone(), expand_home);
                 let path = beside(job.input.file.map(|(name, _)| name), path);
                 let at = match job.command() {
-                    Some(Command::Source { path, .. }) => path.at,
+                    Some(Source { path, .. }) => path.at,
                     _ => job.command.at,
                 };
                 self.state.arguments.push(arguments);
@@ -133,7 +132,7 @@ impl Session {
                 let Some(report) = job.input.command(error) else {
                     return Outcome::Done;
                 };
-                if let Some(Command::Assert { condition, .. }) = job.command() {
+                if let Some(Assert { condition, .. }) = job.command() {
                     let place = job.input.place(Some(condition.at));
                     let verdict = Verdict::Unknown(report.message.clone());
                     self.judge(place, &condition.node.to_string(), verdict);
@@ -168,7 +167,7 @@ impl Session {
     /// An assertion that does not hold is an error at its place.
     fn follow_assertion(&mut self, job: &Job, mut report: AssertionReport) -> Outcome {
         let at = match job.command() {
-            Some(Command::Assert { condition, .. }) => condition.at,
+            Some(Assert { condition, .. }) => condition.at,
             _ => job.command.at,
         };
         let place = job.input.place(Some(at));

@@ -6,13 +6,12 @@ use super::job::Job;
 use super::outcome::Outcome;
 use super::tally::Tally;
 use crate::command::LANGUAGE;
-use crate::command::parse;
-use crate::command::parse::{Assignment, Command, TargetName};
+use crate::command::parse::{Command, TargetName};
 use crate::command::{self, Resume};
+use crate::command::{Display, Set};
 use crate::eval::{self, Value};
-use crate::lang::ParsedCommand;
 use crate::lang::script::Builder;
-use crate::lang::{Line, Output, Span, Spanned};
+use crate::lang::{Line, Output, ParsedCommand, Span, Spanned};
 use std::rc::Rc;
 
 impl Session {
@@ -31,7 +30,7 @@ impl Session {
             return;
         }
         let nowhere = Span::default();
-        let all = parsed(Command::Display(parse::Display { what: None, every: None, count: None }));
+        let all = parsed(Display::default());
         let command = Spanned::new(all, nowhere);
         self.run_job(&Job::new(Input::typed("display"), &command));
         self.displayed = false;
@@ -175,9 +174,7 @@ impl Session {
             Line::Shell(shell_text) => (self.run_shell(input, shell_text), None),
             Line::Command { command, output } => {
                 // An assignment prints nothing and needs no destination, so loops run faster.
-                if let (Some(Command::Set(Assignment::Variable { name, value })), Output::Screen) =
-                    (command.node.downcast_ref(), output)
-                {
+                if let (Some(Set::Variable { name, value }), Output::Screen) = (command.node.downcast_ref(), output) {
                     return match command::assign(&mut self.state, name, value) {
                         Ok(()) => {
                             self.say_notes();
@@ -195,7 +192,7 @@ impl Session {
 }
 
 /// A command that was not typed.
-fn parsed(command: Command) -> Rc<dyn ParsedCommand> {
+fn parsed(command: impl ParsedCommand) -> Rc<dyn ParsedCommand> {
     Rc::new(command)
 }
 

@@ -4,7 +4,7 @@ use super::support::{is_hole, page_bytes, plain_entry, shows_frames, skip};
 use super::target::{Target, announce, wait};
 use super::{Scenario, Test};
 use pmdb::command::LANGUAGE;
-use pmdb::command::parse::Command;
+use pmdb::command::Print;
 use pmdb::eval::{self, Error, Value};
 use pmdb::lang::Line;
 use pmdb::process;
@@ -48,7 +48,7 @@ fn looking_at(target: &Target) -> DebugState {
 fn value(state: &DebugState, text: &str) -> Result<Value, Error> {
     match LANGUAGE.parse_line(&format!("print {text}")) {
         Ok(Line::Command { command, .. }) => match command.node.downcast_ref() {
-            Some(Command::Print { value, .. }) => eval::value(value, state),
+            Some(Print { value, .. }) => eval::value(value, state),
             other => panic!("{other:?}"),
         },
         other => panic!("{text}: {other:?}"),

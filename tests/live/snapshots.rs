@@ -8,8 +8,8 @@ use super::puppet::Puppet;
 use super::support::{self, page_bytes, skip};
 use super::target::Target as TestProcess;
 use pmdb::budget::Budget;
+use pmdb::command::Assert;
 use pmdb::command::LANGUAGE;
-use pmdb::command::parse::Command;
 use pmdb::eval::{self, Keep, NamedSnapshot, Origin, Spans};
 use pmdb::inspect::{AddressSpace, Change, Facts, Relation, Snapshot};
 use pmdb::kernel::AddressRange;
@@ -96,7 +96,7 @@ pub fn value(state: &DebugState, text: &str) -> Result<u64, String> {
     let Ok(Line::Command { command, .. }) = LANGUAGE.parse_line(&format!("assert {text}")) else {
         panic!("{text} is no expression");
     };
-    let Some(Command::Assert { condition, .. }) = command.node.downcast_ref() else {
+    let Some(Assert { condition, .. }) = command.node.downcast_ref() else {
         panic!("{text} is no condition");
     };
     let value = eval::integer(condition, state).map_err(|error| error.message)?;

@@ -11,20 +11,17 @@ use std::rc::Rc;
 
 use nom::Parser;
 use nom::branch::alt;
-use nom::combinator::{cut, map, opt, peek};
-use nom::sequence::{preceded, terminated};
+use nom::combinator::{cut, map, opt};
+use nom::sequence::preceded;
 
 use crate::kernel::words::Worded;
 use crate::lang::parser::{
-    Failed, Parsed, Raw, Token, TokenKind, Tokens, address, after, arguments_of, clause, command_arguments,
-    command_name, count, cut_to, expression, filter, format, hint_at_missing_with, later, layout, listed, many, mark,
-    number, one_of, option, part, pattern, place, quoted_text, range, raw, raw_text, setting, setting_value,
-    silent_mark, snapshot_name, split_text, symbol, text as text_value, time, value, variable, watched, with_commas,
-    with_how, word,
+    Parsed, Raw, Tokens, address, after, clause, count, cut_to, end_of_text, filter, hint_at_missing_with, later,
+    layout, many, number, one_of, option, part, pattern, place, range, raw, silent_mark, snapshot_name, split_text,
+    symbol, text as text_value, time, value, watched, with_commas, with_how, word,
 };
-use crate::lang::{Cut, Displayed, Expected, ParsedCommand, Setting, SettingValue, Span, Spanned, Statement, Typed};
+use crate::lang::{Cut, Expected, Spanned, Statement};
 pub use arguments::*;
-use control::new_name;
 use find::find;
 use rows::{regions, walk};
 pub use tree::*;
@@ -91,10 +88,6 @@ pub(super) fn parse_walk(input: Tokens<'_>) -> Parsed<'_, Statement> {
     boxed(input, walk)
 }
 
-pub(super) fn parse_map(input: Tokens<'_>) -> Parsed<'_, Statement> {
-    boxed(input, drawn)
-}
-
 pub(super) fn parse_flags(input: Tokens<'_>) -> Parsed<'_, Statement> {
     boxed(input, |input| map(address, Command::Flags).parse(input))
 }
@@ -135,13 +128,6 @@ pub(super) fn parse_telescope(input: Tokens<'_>) -> Parsed<'_, Statement> {
 
 pub(super) fn parse_find(input: Tokens<'_>) -> Parsed<'_, Statement> {
     boxed(input, find)
-}
-
-pub(super) fn parse_print(input: Tokens<'_>) -> Parsed<'_, Statement> {
-    boxed(input, |input| {
-        let (input, (format, value)) = (opt(format), range).parse(input)?;
-        Ok((input, Command::Print { format, value }))
-    })
 }
 
 pub(super) fn parse_info_symbol(input: Tokens<'_>) -> Parsed<'_, Statement> {
@@ -194,113 +180,6 @@ pub(super) fn parse_soft_dirty(input: Tokens<'_>) -> Parsed<'_, Statement> {
     boxed(input, |input| map(soft_dirty, Command::SoftDirty).parse(input))
 }
 
-pub(super) fn parse_display(input: Tokens<'_>) -> Parsed<'_, Statement> {
-    boxed(input, display)
-}
-
-pub(super) fn parse_undisplay(input: Tokens<'_>) -> Parsed<'_, Statement> {
-    boxed(input, |input| map(many(number), Command::Undisplay).parse(input))
-}
-
-pub(super) fn parse_info_display(input: Tokens<'_>) -> Parsed<'_, Statement> {
-    boxed(input, |input| Ok((input, Command::InfoDisplay)))
-}
-
-pub(super) fn parse_assert(input: Tokens<'_>) -> Parsed<'_, Statement> {
-    boxed(input, |input| {
-        let (input, condition) = expression(input)?;
-        let (input, message) = opt(preceded(mark(","), cut(quoted_text))).parse(input)?;
-        let message = message.map(|message| message.node);
-        Ok((input, Command::Assert { condition, message }))
-    })
-}
-
-pub(super) fn parse_alias(input: Tokens<'_>) -> Parsed<'_, Statement> {
-    boxed(input, |input| {
-        let (input, (name, _)) = (new_name, cut(mark("="))).parse(input)?;
-        let (input, text) = cut(raw_text(Expected::Command)).parse(input)?;
-        Ok((input, Command::Alias { name, text }))
-    })
-}
-
-pub(super) fn parse_printf(input: Tokens<'_>) -> Parsed<'_, Statement> {
-    boxed(input, |input| {
-        let values = many(preceded(mark(","), cut(listed)));
-        let (input, (format, values)) = (quoted_text, values).parse(input)?;
-        Ok((input, Command::Printf { format, values }))
-    })
-}
-
-pub(super) fn parse_output(input: Tokens<'_>) -> Parsed<'_, Statement> {
-    boxed(input, |input| {
-        let (input, (format, value)) = (opt(format), range).parse(input)?;
-        Ok((input, Command::Output { format, value }))
-    })
-}
-
-pub(super) fn parse_set(input: Tokens<'_>) -> Parsed<'_, Statement> {
-    boxed(input, |input| map(assignment, Command::Set).parse(input))
-}
-
-pub(super) fn parse_show(input: Tokens<'_>) -> Parsed<'_, Statement> {
-    boxed(input, |input| map(shown, Command::Show).parse(input))
-}
-
-pub(super) fn parse_source(input: Tokens<'_>) -> Parsed<'_, Statement> {
-    boxed(input, source)
-}
-
-pub(super) fn parse_history(input: Tokens<'_>) -> Parsed<'_, Statement> {
-    boxed(input, |input| map(opt(number), Command::History).parse(input))
-}
-
-pub(super) fn parse_complete(input: Tokens<'_>) -> Parsed<'_, Statement> {
-    boxed(input, |input| {
-        let (input, text) = opt(raw_text(Expected::Text)).parse(input)?;
-        let text = text.map(|text| text.node);
-        Ok((input, Command::Complete(text.unwrap_or_default())))
-    })
-}
-
-pub(super) fn parse_help(input: Tokens<'_>) -> Parsed<'_, Statement> {
-    boxed(input, |input| map(opt(raw_text(Expected::Topic)), Command::Help).parse(input))
-}
-
-pub(super) fn parse_apropos(input: Tokens<'_>) -> Parsed<'_, Statement> {
-    boxed(input, |input| map(raw_text(Expected::Regex), Command::Apropos).parse(after_verbose(input)))
-}
-
-pub(super) fn parse_quit(input: Tokens<'_>) -> Parsed<'_, Statement> {
-    boxed(input, |input| map(opt(address), Command::Quit).parse(input))
-}
-
-/// What follows gdb's `-v` of `apropos`: the answer is as long as with it.
-fn after_verbose(input: Tokens<'_>) -> Tokens<'_> {
-    match input.rest {
-        [minus, v, rest @ ..] if minus.text == "-" && v.text == "v" && v.glued && !rest.is_empty() => {
-            Tokens { rest, ..input }
-        }
-        _ => input,
-    }
-}
-
-fn shown(input: Tokens<'_>) -> Parsed<'_, Shown> {
-    let shown = alt((
-        map((word("logging"), end_of_text), |_| Shown::Logging),
-        map(setting, Shown::Setting),
-        map(word("convenience"), |_| Shown::Convenience),
-        map(word("version"), |_| Shown::Version),
-    ));
-    map(opt(shown), |shown| shown.unwrap_or(Shown::All)).parse(input)
-}
-
-/// `PATH ARGUMENT …`
-fn source(input: Tokens<'_>) -> Parsed<'_, Command> {
-    let (behind, path) = pattern(Expected::File)(input)?;
-    let arguments = arguments_of(behind);
-    Ok((split_text(behind).1, Command::Source { path, arguments }))
-}
-
 /// `[TEXT] [by KEY] [limit N|top N]`: the text goes up to where nothing but clauses follows.
 fn processes(input: Tokens<'_>) -> Parsed<'_, Command> {
     input.expect(Expected::Text);
@@ -326,113 +205,6 @@ fn process_clauses(mut input: Tokens<'_>) -> Parsed<'_, ProcessClauses> {
     let (mut by, mut cut) = (None, None);
     while clause(&mut input, &mut by, after("by", one_of))? || clause(&mut input, &mut cut, cut_to)? {}
     Ok((input, (by, cut)))
-}
-
-/// `[/FMT] EXPRESSION` or `COMMAND …`, then how often.
-fn display(input: Tokens<'_>) -> Parsed<'_, Command> {
-    let (behind, layout) = opt(layout).parse(input)?;
-    let command = if layout.is_none() && is_command_displayed(behind) {
-        before_every(behind).or_else(|| terminated(displayed_command, peek(end_of_displayed)).parse(behind).ok())
-    } else {
-        None
-    };
-    let (mut behind, what) = match command {
-        Some((behind, command)) => (behind, Some(command)),
-        None => {
-            let is_quoted = begins_with_command(behind);
-            let value = |value| Displayed::Value { layout: layout.unwrap_or_default(), is_quoted, value };
-            match layout {
-                Some(_) => map(map(cut(range), value), Some).parse(behind)?,
-                None => opt(map(range, value)).parse(behind)?,
-            }
-        }
-    };
-    let (mut every, mut count) = (None, None);
-    if what.is_some() && clause(&mut behind, &mut every, after("every", time))? {
-        clause(&mut behind, &mut count, after("count", crate::lang::parser::count))?;
-    }
-    Ok((behind, Command::Display(Display { what, every, count })))
-}
-
-/// A command that is complete before `every`. `every` is then a clause and no name: `x/u every 1s`.
-fn before_every(input: Tokens<'_>) -> Option<(Tokens<'_>, Displayed)> {
-    let at = input.rest.iter().skip(1).position(is_every)? + 1;
-    let (before, behind) = input.rest.split_at_checked(at)?;
-    let (left, name) = command_name(Tokens { rest: before, ..input }).ok()?;
-    let (left, command) = displayable(left, name.node).ok()?;
-    let behind = Tokens { rest: behind, ..input };
-    let is_whole = left.rest.is_empty();
-    is_whole.then(|| (behind, displayed(input, behind, command, name.at)))
-}
-
-fn is_every(token: &Token<'_>) -> bool {
-    token.kind == TokenKind::Name && token.text == "every"
-}
-
-/// A command that `display` runs.
-fn displayed_command(input: Tokens<'_>) -> Parsed<'_, Displayed> {
-    let (behind, name) = command_name(input)?;
-    let (behind, command) = displayable(behind, name.node)?;
-    Ok((behind, displayed(input, behind, command, name.at)))
-}
-
-/// The arguments of a command, which is no line of blocks.
-fn displayable<'a>(input: Tokens<'a>, name: &str) -> Parsed<'a, Rc<dyn ParsedCommand>> {
-    match command_arguments(input, name)? {
-        (behind, Statement::Command(command)) => Ok((behind, command)),
-        (_, Statement::Control(_)) => input.fail(Expected::Command),
-    }
-}
-
-/// The command, with the text of it that stands before `behind`.
-fn displayed(input: Tokens<'_>, behind: Tokens<'_>, command: Rc<dyn ParsedCommand>, at: Span) -> Displayed {
-    let command = Spanned::new(command, at);
-    let start = input.place().start;
-    let end = input.notes.line.len().min(behind.place().start);
-    let text = input.notes.line.get(start..end).unwrap_or_default().trim();
-    let text = Typed(text.to_owned());
-    Displayed::Command { text, command }
-}
-
-/// Where nothing, or `every`, follows.
-fn end_of_displayed(input: Tokens<'_>) -> Parsed<'_, ()> {
-    match split_text(input).0 {
-        [] => Ok((input, ())),
-        [first, ..] if first.text == "every" => Ok((input, ())),
-        _ => Err(nom::Err::Error(Failed)),
-    }
-}
-
-/// Whether the next token begins with a name that `display` would take for a command if it stood without quotes.
-fn begins_with_command(input: Tokens<'_>) -> bool {
-    let is_end = |c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ':' | '@'));
-    let text = input.first().map_or("", |token| token.text.trim_start_matches('\''));
-    text.split(is_end).next().is_some_and(|word| input.notes.language.is_displayed(word))
-}
-
-/// Whether the next word is a command that `display` may run. `x` alone, or before an operator, is a name, as in gdb.
-fn is_command_displayed(input: Tokens<'_>) -> bool {
-    let Some(first) = input.first().filter(|token| token.kind == TokenKind::Name) else {
-        return false;
-    };
-    let next = split_text(input).0.get(1).map(|token| &token.kind);
-    let is_name = first.text == "x" && matches!(next, None | Some(TokenKind::Mark));
-    input.notes.language.is_displayed(first.text) && !is_name
-}
-
-/// `map`: a filter without a range applies to the whole process. Without a filter behind it, `where` is a name like any
-/// other.
-fn drawn(input: Tokens<'_>) -> Parsed<'_, Command> {
-    if let Ok((behind, filter)) = preceded(word("where"), filter).parse(input) {
-        let (range, filter) = (None, Some(filter));
-        return Ok((behind, Command::Map { range, filter }));
-    }
-    let (behind, range) = opt(range).parse(input)?;
-    let (behind, filter) = match range {
-        Some(_) => opt(after("where", filter)).parse(behind)?,
-        None => (behind, None),
-    };
-    Ok((behind, Command::Map { range, filter }))
 }
 
 /// `frames` by itself is a word; in an expression, or in quotes, it is a name.
@@ -541,28 +313,6 @@ fn list_once<T: Worded + PartialEq>(input: Tokens<'_>) -> Parsed<'_, Vec<T>> {
         }
     }
     Ok((behind, once))
-}
-
-/// Where the arguments end.
-fn end_of_text(input: Tokens<'_>) -> Parsed<'_, ()> {
-    match split_text(input).0 {
-        [] => Ok((input, ())),
-        _ => Err(nom::Err::Error(Failed)),
-    }
-}
-
-fn assignment(input: Tokens<'_>) -> Parsed<'_, Assignment> {
-    let variable = map((variable, cut(mark("=")), cut(range)), |(name, _, value)| Assignment::Variable { name, value });
-    let setting = map(setting_value, |(setting, value)| Assignment::Setting { setting, value });
-    alt((variable, log, setting)).parse(input)
-}
-
-/// `logging on`, `logging file PATH`, as in gdb.
-fn log(input: Tokens<'_>) -> Parsed<'_, Assignment> {
-    let (behind, _) = word("logging")(input)?;
-    let enabled = map(one_of, |on| Assignment::Setting { setting: Setting::Logging, value: SettingValue::Switch(on) });
-    let file = map(preceded(word("file"), cut(pattern(Expected::File))), Assignment::LogFile);
-    alt((enabled, file)).parse(behind)
 }
 
 /// The process that an argument of `attach` names.

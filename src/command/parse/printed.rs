@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::lang::display as written;
-use crate::lang::{Expression, Format, Layout, Name, Range, escape};
+use crate::lang::{Expression, Name, Range, escape};
 use std::fmt::{self, Formatter};
 
 impl Command {
@@ -23,13 +23,6 @@ impl Command {
                 written::cut(f, cut.as_ref())
             }
             Command::InfoModules => f.write_str("info modules"),
-            Command::Map { range, filter } => {
-                f.write_str("map")?;
-                if let Some(range) = range {
-                    write!(f, " {}", range.node)?;
-                }
-                written::clause(f, "where", filter.as_ref().map(|filter| &filter.node))
-            }
             Command::InfoThreads => f.write_str("info threads"),
             Command::InfoRegisters => f.write_str("info registers"),
             Command::InfoLine(address) => match address.node.to_string() {
@@ -134,9 +127,6 @@ impl Command {
                 Range::Expression(Expression::Name(Name(name))) if name == "clear" => f.write_str("soft-dirty 'clear'"),
                 range => write!(f, "soft-dirty {range}"),
             },
-            Command::Print { format, value } => {
-                write!(f, "print{} {}", of_format(*format), value.node)
-            }
             Command::Examine(Examine { layout, fault, address }) => {
                 write!(f, "x{}", layout)?;
                 f.write_str(if *fault { " --fault" } else { "" })?;
@@ -156,76 +146,8 @@ impl Command {
                 write!(f, "telescope {}", address.node)?;
                 count.map_or(Ok(()), |count| write!(f, " {count}"))
             }
-            Command::Set(assignment) => write!(f, "set {}", assignment),
-            Command::Show(Shown::All) => f.write_str("show"),
-            Command::Show(Shown::Setting(setting)) => write!(f, "show {}", setting.name()),
-            Command::Show(Shown::Convenience) => f.write_str("show convenience"),
-            Command::Show(Shown::Version) => f.write_str("show version"),
-            Command::Show(Shown::Logging) => f.write_str("show logging"),
-            Command::Printf { format, values } => {
-                write!(f, "printf {}", escape('"', &format.node))?;
-                values.iter().try_for_each(|value| write!(f, ", {}", value.node))
-            }
-            Command::Output { format, value } => {
-                write!(f, "output{} {}", of_format(*format), value.node)
-            }
-            Command::Display(Display { what, every, count }) => {
-                f.write_str("display")?;
-                match what {
-                    None => {}
-                    Some(Displayed::Command { command, .. }) => {
-                        write!(f, " {}", command.node)?;
-                    }
-                    Some(Displayed::Value { layout, is_quoted, value }) => {
-                        let value =
-                            if *is_quoted { in_quotes(&value.node.to_string()) } else { value.node.to_string() };
-                        write!(f, "{} {value}", layout)?;
-                    }
-                }
-                written::clause(f, "every", every.as_ref().map(|time| &time.node))?;
-                written::clause(f, "count", count.as_ref().map(|count| &count.node))
-            }
-            Command::Undisplay(numbers) => {
-                f.write_str("undisplay")?;
-                numbers.iter().try_for_each(|number| write!(f, " {number}"))
-            }
-            Command::InfoDisplay => f.write_str("info display"),
-            Command::Source { path, arguments } => {
-                quoted(f, "source", Some(&path.node))?;
-                arguments.iter().try_for_each(|argument| write!(f, " {}", argument.node.text))
-            }
-            Command::Assert { condition, message } => {
-                write!(f, "assert {}", condition.node)?;
-                message.as_ref().map_or(Ok(()), |message| write!(f, ", {}", escape('"', message)))
-            }
-            Command::Alias { name, text } => {
-                write!(f, "alias {} = {}", name.node, escape('"', &text.node))
-            }
-            Command::History(limit) => {
-                f.write_str("history")?;
-                limit.map_or(Ok(()), |limit| write!(f, " {limit}"))
-            }
-            Command::Complete(text) => quoted(f, "complete", (!text.is_empty()).then_some(text)),
-            Command::Help(topic) => quoted(f, "help", topic.as_ref().map(|topic| topic.node.as_str())),
-            Command::Apropos(regex) => quoted(f, "apropos", Some(&regex.node)),
-            Command::Quit(status) => {
-                f.write_str("quit")?;
-                status.as_ref().map_or(Ok(()), |status| write!(f, " {}", status.node))
-            }
         }
     }
-}
-
-/// A value with its first word in quotes.
-fn in_quotes(text: &str) -> String {
-    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ':' | '@');
-    let (word, rest) = text.split_at(text.find(|c| !is_part(c)).unwrap_or(text.len()));
-    format!("'{word}'{rest}")
-}
-
-/// A format without a count and a size.
-fn of_format(format: Option<Format>) -> Layout {
-    Layout { format, ..Layout::default() }
 }
 
 impl fmt::Display for TargetName {
@@ -235,18 +157,6 @@ impl fmt::Display for TargetName {
             TargetName::Name(name) => f.write_str(&escape('"', name)),
             TargetName::Itself => f.write_str("self"),
             TargetName::Variable(name) => write!(f, "${name}"),
-        }
-    }
-}
-
-impl fmt::Display for Assignment {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self {
-            Assignment::Variable { name, value } => write!(f, "${} = {}", name.node, value.node),
-            Assignment::Setting { setting, value } => write!(f, "{} {value}", setting.name()),
-            Assignment::LogFile(path) => {
-                write!(f, "logging file {}", escape('"', &path.node))
-            }
         }
     }
 }

@@ -2,10 +2,7 @@
 
 use super::arguments::{Compare, Diff, Examine, Find, Ps, Regions, Snapshot, Walk, Watch};
 use crate::kernel::words::worded;
-use crate::lang::{
-    Argument, Count, Cut, Displayed, Expression, Filter, Format, PageField, Range, Setting, SettingValue, Spanned,
-    SymbolName, Time,
-};
+use crate::lang::{Count, Cut, Expression, Range, Spanned, SymbolName};
 
 /// A command with its arguments, one variant a command.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,13 +28,6 @@ pub enum Command {
     },
     /// `info modules`: programs and libraries, and where their symbols come from.
     InfoModules,
-    /// `map [RANGE] [where FILTER]`
-    Map {
-        /// What is drawn; all of the process if absent.
-        range: Option<Spanned<Range>>,
-        /// Which pages are drawn; all if absent.
-        filter: Option<Spanned<Filter<PageField>>>,
-    },
     /// `info threads`
     InfoThreads,
     /// `info registers`
@@ -89,13 +79,6 @@ pub enum Command {
     },
     /// `watch …`
     Watch(Watch),
-    /// `print[/FMT] VALUE`
-    Print {
-        /// How integers and addresses are written; by their type if absent.
-        format: Option<Format>,
-        /// What to print.
-        value: Spanned<Range>,
-    },
     /// `x …`
     Examine(Examine),
     /// `find …`
@@ -109,61 +92,6 @@ pub enum Command {
         /// How many words; the command's default if absent.
         count: Option<u64>,
     },
-    /// `set $NAME = VALUE` or `set SETTING VALUE`
-    Set(Assignment),
-    /// `show [SETTING | convenience]`
-    Show(Shown),
-    /// `printf "FORMAT", VALUE, …`
-    Printf {
-        /// Text with conversions such as `%d`, its escapes already replaced.
-        format: Spanned<String>,
-        /// A value for each conversion.
-        values: Vec<Spanned<Range>>,
-    },
-    /// `output[/FMT] VALUE`
-    Output {
-        /// As for `print`.
-        format: Option<Format>,
-        /// What to print.
-        value: Spanned<Range>,
-    },
-    /// `display …`
-    Display(Display),
-    /// `undisplay N …`; all of them without a number.
-    Undisplay(Vec<u64>),
-    /// `info display`
-    InfoDisplay,
-    /// `source PATH ARGUMENT …`; a leading `~/` is still as typed.
-    Source {
-        /// The command file.
-        path: Spanned<String>,
-        /// Its `$arg0`, `$arg1` …
-        arguments: Vec<Spanned<Argument>>,
-    },
-    /// `assert EXPRESSION[, "message"]`
-    Assert {
-        /// What must be true.
-        condition: Spanned<Expression>,
-        /// The message if it is not.
-        message: Option<String>,
-    },
-    /// `alias NAME = COMMAND …`
-    Alias {
-        /// The new name.
-        name: Spanned<String>,
-        /// What the name stands for.
-        text: Spanned<String>,
-    },
-    /// `history [N]`: the last N lines.
-    History(Option<u64>),
-    /// `complete TEXT`
-    Complete(String),
-    /// `help [TOPIC]`
-    Help(Option<Spanned<String>>),
-    /// `apropos REGEX`
-    Apropos(Spanned<String>),
-    /// `quit [STATUS]`
-    Quit(Option<Spanned<Expression>>),
 }
 
 impl crate::lang::ParsedCommand for Command {
@@ -230,52 +158,4 @@ pub enum SoftDirty {
         /// Whether to clear without a question.
         yes: bool,
     },
-}
-
-/// What `set` sets.
-#[derive(Clone, Debug, PartialEq)]
-#[expect(clippy::large_enum_variant, reason = "there is one line at a time")]
-pub enum Assignment {
-    /// `set $NAME = VALUE`
-    Variable {
-        /// Without the `$`.
-        name: Spanned<String>,
-        /// What it becomes.
-        value: Spanned<Range>,
-    },
-    /// `set SETTING VALUE`
-    Setting {
-        /// Which setting.
-        setting: Setting,
-        /// What it becomes, of the setting's own type.
-        value: SettingValue,
-    },
-    /// `set logging file PATH`; a leading `~/` is still as typed, and `$x` may stand for it.
-    LogFile(Spanned<String>),
-}
-
-/// `display [/FMT] VALUE`, `display COMMAND …`, either with `every TIME [count N]`; alone it shows what is displayed.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Display {
-    /// What to display from now on.
-    pub what: Option<Displayed>,
-    /// Show it now, and again after each such time, instead of at each prompt.
-    pub every: Option<Spanned<Time>>,
-    /// How many times to show it.
-    pub count: Option<Spanned<Count>>,
-}
-
-/// What `show` shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shown {
-    /// All settings.
-    All,
-    /// One setting.
-    Setting(Setting),
-    /// The variables: `$name`, and the value history.
-    Convenience,
-    /// Which pmdb this is.
-    Version,
-    /// The settings of the log, and its file.
-    Logging,
 }

@@ -41,7 +41,7 @@ pub use input::{Language, Syntax};
 pub(crate) use layout::{format, layout, search};
 pub(crate) use names::symbol;
 pub(crate) use range::{address, listed, range, value, watched};
-pub(crate) use raw::{Raw, part, part_of_name, pattern, raw, raw_text, split_text};
+pub(crate) use raw::{Raw, end_of_text, part, part_of_name, pattern, raw, raw_text, split_text};
 pub(crate) use setting::{setting, setting_value};
 pub(crate) use snapshots::{later, snapshot_name};
 pub(crate) use stream::{

@@ -23,6 +23,14 @@ pub(crate) fn split_text(input: Tokens<'_>) -> (&[Token<'_>], Tokens<'_>) {
     (text, Tokens { rest, ..input })
 }
 
+/// Where the arguments end.
+pub(crate) fn end_of_text(input: Tokens<'_>) -> Parsed<'_, ()> {
+    match split_text(input).0 {
+        [] => Ok((input, ())),
+        _ => Err(nom::Err::Error(super::input::Failed)),
+    }
+}
+
 /// `raw`: as typed, or one quoted token without its quotes.
 pub(crate) fn raw<'a>(what: Expected) -> impl Fn(Tokens<'a>) -> Parsed<'a, Spanned<Raw>> {
     move |input| {

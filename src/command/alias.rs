@@ -1,6 +1,6 @@
 //! `alias NAME = COMMAND …`
 
-use super::parse::control::new_name;
+use super::control::new_name;
 use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use crate::eval;
 use crate::lang::parser::{Parsed, Tokens, mark, raw_text};

@@ -1,8 +1,16 @@
-//! The help of blocks: `if`, `while`, `foreach`, `define` and their other words. The session runs them.
+//! The lines that blocks are made of: `if E`, `foreach $x in …`, `end`. The session runs them.
 
+use super::parse::regions;
+use super::walk;
 use super::{About, CommandName, Group, example};
-use crate::lang::BlockLine;
+use crate::lang::parser::{Failed, Parsed, TokenKind, Tokens, expression, listed, variable, with_commas, word};
+use crate::lang::{BlockLine, Control, Expected, Opening, Rows, Spanned, Statement};
 use crate::report::HelpExample;
+use nom::Parser;
+use nom::branch::alt;
+use nom::combinator::{cut, map, peek};
+use nom::sequence::terminated;
+use std::rc::Rc;
 
 const fn about(
     name: CommandName,
@@ -120,3 +128,87 @@ pub(super) const DOCUMENT: About = about(
      the first of them.",
     DEFINE_EXAMPLES,
 );
+
+fn opening(opened: Parsed<'_, Opening>) -> Parsed<'_, Statement> {
+    opened.map(|(behind, opening)| (behind, Statement::Control(Control::Open(opening))))
+}
+
+pub(super) fn if_line(input: Tokens<'_>) -> Parsed<'_, Statement> {
+    opening(map(cut(expression), Opening::If).parse(input))
+}
+
+pub(super) fn while_line(input: Tokens<'_>) -> Parsed<'_, Statement> {
+    opening(map(cut(expression), Opening::While).parse(input))
+}
+
+pub(super) fn foreach_line(input: Tokens<'_>) -> Parsed<'_, Statement> {
+    let (input, (variable, _, rows)) = (cut(variable), cut(word("in")), cut(rows)).parse(input)?;
+    opening(Ok((input, Opening::Foreach { variable, rows })))
+}
+
+pub(super) fn define_line(input: Tokens<'_>) -> Parsed<'_, Statement> {
+    opening(map(cut(new_name), Opening::Define).parse(input))
+}
+
+pub(super) fn document_line(input: Tokens<'_>) -> Parsed<'_, Statement> {
+    opening(map(cut(new_name), Opening::Document).parse(input))
+}
+
+pub(super) fn else_line(input: Tokens<'_>) -> Parsed<'_, Statement> {
+    Ok((input, Statement::Control(Control::Else)))
+}
+
+pub(super) fn end_line(input: Tokens<'_>) -> Parsed<'_, Statement> {
+    Ok((input, Statement::Control(Control::End)))
+}
+
+pub(super) fn loop_break_line(input: Tokens<'_>) -> Parsed<'_, Statement> {
+    Ok((input, Statement::Control(Control::Break)))
+}
+
+pub(super) fn loop_continue_line(input: Tokens<'_>) -> Parsed<'_, Statement> {
+    Ok((input, Statement::Control(Control::Continue)))
+}
+
+/// A name for a new command.
+pub(super) fn new_name(input: Tokens<'_>) -> Parsed<'_, Spanned<String>> {
+    input.accept(Expected::NewCommand, |token| (token.kind == TokenKind::Name).then(|| token.text.to_owned()))
+}
+
+/// `rows`. A symbol may be called `regions` or `walk`: what follows decides. A symbol called `threads` needs quotes.
+fn rows(input: Tokens<'_>) -> Parsed<'_, Rows> {
+    let commands = alt((
+        terminated(region_rows, peek(end)),
+        terminated(page_rows, peek(end)),
+        terminated(map(word("threads"), |_| Rows::Threads), peek(end)),
+    ))
+    .parse(input);
+    let failure = match commands {
+        Ok(found) => return Ok(found),
+        Err(failure) => failure,
+    };
+    let values = map(with_commas(listed), Rows::Values);
+    match terminated(values, peek(end)).parse(input) {
+        Err(nom::Err::Error(_)) => Err(failure),
+        values => values,
+    }
+}
+
+fn end(input: Tokens<'_>) -> Parsed<'_, ()> {
+    match input.first().map(|token| &token.kind) {
+        None | Some(TokenKind::Comment) => Ok((input, ())),
+        _ => Err(nom::Err::Error(Failed)),
+    }
+}
+
+fn region_rows(input: Tokens<'_>) -> Parsed<'_, Rows> {
+    let (behind, at) = word("regions")(input)?;
+    let (behind, command) = regions(behind)?;
+    Ok((behind, Rows::Of(Spanned::new(Rc::new(command), at))))
+}
+
+fn page_rows(input: Tokens<'_>) -> Parsed<'_, Rows> {
+    let (behind, at) = word("walk")(input)?;
+    let (behind, command) = walk::ungrouped(behind)?;
+    Ok((behind, Rows::Of(Spanned::new(Rc::new(command), at))))
+}

@@ -1,6 +1,6 @@
 //! `display`, `undisplay`, `info display`: values and answers that each prompt shows.
 
-use super::parse;
+use super::examine::Examine;
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example, how, print};
 use crate::eval;
 use crate::lang::parser::{
@@ -344,8 +344,7 @@ fn examination(layout: Layout, value: &Spanned<Range>) -> Result<Spanned<Rc<dyn 
         return Err(error.hint("display/4xb ADDRESS").into());
     };
     let address = Some(Spanned::<Expression>::new(expression.clone(), value.at));
-    let command: Rc<dyn ParsedCommand> =
-        Rc::new(parse::Command::Examine(parse::Examine { layout, fault: false, address }));
+    let command: Rc<dyn ParsedCommand> = Rc::new(Examine { layout, fault: false, address });
     Ok(Spanned::new(command, value.at))
 }
 

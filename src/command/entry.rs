@@ -22,6 +22,12 @@ pub trait Command: Debug + Sized + 'static {
     /// Parses what follows the name.
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self>;
 
+    /// The same as a statement. A command with something before its `--how` parses that itself.
+    fn statement(input: Tokens<'_>) -> Parsed<'_, Statement> {
+        let (behind, command) = Self::parse(input)?;
+        Ok((behind, Statement::Command(Rc::new(command))))
+    }
+
     /// Writes what follows the name, with the blank before it, so that it parses to the same.
     fn write(&self, _f: &mut Formatter<'_>) -> fmt::Result {
         Ok(())
@@ -95,7 +101,7 @@ pub struct Entry {
 impl Entry {
     /// The entry of a command.
     pub(super) const fn of<C: Command>() -> Self {
-        Entry { about: C::ABOUT, parse: parse::<C>, of: of::<C> }
+        Entry { about: C::ABOUT, parse: C::statement, of: of::<C> }
     }
 
     /// The entry of words that the language itself gives a meaning: lines of blocks, `pipe`, `shell`.
@@ -113,11 +119,6 @@ impl Entry {
         }
         all
     }
-}
-
-fn parse<C: Command>(input: Tokens<'_>) -> Parsed<'_, Statement> {
-    let (behind, command) = C::parse(input)?;
-    Ok((behind, Statement::Command(Rc::new(command))))
 }
 
 pub(super) fn of<C: Run + 'static>(command: &dyn ParsedCommand) -> Option<&dyn Run> {

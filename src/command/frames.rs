@@ -1,24 +1,31 @@
 //! `walk pfn:A..pfn:B`: frames of physical memory instead of pages of a process.
 
 use super::cut::{Cut, Largest, show_largest};
+use super::groups::{self, GroupKey};
 use super::page_sweep::{finish, stopped};
-use super::{Context, Error, Flow, Outcome, Resume, groups};
-use crate::command::parse::Walk;
+use super::{Context, Error, Flow, Outcome, Resume};
 use crate::eval;
 use crate::inspect::{self, Facts, Frames, GroupBy, Groups, Question, frame_words, machine_frames, require_of_frames};
 use crate::kernel::{FrameNumber, FrameRange, PageSize};
+use crate::lang::{Filter, PageField, Spanned};
 use crate::process::Machine;
 use crate::render::Sink;
 use crate::report::{self, FramesSummary, Reason, Stopped};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-pub(super) fn walk(context: &mut Context, range: FrameRange, asked: &Walk, cut: Option<Cut>) -> Outcome {
+pub(super) fn walk(
+    context: &mut Context,
+    range: FrameRange,
+    filter: Option<&Spanned<Filter<PageField>>>,
+    keys: &[GroupKey],
+    cut: Option<Cut>,
+) -> Outcome {
     let machine = context.state.machine().clone();
-    let filter = asked.filter.as_ref().map(|filter| eval::frame_filter(filter, &machine, context.state)).transpose()?;
+    let filter = filter.map(|filter| eval::frame_filter(filter, &machine, context.state)).transpose()?;
     context.state.last_address = None;
-    let by = match groups::parted(&asked.by)? {
-        None if asked.by.is_empty() => None,
+    let by = match groups::parted(keys)? {
+        None if keys.is_empty() => None,
         Some((by, and)) if of_frames(by) && and.is_none_or(of_frames) => Some((by, and)),
         _ => {
             return Err(Error::refused(
@@ -65,7 +72,7 @@ pub(super) fn walk(context: &mut Context, range: FrameRange, asked: &Walk, cut: 
     if let Some(grouped) = grouped {
         let name = |key| groups::name(&machine, key);
         let rows = grouped.finish_parted();
-        groups::emit(&asked.by, rows, cut, size, name, context.sink)?;
+        groups::emit(keys, rows, cut, size, name, context.sink)?;
     }
     show_largest(largest, "row", context.sink, |frames, sink| sink.emit(&row(&machine, frames)))?;
     ended.close(size, context.sink)?;

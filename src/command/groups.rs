@@ -2,14 +2,47 @@
 
 use super::Error;
 use super::cut::{Cut, say_cut};
-use crate::command::parse::GroupKey;
 use crate::inspect::{self, GroupBy, GroupKey as Key, InZone, Keys, OfFrame};
+use crate::kernel::words::worded;
 use crate::kernel::{PageSize, Region};
 use crate::lang::Which;
 use crate::process::Machine;
 use crate::render::Sink;
 use crate::report::{Group, Reason, Stopped, Why};
 use std::cmp::Reverse;
+
+worded! {
+    /// What `walk … by KEY` groups pages by.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum GroupKey, word {
+        /// The state: present, swapped, guard, …
+        State = "state",
+        /// The kind: anonymous, file, shmem, …
+        Kind = "kind",
+        /// The set of page flags.
+        Flags = "flags",
+        /// The region.
+        Region = "region",
+        /// The run of physically consecutive frames.
+        Run = "run",
+        /// The order of the folio.
+        Order = "order",
+        /// The NUMA node.
+        Node = "node",
+        /// The memory zone.
+        Zone = "zone",
+        /// The memory cgroup.
+        Cgroup = "cgroup",
+        /// Mapped by one PMD as a huge page, or not.
+        PmdMapped = "pmd_mapped",
+        /// The number of mappings of the frame.
+        MapCount = "mapcount",
+        /// Mapped only here, or not.
+        Exclusive = "exclusive",
+        /// The symbol in which the page begins.
+        Symbol = "symbol",
+    }
+}
 
 /// The grouping of a key; `None` for runs, which are a stream.
 fn by(key: GroupKey) -> Option<GroupBy> {

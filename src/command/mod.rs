@@ -64,6 +64,8 @@ mod tests;
 mod threads;
 mod timeline;
 mod translate;
+mod unobserved;
+mod until;
 mod version;
 mod walk;
 mod watch;
@@ -111,7 +113,7 @@ static ENTRIES: [Entry; 61] = [
     Entry::of::<translate::Translate>(),
     legacy(region::ABOUT, parse::parse_region),
     legacy(regions::ABOUT, parse::parse_regions),
-    legacy(walk::ABOUT, parse::parse_walk),
+    Entry::of::<walk::Walk>(),
     Entry::of::<map::Map>(),
     legacy(flags::ABOUT, parse::parse_flags),
     legacy(who::ABOUT, parse::parse_who),
@@ -120,34 +122,34 @@ static ENTRIES: [Entry; 61] = [
     legacy(explain::ABOUT, parse::parse_explain),
     legacy(patched::ABOUT, parse::parse_patched),
     legacy(decode::ABOUT, parse::parse_decode),
-    legacy(examine::ABOUT, parse::parse_x),
+    Entry::of::<examine::Examine>(),
     legacy(telescope::ABOUT, parse::parse_telescope),
-    legacy(find::ABOUT, parse::parse_find),
+    Entry::of::<find::Find>(),
     Entry::of::<print::Print>(),
     legacy(symbol::ABOUT_SYMBOL, parse::parse_info_symbol),
     legacy(symbol::ABOUT_ADDRESS, parse::parse_info_address),
     legacy(symbols::ABOUT, parse::parse_info_symbols),
     legacy(modules::ABOUT, parse::parse_info_modules),
     legacy(line::ABOUT, parse::parse_info_line),
-    legacy(watch::ABOUT, parse::parse_watch),
+    Entry::of::<watch::Watch>(),
     legacy(snapshot::ABOUT, parse::parse_snapshot),
     legacy(snapshot::ABOUT_INFO, parse::parse_info_snapshots),
-    legacy(diff::ABOUT, parse::parse_diff),
-    legacy(compare::ABOUT, parse::parse_compare),
-    legacy(soft_dirty::ABOUT, parse::parse_soft_dirty),
+    Entry::of::<diff::Diff>(),
+    Entry::of::<compare::Compare>(),
+    Entry::of::<soft_dirty::SoftDirty>(),
     Entry::of::<display::Display>(),
     Entry::of::<display::Undisplay>(),
     Entry::of::<display::InfoDisplay>(),
     Entry::of::<assert::Assert>(),
-    Entry::of_language(control::IF, parse::control::if_line),
-    Entry::of_language(control::ELSE, parse::control::else_line),
-    Entry::of_language(control::END, parse::control::end_line),
-    Entry::of_language(control::WHILE, parse::control::while_line),
-    Entry::of_language(control::LOOP_BREAK, parse::control::loop_break_line),
-    Entry::of_language(control::LOOP_CONTINUE, parse::control::loop_continue_line),
-    Entry::of_language(control::FOREACH, parse::control::foreach_line),
-    Entry::of_language(control::DEFINE, parse::control::define_line),
-    Entry::of_language(control::DOCUMENT, parse::control::document_line),
+    Entry::of_language(control::IF, control::if_line),
+    Entry::of_language(control::ELSE, control::else_line),
+    Entry::of_language(control::END, control::end_line),
+    Entry::of_language(control::WHILE, control::while_line),
+    Entry::of_language(control::LOOP_BREAK, control::loop_break_line),
+    Entry::of_language(control::LOOP_CONTINUE, control::loop_continue_line),
+    Entry::of_language(control::FOREACH, control::foreach_line),
+    Entry::of_language(control::DEFINE, control::define_line),
+    Entry::of_language(control::DOCUMENT, control::document_line),
     Entry::of::<alias::Alias>(),
     Entry::of::<printf::Printf>(),
     Entry::of::<print::Output>(),
@@ -241,14 +243,7 @@ impl Run for parse::Command {
     }
 
     fn nature(&self) -> Nature {
-        use parse::{Command, SoftDirty, Watch};
-        Nature {
-            draws: matches!(self, Command::Watch(Watch { is_timeline: true, .. })),
-            changes_process: matches!(self, Command::SoftDirty(SoftDirty::Clear { .. })),
-            chooses_target: matches!(self, Command::Attach(_)),
-            ends_by_interrupt: matches!(self, Command::Watch(_)),
-            ..Nature::default()
-        }
+        Nature { chooses_target: matches!(self, parse::Command::Attach(_)), ..Nature::default() }
     }
 }
 
@@ -267,21 +262,14 @@ fn dispatch(command: &parse::Command, context: &mut Context) -> Outcome {
         parse::Command::InfoLine(place) => line::run(context, place),
         parse::Command::Region { address, full } => region::run(context, address, *full),
         parse::Command::Regions(asked) => regions::run(context, asked),
-        parse::Command::Walk(asked) => walk::run(context, asked),
         parse::Command::Flags(place) => flags::run(context, place),
         parse::Command::Who { place, limit } => who::run(context, place, limit.as_ref()),
         parse::Command::Summary(summarized) => summary::run(context, summarized),
         parse::Command::Explain(address) => explain::run(context, address),
         parse::Command::Decode { value, reading } => decode::run(context, value, *reading),
-        parse::Command::Watch(asked) => watch::run(context, asked),
         parse::Command::Snapshot(asked) => snapshot::run(context, asked),
         parse::Command::SnapshotDelete(name) => snapshot::delete(context, name),
         parse::Command::InfoSnapshots => snapshot::list(context),
-        parse::Command::Diff(asked) => diff::run(context, asked),
-        parse::Command::Compare(asked) => compare::run(context, asked),
-        parse::Command::SoftDirty(asked) => soft_dirty::run(context, asked),
-        parse::Command::Examine(asked) => examine::run(context, asked),
-        parse::Command::Find(asked) => find::run(context, asked),
         parse::Command::Patched(range) => patched::run(context, range.as_ref()),
         parse::Command::Telescope { address, count } => telescope::run(context, address, *count),
     }

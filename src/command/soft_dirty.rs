@@ -1,15 +1,15 @@
 //! `soft-dirty [RANGE]`, `soft-dirty clear [--yes]`: which pages were written since their soft-dirty bits were cleared.
 
 use super::page_sweep;
-use super::parse;
 use super::snapshot::seconds;
-use super::walk;
-use super::{About, CommandName, Context, Error, Flow, Group, Outcome, Resume, example};
-use crate::command::parse::SoftDirty;
+use super::walk::Walk;
+use super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, Resume, example};
 use crate::eval;
 use crate::inspect::{AddressSpace, Facts, Filter, Question, no_scan};
 use crate::kernel::{Kind, Name};
-use crate::lang::{self, PageField, Span, Spanned};
+use crate::lang::display::word_if;
+use crate::lang::parser::{Parsed, Tokens, end_of_text, option, range, word};
+use crate::lang::{self, Expression, PageField, Span, Spanned};
 use crate::process::Target;
 use crate::render::Record;
 use crate::render::text::Text;
@@ -18,14 +18,32 @@ use crate::render::theme::Role;
 use crate::render::units::{count, counted, duration};
 use crate::report::record::record;
 use crate::report::{Declared, Fact, Shape};
+use nom::Parser;
+use nom::branch::alt;
+use nom::combinator::{map, opt};
+use std::fmt::{self, Formatter};
 use std::ops::ControlFlow;
 use std::time::{Instant, SystemTime};
 
-pub(super) const ABOUT: About = About {
-    name: CommandName::new("soft-dirty").whole().how(),
-    group: Group::Time,
-    summary: "list pages written since their soft-dirty bits were cleared",
-    text: "\
+/// `soft-dirty [RANGE]`, `soft-dirty clear [--yes]`
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one line at a time")]
+pub enum SoftDirty {
+    /// `[RANGE]`: shows the written pages; those of the whole process if absent.
+    Written(Option<Spanned<lang::Range>>),
+    /// `clear [--yes]`
+    Clear {
+        /// Whether to clear without a question.
+        yes: bool,
+    },
+}
+
+impl Command for SoftDirty {
+    const ABOUT: About = About {
+        name: CommandName::new("soft-dirty").whole().how(),
+        group: Group::Time,
+        summary: "list pages written since their soft-dirty bits were cleared",
+        text: "\
 Lists the pages with a soft-dirty bit, of the process or of a range. The kernel sets this bit of each page that is \
 written. The command is short for `walk RANGE where soft_dirty`, which can also group and count.
 
@@ -42,18 +60,46 @@ bit. Hugetlb pages have no bit of their own: after clearing they are never shown
 
 Kernels without CONFIG_MEM_SOFT_DIRTY accept the clearing and do nothing. pmdb tests this on itself and refuses. \
 There, `snapshot with content` and `diff` find written pages.",
-    examples: &[
-        example("soft-dirty demo_busy", "list the written pages of a symbol"),
-        example("soft-dirty clear --yes", "clear the bits without a confirmation"),
-    ],
-};
+        examples: &[
+            example("soft-dirty demo_busy", "list the written pages of a symbol"),
+            example("soft-dirty clear --yes", "clear the bits without a confirmation"),
+        ],
+    };
 
-pub(super) fn run(context: &mut Context, asked: &SoftDirty) -> Outcome {
-    let target = context.target()?;
-    require(&target)?;
-    match asked {
-        SoftDirty::Written(range) => written(context, &target, range.as_ref()),
-        SoftDirty::Clear { yes } => clear(context, &target, *yes),
+    fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
+        // `clear` by itself is a word; in an expression, or in quotes, it is a name.
+        let clear = (word("clear"), option("--yes"), end_of_text);
+        let clear = map(clear, |(_, yes, ())| SoftDirty::Clear { yes });
+        alt((clear, map(opt(range), SoftDirty::Written))).parse(input)
+    }
+
+    fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            SoftDirty::Clear { yes } => {
+                f.write_str(" clear")?;
+                word_if(f, *yes, "--yes")
+            }
+            SoftDirty::Written(None) => Ok(()),
+            SoftDirty::Written(Some(range)) => match &range.node {
+                lang::Range::Expression(Expression::Name(lang::Name(name))) if name == "clear" => {
+                    f.write_str(" 'clear'")
+                }
+                range => write!(f, " {range}"),
+            },
+        }
+    }
+
+    fn nature(&self) -> Nature {
+        Nature { changes_process: matches!(self, SoftDirty::Clear { .. }), ..Nature::default() }
+    }
+
+    fn run(&self, context: &mut Context) -> Outcome {
+        let target = context.target()?;
+        require(&target)?;
+        match self {
+            SoftDirty::Written(range) => written(context, &target, range.as_ref()),
+            SoftDirty::Clear { yes } => clear(context, &target, *yes),
+        }
     }
 }
 
@@ -95,13 +141,13 @@ fn written(context: &mut Context, target: &Target, range: Option<&Spanned<lang::
     };
     context.sink.note(message)?;
     let all = Spanned::new(lang::Range::All, Span::default());
-    let asked = parse::Walk {
+    let asked = Walk {
         range: range.cloned().unwrap_or(all),
         filter: Some(is(PageField::SoftDirty)),
         by: Vec::new(),
         cut: None,
     };
-    walk::run(context, &asked)
+    asked.run(context)
 }
 
 fn is(field: PageField) -> Spanned<lang::Filter<PageField>> {

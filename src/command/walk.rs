@@ -1,27 +1,46 @@
 //! `walk RANGE [where FILTER] [by KEY[, KEY]] [limit N|top N]`: the pages of a range.
 
 use super::cut::Cut;
+use super::groups::{self, GroupKey};
 use super::named_pages::{PagesOfSymbols, names_in};
 use super::page_sweep;
-use super::parse;
-use super::{About, CommandName, Context, Flow, Group, Outcome, Resume, example, frames, groups};
-use crate::command::parse::GroupKey;
+use super::{About, Command, CommandName, Context, Flow, Group, Outcome, Resume, example, frames};
 use crate::eval::{self, Extent, Spans};
 use crate::inspect::{
     AddressSpace, Facts, Filter, GroupBy, GroupKey as Key, Groups, Question, Row, Rows, Run, Runs, kind_unknown,
     no_scan,
 };
 use crate::kernel::{AddressRange, Name, State};
+use crate::lang::parser::{Parsed, Tokens, after, clause, cut_to, filter, mark, one_of, range};
+use crate::lang::{self, PageField, Range, Spanned, display};
 use crate::render::Sink;
 use crate::report::{self, Fact, FrameWords, Pages, Reason, Stopped, Why};
+use nom::Parser;
+use nom::combinator::{cut, map, opt};
+use nom::sequence::preceded;
 use std::cell::Cell;
+use std::fmt::{self, Formatter};
 use std::ops::ControlFlow;
 
-pub(super) const ABOUT: About = About {
-    name: CommandName::new("walk").short(&["w"]).how(),
-    group: Group::Look,
-    summary: "list the pages of a range, or page frames",
-    text: "\
+/// `walk RANGE [where FILTER] [by KEY[, KEY]] [limit N|top N]`
+#[derive(Debug)]
+pub struct Walk {
+    /// The pages, or with `pfn:A..pfn:B` the frames.
+    pub(super) range: Spanned<Range>,
+    /// Which of them; all if absent.
+    pub(super) filter: Option<Spanned<lang::Filter<PageField>>>,
+    /// Group by these, one or two; rows of neighbours if there are none.
+    pub(super) by: Vec<GroupKey>,
+    /// Which of the rows; all if absent.
+    pub(super) cut: Option<lang::Cut>,
+}
+
+impl Command for Walk {
+    const ABOUT: About = About {
+        name: CommandName::new("walk").short(&["w"]).how(),
+        group: Group::Look,
+        summary: "list the pages of a range, or page frames",
+        text: "\
 Lists the pages of a range. Neighbours with the same state, kind, flags and map count, and with consecutive frames, \
 share a row. Skips untouched memory quickly, however large. Ends with totals.
 
@@ -40,34 +59,69 @@ texts, and ~ matches a regular expression.
 The kernel sets the THP flag on every large folio, however it is mapped. On pages that are not PMD-mapped, this flag \
 is shown as `large_folio`. Filters and JSON keep the kernel's name, flags(thp). The field pmd_mapped (alias thp) \
 means mapped by one PMD as a huge page.",
-    examples: &[
-        example("walk demo_buffer", "list the pages of a symbol"),
-        example("walk heap where present", "list the resident pages of the heap"),
-        example("walk all where present by kind", "add up the whole process by kind"),
-        example("walk demo_buffer where mapcount > 1", "list pages that are mapped more than once"),
-        example("walk all where present by order", "add up memory by the size of its folios"),
-        example("walk all by region, state top 5", "show the five largest groups by two keys"),
-        example("walk [stack] limit 4", "show four rows; an empty line continues"),
-        example("walk pfn:0x1000..pfn:0x1010", "list frames of physical memory"),
-    ],
-};
-
-pub(super) fn run(context: &mut Context, asked: &parse::Walk) -> Outcome {
-    let cut = Cut::of(asked.cut.as_ref(), context.state)?;
-    let spans = match eval::range(&asked.range, context.state)? {
-        Extent::Addresses(spans) => spans,
-        Extent::Frames(frames) => return frames::walk(context, frames, asked, cut),
+        examples: &[
+            example("walk demo_buffer", "list the pages of a symbol"),
+            example("walk heap where present", "list the resident pages of the heap"),
+            example("walk all where present by kind", "add up the whole process by kind"),
+            example("walk demo_buffer where mapcount > 1", "list pages that are mapped more than once"),
+            example("walk all where present by order", "add up memory by the size of its folios"),
+            example("walk all by region, state top 5", "show the five largest groups by two keys"),
+            example("walk [stack] limit 4", "show four rows; an empty line continues"),
+            example("walk pfn:0x1000..pfn:0x1010", "list frames of physical memory"),
+        ],
     };
-    let target = context.target()?;
-    let space = AddressSpace::within(&target, spans.ranges())?;
-    let filter = asked.filter.as_ref().map(|filter| eval::page_filter(filter, &space, context.state)).transpose()?;
-    context.state.last_address = None;
-    let walk = Walk { space: &space, filter: filter.as_ref(), spans: &spans, cut };
-    match groups::parted(&asked.by)? {
-        Some(keys) => walk.groups(context, &asked.by, keys),
-        None if asked.by.is_empty() => walk.rows(context),
-        None => walk.runs(context),
+
+    fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
+        pages(input, true)
     }
+
+    fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, " {}", self.range.node)?;
+        display::clause(f, "where", self.filter.as_ref().map(|filter| &filter.node))?;
+        let keys: Vec<&str> = self.by.iter().map(|key| key.word()).collect();
+        display::clause(f, "by", (!keys.is_empty()).then(|| keys.join(", ")))?;
+        display::cut(f, self.cut.as_ref())
+    }
+
+    fn run(&self, context: &mut Context) -> Outcome {
+        let cut = Cut::of(self.cut.as_ref(), context.state)?;
+        let spans = match eval::range(&self.range, context.state)? {
+            Extent::Addresses(spans) => spans,
+            Extent::Frames(frames) => return frames::walk(context, frames, self.filter.as_ref(), &self.by, cut),
+        };
+        let target = context.target()?;
+        let space = AddressSpace::within(&target, spans.ranges())?;
+        let filter = self.filter.as_ref().map(|filter| eval::page_filter(filter, &space, context.state)).transpose()?;
+        context.state.last_address = None;
+        let walk = Walking { space: &space, filter: filter.as_ref(), spans: &spans, cut };
+        match groups::parted(&self.by)? {
+            Some(keys) => walk.groups(context, &self.by, keys),
+            None if self.by.is_empty() => walk.rows(context),
+            None => walk.runs(context),
+        }
+    }
+}
+
+/// The clauses of `walk` without `by`: a group has no address that a variable could hold.
+pub(super) fn ungrouped(input: Tokens<'_>) -> Parsed<'_, Walk> {
+    pages(input, false)
+}
+
+fn pages(input: Tokens<'_>, may_group: bool) -> Parsed<'_, Walk> {
+    let (mut input, range) = range(input)?;
+    let (mut where_, mut by, mut cut) = (None, None, None);
+    while clause(&mut input, &mut where_, after("where", filter))?
+        || (may_group && clause(&mut input, &mut by, after("by", group_keys))?)
+        || clause(&mut input, &mut cut, cut_to)?
+    {}
+    Ok((input, Walk { range, filter: where_, by: by.unwrap_or_default(), cut }))
+}
+
+/// `KEY`, or `KEY, KEY`.
+fn group_keys(input: Tokens<'_>) -> Parsed<'_, Vec<GroupKey>> {
+    let (behind, first) = one_of(input)?;
+    let second = preceded(mark(","), cut(one_of));
+    map(opt(second), |second| std::iter::once(first).chain(second).collect()).parse(behind)
 }
 
 /// The spans from where the same command stopped before.
@@ -80,7 +134,7 @@ pub(super) fn rest(spans: &Spans, resume: Option<Resume>) -> Vec<AddressRange> {
     }
 }
 
-struct Walk<'a> {
+struct Walking<'a> {
     space: &'a AddressSpace,
     filter: Option<&'a Filter>,
     spans: &'a Spans,
@@ -92,7 +146,7 @@ pub(super) fn own_mappings_unknown(reason: &Reason) -> String {
     format!("map counts may include mappings of pmdb itself, which are unknown: {reason}")
 }
 
-impl Walk<'_> {
+impl Walking<'_> {
     /// The facts to read: all that the filter needs, and of the others those that are available.
     fn need(&self, shown: Facts) -> Facts {
         let asked = self.filter.map_or(Facts::empty(), |filter| filter.need());

@@ -2,12 +2,21 @@
 
 use super::groups;
 use super::watch::EventGroup;
-use crate::command::parse::WatchKey;
 use crate::inspect::{AddressSpace, Change, RegionGroups};
 use crate::kernel::Region;
+use crate::kernel::words::worded;
 use crate::report::{EventKind, NetEffect, Numbers};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+
+worded! {
+    /// What `watch … by KEY` groups changes by.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum WatchKey, word {
+        /// The region of a page.
+        Region = "region",
+    }
+}
 
 /// Counts a change of some pages: each of them, or the one region or process that it is about, and the pages that went
 /// with their region. Returns how many it counts for `count`.

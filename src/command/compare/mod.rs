@@ -9,25 +9,64 @@ pub(super) use records::samples;
 use super::counterpart::Counterparts;
 use super::cut::{self, Cut, say_cut};
 use super::named_pages::{PagesOfSymbols, name_among_symbols};
-use super::{About, CommandName, Context, Error, Flow, Group, Outcome, attach, example, ps, snapshot};
-use crate::command::parse::{Compare, CompareKey, Compared};
+use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, attach, example, ps, snapshot};
 use crate::eval::{self, Origin, Spans, Value};
 use crate::inspect::{AddressSpace, Facts, Relation, SharedPages, Snapshot};
+use crate::kernel::words::worded;
 use crate::kernel::{AddressRange, Region};
-use crate::lang::{self, Spanned};
+use crate::lang::parser::{Parsed, Tokens, after, clause, cut_to, many, one_of, place, range, text, word};
+use crate::lang::{self, Expected, Expression, Spanned, display};
 use crate::process::{self, Target};
 use crate::render::Sink;
 use crate::report::Stopped;
 use crate::source::Identity;
+use nom::Parser;
+use nom::branch::alt;
+use nom::combinator::map;
 use records::{Comparison, ComparisonGroup, ComparisonSummary, SharedCounts};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::fmt::{self, Formatter};
 
-pub(super) const ABOUT: About = About {
-    name: CommandName::new("compare").whole(),
-    group: Group::Time,
-    summary: "compare the memory of two processes, as after a fork",
-    text: "\
+/// `compare PID …|children [in RANGE] [by KEY] [top N | limit N]`
+#[derive(Debug)]
+pub struct Compare {
+    /// With which processes.
+    with: Compared,
+    /// Of what; all if absent.
+    range: Option<Spanned<lang::Range>>,
+    /// By what the pages add up; by region if absent.
+    by: Option<CompareKey>,
+    /// Which rows.
+    cut: Option<lang::Cut>,
+}
+
+/// Which process `compare` compares with.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Compared {
+    /// Each of these: a process id, or a text that is the name of a process.
+    Processes(Vec<Spanned<Expression>>),
+    /// Each child of the attached process.
+    Children,
+}
+
+worded! {
+    /// What `compare … by KEY` groups pages by.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum CompareKey, word {
+        /// The region.
+        Region = "region",
+        /// The symbol in which a page begins; where there is none, the region.
+        Symbol = "symbol",
+    }
+}
+
+impl Command for Compare {
+    const ABOUT: About = About {
+        name: CommandName::new("compare").whole(),
+        group: Group::Time,
+        summary: "compare the memory of two processes, as after a fork",
+        text: "\
 Compares the attached process with another one, region by region, and counts pages:
 
   shared   both map the same frame
@@ -57,90 +96,118 @@ maps only elsewhere, such as one of merged pages (KSM), counts as shared too. Th
 Pages in the same swap slot count as shared.
 
 Needs frame numbers (CAP_SYS_ADMIN).",
-    examples: &[
-        example("compare children", "compare with each child"),
-        example("compare children by symbol", "list the variables that a fork has copied"),
-        example("compare children in heap", "compare the heap with that of each child"),
-    ],
-};
+        examples: &[
+            example("compare children", "compare with each child"),
+            example("compare children by symbol", "list the variables that a fork has copied"),
+            example("compare children in heap", "compare the heap with that of each child"),
+        ],
+    };
 
-pub(super) fn run(context: &mut Context, asked: &Compare) -> Outcome {
-    let cut = Cut::of(asked.cut.as_ref(), context.state)?;
-    let target = context.target()?;
-    let mine = target.process.identity().pid;
-    let others = match &asked.with {
-        Compared::Processes(given) => {
-            given.iter().map(|value| pid(value, context)).collect::<Result<Vec<u32>, Error>>()?
-        }
-        Compared::Children => children(&target, mine)?,
-    };
-    if others.contains(&mine) {
-        return Err(Error::refused(
-            format!("process {mine} is the attached one: it would be compared with itself"),
-            "compare takes other processes; ps lists them",
-        ));
+    fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
+        input.expect(Expected::NamedProcess);
+        let children = map(word("children"), |_| Compared::Children);
+        let process = |input| alt((place, text)).parse(input);
+        let processes = (process, many(process)).map(|(first, more)| [vec![first], more].concat());
+        let processes = map(processes, Compared::Processes);
+        let (mut input, with) = alt((children, processes)).parse(input)?;
+        let (mut in_, mut by, mut cut) = (None, None, None);
+        while clause(&mut input, &mut in_, after("in", range))?
+            || clause(&mut input, &mut by, after("by", one_of))?
+            || clause(&mut input, &mut cut, cut_to)?
+        {}
+        Ok((input, Compare { with, range: in_, by, cut }))
     }
-    let spans = asked.range.as_ref().map(|range| snapshot::spans(range, context.state)).transpose()?;
-    let space = AddressSpace::of(&target)?;
-    space.require(Facts::FRAMES)?;
-    // With a range, only its addresses are compared.
-    let is_all = spans.as_ref().is_none_or(|spans| *spans.origin() == Origin::All);
-    let ranges = match &spans {
-        Some(spans) if !is_all => spans.ranges().to_vec(),
-        _ => space.spans(),
-    };
-    let is_single = others.len() == 1;
-    let state = &*context.state;
-    let page = space.page();
-    let mut symbols = (asked.by == Some(CompareKey::Symbol)).then(|| {
-        let names = state.symbols.over(&target, space.maps());
-        PagesOfSymbols::new(names, page)
-    });
-    let sink = &mut *context.sink;
-    let frames_of = |space: &AddressSpace, ranges: Vec<AddressRange>, sink: &mut dyn Sink| {
-        Snapshot::take(space, ranges, Facts::FRAMES | Facts::KINDS, false, sink.budget())
-    };
-    let here = frames_of(&space, ranges.clone(), sink)?;
-    let is_children = asked.with == Compared::Children;
-    let mut is_any = false;
-    for other in others {
-        let other = match Target::attach(other) {
-            // An exited child has no memory, even if its parent has not waited for it yet.
-            Err(process::Error::Gone { .. }) if is_children => continue,
-            attached => attached?,
-        };
-        is_any = true;
-        let space = AddressSpace::of(&other)?;
-        let there = frames_of(&space, space.spans(), sink)?;
-        let mut side = Side {
-            here: &here,
-            there: &there,
-            other: other.process.identity(),
-            rows: Vec::new(),
-            symbols: symbols.as_mut(),
-            groups: BTreeMap::new(),
-            total: SharedCounts::default(),
-        };
-        let compared = side.regions_here(&ranges, sink)?;
-        if is_all {
-            side.regions_there(compared, sink)?;
+
+    fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match &self.with {
+            Compared::Children => f.write_str(" children")?,
+            Compared::Processes(processes) => {
+                processes.iter().try_for_each(|process| write!(f, " {}", process.node))?
+            }
         }
-        match asked.by {
-            Some(CompareKey::Symbol) => side.show_groups(cut, sink)?,
-            Some(CompareKey::Region) => side.show_rows(cut, sink)?,
-            None if is_single => side.show_rows(cut, sink)?,
-            None => {}
-        }
-        sink.emit(&ComparisonSummary {
-            pid: mine,
-            other: side.other.pid,
-            process: side.other.name,
-            page_size: page.bytes(),
-            memory: (!is_single).then(|| ps::memory(&target.machine, side.other.pid)),
-            counts: side.total,
-        })?;
+        display::clause(f, "in", self.range.as_ref().map(|range| &range.node))?;
+        display::clause(f, "by", self.by.map(CompareKey::word))?;
+        display::cut(f, self.cut.as_ref())
     }
-    if is_any { Ok(Flow::Done) } else { Err(no_children(mine)) }
+
+    fn run(&self, context: &mut Context) -> Outcome {
+        let cut = Cut::of(self.cut.as_ref(), context.state)?;
+        let target = context.target()?;
+        let mine = target.process.identity().pid;
+        let others = match &self.with {
+            Compared::Processes(given) => {
+                given.iter().map(|value| pid(value, context)).collect::<Result<Vec<u32>, Error>>()?
+            }
+            Compared::Children => children(&target, mine)?,
+        };
+        if others.contains(&mine) {
+            return Err(Error::refused(
+                format!("process {mine} is the attached one: it would be compared with itself"),
+                "compare takes other processes; ps lists them",
+            ));
+        }
+        let spans = self.range.as_ref().map(|range| snapshot::spans(range, context.state)).transpose()?;
+        let space = AddressSpace::of(&target)?;
+        space.require(Facts::FRAMES)?;
+        // With a range, only its addresses are compared.
+        let is_all = spans.as_ref().is_none_or(|spans| *spans.origin() == Origin::All);
+        let ranges = match &spans {
+            Some(spans) if !is_all => spans.ranges().to_vec(),
+            _ => space.spans(),
+        };
+        let is_single = others.len() == 1;
+        let state = &*context.state;
+        let page = space.page();
+        let mut symbols = (self.by == Some(CompareKey::Symbol)).then(|| {
+            let names = state.symbols.over(&target, space.maps());
+            PagesOfSymbols::new(names, page)
+        });
+        let sink = &mut *context.sink;
+        let frames_of = |space: &AddressSpace, ranges: Vec<AddressRange>, sink: &mut dyn Sink| {
+            Snapshot::take(space, ranges, Facts::FRAMES | Facts::KINDS, false, sink.budget())
+        };
+        let here = frames_of(&space, ranges.clone(), sink)?;
+        let is_children = self.with == Compared::Children;
+        let mut is_any = false;
+        for other in others {
+            let other = match Target::attach(other) {
+                // An exited child has no memory, even if its parent has not waited for it yet.
+                Err(process::Error::Gone { .. }) if is_children => continue,
+                attached => attached?,
+            };
+            is_any = true;
+            let space = AddressSpace::of(&other)?;
+            let there = frames_of(&space, space.spans(), sink)?;
+            let mut side = Side {
+                here: &here,
+                there: &there,
+                other: other.process.identity(),
+                rows: Vec::new(),
+                symbols: symbols.as_mut(),
+                groups: BTreeMap::new(),
+                total: SharedCounts::default(),
+            };
+            let compared = side.regions_here(&ranges, sink)?;
+            if is_all {
+                side.regions_there(compared, sink)?;
+            }
+            match self.by {
+                Some(CompareKey::Symbol) => side.show_groups(cut, sink)?,
+                Some(CompareKey::Region) => side.show_rows(cut, sink)?,
+                None if is_single => side.show_rows(cut, sink)?,
+                None => {}
+            }
+            sink.emit(&ComparisonSummary {
+                pid: mine,
+                other: side.other.pid,
+                process: side.other.name,
+                page_size: page.bytes(),
+                memory: (!is_single).then(|| ps::memory(&target.machine, side.other.pid)),
+                counts: side.total,
+            })?;
+        }
+        if is_any { Ok(Flow::Done) } else { Err(no_children(mine)) }
+    }
 }
 
 /// A process id that was written as a value.

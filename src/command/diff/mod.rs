@@ -11,13 +11,19 @@ use super::groups::region as of_region;
 use super::named_pages::{PagesOfSymbols, name_among_symbols, names_in};
 use super::snapshot::{self, called, seconds};
 use super::translate::brief;
-use super::watch::{detail, marked, unobservable};
+use super::unobserved::unobservable;
+use super::watch::{detail, marked};
 use super::watch_groups::tally;
-use super::{About, CommandName, Context, Error, Flow, Group, Outcome, example};
-use crate::command::parse::{Diff, DiffKey};
+use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use crate::eval::{self, Compared, Origin, Spans};
 use crate::inspect::{self, AddressSpace, Change, RegionGroups};
+use crate::kernel::words::worded;
 use crate::kernel::{AddressRange, Name, PageSize, Region};
+use crate::lang::parser::{Parsed, Tokens, after, clause, cut_to, filter, later, one_of, range, snapshot_name};
+use crate::lang::{self, Filter, PageField, Range, Spanned, display};
+use nom::Parser;
+use nom::combinator::{map, opt};
+use std::fmt::{self, Formatter};
 
 use crate::process::Target;
 use crate::render::units::count;
@@ -29,11 +35,42 @@ use records::{ChangeGroup, ChangeRow, DiffSummary};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-pub(super) const ABOUT: About = About {
-    name: CommandName::new("diff").whole(),
-    group: Group::Time,
-    summary: "show the changes between two snapshots, or since one",
-    text: "\
+/// `diff [A] [B] [in RANGE] [where FILTER] [by KEY] [top N | limit N]`
+#[derive(Debug)]
+pub struct Diff {
+    /// The earlier snapshot; the last one taken if absent.
+    from: Option<Spanned<String>>,
+    /// The later one; now if absent.
+    to: Option<Spanned<String>>,
+    /// In which range; all that both snapshots cover if absent.
+    range: Option<Spanned<Range>>,
+    /// Which pages, as they are now.
+    filter: Option<Spanned<Filter<PageField>>>,
+    /// Group by this.
+    by: Option<DiffKey>,
+    /// Which rows.
+    cut: Option<lang::Cut>,
+}
+
+worded! {
+    /// What `diff … by KEY` groups changes by.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum DiffKey, word {
+        /// The region.
+        Region = "region",
+        /// The symbol.
+        Symbol = "symbol",
+        /// The kind of change.
+        Change = "change",
+    }
+}
+
+impl Command for Diff {
+    const ABOUT: About = About {
+        name: CommandName::new("diff").whole(),
+        group: Group::Time,
+        summary: "show the changes between two snapshots, or since one",
+        text: "\
 Compares two snapshots, or one with the present (`now`). Without names, compares the last snapshot with the present.
 
   in RANGE      only this part
@@ -56,88 +93,117 @@ Pages of two mappings are never compared: where a region was replaced, all its p
 came. Anonymous memory in the place of other anonymous memory is not recognised as new. A page that moved twice is \
 shown as one move. A page that came and went again is not shown. If the process forked after the first snapshot, a \
 copied page is shown as moved: it was not shared before.",
-    examples: &[
-        example("snapshot\ndiff", "show the changes since the last snapshot"),
-        example("snapshot before\ndiff before by region top 5", "show the regions that grew most since `before`"),
-        example("snapshot before\nsnapshot after\ndiff before after in demo_busy", "compare a symbol in two snapshots"),
-    ],
-};
+        examples: &[
+            example("snapshot\ndiff", "show the changes since the last snapshot"),
+            example("snapshot before\ndiff before by region top 5", "show the regions that grew most since `before`"),
+            example(
+                "snapshot before\nsnapshot after\ndiff before after in demo_busy",
+                "compare a symbol in two snapshots",
+            ),
+        ],
+    };
 
-pub(super) fn run(context: &mut Context, asked: &Diff) -> Outcome {
-    let cut = Cut::of(asked.cut.as_ref(), context.state)?;
-    let target = context.target()?;
-    let now = match asked.to {
-        Some(_) => None,
-        None => Some(present(context, asked)?),
-    };
-    let state = &*context.state;
-    let from = earlier(state, asked)?;
-    let to = match (&now, &asked.to) {
-        (Some(now), _) => now,
-        (None, Some(name)) => called(state, name)?,
-        (None, None) => return Err(no_snapshot()),
-    };
-    for one in [from, to] {
-        one.refuse_other(&target.process.identity())?;
+    fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
+        let (input, from) = opt(snapshot_name).parse(input)?;
+        let (mut input, to) = match from {
+            Some(_) => map(opt(later), Option::flatten).parse(input)?,
+            None => (input, None),
+        };
+        let (mut in_, mut where_, mut by, mut cut) = (None, None, None, None);
+        while clause(&mut input, &mut in_, after("in", range))?
+            || clause(&mut input, &mut where_, after("where", filter))?
+            || clause(&mut input, &mut by, after("by", one_of))?
+            || clause(&mut input, &mut cut, cut_to)?
+        {}
+        Ok((input, Diff { from, to, range: in_, filter: where_, by, cut }))
     }
-    let space = AddressSpace::within(&target, from.snapshot.spans())?;
-    let range = asked.range.as_ref();
-    let asked_for = range.map(|range| snapshot::spans(range, state)).transpose()?;
-    let Compared { ranges, is_part } = from.compared(to, asked_for.as_ref())?;
-    if is_part {
-        say_partly_compared(context.sink)?;
-    }
-    let mut within = ranges;
-    let compared = within.clone();
-    if let Some(filter) = &asked.filter {
-        if now.is_none() {
-            let error = eval::Error::new(filter.at, "`where` tests pages as they are now");
-            return Err(error.hint("compare with the present: diff A where FILTER").into());
+
+    fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for name in [&self.from, &self.to].into_iter().flatten() {
+            write!(f, " {}", name.node)?;
         }
-        let ranges = within.unwrap_or_else(|| to.snapshot.spans().to_vec());
-        let filter = eval::page_filter(filter, &space, state)?;
-        within = Some(matching(&space, &ranges, &filter, context.sink)?);
+        display::clause(f, "in", self.range.as_ref().map(|range| &range.node))?;
+        display::clause(f, "where", self.filter.as_ref().map(|filter| &filter.node))?;
+        display::clause(f, "by", self.by.map(DiffKey::word))?;
+        display::cut(f, self.cut.as_ref())
     }
-    let names = names_in(&space, &state.symbols);
-    let page = space.page();
-    let mut regions = RegionGroups::default();
-    regions.see(from.snapshot.regions());
-    regions.see(to.snapshot.regions());
-    let mut difference = Difference { page, target: &target, names, regions, rows: Vec::new() };
-    from.snapshot.changes(&to.snapshot, within.as_deref(), &space).for_each(|change| difference.add(change));
-    let Difference { mut rows, names, regions, .. } = difference;
-    rows.sort_by_key(|row| row.record.start);
-    if rows.is_empty() && asked.filter.is_some() {
-        let others = from.snapshot.changes(&to.snapshot, compared.as_deref(), &space);
-        say_filtered(others.map(|change| change.pages).sum(), context.sink)?;
-    }
-    let shared = from.snapshot.extra() & to.snapshot.extra();
-    let mut blind = unobservable(&space, from.snapshot.spans(), shared);
-    blind.extend(contents_of_one(from, to));
-    let mut effect = NetEffect::default();
-    rows.iter().for_each(|row| effect += row.effect);
-    let summary = DiffSummary {
-        from: from.name.clone(),
-        to: to.name.clone(),
-        seconds: seconds(to.time) - seconds(from.time),
-        changes: totals(&rows),
-        effect,
-        cut: 0,
-        uncompared: to.snapshot.uncompared(&from.snapshot),
-        blind,
-    };
-    match asked.by {
-        None => {
-            let rows = rows.into_iter().map(|row| row.record).collect();
-            show(summary, rows, cut, |row: &ChangeRow| row.pages, context.sink)?
+
+    fn run(&self, context: &mut Context) -> Outcome {
+        let cut = Cut::of(self.cut.as_ref(), context.state)?;
+        let target = context.target()?;
+        let now = match self.to {
+            Some(_) => None,
+            None => Some(present(context, self)?),
+        };
+        let state = &*context.state;
+        let from = earlier(state, self)?;
+        let to = match (&now, &self.to) {
+            (Some(now), _) => now,
+            (None, Some(name)) => called(state, name)?,
+            (None, None) => return Err(no_snapshot()),
+        };
+        for one in [from, to] {
+            one.refuse_other(&target.process.identity())?;
         }
-        Some(by) => {
-            let symbols = PagesOfSymbols::new(names, page);
-            let groups = groups(by, &rows, symbols, &regions);
-            show(summary, groups, cut, net, context.sink)?
+        let space = AddressSpace::within(&target, from.snapshot.spans())?;
+        let range = self.range.as_ref();
+        let asked_for = range.map(|range| snapshot::spans(range, state)).transpose()?;
+        let Compared { ranges, is_part } = from.compared(to, asked_for.as_ref())?;
+        if is_part {
+            say_partly_compared(context.sink)?;
         }
+        let mut within = ranges;
+        let compared = within.clone();
+        if let Some(filter) = &self.filter {
+            if now.is_none() {
+                let error = eval::Error::new(filter.at, "`where` tests pages as they are now");
+                return Err(error.hint("compare with the present: diff A where FILTER").into());
+            }
+            let ranges = within.unwrap_or_else(|| to.snapshot.spans().to_vec());
+            let filter = eval::page_filter(filter, &space, state)?;
+            within = Some(matching(&space, &ranges, &filter, context.sink)?);
+        }
+        let names = names_in(&space, &state.symbols);
+        let page = space.page();
+        let mut regions = RegionGroups::default();
+        regions.see(from.snapshot.regions());
+        regions.see(to.snapshot.regions());
+        let mut difference = Difference { page, target: &target, names, regions, rows: Vec::new() };
+        from.snapshot.changes(&to.snapshot, within.as_deref(), &space).for_each(|change| difference.add(change));
+        let Difference { mut rows, names, regions, .. } = difference;
+        rows.sort_by_key(|row| row.record.start);
+        if rows.is_empty() && self.filter.is_some() {
+            let others = from.snapshot.changes(&to.snapshot, compared.as_deref(), &space);
+            say_filtered(others.map(|change| change.pages).sum(), context.sink)?;
+        }
+        let shared = from.snapshot.extra() & to.snapshot.extra();
+        let mut blind = unobservable(&space, from.snapshot.spans(), shared);
+        blind.extend(contents_of_one(from, to));
+        let mut effect = NetEffect::default();
+        rows.iter().for_each(|row| effect += row.effect);
+        let summary = DiffSummary {
+            from: from.name.clone(),
+            to: to.name.clone(),
+            seconds: seconds(to.time) - seconds(from.time),
+            changes: totals(&rows),
+            effect,
+            cut: 0,
+            uncompared: to.snapshot.uncompared(&from.snapshot),
+            blind,
+        };
+        match self.by {
+            None => {
+                let rows = rows.into_iter().map(|row| row.record).collect();
+                show(summary, rows, cut, |row: &ChangeRow| row.pages, context.sink)?
+            }
+            Some(by) => {
+                let symbols = PagesOfSymbols::new(names, page);
+                let groups = groups(by, &rows, symbols, &regions);
+                show(summary, groups, cut, net, context.sink)?
+            }
+        }
+        Ok(Flow::Done)
     }
-    Ok(Flow::Done)
 }
 
 /// The reason why writes do not show, if only one of the snapshots has contents.

@@ -11,20 +11,37 @@ pub(super) use records::RECORDS;
 pub(super) use records::samples;
 
 use super::named_pages::names_in;
-use super::{About, CommandName, Context, Error, Flow, Group, Outcome, Resume, example, region};
-use crate::command::parse::Examine;
+use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, Resume, example, region};
 use crate::eval;
 use crate::inspect::AddressSpace;
 use crate::kernel::{AddressRange, VirtualAddress};
-use crate::lang::{Expression, Format, Layout, Spanned, SymbolName, Unit};
+use crate::lang::display::word_if;
+use crate::lang::parser::{Parsed, Tokens, address, layout, option, with_how};
+use crate::lang::{Expression, Format, Layout, Spanned, Statement, SymbolName, Unit};
 use crate::symbol::{Kind, SymbolAt};
+use nom::Parser;
+use nom::combinator::opt;
 use rows::{Examination, LONGEST_TEXT};
+use std::fmt::{self, Formatter};
+use std::rc::Rc;
 
-pub(super) const ABOUT: About = About {
-    name: CommandName::new("x").how(),
-    group: Group::Memory,
-    summary: "show the contents of memory",
-    text: "\
+/// `x[/NFU] [ADDRESS]`
+#[derive(Debug)]
+pub struct Examine {
+    /// Count, format and unit size; the parts that are absent stay as in the last `x`.
+    pub(super) layout: Layout,
+    /// Whether to read pages that are not resident, which faults them in.
+    pub(super) fault: bool,
+    /// Where to begin; behind the last `x` if absent.
+    pub(super) address: Option<Spanned<Expression>>,
+}
+
+impl Command for Examine {
+    const ABOUT: About = About {
+        name: CommandName::new("x").how(),
+        group: Group::Memory,
+        summary: "show the contents of memory",
+        text: "\
 Shows the memory at an address. /NFU works as in gdb:
 
   N  the count; with a - before it, the units before the address
@@ -46,101 +63,130 @@ referenced, active and idle of their frames may change.
 With --fault the kernel maps the page of zeros, a page of the file, or the contents from swap. Shared memory gets a \
 new page. A read of a page under userfaultfd waits for its handler. Device memory (pfn_mapped) is never read: a \
 device may interpret a read as a command.",
-    examples: &[
-        example("x/8xb demo_buffer", "show eight bytes in hexadecimal"),
-        example("x/2xg demo_buffer", "show two words of eight bytes"),
-        example("x/3s demo_counter - 16", "show three texts, each up to its zero"),
-        example("x/-4xb demo_buffer + 8", "show the four bytes before an address"),
-        example("x/4a end([stack]) - 4096", "show addresses with their symbols"),
-        example("x/4dw --fault demo_buffer", "show numbers, even if the page must be faulted in"),
-    ],
-};
+        examples: &[
+            example("x/8xb demo_buffer", "show eight bytes in hexadecimal"),
+            example("x/2xg demo_buffer", "show two words of eight bytes"),
+            example("x/3s demo_counter - 16", "show three texts, each up to its zero"),
+            example("x/-4xb demo_buffer + 8", "show the four bytes before an address"),
+            example("x/4a end([stack]) - 4096", "show addresses with their symbols"),
+            example("x/4dw --fault demo_buffer", "show numbers, even if the page must be faulted in"),
+        ],
+    };
 
-pub(super) fn run(context: &mut Context, asked: &Examine) -> Outcome {
-    let (layout, written) = (asked.layout, asked.address.as_ref());
-    let target = context.target()?;
-    if layout.count == Some(0) {
-        return Err(Error::nothing_counted("x/0"));
+    fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
+        let (input, layout) = opt(layout).parse(input)?;
+        behind_layout(input, layout.unwrap_or_default())
     }
-    let start = start(context, written)?;
-    let process = target.process.layout();
-    let pointer = match process.pointer_bytes {
-        4 => Unit::Word,
-        _ => Unit::GiantWord,
-    };
-    let goes_on = written.is_none();
-    let (format, unit) = context.state.examined.settle(layout, pointer, goes_on);
-    if (format, layout.unit) == (Format::Text, Some(Unit::GiantWord)) {
-        let message = "text has no characters of 8 bytes (g): shown in bytes";
-        context.sink.note(message)?;
+
+    fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.layout)?;
+        word_if(f, self.fault, "--fault")?;
+        self.address.as_ref().map_or(Ok(()), |address| write!(f, " {}", address.node))
     }
-    if (format == Format::Text || unit == pointer)
-        && let Some(name) = written.and_then(|written| pointer_called(context, written, start, pointer))
-    {
-        let asked = if format == Format::Text { "x/s" } else { "x" };
-        context.sink.note(format!("gdb would follow `{name}`, which has the size of a pointer: {asked} *{name}"))?;
+
+    fn statement(input: Tokens<'_>) -> Parsed<'_, Statement> {
+        let (input, layout) = opt(layout).parse(input)?;
+        with_how(input, |input| {
+            let (behind, command) = behind_layout(input, layout.unwrap_or_default())?;
+            Ok((behind, Statement::Command(Rc::new(command))))
+        })
     }
-    let again = goes_on && layout == Layout::default();
-    let count = layout.count.unwrap_or(if again { context.state.examined.count } else { 1 });
-    // As in gdb, an `x` without `-` goes forward again.
-    context.state.examined.count = if layout.backward { 1 } else { count };
-    // A text takes as many bytes as its contents tell.
-    let units = if format == Format::Text { LONGEST_TEXT as u64 } else { 1 };
-    let bytes = count.checked_mul(units * u64::from(unit.bytes()));
-    let range = bytes.and_then(|bytes| {
-        if layout.backward {
-            AddressRange::new(VirtualAddress::new(start.get().checked_sub(bytes)?), start)
+
+    fn run(&self, context: &mut Context) -> Outcome {
+        let (layout, written) = (self.layout, self.address.as_ref());
+        let target = context.target()?;
+        if layout.count == Some(0) {
+            return Err(Error::nothing_counted("x/0"));
+        }
+        let start = start(context, written)?;
+        let process = target.process.layout();
+        let pointer = match process.pointer_bytes {
+            4 => Unit::Word,
+            _ => Unit::GiantWord,
+        };
+        let goes_on = written.is_none();
+        let (format, unit) = context.state.examined.settle(layout, pointer, goes_on);
+        if (format, layout.unit) == (Format::Text, Some(Unit::GiantWord)) {
+            let message = "text has no characters of 8 bytes (g): shown in bytes";
+            context.sink.note(message)?;
+        }
+        if (format == Format::Text || unit == pointer)
+            && let Some(name) = written.and_then(|written| pointer_called(context, written, start, pointer))
+        {
+            let asked = if format == Format::Text { "x/s" } else { "x" };
+            context
+                .sink
+                .note(format!("gdb would follow `{name}`, which has the size of a pointer: {asked} *{name}"))?;
+        }
+        let again = goes_on && layout == Layout::default();
+        let count = layout.count.unwrap_or(if again { context.state.examined.count } else { 1 });
+        // As in gdb, an `x` without `-` goes forward again.
+        context.state.examined.count = if layout.backward { 1 } else { count };
+        // A text takes as many bytes as its contents tell.
+        let units = if format == Format::Text { LONGEST_TEXT as u64 } else { 1 };
+        let bytes = count.checked_mul(units * u64::from(unit.bytes()));
+        let range = bytes.and_then(|bytes| {
+            if layout.backward {
+                AddressRange::new(VirtualAddress::new(start.get().checked_sub(bytes)?), start)
+            } else {
+                AddressRange::of_length(start, bytes)
+            }
+        });
+        let space = match range {
+            Some(range) if format != Format::Text || (count == 1 && !layout.backward) => {
+                AddressSpace::within(&target, &[range])?
+            }
+            // A text may follow memory that is not there, however much that is.
+            _ => AddressSpace::of(&target)?,
+        };
+        let nearest = if layout.backward { VirtualAddress::new(start.get().saturating_sub(1)) } else { start };
+        if let (None, Some(written)) = (space.region(nearest), written) {
+            return Err(region::unmapped(written.at, space.detail(nearest)?));
+        }
+        let mut examination = Examination {
+            symbols: names_in(&space, &context.state.symbols),
+            space: &space,
+            layout: process,
+            format,
+            unit,
+            fault: self.fault,
+            next: start,
+            last: None,
+            faulted: 0,
+        };
+        let (count, rewound) = if layout.backward {
+            let before = examination.before(count)?;
+            examination.next = before.start;
+            (before.count, Some(before.next))
         } else {
-            AddressRange::of_length(start, bytes)
+            (count, None)
+        };
+        let ended = match format {
+            Format::Text => examination.texts(count, context.sink),
+            _ => examination.units(count, context.sink),
+        };
+        let (last, faulted) = (examination.last, examination.faulted);
+        let next = rewound.unwrap_or(examination.next);
+        drop(examination);
+        context.state.examined.next = Some(next);
+        context.state.last_address = last;
+        if faulted > 0 {
+            let message = format!(
+                "--fault: {faulted} {} not there before, and may be now: reading brings a page in",
+                if faulted == 1 { "page was" } else { "pages were" }
+            );
+            context.sink.note(message)?;
         }
-    });
-    let space = match range {
-        Some(range) if format != Format::Text || (count == 1 && !layout.backward) => {
-            AddressSpace::within(&target, &[range])?
-        }
-        // A text may follow memory that is not there, however much that is.
-        _ => AddressSpace::of(&target)?,
-    };
-    let nearest = if layout.backward { VirtualAddress::new(start.get().saturating_sub(1)) } else { start };
-    if let (None, Some(written)) = (space.region(nearest), written) {
-        return Err(region::unmapped(written.at, space.detail(nearest)?));
+        ended?;
+        Ok(Flow::More(Resume::Address(next)))
     }
-    let mut examination = Examination {
-        symbols: names_in(&space, &context.state.symbols),
-        space: &space,
-        layout: process,
-        format,
-        unit,
-        fault: asked.fault,
-        next: start,
-        last: None,
-        faulted: 0,
-    };
-    let (count, rewound) = if layout.backward {
-        let before = examination.before(count)?;
-        examination.next = before.start;
-        (before.count, Some(before.next))
-    } else {
-        (count, None)
-    };
-    let ended = match format {
-        Format::Text => examination.texts(count, context.sink),
-        _ => examination.units(count, context.sink),
-    };
-    let (last, faulted) = (examination.last, examination.faulted);
-    let next = rewound.unwrap_or(examination.next);
-    drop(examination);
-    context.state.examined.next = Some(next);
-    context.state.last_address = last;
-    if faulted > 0 {
-        let message = format!(
-            "--fault: {faulted} {} not there before, and may be now: reading brings a page in",
-            if faulted == 1 { "page was" } else { "pages were" }
-        );
-        context.sink.note(message)?;
-    }
-    ended?;
-    Ok(Flow::More(Resume::Address(next)))
+}
+
+/// What follows the layout.
+fn behind_layout(input: Tokens<'_>, layout: Layout) -> Parsed<'_, Examine> {
+    let (input, fault) = option("--fault")(input)?;
+    let (behind, address) = opt(address).parse(input)?;
+    Ok((behind, Examine { layout, fault, address }))
 }
 
 /// The name that is written, if it is that of a variable with the size of a pointer.

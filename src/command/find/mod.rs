@@ -8,25 +8,55 @@ pub(super) use records::samples;
 
 use super::named_pages::names_in;
 use super::page_sweep::{self, finish};
-use super::{About, CommandName, Context, Error, Flow, Group, Outcome, example, translate};
-use crate::command::parse::{Find, Pattern};
+use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, translate};
 use crate::eval::{self, Integer, Spans, Value};
 use crate::inspect::{self, AddressSpace, Facts, Page, Question, Source, read_resident};
 use crate::kernel::{AddressRange, Kind, State, VirtualAddress};
-use crate::lang::{Expression, Layout, Spanned, UnaryOperator, Unit};
+use crate::lang::display::clause;
+use crate::lang::parser::{
+    Parsed, TokenKind, Tokens, expression, is_mark, mark, page_filter, search, silent_mark, span_with, with_commas,
+};
+use crate::lang::{Expected, Expression, Filter, Layout, PageField, Range, Spanned, UnaryOperator, Unit};
 use crate::process::{self, Target};
 use crate::render::Sink;
 use crate::report::{EveryState, PagesByReason, Reason};
 use crate::symbol;
 use memchr::memmem::Finder;
+use nom::Parser;
+use nom::combinator::{cut, opt};
+use nom::sequence::preceded;
 use records::{FindSummary, Match};
+use std::fmt::{self, Formatter};
 use std::ops::ControlFlow;
 
-pub(super) const ABOUT: About = About {
-    name: CommandName::new("find").displayed(),
-    group: Group::Memory,
-    summary: "search memory for bytes",
-    text: "\
+/// `find[/UN] RANGE, PATTERN, …`
+#[derive(Debug)]
+pub struct Find {
+    /// The size of numbers, and the most matches.
+    layout: Layout,
+    /// Where to look.
+    range: Spanned<Range>,
+    /// What to look for, one behind the other; at least one.
+    patterns: Vec<Spanned<Pattern>>,
+    /// In which pages; all if absent.
+    filter: Option<Spanned<Filter<PageField>>>,
+}
+
+/// A part of what `find` looks for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Pattern {
+    /// A number in the target's byte order, or the bytes of a text.
+    Value(Expression),
+    /// Bytes as they lie in memory.
+    Bytes(Vec<u8>),
+}
+
+impl Command for Find {
+    const ABOUT: About = About {
+        name: CommandName::new("find").displayed(),
+        group: Group::Memory,
+        summary: "search memory for bytes",
+        text: "\
 Searches the resident pages of a range for a sequence of values. Matches may overlap.
 
   RANGE         A..B or A, +LENGTH, a region, a symbol with a size, or all
@@ -42,70 +72,126 @@ match, $numfound the number of matches. For gdb's `find A, B, VALUE` write `find
 Does not touch pages that are not resident. The last line counts them by state. A page of a file or of shared memory \
 that is only in the page cache is searched there (marked: file), without faulting it in. The kernel marks pages that \
 are read as used: the flags referenced, active and idle of their frames may change.",
-    examples: &[
-        example("find [stack], \"PATH=\"", "search the stack for a text"),
-        example("find/b demo_buffer, 1, 2", "search for two consecutive bytes"),
-        example("find/g1 all, demo_buffer", "find the first pointer to a buffer, anywhere"),
-        example("find all, \"demo\" where writable", "search only writable pages"),
-        example("find demo_buffer, +4p, hex\"7f 45 4c 46\"", "search for bytes in hexadecimal"),
-    ],
-};
+        examples: &[
+            example("find [stack], \"PATH=\"", "search the stack for a text"),
+            example("find/b demo_buffer, 1, 2", "search for two consecutive bytes"),
+            example("find/g1 all, demo_buffer", "find the first pointer to a buffer, anywhere"),
+            example("find all, \"demo\" where writable", "search only writable pages"),
+            example("find demo_buffer, +4p, hex\"7f 45 4c 46\"", "search for bytes in hexadecimal"),
+        ],
+    };
+
+    fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
+        let (input, layout) = opt(search).parse(input)?;
+        let (input, range) = span_with(input, length)?;
+        let (input, patterns) = cut(preceded(mark(","), with_commas(pattern))).parse(input)?;
+        let (input, filter) = page_filter(input)?;
+        Ok((input, Find { layout: layout.unwrap_or_default(), range, patterns, filter }))
+    }
+
+    fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.layout, self.range.node)?;
+        self.patterns.iter().try_for_each(|pattern| write!(f, ", {}", pattern.node))?;
+        clause(f, "where", self.filter.as_ref().map(|filter| &filter.node))
+    }
+
+    fn run(&self, context: &mut Context) -> Outcome {
+        let layout = self.layout;
+        let target = context.target()?;
+        if layout.count == Some(0) {
+            return Err(Error::nothing_counted("find/0"));
+        }
+        if let [only] = self.patterns.as_slice()
+            && let Pattern::Value(Expression::Unary { operator, .. }) = &only.node
+            && operator.node == UnaryOperator::Plus
+        {
+            let error = eval::Error::new(only.at, "this is a length: what to look for is missing");
+            return Err(error.hint("find A, +LENGTH, VALUE").into());
+        }
+        let hint = "find A..B, VALUE or find A, +LENGTH, VALUE";
+        let spans = eval::subject(&self.range, context.state)?.spans(self.range.at, hint)?;
+        let mut wanted = Vec::new();
+        for pattern in &self.patterns {
+            wanted.extend(bytes(pattern, layout, context, &target)?);
+        }
+        if wanted.is_empty() || wanted.len() > LONGEST {
+            let message = match wanted.len() {
+                0 => "no bytes to look for".to_owned(),
+                _ => format!("more than {LONGEST} bytes to look for"),
+            };
+            return Err(Error::Refused { message, hint: None });
+        }
+        let space = AddressSpace::within(&target, spans.ranges())?;
+        let filter = self.filter.as_ref().map(|filter| eval::page_filter(filter, &space, context.state)).transpose()?;
+        let mut search = Search {
+            symbols: names_in(&space, &context.state.symbols),
+            space: &space,
+            finder: Finder::new(&wanted),
+            buffer: Vec::new(),
+            next: None,
+            last: None,
+            most: layout.count.unwrap_or(u64::MAX),
+            of_file: Vec::new(),
+            cache_unread: PagesByReason::default(),
+            summary: FindSummary::default(),
+        };
+        let ended = search.through(&spans, filter.as_ref(), context.sink);
+        let (matches, last) = (search.summary.matches, search.last);
+        drop(search);
+        let count = Value::Integer(Integer::from(matches));
+        context.state.variables.insert("numfound".to_owned(), count);
+        context.state.last_address = last;
+        ended?;
+        Ok(Flow::Done)
+    }
+}
+
+/// A `, +` may also begin the first pattern: it is a length only if another comma follows.
+fn length(input: Tokens<'_>) -> Parsed<'_, Option<Spanned<Expression>>> {
+    let length = preceded((silent_mark(","), silent_mark("+")), expression).parse(input);
+    match length {
+        Ok((behind, length)) if behind.first().is_some_and(|next| is_mark(next, ",")) => Ok((behind, Some(length))),
+        _ => Ok((input, None)),
+    }
+}
+
+/// `sought`
+fn pattern(input: Tokens<'_>) -> Parsed<'_, Spanned<Pattern>> {
+    let bytes = input.accept(Expected::Pattern, |token| match &token.kind {
+        TokenKind::HexBytes(bytes) => Some(Pattern::Bytes(bytes.clone())),
+        _ => None,
+    });
+    match bytes {
+        Ok(found) => Ok(found),
+        Err(_) => {
+            let (behind, value) = expression(input)?;
+            Ok((behind, value.map(Pattern::Value)))
+        }
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Pattern::Value(value) => {
+                let text = value.to_string();
+                // Behind a comma a plus would begin a length.
+                if text.starts_with('+') { write!(f, "({text})") } else { f.write_str(&text) }
+            }
+            Pattern::Bytes(bytes) => {
+                f.write_str("hex\"")?;
+                bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
+                f.write_str("\"")
+            }
+        }
+    }
+}
 
 /// Bytes that are read at a time.
 const CHUNK: usize = 1 << 20;
 
 /// The most bytes of a search.
 const LONGEST: usize = 64 << 10;
-
-pub(super) fn run(context: &mut Context, asked: &Find) -> Outcome {
-    let layout = asked.layout;
-    let target = context.target()?;
-    if layout.count == Some(0) {
-        return Err(Error::nothing_counted("find/0"));
-    }
-    if let [only] = asked.patterns.as_slice()
-        && let Pattern::Value(Expression::Unary { operator, .. }) = &only.node
-        && operator.node == UnaryOperator::Plus
-    {
-        let error = eval::Error::new(only.at, "this is a length: what to look for is missing");
-        return Err(error.hint("find A, +LENGTH, VALUE").into());
-    }
-    let hint = "find A..B, VALUE or find A, +LENGTH, VALUE";
-    let spans = eval::subject(&asked.range, context.state)?.spans(asked.range.at, hint)?;
-    let mut wanted = Vec::new();
-    for pattern in &asked.patterns {
-        wanted.extend(bytes(pattern, layout, context, &target)?);
-    }
-    if wanted.is_empty() || wanted.len() > LONGEST {
-        let message = match wanted.len() {
-            0 => "no bytes to look for".to_owned(),
-            _ => format!("more than {LONGEST} bytes to look for"),
-        };
-        return Err(Error::Refused { message, hint: None });
-    }
-    let space = AddressSpace::within(&target, spans.ranges())?;
-    let filter = asked.filter.as_ref().map(|filter| eval::page_filter(filter, &space, context.state)).transpose()?;
-    let mut search = Search {
-        symbols: names_in(&space, &context.state.symbols),
-        space: &space,
-        finder: Finder::new(&wanted),
-        buffer: Vec::new(),
-        next: None,
-        last: None,
-        most: layout.count.unwrap_or(u64::MAX),
-        of_file: Vec::new(),
-        cache_unread: PagesByReason::default(),
-        summary: FindSummary::default(),
-    };
-    let ended = search.through(&spans, filter.as_ref(), context.sink);
-    let (matches, last) = (search.summary.matches, search.last);
-    drop(search);
-    let count = Value::Integer(Integer::from(matches));
-    context.state.variables.insert("numfound".to_owned(), count);
-    context.state.last_address = last;
-    ended?;
-    Ok(Flow::Done)
-}
 
 /// The bytes of a pattern.
 fn bytes(pattern: &Spanned<Pattern>, layout: Layout, context: &Context, target: &Target) -> Result<Vec<u8>, Error> {

@@ -1,8 +1,6 @@
 //! The parsers of the arguments of commands.
 
 mod arguments;
-pub(super) mod control;
-mod find;
 mod printed;
 mod rows;
 mod tree;
@@ -10,32 +8,17 @@ mod tree;
 use std::rc::Rc;
 
 use nom::Parser;
-use nom::branch::alt;
 use nom::combinator::{cut, map, opt};
 use nom::sequence::preceded;
 
-use crate::kernel::words::Worded;
 use crate::lang::parser::{
-    Parsed, Raw, Tokens, address, after, clause, count, cut_to, end_of_text, filter, hint_at_missing_with, later,
-    layout, many, number, one_of, option, part, pattern, place, range, raw, silent_mark, snapshot_name, split_text,
-    symbol, text as text_value, time, value, watched, with_commas, with_how, word,
+    Parsed, Raw, Tokens, address, after, clause, count, cut_to, hint_at_missing_with, list_once, number, one_of, part,
+    pattern, range, raw, silent_mark, snapshot_name, split_text, symbol, value, word,
 };
 use crate::lang::{Cut, Expected, Spanned, Statement};
 pub use arguments::*;
-use find::find;
-use rows::{regions, walk};
+pub(super) use rows::regions;
 pub use tree::*;
-
-/// `x`
-pub(super) fn parse_x(input: Tokens<'_>) -> Parsed<'_, Statement> {
-    let (input, layout) = opt(layout).parse(input)?;
-    with_how(input, |input| {
-        let (input, fault) = option("--fault")(input)?;
-        let (behind, address) = opt(address).parse(input)?;
-        let asked = Examine { layout: layout.unwrap_or_default(), fault, address };
-        Ok((behind, Statement::Command(Rc::new(Command::Examine(asked)))))
-    })
-}
 
 /// Parses the arguments of one command.
 type Arguments = for<'a> fn(Tokens<'a>) -> Parsed<'a, Command>;
@@ -84,10 +67,6 @@ pub(super) fn parse_regions(input: Tokens<'_>) -> Parsed<'_, Statement> {
     boxed(input, regions)
 }
 
-pub(super) fn parse_walk(input: Tokens<'_>) -> Parsed<'_, Statement> {
-    boxed(input, walk)
-}
-
 pub(super) fn parse_flags(input: Tokens<'_>) -> Parsed<'_, Statement> {
     boxed(input, |input| map(address, Command::Flags).parse(input))
 }
@@ -126,10 +105,6 @@ pub(super) fn parse_telescope(input: Tokens<'_>) -> Parsed<'_, Statement> {
     })
 }
 
-pub(super) fn parse_find(input: Tokens<'_>) -> Parsed<'_, Statement> {
-    boxed(input, find)
-}
-
 pub(super) fn parse_info_symbol(input: Tokens<'_>) -> Parsed<'_, Statement> {
     boxed(input, |input| map(address, Command::InfoSymbol).parse(input))
 }
@@ -156,28 +131,12 @@ pub(super) fn parse_info_line(input: Tokens<'_>) -> Parsed<'_, Statement> {
     })
 }
 
-pub(super) fn parse_watch(input: Tokens<'_>) -> Parsed<'_, Statement> {
-    boxed(input, watch)
-}
-
 pub(super) fn parse_snapshot(input: Tokens<'_>) -> Parsed<'_, Statement> {
     boxed(input, snapshot)
 }
 
 pub(super) fn parse_info_snapshots(input: Tokens<'_>) -> Parsed<'_, Statement> {
     boxed(input, |input| Ok((input, Command::InfoSnapshots)))
-}
-
-pub(super) fn parse_diff(input: Tokens<'_>) -> Parsed<'_, Statement> {
-    boxed(input, diff)
-}
-
-pub(super) fn parse_compare(input: Tokens<'_>) -> Parsed<'_, Statement> {
-    boxed(input, compare)
-}
-
-pub(super) fn parse_soft_dirty(input: Tokens<'_>) -> Parsed<'_, Statement> {
-    boxed(input, |input| map(soft_dirty, Command::SoftDirty).parse(input))
 }
 
 /// `[TEXT] [by KEY] [limit N|top N]`: the text goes up to where nothing but clauses follows.
@@ -217,29 +176,6 @@ fn summarized(input: Tokens<'_>) -> Parsed<'_, Summarized> {
     map(opt(range), |range| range.map_or(Summarized::Process, Summarized::Range)).parse(input)
 }
 
-fn watch(input: Tokens<'_>) -> Parsed<'_, Command> {
-    let (mut input, range) = watched(input)?;
-    let (mut every, mut duration, mut count, mut until, mut with) = (None, None, None, None, None);
-    let mut timeline = None;
-    let mut by = None;
-    while clause(&mut input, &mut every, after("every", time))?
-        || clause(&mut input, &mut duration, after("for", time))?
-        || clause(&mut input, &mut count, after("count", crate::lang::parser::count))?
-        || clause(&mut input, &mut until, after("until", until_clause))?
-        || clause(&mut input, &mut with, after("with", list_once::<OnRequest>))?
-        || clause(&mut input, &mut timeline, after("as", word("timeline")))?
-        || clause(&mut input, &mut by, after("by", one_of))?
-    {}
-    if with.is_none() {
-        hint_at_missing_with::<OnRequest>(input);
-    }
-    let with = with.unwrap_or_default();
-    Ok((
-        input,
-        Command::Watch(Watch { range, by, every, duration, count, until, with, is_timeline: timeline.is_some() }),
-    ))
-}
-
 fn snapshot(input: Tokens<'_>) -> Parsed<'_, Command> {
     if let Ok((behind, _)) = word("delete")(input) {
         return map(cut(snapshot_name), Command::SnapshotDelete).parse(behind);
@@ -254,65 +190,6 @@ fn snapshot(input: Tokens<'_>) -> Parsed<'_, Command> {
     }
     let (range, with) = (in_, with.unwrap_or_default());
     Ok((input, Command::Snapshot(Snapshot { name, range, with })))
-}
-
-fn diff(input: Tokens<'_>) -> Parsed<'_, Command> {
-    let (input, from) = opt(snapshot_name).parse(input)?;
-    let (mut input, to) = match from {
-        Some(_) => map(opt(later), Option::flatten).parse(input)?,
-        None => (input, None),
-    };
-    let (mut in_, mut where_, mut by, mut cut) = (None, None, None, None);
-    while clause(&mut input, &mut in_, after("in", range))?
-        || clause(&mut input, &mut where_, after("where", filter))?
-        || clause(&mut input, &mut by, after("by", one_of))?
-        || clause(&mut input, &mut cut, cut_to)?
-    {}
-    Ok((input, Command::Diff(Box::new(Diff { from, to, range: in_, filter: where_, by, cut }))))
-}
-
-fn compare(input: Tokens<'_>) -> Parsed<'_, Command> {
-    input.expect(Expected::NamedProcess);
-    let children = map(word("children"), |_| Compared::Children);
-    let process = |input| alt((place, text_value)).parse(input);
-    let processes = (process, many(process)).map(|(first, more)| [vec![first], more].concat());
-    let processes = map(processes, Compared::Processes);
-    let (mut input, with) = alt((children, processes)).parse(input)?;
-    let (mut in_, mut by, mut cut) = (None, None, None);
-    while clause(&mut input, &mut in_, after("in", range))?
-        || clause(&mut input, &mut by, after("by", one_of))?
-        || clause(&mut input, &mut cut, cut_to)?
-    {}
-    let range = in_;
-    let command = Command::Compare(Compare { with, range, by, cut });
-    Ok((input, command))
-}
-
-/// `clear` by itself is a word; in an expression, or in quotes, it is a name.
-fn soft_dirty(input: Tokens<'_>) -> Parsed<'_, SoftDirty> {
-    let clear = (word("clear"), option("--yes"), end_of_text);
-    let clear = map(clear, |(_, yes, ())| SoftDirty::Clear { yes });
-    alt((clear, map(opt(range), SoftDirty::Written))).parse(input)
-}
-
-fn until_clause(input: Tokens<'_>) -> Parsed<'_, Until> {
-    let quantifier = alt((map(word("all"), |_| Quantifier::All), map(word("none"), |_| Quantifier::None)));
-    let (behind, of) = opt(quantifier).parse(input)?;
-    let (behind, filter) = cut(filter).parse(behind)?;
-    let of = of.unwrap_or(Quantifier::Any);
-    Ok((behind, Until { of, filter }))
-}
-
-/// Words with commas between them, each kept once.
-fn list_once<T: Worded + PartialEq>(input: Tokens<'_>) -> Parsed<'_, Vec<T>> {
-    let (behind, kinds) = with_commas(one_of).parse(input)?;
-    let mut once = Vec::new();
-    for kind in kinds {
-        if !once.contains(&kind) {
-            once.push(kind);
-        }
-    }
-    Ok((behind, once))
 }
 
 /// The process that an argument of `attach` names.

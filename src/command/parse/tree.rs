@@ -1,6 +1,6 @@
 //! The syntax trees of the commands.
 
-use super::arguments::{Compare, Diff, Examine, Find, Ps, Regions, Snapshot, Walk, Watch};
+use super::arguments::{Ps, Regions, Snapshot};
 use crate::kernel::words::worded;
 use crate::lang::{Count, Cut, Expression, Range, Spanned, SymbolName};
 
@@ -43,20 +43,12 @@ pub enum Command {
     },
     /// `regions …`
     Regions(Regions),
-    /// `walk …`
-    Walk(Walk),
     /// `snapshot …`
     Snapshot(Snapshot),
     /// `snapshot delete NAME`
     SnapshotDelete(Spanned<String>),
     /// `info snapshots`
     InfoSnapshots,
-    /// `diff …`
-    Diff(Box<Diff>),
-    /// `compare …`
-    Compare(Compare),
-    /// `soft-dirty …`
-    SoftDirty(SoftDirty),
     /// `explain ADDR`: what a page is and what the next access will do.
     Explain(Spanned<Expression>),
     /// `flags PLACE`: an address, `pfn:N` or `phys:N`.
@@ -77,12 +69,6 @@ pub enum Command {
         /// As which kind of word; as both if absent.
         reading: Option<Reading>,
     },
-    /// `watch …`
-    Watch(Watch),
-    /// `x …`
-    Examine(Examine),
-    /// `find …`
-    Find(Find),
     /// `patched [RANGE]`: code that differs from its file.
     Patched(Option<Spanned<Range>>),
     /// `telescope ADDRESS [N]`
@@ -145,17 +131,4 @@ worded! {
         /// As a word of `/proc/kpageflags`.
         Flags = "flags",
     }
-}
-
-/// The forms of `soft-dirty`.
-#[derive(Clone, Debug, PartialEq)]
-#[expect(clippy::large_enum_variant, reason = "there is one line at a time")]
-pub enum SoftDirty {
-    /// `[RANGE]`: shows the written pages; those of the whole process if absent.
-    Written(Option<Spanned<Range>>),
-    /// `clear [--yes]`
-    Clear {
-        /// Whether to clear without a question.
-        yes: bool,
-    },
 }

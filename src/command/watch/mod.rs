@@ -7,32 +7,71 @@ pub(super) use records::samples;
 pub(super) use records::{EventGroup, RECORDS};
 
 use super::page_sweep::{say_left_out, states_are, stopped};
-use super::parse;
 use super::region::unmapped;
 use super::schedule::Schedule;
 use super::snapshot::seconds;
 use super::timeline::Timeline;
 use super::translate::brief;
-use super::watch_groups::{Sums, tally};
-use super::{About, CommandName, Context, Error, Flow, Group, Outcome, example};
-use crate::command::parse::{OnRequest, Quantifier, Until};
+use super::unobserved::{copies_elsewhere, unobservable};
+use super::until::{self, Quantifier, Until};
+use super::watch_groups::{Sums, WatchKey, tally};
+use super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example};
 use crate::eval::{self, Spans, current_ranges};
-use crate::inspect::{self, AddressSpace, Change, Facts, Page, Sampled, StateSet, ViewedRegion, Watcher, is_average};
-use crate::kernel::AddressRange;
-use crate::lang::Span;
+use crate::inspect::{AddressSpace, Change, Facts, Sampled, StateSet, Watcher, is_average};
+use crate::kernel::words::worded;
+use crate::lang::parser::{
+    self, Parsed, Tokens, after, clause, hint_at_missing_with, list_once, one_of, time, watched, word,
+};
+use crate::lang::{Count, Range, Span, Spanned, Time, display};
 use crate::process::{self, Target};
 use crate::render::Sink;
-use crate::report::{Blind, EventKind, NetEffect, Numbers, PageFacts, Stopped, SymbolBrief};
+use crate::report::{EventKind, NetEffect, Numbers, PageFacts, Stopped, SymbolBrief};
 use crate::state::DebugState;
 use records::{Event, WatchStart, WatchSummary};
 use std::collections::BTreeMap;
+use std::fmt::{self, Formatter};
 use std::time::{Duration, Instant, SystemTime};
 
-pub(super) const ABOUT: About = About {
-    name: CommandName::new("watch"),
-    group: Group::Time,
-    summary: "report changes in a range",
-    text: "\
+/// `watch RANGE [every DURATION] [for DURATION] [count N] [until FILTER] [with KIND, …] [by KEY] [as timeline]`
+#[derive(Debug)]
+pub struct Watch {
+    /// The pages.
+    range: Spanned<Range>,
+    /// Add changes up by this; show each change if absent.
+    by: Option<WatchKey>,
+    /// Time between two samples; the command's default if absent.
+    every: Option<Spanned<Time>>,
+    /// Stop after this time.
+    duration: Option<Spanned<Time>>,
+    /// Stop after the row that reaches so many pages.
+    count: Option<Spanned<Count>>,
+    /// Stop when this holds.
+    until: Option<Until>,
+    /// Kinds of change that are shown only on request, in the order given, each once.
+    with: Vec<OnRequest>,
+    /// Whether to draw a timeline instead of a line for each change.
+    is_timeline: bool,
+}
+
+worded! {
+    /// Changes that `watch` shows only when `with` asks for them.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum OnRequest, word {
+        /// The frame's `/proc/kpageflags`.
+        Flags = "flags",
+        /// The frame's `/proc/kpagecount`.
+        MapCount = "mapcount",
+        /// The soft-dirty bit.
+        SoftDirty = "soft_dirty",
+    }
+}
+
+impl Command for Watch {
+    const ABOUT: About = About {
+        name: CommandName::new("watch"),
+        group: Group::Time,
+        summary: "report changes in a range",
+        text: "\
 Samples the range repeatedly and reports the changes between two samples (`help events`):
 
   page     came, went, moved to another frame, was swapped out or in, was copied on write
@@ -69,150 +108,145 @@ shrinks remains one region, shown with all the addresses that it had.
 `as timeline` draws a row for each page, or for a stretch of pages if there are many, and a column for each sample. \
 Its letters are those of `map`. A star marks a change that leaves the letter as it is. On a terminal each picture \
 replaces the one before. `> ./FILE.svg` writes it as SVG.",
-    examples: &[
-        example("watch demo_busy for 1s", "watch for one second"),
-        example("watch demo_busy every 50ms count 2", "end after two changed pages"),
-        example("watch demo_buffer for 200ms with flags, mapcount", "report changes of flags and map counts too"),
-        example("watch demo_busy every 20ms for 500ms as timeline", "draw a column for each sample"),
-        example("watch all for 1s by region", "add up the changes of each region"),
-        example("watch demo_busy until present", "wait until the page is present"),
-    ],
-};
+        examples: &[
+            example("watch demo_busy for 1s", "watch for one second"),
+            example("watch demo_busy every 50ms count 2", "end after two changed pages"),
+            example("watch demo_buffer for 200ms with flags, mapcount", "report changes of flags and map counts too"),
+            example("watch demo_busy every 20ms for 500ms as timeline", "draw a column for each sample"),
+            example("watch all for 1s by region", "add up the changes of each region"),
+            example("watch demo_busy until present", "wait until the page is present"),
+        ],
+    };
+
+    fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
+        let (mut input, range) = watched(input)?;
+        let (mut every, mut duration, mut count, mut until, mut with) = (None, None, None, None, None);
+        let (mut timeline, mut by) = (None, None);
+        while clause(&mut input, &mut every, after("every", time))?
+            || clause(&mut input, &mut duration, after("for", time))?
+            || clause(&mut input, &mut count, after("count", parser::count))?
+            || clause(&mut input, &mut until, after("until", until::until))?
+            || clause(&mut input, &mut with, after("with", list_once::<OnRequest>))?
+            || clause(&mut input, &mut timeline, after("as", word("timeline")))?
+            || clause(&mut input, &mut by, after("by", one_of))?
+        {}
+        if with.is_none() {
+            hint_at_missing_with::<OnRequest>(input);
+        }
+        let (with, is_timeline) = (with.unwrap_or_default(), timeline.is_some());
+        Ok((input, Watch { range, by, every, duration, count, until, with, is_timeline }))
+    }
+
+    fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, " {}", self.range.node)?;
+        display::clause(f, "every", self.every.as_ref().map(|time| &time.node))?;
+        display::clause(f, "for", self.duration.as_ref().map(|time| &time.node))?;
+        display::clause(f, "count", self.count.as_ref().map(|count| &count.node))?;
+        display::clause(f, "until", self.until.as_ref())?;
+        let kinds: Vec<&str> = self.with.iter().map(|kind| kind.word()).collect();
+        display::clause(f, "with", (!kinds.is_empty()).then(|| kinds.join(", ")))?;
+        display::clause(f, "as", self.is_timeline.then_some("timeline"))?;
+        display::clause(f, "by", self.by.map(WatchKey::word))
+    }
+
+    fn nature(&self) -> Nature {
+        Nature { draws: self.is_timeline, ends_by_interrupt: true, ..Nature::default() }
+    }
+
+    fn run(&self, context: &mut Context) -> Outcome {
+        let time = |time| eval::time(time, context.state);
+        let every = self.every.as_ref().map(time).transpose()?;
+        let duration = self.duration.as_ref().map(time).transpose()?;
+        let count = |count| eval::count(count, context.state);
+        let count = self.count.as_ref().map(count).transpose()?;
+        let target = context.target()?;
+        let spans = eval::range(&self.range, context.state)?.addresses(|| {
+            let message = "only pages of the process can be watched, not frames";
+            eval::Error::new(self.range.at, message).hint("walk pfn:A..pfn:B shows frames as they are now")
+        })?;
+        if self.is_timeline && self.by.is_some() {
+            return Err(Error::refused(
+                "a timeline shows each sample, and `by region` adds samples up",
+                "leave one of both out",
+            ));
+        }
+        if count == Some(0) {
+            return Err(Error::nothing_wanted("count"));
+        }
+        if duration == Some(Duration::ZERO) {
+            let hint = "leave it out, or write a time: for 1s";
+            return Err(Error::refused("`for 0` asks for nothing: one sample shows no change", hint));
+        }
+        let every = match every {
+            Some(every) if every < SHORTEST => {
+                return Err(Error::refused(
+                    "`every` is less than a millisecond: no sample would be done by then",
+                    "write `every 1ms` or more",
+                ));
+            }
+            every => every.unwrap_or(USUAL),
+        };
+        context.state.last_address = None;
+        let space = eval::current_space(&spans, &target)?;
+        refuse_unmapped(self.range.at, &spans, &space, &target)?;
+        if let Some(until) = self.until.as_ref().filter(|until| until.filter.node.has_fields()) {
+            // What cannot be answered is said before anything is shown.
+            eval::page_filter(&until.filter, &space, context.state)?;
+        }
+        let wanted = self.with.iter().map(|with| need(*with)).fold(Facts::empty(), Facts::union);
+        let ranges = current_ranges(&spans, &space, &context.state.symbols, &target);
+        let pages = ranges.iter().map(|range| range.pages(space.page()));
+        let mut blind = unobservable(&space, &ranges, wanted);
+        blind.extend(copies_elsewhere(&space, &ranges, wanted, context.sink)?);
+        let start = WatchStart { pages: pages.sum(), every: every.as_secs_f64(), blind };
+        let extra = space.obtainable(wanted);
+        context.sink.emit(&start)?;
+        let mut watch = Watching {
+            target: &target,
+            state: context.state,
+            spans: &spans,
+            until: self.until.as_ref(),
+            tally: Tally::until(count),
+            sums: self.by.map(Sums::new),
+            samples: 0,
+            schedule: Schedule::new(every),
+            undecided_said: false,
+            timeline: self.is_timeline.then(|| Timeline::new(space.page())),
+        };
+        let began = Instant::now();
+        let mut watcher = Watcher::new(extra);
+        if let Some(ranges) = eval::fixed_ranges(&spans) {
+            watcher = watcher.within(ranges);
+        }
+        let ended = watch.follow(context.sink, watcher, duration)?;
+        for group in watch.sums.into_iter().flat_map(Sums::finish) {
+            context.sink.emit(&group)?;
+        }
+        context.sink.emit(&WatchSummary {
+            samples: watch.samples,
+            missed: watch.schedule.missed,
+            seconds: began.elapsed().as_secs_f64(),
+            events: Numbers(watch.tally.events.into_iter().collect()),
+            rows: Numbers(watch.tally.rows.into_iter().collect()),
+            effect: watch.tally.effect,
+            ended,
+        })?;
+        match (&self.until, ended) {
+            (Some(_), "duration") => Err(Error::Unmet { message: "`until` did not come true within `for`".to_owned() }),
+            (Some(_), "exited") => {
+                Err(process::Error::gone("`until` did not come true: the process has exited").into())
+            }
+            // The next lines of a command file rely on the condition.
+            (Some(_), "interrupted") => Err(Stopped::Interrupted.into()),
+            _ => Ok(Flow::Done),
+        }
+    }
+}
 
 /// Time between two samples when none is given: short enough for a person, long enough to cost next to nothing.
 const USUAL: Duration = Duration::from_millis(100);
 /// Samples closer together than this would take longer than the time between them.
 const SHORTEST: Duration = Duration::from_millis(1);
-
-pub(super) fn run(context: &mut Context, asked: &parse::Watch) -> Outcome {
-    let time = |time| eval::time(time, context.state);
-    let every = asked.every.as_ref().map(time).transpose()?;
-    let duration = asked.duration.as_ref().map(time).transpose()?;
-    let count = |count| eval::count(count, context.state);
-    let count = asked.count.as_ref().map(count).transpose()?;
-    let target = context.target()?;
-    let spans = eval::range(&asked.range, context.state)?.addresses(|| {
-        let message = "only pages of the process can be watched, not frames";
-        eval::Error::new(asked.range.at, message).hint("walk pfn:A..pfn:B shows frames as they are now")
-    })?;
-    if asked.is_timeline && asked.by.is_some() {
-        return Err(Error::refused(
-            "a timeline shows each sample, and `by region` adds samples up",
-            "leave one of both out",
-        ));
-    }
-    if count == Some(0) {
-        return Err(Error::nothing_wanted("count"));
-    }
-    if duration == Some(Duration::ZERO) {
-        let hint = "leave it out, or write a time: for 1s";
-        return Err(Error::refused("`for 0` asks for nothing: one sample shows no change", hint));
-    }
-    let every = match every {
-        Some(every) if every < SHORTEST => {
-            return Err(Error::refused(
-                "`every` is less than a millisecond: no sample would be done by then",
-                "write `every 1ms` or more",
-            ));
-        }
-        every => every.unwrap_or(USUAL),
-    };
-    context.state.last_address = None;
-    let space = eval::current_space(&spans, &target)?;
-    refuse_unmapped(asked.range.at, &spans, &space, &target)?;
-    if let Some(until) = asked.until.as_ref().filter(|until| until.filter.node.has_fields()) {
-        // What cannot be answered is said before anything is shown.
-        eval::page_filter(&until.filter, &space, context.state)?;
-    }
-    let wanted = asked.with.iter().map(|with| need(*with)).fold(Facts::empty(), Facts::union);
-    let ranges = current_ranges(&spans, &space, &context.state.symbols, &target);
-    let pages = ranges.iter().map(|range| range.pages(space.page()));
-    let mut blind = unobservable(&space, &ranges, wanted);
-    blind.extend(copies_elsewhere(&space, &ranges, wanted, context.sink)?);
-    let start = WatchStart { pages: pages.sum(), every: every.as_secs_f64(), blind };
-    let extra = space.obtainable(wanted);
-    context.sink.emit(&start)?;
-    let mut watch = Watch {
-        target: &target,
-        state: context.state,
-        spans: &spans,
-        until: asked.until.as_ref(),
-        tally: Tally::until(count),
-        sums: asked.by.map(Sums::new),
-        samples: 0,
-        schedule: Schedule::new(every),
-        undecided_said: false,
-        timeline: asked.is_timeline.then(|| Timeline::new(space.page())),
-    };
-    let began = Instant::now();
-    let mut watcher = Watcher::new(extra);
-    if let Some(ranges) = eval::fixed_ranges(&spans) {
-        watcher = watcher.within(ranges);
-    }
-    let ended = watch.follow(context.sink, watcher, duration)?;
-    for group in watch.sums.into_iter().flat_map(Sums::finish) {
-        context.sink.emit(&group)?;
-    }
-    context.sink.emit(&WatchSummary {
-        samples: watch.samples,
-        missed: watch.schedule.missed,
-        seconds: began.elapsed().as_secs_f64(),
-        events: Numbers(watch.tally.events.into_iter().collect()),
-        rows: Numbers(watch.tally.rows.into_iter().collect()),
-        effect: watch.tally.effect,
-        ended,
-    })?;
-    match (&asked.until, ended) {
-        (Some(_), "duration") => Err(Error::Unmet { message: "`until` did not come true within `for`".to_owned() }),
-        (Some(_), "exited") => Err(process::Error::gone("`until` did not come true: the process has exited").into()),
-        // The next lines of a command file rely on the condition.
-        (Some(_), "interrupted") => Err(Stopped::Interrupted.into()),
-        _ => Ok(Flow::Done),
-    }
-}
-
-/// The kinds of change that cannot be seen, each with the reason.
-pub(super) fn unobservable(space: &AddressSpace, ranges: &[AddressRange], wanted: Facts) -> Vec<Blind> {
-    let kinds = Watcher::unobservable(space, ranges, wanted).into_iter();
-    let blind = kinds.map(|(kind, reason)| Blind { kind, reason: reason.to_string() });
-    blind.collect()
-}
-
-/// The reason why copies on write that another process makes do not show, if it can make some: private memory in
-/// `ranges` is now mapped by another process too. A forked child that copies a page leaves it where it is here.
-fn copies_elsewhere(
-    space: &AddressSpace,
-    ranges: &[AddressRange],
-    wanted: Facts,
-    sink: &mut dyn Sink,
-) -> Result<Option<Blind>, Error> {
-    if wanted.contains(Facts::COUNTS) {
-        return Ok(None);
-    }
-    let permissions = |viewed: &ViewedRegion| viewed.region.permissions;
-    let is_private = |viewed: &&ViewedRegion| permissions(viewed).write && !permissions(viewed).shared;
-    let private: Vec<AddressRange> = space.regions().iter().filter(is_private).map(ViewedRegion::range).collect();
-    let private: Vec<AddressRange> = ranges.iter().flat_map(|range| range.within(&private)).collect();
-    let is_shared = |page: &Page| {
-        let entry = page.entry;
-        entry.is_present() && !entry.is_file_or_shared() && !entry.is_exclusive() && !page.is_zero()
-    };
-    let need = Facts::ENTRIES | space.obtainable(Facts::KINDS);
-    let mut pages = space.pages(&private, need).within(sink.budget());
-    loop {
-        match pages.next() {
-            Ok(Some(chunk)) if !chunk.pages().any(|page| is_shared(&page)) => {}
-            Ok(Some(_)) => break,
-            // That the process has gone, the first sample reports.
-            Ok(None) | Err(inspect::Error::Exited | inspect::Error::Executed) => return Ok(None),
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(Some(Blind {
-        kind: EventKind::CopiedOnWrite,
-        reason: "copies by another process show only with `with mapcount`".to_owned(),
-    }))
-}
 
 /// Refuses a lone address in no region, as `region` does: `watch *p` means the page at the *value* of p. A range that
 /// was written out is accepted, because a region may appear there.
@@ -271,7 +305,7 @@ fn interrupted(error: Error, sink: &mut dyn Sink) -> Result<&'static str, Error>
     }
 }
 
-struct Watch<'a> {
+struct Watching<'a> {
     target: &'a Target,
     state: &'a DebugState,
     spans: &'a Spans,
@@ -287,7 +321,7 @@ struct Watch<'a> {
     timeline: Option<Timeline>,
 }
 
-impl Watch<'_> {
+impl Watching<'_> {
     /// Takes samples until there is a reason to end, and returns that.
     fn follow(
         &mut self,

@@ -5,7 +5,7 @@ use nom::combinator::cut;
 use nom::sequence::preceded;
 
 use super::input::{Failed, Parsed, Tokens};
-use super::stream::word;
+use super::stream::{one_of, with_commas, word};
 use crate::kernel::words::Worded;
 
 /// Takes a clause if it stands here and was not given yet. Returns whether it was taken.
@@ -42,4 +42,16 @@ pub(crate) fn hint_at_missing_with<T: Worded>(input: Tokens<'_>) {
     if let Some(word) = word {
         input.hint(format!("put `with` before it: with {word}"));
     }
+}
+
+/// Words with commas between them, each kept once.
+pub(crate) fn list_once<T: Worded + PartialEq>(input: Tokens<'_>) -> Parsed<'_, Vec<T>> {
+    let (behind, kinds) = with_commas(one_of).parse(input)?;
+    let mut once = Vec::new();
+    for kind in kinds {
+        if !once.contains(&kind) {
+            once.push(kind);
+        }
+    }
+    Ok((behind, once))
 }

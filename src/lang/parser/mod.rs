@@ -32,7 +32,7 @@ use input::Notes;
 pub(crate) use super::lexer::{Token, TokenKind, unescape};
 pub(crate) use arguments::of_tokens as arguments_of;
 pub(crate) use atoms::text;
-pub(crate) use clause::{after, clause, hint_at_missing_with};
+pub(crate) use clause::{after, clause, hint_at_missing_with, list_once};
 pub(crate) use command::{arguments as command_arguments, command_name, option, with_how};
 pub(crate) use expression::{expression, filter, page_filter, place, span_with};
 pub(crate) use filter::quoted_text;

@@ -1,0 +1,50 @@
+//! The changes that neither samples nor snapshots show, with the reasons.
+
+use super::Error;
+use crate::inspect::{self, AddressSpace, Facts, Page, ViewedRegion, Watcher};
+use crate::kernel::AddressRange;
+use crate::render::Sink;
+use crate::report::{Blind, EventKind};
+
+/// The kinds of change that cannot be seen, each with the reason.
+pub(super) fn unobservable(space: &AddressSpace, ranges: &[AddressRange], wanted: Facts) -> Vec<Blind> {
+    let kinds = Watcher::unobservable(space, ranges, wanted).into_iter();
+    let blind = kinds.map(|(kind, reason)| Blind { kind, reason: reason.to_string() });
+    blind.collect()
+}
+
+/// The reason why copies on write that another process makes do not show, if it can make some: private memory in
+/// `ranges` is now mapped by another process too. A forked child that copies a page leaves it where it is here.
+pub(super) fn copies_elsewhere(
+    space: &AddressSpace,
+    ranges: &[AddressRange],
+    wanted: Facts,
+    sink: &mut dyn Sink,
+) -> Result<Option<Blind>, Error> {
+    if wanted.contains(Facts::COUNTS) {
+        return Ok(None);
+    }
+    let permissions = |viewed: &ViewedRegion| viewed.region.permissions;
+    let is_private = |viewed: &&ViewedRegion| permissions(viewed).write && !permissions(viewed).shared;
+    let private: Vec<AddressRange> = space.regions().iter().filter(is_private).map(ViewedRegion::range).collect();
+    let private: Vec<AddressRange> = ranges.iter().flat_map(|range| range.within(&private)).collect();
+    let is_shared = |page: &Page| {
+        let entry = page.entry;
+        entry.is_present() && !entry.is_file_or_shared() && !entry.is_exclusive() && !page.is_zero()
+    };
+    let need = Facts::ENTRIES | space.obtainable(Facts::KINDS);
+    let mut pages = space.pages(&private, need).within(sink.budget());
+    loop {
+        match pages.next() {
+            Ok(Some(chunk)) if !chunk.pages().any(|page| is_shared(&page)) => {}
+            Ok(Some(_)) => break,
+            // That the process has gone, the first sample reports.
+            Ok(None) | Err(inspect::Error::Exited | inspect::Error::Executed) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(Some(Blind {
+        kind: EventKind::CopiedOnWrite,
+        reason: "copies by another process show only with `with mapcount`".to_owned(),
+    }))
+}

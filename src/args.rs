@@ -9,7 +9,7 @@ use clap::error::ErrorKind;
 use clap::{ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, ValueEnum};
 use generate::Generated;
 use pmdb::command::LANGUAGE;
-use pmdb::command::parse::TargetName;
+use pmdb::command::TargetName;
 use pmdb::lang::{ColorChoice, Line, Output};
 use pmdb::session;
 use std::ffi::OsString;

@@ -5,7 +5,7 @@ mod args;
 
 use args::{Arguments, Step, Subject};
 use clap::error::ErrorKind;
-use pmdb::command::parse::TargetName;
+use pmdb::command::TargetName;
 use pmdb::demo::{self, Demonstration};
 use pmdb::eval::{self, Spans, Value};
 use pmdb::report::{ErrorCode, ErrorReport, RequestId};

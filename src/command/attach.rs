@@ -1,26 +1,144 @@
 //! `attach PID|NAME`: choose the process to examine.
 
-use super::{About, CommandName, Context, Error, Flow, Group, Outcome, example, ps};
-use crate::command::parse::TargetName;
+use super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example, ps};
 use crate::eval::{Scope, Value};
 use crate::lang::grammar;
 use crate::lang::habits::{self, Does};
+use crate::lang::parser::{Parsed, Raw, Tokens, raw};
+use crate::lang::{Expected, Spanned, escape};
 use crate::process::{self, Target};
 use crate::render::Sink;
 use crate::report::TargetReport;
+use nom::Parser;
+use std::fmt::{self, Formatter};
 
-pub(super) const ABOUT: About = About {
-    name: CommandName::new("attach"),
-    group: Group::Target,
-    summary: "choose the process to examine",
-    text: "\
+/// The process to attach to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TargetName {
+    /// A process or thread id.
+    Id(u32),
+    /// Part of a name; always a name when it is written in quotes.
+    Name(String),
+    /// `self`: pmdb itself.
+    Itself,
+    /// `$x`, without the `$`: a PID or a name.
+    Variable(String),
+}
+
+impl TargetName {
+    /// A PID if it is a plain number, else a name: a process called 007 is one.
+    pub fn of(text: &str) -> Self {
+        match text.parse::<u32>() {
+            Ok(id) if id.to_string() == text => TargetName::Id(id),
+            _ if text == "self" => TargetName::Itself,
+            _ => TargetName::Name(text.to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for TargetName {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            TargetName::Id(id) => write!(f, "{id}"),
+            TargetName::Name(name) => f.write_str(&escape('"', name)),
+            TargetName::Itself => f.write_str("self"),
+            TargetName::Variable(name) => write!(f, "${name}"),
+        }
+    }
+}
+
+/// The process that an argument of `attach` names.
+fn target(raw: Spanned<Raw>) -> Spanned<TargetName> {
+    raw.map(|raw| match raw.quoted {
+        true => TargetName::Name(raw.text),
+        false if is_variable(&raw.text) => TargetName::Variable(raw.text.trim_start_matches('$').to_owned()),
+        false => TargetName::of(&raw.text),
+    })
+}
+
+/// Whether a text is `$name` and nothing more.
+fn is_variable(text: &str) -> bool {
+    let name = text.strip_prefix('$').unwrap_or_default();
+    let mut letters = name.chars();
+    letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
+        && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+}
+
+/// `attach PID|NAME`
+#[derive(Debug)]
+pub struct Attach(pub Spanned<TargetName>);
+
+impl Command for Attach {
+    const ABOUT: About = About {
+        name: CommandName::new("attach"),
+        group: Group::Target,
+        summary: "choose the process to examine",
+        text: "\
 Attaches to a process by its id, by the id of one of its threads, or by its name. `self` is pmdb itself. Does not \
 stop the process: gdb can be attached to it at the same time.
 
 If several processes have the name, lists them and attaches to none. Follows the process, not its PID: a reused PID \
 is noticed. Reports when the process exits or executes another program.",
-    examples: &[example("attach self", "attach to pmdb itself")],
-};
+        examples: &[example("attach self", "attach to pmdb itself")],
+    };
+
+    fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
+        let (input, name) = raw(Expected::Process).parse(input)?;
+        Ok((input, Attach(target(name))))
+    }
+
+    fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, " {}", self.0.node)
+    }
+
+    fn nature(&self) -> Nature {
+        Nature { chooses_target: true, ..Nature::default() }
+    }
+
+    fn run(&self, context: &mut Context) -> Outcome {
+        let asked = match &self.0.node {
+            TargetName::Id(id) => id.to_string(),
+            TargetName::Name(name) => name.clone(),
+            TargetName::Itself => "self".to_owned(),
+            TargetName::Variable(name) => match context.state.variable(name) {
+                Some(value) if let Some(number) = value.integer() => number.to_string(),
+                Some(Value::Text(text)) => text,
+                _ => {
+                    return Err(Error::refused(
+                        format!("${name} holds no process: a number or a name is expected"),
+                        "ps lists the processes",
+                    ));
+                }
+            },
+        };
+        let resolved = resolve(&asked, context.sink)?;
+        let target = Target::attach(resolved.pid)?;
+        target.process.set_scan(context.state.settings.scan);
+        let target = context.state.attach(target);
+        let identity = target.process.identity();
+        let remarks = match resolved.asked {
+            process::Asked::Thread(thread) => {
+                vec![format!("{thread} is a thread of it: $pc and $sp are those of its main thread")]
+            }
+            process::Asked::Itself => {
+                vec!["it is pmdb itself: its memory changes while it runs".to_owned()]
+            }
+            process::Asked::Process | process::Asked::Name => Vec::new(),
+        };
+        if remarks.is_empty() && !context.sink.is_greeting() {
+            return Ok(Flow::Done);
+        }
+        context.sink.emit(&TargetReport {
+            event: "attached",
+            pid: identity.pid,
+            name: identity.name,
+            executable: target.process.status().ok().and_then(|status| status.executable),
+            regions: target.process.regions().ok().map(|regions| regions.len() as u64),
+            remarks,
+        })?;
+        Ok(Flow::Done)
+    }
+}
 
 /// The process of that number or name. Lists the processes if several have the name.
 pub(super) fn resolve(asked: &str, sink: &mut dyn Sink) -> Result<process::Resolved, Error> {
@@ -53,48 +171,4 @@ pub(super) fn resolve(asked: &str, sink: &mut dyn Sink) -> Result<process::Resol
         }
         resolved => Ok(resolved?),
     }
-}
-
-pub(super) fn run(context: &mut Context, name: &TargetName) -> Outcome {
-    let asked = match name {
-        TargetName::Id(id) => id.to_string(),
-        TargetName::Name(name) => name.clone(),
-        TargetName::Itself => "self".to_owned(),
-        TargetName::Variable(name) => match context.state.variable(name) {
-            Some(value) if let Some(number) = value.integer() => number.to_string(),
-            Some(Value::Text(text)) => text,
-            _ => {
-                return Err(Error::refused(
-                    format!("${name} holds no process: a number or a name is expected"),
-                    "ps lists the processes",
-                ));
-            }
-        },
-    };
-    let resolved = resolve(&asked, context.sink)?;
-    let target = Target::attach(resolved.pid)?;
-    target.process.set_scan(context.state.settings.scan);
-    let target = context.state.attach(target);
-    let identity = target.process.identity();
-    let remarks = match resolved.asked {
-        process::Asked::Thread(thread) => {
-            vec![format!("{thread} is a thread of it: $pc and $sp are those of its main thread")]
-        }
-        process::Asked::Itself => {
-            vec!["it is pmdb itself: its memory changes while it runs".to_owned()]
-        }
-        process::Asked::Process | process::Asked::Name => Vec::new(),
-    };
-    if remarks.is_empty() && !context.sink.is_greeting() {
-        return Ok(Flow::Done);
-    }
-    context.sink.emit(&TargetReport {
-        event: "attached",
-        pid: identity.pid,
-        name: identity.name,
-        executable: target.process.status().ok().and_then(|status| status.executable),
-        regions: target.process.regions().ok().map(|regions| regions.len() as u64),
-        remarks,
-    })?;
-    Ok(Flow::Done)
 }

@@ -1,14 +1,20 @@
 //! `info capabilities`: what this kernel and these rights allow.
 
-use super::{About, CommandName, Context, Flow, Group, Outcome, example};
+use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
+use crate::lang::parser::{Parsed, Tokens};
 use crate::process::{Feature, Finding};
 use crate::report::{Capabilities, Capability};
 
-pub(super) const ABOUT: About = About {
-    name: CommandName::new("info capabilities").displayed(),
-    group: Group::Target,
-    summary: "list the features that this kernel and these rights allow",
-    text: "\
+/// `info capabilities`
+#[derive(Debug)]
+pub struct InfoCapabilities;
+
+impl Command for InfoCapabilities {
+    const ABOUT: About = About {
+        name: CommandName::new("info capabilities").displayed(),
+        group: Group::Target,
+        summary: "list the features that this kernel and these rights allow",
+        text: "\
 Lists each kernel feature and each permission that pmdb uses. Shows whether it is available, how pmdb found out, the \
 loss without it, and the remedy.
 
@@ -18,31 +24,36 @@ pmdb itself, and does not rely on version numbers or on being root.
 Two facts cannot be tested: access to the processes of other users, and the exactness of map counts. pmdb derives \
 them from the capabilities that it holds and from the kernel's release and configuration. The reason in the answer \
 shows this.",
-    examples: &[example("info capabilities", "list the features available here")],
-};
-
-pub(super) fn run(context: &mut Context) -> Outcome {
-    let machine = context.state.machine().clone();
-    let mut findings = machine.findings();
-    let target = context.state.target().cloned();
-    let own = target.as_ref().map(|target| target.process.findings());
-    for finding in own.into_iter().flatten() {
-        match findings.iter_mut().find(|one| one.feature == finding.feature) {
-            Some(general) => *general = finding,
-            None => findings.push(finding),
-        }
-    }
-    let credentials = machine.credentials();
-    let report = Capabilities {
-        kernel: machine.kernel().release,
-        pid: target.map(|target| target.process.identity().pid),
-        user: credentials.as_ref().map(|credentials| credentials.user),
-        first_user_namespace: credentials.as_ref().and_then(|credentials| credentials.in_first_user_namespace),
-        rights: credentials.map(|credentials| credentials.rights),
-        capabilities: findings.into_iter().map(capability).collect(),
+        examples: &[example("info capabilities", "list the features available here")],
     };
-    context.sink.emit(&report)?;
-    Ok(Flow::Done)
+
+    fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
+        Ok((input, InfoCapabilities))
+    }
+
+    fn run(&self, context: &mut Context) -> Outcome {
+        let machine = context.state.machine().clone();
+        let mut findings = machine.findings();
+        let target = context.state.target().cloned();
+        let own = target.as_ref().map(|target| target.process.findings());
+        for finding in own.into_iter().flatten() {
+            match findings.iter_mut().find(|one| one.feature == finding.feature) {
+                Some(general) => *general = finding,
+                None => findings.push(finding),
+            }
+        }
+        let credentials = machine.credentials();
+        let report = Capabilities {
+            kernel: machine.kernel().release,
+            pid: target.map(|target| target.process.identity().pid),
+            user: credentials.as_ref().map(|credentials| credentials.user),
+            first_user_namespace: credentials.as_ref().and_then(|credentials| credentials.in_first_user_namespace),
+            rights: credentials.map(|credentials| credentials.rights),
+            capabilities: findings.into_iter().map(capability).collect(),
+        };
+        context.sink.emit(&report)?;
+        Ok(Flow::Done)
+    }
 }
 
 fn capability(finding: Finding) -> Capability {

@@ -503,7 +503,7 @@ mod tests {
 
     #[test]
     fn hostile_names_of_source_files_are_offered_as_they_are_displayed_and_mean_it() {
-        use crate::command::parse::Command;
+        use crate::command::line::InfoLine;
         use crate::lang::{Expression, Line};
         use crate::symbol::tests::compiled::compiled_from;
         let names: [&[u8]; 6] = [
@@ -528,7 +528,7 @@ mod tests {
                 let Ok(Line::Command { command, .. }) = COMMANDS.language.parse_line(&whole) else {
                     panic!("{whole}");
                 };
-                let Some(Command::InfoLine(place)) = command.node.downcast_ref() else {
+                let Some(InfoLine(place)) = command.node.downcast_ref() else {
                     panic!("{command:?}");
                 };
                 let Expression::SourceLine { file, line } = &place.node else {

@@ -1,8 +1,8 @@
 //! The lines that blocks are made of: `if E`, `foreach $x in …`, `end`. The session runs them.
 
-use super::parse::regions;
+use super::regions::Regions;
 use super::walk;
-use super::{About, CommandName, Group, example};
+use super::{About, Command as _, CommandName, Group, example};
 use crate::lang::parser::{Failed, Parsed, TokenKind, Tokens, expression, listed, variable, with_commas, word};
 use crate::lang::{BlockLine, Control, Expected, Opening, Rows, Spanned, Statement};
 use crate::report::HelpExample;
@@ -203,7 +203,7 @@ fn end(input: Tokens<'_>) -> Parsed<'_, ()> {
 
 fn region_rows(input: Tokens<'_>) -> Parsed<'_, Rows> {
     let (behind, at) = word("regions")(input)?;
-    let (behind, command) = regions(behind)?;
+    let (behind, command) = Regions::parse(behind)?;
     Ok((behind, Rows::Of(Spanned::new(Rc::new(command), at))))
 }
 

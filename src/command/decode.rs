@@ -1,51 +1,91 @@
 //! `decode VALUE [as entry|flags]`: a raw word, bit by bit.
 
-use super::{About, CommandName, Context, Flow, Group, Outcome, example, flags};
-use crate::command::parse::Reading;
+use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example, flags};
 use crate::eval;
 use crate::inspect::classify::{PageObservation, classify};
 use crate::inspect::{KernelBehaviour, StateSet};
 use crate::kernel::swaps::{SwapLayout, SwapMeaning};
+use crate::kernel::words::worded;
 use crate::kernel::{PageFlags, PageMapEntry, State};
-use crate::lang::{Expression, Spanned};
+use crate::lang::parser::{Parsed, Tokens, one_of, value, word};
+use crate::lang::{Expression, Spanned, display};
 use crate::process::Machine;
 use crate::report::{BitMeaning, Decoded, DecodedEntry, DecodedFlags, FlagNames, Hex, Reason, SwapSlot};
+use nom::Parser;
+use nom::combinator::{cut, opt};
+use nom::sequence::preceded;
+use std::fmt::{self, Formatter};
 
-pub(super) const ABOUT: About = About {
-    name: CommandName::new("decode").displayed(),
-    group: Group::Look,
-    summary: "explain a raw page-map entry or flags word",
-    text: "\
+worded! {
+    /// How `decode` reads a raw word.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Reading, word {
+        /// As an entry of `/proc/PID/pagemap`.
+        Entry = "entry",
+        /// As a word of `/proc/kpageflags`.
+        Flags = "flags",
+    }
+}
+
+/// `decode VALUE [as entry|flags]`: a raw 64-bit word, explained.
+#[derive(Debug)]
+pub struct Decode {
+    /// The word.
+    value: Spanned<Expression>,
+    /// As which kind of word; as both if absent.
+    reading: Option<Reading>,
+}
+
+impl Command for Decode {
+    const ABOUT: About = About {
+        name: CommandName::new("decode").displayed(),
+        group: Group::Look,
+        summary: "explain a raw page-map entry or flags word",
+        text: "\
 Explains each bit of a number, as an entry of /proc/PID/pagemap and as a word of /proc/kpageflags.
 
   as entry  only as an entry of the page map
   as flags  only as a flags word
 
 Needs no target: the number may come from another tool, or from another machine of the same kind.",
-    examples: &[
-        example("decode 0x8600000000123456 as entry", "explain an entry of a page map"),
-        example("decode 0x440000000000009f as entry", "explain the entry of a guard page"),
-        example("decode 0x40005868 as flags", "explain a word of /proc/kpageflags"),
-        example("decode 0x868", "explain both readings of a number"),
-    ],
-};
-
-pub(super) fn run(context: &mut Context, value: &Spanned<Expression>, reading: Option<Reading>) -> Outcome {
-    let number = eval::integer(value, context.state)?;
-    let Some(raw) = number.to_u64() else {
-        return Err(eval::Error::new(value.at, format!("{number} is not a 64-bit word")).into());
+        examples: &[
+            example("decode 0x8600000000123456 as entry", "explain an entry of a page map"),
+            example("decode 0x440000000000009f as entry", "explain the entry of a guard page"),
+            example("decode 0x40005868 as flags", "explain a word of /proc/kpageflags"),
+            example("decode 0x868", "explain both readings of a number"),
+        ],
     };
-    let machine = context.state.machine().clone();
-    if reading != Some(Reading::Flags) {
-        let entry = entry(PageMapEntry::new(raw), &machine);
-        context.sink.emit(&Decoded::Entry(entry))?;
+
+    fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
+        let reading = opt(preceded(word("as"), cut(one_of)));
+        let (input, (value, reading)) = (value, reading).parse(input)?;
+        Ok((input, Decode { value, reading }))
     }
-    if reading != Some(Reading::Entry) {
-        let flags = PageFlags::from_bits_retain(raw);
-        let decoded = DecodedFlags { raw: Hex(raw), flags: FlagNames(flags), bits: flags::meanings(flags, &machine) };
-        context.sink.emit(&Decoded::Flags(decoded))?;
+
+    fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, " {}", self.value.node)?;
+        display::clause(f, "as", self.reading.map(|reading| reading.word()))
     }
-    Ok(Flow::Done)
+
+    fn run(&self, context: &mut Context) -> Outcome {
+        let Decode { value, reading } = self;
+        let number = eval::integer(value, context.state)?;
+        let Some(raw) = number.to_u64() else {
+            return Err(eval::Error::new(value.at, format!("{number} is not a 64-bit word")).into());
+        };
+        let machine = context.state.machine().clone();
+        if *reading != Some(Reading::Flags) {
+            let entry = entry(PageMapEntry::new(raw), &machine);
+            context.sink.emit(&Decoded::Entry(entry))?;
+        }
+        if *reading != Some(Reading::Entry) {
+            let flags = PageFlags::from_bits_retain(raw);
+            let decoded =
+                DecodedFlags { raw: Hex(raw), flags: FlagNames(flags), bits: flags::meanings(flags, &machine) };
+            context.sink.emit(&Decoded::Flags(decoded))?;
+        }
+        Ok(Flow::Done)
+    }
 }
 
 /// Every set bit of an entry, and the value of bits 0 to 54.

@@ -1,20 +1,29 @@
 //! `explain ADDR`: what a page is, whose it is, and what the next access will do.
 
 use super::translate::{note_shorter, translation};
-use super::{About, CommandName, Context, Flow, Group, Outcome, example};
+use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use crate::eval;
 use crate::inspect::{AddressSpace, OwnerUnknown, PageDetail, kind_unknown};
 use crate::kernel::{Region, State, VirtualAddress};
+use crate::lang::parser::{Parsed, Tokens, address};
 use crate::lang::{Expression, Spanned};
 use crate::process::Target;
 use crate::report::{Explanation, FilePlace, Hex, Reason};
 use crate::symbol::Symbols;
+use nom::Parser;
+use nom::combinator::map;
+use std::fmt::{self, Formatter};
 
-pub(super) const ABOUT: About = About {
-    name: CommandName::new("explain").short(&["e"]).how(),
-    group: Group::Look,
-    summary: "describe a page, its owner and the effect of the next access",
-    text: "\
+/// `explain ADDR`: what a page is and what the next access will do.
+#[derive(Debug)]
+pub struct Explain(Spanned<Expression>);
+
+impl Command for Explain {
+    const ABOUT: About = About {
+        name: CommandName::new("explain").short(&["e"]).how(),
+        group: Group::Look,
+        summary: "describe a page, its owner and the effect of the next access",
+        text: "\
 Describes the page at an address in sentences:
 
   state    the state and the kind of the page
@@ -30,44 +39,54 @@ follow.
 
 The prediction is for an access now: another thread or reclaim may change the page first. Memory with a protection \
 key may refuse any access, because the rights of a thread are in registers that pmdb cannot see. Changes nothing.",
-    examples: &[
-        example("explain demo_buffer", "explain the page of a symbol"),
-        example("e [stack]", "explain the lowest page of the stack"),
-        example("explain libc.so.6", "explain the first page of a library"),
-    ],
-};
-
-pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome {
-    let target = context.target()?;
-    let address = eval::address(place, context.state)?;
-    context.state.last_address = Some(address);
-    let (space, detail) = AddressSpace::detail_at(&target, address)?;
-    let consequences = space.consequences(&detail, &mut context.sink.budget())?;
-    let file = detail
-        .region
-        .as_ref()
-        .filter(|region| !is_zeroed(&context.state.symbols, &target, region, address))
-        .and_then(|region| file_place(region, address));
-    let unknown = consequences.owner.err().and_then(|unknown| reason(unknown, &detail));
-    let mut page = translation(&space, detail, &context.state.symbols);
-    if let Some(reason) = unknown {
-        page.why.note("owner", &reason);
-    }
-    let is_outside = page.state == State::Outside && page.region.is_none();
-    let explanation = Explanation {
-        page,
-        owner: consequences.owner.ok(),
-        file,
-        discardable: consequences.discardable,
-        protection_key: consequences.protection_key,
-        next_read: consequences.read,
-        next_write: consequences.write,
+        examples: &[
+            example("explain demo_buffer", "explain the page of a symbol"),
+            example("e [stack]", "explain the lowest page of the stack"),
+            example("explain libc.so.6", "explain the first page of a library"),
+        ],
     };
-    context.sink.emit(&explanation)?;
-    if is_outside {
-        note_shorter(context, &target, address)?;
+
+    fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
+        map(address, Explain).parse(input)
     }
-    Ok(Flow::Done)
+
+    fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, " {}", self.0.node)
+    }
+
+    fn run(&self, context: &mut Context) -> Outcome {
+        let Explain(place) = self;
+        let target = context.target()?;
+        let address = eval::address(place, context.state)?;
+        context.state.last_address = Some(address);
+        let (space, detail) = AddressSpace::detail_at(&target, address)?;
+        let consequences = space.consequences(&detail, &mut context.sink.budget())?;
+        let file = detail
+            .region
+            .as_ref()
+            .filter(|region| !is_zeroed(&context.state.symbols, &target, region, address))
+            .and_then(|region| file_place(region, address));
+        let unknown = consequences.owner.err().and_then(|unknown| reason(unknown, &detail));
+        let mut page = translation(&space, detail, &context.state.symbols);
+        if let Some(reason) = unknown {
+            page.why.note("owner", &reason);
+        }
+        let is_outside = page.state == State::Outside && page.region.is_none();
+        let explanation = Explanation {
+            page,
+            owner: consequences.owner.ok(),
+            file,
+            discardable: consequences.discardable,
+            protection_key: consequences.protection_key,
+            next_read: consequences.read,
+            next_write: consequences.write,
+        };
+        context.sink.emit(&explanation)?;
+        if is_outside {
+            note_shorter(context, &target, address)?;
+        }
+        Ok(Flow::Done)
+    }
 }
 
 /// Why the owner of a mapped page is unknown.

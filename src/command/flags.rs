@@ -1,19 +1,28 @@
 //! `flags WHERE`: the flags of one frame, each explained.
 
-use super::{About, CommandName, Context, Error, Flow, Group, Outcome, example, walk};
+use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, walk};
 use crate::eval::{self, Location};
 use crate::inspect::{AddressSpace, frame_detail, frame_words};
 use crate::kernel::explain::{FlagContext, explain};
 use crate::kernel::{FrameNumber, PageFlags, VirtualAddress};
+use crate::lang::parser::{Parsed, Tokens, address};
 use crate::lang::{Expression, Spanned};
 use crate::process::Machine;
 use crate::report::{Fact, FlagMeaning, FlagsReport, Reason};
+use nom::Parser;
+use nom::combinator::map;
+use std::fmt::{self, Formatter};
 
-pub(super) const ABOUT: About = About {
-    name: CommandName::new("flags").short(&["f"]).how(),
-    group: Group::Look,
-    summary: "explain each flag of a page frame",
-    text: "\
+/// `flags PLACE`: an address, `pfn:N` or `phys:N`.
+#[derive(Debug)]
+pub struct Flags(Spanned<Expression>);
+
+impl Command for Flags {
+    const ABOUT: About = About {
+        name: CommandName::new("flags").short(&["f"]).how(),
+        group: Group::Look,
+        summary: "explain each flag of a page frame",
+        text: "\
 Shows each bit of the frame in /proc/kpageflags by name, with its meaning for this page. A bit without a name is \
 shown as bitNN.
 
@@ -21,33 +30,43 @@ Also shows the map count, the zone, the node, and the entries of /proc/iomem for
 cgroup that the frame is charged to: its path, or @INODE if its directory was removed.
 
 ADDRESS is an address of the target, or a frame as pfn:N or phys:N. Frames need no target.",
-    examples: &[
-        example("flags demo_buffer", "explain the frame of a symbol"),
-        example("flags pfn:0x1000", "explain a frame by its number"),
-        example("flags phys:0x1000000", "explain the frame at a physical address"),
-    ],
-};
-
-pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome {
-    let machine = context.state.machine().clone();
-    let mut own_mappings = Ok(0);
-    let (frame, address) = match eval::location(place, context.state)? {
-        Location::Frame(frame) => (Ok(frame), None),
-        Location::Physical(physical) => (Ok(physical.frame(machine.page())), None),
-        Location::Address(address) => {
-            context.state.last_address = Some(address);
-            let (frame, own) = frame_at(context, place, address)?;
-            own_mappings = own;
-            (frame, Some(address))
-        }
+        examples: &[
+            example("flags demo_buffer", "explain the frame of a symbol"),
+            example("flags pfn:0x1000", "explain a frame by its number"),
+            example("flags phys:0x1000000", "explain the frame at a physical address"),
+        ],
     };
-    let mut report = report(&machine, frame, address);
-    match own_mappings {
-        Ok(own) => report.words.own_mappings = Some(own).filter(|&own| own > 0),
-        Err(reason) => context.sink.note(walk::own_mappings_unknown(&reason))?,
+
+    fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
+        map(address, Flags).parse(input)
     }
-    context.sink.emit(&report)?;
-    Ok(Flow::Done)
+
+    fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, " {}", self.0.node)
+    }
+
+    fn run(&self, context: &mut Context) -> Outcome {
+        let Flags(place) = self;
+        let machine = context.state.machine().clone();
+        let mut own_mappings = Ok(0);
+        let (frame, address) = match eval::location(place, context.state)? {
+            Location::Frame(frame) => (Ok(frame), None),
+            Location::Physical(physical) => (Ok(physical.frame(machine.page())), None),
+            Location::Address(address) => {
+                context.state.last_address = Some(address);
+                let (frame, own) = frame_at(context, place, address)?;
+                own_mappings = own;
+                (frame, Some(address))
+            }
+        };
+        let mut report = report(&machine, frame, address);
+        match own_mappings {
+            Ok(own) => report.words.own_mappings = Some(own).filter(|&own| own > 0),
+            Err(reason) => context.sink.note(walk::own_mappings_unknown(&reason))?,
+        }
+        context.sink.emit(&report)?;
+        Ok(Flow::Done)
+    }
 }
 
 /// The frame behind an address, or the reason why its number is hidden, and how often pmdb itself maps it; an error if

@@ -1,23 +1,33 @@
 //! `info line ADDRESS`, `info line FILE:LINE`.
 
 use super::translate::brief;
-use super::{About, CommandName, Context, Flow, Group, Outcome, example};
+use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use crate::eval;
 use crate::kernel::{Name as TargetName, VirtualAddress};
-use crate::lang::{Expression, Name, Spanned, SymbolName};
+use crate::lang::parser::{Parsed, Tokens, address, silent_mark};
+use crate::lang::{Expected, Expression, Name, Spanned, SymbolName};
 use crate::report::{LineFrame, LineReport, Reason, Stopped, Why};
 use crate::symbol::{Frame, LineAt, LinePlace, NoLines, TargetSymbols};
+use nom::Parser;
+use nom::combinator::{map, opt};
+use nom::sequence::preceded;
+use std::fmt::{self, Formatter};
 
 /// Why a function has no name.
 const UNNAMED: &str = "the debug information names no function there";
 /// The most places of one line that are shown; the rest is counted.
 const MOST_PLACES: usize = 100;
 
-pub(super) const ABOUT: About = About {
-    name: CommandName::new("info line").displayed(),
-    group: Group::Memory,
-    summary: "find the source line of an address, or a line's addresses",
-    text: "\
+/// `info line ADDRESS`, `info line FILE:LINE`. The `*` that gdb needs before an address is dropped.
+#[derive(Debug)]
+pub struct InfoLine(pub(super) Spanned<Expression>);
+
+impl Command for InfoLine {
+    const ABOUT: About = About {
+        name: CommandName::new("info line").displayed(),
+        group: Group::Memory,
+        summary: "find the source line of an address, or a line's addresses",
+        text: "\
 For an address, shows the file and the line of its code, its function, and the functions that this one was inlined \
 into. For FILE:LINE, lists all code of that line, in every function and in every inlined copy.
 
@@ -26,39 +36,54 @@ completes the names of source files, with their quotes: those of the program, an
 shown before.
 
 As in gdb, a * may precede an address. Only this command reads debug information, from the module or its debug files.",
-    examples: &[
-        example("info line pmdb::main", "show the first line of a function"),
-        example("info line areas.rs:66", "list the addresses of a line"),
-    ],
-};
-
-pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome {
-    if let Expression::SourceLine { file, line } = &place.node {
-        return run_line(context, file, line);
-    }
-    let target = context.target()?;
-    let addresses = match eval::address(place, context.state) {
-        Ok(address) => vec![address],
-        Err(error) => namesakes(place, context).ok_or_else(|| without_line(place, error))?,
+        examples: &[
+            example("info line pmdb::main", "show the first line of a function"),
+            example("info line areas.rs:66", "list the addresses of a line"),
+        ],
     };
-    if let [only] = addresses[..] {
-        come_to(context, only);
+
+    fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
+        input.expect(Expected::SourceFile);
+        map(preceded(opt(silent_mark("*")), address), InfoLine).parse(input)
     }
-    let regions = context.state.symbols.regions(&target)?;
-    let names = context.state.symbols.over(&target, &*regions);
-    for address in addresses {
-        let found = names.line_at(address).map_err(Stopped::from)?;
-        let report = report(&names, address, found);
-        context.sink.emit(&report)?;
-        if let Expression::Integer(number) = place.node
-            && regions.iter().all(|region| !region.range.contains(address))
-        {
-            // In gdb a number is a line of the current file.
-            let message = format!("a number is an address; a line takes its file too: FILE:{number}");
-            context.sink.note(message)?;
+
+    fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.0.node.to_string() {
+            // The first star would be taken for gdb's.
+            read if read.starts_with('*') => write!(f, " *{read}"),
+            address => write!(f, " {address}"),
         }
     }
-    Ok(Flow::Done)
+
+    fn run(&self, context: &mut Context) -> Outcome {
+        let InfoLine(place) = self;
+        if let Expression::SourceLine { file, line } = &place.node {
+            return run_line(context, file, line);
+        }
+        let target = context.target()?;
+        let addresses = match eval::address(place, context.state) {
+            Ok(address) => vec![address],
+            Err(error) => namesakes(place, context).ok_or_else(|| without_line(place, error))?,
+        };
+        if let [only] = addresses[..] {
+            come_to(context, only);
+        }
+        let regions = context.state.symbols.regions(&target)?;
+        let names = context.state.symbols.over(&target, &*regions);
+        for address in addresses {
+            let found = names.line_at(address).map_err(Stopped::from)?;
+            let report = report(&names, address, found);
+            context.sink.emit(&report)?;
+            if let Expression::Integer(number) = place.node
+                && regions.iter().all(|region| !region.range.contains(address))
+            {
+                // In gdb a number is a line of the current file.
+                let message = format!("a number is an address; a line takes its file too: FILE:{number}");
+                context.sink.note(message)?;
+            }
+        }
+        Ok(Flow::Done)
+    }
 }
 
 /// All code of a line.

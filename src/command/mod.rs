@@ -37,7 +37,6 @@ mod map;
 mod modules;
 mod named_pages;
 mod page_sweep;
-pub mod parse;
 mod patched;
 mod print;
 mod printf;
@@ -74,6 +73,7 @@ mod who;
 
 pub use about::{About, Group};
 pub use assert::Assert;
+pub use attach::{Attach, TargetName};
 pub use completion::Offer;
 pub use cut::CUT;
 pub use display::Display;
@@ -86,8 +86,7 @@ pub use set::{Set, assign};
 pub use source::Source;
 
 use crate::eval;
-use crate::lang::parser::{Parsed, Tokens};
-use crate::lang::{CommandName, Expected, Language, ParsedCommand, Spanned, Statement, Syntax};
+use crate::lang::{CommandName, Expected, Language, ParsedCommand, Spanned, Syntax};
 use crate::render::Sink;
 use crate::report::{SHARED, Shape};
 use crate::state::DebugState;
@@ -103,37 +102,37 @@ pub const LANGUAGE: Language = Language(&SYNTAX);
 
 /// Every command, in the order of `help`.
 static ENTRIES: [Entry; 61] = [
-    legacy(attach::ABOUT, parse::parse_attach),
+    Entry::of::<attach::Attach>(),
     Entry::of::<detach::Detach>(),
-    legacy(process::ABOUT, parse::parse_info_process),
-    legacy(threads::ABOUT_THREADS, parse::parse_info_threads),
-    legacy(threads::ABOUT_REGISTERS, parse::parse_info_registers),
-    legacy(capabilities::ABOUT, parse::parse_info_capabilities),
-    legacy(ps::ABOUT, parse::parse_ps),
+    Entry::of::<process::InfoProcess>(),
+    Entry::of::<threads::InfoThreads>(),
+    Entry::of::<threads::InfoRegisters>(),
+    Entry::of::<capabilities::InfoCapabilities>(),
+    Entry::of::<ps::Ps>(),
     Entry::of::<translate::Translate>(),
-    legacy(region::ABOUT, parse::parse_region),
-    legacy(regions::ABOUT, parse::parse_regions),
+    Entry::of::<region::RegionAt>(),
+    Entry::of::<regions::Regions>(),
     Entry::of::<walk::Walk>(),
     Entry::of::<map::Map>(),
-    legacy(flags::ABOUT, parse::parse_flags),
-    legacy(who::ABOUT, parse::parse_who),
-    legacy(summary::ABOUT, parse::parse_summary),
+    Entry::of::<flags::Flags>(),
+    Entry::of::<who::Who>(),
+    Entry::of::<summary::Summary>(),
     Entry::of::<account::AccountFor>(),
-    legacy(explain::ABOUT, parse::parse_explain),
-    legacy(patched::ABOUT, parse::parse_patched),
-    legacy(decode::ABOUT, parse::parse_decode),
+    Entry::of::<explain::Explain>(),
+    Entry::of::<patched::Patched>(),
+    Entry::of::<decode::Decode>(),
     Entry::of::<examine::Examine>(),
-    legacy(telescope::ABOUT, parse::parse_telescope),
+    Entry::of::<telescope::TelescopeAt>(),
     Entry::of::<find::Find>(),
     Entry::of::<print::Print>(),
-    legacy(symbol::ABOUT_SYMBOL, parse::parse_info_symbol),
-    legacy(symbol::ABOUT_ADDRESS, parse::parse_info_address),
-    legacy(symbols::ABOUT, parse::parse_info_symbols),
-    legacy(modules::ABOUT, parse::parse_info_modules),
-    legacy(line::ABOUT, parse::parse_info_line),
+    Entry::of::<symbol::InfoSymbol>(),
+    Entry::of::<symbol::InfoAddress>(),
+    Entry::of::<symbols::InfoSymbols>(),
+    Entry::of::<modules::InfoModules>(),
+    Entry::of::<line::InfoLine>(),
     Entry::of::<watch::Watch>(),
-    legacy(snapshot::ABOUT, parse::parse_snapshot),
-    legacy(snapshot::ABOUT_INFO, parse::parse_info_snapshots),
+    Entry::of::<snapshot::Snapshot>(),
+    Entry::of::<snapshot::InfoSnapshots>(),
     Entry::of::<diff::Diff>(),
     Entry::of::<compare::Compare>(),
     Entry::of::<soft_dirty::SoftDirty>(),
@@ -188,10 +187,6 @@ pub static RECORDS: LazyLock<Vec<Shape>> = LazyLock::new(|| {
 
 static SYNTAX: [Syntax; ENTRIES.len()] = Entry::syntax(&ENTRIES);
 
-const fn legacy(about: About, parse: for<'a> fn(Tokens<'a>) -> Parsed<'a, Statement>) -> Entry {
-    Entry { about, parse, of: entry::of::<parse::Command> }
-}
-
 /// Where the word at the cursor begins, and what it could become.
 pub fn complete(state: &DebugState, line: &str, cursor: usize) -> (usize, Vec<Offer>) {
     completion::complete(COMMANDS, state, line, cursor)
@@ -235,42 +230,4 @@ pub fn run(
 /// With the place of the name.
 pub fn refuse_taken(name: &Spanned<String>) -> Result<(), eval::Error> {
     alias::refuse_taken(LANGUAGE, name)
-}
-
-impl Run for parse::Command {
-    fn run(&self, context: &mut Context) -> Outcome {
-        dispatch(self, context)
-    }
-
-    fn nature(&self) -> Nature {
-        Nature { chooses_target: matches!(self, parse::Command::Attach(_)), ..Nature::default() }
-    }
-}
-
-fn dispatch(command: &parse::Command, context: &mut Context) -> Outcome {
-    match command {
-        parse::Command::Attach(name) => attach::run(context, &name.node),
-        parse::Command::Ps(asked) => ps::run(context, asked),
-        parse::Command::InfoProcess => process::run(context),
-        parse::Command::InfoCapabilities => capabilities::run(context),
-        parse::Command::InfoSymbol(address) => symbol::run_symbol(context, address),
-        parse::Command::InfoAddress(name) => symbol::run_address(context, name),
-        parse::Command::InfoSymbols { pattern, cut } => symbols::run(context, pattern, cut.as_ref()),
-        parse::Command::InfoModules => modules::run(context),
-        parse::Command::InfoThreads => threads::run_threads(context),
-        parse::Command::InfoRegisters => threads::run_registers(context),
-        parse::Command::InfoLine(place) => line::run(context, place),
-        parse::Command::Region { address, full } => region::run(context, address, *full),
-        parse::Command::Regions(asked) => regions::run(context, asked),
-        parse::Command::Flags(place) => flags::run(context, place),
-        parse::Command::Who { place, limit } => who::run(context, place, limit.as_ref()),
-        parse::Command::Summary(summarized) => summary::run(context, summarized),
-        parse::Command::Explain(address) => explain::run(context, address),
-        parse::Command::Decode { value, reading } => decode::run(context, value, *reading),
-        parse::Command::Snapshot(asked) => snapshot::run(context, asked),
-        parse::Command::SnapshotDelete(name) => snapshot::delete(context, name),
-        parse::Command::InfoSnapshots => snapshot::list(context),
-        parse::Command::Patched(range) => patched::run(context, range.as_ref()),
-        parse::Command::Telescope { address, count } => telescope::run(context, address, *count),
-    }
 }

@@ -1,15 +1,21 @@
 //! `info modules`
 
-use super::{About, CommandName, Context, Flow, Group, Outcome, example};
+use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use crate::kernel::AddressRange;
+use crate::lang::parser::{Parsed, Tokens};
 use crate::report::{ModuleReport, Reason, Why};
 use crate::symbol::{Answers, JitSurvey, Survey};
 
-pub(super) const ABOUT: About = About {
-    name: CommandName::new("info modules").displayed(),
-    group: Group::Memory,
-    summary: "list programs and libraries, and the source of their symbols",
-    text: "\
+/// `info modules`: programs and libraries, and where their symbols come from.
+#[derive(Debug)]
+pub struct InfoModules;
+
+impl Command for InfoModules {
+    const ABOUT: About = About {
+        name: CommandName::new("info modules").displayed(),
+        group: Group::Memory,
+        summary: "list programs and libraries, and the source of their symbols",
+        text: "\
 Lists each program and library, and the vdso, with its range, its number of symbols, and their source:
 
   file        the file itself
@@ -23,18 +29,23 @@ A module without symbols shows the reason. A mark follows the name of a file tha
 
 pmdb searches for debug files in the root of the process, which may be in a container. It also searches by build ID \
 in its own root.",
-    examples: &[example("info modules", "list all modules")],
-};
+        examples: &[example("info modules", "list all modules")],
+    };
 
-pub(super) fn run(context: &mut Context) -> Outcome {
-    let target = context.target()?;
-    let regions = context.state.symbols.regions(&target)?;
-    let symbols = context.state.symbols.over(&target, &*regions);
-    symbols.survey(&mut |survey| reports(&survey).into_iter().try_for_each(|report| context.sink.emit(&report)))?;
-    if let Some(jit) = symbols.jit_survey()? {
-        context.sink.emit(&jit_report(jit))?;
+    fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
+        Ok((input, InfoModules))
     }
-    Ok(Flow::Done)
+
+    fn run(&self, context: &mut Context) -> Outcome {
+        let target = context.target()?;
+        let regions = context.state.symbols.regions(&target)?;
+        let symbols = context.state.symbols.over(&target, &*regions);
+        symbols.survey(&mut |survey| reports(&survey).into_iter().try_for_each(|report| context.sink.emit(&report)))?;
+        if let Some(jit) = symbols.jit_survey()? {
+            context.sink.emit(&jit_report(jit))?;
+        }
+        Ok(Flow::Done)
+    }
 }
 
 /// The row of JIT-compiled code.

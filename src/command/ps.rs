@@ -3,22 +3,74 @@
 use super::cut::Cut;
 use super::regions::names_sorting;
 use super::symbols::meant;
-use super::{About, CommandName, Context, Error, Flow, Group, Outcome, example};
-use crate::command::parse::{ProcessOrder, Ps};
+use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use crate::kernel::Name;
 use crate::kernel::smaps::Smaps;
-use crate::kernel::words::Worded;
+use crate::kernel::words::{Worded, worded};
 
+use crate::lang::parser::{Parsed, Tokens, after, clause, cut_to, one_of, part, split_text};
+use crate::lang::{self, Expected, Spanned, display};
 use crate::process::{self, Machine, ProcessEntry};
 use crate::render::units::counted;
 use crate::report::{ProcessMemory, ProcessRow};
 use std::cmp::Reverse;
+use std::fmt::{self, Formatter};
 
-pub(super) const ABOUT: About = About {
-    name: CommandName::new("ps").displayed(),
-    group: Group::Target,
-    summary: "list processes, with the memory that each uses",
-    text: "\
+worded! {
+    /// The order of the rows of `ps`; of amounts the largest is first.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum ProcessOrder, word {
+        /// Resident bytes.
+        Rss = "rss",
+        /// The proportional share.
+        Pss = "pss",
+        /// Resident bytes that nobody else maps.
+        Uss = "uss",
+        /// Bytes in swap.
+        Swapped = "swapped",
+        /// Bytes mapped as huge pages.
+        Huge = "huge",
+        /// The same as `rss`.
+        Resident = "resident",
+        /// By process id.
+        Pid = "pid",
+        /// By user id.
+        User = "user",
+        /// By the letter of the state.
+        State = "state",
+        /// By name.
+        Name = "name",
+        /// By command line.
+        Command = "command",
+    }
+}
+
+/// `ps [TEXT] [by KEY] [limit N|top N]`: the processes whose name contains the text.
+#[derive(Debug)]
+pub struct Ps {
+    /// What the name must contain, or a variable that holds it.
+    filter: Option<Spanned<String>>,
+    /// In which order; by number if absent.
+    by: Option<ProcessOrder>,
+    /// Which of the rows; all if absent.
+    cut: Option<lang::Cut>,
+}
+
+/// The order and the number of rows of `ps`.
+type ProcessClauses = (Option<ProcessOrder>, Option<lang::Cut>);
+
+fn process_clauses(mut input: Tokens<'_>) -> Parsed<'_, ProcessClauses> {
+    let (mut by, mut cut) = (None, None);
+    while clause(&mut input, &mut by, after("by", one_of))? || clause(&mut input, &mut cut, cut_to)? {}
+    Ok((input, (by, cut)))
+}
+
+impl Command for Ps {
+    const ABOUT: About = About {
+        name: CommandName::new("ps").displayed(),
+        group: Group::Target,
+        summary: "list processes, with the memory that each uses",
+        text: "\
 Lists processes with id, user, state, resident memory, name and command line. TEXT selects the processes that have \
 it in their name or command line.
 
@@ -36,74 +88,99 @@ each process. Only huge includes the hugetlb pool.
 
 A command line is in the memory of its process. pmdb does not read it without the right to examine that memory, or \
 if it is swapped out: a read would swap it in. For pmdb itself, TEXT matches the name only.",
-    examples: &[
-        example("ps", "list all processes"),
-        example("ps demo", "list the processes with demo in their name"),
-        example("ps by pss top 3", "list the three largest proportional shares"),
-    ],
-};
-
-pub(super) fn run(context: &mut Context, asked: &Ps) -> Outcome {
-    let cut = Cut::of(asked.cut.as_ref(), context.state)?;
-    // pmdb's own command line contains the text if it was given there.
-    let own = std::process::id();
-    let filter = asked.filter.as_ref();
-    let filter = filter.map(|text| meant(context, text).node);
-    let wanted = |entry: &&ProcessEntry| {
-        filter.as_ref().is_none_or(|text| {
-            let contains = |bytes: &[u8]| bytes.windows(text.len().max(1)).any(|part| part == text.as_bytes());
-            text.is_empty()
-                || contains(entry.name.as_bytes())
-                || entry
-                    .command_line
-                    .as_ref()
-                    .filter(|_| entry.pid != own)
-                    .is_some_and(|line| contains(line.as_bytes()))
-        })
+        examples: &[
+            example("ps", "list all processes"),
+            example("ps demo", "list the processes with demo in their name"),
+            example("ps by pss top 3", "list the three largest proportional shares"),
+        ],
     };
-    let order = asked.by.or(Cut::top(cut).map(|_| ProcessOrder::Rss));
-    if let Some(order) = order.filter(|order| Cut::top(cut).is_some() && !is_amount(*order)) {
-        let word = order.word();
-        let hint = format!("limit N shows the first N: ps by {word} limit N");
-        return Err(Error::refused(format!("`top` shows the largest, and `{word}` has no size"), hint));
-    }
-    context.sink.name_columns(&Vec::from_iter(order.map(ProcessOrder::word)));
-    let machine = context.state.machine().clone();
-    let processes = machine.processes()?;
-    let mut rows: Vec<ProcessRow> = processes.iter().filter(wanted).map(row).collect();
-    let clause = filter.as_deref().and_then(|text| clause_in(text, rows.is_empty()));
-    match (clause, filter) {
-        (Some(clause), Some(text)) if rows.is_empty() => {
-            return Err(Error::refused(format!("no process has `{text}` in its name or command line"), clause));
-        }
-        (Some(clause), _) => context.sink.note(clause)?,
-        (None, _) if rows.is_empty() => context.sink.note("no process has that in its name or command line")?,
-        (None, _) => {}
-    }
-    if let Some(order) = order {
-        let done = rows.len() as u64;
-        for (index, row) in rows.iter_mut().enumerate() {
-            context.sink.progress(index as u64, done, "processes")?;
-            if is_counted(order) {
-                row.memory = Some(memory(&machine, row.pid));
+
+    fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
+        input.expect(Expected::Text);
+        let (text, behind) = split_text(input);
+        for length in 0..=text.len() {
+            let (before, rest) = input.rest.split_at(length);
+            let Ok((after, (by, cut))) = process_clauses(Tokens { rest, ..input }) else {
+                continue;
+            };
+            if after.rest.len() != behind.rest.len() {
+                continue;
             }
+            let filter = (!before.is_empty()).then(|| part(input, before).map(|raw| raw.text));
+            return Ok((after, Ps { filter, by, cut }));
         }
-        sort(&mut rows, order);
+        input.fail(Expected::Text)
     }
-    let all = rows.len();
-    let most = cut.map_or(usize::MAX, Cut::rows);
-    let hidden = rows.iter().filter(|row| is_hidden(row)).count();
-    for row in rows.into_iter().take(most) {
-        context.sink.emit(&row)?;
+
+    fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        display::quoted(f, self.filter.as_ref().map(|filter| filter.node.as_str()))?;
+        display::clause(f, "by", self.by.map(|by| by.word()))?;
+        display::cut(f, self.cut.as_ref())
     }
-    if let Some(more) = all.checked_sub(most).filter(|&more| more > 0) {
-        context.sink.note(counted(more as u64, "more process"))?;
+
+    fn run(&self, context: &mut Context) -> Outcome {
+        let asked = self;
+        let cut = Cut::of(asked.cut.as_ref(), context.state)?;
+        // pmdb's own command line contains the text if it was given there.
+        let own = std::process::id();
+        let filter = asked.filter.as_ref();
+        let filter = filter.map(|text| meant(context, text).node);
+        let wanted = |entry: &&ProcessEntry| {
+            filter.as_ref().is_none_or(|text| {
+                let contains = |bytes: &[u8]| bytes.windows(text.len().max(1)).any(|part| part == text.as_bytes());
+                text.is_empty()
+                    || contains(entry.name.as_bytes())
+                    || entry
+                        .command_line
+                        .as_ref()
+                        .filter(|_| entry.pid != own)
+                        .is_some_and(|line| contains(line.as_bytes()))
+            })
+        };
+        let order = asked.by.or(Cut::top(cut).map(|_| ProcessOrder::Rss));
+        if let Some(order) = order.filter(|order| Cut::top(cut).is_some() && !is_amount(*order)) {
+            let word = order.word();
+            let hint = format!("limit N shows the first N: ps by {word} limit N");
+            return Err(Error::refused(format!("`top` shows the largest, and `{word}` has no size"), hint));
+        }
+        context.sink.name_columns(&Vec::from_iter(order.map(ProcessOrder::word)));
+        let machine = context.state.machine().clone();
+        let processes = machine.processes()?;
+        let mut rows: Vec<ProcessRow> = processes.iter().filter(wanted).map(row).collect();
+        let clause = filter.as_deref().and_then(|text| clause_in(text, rows.is_empty()));
+        match (clause, filter) {
+            (Some(clause), Some(text)) if rows.is_empty() => {
+                return Err(Error::refused(format!("no process has `{text}` in its name or command line"), clause));
+            }
+            (Some(clause), _) => context.sink.note(clause)?,
+            (None, _) if rows.is_empty() => context.sink.note("no process has that in its name or command line")?,
+            (None, _) => {}
+        }
+        if let Some(order) = order {
+            let done = rows.len() as u64;
+            for (index, row) in rows.iter_mut().enumerate() {
+                context.sink.progress(index as u64, done, "processes")?;
+                if is_counted(order) {
+                    row.memory = Some(memory(&machine, row.pid));
+                }
+            }
+            sort(&mut rows, order);
+        }
+        let all = rows.len();
+        let most = cut.map_or(usize::MAX, Cut::rows);
+        let hidden = rows.iter().filter(|row| is_hidden(row)).count();
+        for row in rows.into_iter().take(most) {
+            context.sink.emit(&row)?;
+        }
+        if let Some(more) = all.checked_sub(most).filter(|&more| more > 0) {
+            context.sink.note(counted(more as u64, "more process"))?;
+        }
+        if hidden > 0 {
+            let processes = counted(hidden as u64, "process");
+            context.sink.note(format!("not known of {processes}, which you may not look at"))?;
+        }
+        Ok(Flow::Done)
     }
-    if hidden > 0 {
-        let processes = counted(hidden as u64, "process");
-        context.sink.note(format!("not known of {processes}, which you may not look at"))?;
-    }
-    Ok(Flow::Done)
 }
 
 /// The note if a text looks like a clause. A lone `by` may also be a word of some command line.

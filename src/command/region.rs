@@ -1,22 +1,36 @@
 //! `region ADDRESS [full]`: the region around an address.
 
 use super::translate::symbol_at;
-use super::{About, CommandName, Context, Error, Flow, Group, Outcome, example};
+use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use crate::eval;
 use crate::inspect::{AddressSpace, Backing, Facts, PageDetail, RegionStats, StateSet, ViewedRegion};
 use crate::kernel::smaps::{Smaps, vm_flag_meaning};
-use crate::lang::{Expression, Span, Spanned};
+use crate::lang::parser::{Parsed, Tokens, address, word};
+use crate::lang::{Expression, Span, Spanned, display};
 use crate::process::Target;
 use crate::render::Sink;
 use crate::report::{Fact, Hex, Numbers, Reason, RegionPlace, RegionReport, VmFlag, Why};
+use nom::Parser;
+use nom::combinator::opt;
 use std::collections::BTreeMap;
+use std::fmt::{self, Formatter};
 use std::sync::Arc;
 
-pub(super) const ABOUT: About = About {
-    name: CommandName::new("region").short(&["r"]).how(),
-    group: Group::Look,
-    summary: "describe the region around an address",
-    text: "\
+/// `region ADDRESS [full]`
+#[derive(Debug)]
+pub struct RegionAt {
+    /// An address in the region, or an expression that names the region.
+    address: Spanned<Expression>,
+    /// Whether to add what only `smaps` knows.
+    full: bool,
+}
+
+impl Command for RegionAt {
+    const ABOUT: About = About {
+        name: CommandName::new("region").short(&["r"]).how(),
+        group: Group::Look,
+        summary: "describe the region around an address",
+        text: "\
 Describes the region that contains an address, or the region of a name. The answer has these parts:
 
   origin        the file and the offset in it, the ELF section and the symbol
@@ -30,55 +44,67 @@ Options:
   full  also the facts that only /proc/PID/smaps has: its flags in words, its protection key, clean and dirty bytes
 
 For `full` the kernel walks the whole process, which is slower.",
-    examples: &[
-        example("region demo_buffer", "describe the region of a symbol"),
-        example("region [stack]", "describe a region by its name"),
-        example("region demo_buffer full", "add the facts of smaps"),
-    ],
-};
+        examples: &[
+            example("region demo_buffer", "describe the region of a symbol"),
+            example("region [stack]", "describe a region by its name"),
+            example("region demo_buffer full", "add the facts of smaps"),
+        ],
+    };
 
-pub(super) fn run(context: &mut Context, expression: &Spanned<Expression>, full: bool) -> Outcome {
-    let target = context.target()?;
-    let address = eval::address(expression, context.state)?;
-    context.state.last_address = Some(address);
-    let (space, detail) = AddressSpace::detail_at(&target, address)?;
-    let Some(viewed) = space.region(address) else {
-        return Err(unmapped(expression.at, detail));
-    };
-    let mut regions = space.region_stats(&[viewed.range()], SHOWN | Facts::ORDER).within(context.sink.budget());
-    let mut counted = None;
-    while let Some((_, stats)) = regions.next()? {
-        counted = Some(stats);
+    fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
+        let (input, (address, full)) = (address, opt(word("full"))).parse(input)?;
+        Ok((input, RegionAt { address, full: full.is_some() }))
     }
-    let mut report = report(viewed, counted.as_ref());
-    report.changed = !regions.changed().is_empty();
-    if let Some(stats) = counted {
-        if stats.hidden().is_none() {
-            report.pss = report.why.take("pss", stats.pss);
-            report.folios = report.why.take("folios", stats.folios);
+
+    fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, " {}", self.address.node)?;
+        display::word_if(f, self.full, "full")
+    }
+
+    fn run(&self, context: &mut Context) -> Outcome {
+        let RegionAt { address: expression, full } = self;
+        let target = context.target()?;
+        let address = eval::address(expression, context.state)?;
+        context.state.last_address = Some(address);
+        let (space, detail) = AddressSpace::detail_at(&target, address)?;
+        let Some(viewed) = space.region(address) else {
+            return Err(unmapped(expression.at, detail));
+        };
+        let mut regions = space.region_stats(&[viewed.range()], SHOWN | Facts::ORDER).within(context.sink.budget());
+        let mut counted = None;
+        while let Some((_, stats)) = regions.next()? {
+            counted = Some(stats);
         }
-        report.states = stats.states.map();
-        if let Some(reason) = stats.uncertain.and_then(StateSet::uncertainty) {
-            report.why.note("states", &reason);
+        let mut report = report(viewed, counted.as_ref());
+        report.changed = !regions.changed().is_empty();
+        if let Some(stats) = counted {
+            if stats.hidden().is_none() {
+                report.pss = report.why.take("pss", stats.pss);
+                report.folios = report.why.take("folios", stats.folios);
+            }
+            report.states = stats.states.map();
+            if let Some(reason) = stats.uncertain.and_then(StateSet::uncertainty) {
+                report.why.note("states", &reason);
+            }
         }
+        let regions = if context.state.symbols.may_name(&target, &viewed.region) {
+            context.state.symbols.regions(&target)?
+        } else {
+            Arc::default()
+        };
+        report.at = Some(RegionPlace {
+            address,
+            region_offset: address.get() - viewed.range().start().get(),
+            file_offset: viewed.region.file_offset(address).map(Hex),
+            section: context.state.symbols.over(&target, &*regions).section_at(address),
+            symbol: symbol_at(&context.state.symbols, &target, &regions, address),
+        });
+        if *full {
+            add_smaps(&mut report, viewed, &smaps(&target, context.sink)?);
+        }
+        context.sink.emit(&report)?;
+        Ok(Flow::Done)
     }
-    let regions = if context.state.symbols.may_name(&target, &viewed.region) {
-        context.state.symbols.regions(&target)?
-    } else {
-        Arc::default()
-    };
-    report.at = Some(RegionPlace {
-        address,
-        region_offset: address.get() - viewed.range().start().get(),
-        file_offset: viewed.region.file_offset(address).map(Hex),
-        section: context.state.symbols.over(&target, &*regions).section_at(address),
-        symbol: symbol_at(&context.state.symbols, &target, &regions, address),
-    });
-    if full {
-        add_smaps(&mut report, viewed, &smaps(&target, context.sink)?);
-    }
-    context.sink.emit(&report)?;
-    Ok(Flow::Done)
 }
 
 /// An address in no region, with its neighbours.

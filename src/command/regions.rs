@@ -3,21 +3,75 @@
 use super::cut::{Cut, say_cut};
 use super::page_sweep::{finish, say_left_out, states_are, stopped};
 use super::symbols::meant;
-use super::{About, CommandName, Context, Error, Flow, Group, Outcome, example, region};
-use crate::command::parse::{RegionOrder, Regions};
+use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, region};
 use crate::eval::{self, Scope as _, Spans, Value};
 use crate::inspect::{AddressSpace, Backing, RegionStats, StateSet, ViewedRegion};
 use crate::kernel::AddressRange;
 use crate::kernel::smaps::Smaps;
-use crate::lang::{FilterField as _, RegionField, Spanned};
+use crate::kernel::words::worded;
+use crate::lang::parser::{Parsed, Tokens, after, clause, cut_to, filter, one_of, part_of_name, word};
+use crate::lang::{self, Filter, FilterField as _, RegionField, Spanned, display};
 use crate::report::{Fact, Reason, RegionReport, RegionsSummary, Stopped};
+use nom::Parser;
+use nom::combinator::opt;
 use std::cmp::Reverse;
+use std::fmt::{self, Formatter};
 
-pub(super) const ABOUT: About = About {
-    name: CommandName::new("regions").how(),
-    group: Group::Look,
-    summary: "list the regions, with the resident memory of each",
-    text: "\
+worded! {
+    /// The order of the rows of `regions`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum RegionOrder, word {
+        /// Largest first.
+        Size = "size",
+        /// Most resident first.
+        Rss = "rss",
+        /// By the name of the mapping.
+        Name = "name",
+        /// Largest proportional share first.
+        Pss = "pss",
+        /// Most in swap first.
+        Swapped = "swapped",
+        /// Most mapped as huge pages first.
+        Huge = "huge",
+        /// Most present first, the hugetlb pool included.
+        Present = "present",
+        /// Most bytes that are also mapped elsewhere first.
+        Shared = "shared",
+        /// Most bytes that are mapped only here first.
+        Private = "private",
+        /// By first address.
+        Start = "start",
+        /// By the address after the last.
+        End = "end",
+        /// By permissions, as text.
+        Perms = "perms",
+    }
+}
+
+/// The words that begin a clause of `regions`. A part of a name may stand before them.
+const REGION_CLAUSES: &[&str] = &["where", "by", "limit", "top", "full"];
+
+/// `regions [TEXT] [where FILTER] [by KEY] [limit N|top N] [full]`
+#[derive(Debug)]
+pub struct Regions {
+    /// What the name must contain, or a variable that holds it.
+    name: Option<Spanned<String>>,
+    /// Which regions; all if absent.
+    filter: Option<Spanned<Filter<RegionField>>>,
+    /// In which order; by address if absent.
+    by: Option<RegionOrder>,
+    /// Which of the rows; all if absent.
+    cut: Option<lang::Cut>,
+    /// Whether to add what only `smaps` knows.
+    full: bool,
+}
+
+impl Command for Regions {
+    const ABOUT: About = About {
+        name: CommandName::new("regions").how(),
+        group: Group::Look,
+        summary: "list the regions, with the resident memory of each",
+        text: "\
 Lists the regions of the process with addresses, permissions, size, resident, shared and swapped bytes, and name.
 
   TEXT          only regions with this text in their name
@@ -33,16 +87,192 @@ The totals cover all regions, also with `limit` and `top`. `rss` is `present` wi
 
 In a filter, name ~ \"REGEX\" matches a regular expression. `shared > 1M` compares the bytes in that column, and \
 `shared` alone selects shared mappings. `private` works in the same way.",
-    examples: &[
-        example("regions", "list all regions, by address"),
-        example("regions by rss", "list the most resident regions first"),
-        example("regions where writable and rss > 64K", "list writable regions with more than 64 KiB resident"),
-        example("regions libc", "list regions with libc in their name"),
-        example("regions by pss top 5", "list the five largest proportional shares"),
-        example("regions where name ~ \"\\.so\"", "list regions whose names match a regular expression"),
-        example("regions where name == \"[heap]\"", "list the regions of one name"),
-    ],
-};
+        examples: &[
+            example("regions", "list all regions, by address"),
+            example("regions by rss", "list the most resident regions first"),
+            example("regions where writable and rss > 64K", "list writable regions with more than 64 KiB resident"),
+            example("regions libc", "list regions with libc in their name"),
+            example("regions by pss top 5", "list the five largest proportional shares"),
+            example("regions where name ~ \"\\.so\"", "list regions whose names match a regular expression"),
+            example("regions where name == \"[heap]\"", "list the regions of one name"),
+        ],
+    };
+
+    fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
+        let (mut input, name) = opt(|input| part_of_name(input, REGION_CLAUSES)).parse(input)?;
+        let (mut where_, mut by, mut cut, mut full) = (None, None, None, None);
+        while clause(&mut input, &mut where_, after("where", filter))?
+            || clause(&mut input, &mut by, after("by", one_of))?
+            || clause(&mut input, &mut cut, cut_to)?
+            || clause(&mut input, &mut full, word("full"))?
+        {}
+        Ok((input, Regions { name, filter: where_, by, cut, full: full.is_some() }))
+    }
+
+    fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        display::quoted(f, self.name.as_ref().map(|name| name.node.as_str()))?;
+        display::clause(f, "where", self.filter.as_ref().map(|filter| &filter.node))?;
+        display::clause(f, "by", self.by.map(|by| by.word()))?;
+        display::cut(f, self.cut.as_ref())?;
+        display::word_if(f, self.full, "full")
+    }
+
+    fn run(&self, context: &mut Context) -> Outcome {
+        let asked = self;
+        let cut = Cut::of(asked.cut.as_ref(), context.state)?;
+        let order = order(asked.by, cut)?;
+        let full = asked.full;
+        let target = context.target()?;
+        let space = AddressSpace::of(&target)?;
+        let filter = asked.filter.as_ref().map(|filter| eval::region_filter(filter, context.state)).transpose()?;
+        let name = asked.name.as_ref();
+        let within = name.and_then(|name| range_in(context, name));
+        let part = name.map(|name| meant(context, name).node);
+        let is_named = |viewed: &ViewedRegion| match (&within, &part) {
+            (Some(spans), _) => {
+                let overlaps = |span: &AddressRange| span.intersection(viewed.range()).is_some();
+                spans.ranges().iter().any(overlaps)
+            }
+            (None, Some(part)) => viewed.region.name.to_string().contains(part.as_str()),
+            (None, None) => true,
+        };
+        if let Some(part) = part.as_deref().filter(|part| within.is_none() && names_sorting(part))
+            && !space.regions().iter().any(is_named)
+        {
+            let order = asked.by.unwrap_or(RegionOrder::Rss).word();
+            let message = format!("no region has `{part}` in its name");
+            return Err(Error::refused(message, format!("to sort, write: regions by {order}")));
+        }
+        context.state.last_address = None;
+        let asked_fields = filter.iter().flat_map(|filter| filter.asked()).map(|field| field.name());
+        let named: Vec<_> = asked_fields.chain(order.map(RegionOrder::word)).collect();
+        context.sink.name_columns(&named);
+        let asks = |field| filter.as_ref().is_some_and(|filter| filter.asks(field));
+        let shares = order == Some(RegionOrder::Pss) || asks(RegionField::Pss);
+        // smaps has the facts of map counts without needing further rights.
+        let counted = space.availability().counts.is_ok();
+        let smaps = if full || (shares && !counted) { region::smaps(&target, context.sink)? } else { Vec::new() };
+        let mut summary = RegionsSummary {
+            regions: 0,
+            size: 0,
+            present: Some(0),
+            swapped: Some(0),
+            changed: false,
+            cut_short: false,
+        };
+        let mut sorted: Vec<(Option<u64>, Box<RegionReport>)> = Vec::new();
+        let mut uncertain: Option<StateSet> = None;
+        // Regions that the filter can neither keep nor leave out.
+        let mut undecided: Option<(u64, String)> = None;
+        let mut unseen: Option<(u64, String)> = None;
+        let mut of_the_kernel = 0u64;
+        // Conditions that need no counting come first: they exclude most regions before their pages are counted.
+        let is_wanted = |viewed: &&ViewedRegion| {
+            is_named(viewed)
+                && filter.as_ref().is_none_or(|filter| filter.needs_stats() || filter.holds(viewed, None) == Some(true))
+        };
+        let wanted: Vec<AddressRange> = space.regions().iter().filter(is_wanted).map(|viewed| viewed.range()).collect();
+        let total = wanted.len() as u64;
+        let mut done = 0;
+        let sink = &mut *context.sink;
+        let mut counts = space.region_stats(&wanted, region::SHOWN).within(sink.budget());
+        let mut pull = || -> Result<(), Error> {
+            while let Some((viewed, stats)) = counts.next()? {
+                sink.progress(done, total, "regions")?;
+                done += 1;
+                let told = (shares && !counted).then(|| with_share(&stats, viewed, &smaps));
+                let stats = told.as_ref().unwrap_or(&stats);
+                let holds = filter
+                    .as_ref()
+                    .filter(|filter| filter.needs_stats())
+                    .map_or(Some(true), |filter| filter.holds(viewed, Some(stats)));
+                let unknown = |field, fact: &Fact<u64>| fact.clone().err().filter(|_| asks(field));
+                let hidden = stats
+                    .hidden()
+                    .or_else(|| stats.swapped.clone().err())
+                    .or_else(|| viewed.is_in_rss().err().filter(|_| asks(RegionField::Rss)))
+                    .or_else(|| unknown(RegionField::Pss, &stats.pss))
+                    .or_else(|| unknown(RegionField::SharedBytes, &stats.shared))
+                    .or_else(|| unknown(RegionField::PrivateBytes, &stats.private))
+                    .or_else(|| unknown(RegionField::Huge, &stats.huge));
+                match (holds, stats.uncertain, hidden) {
+                    (None, Some(states), _) => {
+                        undecided.get_or_insert_with(|| (0, states_are(states))).0 += 1;
+                    }
+                    (None, None, Some(_)) if viewed.backing == Backing::Kernel => of_the_kernel += 1,
+                    (None, None, Some(reason)) => {
+                        unseen.get_or_insert_with(|| (0, reason.to_string())).0 += 1;
+                    }
+                    _ => {}
+                }
+                if holds != Some(true) {
+                    continue;
+                }
+                uncertain = uncertain.or(stats.uncertain);
+                let mut report = Box::new(region::report(viewed, Some(stats)));
+                if shares {
+                    report.pss = report.why.take("pss", stats.pss.clone());
+                }
+                if full {
+                    region::add_smaps(&mut report, viewed, &smaps);
+                }
+                summary.regions += 1;
+                summary.size = summary.size.saturating_add(report.size);
+                summary.present = summary.present.map(|sum| sum + stats.present);
+                // Regions that the page map does not show at all add nothing, as for `present`.
+                let swapped = report.swapped.or(stats.swapped.clone().ok());
+                summary.swapped = summary.swapped.zip(swapped).map(|(sum, one)| sum + one);
+                match order {
+                    None if Cut::limit(cut).is_some_and(|most| summary.regions > most) => {}
+                    None => sink.emit(&*report)?,
+                    Some(order) => sorted.push((amount(order, viewed, &report), report)),
+                }
+            }
+            Ok(())
+        };
+        let pulled = pull();
+        let mut stopped = stopped(pulled, context.sink)?;
+        if stopped == Some(Stopped::Closed) {
+            return Err(Stopped::Closed.into());
+        }
+        summary.changed = !counts.changed().is_empty();
+        match order {
+            Some(RegionOrder::Name) => sorted.sort_by(|(_, a), (_, b)| a.name.cmp(&b.name)),
+            Some(RegionOrder::Start) => sorted.sort_by_key(|(_, report)| report.start),
+            Some(RegionOrder::End) => sorted.sort_by_key(|(_, report)| report.end),
+            Some(RegionOrder::Perms) => sorted.sort_by_key(|(_, report)| report.perms.to_string()),
+            _ => sorted.sort_by_key(|(amount, _)| Reverse(*amount)),
+        }
+        let most = cut.map_or(usize::MAX, Cut::rows);
+        sorted.truncate(most);
+        for (_, report) in sorted {
+            match context.sink.emit(&*report) {
+                Ok(()) => {}
+                Err(Stopped::Closed) => return Err(Stopped::Closed.into()),
+                Err(Stopped::Interrupted) => {
+                    stopped = Some(Stopped::Interrupted);
+                    break;
+                }
+            }
+        }
+        summary.cut_short = stopped.is_some();
+        let all = usize::try_from(summary.regions).unwrap_or(usize::MAX);
+        say_cut(all.saturating_sub(most), "region", context.sink)?;
+        for (regions, why) in [undecided, unseen].into_iter().flatten() {
+            say_left_out(regions, "region", &why, context.sink)?;
+        }
+        // The same for every process, so the note appears once a session.
+        if of_the_kernel > 0 && !std::mem::replace(&mut context.state.kernel_regions_noted, true) {
+            let message = "left out: the kernel's own regions such as [vvar], whose pages the page map does not show (this note appears once)";
+            context.sink.note(message)?;
+        }
+        if let Some(reason) = uncertain.and_then(StateSet::uncertainty) {
+            context.sink.note(format!("the swapped bytes are {reason}"))?;
+        }
+        finish(&summary, stopped, context.sink)?;
+        Ok(Flow::Done)
+    }
+}
 
 /// The order that rows are sorted by: `top` alone is by size.
 fn order(by: Option<RegionOrder>, cut: Option<Cut>) -> Result<Option<RegionOrder>, Error> {
@@ -55,155 +285,6 @@ fn order(by: Option<RegionOrder>, cut: Option<Cut>) -> Result<Option<RegionOrder
         (None, Some(_)) => Ok(Some(RegionOrder::Size)),
         (order, _) => Ok(order),
     }
-}
-
-pub(super) fn run(context: &mut Context, asked: &Regions) -> Outcome {
-    let cut = Cut::of(asked.cut.as_ref(), context.state)?;
-    let order = order(asked.by, cut)?;
-    let full = asked.full;
-    let target = context.target()?;
-    let space = AddressSpace::of(&target)?;
-    let filter = asked.filter.as_ref().map(|filter| eval::region_filter(filter, context.state)).transpose()?;
-    let name = asked.name.as_ref();
-    let within = name.and_then(|name| range_in(context, name));
-    let part = name.map(|name| meant(context, name).node);
-    let is_named = |viewed: &ViewedRegion| match (&within, &part) {
-        (Some(spans), _) => {
-            let overlaps = |span: &AddressRange| span.intersection(viewed.range()).is_some();
-            spans.ranges().iter().any(overlaps)
-        }
-        (None, Some(part)) => viewed.region.name.to_string().contains(part.as_str()),
-        (None, None) => true,
-    };
-    if let Some(part) = part.as_deref().filter(|part| within.is_none() && names_sorting(part))
-        && !space.regions().iter().any(is_named)
-    {
-        let order = asked.by.unwrap_or(RegionOrder::Rss).word();
-        let message = format!("no region has `{part}` in its name");
-        return Err(Error::refused(message, format!("to sort, write: regions by {order}")));
-    }
-    context.state.last_address = None;
-    let asked_fields = filter.iter().flat_map(|filter| filter.asked()).map(|field| field.name());
-    let named: Vec<_> = asked_fields.chain(order.map(RegionOrder::word)).collect();
-    context.sink.name_columns(&named);
-    let asks = |field| filter.as_ref().is_some_and(|filter| filter.asks(field));
-    let shares = order == Some(RegionOrder::Pss) || asks(RegionField::Pss);
-    // smaps has the facts of map counts without needing further rights.
-    let counted = space.availability().counts.is_ok();
-    let smaps = if full || (shares && !counted) { region::smaps(&target, context.sink)? } else { Vec::new() };
-    let mut summary =
-        RegionsSummary { regions: 0, size: 0, present: Some(0), swapped: Some(0), changed: false, cut_short: false };
-    let mut sorted: Vec<(Option<u64>, Box<RegionReport>)> = Vec::new();
-    let mut uncertain: Option<StateSet> = None;
-    // Regions that the filter can neither keep nor leave out.
-    let mut undecided: Option<(u64, String)> = None;
-    let mut unseen: Option<(u64, String)> = None;
-    let mut of_the_kernel = 0u64;
-    // Conditions that need no counting come first: they exclude most regions before their pages are counted.
-    let is_wanted = |viewed: &&ViewedRegion| {
-        is_named(viewed)
-            && filter.as_ref().is_none_or(|filter| filter.needs_stats() || filter.holds(viewed, None) == Some(true))
-    };
-    let wanted: Vec<AddressRange> = space.regions().iter().filter(is_wanted).map(|viewed| viewed.range()).collect();
-    let total = wanted.len() as u64;
-    let mut done = 0;
-    let sink = &mut *context.sink;
-    let mut counts = space.region_stats(&wanted, region::SHOWN).within(sink.budget());
-    let mut pull = || -> Result<(), Error> {
-        while let Some((viewed, stats)) = counts.next()? {
-            sink.progress(done, total, "regions")?;
-            done += 1;
-            let told = (shares && !counted).then(|| with_share(&stats, viewed, &smaps));
-            let stats = told.as_ref().unwrap_or(&stats);
-            let holds = filter
-                .as_ref()
-                .filter(|filter| filter.needs_stats())
-                .map_or(Some(true), |filter| filter.holds(viewed, Some(stats)));
-            let unknown = |field, fact: &Fact<u64>| fact.clone().err().filter(|_| asks(field));
-            let hidden = stats
-                .hidden()
-                .or_else(|| stats.swapped.clone().err())
-                .or_else(|| viewed.is_in_rss().err().filter(|_| asks(RegionField::Rss)))
-                .or_else(|| unknown(RegionField::Pss, &stats.pss))
-                .or_else(|| unknown(RegionField::SharedBytes, &stats.shared))
-                .or_else(|| unknown(RegionField::PrivateBytes, &stats.private))
-                .or_else(|| unknown(RegionField::Huge, &stats.huge));
-            match (holds, stats.uncertain, hidden) {
-                (None, Some(states), _) => {
-                    undecided.get_or_insert_with(|| (0, states_are(states))).0 += 1;
-                }
-                (None, None, Some(_)) if viewed.backing == Backing::Kernel => of_the_kernel += 1,
-                (None, None, Some(reason)) => {
-                    unseen.get_or_insert_with(|| (0, reason.to_string())).0 += 1;
-                }
-                _ => {}
-            }
-            if holds != Some(true) {
-                continue;
-            }
-            uncertain = uncertain.or(stats.uncertain);
-            let mut report = Box::new(region::report(viewed, Some(stats)));
-            if shares {
-                report.pss = report.why.take("pss", stats.pss.clone());
-            }
-            if full {
-                region::add_smaps(&mut report, viewed, &smaps);
-            }
-            summary.regions += 1;
-            summary.size = summary.size.saturating_add(report.size);
-            summary.present = summary.present.map(|sum| sum + stats.present);
-            // Regions that the page map does not show at all add nothing, as for `present`.
-            let swapped = report.swapped.or(stats.swapped.clone().ok());
-            summary.swapped = summary.swapped.zip(swapped).map(|(sum, one)| sum + one);
-            match order {
-                None if Cut::limit(cut).is_some_and(|most| summary.regions > most) => {}
-                None => sink.emit(&*report)?,
-                Some(order) => sorted.push((amount(order, viewed, &report), report)),
-            }
-        }
-        Ok(())
-    };
-    let pulled = pull();
-    let mut stopped = stopped(pulled, context.sink)?;
-    if stopped == Some(Stopped::Closed) {
-        return Err(Stopped::Closed.into());
-    }
-    summary.changed = !counts.changed().is_empty();
-    match order {
-        Some(RegionOrder::Name) => sorted.sort_by(|(_, a), (_, b)| a.name.cmp(&b.name)),
-        Some(RegionOrder::Start) => sorted.sort_by_key(|(_, report)| report.start),
-        Some(RegionOrder::End) => sorted.sort_by_key(|(_, report)| report.end),
-        Some(RegionOrder::Perms) => sorted.sort_by_key(|(_, report)| report.perms.to_string()),
-        _ => sorted.sort_by_key(|(amount, _)| Reverse(*amount)),
-    }
-    let most = cut.map_or(usize::MAX, Cut::rows);
-    sorted.truncate(most);
-    for (_, report) in sorted {
-        match context.sink.emit(&*report) {
-            Ok(()) => {}
-            Err(Stopped::Closed) => return Err(Stopped::Closed.into()),
-            Err(Stopped::Interrupted) => {
-                stopped = Some(Stopped::Interrupted);
-                break;
-            }
-        }
-    }
-    summary.cut_short = stopped.is_some();
-    let all = usize::try_from(summary.regions).unwrap_or(usize::MAX);
-    say_cut(all.saturating_sub(most), "region", context.sink)?;
-    for (regions, why) in [undecided, unseen].into_iter().flatten() {
-        say_left_out(regions, "region", &why, context.sink)?;
-    }
-    // The same for every process, so the note appears once a session.
-    if of_the_kernel > 0 && !std::mem::replace(&mut context.state.kernel_regions_noted, true) {
-        let message = "left out: the kernel's own regions such as [vvar], whose pages the page map does not show (this note appears once)";
-        context.sink.note(message)?;
-    }
-    if let Some(reason) = uncertain.and_then(StateSet::uncertainty) {
-        context.sink.note(format!("the swapped bytes are {reason}"))?;
-    }
-    finish(&summary, stopped, context.sink)?;
-    Ok(Flow::Done)
 }
 
 /// Whether the largest comes first.

@@ -1,12 +1,12 @@
 //! `snapshot`, `snapshot delete NAME`, `info snapshots`: keeps the page map, to compare it later.
 
-use super::parse;
-use super::{About, CommandName, Context, Error, Flow, Group, Outcome, example};
-use crate::command::parse::Kept;
+use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use crate::eval::{self, Keep, Spans};
-use crate::inspect::{Facts, Snapshot};
+use crate::inspect::{self, Facts};
 use crate::kernel::Name;
-use crate::lang::{self, Spanned};
+use crate::kernel::words::worded;
+use crate::lang::parser::{Parsed, Tokens, after, clause, hint_at_missing_with, list_once, range, snapshot_name, word};
+use crate::lang::{self, Spanned, display};
 use crate::render::Record;
 use crate::render::columns::{Cell, Column};
 use crate::render::text::Text;
@@ -17,13 +17,47 @@ use crate::render::units::counted;
 use crate::report::record::record;
 use crate::report::{Declared, Shape};
 use crate::state::{DebugState, NamedSnapshot};
+use nom::Parser;
+use nom::combinator::{cut, map, opt};
+use std::fmt::{self, Formatter};
 use std::time::SystemTime;
 
-pub(super) const ABOUT: About = About {
-    name: CommandName::new("snapshot").whole(),
-    group: Group::Time,
-    summary: "save the page map for a later comparison",
-    text: "\
+worded! {
+    /// What a snapshot keeps beside the page map.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Kept, word {
+        /// The frames' `/proc/kpageflags`.
+        Flags = "flags",
+        /// The frames' `/proc/kpagecount`.
+        Counts = "counts",
+        /// A hash of the contents of each resident page.
+        Content = "content",
+    }
+}
+
+/// `snapshot …`
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one line at a time")]
+pub enum Snapshot {
+    /// `[NAME] [in RANGE] [with KEPT, …]`: keeps the page map.
+    Take {
+        /// What it is to be called; a number if absent.
+        name: Option<Spanned<String>>,
+        /// Of what; all if absent.
+        range: Option<Spanned<lang::Range>>,
+        /// What else is kept.
+        with: Vec<Kept>,
+    },
+    /// `delete NAME`
+    Delete(Spanned<String>),
+}
+
+impl Command for Snapshot {
+    const ABOUT: About = About {
+        name: CommandName::new("snapshot").whole(),
+        group: Group::Time,
+        summary: "save the page map for a later comparison",
+        text: "\
 Saves the page map of the process or of a range, for `diff` to compare it with another snapshot or with the present.
 
   NAME          its name, otherwise s1, s2 and so on; replaces a snapshot of the same name
@@ -39,48 +73,88 @@ pages are gone.
 
 Does not touch pages that are not resident. The kernel marks pages whose content is read as used. Names that begin \
 with `_` are for programs: they are not listed, and `diff` without names ignores them.",
-    examples: &[
-        example("snapshot before", "save the whole process"),
-        example("snapshot in demo_busy with content", "save a symbol, with a hash of each page"),
-        example("snapshot before\nsnapshot delete before", "delete a snapshot"),
-    ],
-};
+        examples: &[
+            example("snapshot before", "save the whole process"),
+            example("snapshot in demo_busy with content", "save a symbol, with a hash of each page"),
+            example("snapshot before\nsnapshot delete before", "delete a snapshot"),
+        ],
+    };
 
-pub(super) const ABOUT_INFO: About = About {
-    name: CommandName::new("info snapshots").whole().displayed(),
-    group: Group::Time,
-    summary: "list the snapshots",
-    text: "\
+    fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
+        if let Ok((behind, _)) = word("delete")(input) {
+            return map(cut(snapshot_name), Snapshot::Delete).parse(behind);
+        }
+        let (mut input, name) = opt(snapshot_name).parse(input)?;
+        let (mut in_, mut with) = (None, None);
+        while clause(&mut input, &mut in_, after("in", range))?
+            || clause(&mut input, &mut with, after("with", list_once::<Kept>))?
+        {}
+        if with.is_none() {
+            hint_at_missing_with::<Kept>(input);
+        }
+        let (range, with) = (in_, with.unwrap_or_default());
+        Ok((input, Snapshot::Take { name, range, with }))
+    }
+
+    fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let (name, range, with) = match self {
+            Snapshot::Delete(name) => return write!(f, " delete {}", name.node),
+            Snapshot::Take { name, range, with } => (name, range, with),
+        };
+        if let Some(name) = name {
+            write!(f, " {}", name.node)?;
+        }
+        display::clause(f, "in", range.as_ref().map(|range| &range.node))?;
+        let kept: Vec<&str> = with.iter().map(|kept| kept.word()).collect();
+        display::clause(f, "with", (!kept.is_empty()).then(|| kept.join(", ")))
+    }
+
+    fn run(&self, context: &mut Context) -> Outcome {
+        let (name, range, with) = match self {
+            Snapshot::Delete(name) if context.state.snapshots.delete(&name.node) => return Ok(Flow::Done),
+            Snapshot::Delete(name) => return Err(unknown(context.state, name)),
+            Snapshot::Take { name, range, with } => (name, range, with),
+        };
+        let spans = range.as_ref().map(|range| spans(range, context.state)).transpose()?;
+        let name = match name {
+            Some(name) => name.node.clone(),
+            None => context.state.snapshots.free_name(),
+        };
+        let taken = take(context, name, spans, with)?;
+        context.sink.emit(&row(&taken))?;
+        context.state.snapshots.add(taken);
+        Ok(Flow::Done)
+    }
+}
+
+/// `info snapshots`
+#[derive(Debug)]
+pub struct InfoSnapshots;
+
+impl Command for InfoSnapshots {
+    const ABOUT: About = About {
+        name: CommandName::new("info snapshots").whole().displayed(),
+        group: Group::Time,
+        summary: "list the snapshots",
+        text: "\
 Lists each snapshot with its name, its process, its time and the number of pages that were present. Also shows the \
 facts kept besides the page map, and the memory that it uses.",
-    examples: &[example("snapshot\ninfo snapshots", "list all snapshots")],
-};
-
-pub(super) fn run(context: &mut Context, asked: &parse::Snapshot) -> Outcome {
-    let range = asked.range.as_ref();
-    let spans = range.map(|range| spans(range, context.state)).transpose()?;
-    let name = match &asked.name {
-        Some(name) => name.node.clone(),
-        None => context.state.snapshots.free_name(),
+        examples: &[example("snapshot\ninfo snapshots", "list all snapshots")],
     };
-    let taken = take(context, name, spans, &asked.with)?;
-    context.sink.emit(&row(&taken))?;
-    context.state.snapshots.add(taken);
-    Ok(Flow::Done)
-}
 
-pub(super) fn delete(context: &mut Context, name: &Spanned<String>) -> Outcome {
-    if context.state.snapshots.delete(&name.node) { Ok(Flow::Done) } else { Err(unknown(context.state, name)) }
-}
+    fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
+        Ok((input, InfoSnapshots))
+    }
 
-pub(super) fn list(context: &mut Context) -> Outcome {
-    for snapshot in context.state.snapshots.iter() {
-        context.sink.emit(&row(snapshot))?;
+    fn run(&self, context: &mut Context) -> Outcome {
+        for snapshot in context.state.snapshots.iter() {
+            context.sink.emit(&row(snapshot))?;
+        }
+        if context.state.snapshots.iter().next().is_none() {
+            return Err(Error::refused("no snapshot has been taken", "snapshot NAME takes one"));
+        }
+        Ok(Flow::Done)
     }
-    if context.state.snapshots.iter().next().is_none() {
-        return Err(Error::refused("no snapshot has been taken", "snapshot NAME takes one"));
-    }
-    Ok(Flow::Done)
 }
 
 /// What a range stands for in `in RANGE`; `None` for `all`.
@@ -117,7 +191,7 @@ fn take(context: &mut Context, name: String, spans: Option<Spans>, with: &[Kept]
 }
 
 /// What a snapshot keeps beside the page map.
-fn kept(snapshot: &Snapshot) -> Vec<Kept> {
+fn kept(snapshot: &inspect::Snapshot) -> Vec<Kept> {
     let is_kept = |kept: &Kept| match kept {
         Kept::Flags => snapshot.extra().contains(Facts::FLAGS),
         Kept::Counts => snapshot.extra().contains(Facts::COUNTS),

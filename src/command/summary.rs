@@ -2,20 +2,37 @@
 
 use super::frames;
 use super::page_sweep;
-use super::{About, CommandName, Context, Error, Flow, Group, Outcome, example};
-use crate::command::parse::Summarized;
+use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use crate::eval::{self, Extent, Spans};
 use crate::inspect::{AddressSpace, Facts, GroupBy, GroupKey, Groups, OfFrame, StateSet};
 use crate::kernel::{AddressRange, FrameNumber, FrameRange, PageFlags, PageSize, State};
+use crate::lang::parser::{Parsed, Tokens, range, split_text, word};
+use crate::lang::{Expected, Expression, Name, Range, Spanned};
 use crate::process::Machine;
 use crate::report::{Fact, Reason, SummaryRow, Why};
+use nom::Parser;
+use nom::combinator::{map, opt};
+use std::fmt::{self, Formatter};
 use std::ops::ControlFlow;
 
-pub(super) const ABOUT: About = About {
-    name: CommandName::new("summary").how(),
-    group: Group::Look,
-    summary: "count pages by the flags of their frames",
-    text: "\
+/// `summary [frames | RANGE]`
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one line at a time")]
+pub enum Summary {
+    /// The whole process.
+    Process,
+    /// All frames of physical memory.
+    Frames,
+    /// The pages, or with `pfn:A..pfn:B` the frames, of a range.
+    Range(Spanned<Range>),
+}
+
+impl Command for Summary {
+    const ABOUT: About = About {
+        name: CommandName::new("summary").how(),
+        group: Group::Look,
+        summary: "count pages by the flags of their frames",
+        text: "\
 Counts the pages of the process, or of a range, for each combination of flags, as the kernel's tool page-types does. \
 The most frequent combination comes first.
 
@@ -28,25 +45,46 @@ without a frame are counted by their state.
 
 Frames without any flag are memory that the kernel itself uses, memory that was never used, or frame numbers without \
 memory. `flags` and `decode VALUE as flags` explain each flag.",
-    examples: &[
-        example("summary", "count the pages of the process"),
-        example("summary [heap]", "count the pages of a region"),
-        example("summary demo_buffer", "count the pages of a symbol"),
-        example("summary pfn:0x1000..pfn:0x2000", "count frames of physical memory"),
-    ],
-};
+        examples: &[
+            example("summary", "count the pages of the process"),
+            example("summary [heap]", "count the pages of a region"),
+            example("summary demo_buffer", "count the pages of a symbol"),
+            example("summary pfn:0x1000..pfn:0x2000", "count frames of physical memory"),
+        ],
+    };
 
-pub(super) fn run(context: &mut Context, summarized: &Summarized) -> Outcome {
-    match summarized {
-        Summarized::Process => pages(context, None),
-        Summarized::Frames => {
-            let all = all_frames(context.state.machine())?;
-            frames(context, all)
+    fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
+        input.expect(Expected::Word("frames"));
+        let is_last = split_text(input).0.len() == 1;
+        if let (true, Ok((behind, _))) = (is_last, word("frames")(input)) {
+            return Ok((behind, Summary::Frames));
         }
-        Summarized::Range(range) => match eval::range(range, context.state)? {
-            Extent::Addresses(spans) => pages(context, Some(spans)),
-            Extent::Frames(range) => frames(context, range),
-        },
+        map(opt(range), |range| range.map_or(Summary::Process, Summary::Range)).parse(input)
+    }
+
+    fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Summary::Process => Ok(()),
+            Summary::Frames => f.write_str(" frames"),
+            Summary::Range(range) => match &range.node {
+                Range::Expression(Expression::Name(Name(name))) if name == "frames" => f.write_str(" 'frames'"),
+                range => write!(f, " {range}"),
+            },
+        }
+    }
+
+    fn run(&self, context: &mut Context) -> Outcome {
+        match self {
+            Summary::Process => pages(context, None),
+            Summary::Frames => {
+                let all = all_frames(context.state.machine())?;
+                frames(context, all)
+            }
+            Summary::Range(range) => match eval::range(range, context.state)? {
+                Extent::Addresses(spans) => pages(context, Some(spans)),
+                Extent::Frames(range) => frames(context, range),
+            },
+        }
     }
 }
 

@@ -1,17 +1,31 @@
 //! `info symbols REGEX [limit N|top N]`
 
 use super::cut::{Cut, Largest, show_largest};
-use super::{About, CommandName, Context, Flow, Group, Outcome, example, symbol};
+use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example, symbol};
 use crate::eval::{self, Scope, Value};
-use crate::lang::{self, Spanned};
+use crate::lang::parser::{Parsed, Tokens, cut_to, pattern};
+use crate::lang::{self, Expected, Spanned, display};
 use crate::report::{SilentModule, Stopped, SymbolRow, SymbolsSummary};
 use crate::symbol::NoSymbols;
+use nom::Parser;
+use nom::combinator::opt;
+use std::fmt::{self, Formatter};
 
-pub(super) const ABOUT: About = About {
-    name: CommandName::new("info symbols").displayed(),
-    group: Group::Memory,
-    summary: "list the symbols whose names match a regular expression",
-    text: "\
+/// `info symbols REGEX [limit N|top N]`: the symbols whose names match.
+#[derive(Debug)]
+pub struct InfoSymbols {
+    /// What the names must match.
+    pattern: Spanned<String>,
+    /// Which of them; all if absent.
+    cut: Option<lang::Cut>,
+}
+
+impl Command for InfoSymbols {
+    const ABOUT: About = About {
+        name: CommandName::new("info symbols").displayed(),
+        group: Group::Memory,
+        summary: "list the symbols whose names match a regular expression",
+        text: "\
 Lists each symbol whose name matches, demangled or as the file spells it. The list is by module, sorted by name.
 
   limit N  the first N rows
@@ -20,11 +34,69 @@ Lists each symbol whose name matches, demangled or as the file spells it. The li
 Includes static functions. Leaves out thread-local variables, because they have no single address. Leaves out names \
 that no file contains, such as malloc@plt (`info address` finds them). Put a pattern with blanks in \"double \
 quotes\".",
-    examples: &[
-        example("info symbols ^demo_", "list the symbols that begin with demo_"),
-        example("info symbols \"alloc|free\" limit 10", "list the first ten with one of these words"),
-    ],
-};
+        examples: &[
+            example("info symbols ^demo_", "list the symbols that begin with demo_"),
+            example("info symbols \"alloc|free\" limit 10", "list the first ten with one of these words"),
+        ],
+    };
+
+    fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
+        let (input, (pattern, cut)) = (pattern(Expected::Regex), opt(cut_to)).parse(input)?;
+        Ok((input, InfoSymbols { pattern, cut }))
+    }
+
+    fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        display::quoted(f, Some(&self.pattern.node))?;
+        display::cut(f, self.cut.as_ref())
+    }
+
+    fn run(&self, context: &mut Context) -> Outcome {
+        let cut = Cut::of(self.cut.as_ref(), context.state)?;
+        let pattern = meant(context, &self.pattern);
+        let regex = eval::regex(&pattern, false)?;
+        let target = context.target()?;
+        let regions = context.state.symbols.regions(&target)?;
+        let symbols = context.state.symbols.over(&target, &*regions);
+        let limit = Cut::limit(cut).unwrap_or(u64::MAX);
+        let mut largest = Cut::top(cut).map(Largest::new);
+        let mut summary = SymbolsSummary { symbols: 0, cut_short: false, silent: Vec::new() };
+        let sink = &mut *context.sink;
+        let outcome = symbols.matching(
+            &|name| regex.is_match(name),
+            // One row more than wanted shows that there are more.
+            limit.saturating_add(1),
+            &mut |found| {
+                if summary.symbols >= limit {
+                    summary.cut_short = true;
+                    return Err(Stopped::Closed);
+                }
+                summary.symbols += 1;
+                let row = SymbolRow { symbol: symbol::report(&found) };
+                match &mut largest {
+                    Some(largest) => {
+                        largest.add(row.symbol.size, row);
+                        sink.check()
+                    }
+                    None => sink.emit(&row),
+                }
+            },
+            &mut |module, reason| {
+                // An executable mapping that is no ELF file never has symbols.
+                if !matches!(reason, NoSymbols::NotElf | NoSymbols::NotLoaded) {
+                    summary.silent.push(SilentModule { module: module.file_name(), reason: reason.to_string() });
+                }
+            },
+        );
+        match outcome {
+            Err(stopped) if !summary.cut_short => Err(stopped.into()),
+            _ => {
+                show_largest(largest, "symbol", context.sink, |row, sink| sink.emit(row))?;
+                context.sink.emit(&summary)?;
+                Ok(Flow::Done)
+            }
+        }
+    }
+}
 
 /// The pattern, or the text of the variable that it names: `$x` as a regular expression would match no name.
 pub(super) fn meant(context: &Context, pattern: &Spanned<String>) -> Spanned<String> {
@@ -32,52 +104,5 @@ pub(super) fn meant(context: &Context, pattern: &Spanned<String>) -> Spanned<Str
     match variable.and_then(|name| context.state.variable(name)) {
         Some(Value::Text(text)) => Spanned::new(text, pattern.at),
         _ => pattern.clone(),
-    }
-}
-
-pub(super) fn run(context: &mut Context, pattern: &Spanned<String>, cut: Option<&lang::Cut>) -> Outcome {
-    let cut = Cut::of(cut, context.state)?;
-    let pattern = meant(context, pattern);
-    let regex = eval::regex(&pattern, false)?;
-    let target = context.target()?;
-    let regions = context.state.symbols.regions(&target)?;
-    let symbols = context.state.symbols.over(&target, &*regions);
-    let limit = Cut::limit(cut).unwrap_or(u64::MAX);
-    let mut largest = Cut::top(cut).map(Largest::new);
-    let mut summary = SymbolsSummary { symbols: 0, cut_short: false, silent: Vec::new() };
-    let sink = &mut *context.sink;
-    let outcome = symbols.matching(
-        &|name| regex.is_match(name),
-        // One row more than wanted shows that there are more.
-        limit.saturating_add(1),
-        &mut |found| {
-            if summary.symbols >= limit {
-                summary.cut_short = true;
-                return Err(Stopped::Closed);
-            }
-            summary.symbols += 1;
-            let row = SymbolRow { symbol: symbol::report(&found) };
-            match &mut largest {
-                Some(largest) => {
-                    largest.add(row.symbol.size, row);
-                    sink.check()
-                }
-                None => sink.emit(&row),
-            }
-        },
-        &mut |module, reason| {
-            // An executable mapping that is no ELF file never has symbols.
-            if !matches!(reason, NoSymbols::NotElf | NoSymbols::NotLoaded) {
-                summary.silent.push(SilentModule { module: module.file_name(), reason: reason.to_string() });
-            }
-        },
-    );
-    match outcome {
-        Err(stopped) if !summary.cut_short => Err(stopped.into()),
-        _ => {
-            show_largest(largest, "symbol", context.sink, |row, sink| sink.emit(row))?;
-            context.sink.emit(&summary)?;
-            Ok(Flow::Done)
-        }
     }
 }

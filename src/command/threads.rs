@@ -1,71 +1,94 @@
 //! `info threads`, `info registers`: what the kernel shows of running and waiting threads.
 
 use super::translate::brief;
-use super::{About, CommandName, Context, Flow, Group, Outcome, example, print};
+use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example, print};
 use crate::eval::Value;
 use crate::kernel::registers::ThreadState;
+use crate::lang::parser::{Parsed, Tokens};
 use crate::report::{Reason, ThreadRow};
 
-pub(super) const ABOUT_THREADS: About = About {
-    name: CommandName::new("info threads").whole().displayed(),
-    group: Group::Target,
-    summary: "list the threads, with program counter and stack pointer",
-    text: "\
+/// `info threads`
+#[derive(Debug)]
+pub struct InfoThreads;
+
+impl Command for InfoThreads {
+    const ABOUT: About = About {
+        name: CommandName::new("info threads").whole().displayed(),
+        group: Group::Target,
+        summary: "list the threads, with program counter and stack pointer",
+        text: "\
 Lists each thread with its id, name, state, stack pointer and program counter. Stops no thread.
 
 The kernel shows the two registers only for waiting threads (/proc/PID/task/TID/syscall). All threads share one \
 address space: every other command covers all of them.",
-    examples: &[example("info threads", "list all threads")],
-};
+        examples: &[example("info threads", "list all threads")],
+    };
 
-pub(super) const ABOUT_REGISTERS: About = About {
-    name: CommandName::new("info registers").whole().displayed(),
-    group: Group::Target,
-    summary: "show the program counter and the stack pointer",
-    text: "\
+    fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
+        Ok((input, InfoThreads))
+    }
+
+    fn run(&self, context: &mut Context) -> Outcome {
+        let target = context.target()?;
+        let regions = context.state.symbols.regions(&target)?;
+        let symbols = context.state.symbols.over(&target, &*regions);
+        for thread in target.process.threads()? {
+            context.sink.check()?;
+            let registers = match target.process.thread_state(thread.id) {
+                _ if thread.has_ended() => {
+                    Err(Reason::NotApplicable("the thread has ended: it has no registers any more"))
+                }
+                Ok(ThreadState::Waiting(registers)) => Ok(registers),
+                Ok(ThreadState::Running) => Err(Reason::NotApplicable(
+                    "the thread runs: the kernel shows the registers of waiting threads only",
+                )),
+                Err(error) => Err(error.into()),
+            };
+            let row = ThreadRow {
+                id: thread.id,
+                name: thread.name,
+                state: thread.state.to_string(),
+                symbol: registers.as_ref().ok().and_then(|registers| brief(&symbols, registers.program_counter)),
+                sp: registers.clone().map(|registers| registers.stack_pointer),
+                pc: registers.map(|registers| registers.program_counter),
+            };
+            context.sink.emit(&row)?;
+        }
+        Ok(Flow::Done)
+    }
+}
+
+/// `info registers`
+#[derive(Debug)]
+pub struct InfoRegisters;
+
+impl Command for InfoRegisters {
+    const ABOUT: About = About {
+        name: CommandName::new("info registers").whole().displayed(),
+        group: Group::Target,
+        summary: "show the program counter and the stack pointer",
+        text: "\
 Shows two registers of the main thread, $pc and $sp, also under the machine's own names ($rip and $rsp).
 
 /proc shows them only while the thread waits in the kernel. The other registers need a debugger that stops the \
 process, such as gdb.",
-    examples: &[example("info registers", "show both registers")],
-};
+        examples: &[example("info registers", "show both registers")],
+    };
 
-pub(super) fn run_threads(context: &mut Context) -> Outcome {
-    let target = context.target()?;
-    let regions = context.state.symbols.regions(&target)?;
-    let symbols = context.state.symbols.over(&target, &*regions);
-    for thread in target.process.threads()? {
-        context.sink.check()?;
-        let registers = match target.process.thread_state(thread.id) {
-            _ if thread.has_ended() => Err(Reason::NotApplicable("the thread has ended: it has no registers any more")),
-            Ok(ThreadState::Waiting(registers)) => Ok(registers),
-            Ok(ThreadState::Running) => {
-                Err(Reason::NotApplicable("the thread runs: the kernel shows the registers of waiting threads only"))
-            }
-            Err(error) => Err(error.into()),
-        };
-        let row = ThreadRow {
-            id: thread.id,
-            name: thread.name,
-            state: thread.state.to_string(),
-            symbol: registers.as_ref().ok().and_then(|registers| brief(&symbols, registers.program_counter)),
-            sp: registers.clone().map(|registers| registers.stack_pointer),
-            pc: registers.map(|registers| registers.program_counter),
-        };
-        context.sink.emit(&row)?;
+    fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
+        Ok((input, InfoRegisters))
     }
-    Ok(Flow::Done)
-}
 
-pub(super) fn run_registers(context: &mut Context) -> Outcome {
-    let target = context.target()?;
-    let registers = target.process.registers()?;
-    for (name, address) in [("pc", registers.program_counter), ("sp", registers.stack_pointer)] {
-        let mut report = print::described_value(context.state, &Value::Address(address));
-        report.name = Some(name.to_owned());
-        context.sink.emit(&report)?;
+    fn run(&self, context: &mut Context) -> Outcome {
+        let target = context.target()?;
+        let registers = target.process.registers()?;
+        for (name, address) in [("pc", registers.program_counter), ("sp", registers.stack_pointer)] {
+            let mut report = print::described_value(context.state, &Value::Address(address));
+            report.name = Some(name.to_owned());
+            context.sink.emit(&report)?;
+        }
+        let message = "only stopping the process shows the other registers: gdb -p PID";
+        context.sink.note(message)?;
+        Ok(Flow::Done)
     }
-    let message = "only stopping the process shows the other registers: gdb -p PID";
-    context.sink.note(message)?;
-    Ok(Flow::Done)
 }

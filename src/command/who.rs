@@ -1,24 +1,38 @@
 //! `who PLACE [limit N]`: which processes map a frame, and where.
 
 use super::page_sweep::{finish, stopped};
-use super::{About, CommandName, Context, Error, Flow, Group, Outcome, example, ps, translate};
+use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, ps, translate};
 use crate::eval::{self, Location};
 use crate::inspect::who::{self, Answer, Ended, Question, Seen, Step};
 use crate::inspect::{AddressSpace, frame_words};
 use crate::kernel::{Device, FrameNumber, Name, VirtualAddress};
-use crate::lang::{Count, Expression, Spanned};
+use crate::lang::parser::{Parsed, Tokens, address, after, count};
+use crate::lang::{Count, Expression, Spanned, display};
 use crate::process::Machine;
 use crate::render::Sink;
 use crate::report::{Mapper, SearchEnd, SymbolBrief, WhoSummary};
 use crate::symbol::Symbols;
+use nom::Parser;
+use nom::combinator::opt;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt::{self, Formatter};
 
-pub(super) const ABOUT: About = About {
-    name: CommandName::new("who").how(),
-    group: Group::Look,
-    summary: "list the processes and addresses that map a frame",
-    text: "\
+/// `who PLACE [limit N]`: an address, `pfn:N` or `phys:N`.
+#[derive(Debug)]
+pub struct Who {
+    /// Whose frame.
+    place: Spanned<Expression>,
+    /// At most so many rows.
+    limit: Option<Spanned<Count>>,
+}
+
+impl Command for Who {
+    const ABOUT: About = About {
+        name: CommandName::new("who").how(),
+        group: Group::Look,
+        summary: "list the processes and addresses that map a frame",
+        text: "\
 Lists every process and address that map a frame, with region and symbol. The frame is that of an address, or is \
 given as pfn:N or phys:N.
 
@@ -37,73 +51,85 @@ address space, which is shown once. Processes that share a name are listed with 
 most 50.
 
 Needs the right to see frame numbers (CAP_SYS_ADMIN).",
-    examples: &[
-        example("who demo_buffer", "list the mappings of the page of a symbol"),
-        example("who $shared", "list the mappings of a shared page"),
-        example("who pfn(demo_buffer)", "name the frame by its number"),
-        example("who demo_buffer limit 1", "stop at the first mapping"),
-        example("who phys:0x1000", "list the mappings of a physical address"),
-    ],
-};
+        examples: &[
+            example("who demo_buffer", "list the mappings of the page of a symbol"),
+            example("who $shared", "list the mappings of a shared page"),
+            example("who pfn(demo_buffer)", "name the frame by its number"),
+            example("who demo_buffer limit 1", "stop at the first mapping"),
+            example("who phys:0x1000", "list the mappings of a physical address"),
+        ],
+    };
 
-pub(super) fn run(context: &mut Context, place: &Spanned<Expression>, limit: Option<&Spanned<Count>>) -> Outcome {
-    let count = |limit| eval::count(limit, context.state);
-    let limit = limit.map(count).transpose()?;
-    if limit == Some(0) {
-        return Err(Error::nothing_wanted("limit"));
+    fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
+        let (input, (place, limit)) = (address, opt(after("limit", count))).parse(input)?;
+        Ok((input, Who { place, limit }))
     }
-    let machine = context.state.machine().clone();
-    let page = machine.page();
-    // The offset in the page is kept too.
-    let (question, offset) = match eval::location(place, context.state)? {
-        Location::Frame(frame) => (by_frame(context, frame), 0),
-        Location::Physical(physical) => {
-            let question = by_frame(context, physical.frame(page));
-            (question, physical.offset(page))
+
+    fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, " {}", self.place.node)?;
+        display::clause(f, "limit", self.limit.as_ref().map(|limit| &limit.node))
+    }
+
+    fn run(&self, context: &mut Context) -> Outcome {
+        let Who { place, limit } = self;
+        let count = |limit| eval::count(limit, context.state);
+        let limit = limit.as_ref().map(count).transpose()?;
+        if limit == Some(0) {
+            return Err(Error::nothing_wanted("limit"));
         }
-        Location::Address(address) => {
-            let question = by_address(context, place, address)?;
-            (question, page.offset(address))
-        }
-    };
-    context.state.last_address = None;
-    let question = Question { limit, ..question };
-    let mut listener = Listener {
-        target: question.near,
-        last: None,
-        own: machine.own_number().ok().flatten(),
-        own_mappings: 0,
-        named: BTreeMap::new(),
-        symbols: &context.state.symbols,
-        of_files: HashMap::new(),
-        offset,
-    };
-    let sink = &mut *context.sink;
-    let mut search = who::who(&machine, &question)?.within(sink.budget());
-    let mut pull = || {
-        while let Some(step) = search.next()? {
-            match step {
-                Step::Found(mapper) => sink.emit(&listener.row(mapper))?,
-                Step::Visited { done, total } => sink.progress(done, total, "processes")?,
+        let machine = context.state.machine().clone();
+        let page = machine.page();
+        // The offset in the page is kept too.
+        let (question, offset) = match eval::location(place, context.state)? {
+            Location::Frame(frame) => (by_frame(context, frame), 0),
+            Location::Physical(physical) => {
+                let question = by_frame(context, physical.frame(page));
+                (question, physical.offset(page))
             }
+            Location::Address(address) => {
+                let question = by_address(context, place, address)?;
+                (question, page.offset(address))
+            }
+        };
+        context.state.last_address = None;
+        let question = Question { limit, ..question };
+        let mut listener = Listener {
+            target: question.near,
+            last: None,
+            own: machine.own_number().ok().flatten(),
+            own_mappings: 0,
+            named: BTreeMap::new(),
+            symbols: &context.state.symbols,
+            of_files: HashMap::new(),
+            offset,
+        };
+        let sink = &mut *context.sink;
+        let mut search = who::who(&machine, &question)?.within(sink.budget());
+        let mut pull = || {
+            while let Some(step) = search.next()? {
+                match step {
+                    Step::Found(mapper) => sink.emit(&listener.row(mapper))?,
+                    Step::Visited { done, total } => sink.progress(done, total, "processes")?,
+                }
+            }
+            Ok(())
+        };
+        let pulled = pull();
+        let Listener { own, own_mappings, named, last, .. } = listener;
+        context.state.last_address = last;
+        let stopped = stopped(pulled, sink)?;
+        let answer = search.answer();
+        let is_target = own.is_some() && question.near == own;
+        let own_mappings = Some(own_mappings).filter(|&own| own > 0 && !is_target);
+        let namesakes = namesakes(named);
+        let mut summary = summary(answer, &question, &machine);
+        summary.words.own_mappings = own_mappings;
+        if stopped.is_none() {
+            list(&namesakes, &machine, context.sink)?;
         }
-        Ok(())
-    };
-    let pulled = pull();
-    let Listener { own, own_mappings, named, last, .. } = listener;
-    context.state.last_address = last;
-    let stopped = stopped(pulled, sink)?;
-    let answer = search.answer();
-    let is_target = own.is_some() && question.near == own;
-    let own_mappings = Some(own_mappings).filter(|&own| own > 0 && !is_target);
-    let namesakes = namesakes(named);
-    let mut summary = summary(answer, &question, &machine);
-    summary.words.own_mappings = own_mappings;
-    if stopped.is_none() {
-        list(&namesakes, &machine, context.sink)?;
+        finish(&summary, stopped, context.sink)?;
+        Ok(Flow::Done)
     }
-    finish(&summary, stopped, context.sink)?;
-    Ok(Flow::Done)
 }
 
 fn by_frame(context: &Context, frame: FrameNumber) -> Question {

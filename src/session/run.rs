@@ -6,8 +6,7 @@ use super::job::Job;
 use super::outcome::Outcome;
 use super::tally::Tally;
 use crate::command::LANGUAGE;
-use crate::command::parse::{Command, TargetName};
-use crate::command::{self, Resume};
+use crate::command::{self, Attach, Resume, TargetName};
 use crate::command::{Display, Set};
 use crate::eval::{self, Value};
 use crate::lang::script::Builder;
@@ -18,7 +17,7 @@ impl Session {
     /// Attaches, as `attach` does.
     pub fn attach(&mut self, target: TargetName) -> Outcome {
         let nowhere = Span::default();
-        let command = Spanned::new(parsed(Command::Attach(Spanned::new(target, nowhere))), nowhere);
+        let command = Spanned::new(parsed(Attach(Spanned::new(target, nowhere))), nowhere);
         let mut job = Job::new(Input::typed(""), &command);
         job.quiet = self.options.quiet;
         self.run_job(&job).0

@@ -7,25 +7,34 @@ pub(super) use records::RECORDS;
 pub(super) use records::samples;
 
 use super::page_sweep::{self, finish};
-use super::{About, CommandName, Context, Error, Flow, Group, Outcome, example, translate};
+use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, translate};
 use crate::eval;
 use crate::inspect::{AddressSpace, Facts, Page, read_resident};
 use crate::kernel::{AddressRange, Kind, State, VirtualAddress};
+use crate::lang::parser::{Parsed, Tokens, range};
 use crate::lang::{self, Spanned};
 use crate::process::OpenedFile;
 use crate::render::Sink;
 use crate::report::{Bytes, Hex, PagesByReason, Reason, RegionBrief, Stopped};
 use crate::source::words;
 use crate::symbol;
+use nom::Parser;
+use nom::combinator::{map, opt};
 use records::{Patch, PatchedSummary};
 use std::collections::BTreeMap;
+use std::fmt::{self, Formatter};
 use std::ops::ControlFlow;
 
-pub(super) const ABOUT: About = About {
-    name: CommandName::new("patched").whole().how(),
-    group: Group::Look,
-    summary: "list modified code pages and their differences from the file",
-    text: "\
+/// `patched [RANGE]`: code that differs from its file.
+#[derive(Debug)]
+pub struct Patched(Option<Spanned<lang::Range>>);
+
+impl Command for Patched {
+    const ABOUT: About = About {
+        name: CommandName::new("patched").whole().how(),
+        group: Group::Look,
+        summary: "list modified code pages and their differences from the file",
+        text: "\
 Lists pages of private executable file mappings that have become private copies, and compares each with the file. \
 Each stretch of bytes that differs is a row, with its function. Breakpoint instructions are named (int3, brk, \
 ebreak, trap).
@@ -40,54 +49,64 @@ gdb's `set breakpoint always-inserted on`.
 
 Reads only resident pages, and the pages of the file that they are compared with. The access time of the file does \
 not change. Code in anonymous memory has no file to compare with.",
-    examples: &[
-        example("patched", "list all modified code of the process"),
-        example("patched main", "list the changes to one function"),
-    ],
-};
+        examples: &[
+            example("patched", "list all modified code of the process"),
+            example("patched main", "list the changes to one function"),
+        ],
+    };
 
-pub(super) fn run(context: &mut Context, range: Option<&Spanned<lang::Range>>) -> Outcome {
-    let target = context.target()?;
-    let spans = match range {
-        None => None,
-        Some(range) => {
-            let hint = "patched MODULE, patched FUNCTION or patched A..B";
-            Some(eval::subject(range, context.state)?.spans(range.at, hint)?)
-        }
-    };
-    let space = AddressSpace::of(&target)?;
-    let code = space.maps().filter(|region| {
-        let rights = region.permissions;
-        rights.execute && !rights.shared && region.inode != 0 && !region.is_without_path()
-    });
-    let code: Vec<AddressRange> = match &spans {
-        None => code.map(|region| region.range).collect(),
-        Some(spans) => code.flat_map(|region| region.range.within(spans.ranges())).collect(),
-    };
-    let mut comparison = Comparison {
-        space: &space,
-        symbols: context.state.symbols.over(&target, space.maps()),
-        files: BTreeMap::new(),
-        summary: PatchedSummary::default(),
-        uncompared: PagesByReason::default(),
-        equal: None,
-    };
-    let mut ended = page_sweep::sweep(&space, &code, Facts::ENTRIES, context.sink, |page, _, totals, sink| {
-        totals.add(page);
-        comparison.pages(page, &code, sink)?;
-        Ok(ControlFlow::Continue(()))
-    })?;
-    let answer = comparison.say_equal(context.sink);
-    ended.add_stop(answer);
-    let mut summary = comparison.summary;
-    summary.uncompared = comparison.uncompared.pages();
-    if let Some(reason) = comparison.uncompared.reason() {
-        summary.why.note("uncompared", &reason);
+    fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
+        map(opt(range), Patched).parse(input)
     }
-    summary.cut_short = ended.stopped.is_some();
-    ended.say_uncertain(context.sink)?;
-    finish(&summary, ended.stopped, context.sink)?;
-    Ok(Flow::Done)
+
+    fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.0.as_ref().map_or(Ok(()), |range| write!(f, " {}", range.node))
+    }
+
+    fn run(&self, context: &mut Context) -> Outcome {
+        let Patched(range) = self;
+        let target = context.target()?;
+        let spans = match range {
+            None => None,
+            Some(range) => {
+                let hint = "patched MODULE, patched FUNCTION or patched A..B";
+                Some(eval::subject(range, context.state)?.spans(range.at, hint)?)
+            }
+        };
+        let space = AddressSpace::of(&target)?;
+        let code = space.maps().filter(|region| {
+            let rights = region.permissions;
+            rights.execute && !rights.shared && region.inode != 0 && !region.is_without_path()
+        });
+        let code: Vec<AddressRange> = match &spans {
+            None => code.map(|region| region.range).collect(),
+            Some(spans) => code.flat_map(|region| region.range.within(spans.ranges())).collect(),
+        };
+        let mut comparison = Comparison {
+            space: &space,
+            symbols: context.state.symbols.over(&target, space.maps()),
+            files: BTreeMap::new(),
+            summary: PatchedSummary::default(),
+            uncompared: PagesByReason::default(),
+            equal: None,
+        };
+        let mut ended = page_sweep::sweep(&space, &code, Facts::ENTRIES, context.sink, |page, _, totals, sink| {
+            totals.add(page);
+            comparison.pages(page, &code, sink)?;
+            Ok(ControlFlow::Continue(()))
+        })?;
+        let answer = comparison.say_equal(context.sink);
+        ended.add_stop(answer);
+        let mut summary = comparison.summary;
+        summary.uncompared = comparison.uncompared.pages();
+        if let Some(reason) = comparison.uncompared.reason() {
+            summary.why.note("uncompared", &reason);
+        }
+        summary.cut_short = ended.stopped.is_some();
+        ended.say_uncertain(context.sink)?;
+        finish(&summary, ended.stopped, context.sink)?;
+        Ok(Flow::Done)
+    }
 }
 
 /// A file behind a region, and what its program is made for.

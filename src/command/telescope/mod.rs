@@ -6,34 +6,89 @@ mod records;
 pub(super) use records::samples;
 pub(super) use records::{RECORDS, Telescope};
 
-use super::{About, CommandName, Context, Error, Flow, Group, Outcome, Resume, example, translate};
+use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, Resume, example, translate};
 use crate::eval;
 use crate::inspect::{Absent, AddressSpace, Contents, Source};
 use crate::kernel::{AddressRange, State, VirtualAddress};
+use crate::lang::parser::{Parsed, Tokens, address, number};
 use crate::lang::{Expression, Spanned};
 use crate::process::Target;
 use crate::render::gdb;
 use crate::report::{Hex, Why};
 use crate::symbol::{self, Symbols};
+use nom::Parser;
+use nom::combinator::opt;
 use records::Link;
 use std::cell::RefCell;
+use std::fmt::{self, Formatter};
 
-pub(super) const ABOUT: About = About {
-    name: CommandName::new("telescope").how(),
-    group: Group::Memory,
-    summary: "follow words of memory as pointers",
-    text: "\
+/// `telescope ADDRESS [N]`
+#[derive(Debug)]
+pub struct TelescopeAt {
+    /// Of the first word.
+    address: Spanned<Expression>,
+    /// How many words; some if absent.
+    count: Option<u64>,
+}
+
+impl Command for TelescopeAt {
+    const ABOUT: About = About {
+        name: CommandName::new("telescope").how(),
+        group: Group::Memory,
+        summary: "follow words of memory as pointers",
+        text: "\
 Shows N words of pointer size, each with its address, its offset from the first word, and its value. If the value is \
 an address, its region, its symbol and the next value follow. A page that is not resident is shown with its state. \
 Press Enter to continue.
 
 A chain ends at a value that is not an address, at a text, at a cycle, or after a few steps. It also ends at a page \
 that is neither resident nor in the page cache (marked: file). Nothing is faulted in.",
-    examples: &[
-        example("telescope demo_counter 4", "follow four words"),
-        example("telescope end([stack]) - 512 8", "follow the words at the beginning of the stack"),
-    ],
-};
+        examples: &[
+            example("telescope demo_counter 4", "follow four words"),
+            example("telescope end([stack]) - 512 8", "follow the words at the beginning of the stack"),
+        ],
+    };
+
+    fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
+        let (input, (address, count)) = (address, opt(number)).parse(input)?;
+        Ok((input, TelescopeAt { address, count }))
+    }
+
+    fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, " {}", self.address.node)?;
+        self.count.map_or(Ok(()), |count| write!(f, " {count}"))
+    }
+
+    fn run(&self, context: &mut Context) -> Outcome {
+        let TelescopeAt { address: written, count } = self;
+        if *count == Some(0) {
+            return Err(Error::nothing_counted("telescope … 0"));
+        }
+        let target = context.target()?;
+        let first = eval::address(written, context.state)?;
+        let chains = Chains::of(&target, &context.state.symbols)?;
+        let space = chains.space_at(first)?;
+        if space.region(first).is_none() {
+            return Err(super::region::unmapped(written.at, space.detail(first)?));
+        }
+        let size = u64::from(target.process.layout().pointer_bytes);
+        let mut next = match context.resume {
+            Some(Resume::Address(next)) => next,
+            _ => first,
+        };
+        for _ in 0..count.unwrap_or(ROWS) {
+            context.sink.check()?;
+            let Some(behind) = next.checked_add(size) else {
+                break;
+            };
+            let row = chains.row(next, next.get().saturating_sub(first.get()))?;
+            context.sink.emit(&row)?;
+            context.state.last_address = Some(next);
+            next = behind;
+        }
+        Ok(Flow::More(Resume::Address(next)))
+    }
+}
 
 /// The default number of rows.
 const ROWS: u64 = 8;
@@ -46,35 +101,6 @@ const LONGEST_TEXT: usize = 64;
 
 /// The fewest characters of a text; fewer are taken for a number.
 const SHORTEST_TEXT: usize = 4;
-
-pub(super) fn run(context: &mut Context, written: &Spanned<Expression>, count: Option<u64>) -> Outcome {
-    if count == Some(0) {
-        return Err(Error::nothing_counted("telescope … 0"));
-    }
-    let target = context.target()?;
-    let first = eval::address(written, context.state)?;
-    let chains = Chains::of(&target, &context.state.symbols)?;
-    let space = chains.space_at(first)?;
-    if space.region(first).is_none() {
-        return Err(super::region::unmapped(written.at, space.detail(first)?));
-    }
-    let size = u64::from(target.process.layout().pointer_bytes);
-    let mut next = match context.resume {
-        Some(Resume::Address(next)) => next,
-        _ => first,
-    };
-    for _ in 0..count.unwrap_or(ROWS) {
-        context.sink.check()?;
-        let Some(behind) = next.checked_add(size) else {
-            break;
-        };
-        let row = chains.row(next, next.get().saturating_sub(first.get()))?;
-        context.sink.emit(&row)?;
-        context.state.last_address = Some(next);
-        next = behind;
-    }
-    Ok(Flow::More(Resume::Address(next)))
-}
 
 /// Follows addresses.
 struct Chains<'a> {

@@ -163,8 +163,10 @@
 // - **`repl`**: the prompt: the line editor, completion, hints, colours of input.
 // - **`session`**: runs lines, from parse to output; reads command files. Only this room decides where records are
 //   printed (screen and pager, pipe, file, JSON), and only this room handles Ctrl-C.
-// - **`command`**: one file or folder a command, with the records that only it emits, and static tables that name all
-//   commands and records for help, completion and tests.
+// - **`command`**: one file or folder a command: its help, its arguments with their parser and their printed form, what
+//   it does, and the records that only it emits. The trait `Command` in `entry.rs` says what a command is, and one
+//   list in `mod.rs` names them all: the parser, help, completion, manual pages and tests walk it. A command of two
+//   words (`info symbol`) is one like any other. Lines of blocks are in `control.rs`; `session` runs them.
 // - **`state`**: what lasts from line to line: target, variables, kept values, settings.
 // - **`eval`**: evaluates expressions and ranges, and turns filters into `inspect` filters, for a target.
 // - **`inspect`**: the engine: classifies pages, sweeps ranges, adds up, watches. No output, no parsing.
@@ -178,7 +180,9 @@
 //   records.
 // - **`report`**: words for facts, and for what is unknown and why. With `cli` also the records that several commands
 //   emit, plain data.
-// - **`lang`**: the command language: text to syntax tree. Pure. Its truth is in `grammar/`.
+// - **`lang`**: the command language: tokens, expressions (a filter is one), ranges, clauses, and errors with a place.
+//   Pure. It knows no command: `Language` is made of the list of them. The words of other programs are in `habits.rs`.
+//   Its truth is in `grammar/`.
 // - **`kernel`**: bytes become types: maps, page-map entries, page flags, zones, swaps. Pure. The state that a page
 //   is in follows from them in `inspect::classify`.
 // - **`budget`**: what work on foreign bytes may cost, and Ctrl-C.
@@ -187,9 +191,10 @@
 //
 // # The way of one line
 //
-// Down: `repl → session → lang::parse_line → command`, which asks `eval` for ranges and filters, and `inspect` for
-// pages: `inspect → process → source`, and `kernel` decodes. Up: the command makes records of the pages, `record →
-// sink → render`.
+// Down: `repl → session → Language::parse_line`, which finds the command by its name, and calls its `parse`. Then
+// `session → command::run`, and the command's `run` asks `eval` for ranges and filters, and `inspect` for pages:
+// `inspect → process → source`, and `kernel` decodes. Up: the command makes records of the pages, `record → sink →
+// render`.
 //
 // # What always holds
 //

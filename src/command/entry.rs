@@ -19,6 +19,9 @@ pub trait Command: Debug + Sized + 'static {
     /// Its name and its help.
     const ABOUT: About;
 
+    /// The records that only it emits.
+    const RECORDS: &'static [Shape] = &[];
+
     /// Parses what follows the name.
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self>;
 
@@ -94,6 +97,8 @@ impl<C: Command> Run for C {
 pub struct Entry {
     /// Its name and its help.
     pub about: About,
+    /// The records that only it emits.
+    pub(super) records: &'static [Shape],
     pub(super) parse: for<'a> fn(Tokens<'a>) -> Parsed<'a, Statement>,
     pub(super) of: fn(&dyn ParsedCommand) -> Option<&dyn Run>,
 }
@@ -101,12 +106,12 @@ pub struct Entry {
 impl Entry {
     /// The entry of a command.
     pub(super) const fn of<C: Command>() -> Self {
-        Entry { about: C::ABOUT, parse: C::statement, of: of::<C> }
+        Entry { about: C::ABOUT, records: C::RECORDS, parse: C::statement, of: of::<C> }
     }
 
     /// The entry of words that the language itself gives a meaning: lines of blocks, `pipe`, `shell`.
     pub(super) const fn of_language(about: About, parse: for<'a> fn(Tokens<'a>) -> Parsed<'a, Statement>) -> Self {
-        Entry { about, parse, of: |_| None }
+        Entry { about, records: &[], parse, of: |_| None }
     }
 
     /// The entries as the parser sees them.

@@ -165,22 +165,10 @@ static ENTRIES: [Entry; 61] = [
     Entry::of::<quit::Quit>(),
 ];
 
-/// The records of each command that has some of its own.
-static RECORDS_OF_COMMANDS: &[&[Shape]] = &[
-    compare::RECORDS,
-    diff::RECORDS,
-    snapshot::RECORDS,
-    soft_dirty::RECORDS,
-    watch::RECORDS,
-    find::RECORDS,
-    patched::RECORDS,
-    telescope::RECORDS,
-    examine::RECORDS,
-];
-
 /// Every record, sorted by the word that JSON has as its `type`.
 pub static RECORDS: LazyLock<Vec<Shape>> = LazyLock::new(|| {
-    let mut records = [SHARED].iter().chain(RECORDS_OF_COMMANDS).copied().flatten().copied().collect::<Vec<_>>();
+    let own = ENTRIES.iter().flat_map(|entry| entry.records);
+    let mut records: Vec<Shape> = SHARED.iter().chain(own).copied().collect();
     records.sort_by_key(|shape| shape.name);
     records
 });

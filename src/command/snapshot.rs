@@ -53,6 +53,8 @@ pub enum Snapshot {
 }
 
 impl Command for Snapshot {
+    const RECORDS: &'static [Shape] = RECORDS;
+
     const ABOUT: About = About {
         name: CommandName::new("snapshot").whole(),
         group: Group::Time,

@@ -39,6 +39,8 @@ pub enum SoftDirty {
 }
 
 impl Command for SoftDirty {
+    const RECORDS: &'static [Shape] = RECORDS;
+
     const ABOUT: About = About {
         name: CommandName::new("soft-dirty").whole().how(),
         group: Group::Time,

@@ -2,7 +2,7 @@
 
 mod records;
 
-pub(super) use records::RECORDS;
+use records::RECORDS;
 #[cfg(test)]
 pub(super) use records::samples;
 
@@ -18,7 +18,7 @@ use crate::lang::parser::{Parsed, Tokens, after, clause, cut_to, many, one_of, p
 use crate::lang::{self, Expected, Expression, Spanned, display};
 use crate::process::{self, Target};
 use crate::render::Sink;
-use crate::report::Stopped;
+use crate::report::{Shape, Stopped};
 use crate::source::Identity;
 use nom::Parser;
 use nom::branch::alt;
@@ -62,6 +62,8 @@ worded! {
 }
 
 impl Command for Compare {
+    const RECORDS: &'static [Shape] = RECORDS;
+
     const ABOUT: About = About {
         name: CommandName::new("compare").whole(),
         group: Group::Time,

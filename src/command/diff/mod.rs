@@ -2,7 +2,7 @@
 
 mod records;
 
-pub(super) use records::RECORDS;
+use records::RECORDS;
 #[cfg(test)]
 pub(super) use records::samples;
 
@@ -28,7 +28,7 @@ use std::fmt::{self, Formatter};
 use crate::process::Target;
 use crate::render::units::count;
 use crate::render::{Record, Sink};
-use crate::report::{Blind, EventKind, NetEffect, Numbers, Stopped};
+use crate::report::{Blind, EventKind, NetEffect, Numbers, Shape, Stopped};
 use crate::state::NamedSnapshot;
 use crate::symbol;
 use records::{ChangeGroup, ChangeRow, DiffSummary};
@@ -66,6 +66,8 @@ worded! {
 }
 
 impl Command for Diff {
+    const RECORDS: &'static [Shape] = RECORDS;
+
     const ABOUT: About = About {
         name: CommandName::new("diff").whole(),
         group: Group::Time,

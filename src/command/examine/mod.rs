@@ -4,9 +4,10 @@ mod backward;
 mod records;
 mod rows;
 
+use crate::report::Shape;
 #[cfg(test)]
 pub(super) use records::Memory;
-pub(super) use records::RECORDS;
+use records::RECORDS;
 #[cfg(test)]
 pub(super) use records::samples;
 
@@ -37,6 +38,8 @@ pub struct Examine {
 }
 
 impl Command for Examine {
+    const RECORDS: &'static [Shape] = RECORDS;
+
     const ABOUT: About = About {
         name: CommandName::new("x").how(),
         group: Group::Memory,

@@ -2,7 +2,7 @@
 
 mod records;
 
-pub(super) use records::RECORDS;
+use records::RECORDS;
 #[cfg(test)]
 pub(super) use records::samples;
 
@@ -19,7 +19,7 @@ use crate::lang::parser::{
 use crate::lang::{Expected, Expression, Filter, Layout, PageField, Range, Spanned, UnaryOperator, Unit};
 use crate::process::{self, Target};
 use crate::render::Sink;
-use crate::report::{EveryState, PagesByReason, Reason};
+use crate::report::{EveryState, PagesByReason, Reason, Shape};
 use crate::symbol;
 use memchr::memmem::Finder;
 use nom::Parser;
@@ -52,6 +52,8 @@ pub enum Pattern {
 }
 
 impl Command for Find {
+    const RECORDS: &'static [Shape] = RECORDS;
+
     const ABOUT: About = About {
         name: CommandName::new("find").displayed(),
         group: Group::Memory,

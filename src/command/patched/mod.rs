@@ -2,7 +2,7 @@
 
 mod records;
 
-pub(super) use records::RECORDS;
+use records::RECORDS;
 #[cfg(test)]
 pub(super) use records::samples;
 
@@ -15,7 +15,7 @@ use crate::lang::parser::{Parsed, Tokens, range};
 use crate::lang::{self, Spanned};
 use crate::process::OpenedFile;
 use crate::render::Sink;
-use crate::report::{Bytes, Hex, PagesByReason, Reason, RegionBrief, Stopped};
+use crate::report::{Bytes, Hex, PagesByReason, Reason, RegionBrief, Shape, Stopped};
 use crate::source::words;
 use crate::symbol;
 use nom::Parser;
@@ -30,6 +30,8 @@ use std::ops::ControlFlow;
 pub struct Patched(Option<Spanned<lang::Range>>);
 
 impl Command for Patched {
+    const RECORDS: &'static [Shape] = RECORDS;
+
     const ABOUT: About = About {
         name: CommandName::new("patched").whole().how(),
         group: Group::Look,

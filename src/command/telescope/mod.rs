@@ -2,9 +2,10 @@
 
 mod records;
 
+use records::RECORDS;
+pub(super) use records::Telescope;
 #[cfg(test)]
 pub(super) use records::samples;
-pub(super) use records::{RECORDS, Telescope};
 
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, Resume, example, translate};
 use crate::eval;
@@ -14,7 +15,7 @@ use crate::lang::parser::{Parsed, Tokens, address, number};
 use crate::lang::{Expression, Spanned};
 use crate::process::Target;
 use crate::render::gdb;
-use crate::report::{Hex, Why};
+use crate::report::{Hex, Shape, Why};
 use crate::symbol::{self, Symbols};
 use nom::Parser;
 use nom::combinator::opt;
@@ -32,6 +33,8 @@ pub struct TelescopeAt {
 }
 
 impl Command for TelescopeAt {
+    const RECORDS: &'static [Shape] = RECORDS;
+
     const ABOUT: About = About {
         name: CommandName::new("telescope").how(),
         group: Group::Memory,

@@ -2,9 +2,10 @@
 
 pub(super) mod records;
 
+pub(super) use records::EventGroup;
+use records::RECORDS;
 #[cfg(test)]
 pub(super) use records::samples;
-pub(super) use records::{EventGroup, RECORDS};
 
 use super::page_sweep::{say_left_out, states_are, stopped};
 use super::region::unmapped;
@@ -25,7 +26,7 @@ use crate::lang::parser::{
 use crate::lang::{Count, Range, Span, Spanned, Time, display};
 use crate::process::{self, Target};
 use crate::render::Sink;
-use crate::report::{EventKind, NetEffect, Numbers, PageFacts, Stopped, SymbolBrief};
+use crate::report::{EventKind, NetEffect, Numbers, PageFacts, Shape, Stopped, SymbolBrief};
 use crate::state::DebugState;
 use records::{Event, WatchStart, WatchSummary};
 use std::collections::BTreeMap;
@@ -67,6 +68,8 @@ worded! {
 }
 
 impl Command for Watch {
+    const RECORDS: &'static [Shape] = RECORDS;
+
     const ABOUT: About = About {
         name: CommandName::new("watch"),
         group: Group::Time,

@@ -310,6 +310,8 @@ fn ctrl_c_ends_the_wait() {
 
 /// The target runs a program of such a mount, and maps another file.
 fn a_silent_program_keeps_no_other_file_from_being_read() {
+    // Dropped after the file system: as long as that is silent, a fault in the program cannot be killed.
+    let mut puppet = None;
     let mut served = match Served::start() {
         Ok(served) => served,
         Err(why) => {
@@ -319,7 +321,7 @@ fn a_silent_program_keeps_no_other_file_from_being_read() {
     };
     let (pid, point) = (served.target.pid(), served.point.path().display());
     let program = format!("/proc/{pid}/root{point}/file");
-    let mut puppet = Puppet::run(&mut command_as(program.as_ref(), "puppet"));
+    let puppet = puppet.insert(Puppet::run(&mut command_as(program.as_ref(), "puppet")));
     let mut file = tempfile::tempfile().expect("a file");
     let page = page_bytes();
     file.write_all(&vec![b'x'; page as usize]).expect("written");

@@ -9,7 +9,7 @@ use crate::lang::parser::{
 };
 use crate::lang::{
     Count, Displayed, Expected, Expression, Format, Layout, ParsedCommand, Range, Span, Spanned, Statement, Time,
-    Typed, Unit, display,
+    Typed, display,
 };
 use crate::report::{DisplayReport, HelpExample};
 use crate::state;
@@ -353,18 +353,9 @@ fn text(what: &Displayed) -> String {
     match what {
         Displayed::Command { text, .. } => text.0.clone(),
         Displayed::Value { layout, value, .. } => match (memory(*layout), layout.format) {
-            (Some(layout), _) => format!("x{} {}", layout_text(layout), value.node),
-            (None, Some(_)) => format!("{} {}", layout_text(*layout), value.node),
+            (Some(layout), _) => format!("x{layout} {}", value.node),
+            (None, Some(_)) => format!("{layout} {}", value.node),
             (None, None) => value.node.to_string(),
         },
     }
-}
-
-/// `/4xb`
-fn layout_text(layout: Layout) -> String {
-    let backward = if layout.backward { "-" } else { "" };
-    let count = layout.count.map_or(String::new(), |count| count.to_string());
-    let letters = [layout.format.map(Format::letter), layout.unit.map(Unit::letter)];
-    let letters: String = letters.into_iter().flatten().collect();
-    format!("/{backward}{count}{letters}")
 }

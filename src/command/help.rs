@@ -190,21 +190,17 @@ fn group_list(all: Commands, group: Group) -> HelpGroup {
 
 /// A command as lists show it.
 pub(super) fn entry(about: &About) -> HelpEntry {
-    HelpEntry { name: about.name.name, short: short_forms(about), summary: about.summary }
+    HelpEntry { name: about.name.name, short: about.name.short.to_vec(), summary: about.summary }
 }
 
 /// A command in full.
 fn command_help(about: &'static About) -> Help {
     Help::Command(HelpCommand {
         name: about.name.name,
-        short: short_forms(about),
+        short: about.name.short.to_vec(),
         usage: lang::grammar::usage(about.name.name).into_iter().collect(),
         summary: about.summary,
         text: about.text,
         examples: about.examples.to_vec(),
     })
-}
-
-fn short_forms(about: &About) -> Vec<&'static str> {
-    about.name.short.to_vec()
 }

@@ -1,8 +1,9 @@
-//! Attaching, detaching and changes of the target, and what each makes void.
+//! Attaching, detaching and changes of the target, and what each makes void; and its replacement by a recorded one.
 
 use super::DebugState;
 use crate::eval::{Integer, Value};
-use crate::process::{self, Liveness, Target};
+use crate::process::{self, Liveness, Machine, Target};
+use crate::source::recorded::Log;
 use std::sync::Arc;
 
 /// A change of the target since the last check.
@@ -79,6 +80,28 @@ impl DebugState {
         self.last_address = None;
         self.examined.next = None;
         self.symbols.forget();
+    }
+}
+
+/// The target and machine from before, to be restored.
+pub struct Unrecorded {
+    target: Option<Arc<Target>>,
+    here: Arc<Machine>,
+}
+
+impl DebugState {
+    /// From now on, `log` records what is read of the target and of the machine. No file is opened anew.
+    pub fn record(&mut self, log: &Arc<Log>) -> Unrecorded {
+        let target = self.target.take();
+        let here = self.here.recorded(log);
+        self.target = target.as_ref().map(|target| Arc::new(target.recorded(log)));
+        Unrecorded { target, here: std::mem::replace(&mut self.here, here) }
+    }
+
+    /// Ends what [`record`](Self::record) began.
+    pub fn end_recording(&mut self, before: Unrecorded) {
+        self.target = before.target;
+        self.here = before.here;
     }
 }
 

@@ -3,36 +3,26 @@
 //! It does not keep regions: each command reads them anew.
 
 mod attachment;
-mod commands;
-mod displays;
-mod examined;
-mod lines;
-mod recording;
-mod scope;
+mod definitions;
+mod history;
 mod settings;
-mod snapshots;
-mod values;
-mod waiting;
 
 pub use crate::eval::NamedSnapshot;
-pub use attachment::Change;
-pub use commands::UserCommand;
-pub use displays::{Display, Displays};
-pub use examined::Examined;
-pub use lines::LineHistory;
-pub use recording::Unrecorded;
+pub use attachment::{Change, Unrecorded};
+pub use definitions::{Display, Displays, Snapshots, UserCommand};
+pub use history::{Examined, LineHistory, ValueHistory};
 pub use settings::{Settings, WrongType};
-pub use snapshots::Snapshots;
-pub use values::ValueHistory;
-pub use waiting::Waiting;
 
-use crate::eval::Value;
-use crate::kernel::VirtualAddress;
+use crate::budget::Budget;
+use crate::eval::{Integer, Scope, Value};
+use crate::kernel::{PageSize, VirtualAddress};
+use crate::lang::HistoryReference;
 use crate::process::{Machine, Target};
 use crate::source::Identity;
 use crate::symbol::Symbols;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
@@ -113,5 +103,86 @@ impl DebugState {
     /// The target's machine; without a target the one that pmdb runs on.
     pub fn machine(&self) -> &Arc<Machine> {
         self.target.as_ref().map_or(&self.here, |target| &target.machine)
+    }
+}
+
+impl Scope for DebugState {
+    fn target(&self) -> Option<&Target> {
+        self.target.as_deref()
+    }
+
+    fn page_size(&self) -> PageSize {
+        self.target.as_ref().map_or_else(|| self.here.page(), |target| target.process.layout().page)
+    }
+
+    fn symbols(&self) -> &Symbols {
+        &self.symbols
+    }
+
+    fn variable(&self, name: &str) -> Option<Value> {
+        self.argument(name).or_else(|| self.variables.get(name).cloned())
+    }
+
+    fn history(&self, reference: HistoryReference) -> Result<Value, String> {
+        self.values.get(reference).cloned()
+    }
+
+    fn last_address(&self) -> Option<VirtualAddress> {
+        self.last_address
+    }
+
+    fn note(&self, message: String) {
+        let mut notes = self.notes.borrow_mut();
+        if !notes.contains(&message) {
+            notes.push(message);
+        }
+    }
+
+    fn snapshots(&self) -> &[NamedSnapshot] {
+        self.snapshots.all()
+    }
+
+    fn machine(&self) -> Option<&Arc<Machine>> {
+        Some(DebugState::machine(self))
+    }
+
+    fn progress(&self, done: u64, total: u64, what: &'static str) {
+        self.waiting.show(done, total, what);
+    }
+
+    fn budget(&self) -> Budget {
+        Budget::until(Arc::clone(&self.interrupted))
+    }
+}
+
+impl DebugState {
+    /// `$argc`, `$arg0` … of the command that runs.
+    fn argument(&self, name: &str) -> Option<Value> {
+        let number = name.strip_prefix("arg")?;
+        let arguments = self.arguments.last()?;
+        match number {
+            "c" => Some(Value::Integer(Integer::from(arguments.len() as u64))),
+            _ => arguments.get(number.parse::<usize>().ok()?).cloned(),
+        }
+    }
+}
+
+type Show = dyn Fn(u64, u64, &'static str);
+
+/// Receives the progress of long work: `done` of `total` `what`. By default nobody listens.
+#[derive(Clone, Default)]
+pub struct Waiting(Option<Rc<Show>>);
+
+impl Waiting {
+    /// Passes the progress to `show`.
+    pub fn new(show: impl Fn(u64, u64, &'static str) + 'static) -> Self {
+        Waiting(Some(Rc::new(show)))
+    }
+
+    /// `done` of `total` `what` are done.
+    pub fn show(&self, done: u64, total: u64, what: &'static str) {
+        if let Some(show) = &self.0 {
+            show(done, total, what);
+        }
     }
 }

@@ -1,18 +1,26 @@
 //! Help while typing: completion, hints, colours.
 
-use super::shared::{PROMPT, Shared};
-use super::{colours, hidden, hint};
-use crate::command;
-use crate::lang::script;
+use crate::command::{self, LANGUAGE};
+use crate::kernel::name::is_plain;
+use crate::lang::highlight::Class;
+use crate::lang::{Expected, Resolved, Span, grammar, script};
 use crate::render::{Role, Theme, cut};
+use crate::session::Session;
 use rustyline::completion::{Completer, Pair};
 use rustyline::highlight::{CmdKind, Highlighter};
 use rustyline::hint::{Hint, Hinter};
 use rustyline::validate::Validator;
 use rustyline::{Context, Helper};
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::rc::Rc;
 use unicode_width::UnicodeWidthStr;
+
+/// What the prompt shows.
+pub(super) const PROMPT: &str = "(pmdb) ";
+
+/// The session, shared by the prompt, which runs lines, and the assistant, which reads it while they are typed.
+pub(super) type Shared<'a> = Rc<RefCell<&'a mut Session>>;
 
 /// Looks at the session while its user types.
 pub(super) struct Assistant<'a> {
@@ -51,7 +59,7 @@ impl Hinter for Assistant<'_> {
         if pos < line.len() {
             return None;
         }
-        if let Some(hidden) = hidden::named(line) {
+        if let Some(hidden) = hidden_characters(line) {
             return Some(Usage(format!("   not shown: {hidden}")));
         }
         let room = match self.session.borrow().width() {
@@ -60,7 +68,7 @@ impl Hinter for Assistant<'_> {
             None => usize::MAX,
         };
         // A line that wraps jumps while it is typed.
-        hint::usage(line).map(|usage| Usage(cut(&usage, room).into_owned()))
+        usage(line).map(|usage| Usage(cut(&usage, room).into_owned()))
     }
 }
 
@@ -79,14 +87,14 @@ impl Hint for Usage {
 
 impl Highlighter for Assistant<'_> {
     fn highlight<'l>(&self, line: &'l str, _pos: usize) -> Cow<'l, str> {
-        let shown = hidden::without(line);
+        let shown = without_hidden(line);
         if self.theme().is_coloured() {
             let session = self.session.borrow();
             let commands = &session.state().commands;
             let own = script::first_word(&shown).filter(|(word, _)| commands.contains_key(*word));
             Cow::Owned(match own {
-                Some((_, at)) => colours::painted_own(&shown, at, session.theme()),
-                None => colours::painted(&shown, session.theme()),
+                Some((_, at)) => painted_own(&shown, at, session.theme()),
+                None => painted(&shown, session.theme()),
             })
         } else {
             shown
@@ -94,7 +102,7 @@ impl Highlighter for Assistant<'_> {
     }
 
     fn highlight_char(&self, line: &str, _pos: usize, kind: CmdKind) -> bool {
-        (self.theme().is_coloured() || hidden::named(line).is_some()) && kind != CmdKind::MoveCursor
+        (self.theme().is_coloured() || hidden_characters(line).is_some()) && kind != CmdKind::MoveCursor
     }
 
     fn highlight_prompt<'b, 's: 'b, 'p: 'b>(&'s self, prompt: &'p str, _default: bool) -> Cow<'b, str> {
@@ -103,5 +111,151 @@ impl Highlighter for Assistant<'_> {
 
     fn highlight_hint<'h>(&self, hint: &'h str) -> Cow<'h, str> {
         Cow::Owned(self.theme().paint(Role::Dim, hint))
+    }
+}
+
+/// `line` with its parts in their colours, of the same width.
+pub(super) fn painted(line: &str, theme: Theme) -> String {
+    let mut text = String::with_capacity(2 * line.len());
+    let mut done = 0;
+    for part in LANGUAGE.classes(line) {
+        let (start, end) = (part.at.start, part.at.end);
+        text.push_str(line.get(done..start).unwrap_or_default());
+        text.push_str(&theme.paint(role(part.node), line.get(start..end).unwrap_or_default()));
+        done = end;
+    }
+    text.push_str(line.get(done..).unwrap_or_default());
+    text
+}
+
+/// A line that begins with a user-defined command, whose name is at `name`.
+pub(super) fn painted_own(line: &str, name: Span, theme: Theme) -> String {
+    let (before, rest) = line.split_at(name.start.min(line.len()));
+    let length = (name.end - name.start).min(rest.len());
+    let (name, behind) = rest.split_at(length);
+    format!("{before}{}{behind}", theme.paint(Role::Command, name))
+}
+
+fn role(class: Class) -> Role {
+    match class {
+        Class::Command => Role::Command,
+        Class::Keyword | Class::Field | Class::Function => Role::Keyword,
+        Class::Number => Role::Address,
+        Class::Name => Role::Name,
+        Class::Variable => Role::Symbol,
+        Class::Text => Role::Quoted,
+        Class::Operator => Role::Plain,
+        Class::Comment => Role::Dim,
+        Class::Shell => Role::Note,
+        Class::Wrong => Role::Error,
+    }
+}
+
+fn is_hidden(c: char) -> bool {
+    // The editor itself shows tabs and line ends.
+    !is_plain(c) && !matches!(c, '\t' | '\n')
+}
+
+/// The line without these characters. They take no columns in the editor's own count either.
+pub(super) fn without_hidden(line: &str) -> Cow<'_, str> {
+    if line.contains(is_hidden) { Cow::Owned(line.replace(is_hidden, "")) } else { Cow::Borrowed(line) }
+}
+
+/// The numbers of these characters in the line: `U+009B U+202E`.
+pub(super) fn hidden_characters(line: &str) -> Option<String> {
+    let hidden = line.chars().filter(|&c| is_hidden(c));
+    let names: Vec<String> = hidden.map(|c| format!("U+{:04X}", u32::from(c))).collect();
+    (!names.is_empty()).then(|| names.join(" "))
+}
+
+/// What may follow `line`, if no next word has begun.
+pub(super) fn usage(line: &str) -> Option<String> {
+    let words = line.trim();
+    if words.is_empty() || !line.ends_with(' ') {
+        return None;
+    }
+    if let Some(name) = command_name(words) {
+        let usage = grammar::usage(&name)?;
+        return usage.strip_prefix(name.as_str()).map(|rest| rest.trim_start().to_owned());
+    }
+    let clauses: Vec<&str> = LANGUAGE
+        .expectation(line, line.len())
+        .kinds
+        .into_iter()
+        .filter_map(|kind| match kind {
+            Expected::Word(word) => Some(word),
+            _ => None,
+        })
+        .collect();
+    (!clauses.is_empty()).then(|| format!("[{}]", clauses.join(" | ")))
+}
+
+/// The full name of the command, if `words` are a command and nothing more.
+fn command_name(words: &str) -> Option<String> {
+    let mut words = words.split_whitespace();
+    let Resolved::One(first) = LANGUAGE.resolve_first(words.next()?) else {
+        return None;
+    };
+    let name = match words.next() {
+        None if LANGUAGE.second_words(first).next().is_none() => first.to_owned(),
+        None => return None,
+        Some(second) => match LANGUAGE.resolve_second(first, second) {
+            Resolved::One(second) => format!("{first} {second}"),
+            _ => return None,
+        },
+    };
+    words.next().is_none().then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::Background;
+
+    /// The text without its colours.
+    fn bare(painted: &str) -> String {
+        let mut parts = painted.split('\x1b');
+        let first = parts.next().unwrap_or_default().to_owned();
+        parts.fold(first, |text, part| text + part.split_once('m').map_or("", |(_, text)| text))
+    }
+
+    #[test]
+    fn colours_change_nothing_that_is_shown() {
+        for line in
+            ["walk heap where mapcount > 1", "t [heap] \u{e4}\u{4e2d} 'x", "foo bar", "", "print \"", "| | |", "t 0x 5"]
+        {
+            assert_eq!(painted(line, Theme::PLAIN), line);
+            assert_eq!(bare(&painted(line, Theme::new(Some(Background::Any)))), line);
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_shown_once_more_is_typed() {
+        let error = Theme::new(Some(Background::Any)).paint(Role::Error, "nonsense");
+        assert!(!painted("nonsense", Theme::new(Some(Background::Any))).contains(&error));
+        assert!(painted("nonsense x", Theme::new(Some(Background::Any))).contains(&error));
+    }
+
+    #[test]
+    fn what_could_steer_a_terminal_is_left_out_and_named() {
+        let line = "echo \u{9b}31m \u{202e}abc é 漢";
+        assert_eq!(without_hidden(line), "echo 31m abc é 漢");
+        assert_eq!(hidden_characters(line).as_deref(), Some("U+009B U+202E"));
+        assert_eq!(hidden_characters("walk heap"), None);
+    }
+
+    #[test]
+    fn the_usage_shows_until_arguments_come() {
+        assert!(usage("walk ").is_some_and(|usage| usage.contains("where")));
+        assert_eq!(usage("w "), usage("walk "));
+        assert!(usage("info symbol ").is_some());
+        assert_eq!(usage("walk"), None);
+        assert_eq!(usage("nonsense "), None);
+    }
+
+    #[test]
+    fn behind_arguments_the_clauses_that_are_left_show() {
+        let left = usage("walk all by state ").unwrap();
+        assert!(left.contains("limit") && !left.contains("by"), "{left}");
     }
 }

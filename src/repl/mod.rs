@@ -1,35 +1,29 @@
-//! The prompt: the line editor with help while typing, and the history file.
+//! The prompt: the line editor with its keys, its help while typing, and the history file.
 
 mod assistant;
-mod background;
-mod colours;
-mod hidden;
-mod hint;
-mod history;
-mod keys;
-mod leave;
-mod shared;
+mod terminal;
 
 use crate::command::LANGUAGE;
-use crate::lang::script;
+use crate::lang::{Editing, script};
 use crate::report::{ErrorCode, ErrorReport};
 use crate::session::{Outcome, Session};
 use crate::source::words;
-use assistant::Assistant;
-use history::History;
+use assistant::{Assistant, PROMPT, Shared};
 use rustyline::config::Configurer;
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
-use rustyline::{Behavior, ColorMode, CompletionType, Config, Editor};
-use shared::{BLOCK_PROMPT, PROMPT, Shared};
+use rustyline::{Behavior, ColorMode, CompletionType, Config, EditMode, Editor, Helper};
 use std::cell::RefCell;
+use std::fs::DirBuilder;
 use std::io::{self, IsTerminal, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
 use std::rc::Rc;
 
 /// Reads lines at the prompt and runs them, until `quit` or Ctrl-D.
 pub fn run(session: &mut Session) -> Outcome {
     let shared = Rc::new(RefCell::new(session));
-    let _rest = leave::RestOfInput;
+    let _rest = terminal::RestOfInput;
     let outcome = Prompt::open(&shared).and_then(|mut prompt| prompt.run());
     outcome.unwrap_or_else(|error| {
         let message = format!("the terminal cannot be read: {}", words(error));
@@ -56,11 +50,11 @@ impl<'a> Prompt<'a> {
             // If standard output goes to another program, the prompt still belongs on the terminal.
             .behavior(if io::stdout().is_terminal() { Behavior::Stdio } else { Behavior::PreferTerm })
             .max_history_size(session.borrow().history_size())?
-            .edit_mode(keys::edit_mode(session.borrow().state().settings.editing))
+            .edit_mode(edit_mode(session.borrow().state().settings.editing))
             .build();
-        leave::restoring_terminal()?;
+        terminal::restoring_terminal()?;
         let typed = if session.borrow().wants_background() {
-            let background::Answer { background, typed } = background::ask();
+            let terminal::Answer { background, typed } = terminal::ask_background();
             session.borrow_mut().set_background(background);
             as_line(&typed)
         } else {
@@ -120,7 +114,7 @@ impl<'a> Prompt<'a> {
     /// Reports input that is no text. The editor has lost the line and whatever it had read after it, so what follows
     /// could begin in the middle of another line.
     fn refuse_input(&mut self) {
-        leave::discard_input();
+        terminal::discard_input();
         self.block.clear();
         let message = "the input is not UTF-8 text: this line and all input after it were discarded";
         self.session.borrow_mut().fail(ErrorReport::of(message).with_code(ErrorCode::Syntax));
@@ -151,7 +145,7 @@ impl<'a> Prompt<'a> {
             let size = self.session.borrow().history_size();
             self.editor.set_max_history_size(size)?;
             let editing = self.session.borrow().state().settings.editing;
-            self.editor.set_edit_mode(keys::edit_mode(editing));
+            self.editor.set_edit_mode(edit_mode(editing));
         }
         Ok(None)
     }
@@ -165,4 +159,113 @@ fn as_line(typed: &[u8]) -> String {
 
 fn ending(outcome: Outcome) -> Option<Outcome> {
     matches!(outcome, Outcome::Quit(_) | Outcome::Closed).then_some(outcome)
+}
+
+/// What the prompt shows while a block waits for its `end`.
+pub(super) const BLOCK_PROMPT: &str = ">";
+
+/// Where typed lines are kept.
+pub(super) struct History {
+    /// `None` once a failure was reported: then lines last only as long as the session.
+    file: Option<PathBuf>,
+}
+
+impl History {
+    /// Reads the lines of earlier sessions. A failure is reported once, and is never fatal.
+    pub(super) fn load<H: Helper>(session: &mut Session, editor: &mut Editor<H, FileHistory>) -> Self {
+        let mut history = History { file: session.history_file() };
+        let Some(path) = &history.file else {
+            return history;
+        };
+        let loaded = match make_folder(path) {
+            Ok(()) => editor.load_history(path),
+            Err(error) => Err(error.into()),
+        };
+        match loaded {
+            Err(ReadlineError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => history.give_up(session, &error),
+            Ok(()) => {}
+        }
+        let size = session.history_size();
+        for line in editor.history() {
+            session.state_mut().lines.push(line.as_str(), size);
+        }
+        history
+    }
+
+    /// Adds a line to the history and at once to the file, because a session may end in any way.
+    pub(super) fn add<H: Helper>(
+        &mut self,
+        session: &mut Session,
+        editor: &mut Editor<H, FileHistory>,
+        line: &str,
+    ) -> Result<(), ReadlineError> {
+        let size = session.history_size();
+        session.state_mut().lines.push(line, size);
+        editor.add_history_entry(line)?;
+        if let Some(path) = &self.file
+            && let Err(error) = editor.append_history(path)
+        {
+            self.give_up(session, &error);
+        }
+        Ok(())
+    }
+
+    /// Stops keeping lines, and says why.
+    fn give_up(&mut self, session: &mut Session, error: &ReadlineError) {
+        if let Some(path) = self.file.take() {
+            let path = path.display();
+            session.note(format!("what you type is not kept for the next session: {path}: {}", words(error)));
+        }
+    }
+}
+
+fn make_folder(file: &std::path::Path) -> io::Result<()> {
+    match file.parent() {
+        Some(folder) => DirBuilder::new().recursive(true).mode(0o700).create(folder),
+        None => Ok(()),
+    }
+}
+
+/// The mode of the setting, or that of readline.
+pub(super) fn edit_mode(editing: Editing) -> EditMode {
+    match editing {
+        Editing::Emacs => EditMode::Emacs,
+        Editing::Vi => EditMode::Vi,
+        Editing::Auto => {
+            inputrc().and_then(|path| std::fs::read_to_string(path).ok()).map_or(EditMode::Emacs, |text| mode_in(&text))
+        }
+    }
+}
+
+/// The file in which readline keeps its settings.
+fn inputrc() -> Option<PathBuf> {
+    let named = std::env::var_os("INPUTRC").filter(|path| !path.is_empty());
+    let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".inputrc"));
+    named.map(PathBuf::from).or_else(home)
+}
+
+/// The last `set editing-mode` in it.
+fn mode_in(text: &str) -> EditMode {
+    let words = |line: &str| -> Option<EditMode> {
+        let mut words = line.split_whitespace();
+        let is = words.next() == Some("set") && words.next() == Some("editing-mode");
+        match words.next().filter(|_| is)? {
+            "vi" => Some(EditMode::Vi),
+            _ => Some(EditMode::Emacs),
+        }
+    };
+    text.lines().rev().find_map(words).unwrap_or(EditMode::Emacs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mode_is_what_the_file_says_last() {
+        assert!(mode_in("") == EditMode::Emacs);
+        assert!(mode_in("# set editing-mode vi\nset bell-style none\n") == EditMode::Emacs);
+        assert!(mode_in("set editing-mode emacs\n  set editing-mode vi\n") == EditMode::Vi);
+    }
 }

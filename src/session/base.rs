@@ -5,19 +5,14 @@ use super::destination::{Destination, SharedDestination};
 use super::interrupt::Interrupts;
 use super::log::Log;
 use super::outcome::Outcome;
-use super::outside::Outside;
-use super::printer::{Ended, Printer};
-use super::progress::Progress;
-use super::requests::AsText;
-use super::running::Running;
-use super::shell::ShellIo;
+use super::printer::{Ended, Printer, Progress};
+use super::shell::{Outside, ShellIo};
 use crate::budget::Budget;
 use crate::command::Resume;
 use crate::eval::{Integer, Value};
-use crate::lang::ParsedCommand;
-use crate::lang::Spanned;
-use crate::render::{Background, Renderer};
-use crate::render::{Record, Sink};
+use crate::kernel::Name;
+use crate::lang::{ParsedCommand, Spanned};
+use crate::render::{Background, Record, Renderer, Sink};
 use crate::report::{ErrorPlace, ErrorReport, Note, TargetReport, Text};
 use crate::source;
 use crate::state::{Change, DebugState, Waiting};
@@ -25,6 +20,7 @@ use crate::symbol::Symbols;
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
 use std::rc::Rc;
 
 /// How the session behaves, from the command line.
@@ -85,6 +81,25 @@ pub struct Session {
     pub(super) reply: Option<AsText>,
     /// The last command typed, if an empty line repeats it.
     pub(super) last: Option<Repeatable>,
+}
+
+/// A command file that is being run.
+#[derive(Debug)]
+pub(super) struct Running {
+    pub(super) name: Name,
+    /// Device and inode, which identify the file under every name.
+    pub(super) identity: Option<(u64, u64)>,
+}
+
+/// The form of a text answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct AsText {
+    /// Columns of a line; `None` cuts nothing.
+    pub(super) width: Option<usize>,
+    /// Whether it is coloured.
+    pub(super) color: bool,
+    /// Whether errors and events of the target stay records, for a client that shows them in its own way.
+    pub(super) has_error_records: bool,
 }
 
 /// A command that an empty line repeats.
@@ -274,4 +289,26 @@ impl Session {
         let _ = rendered.and_then(|()| io::stderr().write_all(&text));
         Outcome::Failed(code)
     }
+}
+
+/// The init file, if there is one. Never a file of the current folder.
+pub fn init_file() -> Option<PathBuf> {
+    Some(folder("XDG_CONFIG_HOME", ".config")?.join("init")).filter(|path| path.exists())
+}
+
+impl Session {
+    /// The file of lines typed at the prompt. There is none with `--no-shell`.
+    pub fn history_file(&self) -> Option<PathBuf> {
+        self.options.outside().ok()?;
+        Some(folder("XDG_STATE_HOME", ".local/state")?.join("history"))
+    }
+}
+
+fn folder(variable: &str, below_home: &str) -> Option<PathBuf> {
+    let absolute = |value: std::ffi::OsString| Some(PathBuf::from(value)).filter(|path| path.is_absolute());
+    let base = std::env::var_os(variable).and_then(absolute).or_else(|| {
+        let home = std::env::var_os("HOME").and_then(absolute)?;
+        Some(home.join(below_home))
+    })?;
+    Some(base.join("pmdb"))
 }

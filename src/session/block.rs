@@ -1,19 +1,19 @@
-//! Runs the statements and blocks of command files and of the prompt.
+//! Runs the statements and blocks of command files and of the prompt. The rows of a command as values, for `foreach`.
 
 use super::base::Session;
-use super::collector::Collector;
-use super::failure::Input;
-use super::outcome::Outcome;
-use super::tally::Tally;
-use crate::command;
-use crate::command::LANGUAGE;
-use crate::eval::{self, Integer, Value};
+use super::interrupt::Interrupts;
+use super::outcome::{Input, Outcome, Tally};
+use crate::budget::Budget;
+use crate::command::{self, LANGUAGE};
+use crate::eval::{self, Integer, Origin, Spans, Value};
 use crate::kernel::Name;
 use crate::lang::script::{Block, Node, Statement, first_word};
 use crate::lang::{Expression, Line, Rows, Span, Spanned};
-use crate::report::ErrorReport;
+use crate::render::{Record, RowRange, Sink};
+use crate::report::{ErrorReport, Note, Stopped};
 use crate::state::UserCommand;
 use std::rc::Rc;
+use std::time::Duration;
 
 /// How deep user-defined commands may call one another.
 const DEEPEST_CALLS: usize = 100;
@@ -319,5 +319,48 @@ impl Session {
         let report =
             ErrorReport { place: Some(input.place(Some(at))), hint: Some(hint.to_owned()), ..ErrorReport::of(message) };
         self.fail(report)
+    }
+}
+
+/// Keeps the range of each row, and the remarks.
+pub(super) struct Collector<'a> {
+    interrupts: &'a Interrupts,
+    rows: Vec<Value>,
+    notes: Vec<Note>,
+}
+
+impl<'a> Collector<'a> {
+    pub(super) fn new(interrupts: &'a Interrupts) -> Self {
+        Collector { interrupts, rows: Vec::new(), notes: Vec::new() }
+    }
+
+    /// The rows, and the remarks.
+    pub(super) fn finish(self) -> (Vec<Value>, Vec<Note>) {
+        (self.rows, self.notes)
+    }
+}
+
+impl Sink for Collector<'_> {
+    fn emit(&mut self, record: &dyn Record) -> Result<(), Stopped> {
+        self.rows.extend(record.range().map(|range| match range {
+            RowRange::Addresses(range) => Value::Range(Spans::one(range, Origin::Written)),
+            RowRange::Frames(frames) => Value::Frames(frames),
+        }));
+        // A loop shows no totals, and its `limit` was asked for.
+        let note = record.downcast_ref::<Note>();
+        self.notes.extend(note.filter(|note| !note.message.ends_with(command::CUT)).cloned());
+        self.check()
+    }
+
+    fn check(&mut self) -> Result<(), Stopped> {
+        self.interrupts.check()
+    }
+
+    fn budget(&self) -> Budget {
+        Budget::until(self.interrupts.flag())
+    }
+
+    fn wait(&mut self, duration: Duration) -> Result<(), Stopped> {
+        self.interrupts.wait_for(duration, None)
     }
 }

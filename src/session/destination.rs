@@ -1,9 +1,9 @@
 //! Where the output of a command goes: the screen, a shell command, a file.
 
-use super::failure::words;
-use super::held_rows::HeldRows;
-use super::outside::Outside;
+use super::outcome::words;
+use super::pager::HeldRows;
 use super::pager::Pager;
+use super::shell::Outside;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use std::cell::RefCell;

@@ -3,16 +3,14 @@
 use super::assertions::{self, Verdict};
 use super::base::Session;
 use super::destination::{Destination, SharedDestination};
-use super::failure::Input;
-use super::failure::words;
-use super::held_rows::HeldRows;
 use super::interrupt::Interrupts;
-use super::outcome::Outcome;
+use super::outcome::{Input, Outcome, words};
+use super::pager::HeldRows;
 use super::pager::{self, Pager};
-use super::picture::refuse_several;
 use super::printer::Ended;
-use super::scripts;
+use super::script;
 use super::shell;
+use super::view::refuse_several;
 use crate::command::{self, Flow, Resume, expand_home};
 use crate::command::{Assert, Set, Source};
 use crate::eval::{self, Integer, Value};
@@ -363,7 +361,7 @@ fn beside(file: Option<&Name>, path: PathBuf) -> PathBuf {
     let file = file.map(|name| Path::new(OsStr::from_bytes(name.as_bytes())));
     let is_pipe = |file: &Path| ["/dev/fd", "/dev/stdin", "/proc"].iter().any(|pipe| file.starts_with(pipe));
     match file.filter(|file| !is_pipe(file)).and_then(Path::parent) {
-        Some(directory) if !scripts::is_built_in(&path) => directory.join(path),
+        Some(directory) if !script::is_built_in(&path) => directory.join(path),
         _ => path,
     }
 }

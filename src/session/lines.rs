@@ -1,7 +1,7 @@
 //! The reader of command files: lines from anything that can be opened, hostile or endless as it may be.
 
-use super::failure::words;
 use super::interrupt::Interrupts;
+use super::outcome::words;
 use crate::report::Stopped;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;

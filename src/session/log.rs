@@ -1,10 +1,9 @@
-//! The log (`set logging`): what is printed on the screen, written to a file too.
+//! The log (`set logging`): what is printed on the screen, written to a file too, as the settings say.
 
-use super::failure::words;
-use super::outside::Outside;
+use super::outcome::words;
+use super::shell::Outside;
 use crate::command::expand_home;
-use crate::render::Record;
-use crate::render::Renderer;
+use crate::render::{Record, Renderer};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::rc::Rc;

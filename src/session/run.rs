@@ -1,10 +1,8 @@
 //! Parses lines and runs them as jobs.
 
 use super::base::{Repeatable, Session};
-use super::failure::Input;
 use super::job::Job;
-use super::outcome::Outcome;
-use super::tally::Tally;
+use super::outcome::{Input, Outcome, Tally};
 use crate::command::LANGUAGE;
 use crate::command::{self, Attach, Resume, TargetName};
 use crate::command::{Display, Set};

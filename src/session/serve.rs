@@ -1,14 +1,18 @@
-//! `--serve`: JSON replies to the requests of a program. A failure ends a request, never the connection.
+//! `--serve`: JSON replies to the requests of a program. A failure ends a request, never the connection. A separate
+//! thread reads the requests, command lines or objects, so that one can be cancelled while it runs.
 
-use super::base::Session;
-use super::failure::{Input, words};
-use super::outcome::Outcome;
-use super::requests::{AsText, Request, Requests, Unreadable};
+use super::base::{AsText, Session};
+use super::interrupt::{InterruptHandle, Interrupts};
+use super::lines::{BadLine, Lines, NoLine};
+use super::outcome::{Input, Outcome, words};
 use crate::command::LANGUAGE;
 use crate::lang::script;
 use crate::report::{End, EndStatus, ErrorCode, ErrorReport, Hello, RequestId};
-use std::os::fd::AsFd;
+use serde::Deserialize;
+use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The version of the protocol. It grows only with a change that would mislead older clients.
 const PROTOCOL: u32 = 1;
@@ -90,5 +94,243 @@ impl Session {
     pub(super) fn input_failed(&mut self, why: &str) -> Outcome {
         let message = format!("standard input cannot be read: {why}");
         self.fail(ErrorReport::of(message).with_code(ErrorCode::Io))
+    }
+}
+
+/// The most waiting requests. A program that sends more blocks.
+const WAITING: usize = 1024;
+
+/// A request.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Request {
+    /// The id that ends its answer.
+    pub(super) id: RequestId,
+    /// What to run, or why the request is invalid.
+    pub(super) asked: Result<Asked, Unreadable>,
+}
+
+/// The line of a request, and the form of its answer.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Asked {
+    /// A line, or the lines of a block.
+    pub(super) line: String,
+    /// How to answer as text; `None` for JSON.
+    pub(super) text: Option<AsText>,
+    /// Whether it is an object, and so complete: never a line of a block.
+    pub(super) is_object: bool,
+    /// Whether to go on where the same line stopped before.
+    pub(super) continues: bool,
+}
+
+/// An invalid request.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Unreadable {
+    /// A line that is not UTF-8 text.
+    Line(BadLine),
+    /// An object with other fields or values.
+    Object(String),
+    /// The input ends with an error.
+    Input(String),
+}
+
+/// An object of the protocol.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Object {
+    id: Option<RequestId>,
+    line: Option<String>,
+    #[serde(rename = "as")]
+    form: Option<Form>,
+    width: Option<usize>,
+    #[serde(default)]
+    color: bool,
+    errors: Option<Form>,
+    #[serde(rename = "continue", default)]
+    continues: bool,
+    cancel: Option<RequestId>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Form {
+    Json,
+    Text,
+}
+
+/// The meaning of an input line.
+enum InputLine {
+    Request(Request),
+    Cancel(RequestId),
+}
+
+/// The state of requests that the reading thread and the answering thread share.
+#[derive(Default)]
+struct RequestState {
+    running: Option<RequestId>,
+    /// Whether the running request was cancelled.
+    is_stopped: bool,
+    cancelled: Vec<RequestId>,
+}
+
+/// The queue of requests.
+pub(super) struct Requests {
+    coming: Receiver<Request>,
+    state: Arc<Mutex<RequestState>>,
+}
+
+impl Requests {
+    /// Starts the reading thread. `raise` stops the running request.
+    pub(super) fn read(input: OwnedFd, raise: InterruptHandle) -> std::io::Result<Self> {
+        let (sender, coming) = sync_channel(WAITING);
+        let state = Arc::new(Mutex::new(RequestState::default()));
+        let shared = Arc::clone(&state);
+        // Its own, so that Ctrl-C between two requests wakes nothing else.
+        let interrupts = Interrupts::listen()?;
+        std::thread::Builder::new().spawn(move || {
+            read_all(Lines::new(input), &interrupts, &sender, |id| {
+                let mut state = shared.lock().unwrap_or_else(PoisonError::into_inner);
+                match state.running.as_ref() == Some(&id) {
+                    true => {
+                        state.is_stopped = true;
+                        raise.raise();
+                    }
+                    false if state.cancelled.len() < WAITING => state.cancelled.push(id),
+                    false => {}
+                }
+            });
+        })?;
+        Ok(Requests { coming, state })
+    }
+
+    /// The next request; `None` at the end of the input.
+    pub(super) fn next(&self) -> Option<Request> {
+        self.coming.recv().ok()
+    }
+
+    /// Marks a request as running; false if it was cancelled. From now on a cancellation interrupts it.
+    pub(super) fn begin(&self, id: &RequestId, interrupts: &Interrupts) -> bool {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = state.cancelled.len();
+        state.cancelled.retain(|cancelled| cancelled != id);
+        let is_wanted = state.cancelled.len() == before;
+        state.running = is_wanted.then(|| id.clone());
+        state.is_stopped = false;
+        interrupts.forget();
+        is_wanted
+    }
+
+    /// Marks the running request as answered. Returns whether it was cancelled.
+    pub(super) fn end(&self, interrupts: &Interrupts) -> bool {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.running = None;
+        interrupts.forget();
+        state.is_stopped
+    }
+}
+
+fn read_all(mut lines: Lines, interrupts: &Interrupts, sender: &SyncSender<Request>, cancel: impl Fn(RequestId)) {
+    loop {
+        let (number, text) = match lines.next(interrupts) {
+            Ok(Some(line)) => (line.number as u64, line.text.map_err(Unreadable::Line)),
+            Ok(None) => return,
+            Err(NoLine::Stopped(_)) => {
+                interrupts.forget();
+                continue;
+            }
+            Err(NoLine::Failed(error)) => {
+                let id = RequestId::Number(0);
+                let why = super::outcome::words(error);
+                let asked = Err(Unreadable::Input(why));
+                _ = sender.send(Request { id, asked });
+                return;
+            }
+        };
+        let id = RequestId::Number(number);
+        let said = match text {
+            Ok(text) if text.trim_start().starts_with('{') => object(id, &text),
+            Ok(line) => InputLine::Request(Request { id, asked: Ok(Asked { line, ..Asked::default() }) }),
+            Err(bad) => InputLine::Request(Request { id, asked: Err(bad) }),
+        };
+        match said {
+            InputLine::Cancel(id) => cancel(id),
+            InputLine::Request(request) => {
+                if sender.send(request).is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// A request that is an object: `{"id":7,"line":"walk heap","as":"text","width":80}`, `{"cancel":7}`. `id` is the
+/// number of its line, for an object without an id.
+fn object(id: RequestId, text: &str) -> InputLine {
+    let wrong = |id: RequestId, why: String| {
+        let asked = Err(Unreadable::Object(why));
+        InputLine::Request(Request { id, asked })
+    };
+    let object: Object = match serde_json::from_str(text) {
+        Ok(object) => object,
+        Err(error) => return wrong(id, format!("this object is not a request: {error}")),
+    };
+    let id = object.id.unwrap_or(id);
+    match (object.line, object.cancel) {
+        (None, Some(cancelled)) => InputLine::Cancel(cancelled),
+        (Some(line), None) => {
+            let text = AsText {
+                width: object.width.filter(|width| *width > 0),
+                color: object.color,
+                has_error_records: object.errors == Some(Form::Json),
+            };
+            let text = (object.form == Some(Form::Text)).then_some(text);
+            let asked = Ok(Asked { line, text, is_object: true, continues: object.continues });
+            InputLine::Request(Request { id, asked })
+        }
+        _ => wrong(id, "a request has either `line` or `cancel`".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(text: &str) -> (RequestId, Result<Asked, Unreadable>) {
+        match object(RequestId::Number(3), text) {
+            InputLine::Request(request) => (request.id, request.asked),
+            InputLine::Cancel(id) => panic!("cancels {id:?}"),
+        }
+    }
+
+    #[test]
+    fn objects_say_what_to_run_and_how_it_is_answered() {
+        let (id, said) = asked(r#"{"line":"walk heap"}"#);
+        let line = |line: &str, text| {
+            let line = line.to_owned();
+            Ok(Asked { line, text, is_object: true, continues: false })
+        };
+        assert_eq!((id, said), (RequestId::Number(3), line("walk heap", None)));
+        let text = AsText { width: Some(80), color: true, has_error_records: false };
+        let (id, said) = asked(r#"{"id":"a","line":"if 1\nend","as":"text","width":80,"color":true}"#);
+        assert_eq!(id, RequestId::Text("a".into()));
+        assert_eq!(said, line("if 1\nend", Some(text)));
+        let cancel = object(RequestId::Number(3), r#"{"cancel":"a"}"#);
+        assert!(matches!(cancel, InputLine::Cancel(RequestId::Text(id)) if id == "a"));
+    }
+
+    #[test]
+    fn what_is_no_request_says_why() {
+        for text in [
+            "{",
+            "{}",
+            r#"{"line":"a","cancel":1}"#,
+            r#"{"line":1}"#,
+            r#"{"line":"a","as":"xml"}"#,
+            r#"{"line":"a","wdith":80}"#,
+            r#"{"line":"a","width":-1}"#,
+        ] {
+            let (id, said) = asked(text);
+            assert_eq!(id, RequestId::Number(3), "{text}");
+            assert!(matches!(said, Err(Unreadable::Object(_))), "{text}");
+        }
     }
 }

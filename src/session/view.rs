@@ -1,10 +1,17 @@
-//! The form of output, from the settings and the terminal.
+//! The form of output, from the settings and the terminal: text, JSON, or the picture of a file whose name ends in
+//! `.svg`; and the log.
 
 use super::base::Session;
-use super::outside::Outside;
-use crate::lang::{ColorChoice, PagerChoice};
-use crate::render::{self, Background, Renderer, Theme};
+use super::log::{Log, Logged};
+use super::outcome::words;
+use super::shell::Outside;
+use crate::command::{self, expand_home};
+use crate::eval;
+use crate::lang::{ColorChoice, Output, PagerChoice, ParsedCommand, Spanned};
+use crate::render::{self, Background, Renderer, Svg, Theme};
+use crate::report::{ErrorCode, ErrorReport};
 use std::io::{self, IsTerminal};
+use std::rc::Rc;
 
 impl Session {
     /// The colours of standard output.
@@ -122,6 +129,59 @@ impl Session {
     }
 }
 
+impl Session {
+    /// Opens or closes the log, as the settings are now.
+    pub(super) fn follow_logging(&mut self) -> Result<(), String> {
+        let wanted = self.state.settings.logging;
+        match (&self.log, wanted) {
+            (None, true) => {
+                let path = self.state.settings.log_file.clone();
+                let overwrite = self.state.settings.logging_overwrite;
+                let opened = self.options.outside().map_err(str::to_owned).and_then(|outside| {
+                    let opened = Log::open(&path, overwrite, outside);
+                    opened.map_err(|why| format!("{path} cannot be written: {why}"))
+                });
+                match opened {
+                    Ok(log) => {
+                        let how = if self.state.settings.logging_redirect { "goes to" } else { "is also written to" };
+                        self.note(format!("output {how} {path}"));
+                        self.log = Some(log);
+                    }
+                    Err(message) => {
+                        self.state.settings.logging = false;
+                        return Err(message);
+                    }
+                }
+            }
+            (Some(Log { path, .. }), false) => {
+                let message = format!("output is no longer written to {path}");
+                self.log = None;
+                self.note(message);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The log's sink for the records of one command, if there is a log.
+    pub(super) fn logged(&self) -> Option<Logged> {
+        let log = self.log.as_ref()?;
+        let renderer: Box<dyn Renderer> =
+            if self.is_json() { Box::new(render::Json) } else { Box::new(render::Text::new(Theme::PLAIN, None)) };
+        Some(log.logged(renderer, self.state.settings.logging_redirect))
+    }
+
+    /// Ends a log that can no longer be written, with a note.
+    pub(super) fn log_failed(&mut self, error: io::Error) {
+        let Some(Log { path, .. }) = self.log.take() else {
+            return;
+        };
+        self.state.settings.logging = false;
+        let message = format!("{path} cannot be written: {}; logging is off", words(error));
+        self.fail_only(ErrorReport::of(message).with_code(ErrorCode::Io));
+    }
+}
+
 fn count(setting: u64) -> usize {
     usize::try_from(setting).unwrap_or(usize::MAX)
 }
@@ -157,4 +217,57 @@ fn shows_unicode() -> bool {
     let locale = set.find(|locale| !locale.is_empty()).unwrap_or_default();
     let locale = locale.to_ascii_lowercase();
     locale.contains("utf-8") || locale.contains("utf8")
+}
+
+/// The path, if it is that of a picture.
+fn svg(output: &Output) -> Option<(&Spanned<String>, bool)> {
+    let Output::File { path, append } = output else {
+        return None;
+    };
+    let extension = expand_home(&path.node).extension().map(ToOwned::to_owned);
+    let is_svg = extension.is_some_and(|extension| extension.eq_ignore_ascii_case("svg"));
+    is_svg.then_some((path, *append))
+}
+
+/// Refuses one picture for several commands.
+pub(super) fn refuse_several(output: &Output) -> eval::Result<()> {
+    let Some((path, _)) = svg(output) else {
+        return Ok(());
+    };
+    let message = "an SVG file holds the picture of one command; here several commands write";
+    let hint = "write `> FILE.svg` behind the command that draws";
+    Err(eval::Error::new(path.at, message).hint(hint))
+}
+
+impl Session {
+    /// The renderer of the picture, if the command writes one.
+    pub(super) fn picture(
+        &self,
+        text: &str,
+        command: &Spanned<Rc<dyn ParsedCommand>>,
+        output: &Output,
+    ) -> eval::Result<Option<Box<dyn Renderer>>> {
+        let Some((path, append)) = svg(output) else {
+            return Ok(None);
+        };
+        if !command::nature(&*command.node).draws {
+            let message = "this command draws no picture, so it cannot write an SVG file";
+            let hint = "`map … > FILE.svg` draws; for text, choose a name that does not end in .svg";
+            return Err(eval::Error::new(path.at, message).hint(hint));
+        }
+        if append {
+            let message = "an SVG file holds one picture, so >> cannot add to it";
+            return Err(eval::Error::new(path.at, message).hint("write > instead of >>"));
+        }
+        let at = command.at;
+        let line = text.get(at.start..at.end).unwrap_or_default();
+        let target = self.state.target().map(|target| target.process.identity());
+        let title = match target {
+            Some(identity) => format!("{} ({}): {line}", identity.name, identity.pid),
+            None => line.to_owned(),
+        };
+        let columns = usize::try_from(self.state().settings.width).ok();
+        let columns = columns.filter(|columns| *columns > 0);
+        Ok(Some(Box::new(Svg::new(title, columns))))
+    }
 }

@@ -15,7 +15,7 @@ use super::{Arguments, Generated, needs_no_process};
 use clap::{Arg, Command, CommandFactory, ValueEnum};
 use pmdb::command::subjects::{SUBJECTS, Subject};
 use pmdb::command::{self, COMMANDS, Group};
-use pmdb::kernel::name::is_plain;
+use pmdb::kernel::text::is_plain;
 use pmdb::lang::ColorChoice;
 use pmdb::process::{self, ProcessEntry, Target};
 use pmdb::session;

@@ -3,7 +3,7 @@
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, walk};
 use crate::eval::{self, Location};
 use crate::inspect::{AddressSpace, frame_detail, frame_words};
-use crate::kernel::explain::{FlagContext, explain};
+use crate::kernel::page_flags::{FlagContext, explain};
 use crate::kernel::{FrameNumber, PageFlags, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, address};
 use crate::lang::{Expression, Spanned};
@@ -11,7 +11,8 @@ use crate::process::Machine;
 use crate::report::{Fact, FlagMeaning, FlagsReport, Reason};
 use nom::Parser;
 use nom::combinator::map;
-use std::fmt::{self, Formatter};
+use std::fmt;
+use std::fmt::Formatter;
 
 /// `flags PLACE`: an address, `pfn:N` or `phys:N`.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use super::translate::brief;
 use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example, print};
 use crate::eval::Value;
-use crate::kernel::registers::ThreadState;
+use crate::kernel::status::ThreadState;
 use crate::lang::parser::{Parsed, Tokens};
 use crate::report::{Reason, ThreadRow};
 

@@ -1,16 +1,14 @@
 //! A target as one command sees it: its regions, read once, and facts about the machine, read on first use.
 
 use super::Result;
-use super::availability::Availability;
-use super::classify::{Backing, RegionFacts};
-use super::kernel_behaviour::KernelBehaviour;
-use super::observer::Observer;
-use super::region::{ViewedRegion, backing};
+use super::classify::{Backing, KernelBehaviour, RegionFacts};
+use super::error::Availability;
+use super::region::{Observer, ViewedRegion, backing};
 use crate::budget::Budget;
 use crate::kernel::mounts::MemoryFiles;
+use crate::kernel::physical::Zones;
 use crate::kernel::smaps::Smaps;
 use crate::kernel::swaps::{SwapAreas, SwapLayout, SwapMeaning};
-use crate::kernel::zones::Zones;
 use crate::kernel::{AddressRange, Device, Name, PageFlags, PageSize, Region, SwapEntry, VirtualAddress};
 use crate::process::{self, BackingContent, BackingRun, Held, MapsText, Merging, Modules, Target};
 use crate::report::{Fact, Reason};

@@ -2,11 +2,10 @@
 
 use super::address_space::AddressSpace;
 use super::classify::{Backing, PageObservation, RegionFacts, classify};
-use super::folio::Folio;
+use super::error::{copied_or_not, no_scan};
+use super::folio::{Folio, is_aligned};
 use super::frames::{FrameDetail, frame_detail, is_average, resources};
-use super::large::is_aligned;
 use super::page::{Page, huge_without_scan};
-use super::reason::{copied_or_not, no_scan};
 use super::region::ViewedRegion;
 use super::{Error, Result};
 use crate::kernel::{

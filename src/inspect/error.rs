@@ -1,8 +1,10 @@
-//! Why pages could not be looked at.
+//! Why pages could not be looked at, which facts can be known here, and the reasons why others are unknown.
 
+use super::page::Page;
 use crate::budget::OutOfBudget;
-use crate::process;
-use crate::report::Reason;
+use crate::kernel::{FrameNumber, PageFlags, State};
+use crate::process::{self, Categories, Target};
+use crate::report::{Fact, Reason};
 use thiserror::Error as ThisError;
 
 /// `Result` with this room's error.
@@ -31,4 +33,107 @@ pub enum Error {
     /// Half-way through, the process exited.
     #[error("the process exited during the command")]
     Exited,
+}
+
+/// Why the kind of a page in a region is not known.
+pub fn kind_unknown(page: &Page) -> Reason {
+    if page.state() == State::PfnMapped {
+        return copied_or_not();
+    }
+    let is_flagged = |flags: PageFlags| flags.contains(PageFlags::KSM);
+    Reason::NotOnThisKernel(match page.flags {
+        Some(flags) if is_flagged(flags) => {
+            "this kernel sets the flag of merged pages (KPF_KSM) on every anonymous page, and other pages of the region may be merged"
+                .into()
+        }
+        Some(_) => "the data that pmdb can read does not show it".into(),
+        None => "without page flags it may be a merged page, or the page of zeros".into(),
+    })
+}
+
+/// Why it is unknown whether a page of a private device mapping is the device's.
+pub(super) fn copied_or_not() -> Reason {
+    Reason::NotOnThisKernel(
+        "pages of this private device mapping may have been written, which makes them ordinary memory, and the page map does not show which"
+            .into(),
+    )
+}
+
+/// There is no PAGEMAP_SCAN.
+pub fn no_scan() -> Reason {
+    Reason::NotOnThisKernel("only PAGEMAP_SCAN (Linux 6.7) shows it".into())
+}
+
+impl From<process::Error> for Reason {
+    fn from(error: process::Error) -> Self {
+        match error {
+            process::Error::NotPermitted { what, remedy } => {
+                Reason::NotPermitted { what, remedy: Some(remedy).filter(|remedy| !remedy.is_empty()) }
+            }
+            // It went, or changed during the read.
+            process::Error::Gone { .. } => Reason::Changed,
+            process::Error::NotAvailable { .. }
+            | process::Error::Malformed(_)
+            | process::Error::Ambiguous { .. }
+            | process::Error::OutOfBudget(_)
+            | process::Error::Io { .. } => Reason::NotOnThisKernel(error.to_string()),
+        }
+    }
+}
+
+/// Which facts can be known here, found out by trying. A filter on any other is refused before anything is read.
+#[derive(Clone, Debug)]
+pub struct Availability {
+    /// Frame numbers.
+    pub frames: Fact<()>,
+    /// `/proc/kpageflags`, and frame numbers to look it up by.
+    pub flags: Fact<()>,
+    /// `/proc/kpagecount`, and frame numbers to look it up by.
+    pub counts: Fact<()>,
+    /// Soft-dirty bits.
+    pub soft_dirty: Fact<()>,
+    /// What PAGEMAP_SCAN tells; empty where there is none.
+    pub categories: Categories,
+}
+
+impl Availability {
+    /// Tries each.
+    pub(super) fn of(target: &Target) -> Self {
+        let machine = &*target.machine;
+        let frames = if target.process.frames_hidden() { Err(Reason::FrameHidden) } else { Ok(()) };
+        let probe = |read: process::Result<usize>| {
+            read?;
+            frames.clone()
+        };
+        Availability {
+            flags: probe(machine.frame_flags(FrameNumber::new(1), &mut [PageFlags::empty()])),
+            counts: probe(machine.frame_counts(FrameNumber::new(1), &mut [0])),
+            frames,
+            soft_dirty: match machine.has_soft_dirty() {
+                Some(true) => Ok(()),
+                Some(false) => Err(Reason::NotOnThisKernel(
+                    "this kernel does not track soft-dirty pages (CONFIG_MEM_SOFT_DIRTY)".into(),
+                )),
+                None => Err(Reason::NotOnThisKernel(
+                    "pmdb cannot determine whether this kernel tracks soft-dirty pages".into(),
+                )),
+            },
+            categories: target.process.categories(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_is_a_reason_of_its_class() {
+        let refused = Reason::from(process::Error::not_permitted("may not", "sudo"));
+        assert_eq!((refused.cause(), refused.remedy()), ("may not", Some("sudo")));
+        let what = || "process 1 has exited".to_owned();
+        assert_eq!(Reason::from(process::Error::gone(what())), Reason::Changed);
+        let missing = Reason::from(process::Error::not_available(what()));
+        assert_eq!(missing, Reason::NotOnThisKernel(what()));
+    }
 }

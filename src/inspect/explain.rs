@@ -1,9 +1,9 @@
 //! `explain`: gathers the facts that decide the next access, beyond those of [`PageDetail`].
 
 use super::address_space::AddressSpace;
+use super::classify::KernelBehaviour as _;
 use super::detail::PageDetail;
 use super::frames::flags_of;
-use super::kernel_behaviour::KernelBehaviour as _;
 use super::outcome::{self, Access, AccessFacts, OwnerUnknown};
 use super::page::{Facts, Page};
 use crate::budget::{Budget, OutOfBudget};

@@ -6,7 +6,7 @@ use super::folio::Folio;
 use super::ordered_pool::{Planned, Pool, Work};
 use super::page::{Facts, InZone, Page};
 use crate::budget::Budget;
-use crate::kernel::zones::{Zone, ZoneLookup, Zones};
+use crate::kernel::physical::{Zone, ZoneLookup, Zones};
 use crate::kernel::{FrameNumber, FrameRange, Name, PageFlags, PageMapEntry, PhysicalAddress, State, VirtualAddress};
 use crate::process::{self, Machine, WordFile};
 use crate::report::{CgroupPath, Fact, FramePlace, FrameWords, Reason};

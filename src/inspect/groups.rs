@@ -1,8 +1,7 @@
 //! `walk … by KEY`: pages counted by what they have in common.
 
 use super::address_space::AddressSpace;
-use super::page::{Facts, InZone, Page};
-use super::state_set::StateSet;
+use super::page::{Facts, InZone, Page, StateSet};
 use crate::kernel::{Kind, PageFlags, State};
 use std::collections::HashMap;
 

@@ -1,10 +1,9 @@
 //! Reading memory without a page fault: only pages with a frame are read, and the frame is checked before and after.
 
+use super::classify::KernelBehaviour;
 use super::detail::PageDetail;
-use super::kernel_behaviour::KernelBehaviour;
-use super::page::Page;
+use super::page::{Page, StateSet};
 use super::region::ViewedRegion;
-use super::state_set::StateSet;
 use super::{AddressSpace, Result};
 use crate::kernel::swaps::SwapMeaning;
 use crate::kernel::{AddressRange, Kind, PageMapEntry, State, VirtualAddress};

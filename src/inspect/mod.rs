@@ -10,7 +10,6 @@
 
 pub mod account;
 mod address_space;
-mod availability;
 pub mod classify;
 mod detail;
 mod error;
@@ -19,51 +18,37 @@ mod filter;
 mod folio;
 mod frames;
 mod groups;
-mod kernel_behaviour;
-mod large;
 mod memory;
-mod needs;
-mod observation;
-mod observer;
 mod ordered_pool;
 mod outcome;
 mod page;
-mod reason;
 mod region;
 mod rows;
 mod selection;
-mod state_set;
 mod stats;
 mod sweep;
 #[cfg(test)]
 mod tests;
-mod totals;
 mod watch;
 pub mod who;
 
 pub use address_space::AddressSpace;
-pub use availability::Availability;
-pub use classify::Backing;
+pub use classify::{Backing, KernelBehaviour};
 pub use detail::PageDetail;
-pub use error::{Error, Result};
+pub use error::{Availability, Error, Result, kind_unknown, no_scan};
 pub use explain::Consequences;
-pub use filter::{Filter, Question};
+pub use filter::{Filter, Question, require_cgroup_paths, require_of_frames};
 pub use folio::Folio;
 pub use frames::{
     FrameDetail, FrameSweep, Frames, cgroup_path, frame_detail, frame_words, is_average, machine_frames, zone,
 };
 pub use groups::{GroupBy, GroupKey, Groups, Keys, OfFrame};
-pub use kernel_behaviour::KernelBehaviour;
 pub use memory::{Absent, Contents, MemoryRead, ReadEnd, Source, first_absent, read_resident};
-pub use needs::{require_cgroup_paths, require_of_frames};
 pub use outcome::{Access, OwnerUnknown};
-pub use page::{Facts, InZone, Page};
-pub use reason::{kind_unknown, no_scan};
+pub use page::{Facts, InZone, Page, StateSet};
 pub use region::ViewedRegion;
-pub use rows::{Neighbours, Row, Rows, Run, Runs};
+pub use rows::{Neighbours, Row, Rows, Run, Runs, StateCounts, Totals};
 pub use selection::Selection;
-pub use state_set::StateSet;
 pub use stats::{RegionStats, RegionSweep};
 pub use sweep::{Chunk, Pages, Sweep};
-pub use totals::{StateCounts, Totals};
 pub use watch::{Change, Look, RegionGroups, Relation, Sampled, SharedPages, Snapshot, Watcher};

@@ -1,8 +1,7 @@
 //! The pages of a sweep that a question keeps, and what is uncertain about them and the others.
 
 use super::filter::Question;
-use super::page::Page;
-use super::state_set::StateSet;
+use super::page::{Page, StateSet};
 use super::sweep::Chunk;
 use crate::report::PagesByReason;
 

@@ -2,16 +2,14 @@
 
 use super::Result;
 use super::address_space::AddressSpace;
-use super::classify::Backing;
+use super::classify::{Backing, KernelBehaviour};
+use super::error::no_scan;
 use super::filter::{Filter, Question};
-use super::kernel_behaviour::KernelBehaviour;
-use super::large::Large;
-use super::page::{Facts, Page};
-use super::reason::no_scan;
+use super::folio::Large;
+use super::page::{Facts, Page, StateSet};
 use super::region::ViewedRegion;
-use super::state_set::StateSet;
+use super::rows::{StateCounts, Totals};
 use super::sweep::Sweep;
-use super::totals::{StateCounts, Totals};
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, Kind, State};
 use crate::report::{Fact, LargeFolios, Reason};

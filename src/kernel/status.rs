@@ -1,4 +1,5 @@
-//! `/proc/PID/stat` and `/proc/PID/status`.
+//! The short files about one process or thread: `/proc/PID/stat`, `status`, `syscall` (program counter and stack
+//! pointer of a waiting thread) and `auxv` (the auxiliary vector that the kernel passed to a program).
 
 use super::text::{self, BadLine};
 use super::{AddressRange, Name, VirtualAddress};
@@ -144,6 +145,74 @@ pub fn stack_limit(bytes: &[u8]) -> Option<Option<u64>> {
     }
 }
 
+/// The two registers that the kernel shows of a waiting thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Registers {
+    /// The address of the next instruction in user space.
+    pub program_counter: VirtualAddress,
+    /// The stack pointer in user space.
+    pub stack_pointer: VirtualAddress,
+}
+
+/// What the file says of a thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ThreadState {
+    /// On a processor, or about to be: its registers keep changing.
+    Running,
+    /// In the kernel, by a system call, a fault or a signal.
+    Waiting(Registers),
+}
+
+impl ThreadState {
+    /// Decodes `running`, `-1 SP PC` (waiting, but in no system call) or `NUMBER ARGUMENT*6 SP PC`.
+    pub fn parse(text: &[u8]) -> Option<Self> {
+        let text = std::str::from_utf8(text).ok()?.trim();
+        if text == "running" {
+            return Some(ThreadState::Running);
+        }
+        let mut words = text.split(' ').rev();
+        let mut address = || {
+            let digits = words.next()?.strip_prefix("0x")?;
+            u64::from_str_radix(digits, 16).ok().map(VirtualAddress::new)
+        };
+        let program_counter = address()?;
+        let stack_pointer = address()?;
+        let number = match words.count() {
+            // Only the number is left, or the number and six arguments.
+            1 | 7 => text.split(' ').next()?,
+            _ => return None,
+        };
+        number.parse::<i64>().ok()?;
+        Some(ThreadState::Waiting(Registers { program_counter, stack_pointer }))
+    }
+}
+
+/// Bytes in a pointer of the program. The entries are pairs of its words, in the byte order of this machine. The size
+/// of a program header (`AT_PHENT`, 4, of include/uapi/linux/auxvec.h) is 56 in a 64-bit program and 32 in a 32-bit
+/// one.
+pub fn pointer_bytes(bytes: &[u8]) -> Option<u8> {
+    let wide = [4u64, 56].map(u64::to_ne_bytes).concat();
+    let narrow = [4u32, 32].map(u32::to_ne_bytes).concat();
+    let has = |entry: &[u8]| bytes.chunks_exact(entry.len()).any(|pair| pair == entry);
+    match (has(&wide), has(&narrow)) {
+        (true, _) => Some(8),
+        (_, true) => Some(4),
+        _ => None,
+    }
+}
+
+/// Where the program's vdso is (`AT_SYSINFO_EHDR`, 33), in a program with pointers of so many bytes.
+pub fn vdso(bytes: &[u8], pointer_bytes: u8) -> Option<u64> {
+    const VDSO: u64 = 33;
+    let word = |bytes: &[u8]| match pointer_bytes {
+        8 => Some(u64::from_ne_bytes(bytes.try_into().ok()?)),
+        _ => Some(u32::from_ne_bytes(bytes.try_into().ok()?).into()),
+    };
+    let size = usize::from(pointer_bytes);
+    let mut entries = bytes.chunks_exact(2 * size).filter_map(|pair| pair.split_at_checked(size));
+    entries.find_map(|(name, value)| if word(name)? == VDSO { word(value) } else { None })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -216,5 +285,49 @@ mod tests {
             _ = Stat::parse(&bytes);
             _ = Status::parse(&bytes);
         }
+    }
+
+    #[test]
+    fn the_three_forms_of_syscall() {
+        let waiting = |stack, counter| {
+            Some(ThreadState::Waiting(Registers {
+                program_counter: VirtualAddress::new(counter),
+                stack_pointer: VirtualAddress::new(stack),
+            }))
+        };
+        assert_eq!(ThreadState::parse(b"running\n"), Some(ThreadState::Running));
+        assert_eq!(
+            ThreadState::parse(b"-1 0x7ffc0f0e7a58 0x7f5b1c2d4a1e\n"),
+            waiting(0x7ffc_0f0e_7a58, 0x7f5b_1c2d_4a1e)
+        );
+        assert_eq!(
+            ThreadState::parse(b"230 0x0 0x0 0x7ffd 0x7ffd 0x0 0x0 0x7ffdcc0 0x7f4e9\n"),
+            waiting(0x7ff_dcc0, 0x7_f4e9)
+        );
+    }
+
+    #[test]
+    fn any_other_syscall_text_is_no_state() {
+        for text in ["", "running away", "-1 0x1", "-1 1 2", "0 0x1 0x2 0x3", "x 0x1 0x2", "-1 0x1 0x10000000000000000"]
+        {
+            assert_eq!(ThreadState::parse(text.as_bytes()), None, "{text}");
+        }
+        assert_eq!(ThreadState::parse(b"\xff 0x1 0x2"), None);
+    }
+
+    #[test]
+    fn the_size_of_a_program_header_tells_the_width() {
+        let wide = [33, 0x7fff_f7fc_1000, 16, 4, 6, 4096, 4, 56, 0, 0];
+        let narrow = [33, 0xf7fc_1000, 16, 4, 6, 4096, 4, 32, 0, 0];
+        let wide: Vec<u8> = wide.iter().copied().flat_map(u64::to_ne_bytes).collect();
+        let narrow: Vec<u8> = narrow.iter().copied().flat_map(u32::to_ne_bytes).collect();
+        assert_eq!(vdso(&wide, 8), Some(0x7fff_f7fc_1000));
+        assert_eq!(vdso(&narrow, 4), Some(0xf7fc_1000));
+        assert_eq!(vdso(&wide[16..], 8), None);
+        assert_eq!(vdso(&wide[..12], 8), None);
+        assert_eq!(pointer_bytes(&wide), Some(8));
+        assert_eq!(pointer_bytes(&narrow), Some(4));
+        assert_eq!(pointer_bytes(&narrow[..narrow.len() - 12]), None);
+        assert_eq!(pointer_bytes(&[]), None);
     }
 }

@@ -1,7 +1,7 @@
 //! Bytes that no machine and no guest of `scripts/guests` shows, each with its place in the kernel source.
 
+use super::physical::{ZoneLookup, Zones};
 use super::swaps::{SwapLayout, SwapMeaning, SwapOptions};
-use super::zones::{ZoneLookup, Zones};
 use super::*;
 
 /// Bits 59 and 60 have no meaning up to Linux 7.2 (`PM_*` in fs/proc/task_mmu.c). If a later kernel sets them, the

@@ -1,9 +1,10 @@
-//! The text files of `/proc`, as bytes: lines, fields and numbers.
+//! The text files of `/proc`, as bytes: lines, fields, numbers, and names that somebody else chose.
 
-use super::Name;
 use std::borrow::Cow;
+use std::fmt::Write;
 use std::io::BufRead;
-use std::iter;
+use std::sync::Arc;
+use std::{fmt, iter};
 use thiserror::Error;
 
 /// A line that does not have the form that the kernel gives it.
@@ -158,9 +159,163 @@ fn octal_byte(digits: &[u8; 3]) -> Option<u8> {
     })
 }
 
+/// A name as the kernel or an ELF file gives it: any bytes. Copies share them.
+///
+/// Its [`Display`](fmt::Display) and JSON forms are the only ways out to a terminal, and both escape: control
+/// characters, invisible and direction-changing characters and bytes that are not UTF-8 come out as `\x1b`, `\u{202e}`
+/// and the like, and a backslash as `\\`, so that two names never look the same.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Name(Arc<[u8]>);
+
+impl Name {
+    /// Takes the bytes as they are.
+    pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
+        Name(bytes.into().into())
+    }
+    /// A copy of the bytes, made at once.
+    pub fn copied(bytes: &[u8]) -> Self {
+        match bytes {
+            // The default takes no memory.
+            [] => Name::default(),
+            bytes => Name(bytes.into()),
+        }
+    }
+    /// The bytes as they came.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+    /// Its printable form, borrowed where nothing has to be escaped.
+    pub fn escaped(&self) -> Cow<'_, str> {
+        escape(&self.0)
+    }
+    /// Whether there is no name at all.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+    /// The part after the last slash: what people call a library or a program.
+    pub fn file_name(&self) -> Name {
+        Name::new(self.tail())
+    }
+    /// That part, printable.
+    pub fn escaped_file_name(&self) -> Cow<'_, str> {
+        escape(self.tail())
+    }
+    fn tail(&self) -> &[u8] {
+        let bytes = &*self.0;
+        bytes.iter().rposition(|&byte| byte == b'/').map_or(bytes, |slash| &bytes[slash + 1..])
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&escape(&self.0))
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Name({self})")
+    }
+}
+
+impl From<&str> for Name {
+    fn from(text: &str) -> Self {
+        Name::new(text.as_bytes())
+    }
+}
+
+/// The printable form of hostile bytes; borrowed where nothing had to be escaped.
+pub fn escape(bytes: &[u8]) -> Cow<'_, str> {
+    let is_plain_ascii = |byte: &u8| (b' '..=b'~').contains(byte) && *byte != b'\\';
+    if let Ok(text) = std::str::from_utf8(bytes)
+        && (bytes.iter().all(is_plain_ascii) || text.chars().all(|c| c != '\\' && is_plain(c)))
+    {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(bytes.len() + 8);
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '\\' => out.push_str("\\\\"),
+                c if is_plain(c) => out.push(c),
+                c if (c as u32) < 0x80 => _ = write!(out, "\\x{:02x}", c as u32),
+                c => _ = write!(out, "\\u{{{:x}}}", c as u32),
+            }
+        }
+        for byte in chunk.invalid() {
+            _ = write!(out, "\\x{byte:02x}");
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// The bytes that [`escape`] printed as `\x1b` or `\u{202e}`; everything else, other backslashes included, stays as it
+/// is.
+pub fn unescape(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\\') {
+        let (before, escape) = rest.split_at(at);
+        bytes.extend_from_slice(before.as_bytes());
+        rest = match escaped_byte(escape) {
+            Some((byte, behind)) => {
+                bytes.push(byte);
+                behind
+            }
+            None => match escaped_character(escape) {
+                Some((character, behind)) => {
+                    bytes.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+                    behind
+                }
+                None => {
+                    bytes.push(b'\\');
+                    escape.get(1..).unwrap_or_default()
+                }
+            },
+        };
+    }
+    bytes.extend_from_slice(rest.as_bytes());
+    bytes
+}
+
+fn escaped_byte(text: &str) -> Option<(u8, &str)> {
+    let (digits, behind) = text.strip_prefix("\\x")?.split_at_checked(2)?;
+    Some((u8::try_from(hex_number(digits)?).ok()?, behind))
+}
+
+fn escaped_character(text: &str) -> Option<(char, &str)> {
+    let (digits, behind) = text.strip_prefix("\\u{")?.split_once('}')?;
+    Some((char::from_u32(hex_number(digits)?)?, behind))
+}
+
+/// A number of digits only: the standard library would also take a sign.
+fn hex_number(digits: &str) -> Option<u32> {
+    let all = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    u32::from_str_radix(digits, 16).ok().filter(|_| all)
+}
+
+/// Whether a character shows itself as one visible mark (or a blank) and moves nothing else.
+pub fn is_plain(c: char) -> bool {
+    let hidden = matches!(c as u32,
+        0x00ad | 0x034f | 0x061c | 0x115f | 0x1160 | 0x17b4 | 0x17b5 | 0x180b..=0x180f | 0x200b..=0x200f
+        | 0x2028..=0x202f | 0x205f..=0x206f | 0x3164 | 0xfe00..=0xfe0f | 0xfeff | 0xffa0 | 0xfff0..=0xfffb
+        | 0xe0000..=0xe0fff);
+    c.is_ascii_graphic() || c == ' ' || (!c.is_control() && !hidden && is_assigned(c))
+}
+
+/// Whether a character is assigned, and not for private use: of others it is unknown how a terminal shows them.
+fn is_assigned(c: char) -> bool {
+    // The standard library has the table: the debug form of text escapes other characters, but also blanks and a mark
+    // without a letter before it.
+    let behind_a_letter = format!("a{c}");
+    let shown = behind_a_letter.escape_debug();
+    c.is_whitespace() || shown.eq(behind_a_letter.chars())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn octal_escapes() {
@@ -183,6 +338,54 @@ mod tests {
         assert_eq!(hexadecimal_before(b'-', b"1f-2"), Some((0x1f, &b"2"[..])));
         for bad in ["", "-", "1f", "1g-", "10000000000000000-"] {
             assert_eq!(hexadecimal_before(b'-', bad.as_bytes()), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_is_escaped() {
+        for (bytes, printed) in [
+            (&b"plain name"[..], "plain name"),
+            ("größe 木".as_bytes(), "größe 木"),
+            (b"a\nb\tc\x1b[31m\x7f", "a\\x0ab\\x09c\\x1b[31m\\x7f"),
+            (b"back\\slash", "back\\\\slash"),
+            (b"\xff\xfe", "\\xff\\xfe"),
+            ("a\u{202e}b\u{feff}".as_bytes(), "a\\u{202e}b\\u{feff}"),
+            ("\u{85}".as_bytes(), "\\u{85}"),
+            (b"", ""),
+        ] {
+            assert_eq!(escape(bytes), printed);
+        }
+    }
+
+    #[test]
+    fn what_was_escaped_is_read_back() {
+        for bytes in [&b"a\x1b[31m\x7f\n"[..], b"\xff\xfe", "a\u{202e}b\u{feff}".as_bytes(), b""] {
+            assert_eq!(unescape(&escape(bytes)), bytes);
+        }
+        for plain in ["\\d+", "\\x1", "\\x+1", "\\u{}", "\\u{110000}", "\\u{41", "a\\", "\\x\u{e4}\u{e4}"] {
+            assert_eq!(unescape(plain), plain.as_bytes());
+        }
+    }
+
+    #[test]
+    fn file_names() {
+        for (path, name) in [("/usr/lib/libc.so.6", "libc.so.6"), ("plain", "plain"), ("/a/", ""), ("", "")] {
+            assert_eq!(Name::from(path).file_name(), Name::from(name));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_raw_gets_out(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
+            prop_assert!(!escape(&bytes).contains(char::is_control));
+        }
+
+        #[test]
+        fn two_names_never_look_the_same(
+            one in proptest::collection::vec(prop_oneof![Just(b'\\'), Just(b'x'), Just(b'0'), Just(0xffu8), Just(b'\n')], 0..6),
+            two in proptest::collection::vec(prop_oneof![Just(b'\\'), Just(b'x'), Just(b'0'), Just(0xffu8), Just(b'\n')], 0..6),
+        ) {
+            prop_assert_eq!(escape(&one) == escape(&two), one == two);
         }
     }
 }

@@ -1,17 +1,15 @@
 //! The machine that the target runs on: its page frames, zones, processes.
 
 use super::cgroups::Cgroups;
-use super::command_line;
 use super::findings::{self, MachineFacts};
 use super::modules::Modules;
+use super::status::read_command_line;
 use super::target_process::{Abilities, Process};
-use crate::kernel::config::Config;
-use crate::kernel::iomem::Resources;
 use crate::kernel::mounts::{self, MemoryFiles};
+use crate::kernel::physical::{Resources, Zones};
 use crate::kernel::smaps::{self, Smaps};
 use crate::kernel::status::{Stat, Status};
-use crate::kernel::swaps::{SwapAreas, SwapLayout};
-use crate::kernel::zones::Zones;
+use crate::kernel::swaps::{Config, SwapAreas, SwapLayout};
 use crate::kernel::{Device, FrameNumber, Name, PageFlags, PageMapEntry, PageSize};
 use crate::source::{
     ConfigPlace, Credentials, Error, File, Finding, Held, List, Listed, Probe, ProcessEntry, Result, Setting, Source,
@@ -117,7 +115,7 @@ impl Machine {
 
     /// Flags that this kernel sets on pages where they do not hold: KSM where nothing is merged
     /// (`/sys/kernel/mm/ksm/pages_shared`) or where a page of pmdb's own has it. `None` when neither could be looked
-    /// at. For [`FlagContext`](crate::kernel::explain::FlagContext).
+    /// at. For [`FlagContext`](crate::kernel::page_flags::FlagContext).
     pub fn false_flags(&self) -> Option<PageFlags> {
         let look = || {
             let own = PageFlags::from_bits_retain(self.source.word(Probe::OwnFlags)?);
@@ -495,7 +493,7 @@ pub(super) fn entry(source: &dyn Source, listed: &Listed) -> Option<ProcessEntry
     let resident = memory.find(|(field, _)| field == "VmRSS");
     let command_line = || {
         let one = source.open(listed.pid, &listed.held).ok()?;
-        command_line::read(&*one, stat.arguments)
+        read_command_line(&*one, stat.arguments)
     };
     Some(ProcessEntry {
         pid: listed.pid,

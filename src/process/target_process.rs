@@ -1,18 +1,16 @@
 //! One process: its regions, its page map, its memory.
 
-use super::layout::Layout;
+use super::findings;
 use super::maps_text::{self, MapsText};
+use super::modules::Layout;
 use super::populated::{self, IN_ENTRIES, Populated};
-use super::{command_line, findings, naming};
 use crate::budget::Budget;
 use crate::kernel::smaps::{self, Smaps};
-use crate::kernel::status::{self, Stat, Status};
-use crate::kernel::{AddressRange, Device, Name, PageMapEntry, Permissions, Region, VirtualAddress, maps};
+use crate::kernel::{AddressRange, Device, PageMapEntry, Permissions, Region, VirtualAddress, maps};
 use crate::source::{
     Answer, Categories, Error, File, Finding, Identity, Liveness, Mapping, MemoryLifetime, Probe, Query, Result,
     Source, WordFile, as_words,
 };
-use procfs::FromRead;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
@@ -153,7 +151,7 @@ impl Process {
             return Ok(None);
         };
         let vector = self.source.whole(File::Auxiliary)?;
-        if let Some(vdso) = crate::kernel::auxiliary::vdso(&vector, self.layout().pointer_bytes) {
+        if let Some(vdso) = crate::kernel::status::vdso(&vector, self.layout().pointer_bytes) {
             match self.queried(VirtualAddress::new(vdso))? {
                 Some(Some(region)) if region.name.as_bytes() == b"[vdso]" => regions.push(region),
                 // It has been moved or unmapped.
@@ -282,7 +280,7 @@ impl Process {
 
     fn settled(&self, mapping: Mapping) -> Option<Region> {
         let mut region = region(mapping)?;
-        naming::settle_unescaped(&*self.source, &mut region);
+        maps_text::settle_unescaped(&*self.source, &mut region);
         Some(region)
     }
 
@@ -407,12 +405,6 @@ impl Process {
         findings::of_process(&*self.source)
     }
 
-    /// How large its stack may grow (RLIMIT_STACK, of `/proc/PID/limits`), in bytes; `None` without a limit.
-    pub fn stack_limit(&self) -> Result<Option<u64>> {
-        let limits = self.source.whole(File::Limits)?;
-        status::stack_limit(&limits).ok_or_else(|| Error::not_available("/proc/PID/limits holds no stack limit"))
-    }
-
     /// What the kernel counts in each region (`/proc/PID/smaps`). The kernel walks all page tables for it, which takes
     /// long for many regions and much memory.
     pub fn smaps(&self, budget: &mut Budget) -> Result<Vec<Smaps>> {
@@ -431,57 +423,6 @@ impl Process {
         let nothing = || Error::not_available(format!("process {} has no memory", self.identity().pid));
         Ok(smaps::regions(&text).next().ok_or_else(nothing)??)
     }
-
-    /// Where `/proc/PID/exe` leads, if that may be known.
-    pub fn executable(&self) -> Option<Name> {
-        self.source.whole(File::Program).ok().map(Name::new)
-    }
-
-    /// `/proc/PID/status` and `stat`, decoded, for `info process`.
-    pub fn status(&self) -> Result<ProcessStatus> {
-        let stat = Stat::parse(&self.source.whole(File::Stat)?)?;
-        let status = Status::parse(&self.source.whole(File::Status)?)?;
-        Ok(ProcessStatus {
-            pid: self.identity().pid,
-            parent: stat.parent,
-            name: stat.name,
-            state: status.state,
-            threads: stat.threads,
-            age: age(&*self.source, stat.start_time),
-            user: status.user,
-            tracer: status.tracer,
-            executable: self.executable(),
-            command_line: command_line::read(&*self.source, stat.arguments),
-            memory: status.memory,
-        })
-    }
-}
-
-/// What `/proc/PID/status`, `stat`, `exe` and `cmdline` say of a process.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct ProcessStatus {
-    /// Process id.
-    pub pid: u32,
-    /// Parent process id.
-    pub parent: u32,
-    /// `comm`
-    pub name: Name,
-    /// One letter and its word: `S (sleeping)`.
-    pub state: String,
-    /// Number of threads.
-    pub threads: u32,
-    /// Seconds since it started, as far as the machine's uptime tells.
-    pub age: Option<f64>,
-    /// Real user id.
-    pub user: u32,
-    /// The pid that traces it, 0 if none.
-    pub tracer: u32,
-    /// The program file, if it may be known.
-    pub executable: Option<Name>,
-    /// Its command line, arguments separated by blanks.
-    pub command_line: Option<Name>,
-    /// The Vm, Rss and Huge fields of status in the order of the file: name as the kernel spells it, bytes.
-    pub memory: Vec<(String, u64)>,
 }
 
 /// The region that PROCMAP_QUERY found, as its line of `maps` decodes.
@@ -499,12 +440,4 @@ fn region(mapping: Mapping) -> Option<Region> {
         name,
         deleted,
     })
-}
-
-/// Seconds since a process started, from its start in clock ticks since boot.
-fn age(source: &dyn Source, start_time: u64) -> Option<f64> {
-    let uptime = source.whole(File::Uptime).ok()?;
-    let uptime = procfs::Uptime::from_read(&uptime[..]).ok()?.uptime;
-    let ticks = source.word(Probe::TicksPerSecond)?;
-    Some(uptime - start_time as f64 / ticks as f64)
 }

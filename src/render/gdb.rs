@@ -153,7 +153,7 @@ fn push_wide(text: &mut String, character: char, bytes: u8) {
             push_code(text, byte.into());
         }
         (Ok(byte @ 0..=0x7f), _) => push_byte(text, byte, '"'),
-        _ if crate::kernel::name::is_plain(character) => push_character(text, character, '"'),
+        _ if crate::kernel::text::is_plain(character) => push_character(text, character, '"'),
         (_, 2) => {
             for unit in character.encode_utf16(&mut [0; 2]) {
                 push_code(text, (*unit).into());

@@ -1,12 +1,13 @@
 //! The JSON of one record: an object with its type and its fields.
 
 use super::printable::is_ascii;
-use crate::kernel::name::is_plain;
+use crate::kernel::text::is_plain;
 use crate::report::Declared;
 use serde::Serializer;
 use serde::ser::SerializeMap;
 use serde_json::ser::Formatter;
-use std::io::{self, Write};
+use std::io;
+use std::io::Write;
 
 /// Adds the JSON of a record.
 ///

@@ -1,6 +1,6 @@
 //! The last gate before a terminal: only printable text passes.
 
-use crate::kernel::name::is_plain;
+use crate::kernel::text::is_plain;
 use std::borrow::Cow;
 use std::fmt::Write;
 use unicode_width::UnicodeWidthChar;

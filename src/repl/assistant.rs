@@ -1,7 +1,7 @@
 //! Help while typing: completion, hints, colours.
 
 use crate::command::{self, LANGUAGE};
-use crate::kernel::name::is_plain;
+use crate::kernel::text::is_plain;
 use crate::lang::highlight::Class;
 use crate::lang::{Expected, Resolved, Span, grammar, script};
 use crate::render::{Role, Theme, cut};

@@ -2,7 +2,7 @@
 
 use super::demangle::{Form, demangle, may_be_mangled, split_version};
 use super::demangle_prefilter;
-use crate::kernel::name::unescape;
+use crate::kernel::text::unescape;
 use memchr::memmem;
 
 /// A typed name: mangled, demangled, or demangled without parameters; whole, or the beginning of one.

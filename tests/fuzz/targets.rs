@@ -2,8 +2,8 @@
 
 use crate::{Fuzzed, elf, made, names};
 use pmdb::command::LANGUAGE;
-use pmdb::kernel::registers::ThreadState;
-use pmdb::kernel::{PageFlags, PageMapEntry, iomem, maps, mounts, smaps, status, swaps, zones};
+use pmdb::kernel::status::ThreadState;
+use pmdb::kernel::{PageFlags, PageMapEntry, maps, mounts, physical, smaps, status, swaps};
 use std::time::Duration;
 
 pub const ALL: &[Fuzzed] = &[
@@ -128,8 +128,8 @@ fn kernel_text(bytes: &[u8]) {
     _ = status::Status::parse(bytes);
     _ = status::Stat::parse(bytes);
     _ = status::stack_limit(bytes);
-    _ = iomem::Resources::parse(bytes);
-    if let Ok(zones) = zones::Zones::parse(bytes) {
+    _ = physical::Resources::parse(bytes);
+    if let Ok(zones) = physical::Zones::parse(bytes) {
         for zone in zones.iter() {
             _ = zone.end();
         }

@@ -150,7 +150,7 @@ fn version_and_configuration() {
 
 /// Fresh private memory is anonymous, exclusive, in swap-backed pages, and merged with nothing.
 fn flags_of_private_memory_are_believable() {
-    use pmdb::kernel::explain::{FlagContext, believable, explain};
+    use pmdb::kernel::page_flags::{FlagContext, believable, explain};
     let name = "machine::flags_of_private_memory_are_believable";
     let own = pmdb::process::Target::attach(std::process::id()).expect("this program");
     let block = std::hint::black_box(vec![3u8; 64 << 10]);

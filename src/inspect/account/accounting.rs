@@ -210,7 +210,7 @@ impl Accounting {
     pub fn unknown(&self, mark: AccountMark) -> Reason {
         let available = self.space.availability();
         let refused = match mark {
-            AccountMark::Huge => Err(super::super::reason::no_scan()),
+            AccountMark::Huge => Err(super::super::error::no_scan()),
             AccountMark::ToCopy | AccountMark::WithPmdb => available.counts.clone(),
             AccountMark::Several => available.frames.clone(),
             AccountMark::LazilyFreed | AccountMark::Locked | AccountMark::Dirty => available.flags.clone(),

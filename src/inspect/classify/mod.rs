@@ -1,8 +1,7 @@
-//! The one place that decides what a page is. From bytes to [`State`] and [`Kind`], without I/O.
+//! The one place that decides what a page is. From bytes to [`State`] and [`Kind`], without I/O: from what was read of
+//! a page and of its region, and from what the kernel is known to do.
 
-use super::kernel_behaviour::KernelBehaviour;
-pub use super::observation::{Backing, PageObservation, RegionFacts};
-use super::state_set::StateSet;
+use super::page::StateSet;
 use crate::kernel::swaps::SwapMeaning;
 use crate::kernel::{Kind, PageFlags, PageMapEntry, State, SwapEntry};
 use crate::process::{BackingContent, Categories};
@@ -210,3 +209,106 @@ pub(super) fn absent_kind(
 
 #[cfg(test)]
 mod tests;
+
+/// The backing of the pages of a region.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Backing {
+    /// Nothing but swap.
+    Anonymous,
+    /// A file of a filesystem.
+    File,
+    /// Shared memory: tmpfs, memfd, System V, shared anonymous.
+    Shmem,
+    /// The hugetlb pool.
+    Hugetlb,
+    /// The kernel's own pages: `[vdso]`, `[vvar]`, `[vsyscall]`.
+    Kernel,
+}
+
+impl Backing {
+    /// The kind of a page that is still this backing's own.
+    pub const fn kind(self) -> Kind {
+        match self {
+            Backing::Anonymous => Kind::Anonymous,
+            Backing::File => Kind::File,
+            Backing::Shmem => Kind::Shmem,
+            Backing::Hugetlb => Kind::Hugetlb,
+            Backing::Kernel => Kind::Vdso,
+        }
+    }
+}
+
+/// The facts about a page's region that classification needs.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct RegionFacts {
+    /// Its backing.
+    pub backing: Backing,
+    /// Mapped shared; otherwise private, copied on write.
+    pub shared: bool,
+    /// VM_PFNMAP: the page map shows nothing of it.
+    pub pfn_mapped: bool,
+    /// VM_PFNMAP, and some of its pages may be copies of the device's, made by writes to a private mapping: ordinary
+    /// memory.
+    pub may_be_copied: bool,
+    /// It is large enough for a PMD mapping.
+    pub may_be_huge: bool,
+    /// Whether its private pages are merged ones, for pages whose flags do not tell; `None` if unknown.
+    pub merged: Option<bool>,
+}
+
+impl RegionFacts {
+    /// Those of a region of plain memory or of a file, as far as `maps` tells.
+    pub const fn plain(backing: Backing, shared: bool) -> Self {
+        RegionFacts {
+            backing,
+            shared,
+            pfn_mapped: false,
+            may_be_copied: false,
+            may_be_huge: false,
+            merged: Some(false),
+        }
+    }
+}
+
+/// What was read about one page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PageObservation {
+    /// Its page-map entry; `None` where the page map ends before it.
+    pub entry: Option<PageMapEntry>,
+    /// The frame's flags, if they were read.
+    pub flags: Option<PageFlags>,
+    /// The scan categories that hold, if they were asked for: `ZERO`, `HUGE`, and in regions of the pool `SWAPPED`.
+    pub categories: Option<Categories>,
+    /// Its backing content, if that was read: it matters where nothing is mapped.
+    pub content: Option<BackingContent>,
+}
+
+impl PageObservation {
+    /// An entry of which nothing else was read.
+    #[inline]
+    pub const fn of(entry: PageMapEntry) -> Self {
+        PageObservation { entry: Some(entry), flags: None, categories: None, content: None }
+    }
+
+    /// Whether one PMD maps it, or it comes from the hugetlb pool; `None` if that was not asked.
+    pub(super) fn is_huge(&self) -> Option<bool> {
+        let categories = self.categories?;
+        Some(categories.contains(Categories::HUGE))
+    }
+}
+
+/// Facts about the whole kernel. They are rarely needed, so an implementation may find them out on demand.
+pub trait KernelBehaviour {
+    /// What a swap type is on this kernel.
+    fn swap_meaning(&self, kind: u8) -> SwapMeaning;
+    /// Whether any swap area is in use: without one, no entry is a swap slot.
+    fn swap_in_use(&self) -> bool;
+    /// Whether KPF_KSM is set on merged pages alone: some kernels set it on every anonymous page.
+    fn ksm_is_marked(&self) -> bool;
+    /// Whether the entries of all guard pages have bit 58, which came two releases after the first guard pages, with
+    /// Linux 6.15.
+    fn guards_are_marked(&self) -> bool;
+    /// Whether bit 61 is set for pages of files and of shared memory, and for the huge page of zeros, where one PMD
+    /// maps them: since Linux 6.11 (and in some stable releases before it).
+    fn huge_files_are_marked(&self) -> bool;
+}

@@ -3,9 +3,8 @@
 use super::super::address_space::AddressSpace;
 use super::super::folio::Folio;
 use super::super::page::Facts;
-use super::chunk::UNREAD;
+use super::chunk::{Pieces, UNREAD, Words};
 use super::frames::Chosen;
-use super::pieces::{Pieces, Words};
 use super::plan::Step;
 use crate::kernel::{FrameNumber, PageFlags, PageMapEntry};
 use crate::process::{self, Machine, Process};

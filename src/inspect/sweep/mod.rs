@@ -1,21 +1,17 @@
 //! Sweeps: every command on pages gets them from [`AddressSpace::pages`].
 //!
 //! A [`plan`](plan::Plan) says which stretches to read and how. A [`batch`](batch::Batch) reads some of them into
-//! [`pieces`](pieces::Pieces), and adds the words of their frames. Long sweeps read batches on several
+//! [`pieces`](chunk::Pieces), and adds the words of their frames. Long sweeps read batches on several
 //! [`threads`](super::ordered_pool::Pool). Whoever pulls gets [`Chunk`]s in order. A chunk has the raw words of one
 //! stretch, and makes pages from them on the fly. At no time are more than a few batches in memory.
 
-mod backing;
 mod batch;
 mod changes;
 mod chunk;
 mod frames;
 mod huge;
 mod lookup;
-mod marks;
-mod owners;
 mod pages;
-mod pieces;
 mod plan;
 #[cfg(test)]
 mod tests;

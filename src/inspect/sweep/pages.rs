@@ -1,8 +1,7 @@
 //! The pages of a stretch, made from the words that were read. Neighbours that are the same come as one.
 
 use super::super::classify::{PageObservation, classify};
-use super::super::page::{Facts, InZone, Page, huge_without_scan};
-use super::super::state_set::StateSet;
+use super::super::page::{Facts, InZone, Page, StateSet, huge_without_scan};
 use super::chunk::{Chunk, Content, Entries, UNREAD};
 use crate::kernel::{Kind, PageFlags, PageMapEntry, State, VirtualAddress};
 use crate::process::{BackingContent, Categories};

@@ -1,9 +1,7 @@
 //! What happened to a page between two samples.
 
-use super::change::{Change, Residence, effect};
-use super::regions::{self, is_same_mapping};
-use super::sample::{Sample, spanning};
-use super::words::SampledPage;
+use super::regions::{self, Change, Residence, effect, is_same_mapping};
+use super::words::{Sample, SampledPage, spanning};
 use crate::inspect::StateSet;
 use crate::inspect::address_space::AddressSpace;
 use crate::inspect::classify::{PageObservation, RegionFacts, classify};

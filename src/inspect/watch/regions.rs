@@ -1,7 +1,9 @@
-//! Changes of regions between two samples.
+//! Changes between two samples, and those of regions.
 
-use crate::kernel::{AddressRange, Region};
-use crate::report::EventKind;
+use super::words::spanning;
+use crate::kernel::{AddressRange, Region, State, VirtualAddress};
+use crate::report::{EventKind, NetEffect, PageFacts};
+use std::collections::HashMap;
 
 /// A range of addresses whose region has changed.
 pub(super) struct RegionChange<'a> {
@@ -117,10 +119,164 @@ fn own_name(region: &Region) -> &[u8] {
     }
 }
 
+/// What happened between two samples.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Change {
+    /// The kind of change.
+    pub kind: EventKind,
+    /// Where it starts; `None` for what happened to the whole process.
+    pub address: Option<VirtualAddress>,
+    /// The number of neighbouring pages; 0 for the whole process. Their frames, before and after, follow each other
+    /// too. For a region that went or shrank: its pages that were in memory or in swap.
+    pub pages: u64,
+    /// What it did to the memory of the process.
+    pub effect: NetEffect,
+    /// For changes of a region: the addresses that changed.
+    pub range: Option<AddressRange>,
+    /// The first page as it was.
+    pub before: Option<PageFacts>,
+    /// The first page as it is.
+    pub after: Option<PageFacts>,
+    /// The region. For a change of the region: as it was, unless it is new.
+    pub region: Option<Region>,
+    /// The region as it is, for a change of a region that is still there.
+    pub region_after: Option<Region>,
+}
+
+impl Change {
+    pub(crate) fn of_process(kind: EventKind) -> Change {
+        Change {
+            kind,
+            address: None,
+            pages: 0,
+            effect: NetEffect::default(),
+            range: None,
+            before: None,
+            after: None,
+            region: None,
+            region_after: None,
+        }
+    }
+}
+
+/// Where the contents of a page are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Residence {
+    Memory,
+    Swap,
+    Nowhere,
+}
+
+impl Residence {
+    pub fn of(state: State) -> Residence {
+        match state {
+            // The frame that a migrating page leaves, or the one that it gets, is its own.
+            State::Present | State::Migrating => Residence::Memory,
+            State::Swapped => Residence::Swap,
+            _ => Residence::Nowhere,
+        }
+    }
+}
+
+/// What it does to the memory of the process that pages of `bytes` bytes change from one state to another.
+pub(super) fn effect(before: State, after: State, bytes: u64) -> NetEffect {
+    let (before, after) = (Residence::of(before), Residence::of(after));
+    let bytes_if = |residence| {
+        let is_there = |one| one == residence;
+        match (is_there(before), is_there(after)) {
+            (false, true) => (bytes, 0),
+            (true, false) => (0, bytes),
+            _ => (0, 0),
+        }
+    };
+    let ((came, went), (swap_came, swap_went)) = (bytes_if(Residence::Memory), bytes_if(Residence::Swap));
+    NetEffect { came, went, swap_came, swap_went }
+}
+
+/// Gives each region a number that it keeps while it grows, shrinks and changes its rights, and that its parts have
+/// after it was split. A region that was unmapped and is mapped again in the same way has its number again.
+#[derive(Default)]
+pub struct RegionGroups {
+    /// The regions seen last, in address order.
+    last: Vec<(Region, Option<usize>)>,
+    /// The regions seen; if that were too many, only those seen last.
+    known: HashMap<Region, Option<usize>>,
+    groups: Vec<Region>,
+    /// The most regions that get numbers beside those of the first list.
+    most_later: Option<usize>,
+    /// How many numbers there may be, once a list has been seen.
+    most: Option<usize>,
+}
+
+impl RegionGroups {
+    /// Of the regions that are not in the first list, at most so many get numbers.
+    pub fn of_at_most(later: usize) -> Self {
+        RegionGroups { most_later: Some(later), ..RegionGroups::default() }
+    }
+
+    /// Takes the regions of a later sample, in address order.
+    pub fn see<'r>(&mut self, regions: impl Iterator<Item = &'r Region>) {
+        let regions: Vec<&Region> = regions.collect();
+        if regions.iter().copied().eq(self.last.iter().map(|(region, _)| region)) {
+            return;
+        }
+        if let (None, Some(later)) = (self.most, self.most_later) {
+            self.most = Some(regions.len() + later);
+        }
+        let now: Vec<(Region, Option<usize>)> =
+            regions.into_iter().map(|region| (region.clone(), self.number(region))).collect();
+        if self.most.is_some_and(|most| self.known.len() > 2 * most + now.len()) {
+            self.known = self.last.iter().chain(&now).cloned().collect();
+        }
+        // Of a region that was split, the longest part gives the rights.
+        let mut shortest_first: Vec<&(Region, Option<usize>)> = now.iter().collect();
+        shortest_first.sort_by_key(|(region, _)| region.range.len());
+        for (region, number) in shortest_first {
+            if let Some(group) = number.and_then(|number| self.groups.get_mut(number)) {
+                let range = spanning(group.range, region.range);
+                *group = Region { range, ..region.clone() };
+            }
+        }
+        self.last = now;
+    }
+
+    /// The number of a region. One that was not seen goes on from the region seen last that it has most of, among
+    /// those with the same rights if there are any. `None`: it is one of those that came when there were too many.
+    pub fn number(&mut self, region: &Region) -> Option<usize> {
+        if let Some(number) = self.known.get(region) {
+            return *number;
+        }
+        let first = self.last.partition_point(|(one, _)| one.range.end() <= region.range.start());
+        let touched = self.last.iter().skip(first);
+        let overlapping = touched.map_while(|(one, number)| Some((one, number, one.range.intersection(region.range)?)));
+        let earlier = overlapping.filter(|(one, ..)| is_same_mapping(one, region));
+        let closest = earlier.max_by_key(|(one, _, part)| (one.permissions == region.permissions, part.len()));
+        let next = Some(self.groups.len()).filter(|number| self.most.is_none_or(|most| *number < most));
+        let number = closest.map_or(next, |(_, number, _)| *number);
+        if number == Some(self.groups.len()) {
+            self.groups.push(region.clone());
+        }
+        self.known.insert(region.clone(), number);
+        number
+    }
+
+    /// The region with that number as it was seen last, with all addresses that it ever had.
+    pub fn region(&self, number: usize) -> Option<&Region> {
+        self.groups.get(number)
+    }
+
+    /// Begins again: no later region goes on from one before.
+    pub fn forget(&mut self) {
+        self.last.clear();
+        self.known.clear();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::kernel::{Name, Permissions, VirtualAddress};
+    use crate::process::fake;
 
     fn region(start: u64, end: u64, write: bool, name: &str) -> Region {
         Region {
@@ -216,5 +372,77 @@ mod tests {
             assert_eq!(is_same_mapping(&one, &other), is_same, "{one:?}, {other:?}");
             assert_eq!(is_same_mapping(&other, &one), is_same, "{other:?}, {one:?}");
         }
+    }
+
+    fn with(start: u64, pages: u64, write: bool, name: &str) -> Region {
+        let permissions = Permissions { read: true, write, ..Permissions::default() };
+        Region { permissions, name: Name::from(name), ..fake::region(start, pages) }
+    }
+
+    /// The numbers of each list in turn.
+    fn numbers(lists: &[Vec<Region>]) -> (Vec<Vec<usize>>, RegionGroups) {
+        let mut groups = RegionGroups::default();
+        let each = |regions: &Vec<Region>| {
+            groups.see(regions.iter());
+            regions.iter().map(|region| groups.number(region).expect("a number")).collect()
+        };
+        (lists.iter().map(each).collect(), groups)
+    }
+
+    #[test]
+    fn a_region_that_grows_and_shrinks_stays_one() {
+        let heap = |pages| with(0x1000, pages, true, "[heap]");
+        let stack = |start: u64| with(start, 0x9000 - start, true, "[stack]");
+        let (found, groups) = numbers(&[
+            vec![heap(4), stack(0x8000)],
+            vec![heap(9), stack(0x7000)],
+            vec![],
+            vec![heap(9), stack(0x8000)],
+        ]);
+        assert_eq!(found, [vec![0, 1], vec![0, 1], vec![], vec![0, 1]]);
+        assert_eq!(groups.region(0), Some(&heap(9)));
+        assert_eq!(groups.region(1), Some(&stack(0x7000)), "all addresses that it had");
+    }
+
+    #[test]
+    fn memory_of_other_rights_is_another_region_even_where_the_border_moves() {
+        let arena = |used| vec![with(0x1000, used, true, ""), with(0x1000 + used, 100 - used, false, "")];
+        let (found, groups) = numbers(&[arena(10), arena(20), arena(60)]);
+        assert_eq!(found, [[0, 1], [0, 1], [0, 1]]);
+        assert_eq!(groups.region(0), Some(&with(0x1000, 60, true, "")));
+    }
+
+    #[test]
+    fn parts_belong_to_the_region_that_was_split() {
+        let whole = with(0x1000, 10, true, "");
+        let parts = vec![with(0x1000, 6, true, ""), with(0x1006, 1, false, ""), with(0x1007, 3, true, "")];
+        let (found, groups) = numbers(&[vec![whole.clone()], parts]);
+        assert_eq!(found, [vec![0], vec![0, 0, 0]]);
+        assert_eq!(groups.region(0), Some(&whole));
+    }
+
+    /// Memory that grows is another region in each sample.
+    #[test]
+    fn few_of_very_many_are_remembered() {
+        let mut groups = RegionGroups::of_at_most(3);
+        for pages in 1..1000 {
+            let (grows, new) = (with(0x1000, pages, true, "[heap]"), with(0x2000 + 2 * pages, 1, true, ""));
+            groups.see([&grows, &new].into_iter());
+            assert_eq!(groups.number(&grows), Some(0));
+            assert_eq!(groups.number(&new), (pages <= 4).then_some(pages as usize));
+        }
+        assert!(groups.groups.len() == 5 && groups.known.len() < 20, "{}", groups.known.len());
+    }
+
+    #[test]
+    fn other_memory_at_the_same_place_is_another_region() {
+        let one = with(0x1000, 4, true, "[anon:one]");
+        let other = with(0x1000, 4, true, "[anon:other]");
+        let neighbour = with(0x1004, 4, true, "[anon:one]");
+        let (found, mut groups) = numbers(&[vec![one.clone()], vec![other], vec![one.clone(), neighbour]]);
+        assert_eq!(found, [vec![0], vec![1], vec![0, 2]]);
+        // As after an exec.
+        groups.forget();
+        assert_eq!(groups.number(&one), Some(3));
     }
 }

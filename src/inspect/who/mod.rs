@@ -11,9 +11,7 @@
 //! visit the candidates, and their mappings come in order. Pages may leave the frame meanwhile, so once as many
 //! are reported as the kernel counts, a recheck reads them again.
 
-mod frame_class;
 mod question;
-mod recheck;
 mod reported;
 mod scan;
 mod search;

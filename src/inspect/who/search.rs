@@ -1,11 +1,9 @@
 //! The search through all processes: rounds that follow a clue, then rounds that search the rest, until every mapping
 //! that the kernel counts is found.
 
-use super::frame_class::{self, FrameClass};
 use super::question::{Answer, Ended, Question, Step};
-use super::recheck::recheck;
-use super::reported::{Candidate, ReportedMappings};
-use super::scan::{FrameScanner, Scratch};
+use super::reported::{Candidate, ReportedMappings, recheck};
+use super::scan::{self, FrameClass, FrameScanner, Scratch};
 use super::visit::{CandidateState, Clue, Findings, How, Visit, Visitor};
 use crate::budget::Budget;
 use crate::inspect::frames::{count_of, flags_of};
@@ -78,7 +76,7 @@ impl Search {
     pub(super) fn new(machine: &Arc<Machine>, question: &Question) -> Result<Self> {
         let flags = flags_of(machine, question.frame);
         let map_count = count_of(machine, question.frame);
-        let counted = frame_class::is_counted(&flags, &map_count, machine);
+        let counted = scan::is_counted(&flags, &map_count, machine);
         let mut search = Search {
             machine: Arc::clone(machine),
             question: question.clone(),

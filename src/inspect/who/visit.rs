@@ -1,7 +1,6 @@
 //! Visits one process: finds the pages that map the frame, by a clue or by a search.
 
-use super::frame_class::FrameClass;
-use super::scan::{FrameScanner, ProcessScan, Scanned, Scratch};
+use super::scan::{FrameClass, FrameScanner, ProcessScan, Scanned, Scratch};
 use crate::budget::{Budget, OutOfBudget};
 use crate::inspect::ordered_pool::{Spread, Work};
 use crate::inspect::{Error, Result};

@@ -6,7 +6,7 @@
 //! `/proc` does not show.
 
 use super::directory::{Directory, own_file, read_all, read_to_end};
-use crate::kernel::locks::{self, Lease};
+use crate::kernel::mounts::{self, Lease};
 use crate::kernel::{Device, maps};
 use rustix::buffer::spare_capacity;
 use rustix::fd::OwnedFd;
@@ -34,7 +34,7 @@ pub(super) fn on(inodes: [u64; 2]) -> Result<Option<Lease>> {
         }
     };
     let text = read_to_end(|bytes, from| pread(file, spare_capacity(bytes), from))?;
-    let mut leases = locks::leases(&text).into_iter();
+    let mut leases = mounts::leases(&text).into_iter();
     Ok(leases.find(|lease| inodes.iter().any(|&inode| lease.may_be_on(inode))))
 }
 

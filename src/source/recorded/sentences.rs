@@ -1,7 +1,7 @@
 //! The words that describe reads and their results.
 
 use super::log::{Read, counted, quoted, told};
-use crate::kernel::registers::ThreadState;
+use crate::kernel::status::ThreadState;
 use crate::kernel::{Name, PageSize, VirtualAddress};
 use crate::source::{
     Answer, BackingContent, BackingRun, Categories, File, Group, Groups, PageRegion, Probe, Result, WordFile,

@@ -4,7 +4,7 @@ use super::samples::*;
 use super::{rendered, text};
 use crate::command::watch::records::samples::event;
 use crate::command::watch::records::{Event, WatchStart};
-use crate::kernel::name::is_plain;
+use crate::kernel::text::is_plain;
 use crate::kernel::*;
 use crate::render::theme::Background;
 use crate::render::{Json, Record, Text, Theme};

@@ -401,7 +401,7 @@ fn json_escapes_what_a_terminal_would_obey_and_loses_nothing() {
     let said = "\u{9b}2J \u{202e} \x7f \u{e0001} é \\ \"";
     let note = Box::new(crate::report::Note { message: said.into() });
     let line = rendered(&mut Json, &[note]);
-    assert!(line.trim_end().chars().all(crate::kernel::name::is_plain), "{line:?}");
+    assert!(line.trim_end().chars().all(crate::kernel::text::is_plain), "{line:?}");
     let json: Value = serde_json::from_str(&line).unwrap();
     assert_eq!(json["message"], said);
     // Names come escaped, as in text: two different ones never look the same.

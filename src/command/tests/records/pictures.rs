@@ -206,6 +206,6 @@ proptest! {
         let svg = rendered(&mut Svg::new(title, None), &hostile::hostile(&bytes, number));
         let document = Document::parse(&svg);
         prop_assert!(document.is_ok(), "{:?} {}", document, svg);
-        prop_assert!(svg.chars().all(|c| c == '\n' || crate::kernel::name::is_plain(c)));
+        prop_assert!(svg.chars().all(|c| c == '\n' || crate::kernel::text::is_plain(c)));
     }
 }

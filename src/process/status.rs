@@ -1,0 +1,257 @@
+//! What the short files of a process say of it and of its threads, without stopping it: who it is, what it runs, its
+//! command line, and where its threads stand.
+//!
+//! The kernel reads the command line from the process's memory, and would fault absent pages in. So it is read only
+//! where the page map says that all of it is resident.
+
+use super::{Process, Result, maps_text};
+use crate::kernel::status::{self, Registers, Stat, Status, ThreadState};
+use crate::kernel::text::BadLine;
+use crate::kernel::{AddressRange, Name, PageMapEntry, VirtualAddress};
+use crate::source::{Answer, Error, File, List, Probe, Query, Source, WordFile, as_words};
+use procfs::FromRead;
+use std::time::{Duration, Instant};
+
+/// How long the query for a running thread is repeated. In unit tests nothing changes meanwhile.
+const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 0 } else { 500 });
+/// How long it is repeated for each of several threads, after the first round: for all together as long as for one.
+const AGAIN: Duration = Duration::from_millis(if cfg!(test) { 0 } else { 20 });
+/// The pause before the next query.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// A thread.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Thread {
+    /// Its id; that of the main thread is the id of the process.
+    pub id: u32,
+    /// Its short name.
+    pub name: Name,
+    /// One letter, as `ps` shows it.
+    pub state: char,
+}
+
+impl Thread {
+    /// Whether it has ended: it has no registers any more. The main thread stays listed while others run.
+    pub fn has_ended(&self) -> bool {
+        matches!(self.state, 'Z' | 'X')
+    }
+}
+
+/// What `/proc/PID/status`, `stat`, `exe` and `cmdline` say of a process.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct ProcessStatus {
+    /// Process id.
+    pub pid: u32,
+    /// Parent process id.
+    pub parent: u32,
+    /// `comm`
+    pub name: Name,
+    /// One letter and its word: `S (sleeping)`.
+    pub state: String,
+    /// Number of threads.
+    pub threads: u32,
+    /// Seconds since it started, as far as the machine's uptime tells.
+    pub age: Option<f64>,
+    /// Real user id.
+    pub user: u32,
+    /// The pid that traces it, 0 if none.
+    pub tracer: u32,
+    /// The program file, if it may be known.
+    pub executable: Option<Name>,
+    /// Its command line, arguments separated by blanks.
+    pub command_line: Option<Name>,
+    /// The Vm, Rss and Huge fields of status in the order of the file: name as the kernel spells it, bytes.
+    pub memory: Vec<(String, u64)>,
+}
+
+impl Process {
+    /// Where `/proc/PID/exe` leads, if that may be known.
+    pub fn executable(&self) -> Option<Name> {
+        self.source().whole(File::Program).ok().map(Name::new)
+    }
+
+    /// `/proc/PID/status` and `stat`, decoded, for `info process`.
+    pub fn status(&self) -> Result<ProcessStatus> {
+        let stat = Stat::parse(&self.source().whole(File::Stat)?)?;
+        let status = Status::parse(&self.source().whole(File::Status)?)?;
+        Ok(ProcessStatus {
+            pid: self.identity().pid,
+            parent: stat.parent,
+            name: stat.name,
+            state: status.state,
+            threads: stat.threads,
+            age: age(&**self.source(), stat.start_time),
+            user: status.user,
+            tracer: status.tracer,
+            executable: self.executable(),
+            command_line: read_command_line(&**self.source(), stat.arguments),
+            memory: status.memory,
+        })
+    }
+
+    /// How large its stack may grow (RLIMIT_STACK, of `/proc/PID/limits`), in bytes; `None` without a limit.
+    pub fn stack_limit(&self) -> Result<Option<u64>> {
+        let limits = self.source().whole(File::Limits)?;
+        status::stack_limit(&limits).ok_or_else(|| Error::not_available("/proc/PID/limits holds no stack limit"))
+    }
+
+    /// Its threads, by number. One that ends meanwhile is left out.
+    ///
+    /// # Errors
+    /// The process is gone, or the source has no list of threads.
+    pub fn threads(&self) -> Result<Vec<Thread>> {
+        let mut threads = Vec::new();
+        for listed in self.source().list(List::Threads)? {
+            let stat = Stat::parse(&listed.stat)?;
+            threads.push(Thread { id: listed.pid, name: stat.name, state: stat.state });
+        }
+        threads.sort_unstable_by_key(|thread| thread.id);
+        Ok(threads)
+    }
+
+    /// Whether a thread is running, or waits in the kernel, and where.
+    ///
+    /// # Errors
+    /// It may not be read, or the thread has ended.
+    pub fn thread_state(&self, thread: u32) -> Result<ThreadState> {
+        self.read_state(File::ThreadSyscall(thread))
+    }
+
+    /// The main thread's program counter and stack pointer (`/proc/PID/syscall`), without stopping it. The query of a
+    /// running thread is repeated for a moment: most threads wait soon.
+    ///
+    /// # Errors
+    /// The thread runs all the time, the file may not be read, or the process is gone.
+    pub fn registers(&self) -> Result<Registers> {
+        self.waiting(File::Syscall, Instant::now() + PATIENCE)?.ok_or_else(|| {
+            let pid = self.identity().pid;
+            let why = "the kernel shows the registers only of a thread that waits";
+            Error::not_available(format!("process {pid} is running: {why}"))
+        })
+    }
+
+    /// The stack pointer of each thread; `None` of one that runs all the time. A thread that has ended is left out.
+    ///
+    /// # Errors
+    /// Their files may not be read, or the process is gone.
+    pub fn stack_pointers(&self) -> Result<Vec<(Thread, Option<VirtualAddress>)>> {
+        let end = Instant::now() + PATIENCE;
+        let mut stacks = Vec::new();
+        for thread in self.threads()?.into_iter().filter(|thread| !thread.has_ended()) {
+            match self.waiting(File::ThreadSyscall(thread.id), end) {
+                Ok(registers) => stacks.push((thread, registers.map(|registers| registers.stack_pointer))),
+                Err(Error::NotAvailable { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        // Those after a busy one were asked once: they may wait now.
+        let end = Instant::now() + PATIENCE;
+        for (thread, pointer) in stacks.iter_mut().filter(|(_, pointer)| pointer.is_none()) {
+            let end = end.min(Instant::now() + AGAIN);
+            if let Ok(Some(registers)) = self.waiting(File::ThreadSyscall(thread.id), end) {
+                *pointer = Some(registers.stack_pointer);
+            }
+        }
+        Ok(stacks)
+    }
+
+    /// The registers as soon as the thread waits; `None` if it still runs at `end`.
+    fn waiting(&self, file: File, end: Instant) -> Result<Option<Registers>> {
+        loop {
+            match self.read_state(file)? {
+                ThreadState::Waiting(registers) => return Ok(Some(registers)),
+                ThreadState::Running if Instant::now() < end => std::thread::sleep(PAUSE),
+                ThreadState::Running => return Ok(None),
+            }
+        }
+    }
+
+    fn read_state(&self, file: File) -> Result<ThreadState> {
+        let text = self.source().whole(file)?;
+        let bad_line = || BadLine { file: "syscall", line: 1, text: Name::new(text.trim_ascii()) };
+        Ok(ThreadState::parse(&text).ok_or_else(bad_line)?)
+    }
+}
+
+/// More pages than arguments can have (ARG_MAX): a program may claim any addresses (PR_SET_MM).
+const MOST_PAGES: u64 = 4096;
+
+/// The text of `cmdline`; `None` if it may not be read. `arguments` are the addresses from `stat`.
+pub(super) fn read_command_line(source: &dyn Source, arguments: Option<AddressRange>) -> Option<Name> {
+    let page = source.page_size();
+    let arguments = arguments.filter(|arguments| arguments.pages(page) <= MOST_PAGES)?;
+    let own = usize::try_from(arguments.pages(page)).ok()?;
+    let title_end = arguments.start().checked_add(page.bytes())?;
+    let read_by_kernel = AddressRange::new(arguments.start(), arguments.end().max(title_end))?;
+    let pages = usize::try_from(read_by_kernel.pages(page)).ok()?;
+    let mut entries = vec![PageMapEntry::default(); pages];
+    let first = page.index(arguments.start());
+    let read = source.words(WordFile::PageMap, first, as_words(&mut entries));
+    entries.truncate(read.ok()?);
+    let last = page.floor(VirtualAddress::new(title_end.get() - 1));
+    let is_mapped = || match source.query(Query::At(last)) {
+        Ok(Answer::Found(_)) => true,
+        Ok(Answer::Nothing) => false,
+        // Before Linux 6.11 only the text tells.
+        _ => maps_text::read(source).map_or(true, |(regions, _)| regions.iter().any(|one| one.range.contains(last))),
+    };
+    let may = may_be_read(&entries, own, is_mapped);
+    let bytes = may.then(|| source.whole(File::CommandLine).ok())??;
+    Some(separated(&bytes))
+}
+
+/// Whether a read of the command line faults no page in. The first `own` entries belong to the pages of the arguments.
+/// If the last argument does not end in a zero byte (setproctitle), the kernel reads a page's worth from the first
+/// argument on (get_mm_proctitle in fs/proc/base.c). That may reach into one more page, which is harmless if it is
+/// resident, or in no region.
+fn may_be_read(entries: &[PageMapEntry], own: usize, next_is_mapped: impl FnOnce() -> bool) -> bool {
+    let Some((arguments, next)) = entries.split_at_checked(own) else {
+        return false;
+    };
+    arguments.iter().all(|entry| entry.is_present())
+        && match next.first() {
+            None => true,
+            Some(next) => next.is_present() || (!next.is_swap_entry() && !next_is_mapped()),
+        }
+}
+
+/// The arguments with blanks between them, in place of the zero bytes at their ends.
+fn separated(bytes: &[u8]) -> Name {
+    let end = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+    let arguments = bytes.get(..end).unwrap_or_default();
+    let separated = arguments.iter().map(|&byte| if byte == 0 { b' ' } else { byte });
+    Name::new(separated.collect::<Vec<u8>>())
+}
+
+/// Seconds since a process started, from its start in clock ticks since boot.
+fn age(source: &dyn Source, start_time: u64) -> Option<f64> {
+    let uptime = source.whole(File::Uptime).ok()?;
+    let uptime = procfs::Uptime::from_read(&uptime[..]).ok()?.uptime;
+    let ticks = source.word(Probe::TicksPerSecond)?;
+    Some(uptime - start_time as f64 / ticks as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_after_the_arguments_must_be_resident_or_in_no_region() {
+        let there = PageMapEntry::new(1 << 63 | 1);
+        let swapped = PageMapEntry::new(1 << 62 | 0x20);
+        let empty = PageMapEntry::default();
+        for (entries, own, next_is_mapped, expected) in [
+            (&[there][..], 1, true, true),
+            (&[there, there], 1, true, true),
+            (&[there, swapped], 1, true, false),
+            (&[there, empty], 1, true, false),
+            (&[there, empty], 1, false, true),
+            (&[there, empty], 2, false, false),
+            (&[swapped, there], 1, true, false),
+            (&[], 1, false, false),
+        ] {
+            let may = may_be_read(entries, own, || next_is_mapped);
+            assert_eq!(may, expected, "{entries:?} {own} {next_is_mapped}");
+        }
+    }
+}

@@ -1,6 +1,7 @@
 //! Errors of fetching bytes: what was tried, why it failed, and the remedy.
 
 use crate::budget::OutOfBudget;
+use crate::kernel::Name;
 use thiserror::Error as ThisError;
 
 /// `Result` with this room's error.
@@ -40,7 +41,7 @@ pub enum Error {
         /// The name.
         name: String,
         /// The processes.
-        candidates: Vec<super::process_entry::ProcessEntry>,
+        candidates: Vec<ProcessEntry>,
     },
     /// Ctrl-C, or another limit.
     #[error(transparent)]
@@ -105,4 +106,21 @@ impl Error {
             _ => None,
         }
     }
+}
+
+/// A process in a listing.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ProcessEntry {
+    /// Process id.
+    pub pid: u32,
+    /// Real user id.
+    pub user: u32,
+    /// `comm`
+    pub name: Name,
+    /// `S`, `R`, `Z` …
+    pub state: char,
+    /// Resident bytes (`VmRSS`); `None` for kernel threads and zombies.
+    pub resident: Option<u64>,
+    /// Command line, empty for kernel threads; `None` where a read could fault memory of the process in.
+    pub command_line: Option<Name>,
 }

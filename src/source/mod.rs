@@ -4,30 +4,23 @@
 //! `/sys`, and the files behind regions. It never ptraces, and never makes the target fault. One operation changes how
 //! the target runs, [`Source::clear_soft_dirty`], and one command calls it.
 
-mod backing;
 mod error;
-
 mod feature;
 mod file;
-mod in_memory;
 pub mod live;
 pub mod memory;
-mod own_cgroup;
-mod page_map_end;
-mod process_entry;
 mod question;
 pub mod recorded;
 mod sys;
 
-pub use backing::{BackingContent, BackingRun, FileLocation, ReadAt};
-pub use error::{Error, Result, words};
+pub use error::{Error, ProcessEntry, Result, words};
 pub use feature::{Access, Credentials, Feature, Finding};
 pub(crate) use feature::{no, tried, unknown, yes};
-pub use file::{ConfigPlace, File, Setting, WordFile};
-pub use in_memory::InMemory;
-pub use page_map_end::covered_pages;
-pub use process_entry::ProcessEntry;
-pub use question::{Answer, Categories, Group, Groups, Held, List, Listed, Mapping, PageRegion, Probe, Query, Scan};
+pub use file::{ConfigPlace, File, Setting, WordFile, covered_pages};
+pub use question::{
+    Answer, BackingContent, BackingRun, Categories, FileLocation, Group, Groups, Held, InMemory, List, Listed, Mapping,
+    PageRegion, Probe, Query, ReadAt, Scan,
+};
 pub use sys::{Word, as_words};
 
 use crate::budget::Budget;

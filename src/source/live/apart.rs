@@ -1,19 +1,23 @@
-//! Work on storage that may not answer (FUSE, network), done by a child process that can be left behind.
+//! Work on storage that may not answer (FUSE, network), done by a child process that can be left behind; and files on
+//! such storage.
 //!
 //! A system call on such storage can wait for ever, and not even SIGKILL ends every wait (a FUSE request that the
 //! server has taken). A thread in such a wait would keep this program from ending; a child process does not. Nor does
-//! this program hold such a file open: the kernel asks the storage once more when it is closed (`fuse_flush`).
+//! this program hold such a file open: the kernel asks the storage once more when it is closed (`fuse_flush`). So a
+//! child process opens, reads and closes the file for each part of it.
 
 use super::directory::Directory;
-use crate::kernel::Device;
-use crate::source::sys;
+use super::module_file::ModuleFile;
+use crate::kernel::{Device, Name};
+use crate::source::{Error, ReadAt, Result, sys};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsRawFd, OwnedFd, RawFd};
 use rustix::fs::FileType;
-use rustix::io::{Errno, Result, read, write};
+use rustix::io::{Errno, read, write};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use std::collections::HashMap;
+use std::io::{self, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -45,7 +49,7 @@ fn children() -> MutexGuard<'static, Children> {
 
 /// The answer of `work`, which only reads files on `storage`. [`Errno::TIMEDOUT`] when that does not respond; at once
 /// as long as an earlier call still waits for it.
-pub(super) fn ask(storage: Device, work: impl FnOnce() -> Vec<u8>) -> Result<Vec<u8>> {
+pub(super) fn ask(storage: Device, work: impl FnOnce() -> Vec<u8>) -> rustix::io::Result<Vec<u8>> {
     {
         let mut children = children();
         children.ending.retain(|&child| !has_ended(child));
@@ -94,7 +98,7 @@ fn close_all_streams_but(kept: RawFd) {
     }
 }
 
-fn write_all(pen: &OwnedFd, mut bytes: &[u8]) -> Result<()> {
+fn write_all(pen: &OwnedFd, mut bytes: &[u8]) -> rustix::io::Result<()> {
     while !bytes.is_empty() {
         let written = write(pen, bytes)?;
         bytes = bytes.get(written..).unwrap_or_default();
@@ -103,7 +107,7 @@ fn write_all(pen: &OwnedFd, mut bytes: &[u8]) -> Result<()> {
 }
 
 /// Reads the length, then the bytes. The patience begins anew with each part.
-fn read_answer(from: &OwnedFd) -> Result<Vec<u8>> {
+fn read_answer(from: &OwnedFd) -> rustix::io::Result<Vec<u8>> {
     let mut length = [0; size_of::<u64>()];
     read_fully(from, &mut length)?;
     let length = usize::try_from(u64::from_ne_bytes(length)).map_err(|_| Errno::NOMEM)?;
@@ -114,7 +118,7 @@ fn read_answer(from: &OwnedFd) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn read_fully(from: &OwnedFd, into: &mut [u8]) -> Result<()> {
+fn read_fully(from: &OwnedFd, into: &mut [u8]) -> rustix::io::Result<()> {
     const BETWEEN_LOOKS: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
     let mut done = 0;
     let mut end = Instant::now() + PATIENCE;
@@ -142,9 +146,156 @@ fn read_fully(from: &OwnedFd, into: &mut [u8]) -> Result<()> {
     Ok(())
 }
 
+/// Bytes that are read at a time: a child process starts for each part.
+const PART: u64 = 1 << 18;
+/// Parts that are cached, as tables are read in smaller steps: a table of symbols and its names are read in turn, and a
+/// name may lie in two.
+const CACHED: usize = 4;
+
+/// Opens the file; `None` if there is none.
+type Open = Box<dyn Fn() -> Result<Option<ModuleFile>> + Send + Sync>;
+
+/// The file, which this program never has open.
+pub(super) struct DistantFile {
+    storage: Device,
+    name: Name,
+    open: Open,
+    length: u64,
+    fingerprint: [u64; 4],
+    /// The parts used last, the latest at the end, and where each begins.
+    parts: Mutex<Vec<(u64, Vec<u8>)>>,
+}
+
+impl DistantFile {
+    /// The file that `open` opens, if `storage` answers; `name` is what it is called. `None` if there is none.
+    pub(super) fn open(storage: Device, name: &Name, open: Open) -> Result<Option<DistantFile>> {
+        let found = look(storage, name, &open)?;
+        Ok(found.map(|(length, fingerprint)| DistantFile {
+            storage,
+            name: name.clone(),
+            open,
+            length,
+            fingerprint,
+            parts: Mutex::default(),
+        }))
+    }
+
+    /// Up to `length` bytes from `offset` on; an error if the file has changed.
+    fn fetch(&self, offset: u64, length: u64) -> io::Result<Vec<u8>> {
+        let failed = |error| Error::not_available(format!("reading {}: {error}", self.name));
+        let bytes = answer(self.storage, &self.name, || {
+            let file = (self.open)()?.filter(|file| file.fingerprint() == self.fingerprint);
+            let changed = || failed(io::Error::other("it is gone or has changed since it was opened"));
+            let file = file.ok_or_else(changed)?;
+            let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
+            let read = file.read_up_to(offset, &mut bytes).map_err(failed)?;
+            bytes.truncate(read);
+            Ok(bytes)
+        });
+        bytes.map_err(io::Error::other)
+    }
+}
+
+/// Length and fingerprint of the file as it is now.
+fn look(storage: Device, name: &Name, open: &Open) -> Result<Option<(u64, [u64; 4])>> {
+    let told = answer(storage, name, || {
+        let Some(file) = open()? else {
+            return Ok(Vec::new());
+        };
+        let [a, b, c, d] = file.fingerprint();
+        Ok([file.len(), a, b, c, d].map(u64::to_ne_bytes).concat())
+    })?;
+    let words: Vec<u64> = words(&told).collect();
+    match words[..] {
+        [] => Ok(None),
+        [length, a, b, c, d] => Ok(Some((length, [a, b, c, d]))),
+        _ => Err(silent(name, Errno::IO)),
+    }
+}
+
+/// The answer of `work`, which reads the file `name` on `storage`.
+pub(super) fn answer(storage: Device, name: &Name, work: impl FnOnce() -> Result<Vec<u8>>) -> Result<Vec<u8>> {
+    const DONE: u8 = 1;
+    let mut told = ask(storage, || match work() {
+        Ok(mut bytes) => {
+            bytes.push(DONE);
+            bytes
+        }
+        Err(error) => in_bytes(&error),
+    })
+    .map_err(|error| silent(name, error))?;
+    match told.pop() {
+        Some(DONE) => Ok(told),
+        _ => Err(error_from_bytes(&told)),
+    }
+}
+
+/// 64-bit words that were written one after the other.
+fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
+    bytes.as_chunks().0.iter().copied().map(u64::from_ne_bytes)
+}
+
+/// An error as [`error_from_bytes`] reads it, and a last byte of zero: what was tried, and what would help.
+fn in_bytes(error: &Error) -> Vec<u8> {
+    let remedy = error.remedy().unwrap_or_default();
+    format!("{error}\0{remedy}\0").into_bytes()
+}
+
+/// The error whose text and remedy have a zero between them.
+pub(super) fn error_from_bytes(bytes: &[u8]) -> Error {
+    let text = String::from_utf8_lossy(bytes);
+    match text.split_once('\0') {
+        Some((what, remedy)) if !remedy.trim_end_matches('\0').is_empty() => {
+            Error::not_permitted(what, remedy.trim_end_matches('\0'))
+        }
+        Some((what, _)) => Error::not_available(what),
+        None => Error::not_available(text.into_owned()),
+    }
+}
+
+/// The error that the storage of a file did not answer, or that the query failed.
+fn silent(name: &Name, error: Errno) -> Error {
+    match error {
+        Errno::TIMEDOUT => Error::not_available(format!("the storage of {name} does not respond")),
+        error => Error::io(format!("asking for {name}"), error),
+    }
+}
+
+impl ReadAt for DistantFile {
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
+        let mut parts = self.parts.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let begins = offset / PART * PART;
+        let part = match parts.iter().position(|(start, _)| *start == begins) {
+            Some(cached) => parts.remove(cached),
+            None => (begins, self.fetch(begins, PART)?),
+        };
+        if parts.len() == CACHED {
+            parts.remove(0);
+        }
+        let at = usize::try_from(offset - begins).unwrap_or(usize::MAX);
+        let mut there = part.1.get(at..).unwrap_or_default();
+        let read = there.read(into)?;
+        if !part.1.is_empty() {
+            parts.push(part);
+        }
+        Ok(read)
+    }
+    fn len(&self) -> u64 {
+        self.length
+    }
+    fn fingerprint(&self) -> [u64; 4] {
+        // A file that no longer answers gets another fingerprint.
+        let found = look(self.storage, &self.name, &self.open).ok().flatten();
+        found.map_or([u64::MAX; 4], |(_, fingerprint)| fingerprint)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::File;
+    use std::io::Write;
+    use std::path::PathBuf;
 
     fn storage(minor: u32) -> Device {
         Device { major: 0, minor }
@@ -176,5 +327,38 @@ mod tests {
             assert!(Instant::now() < patience, "it does not end");
             std::thread::yield_now();
         }
+    }
+
+    #[test]
+    fn what_is_read_in_turn_is_asked_for_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name| -> PathBuf { folder.path().join(name) };
+        let file = File::create(path("file")).expect("a file");
+        file.set_len(5 * PART).expect("its length");
+        // It is opened in children, which share only files with this process.
+        let opened = File::create(path("opened")).expect("a file");
+        let counter = opened.try_clone().expect("the same file");
+        let found = path("file");
+        let open = move || {
+            (&counter).write_all(b"1").expect("to count");
+            let file = File::open(&found).expect("the file");
+            Ok(ModuleFile::open_unmapped(file.into()).ok())
+        };
+        let storage = Device { major: 0, minor: u32::MAX - 3 };
+        let file = DistantFile::open(storage, &Name::from("file"), Box::new(open));
+        let file = file.expect("an answer").expect("the file");
+        for _ in 0..20 {
+            for part in 0..CACHED as u64 {
+                assert_eq!(file.read_at(part * PART, &mut [1; 4]).expect("bytes"), 4);
+            }
+        }
+        let times = || opened.metadata().expect("its length").len();
+        // Once for its length, and once for each part.
+        assert_eq!(times(), 5);
+        // One part more takes the place of the first.
+        for part in [4, 0] {
+            assert_eq!(file.read_at(part * PART, &mut [1; 4]).expect("bytes"), 4);
+        }
+        assert_eq!(times(), 7);
     }
 }

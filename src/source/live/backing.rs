@@ -3,7 +3,7 @@
 //! `SEEK_DATA` distinguishes pages of shared memory, in memory or in swap, from holes. cachestat(2) counts the pages of
 //! a range in the page cache, so that bisection finds where that changes.
 
-use super::distant_file::error_from_bytes;
+use super::apart::error_from_bytes;
 use super::module_file::{ModuleFile, TMPFS};
 use crate::kernel::{AddressRange, PageSize, Region, VirtualAddress};
 use crate::source::{BackingContent, BackingRun, Error, Result, sys};

@@ -2,8 +2,8 @@
 
 use super::cgroups::Hierarchy;
 use super::directory::{Directory, own_file};
-use super::frames::FrameFile;
-use super::{own_page, rights};
+use super::rights;
+use super::words::{self, FrameFile};
 use crate::kernel::{AddressRange, PageFlags, VirtualAddress};
 use crate::source::feature::{no, tried, unknown, yes};
 use crate::source::file::mapped_file;
@@ -17,7 +17,7 @@ const SYS_ADMIN: &str = "CAP_SYS_ADMIN";
 /// Frame numbers, by a page of pmdb's own.
 pub(super) fn frame_numbers() -> Finding {
     let feature = Feature::FrameNumbers;
-    match own_page::entry() {
+    match words::own_entry() {
         Some(entry) if entry.is_frame_hidden() => no(
             feature,
             "the page map shows no frame for a page of pmdb's own that is present",
@@ -148,7 +148,7 @@ pub(super) fn guard_bit() -> Finding {
             return no(feature, found, "Linux 6.13 or later, the first with guard pages");
         }
     };
-    match own_page::entry_at(page.address()) {
+    match words::own_entry_at(page.address()) {
         Some(entry) if entry.is_guard() => yes(feature, "the entry of a guard page of pmdb's own has bit 58"),
         Some(_) => no(feature, "the entry of a guard page of pmdb's own has no bit 58", "Linux 6.15 or later"),
         None => unknown(feature, "pmdb's own page map cannot be read", ""),
@@ -186,7 +186,7 @@ pub(super) fn follow(directory: &Directory, range: AddressRange) -> Result<()> {
 /// Whether the KSM flag can be believed, by the flags of a private page of pmdb's own.
 pub(super) fn ksm_flag(flags: &FrameFile) -> Finding {
     let feature = Feature::KsmFlag;
-    match own_page::flags(flags) {
+    match words::own_flags(flags) {
         Some(flags) if flags.contains(PageFlags::KSM) => no(
             feature,
             "a page of pmdb's own, which nobody merged, has the flag",

@@ -1,8 +1,8 @@
 //! The machine that pmdb runs on.
 
 use super::directory::{Directory, read_all};
-use super::frames::FrameFile;
-use super::{features, own_page, rights, storage};
+use super::words::{self, FrameFile};
+use super::{features, rights, storage};
 use crate::source::feature::tried;
 use crate::source::file::ConfigPlace;
 use crate::source::{Error, Feature, File, Finding, Probe, Result, sys};
@@ -57,8 +57,8 @@ impl LiveMachine {
             Probe::LittleEndian => Some(vec![u64::from(cfg!(target_endian = "little"))]),
             Probe::Machine => own_machine().map(|machine| vec![machine.into()]),
             Probe::TicksPerSecond => Some(vec![procfs::ticks_per_second()]),
-            Probe::OwnEntry => own_page::entry().map(|entry| vec![entry.raw()]),
-            Probe::OwnFlags => own_page::flags(&self.flags).map(|flags| vec![flags.bits()]),
+            Probe::OwnEntry => words::own_entry().map(|entry| vec![entry.raw()]),
+            Probe::OwnFlags => words::own_flags(&self.flags).map(|flags| vec![flags.bits()]),
             Probe::FrameRight => Some(vec![u64::from(rights::has_sys_admin())]),
             Probe::OwnNumber => return own_number().map(|number| vec![number.into()]),
             Probe::User => Some(vec![rustix::process::geteuid().as_raw().into()]),

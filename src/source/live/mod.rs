@@ -5,20 +5,14 @@ mod attached;
 mod backing;
 mod cgroups;
 mod directory;
-mod distant_file;
 mod features;
-mod frames;
 mod handle;
 mod kept_file;
-mod lease;
-mod list;
 mod machine;
 mod memory;
 mod module_file;
 mod modules;
-mod own_page;
 mod rights;
-mod root;
 mod storage;
 mod words;
 
@@ -141,10 +135,10 @@ impl Source for Live {
 
     fn list(&self, which: List) -> Result<Vec<Listed>> {
         match which {
-            List::Held => list::held(),
-            List::All => list::all(),
-            List::One(number) => list::one(number).map(|one| vec![one]),
-            List::Threads => list::threads(self.attached()?.directory()),
+            List::Held => handle::held_processes(),
+            List::All => handle::all_processes(),
+            List::One(number) => handle::one_process(number).map(|one| vec![one]),
+            List::Threads => handle::threads(self.attached()?.directory()),
         }
     }
 
@@ -247,7 +241,7 @@ impl Attached {
     /// which is smaller than the target's if a 32-bit pmdb inspects a 64-bit process.
     fn scan(&self, question: Scan, into: &mut [PageRegion]) -> Result<(usize, u64)> {
         let memory = self.memory();
-        let end = own_page::limit(question.end, memory.page);
+        let end = words::end_of_scan(question.end, memory.page);
         if question.start > end {
             return Ok((0, question.start));
         }

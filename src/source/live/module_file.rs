@@ -1,14 +1,26 @@
-//! A regular file that is certainly the one behind a region.
+//! Opens the file behind a region: found in the target's root, certainly the mapped one, and without a signal to
+//! anybody.
+//!
+//! A process that holds a write lease on a file (`fcntl` F_SETLEASE) is sent SIGIO when another program opens that
+//! file, and SIGIO ends a process that does not handle it. `/proc/locks` lists the leases. Two leases escape this: one
+//! that is taken between reading the list and the open, and one whose holder is in a pid namespace that the mounted
+//! `/proc` does not show.
 
-use super::directory::{Directory, own_file, read_all};
-use super::lease;
+use super::directory::{Directory, own_file, read_all, read_to_end};
 use super::memory::Memory;
 use super::rights::raised;
+use crate::kernel::mounts::{self, Lease};
 use crate::kernel::{Device, Region, VirtualAddress, maps};
 use crate::source::{Query, ReadAt, sys};
+use rustix::buffer::spare_capacity;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, fstatfs, major, minor, openat};
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat, accessat, fstat, fstatfs, major, minor, openat, openat2,
+};
 use rustix::io::{Errno, Result, pread, retry_on_intr};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::OnceLock;
 
 /// Why a file that was found is not opened.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -65,7 +77,7 @@ impl ModuleFile {
             return Err(Refusal::Replaced);
         }
         let is_program = || process.0.is_of_program(numbers(&stat), process.1);
-        let cannot_be_leased = is_it && lease::is_open_here(mapped) || is_program();
+        let cannot_be_leased = is_it && is_open_here(mapped) || is_program();
         if !cannot_be_leased {
             without_lease([stat.st_ino, region.inode])?;
         }
@@ -146,7 +158,7 @@ const OTHER_NUMBERS: [u64; 4] = [0x794c_7630, 0x9123_683e, 0xca45_1a4e, 0x00c3_6
 
 /// Refuses a file with one of these inode numbers if opening it would signal another process.
 fn without_lease(inodes: [u64; 2]) -> std::result::Result<(), Refusal> {
-    match lease::on(inodes) {
+    match on(inodes) {
         Ok(None) => Ok(()),
         Ok(Some(lease)) => Err(Refusal::Leased(lease.holder)),
         Err(error @ (Errno::MFILE | Errno::NFILE | Errno::NOMEM)) => Err(Refusal::Failed(error)),
@@ -214,6 +226,109 @@ impl ReadAt for ModuleFile {
 fn fingerprint(stat: &Stat) -> [u64; 4] {
     let modified = (stat.st_mtime as u64).wrapping_mul(1_000_000_000).wrapping_add(stat.st_mtime_nsec as _);
     [stat.st_dev, stat.st_ino, stat.st_size as u64, modified]
+}
+
+/// The lease, if there is one, that opening a file for reading would break. The file has one of these inode numbers.
+///
+/// # Errors
+/// The leases cannot be read, so it is unknown whether an open would signal a process.
+pub(super) fn on(inodes: [u64; 2]) -> Result<Option<Lease>> {
+    static LOCKS: OnceLock<OwnedFd> = OnceLock::new();
+    let file = match LOCKS.get() {
+        Some(file) => file,
+        None => {
+            let proc = Directory::proc()?;
+            match proc.file("locks") {
+                Ok(file) => LOCKS.get_or_init(|| file),
+                // A kernel without file locks has no leases; a /proc that shows only processes (`subset=pid`) hides
+                // them.
+                Err(Errno::NOENT) if has_machine_files(proc) => return Ok(None),
+                Err(error) => return Err(error),
+            }
+        }
+    };
+    let text = read_to_end(|bytes, from| pread(file, spare_capacity(bytes), from))?;
+    let mut leases = mounts::leases(&text).into_iter();
+    Ok(leases.find(|lease| inodes.iter().any(|&inode| lease.may_be_on(inode))))
+}
+
+/// Whether pmdb itself runs from the file with these numbers in `maps`, or from one of its libraries: then nobody holds
+/// a write lease on it. The kernel gives one only to the process that has the file open alone (`check_conflicting_open`
+/// in fs/locks.c, which counts readers since Linux 5.3), and opening the file broke an earlier one. The same holds for
+/// the program of another process.
+///
+/// This spares reading `/proc/locks`, for which the kernel waits some 10 ms until no processor changes a lock.
+fn is_open_here(file: (Device, u64)) -> bool {
+    static OWN: OnceLock<Vec<(Device, u64)>> = OnceLock::new();
+    let read = || {
+        let regions = maps::parse(&read_all(own_file("maps").ok()?).ok()?).ok()?;
+        let of_files = regions.iter().filter(|region| region.permissions.execute);
+        Some(of_files.map(|region| (region.device, region.inode)).collect())
+    };
+    let own = OWN.get_or_init(|| read().unwrap_or_default());
+    file.1 != 0 && own.contains(&file)
+}
+
+fn has_machine_files(proc: &Directory) -> bool {
+    use rustix::fs::Access;
+    accessat(proc.fd(), "version", Access::EXISTS, AtFlags::empty()).is_ok()
+}
+
+/// The target's own path of a file, if the target has another root in the same mount namespace (chroot): `maps` shows
+/// the reader's paths. `link` leads to the root.
+fn inside<'p>(directory: &Directory, link: &str, path: &'p [u8]) -> Option<&'p [u8]> {
+    let inner = path.strip_prefix(&*directory.link(link).ok()?)?;
+    inner.starts_with(b"/").then_some(inner)
+}
+
+/// Opens something with some rights.
+type Rights<'r> = &'r dyn Fn(&mut dyn FnMut() -> Result<OwnedFd>) -> Result<OwnedFd>;
+
+/// The root directory of the target, opened when it is first needed.
+pub(super) struct Root<'a> {
+    directory: &'a Directory,
+    memory: &'a Memory,
+    handle: Option<Result<OwnedFd>>,
+}
+
+impl<'a> Root<'a> {
+    /// Of the process with that directory in `/proc`.
+    pub(super) fn of(directory: &'a Directory, memory: &'a Memory) -> Self {
+        Root { directory, memory, handle: None }
+    }
+
+    /// A handle on what has that path in it, without opening it. A link is not followed.
+    pub(super) fn find(&mut self, path: &[u8]) -> Result<OwnedFd> {
+        self.resolve(path, &|open| raised(open), OFlags::NOFOLLOW)
+    }
+
+    /// A handle on what a path leads to in it, without opening it. The target chooses where links lead, so only the
+    /// user's own rights are used.
+    pub(super) fn follow(&mut self, path: &[u8]) -> Result<OwnedFd> {
+        self.resolve(path, &|open| open(), OFlags::empty())
+    }
+
+    fn resolve(&mut self, path: &[u8], rights: Rights, links: OFlags) -> Result<OwnedFd> {
+        let (directory, memory) = (self.directory, self.memory);
+        let root = self.handle.get_or_insert_with(|| {
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            raised(|| openat(directory.fd(), memory.path("root"), flags, Mode::empty()))
+        });
+        let root = root.as_ref().map_err(|error| *error)?;
+        let flags = OFlags::PATH | OFlags::CLOEXEC | links;
+        let within = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+        let open = |path: &[u8]| {
+            let path = OsStr::from_bytes(path);
+            rights(&mut || openat2(root, path, flags, Mode::empty(), within))
+        };
+        match open(path) {
+            Err(Errno::NOENT) => match inside(directory, &memory.path("root"), path) {
+                Some(inner) => open(inner),
+                None => Err(Errno::NOENT),
+            },
+            found => found,
+        }
+    }
 }
 
 #[cfg(test)]

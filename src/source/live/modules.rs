@@ -1,13 +1,12 @@
 //! The files behind regions, by their identity.
 
+use super::apart::{DistantFile, answer};
 use super::attached::Attached;
 use super::backing::{self, from_bytes, in_bytes};
-use super::distant_file::{DistantFile, answer};
 use super::kept_file::KeptFile;
 use super::machine;
-use super::module_file::{ModuleFile, Refusal, TMPFS, Way};
+use super::module_file::{ModuleFile, Refusal, Root, TMPFS, Way};
 use super::rights::{SETCAP, raised};
-use super::root::Root;
 use super::storage::{Storage, is_kernels_own};
 use crate::kernel::{AddressRange, Device, Name, Region, VirtualAddress, maps};
 use crate::source::file::mapped_file;

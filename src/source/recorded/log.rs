@@ -1,6 +1,10 @@
-//! The log of reads, of limited size.
+//! The log of reads, of limited size, and the words that describe reads and their results.
 
-use crate::source::Error;
+use crate::kernel::status::ThreadState;
+use crate::kernel::{Name, PageSize, VirtualAddress};
+use crate::source::{
+    Answer, BackingContent, BackingRun, Categories, File, Group, Groups, PageRegion, Probe, Result, WordFile,
+};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -120,13 +124,13 @@ fn command(file: &str, offset: &str, length: &str) -> String {
 
 /// A path quoted for a shell. Characters that a terminal must not get are escaped, so such a path does not work in a
 /// shell.
-pub(super) fn quoted(path: &str) -> String {
+fn quoted(path: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%".contains(c);
     if path.chars().all(is_plain) { path.to_owned() } else { format!("'{}'", path.replace('\'', "'\\''")) }
 }
 
 /// What was found, in a few words, or the error.
-pub(super) fn told<T>(result: &Result<T, Error>, tell: impl FnOnce(&T) -> String) -> String {
+pub(super) fn told<T>(result: &Result<T>, tell: impl FnOnce(&T) -> String) -> String {
     match result {
         Ok(found) => tell(found),
         Err(error) => error.to_string(),
@@ -138,6 +142,177 @@ pub(super) fn counted(number: usize, one: &str, several: &str) -> String {
     match number {
         1 => format!("1 {one}"),
         number => format!("{number} {several}"),
+    }
+}
+
+/// Bytes of memory that are kept of one read.
+const BYTES: usize = 16;
+
+/// Stretches that are listed; more are only counted.
+const STRETCHES: usize = 4;
+
+/// The frame that is read to find out whether frames may be read: every machine has it, and nobody maps it.
+const PROBED: u64 = 1;
+
+/// The kind of file under which reads of this one are counted.
+pub(super) fn kind(file: File) -> &'static str {
+    match file {
+        File::Smaps => "smaps",
+        File::Config(_) => "config",
+        File::Setting(_) => "setting",
+        _ => "file",
+    }
+}
+
+/// The contents of a file: a single line as it is, for a longer text the number of lines.
+pub(super) fn contents(file: File, bytes: &[u8]) -> String {
+    let text = bytes.trim_ascii();
+    match (file, ThreadState::parse(bytes)) {
+        (File::Syscall | File::ThreadSyscall(_), Some(ThreadState::Waiting(registers))) => {
+            format!("program counter {}, stack pointer {}", registers.program_counter, registers.stack_pointer)
+        }
+        (File::Config(_), _) => "read".to_owned(),
+        _ if memchr::memchr(b'\n', text).is_none() => Name::new(text).to_string(),
+        _ => counted(memchr::memchr_iter(b'\n', bytes).count(), "line", "lines"),
+    }
+}
+
+/// What the words are of.
+pub(super) fn words(file: WordFile, first: u64, count: usize, page: PageSize) -> String {
+    let what = match file {
+        WordFile::PageMap => {
+            let at = VirtualAddress::new(first.saturating_mul(page.bytes()));
+            return match count {
+                1 => format!("page-map entry of {at}"),
+                _ => format!("page-map entries from {at} on"),
+            };
+        }
+        WordFile::FrameFlags => "flags",
+        WordFile::FrameCounts => "map count",
+        WordFile::FrameCgroups => "inode of the memory cgroup",
+    };
+    match count {
+        1 if first == PROBED => format!("{what} of frame {first:#x}: whether they may be read"),
+        1 => format!("{what} of frame {first:#x}"),
+        _ => format!("{what} from frame {first:#x} on"),
+    }
+}
+
+/// The first bytes, in hexadecimal.
+pub(super) fn bytes(read: &[u8]) -> String {
+    let first = read.iter().take(BYTES);
+    let first: String = first.map(|byte| format!("{byte:02x}")).collect();
+    match read.len() {
+        0 => "nothing".to_owned(),
+        length if length > BYTES => format!("{first}\u{2026}"),
+        _ => first,
+    }
+}
+
+/// `0x1000..0x3000 present file; and 3 more`
+pub(super) fn stretches(found: &[PageRegion]) -> String {
+    let mut told: Vec<String> = found.iter().take(STRETCHES).map(stretch).collect();
+    match found.len().saturating_sub(STRETCHES) {
+        0 if told.is_empty() => told.push("nothing".to_owned()),
+        0 => {}
+        more => told.push(format!("and {more} more")),
+    }
+    told.join("; ")
+}
+
+fn stretch(one: &PageRegion) -> String {
+    let range = format!("{:#x}..{:#x}", one.start, one.end);
+    // The kernel's names, in lower case.
+    let names = Categories::from_bits_retain(one.categories);
+    let names = names.iter_names().map(|(name, _)| name.to_ascii_lowercase());
+    std::iter::once(range).chain(names).collect::<Vec<_>>().join(" ")
+}
+
+/// A mapping as its line in `maps`, with its name escaped.
+pub(super) fn mapping(answer: &Answer) -> String {
+    let Answer::Found(mapping) = answer else {
+        return "none".to_owned();
+    };
+    let letter = |bit: u64, on: char, off: char| match mapping.flags & bit {
+        0 => off,
+        _ => on,
+    };
+    let letters = [letter(1, 'r', '-'), letter(2, 'w', '-'), letter(4, 'x', '-'), letter(8, 's', 'p')];
+    let (start, end, offset) = (mapping.start, mapping.end, mapping.offset);
+    let letters: String = letters.iter().collect();
+    let (major, minor) = mapping.device;
+    let name = Name::copied(&mapping.name);
+    let inode = mapping.inode;
+    let line = format!("{start:08x}-{end:08x} {letters} {offset:08x} {major:02x}:{minor:02x} {inode} {name}");
+    line.trim_end().to_owned()
+}
+
+/// A listing of cgroups below the mount `file`.
+pub(super) fn cgroups(which: Groups<'_>, answer: &Result<Vec<Group>>, file: String) -> Read {
+    let (what, found) = match which {
+        Groups::All => (
+            "all cgroup directories and their inodes".to_owned(),
+            told(answer, |all| counted(all.len(), "cgroup", "cgroups")),
+        ),
+        Groups::At(path) => (
+            if path.is_empty() {
+                "the inode of the cgroup directory /".to_owned()
+            } else {
+                format!("the inode of the cgroup directory {}", Name::copied(path))
+            },
+            told(answer, |found| match found.first() {
+                Some(group) => group.inode.to_string(),
+                None => "none".to_owned(),
+            }),
+        ),
+    };
+    let inode = answer.as_ref().ok().and_then(|found| found.first());
+    let repeat = match (which, inode) {
+        (Groups::At(_), Some(group)) => format!("find {} -inum {}", quoted(&file), group.inode),
+        _ => format!("find {} -type d", quoted(&file)),
+    };
+    Read { file, what, found: Some(found), repeat: Some(repeat), ..Read::default() }
+}
+
+/// The first of the runs, and how many more there are.
+pub(super) fn runs(runs: &[BackingRun]) -> String {
+    let Some((first, more)) = runs.split_first() else {
+        return "nothing".to_owned();
+    };
+    let content = told(&first.content, |content| word(*content).to_owned());
+    match more.len() {
+        0 => content,
+        more => format!("{} {content}; and {more} more", first.range),
+    }
+}
+
+fn word(content: BackingContent) -> &'static str {
+    match content {
+        BackingContent::PastEnd => "past the end",
+        BackingContent::Hole => "a hole",
+        BackingContent::Contents { cached: true } => "contents, cached",
+        BackingContent::Contents { cached: false } => "contents, not cached",
+    }
+}
+
+/// What a probe tried; `None` for probes that say nothing about a page.
+pub(super) fn probe(probe: Probe<'_>) -> Option<&'static str> {
+    match probe {
+        Probe::SharedMemory => Some("the device of shared memory without a path"),
+        Probe::Pools => Some("the devices of the hugetlb pools"),
+        _ => None,
+    }
+}
+
+/// The devices in the result of a probe.
+pub(super) fn devices(words: &[u64]) -> String {
+    let device = |pair: &[u64]| match pair {
+        [major, minor] => format!("{major:02x}:{minor:02x}"),
+        _ => String::new(),
+    };
+    match words {
+        [] => "none".to_owned(),
+        words => words.chunks(2).map(device).collect::<Vec<_>>().join(" "),
     }
 }
 

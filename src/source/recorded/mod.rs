@@ -4,7 +4,6 @@
 //! files.
 
 mod log;
-mod sentences;
 
 pub use log::{Log, Read, Reads, dump_of_any};
 
@@ -85,9 +84,9 @@ impl Source for Recorded {
         let is_written =
             !matches!(file, File::Release | File::Auxiliary | File::Uptime | File::OwnMaps | File::OwnSmaps);
         if is_written {
-            let found = told(&answer, |bytes| sentences::contents(file, bytes));
+            let found = told(&answer, |bytes| log::contents(file, bytes));
             let path = file.path(self.pid);
-            self.log.add_file(sentences::kind(file), path, file.what(), found);
+            self.log.add_file(log::kind(file), path, file.what(), found);
         }
         answer
     }
@@ -135,7 +134,7 @@ impl Source for Recorded {
                 offset: Some(offset),
                 length: Some(asked as u64 * WORD),
                 words,
-                what: sentences::words(file, first, asked, self.page),
+                what: log::words(file, first, asked, self.page),
                 found,
                 ..Read::default()
             },
@@ -154,7 +153,7 @@ impl Source for Recorded {
                 offset: Some(address.get()),
                 length: Some(length as u64),
                 what: format!("memory at {address}"),
-                found: Some(told(&answer, |&read| sentences::bytes(into.get(..read).unwrap_or_default()))),
+                found: Some(told(&answer, |&read| log::bytes(into.get(..read).unwrap_or_default()))),
                 ..Read::default()
             },
         );
@@ -183,7 +182,7 @@ impl Source for Recorded {
         if question.start < question.end {
             let (start, end) = (VirtualAddress::new(question.start), VirtualAddress::new(question.end));
             let (offset, bytes) = (self.page.index(start) * 8, end.get() - start.get());
-            let found = told(&answer, |&(found, _)| sentences::stretches(into.get(..found).unwrap_or_default()));
+            let found = told(&answer, |&(found, _)| log::stretches(into.get(..found).unwrap_or_default()));
             self.log.add(
                 "scan",
                 Read {
@@ -222,7 +221,7 @@ impl Source for Recorded {
                         }
                         _ => format!("cat {file}"),
                     }),
-                    found: Some(told(&answer, sentences::mapping)),
+                    found: Some(told(&answer, log::mapping)),
                     file,
                     ..Read::default()
                 },
@@ -271,7 +270,7 @@ impl Source for Recorded {
     fn cgroups(&self, which: Groups<'_>) -> Result<Vec<Group>> {
         let answer = self.source.cgroups(which);
         let file = self.cgroup_mount();
-        self.log.add("cgroup", sentences::cgroups(which, &answer, file));
+        self.log.add("cgroup", log::cgroups(which, &answer, file));
         answer
     }
 
@@ -292,7 +291,7 @@ impl Source for Recorded {
         let read = Read {
             length: Some(range.len()),
             what: format!("what is behind {range} (SEEK_DATA, cachestat)"),
-            found: Some(told(&answer, |runs| sentences::runs(runs))),
+            found: Some(told(&answer, |runs| log::runs(runs))),
             ..Read::default()
         };
         self.behind_region(region, range.start(), read);
@@ -313,11 +312,11 @@ impl Source for Recorded {
 
     fn probe(&self, probe: Probe<'_>) -> Result<Vec<u64>> {
         let answer = self.source.probe(probe);
-        if let Some(what) = sentences::probe(probe) {
+        if let Some(what) = log::probe(probe) {
             let read = Read {
                 file: "memfd_create".to_owned(),
                 what: what.to_owned(),
-                found: Some(told(&answer, |words| sentences::devices(words))),
+                found: Some(told(&answer, |words| log::devices(words))),
                 ..Read::default()
             };
             self.log.add("probe", read);

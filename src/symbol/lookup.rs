@@ -1,16 +1,24 @@
-//! Which symbol an address belongs to: the rule, and a one-pass look-up that needs no index.
+//! Which symbol an address belongs to: the rule, a one-pass look-up that needs no index, and the index.
 //!
 //! A symbol with a size covers `[address, address + size)`. If several cover an address, it belongs to the one that
 //! starts last (an inner label, not the function around it). If none does, it belongs to the nearest symbol without a
 //! size before it in the same section, unless a symbol with a size begins between them. Among symbols with the same
 //! start, [`Rank`](super::table::Rank) decides, and then the plainest name: the fewest leading underscores, then a
 //! current version, then the shortest (`malloc` rather than `__libc_malloc`, `sqrt` rather than `sqrtf32x`).
+//!
+//! The index gives the same answers by binary search. It cuts the address space of the file into intervals, each with
+//! its symbol. Look-ups come from all over the file, so their cost is cache misses: the layout limits a look-up to one
+//! miss, in a block of intervals. The arrays that find the block are small enough to stay in the cache.
 
 use super::NoSymbols;
 use super::demangle::split_version;
+use super::elf::Elf;
 use super::sources::Sources;
-use super::table::{self, Beginning, Kind, Rank, Symbol};
+use super::table::{self, Beginning, Kind, NO_NAME, Names, Rank, Spot, Symbol};
 use crate::budget::Budget;
+use crate::source::memory;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
 use std::ops::ControlFlow;
 
 /// The most symbols of equal start and rank whose names are compared.
@@ -18,7 +26,7 @@ const MOST_RIVALS: usize = 16;
 
 /// The best symbols seen so far: equal in start and rank.
 #[derive(Clone, Default)]
-pub(super) struct Best {
+struct Best {
     key: Option<(u64, Rank)>,
     rivals: Vec<Symbol>,
 }
@@ -26,7 +34,7 @@ pub(super) struct Best {
 impl Best {
     /// Takes `symbol` unless a better one was seen, and returns whether it did. Offer symbols in the order of their
     /// tables.
-    pub(super) fn offer(&mut self, symbol: Symbol) -> bool {
+    fn offer(&mut self, symbol: Symbol) -> bool {
         let key = Some((symbol.address, symbol.rank()));
         if key > self.key {
             self.key = key;
@@ -57,7 +65,7 @@ impl Best {
 
 /// The nearest symbols before a place, in its section.
 #[derive(Clone, Default)]
-pub(super) struct Nearest {
+struct Nearest {
     start: Option<u64>,
     has_size: bool,
     best: Best,
@@ -65,7 +73,7 @@ pub(super) struct Nearest {
 
 impl Nearest {
     /// Takes `symbol` unless a nearer one was seen.
-    pub(super) fn offer(&mut self, symbol: Symbol) {
+    fn offer(&mut self, symbol: Symbol) {
         let start = Some(symbol.address);
         if start > self.start {
             *self = Nearest { start, ..Nearest::default() };
@@ -77,7 +85,7 @@ impl Nearest {
     }
 
     /// The symbols without a size that reach on from here, if there are any.
-    pub(super) fn reaching(&self) -> Option<&Best> {
+    fn reaching(&self) -> Option<&Best> {
         (!self.has_size).then_some(&self.best)
     }
 }
@@ -101,4 +109,264 @@ pub(super) fn look_up(sources: &Sources, address: u64, budget: &mut Budget) -> R
     })?;
     let beginning = |symbol: &Symbol| table::beginning_of_name(sources, symbol);
     Ok(covering.choose(beginning).or_else(|| nearest.reaching()?.choose(beginning)))
+}
+
+/// For more symbols no index is built (it would take hundreds of megabytes): every look-up remains a pass.
+const MOST_SYMBOLS: usize = 2 << 20;
+/// Memory of a symbol while the index is built: itself, twice as the vector doubles, and its places and intervals.
+const A_SYMBOL: usize = 2 * size_of::<Symbol>() + 64;
+
+/// What is kept of all symbols.
+pub(super) struct Index {
+    intervals: IntervalMap,
+    /// In order of address.
+    symbols: Vec<Symbol>,
+    /// The place of each name, beside `symbols`: the processor then loads both at the same time.
+    spots: Vec<Spot>,
+    names: Names,
+}
+
+impl Index {
+    /// Reads all symbols; `None` if there are too many.
+    pub(super) fn build(sources: &Sources, budget: &mut Budget) -> Result<Option<Index>, NoSymbols> {
+        let (mut symbols, mut fits) = (Vec::new(), Ok(()));
+        let mut too_many = false;
+        table::visit(sources, budget, &mut |symbol| {
+            too_many = symbols.len() >= MOST_SYMBOLS;
+            if too_many {
+                return ControlFlow::Break(());
+            }
+            if symbol.kind != Kind::Tls {
+                if symbols.len() == symbols.capacity() {
+                    fits = memory::check((symbols.len() * A_SYMBOL) as u64);
+                }
+                symbols.push(symbol);
+            }
+            match fits {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(()),
+            }
+        })?;
+        fits?;
+        if too_many {
+            return Ok(None);
+        }
+        symbols.sort_unstable_by_key(order);
+        let names = Names::read(sources, budget)?;
+        Ok(Some(Index {
+            intervals: sweep(&sources.image.elf, &symbols, &names),
+            spots: symbols.iter().map(Spot::of).collect(),
+            symbols,
+            names,
+        }))
+    }
+
+    /// The symbol at a file address, and its name.
+    pub(super) fn symbol_at(&self, address: u64) -> Option<(Symbol, &[u8])> {
+        let position = usize::try_from(self.intervals.at(address)?).ok()?;
+        let symbol = *self.symbols.get(position)?;
+        let name = self.names.at(*self.spots.get(position)?)?;
+        Some((symbol, name))
+    }
+
+    /// The names of all symbols.
+    pub(super) fn names(&self) -> &Names {
+        &self.names
+    }
+}
+
+/// By address; symbols with the same start stay in the order of their tables.
+fn order(symbol: &Symbol) -> (u64, u8, u32) {
+    (symbol.address, symbol.table, symbol.number)
+}
+
+/// A symbol that covers the current place of the sweep; the one that the place belongs to comes first.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Covering {
+    start: u64,
+    rank: Rank,
+    position: Reverse<u32>,
+}
+
+/// Visits all places where the answer can change, in order, with the symbols that cover each.
+fn sweep(elf: &Elf, symbols: &[Symbol], names: &Names) -> IntervalMap {
+    let mut places: Vec<u64> = symbols
+        .iter()
+        .flat_map(|symbol| [symbol.address, symbol.address.saturating_add(symbol.size)])
+        .chain(elf.section_bounds())
+        .collect();
+    places.sort_unstable();
+    places.dedup();
+
+    let mut coming = (0..).zip(symbols).peekable();
+    let mut covering: BinaryHeap<Covering> = BinaryHeap::new();
+    let mut nearest: HashMap<u16, Nearest> = HashMap::new();
+    let mut intervals = IntervalMap::default();
+    for place in places {
+        while let Some((position, symbol)) = coming.next_if(|(_, one)| one.address <= place) {
+            if symbol.size > 0 {
+                covering.push(Covering { start: symbol.address, rank: symbol.rank(), position: Reverse(position) });
+            }
+            if let Some(section) = symbol.section {
+                nearest.entry(section).or_default().offer(*symbol);
+            }
+        }
+        let beginning = |symbol: &Symbol| {
+            let mut bytes = NO_NAME;
+            bytes.iter_mut().zip(names.from(symbol)).for_each(|(into, &byte)| *into = byte);
+            bytes
+        };
+        let symbol = speaking(symbols, &mut covering, place)
+            .choose(beginning)
+            .or_else(|| {
+                let section = u16::try_from(elf.section_at(place)?).ok()?;
+                nearest.get(&section)?.reaching()?.choose(beginning)
+            })
+            .and_then(|symbol| symbols.binary_search_by_key(&order(&symbol), order).ok())
+            .and_then(|position| u32::try_from(position).ok())
+            .unwrap_or(NONE);
+        intervals.add(place, symbol);
+    }
+    intervals
+}
+
+/// The best of the symbols that cover `place`. Those that end before it leave the heap for good.
+fn speaking(symbols: &[Symbol], covering: &mut BinaryHeap<Covering>, place: u64) -> Best {
+    let symbol_of = |one: &Covering| {
+        let symbol = symbols.get(usize::try_from(one.position.0).ok()?)?;
+        symbol.covers(place).then_some(*symbol)
+    };
+    let mut best = Best::default();
+    let mut kept = Vec::new();
+    while let Some(top) = covering.pop() {
+        match symbol_of(&top) {
+            None => continue,
+            Some(symbol) => {
+                let taken = best.offer(symbol);
+                kept.push(top);
+                if !taken {
+                    break;
+                }
+            }
+        }
+    }
+    covering.extend(kept);
+    best
+}
+
+/// In order of address; each goes up to the start of the next.
+#[derive(Default)]
+struct IntervalMap {
+    /// The first start of each [`STEP`] blocks.
+    steps: Vec<u64>,
+    /// The first start of each block.
+    firsts: Vec<u64>,
+    blocks: Vec<Block>,
+    /// The number of intervals in the last block.
+    used: usize,
+    last: Option<u32>,
+}
+
+/// No symbol: other positions are those in the index.
+pub(super) const NONE: u32 = u32::MAX;
+/// Two cache lines of first starts.
+const STEP: usize = 16;
+/// Intervals in a block: their distances, and their symbols, take half a cache line each.
+const BLOCK: usize = 8;
+/// The distance of an unused place.
+const UNUSED: u32 = u32::MAX;
+
+/// Neighbouring intervals.
+#[repr(align(64))]
+struct Block {
+    /// The distance of each start from the first.
+    distances: [u32; BLOCK],
+    symbols: [u32; BLOCK],
+}
+
+impl IntervalMap {
+    /// Adds an interval from `start` on, which ends the last one.
+    pub(super) fn add(&mut self, start: u64, symbol: u32) {
+        if self.last.replace(symbol) == Some(symbol) {
+            return;
+        }
+        let distance = self.firsts.last().map(|first| start.saturating_sub(*first));
+        let distance = distance
+            .and_then(|distance| u32::try_from(distance).ok())
+            .filter(|&distance| distance < UNUSED && self.used < BLOCK);
+        match (distance, self.blocks.last_mut()) {
+            (Some(distance), Some(block)) => {
+                let mut places = block.distances.iter_mut().zip(&mut block.symbols);
+                if let Some((into, symbols)) = places.nth(self.used) {
+                    (*into, *symbols) = (distance, symbol);
+                }
+                self.used += 1;
+            }
+            _ => self.begin(start, symbol),
+        }
+    }
+
+    fn begin(&mut self, start: u64, symbol: u32) {
+        if self.firsts.len().is_multiple_of(STEP) {
+            self.steps.push(start);
+        }
+        self.firsts.push(start);
+        // All places but the first are still unused.
+        let mut distances = [UNUSED; BLOCK];
+        distances[0] = 0;
+        self.blocks.push(Block { distances, symbols: [symbol; BLOCK] });
+        self.used = 1;
+    }
+
+    /// The symbol of an address.
+    pub(super) fn at(&self, address: u64) -> Option<u32> {
+        let step = self.steps.partition_point(|&start| start <= address);
+        let from = step.checked_sub(1)? * STEP;
+        let to = self.firsts.len().min(from + STEP);
+        let firsts = self.firsts.get(from..to)?;
+        let into = firsts.partition_point(|&start| start <= address);
+        let number = into.checked_sub(1)?;
+        let distance = address.checked_sub(*firsts.get(number)?)?;
+        let distance = u32::try_from(distance).unwrap_or(UNUSED).min(UNUSED - 1);
+        let block = self.blocks.get(from + number)?;
+        // A count instead of a binary search: it has no branches to mispredict.
+        let starts = block.distances.iter();
+        let after = starts.map(|&one| usize::from(one <= distance)).sum::<usize>();
+        block.symbols.get(after.checked_sub(1)?).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_has_the_symbol_of_the_last_interval_that_starts_at_or_before_it() {
+        // Some starts are close together, some farther apart than a distance can hold.
+        let mut starts = Vec::new();
+        let mut next = 0x1000u64;
+        for number in 0..1000u64 {
+            starts.push(next);
+            next += match number % 37 {
+                0 => u64::from(u32::MAX) - 1,
+                1 => u64::from(u32::MAX),
+                2 => 1 << 40,
+                other => 1 + other * 7,
+            };
+        }
+        let mut intervals = IntervalMap::default();
+        for (&start, symbol) in starts.iter().zip(0..) {
+            intervals.add(start, symbol);
+            // The same symbol goes on.
+            intervals.add(start + 1, symbol);
+        }
+        assert_eq!(intervals.at(0xfff), None);
+        for (pair, symbol) in starts.windows(2).zip(0..) {
+            for address in [pair[0], (pair[0] + pair[1]) / 2, pair[1] - 1] {
+                assert_eq!(intervals.at(address), Some(symbol), "{address:#x}");
+            }
+        }
+        assert_eq!(intervals.at(u64::MAX), Some(999));
+        assert_eq!(IntervalMap::default().at(5), None);
+    }
 }

@@ -1,9 +1,14 @@
-//! Modules: the regions that map one file.
+//! Modules: the regions that map one file; and its load bias: how far its addresses are moved in the process.
+//!
+//! A load segment puts the page of file offset `p_offset` at `bias + p_vaddr`. A region of the file gives the address
+//! of a file offset. Together they give the bias. One page of the file is often mapped twice, at the end of one segment
+//! and at the start of the next, so a single region may allow two biases: the one that explains most regions is right.
 
-use crate::kernel::{AddressRange, Device, Name, Region};
+use super::elf::Segment;
+use crate::kernel::{AddressRange, Device, Name, PageSize, Region, VirtualAddress};
 use crate::process::Target;
 use crate::source;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// The most anonymous regions between a module and the end of its `.bss`.
 pub(super) const MOST_BSS_REGIONS: usize = 256;
@@ -66,6 +71,16 @@ pub(super) fn regions_before(target: &Target, region: &Region) -> source::Result
     target.process.nearest_below(region.range.start(), WIDEST_GAP, MOST_BSS_REGIONS)
 }
 
+/// Whether an address in `region` may have a name, judged without the list of all regions, which may be very long:
+/// memory far above any file belongs to no module.
+pub fn may_have_names(target: &Target, region: &Region) -> bool {
+    belongs_to_module(region)
+        || match regions_before(target, region) {
+            Ok(Some(below)) => below.iter().any(belongs_to_module),
+            Ok(None) | Err(_) => true,
+        }
+}
+
 /// The modules among `regions` (which are in address order), in order of their first address.
 pub fn modules(regions: &[Region]) -> Vec<Module> {
     group(regions).0
@@ -98,4 +113,276 @@ pub(super) fn group<'a>(regions: impl IntoIterator<Item = &'a Region>) -> (Vec<M
         })
         .collect();
     (modules, of_region)
+}
+
+/// The most copies of one module; the dynamic linker loads at most 16.
+const MOST_COPIES: usize = 64;
+
+/// One copy of a module in the process.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct LoadedCopy {
+    /// Runtime address minus file address, modulo 2^64.
+    bias: u64,
+    /// The regions of the file that the bias explains.
+    regions: Vec<AddressRange>,
+}
+
+impl LoadedCopy {
+    /// The file address of a runtime address.
+    pub(super) fn file_address(&self, address: VirtualAddress) -> u64 {
+        address.get().wrapping_sub(self.bias)
+    }
+
+    /// The runtime address of a file address.
+    pub(super) fn address(&self, file_address: u64) -> VirtualAddress {
+        VirtualAddress::new(file_address.wrapping_add(self.bias))
+    }
+
+    /// The pages of a load segment, `.bss` included; `None` if there are none.
+    pub(super) fn memory(&self, segment: &Segment, page: u64) -> Option<AddressRange> {
+        let start = self.address(segment.address).get() & !(page - 1);
+        let end = segment.address.checked_add(segment.memory_size)?;
+        let end = self.address(end).get().checked_next_multiple_of(page)?;
+        AddressRange::new(VirtualAddress::new(start), VirtualAddress::new(end))
+    }
+
+    /// From its first address to its last, `.bss` included.
+    pub(super) fn hull(&self, segments: &[Segment], page: u64) -> Option<AddressRange> {
+        let memory = segments.iter().filter_map(|one| self.memory(one, page));
+        let start = self.regions.first()?.start();
+        let end = self.regions.last()?.end();
+        // Addresses of a damaged file may be anywhere.
+        let last = memory.map(|range| range.end()).max();
+        AddressRange::new(start, last.filter(|&last| last > end).unwrap_or(end))
+    }
+
+    /// Whether one of its regions holds `address`.
+    pub(super) fn maps(&self, address: VirtualAddress) -> bool {
+        self.regions.iter().any(|range| range.contains(address))
+    }
+
+    /// Whether `address` lies in the memory of a load segment, `.bss` included.
+    pub(super) fn loads(&self, segments: &[Segment], address: VirtualAddress) -> bool {
+        in_segment(segments, self.file_address(address))
+    }
+}
+
+/// Whether a file address lies in the memory of a load segment.
+pub(super) fn in_segment(segments: &[Segment], file_address: u64) -> bool {
+    segments
+        .iter()
+        .any(|segment| file_address.checked_sub(segment.address).is_some_and(|into| into < segment.memory_size))
+}
+
+/// The copies of `module`, the one with most regions first; none if it is mapped as data.
+pub(super) fn place(module: &Module, segments: &[Segment], page: PageSize) -> Vec<LoadedCopy> {
+    let mut votes: HashMap<u64, u64> = HashMap::new();
+    let candidates: Vec<Vec<(u64, usize)>> =
+        module.regions.iter().map(|region| candidates(region, segments, page, module.is_vdso())).collect();
+    for (region, biases) in module.regions.iter().zip(&candidates) {
+        for &(bias, number) in biases {
+            let segment = segments.get(number);
+            let same = |one: fn(&Segment) -> bool, other: bool| {
+                u64::from(segment.is_some_and(|segment| one(segment) == other))
+            };
+            // Permissions decide only between biases that are otherwise equal: they change while a program starts.
+            *votes.entry(bias).or_default() += 4
+                + 2 * same(|segment| segment.executable, region.permissions.execute)
+                + same(|segment| segment.writable, region.permissions.write);
+        }
+    }
+
+    let mut copies: BTreeMap<u64, LoadedCopy> = BTreeMap::new();
+    for (region, biases) in module.regions.iter().zip(&candidates) {
+        // The first of equals: the order of the segments.
+        let weight = |&&(bias, _): &&(u64, usize)| votes.get(&bias).copied().unwrap_or(0);
+        let Some(&(bias, _)) = biases.iter().rev().max_by_key(weight) else {
+            continue;
+        };
+        let copy = copies.entry(bias).or_insert_with(|| LoadedCopy { bias, regions: Vec::new() });
+        copy.regions.push(region.range);
+    }
+    let begun = |copy: &LoadedCopy| {
+        let starts = segments.iter().map(|segment| copy.address(segment.address));
+        starts.filter(|&start| copy.maps(start)).count()
+    };
+    // A mapping of only the head of a file, made to inspect it, is no second copy of a library.
+    let most = copies.values().map(begun).max();
+    copies.retain(|_, copy| Some(begun(copy)) == most);
+    let mut copies: Vec<LoadedCopy> = copies.into_values().collect();
+    copies.sort_by_key(|copy| std::cmp::Reverse(copy.regions.len()));
+    copies.truncate(MOST_COPIES);
+    copies
+}
+
+/// The biases that would explain `region`, each with the number of its segment. `is_whole`: the kernel maps the whole
+/// image of a vdso, also the part after its last segment.
+fn candidates(region: &Region, segments: &[Segment], page: PageSize, is_whole: bool) -> Vec<(u64, usize)> {
+    let Some(last) = region.offset.checked_add(region.range.len() - 1) else {
+        return Vec::new();
+    };
+    let moved = |segment: &Segment| segment.address.wrapping_sub(segment.offset);
+    let mut found: Vec<(u64, usize)> = Vec::new();
+    for (number, segment) in segments.iter().enumerate() {
+        // Neighbouring segments can share a region if they have the same bias; the part after the last one is not
+        // loaded.
+        let ends_in_one =
+            || segments.iter().any(|other| moved(other) == moved(segment) && pages_hold(other, last, page));
+        if pages_hold(segment, region.offset, page) && (is_whole || ends_in_one()) {
+            let bias = region.range.start().get().wrapping_sub(region.offset).wrapping_sub(moved(segment));
+            if found.iter().all(|&(other, _)| other != bias) {
+                found.push((bias, number));
+            }
+        }
+    }
+    found
+}
+
+/// Whether a file offset lies in the pages that hold the segment's bytes.
+fn pages_hold(segment: &Segment, offset: u64, page: PageSize) -> bool {
+    let mask = page.bytes() - 1;
+    segment.file_size > 0
+        && offset >= segment.offset & !mask
+        && segment.offset.checked_add(segment.file_size - 1).is_some_and(|last| offset <= last | mask)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::{Device, Name, Permissions};
+
+    fn region(start: u64, length: u64, offset: u64, rights: &str) -> Region {
+        let start = VirtualAddress::new(start);
+        Region {
+            range: AddressRange::new(start, start.checked_add(length).unwrap()).unwrap(),
+            permissions: Permissions {
+                read: rights.contains('r'),
+                write: rights.contains('w'),
+                execute: rights.contains('x'),
+                shared: false,
+            },
+            offset,
+            device: Device { major: 8, minor: 1 },
+            inode: 7,
+            name: Name::from("/usr/bin/program"),
+            deleted: false,
+        }
+    }
+
+    fn segment(offset: u64, address: u64, file_size: u64, memory_size: u64, rights: &str) -> Segment {
+        Segment {
+            offset,
+            file_size,
+            address,
+            memory_size,
+            writable: rights.contains('w'),
+            executable: rights.contains('x'),
+        }
+    }
+
+    /// The biases of the copies of a module with these regions.
+    fn biases(regions: Vec<Region>, segments: &[Segment]) -> Vec<u64> {
+        let module = super::super::modules(&regions).remove(0);
+        let placed = place(&module, segments, PageSize::FOUR_KIB);
+        placed.into_iter().map(|one| one.bias).collect()
+    }
+
+    /// The layout of a small program by GNU ld: the page of file offset 0x2000 is in the last two segments.
+    const SEGMENTS: fn() -> Vec<Segment> = || {
+        vec![
+            segment(0, 0, 0x600, 0x600, "r"),
+            segment(0x1000, 0x1000, 0x400, 0x400, "rx"),
+            segment(0x2000, 0x2000, 0x100, 0x100, "r"),
+            segment(0x2db0, 0x3db0, 0x260, 0x5000, "rw"),
+        ]
+    };
+
+    const BASE: u64 = 0x5555_5555_4000;
+
+    fn loaded(base: u64) -> Vec<Region> {
+        vec![
+            region(base, 0x1000, 0, "r"),
+            region(base + 0x1000, 0x1000, 0x1000, "rx"),
+            region(base + 0x2000, 0x1000, 0x2000, "r"),
+            // RELRO: write-protected once it was relocated.
+            region(base + 0x3000, 0x1000, 0x2000, "r"),
+            region(base + 0x4000, 0x1000, 0x3000, "rw"),
+        ]
+    }
+
+    #[test]
+    fn a_program_that_may_be_anywhere() {
+        assert_eq!(biases(loaded(BASE), &SEGMENTS()), [BASE]);
+    }
+
+    #[test]
+    fn a_single_region_is_enough() {
+        for kept in [0, 1, 2, 4] {
+            let regions = vec![loaded(BASE).swap_remove(kept)];
+            assert_eq!(biases(regions, &SEGMENTS()), [BASE], "region {kept}");
+        }
+    }
+
+    #[test]
+    fn a_program_with_fixed_addresses() {
+        let mut segments = SEGMENTS();
+        for segment in &mut segments {
+            segment.address += 0x40_0000;
+        }
+        assert_eq!(biases(loaded(0x40_0000), &segments), [0]);
+    }
+
+    #[test]
+    fn linked_above_where_it_was_loaded() {
+        let mut segments = SEGMENTS();
+        for segment in &mut segments {
+            segment.address += 0x1000_0000;
+        }
+        let bias = 0x40_0000u64.wrapping_sub(0x1000_0000);
+        assert_eq!(biases(loaded(0x40_0000), &segments), [bias]);
+    }
+
+    #[test]
+    fn loaded_twice() {
+        let mut regions = loaded(BASE);
+        regions.extend(loaded(BASE + 0x10_0000));
+        let mut found = biases(regions, &SEGMENTS());
+        found.sort_unstable();
+        assert_eq!(found, [BASE, BASE + 0x10_0000]);
+    }
+
+    #[test]
+    fn mapped_as_data() {
+        let whole = region(BASE, 0x8000, 0, "r");
+        assert_eq!(biases(vec![whole.clone()], &SEGMENTS()), [0; 0]);
+        let mut both = loaded(BASE);
+        both.push(region(BASE + 0x10_0000, 0x1000, 0, "r"));
+        both.push(region(BASE + 0x20_0000, 0x8000, 0, "r"));
+        assert_eq!(biases(both, &SEGMENTS()), [BASE]);
+    }
+
+    #[test]
+    fn zeroed_memory_behind_the_file() {
+        let module = super::super::modules(&loaded(BASE)).remove(0);
+        let segments = SEGMENTS();
+        let placed = place(&module, &segments, PageSize::FOUR_KIB);
+        let loads = |address| placed[0].loads(&segments, VirtualAddress::new(BASE + address));
+        assert!(loads(0x3db0) && loads(0x4010) && loads(0x8daf));
+        assert!(!loads(0x8db0) && !loads(0x3daf));
+    }
+
+    #[test]
+    fn segments_at_the_edges_of_the_number_range() {
+        let edges = [0, 1, 0xfff, 0x1000, u64::MAX - 0xfff, u64::MAX];
+        for offset in edges {
+            for size in edges {
+                let segments = [segment(offset, size, size, size, "r"), segment(size, offset, offset, 1, "x")];
+                for start in [0, 0x1000, u64::MAX - 0x1fff] {
+                    for at in [0, 0x1000, !0xfff] {
+                        biases(vec![region(start, 0x1000, at, "r")], &segments);
+                    }
+                }
+            }
+        }
+    }
 }

@@ -1,21 +1,21 @@
-//! A module's files, once opened: their headers, and the index that is built after several look-ups.
+//! A module whose files were opened: their headers, the index that is built after several look-ups, the latest searches
+//! by name, and where it was loaded.
 
-use super::NoSymbols;
-use super::elf::{Elf, Relocations};
-use super::index::Index;
+use super::demangle::{plt_got_suffix, readable};
+use super::elf::{Elf, Relocations, Segment};
 use super::lines::CachedLines;
-use super::lookup;
-use super::names::{self, Names};
-use super::plt_got;
+use super::lookup::{self, Index};
+use super::module::LoadedCopy;
 use super::query::Query;
-use super::search_cache::{Found, SearchCache};
 use super::sources::Sources;
-use super::table::{self, Symbol};
+use super::table::{self, Found, Names, Symbol};
+use super::{Kind, NoSymbols, plt_got};
 use crate::budget::Budget;
-use crate::kernel::Name;
+use crate::kernel::{AddressRange, Name, PageSize, VirtualAddress};
+use std::collections::VecDeque;
 use std::ops::ControlFlow;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// After this many single look-ups an index is built.
@@ -154,7 +154,7 @@ impl ModuleSymbols {
         for (number, (source, table)) in sources.numbered() {
             wanted.push(match index {
                 Some(index) => may_name(index.names().of_table(number)),
-                None => names::has(&source.file, table.strings, query.length(), &may_name, budget)?,
+                None => table::has(&source.file, table.strings, query.length(), &may_name, budget)?,
             });
         }
         let is_wanted = |number: u8| wanted.get(usize::from(number)) == Some(&true);
@@ -183,13 +183,130 @@ impl ModuleSymbols {
     }
 }
 
+/// Searches that are kept for one module.
+const MOST: usize = 64;
+/// Searches with more matches, and longer queries, are not cached: so the caches of all modules stay small.
+const MOST_MATCHES: usize = 16;
+const LONGEST_QUERY: usize = 256;
+
+/// The latest last.
+#[derive(Default)]
+pub(super) struct SearchCache(Mutex<VecDeque<(Box<str>, Found)>>);
+
+impl SearchCache {
+    /// The cached result of a search for `query`.
+    pub(super) fn find(&self, query: &str) -> Option<Found> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (_, found) = kept.iter().find(|(of, _)| **of == *query)?;
+        Some(found.clone())
+    }
+
+    /// Caches the result of a finished search, in place of the oldest.
+    pub(super) fn keep(&self, query: &str, found: &Found) {
+        if found.len() > MOST_MATCHES || query.len() > LONGEST_QUERY {
+            return;
+        }
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() == MOST {
+            kept.pop_front();
+        }
+        kept.push_back((query.into(), found.clone()));
+    }
+}
+
+/// The symbols of a module, and its copies in the process.
+pub(super) struct LoadedModule {
+    /// Its whole name in `maps`.
+    pub(super) name: Name,
+    pub(super) symbols: Arc<ModuleSymbols>,
+    pub(super) copies: Vec<LoadedCopy>,
+}
+
+impl LoadedModule {
+    pub(super) fn segments(&self) -> &[Segment] {
+        &self.symbols.elf().segments
+    }
+
+    /// The extent of each copy.
+    pub(super) fn hulls(&self, page: PageSize) -> Vec<AddressRange> {
+        let hull = |copy: &LoadedCopy| copy.hull(self.segments(), page.bytes());
+        self.copies.iter().filter_map(hull).collect()
+    }
+
+    /// The pages of each segment of each copy, `.bss` included.
+    pub(super) fn memory(&self, page: PageSize) -> impl Iterator<Item = AddressRange> {
+        self.copies.iter().flat_map(move |copy| {
+            let segments = self.segments().iter();
+            segments.filter_map(move |segment| copy.memory(segment, page.bytes()))
+        })
+    }
+
+    /// A symbol, once for each copy.
+    pub(super) fn in_each_copy(&self, symbol: &Symbol, mangled: &Name) -> impl Iterator<Item = SymbolAt> {
+        let copies = self.copies.iter();
+        copies.map(|copy| self.symbol_at(copy, symbol, mangled.clone(), 0))
+    }
+
+    /// A symbol in a copy; `offset` is the distance of the requested address from its start.
+    pub(super) fn symbol_at(&self, copy: &LoadedCopy, symbol: &Symbol, mangled: Name, offset: u64) -> SymbolAt {
+        let section = symbol.section.and_then(|number| self.symbols.elf().section_name(number.into()));
+        SymbolAt {
+            mangled,
+            start: copy.address(symbol.address),
+            size: symbol.size,
+            offset,
+            kind: symbol.kind,
+            local: symbol.local,
+            section: section.map(Name::copied),
+            module: self.name.clone(),
+            file_address: VirtualAddress::new(symbol.address),
+        }
+    }
+}
+
+/// A symbol, placed in the process.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SymbolAt {
+    /// As the file spells it; [`SymbolAt::name`] is for people.
+    pub mangled: Name,
+    /// Where it starts in the process.
+    pub start: VirtualAddress,
+    /// Bytes; 0 where the file gives none.
+    pub size: u64,
+    /// The distance of the queried address from its start; 0 for a query by name.
+    pub offset: u64,
+    /// What it names.
+    pub kind: Kind,
+    /// Whether it is visible in its file only: a static.
+    pub local: bool,
+    /// The ELF section it lies in.
+    pub section: Option<Name>,
+    /// The module that defines it, by its whole name in `maps`.
+    pub module: Name,
+    /// Where it starts in the file's own numbers, as objdump shows them.
+    pub file_address: VirtualAddress,
+}
+
+impl SymbolAt {
+    /// The name for people: demangled at each call, without hash and without a default version.
+    pub fn name(&self) -> Name {
+        readable(&self.mangled)
+    }
+
+    /// Whether it is only a stub or slot for an imported function: `malloc@plt`, `malloc@got.plt`. Each file has its
+    /// own.
+    pub fn is_plt_or_got(&self) -> bool {
+        self.local && plt_got_suffix(self.mangled.as_bytes()).is_some()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::symbol::NoSeparate;
     use crate::symbol::elf::{File, Source};
-    use crate::symbol::expanded::Expanded;
     use crate::symbol::separate::Candidates;
+    use crate::symbol::sources::Expanded;
     use crate::symbol::tests::builder::{Builder, FUNCTION, GLOBAL, entry};
     use std::sync::Arc;
     use std::sync::atomic::AtomicBool;

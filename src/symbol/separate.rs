@@ -6,7 +6,7 @@
 //! `.gnu_debuglink`. Places without a matching file are checked again now and then, as packages may be installed
 //! meanwhile.
 
-use super::elf::{File, FileRange, Source, build_id};
+use super::elf::{File, FileRange, Source, build_id_digits};
 use super::{NoSeparate, NoSymbols};
 use crate::budget::Budget;
 use crate::kernel::Name;
@@ -227,7 +227,7 @@ pub(super) fn as_elf(bytes: Option<Box<dyn ReadAt>>) -> Option<Source> {
 
 /// The path of the debug file of a build.
 pub(super) fn place_of(id: &[u8]) -> Vec<u8> {
-    let digits = build_id::digits(id);
+    let digits = build_id_digits(id);
     let (folder, name) = digits.split_at_checked(2).unwrap_or((&digits, ""));
     [FOLDER, b"/.build-id/", folder.as_bytes(), b"/", name.as_bytes(), b".debug"].concat()
 }

@@ -1,13 +1,13 @@
-//! The files of one module together: its own, and its separate debug file.
+//! The files of one module together: its own, its separate debug file, and the table that is compressed within its own.
 
 use super::elf::{Elf, File, Source, TOO_LARGE, Table, expand_xz};
-use super::expanded::{Expanded, Kept};
 use super::separate::{Candidates, Separate};
 use super::{NoSeparate, NoSymbols};
 use crate::budget::Budget;
 use crate::kernel::Name;
 use crate::process::{InMemory, Modules};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Larger `.gnu_debugdata`, compressed or not, is ignored: a browser's takes some megabytes.
@@ -234,4 +234,55 @@ fn renumbered(other: &Elf, image: &Elf) -> Vec<Option<u16>> {
         u16::try_from(number).ok()
     };
     other.sections.iter().map(of).collect()
+}
+
+/// Bytes that are kept by default, of all modules together: a Fedora desktop's libraries take some tens of megabytes.
+const MOST: u64 = 512 << 20;
+
+/// The count. Clones share it.
+#[derive(Clone)]
+pub(super) struct Expanded {
+    held: Arc<AtomicU64>,
+    most: u64,
+}
+
+impl Default for Expanded {
+    fn default() -> Self {
+        Expanded::at_most(MOST)
+    }
+}
+
+impl Expanded {
+    /// An empty count with this limit.
+    pub(super) fn at_most(most: u64) -> Expanded {
+        Expanded { held: Arc::default(), most }
+    }
+
+    /// Bytes that may still be kept.
+    pub(super) fn left(&self) -> u64 {
+        self.most.saturating_sub(self.held.load(Ordering::Relaxed))
+    }
+
+    /// Whether so much is kept that tables not used for long should be dropped.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.left() < self.most / 2
+    }
+
+    /// Counts bytes until the result is dropped.
+    pub(super) fn keep(&self, bytes: u64) -> Kept {
+        self.held.fetch_add(bytes, Ordering::Relaxed);
+        Kept { held: Arc::clone(&self.held), bytes }
+    }
+}
+
+/// Bytes that are counted.
+pub(super) struct Kept {
+    held: Arc<AtomicU64>,
+    bytes: u64,
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.held.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
 }

@@ -1,6 +1,6 @@
 //! Queries about a whole process: the files of every module, and all symbols that match.
 
-use super::elf::build_id;
+use super::elf::build_id_digits;
 use super::search::Limits;
 use super::sources::{Answers, Sources};
 use super::target_symbols::TargetSymbols;
@@ -107,7 +107,7 @@ impl TargetSymbols<'_> {
         match self.loaded_as(module) {
             Ok(loaded) => {
                 let sources = &loaded.symbols.sources;
-                let build_id = sources.image.elf.build_id.as_deref().map(build_id::digits);
+                let build_id = sources.image.elf.build_id.as_deref().map(build_id_digits);
                 Survey {
                     module,
                     copies: loaded.hulls(self.page()),

@@ -1,21 +1,20 @@
-//! The files behind regions, kept from one command to the next.
+//! The files behind regions, kept from one command to the next; and the regions, read when they are first needed.
 
 use super::elf::{File, Source};
-use super::expanded::Expanded;
 use super::lines::DebugInfoCache;
 use super::module::{self, Module};
 use super::module_symbols::ModuleSymbols;
-use super::perf_map::{Listed, PerfMap};
+use super::perf_map::{Listed, PerfMap, is_jit_region};
 use super::reason::NoSymbols;
 use super::separate;
-use super::sources::Sources;
+use super::sources::{Expanded, Sources};
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, Device, Name, Region, VirtualAddress};
-use crate::process::Target;
+use crate::process::{FEW_REGIONS, Target};
 use crate::source::{self, Identity};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 /// The most modules whose files are kept open for their symbols.
@@ -136,6 +135,11 @@ impl Symbols {
         Ok(ModuleRegions::Some(some))
     }
 
+    /// Whether an address in `region` may have a name, judged without the list of all regions.
+    pub fn may_name(&self, target: &Target, region: &Region) -> bool {
+        (self.uses_perf_maps() && is_jit_region(region)) || module::may_have_names(target, region)
+    }
+
     /// The regions of `target` that decide which symbol `address` belongs to, and the region that holds it.
     ///
     /// # Errors
@@ -191,7 +195,7 @@ impl Symbols {
         Ok(read)
     }
 
-    pub(super) fn uses_perf_maps(&self) -> bool {
+    fn uses_perf_maps(&self) -> bool {
         self.perf_maps.load(Ordering::Relaxed)
     }
 
@@ -273,5 +277,50 @@ impl Symbols {
             files.remove(&key);
         }
         !self.expanded.is_crowded()
+    }
+}
+
+/// The regions of a target. As long as all addresses lie in memory that can have no name, the list is not read.
+#[derive(Default)]
+pub(super) struct RegionsOnDemand {
+    all: OnceLock<Vec<Region>>,
+    asked: Mutex<Asked>,
+}
+
+/// The questions so far.
+#[derive(Default)]
+struct Asked {
+    count: usize,
+    /// The last answer: memory without names.
+    unnamed: Option<AddressRange>,
+}
+
+impl RegionsOnDemand {
+    /// All of them, in address order; none if they cannot be read.
+    pub fn read(&self, target: &Target) -> &[Region] {
+        self.all.get_or_init(|| target.process.regions().unwrap_or_default())
+    }
+
+    /// Whether the address certainly has no name. The answer is not sought where reading all regions is quicker.
+    pub fn is_unnamed(&self, symbols: &Symbols, target: &Target, address: VirtualAddress) -> bool {
+        if self.all.get().is_some() {
+            return false;
+        }
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        if asked.unnamed.is_some_and(|range| range.contains(address)) {
+            return true;
+        }
+        if asked.count == FEW_REGIONS {
+            return false;
+        }
+        asked.count += 1;
+        match target.process.queried(address) {
+            Ok(Some(Some(region))) if !symbols.may_name(target, &region) => {
+                asked.unnamed = Some(region.range);
+                true
+            }
+            Ok(Some(None)) => true,
+            _ => false,
+        }
     }
 }

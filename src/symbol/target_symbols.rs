@@ -1,10 +1,9 @@
 //! The names of one target at one moment.
 
-use super::load_bias::{LoadedCopy, in_segment, place};
-use super::loaded_module::LoadedModule;
-use super::module::{self, MOST_BSS_REGIONS, Module, WIDEST_GAP};
-use super::perf_map::{Listed, is_jit_region};
-use super::regions_on_demand::RegionsOnDemand;
+use super::module::{self, LoadedCopy, MOST_BSS_REGIONS, Module, WIDEST_GAP, in_segment, place};
+use super::module_symbols::LoadedModule;
+use super::perf_map::Listed;
+use super::symbols::RegionsOnDemand;
 use super::{Error, Kind, NoSymbols, SymbolAt, Symbols};
 use crate::budget::OutOfBudget;
 use crate::kernel::{AddressRange, Name, PageSize, Region, VirtualAddress};
@@ -12,16 +11,6 @@ use crate::process::Target;
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 use std::time::Duration;
-
-/// Whether an address in `region` may have a name, judged without the list of all regions, which may be very long:
-/// memory far above any file belongs to no module.
-pub fn may_have_names(target: &Target, region: &Region) -> bool {
-    module::belongs_to_module(region)
-        || match module::regions_before(target, region) {
-            Ok(Some(below)) => below.iter().any(module::belongs_to_module),
-            Ok(None) | Err(_) => true,
-        }
-}
 
 /// The symbols of one target with the regions it has now. Made by [`Symbols::over`] for one command.
 pub struct TargetSymbols<'a> {
@@ -57,11 +46,6 @@ struct Matches {
 }
 
 impl Symbols {
-    /// Whether an address in `region` may have a name, judged without the list of all regions.
-    pub fn may_name(&self, target: &Target, region: &Region) -> bool {
-        (self.uses_perf_maps() && is_jit_region(region)) || may_have_names(target, region)
-    }
-
     /// The names of `target` as its `regions` (in address order) are now. Made for one command: it checks once for
     /// each file it uses that the file has not changed, and reads it again if it has.
     pub fn over<'a>(&'a self, target: &'a Target, regions: impl IntoIterator<Item = &'a Region>) -> TargetSymbols<'a> {

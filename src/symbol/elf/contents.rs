@@ -1,5 +1,5 @@
-//! The bytes of a section, decompressed if they are compressed. The file's own claim of their size is not trusted: it
-//! is bounded.
+//! An ELF file whose headers were read, and the bytes of its sections, decompressed if they are compressed. The file's
+//! own claim of their size is not trusted: it is bounded.
 
 use super::file::{BETWEEN_LOOKS, File};
 use super::headers::Elf;
@@ -9,13 +9,56 @@ use crate::source::memory;
 use crate::symbol::NoSymbols;
 use flate2::read::ZlibDecoder;
 use lzma_rust2::XzReader;
-use object::Endianness;
 use object::elf::{self as format, CompressionHeader32, CompressionHeader64, CompressionType};
-use object::pod;
 use object::read::elf::CompressionHeader;
+use object::{Endianness, pod};
 use ruzstd::decoding::StreamingDecoder;
 use std::cell::RefCell;
 use std::io::{self, Read};
+
+/// An ELF file whose headers were read.
+pub(in crate::symbol) struct Source {
+    pub(in crate::symbol) file: File,
+    pub(in crate::symbol) elf: Elf,
+}
+
+impl Source {
+    /// Reads the headers.
+    pub(in crate::symbol) fn read(file: File) -> Result<Source, NoSymbols> {
+        Self::read_within(file, &mut Budget::unlimited())
+    }
+
+    /// The same within a budget.
+    pub(in crate::symbol) fn read_within(file: File, budget: &mut Budget) -> Result<Source, NoSymbols> {
+        let elf = Elf::read(&file, budget)?;
+        Ok(Source { file, elf })
+    }
+
+    /// The bytes of the first section of that name, expanded if they are compressed; `None` if there is no such
+    /// section, or if it has no bytes in this file. Sections that expand to more than `most` bytes are an error.
+    pub(in crate::symbol) fn section(&self, name: &[u8], most: u64) -> Result<Option<Vec<u8>>, NoSymbols> {
+        self.section_within(name, most, &mut Budget::unlimited())
+    }
+
+    /// The same within a budget, as large sections take long to read and to decompress.
+    pub(in crate::symbol) fn section_within(
+        &self,
+        name: &[u8],
+        most: u64,
+        budget: &mut Budget,
+    ) -> Result<Option<Vec<u8>>, NoSymbols> {
+        let Some(section) = self.elf.section_called(name) else {
+            return of_old_compressed(&self.file, &self.elf, name, most, budget);
+        };
+        of(&self.file, &self.elf, section, most, budget)
+    }
+
+    /// Whether there is a section of that name, or of its old compressed spelling, with bytes in this file.
+    pub(in crate::symbol) fn has_section(&self, name: &[u8]) -> bool {
+        let has = |name: &[u8]| self.elf.section_called(name).is_some_and(Section::has_bytes);
+        has(name) || old_spelling(name).is_some_and(|old| has(&old))
+    }
+}
 
 /// The bytes of `section`; `None` if it has none in this file.
 pub(in crate::symbol) fn of(
@@ -85,7 +128,7 @@ pub(in crate::symbol) fn old_spelling(name: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// The same for files of binutils before 2.26: `.zdebug_info` begins with `ZLIB` and the size, in big-endian order.
-pub(in crate::symbol) fn of_old_compressed(
+fn of_old_compressed(
     file: &File,
     elf: &Elf,
     name: &[u8],

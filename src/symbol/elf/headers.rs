@@ -1,19 +1,15 @@
-//! The headers of an ELF file: load segments, sections and where its symbol tables lie. Both widths, both byte orders.
+//! The headers of an ELF file: load segments, sections, the build-id, and where its symbol tables lie. Both widths,
+//! both byte orders.
 //!
 //! Every count and offset in the file may be a lie. Each is checked against the file's length and a limit before it is
 //! used.
 
-use super::build_id;
-use super::dynamic;
-use super::file::File;
-use super::reader::Reader;
-use super::section::{AddressedSection, Section, Segment, Table, VersionTable, layout, tables, version_table};
+use super::file::{File, Part, Reader};
+use super::section::{self, AddressedSection, Section, Segment, Table, VersionTable, layout, tables, version_table};
 use crate::budget::Budget;
 use crate::symbol::NoSymbols;
-use object::Endianness;
-use object::elf;
-use object::pod;
-use object::read::elf::{FileHeader, ProgramHeader};
+use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
+use object::{Endianness, elf, pod};
 
 /// A file with more load segments is taken for damaged: linkers write between two and about ten.
 const MOST_SEGMENTS: usize = 64;
@@ -151,7 +147,7 @@ fn parse<H: FileHeader<Endian = Endianness>>(file: &File, start: &[u8], budget: 
     if sections.is_empty() {
         let read = reader.part("dynamic segment", "too many dynamic entries");
         let mut dynamic = programs.iter().filter_map(|one| one.dynamic(endian, read).ok()?);
-        tables.extend(dynamic.find_map(|entries| dynamic::table::<H>(file, endian, &segments, entries, read)));
+        tables.extend(dynamic.find_map(|entries| section::table::<H>(file, endian, &segments, entries, read)));
         layout = AddressedSection::of_segments(&segments);
     }
     Ok(Elf {
@@ -165,6 +161,38 @@ fn parse<H: FileHeader<Endian = Endianness>>(file: &File, start: &[u8], budget: 
         segments,
         sections,
         section_names,
-        build_id: build_id::among::<H>(endian, headers, programs, reader.part("notes", "too many notes")),
+        build_id: build_id::<H>(endian, headers, programs, reader.part("notes", "too many notes")),
     })
+}
+
+/// More sections or segments of notes are not read.
+const MOST_NOTES: usize = 64;
+/// A longer number is no build-id: linkers write 8 to 32 bytes.
+const LONGEST: usize = 64;
+
+/// The build-id of a file, if it has one.
+pub(super) fn build_id<H: FileHeader<Endian = Endianness>>(
+    endian: Endianness,
+    sections: &[H::SectionHeader],
+    segments: &[H::ProgramHeader],
+    data: Part<'_>,
+) -> Option<Vec<u8>> {
+    let has_sections = sections.iter().any(|one| one.sh_type(endian) == elf::SHT_NOTE);
+    // A file without section headers still has segments.
+    let segments = if has_sections { &[] } else { segments };
+    let in_sections = sections.iter().map(|one| one.notes(endian, data));
+    let in_segments = segments.iter().map(|one| one.notes(endian, data));
+    let read = in_sections.chain(in_segments).filter_map(Result::transpose).take(MOST_NOTES);
+    let mut notes = read.flatten().flatten().flatten();
+    let is_build_id = notes.find(|note| {
+        note.name() == elf::ELF_NOTE_GNU
+            && note.n_type(endian) == elf::NT_GNU_BUILD_ID
+            && (2..=LONGEST).contains(&note.desc().len())
+    });
+    is_build_id.map(|note| note.desc().to_vec())
+}
+
+/// Its digits, as `file` and gdb write them.
+pub(in crate::symbol) fn build_id_digits(id: &[u8]) -> String {
+    id.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,8 +1,8 @@
 //! The places that a program's relocations fill: the slots of its global offset table, and its copies of libraries'
 //! variables. They are found in one bounded pass, as a file may have any number of sections, which may overlap.
 
+use super::contents::Source;
 use super::section::Section;
-use super::source::Source;
 use crate::budget::Budget;
 use crate::symbol::NoSymbols;
 use object::Endianness;

@@ -1,18 +1,28 @@
-//! The functions at a place, each with the place in it.
+//! The functions at a place, each with its name and the place in it. A name is found by following an entry's
+//! references.
 
-use super::Frame;
-use super::NoLines;
-use super::described::Described;
-use super::names::{self, Called};
-use super::path;
-use super::reason::or_fault;
+use super::path::{self, text};
 use super::rows::Row;
 use super::scopes::Scope;
 use super::sections::Bytes;
+use super::units::{Opener, Units};
+use super::{Frame, NoLines};
 use crate::budget::Budget;
 use crate::kernel::Name;
 use crate::symbol::demangle::may_be_mangled;
-use gimli::{Dwarf, Unit};
+use crate::symbol::reason::or_fault;
+use gimli::{AttributeValue, Dwarf, Unit, UnitOffset};
+
+/// The unit that describes the functions of a unit: itself, unless its debug information is split.
+#[derive(Clone, Copy)]
+pub(super) struct Described<'s, 'a> {
+    pub(super) dwarf: &'s Dwarf<Bytes<'a>>,
+    pub(super) unit: &'s Unit<Bytes<'a>>,
+    /// Those of its file.
+    pub(super) units: &'s Units,
+    /// The units of the file that several modules share, or why it is not read.
+    pub(super) shared: Result<&'s Units, &'s NoLines>,
+}
 
 /// A unit with a line table, and where its functions are described.
 pub(super) struct Compiled<'s, 'a> {
@@ -40,7 +50,7 @@ impl Compiled<'_, '_> {
             column: row.column,
         }];
         for scope in chain.iter().rev() {
-            let called = names::of_function(self.described, scope.entry, budget);
+            let called = of_function(self.described, scope.entry, budget);
             let called = or_fault(called, missing)?.flatten();
             // An inlined function has no symbol of its own.
             let symbol = symbol.filter(|_| scope.call.is_none());
@@ -69,4 +79,88 @@ impl Compiled<'_, '_> {
         }
         Ok(frames)
     }
+}
+
+/// A longer chain of references is not followed.
+const MOST_HOPS: usize = 16;
+/// Longer names are not shown.
+const LONGEST: usize = 64 * 1024;
+
+/// The name of a function, of two kinds.
+enum Called {
+    /// The linkage name.
+    Linked(Name),
+    /// The name in the source, without its class or namespace: there is no linkage name.
+    Plain(Name),
+}
+
+/// The name of a function.
+fn of_function(
+    described: Described<'_, '_>,
+    entry: UnitOffset,
+    budget: &mut Budget,
+) -> Result<Option<Called>, NoLines> {
+    let Described { mut dwarf, mut units, unit, shared } = described;
+    let mut elsewhere: Option<Unit<Bytes<'_>>> = None;
+    let mut entry = entry;
+    let mut plain = None;
+    for _ in 0..MOST_HOPS {
+        let unit = elsewhere.as_ref().unwrap_or(unit);
+        let mut entries = unit.entries_raw(Some(entry))?;
+        let Some(abbreviation) = entries.read_abbreviation()? else {
+            break;
+        };
+        budget.spend(1 + abbreviation.attributes().len() as u64)?;
+        let mut origin = None;
+        for &specification in abbreviation.attributes() {
+            let attribute = entries.read_attribute(specification)?;
+            let value = attribute.value();
+            match attribute.name() {
+                gimli::DW_AT_linkage_name | gimli::DW_AT_MIPS_linkage_name => {
+                    if let Some(name) = text(dwarf, unit, value).and_then(named) {
+                        return Ok(Some(Called::Linked(name)));
+                    }
+                }
+                gimli::DW_AT_name if plain.is_none() => {
+                    plain = text(dwarf, unit, value).and_then(named);
+                    if let (None, AttributeValue::DebugStrRefSup(_), Err(why)) = (&plain, value, shared) {
+                        return Err(why.clone());
+                    }
+                }
+                gimli::DW_AT_abstract_origin | gimli::DW_AT_specification => origin = Some(value),
+                _ => {}
+            }
+        }
+        let offset = match origin {
+            Some(AttributeValue::UnitRef(offset)) => {
+                entry = offset;
+                continue;
+            }
+            Some(AttributeValue::DebugInfoRef(offset)) => offset,
+            Some(AttributeValue::DebugInfoRefSup(offset)) => match (shared, dwarf.sup()) {
+                (Ok(shared), Some(sup)) => {
+                    (dwarf, units) = (sup, shared);
+                    offset
+                }
+                (Err(why), _) if plain.is_none() => return Err(why.clone()),
+                _ => break,
+            },
+            _ => break,
+        };
+        let Some(begin) = units.holding(offset.0) else {
+            break;
+        };
+        budget.look()?;
+        let other = Opener::default().open_at(dwarf, begin)?;
+        let Some(offset) = offset.to_unit_offset(&other.header) else {
+            break;
+        };
+        elsewhere = Some(other);
+        entry = offset;
+    }
+    Ok(plain.map(Called::Plain))
+}
+
+fn named(bytes: &[u8]) -> Option<Name> {
+    (!bytes.is_empty() && bytes.len() <= LONGEST).then(|| Name::new(bytes))
 }

@@ -6,43 +6,31 @@
 //! up.
 //!
 //! ```text
-//! ask        the queries               table    one file's answers     reason   why there is none
-//! cache      what was read before      split    units described in a file of their own (.dwo, .dwp)
-//! units      address → unit            shared   what several modules share (dwz)
-//! rows       line programs             places   rows of a line          frames   functions at a row
-//! scopes     functions around          names    of functions            described  units with functions
-//! path       of source files           ranges   addresses of an entry   sections the bytes, decompressed
-//! files      names of source files, for completion
-//! until_found                          files that may be installed later
+//! ask        the queries                          table          one file's answers
+//! cache      what was read before                 further_files  parts in other files: shared (dwz), split (.dwo, .dwp)
+//! units      address → unit                       rows           line programs, rows of a line
+//! scopes     functions around an address          frames         their names, and the place in each
+//! path       of source files                      sections       the bytes, decompressed
 //! ```
 
 mod ask;
 mod cache;
-mod described;
-mod files;
 mod frames;
-mod names;
+mod further_files;
 mod path;
-mod places;
-mod ranges;
-mod reason;
 mod rows;
 mod scopes;
 mod sections;
-mod shared;
-mod split;
 mod table;
 #[cfg(test)]
 mod tests;
 mod units;
-mod until_found;
 
-pub use ask::{LineAt, LinePlace, LineSearch};
+pub use ask::{LineAt, LinePlace, LineSearch, SourcesOf};
 pub(super) use cache::{CachedLines, DebugInfoCache};
-pub use files::SourcesOf;
-pub use reason::{NoLines, NoPart};
 
 use super::demangle::readable;
+use super::reason::NoLines;
 use crate::kernel::Name;
 
 /// A function around an address, and the place in it.

@@ -1,10 +1,11 @@
-//! Line programs: which row an address lies in, and where the rows of a line are.
+//! Line programs: which row an address lies in, and where a line has code within one unit.
 
-use super::NoLines;
-use super::ranges::NOWHERE;
+use super::scopes::{NOWHERE, Scope};
 use super::sections::Bytes;
+use super::{NoLines, path};
 use crate::budget::Budget;
-use gimli::{ColumnType, LineRow, Unit};
+use gimli::{ColumnType, Dwarf, LineRow, Unit};
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 /// Where in the source an instruction comes from.
@@ -19,7 +20,7 @@ pub(super) struct Row {
     /// `None` if unknown.
     pub(super) column: Option<u64>,
     /// Whether a debugger would stop there.
-    pub(super) is_statement: bool,
+    is_statement: bool,
 }
 
 impl Row {
@@ -69,7 +70,7 @@ fn pass(
 }
 
 /// Visits the rows of a unit until `visit` breaks.
-pub(super) fn each_row(
+fn each_row(
     unit: &Unit<Bytes<'_>>,
     budget: &mut Budget,
     visit: &mut dyn FnMut(Stretch) -> ControlFlow<()>,
@@ -110,4 +111,218 @@ pub(super) fn row_at(unit: &Unit<Bytes<'_>>, address: u64, budget: &mut Budget) 
         }
     })?;
     Ok(found)
+}
+
+/// More rows of one line, in all units together, are not listed.
+pub(super) const MOST_ROWS: usize = 1 << 16;
+
+/// Code of a line in one function, or in one copy of an inlined one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Place {
+    /// Its first row.
+    pub(super) row: Row,
+    /// The address after it: its own, if the line only begins here and the code belongs to the next one.
+    pub(super) end: u64,
+    /// Whether it is the first statement of the line in its function or copy, where a debugger stops; or the first
+    /// code, if the line has no statement there.
+    pub(super) is_first: bool,
+    /// The functions around it, the outermost first.
+    pub(super) chain: Vec<Scope>,
+}
+
+/// The numbers of the files that a name means, in order.
+pub(super) fn files_meant(
+    dwarf: &Dwarf<Bytes<'_>>,
+    unit: &Unit<Bytes<'_>>,
+    wanted: &[u8],
+    budget: &mut Budget,
+) -> Result<Vec<u64>, NoLines> {
+    let mut files = Vec::new();
+    let may_be = |name: &[u8]| path::may_be_meant(name, wanted);
+    path::each(dwarf, unit, &may_be, budget, &mut |number, path| {
+        if path::is_meant(&path, wanted) {
+            files.push(number);
+        }
+    })?;
+    Ok(files)
+}
+
+/// The line that has code or a statement: `line`, or the next one that has. In optimised programs many lines have code,
+/// but no statement where a debugger would stop.
+pub(super) fn line_with_code(
+    unit: &Unit<Bytes<'_>>,
+    files: &[u64],
+    line: u64,
+    budget: &mut Budget,
+) -> Result<Option<u64>, NoLines> {
+    let mut best: Option<u64> = None;
+    each_row(unit, budget, &mut |(row, end)| {
+        if let Some(found) = row.line
+            && (row.is_statement || row.address < end)
+            && found >= line
+            && best.is_none_or(|known| found < known)
+            && files.binary_search(&row.file).is_ok()
+        {
+            best = Some(found);
+        }
+        if best == Some(line) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    Ok(best)
+}
+
+/// The first `most` rows of a line, in order of their addresses; and whether there are more.
+pub(super) fn rows_of(
+    unit: &Unit<Bytes<'_>>,
+    files: &[u64],
+    line: u64,
+    most: usize,
+    budget: &mut Budget,
+) -> Result<(Vec<Stretch>, bool), NoLines> {
+    let mut found: Vec<Stretch> = Vec::new();
+    each_row(unit, budget, &mut |(row, end)| {
+        if row.line == Some(line) && (row.is_statement || row.address < end) && files.binary_search(&row.file).is_ok() {
+            found.push((row, end));
+        }
+        if found.len() <= most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    })?;
+    let is_cut = found.len() > most;
+    found.truncate(most);
+    found.sort_by_key(|(row, end)| (row.address, *end));
+    Ok((found, is_cut))
+}
+
+/// Joins adjoining rows of one statement; `chains` has the functions around each.
+pub(super) fn joined(rows: Vec<Stretch>, chains: Vec<Vec<Scope>>) -> Vec<Place> {
+    let mut seen = HashSet::new();
+    let mut places: Vec<Place> = Vec::new();
+    for ((row, end), mut chain) in rows.into_iter().zip(chains) {
+        if row.address == end {
+            leave_call(&row, &mut chain);
+        }
+        if let Some(last) = places.last_mut()
+            && last.end == row.address
+            && last.chain == chain
+            && last.row.file == row.file
+            && (last.row.is_statement || !row.is_statement)
+            && (last.row.column == row.column || !row.is_statement || last.row.address == last.end)
+        {
+            if last.row.address == last.end {
+                last.row = Row { is_statement: last.row.is_statement, ..row };
+            }
+            last.end = end;
+            continue;
+        }
+        let function = chain.last().map(|scope| scope.entry.0);
+        let is_first = row.is_statement && function.is_none_or(|function| seen.insert(function));
+        // A statement without code, between two others, is left out.
+        if is_first || row.address < end {
+            places.push(Place { row, end, is_first, chain });
+        }
+    }
+    for place in &mut places {
+        let function = place.chain.last().map(|scope| scope.entry.0);
+        place.is_first |= function.is_some_and(|function| seen.insert(function));
+    }
+    if places.iter().all(|place| !place.is_first)
+        && let Some(first) = places.first_mut()
+    {
+        first.is_first = true;
+    }
+    places
+}
+
+/// A statement without code may be an inlined call: the code after it belongs to the called function, the statement to
+/// the caller.
+fn leave_call(row: &Row, chain: &mut Vec<Scope>) {
+    let is_there = |scope: &Scope| {
+        let call = scope.call;
+        call.is_some_and(|call| call.line == row.line && call.file == row.file)
+    };
+    if let Some(number) = chain.iter().position(is_there) {
+        chain.truncate(number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::symbol::lines::scopes::Call;
+    use gimli::UnitOffset;
+
+    fn stretch(begin: u64, end: u64, column: u64, is_statement: bool) -> Stretch {
+        let row = Row { address: begin, file: 1, line: Some(7), column: Some(column), is_statement };
+        (row, end)
+    }
+
+    fn within(entry: usize) -> Vec<Scope> {
+        vec![Scope { entry: UnitOffset(entry), call: None }]
+    }
+
+    fn told(rows: &[(Stretch, usize)]) -> Vec<(u64, u64, bool)> {
+        let (rows, chains) = rows.iter().map(|&(row, entry)| (row, within(entry))).unzip();
+        let places = joined(rows, chains);
+        let told = places.iter();
+        told.map(|one| (one.row.address, one.end, one.is_first)).collect()
+    }
+
+    #[test]
+    fn rows_of_one_statement_are_one_place() {
+        let rows = [
+            (stretch(10, 14, 5, true), 1),
+            (stretch(14, 16, 5, true), 1),
+            (stretch(16, 20, 9, false), 1),
+            // Another statement of the line, which continues after a gap.
+            (stretch(20, 24, 9, true), 1),
+            (stretch(30, 34, 9, true), 1),
+        ];
+        let expected = [(10, 20, true), (20, 24, false), (30, 34, false)];
+        assert_eq!(told(&rows), expected);
+    }
+
+    #[test]
+    fn a_line_without_statements_has_a_first_place_too() {
+        let rows = [(stretch(10, 14, 5, false), 1), (stretch(20, 24, 5, false), 1), (stretch(30, 34, 5, false), 2)];
+        let expected = [(10, 14, true), (20, 24, false), (30, 34, true)];
+        assert_eq!(told(&rows), expected);
+        let outside = joined(vec![stretch(10, 14, 5, false)], vec![Vec::new()]);
+        assert!(outside[0].is_first);
+    }
+
+    #[test]
+    fn each_copy_has_its_first_place() {
+        let rows = [
+            (stretch(10, 14, 5, true), 1),
+            (stretch(14, 18, 5, true), 2),
+            (stretch(18, 20, 5, false), 3),
+            (stretch(20, 24, 5, true), 3),
+        ];
+        let expected = [(10, 14, true), (14, 18, true), (18, 20, false), (20, 24, true)];
+        assert_eq!(told(&rows), expected);
+    }
+
+    #[test]
+    fn an_inlined_call_is_not_in_the_called_function() {
+        let called =
+            |line| Scope { entry: UnitOffset(2), call: Some(Call { file: 1, line: Some(line), column: None }) };
+        for (line, functions) in [(7, 1), (6, 2)] {
+            let chain = [within(1), vec![called(line)]].concat();
+            let places = joined(vec![stretch(10, 10, 5, true)], vec![chain]);
+            assert_eq!(places[0].chain.len(), functions);
+        }
+    }
+
+    #[test]
+    fn a_statement_without_code_is_listed_if_nothing_else_is() {
+        let rows = [
+            (stretch(10, 10, 5, true), 1),
+            (stretch(10, 10, 9, true), 1),
+            (stretch(20, 24, 5, true), 2),
+            (stretch(24, 24, 9, true), 2),
+            (stretch(30, 30, 5, true), 2),
+            (stretch(40, 40, 5, true), 3),
+            (stretch(40, 44, 9, true), 3),
+        ];
+        let expected = [(10, 10, true), (20, 24, true), (40, 44, true)];
+        assert_eq!(told(&rows), expected);
+    }
 }

@@ -1,22 +1,16 @@
 //! The debug information of one file: look-ups of an address, and of a line.
 
-use super::described::Described;
-use super::frames::Compiled;
-use super::path;
-use super::places::{self, Place};
-use super::reason::or_fault;
-use super::rows::{self, Stretch};
-use super::scopes;
+use super::frames::{Compiled, Described};
+use super::further_files::{self, Object, Objects, Shared, Sharing, Split, UntilFound};
+use super::rows::{self, Place, Stretch};
 use super::sections::{Bytes, PackageSections, Sections};
-use super::shared::{Shared, Sharing};
-use super::split::{self, Object, Objects, Split};
 use super::units::{Opener, Units};
-use super::until_found::UntilFound;
-use super::{Frame, NoLines};
+use super::{Frame, NoLines, path, scopes};
 use crate::budget::Budget;
 use crate::kernel::Name;
 use crate::process::Modules;
 use crate::symbol::elf::Source;
+use crate::symbol::reason::or_fault;
 use gimli::{Dwarf, Unit};
 use std::sync::Arc;
 
@@ -126,7 +120,7 @@ impl Lines {
     /// The package with split units, if there is one.
     fn package(&self, files: &Modules, budget: &mut Budget) -> Result<Option<&PackageSections>, NoLines> {
         let room = self.sections.room().saturating_sub(self.shared_size());
-        let read = || split::package_of(&self.path, files, room, budget);
+        let read = || further_files::package_of(&self.path, files, room, budget);
         self.package.get(read)
     }
 
@@ -185,10 +179,10 @@ impl Lines {
         for &offset in &self.units.offsets {
             budget.look()?;
             let searched = opener.open_at(&dwarf, offset).and_then(|unit| {
-                let files = places::files_meant(&dwarf, &unit, query.file, budget)?;
+                let files = rows::files_meant(&dwarf, &unit, query.file, budget)?;
                 places.has_file |= !files.is_empty();
                 let line =
-                    if files.is_empty() { None } else { places::line_with_code(&unit, &files, query.line, budget)? };
+                    if files.is_empty() { None } else { rows::line_with_code(&unit, &files, query.line, budget)? };
                 Ok((line, files))
             });
             if let Some((Some(line), files)) = or_fault(searched, &mut places.missing)? {
@@ -207,8 +201,8 @@ impl Lines {
         let mut text = 0;
         for (offset, numbers) in having {
             let unit = opener.open_at(&dwarf, offset)?;
-            let room = places::MOST_ROWS.saturating_sub(places.places.len());
-            let (rows, is_cut) = places::rows_of(&unit, &numbers, line, room, budget)?;
+            let room = rows::MOST_ROWS.saturating_sub(places.places.len());
+            let (rows, is_cut) = rows::rows_of(&unit, &numbers, line, room, budget)?;
             if is_cut {
                 places.missing.get_or_insert(NoLines::TooLarge);
             }
@@ -217,7 +211,7 @@ impl Lines {
                 let addresses: Vec<u64> = rows.iter().map(|(row, _)| row.address).collect();
                 let chains = chains(unit, &addresses, &mut missing, budget)?;
                 let mut found = Vec::new();
-                for mut place in places::joined(rows, chains) {
+                for mut place in rows::joined(rows, chains) {
                     let known = if found.len() < with_frames && text < MOST_TEXT {
                         let symbol = symbol(place.row.address);
                         let mut missing = missing.clone();
@@ -277,7 +271,7 @@ impl Lines {
         {
             return Ok(Some(split));
         }
-        let Some(path) = split::path_of(dwarf, unit) else {
+        let Some(path) = further_files::path_of(dwarf, unit) else {
             return Ok(None);
         };
         let object = object.insert(match self.objects.get(&path) {

@@ -1,11 +1,10 @@
 //! Which unit of the debug information an address belongs to.
 
-use super::NoLines;
-use super::ranges::{each_range, root_ranges};
-use super::reason::or_fault;
-use super::rows;
+use super::scopes::{each_range, root_ranges};
 use super::sections::Bytes;
+use super::{NoLines, rows};
 use crate::budget::Budget;
+use crate::symbol::reason::or_fault;
 use gimli::{
     Abbreviations, DebugAbbrev, DebugAbbrevOffset, DebugInfoOffset, Dwarf, Reader, Section, Unit, UnitHeader, UnitType,
 };
@@ -22,7 +21,7 @@ pub(super) struct Units {
     /// By start.
     covered: Vec<Covered>,
     /// Whether some are described in files of their own.
-    pub(super) has_split: bool,
+    has_split: bool,
     /// Why some units were skipped.
     pub(super) fault: Option<NoLines>,
 }

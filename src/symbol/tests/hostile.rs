@@ -3,8 +3,7 @@
 use super::super::elf::{File, Relocations, Source, visit_relocations};
 use super::super::module_symbols::ModuleSymbols;
 use super::super::sources::Sources;
-use super::super::{NoSeparate, NoSymbols, Symbols};
-use super::super::{demangle, import, search, separate};
+use super::super::{NoSeparate, NoSymbols, Symbols, demangle, plt_got, search, separate};
 use super::Counting;
 use super::builder::*;
 use crate::budget::Budget;
@@ -422,7 +421,7 @@ fn a_search_for_names_of_stubs_can_be_interrupted() {
     };
     let image = Source::read(File::new(Box::new(InMemory::file(program.bytes())))).unwrap();
     let found = |mut budget: Budget| {
-        let found = import::Import::called(&image, "exported", &mut budget);
+        let found = plt_got::Import::called(&image, "exported", &mut budget);
         found.map(|found| found.len())
     };
     assert!(matches!(found(Budget::unlimited()), Ok(5000)));

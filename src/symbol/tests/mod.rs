@@ -9,8 +9,8 @@ mod separate;
 mod within_budget;
 
 use super::elf::{File, Source};
-use super::index::Index;
 use super::lookup;
+use super::lookup::Index;
 use super::module_symbols::ModuleSymbols;
 use super::sources::Sources;
 use super::table::{self, Kind};

@@ -1,9 +1,8 @@
 //! Separate debug files and compressed sections: which are found, which are refused.
 
 use super::super::elf::{File, Source, expand_xz, old_spelling};
-use super::super::expanded::Expanded;
 use super::super::module_symbols::ModuleSymbols;
-use super::super::sources::{Answers, BETWEEN_LOOKS, Sources};
+use super::super::sources::{Answers, BETWEEN_LOOKS, Expanded, Sources};
 use super::super::{NoSeparate, NoSymbols, Symbols, TargetSymbols, separate};
 use super::builder::*;
 use crate::budget::Budget;

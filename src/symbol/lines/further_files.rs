@@ -1,0 +1,303 @@
+//! Debug information in further files, which may be installed while pmdb runs.
+//!
+//! - Shared (`dwz -m`): several modules have one file, mostly with names of inlined functions. Debian's and Fedora's
+//!   debug packages have such files.
+//! - Split: the program has only the line table of a unit. The description of its functions is in a file of its own
+//!   (`.dwo`), or in a package for all units (`.dwp`).
+
+use super::sections::{Bytes, PackageSections, Sections};
+use super::units::{Opener, Units};
+use super::{NoLines, path};
+use crate::budget::Budget;
+use crate::kernel::Name;
+use crate::process::Modules;
+use crate::symbol::elf::{File, Source};
+use crate::symbol::reason::NoPart;
+use crate::symbol::separate::{self, as_elf};
+use gimli::{Dwarf, DwoId, SectionId, Unit};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// A value that each query searches for until it is found; then it is kept.
+pub(super) struct UntilFound<T>(OnceLock<T>);
+
+impl<T> Default for UntilFound<T> {
+    fn default() -> Self {
+        UntilFound(OnceLock::new())
+    }
+}
+
+impl<T> UntilFound<T> {
+    /// The value: known from before, or found by `read`.
+    pub(super) fn get(&self, read: impl FnOnce() -> Result<Option<T>, NoLines>) -> Result<Option<&T>, NoLines> {
+        match self.known() {
+            None => Ok(read()?.map(|found| self.0.get_or_init(|| found))),
+            known => Ok(known),
+        }
+    }
+
+    /// The value, if it was found before.
+    pub(super) fn known(&self) -> Option<&T> {
+        self.0.get()
+    }
+}
+
+/// `.gnu_debugaltlink` is a path and a build-id.
+const LONGEST_LINK: u64 = 8192;
+
+/// The debug information that several modules share.
+pub(super) struct Shared {
+    pub(super) sections: Sections,
+    pub(super) units: Units,
+}
+
+/// A file's reference to shared debug information, and that, once it is found.
+pub(super) struct Sharing {
+    link: Link,
+    /// The path of the file itself.
+    path: Name,
+    found: UntilFound<Shared>,
+}
+
+impl Sharing {
+    /// The reference in `source`, whose path is `path`; `None` if it shares nothing.
+    pub(super) fn of(source: &Source, path: &Name) -> Option<Sharing> {
+        Some(Sharing { link: Link::of(source)?, path: path.clone(), found: UntilFound::default() })
+    }
+
+    /// The shared debug information, read on the first call.
+    pub(super) fn get(&self, files: &Modules, room: u64, budget: &mut Budget) -> Result<&Shared, NoLines> {
+        let found = self.found.get(|| {
+            let found = self.link.find(&self.path, files)?;
+            let sections = Sections::read_within(&found, room, |id| Some(id.name()), budget)?;
+            let Some(sections) = sections else {
+                return Ok(None);
+            };
+            let units = Units::list(&sections.dwarf(), budget)?;
+            Ok(Some(Shared { sections, units }))
+        })?;
+        found.ok_or_else(|| self.link.refused(&self.path, NoPart::NotFound))
+    }
+
+    /// Bytes of memory.
+    pub(super) fn size(&self) -> u64 {
+        let found = self.found.known();
+        found.map_or(0, |one| one.sections.size + one.units.size())
+    }
+}
+
+/// The contents of `.gnu_debugaltlink`.
+struct Link {
+    path: Vec<u8>,
+    build_id: Vec<u8>,
+}
+
+impl Link {
+    fn of(source: &Source) -> Option<Link> {
+        let bytes = source.section(b".gnu_debugaltlink", LONGEST_LINK).ok()??;
+        let mut id = object::read::Bytes(&bytes);
+        let path = id.read_string().ok()?;
+        (!path.is_empty() && !id.is_empty()).then(|| Link { path: path.to_vec(), build_id: id.0.to_vec() })
+    }
+
+    /// Opens the file: at its path relative to `path`, or by its build-id; in the target's root, or else in this
+    /// machine's, as debug files for a program in another root are often installed only there.
+    fn find(&self, path: &Name, files: &Modules) -> Result<Source, NoLines> {
+        let places = [self.place(path), separate::place_of(&self.build_id)];
+        let theirs = places.iter().map(|place| files.at_path(place));
+        let ours = places.iter().map(|place| files.at_own_path(place));
+        let mut refusal = NoPart::NotFound;
+        for opened in theirs.chain(ours) {
+            match opened.map(separate::as_elf) {
+                Ok(Some(found)) if found.elf.build_id.as_ref() == Some(&self.build_id) => {
+                    return Ok(found);
+                }
+                Ok(Some(_)) => refusal = NoPart::OfAnotherBuild,
+                Err(error) if matches!(refusal, NoPart::NotFound) => refusal = error.into(),
+                Ok(None) | Err(_) => {}
+            }
+        }
+        Err(self.refused(path, refusal))
+    }
+
+    /// Where it should be: relative paths begin in the folder of `path`.
+    fn place(&self, path: &Name) -> Vec<u8> {
+        let folder = memchr::memrchr(b'/', path.as_bytes()).map_or(0, |end| end + 1);
+        let folder = path.as_bytes().get(..folder);
+        let mut place = folder.unwrap_or_default().to_vec();
+        super::path::push(&mut place, &self.path);
+        place
+    }
+
+    fn refused(&self, path: &Name, why: NoPart) -> NoLines {
+        NoLines::Shared { file: Name::new(self.place(path)), why }
+    }
+}
+
+/// The most bytes of `.dwo` files for one module: each has some tens or hundreds of kilobytes.
+const MOST_KEPT: u64 = 64 << 20;
+
+/// The package for the file called `path`, if there is one. A look-up of a unit checks that it belongs to the program.
+pub(super) fn package_of(
+    path: &Name,
+    files: &Modules,
+    room: u64,
+    budget: &mut Budget,
+) -> Result<Option<PackageSections>, NoLines> {
+    let path = [path.as_bytes(), b".dwp"].concat();
+    match files.at_path(&path).map(as_elf) {
+        Ok(Some(source)) => PackageSections::read_within(&source, room, budget),
+        Ok(None) | Err(_) => Ok(None),
+    }
+}
+
+/// The split part of a unit.
+pub(super) struct Split<'a> {
+    pub(super) dwarf: Dwarf<Bytes<'a>>,
+    pub(super) unit: Unit<Bytes<'a>>,
+}
+
+impl<'a> Split<'a> {
+    /// The split part of `skeleton`, from a package; `None` if the package lacks it.
+    pub(super) fn in_package(
+        package: &'a PackageSections,
+        dwarf: &Dwarf<Bytes<'a>>,
+        skeleton: &Unit<Bytes<'a>>,
+        id: DwoId,
+        budget: &mut Budget,
+    ) -> Result<Option<Split<'a>>, NoLines> {
+        match package.package()?.find_cu(id, dwarf)? {
+            Some(found) => Split::find(found, skeleton, id, budget),
+            None => Ok(None),
+        }
+    }
+
+    /// The same, from a file of its own; an error if the file lacks it.
+    pub(super) fn in_object(
+        object: &'a Object,
+        dwarf: &Dwarf<Bytes<'a>>,
+        skeleton: &Unit<Bytes<'a>>,
+        id: DwoId,
+        budget: &mut Budget,
+    ) -> Result<Split<'a>, NoLines> {
+        let mut found = object.sections.dwarf();
+        found.make_dwo(dwarf);
+        Split::find(found, skeleton, id, budget)?
+            .ok_or_else(|| NoLines::Split { file: object.path.clone(), why: NoPart::OfAnotherBuild })
+    }
+
+    fn find(
+        dwarf: Dwarf<Bytes<'a>>,
+        skeleton: &Unit<Bytes<'a>>,
+        id: DwoId,
+        budget: &mut Budget,
+    ) -> Result<Option<Split<'a>>, NoLines> {
+        let mut headers = dwarf.units();
+        let mut opener = Opener::default();
+        while let Some(header) = headers.next()? {
+            budget.look()?;
+            let mut unit = opener.open(&dwarf, header)?;
+            if unit.dwo_id == Some(id) {
+                unit.copy_relocated_attributes(skeleton);
+                return Ok(Some(Split { dwarf, unit }));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// A file that describes the functions of a unit (`.dwo`).
+pub(super) struct Object {
+    path: Name,
+    /// Kept to notice changes.
+    file: File,
+    pub(super) sections: Sections,
+}
+
+impl Object {
+    /// Reads the file at `path`.
+    pub(super) fn read(path: &Name, files: &Modules, room: u64, budget: &mut Budget) -> Result<Object, NoLines> {
+        let refused = |why| NoLines::Split { file: path.clone(), why };
+        let found = files.at_path(path.as_bytes());
+        let found = found.map_err(|error| refused(error.into()))?;
+        let source = as_elf(found).ok_or_else(|| refused(NoPart::NotFound))?;
+        let sections = Sections::read_within(&source, room, SectionId::dwo_name, budget)?
+            .ok_or_else(|| refused(NoPart::NotFound))?;
+        Ok(Object { path: path.clone(), file: source.file, sections })
+    }
+}
+
+/// A cache of these files, of limited size: the last used at the end.
+#[derive(Default)]
+pub(super) struct Objects(Mutex<VecDeque<Arc<Object>>>);
+
+impl Objects {
+    /// The file at `path`, if it is cached and unchanged.
+    pub(super) fn get(&self, path: &Name) -> Option<Arc<Object>> {
+        let mut kept = self.lock();
+        let number = kept.iter().position(|one| one.path == *path)?;
+        let object = kept.remove(number)?;
+        if !object.file.is_unchanged() {
+            return None;
+        }
+        kept.push_back(Arc::clone(&object));
+        Some(object)
+    }
+
+    /// Caches a file that had the wanted unit: a wrong one may be replaced later.
+    pub(super) fn keep(&self, object: &Arc<Object>) {
+        let mut kept = self.lock();
+        kept.retain(|one| one.path != object.path);
+        kept.push_back(Arc::clone(object));
+        let mut total = total(&kept);
+        while total > MOST_KEPT
+            && let Some(oldest) = kept.pop_front()
+        {
+            total = total.saturating_sub(oldest.sections.size);
+        }
+    }
+
+    /// Bytes of memory.
+    pub(super) fn size(&self) -> u64 {
+        total(&self.lock())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<Object>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn total(kept: &VecDeque<Arc<Object>>) -> u64 {
+    kept.iter().map(|one| one.sections.size).sum()
+}
+
+/// The path of the file that describes the functions of a split unit.
+pub(super) fn path_of(dwarf: &Dwarf<Bytes<'_>>, skeleton: &Unit<Bytes<'_>>) -> Option<Name> {
+    let name = skeleton.dwo_name().ok()??;
+    let folder = skeleton.comp_dir.map(|folder| folder.slice().to_vec());
+    let mut path = folder.unwrap_or_default();
+    path::push(&mut path, path::text(dwarf, skeleton, name)?);
+    Some(Name::new(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_value_is_searched_for_again() {
+        let slot = UntilFound::default();
+        let mut reads = 0;
+        let mut ask = |there: Result<Option<u8>, NoLines>| {
+            let found = slot.get(|| {
+                reads += 1;
+                there
+            });
+            (found.ok().flatten().copied(), reads)
+        };
+        assert_eq!(ask(Ok(None)), (None, 1));
+        assert_eq!(ask(Err(NoLines::TooLarge)), (None, 2));
+        assert_eq!(ask(Ok(Some(7))), (Some(7), 3));
+        assert_eq!(ask(Ok(Some(8))), (Some(7), 3));
+    }
+}

@@ -40,7 +40,9 @@ in its own root.",
         let target = context.target()?;
         let regions = context.state.symbols.regions(&target)?;
         let symbols = context.state.symbols.over(&target, &*regions);
-        symbols.survey(&mut |survey| reports(&survey).into_iter().try_for_each(|report| context.sink.emit(&report)))?;
+        for survey in symbols.surveys() {
+            reports(&survey?).into_iter().try_for_each(|report| context.sink.emit(&report))?;
+        }
         if let Some(jit) = symbols.jit_survey()? {
             context.sink.emit(&jit_report(jit))?;
         }

@@ -5,8 +5,8 @@ use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example,
 use crate::eval::{self, Scope, Value};
 use crate::lang::parser::{Parsed, Tokens, cut_to, pattern};
 use crate::lang::{self, Expected, Spanned, display};
-use crate::report::{SilentModule, Stopped, SymbolRow, SymbolsSummary};
-use crate::symbol::NoSymbols;
+use crate::report::{SilentModule, SymbolRow, SymbolsSummary};
+use crate::symbol::{MatchStep, NoSymbols};
 use nom::Parser;
 use nom::combinator::opt;
 use std::fmt::{self, Formatter};
@@ -60,41 +60,35 @@ quotes\".",
         let limit = Cut::limit(cut).unwrap_or(u64::MAX);
         let mut largest = Cut::top(cut).map(Largest::new);
         let mut summary = SymbolsSummary { symbols: 0, cut_short: false, silent: Vec::new() };
-        let sink = &mut *context.sink;
-        let outcome = symbols.matching(
-            &|name| regex.is_match(name),
-            // One row more than wanted shows that there are more.
-            limit.saturating_add(1),
-            &mut |found| {
-                if summary.symbols >= limit {
+        let is_match = |name: &str| regex.is_match(name);
+        // One row more than wanted shows that there are more.
+        for step in symbols.matching(&is_match, limit.saturating_add(1)) {
+            match step? {
+                MatchStep::Symbol(_) if summary.symbols >= limit => {
                     summary.cut_short = true;
-                    return Err(Stopped::Closed);
+                    break;
                 }
-                summary.symbols += 1;
-                let row = SymbolRow { symbol: symbol::report(&found) };
-                match &mut largest {
-                    Some(largest) => {
-                        largest.add(row.symbol.size, row);
-                        sink.check()
+                MatchStep::Symbol(found) => {
+                    summary.symbols += 1;
+                    let row = SymbolRow { symbol: symbol::report(&found) };
+                    match &mut largest {
+                        Some(largest) => {
+                            largest.add(row.symbol.size, row);
+                            context.sink.check()?;
+                        }
+                        None => context.sink.emit(&row)?,
                     }
-                    None => sink.emit(&row),
                 }
-            },
-            &mut |module, reason| {
                 // An executable mapping that is no ELF file never has symbols.
-                if !matches!(reason, NoSymbols::NotElf | NoSymbols::NotLoaded) {
+                MatchStep::Incomplete(_, NoSymbols::NotElf | NoSymbols::NotLoaded) => {}
+                MatchStep::Incomplete(module, reason) => {
                     summary.silent.push(SilentModule { module: module.file_name(), reason: reason.to_string() });
                 }
-            },
-        );
-        match outcome {
-            Err(stopped) if !summary.cut_short => Err(stopped.into()),
-            _ => {
-                show_largest(largest, "symbol", context.sink, |row, sink| sink.emit(row))?;
-                context.sink.emit(&summary)?;
-                Ok(Flow::Done)
             }
         }
+        show_largest(largest, "symbol", context.sink, |row, sink| sink.emit(row))?;
+        context.sink.emit(&summary)?;
+        Ok(Flow::Done)
     }
 }
 

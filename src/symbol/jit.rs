@@ -3,9 +3,8 @@
 use super::perf_map::{PerfMap, Refused, is_jit_region};
 use super::target_symbols::TargetSymbols;
 use super::{NoSymbols, SymbolAt};
-use crate::budget::{Budget, OutOfBudget};
+use crate::budget::OutOfBudget;
 use crate::kernel::{Name, VirtualAddress};
-use crate::report::Stopped;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -66,7 +65,7 @@ impl TargetSymbols<'_> {
     }
 
     /// All JIT-compiled functions, in memory where code can be.
-    fn jit_functions(&self) -> Result<impl Iterator<Item = SymbolAt>, OutOfBudget> {
+    pub(super) fn jit_functions(&self) -> Result<impl Iterator<Item = SymbolAt>, OutOfBudget> {
         let symbols = self.perf_map_read()?.into_iter().flat_map(PerfMap::symbols);
         Ok(symbols.filter(|one| self.is_jit_at(one.start)))
     }
@@ -76,7 +75,7 @@ impl TargetSymbols<'_> {
     ///
     /// # Errors
     /// If reading it was given up.
-    pub fn jit_survey(&self) -> Result<Option<JitSurvey>, Stopped> {
+    pub fn jit_survey(&self) -> Result<Option<JitSurvey>, OutOfBudget> {
         if let Some(Err(refused)) = self.listed()? {
             let mut places = self.regions().filter(|region| is_jit_region(region));
             let first = places.next().map(|first| first.range);
@@ -129,27 +128,12 @@ impl TargetSymbols<'_> {
             }
         }
     }
-
-    /// Passes the functions whose names `is_match` accepts to `each`.
-    pub(super) fn matching_jit(
-        &self,
-        is_match: &dyn Fn(&str) -> bool,
-        budget: &mut Budget,
-        each: &mut dyn FnMut(SymbolAt) -> Result<(), Stopped>,
-    ) -> Result<(), Stopped> {
-        for symbol in self.jit_functions()? {
-            budget.go_on()?;
-            if is_match(&symbol.name().to_string()) {
-                each(symbol)?;
-            }
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::budget::Budget;
     use crate::process::fake::Fake;
     use crate::symbol::{Error, Symbols};
     use std::sync::atomic::{AtomicBool, Ordering};

@@ -47,7 +47,7 @@ pub use module::{Module, may_have_names, modules};
 pub use module_symbols::SymbolAt;
 pub use reason::{Error, NoBuildId, NoLines, NoPart, NoSeparate, NoSymbols};
 pub use sources::Answers;
-pub use survey::Survey;
+pub use survey::{MatchStep, Matching, Survey, Surveys};
 pub use symbols::{ModuleRegions, Symbols};
 pub use table::Kind;
 pub use target_symbols::TargetSymbols;

@@ -1,27 +1,26 @@
 //! Queries about a whole process: the files of every module, and all symbols that match.
 
 use super::elf::build_id_digits;
+use super::module_symbols::LoadedModule;
 use super::search::Limits;
 use super::sources::{Answers, Sources};
 use super::target_symbols::TargetSymbols;
 use super::{Module, NoBuildId, NoSeparate, NoSymbols, SymbolAt, table};
 use crate::budget::{Budget, OutOfBudget};
 use crate::kernel::{AddressRange, Name};
-use crate::report::Stopped;
 use crate::source::memory;
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{Builder, available_parallelism};
-use std::time::Duration;
 
 /// The most files that are read at the same time: more would only wait for each other.
 const MOST_READERS: usize = 8;
 /// The most memory for the symbols of one module that match an expression, with their names.
 const MOST_BYTES: u64 = 256 << 20;
-/// The time between two looks at the budget.
-const PATIENCE: Duration = Duration::from_millis(50);
+/// The modules that are surveyed ahead, so that several can be read at the same time.
+const MODULES_AHEAD: usize = 32;
 
 /// What is known about a module's files.
 #[derive(Debug)]
@@ -40,67 +39,160 @@ pub struct Survey<'a> {
     pub separate: Result<Name, NoSeparate>,
 }
 
-impl TargetSymbols<'_> {
-    /// Surveys the files of every program and library, in order of address. They are read in parallel.
-    ///
-    /// # Errors
-    /// Ctrl-C, and those of `each`.
-    pub fn survey(&self, each: &mut dyn FnMut(Survey<'_>) -> Result<(), Stopped>) -> Result<(), Stopped> {
-        let mut budget = self.symbols.budget();
-        let programs: Vec<&Module> = self.modules().iter().filter(|module| module.is_executable()).collect();
-        let readers = available_parallelism().map_or(1, usize::from);
-        let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let work = || {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            let module = programs.get(number)?;
-            let is_wanted = !stop.load(Ordering::Relaxed);
-            is_wanted.then(|| (number, self.survey_of(module)))
-        };
-        std::thread::scope(|scope| {
-            let (sender, done) = channel();
-            let may_read = |_: &usize| {
-                let sender = sender.clone();
-                let work = move || {
-                    while let Some(one) = work() {
-                        if sender.send(one).is_err() {
-                            break;
-                        }
-                    }
-                };
-                Builder::new().spawn_scoped(scope, work).is_ok()
-            };
-            let readers = readers.min(MOST_READERS).min(programs.len());
-            let helpers = (0..readers).take_while(may_read).count();
-            drop(sender);
-            if helpers == 0 {
-                // This user may have no more threads: this one does the work.
-                while let Some((_, survey)) = work() {
-                    budget.look()?;
-                    each(survey)?;
-                }
-                return Ok(());
+/// The surveys of every program and library, in order of address. The files of several are read in parallel.
+#[must_use]
+pub struct Surveys<'a> {
+    names: &'a TargetSymbols<'a>,
+    /// The modules whose files were not read yet.
+    modules: std::vec::IntoIter<&'a Module>,
+    /// The surveys that were made ahead.
+    ready: std::vec::IntoIter<Survey<'a>>,
+    budget: Budget,
+}
+
+impl<'a> Iterator for Surveys<'a> {
+    /// An error is Ctrl-C, and the last item.
+    type Item = Result<Survey<'a>, OutOfBudget>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ready.as_slice().is_empty() {
+            let modules: Vec<&Module> = self.modules.by_ref().take(MODULES_AHEAD).collect();
+            self.ready = self.names.surveys_of(&modules).into_iter();
+        }
+        let survey = self.ready.next()?;
+        if let Err(over) = self.budget.look() {
+            (self.modules, self.ready) = Default::default();
+            return Some(Err(over));
+        }
+        Some(Ok(survey))
+    }
+}
+
+/// A step of a search for all names that match.
+#[derive(Debug)]
+pub enum MatchStep<'a> {
+    /// A symbol whose name matches.
+    Symbol(SymbolAt),
+    /// A module that gives no symbols, or not all of them, and why.
+    Incomplete(&'a Module, NoSymbols),
+}
+
+/// The symbols whose names match: module by module, in each by name; then JIT-compiled functions.
+#[must_use]
+pub struct Matching<'a> {
+    names: &'a TargetSymbols<'a>,
+    is_match: &'a dyn Fn(&str) -> bool,
+    programs: Box<dyn Iterator<Item = (&'a Module, Result<&'a LoadedModule, NoSymbols>)> + 'a>,
+    /// The symbols that may still be found in programs and libraries.
+    room: usize,
+    /// Those of the module that was searched last, and then what is missing of it.
+    symbols: Box<dyn Iterator<Item = SymbolAt> + 'a>,
+    incomplete: VecDeque<MatchStep<'a>>,
+    /// JIT-compiled functions, once all modules were searched.
+    functions: Option<Box<dyn Iterator<Item = SymbolAt> + 'a>>,
+    budget: Budget,
+}
+
+impl<'a> Matching<'a> {
+    /// Searches a module.
+    fn search(&mut self, module: &'a Module, loaded: Result<&'a LoadedModule, NoSymbols>) -> Result<(), OutOfBudget> {
+        let limits = Limits { symbols: self.room, bytes: memory::at_most(MOST_BYTES) };
+        let is_match = self.is_match;
+        let found = loaded.and_then(|loaded| {
+            let found = loaded.symbols.matching(is_match, &limits, &mut self.budget)?;
+            Ok((loaded, found))
+        });
+        let mut reasons = Vec::new();
+        match found {
+            Ok((loaded, found)) => {
+                self.room -= found.symbols.len();
+                self.symbols = Box::new(found.symbols.into_iter().flat_map(|symbol| {
+                    // The name can be missing only if the file was truncated during the search.
+                    let name = table::name(&loaded.symbols.sources, &symbol).map(Name::new);
+                    let placed = name.map(|name| loaded.in_each_copy(&symbol, &name).collect::<Vec<_>>());
+                    placed.unwrap_or_default()
+                }));
+                reasons.extend(found.too_many.then_some(NoSymbols::TooManyMatches));
+                let no_debugdata = loaded.symbols.sources.no_debugdata();
+                reasons.extend(no_debugdata.filter(|why| matches!(why, NoSymbols::TooCostly)).cloned());
             }
-            let mut early = BTreeMap::new();
-            let mut told = 0;
-            let mut tell = || -> Result<(), Stopped> {
-                loop {
-                    match done.recv_timeout(PATIENCE) {
-                        Ok((number, survey)) => {
-                            early.insert(number, survey);
-                        }
-                        Err(RecvTimeoutError::Timeout) => budget.look()?,
-                        Err(RecvTimeoutError::Disconnected) => return Ok(()),
-                    }
-                    while let Some(survey) = early.remove(&told) {
-                        told += 1;
-                        each(survey)?;
-                    }
-                }
+            Err(NoSymbols::Interrupted) => return Err(OutOfBudget::Interrupted),
+            Err(reason) => reasons.push(reason),
+        }
+        self.incomplete.extend(reasons.into_iter().map(|reason| MatchStep::Incomplete(module, reason)));
+        Ok(())
+    }
+
+    fn step(&mut self) -> Result<Option<MatchStep<'a>>, OutOfBudget> {
+        loop {
+            let known = self.symbols.next().map(MatchStep::Symbol).or_else(|| self.incomplete.pop_front());
+            if known.is_some() {
+                return Ok(known);
+            }
+            let next = if self.room > 0 { self.programs.next() } else { None };
+            let Some((module, loaded)) = next else {
+                break;
             };
-            let outcome = tell();
-            stop.store(true, Ordering::Relaxed);
-            outcome
-        })
+            self.search(module, loaded)?;
+        }
+        let functions = match &mut self.functions {
+            Some(functions) => functions,
+            None => self.functions.insert(Box::new(self.names.jit_functions()?)),
+        };
+        for function in functions {
+            self.budget.go_on()?;
+            if (self.is_match)(&function.name().to_string()) {
+                return Ok(Some(MatchStep::Symbol(function)));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl<'a> Iterator for Matching<'a> {
+    /// An error is the end of the budget, and the last item.
+    type Item = Result<MatchStep<'a>, OutOfBudget>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let step = self.step();
+        if step.is_err() {
+            self.room = 0;
+            self.functions = Some(Box::new(std::iter::empty()));
+        }
+        step.transpose()
+    }
+}
+
+impl TargetSymbols<'_> {
+    /// Surveys the files of every program and library.
+    pub fn surveys(&self) -> Surveys<'_> {
+        let modules: Vec<&Module> = self.modules().iter().filter(|module| module.is_executable()).collect();
+        let budget = self.symbols.budget();
+        Surveys { names: self, modules: modules.into_iter(), ready: Vec::new().into_iter(), budget }
+    }
+
+    /// The surveys of `modules`, in their order.
+    fn surveys_of<'a>(&self, modules: &[&'a Module]) -> Vec<Survey<'a>> {
+        let next = AtomicUsize::new(0);
+        let read_some = || {
+            let number = || next.fetch_add(1, Ordering::Relaxed);
+            let modules =
+                std::iter::from_fn(|| Some(number()).and_then(|number| Some((number, *modules.get(number)?))));
+            modules.map(|(number, module)| (number, self.survey_of(module))).collect::<Vec<_>>()
+        };
+        let readers = available_parallelism().map_or(1, usize::from).min(MOST_READERS).min(modules.len());
+        let mut surveys = std::thread::scope(|scope| {
+            // This user may have no more threads: this one does the work then.
+            let helpers = (1..readers).map_while(|_| Builder::new().spawn_scoped(scope, read_some).ok());
+            let helpers: Vec<_> = helpers.collect();
+            let mut surveys = read_some();
+            for helper in helpers {
+                surveys.extend(helper.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            }
+            surveys
+        });
+        surveys.sort_by_key(|(number, _)| *number);
+        surveys.into_iter().map(|(_, survey)| survey).collect()
     }
 
     fn survey_of<'a>(&self, module: &'a Module) -> Survey<'a> {
@@ -128,56 +220,19 @@ impl TargetSymbols<'_> {
         }
     }
 
-    /// The symbols of all programs and libraries whose demangled name `is_match` accepts: module by module, in each by
-    /// name, and about `most` in all. Thread-local symbols have no address and are left out. `silent` receives each
-    /// module that gives no symbols, or not all of them.
-    ///
-    /// # Errors
-    /// Ctrl-C, and those of `each`.
-    pub fn matching(
-        &self,
-        is_match: &dyn Fn(&str) -> bool,
-        most: u64,
-        each: &mut dyn FnMut(SymbolAt) -> Result<(), Stopped>,
-        silent: &mut dyn FnMut(&Module, NoSymbols),
-    ) -> Result<(), Stopped> {
-        let mut budget = self.symbols.budget();
-        let mut left = usize::try_from(most).unwrap_or(usize::MAX);
-        for (module, loaded) in self.programs() {
-            if left == 0 {
-                break;
-            }
-            let loaded = match loaded {
-                Ok(loaded) => loaded,
-                Err(reason) => {
-                    silent(module, reason);
-                    continue;
-                }
-            };
-            let limits = Limits { symbols: left, bytes: memory::at_most(MOST_BYTES) };
-            match loaded.symbols.matching(is_match, &limits, &mut budget) {
-                Ok(found) => {
-                    left -= found.symbols.len();
-                    for symbol in found.symbols {
-                        // The name can be missing only if the file was truncated meanwhile: the rest is skipped.
-                        let Some(name) = table::name(&loaded.symbols.sources, &symbol) else {
-                            continue;
-                        };
-                        let name = Name::new(name);
-                        loaded.in_each_copy(&symbol, &name).try_for_each(&mut *each)?;
-                    }
-                    if found.too_many {
-                        silent(module, NoSymbols::TooManyMatches);
-                    }
-                    if let Some(reason @ NoSymbols::TooCostly) = loaded.symbols.sources.no_debugdata() {
-                        silent(module, reason.clone());
-                    }
-                }
-                Err(NoSymbols::Interrupted) => return Err(OutOfBudget::Interrupted.into()),
-                Err(reason) => silent(module, reason),
-            }
+    /// The symbols of all programs and libraries, and JIT-compiled functions, whose demangled name `is_match` accepts:
+    /// about `most` in all. Thread-local symbols have no address and are left out.
+    pub fn matching<'a>(&'a self, is_match: &'a dyn Fn(&str) -> bool, most: u64) -> Matching<'a> {
+        Matching {
+            names: self,
+            is_match,
+            programs: Box::new(self.programs()),
+            room: usize::try_from(most).unwrap_or(usize::MAX),
+            symbols: Box::new(std::iter::empty()),
+            incomplete: VecDeque::new(),
+            functions: None,
+            budget: self.symbols.budget(),
         }
-        self.matching_jit(is_match, &mut budget, each)
     }
 }
 

@@ -7,7 +7,7 @@ use super::target::Target;
 use super::{Size, peers};
 use Required::{Bytes, Time};
 use pmdb::kernel::VirtualAddress;
-use pmdb::symbol::{Answers, Symbols};
+use pmdb::symbol::{Answers, MatchStep, Symbols};
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -118,35 +118,25 @@ fn ask(library: &Library, size: &Size, table: &mut Table) {
     let regions = attached.process.regions().expect("its regions");
     let real = std::fs::canonicalize(path).expect("its path");
     let is_it = |name: &[u8]| name == real.as_os_str().as_encoded_bytes();
-    let mut right = None;
     let surveyed = Symbols::default();
     let view = surveyed.over(&attached, &regions);
-    let survey = view.survey(&mut |survey| {
-        if is_it(survey.module.name.as_bytes()) {
-            right = Some(matches!(&survey.answers, Ok((by, _)) if *by == library.answers));
-        }
-        Ok(())
-    });
-    survey.expect("nobody stops it");
-    if right != Some(true) {
+    let mut surveys = view.surveys().map(|survey| survey.expect("nobody stops it"));
+    let survey = surveys.find(|survey| is_it(survey.module.name.as_bytes()));
+    let answers = survey.and_then(|survey| survey.answers.ok());
+    if answers.is_none_or(|(by, _)| by != library.answers) {
         return table.without(library.name, "its symbols are not installed");
     }
 
     // Code that a tool has moved leaves old places without names, so only places with names are used.
     let mut places = Vec::new();
-    let all = view.matching(
-        &|_| true,
-        u64::MAX,
-        &mut |symbol| {
-            if is_it(symbol.module.as_bytes()) && symbol.size > 0 {
-                let middle = symbol.start.get() + symbol.size / 2;
-                places.push(VirtualAddress::new(middle));
-            }
-            Ok(())
-        },
-        &mut |_, _| (),
-    );
-    all.expect("nobody stops it");
+    for step in view.matching(&|_| true, u64::MAX) {
+        if let MatchStep::Symbol(symbol) = step.expect("nobody stops it")
+            && is_it(symbol.module.as_bytes())
+            && symbol.size > 0
+        {
+            places.push(VirtualAddress::new(symbol.start.get() + symbol.size / 2));
+        }
+    }
     let place = |number: u64| {
         let step = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) % places.len() as u64;
         places[step as usize]

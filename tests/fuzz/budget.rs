@@ -40,27 +40,11 @@ fn answers(bytes: &[u8], steps: Option<u64>) -> Vec<(String, Answer)> {
         all.push((format!("a line of {file}"), ask(&|names| whole(names.find_line(file, 3, 10).ok()?))));
     }
     let matching = ask(&|names| {
-        let mut text = String::new();
         let is_wanted = |name: &str| name.contains('a');
-        let mut each = |symbol| {
-            text += &format!("{symbol:?} ");
-            Ok(())
-        };
-        let mut silent = Vec::new();
-        names.matching(&is_wanted, 100, &mut each, &mut |_, why| silent.push(why)).ok()?;
-        whole((text, silent))
+        whole(names.matching(&is_wanted, 100).collect::<Result<Vec<_>, _>>().ok()?)
     });
     all.push(("all names".into(), matching));
-    let surveyed = ask(&|names| {
-        let mut text = String::new();
-        names
-            .survey(&mut |one| {
-                text += &format!("{one:?} ");
-                Ok(())
-            })
-            .ok()?;
-        whole(text)
-    });
+    let surveyed = ask(&|names| whole(names.surveys().collect::<Result<Vec<_>, _>>().ok()?));
     all.push(("the modules".into(), surveyed));
     all
 }

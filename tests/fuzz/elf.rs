@@ -5,7 +5,7 @@ use pmdb::budget::Budget;
 use pmdb::kernel::{AddressRange, Device, Name, Permissions, Region, VirtualAddress};
 use pmdb::process::{Error, Identity, InMemory, Modules, ReadAt, Result, Target};
 use pmdb::source::{File, FileLocation, Source, WordFile};
-use pmdb::symbol::{Symbols, TargetSymbols};
+use pmdb::symbol::{MatchStep, Symbols, TargetSymbols};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -115,21 +115,16 @@ fn ask_names(names: &TargetSymbols) {
     for beginning in ["", "clock@"] {
         _ = names.names(None, beginning, 100, Duration::from_secs(1));
     }
-    let matching = names.matching(
-        &|name| name.contains('a'),
-        100,
-        &mut |symbol| {
-            _ = symbol.name().to_string();
-            Ok(())
-        },
-        &mut |_, why| _ = why.to_string(),
-    );
-    matching.expect("nobody stops it");
-    let survey = names.survey(&mut |survey| {
+    for step in names.matching(&|name| name.contains('a'), 100) {
+        match step.expect("nobody stops it") {
+            MatchStep::Symbol(symbol) => _ = symbol.name().to_string(),
+            MatchStep::Incomplete(_, why) => _ = why.to_string(),
+        }
+    }
+    for survey in names.surveys() {
+        let survey = survey.expect("nobody stops it");
         _ = (survey.build_id, survey.answers.map_err(|why| why.to_string()));
-        Ok(())
-    });
-    survey.expect("nobody stops it");
+    }
     for module in names.modules() {
         _ = names.reason(module).map(|why| why.to_string());
         _ = names.bss_of(&module.name);

@@ -1,6 +1,6 @@
 //! Answers within a budget of steps: whole or none, never cut short.
 
-use super::super::{NoSymbols, Symbols};
+use super::super::{MatchStep, NoSymbols, Symbols};
 use super::builder::{Builder, Entry, Extra, FUNCTION, GLOBAL, OBJECT, entry};
 use crate::budget::Budget;
 use crate::kernel::VirtualAddress;
@@ -30,29 +30,27 @@ fn answers(target: &Target, steps: Option<u64>) -> Vec<(&'static str, Answer)> {
     };
     let at = |address| ask(&|view| view.at(VirtualAddress::new(address)).map(|found| format!("{found:?}")));
     let matching = ask(&|view| {
-        let (mut found, mut is_cut) = (Vec::new(), false);
-        let whole = view.matching(
-            &|_| true,
-            u64::MAX,
-            &mut |symbol| {
-                found.push(symbol.name().to_string());
-                Ok(())
-            },
-            &mut |_, reason| is_cut |= matches!(reason, NoSymbols::TooCostly),
-        );
-        (whole.is_ok() && !is_cut).then(|| format!("{found:?}"))
+        let mut found = Vec::new();
+        for step in view.matching(&|_| true, u64::MAX) {
+            match step {
+                Ok(MatchStep::Symbol(symbol)) => found.push(symbol.name().to_string()),
+                Err(_) | Ok(MatchStep::Incomplete(_, NoSymbols::TooCostly)) => return None,
+                Ok(MatchStep::Incomplete(..)) => {}
+            }
+        }
+        Some(format!("{found:?}"))
     });
     let surveyed = ask(&|view| {
-        let mut text = Some(String::new());
-        let whole = view.survey(&mut |survey| {
-            text = match (survey.answers, survey.no_debugdata) {
-                (Err(NoSymbols::TooCostly), _) | (_, Some(NoSymbols::TooCostly)) => None,
-                (answers, _) => Some(format!("{answers:?} {:?}", survey.build_id)),
-            };
-            Ok(())
-        });
+        let mut text = String::new();
+        for survey in view.surveys() {
+            let survey = survey.ok()?;
+            match (survey.answers, survey.no_debugdata) {
+                (Err(NoSymbols::TooCostly), _) | (_, Some(NoSymbols::TooCostly)) => return None,
+                (answers, _) => text += &format!("{answers:?} {:?}", survey.build_id),
+            }
+        }
         let jit = view.jit_survey().ok()?;
-        text.filter(|_| whole.is_ok()).map(|text| format!("{text} {jit:?}"))
+        Some(format!("{text} {jit:?}"))
     });
     vec![
         ("a name", found("last")),

@@ -296,15 +296,9 @@ fn of_the_c_library_as_addr2line_says() {
     target.line();
     let symbols = Symbols::default();
     with_names(&symbols, &target.attach(), |names, regions| {
-        let mut library = None;
-        let survey = names.survey(&mut |one| {
-            if one.module.is_called(b"libc.so.6") {
-                library = Some((one.module.name.to_string(), one.separate));
-            }
-            Ok(())
-        });
-        survey.expect("nobody stops it");
-        let Some((file, Ok(debug))) = library else {
+        let mut surveys = names.surveys().map(|survey| survey.expect("nobody stops it"));
+        let library = surveys.find(|survey| survey.module.is_called(b"libc.so.6"));
+        let Some((file, Ok(debug))) = library.map(|one| (one.module.name.to_string(), one.separate)) else {
             return skip(test, "the C library has no debug file here (libc6-dbg)");
         };
         let debug = debug.to_string();

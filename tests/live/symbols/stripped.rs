@@ -56,19 +56,14 @@ fn stripped(test: &str, folder: &Path) -> Option<PathBuf> {
 fn answers(target: &Target, hidden: u64) -> (Result<Answers, NoSymbols>, Result<String, NoSeparate>, bool) {
     let symbols = Symbols::default();
     with_names(&symbols, &target.attach(), |names, _| {
-        let mut found = None;
-        let survey = names.survey(&mut |survey| {
-            if survey.module.is_called(b"program") {
-                let answers = survey.answers.map(|(answers, count)| {
-                    assert!(count > 0);
-                    answers
-                });
-                found = Some((answers, survey.separate.map(|path| path.to_string())));
-            }
-            Ok(())
+        let mut surveys = names.surveys().map(|survey| survey.expect("nobody stops it"));
+        let program = surveys.find(|survey| survey.module.is_called(b"program"));
+        let program = program.expect("the program among its modules");
+        let answers = program.answers.map(|(answers, count)| {
+            assert!(count > 0);
+            answers
         });
-        survey.expect("nobody stops it");
-        let (answers, separate) = found.expect("the program among its modules");
+        let separate = program.separate.map(|path| path.to_string());
         let symbol = names.at(at(hidden));
         let is_named = symbol.is_some_and(|one| one.name().as_bytes() == b"hidden");
         (answers, separate, is_named)
@@ -217,16 +212,10 @@ fn surveyed(
 ) -> Option<(Result<Answers, NoSymbols>, Result<String, NoSeparate>)> {
     let symbols = Symbols::default();
     with_names(&symbols, &target.attach(), |names, _| {
-        let mut found = None;
-        let survey = names.survey(&mut |survey| {
-            if is_it(survey.module.name.as_bytes()) {
-                let answers = survey.answers.map(|(answers, _)| answers);
-                found = Some((answers, survey.separate.map(|path| path.to_string())));
-            }
-            Ok(())
-        });
-        survey.expect("nobody stops it");
-        found
+        let mut surveys = names.surveys().map(|survey| survey.expect("nobody stops it"));
+        let found = surveys.find(|survey| is_it(survey.module.name.as_bytes()))?;
+        let answers = found.answers.map(|(answers, _)| answers);
+        Some((answers, found.separate.map(|path| path.to_string())))
     })
 }
 

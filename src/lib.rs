@@ -52,7 +52,7 @@
 //! # Who maps this page
 //!
 //! ```
-//! use pmdb::inspect::who::{Question, Step, who};
+//! use pmdb::inspect::who::{FrameQuestion, SearchEvent, who};
 //! use pmdb::{AddressSpace, Target};
 //!
 //! let target = Target::attach(std::process::id())?;
@@ -61,9 +61,9 @@
 //! let region = space.maps().find(|region| is_shared(&region.name.to_string())).ok_or("no shared page")?;
 //! match space.detail(region.range.start())?.frame {
 //!     Ok(frame) => {
-//!         let mut search = who(&target.machine, &Question::of(frame))?;
+//!         let mut search = who(&target.machine, &FrameQuestion::of(frame))?;
 //!         while let Some(step) = search.next()? {
-//!             if let Step::Found(mapper) = step {
+//!             if let SearchEvent::Found(mapper) = step {
 //!                 println!("{} has it at {}", mapper.target.process.identity().name, mapper.address);
 //!             }
 //!         }

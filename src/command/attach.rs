@@ -116,14 +116,14 @@ is noticed. Reports when the process exits or executes another program.",
         target.process.set_scan(context.state.settings.scan);
         let target = context.state.attach(target);
         let identity = target.process.identity();
-        let remarks = match resolved.asked {
-            process::Asked::Thread(thread) => {
+        let remarks = match resolved.by {
+            process::ResolvedBy::Thread(thread) => {
                 vec![format!("{thread} is a thread of it: $pc and $sp are those of its main thread")]
             }
-            process::Asked::Itself => {
+            process::ResolvedBy::Itself => {
                 vec!["it is pmdb itself: its memory changes while it runs".to_owned()]
             }
-            process::Asked::Process | process::Asked::Name => Vec::new(),
+            process::ResolvedBy::Process | process::ResolvedBy::Name => Vec::new(),
         };
         if remarks.is_empty() && !context.sink.is_greeting() {
             return Ok(Flow::Done);
@@ -141,7 +141,7 @@ is noticed. Reports when the process exits or executes another program.",
 }
 
 /// The process of that number or name. Lists the processes if several have the name.
-pub(super) fn resolve(asked: &str, sink: &mut dyn Sink) -> Result<process::Resolved, Error> {
+pub(super) fn resolve(asked: &str, sink: &mut dyn Sink) -> Result<process::ResolvedProcess, Error> {
     let is_command = || grammar::usage(asked).is_some();
     match process::resolve(asked) {
         Err(process::Error::Ambiguous { name, candidates }) => {

@@ -5,7 +5,9 @@ use super::groups::{self, GroupKey};
 use super::page_sweep::{finish, stopped};
 use super::{Context, Error, Flow, Outcome, Resume};
 use crate::eval;
-use crate::inspect::{self, Facts, Frames, GroupBy, Groups, Question, frame_words, machine_frames, require_of_frames};
+use crate::inspect::{
+    self, Facts, FrameRow, GroupBy, Groups, Question, frame_words, machine_frames, require_of_frames,
+};
 use crate::kernel::{FrameNumber, FrameRange, PageSize};
 use crate::lang::{Filter, PageField, Spanned};
 use crate::process::Machine;
@@ -111,7 +113,7 @@ pub(super) fn sweep(
     range: FrameRange,
     question: impl Into<Question>,
     sink: &mut dyn Sink,
-    mut each: impl FnMut(&Frames, &mut u64, &mut dyn Sink) -> Result<ControlFlow<()>, Stopped>,
+    mut each: impl FnMut(&FrameRow, &mut u64, &mut dyn Sink) -> Result<ControlFlow<()>, Stopped>,
 ) -> Result<Ended, Error> {
     let mut counted = 0;
     let mut memory_ends = None;
@@ -143,7 +145,7 @@ pub(super) fn sweep(
 }
 
 /// Neighbouring frames as a row.
-fn row(machine: &Machine, frames: &Frames) -> report::Frames {
+fn row(machine: &Machine, frames: &FrameRow) -> report::Frames {
     let size = machine.page();
     let zone = inspect::zone(machine, frames.first);
     let unread = || Reason::Changed;

@@ -214,7 +214,7 @@ fn clause_in(text: &str, is_in_none: bool) -> Option<&'static str> {
 
 /// The kernel's counts of a process's memory.
 pub(super) fn memory(machine: &Machine, pid: u32) -> ProcessMemory {
-    let counted = machine.memory_of(pid);
+    let counted = machine.rollup_of(pid);
     // A kernel thread has no memory, and an ended process no longer.
     let is_hidden = matches!(counted, Err(process::Error::NotPermitted { .. }));
     let counted = counted.ok();

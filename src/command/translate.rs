@@ -4,7 +4,7 @@ use super::cut::Cut;
 use super::page_sweep;
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, Resume, example, walk};
 use crate::eval::{self, Spans, Subject};
-use crate::inspect::{self, AddressSpace, Facts, PageDetail, Runs, frame_words, kind_unknown};
+use crate::inspect::{self, AddressSpace, Facts, PageDetail, PhysicalRuns, frame_words, kind_unknown};
 use crate::kernel::{PageMapEntry, PageSize, Region, State, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, cut_to, range};
 use crate::lang::{self, Spanned, display};
@@ -225,7 +225,7 @@ fn runs(context: &mut Context, target: &Target, spans: &Spans, cut: Option<Cut>)
     context.state.last_address = None;
     let space = AddressSpace::within(target, spans.ranges())?;
     let need = space.obtainable(Facts::KINDS) | spans.holes();
-    let more = page_sweep::rows::<Runs>(
+    let more = page_sweep::rows::<PhysicalRuns>(
         &space,
         &walk::rest(spans, context.resume),
         need.into(),
@@ -236,7 +236,7 @@ fn runs(context: &mut Context, target: &Target, spans: &Spans, cut: Option<Cut>)
     Ok(more.map_or(Flow::Done, |address| Flow::More(Resume::Address(address))))
 }
 
-fn row(run: &inspect::Run, page: PageSize) -> Run {
+fn row(run: &inspect::PhysicalRun, page: PageSize) -> Run {
     let pfn = run.frame.ok_or_else(|| match run.states.likeliest() {
         State::Present => Reason::FrameHidden,
         State::PfnMapped => {

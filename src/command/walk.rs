@@ -7,8 +7,8 @@ use super::page_sweep;
 use super::{About, Command, CommandName, Context, Flow, Group, Outcome, Resume, example, frames};
 use crate::eval::{self, Extent, Spans};
 use crate::inspect::{
-    AddressSpace, Facts, Filter, GroupBy, GroupKey as Key, Groups, Question, Row, Rows, Run, Runs, kind_unknown,
-    no_scan,
+    AddressSpace, Facts, Filter, GroupBy, GroupKey as Key, Groups, PageRow, PageRows, PhysicalRun, PhysicalRuns,
+    Question, kind_unknown, no_scan,
 };
 use crate::kernel::{AddressRange, Name, State};
 use crate::lang::parser::{Parsed, Tokens, after, clause, cut_to, filter, mark, one_of, range};
@@ -160,13 +160,19 @@ impl Walking<'_> {
         let spans = rest(self.spans, context.resume);
         let shown = Facts::KINDS | Facts::FLAGS | Facts::COUNTS | Facts::HUGE | Facts::ORDER;
         let with_own = Cell::new(0);
-        let more =
-            page_sweep::rows::<Rows>(self.space, &spans, self.question(shown), self.cut, context.sink, |row, sink| {
+        let more = page_sweep::rows::<PageRows>(
+            self.space,
+            &spans,
+            self.question(shown),
+            self.cut,
+            context.sink,
+            |row, sink| {
                 if row.page.own_mappings > 0 {
                     with_own.set(with_own.get() + row.page.pages);
                 }
                 self.emit(row, sink)
-            })?;
+            },
+        )?;
         let with_own = with_own.get();
         if with_own > 0 {
             let plural = if with_own == 1 { "" } else { "s" };
@@ -178,7 +184,7 @@ impl Walking<'_> {
         Ok(more.map_or(Flow::Done, |address| Flow::More(Resume::Address(address))))
     }
 
-    fn emit(&self, row: &Row, sink: &mut dyn Sink) -> Result<(), Stopped> {
+    fn emit(&self, row: &PageRow, sink: &mut dyn Sink) -> Result<(), Stopped> {
         let page = &row.page;
         let available = self.space.availability();
         // Only a present page has a frame whose facts may be unknown.
@@ -276,7 +282,7 @@ impl Walking<'_> {
     fn runs(&self, context: &mut Context) -> Outcome {
         self.space.require(Facts::FRAMES)?;
         let size = self.space.page();
-        let emit = |run: &Run, sink: &mut dyn Sink| {
+        let emit = |run: &PhysicalRun, sink: &mut dyn Sink| {
             let frame =
                 run.frame.map_or_else(|| run.states.likeliest().word().to_owned(), |frame| format!("pfn:{frame}"));
             let key = format!("{}..{} {frame}", run.start, run.end(size));
@@ -291,7 +297,7 @@ impl Walking<'_> {
                 why: run.states.why("state"),
             })
         };
-        page_sweep::rows::<Runs>(
+        page_sweep::rows::<PhysicalRuns>(
             self.space,
             self.spans.ranges(),
             self.question(Facts::FRAMES),

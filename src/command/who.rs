@@ -3,7 +3,7 @@
 use super::page_sweep::{finish, stopped};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, ps, translate};
 use crate::eval::{self, Location};
-use crate::inspect::who::{self, Answer, Ended, Question, Seen, Step};
+use crate::inspect::who::{self, EndCause, FrameQuestion, SearchEvent, SearchSummary, Seen};
 use crate::inspect::{AddressSpace, frame_words};
 use crate::kernel::{Device, FrameNumber, Name, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, address, after, count};
@@ -92,7 +92,7 @@ Needs the right to see frame numbers (CAP_SYS_ADMIN).",
             }
         };
         context.state.last_address = None;
-        let question = Question { limit, ..question };
+        let question = FrameQuestion { limit, ..question };
         let mut listener = Listener {
             target: question.near,
             last: None,
@@ -108,8 +108,8 @@ Needs the right to see frame numbers (CAP_SYS_ADMIN).",
         let mut pull = || {
             while let Some(step) = search.next()? {
                 match step {
-                    Step::Found(mapper) => sink.emit(&listener.row(mapper))?,
-                    Step::Visited { done, total } => sink.progress(done, total, "processes")?,
+                    SearchEvent::Found(mapper) => sink.emit(&listener.row(mapper))?,
+                    SearchEvent::Visited { done, total } => sink.progress(done, total, "processes")?,
                 }
             }
             Ok(())
@@ -118,7 +118,7 @@ Needs the right to see frame numbers (CAP_SYS_ADMIN).",
         let Listener { own, own_mappings, named, last, .. } = listener;
         context.state.last_address = last;
         let stopped = stopped(pulled, sink)?;
-        let answer = search.answer();
+        let answer = search.summary();
         let is_target = own.is_some() && question.near == own;
         let own_mappings = Some(own_mappings).filter(|&own| own > 0 && !is_target);
         let namesakes = namesakes(named);
@@ -132,9 +132,9 @@ Needs the right to see frame numbers (CAP_SYS_ADMIN).",
     }
 }
 
-fn by_frame(context: &Context, frame: FrameNumber) -> Question {
+fn by_frame(context: &Context, frame: FrameNumber) -> FrameQuestion {
     let target = context.state.target();
-    Question {
+    FrameQuestion {
         frame,
         seen: None,
         near: target.map(|target| target.process.identity().pid),
@@ -144,7 +144,11 @@ fn by_frame(context: &Context, frame: FrameNumber) -> Question {
 }
 
 /// The frame behind an address; an error if there is none, or if its number is hidden.
-fn by_address(context: &mut Context, place: &Spanned<Expression>, address: VirtualAddress) -> Result<Question, Error> {
+fn by_address(
+    context: &mut Context,
+    place: &Spanned<Expression>,
+    address: VirtualAddress,
+) -> Result<FrameQuestion, Error> {
     let target = context.target()?;
     let (space, detail) = AddressSpace::detail_at(&target, address)?;
     let frame = detail.frame.map_err(|reason| {
@@ -157,7 +161,7 @@ fn by_address(context: &mut Context, place: &Spanned<Expression>, address: Virtu
             eval::Error::new(place.at, message)
         }
     })?;
-    Ok(Question {
+    Ok(FrameQuestion {
         seen: Some(Seen {
             pid: target.process.identity().pid,
             address: space.page().floor(address),
@@ -180,7 +184,7 @@ fn list(namesakes: &BTreeSet<u32>, machine: &Machine, sink: &mut dyn Sink) -> Re
         return Ok(sink.note(message)?);
     }
     // Command lines are read only where that brings in nothing: see `source::ProcessEntry`.
-    for entry in namesakes.iter().filter_map(|pid| machine.listed(*pid)) {
+    for entry in namesakes.iter().filter_map(|pid| machine.process_entry(*pid)) {
         sink.emit(&ps::row(&entry))?;
     }
     Ok(())
@@ -246,14 +250,14 @@ impl Listener<'_> {
     }
 }
 
-fn summary(answer: Answer, question: &Question, machine: &Machine) -> WhoSummary {
+fn summary(answer: SearchSummary, question: &FrameQuestion, machine: &Machine) -> WhoSummary {
     let uncounted = answer.uncounted.map(|reason| reason.to_string());
     let (ended, because) = match answer.ended {
-        Ended::Nobody(reason) => (SearchEnd::Nobody, Some(reason.to_owned())),
-        Ended::Counted => (SearchEnd::Counted, None),
-        Ended::Searched => (SearchEnd::Searched, uncounted),
-        Ended::Limit => (SearchEnd::Limit, uncounted),
-        Ended::Stopped => (SearchEnd::Interrupted, None),
+        EndCause::Nobody(reason) => (SearchEnd::Nobody, Some(reason.to_owned())),
+        EndCause::Counted => (SearchEnd::Counted, None),
+        EndCause::Searched => (SearchEnd::Searched, uncounted),
+        EndCause::Limit => (SearchEnd::Limit, uncounted),
+        EndCause::Stopped => (SearchEnd::Interrupted, None),
     };
     WhoSummary {
         pfn: question.frame,

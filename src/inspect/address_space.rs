@@ -29,14 +29,14 @@ struct Inner {
     /// What they were read from.
     text: MapsText,
     complete: bool,
-    known: Known,
+    cache: SpaceCache,
     /// The file behind the region that was last asked about, kept open.
     held: Mutex<Option<(AddressRange, Held)>>,
 }
 
 /// What was found out so far.
 #[derive(Default)]
-struct Known {
+struct SpaceCache {
     swap_layout: OnceLock<SwapLayout>,
     merging: OnceLock<Merging>,
     ksm_is_marked: OnceLock<bool>,
@@ -72,14 +72,14 @@ impl AddressSpace {
     ///
     /// Fails as [`AddressSpace::of`].
     pub fn within(target: &Target, ranges: &[AddressRange]) -> Result<AddressSpace> {
-        Self::queried(target, ranges, process::Process::queried_in)
+        Self::queried(target, ranges, process::Process::query_regions_in)
     }
 
     /// The same, with the regions next to the range: those that may grow into it.
     ///
     /// Fails as [`AddressSpace::of`].
     pub fn around(target: &Target, ranges: &[AddressRange]) -> Result<AddressSpace> {
-        Self::queried(target, ranges, process::Process::queried_around)
+        Self::queried(target, ranges, process::Process::query_regions_around)
     }
 
     fn queried(target: &Target, ranges: &[AddressRange], ask: RegionQuery) -> Result<AddressSpace> {
@@ -120,7 +120,7 @@ impl AddressSpace {
             regions,
             text,
             complete,
-            known: Known::default(),
+            cache: SpaceCache::default(),
             held: Mutex::default(),
         }))
     }
@@ -161,13 +161,13 @@ impl AddressSpace {
 
     /// pmdb's own mappings, read when the first page of a file needs them.
     pub(super) fn observer(&self) -> process::Result<&Observer> {
-        let observer = self.0.known.observer.get_or_init(|| Observer::of(self.target()));
+        let observer = self.0.cache.observer.get_or_init(|| Observer::of(self.target()));
         observer.as_ref().map_err(Clone::clone)
     }
 
     /// Why pmdb's own mappings were needed and are unknown, if they are.
     pub fn own_mappings_unknown(&self) -> Option<Reason> {
-        Some(self.0.known.observer.get()?.as_ref().err()?.clone().into())
+        Some(self.0.cache.observer.get()?.as_ref().err()?.clone().into())
     }
 
     /// Whether [`AddressSpace::regions`] are all that the target has.
@@ -176,7 +176,7 @@ impl AddressSpace {
     }
 
     /// What the regions were read from.
-    pub(super) fn text(&self) -> &MapsText {
+    pub(super) fn maps_text(&self) -> &MapsText {
         &self.0.text
     }
 
@@ -205,7 +205,7 @@ impl AddressSpace {
 
     /// Swap areas, read once.
     pub fn swaps(&self) -> process::Result<&SwapAreas> {
-        let swaps = self.0.known.swaps.get_or_init(|| self.0.target.machine.swaps());
+        let swaps = self.0.cache.swaps.get_or_init(|| self.0.target.machine.swaps());
         swaps.as_ref().map_err(Clone::clone)
     }
 
@@ -221,45 +221,48 @@ impl AddressSpace {
     /// The first two numbers of the kernel's release.
     pub(super) fn kernel(&self) -> (u32, u32) {
         let ask = || self.0.target.machine.kernel().number;
-        *self.0.known.kernel.get_or_init(ask)
+        *self.0.cache.kernel.get_or_init(ask)
     }
 
     /// Zones and nodes of frames.
     pub fn zones(&self) -> process::Result<&Zones> {
-        let zones = self.0.known.zones.get_or_init(|| self.0.target.machine.zones());
+        let zones = self.0.cache.zones.get_or_init(|| self.0.target.machine.zones());
         zones.as_deref().map_err(Clone::clone)
     }
 
     /// How much of `range` the page map covers: a part at its beginning, and behind that what lies outside.
     ///
     /// Fails when the target is gone.
-    pub(super) fn covered(&self, range: AddressRange) -> process::Result<(Option<AddressRange>, Option<AddressRange>)> {
+    pub(super) fn split_at_map_end(
+        &self,
+        range: AddressRange,
+    ) -> process::Result<(Option<AddressRange>, Option<AddressRange>)> {
         let covers = |index: u64| Ok(self.0.target.process.entry(index)?.is_some());
         let last = VirtualAddress::new(range.end().get().saturating_sub(1));
         if covers(self.0.page.index(last))? {
             return Ok((Some(range), None));
         }
-        let pages = self.0.known.covered_pages.get_or_init(|| process::covered_pages(self.0.page, covers)).clone()?;
+        let pages = self.0.cache.covered_pages.get_or_init(|| process::covered_pages(self.0.page, covers)).clone()?;
         let end = VirtualAddress::new(pages.saturating_mul(self.0.page.bytes()));
         let (start, end_of_range) = (range.start(), range.end());
         Ok((AddressRange::new(start, end.min(end_of_range)), AddressRange::new(end.max(start), end_of_range)))
     }
 
     /// The facts about `viewed` that classification needs.
-    pub(super) fn place(&self, viewed: &ViewedRegion) -> RegionFacts {
+    pub(super) fn region_facts(&self, viewed: &ViewedRegion) -> RegionFacts {
         RegionFacts {
             backing: viewed.backing,
             shared: viewed.region.permissions.shared,
             pfn_mapped: self.is_pfn_mapped(viewed),
             may_be_copied: self.may_be_copied(viewed),
             may_be_huge: self.may_be_huge(viewed),
-            merged: self.merged(viewed),
+            merged: self.has_merged_pages(viewed),
         }
     }
 
     /// The state of samepage merging on the machine.
     fn merging(&self) -> Merging {
-        *self.0.known.merging.get_or_init(|| self.0.target.machine.merging())
+        *self.0.cache.merging.get_or_init(|| self.0.target.machine.merging())
     }
 
     /// Whether any page of the machine may be a merged one.
@@ -275,7 +278,7 @@ impl AddressSpace {
 
     /// Whether the private pages of `viewed` are merged ones, for frames whose flags are missing or do not tell; `None`
     /// if unknown.
-    fn merged(&self, viewed: &ViewedRegion) -> Option<bool> {
+    fn has_merged_pages(&self, viewed: &ViewedRegion) -> Option<bool> {
         let flags_tell = || self.ksm_is_marked() && self.availability().flags.is_ok();
         let is_private = !viewed.region.permissions.shared;
         if !is_private || !self.is_merging() || flags_tell() {
@@ -331,7 +334,7 @@ impl AddressSpace {
 
     /// The same; `None` if it cannot be read, or if the budget is over before.
     pub(super) fn smaps_within(&self, budget: &mut Budget) -> Option<&[Smaps]> {
-        let known = &self.0.known.smaps;
+        let known = &self.0.cache.smaps;
         if known.get().is_none() {
             let smaps = self.0.target.process.smaps(budget);
             budget.spend(0).ok()?;
@@ -358,10 +361,10 @@ impl AddressSpace {
     }
 
     fn huge_bytes(&self) -> u64 {
-        *self.0.known.huge_bytes.get_or_init(|| {
-            let told = self.0.target.machine.huge_page_bytes();
+        *self.0.cache.huge_bytes.get_or_init(|| {
+            let reported = self.0.target.machine.huge_page_bytes();
             // Linux before 4.11 does not tell. With every page size, a PMD maps as much as one page of entries does.
-            let bytes = told.unwrap_or(self.0.page.bytes().saturating_mul(self.0.page.bytes() / 8));
+            let bytes = reported.unwrap_or(self.0.page.bytes().saturating_mul(self.0.page.bytes() / 8));
             bytes.max(1)
         })
     }
@@ -372,7 +375,7 @@ impl AddressSpace {
         // Almost no region can be VM_PFNMAP: the check and its cache are skipped for the others.
         viewed.may_be_pfn_mapped()
             && *viewed.pfn_mapped.get_or_init(|| match self.0.target.process.is_pfn_mapped(&viewed.region) {
-                Ok(Some(told)) => told,
+                Ok(Some(answer)) => answer,
                 Ok(None) | Err(_) if viewed.is_pfn_mapped_by_name() => true,
                 Ok(None) | Err(_) => {
                     Smaps::at(self.smaps(), viewed.range().start()).is_some_and(|smaps| smaps.has_flag("pf"))
@@ -408,7 +411,7 @@ impl AddressSpace {
     /// Which facts can be known here.
     pub fn availability(&self) -> &Availability {
         let of = || Availability::of(self.target());
-        self.0.known.availability.get_or_init(of)
+        self.0.cache.availability.get_or_init(of)
     }
 
     /// Whether map counts are certainly of one page, and not averages over large folios. The first call may take
@@ -422,7 +425,7 @@ impl KernelBehaviour for AddressSpace {
     fn swap_meaning(&self, kind: u8) -> SwapMeaning {
         // Reading the kernel's configuration takes milliseconds.
         let layout = || self.0.target.machine.swap_layout();
-        self.0.known.swap_layout.get_or_init(layout).meaning(kind)
+        self.0.cache.swap_layout.get_or_init(layout).meaning(kind)
     }
 
     fn swap_in_use(&self) -> bool {
@@ -433,7 +436,7 @@ impl KernelBehaviour for AddressSpace {
     fn ksm_is_marked(&self) -> bool {
         let is_false = |flags: PageFlags| flags.contains(PageFlags::KSM);
         let is_marked = || !self.0.target.machine.false_flags().is_some_and(is_false);
-        *self.0.known.ksm_is_marked.get_or_init(is_marked)
+        *self.0.cache.ksm_is_marked.get_or_init(is_marked)
     }
 
     fn guards_are_marked(&self) -> bool {
@@ -476,7 +479,7 @@ mod tests {
         };
         let (_, target) = world.target();
         let space = AddressSpace::of(&target).expect("a space");
-        let told: Vec<bool> = space.regions().iter().map(|one| space.is_pfn_mapped(one)).collect();
-        assert_eq!(told, [true, false]);
+        let answers: Vec<bool> = space.regions().iter().map(|one| space.is_pfn_mapped(one)).collect();
+        assert_eq!(answers, [true, false]);
     }
 }

@@ -82,7 +82,7 @@ impl AddressSpace {
                 return Ok((space, detail));
             }
             if tries == TRIES {
-                return Ok((space, detail.unsettled()));
+                return Ok((space, detail.without_unsettled()));
             }
         }
     }
@@ -110,7 +110,7 @@ impl AddressSpace {
                 return Ok(detail);
             }
             if tries == TRIES {
-                return Ok(detail.unsettled());
+                return Ok(detail.without_unsettled());
             }
         }
     }
@@ -135,7 +135,7 @@ impl AddressSpace {
         let categories = match (range, entry) {
             (Some(range), Some(entry)) if (entry.is_present() || entry.is_uffd_wp() || of_pool) && scans => {
                 let mut found = Categories::empty();
-                process.populated(range, known, &mut |stretch| {
+                process.visit_populated(range, known, &mut |stretch| {
                     found = stretch.categories;
                     ControlFlow::Break(())
                 })?;
@@ -167,7 +167,7 @@ impl AddressSpace {
         let available = self.availability();
         let process = &self.target().process;
         let entry = reading.entry.unwrap_or_default();
-        let place: Option<RegionFacts> = viewed.map(|viewed| self.place(viewed));
+        let place: Option<RegionFacts> = viewed.map(|viewed| self.region_facts(viewed));
         // The page map shows nothing of a device mapping, but something is mapped there.
         let is_hidden = place.is_some_and(|place| place.pfn_mapped) && entry.is_empty();
         let no_frame = || {
@@ -369,7 +369,7 @@ impl AddressSpace {
 
 impl PageDetail {
     /// Drops the facts that may be of another moment than the entry.
-    fn unsettled(mut self) -> Self {
+    fn without_unsettled(mut self) -> Self {
         self.flags = self.flags.and(Err(Reason::Changed));
         self.map_count = self.map_count.and(Err(Reason::Changed));
         self.folio = self.folio.and(Err(Reason::Changed));

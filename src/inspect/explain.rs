@@ -59,11 +59,11 @@ impl AddressSpace {
             kind,
             permissions,
             backing: viewed.map(|viewed| viewed.backing),
-            of_object: page.entry.is_file_or_shared(),
-            state_certain: page.states.is_certain(),
+            is_of_object: page.entry.is_file_or_shared(),
+            is_state_certain: page.states.is_certain(),
             uffd_wp: page.entry.is_uffd_wp(),
-            writable: None,
-            dirty: dirty(page.flags, of_file),
+            is_writable: None,
+            is_dirty: is_dirty(page.flags, of_file),
             has_key: protection_key.is_some_and(|key| key != 0),
             may_lack_page: viewed.is_some_and(|viewed| self.may_lack_page(&viewed.region, detail.address)),
             flags: page.flags,
@@ -85,7 +85,7 @@ impl AddressSpace {
             stack_grows: self.stack_grows(detail, budget),
         };
         if is_present && outcome::outcome(&facts, Access::Write).effects.contains(&Effect::Nothing) {
-            facts.writable = self.writable(detail, budget);
+            facts.is_writable = self.is_writable(detail, budget);
         }
         let consequences = Consequences {
             owner: outcome::owner(&facts),
@@ -142,7 +142,7 @@ impl AddressSpace {
 
     /// Whether the page-table entry at `detail` is writable, for all that is known of it, in a region that permits
     /// writes. That the page is shared is known from elsewhere.
-    fn writable(&self, detail: &PageDetail, budget: &mut Budget) -> Option<bool> {
+    fn is_writable(&self, detail: &PageDetail, budget: &mut Budget) -> Option<bool> {
         let page = &detail.page;
         // Clearing the bits passes over the pool (clear_refs_write in fs/proc/task_mmu.c), and it is never swapped.
         if page.kind == Some(Kind::Hugetlb) {
@@ -297,7 +297,7 @@ impl FolioFreed {
 
 /// Whether the page of a file is dirty: by the flags of its frame, or as all pages of its region are. Memory that is
 /// never written back (memfd_secret) is dirty by its entries alone.
-fn dirty(flags: Option<PageFlags>, of_region: Option<&Smaps>) -> Option<bool> {
+fn is_dirty(flags: Option<PageFlags>, of_region: Option<&Smaps>) -> Option<bool> {
     let counts = of_region.and_then(|region| Some((bytes(region, CLEAN)?, bytes(region, DIRTY)?)));
     let of_region = match counts {
         Some((_, 0)) => Some(false),
@@ -340,10 +340,14 @@ mod tests {
             world.maps(0x200, 1, 0x700);
             let (_, target) = world.target();
             let (space, detail) = AddressSpace::detail_at(&target, VirtualAddress::new(0x200 * PAGE)).expect("a page");
-            let told = space.consequences(&detail, &mut Budget::unlimited()).expect("an answer");
+            let consequences = space.consequences(&detail, &mut Budget::unlimited()).expect("an answer");
             assert_eq!(target.machine.has_protection_keys(), Some(found.is_some()));
-            assert_eq!(told.protection_key, found);
-            assert_eq!(told.read.effects.contains(&Effect::ProtectionKey), found == Some(3), "{told:?}");
+            assert_eq!(consequences.protection_key, found);
+            assert_eq!(
+                consequences.read.effects.contains(&Effect::ProtectionKey),
+                found == Some(3),
+                "{consequences:?}"
+            );
         }
     }
 
@@ -361,8 +365,8 @@ mod tests {
             *world.flags.get_mut(&0x8000).expect("a head") |= PageFlags::LRU.bits();
             let (_, target) = world.target();
             let (space, detail) = AddressSpace::detail_at(&target, VirtualAddress::new(0x207 * PAGE)).expect("a page");
-            let told = space.consequences(&detail, &mut Budget::unlimited()).expect("an answer").discardable;
-            assert_eq!(told.clone().ok(), expected, "{release} {pages_counted}: {told:?}");
+            let consequences = space.consequences(&detail, &mut Budget::unlimited()).expect("an answer").discardable;
+            assert_eq!(consequences.clone().ok(), expected, "{release} {pages_counted}: {consequences:?}");
         }
     }
 }

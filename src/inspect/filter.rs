@@ -107,7 +107,7 @@ impl Question {
     }
 
     /// What is needed of every page.
-    pub(super) fn first(&self, space: &AddressSpace) -> Facts {
+    pub(super) fn needed_of_all(&self, space: &AddressSpace) -> Facts {
         match &self.filter {
             Some(filter) => self.need.difference(Facts::WORDS) | space.with_implied(filter.need()),
             None => self.need,
@@ -207,11 +207,11 @@ impl AddressSpace {
 /// Fails if a sweep of frames needs zones or cgroups, and `machine` does not show them.
 pub fn require_of_frames(need: Facts, machine: &Machine) -> Result<()> {
     if need.contains(Facts::ZONES) {
-        known(ZONES, machine.zones())?;
+        require_known(ZONES, machine.zones())?;
     }
     if need.contains(Facts::CGROUPS) {
         let read = machine.frame_cgroups(FrameNumber::new(1), &mut [0]);
-        known(CGROUPS, read)?;
+        require_known(CGROUPS, read)?;
     }
     Ok(())
 }
@@ -220,10 +220,10 @@ pub fn require_of_frames(need: Facts, machine: &Machine) -> Result<()> {
 pub fn require_cgroup_paths(machine: &Machine) -> Result<()> {
     /// The inode of no cgroup: the kernel counts them from 1.
     const NO_CGROUP: u64 = 0;
-    known("the paths of memory cgroups", machine.cgroup_path(NO_CGROUP))
+    require_known("the paths of memory cgroups", machine.cgroup_path(NO_CGROUP))
 }
 
-fn known<T>(what: &'static str, answer: process::Result<T>) -> Result<()> {
+fn require_known<T>(what: &'static str, answer: process::Result<T>) -> Result<()> {
     let unknown = |error: process::Error| Error::Unknown { what, reason: error.into() };
     answer.map(drop).map_err(unknown)
 }

@@ -143,18 +143,18 @@ impl Folio {
 
 /// Adds up the large folios among pages in address order.
 #[derive(Debug)]
-pub(super) struct Large {
+pub(super) struct FolioTotals {
     size: PageSize,
-    part: Option<Part>,
+    part: Option<FolioPart>,
     uses: Uses,
 }
 
 /// By order, and by how they are mapped.
-type Uses = BTreeMap<(u8, HowMapped), Pages>;
+type Uses = BTreeMap<(u8, HowMapped), PageCounts>;
 
 /// Pages of one folio that follow each other in the folio and in the address space.
 #[derive(Clone, Copy, Debug)]
-struct Part {
+struct FolioPart {
     folio: Folio,
     how: HowMapped,
     /// Which page of the folio comes first.
@@ -165,15 +165,15 @@ struct Part {
 }
 
 #[derive(Clone, Copy, Default, Debug)]
-struct Pages {
+struct PageCounts {
     all: u64,
     partly: u64,
     unaligned: u64,
 }
 
-impl Large {
+impl FolioTotals {
     pub(super) fn new(size: PageSize) -> Self {
-        Large { size, part: None, uses: BTreeMap::new() }
+        FolioTotals { size, part: None, uses: BTreeMap::new() }
     }
 
     /// Takes the next page. Those of small folios, and of the huge page of zeros, do not count.
@@ -194,12 +194,12 @@ impl Large {
             let folio = Folio::around(frame, order);
             let first = folio.index(frame).unwrap_or_default();
             let pages = (folio.frames() - first).min(page.pages - done);
-            self.push(Part { folio, how, first, at: at + done, pages });
+            self.push(FolioPart { folio, how, first, at: at + done, pages });
             done += pages;
         }
     }
 
-    fn push(&mut self, next: Part) {
+    fn push(&mut self, next: FolioPart) {
         match &mut self.part {
             Some(part)
                 if part.folio == next.folio
@@ -237,7 +237,7 @@ impl Large {
     }
 }
 
-fn count(uses: &mut Uses, part: Part) {
+fn count(uses: &mut Uses, part: FolioPart) {
     let uses = uses.entry((part.folio.order, part.how)).or_default();
     uses.all += part.pages;
     if part.pages < part.folio.frames() {
@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn whole_partial_and_unaligned() {
-        let mut large = Large::new(PageSize::FOUR_KIB);
+        let mut large = FolioTotals::new(PageSize::FOUR_KIB);
         for page in [
             page(512, 1024, 512, 9, true),
             // Two folios as one page, then one of which a page in the middle is gone.

@@ -3,7 +3,7 @@
 use super::Result;
 use super::filter::Question;
 use super::folio::Folio;
-use super::ordered_pool::{Planned, Pool, Work};
+use super::ordered_pool::{Pool, TaskSize, Work};
 use super::page::{Facts, InZone, Page};
 use crate::budget::Budget;
 use crate::kernel::physical::{Zone, ZoneLookup, Zones};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// Neighbouring frames of one zone with the same flags and map count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Frames {
+pub struct FrameRow {
     /// The first.
     pub first: FrameNumber,
     /// How many.
@@ -31,16 +31,20 @@ pub struct Frames {
     pub cgroup: Option<u64>,
 }
 
-impl Frames {
+impl FrameRow {
     /// Whether they differ only in `first` and `frames`.
-    fn is_like(&self, other: &Frames) -> bool {
-        Frames { first: other.first, frames: other.frames, ..*self } == *other
+    fn is_like(&self, other: &FrameRow) -> bool {
+        FrameRow { first: other.first, frames: other.frames, ..*self } == *other
     }
 
     /// The frames one by one.
-    pub fn each(&self) -> impl Iterator<Item = Frames> + use<> {
+    pub fn each(&self) -> impl Iterator<Item = FrameRow> + use<> {
         let all = *self;
-        (0..all.frames).map(move |index| Frames { first: FrameNumber::new(all.first.get() + index), frames: 1, ..all })
+        (0..all.frames).map(move |index| FrameRow {
+            first: FrameNumber::new(all.first.get() + index),
+            frames: 1,
+            ..all
+        })
     }
 
     /// A page without a process, for filters on frames.
@@ -81,20 +85,20 @@ pub struct FrameDetail {
 /// Frames of one read: 64 KiB.
 const READ_FRAMES: u64 = 8192;
 
-/// Frames of the machine, stretch by stretch. Dropping it ends what is under way.
+/// Frames of the machine, batch by batch. Dropping it ends what is under way.
 #[must_use]
 pub struct FrameSweep {
     machine: Arc<Machine>,
     question: Question,
-    pool: Pool<Reader>,
+    pool: Pool<FrameReader>,
     /// The frames that were not planned yet.
     next: u64,
     end: u64,
     read: u64,
-    /// The row being built: it may continue in the next stretch.
-    row: Option<Frames>,
+    /// The row being built: it may continue in the next batch.
+    row: Option<FrameRow>,
     /// The rows that are lent.
-    rows: Vec<Frames>,
+    rows: Vec<FrameRow>,
     has_ended: bool,
 }
 
@@ -103,7 +107,7 @@ pub struct FrameSweep {
 /// [`Facts::ORDER`] and [`Facts::CGROUPS`].
 pub fn machine_frames(machine: &Arc<Machine>, range: FrameRange, question: impl Into<Question>) -> FrameSweep {
     let question = question.into();
-    let reader = Reader { machine: Arc::clone(machine), zones: machine.zones().ok(), need: question.need() };
+    let reader = FrameReader { machine: Arc::clone(machine), zones: machine.zones().ok(), need: question.need() };
     FrameSweep {
         machine: Arc::clone(machine),
         question,
@@ -133,29 +137,29 @@ impl FrameSweep {
     ///
     /// # Errors
     /// A file cannot be read, or the [budget](Self::within) is over.
-    pub fn next(&mut self) -> Result<Option<&[Frames]>> {
+    pub fn next(&mut self) -> Result<Option<&[FrameRow]>> {
         if self.has_ended {
             return Ok(None);
         }
         self.rows.clear();
         let (next, end) = (&mut self.next, self.end);
-        let pulled = self.pool.next(|stretch| Ok(stretch.plan(next, end)))?;
-        if let Some(stretch) = &pulled {
-            for one in &stretch.rows {
+        let pulled = self.pool.next(|batch| Ok(batch.plan(next, end)))?;
+        if let Some(batch) = &pulled {
+            for one in &batch.rows {
                 match &mut self.row {
                     Some(row) if row.is_like(one) => row.frames += one.frames,
                     row => self.rows.extend(row.replace(*one)),
                 }
             }
-            self.read += stretch.known as u64;
+            self.read += batch.known as u64;
         }
-        // Where memory ends in a stretch, later ones are empty.
-        self.has_ended = pulled.is_none_or(|stretch| stretch.known < stretch.frames);
+        // Where memory ends in a batch, later ones are empty.
+        self.has_ended = pulled.is_none_or(|batch| batch.known < batch.frames);
         if self.has_ended || self.question.need().contains(Facts::EACH) {
             self.rows.extend(self.row.take());
         }
         if self.question.need().contains(Facts::EACH) {
-            self.rows = self.rows.iter().flat_map(Frames::each).collect();
+            self.rows = self.rows.iter().flat_map(FrameRow::each).collect();
         }
         if let Some(filter) = &self.question.filter {
             self.rows.retain(|frames| filter.matches(&frames.as_page(&self.machine), None));
@@ -164,25 +168,25 @@ impl FrameSweep {
     }
 }
 
-/// Reads stretches, on any thread.
-struct Reader {
+/// Reads batches, on any thread.
+struct FrameReader {
     machine: Arc<Machine>,
     zones: Option<Arc<Zones>>,
     need: Facts,
 }
 
-impl Work for Reader {
-    type Piece = Stretch;
-    type Scratch = ();
+impl Work for FrameReader {
+    type Task = FrameBatch;
+    type Buffers = ();
 
-    fn work(&self, stretch: &mut Stretch, (): &mut (), _: &mut Budget) -> Result<()> {
-        Ok(stretch.read(&self.machine, self.zones.as_deref(), self.need)?)
+    fn work(&self, batch: &mut FrameBatch, (): &mut (), _: &mut Budget) -> Result<()> {
+        Ok(batch.read(&self.machine, self.zones.as_deref(), self.need)?)
     }
 }
 
 /// Frames that are read together, and what was read.
 #[derive(Default)]
-struct Stretch {
+struct FrameBatch {
     first: u64,
     frames: usize,
     /// The frames before the end of physical memory.
@@ -192,19 +196,19 @@ struct Stretch {
     counts: Vec<u64>,
     cgroups: Vec<u64>,
     orders: Vec<Option<u8>>,
-    rows: Vec<Frames>,
+    rows: Vec<FrameRow>,
 }
 
-impl Stretch {
+impl FrameBatch {
     /// Takes the next frames of `next..end`.
-    fn plan(&mut self, next: &mut u64, end: u64) -> Planned {
+    fn plan(&mut self, next: &mut u64, end: u64) -> TaskSize {
         let frames = end.saturating_sub(*next).min(READ_FRAMES);
         (self.first, self.frames) = (*next, frames as usize);
         *next += frames;
         match frames {
-            0 => Planned::Nothing,
-            READ_FRAMES => Planned::Full,
-            _ => Planned::Small,
+            0 => TaskSize::Nothing,
+            READ_FRAMES => TaskSize::Full,
+            _ => TaskSize::Small,
         }
     }
 
@@ -250,12 +254,12 @@ impl Stretch {
             let (zone, zone_end) = zone_of(zones, frame);
             let left = usize::try_from(zone_end - frame.get()).unwrap_or(usize::MAX);
             let mut frames = left.min(self.known - at);
-            let row = Frames {
+            let row = FrameRow {
                 first: frame,
-                flags: alike(&self.flags, at, &mut frames).map(PageFlags::from_bits_retain),
-                map_count: alike(&self.counts, at, &mut frames),
-                order: alike(&self.orders, at, &mut frames).flatten(),
-                cgroup: alike(&self.cgroups, at, &mut frames),
+                flags: common_word(&self.flags, at, &mut frames).map(PageFlags::from_bits_retain),
+                map_count: common_word(&self.counts, at, &mut frames),
+                order: common_word(&self.orders, at, &mut frames).flatten(),
+                cgroup: common_word(&self.cgroups, at, &mut frames),
                 zone,
                 frames: frames as u64,
             };
@@ -266,7 +270,7 @@ impl Stretch {
 }
 
 /// The word at `at`, if it was read. Cuts `frames` to those with the same word.
-fn alike<T: Copy + PartialEq>(words: &[T], at: usize, frames: &mut usize) -> Option<T> {
+fn common_word<T: Copy + PartialEq>(words: &[T], at: usize, frames: &mut usize) -> Option<T> {
     let words = words.get(at..)?;
     let first = words.first()?;
     let words = words.iter().take(*frames);
@@ -279,8 +283,8 @@ fn zone_of(zones: Option<&Zones>, frame: FrameNumber) -> (Option<InZone>, u64) {
     let Some(zones) = zones else {
         return (None, u64::MAX);
     };
-    let stretch = zones.stretch(frame);
-    (InZone::of(zones, stretch.spanned), stretch.end.get())
+    let batch = zones.span_of(frame);
+    (InZone::of(zones, batch.spanned), batch.end.get())
 }
 
 /// Whether a map count may be an average over the frame's large folio: the kernel averages, or may do so, and the flags
@@ -359,7 +363,7 @@ fn folio(machine: &Machine, frame: FrameNumber, flags: PageFlags) -> Fact<Folio>
 /// The memory zone of a frame.
 pub fn zone(machine: &Machine, frame: FrameNumber) -> Fact<Zone> {
     let zones = machine.zones()?;
-    match zones.stretch(frame).spanned {
+    match zones.span_of(frame).spanned {
         ZoneLookup::In(index) => zones.get(index).cloned().ok_or(Reason::Changed),
         ZoneLookup::InNone => Err(Reason::NotApplicable("no memory zone spans this frame")),
         ZoneLookup::InSeveral => Err(Reason::NotOnThisKernel(

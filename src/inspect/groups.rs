@@ -5,7 +5,8 @@ use super::page::{Facts, InZone, Page, StateSet};
 use crate::kernel::{Kind, PageFlags, State};
 use std::collections::HashMap;
 
-/// The key that pages are grouped by. Physically contiguous runs are a stream, not a group: see [`Runs`](super::Runs).
+/// The key that pages are grouped by. Physically contiguous runs are a stream, not a group: see
+/// [`PhysicalRuns`](super::PhysicalRuns).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum GroupBy {
     /// State.
@@ -112,9 +113,9 @@ pub enum OfFrame<T> {
 }
 
 impl<T> OfFrame<T> {
-    fn of(page: &Page, told: Option<T>) -> Self {
-        match (told, page.state()) {
-            (Some(told), _) => OfFrame::Is(told),
+    fn of(page: &Page, value: Option<T>) -> Self {
+        match (value, page.state()) {
+            (Some(value), _) => OfFrame::Is(value),
             (None, State::Present) => OfFrame::Unknown,
             (None, State::PfnMapped) => OfFrame::Hidden,
             (None, _) => OfFrame::None,
@@ -215,8 +216,8 @@ impl GroupKey {
             GroupBy::Cgroup => GroupKey::Cgroup(OfFrame::of(page, page.cgroup)),
             GroupBy::PmdMapped => {
                 let is_present = page.state() == State::Present;
-                let told = page.is_pmd_mapped().filter(|_| is_present);
-                GroupKey::PmdMapped(OfFrame::of(page, told))
+                let value = page.is_pmd_mapped().filter(|_| is_present);
+                GroupKey::PmdMapped(OfFrame::of(page, value))
             }
             GroupBy::MapCount => {
                 GroupKey::MapCount(OfFrame::of(page, page.map_count.map(|count| (count, page.count_is_average))))

@@ -74,7 +74,7 @@ pub fn first_absent(target: &Target, range: AddressRange) -> Result<Option<Virtu
     while next < end {
         let pages = (end - next).min(MOST_PAGES);
         let found = entries(target, next, pages)?;
-        let resident = resident(&found) as u64;
+        let resident = count_resident(&found) as u64;
         next += resident;
         if resident < pages {
             let absent = VirtualAddress::new(next << page.shift());
@@ -100,7 +100,7 @@ fn read_some(target: &Target, start: VirtualAddress, into: &mut [u8]) -> Result<
     };
     for attempt in 0..TRIES {
         let before = entries(target, first, pages)?;
-        let resident = resident(&before);
+        let resident = count_resident(&before);
         match (resident, attempt) {
             (0, 0) => return Ok((0, Some(ReadEnd::NotResident))),
             // It was present before the read, and is not afterwards.
@@ -128,7 +128,7 @@ fn read_some(target: &Target, start: VirtualAddress, into: &mut [u8]) -> Result<
 }
 
 /// How many pages from the first on have a frame.
-fn resident(entries: &[PageMapEntry]) -> usize {
+fn count_resident(entries: &[PageMapEntry]) -> usize {
     entries.iter().take_while(|entry| entry.is_present()).count()
 }
 
@@ -142,7 +142,7 @@ fn entries(target: &Target, first: u64, pages: u64) -> Result<Vec<PageMapEntry>>
 
 /// Where bytes of memory come from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Source {
+pub enum ByteSource {
     /// From the process, where a frame was mapped before and after.
     Memory,
     /// From the page cache of the mapped file: what the process would read.
@@ -151,31 +151,31 @@ pub enum Source {
     Faulted(State),
 }
 
-impl Source {
+impl ByteSource {
     /// The source of bytes from both: the one that says less about the process.
     #[must_use]
-    pub fn weaker(self, other: Source) -> Source {
+    pub fn weaker(self, other: ByteSource) -> ByteSource {
         match (self, other) {
-            (Source::File, _) | (_, Source::File) => Source::File,
-            (faulted @ Source::Faulted(_), _) | (_, faulted @ Source::Faulted(_)) => faulted,
-            (Source::Memory, Source::Memory) => Source::Memory,
+            (ByteSource::File, _) | (_, ByteSource::File) => ByteSource::File,
+            (faulted @ ByteSource::Faulted(_), _) | (_, faulted @ ByteSource::Faulted(_)) => faulted,
+            (ByteSource::Memory, ByteSource::Memory) => ByteSource::Memory,
         }
     }
 
     /// The state of the pages before they were read.
     pub fn state(self) -> State {
         match self {
-            Source::Memory => State::Present,
-            Source::File => State::Untouched,
-            Source::Faulted(before) => before,
+            ByteSource::Memory => State::Present,
+            ByteSource::File => State::Untouched,
+            ByteSource::Faulted(before) => before,
         }
     }
 
     /// Its word in records.
     pub fn word(self) -> &'static str {
         match self {
-            Source::Memory | Source::Faulted(_) => "memory",
-            Source::File => "file",
+            ByteSource::Memory | ByteSource::Faulted(_) => "memory",
+            ByteSource::File => "file",
         }
     }
 }
@@ -188,7 +188,7 @@ pub enum Contents {
         /// How many.
         count: usize,
         /// Where they come from.
-        source: Source,
+        source: ByteSource,
     },
     /// Pages that may not be read.
     Absent(Absent),
@@ -235,7 +235,7 @@ impl AddressSpace {
         let read = read_resident(self.target(), start, into)?;
         let bytes = |count, source| Ok(Contents::Bytes { count, source });
         let why = match read {
-            MemoryRead { bytes: 1.., .. } => return bytes(read.bytes, Source::Memory),
+            MemoryRead { bytes: 1.., .. } => return bytes(read.bytes, ByteSource::Memory),
             MemoryRead { ended, .. } => ended.unwrap_or(ReadEnd::NotResident),
         };
         let PageDetail { page, content, .. } = self.detail(start)?;
@@ -247,13 +247,13 @@ impl AddressSpace {
             let part = into.get_mut(..alike).unwrap_or_default();
             let read = self.target().process.memory(start, part)?;
             if read > 0 {
-                return bytes(read, Source::Faulted(page.state()));
+                return bytes(read, ByteSource::Faulted(page.state()));
             }
         }
         let mut unknown = why_unknown(&page, content);
         if (page.state(), page.kind) == (State::Untouched, Some(Kind::Cached)) {
             match self.cached(start, into)? {
-                Ok(read) => return bytes(read, Source::File),
+                Ok(read) => return bytes(read, ByteSource::File),
                 Err(reason) => unknown = Some(reason),
             }
         }
@@ -273,8 +273,8 @@ impl AddressSpace {
                 above.filter(|&region| region > start).min().unwrap_or(wanted.end())
             }
             Some(viewed) if first.state() == State::Outside => viewed.range().end(),
-            Some(viewed) if first.entry.is_empty() => self.alike(viewed, next, wanted.end())?,
-            Some(viewed) => self.same_entries(first.entry, next, viewed.range().end())?,
+            Some(viewed) if first.entry.is_empty() => self.end_of_alike(viewed, next, wanted.end())?,
+            Some(viewed) => self.end_of_same_entries(first.entry, next, viewed.range().end())?,
         };
         let range = AddressRange::new(start, end.min(wanted.end()));
         Ok(Absent { range: range.unwrap_or(wanted), states: first.states, kind: first.kind, why, unknown: None })
@@ -282,7 +282,12 @@ impl AddressSpace {
 
     /// Where in `viewed`, from `from` on, pages are no longer untouched, or have other backing content. Where each page
     /// costs a query, the number of pages is limited.
-    fn alike(&self, viewed: &ViewedRegion, from: VirtualAddress, limit: VirtualAddress) -> Result<VirtualAddress> {
+    fn end_of_alike(
+        &self,
+        viewed: &ViewedRegion,
+        from: VirtualAddress,
+        limit: VirtualAddress,
+    ) -> Result<VirtualAddress> {
         let page = self.page();
         let process = &self.target().process;
         let mut end = viewed.range().end().min(limit);
@@ -294,7 +299,7 @@ impl AddressSpace {
             return Ok(end);
         };
         let mut populated = end;
-        process.populated(rest, Categories::empty(), &mut |stretch| {
+        process.visit_populated(rest, Categories::empty(), &mut |stretch| {
             populated = stretch.range.start();
             ControlFlow::Break(())
         })?;
@@ -302,12 +307,12 @@ impl AddressSpace {
             return Ok(populated);
         }
         let first = VirtualAddress::new(from.get().saturating_sub(page.bytes()));
-        Ok(self.same_behind(viewed, first, populated))
+        Ok(self.end_of_same_content(viewed, first, populated))
     }
 
     /// The first page in `from..end` with other backing content, or `end`. The queried windows grow: the cost follows
     /// the length of the answer.
-    fn same_behind(&self, viewed: &ViewedRegion, from: VirtualAddress, end: VirtualAddress) -> VirtualAddress {
+    fn end_of_same_content(&self, viewed: &ViewedRegion, from: VirtualAddress, end: VirtualAddress) -> VirtualAddress {
         let modules = self.files(&viewed.region);
         let mut pages = MOST_PAGES;
         let (mut at, mut before) = (from, None);
@@ -334,7 +339,12 @@ impl AddressSpace {
     }
 
     /// Where entries are no longer the same as `first`; the soft-dirty bit does not count.
-    fn same_entries(&self, first: PageMapEntry, from: VirtualAddress, end: VirtualAddress) -> Result<VirtualAddress> {
+    fn end_of_same_entries(
+        &self,
+        first: PageMapEntry,
+        from: VirtualAddress,
+        end: VirtualAddress,
+    ) -> Result<VirtualAddress> {
         let page = self.page();
         let index = page.index(from);
         let pages = AddressRange::new(from, end).map_or(0, |range| range.pages(page));
@@ -454,12 +464,12 @@ mod tests {
 
     #[test]
     fn the_weaker_source_wins() {
-        let swapped = Source::Faulted(State::Swapped);
+        let swapped = ByteSource::Faulted(State::Swapped);
         for (one, other, weaker) in [
-            (Source::Memory, Source::Memory, Source::Memory),
-            (Source::Memory, Source::File, Source::File),
-            (Source::Memory, swapped, swapped),
-            (swapped, Source::File, Source::File),
+            (ByteSource::Memory, ByteSource::Memory, ByteSource::Memory),
+            (ByteSource::Memory, ByteSource::File, ByteSource::File),
+            (ByteSource::Memory, swapped, swapped),
+            (swapped, ByteSource::File, ByteSource::File),
         ] {
             assert_eq!(one.weaker(other), weaker);
             assert_eq!(other.weaker(one), weaker);

@@ -1,9 +1,9 @@
 //! The engine: what pages are, found and followed. No parsing, no printing.
 //!
 //! A command makes an [`AddressSpace`] of the target (its regions at this moment) and asks it for one page's
-//! [`PageDetail`], or pulls many from [`AddressSpace::pages`]; [`Rows`], [`Runs`], [`Totals`] and [`Groups`] put
-//! neighbours together as they stream by. What a page *is* is decided in one place, [`classify`](classify::classify),
-//! from bytes alone. Only a plain sum of present pages goes without it.
+//! [`PageDetail`], or pulls many from [`AddressSpace::pages`]; [`PageRows`], [`PhysicalRuns`], [`Totals`] and
+//! [`Groups`] put neighbours together as they stream by. What a page *is* is decided in one place,
+//! [`classify`](classify::classify), from bytes alone. Only a plain sum of present pages goes without it.
 //!
 //! All that takes long is pulled (pages, regions, frames, mappers, samples), ends when it is dropped, and takes no more
 //! than its [`Budget`](crate::budget::Budget).
@@ -40,15 +40,15 @@ pub use explain::Consequences;
 pub use filter::{Filter, Question, require_cgroup_paths, require_of_frames};
 pub use folio::Folio;
 pub use frames::{
-    FrameDetail, FrameSweep, Frames, cgroup_path, frame_detail, frame_words, is_average, machine_frames, zone,
+    FrameDetail, FrameRow, FrameSweep, cgroup_path, frame_detail, frame_words, is_average, machine_frames, zone,
 };
 pub use groups::{GroupBy, GroupKey, Groups, Keys, OfFrame};
-pub use memory::{Absent, Contents, MemoryRead, ReadEnd, Source, first_absent, read_resident};
+pub use memory::{Absent, ByteSource, Contents, MemoryRead, ReadEnd, first_absent, read_resident};
 pub use outcome::{Access, OwnerUnknown};
 pub use page::{Facts, InZone, Page, StateSet};
 pub use region::ViewedRegion;
-pub use rows::{Neighbours, Row, Rows, Run, Runs, StateCounts, Totals};
+pub use rows::{Neighbours, PageRow, PageRows, PhysicalRun, PhysicalRuns, StateCounts, Totals};
 pub use selection::Selection;
 pub use stats::{RegionStats, RegionSweep};
 pub use sweep::{Chunk, Pages, Sweep};
-pub use watch::{Change, Look, RegionGroups, Relation, Sampled, SharedPages, Snapshot, Watcher};
+pub use watch::{Change, Look, PageRelation, RegionGroups, SharedPages, Snapshot, Survival, Watcher};

@@ -185,7 +185,7 @@ fn is_same_page(one: PageMapEntry, other: PageMapEntry) -> bool {
 mod tests {
     use super::*;
     use crate::inspect::AddressSpace;
-    use crate::process::Relation;
+    use crate::process::ProcessHandle;
     use crate::process::fake::{PAGE, World, region};
     use std::sync::Arc;
 
@@ -231,7 +231,7 @@ mod tests {
             [(None, true, Some(0)), (Some(77), true, Some(1)), (Some(77), false, None), (Some(78), true, None)]
         {
             let other = Arc::new(mapping(World { pid: 77, ..World::new([file()]) }));
-            let processes = vec![(Relation::of_numbers(77, 1), may_open.then_some(other))];
+            let processes = vec![(ProcessHandle::of_numbers(77, 1), may_open.then_some(other))];
             let (_, target) = mapping(World { own, processes, ..World::new([file()]) }).target();
             let address = VirtualAddress::new(0x100 * PAGE);
             let (space, detail) = AddressSpace::detail_at(&target, address).expect("a page");

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 /// Neighbouring pages of one region with the same state, kind, flags, map count, order and size of mapping, and with
 /// consecutive frames or with the same ones over and over, as the pages of zeros and merged pages have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Row {
+pub struct PageRow {
     /// The pages; flags are those that all of them have.
     pub page: Page,
     /// Index of the region among [`AddressSpace::regions`](super::AddressSpace::regions); `None` for pages in no
@@ -36,27 +36,27 @@ pub trait Neighbours {
     fn pages(row: &Self::Row) -> u64;
 }
 
-/// Makes [`Row`]s of pages in address order.
+/// Makes [`PageRow`]s of pages in address order.
 #[derive(Debug)]
-pub struct Rows {
+pub struct PageRows {
     size: PageSize,
-    row: Option<Row>,
+    row: Option<PageRow>,
 }
 
-impl Neighbours for Rows {
-    type Row = Row;
+impl Neighbours for PageRows {
+    type Row = PageRow;
 
     fn new(size: PageSize) -> Self {
-        Rows { size, row: None }
+        PageRows { size, row: None }
     }
 
-    fn pages(row: &Row) -> u64 {
+    fn pages(row: &PageRow) -> u64 {
         row.page.pages
     }
 
     #[inline]
-    fn push(&mut self, page: &Page, region: Option<usize>) -> Option<Row> {
-        let next = Row { page: *page, region, frames: None };
+    fn push(&mut self, page: &Page, region: Option<usize>) -> Option<PageRow> {
+        let next = PageRow { page: *page, region, frames: None };
         match &mut self.row {
             Some(row) if joins(row, &next, self.size) => {
                 row.frames = row.frames_with(page);
@@ -68,13 +68,13 @@ impl Neighbours for Rows {
         }
     }
 
-    fn finish(&mut self) -> Option<Row> {
+    fn finish(&mut self) -> Option<PageRow> {
         self.row.take()
     }
 }
 
 /// Whether `next` starts where `row` ends, and is the same.
-fn joins(row: &Row, next: &Row, size: PageSize) -> bool {
+fn joins(row: &PageRow, next: &PageRow, size: PageSize) -> bool {
     /// A head and its tails are one folio.
     fn of_folio(flags: Option<PageFlags>) -> Option<PageFlags> {
         flags.map(|flags| flags | PageFlags::COMPOUND_HEAD | PageFlags::COMPOUND_TAIL)
@@ -92,7 +92,7 @@ fn joins(row: &Row, next: &Row, size: PageSize) -> bool {
         && row.follows(b)
 }
 
-impl Row {
+impl PageRow {
     /// Whether the frames of `next` are those that come after the row's.
     fn follows(&self, next: &Page) -> bool {
         match (self.page.frame(), next.frame(), self.frames) {
@@ -122,7 +122,7 @@ impl Row {
 /// Neighbouring pages with consecutive frames, or, without visible frames, in the same state. Pages that all map one
 /// frame, such as the zero page, are a run each: they are not contiguous physically.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Run {
+pub struct PhysicalRun {
     /// The first byte.
     pub start: VirtualAddress,
     /// Pages in it.
@@ -135,7 +135,7 @@ pub struct Run {
     pub kind: Option<Kind>,
 }
 
-impl Run {
+impl PhysicalRun {
     /// The address after the last page; the last address there is when they reach the very end.
     pub fn end(&self, size: PageSize) -> VirtualAddress {
         let bytes = self.pages.saturating_mul(size.bytes());
@@ -143,27 +143,27 @@ impl Run {
     }
 }
 
-/// Makes [`Run`]s of pages in address order, across regions.
+/// Makes [`PhysicalRun`]s of pages in address order, across regions.
 #[derive(Debug)]
-pub struct Runs {
+pub struct PhysicalRuns {
     size: PageSize,
     /// The run as one page, and whether its kind is that of all.
     run: Option<(Page, bool)>,
 }
 
-impl Neighbours for Runs {
-    type Row = Run;
+impl Neighbours for PhysicalRuns {
+    type Row = PhysicalRun;
 
     fn new(size: PageSize) -> Self {
-        Runs { size, run: None }
+        PhysicalRuns { size, run: None }
     }
 
-    fn pages(run: &Run) -> u64 {
+    fn pages(run: &PhysicalRun) -> u64 {
         run.pages
     }
 
     #[inline]
-    fn push(&mut self, page: &Page, _: Option<usize>) -> Option<Run> {
+    fn push(&mut self, page: &Page, _: Option<usize>) -> Option<PhysicalRun> {
         match &mut self.run {
             Some((run, alike))
                 if run.end(self.size) == page.address
@@ -179,13 +179,13 @@ impl Neighbours for Runs {
         }
     }
 
-    fn finish(&mut self) -> Option<Run> {
+    fn finish(&mut self) -> Option<PhysicalRun> {
         self.run.take().map(finished)
     }
 }
 
-fn finished((page, alike): (Page, bool)) -> Run {
-    Run {
+fn finished((page, alike): (Page, bool)) -> PhysicalRun {
+    PhysicalRun {
         start: page.address,
         pages: page.pages,
         frame: page.frame(),
@@ -202,12 +202,12 @@ pub struct Totals {
     size: PageSize,
     states: StateCounts,
     /// `None` when frames are hidden or not needed.
-    physical: Option<Physical>,
+    physical: Option<RunCounts>,
 }
 
 /// Counts of physically contiguous runs.
 #[derive(Default, Debug)]
-struct Physical {
+struct RunCounts {
     runs: u64,
     /// Pages of the longest.
     longest: u64,
@@ -224,7 +224,7 @@ struct Physical {
 impl Totals {
     /// For pages of `size` bytes, of which `need` is known.
     pub fn new(size: PageSize, need: Facts) -> Self {
-        Totals { pages: 0, size, states: StateCounts::default(), physical: need.has_entries().then(Physical::default) }
+        Totals { pages: 0, size, states: StateCounts::default(), physical: need.has_entries().then(RunCounts::default) }
     }
 
     /// The size of a page.
@@ -286,7 +286,7 @@ impl Totals {
     }
 }
 
-impl Physical {
+impl RunCounts {
     #[inline]
     fn add(&mut self, page: &Page, size: PageSize) {
         // The page of zeros is one frame, however often it is mapped, and nobody's memory.

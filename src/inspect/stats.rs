@@ -5,7 +5,7 @@ use super::address_space::AddressSpace;
 use super::classify::{Backing, KernelBehaviour};
 use super::error::no_scan;
 use super::filter::{Filter, Question};
-use super::folio::Large;
+use super::folio::FolioTotals;
 use super::page::{Facts, Page, StateSet};
 use super::region::ViewedRegion;
 use super::rows::{StateCounts, Totals};
@@ -78,7 +78,7 @@ pub struct RegionSweep {
     wanted: Facts,
     pages: Sweep,
     /// The region that is being added up.
-    current: Option<(usize, Tally)>,
+    current: Option<(usize, RegionTally)>,
 }
 
 impl AddressSpace {
@@ -130,7 +130,7 @@ impl RegionSweep {
                 continue;
             };
             if self.current.as_ref().is_none_or(|(last, _)| *last != index) {
-                done = self.current.replace((index, Tally::new(&self.space, self.need, self.wanted)));
+                done = self.current.replace((index, RegionTally::new(&self.space, self.need, self.wanted)));
             }
             if let Some((_, tally)) = &mut self.current {
                 chunk.pages().for_each(|page| tally.add(&page));
@@ -154,10 +154,10 @@ impl RegionSweep {
 const PSS_SHIFT: u32 = 12;
 
 /// The pages of a region added up so far, and the bytes of present ones.
-struct Tally {
+struct RegionTally {
     totals: Totals,
     uncertain: Option<StateSet>,
-    large: Large,
+    large: FolioTotals,
     /// Whether map counts are of single pages; `None` if unknown.
     exact: Option<bool>,
     zero: u64,
@@ -178,12 +178,12 @@ struct Tally {
     unscanned: u64,
 }
 
-impl Tally {
-    fn new(space: &AddressSpace, need: Facts, wanted: Facts) -> Tally {
-        Tally {
+impl RegionTally {
+    fn new(space: &AddressSpace, need: Facts, wanted: Facts) -> RegionTally {
+        RegionTally {
             totals: Totals::new(space.page(), wanted),
             uncertain: None,
-            large: Large::new(space.page()),
+            large: FolioTotals::new(space.page()),
             exact: if need.contains(Facts::COUNTS) { space.target().machine.has_exact_map_counts() } else { None },
             zero: 0,
             shared: 0,

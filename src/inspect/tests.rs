@@ -1,6 +1,8 @@
 //! Single pages, rows and totals of fake processes.
 
-use super::{AddressSpace, Facts, GroupBy, GroupKey, Groups, Neighbours, OfFrame, Page, Row, Rows, Runs, Totals};
+use super::{
+    AddressSpace, Facts, GroupBy, GroupKey, Groups, Neighbours, OfFrame, Page, PageRow, PageRows, PhysicalRuns, Totals,
+};
 use crate::kernel::{Kind, Name, PageFlags, PageSize, PhysicalAddress, State, VirtualAddress};
 use crate::process::Target;
 use crate::process::fake::{EXCLUSIVE, FILE, HUGE, PAGE, PRESENT, World, region};
@@ -18,8 +20,8 @@ fn each(target: &Target, need: Facts, mut visit: impl FnMut(&Page, Option<usize>
     }
 }
 
-fn rows(target: &Target, need: Facts) -> Vec<Row> {
-    let mut rows = Rows::new(SIZE);
+fn rows(target: &Target, need: Facts) -> Vec<PageRow> {
+    let mut rows = PageRows::new(SIZE);
     let mut all = Vec::new();
     each(target, need, |page, region| all.extend(rows.push(page, region)));
     all.extend(rows.finish());
@@ -44,7 +46,7 @@ fn rows_join_neighbours_that_are_the_same() {
     world.maps(0x112, 2, 300);
     world.maps(0x114, 2, 302);
     let (_, target) = world.target();
-    let brief = |row: &Row| (row.page.address.get() / PAGE, row.page.pages, row.region);
+    let brief = |row: &PageRow| (row.page.address.get() / PAGE, row.page.pages, row.region);
     let all = rows(&target, Facts::FLAGS | Facts::COUNTS);
     let briefs: Vec<_> = all.iter().map(brief).collect();
     assert_eq!(
@@ -61,7 +63,7 @@ fn rows_join_neighbours_that_are_the_same() {
     );
     assert_eq!(all[0].page.flags, Some(PageFlags::ANON), "what all of them have");
     // With hidden frames there are fewer rows. Physical runs do not end with regions.
-    let mut runs = Runs::new(SIZE);
+    let mut runs = PhysicalRuns::new(SIZE);
     let mut lengths = Vec::new();
     each(&target, Facts::ENTRIES, |page, _| lengths.extend(runs.push(page, None)));
     lengths.extend(runs.finish());
@@ -85,7 +87,7 @@ fn the_zero_page_is_one_row_and_no_run() {
     for need in [Facts::KINDS, Facts::KINDS | Facts::FLAGS | Facts::COUNTS] {
         let lengths: Vec<u64> = rows(&target, need).iter().map(|row| row.page.pages).collect();
         assert_eq!(lengths, [8, 4, 8]);
-        let mut runs = Runs::new(SIZE);
+        let mut runs = PhysicalRuns::new(SIZE);
         let mut all = Vec::new();
         let mut totals = Totals::new(SIZE, Facts::ENTRIES);
         each(&target, need, |page, _| {
@@ -442,7 +444,7 @@ fn frames_that_repeat_in_turn_share_a_row() {
         cgroup: None,
         content: None,
     };
-    let mut rows = Rows::new(SIZE);
+    let mut rows = PageRows::new(SIZE);
     let mut all = Vec::new();
     for one in [
         page(0, 4, 100),

@@ -12,9 +12,9 @@ const SHORT_LINE: usize = 50;
 
 /// Decodes the whole file into regions in address order.
 pub fn parse(bytes: &[u8]) -> Result<Vec<Region>, BadLine> {
-    let mut regions = Regions::default();
+    let mut regions = RegionDecoder::default();
     regions.read(bytes)?;
-    Ok(regions.found)
+    Ok(regions.regions)
 }
 
 /// The file decoded piece by piece.
@@ -22,30 +22,30 @@ pub fn parse(bytes: &[u8]) -> Result<Vec<Region>, BadLine> {
 /// The kernel writes it in pieces, and regions may merge or grow between two of them. Addresses that an earlier line
 /// covers are cut off a later one, so that regions never overlap.
 #[derive(Default, Debug)]
-pub struct Regions {
+pub struct RegionDecoder {
     /// In address order.
-    pub found: Vec<Region>,
+    pub regions: Vec<Region>,
     lines: usize,
 }
 
-impl Regions {
+impl RegionDecoder {
     /// Decodes the next lines, which are whole.
     pub fn read(&mut self, lines: &[u8]) -> Result<(), BadLine> {
-        self.found.reserve(lines.len() / SHORT_LINE + 1);
+        self.regions.reserve(lines.len() / SHORT_LINE + 1);
         for line in text::lines_from(self.lines, lines) {
             self.lines += 1;
-            let last = self.found.last();
+            let last = self.regions.last();
             let before = last.map(|region| &region.name);
             let region = region_after(before, line.bytes).ok_or_else(|| line.bad("maps"))?;
             let covered = last.map_or(VirtualAddress::new(0), |region| region.range.end());
-            self.found.extend(without(region, covered));
+            self.regions.extend(part_above(region, covered));
         }
         Ok(())
     }
 }
 
 /// The first address of the region of a line.
-pub fn start(line: &[u8]) -> Option<VirtualAddress> {
+pub fn start_of_line(line: &[u8]) -> Option<VirtualAddress> {
     let (start, _) = text::hexadecimal_before(b'-', line)?;
     Some(VirtualAddress::new(start))
 }
@@ -65,21 +65,21 @@ fn region_after(before: Option<&Name>, line: &[u8]) -> Option<Region> {
     let (minor, rest) = text::hexadecimal_before(b' ', rest)?;
     let (inode, rest) = text::split_once(rest, b' ').unwrap_or((rest, b""));
     // The name begins with a slash, a bracket or a letter, and is padded with blanks from the left.
-    let said = text::unescape_newline(rest.trim_ascii_start());
-    let (called, deleted) = unmarked(&said);
-    let same = before.filter(|before| before.as_bytes() == called);
+    let unescaped = text::unescape_newline(rest.trim_ascii_start());
+    let (path, deleted) = split_mark(&unescaped);
+    let same = before.filter(|before| before.as_bytes() == path);
     Some(Region {
         range: AddressRange::new(VirtualAddress::new(start), VirtualAddress::new(end))?,
-        permissions: letters(permissions)?,
+        permissions: parse_permissions(permissions)?,
         offset,
         device: Device { major: major.try_into().ok()?, minor: minor.try_into().ok()? },
         inode: text::decimal(inode)?,
-        name: same.cloned().unwrap_or_else(|| Name::copied(called)),
+        name: same.cloned().unwrap_or_else(|| Name::copied(path)),
         deleted,
     })
 }
 
-fn letters(text: &[u8]) -> Option<Permissions> {
+fn parse_permissions(text: &[u8]) -> Option<Permissions> {
     let [read, write, execute, shared] = text.try_into().ok()?;
     let set = |letter: u8, on: u8, off: u8| (letter == on || letter == off).then_some(letter == on);
     Some(Permissions {
@@ -95,11 +95,11 @@ fn letters(text: &[u8]) -> Option<Permissions> {
 /// A name may really end so; only a look at the file can tell. Bracketed names are never marked. The inode does not
 /// tell: that of the first System V segment is 0.
 pub fn name(bytes: &[u8]) -> (Name, bool) {
-    let (called, deleted) = unmarked(bytes);
-    (Name::copied(called), deleted)
+    let (path, deleted) = split_mark(bytes);
+    (Name::copied(path), deleted)
 }
 
-fn unmarked(bytes: &[u8]) -> (&[u8], bool) {
+fn split_mark(bytes: &[u8]) -> (&[u8], bool) {
     match bytes.strip_suffix(DELETED) {
         Some(path) if path.starts_with(b"/") => (path, true),
         _ => (bytes, false),
@@ -107,7 +107,7 @@ fn unmarked(bytes: &[u8]) -> (&[u8], bool) {
 }
 
 /// The part of `region` at or above `covered`.
-fn without(region: Region, covered: VirtualAddress) -> Option<Region> {
+fn part_above(region: Region, covered: VirtualAddress) -> Option<Region> {
     if region.range.start() >= covered {
         return Some(region);
     }

@@ -8,12 +8,12 @@ use super::{FrameNumber, Name, PhysicalAddress};
 pub struct Zones {
     zones: Vec<Zone>,
     /// In order and without gaps from frame 0 on; after the last there is no zone.
-    stretches: Vec<Stretch>,
+    spans: Vec<ZoneSpan>,
 }
 
 /// Frames that the same zones span.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Stretch {
+pub struct ZoneSpan {
     /// The frame after the last.
     pub end: FrameNumber,
     /// Which zones.
@@ -76,24 +76,24 @@ impl Zones {
             }
         }
         zones.retain(|zone| zone.spanned > 0);
-        Ok(Zones { stretches: stretches(&zones), zones })
+        Ok(Zones { spans: zone_spans(&zones), zones })
     }
 
     /// The one zone that spans `frame`; `None` when none does, and when several do.
     pub fn of(&self, frame: FrameNumber) -> Option<&Zone> {
-        match self.stretch(frame).spanned {
+        match self.span_of(frame).spanned {
             ZoneLookup::In(index) => self.get(index),
             ZoneLookup::InNone | ZoneLookup::InSeveral => None,
         }
     }
 
-    /// The stretch of frames around `frame` that the same zones span.
-    pub fn stretch(&self, frame: FrameNumber) -> Stretch {
-        let after = self.stretches.partition_point(|one| one.end <= frame);
-        self.stretches
+    /// The span of frames around `frame` that the same zones span.
+    pub fn span_of(&self, frame: FrameNumber) -> ZoneSpan {
+        let after = self.spans.partition_point(|one| one.end <= frame);
+        self.spans
             .get(after)
             .copied()
-            .unwrap_or(Stretch { end: FrameNumber::new(u64::MAX), spanned: ZoneLookup::InNone })
+            .unwrap_or(ZoneSpan { end: FrameNumber::new(u64::MAX), spanned: ZoneLookup::InNone })
     }
 
     /// One of [`Zones::iter`].
@@ -108,7 +108,7 @@ impl Zones {
 }
 
 /// Cuts all frames where a zone begins or ends.
-fn stretches(zones: &[Zone]) -> Vec<Stretch> {
+fn zone_spans(zones: &[Zone]) -> Vec<ZoneSpan> {
     let bounds = |zone: &Zone| [zone.start, zone.end()];
     let mut ends: Vec<FrameNumber> = zones.iter().flat_map(bounds).collect();
     ends.sort_unstable();
@@ -125,7 +125,7 @@ fn stretches(zones: &[Zone]) -> Vec<Stretch> {
                 (Some(_), Some(_)) => ZoneLookup::InSeveral,
             };
             start = end;
-            Stretch { end, spanned }
+            ZoneSpan { end, spanned }
         })
         .collect()
 }
@@ -245,8 +245,8 @@ Node 1, zone   Device
             Node 1, zone Normal\n spanned 100\n start_pfn: 100\n";
         let zones = Zones::parse(text).expect("zones");
         let of = |frame| {
-            let stretch = zones.stretch(FrameNumber::new(frame));
-            (stretch.spanned, stretch.end.get())
+            let span = zones.span_of(FrameNumber::new(frame));
+            (span.spanned, span.end.get())
         };
         assert_eq!(of(9), (ZoneLookup::InNone, 10));
         assert_eq!(of(10), (ZoneLookup::In(0), 100));

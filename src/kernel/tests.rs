@@ -57,7 +57,7 @@ fn a_node_of_memory_alone() {
     assert_eq!(zones.iter().count(), 2);
     let far = zones.of(FrameNumber::new(4_294_967_296 + 7)).expect("a zone");
     assert_eq!((far.node, far.name.as_str()), (3, "Movable"));
-    let gap = zones.stretch(FrameNumber::new(1 << 31));
+    let gap = zones.span_of(FrameNumber::new(1 << 31));
     assert_eq!(gap.spanned, ZoneLookup::InNone);
     let page = PageSize::FOUR_KIB;
     let physical = FrameNumber::new(4_294_967_296).physical(page);

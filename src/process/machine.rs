@@ -25,12 +25,12 @@ use std::sync::{Arc, OnceLock};
 pub struct Machine {
     source: Arc<dyn Source>,
     page: PageSize,
-    known: Known,
+    cache: MachineCache,
 }
 
 /// What was found out so far: it does not change.
 #[derive(Default)]
-struct Known {
+struct MachineCache {
     kernel: OnceLock<KernelVersion>,
     cgroups: Cgroups,
     zones: OnceLock<Result<Arc<Zones>>>,
@@ -64,7 +64,7 @@ pub struct Merging {
 impl Machine {
     /// The machine that a source reads.
     pub fn new(source: Arc<dyn Source>) -> Self {
-        Machine { page: source.page_size(), source, known: Known::default() }
+        Machine { page: source.page_size(), source, cache: MachineCache::default() }
     }
 
     /// The same machine; `log` records what is read of it, and of the processes that it opens.
@@ -78,7 +78,7 @@ impl Machine {
     }
 
     fn version(&self) -> &KernelVersion {
-        self.known.kernel.get_or_init(|| {
+        self.cache.kernel.get_or_init(|| {
             let release = self.source.whole(File::Release).unwrap_or_default();
             let release = String::from_utf8_lossy(&release).into_owned();
             let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse().unwrap_or(0));
@@ -121,7 +121,7 @@ impl Machine {
             let own = PageFlags::from_bits_retain(self.source.word(Probe::OwnFlags)?);
             Some(own & PageFlags::KSM)
         };
-        let found = *self.known.false_flags.get_or_init(look);
+        let found = *self.cache.false_flags.get_or_init(look);
         // Merging may begin at any time; a kernel's mistake stays.
         match self.setting(Setting::MergedPages) {
             Some(0) => Some(found.unwrap_or_default() | PageFlags::KSM),
@@ -154,7 +154,7 @@ impl Machine {
                 Err(Error::not_available("/proc/zoneinfo is empty: something hides it, as containers do"))
             }
         };
-        self.known.zones.get_or_init(read).clone()
+        self.cache.zones.get_or_init(read).clone()
     }
 
     /// What lies at which physical address (`/proc/iomem`).
@@ -178,13 +178,13 @@ impl Machine {
                 ))
             }
         };
-        self.known.iomem.get_or_init(read).clone()
+        self.cache.iomem.get_or_init(read).clone()
     }
 
     /// The path of the memory cgroup whose directory has this inode number, from the root of its hierarchy; `None` when
     /// no directory has it: the group was removed, or lies outside of pmdb's cgroup namespace.
     pub fn cgroup_path(&self, inode: u64) -> Result<Option<Name>> {
-        self.known.cgroups.path(inode, &*self.source)
+        self.cache.cgroups.path(inode, &*self.source)
     }
 
     /// Where the hierarchy of [`Machine::cgroup_path`] is mounted.
@@ -219,7 +219,7 @@ impl Machine {
             Some((Config::new(text)?, Name::from(&*path)))
         };
         let look = || ConfigPlace::ALL.into_iter().find_map(at);
-        self.known.config.get_or_init(look).as_ref()
+        self.cache.config.get_or_init(look).as_ref()
     }
 
     /// Whether the kernel was built with an option (`CONFIG_PAGE_MAPCOUNT`) as `y`; `None` when its configuration
@@ -237,7 +237,7 @@ impl Machine {
                 self.config().map(|(config, _)| config.counts_each_page())
             }
         };
-        *self.known.exact_map_counts.get_or_init(look)
+        *self.cache.exact_map_counts.get_or_init(look)
     }
 
     /// Which facts this kernel and pmdb's rights make available, found out by trying each.
@@ -262,7 +262,7 @@ impl Machine {
     /// Bytes that one PMD maps (`/sys/kernel/mm/transparent_hugepage/hpage_pmd_size`); `None` when that cannot be read.
     pub fn huge_page_bytes(&self) -> Option<u64> {
         let read = || self.setting(Setting::HugePageBytes);
-        *self.known.huge_page_bytes.get_or_init(read)
+        *self.cache.huge_page_bytes.get_or_init(read)
     }
 
     /// Whether the hugetlb pool of pages of `bytes` bytes has any that are free and not reserved; `None` when that
@@ -282,7 +282,7 @@ impl Machine {
             let entry = PageMapEntry::new(self.source.word(Probe::OwnEntry)?);
             Some(entry.is_soft_dirty())
         };
-        *self.known.soft_dirty.get_or_init(look)
+        *self.cache.soft_dirty.get_or_init(look)
     }
 
     /// Whether memory has protection keys here; `None` if that cannot be known. The kernel shows a key for each region
@@ -293,7 +293,7 @@ impl Machine {
             let first = smaps::regions(&text).next()?.ok()?;
             Some(first.protection_key.is_some())
         };
-        *self.known.protection_keys.get_or_init(look)
+        *self.cache.protection_keys.get_or_init(look)
     }
 
     /// The kind of memory that the files on `device` are in, by mountinfo; `None` for files of a disk, and if unknown.
@@ -316,14 +316,14 @@ impl Machine {
 
     fn unmounted(&self) -> Option<Device> {
         let ask = || devices(&self.source.probe(Probe::SharedMemory).ok()?).pop();
-        *self.known.unmounted.get_or_init(ask)
+        *self.cache.unmounted.get_or_init(ask)
     }
 
     /// The devices of the hugetlb pools; `None` where the kernel does not tell (memfd_create knows MFD_HUGETLB since
     /// Linux 4.14).
     fn pools(&self) -> Option<&[Device]> {
         let ask = || Some(devices(&self.source.probe(Probe::Pools).ok()?));
-        self.known.pools.get_or_init(ask).as_deref()
+        self.cache.pools.get_or_init(ask).as_deref()
     }
 
     /// Read anew each time, as mounts come and go.
@@ -346,27 +346,27 @@ impl Machine {
     }
 
     /// One process as a listing shows it; `None` if it has exited.
-    pub fn listed(&self, pid: u32) -> Option<ProcessEntry> {
+    pub fn process_entry(&self, pid: u32) -> Option<ProcessEntry> {
         let listed = self.source.list(List::One(pid)).ok()?;
         entry(&*self.source, listed.first()?)
     }
 
     /// The [rollup](Process::rollup) of a process.
-    pub fn memory_of(&self, pid: u32) -> Result<Smaps> {
+    pub fn rollup_of(&self, pid: u32) -> Result<Smaps> {
         Process::new(self.source.open(pid, &Held::default())?).rollup()
     }
 
     /// Every process that may have memory of its own, each with its parent, by number. Cheaper than a listing, and
     /// reads nothing of their memory (a command line is read from it).
-    pub fn relations(&self) -> Result<Relations> {
-        let mut relations = Relations { processes: Vec::new(), are_all: false };
+    pub fn process_handles(&self) -> Result<ProcessHandles> {
+        let mut relations = ProcessHandles { processes: Vec::new(), are_all: false };
         for Listed { pid, stat, held, .. } in self.source.list(List::Held)? {
             let stat = Stat::parse(&stat)?;
             let parent = stat.parent;
             if stat.is_kernel_thread {
                 relations.are_all = true;
             } else {
-                relations.processes.push(Relation { pid, parent, held });
+                relations.processes.push(ProcessHandle { pid, parent, held });
             }
         }
         relations.processes.sort_unstable_by_key(|one| one.pid);
@@ -377,14 +377,14 @@ impl Machine {
     ///
     /// # Errors
     /// As for attaching: refused, gone meanwhile.
-    pub fn open(&self, one: &Relation) -> Result<Opened> {
+    pub fn open(&self, one: &ProcessHandle) -> Result<OpenedProcess> {
         let source = self.source.open(one.pid, &one.held)?;
-        let process = match self.known.abilities.get() {
+        let process = match self.cache.abilities.get() {
             Some(&known) => Process::with(Arc::clone(&source), known),
             None => Process::new(Arc::clone(&source)),
         };
-        self.known.abilities.get_or_init(|| process.abilities());
-        Ok(Opened { process, modules: Modules::new(source) })
+        self.cache.abilities.get_or_init(|| process.abilities());
+        Ok(OpenedProcess { process, modules: Modules::new(source) })
     }
 
     /// The process id of pmdb as this machine's list of processes has it; `None` where it does not run on this machine.
@@ -403,14 +403,14 @@ impl Machine {
     /// # Errors
     /// `/proc` does not show it, or it may not be opened.
     pub fn own_process(&self) -> Result<Option<Process>> {
-        if let Some(process) = self.known.own.get() {
+        if let Some(process) = self.cache.own.get() {
             return Ok(Some(process.clone()));
         }
         let Some(number) = self.own_number()? else {
             return Ok(None);
         };
-        let opened = self.open(&Relation::of_numbers(number, 0))?;
-        Ok(Some(self.known.own.get_or_init(|| opened.process).clone()))
+        let opened = self.open(&ProcessHandle::of_numbers(number, 0))?;
+        Ok(Some(self.cache.own.get_or_init(|| opened.process).clone()))
     }
 
     /// Binary search by `kcmp(2)`: `others` are sorted by their address spaces, in an order that means nothing but that
@@ -441,9 +441,9 @@ impl Machine {
 
 /// Processes that may have memory of their own.
 #[derive(Debug)]
-pub struct Relations {
+pub struct ProcessHandles {
     /// Each with its parent, by number.
-    pub processes: Vec<Relation>,
+    pub processes: Vec<ProcessHandle>,
     /// Whether kernel threads are listed too. They are of the initial pid namespace and of root, so a `/proc` without
     /// them shows only the processes of another namespace, or those of one user (`hidepid`).
     pub are_all: bool,
@@ -451,7 +451,7 @@ pub struct Relations {
 
 /// A process and whose child it is.
 #[derive(Clone, Debug)]
-pub struct Relation {
+pub struct ProcessHandle {
     /// Process id.
     pub pid: u32,
     /// Its parent's; 0 for none.
@@ -460,16 +460,16 @@ pub struct Relation {
     held: Held,
 }
 
-impl Relation {
+impl ProcessHandle {
     /// A process without a handle.
     pub fn of_numbers(pid: u32, parent: u32) -> Self {
         let held = Held::default();
-        Relation { pid, parent, held }
+        ProcessHandle { pid, parent, held }
     }
 }
 
 /// A process that was opened beside the target.
-pub struct Opened {
+pub struct OpenedProcess {
     /// Its process.
     pub process: Process,
     /// The files behind its regions.

@@ -4,7 +4,7 @@
 //! Where the text is ambiguous, the true names of mapped files are found out: a name may itself end in the kernel's
 //! mark for deleted files, or hold the `\012` that stands for a newline.
 
-use crate::kernel::maps::{self, Regions};
+use crate::kernel::maps::{self, RegionDecoder};
 use crate::kernel::text::{self, BadLine};
 use crate::kernel::{Name, Region, VirtualAddress};
 use crate::source::{Answer, Error, File, Probe, Query, Result, Source, memory};
@@ -36,14 +36,14 @@ impl MapsText {
         MapsText(text)
     }
 
-    /// Compares `said`, which follows `so_far` bytes that are the same. Returns how many bytes more are the same, 0 at
+    /// Compares `later`, which follows `so_far` bytes that are the same. Returns how many bytes more are the same, 0 at
     /// the end of both; `None` if something differs.
-    pub fn same_from(&self, so_far: usize, said: &[u8]) -> Option<usize> {
-        let is_same = match said {
+    pub fn same_from(&self, so_far: usize, later: &[u8]) -> Option<usize> {
+        let is_same = match later {
             [] => self.is_known() && so_far == self.0.len(),
-            said => self.0.get(so_far..)?.starts_with(said),
+            later => self.0.get(so_far..)?.starts_with(later),
         };
-        is_same.then_some(said.len())
+        is_same.then_some(later.len())
     }
 
     /// Whether there is such a text.
@@ -55,13 +55,13 @@ impl MapsText {
     pub fn region_at(&self, offset: usize) -> Option<VirtualAddress> {
         let before = self.0.get(offset.checked_sub(1)?..)?;
         let line = before.get(memchr::memchr(b'\n', before)? + 1..)?;
-        maps::start(line)
+        maps::start_of_line(line)
     }
 }
 
 /// All regions, and the text of them.
 pub(super) fn read(source: &dyn Source) -> Result<(Vec<Region>, Vec<u8>)> {
-    let mut read = Read::default();
+    let mut read = RegionReader::default();
     let first = block(source, 0, BLOCK)?;
     read.add(&first)?;
     if !is_last(&first) {
@@ -89,7 +89,7 @@ pub(super) fn read_short(source: &dyn Source) -> Result<Option<Vec<Region>>> {
     if text.len() >= SHORT {
         return Ok(None);
     }
-    let mut read = Read::default();
+    let mut read = RegionReader::default();
     read.add(&text)?;
     let (mut regions, _) = read.finish()?;
     settle(source, &mut regions);
@@ -146,14 +146,14 @@ fn is_last(block: &[u8]) -> bool {
 
 /// What has been read.
 #[derive(Default)]
-struct Read {
+struct RegionReader {
     text: Vec<u8>,
     /// Bytes of it that are decoded: whole lines.
     decoded: usize,
-    regions: Regions,
+    regions: RegionDecoder,
 }
 
-impl Read {
+impl RegionReader {
     fn add(&mut self, block: &[u8]) -> std::result::Result<(), BadLine> {
         self.text.extend_from_slice(block);
         let end = memchr::memrchr(b'\n', &self.text).map_or(0, |at| at + 1);
@@ -168,7 +168,7 @@ impl Read {
 
     fn finish(mut self) -> Result<(Vec<Region>, Vec<u8>)> {
         self.decode(self.text.len())?;
-        Ok((self.regions.found, self.text))
+        Ok((self.regions.regions, self.text))
     }
 }
 
@@ -181,7 +181,7 @@ pub(super) fn settle(source: &dyn Source, regions: &mut [Region]) {
         if !has_newline && !region.deleted {
             continue;
         }
-        let read = (region.device, region.inode, called(region));
+        let read = (region.device, region.inode, name_and_mark(region));
         match &last {
             Some((known, settled)) if *known == read => {
                 (region.name, region.deleted) = Clone::clone(settled);
@@ -189,11 +189,11 @@ pub(super) fn settle(source: &dyn Source, regions: &mut [Region]) {
             }
             _ => {}
         }
-        if has_newline && let Some(said) = unescaped(source, region) {
-            (region.name, region.deleted) = said;
+        if has_newline && let Some(later) = unescaped(source, region) {
+            (region.name, region.deleted) = later;
         }
         settle_mark(source, region);
-        last = Some((read, called(region)));
+        last = Some((read, name_and_mark(region)));
     }
 }
 
@@ -208,7 +208,7 @@ fn is_path(region: &Region) -> bool {
     region.name.as_bytes().starts_with(b"/")
 }
 
-fn called(region: &Region) -> (Name, bool) {
+fn name_and_mark(region: &Region) -> (Name, bool) {
     (region.name.clone(), region.deleted)
 }
 
@@ -219,7 +219,7 @@ fn unescaped(source: &dyn Source, region: &Region) -> Option<(Name, bool)> {
         Ok(Answer::Found(mapping)) => mapping.name,
         _ => source.whole(File::MappedFile(region.range)).ok()?,
     };
-    let is_it = maps::name(&text::unescape_newline(&name)) == called(region);
+    let is_it = maps::name(&text::unescape_newline(&name)) == name_and_mark(region);
     is_it.then(|| maps::name(&name))
 }
 

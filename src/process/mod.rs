@@ -19,10 +19,10 @@ pub use crate::source::{
     BackingContent, BackingRun, Categories, Credentials, Error, Feature, Finding, Held, Identity, InMemory, Liveness,
     ProcessEntry, ReadAt, Result, WordFile, covered_pages,
 };
-pub use machine::{KernelVersion, Machine, Merging, Opened, Relation, Relations};
+pub use machine::{KernelVersion, Machine, Merging, OpenedProcess, ProcessHandle, ProcessHandles};
 pub use maps_text::MapsText;
 pub use modules::{Layout, Modules, OpenedFile};
-pub use populated::Populated;
+pub use populated::PopulatedRange;
 pub use status::{ProcessStatus, Thread};
 pub use target_process::{FEW_REGIONS, Process};
 
@@ -81,16 +81,16 @@ pub fn machine() -> Arc<Machine> {
 
 /// The process that was meant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Resolved {
+pub struct ResolvedProcess {
     /// Its number.
     pub pid: u32,
     /// How it was asked for.
-    pub asked: Asked,
+    pub by: ResolvedBy,
 }
 
 /// How a process was asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Asked {
+pub enum ResolvedBy {
     /// By its own number.
     Process,
     /// By the number of one of its threads. A note says so to the user.
@@ -106,9 +106,9 @@ pub enum Asked {
 ///
 /// # Errors
 /// [`Gone`](Error::Gone) if there is none, [`Ambiguous`](Error::Ambiguous) with all of them if there are several.
-pub fn resolve(what: &str) -> Result<Resolved> {
+pub fn resolve(what: &str) -> Result<ResolvedProcess> {
     if what == "self" {
-        return Ok(Resolved { pid: std::process::id(), asked: Asked::Itself });
+        return Ok(ResolvedProcess { pid: std::process::id(), by: ResolvedBy::Itself });
     }
     if !what.is_empty() && what.bytes().all(|byte| byte.is_ascii_digit()) {
         return by_number(what);
@@ -130,7 +130,7 @@ pub fn resolve(what: &str) -> Result<Resolved> {
                 ended.pid, ended.name
             ),
         })),
-        (Some(only), true) => Ok(Resolved { pid: only.pid, asked: Asked::Name }),
+        (Some(only), true) => Ok(ResolvedProcess { pid: only.pid, by: ResolvedBy::Name }),
         (Some(last), false) => {
             candidates.push(last);
             Err(Error::Ambiguous { name: Name::from(what).to_string(), candidates })
@@ -138,11 +138,11 @@ pub fn resolve(what: &str) -> Result<Resolved> {
     }
 }
 
-fn by_number(digits: &str) -> Result<Resolved> {
+fn by_number(digits: &str) -> Result<ResolvedProcess> {
     let absent = || Error::no_such_process(format!("there is no process {digits} (or it is hidden from this user)"));
     let number: u32 = digits.parse().map_err(|_| absent())?;
     let pid = live::process_of(number)?;
-    Ok(Resolved { pid, asked: if pid == number { Asked::Process } else { Asked::Thread(number) } })
+    Ok(ResolvedProcess { pid, by: if pid == number { ResolvedBy::Process } else { ResolvedBy::Thread(number) } })
 }
 
 /// The kernel cuts `comm` off after 15 bytes.

@@ -169,8 +169,8 @@ impl Layout {
     /// The layout that the auxiliary vector gives, or pmdb's own if that may not be read. The program file gives the
     /// same, but a watch on that file (inotify) would notice the read.
     pub(super) fn of(source: &dyn Source) -> Self {
-        let told = source.whole(File::Auxiliary).ok();
-        let pointer_bytes = told.and_then(|bytes| status::pointer_bytes(&bytes));
+        let vector = source.whole(File::Auxiliary).ok();
+        let pointer_bytes = vector.and_then(|bytes| status::pointer_bytes(&bytes));
         let order = source.word(Probe::LittleEndian);
         let machine = source.word(Probe::Machine).and_then(|machine| u16::try_from(machine).ok());
         let own = Layout::own();

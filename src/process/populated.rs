@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 
 /// A stretch of pages with something in their entries, all of the same categories.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Populated {
+pub struct PopulatedRange {
     /// Whole pages.
     pub range: AddressRange,
     /// Those of the categories asked for (and known to [`categories`](super::Process::categories)) that hold for all of
@@ -16,7 +16,7 @@ pub struct Populated {
 }
 
 /// Receives each stretch.
-type Visit<'a> = dyn FnMut(Populated) -> ControlFlow<()> + 'a;
+type StretchVisitor<'a> = dyn FnMut(PopulatedRange) -> ControlFlow<()> + 'a;
 
 /// What makes a page populated.
 const ANY: Categories = Categories::PRESENT.union(Categories::SWAPPED);
@@ -26,13 +26,13 @@ pub(super) const IN_ENTRIES: Categories =
     ANY.union(Categories::FILE).union(Categories::SOFT_DIRTY).union(Categories::GUARD);
 
 /// Joins stretches that touch and have the same categories: the kernel splits them wherever its buffer was full.
-struct Joined<'a, 'b> {
-    pending: Option<Populated>,
-    visit: &'a mut Visit<'b>,
+struct StretchJoiner<'a, 'b> {
+    pending: Option<PopulatedRange>,
+    visit: &'a mut StretchVisitor<'b>,
 }
 
-impl Joined<'_, '_> {
-    fn push(&mut self, next: Populated) -> ControlFlow<()> {
+impl StretchJoiner<'_, '_> {
+    fn push(&mut self, next: PopulatedRange) -> ControlFlow<()> {
         match &mut self.pending {
             Some(last) if last.range.end() == next.range.start() && last.categories == next.categories => {
                 let whole = AddressRange::new(last.range.start(), next.range.end());
@@ -41,30 +41,30 @@ impl Joined<'_, '_> {
             }
             pending => {
                 let done = pending.replace(next);
-                self.give(done)
+                self.emit(done)
             }
         }
     }
 
     /// Visits what lies before `boundary`; the rest may continue after it.
     fn finish_before(&mut self, boundary: VirtualAddress) -> ControlFlow<()> {
-        let Some(Populated { range, categories }) = self.pending.take() else {
+        let Some(PopulatedRange { range, categories }) = self.pending.take() else {
             return ControlFlow::Continue(());
         };
         let part = |start, end| {
             let range = AddressRange::new(start, end)?;
-            Some(Populated { range, categories })
+            Some(PopulatedRange { range, categories })
         };
         self.pending = part(range.start().max(boundary), range.end());
-        self.give(part(range.start(), range.end().min(boundary)))
+        self.emit(part(range.start(), range.end().min(boundary)))
     }
 
     fn finish(&mut self) -> ControlFlow<()> {
         let last = self.pending.take();
-        self.give(last)
+        self.emit(last)
     }
 
-    fn give(&mut self, done: Option<Populated>) -> ControlFlow<()> {
+    fn emit(&mut self, done: Option<PopulatedRange>) -> ControlFlow<()> {
         done.map_or(ControlFlow::Continue(()), &mut *self.visit)
     }
 }
@@ -76,10 +76,10 @@ pub(super) fn visit(
     range: AddressRange,
     wanted: Categories,
     scannable: Categories,
-    visit: &mut Visit<'_>,
+    visit: &mut StretchVisitor<'_>,
 ) -> Result<()> {
     let range = range.to_pages(page);
-    let mut joined = Joined { pending: None, visit };
+    let mut joined = StretchJoiner { pending: None, visit };
     let reached = if scannable.is_empty() {
         ControlFlow::Continue(range.start())
     } else {
@@ -110,7 +110,7 @@ fn scan(
     range: AddressRange,
     wanted: Categories,
     most: u64,
-    joined: &mut Joined<'_, '_>,
+    joined: &mut StretchJoiner<'_, '_>,
 ) -> Result<ControlFlow<(), VirtualAddress>> {
     // "Written" is set on every page that nobody tracks. It is reported only together with the category that gives it a
     // meaning.
@@ -144,7 +144,7 @@ fn scan(
                 continue;
             };
             let categories = categories & wanted;
-            if joined.push(Populated { range, categories }).is_break() {
+            if joined.push(PopulatedRange { range, categories }).is_break() {
                 return Ok(ControlFlow::Break(()));
             }
         }
@@ -170,7 +170,7 @@ fn read(
     page: PageSize,
     range: AddressRange,
     wanted: Categories,
-    joined: &mut Joined<'_, '_>,
+    joined: &mut StretchJoiner<'_, '_>,
 ) -> Result<ControlFlow<()>> {
     let (mut index, mut left) = (page.index(range.start()), range.pages(page));
     let mut entries = vec![PageMapEntry::default(); BATCH];
@@ -211,7 +211,7 @@ fn push_entries(
     first: u64,
     entries: &[PageMapEntry],
     wanted: Categories,
-    joined: &mut Joined<'_, '_>,
+    joined: &mut StretchJoiner<'_, '_>,
 ) -> ControlFlow<()> {
     for (entry, index) in entries.iter().zip(first..) {
         let categories = categories_of(*entry);
@@ -222,7 +222,7 @@ fn push_entries(
         let end = start.checked_add(page.bytes()).unwrap_or(VirtualAddress::new(u64::MAX));
         if let Some(range) = AddressRange::new(start, end) {
             let categories = categories & wanted;
-            joined.push(Populated { range, categories })?;
+            joined.push(PopulatedRange { range, categories })?;
         }
     }
     ControlFlow::Continue(())
@@ -302,11 +302,11 @@ mod tests {
             lists: AtomicU32::new(0),
         };
         let mut pages = 0;
-        let mut visit = |stretch: Populated| {
+        let mut visit = |stretch: PopulatedRange| {
             pages += stretch.range.pages(page);
             ControlFlow::Continue(())
         };
-        let mut joined = Joined { pending: None, visit: &mut visit };
+        let mut joined = StretchJoiner { pending: None, visit: &mut visit };
         let range = span(range.0, range.1);
         let read = read(&source, page, range, Categories::PRESENT, &mut joined);
         assert!(read.expect("entries").is_continue());
@@ -317,7 +317,7 @@ mod tests {
 
     /// A scan of `bytes` of own memory that was written to, which comes back after `most` pages: the stretches until
     /// `until` says so.
-    fn own_scan(memory: &[u8], most: u64, until: impl Fn(&Populated) -> bool) -> Vec<Populated> {
+    fn own_scan(memory: &[u8], most: u64, until: impl Fn(&PopulatedRange) -> bool) -> Vec<PopulatedRange> {
         let process = live::process(std::process::id()).map(Process::new);
         let process = process.expect("to attach to itself");
         let known = process.categories();
@@ -326,11 +326,11 @@ mod tests {
         let range = AddressRange::new(at(start), at(end)).expect("bytes");
         let mut found = Vec::new();
         if known.contains(Categories::HUGE) {
-            let mut visit = |stretch: Populated| {
+            let mut visit = |stretch: PopulatedRange| {
                 found.push(stretch);
                 if until(&stretch) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             };
-            let mut joined = Joined { pending: None, visit: &mut visit };
+            let mut joined = StretchJoiner { pending: None, visit: &mut visit };
             let (source, page) = (&**process.source(), process.layout().page);
             let (range, wanted) = (range.to_pages(page), Categories::HUGE);
             let ended = scan(source, page, range, wanted, most, &mut joined);
@@ -347,7 +347,7 @@ mod tests {
     #[test]
     fn a_scan_for_huge_mappings_comes_back_in_time_and_cuts_none() {
         let memory = vec![1u8; 32 << 20];
-        let pages = |found: &[Populated]| found.iter().map(|one| one.range.len()).sum::<u64>();
+        let pages = |found: &[PopulatedRange]| found.iter().map(|one| one.range.len()).sum::<u64>();
         let whole = own_scan(&memory, SCAN_PAGES, |_| false);
         let parts = own_scan(&memory, 700, |_| false);
         assert_eq!(pages(&parts), pages(&whole));

@@ -197,7 +197,7 @@ pub(super) fn read_command_line(source: &dyn Source, arguments: Option<AddressRa
     };
     let may = may_be_read(&entries, own, is_mapped);
     let bytes = may.then(|| source.whole(File::CommandLine).ok())??;
-    Some(separated(&bytes))
+    Some(joined_by_blanks(&bytes))
 }
 
 /// Whether a read of the command line faults no page in. The first `own` entries belong to the pages of the arguments.
@@ -216,11 +216,11 @@ fn may_be_read(entries: &[PageMapEntry], own: usize, next_is_mapped: impl FnOnce
 }
 
 /// The arguments with blanks between them, in place of the zero bytes at their ends.
-fn separated(bytes: &[u8]) -> Name {
+fn joined_by_blanks(bytes: &[u8]) -> Name {
     let end = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     let arguments = bytes.get(..end).unwrap_or_default();
-    let separated = arguments.iter().map(|&byte| if byte == 0 { b' ' } else { byte });
-    Name::new(separated.collect::<Vec<u8>>())
+    let joined = arguments.iter().map(|&byte| if byte == 0 { b' ' } else { byte });
+    Name::new(joined.collect::<Vec<u8>>())
 }
 
 /// Seconds since a process started, from its start in clock ticks since boot.

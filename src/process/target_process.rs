@@ -3,7 +3,7 @@
 use super::findings;
 use super::maps_text::{self, MapsText};
 use super::modules::Layout;
-use super::populated::{self, IN_ENTRIES, Populated};
+use super::populated::{self, IN_ENTRIES, PopulatedRange};
 use crate::budget::Budget;
 use crate::kernel::smaps::{self, Smaps};
 use crate::kernel::{AddressRange, Device, PageMapEntry, Permissions, Region, VirtualAddress, maps};
@@ -22,11 +22,11 @@ pub const FEW_REGIONS: usize = 32;
 #[derive(Clone)]
 pub struct Process {
     source: Arc<dyn Source>,
-    known: Arc<Known>,
+    cache: Arc<ProcessCache>,
 }
 
 /// Facts found out once for a process, and its settings. All views of the same process share them.
-struct Known {
+struct ProcessCache {
     abilities: OnceLock<Abilities>,
     /// Of the program that runs now.
     layout: RwLock<Option<Layout>>,
@@ -58,21 +58,21 @@ impl Abilities {
 impl Process {
     /// The process that a source reads.
     pub fn new(source: Arc<dyn Source>) -> Self {
-        let known = Known { abilities: OnceLock::new(), layout: RwLock::default(), scan: AtomicBool::new(true) };
-        Process { source, known: Arc::new(known) }
+        let known = ProcessCache { abilities: OnceLock::new(), layout: RwLock::default(), scan: AtomicBool::new(true) };
+        Process { source, cache: Arc::new(known) }
     }
 
     /// The process that a source reads, with known abilities.
     pub(super) fn with(source: Arc<dyn Source>, abilities: Abilities) -> Self {
         let process = Self::new(source);
-        process.known.abilities.get_or_init(|| abilities);
+        process.cache.abilities.get_or_init(|| abilities);
         process
     }
 
     /// The same process, read through another source.
     pub(super) fn over(&self, source: Arc<dyn Source>) -> Self {
-        let known = Arc::clone(&self.known);
-        Process { source, known }
+        let known = Arc::clone(&self.cache);
+        Process { source, cache: known }
     }
 
     pub(super) fn source(&self) -> &Arc<dyn Source> {
@@ -81,11 +81,11 @@ impl Process {
 
     pub(super) fn abilities(&self) -> Abilities {
         let ask = || Abilities::of(&*self.source);
-        *self.known.abilities.get_or_init(ask)
+        *self.cache.abilities.get_or_init(ask)
     }
 
     fn scannable(&self) -> Categories {
-        if self.known.scan.load(Ordering::Relaxed) { self.abilities().scannable } else { Categories::empty() }
+        if self.cache.scan.load(Ordering::Relaxed) { self.abilities().scannable } else { Categories::empty() }
     }
 
     /// Who it is. Its name changes when it runs another program.
@@ -95,12 +95,12 @@ impl Process {
 
     /// Page size, pointer width and byte order.
     pub fn layout(&self) -> Layout {
-        let known = &self.known.layout;
-        if let Some(layout) = *known.read().unwrap_or_else(PoisonError::into_inner) {
+        let cached = &self.cache.layout;
+        if let Some(layout) = *cached.read().unwrap_or_else(PoisonError::into_inner) {
             return layout;
         }
         let layout = Layout::of(&*self.source);
-        *known.write().unwrap_or_else(PoisonError::into_inner) = Some(layout);
+        *cached.write().unwrap_or_else(PoisonError::into_inner) = Some(layout);
         layout
     }
 
@@ -108,8 +108,8 @@ impl Process {
     pub fn liveness(&self) -> Result<Liveness> {
         let liveness = self.source.liveness()?;
         if liveness == Liveness::Executed {
-            let known = &self.known.layout;
-            *known.write().unwrap_or_else(PoisonError::into_inner) = None;
+            let cached = &self.cache.layout;
+            *cached.write().unwrap_or_else(PoisonError::into_inner) = None;
         }
         Ok(liveness)
     }
@@ -144,15 +144,15 @@ impl Process {
     /// The regions that map files, and the vdso, in address order; `None` if only the text has them.
     #[cfg(feature = "symbols")]
     pub(crate) fn module_regions(&self) -> Result<Option<Vec<Region>>> {
-        let may_ask = self.known.scan.load(Ordering::Relaxed);
+        let may_ask = self.cache.scan.load(Ordering::Relaxed);
         let mappings = if may_ask { self.source.file_mappings()? } else { None };
-        let regions = mappings.and_then(|found| found.into_iter().map(|one| self.settled(one)).collect());
+        let regions = mappings.and_then(|found| found.into_iter().map(|one| self.with_true_name(one)).collect());
         let Some::<Vec<Region>>(mut regions) = regions else {
             return Ok(None);
         };
         let vector = self.source.whole(File::Auxiliary)?;
         if let Some(vdso) = crate::kernel::status::vdso(&vector, self.layout().pointer_bytes) {
-            match self.queried(VirtualAddress::new(vdso))? {
+            match self.query_region_at(VirtualAddress::new(vdso))? {
                 Some(Some(region)) if region.name.as_bytes() == b"[vdso]" => regions.push(region),
                 // It has been moved or unmapped.
                 _ => return Ok(None),
@@ -166,14 +166,14 @@ impl Process {
     /// same, 0 at the end of both; `None` if something differs, or there is no such text.
     pub fn maps_unchanged_from(&self, before: &MapsText, so_far: usize) -> Result<Option<usize>> {
         // The kernel gives no more than a page at a time.
-        let mut said = Vec::with_capacity(4 << 10);
-        self.source.maps(so_far as u64, &mut said)?;
-        Ok(before.same_from(so_far, &said))
+        let mut text = Vec::with_capacity(4 << 10);
+        self.source.maps(so_far as u64, &mut text)?;
+        Ok(before.same_from(so_far, &text))
     }
 
     /// The region that holds `address`, or `None`. By PROCMAP_QUERY where the kernel has it (6.11).
     pub fn region_at(&self, address: VirtualAddress) -> Result<Option<Region>> {
-        if let Some(answer) = self.queried(address)? {
+        if let Some(answer) = self.query_region_at(address)? {
             return Ok(answer);
         }
         let mut regions = self.regions()?.into_iter();
@@ -181,14 +181,14 @@ impl Process {
     }
 
     fn query(&self, question: Query) -> Result<Answer> {
-        if self.known.scan.load(Ordering::Relaxed) { self.source.query(question) } else { Ok(Answer::Unavailable) }
+        if self.cache.scan.load(Ordering::Relaxed) { self.source.query(question) } else { Ok(Answer::Unavailable) }
     }
 
     /// The region at `address` by PROCMAP_QUERY; `None` if the kernel has no such query, or its answer is not final:
     /// then the text has it.
-    pub fn queried(&self, address: VirtualAddress) -> Result<Option<Option<Region>>> {
+    pub fn query_region_at(&self, address: VirtualAddress) -> Result<Option<Option<Region>>> {
         match self.query(Query::At(address))? {
-            Answer::Found(mapping) => Ok(Some(self.settled(mapping))),
+            Answer::Found(mapping) => Ok(Some(self.with_true_name(mapping))),
             // Gate regions such as [vsyscall] are in the text only. They lie where no page map reaches.
             Answer::Nothing => {
                 let index = self.layout().page.index(address);
@@ -200,7 +200,7 @@ impl Process {
 
     /// The regions of which a part lies in `range`, by PROCMAP_QUERY; `None` where the kernel has no such query, or if
     /// they are more than `most`: then the text has them.
-    pub fn queried_in(&self, range: AddressRange, most: usize) -> Result<Option<Vec<Region>>> {
+    pub fn query_regions_in(&self, range: AddressRange, most: usize) -> Result<Option<Vec<Region>>> {
         let mut found = Vec::new();
         let mut from = range.start();
         while from < range.end() {
@@ -208,7 +208,7 @@ impl Process {
                 Answer::Found(mapping) if mapping.start >= range.end().get() => break,
                 Answer::Found(mapping) => {
                     from = VirtualAddress::new(mapping.end);
-                    match self.settled(mapping) {
+                    match self.with_true_name(mapping) {
                         Some(region) if found.len() < most => found.push(region),
                         _ => return Ok(None),
                     }
@@ -225,19 +225,19 @@ impl Process {
     }
 
     /// The same, with the regions next to `range` if it does not end inside of one: those that may grow into it.
-    pub fn queried_around(&self, range: AddressRange, most: usize) -> Result<Option<Vec<Region>>> {
-        let Some(mut found) = self.queried_in(range, most)? else {
+    pub fn query_regions_around(&self, range: AddressRange, most: usize) -> Result<Option<Vec<Region>>> {
+        let Some(mut found) = self.query_regions_in(range, most)? else {
             return Ok(None);
         };
         if found.first().is_none_or(|first| first.range.start() > range.start()) {
-            match self.queried_below(range.start(), u64::MAX)? {
+            match self.query_region_below(range.start(), u64::MAX)? {
                 Some(below) => found.splice(..0, below).for_each(drop),
                 None => return Ok(None),
             }
         }
         let end = found.last().map_or(range.end(), |last| last.range.end().max(range.end()));
         if let Answer::Found(mapping) = self.query(Query::From(end))? {
-            found.extend(self.settled(mapping));
+            found.extend(self.with_true_name(mapping));
         }
         // A region may have grown between two queries.
         found.dedup_by(|next, one| next.range.start() < one.range.end());
@@ -246,13 +246,13 @@ impl Process {
 
     /// The region next below `start`, if less than `gap` bytes lie between, as in [`queried`](Self::queried). The
     /// kernel only searches upwards, so this goes down in steps that double, and then halves what is left.
-    fn queried_below(&self, start: VirtualAddress, gap: u64) -> Result<Option<Option<Region>>> {
+    fn query_region_below(&self, start: VirtualAddress, gap: u64) -> Result<Option<Option<Region>>> {
         let Some(last) = start.get().checked_sub(1).map(VirtualAddress::new) else {
             return Ok(Some(None));
         };
-        match self.queried(last)? {
+        match self.query_region_at(last)? {
             Some(None) => {}
-            told => return Ok(told),
+            answer => return Ok(answer),
         }
         let page = self.layout().page;
         let lowest = start.get().saturating_sub(gap);
@@ -275,10 +275,10 @@ impl Process {
                 Answer::Unavailable => return Ok(None),
             }
         }
-        Ok(Some(nearest.and_then(|one| self.settled(one))))
+        Ok(Some(nearest.and_then(|one| self.with_true_name(one))))
     }
 
-    fn settled(&self, mapping: Mapping) -> Option<Region> {
+    fn with_true_name(&self, mapping: Mapping) -> Option<Region> {
         let mut region = region(mapping)?;
         maps_text::settle_unescaped(&*self.source, &mut region);
         Some(region)
@@ -290,7 +290,7 @@ impl Process {
         let mut found: Vec<Region> = Vec::new();
         while found.len() < most {
             let start = found.last().map_or(address, |last| last.range.start());
-            match self.queried_below(start, gap)? {
+            match self.query_region_below(start, gap)? {
                 Some(Some(region)) => found.push(region),
                 Some(None) => break,
                 None => return Ok(None),
@@ -312,7 +312,7 @@ impl Process {
         Ok((read > 0).then_some(entry[0]))
     }
 
-    /// Which categories [`Process::populated`] can tell here.
+    /// Which categories [`Process::visit_populated`] can tell here.
     pub fn categories(&self) -> Categories {
         match self.scannable() {
             none if none.is_empty() => IN_ENTRIES,
@@ -328,18 +328,18 @@ impl Process {
     /// Whether PAGEMAP_SCAN and PROCMAP_QUERY may be used. They are where the kernel has them; switched off, plain
     /// reads give the same answers.
     pub fn set_scan(&self, on: bool) {
-        self.known.scan.store(on, Ordering::Relaxed);
+        self.cache.scan.store(on, Ordering::Relaxed);
     }
 
     /// Visits, in address order, the stretches of `range` that have anything in their page-map entries (present or a
     /// non-present entry), with those of the `wanted` categories that hold. VM_PFNMAP regions are passed over by the
     /// kernel. Where there is no PAGEMAP_SCAN, plain reads find the same stretches (without `ZERO` and `HUGE`). Never
     /// changes the target.
-    pub fn populated(
+    pub fn visit_populated(
         &self,
         range: AddressRange,
         wanted: Categories,
-        visit: &mut dyn FnMut(Populated) -> ControlFlow<()>,
+        visit: &mut dyn FnMut(PopulatedRange) -> ControlFlow<()>,
     ) -> Result<()> {
         let (source, page) = (&*self.source, self.layout().page);
         populated::visit(source, page, range, wanted, self.scannable(), visit)
@@ -353,7 +353,7 @@ impl Process {
             return Ok(None);
         }
         for span in spans {
-            self.populated(*span, Categories::WRITE_TRACKED, &mut |stretch| {
+            self.visit_populated(*span, Categories::WRITE_TRACKED, &mut |stretch| {
                 if stretch.categories.contains(Categories::WRITE_TRACKED) {
                     found = Some(stretch.range);
                     ControlFlow::Break(())

@@ -3,7 +3,7 @@
 use super::Target;
 use crate::kernel::{AddressRange, FrameNumber, PageFlags, PageMapEntry, Registers, VirtualAddress};
 use crate::process::fake::{Fake, World, region};
-use crate::process::{Categories, Populated};
+use crate::process::{Categories, PopulatedRange};
 use crate::source::recorded::{Log, Reads};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -126,11 +126,11 @@ fn scans_and_regions_say_what_they_found() {
     let (target, log) = recorded(fake());
     let range = AddressRange::new(at(ADDRESS), at(ADDRESS + 0x8000)).unwrap();
     let mut pages = 0;
-    let visit = &mut |found: Populated| {
+    let visit = &mut |found: PopulatedRange| {
         pages += found.range.len() / 4096;
         ControlFlow::Continue(())
     };
-    target.process.populated(range, Categories::PRESENT, visit).unwrap();
+    target.process.visit_populated(range, Categories::PRESENT, visit).unwrap();
     assert_eq!(pages, 2);
     assert!(target.process.region_at(at(ADDRESS)).unwrap().is_some());
     assert!(target.process.region_at(at(1)).unwrap().is_none());
@@ -154,11 +154,11 @@ fn no_stretch_comes_twice_from_a_scan_that_says_it_stopped_too_early() {
     let (_, target) = world.target();
     let range = AddressRange::new(at(0x1000 * 4096), at(0x1190 * 4096)).unwrap();
     let mut starts = Vec::new();
-    let visit = &mut |found: Populated| {
+    let visit = &mut |found: PopulatedRange| {
         starts.push(found.range.start().get() / 4096);
         ControlFlow::Continue(())
     };
-    target.process.populated(range, Categories::PRESENT, visit).unwrap();
+    target.process.visit_populated(range, Categories::PRESENT, visit).unwrap();
     let expected: Vec<u64> = (0..100).map(|stretch| 0x1000 + 3 * stretch).collect();
     assert_eq!(starts, expected);
 }
@@ -184,7 +184,7 @@ fn the_regions_next_to_a_range() {
             let below = regions.iter().rfind(|one| one.range.end() <= from && is_open);
             let above = regions.iter().find(|one| one.range.start() >= to);
             let expected: Vec<_> = below.into_iter().chain(inside).chain(above).cloned().collect();
-            assert_eq!(target.process.queried_around(range, 9).unwrap(), Some(expected), "{range}");
+            assert_eq!(target.process.query_regions_around(range, 9).unwrap(), Some(expected), "{range}");
         }
     }
 }

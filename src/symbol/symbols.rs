@@ -145,7 +145,7 @@ impl Symbols {
     /// # Errors
     /// If they cannot be read.
     pub fn regions_at(&self, target: &Target, address: VirtualAddress) -> source::Result<Arc<[Region]>> {
-        match target.process.queried(address)? {
+        match target.process.query_region_at(address)? {
             None => self.regions(target),
             Some(Some(region)) if self.may_name(target, &region) => self.regions_for(target, &region),
             Some(region) => Ok(region.into_iter().collect()),
@@ -314,7 +314,7 @@ impl RegionsOnDemand {
             return false;
         }
         asked.count += 1;
-        match target.process.queried(address) {
+        match target.process.query_region_at(address) {
             Ok(Some(Some(region))) if !symbols.may_name(target, &region) => {
                 asked.unnamed = Some(region.range);
                 true

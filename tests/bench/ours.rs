@@ -1,7 +1,7 @@
 //! The same work by pmdb: by the engine, and by the whole program.
 
 use pmdb::budget::Budget;
-use pmdb::inspect::{AddressSpace, Facts, Neighbours, Runs, Snapshot, Totals, Watcher};
+use pmdb::inspect::{AddressSpace, Facts, Neighbours, PhysicalRuns, Snapshot, Totals, Watcher};
 use pmdb::kernel::{AddressRange, State, VirtualAddress};
 use pmdb::process::Target;
 use std::hint::black_box;
@@ -31,7 +31,7 @@ pub fn walk(target: &Target, whole: (u64, u64), need: Facts, mut meanwhile: impl
 pub fn runs(target: &Target, whole: (u64, u64)) {
     let space = AddressSpace::of(target).expect("regions");
     let need = Facts::FRAMES;
-    let (mut runs, mut count) = (Runs::new(space.page()), 0u64);
+    let (mut runs, mut count) = (PhysicalRuns::new(space.page()), 0u64);
     let mut swept = space.pages(&[range(whole)], need);
     while let Some(chunk) = swept.next().expect("to the end") {
         let pages = chunk.pages().filter(|page| page.state() == State::Present);

@@ -5,7 +5,7 @@ use super::support::{self, at, skip};
 use super::target::{self, Target, announce, wait};
 use super::{Scenario, Test};
 use pmdb::kernel::PageMapEntry;
-use pmdb::process::{self, Asked, resolve};
+use pmdb::process::{self, ResolvedBy, resolve};
 use pmdb::process::{Error, Liveness};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use std::io::Write;
@@ -258,7 +258,7 @@ fn killed_while_being_read() {
         process.set_scan(round % 2 == 0);
         let everything = pmdb::kernel::AddressRange::new(at(0), at(u64::MAX)).expect("a range");
         let mut stretches = 0;
-        let visited = process.populated(everything, process.categories(), &mut |_| {
+        let visited = process.visit_populated(everything, process.categories(), &mut |_| {
             stretches += 1;
             if stretches == round {
                 let pid = Pid::from_raw(target.pid() as i32).expect("its number");
@@ -336,9 +336,9 @@ fn a_thread_stands_for_its_process() {
     let thread = target.numbers()[0] as u32;
     assert_ne!(thread, target.pid());
     let found = resolve(&thread.to_string()).expect("its process");
-    assert_eq!((found.pid, found.asked), (target.pid(), Asked::Thread(thread)));
+    assert_eq!((found.pid, found.by), (target.pid(), ResolvedBy::Thread(thread)));
     let found = resolve(&target.pid().to_string()).expect("itself");
-    assert_eq!((found.pid, found.asked), (target.pid(), Asked::Process));
+    assert_eq!((found.pid, found.by), (target.pid(), ResolvedBy::Process));
     assert_eq!(process::Target::attach(thread).expect("its process").process.identity().pid, target.pid());
 }
 
@@ -351,7 +351,7 @@ fn no_such_process() {
     assert!(matches!(resolve(""), Err(Error::Gone { .. })));
     assert!(matches!(resolve("no such\x1b[31m name"), Err(Error::Gone { what, .. }) if !what.contains('\x1b')));
     let own = resolve("self").expect("this program");
-    assert_eq!((own.pid, own.asked), (std::process::id(), Asked::Itself));
+    assert_eq!((own.pid, own.by), (std::process::id(), ResolvedBy::Itself));
 }
 
 fn names_are_found_and_never_guessed() {
@@ -360,7 +360,7 @@ fn names_are_found_and_never_guessed() {
     let mut first = Target::start("called", &[&name]);
     first.line();
     let found = resolve(&name).expect("the only one");
-    assert_eq!((found.pid, found.asked), (first.pid(), Asked::Name));
+    assert_eq!((found.pid, found.by), (first.pid(), ResolvedBy::Name));
     let mut second = Target::start("called", &[&name]);
     second.line();
     match resolve(&name) {

@@ -4,7 +4,7 @@ use super::support::{self, Numbers, at, page_bytes, skip};
 use super::target::{Target, announce, wait};
 use super::{Scenario, Test};
 use pmdb::kernel::{AddressRange, PageMapEntry};
-use pmdb::process::{Categories, Populated, Process};
+use pmdb::process::{Categories, PopulatedRange, Process};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::fs::File;
 use std::ops::ControlFlow;
@@ -132,13 +132,13 @@ fn entries_are_what_pread_says() {
     }
 }
 
-fn populated(process: &Process, range: AddressRange, wanted: Categories) -> Vec<Populated> {
+fn populated(process: &Process, range: AddressRange, wanted: Categories) -> Vec<PopulatedRange> {
     let mut found = Vec::new();
     let visit = &mut |stretch| {
         found.push(stretch);
         ControlFlow::Continue(())
     };
-    process.populated(range, wanted, visit).expect("a visit");
+    process.visit_populated(range, wanted, visit).expect("a visit");
     found
 }
 
@@ -216,7 +216,7 @@ fn a_visit_can_be_ended() {
             visits += 1;
             if visits == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
-        process.populated(range, Categories::PRESENT, visit).expect("a visit");
+        process.visit_populated(range, Categories::PRESENT, visit).expect("a visit");
         assert_eq!(visits, 3);
     }
 }

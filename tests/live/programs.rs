@@ -78,7 +78,7 @@ fn a_32_bit_program() {
         let mut last = 0;
         target
             .process
-            .populated(everything, target.process.categories(), &mut |stretch| {
+            .visit_populated(everything, target.process.categories(), &mut |stretch| {
                 last = stretch.range.end().get();
                 std::ops::ControlFlow::Continue(())
             })

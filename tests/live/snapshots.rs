@@ -11,7 +11,7 @@ use pmdb::budget::Budget;
 use pmdb::command::Assert;
 use pmdb::command::LANGUAGE;
 use pmdb::eval::{self, Keep, NamedSnapshot, Origin, Spans};
-use pmdb::inspect::{AddressSpace, Change, Facts, Relation, Snapshot};
+use pmdb::inspect::{AddressSpace, Change, Facts, PageRelation, Snapshot};
 use pmdb::kernel::AddressRange;
 use pmdb::lang::Line;
 use pmdb::process::{Categories, Target};
@@ -168,7 +168,7 @@ fn guards_are_not_swapped() {
     let target = puppet.0.attach();
     let taken = snapshot(&target, None, false);
     let range = support::range(memory, 4 * page_bytes());
-    assert_eq!(taken.held_in(range), 1);
+    assert_eq!(taken.populated_in(range), 1);
 }
 
 fn a_part_of_a_range() {
@@ -282,7 +282,7 @@ fn a_huge_page_beside_a_child() {
     let (one, other) = (snapshot(&here, Some(span), false), snapshot(&there, None, false));
     let mut about_to_copy = 0;
     for row in one.compare(span, &other, Some(span.start())) {
-        if row.relation == Relation::Shared && row.copied_by_next_write {
+        if row.relation == PageRelation::Shared && row.copied_by_next_write {
             about_to_copy += row.pages;
         }
     }
@@ -313,7 +313,7 @@ fn beside_a_child() {
     let mut about_to_copy = 0;
     for row in one.compare(span, &other, Some(span.start())) {
         sums[row.relation as usize] += row.pages;
-        if row.relation == Relation::Shared && row.copied_by_next_write {
+        if row.relation == PageRelation::Shared && row.copied_by_next_write {
             about_to_copy += row.pages;
         }
     }

@@ -6,8 +6,8 @@ use super::states::pages;
 use super::support::{self, Numbers, at, page_bytes, plain_maps, skip};
 use pmdb::budget::{Budget, OutOfBudget};
 use pmdb::inspect::{
-    AddressSpace, Error, Facts, Frames, Neighbours, RegionStats, Row, Rows, Run, Runs, Totals, ViewedRegion,
-    machine_frames,
+    AddressSpace, Error, Facts, FrameRow, Neighbours, PageRow, PageRows, PhysicalRun, PhysicalRuns, RegionStats,
+    Totals, ViewedRegion, machine_frames,
 };
 use pmdb::kernel::{FrameNumber, FrameRange, Kind, PageFlags, State};
 use pmdb::process::{Categories, Target};
@@ -183,9 +183,9 @@ fn runs_are_consecutive_frames() {
     let target = puppet.0.attach();
     let plain: BTreeMap<u64, u64> = plain_entries(puppet.0.pid()).into_iter().collect();
     let space = AddressSpace::of(&target).expect("a space");
-    let mut runs = Runs::new(space.page());
+    let mut runs = PhysicalRuns::new(space.page());
     let mut zeros = 0;
-    let mut check = |run: Run| {
+    let mut check = |run: PhysicalRun| {
         let first = run.start.get() / page_bytes();
         let Some(frame) = run.frame else { return };
         for page in 0..run.pages {
@@ -203,9 +203,9 @@ fn runs_are_consecutive_frames() {
     assert!(zeros >= 6000 || !space.availability().categories.contains(Categories::ZERO), "{zeros} zero pages");
 }
 
-fn rows(target: &Target, need: Facts) -> Vec<Row> {
+fn rows(target: &Target, need: Facts) -> Vec<PageRow> {
     let space = AddressSpace::of(target).expect("a space");
-    let mut rows = Rows::new(space.page());
+    let mut rows = PageRows::new(space.page());
     let mut all = Vec::new();
     let mut swept = space.pages(&space.spans(), space.obtainable(need));
     while let Some(chunk) = swept.next().expect("a sweep") {
@@ -222,13 +222,13 @@ fn rows_are_the_same_with_and_without_scan() {
     let target = puppet.0.attach();
     let space = AddressSpace::of(&target).expect("a space");
     // Other processes map pages of files and the vdso too, and their number changes during the test.
-    let is_own = |row: &Row| {
+    let is_own = |row: &PageRow| {
         let region = row.region.and_then(|index| space.regions().get(index));
         region.is_some_and(|viewed| viewed.region.inode == 0 && viewed.backing != pmdb::inspect::Backing::Kernel)
     };
     // Bits of a row's first entry that may differ from page to page.
-    let plain = |rows: Vec<Row>| -> Vec<Row> {
-        let bare = |mut row: Row| {
+    let plain = |rows: Vec<PageRow>| -> Vec<PageRow> {
+        let bare = |mut row: PageRow| {
             let soft_dirty = 1 << 55;
             row.page.entry = pmdb::kernel::PageMapEntry::new(row.page.entry.raw() & SURE & !soft_dirty);
             row
@@ -527,7 +527,7 @@ fn frames_of_the_machine() {
         assert!(matches!(refused.next(), Err(Error::Target(_))));
         return skip(NAME, "frames are for root");
     }
-    let mut rows: Vec<Frames> = Vec::new();
+    let mut rows: Vec<FrameRow> = Vec::new();
     let mut frames = machine_frames(&machine, range(16, 20_000), Facts::FLAGS | Facts::COUNTS);
     while let Some(more) = frames.next().expect("a sweep") {
         rows.extend(more);

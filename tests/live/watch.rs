@@ -6,7 +6,7 @@ use super::puppet::Puppet;
 use super::states::{MADV_GUARD_INSTALL, MADV_GUARD_REMOVE, detail};
 use super::support::{self, at, page_bytes, skip};
 use pmdb::budget::Budget;
-use pmdb::inspect::{AddressSpace, Change, Facts, Sampled, Watcher};
+use pmdb::inspect::{AddressSpace, Change, Facts, Survival, Watcher};
 use pmdb::kernel::{AddressRange, State};
 use pmdb::process::Target;
 use pmdb::report::{EventKind, PageFacts};
@@ -55,16 +55,16 @@ impl Watch {
         watch
     }
 
-    fn look(&mut self) -> (Sampled, Vec<Change>) {
+    fn look(&mut self) -> (Survival, Vec<Change>) {
         let span = self.span;
         let choose = |space: &AddressSpace| span.map_or_else(|| space.spans(), |span| vec![span]);
         let look = self.watcher.sample(&self.target, Budget::unlimited(), choose).expect("a look");
-        (look.sampled(), joined(look.changes().collect()))
+        (look.survival(), joined(look.changes().collect()))
     }
 
     fn changes(&mut self) -> Vec<Brief> {
         let (look, changes) = self.look();
-        assert_eq!(look, Sampled::Alive);
+        assert_eq!(look, Survival::Alive);
         changes.iter().map(brief).collect()
     }
 }
@@ -374,7 +374,7 @@ fn another_program() {
     // It is sampled anew.
     let space = AddressSpace::of(&watch.target).expect("a space");
     assert!(space.region(at(memory)).is_none());
-    assert_eq!(watch.look().0, Sampled::Alive);
+    assert_eq!(watch.look().0, Survival::Alive);
 }
 
 /// As long as there is a child with the same memory, and not before.
@@ -403,7 +403,7 @@ fn the_end() {
     puppet.0.send("exit");
     puppet.0.end();
     let (look, changes) = watch.look();
-    assert_eq!(look, Sampled::Exited);
+    assert_eq!(look, Survival::Exited);
     assert_eq!(changes.iter().map(brief).collect::<Vec<_>>(), [(Exited, 0, 0, None, None)]);
     assert_eq!((changes[0].effect.went, changes[0].effect.came), (page_bytes(), 0));
 }

@@ -6,7 +6,7 @@ use super::support::{is_root, page, page_bytes, plain_entry, plain_maps, skip};
 use super::target::{Target, announce, wait};
 use super::{Scenario, Test};
 use crate::executable;
-use pmdb::inspect::who::{Answer, Ended, Mapper, Question, Seen, Step, who};
+use pmdb::inspect::who::{EndCause, FrameQuestion, Mapper, SearchEvent, SearchSummary, Seen, who};
 use pmdb::kernel::{FrameNumber, VirtualAddress};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -112,13 +112,13 @@ fn frame_at((pid, address): Place) -> u64 {
     entry & ((1 << 55) - 1)
 }
 
-fn asked(frame: u64, seen: Option<Place>) -> Question {
+fn asked(frame: u64, seen: Option<Place>) -> FrameQuestion {
     let region = |(pid, address): Place| {
         let target = pmdb::process::Target::attach(pid).expect("to attach");
         let address = VirtualAddress::new(address);
         target.process.region_at(address).expect("a region")
     };
-    Question {
+    FrameQuestion {
         frame: FrameNumber::new(frame),
         seen: seen.map(|place| Seen { pid: place.0, address: VirtualAddress::new(place.1), region: region(place) }),
         near: seen.map(|(pid, _)| pid),
@@ -127,23 +127,23 @@ fn asked(frame: u64, seen: Option<Place>) -> Question {
     }
 }
 
-fn search(question: &Question, heard: &mut Heard) -> Answer {
+fn search(question: &FrameQuestion, heard: &mut Heard) -> SearchSummary {
     let mut search = who(&pmdb::process::machine(), question).expect("a search");
     while let Some(step) = search.next().expect("a step") {
-        if let Step::Found(mapper) = step {
+        if let SearchEvent::Found(mapper) = step {
             heard.found(&mapper);
         }
     }
-    search.answer()
+    search.summary()
 }
 
 /// Where the frame of an address is mapped: the answer is the same by address, by number, and without the newer calls.
-fn mappers(place: Place) -> (BTreeSet<Place>, Answer) {
+fn mappers(place: Place) -> (BTreeSet<Place>, SearchSummary) {
     let frame = frame_at(place);
     let mut first = Heard::default();
     let answer = search(&asked(frame, Some(place)), &mut first);
     assert_eq!(answer.counts.mappings, first.pages);
-    for question in [asked(frame, None), Question { scan: false, ..asked(frame, Some(place)) }] {
+    for question in [asked(frame, None), FrameQuestion { scan: false, ..asked(frame, Some(place)) }] {
         let mut again = Heard::default();
         search(&question, &mut again);
         assert_eq!(again.places, first.places, "{question:?}");
@@ -196,7 +196,7 @@ fn brute_force(frames: &[u64]) -> BTreeMap<u64, BTreeSet<Place>> {
 
 /// Checks that a search finds what a reading of everything finds. Compaction may move a page meanwhile: then both are
 /// repeated.
-fn is_what_brute_force_finds(places: &[Place]) -> Vec<Answer> {
+fn is_what_brute_force_finds(places: &[Place]) -> Vec<SearchSummary> {
     const TRIES: usize = 5;
     let frames = || places.iter().map(|&place| frame_at(place)).collect::<Vec<u64>>();
     for _ in 0..TRIES {
@@ -232,7 +232,7 @@ fn shared_memory() {
     for (answer, count) in answers.iter().zip([2, 2, 1]) {
         assert_eq!(answer.counts.mappings, count);
         assert_eq!(answer.map_count, Ok(count));
-        assert_eq!(answer.ended, Ended::Counted);
+        assert_eq!(answer.ended, EndCause::Counted);
     }
     puppet.does("kill", &[child.into()]);
 }
@@ -295,7 +295,7 @@ fn the_page_of_zeros() {
     let place = (pid, memory);
     let mut heard = Heard::default();
     let answer = search(&asked(frame_at(place), Some(place)), &mut heard);
-    assert_eq!(answer.ended, Ended::Searched);
+    assert_eq!(answer.ended, EndCause::Searched);
     assert!(answer.uncounted.is_some());
     let own = heard.places.range((pid, memory)..(pid, memory + 40 * page_bytes()));
     // s390x has several pages of zeros.
@@ -343,7 +343,7 @@ fn a_process_that_ends_meanwhile() {
     let answer = search(&question, &mut heard);
     assert_eq!(heard.places, BTreeSet::from([place]));
     // The count went down with the child: all remaining mappings were found.
-    assert_eq!((answer.map_count, answer.ended), (Ok(1), Ended::Counted));
+    assert_eq!((answer.map_count, answer.ended), (Ok(1), EndCause::Counted));
 }
 
 fn a_page_that_moves_meanwhile() {
@@ -375,7 +375,7 @@ fn a_page_that_moves_meanwhile() {
         drop(heard);
         let stays = if exits { parent } else { child };
         assert_eq!(frame_at(stays), frame);
-        assert_eq!((answer.map_count, answer.ended), (Ok(1), Ended::Counted));
+        assert_eq!((answer.map_count, answer.ended), (Ok(1), EndCause::Counted));
         assert_eq!((answer.counts.mappings, answer.counts.left), (1, 1));
         assert_eq!(answer.counts.processes, 1);
         assert!(answer.moved);

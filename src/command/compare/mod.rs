@@ -11,7 +11,7 @@ use super::cut::{self, Cut, say_cut};
 use super::named_pages::{PagesOfSymbols, name_among_symbols};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, attach, example, ps, snapshot};
 use crate::eval::{self, Origin, Spans, Value};
-use crate::inspect::{AddressSpace, Facts, Relation, SharedPages, Snapshot};
+use crate::inspect::{AddressSpace, Facts, PageRelation, SharedPages, Snapshot};
 use crate::kernel::words::worded;
 use crate::kernel::{AddressRange, Region};
 use crate::lang::parser::{Parsed, Tokens, after, clause, cut_to, many, one_of, place, range, text, word};
@@ -229,7 +229,7 @@ fn no_children(parent: u32) -> Error {
 }
 
 fn children(target: &Target, parent: u32) -> Result<Vec<u32>, Error> {
-    let all = target.machine.relations()?.processes;
+    let all = target.machine.process_handles()?.processes;
     let children: Vec<u32> = all.iter().filter(|one| one.parent == parent).map(|one| one.pid).collect();
     if !children.is_empty() { Ok(children) } else { Err(no_children(parent)) }
 }
@@ -237,15 +237,15 @@ fn children(target: &Target, parent: u32) -> Result<Vec<u32>, Error> {
 /// Counts neighbouring pages with the same relation. In a read-only region no write can copy a page.
 fn add(counts: &mut SharedCounts, pages: &SharedPages, is_writable: bool) {
     *match pages.relation {
-        Relation::Shared | Relation::Elsewhere => &mut counts.shared,
-        Relation::Different => &mut counts.copied,
-        Relation::OnlyFirst => &mut counts.only_here,
-        Relation::OnlySecond => &mut counts.only_there,
+        PageRelation::Shared | PageRelation::Elsewhere => &mut counts.shared,
+        PageRelation::Different => &mut counts.copied,
+        PageRelation::OnlyFirst => &mut counts.only_here,
+        PageRelation::OnlySecond => &mut counts.only_there,
     } += pages.pages;
-    if pages.relation == Relation::Elsewhere {
+    if pages.relation == PageRelation::Elsewhere {
         counts.shared_elsewhere += pages.pages;
     }
-    let is_shared = matches!(pages.relation, Relation::Shared | Relation::Elsewhere);
+    let is_shared = matches!(pages.relation, PageRelation::Shared | PageRelation::Elsewhere);
     if is_shared && pages.copied_by_next_write && is_writable {
         counts.about_to_copy += pages.pages;
     }
@@ -313,8 +313,10 @@ impl Side<'_, '_> {
         for region in self.there.regions() {
             sink.check()?;
             for rest in region.range.outside(compared) {
-                let counts =
-                    SharedCounts { only_there: self.there.held_alone_in(rest, self.here), ..SharedCounts::default() };
+                let counts = SharedCounts {
+                    only_there: self.there.populated_alone_in(rest, self.here),
+                    ..SharedCounts::default()
+                };
                 self.add_to_group_of_region(region, counts);
                 self.row(region, rest, counts);
             }
@@ -330,7 +332,7 @@ impl Side<'_, '_> {
         let groups = &mut self.groups;
         let mut parts = Vec::new();
         match pages.relation {
-            Relation::OnlySecond => parts.push((pages.pages, None)),
+            PageRelation::OnlySecond => parts.push((pages.pages, None)),
             _ => symbols.split(pages.address, pages.pages, |_, count, symbol| {
                 parts.push((count, symbol));
             }),

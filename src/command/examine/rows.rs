@@ -2,7 +2,7 @@
 
 use super::super::{Error, translate};
 use super::records::Memory;
-use crate::inspect::{Absent, AddressSpace, Contents, ReadEnd, Source};
+use crate::inspect::{Absent, AddressSpace, ByteSource, Contents, ReadEnd};
 use crate::kernel::{AddressRange, Kind, State, VirtualAddress};
 use crate::lang::{Format, Unit};
 use crate::render::Sink;
@@ -80,7 +80,7 @@ impl Examination<'_> {
         &mut self,
         into: &mut [u8],
         mut read: usize,
-        mut source: Source,
+        mut source: ByteSource,
         ends: impl Fn(&[u8]) -> bool,
     ) -> Result<ReadOn, Error> {
         let mut absent = None;
@@ -107,7 +107,7 @@ impl Examination<'_> {
     /// Reads from the start of `wanted`, and counts the pages that are faulted in.
     pub(super) fn contents(&mut self, wanted: AddressRange, into: &mut [u8]) -> Result<Contents, Error> {
         let contents = self.space.contents(wanted, into, self.fault)?;
-        if let Contents::Bytes { count, source: Source::Faulted(_) } = contents {
+        if let Contents::Bytes { count, source: ByteSource::Faulted(_) } = contents {
             let read = AddressRange::of_length(wanted.start(), count as u64);
             self.faulted += read.map_or(0, |read| read.pages(self.space.page()));
         }
@@ -126,7 +126,7 @@ impl Examination<'_> {
     }
 
     /// Rows of whole units, as many to a row as in gdb.
-    fn rows(&mut self, bytes: &[u8], source: Source, sink: &mut dyn Sink) -> Result<(), Error> {
+    fn rows(&mut self, bytes: &[u8], source: ByteSource, sink: &mut dyn Sink) -> Result<(), Error> {
         let size = self.unit.bytes();
         let in_a_row = match self.unit {
             Unit::Byte | Unit::HalfWord => 8,
@@ -164,7 +164,7 @@ impl Examination<'_> {
     }
 
     /// A row with these bytes, without values so far.
-    fn row(&self, bytes: &[u8], source: Source) -> Memory {
+    fn row(&self, bytes: &[u8], source: ByteSource) -> Memory {
         Memory {
             address: self.next,
             symbol: self.symbol(self.next),
@@ -175,7 +175,7 @@ impl Examination<'_> {
             values: Vec::new(),
             symbols: Vec::new(),
             source: Some(source.word()),
-            faulted: matches!(source, Source::Faulted(_)),
+            faulted: matches!(source, ByteSource::Faulted(_)),
             state: source.state(),
             kind: None,
             unread: None,
@@ -194,7 +194,7 @@ impl Examination<'_> {
             kind: absent.kind,
             unread: unread(absent),
             why: why("state", absent),
-            ..self.row(&[], Source::Memory)
+            ..self.row(&[], ByteSource::Memory)
         };
         let behind = length.saturating_sub(u64::from(self.unit.bytes()));
         self.last = self.next.checked_add(behind);
@@ -269,7 +269,7 @@ struct ReadOn {
     /// How many.
     read: usize,
     /// The weakest of their sources.
-    source: Source,
+    source: ByteSource,
     /// Why the read ended early.
     absent: Option<Absent>,
 }

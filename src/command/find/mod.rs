@@ -10,7 +10,7 @@ use super::named_pages::names_in;
 use super::page_sweep::{self, finish};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, translate};
 use crate::eval::{self, Integer, Spans, Value};
-use crate::inspect::{self, AddressSpace, Facts, Page, Question, Source, read_resident};
+use crate::inspect::{self, AddressSpace, ByteSource, Facts, Page, Question, read_resident};
 use crate::kernel::{AddressRange, Kind, State, VirtualAddress};
 use crate::lang::display::clause;
 use crate::lang::parser::{
@@ -283,8 +283,8 @@ impl Search<'_> {
         let mut ended = page_sweep::sweep(self.space, spans.ranges(), question, sink, |page, _, totals, sink| {
             totals.add(page);
             let source = match (page.state(), page.kind) {
-                (State::Present, _) => Source::Memory,
-                (State::Untouched, Some(Kind::Cached)) => Source::File,
+                (State::Present, _) => ByteSource::Memory,
+                (State::Untouched, Some(Kind::Cached)) => ByteSource::File,
                 _ => return Ok(ControlFlow::Continue(())),
             };
             self.page(page, source, spans, sink)?;
@@ -307,7 +307,7 @@ impl Search<'_> {
     }
 
     /// Searches the part of these pages that lies in the spans.
-    fn page(&mut self, page: &Page, source: Source, spans: &Spans, sink: &mut dyn Sink) -> Result<(), Error> {
+    fn page(&mut self, page: &Page, source: ByteSource, spans: &Spans, sink: &mut dyn Sink) -> Result<(), Error> {
         let Some(pages) = page.range(self.space.page()) else {
             return Ok(());
         };
@@ -315,7 +315,7 @@ impl Search<'_> {
     }
 
     /// Searches a range that was just resident or in the page cache.
-    fn range(&mut self, range: AddressRange, source: Source, sink: &mut dyn Sink) -> Result<(), Error> {
+    fn range(&mut self, range: AddressRange, source: ByteSource, sink: &mut dyn Sink) -> Result<(), Error> {
         let page = self.space.page();
         let mut from = range.start();
         while from < range.end() && !self.is_enough() {
@@ -332,7 +332,7 @@ impl Search<'_> {
             self.buffer.resize(kept + wanted, 0);
             let into = self.buffer.get_mut(kept..).unwrap_or_default();
             let (read, missed) = match source {
-                Source::File => match self.space.cached(from, into)? {
+                ByteSource::File => match self.space.cached(from, into)? {
                     Ok(read) => (read, false),
                     Err(reason) => {
                         // A change meanwhile may concern this page only.
@@ -355,7 +355,7 @@ impl Search<'_> {
             self.summary.searched += read as u64;
             self.summary.unread += u64::from(missed);
             let end = VirtualAddress::new(from.get() + read as u64);
-            if let (Source::File, Some(read)) = (source, AddressRange::new(from, end)) {
+            if let (ByteSource::File, Some(read)) = (source, AddressRange::new(from, end)) {
                 self.summary.cached += read.pages(page);
                 self.of_file.push(read);
             }
@@ -392,7 +392,7 @@ impl Search<'_> {
             let region = self.space.region(address);
             let end = address.get() + self.finder.needle().len() as u64;
             let touches = |range: &AddressRange| range.start().get() < end && range.end() > address;
-            let source = if self.of_file.iter().any(touches) { Source::File } else { Source::Memory };
+            let source = if self.of_file.iter().any(touches) { ByteSource::File } else { ByteSource::Memory };
             sink.emit(&Match {
                 address,
                 symbol: translate::brief(&self.symbols, address),

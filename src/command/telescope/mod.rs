@@ -9,7 +9,7 @@ pub(super) use records::samples;
 
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, Resume, example, translate};
 use crate::eval;
-use crate::inspect::{Absent, AddressSpace, Contents, Source};
+use crate::inspect::{Absent, AddressSpace, ByteSource, Contents};
 use crate::kernel::{AddressRange, State, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, address, number};
 use crate::lang::{Expression, Spanned};
@@ -115,7 +115,7 @@ struct Chains<'a> {
 
 impl<'a> Chains<'a> {
     fn of(target: &'a Target, symbols: &'a Symbols) -> Result<Self, Error> {
-        let has_query = target.process.queried(VirtualAddress::new(0))?.is_some();
+        let has_query = target.process.query_region_at(VirtualAddress::new(0))?.is_some();
         let whole = if has_query { None } else { Some(AddressSpace::of(target)?) };
         Ok(Chains { target, spaces: RefCell::new(whole.into_iter().collect()), symbols: symbols.on_demand(target) })
     }
@@ -170,7 +170,7 @@ impl<'a> Chains<'a> {
                 region: (&viewed.region).into(),
                 symbol: translate::brief(&self.symbols, pointed),
                 state: word.state,
-                source: source.map(Source::word),
+                source: source.map(ByteSource::word),
                 value: word.value.map(Hex),
                 text,
                 why: word.why,
@@ -185,7 +185,7 @@ impl<'a> Chains<'a> {
             symbol: translate::brief(&self.symbols, address),
             value: first.value.map(Hex),
             state: first.state,
-            source: first.source.map(Source::word),
+            source: first.source.map(ByteSource::word),
             chain,
             ends,
             why: first.why,
@@ -232,7 +232,7 @@ impl<'a> Chains<'a> {
     }
 
     /// The text at an address, if there is one: printable characters, up to a zero or the limit.
-    fn text(&self, address: VirtualAddress) -> Result<Option<(String, Source)>, Error> {
+    fn text(&self, address: VirtualAddress) -> Result<Option<(String, ByteSource)>, Error> {
         let mut bytes = [0; LONGEST_TEXT];
         let read = self.read(address, &mut bytes)?;
         let bytes = bytes.get(..read.count).unwrap_or_default();
@@ -256,7 +256,7 @@ impl<'a> Chains<'a> {
 struct Read {
     count: usize,
     /// The weakest source of the bytes; `None` without bytes.
-    source: Option<Source>,
+    source: Option<ByteSource>,
     /// Why the read ended early.
     absent: Option<Absent>,
 }
@@ -267,7 +267,7 @@ struct Word {
     /// The state of its page, or of the first page that was not read.
     state: State,
     /// Its source; `None` if it was not read.
-    source: Option<Source>,
+    source: Option<ByteSource>,
     /// Why it was not read, and why the state is uncertain.
     why: Why,
 }

@@ -18,7 +18,7 @@ use super::until::{self, Quantifier, Until};
 use super::watch_groups::{Sums, WatchKey, tally};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example};
 use crate::eval::{self, Spans, current_ranges};
-use crate::inspect::{AddressSpace, Change, Facts, Sampled, StateSet, Watcher, is_average};
+use crate::inspect::{AddressSpace, Change, Facts, StateSet, Survival, Watcher, is_average};
 use crate::kernel::words::worded;
 use crate::lang::parser::{
     self, Parsed, Tokens, after, clause, hint_at_missing_with, list_once, one_of, time, watched, word,
@@ -337,9 +337,9 @@ impl Watching<'_> {
             let sampled = self.sample(sink, &mut watcher);
             self.samples += 1;
             match sampled {
-                Ok(Sampled::Alive) if self.tally.left == 0 => return Ok("count"),
-                Ok(Sampled::Alive) => {}
-                Ok(Sampled::Exited) => return Ok("exited"),
+                Ok(Survival::Alive) if self.tally.left == 0 => return Ok("count"),
+                Ok(Survival::Alive) => {}
+                Ok(Survival::Exited) => return Ok("exited"),
                 Err(Error::Stopped(_)) if self.tally.left == 0 => return Ok("count"),
                 Err(error) => return interrupted(error, sink),
             }
@@ -367,7 +367,7 @@ impl Watching<'_> {
     }
 
     /// Takes one sample and shows what changed.
-    fn sample(&mut self, sink: &mut dyn Sink, watcher: &mut Watcher) -> Result<Sampled, Error> {
+    fn sample(&mut self, sink: &mut dyn Sink, watcher: &mut Watcher) -> Result<Survival, Error> {
         let (target, symbols) = (self.target, &self.state.symbols);
         let page = target.process.layout().page;
         let names = symbols.on_demand(target);
@@ -409,13 +409,13 @@ impl Watching<'_> {
                 sink.emit(&event(change, ends, target))?;
             }
             if self.tally.left == 0 {
-                return Ok(Sampled::Alive);
+                return Ok(Survival::Alive);
             }
         }
-        if let (Some(timeline), Sampled::Alive) = (&mut self.timeline, look.sampled()) {
+        if let (Some(timeline), Survival::Alive) = (&mut self.timeline, look.survival()) {
             timeline.emit(sink)?;
         }
-        Ok(look.sampled())
+        Ok(look.survival())
     }
 
     /// Whether the condition of `until` holds now. Each call evaluates its functions anew.

@@ -27,9 +27,8 @@
 //! }
 //! for class in AccountClass::ALL {
 //!     println!("{} bytes {}", all.of(*class), class.word());
-//! }
-//! let rollup = target.machine.memory_of(std::process::id())?;
-//! for check in checks(&all, &rollup, space.counts_zeros_as_merged()) {
+//! } let rollup = target.machine.rollup_of(std::process::id())?; for check in checks(&all, &rollup,
+//! space.counts_zeros_as_merged()) {
 //!     println!("{}: {} counted, {} in smaps_rollup", check.field, check.counted, check.kernel);
 //! }
 //! # assert!(all.of(AccountClass::Anonymous) > 0);

@@ -81,17 +81,17 @@ fn non_present_states(entry: PageMapEntry, swap: SwapEntry, rules: &dyn KernelBe
 /// The swap types that are areas in use. They distinguish a page in swap from markers and the like, which have the same
 /// bit.
 #[derive(Clone, Copy, Default)]
-pub struct SwapAreas(u32);
+pub struct SwapTypes(u32);
 
-impl SwapAreas {
+impl SwapTypes {
     /// Those of this kernel.
-    pub fn of(rules: &dyn KernelBehaviour) -> SwapAreas {
+    pub fn of(rules: &dyn KernelBehaviour) -> SwapTypes {
         let is_area = |kind: &u8| rules.swap_in_use() && rules.swap_meaning(*kind) == SwapMeaning::Area;
-        SwapAreas((0..32).filter(is_area).fold(0, |areas, kind| areas | 1 << kind))
+        SwapTypes((0..32).filter(is_area).fold(0, |areas, kind| areas | 1 << kind))
     }
 
     /// Whether the page of an entry is in one of them. If the type is hidden, that is the likeliest.
-    pub fn hold(self, entry: PageMapEntry) -> bool {
+    pub fn holds(self, entry: PageMapEntry) -> bool {
         let in_area = |swap: SwapEntry| self.0 >> swap.kind & 1 == 1;
         !entry.is_guard() && entry.swap().is_some_and(in_area)
     }

@@ -1,8 +1,8 @@
 //! Work that several cores do at once, pulled in the order in which it was planned.
 //!
-//! The thread that pulls also plans the pieces. Each worker thread has a bounded channel for batches of pieces and a
+//! The thread that pulls also plans the tasks. Each worker thread has a bounded channel for batches of tasks and a
 //! queue of finished ones. Batches are dealt round robin and results are taken round robin, so they come in order. A
-//! slow piece lets the other workers run ahead by the depth of their channels, and no further. Threads are started only
+//! slow task lets the other workers run ahead by the depth of their channels, and no further. Threads are started only
 //! once enough work was done to be worth them.
 
 #[cfg(test)]
@@ -27,61 +27,61 @@ const LONG: Duration = Duration::from_millis(1);
 /// What any core can do.
 pub(super) trait Work: Send + Sync + 'static {
     /// A part of the work with its result. It is used again for later parts.
-    type Piece: Default + Send + 'static;
-    /// Buffers that a worker uses again from piece to piece.
-    type Scratch: Default;
-    /// How its pieces are spread over threads.
+    type Task: Default + Send + 'static;
+    /// Buffers that a worker uses again from task to task.
+    type Buffers: Default;
+    /// How its tasks are spread over threads.
     const SPREAD: Spread = Spread::COARSE;
 
-    /// Does a piece. Work that takes longer than some milliseconds looks at `budget` in between.
-    fn work(&self, piece: &mut Self::Piece, scratch: &mut Self::Scratch, budget: &mut Budget) -> Result<()>;
+    /// Does a task. Work that takes longer than some milliseconds looks at `budget` in between.
+    fn work(&self, task: &mut Self::Task, buffers: &mut Self::Buffers, budget: &mut Budget) -> Result<()>;
 }
 
-/// How pieces are spread over threads.
+/// How tasks are spread over threads.
 pub(super) struct Spread {
     /// The most worker threads that are of use.
     threads: usize,
-    /// Full pieces done on the caller's thread before others are started: some 0.5 ms of work, where a thread costs
+    /// Full tasks done on the caller's thread before others are started: some 0.5 ms of work, where a thread costs
     /// 0.05.
     alone: u32,
-    /// Pieces that are handed over together: waking a thread takes about as long as a small piece.
+    /// Tasks that are handed over together: waking a thread takes about as long as a small task.
     batch: usize,
     /// Batches that each worker has, so that none waits for the next to be planned.
     depth: usize,
 }
 
 impl Spread {
-    /// For pieces of some 0.1 ms or more.
+    /// For tasks of some 0.1 ms or more.
     pub const COARSE: Spread = Spread { threads: 8, alone: 4, batch: 1, depth: 4 };
-    /// For pieces of some 0.02 ms, of which each holds files open.
+    /// For tasks of some 0.02 ms, of which each holds files open.
     pub const FINE: Spread = Spread { threads: 4, alone: 32, batch: 8, depth: 2 };
 }
 
 /// The size of what was planned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Planned {
+pub(super) enum TaskSize {
     /// There is no more to do.
     Nothing,
-    /// A piece too small to start threads for.
+    /// A task too small to start threads for.
     Small,
-    /// A piece as large as they get.
+    /// A task as large as they get.
     Full,
 }
 
-/// Does all pieces that are planned. Dropping it ends pieces under way, and waits for its threads.
+/// Does all tasks that are planned. Dropping it ends tasks under way, and waits for its threads.
 pub(super) struct Pool<W: Work> {
     work: Arc<W>,
     budget: Budget,
-    /// The piece that was pulled last.
-    piece: W::Piece,
-    scratch: W::Scratch,
-    spare: Vec<W::Piece>,
-    /// Full pieces to be done on this thread before others are started; `None` for all of them.
+    /// The task that was pulled last.
+    task: W::Task,
+    buffers: W::Buffers,
+    spare: Vec<W::Task>,
+    /// Full tasks to be done on this thread before others are started; `None` for all of them.
     alone: Option<u32>,
-    workers: Vec<Worker<W::Piece>>,
-    /// No piece is begun, and pieces under way may end early.
+    workers: Vec<Worker<W::Task>>,
+    /// No task is begun, and tasks under way may end early.
     stop: Arc<AtomicBool>,
-    /// How many pieces of each batch have not come back.
+    /// How many tasks of each batch have not come back.
     under_way: VecDeque<usize>,
     /// The workers that get the next batch, and have the next result.
     deal_to: usize,
@@ -96,8 +96,8 @@ impl<W: Work> Pool<W> {
         Pool {
             work,
             budget,
-            piece: W::Piece::default(),
-            scratch: W::Scratch::default(),
+            task: W::Task::default(),
+            buffers: W::Buffers::default(),
             spare: Vec::new(),
             alone: Some(W::SPREAD.alone),
             workers: Vec::new(),
@@ -115,9 +115,9 @@ impl<W: Work> Pool<W> {
         self.budget = budget;
     }
 
-    /// The piece that was pulled last.
-    pub fn piece(&self) -> &W::Piece {
-        &self.piece
+    /// The task that was pulled last.
+    pub fn task(&self) -> &W::Task {
+        &self.task
     }
 
     /// Whether nothing more comes.
@@ -125,31 +125,31 @@ impl<W: Work> Pool<W> {
         self.is_closed
     }
 
-    /// Pulls the next finished piece, in the order of planning; `None` after the last one. `plan` makes a piece, which
+    /// Pulls the next finished task, in the order of planning; `None` after the last one. `plan` makes a task, which
     /// may hold an earlier one, the next.
     ///
-    /// Fails with the first error, in order; later pieces are dropped. When the budget is over, no piece is begun,
-    /// pieces under way end early, and their results still come before the error.
-    pub fn next(&mut self, mut plan: impl FnMut(&mut W::Piece) -> Result<Planned>) -> Result<Option<&mut W::Piece>> {
+    /// Fails with the first error, in order; later tasks are dropped. When the budget is over, no task is begun, tasks
+    /// under way end early, and their results still come before the error.
+    pub fn next(&mut self, mut plan: impl FnMut(&mut W::Task) -> Result<TaskSize>) -> Result<Option<&mut W::Task>> {
         if self.is_closed {
             return Ok(None);
         }
         match self.advance(&mut plan) {
-            Ok(true) => Ok(Some(&mut self.piece)),
+            Ok(true) => Ok(Some(&mut self.task)),
             Ok(false) => {
                 self.close();
                 Ok(None)
             }
             Err(error) => {
                 self.close();
-                // Once the budget is over, an error in a piece is a result of that.
+                // Once the budget is over, an error in a task is a result of that.
                 Err(self.budget.spend(0).err().map_or(error, Error::from))
             }
         }
     }
 
-    /// Whether there is a next piece.
-    fn advance(&mut self, plan: &mut dyn FnMut(&mut W::Piece) -> Result<Planned>) -> Result<bool> {
+    /// Whether there is a next task.
+    fn advance(&mut self, plan: &mut dyn FnMut(&mut W::Task) -> Result<TaskSize>) -> Result<bool> {
         if self.alone == Some(0) {
             self.alone = None;
             // Asked only now: the answer is put together from files of cgroups.
@@ -167,34 +167,34 @@ impl<W: Work> Pool<W> {
         self.workers = (0..threads).map_while(start).collect();
     }
 
-    /// Does the next piece on this thread.
-    fn work_alone(&mut self, plan: &mut dyn FnMut(&mut W::Piece) -> Result<Planned>) -> Result<bool> {
+    /// Does the next task on this thread.
+    fn work_alone(&mut self, plan: &mut dyn FnMut(&mut W::Task) -> Result<TaskSize>) -> Result<bool> {
         self.budget.look()?;
-        match plan(&mut self.piece)? {
-            Planned::Nothing => return Ok(false),
-            Planned::Small => {}
-            Planned::Full => self.alone = self.alone.map(|left| left - 1),
+        match plan(&mut self.task)? {
+            TaskSize::Nothing => return Ok(false),
+            TaskSize::Small => {}
+            TaskSize::Full => self.alone = self.alone.map(|left| left - 1),
         }
-        self.work.work(&mut self.piece, &mut self.scratch, &mut self.budget)?;
+        self.work.work(&mut self.task, &mut self.buffers, &mut self.budget)?;
         Ok(true)
     }
 
-    /// Takes the next piece from the workers.
-    fn take(&mut self, plan: &mut dyn FnMut(&mut W::Piece) -> Result<Planned>) -> Result<bool> {
-        self.look();
+    /// Takes the next task from the workers.
+    fn take(&mut self, plan: &mut dyn FnMut(&mut W::Task) -> Result<TaskSize>) -> Result<bool> {
+        self.check_budget();
         self.deal(plan);
         let mut goes_on = true;
         loop {
             let (Some(worker), Some(left)) = (self.workers.get(self.take_from), self.under_way.front_mut()) else {
                 return self.ended.take().unwrap_or(Ok(())).map(|()| false);
             };
-            if let Some((piece, result)) = worker.finished() {
+            if let Some((task, result)) = worker.next_finished() {
                 *left -= 1;
                 if *left == 0 {
                     self.under_way.pop_front();
                     self.take_from = (self.take_from + 1) % self.workers.len();
                 }
-                self.spare.push(std::mem::replace(&mut self.piece, piece));
+                self.spare.push(std::mem::replace(&mut self.task, task));
                 return result.map(|()| true);
             }
             if !goes_on {
@@ -205,13 +205,13 @@ impl<W: Work> Pool<W> {
             match worker.woken.recv_timeout(PATIENCE) {
                 Ok(()) => {}
                 Err(RecvTimeoutError::Disconnected) => goes_on = false,
-                Err(RecvTimeoutError::Timeout) => self.look(),
+                Err(RecvTimeoutError::Timeout) => self.check_budget(),
             }
         }
     }
 
     /// Has the workers stop once the budget is over.
-    fn look(&mut self) {
+    fn check_budget(&mut self) {
         if let Err(why) = self.budget.look() {
             self.stop.store(true, Ordering::Relaxed);
             self.ended = Some(Err(why.into()));
@@ -219,21 +219,21 @@ impl<W: Work> Pool<W> {
     }
 
     /// Gives the workers as much as they may have.
-    fn deal(&mut self, plan: &mut dyn FnMut(&mut W::Piece) -> Result<Planned>) {
+    fn deal(&mut self, plan: &mut dyn FnMut(&mut W::Task) -> Result<TaskSize>) {
         while self.ended.is_none() && self.under_way.len() < W::SPREAD.depth * self.workers.len() {
             let mut batch = Vec::with_capacity(W::SPREAD.batch);
             while self.ended.is_none() && batch.len() < W::SPREAD.batch {
-                let mut piece = self.spare.pop().unwrap_or_default();
-                match plan(&mut piece) {
-                    Ok(Planned::Nothing) => self.ended = Some(Ok(())),
+                let mut task = self.spare.pop().unwrap_or_default();
+                match plan(&mut task) {
+                    Ok(TaskSize::Nothing) => self.ended = Some(Ok(())),
                     Err(error) => self.ended = Some(Err(error)),
-                    Ok(Planned::Small | Planned::Full) => batch.push(piece),
+                    Ok(TaskSize::Small | TaskSize::Full) => batch.push(task),
                 }
             }
             if let (Some(worker), false) = (self.workers.get(self.deal_to), batch.is_empty()) {
                 self.under_way.push_back(batch.len());
                 // A worker that panicked takes none. Its results end.
-                _ = worker.pieces.send(batch);
+                _ = worker.tasks.send(batch);
                 self.deal_to = (self.deal_to + 1) % self.workers.len();
             }
         }
@@ -259,38 +259,38 @@ impl<W: Work> Drop for Pool<W> {
     }
 }
 
-type Finished<P> = Mutex<VecDeque<(P, Result<()>)>>;
+type FinishedTasks<P> = Mutex<VecDeque<(P, Result<()>)>>;
 
 /// A worker thread, as the caller's thread sees it.
 struct Worker<P> {
-    pieces: SyncSender<Vec<P>>,
-    finished: Arc<Finished<P>>,
+    tasks: SyncSender<Vec<P>>,
+    finished: Arc<FinishedTasks<P>>,
     /// Something was finished since the queue was seen to be empty. That is announced after each batch and after long
-    /// pieces: waking takes about as long as a small piece. Before a long piece nobody knows that it is long, so the
+    /// tasks: waking takes about as long as a small task. Before a long task nobody knows that it is long, so the
     /// caller's thread also wakes by itself.
     woken: Receiver<()>,
     thread: JoinHandle<()>,
 }
 
 impl<P: Send + 'static> Worker<P> {
-    /// Starts a thread that works until there are no more pieces, or until `stop`; `None` if no thread can be had.
-    fn start<W: Work<Piece = P>>(work: &Arc<W>, stop: &Arc<AtomicBool>) -> Option<Self> {
+    /// Starts a thread that works until there are no more tasks, or until `stop`; `None` if no thread can be had.
+    fn start<W: Work<Task = P>>(work: &Arc<W>, stop: &Arc<AtomicBool>) -> Option<Self> {
         // Nobody ever waits to send: a worker has at most so many batches.
-        let (pieces, to_do) = sync_channel::<Vec<P>>(W::SPREAD.depth);
+        let (tasks, to_do) = sync_channel::<Vec<P>>(W::SPREAD.depth);
         let (wake, woken) = sync_channel(1);
-        let finished: Arc<Finished<P>> = Arc::default();
+        let finished: Arc<FinishedTasks<P>> = Arc::default();
         let (work, stop, done) = (Arc::clone(work), Arc::clone(stop), Arc::clone(&finished));
         let thread = move || {
-            let mut scratch = W::Scratch::default();
+            let mut buffers = W::Buffers::default();
             let mut budget = Budget::until(Arc::clone(&stop));
             for batch in to_do {
                 let mut begun = Instant::now();
-                for mut piece in batch {
+                for mut task in batch {
                     if stop.load(Ordering::Relaxed) {
                         return;
                     }
-                    let result = work.work(&mut piece, &mut scratch, &mut budget);
-                    done.lock().unwrap_or_else(PoisonError::into_inner).push_back((piece, result));
+                    let result = work.work(&mut task, &mut buffers, &mut budget);
+                    done.lock().unwrap_or_else(PoisonError::into_inner).push_back((task, result));
                     if begun.elapsed() >= LONG {
                         begun = Instant::now();
                         // It need not be woken twice.
@@ -301,11 +301,11 @@ impl<P: Send + 'static> Worker<P> {
             }
         };
         let thread = Builder::new().spawn(thread).ok()?;
-        Some(Worker { pieces, finished, woken, thread })
+        Some(Worker { tasks, finished, woken, thread })
     }
 
-    /// The next finished piece, if there is one.
-    fn finished(&self) -> Option<(P, Result<()>)> {
+    /// The next finished task, if there is one.
+    fn next_finished(&self) -> Option<(P, Result<()>)> {
         self.finished.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }
 }

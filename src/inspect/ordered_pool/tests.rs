@@ -13,8 +13,8 @@ struct Squares<const FINE: bool> {
 
 impl<const FINE: bool> Work for Squares<FINE> {
     /// A number, and its square.
-    type Piece = (u64, u64);
-    type Scratch = ();
+    type Task = (u64, u64);
+    type Buffers = ();
     const SPREAD: Spread = if FINE { Spread::FINE } else { Spread::COARSE };
     fn work(&self, (of, is): &mut (u64, u64), _: &mut (), budget: &mut Budget) -> Result<()> {
         *is = (self.of)(*of, budget)?;
@@ -23,7 +23,7 @@ impl<const FINE: bool> Work for Squares<FINE> {
     }
 }
 
-/// Ways to have pieces done, each with its worker threads and with the pieces that may be under way.
+/// Ways to have tasks done, each with its worker threads and with the tasks that may be under way.
 #[derive(Clone, Copy, Debug)]
 enum Way {
     Alone,
@@ -75,7 +75,7 @@ impl Way {
     }
 }
 
-type Plan<'a> = &'a dyn Fn(u64) -> Result<Planned>;
+type Plan<'a> = &'a dyn Fn(u64) -> Result<TaskSize>;
 type Wants<'a> = &'a dyn Fn(u64) -> bool;
 
 struct Ran {
@@ -90,10 +90,10 @@ fn pull<const FINE: bool>(
     wants_more: Wants<'_>,
 ) -> (Vec<u64>, Result<()>) {
     let mut planned = 0;
-    let mut next = |piece: &mut (u64, u64)| {
-        piece.0 = planned;
+    let mut next = |task: &mut (u64, u64)| {
+        task.0 = planned;
         planned += 1;
-        plan(piece.0)
+        plan(task.0)
     };
     let mut found = Vec::new();
     loop {
@@ -125,8 +125,8 @@ fn squares(
     way.run(&of, &below(count), budget, wants_more)
 }
 
-fn below(count: u64) -> impl Fn(u64) -> Result<Planned> {
-    move |of| Ok(if of < count { Planned::Full } else { Planned::Nothing })
+fn below(count: u64) -> impl Fn(u64) -> Result<TaskSize> {
+    move |of| Ok(if of < count { TaskSize::Full } else { TaskSize::Nothing })
 }
 
 fn all(_: u64) -> bool {
@@ -165,7 +165,7 @@ fn the_first_error_in_order_ends_it() {
 #[test]
 fn pieces_planned_before_an_error_come_before_it() {
     for way in Way::ALL {
-        let plan = |of| if of < 50 { Ok(Planned::Full) } else { Err(failed()) };
+        let plan = |of| if of < 50 { Ok(TaskSize::Full) } else { Err(failed()) };
         let of: Arc<Square> = Arc::new(|of, _: &mut Budget| Ok(of));
         let ran = way.run(&of, &plan, Budget::unlimited(), &all);
         assert!(matches!(ran.ended, Err(Error::Exited)));
@@ -277,7 +277,7 @@ fn dropping_it_ends_pieces_under_way_and_their_threads() {
 
 #[test]
 fn a_slow_piece_lets_the_others_run_ahead() {
-    // The slow piece ends once all that the other workers may have are done.
+    // The slow task ends once all that the other workers may have are done.
     let done = AtomicU64::new(0);
     let slow = move |of: u64, budget: &mut Budget| {
         let others = 2 * Spread::COARSE.depth as u64;
@@ -294,7 +294,7 @@ fn a_slow_piece_lets_the_others_run_ahead() {
 
 #[test]
 fn results_do_not_wait_for_a_slow_piece_of_their_batch() {
-    // The slow piece ends once those before it in its batch were delivered.
+    // The slow task ends once those before it in its batch were delivered.
     let delivered = Arc::<AtomicU64>::default();
     let before = Arc::clone(&delivered);
     let slow = move |of: u64, budget: &mut Budget| {

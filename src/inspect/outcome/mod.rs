@@ -20,7 +20,7 @@ pub struct AccessFacts {
     /// State of the page.
     pub state: State,
     /// Whether the state is certain.
-    pub state_certain: bool,
+    pub is_state_certain: bool,
     /// Kind of the page.
     pub kind: Option<Kind>,
     /// Of its region; `None` when it is in none.
@@ -28,13 +28,13 @@ pub struct AccessFacts {
     /// The backing of its region.
     pub backing: Option<Backing>,
     /// Bit 61 of its entry: a page of a file or of shared memory.
-    pub of_object: bool,
+    pub is_of_object: bool,
     /// Bit 57 of its entry.
     pub uffd_wp: bool,
     /// Whether its page-table entry lets a write pass that the region permits, as long as the page is not shared.
-    pub writable: Option<bool>,
+    pub is_writable: Option<bool>,
     /// Whether the page has changes that its file does not have yet.
-    pub dirty: Option<bool>,
+    pub is_dirty: Option<bool>,
     /// Whether its region has a protection key other than 0: each thread has its own rights for it, in a register.
     pub has_key: bool,
     /// Whether it is one of the pages of `[vvar]` that the kernel has on some machines only.
@@ -94,18 +94,18 @@ pub fn owner(facts: &AccessFacts) -> Result<Owner, OwnerUnknown> {
         Kind::Zero | Kind::HugeZero | Kind::Vdso => Owner::Kernel,
         Kind::Ksm => Owner::Merged,
         Kind::DeviceMemory => Owner::Device,
-        Kind::Hugetlb if facts.of_object => Owner::Object,
+        Kind::Hugetlb if facts.is_of_object => Owner::Object,
         Kind::Anonymous | Kind::PrivateCopy | Kind::Hugetlb => {
             let exclusive = facts.exclusive.ok_or(OwnerUnknown::Exclusive)?;
-            match (exclusive, facts.own()) {
+            match (exclusive, facts.anon_exclusive()) {
                 (false, _) => Owner::CopyOnWrite,
-                (true, Own::No | Own::Unknown) if facts.is_in_swap_cache() => {
+                (true, AnonExclusive::No | AnonExclusive::Unknown) if facts.is_in_swap_cache() => {
                     return Err(OwnerUnknown::SwapCache);
                 }
                 // The page may be exclusive itself, or not.
-                (true, Own::OfFolio(false)) => return Err(OwnerUnknown::MarkOfFolio),
-                (true, Own::No) => Owner::LeftOver,
-                (true, Own::Yes | Own::OfFolio(true) | Own::Unknown) => Owner::Sole,
+                (true, AnonExclusive::OfFolio(false)) => return Err(OwnerUnknown::MarkOfFolio),
+                (true, AnonExclusive::No) => Owner::LeftOver,
+                (true, AnonExclusive::Yes | AnonExclusive::OfFolio(true) | AnonExclusive::Unknown) => Owner::Sole,
             }
         }
         _ => Owner::Object,
@@ -156,18 +156,18 @@ fn perhaps_copied(outcome: Outcome) -> Outcome {
 }
 
 fn permitted_outcome(facts: &AccessFacts, permissions: Permissions, access: Access) -> Outcome {
-    if !facts.state_certain {
+    if !facts.is_state_certain {
         return Outcome::of(match facts.state {
             // Most likely only the marker; otherwise the page is swapped or migrating.
             State::UffdWp => {
-                let marker = AccessFacts { state_certain: true, ..*facts };
+                let marker = AccessFacts { is_state_certain: true, ..*facts };
                 let mut outcome = permitted_outcome(&marker, permissions, access);
                 outcome.effects.extend([Effect::SwapIn, Effect::Wait]);
                 return outcome;
             }
             // Most likely nothing is there, but the page map shows no other entries of hugetlb pages.
             State::Untouched => {
-                let mut outcome = fill(facts, permissions, access);
+                let mut outcome = fill_outcome(facts, permissions, access);
                 outcome.effects.extend([Effect::Poisoned, Effect::Wait]);
                 return outcome;
             }
@@ -181,13 +181,13 @@ fn permitted_outcome(facts: &AccessFacts, permissions: Permissions, access: Acce
     }
     match (facts.state, access) {
         (State::Present, Access::Read) | (State::Outside, _) => Outcome::of(&[Effect::Nothing]),
-        (State::Present, Access::Write) => protected(facts, write(facts, permissions)),
-        (State::Untouched, _) | (State::UffdWp, Access::Read) => fill(facts, permissions, access),
+        (State::Present, Access::Write) => under_write_protection(facts, write_outcome(facts, permissions)),
+        (State::Untouched, _) | (State::UffdWp, Access::Read) => fill_outcome(facts, permissions, access),
         (State::UffdWp, Access::Write) => match facts.write_tracked {
-            Some(true) => fill(facts, permissions, access),
+            Some(true) => fill_outcome(facts, permissions, access),
             Some(false) => Outcome::of(&[Effect::Notify]),
             None => {
-                let mut outcome = fill(facts, permissions, access);
+                let mut outcome = fill_outcome(facts, permissions, access);
                 outcome.effects.insert(0, Effect::Notify);
                 outcome
             }
@@ -213,18 +213,18 @@ fn permitted_outcome(facts: &AccessFacts, permissions: Permissions, access: Acce
 }
 
 /// Where nothing is mapped.
-fn fill(facts: &AccessFacts, permissions: Permissions, access: Access) -> Outcome {
-    if let Some(effects) = userfault(facts) {
+fn fill_outcome(facts: &AccessFacts, permissions: Permissions, access: Access) -> Outcome {
+    if let Some(effects) = userfault_effects(facts) {
         return Outcome::of(effects);
     }
     let effects: &[Effect] = match (facts.kind, facts.content) {
-        (Some(Kind::Anonymous), _) => zeros(facts),
-        (Some(Kind::Hugetlb), content) => from_pool(facts, content),
+        (Some(Kind::Anonymous), _) => zero_effects(facts),
+        (Some(Kind::Hugetlb), content) => pool_effects(facts, content),
         (Some(Kind::Cached), _) => &[Effect::MapCached],
         (Some(Kind::NotCached), _) => &[Effect::ReadFile],
         (Some(Kind::MaybeSwapped), _) => &[Effect::SwapIn],
         (Some(Kind::PastEnd), _) => return Outcome::of(&[Effect::PastEnd]),
-        (Some(Kind::Shmem), Some(BackingContent::Hole)) => zeros(facts),
+        (Some(Kind::Shmem), Some(BackingContent::Hole)) => zero_effects(facts),
         (Some(Kind::Shmem), _) => &[Effect::MapCached, Effect::Zeros, Effect::SwapIn],
         (Some(Kind::File), _) => &[Effect::MapCached, Effect::ReadFile],
         _ if facts.may_lack_page => &[Effect::Map, Effect::NoKernelPage],
@@ -244,7 +244,7 @@ fn fill(facts: &AccessFacts, permissions: Permissions, access: Access) -> Outcom
 }
 
 /// A page of zeros, or a huge one if the settings allow it and one is free.
-fn zeros(facts: &AccessFacts) -> &'static [Effect] {
+fn zero_effects(facts: &AccessFacts) -> &'static [Effect] {
     match facts.huge_may_come {
         Some(false) => &[Effect::Zeros],
         Some(true) => &[Effect::HugeZeros, Effect::Zeros],
@@ -253,7 +253,7 @@ fn zeros(facts: &AccessFacts) -> &'static [Effect] {
 }
 
 /// A page of the hugetlb pool: that of its file, or a fresh one.
-fn from_pool(facts: &AccessFacts, content: Option<BackingContent>) -> &'static [Effect] {
+fn pool_effects(facts: &AccessFacts, content: Option<BackingContent>) -> &'static [Effect] {
     use Effect::{MapCached, PastEnd, PoolEmpty, Zeros};
     let spare = facts.pool_has_spare == Some(true);
     let may_be_reserved = facts.pool_may_be_reserved != Some(false);
@@ -273,7 +273,7 @@ fn from_pool(facts: &AccessFacts, content: Option<BackingContent>) -> &'static [
 /// What a userfaultfd adds before a page is filled; `None` where the kernel sends it no event. A page that the object
 /// has, in swap or not, is a "minor" fault, and any other is "missing" (shmem_get_folio_gfp in mm/shmem.c,
 /// hugetlb_no_page in mm/hugetlb.c).
-fn userfault(facts: &AccessFacts) -> Option<&'static [Effect]> {
+fn userfault_effects(facts: &AccessFacts) -> Option<&'static [Effect]> {
     use Effect::{MapCached, Notify, SwapIn, Zeros};
     let missing = facts.uffd_missing == Some(true);
     let minor = facts.uffd_minor == Some(true);
@@ -292,7 +292,7 @@ fn userfault(facts: &AccessFacts) -> Option<&'static [Effect]> {
 }
 
 /// The outcome of a write under userfaultfd write protection; `then` is that without it.
-fn protected(facts: &AccessFacts, then: Outcome) -> Outcome {
+fn under_write_protection(facts: &AccessFacts, then: Outcome) -> Outcome {
     if !facts.uffd_wp {
         return then;
     }
@@ -313,7 +313,7 @@ fn protected(facts: &AccessFacts, then: Outcome) -> Outcome {
 }
 
 /// A write to what is mapped, in a region that permits it.
-fn write(facts: &AccessFacts, permissions: Permissions) -> Outcome {
+fn write_outcome(facts: &AccessFacts, permissions: Permissions) -> Outcome {
     use Effect::{Copy, HugeZeros, Nothing, Reuse, Zeros};
     let shared = permissions.shared;
     let outcome = Outcome::of(match facts.kind {
@@ -323,34 +323,34 @@ fn write(facts: &AccessFacts, permissions: Permissions) -> Outcome {
         Some(Kind::Ksm) => &[Copy],
         // Most filesystems want to notice the first write to a clean page (page_mkwrite): writing it back has
         // write-protected it in all mappings (page_mkclean). The one that made a page dirty may be another mapping.
-        Some(Kind::File) if shared && facts.dirty == Some(true) => &[Nothing, Reuse],
+        Some(Kind::File) if shared && facts.is_dirty == Some(true) => &[Nothing, Reuse],
         Some(Kind::File) if shared => &[Reuse, Nothing],
         Some(Kind::Shmem | Kind::Hugetlb) if shared => &[Nothing],
         Some(Kind::File | Kind::Shmem) => &[Copy],
-        Some(Kind::Hugetlb) if facts.of_object => copy_from_pool(facts),
-        Some(Kind::Hugetlb) if facts.exclusive == Some(false) => copy_from_pool(facts),
+        Some(Kind::Hugetlb) if facts.is_of_object => pool_copy_effects(facts),
+        Some(Kind::Hugetlb) if facts.exclusive == Some(false) => pool_copy_effects(facts),
         Some(Kind::Anonymous | Kind::PrivateCopy | Kind::Hugetlb) => match facts.exclusive {
             Some(false) => &[Copy],
             None => &[Nothing, Reuse, Copy],
             // A read maps a hugetlb page write-protected. The first write faults, and reuses the page (hugetlb_wp in
             // mm/hugetlb.c).
-            Some(true) if facts.kind == Some(Kind::Hugetlb) => match facts.own() {
-                Own::No => &[Reuse],
+            Some(true) if facts.kind == Some(Kind::Hugetlb) => match facts.anon_exclusive() {
+                AnonExclusive::No => &[Reuse],
                 _ => &[Nothing, Reuse],
             },
-            Some(true) => match facts.own() {
-                Own::Yes => &[Nothing],
+            Some(true) => match facts.anon_exclusive() {
+                AnonExclusive::Yes => &[Nothing],
                 // The page is copied if another process maps any page of the folio (__wp_can_reuse_large_anon_folio in
                 // mm/memory.c; kernels before it copy too).
-                Own::Unknown | Own::OfFolio(true) if facts.folio_shared => &[Nothing, Copy],
-                Own::OfFolio(false) if facts.folio_shared => &[Copy, Nothing],
-                Own::No if facts.folio_shared => &[Copy],
-                Own::Unknown | Own::OfFolio(true) => &[Nothing, Reuse, Copy],
-                Own::OfFolio(false) => &[Reuse, Copy, Nothing],
+                AnonExclusive::Unknown | AnonExclusive::OfFolio(true) if facts.folio_shared => &[Nothing, Copy],
+                AnonExclusive::OfFolio(false) if facts.folio_shared => &[Copy, Nothing],
+                AnonExclusive::No if facts.folio_shared => &[Copy],
+                AnonExclusive::Unknown | AnonExclusive::OfFolio(true) => &[Nothing, Reuse, Copy],
+                AnonExclusive::OfFolio(false) => &[Reuse, Copy, Nothing],
                 // A page in the swap cache is copied if another process has its slot (wp_can_reuse_anon_folio in
                 // mm/memory.c).
-                Own::No if facts.is_large() || facts.is_in_swap_cache() => &[Reuse, Copy],
-                Own::No => &[Reuse],
+                AnonExclusive::No if facts.is_large() || facts.is_in_swap_cache() => &[Reuse, Copy],
+                AnonExclusive::No => &[Reuse],
             },
         },
         Some(Kind::DeviceMemory) => &[Nothing],
@@ -362,7 +362,7 @@ fn write(facts: &AccessFacts, permissions: Permissions) -> Outcome {
 
 /// With an empty pool, the mapping that reserved the pages takes the page from the other mappings; a write by another
 /// mapping fails (hugetlb_wp in mm/hugetlb.c).
-fn copy_from_pool(facts: &AccessFacts) -> &'static [Effect] {
+fn pool_copy_effects(facts: &AccessFacts) -> &'static [Effect] {
     match facts.pool_has_spare {
         Some(true) => &[Effect::Copy],
         _ => &[Effect::Copy, Effect::Reuse, Effect::PoolEmpty],
@@ -373,13 +373,13 @@ fn copy_from_pool(facts: &AccessFacts) -> &'static [Effect] {
 fn unless_protected(facts: &AccessFacts, mut outcome: Outcome) -> Outcome {
     use Effect::{Nothing, Reuse};
     let nothing = outcome.effects.iter().position(|&effect| effect == Nothing);
-    let Some(at) = nothing.filter(|_| facts.writable != Some(true)) else {
+    let Some(at) = nothing.filter(|_| facts.is_writable != Some(true)) else {
         return outcome;
     };
     if !outcome.effects.contains(&Reuse) {
         outcome.effects.insert(at + 1, Reuse);
     }
-    if facts.writable == Some(false) {
+    if facts.is_writable == Some(false) {
         outcome.effects.remove(at);
     }
     Outcome::of(&outcome.effects)
@@ -387,7 +387,7 @@ fn unless_protected(facts: &AccessFacts, mut outcome: Outcome) -> Outcome {
 
 /// Whether the kernel holds an anonymous page to be this mapping's own (PG_anon_exclusive).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Own {
+enum AnonExclusive {
     Yes,
     No,
     Unknown,
@@ -405,13 +405,14 @@ impl AccessFacts {
     }
 
     /// Each page has its own mark, unless one entry maps the whole folio: then the first page's mark holds for all.
-    fn own(&self) -> Own {
+    fn anon_exclusive(&self) -> AnonExclusive {
         // PG_anon_exclusive came with Linux 5.19.
         let Some(flags) = self.flags.filter(|_| self.kernel >= (5, 19)) else {
-            return Own::Unknown;
+            return AnonExclusive::Unknown;
         };
         let by_one_entry = if flags.contains(PageFlags::HUGE) { Some(true) } else { self.huge };
-        let own = |flags: PageFlags| if flags.contains(PageFlags::OWNER_2) { Own::Yes } else { Own::No };
+        let own =
+            |flags: PageFlags| if flags.contains(PageFlags::OWNER_2) { AnonExclusive::Yes } else { AnonExclusive::No };
         if !flags.contains(PageFlags::COMPOUND_TAIL) {
             return own(flags);
         }
@@ -420,17 +421,17 @@ impl AccessFacts {
         if self.kernel >= (6, 10) {
             return match by_one_entry {
                 Some(true) => own(flags),
-                _ => Own::OfFolio(flags.contains(PageFlags::OWNER_2)),
+                _ => AnonExclusive::OfFolio(flags.contains(PageFlags::OWNER_2)),
             };
         }
-        let head = self.head_flags.map_or(Own::Unknown, own);
+        let head = self.head_flags.map_or(AnonExclusive::Unknown, own);
         match (by_one_entry, own(flags)) {
             (Some(true), _) => head,
             (Some(false), own) => own,
-            (None, Own::Yes) => Own::Yes,
+            (None, AnonExclusive::Yes) => AnonExclusive::Yes,
             // The head's mark may hold for it.
-            (None, _) if head == Own::No => Own::No,
-            (None, _) => Own::Unknown,
+            (None, _) if head == AnonExclusive::No => AnonExclusive::No,
+            (None, _) => AnonExclusive::Unknown,
         }
     }
 }

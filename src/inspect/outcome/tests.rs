@@ -21,14 +21,14 @@ fn page(state: State, kind: Kind) -> AccessFacts {
     };
     AccessFacts {
         state,
-        state_certain: true,
+        is_state_certain: true,
         kind: Some(kind),
         permissions: Some(RW),
         backing: Some(backing),
-        of_object: false,
+        is_of_object: false,
         uffd_wp: false,
-        writable: Some(true),
-        dirty: None,
+        is_writable: Some(true),
+        is_dirty: None,
         has_key: false,
         may_lack_page: false,
         kernel: (6, 18),
@@ -174,18 +174,18 @@ fn entries_that_may_be_write_protected() {
         (unknown, &[Reuse, Copy], &[Nothing, Reuse, Copy]),
         (present(PageFlags::ANON, 2), &[Copy], &[Copy]),
     ] {
-        check(AccessFacts { writable: Some(false), ..facts }, &[Nothing], protected);
-        check(AccessFacts { writable: None, ..facts }, &[Nothing], perhaps);
+        check(AccessFacts { is_writable: Some(false), ..facts }, &[Nothing], protected);
+        check(AccessFacts { is_writable: None, ..facts }, &[Nothing], perhaps);
     }
 }
 
 /// A filesystem wants to notice the first write to a clean page.
 #[test]
 fn a_write_to_a_shared_file() {
-    let file = AccessFacts { permissions: Some(SHARED), of_object: true, ..page(State::Present, Kind::File) };
+    let file = AccessFacts { permissions: Some(SHARED), is_of_object: true, ..page(State::Present, Kind::File) };
     for (dirty, write) in [(Some(true), &[Nothing, Reuse]), (Some(false), &[Reuse, Nothing]), (None, &[Reuse, Nothing])]
     {
-        check(AccessFacts { dirty, ..file }, &[Nothing], write);
+        check(AccessFacts { is_dirty: dirty, ..file }, &[Nothing], write);
     }
 }
 
@@ -230,9 +230,9 @@ fn without_the_rights_to_flags_and_counts() {
 
 #[test]
 fn other_pages_that_are_mapped() {
-    let mapped = |kind| AccessFacts { of_object: true, exclusive: Some(false), ..page(State::Present, kind) };
+    let mapped = |kind| AccessFacts { is_of_object: true, exclusive: Some(false), ..page(State::Present, kind) };
     let shared = |kind| AccessFacts { permissions: Some(SHARED), ..mapped(kind) };
-    let no_spare = AccessFacts { of_object: false, pool_has_spare: None, ..mapped(Kind::Hugetlb) };
+    let no_spare = AccessFacts { is_of_object: false, pool_has_spare: None, ..mapped(Kind::Hugetlb) };
     for (facts, write, owner) in [
         (mapped(Kind::Zero), &[Zeros][..], Owner::Kernel),
         (mapped(Kind::HugeZero), &[HugeZeros, Zeros], Owner::Kernel),
@@ -331,7 +331,7 @@ fn how_it_is_felt() {
 #[test]
 fn an_uncertain_state_has_several_outcomes() {
     for state in [State::Swapped, State::Poisoned, State::UffdWp, State::Migrating] {
-        let facts = AccessFacts { state_certain: false, ..page(state, Kind::Anonymous) };
+        let facts = AccessFacts { is_state_certain: false, ..page(state, Kind::Anonymous) };
         for access in [Read, Write] {
             let effects = outcome(&facts, access).effects;
             assert!(effects.len() > 1, "{state:?} {access:?} {effects:?}");
@@ -342,7 +342,7 @@ fn an_uncertain_state_has_several_outcomes() {
 #[test]
 fn a_hidden_marker_may_be_only_a_marker() {
     let certain = page(State::UffdWp, Kind::Anonymous);
-    let hidden = AccessFacts { state_certain: false, ..certain };
+    let hidden = AccessFacts { is_state_certain: false, ..certain };
     for access in [Read, Write] {
         let mut expected = outcome(&certain, access).effects;
         expected.extend([SwapIn, Wait]);
@@ -412,7 +412,7 @@ fn missing_and_minor_faults_of_a_userfaultfd() {
 
 #[test]
 fn hugetlb_entries_that_the_page_map_does_not_show() {
-    let uncertain = |state| AccessFacts { state_certain: false, ..page(state, Kind::Hugetlb) };
+    let uncertain = |state| AccessFacts { is_state_certain: false, ..page(state, Kind::Hugetlb) };
     let poisoned: &[Effect] = &[Poisoned, Wait, Hwpoison];
     check(uncertain(State::Poisoned), poisoned, poisoned);
     let untouched: &[Effect] = &[Zeros, MapCached, Poisoned, Wait];
@@ -431,7 +431,7 @@ fn whether_an_access_makes_a_copy() {
     let swapped = page(State::Swapped, Kind::Anonymous);
     assert_eq!(copies(&swapped, Write), None);
     assert_eq!(copies(&swapped, Read), Some(false));
-    let uncertain = AccessFacts { state_certain: false, ..swapped };
+    let uncertain = AccessFacts { is_state_certain: false, ..swapped };
     assert_eq!(copies(&uncertain, Write), None);
     let moving = page(State::Migrating, Kind::Anonymous);
     assert_eq!(copies(&moving, Write), None);

@@ -4,14 +4,14 @@
 use super::super::address_space::AddressSpace;
 use super::super::classify::{Backing, KernelBehaviour as _};
 use super::super::filter::Question;
-use super::super::ordered_pool::Planned;
+use super::super::ordered_pool::TaskSize;
 use super::super::page::Facts;
-use super::chunk::{Chunk, Mark, Piece, Pieces, Words};
-use super::frames::Gather;
-use super::plan::{Action, Plan, READ_PAGES, Step};
+use super::chunk::{CategoryMark, Chunk, PageStretch, PageStretches, StretchWords};
+use super::frames::WantedFrames;
+use super::plan::{Action, Plan, PlanStep, READ_PAGES};
 use super::{huge, lookup};
 use crate::kernel::{AddressRange, PageMapEntry, VirtualAddress};
-use crate::process::{self, BackingRun, Categories, Populated};
+use crate::process::{self, BackingRun, Categories, PopulatedRange};
 use std::ops::{ControlFlow, Range};
 
 /// Steps of one batch: enough that small regions share their reads of frames.
@@ -20,62 +20,67 @@ const STEPS: usize = 1024;
 /// Steps and the words that were read. Its buffers are reused from batch to batch.
 #[derive(Default)]
 pub(super) struct Batch {
-    steps: Vec<Step>,
-    pieces: Pieces,
+    steps: Vec<PlanStep>,
+    stretches: PageStretches,
 }
 
 impl Batch {
     /// Takes the next steps of `plan`, until there is enough work.
     ///
     /// Fails when the target is gone.
-    pub fn plan(&mut self, plan: &mut Plan) -> process::Result<Planned> {
+    pub fn plan(&mut self, plan: &mut Plan) -> process::Result<TaskSize> {
         self.steps.clear();
         let mut pages = 0;
         while let Some(step) = plan.next()? {
             pages += plan.weight(&step);
             self.steps.push(step);
             if pages >= READ_PAGES {
-                return Ok(Planned::Full);
+                return Ok(TaskSize::Full);
             }
             if self.steps.len() == STEPS {
                 break;
             }
         }
-        Ok(if self.steps.is_empty() { Planned::Nothing } else { Planned::Small })
+        Ok(if self.steps.is_empty() { TaskSize::Nothing } else { TaskSize::Small })
     }
 
     /// Reads what the steps ask for.
     ///
     /// Fails when the target is gone, or when the kernel refuses what is asked for.
-    pub fn fill(&mut self, space: &AddressSpace, question: &Question, gather: &mut Gather) -> process::Result<()> {
-        let pieces = &mut self.pieces;
-        pieces.clear();
+    pub fn fill(
+        &mut self,
+        space: &AddressSpace,
+        question: &Question,
+        wanted: &mut WantedFrames,
+    ) -> process::Result<()> {
+        let stretches = &mut self.stretches;
+        stretches.clear();
         let mut left = &self.steps[..];
         while let Some(step) = left.first() {
             let together = match step.action {
-                Action::Read => left.windows(2).take_while(|pair| goes_on(pair)).count() + 1,
+                Action::Read => left.windows(2).take_while(|pair| continues(pair)).count() + 1,
                 _ => 1,
             };
             let (now, later) = left.split_at(together);
             match step.action {
-                Action::Skip if step.region.is_none() => hole(pieces, space, step.range)?,
-                Action::Skip => pieces.push(step.region, step.range, Words::Nothing),
-                Action::Present => pieces.push(step.region, step.range, Words::Present),
-                Action::Read => read(pieces, space, now, question)?,
+                Action::Skip if step.region.is_none() => push_hole(stretches, space, step.range)?,
+                Action::Skip => stretches.push(step.region, step.range, StretchWords::Nothing),
+                Action::Present => stretches.push(step.region, step.range, StretchWords::Present),
+                Action::Read => read_entries(stretches, space, now, question)?,
                 Action::ReadHuge => {
-                    if !huge::read(pieces, space, step, question.need)? {
-                        read(pieces, space, now, question)?;
+                    if !huge::read_huge(stretches, space, step, question.need)? {
+                        read_entries(stretches, space, now, question)?;
                     }
                 }
             }
             left = later;
         }
         if question.need.contains(Facts::CONTENT) {
-            find_backing(pieces, space);
+            find_backing(stretches, space);
         }
-        lookup::all(pieces, gather, space, question)?;
+        lookup::look_up_frames(stretches, wanted, space, question)?;
         if question.need.contains(Facts::OWNERS) {
-            lookup::set_exclusive(pieces, gather, space, question.need)?;
+            lookup::set_exclusive(stretches, wanted, space, question.need)?;
         }
         Ok(())
     }
@@ -88,35 +93,40 @@ impl Batch {
 
     /// How many stretches were read.
     pub fn len(&self) -> usize {
-        self.pieces.all.len()
+        self.stretches.all.len()
     }
 
     /// One of the stretches that were read, in address order.
     pub fn chunk<'a>(&'a self, index: usize, space: &'a AddressSpace, need: Facts) -> Option<Chunk<'a>> {
-        let piece = self.pieces.all.get(index)?;
-        Some(self.pieces.chunk(piece, space, need))
+        let stretch = self.stretches.all.get(index)?;
+        Some(self.stretches.chunk(stretch, space, need))
     }
 }
 
 /// A hole between regions: the part within the page map, and the part past its end.
-fn hole(pieces: &mut Pieces, space: &AddressSpace, range: AddressRange) -> process::Result<()> {
-    let (inside, outside) = space.covered(range)?;
+fn push_hole(stretches: &mut PageStretches, space: &AddressSpace, range: AddressRange) -> process::Result<()> {
+    let (inside, outside) = space.split_at_map_end(range)?;
     if let Some(inside) = inside {
-        pieces.push(None, inside, Words::Nothing);
+        stretches.push(None, inside, StretchWords::Nothing);
     }
     if let Some(outside) = outside {
-        pieces.push(None, outside, Words::Outside);
+        stretches.push(None, outside, StretchWords::Outside);
     }
     Ok(())
 }
 
 /// Reads every entry of adjoining steps with one system call: there may be very many small regions.
-fn read(pieces: &mut Pieces, space: &AddressSpace, steps: &[Step], question: &Question) -> process::Result<()> {
+fn read_entries(
+    stretches: &mut PageStretches,
+    space: &AddressSpace,
+    steps: &[PlanStep],
+    question: &Question,
+) -> process::Result<()> {
     let page = space.page();
     let Some(start) = steps.first().map(|step| step.range.start()) else {
         return Ok(());
     };
-    let entries = &mut pieces.entries;
+    let entries = &mut stretches.entries;
     let mut first = entries.len();
     let pages: u64 = steps.iter().map(|step| step.range.pages(page)).sum();
     entries.resize(first + pages as usize, PageMapEntry::default());
@@ -125,7 +135,7 @@ fn read(pieces: &mut Pieces, space: &AddressSpace, steps: &[Step], question: &Qu
     entries.truncate(first + read);
     for step in steps {
         let pages = step.range.pages(page) as usize;
-        let at = first..pieces.entries.len().min(first + pages);
+        let at = first..stretches.entries.len().min(first + pages);
         let end = page.bytes().saturating_mul(at.len() as u64);
         let (inside, outside) = match step.range.start().checked_add(end) {
             Some(end) if end < step.range.end() => {
@@ -135,19 +145,19 @@ fn read(pieces: &mut Pieces, space: &AddressSpace, steps: &[Step], question: &Qu
         };
         first = at.end;
         if let Some(inside) = inside {
-            let marks = scan_marks(pieces, space, step.region, inside, at.clone(), question)?;
+            let marks = scan_marks(stretches, space, step.region, inside, at.clone(), question)?;
             let stride = 1;
-            pieces.push(step.region, inside, Words::Read { at, marks, stride });
+            stretches.push(step.region, inside, StretchWords::Read { at, marks, stride });
         }
         if let Some(outside) = outside {
-            pieces.push(step.region, outside, Words::Outside);
+            stretches.push(step.region, outside, StretchWords::Outside);
         }
     }
     Ok(())
 }
 
 /// Whether the second of two steps is read in the same way as the first, and begins where that ends.
-fn goes_on(pair: &[Step]) -> bool {
+fn continues(pair: &[PlanStep]) -> bool {
     matches!(pair, [step, next]
         if next.action == step.action && next.range.start() == step.range.end())
 }
@@ -157,7 +167,7 @@ fn goes_on(pair: &[Step]) -> bool {
 ///
 /// Fails when the target is gone.
 fn scan_marks(
-    pieces: &mut Pieces,
+    stretches: &mut PageStretches,
     space: &AddressSpace,
     region: Option<usize>,
     range: AddressRange,
@@ -170,7 +180,7 @@ fn scan_marks(
         wanted |= Categories::HUGE;
     }
     // The flags of a frame say whether it is the zero page; without them the scan does.
-    if question.scans_for_zero(question.first(space)) {
+    if question.scans_for_zero(question.needed_of_all(space)) {
         wanted |= Categories::ZERO;
     }
     let viewed = region.and_then(|index| space.regions().get(index));
@@ -186,7 +196,7 @@ fn scan_marks(
     if wanted.is_empty() || !target.process.categories().contains(wanted) {
         return Ok(None);
     }
-    let entries = pieces.entries.get(at).unwrap_or_default();
+    let entries = stretches.entries.get(at).unwrap_or_default();
     let may_be_zero = |entry: &PageMapEntry| entry.is_present() && !entry.is_file_or_shared() && !entry.is_exclusive();
     let page = space.page();
     let huge_pages = target.machine.huge_page_bytes().map_or(1, |bytes| (bytes >> page.shift()).max(1));
@@ -195,13 +205,13 @@ fn scan_marks(
     let asks = wanted.contains(Categories::ZERO) && entries.iter().any(may_be_zero)
         || wanted.contains(Categories::HUGE)
             && (hugetlb || may_hold_huge(entries, page.index(range.start()), huge_pages, of_region));
-    let from = pieces.marks.len();
+    let from = stretches.marks.len();
     if asks {
-        let marks = &mut pieces.marks;
-        let mut visit = |stretch: Populated| {
+        let marks = &mut stretches.marks;
+        let mut visit = |stretch: PopulatedRange| {
             if let Some(inside) = stretch.range.intersection(range) {
                 let index = page.index(inside.start()) - page.index(range.start());
-                marks.push(Mark {
+                marks.push(CategoryMark {
                     first: index as usize,
                     end: (index + inside.pages(page)) as usize,
                     categories: stretch.categories,
@@ -211,9 +221,9 @@ fn scan_marks(
         };
         // `HUGE` costs nothing more, and distinguishes the huge page of zeros from the small one.
         let wanted = wanted | Categories::HUGE;
-        target.process.populated(range, wanted, &mut visit)?;
+        target.process.visit_populated(range, wanted, &mut visit)?;
     }
-    Ok(Some(from..pieces.marks.len()))
+    Ok(Some(from..stretches.marks.len()))
 }
 
 /// Whether `entries` may hold a huge mapping, or a part of one. Then both ends of an aligned stretch of `pages` are
@@ -245,26 +255,26 @@ fn may_hold_huge(entries: &[PageMapEntry], index: u64, pages: u64, region: Range
     false
 }
 
-/// Reads the backing content of the untouched pages of all pieces.
-fn find_backing(pieces: &mut Pieces, space: &AddressSpace) {
-    for piece in &mut pieces.all {
-        piece.content = runs(space, piece, &pieces.entries);
+/// Reads the backing content of the untouched pages of all stretches.
+fn find_backing(stretches: &mut PageStretches, space: &AddressSpace) {
+    for stretch in &mut stretches.all {
+        stretch.content = backing_runs(space, stretch, &stretches.entries);
     }
 }
 
-/// The backing runs of all untouched pages of `piece`. If they cannot be read, one run says why.
-fn runs(space: &AddressSpace, piece: &Piece, entries: &[PageMapEntry]) -> Vec<BackingRun> {
-    let region = piece.region.and_then(|index| space.regions().get(index));
+/// The backing runs of all untouched pages of `stretch`. If they cannot be read, one run says why.
+fn backing_runs(space: &AddressSpace, stretch: &PageStretch, entries: &[PageMapEntry]) -> Vec<BackingRun> {
+    let region = stretch.region.and_then(|index| space.regions().get(index));
     let Some(region) = region.filter(|viewed| space.has_content(viewed)) else {
         return Vec::new();
     };
-    let untouched = match &piece.words {
-        Words::Nothing => Some(piece.range),
-        Words::Read { at, stride: 1, .. } => {
+    let untouched = match &stretch.words {
+        StretchWords::Nothing => Some(stretch.range),
+        StretchWords::Read { at, stride: 1, .. } => {
             let entries = entries.get(at.clone()).unwrap_or_default();
-            untouched(space, piece.range, entries)
+            untouched_range(space, stretch.range, entries)
         }
-        Words::Read { .. } | Words::Present | Words::Outside => None,
+        StretchWords::Read { .. } | StretchWords::Present | StretchWords::Outside => None,
     };
     let Some(range) = untouched else {
         return Vec::new();
@@ -273,7 +283,7 @@ fn runs(space: &AddressSpace, piece: &Piece, entries: &[PageMapEntry]) -> Vec<Ba
 }
 
 /// From the first to the last untouched page.
-fn untouched(space: &AddressSpace, range: AddressRange, entries: &[PageMapEntry]) -> Option<AddressRange> {
+fn untouched_range(space: &AddressSpace, range: AddressRange, entries: &[PageMapEntry]) -> Option<AddressRange> {
     let is_empty = |entry: &PageMapEntry| !entry.is_present() && entry.swap().is_none();
     let first = entries.iter().position(is_empty)? as u64;
     let last = entries.iter().rposition(is_empty)? as u64;

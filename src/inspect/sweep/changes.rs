@@ -17,17 +17,17 @@ const WRITTEN: usize = 32 << 10;
 ///
 /// If there are many, the text of `maps` is compared with the earlier text. The worker threads do so between their
 /// reads, each time as far as the sweep was pulled.
-pub(super) struct Changes {
+pub(super) struct RegionChanges {
     space: AddressSpace,
     spans: Vec<AddressRange>,
     /// Where what was pulled ends.
-    pulled: AtomicU64,
-    text: Mutex<Text>,
+    pulled_to: AtomicU64,
+    text: Mutex<MapsComparison>,
 }
 
 /// The result of comparing the text of `maps` so far.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Text {
+enum MapsComparison {
     /// This many bytes are the same.
     Same(usize),
     /// All of it is the same.
@@ -36,16 +36,21 @@ enum Text {
     Other,
 }
 
-impl Changes {
+impl RegionChanges {
     pub fn among(space: &AddressSpace, spans: &[AddressRange]) -> Self {
-        let is_compared = space.text().is_known() && touched(space, spans).nth(FEW).is_some();
-        let text = if is_compared { Text::Same(0) } else { Text::Other };
-        Changes { space: space.clone(), spans: spans.to_vec(), pulled: AtomicU64::new(0), text: Mutex::new(text) }
+        let is_compared = space.maps_text().is_known() && touched(space, spans).nth(FEW).is_some();
+        let text = if is_compared { MapsComparison::Same(0) } else { MapsComparison::Other };
+        RegionChanges {
+            space: space.clone(),
+            spans: spans.to_vec(),
+            pulled_to: AtomicU64::new(0),
+            text: Mutex::new(text),
+        }
     }
 
     /// All regions below `end` have been pulled.
-    pub fn pulled(&self, end: VirtualAddress) {
-        self.pulled.store(end.get(), Ordering::Release);
+    pub fn set_pulled(&self, end: VirtualAddress) {
+        self.pulled_to.store(end.get(), Ordering::Release);
     }
 
     /// Compares as far as was pulled, unless another thread is doing so.
@@ -55,23 +60,23 @@ impl Changes {
         let Ok(mut text) = self.text.try_lock() else {
             return Ok(());
         };
-        while let Text::Same(bytes) = *text {
-            let end = VirtualAddress::new(self.pulled.load(Ordering::Acquire));
-            let behind = self.space.text().region_at(bytes + WRITTEN);
+        while let MapsComparison::Same(bytes) = *text {
+            let end = VirtualAddress::new(self.pulled_to.load(Ordering::Acquire));
+            let behind = self.space.maps_text().region_at(bytes + WRITTEN);
             if behind.is_none_or(|behind| behind > end) {
                 break;
             }
-            *text = self.compare_on(bytes)?;
+            *text = self.compare_next(bytes)?;
         }
         Ok(())
     }
 
-    fn compare_on(&self, bytes: usize) -> Result<Text> {
+    fn compare_next(&self, bytes: usize) -> Result<MapsComparison> {
         let process = &self.space.target().process;
-        Ok(match process.maps_unchanged_from(self.space.text(), bytes)? {
-            Some(0) => Text::SameToTheEnd,
-            Some(more) => Text::Same(bytes + more),
-            None => Text::Other,
+        Ok(match process.maps_unchanged_from(self.space.maps_text(), bytes)? {
+            Some(0) => MapsComparison::SameToTheEnd,
+            Some(more) => MapsComparison::Same(bytes + more),
+            None => MapsComparison::Other,
         })
     }
 
@@ -86,10 +91,10 @@ impl Changes {
             Liveness::Exited => return Err(Error::Exited),
         }
         let mut text = *self.text.lock().unwrap_or_else(PoisonError::into_inner);
-        while let Text::Same(bytes) = text {
-            text = self.compare_on(bytes)?;
+        while let MapsComparison::Same(bytes) = text {
+            text = self.compare_next(bytes)?;
         }
-        if text == Text::SameToTheEnd {
+        if text == MapsComparison::SameToTheEnd {
             return Ok(Vec::new());
         }
         let touched = || touched(&self.space, &self.spans);

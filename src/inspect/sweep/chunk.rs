@@ -11,7 +11,7 @@ use crate::process::{BackingContent, BackingRun, Categories};
 use crate::report::Reason;
 use std::ops::Range;
 
-/// Stands in [`Entries::flags`] and [`Entries::counts`] where there is no frame, or the file ended before it.
+/// Stands in [`EntryWords::flags`] and [`EntryWords::counts`] where there is no frame, or the file ended before it.
 pub(in crate::inspect) const UNREAD: u64 = u64::MAX;
 
 /// A stretch of pages of one region (or of none), valid until the next is pulled.
@@ -25,7 +25,7 @@ pub struct Chunk<'a> {
     pub start: VirtualAddress,
     /// Pages in it.
     pub pages: u64,
-    pub(in crate::inspect) content: Content<'a>,
+    pub(in crate::inspect) content: ChunkContent<'a>,
     pub(super) place: Option<RegionFacts>,
     pub(super) rules: &'a dyn KernelBehaviour,
     pub(super) size: PageSize,
@@ -39,7 +39,7 @@ pub struct Chunk<'a> {
 }
 
 #[derive(Clone, Copy)]
-pub(in crate::inspect) enum Content<'a> {
+pub(in crate::inspect) enum ChunkContent<'a> {
     /// Every entry is empty.
     Nothing,
     /// The page map ends before these pages.
@@ -47,12 +47,12 @@ pub(in crate::inspect) enum Content<'a> {
     /// All are present; nothing asks for their entries.
     Present,
     /// What was read.
-    Read(Entries<'a>),
+    Read(EntryWords<'a>),
 }
 
 /// The words read, one for each page or one for each `stride` pages of a huge mapping.
 #[derive(Clone, Copy)]
-pub(in crate::inspect) struct Entries<'a> {
+pub(in crate::inspect) struct EntryWords<'a> {
     /// Page-map entries.
     pub entries: &'a [PageMapEntry],
     /// The flags of the frames; empty when not read.
@@ -68,14 +68,14 @@ pub(in crate::inspect) struct Entries<'a> {
     /// The inodes of their memory cgroups; empty when not read.
     pub cgroups: &'a [u64],
     /// The scan categories, by index of entry; `None` when not asked for.
-    pub marks: Option<&'a [Mark]>,
+    pub marks: Option<&'a [CategoryMark]>,
     /// Pages that an entry stands for.
     pub stride: u64,
 }
 
 /// Categories that hold for the entries `first..end`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::inspect) struct Mark {
+pub(in crate::inspect) struct CategoryMark {
     pub first: usize,
     pub end: usize,
     pub categories: Categories,
@@ -86,13 +86,13 @@ impl<'a> Chunk<'a> {
     /// when one entry stands for many.
     pub fn entries(&self) -> &'a [PageMapEntry] {
         match self.content {
-            Content::Read(words) if words.stride == 1 => words.entries,
+            ChunkContent::Read(words) if words.stride == 1 => words.entries,
             _ => &[],
         }
     }
 
     /// Whether `words` has only the entries of single pages.
-    pub(super) fn reads_nothing_else(&self, words: Entries<'_>) -> bool {
+    pub(super) fn has_only_entries(&self, words: EntryWords<'_>) -> bool {
         words.stride == 1
             && words.marks.is_none()
             && self.zones.is_none()
@@ -115,7 +115,7 @@ impl<'a> Chunk<'a> {
     }
 
     /// A stretch that is empty, or outside the page map.
-    pub(super) fn empty(
+    pub(super) fn empty_page(
         &self,
         first: u64,
         pages: u64,
@@ -130,18 +130,18 @@ impl<'a> Chunk<'a> {
             content,
         };
         let (states, kind) = classify(evidence, self.place, self.rules);
-        Page { content, ..self.known(first, pages, entry.unwrap_or_default(), states, kind) }
+        Page { content, ..self.page_with(first, pages, entry.unwrap_or_default(), states, kind) }
     }
 
     /// A stretch of which only the state is needed: present.
-    pub(super) fn present(&self, first: u64, pages: u64) -> Page {
+    pub(super) fn present_page(&self, first: u64, pages: u64) -> Page {
         let states = State::Present.into();
-        self.known(first, pages, PageMapEntry::PRESENT, states, None)
+        self.page_with(first, pages, PageMapEntry::PRESENT, states, None)
     }
 
     /// A stretch with only these facts.
     #[inline]
-    pub(super) fn known(
+    pub(super) fn page_with(
         &self,
         first: u64,
         pages: u64,
@@ -170,8 +170,8 @@ impl<'a> Chunk<'a> {
 
 /// Stretches in address order and their words. The buffers are reused.
 #[derive(Default)]
-pub(super) struct Pieces {
-    pub all: Vec<Piece>,
+pub(super) struct PageStretches {
+    pub all: Vec<PageStretch>,
     pub entries: Vec<PageMapEntry>,
     pub flags: Vec<u64>,
     /// The flags of first tails, for huge mappings; no longer than the last of these.
@@ -180,19 +180,19 @@ pub(super) struct Pieces {
     pub own: Vec<u64>,
     pub orders: Vec<u64>,
     pub cgroups: Vec<u64>,
-    pub marks: Vec<Mark>,
+    pub marks: Vec<CategoryMark>,
 }
 
 /// A stretch of one region and where its words are.
-pub(super) struct Piece {
+pub(super) struct PageStretch {
     pub region: Option<usize>,
     pub range: AddressRange,
-    pub words: Words,
+    pub words: StretchWords,
     /// The backing content of its untouched pages, when asked for.
     pub content: Vec<BackingRun>,
 }
 
-pub(super) enum Words {
+pub(super) enum StretchWords {
     Nothing,
     Outside,
     /// Not read, as all of its pages are known to be present.
@@ -206,7 +206,7 @@ pub(super) enum Words {
     },
 }
 
-impl Pieces {
+impl PageStretches {
     /// Empties it for the next stretches.
     pub fn clear(&mut self) {
         self.all.clear();
@@ -221,24 +221,24 @@ impl Pieces {
     }
 
     /// Adds the next stretch.
-    pub fn push(&mut self, region: Option<usize>, range: AddressRange, words: Words) {
-        self.all.push(Piece { region, range, words, content: Vec::new() });
+    pub fn push(&mut self, region: Option<usize>, range: AddressRange, words: StretchWords) {
+        self.all.push(PageStretch { region, range, words, content: Vec::new() });
     }
 
-    /// Marks a piece of `entries` entries as huge mappings.
+    /// Marks a stretch of `entries` entries as huge mappings.
     pub fn mark_huge(&mut self, entries: usize) -> Range<usize> {
-        self.marks.push(Mark { first: 0, end: entries, categories: Categories::HUGE });
+        self.marks.push(CategoryMark { first: 0, end: entries, categories: Categories::HUGE });
         self.marks.len() - 1..self.marks.len()
     }
 
-    /// A piece with the words that have been read.
-    pub fn chunk<'a>(&'a self, piece: &'a Piece, space: &'a AddressSpace, need: Facts) -> Chunk<'a> {
-        let region = piece.region.and_then(|index| space.regions().get(index));
-        let content = match &piece.words {
-            Words::Nothing => Content::Nothing,
-            Words::Outside => Content::Outside,
-            Words::Present => Content::Present,
-            Words::Read { at, marks, stride } => Content::Read(Entries {
+    /// A stretch with the words that have been read.
+    pub fn chunk<'a>(&'a self, stretch: &'a PageStretch, space: &'a AddressSpace, need: Facts) -> Chunk<'a> {
+        let region = stretch.region.and_then(|index| space.regions().get(index));
+        let content = match &stretch.words {
+            StretchWords::Nothing => ChunkContent::Nothing,
+            StretchWords::Outside => ChunkContent::Outside,
+            StretchWords::Present => ChunkContent::Present,
+            StretchWords::Read { at, marks, stride } => ChunkContent::Read(EntryWords {
                 entries: self.entries.get(at.clone()).unwrap_or_default(),
                 flags: self.flags.get(at.clone()).unwrap_or_default(),
                 tail_flags: match stride {
@@ -256,17 +256,17 @@ impl Pieces {
         let zones = || space.zones().ok();
         Chunk {
             region,
-            region_index: piece.region,
-            start: piece.range.start(),
-            pages: piece.range.pages(space.page()),
+            region_index: stretch.region,
+            start: stretch.range.start(),
+            pages: stretch.range.pages(space.page()),
             content,
-            place: region.map(|viewed| space.place(viewed)),
+            place: region.map(|viewed| space.region_facts(viewed)),
             rules: space,
             size: space.page(),
             need,
             zones: need.contains(Facts::ZONES).then(zones).flatten(),
             exact_counts: need.contains(Facts::COUNTS) && space.has_exact_counts(),
-            backing: &piece.content,
+            backing: &stretch.content,
         }
     }
 }

@@ -10,38 +10,38 @@ const GAP_FRAMES: u64 = 3;
 const READ_FRAMES: u64 = 8192;
 
 /// The entries of a batch whose frames are looked up.
-pub(super) enum Chosen {
+pub(super) enum EntryChoice {
     All,
     /// Those that a filter keeps, by index of entry.
     Some(Vec<bool>),
 }
 
-impl Chosen {
+impl EntryChoice {
     pub fn contains(&self, index: usize) -> bool {
         match self {
-            Chosen::All => true,
+            EntryChoice::All => true,
             // Entries added since stand for one that was chosen.
-            Chosen::Some(chosen) => chosen.get(index).copied().unwrap_or(true),
+            EntryChoice::Some(chosen) => chosen.get(index).copied().unwrap_or(true),
         }
     }
 }
 
 /// The frames to look up, and the entries that the words are for.
 #[derive(Default)]
-pub(super) struct Gather {
-    runs: Vec<Run>,
+pub(super) struct WantedFrames {
+    runs: Vec<FrameRun>,
 }
 
 /// Consecutive entries with consecutive frames.
 #[derive(Clone, Copy)]
-pub(super) struct Run {
+pub(super) struct FrameRun {
     pub frame: u64,
     pages: u32,
     /// Index of the first entry.
     index: u32,
 }
 
-impl Run {
+impl FrameRun {
     /// The indices of its entries.
     pub fn slots(self) -> std::ops::Range<usize> {
         self.index as usize..(self.index + self.pages) as usize
@@ -52,18 +52,18 @@ impl Run {
     }
 }
 
-impl Gather {
+impl WantedFrames {
     pub fn clear(&mut self) {
         self.runs.clear();
     }
 
-    /// What was gathered; in the order of frames after [`Gather::sort`].
-    pub fn runs(&self) -> &[Run] {
+    /// What was gathered; in the order of frames after [`WantedFrames::sort`].
+    pub fn runs(&self) -> &[FrameRun] {
         &self.runs
     }
 
     /// Adds the frames of those of `entries`, the first of which has index `base`, that are chosen.
-    pub fn gather(&mut self, entries: &[PageMapEntry], base: usize, chosen: &Chosen) {
+    pub fn add(&mut self, entries: &[PageMapEntry], base: usize, chosen: &EntryChoice) {
         let entries = entries.iter().enumerate();
         for (offset, entry) in entries.filter(|(offset, _)| chosen.contains(base + offset)) {
             let Some(frame) = entry.frame().map(FrameNumber::get) else {
@@ -72,7 +72,7 @@ impl Gather {
             let index = (base + offset) as u32;
             match self.runs.last_mut() {
                 Some(run) if run.end() == frame && run.index + run.pages == index => run.pages += 1,
-                _ => self.runs.push(Run { frame, pages: 1, index }),
+                _ => self.runs.push(FrameRun { frame, pages: 1, index }),
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Sweeps: every command on pages gets them from [`AddressSpace::pages`].
 //!
 //! A [`plan`](plan::Plan) says which stretches to read and how. A [`batch`](batch::Batch) reads some of them into
-//! [`pieces`](chunk::Pieces), and adds the words of their frames. Long sweeps read batches on several
+//! [`stretches`](chunk::PageStretches), and adds the words of their frames. Long sweeps read batches on several
 //! [`threads`](super::ordered_pool::Pool). Whoever pulls gets [`Chunk`]s in order. A chunk has the raw words of one
 //! stretch, and makes pages from them on the fly. At no time are more than a few batches in memory.
 
@@ -21,7 +21,7 @@ pub use pages::Pages;
 
 /// The raw words, for callers that compare without decoding.
 pub(super) mod raw {
-    pub(in crate::inspect) use super::chunk::{Content, Entries, UNREAD};
+    pub(in crate::inspect) use super::chunk::{ChunkContent, EntryWords, UNREAD};
 }
 
 use super::Result;
@@ -31,8 +31,8 @@ use super::ordered_pool::{Pool, Work};
 use crate::budget::Budget;
 use crate::kernel::AddressRange;
 use batch::Batch;
-use changes::Changes;
-use frames::Gather;
+use changes::RegionChanges;
+use frames::WantedFrames;
 use plan::Plan;
 use std::sync::Arc;
 
@@ -40,8 +40,8 @@ use std::sync::Arc;
 #[must_use]
 pub struct Sweep {
     plan: Plan,
-    pool: Pool<Reader>,
-    reader: Arc<Reader>,
+    pool: Pool<BatchReader>,
+    reader: Arc<BatchReader>,
     /// The index of the next stretch of the batch that was pulled last.
     next: usize,
     changed: Vec<AddressRange>,
@@ -53,7 +53,8 @@ impl AddressSpace {
     pub fn pages(&self, ranges: &[AddressRange], question: impl Into<Question>) -> Sweep {
         let question = question.into().with_implied(self);
         let plan = Plan::new(self, ranges, question.need);
-        let reader = Arc::new(Reader { space: self.clone(), question, changes: Changes::among(self, ranges) });
+        let reader =
+            Arc::new(BatchReader { space: self.clone(), question, changes: RegionChanges::among(self, ranges) });
         let pool = Pool::new(Arc::clone(&reader), Budget::unlimited());
         Sweep { plan, pool, reader, next: 0, changed: Vec::new() }
     }
@@ -80,8 +81,8 @@ impl Sweep {
         if self.pool.is_closed() {
             return Ok(false);
         }
-        while self.next == self.pool.piece().len() {
-            self.reader.changes.pulled(self.pool.piece().end());
+        while self.next == self.pool.task().len() {
+            self.reader.changes.set_pulled(self.pool.task().end());
             if self.pool.next(|batch| Ok(batch.plan(&mut self.plan)?))?.is_none() {
                 self.changed = self.reader.changes.finish()?;
                 return Ok(false);
@@ -94,7 +95,7 @@ impl Sweep {
 
     /// The pages that [`advance`](Self::advance) came to.
     pub(super) fn chunk(&self) -> Option<Chunk<'_>> {
-        self.pool.piece().chunk(self.next.checked_sub(1)?, &self.reader.space, self.reader.question.need)
+        self.pool.task().chunk(self.next.checked_sub(1)?, &self.reader.space, self.reader.question.need)
     }
 
     /// Regions of the ranges that changed during the sweep, once it has ended: their pages may be from before or after
@@ -105,18 +106,18 @@ impl Sweep {
 }
 
 /// Reads batches, on any thread.
-struct Reader {
+struct BatchReader {
     space: AddressSpace,
     question: Question,
-    changes: Changes,
+    changes: RegionChanges,
 }
 
-impl Work for Reader {
-    type Piece = Batch;
-    type Scratch = Gather;
+impl Work for BatchReader {
+    type Task = Batch;
+    type Buffers = WantedFrames;
 
-    fn work(&self, batch: &mut Batch, gather: &mut Gather, _: &mut Budget) -> Result<()> {
-        batch.fill(&self.space, &self.question, gather)?;
+    fn work(&self, batch: &mut Batch, wanted: &mut WantedFrames, _: &mut Budget) -> Result<()> {
+        batch.fill(&self.space, &self.question, wanted)?;
         self.changes.compare()
     }
 }

@@ -2,7 +2,7 @@
 
 use super::super::classify::{PageObservation, classify};
 use super::super::page::{Facts, InZone, Page, StateSet, huge_without_scan};
-use super::chunk::{Chunk, Content, Entries, UNREAD};
+use super::chunk::{Chunk, ChunkContent, EntryWords, UNREAD};
 use crate::kernel::{Kind, PageFlags, PageMapEntry, State, VirtualAddress};
 use crate::process::{BackingContent, Categories};
 
@@ -10,7 +10,7 @@ use crate::process::{BackingContent, Categories};
 pub struct Pages<'a> {
     chunk: Chunk<'a>,
     /// Whether entries of single pages are all that was read, and neighbours that are the same may come as one.
-    plain: bool,
+    is_plain: bool,
     /// Index of the next entry, or of the next page of a stretch without entries.
     next: usize,
     /// The index of the next entry's mark.
@@ -28,9 +28,9 @@ impl<'a> Chunk<'a> {
     /// Its pages in address order. Neighbours that are the same come as one [`Page`], unless [`Facts::EACH`] was asked
     /// for.
     pub fn pages(&self) -> Pages<'a> {
-        let reads_nothing_else = matches!(self.content, Content::Read(words) if self.reads_nothing_else(words));
+        let has_only_entries = matches!(self.content, ChunkContent::Read(words) if self.has_only_entries(words));
         Pages {
-            plain: reads_nothing_else && self.need.has_entries() && !self.need.contains(Facts::EACH),
+            is_plain: has_only_entries && self.need.has_entries() && !self.need.contains(Facts::EACH),
             chunk: *self,
             next: 0,
             mark: 0,
@@ -46,9 +46,9 @@ impl Iterator for Pages<'_> {
 
     #[inline]
     fn next(&mut self) -> Option<Page> {
-        match self.plain() {
+        match self.next_plain() {
             Some(page) => Some(page),
-            None => self.any(),
+            None => self.next_any(),
         }
     }
 }
@@ -56,10 +56,10 @@ impl Iterator for Pages<'_> {
 impl Pages<'_> {
     /// The next page, whatever was read of it. Not inlined, so that only the fast path of plain pages is.
     #[inline(never)]
-    fn any(&mut self) -> Option<Page> {
+    fn next_any(&mut self) -> Option<Page> {
         let page = match self.rest.take() {
             Some(rest) => rest,
-            None => self.alike()?,
+            None => self.next_alike()?,
         };
         if page.pages > 1 && self.chunk.need.contains(Facts::EACH) {
             let size = self.chunk.size;
@@ -70,30 +70,30 @@ impl Pages<'_> {
     }
 
     /// The next neighbours that are the same.
-    fn alike(&mut self) -> Option<Page> {
+    fn next_alike(&mut self) -> Option<Page> {
         match self.chunk.content {
-            Content::Read(words) => self.read(words),
+            ChunkContent::Read(words) => self.decode(words),
             _ if self.next as u64 >= self.chunk.pages => None,
-            Content::Nothing => {
+            ChunkContent::Nothing => {
                 let first = self.next as u64;
                 let (content, limit) = self.backing_content(first);
                 let pages = limit.min(self.chunk.pages - first);
                 self.next += pages as usize;
                 let empty = Some(PageMapEntry::default());
-                Some(self.chunk.empty(first, pages, empty, content))
+                Some(self.chunk.empty_page(first, pages, empty, content))
             }
-            Content::Outside => {
+            ChunkContent::Outside => {
                 self.next = self.chunk.pages as usize;
-                Some(self.chunk.empty(0, self.chunk.pages, None, None))
+                Some(self.chunk.empty_page(0, self.chunk.pages, None, None))
             }
-            Content::Present => {
+            ChunkContent::Present => {
                 self.next = self.chunk.pages as usize;
-                Some(self.chunk.present(0, self.chunk.pages))
+                Some(self.chunk.present_page(0, self.chunk.pages))
             }
         }
     }
 
-    fn read(&mut self, words: Entries<'_>) -> Option<Page> {
+    fn decode(&mut self, words: EntryWords<'_>) -> Option<Page> {
         let first = self.next;
         let (categories, limit) = self.categories(words, first);
         let rest = words.entries.get(first..)?;
@@ -103,7 +103,7 @@ impl Pages<'_> {
             let present = rest.iter().take_while(|entry| entry.is_present());
             let present = present.count();
             self.next += present;
-            return Some(self.chunk.present(first as u64, present as u64));
+            return Some(self.chunk.present_page(first as u64, present as u64));
         }
         let (content, limit) = if entry.is_present() || entry.swap().is_some() {
             (None, limit)
@@ -111,13 +111,13 @@ impl Pages<'_> {
             let (content, pages) = self.backing_content(first as u64);
             (content, limit.min(usize::try_from(pages).unwrap_or(limit)))
         };
-        let mut alike = alike(rest.get(..limit.min(rest.len()))?, words.stride);
-        let flags = same(words.flags, first, &mut alike);
-        let tail_flags = same(words.tail_flags, first, &mut alike);
-        let map_count = same(words.counts, first, &mut alike);
-        let own = same(words.own, first, &mut alike);
-        let order = same(words.orders, first, &mut alike);
-        let cgroup = same(words.cgroups, first, &mut alike);
+        let mut alike = count_alike(rest.get(..limit.min(rest.len()))?, words.stride);
+        let flags = same_word(words.flags, first, &mut alike);
+        let tail_flags = same_word(words.tail_flags, first, &mut alike);
+        let map_count = same_word(words.counts, first, &mut alike);
+        let own = same_word(words.own, first, &mut alike);
+        let order = same_word(words.orders, first, &mut alike);
+        let cgroup = same_word(words.cgroups, first, &mut alike);
         let zone = self.zone(entry, words.stride, &mut alike);
         // A head has other flags than its tails: with flags, huge mappings come one by one and in two parts.
         let parted = words.stride > 1 && flags.is_some();
@@ -172,17 +172,17 @@ impl Pages<'_> {
 
     /// A run of present pages of which only the entries were read: by far the most frequent, so this is the fast path.
     #[inline]
-    fn plain(&mut self) -> Option<Page> {
-        let Content::Read(words) = self.chunk.content else {
+    fn next_plain(&mut self) -> Option<Page> {
+        let ChunkContent::Read(words) = self.chunk.content else {
             return None;
         };
         let first = self.next;
         let entries = words.entries.get(first..)?;
         let &entry = entries.first()?;
-        if !self.plain || !entry.is_present() {
+        if !self.is_plain || !entry.is_present() {
             return None;
         }
-        let pages = alike(entries, 1);
+        let pages = count_alike(entries, 1);
         self.next += pages;
         let bits = entry.bits();
         let (states, kind) = match self.class {
@@ -197,7 +197,7 @@ impl Pages<'_> {
         let chunk = &self.chunk;
         Some(Page {
             huge: chunk.never_huge().or_else(|| self.huge_unscanned(states, kind, None)),
-            ..chunk.known(first as u64, pages as u64, entry, states, kind)
+            ..chunk.page_with(first as u64, pages as u64, entry, states, kind)
         })
     }
 
@@ -224,14 +224,14 @@ impl Pages<'_> {
     fn zone(&self, entry: PageMapEntry, stride: u64, alike: &mut usize) -> Option<InZone> {
         let frame = entry.frame()?;
         let zones = self.chunk.zones?;
-        let stretch = zones.stretch(frame);
+        let stretch = zones.span_of(frame);
         let left = stretch.end.get().saturating_sub(frame.get()) / stride;
         *alike = (*alike).min(usize::try_from(left).unwrap_or(usize::MAX).max(1));
         InZone::of(zones, stretch.spanned)
     }
 
     /// The categories of entry `index`, and for how many entries from there on they hold.
-    fn categories(&mut self, words: Entries<'_>, index: usize) -> (Option<Categories>, usize) {
+    fn categories(&mut self, words: EntryWords<'_>, index: usize) -> (Option<Categories>, usize) {
         let Some(marks) = words.marks else {
             return (None, usize::MAX);
         };
@@ -250,7 +250,7 @@ impl Pages<'_> {
 
 /// The word at `first`, if it was read; cuts `alike` to as many words as are the same.
 #[inline]
-fn same(words: &[u64], first: usize, alike: &mut usize) -> Option<u64> {
+fn same_word(words: &[u64], first: usize, alike: &mut usize) -> Option<u64> {
     let words = words.get(first..)?;
     let &word = words.first()?;
     *alike = words.iter().take(*alike).take_while(|&&other| other == word).count();
@@ -259,7 +259,7 @@ fn same(words: &[u64], first: usize, alike: &mut usize) -> Option<u64> {
 
 /// How many entries from the first on differ in nothing but consecutive frames.
 #[inline]
-fn alike(entries: &[PageMapEntry], stride: u64) -> usize {
+fn count_alike(entries: &[PageMapEntry], stride: u64) -> usize {
     /// Entries compared at once: most runs are longer.
     const BLOCK: usize = 8;
     let Some(first) = entries.first() else {

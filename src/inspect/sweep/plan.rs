@@ -28,9 +28,9 @@ const GAP_PAGES: u64 = 64;
 /// Pages of an empty stretch that come together when the caller looks at each.
 const SKIP_PAGES: u64 = 1 << 19;
 /// Pages of an empty stretch whose backing content is read together.
-const BEHIND_PAGES: u64 = 1 << 16;
+const CONTENT_PAGES: u64 = 1 << 16;
 /// Stretches of one scan that are remembered before they are read.
-const STRETCHES: usize = 4096;
+const MOST_STRETCHES: usize = 4096;
 /// Populated pages after which a scan ends, so that a sweep can be stopped: some 5 ms of work.
 const SCAN_PAGES: u64 = 1 << 20;
 /// Average pages of a populated stretch below which scanning takes longer than reading the pages.
@@ -38,7 +38,7 @@ const LONG_PAGES: u64 = 8;
 
 /// A stretch of pages that comes as one chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Step {
+pub(super) struct PlanStep {
     /// Index of the region; `None` for a hole between regions.
     pub region: Option<usize>,
     pub range: AddressRange,
@@ -70,7 +70,7 @@ pub(super) struct Plan {
     next: usize,
     /// The region being planned, and what is left of it.
     current: Option<Current>,
-    steps: VecDeque<Step>,
+    steps: VecDeque<PlanStep>,
 }
 
 struct Current {
@@ -107,7 +107,7 @@ impl Plan {
     }
 
     /// The next step, or `None` at the end.
-    pub fn next(&mut self) -> process::Result<Option<Step>> {
+    pub fn next(&mut self) -> process::Result<Option<PlanStep>> {
         loop {
             if let Some(step) = self.steps.pop_front() {
                 return Ok(Some(self.cut(step)));
@@ -121,7 +121,7 @@ impl Plan {
     }
 
     /// How much work a step is, in pages that are read.
-    pub fn weight(&self, step: &Step) -> u64 {
+    pub fn weight(&self, step: &PlanStep) -> u64 {
         let pages = step.range.pages(self.space.page());
         match step.action {
             Action::Read => pages + REGION_PAGES,
@@ -132,29 +132,28 @@ impl Plan {
             // Nothing to read, but the caller looks at each page.
             Action::Skip if self.need.contains(Facts::EACH) => pages / 64,
             // A few queries of its backing content, unless that changes from page to page.
-            Action::Skip if self.asks_behind(step) => pages / 16,
+            Action::Skip if self.reads_content(step) => pages / 16,
             Action::Skip | Action::Present => 0,
         }
     }
 
     /// Whether the backing content of an empty stretch is read.
-    fn asks_behind(&self, step: &Step) -> bool {
+    fn reads_content(&self, step: &PlanStep) -> bool {
         let region = step.region.and_then(|index| self.space.regions().get(index));
         self.need.contains(Facts::CONTENT) && region.is_some_and(|viewed| self.space.has_content(viewed))
     }
 
-    /// Cuts an empty stretch into pieces if each of its pages costs work, so that the sweep can be stopped between
-    /// them.
-    fn cut(&mut self, step: Step) -> Step {
+    /// Cuts an empty stretch into parts if each of its pages costs work, so that the sweep can be stopped between them.
+    fn cut(&mut self, step: PlanStep) -> PlanStep {
         let most = match step.action {
-            Action::Skip if self.asks_behind(&step) => BEHIND_PAGES,
+            Action::Skip if self.reads_content(&step) => CONTENT_PAGES,
             Action::Skip if self.need.contains(Facts::EACH) => SKIP_PAGES,
             _ => return step,
         };
         let (range, rest) = split(step.range, self.aligned(step.range, most));
-        let rest = rest.map(|range| Step { range, ..step });
+        let rest = rest.map(|range| PlanStep { range, ..step });
         rest.into_iter().for_each(|rest| self.steps.push_front(rest));
-        Step { range, ..step }
+        PlanStep { range, ..step }
     }
 
     /// Goes on to the next region that a span touches. False at the end.
@@ -203,7 +202,7 @@ impl Plan {
         };
         current.left = left;
         let is_dense = found.small_pages > (seen >> page.shift()) / 4;
-        let is_known = !self.need.has_entries() && !found.in_pieces;
+        let is_known = !self.need.has_entries() && !found.is_fragmented;
         if is_dense && !is_known {
             // The pages that follow are most likely as dense.
             let straight = self.aligned(current.left, current.straight);
@@ -224,7 +223,7 @@ impl Plan {
     }
 
     /// Scans `window` and plans reads of what is populated in it.
-    fn scan(&mut self, region: usize, window: AddressRange) -> process::Result<Found> {
+    fn scan(&mut self, region: usize, window: AddressRange) -> process::Result<ScanResult> {
         let page = self.space.page();
         let huge_bytes = self.huge_bytes.filter(|_| {
             // Hugetlb pages come in several sizes: one entry does not stand for a fixed number of pages.
@@ -233,11 +232,11 @@ impl Plan {
                 .get(region)
                 .is_some_and(|viewed| viewed.backing != super::super::classify::Backing::Hugetlb)
         });
-        let mut found = Found { end: window.end(), small_pages: 0, in_pieces: false };
+        let mut found = ScanResult { end: window.end(), small_pages: 0, is_fragmented: false };
         let mut populated = 0;
         let mut stretches = 0;
-        let mut pieces: Vec<(AddressRange, Action)> = Vec::new();
-        let mut visit = |stretch: process::Populated| {
+        let mut parts: Vec<(AddressRange, Action)> = Vec::new();
+        let mut visit = |stretch: process::PopulatedRange| {
             let Some(range) = stretch.range.intersection(window) else {
                 return ControlFlow::Continue(());
             };
@@ -247,31 +246,31 @@ impl Plan {
             populated += pages;
             stretches += 1;
             if is_huge {
-                pieces.push((range, Action::ReadHuge));
+                parts.push((range, Action::ReadHuge));
             } else if stretch.categories.contains(Categories::PRESENT) {
                 found.small_pages += pages;
-                pieces.push((range, Action::Present));
+                parts.push((range, Action::Present));
             } else {
                 found.small_pages += pages;
-                match pieces.last_mut() {
+                match parts.last_mut() {
                     Some((last, Action::Read))
                         if range.start().get().saturating_sub(last.end().get()) <= GAP_PAGES * page.bytes() =>
                     {
                         *last = AddressRange::new(last.start(), range.end()).unwrap_or(*last);
                     }
-                    _ => pieces.push((range, Action::Read)),
+                    _ => parts.push((range, Action::Read)),
                 }
             }
-            if pieces.len() >= STRETCHES || populated >= SCAN_PAGES {
+            if parts.len() >= MOST_STRETCHES || populated >= SCAN_PAGES {
                 found.end = range.end();
                 return ControlFlow::Break(());
             }
             ControlFlow::Continue(())
         };
-        self.space.target().process.populated(window, self.categories, &mut visit)?;
-        found.in_pieces = found.small_pages < stretches * LONG_PAGES;
+        self.space.target().process.visit_populated(window, self.categories, &mut visit)?;
+        found.is_fragmented = found.small_pages < stretches * LONG_PAGES;
         let mut from = window.start();
-        for (range, action) in pieces {
+        for (range, action) in parts {
             if let Some(gap) = AddressRange::new(from, range.start()) {
                 self.push(Some(region), gap, Action::Skip);
             }
@@ -284,7 +283,7 @@ impl Plan {
         Ok(found)
     }
 
-    /// Plans reads of `range`, in pieces that do not cut huge pages.
+    /// Plans reads of `range`, in parts that do not cut huge pages.
     fn read(&mut self, region: usize, range: AddressRange, action: Action) {
         let pages = match action {
             Action::ReadHuge if !self.need.contains(Facts::COUNTS) => 4 * READ_PAGES,
@@ -292,8 +291,8 @@ impl Plan {
         };
         let mut left = Some(range);
         while let Some(range) = left {
-            let (piece, rest) = split(range, self.aligned(range, pages));
-            self.push(Some(region), piece, action);
+            let (part, rest) = split(range, self.aligned(range, pages));
+            self.push(Some(region), part, action);
             left = rest;
         }
     }
@@ -309,7 +308,7 @@ impl Plan {
             last.range = both;
             return;
         }
-        self.steps.push_back(Step { region, range, action });
+        self.steps.push_back(PlanStep { region, range, action });
     }
 
     /// The first multiple of `pages` pages (a power of two) after the start of `range`. So huge pages are not cut, and
@@ -323,13 +322,13 @@ impl Plan {
 }
 
 /// What a scan found.
-struct Found {
+struct ScanResult {
     /// Where it ended: it may stop before the end of its window.
     end: VirtualAddress,
     /// Populated pages that are not mapped by huge entries.
     small_pages: u64,
     /// Whether these come in short stretches.
-    in_pieces: bool,
+    is_fragmented: bool,
 }
 
 /// Splits `range` at `at`.
@@ -392,7 +391,7 @@ mod tests {
         let world = World { scans: true, ..World::new([file]) };
         let (_, target) = world.target();
         let space = AddressSpace::of(&target).expect("a space");
-        for (need, most) in [(Facts::CONTENT, BEHIND_PAGES), (Facts::empty(), PAGES)] {
+        for (need, most) in [(Facts::CONTENT, CONTENT_PAGES), (Facts::empty(), PAGES)] {
             let mut plan = Plan::new(&space, &space.spans(), need);
             let (mut pages, mut longest, mut weight) = (0, 0, 0);
             while let Some(step) = plan.next().expect("a step") {

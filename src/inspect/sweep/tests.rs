@@ -512,7 +512,7 @@ fn backing_content_is_read_only_where_it_matters() {
 
     let (pages, _) = swept(&target, Facts::CONTENT);
     assert_complete(&world, &pages);
-    // Not for memory without a file, nor where everything is mapped. The long region comes in two pieces.
+    // Not for memory without a file, nor where everything is mapped. The long region comes in two stretches.
     assert_eq!(read(&world.behind_asked), 4);
     let kind = |page: u64| {
         let holds = |one: &&Page| {

@@ -10,5 +10,5 @@ mod watcher;
 mod words;
 
 pub use regions::{Change, RegionGroups};
-pub use snapshot::{Relation, SharedPages, Snapshot};
-pub use watcher::{Look, Sampled, Watcher};
+pub use snapshot::{PageRelation, SharedPages, Snapshot};
+pub use watcher::{Look, Survival, Watcher};

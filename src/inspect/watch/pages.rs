@@ -12,7 +12,7 @@ use std::ops::Range;
 
 /// Which neighbouring pages that changed the same way share a row.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Join {
+pub(super) enum JoinRule {
     /// Those whose frames follow each other.
     SameFrames,
     /// All whose states are the same.
@@ -32,17 +32,17 @@ impl<'a> Pair<'a> {
     pub fn changes(
         self,
         extra: Facts,
-        join: Join,
+        join: JoinRule,
         within: Option<&'a [AddressRange]>,
     ) -> impl Iterator<Item = Change> + use<'a> {
-        let (regions, new) = self.of_regions(within);
+        let (regions, new) = self.region_changes(within);
         let size = self.space.page();
         let is_within = move |page: u64| {
             let range = AddressRange::of_length(VirtualAddress::new(page << size.shift()), size.bytes());
             within.is_none_or(|sorted| range.is_some_and(|range| range.within(sorted).next().is_some()))
         };
         // Only a watch joins by frames, and compares neighbouring samples.
-        let is_next = join == Join::SameFrames;
+        let is_next = join == JoinRule::SameFrames;
         let differing = self.now.words.differences(&self.before.words, &new.into(), is_next);
         let mut merger = Merger { pair: self, extra, join, growing: Vec::new() };
         let differing = differing.filter(move |(page, ..)| is_within(*page)).map(Some).chain([None]);
@@ -55,7 +55,7 @@ impl<'a> Pair<'a> {
 
     /// What happened to regions, with the pages that went with them, and the indices of the pages that are mapped anew:
     /// nothing was there before that they could be compared with.
-    fn of_regions(self, within: Option<&[AddressRange]>) -> (Vec<Change>, Vec<Range<u64>>) {
+    fn region_changes(self, within: Option<&[AddressRange]>) -> (Vec<Change>, Vec<Range<u64>>) {
         fn regions(sample: &Sample) -> Vec<&Region> {
             sample.regions.iter().map(|(region, _)| region).collect()
         }
@@ -70,7 +70,7 @@ impl<'a> Pair<'a> {
             let is_within = within.is_none_or(|within| range.within(within).next().is_some());
             parts.into_iter().flatten().reduce(spanning).filter(|_| is_within)
         };
-        for change in regions::compare(&regions(self.before), &regions(self.now)) {
+        for change in regions::compare_regions(&regions(self.before), &regions(self.now)) {
             let range = change.range;
             if matches!(change.kind, EventKind::RegionAppeared | EventKind::RegionGrew) {
                 new.push(size.index(range.start())..size.index(range.end()));
@@ -79,7 +79,7 @@ impl<'a> Pair<'a> {
                 continue;
             };
             let (pages, effect) = match change.kind {
-                EventKind::RegionWent | EventKind::RegionShrank => self.went_with(range, within),
+                EventKind::RegionWent | EventKind::RegionShrank => self.pages_gone_with(range, within),
                 _ => (0, NetEffect::default()),
             };
             changes.push(Change {
@@ -96,7 +96,7 @@ impl<'a> Pair<'a> {
     }
 
     /// The pages of `range` that had contents before, and the effect of their going.
-    fn went_with(self, range: AddressRange, within: Option<&[AddressRange]>) -> (u64, NetEffect) {
+    fn pages_gone_with(self, range: AddressRange, within: Option<&[AddressRange]>) -> (u64, NetEffect) {
         let size = self.space.page();
         let place = self.before.place(range.start()).map(|(_, place)| place);
         let (mut gone, mut sum) = (0, NetEffect::default());
@@ -125,7 +125,7 @@ impl<'a> Pair<'a> {
 struct Merger<'a> {
     pair: Pair<'a>,
     extra: Facts,
-    join: Join,
+    join: JoinRule,
     /// One change of each kind may be growing: flags and map count of a page can change at once.
     growing: Vec<Change>,
 }
@@ -141,9 +141,9 @@ impl Merger<'_> {
         };
         let place_then = self.pair.before.place(address);
         let place_then = place_then.and_then(|(then, place)| is_same_mapping(then, region).then_some(place));
-        let before = facts(then, self.pair.states(then, place_then));
-        let after = facts(now, self.pair.states(now, Some(place)));
-        let (main, others) = kinds(then, before.state, now, after.state, self.extra);
+        let before = page_facts(then, self.pair.states(then, place_then));
+        let after = page_facts(now, self.pair.states(now, Some(place)));
+        let (main, others) = event_kinds(then, before.state, now, after.state, self.extra);
         let main = main.map(|kind| (kind, effect(before.state, after.state, size.bytes())));
         // What else changed does not count again.
         let others = others.map(|kind| (kind, NetEffect::default()));
@@ -168,7 +168,7 @@ impl Merger<'_> {
         let (size, join) = (self.pair.space.page(), self.join);
         let slot = self.growing.iter_mut().find(|growing| growing.kind == change.kind);
         match slot {
-            Some(growing) if goes_on(growing, &change, size, join) => {
+            Some(growing) if continues_change(growing, &change, size, join) => {
                 growing.pages += 1;
                 growing.effect += change.effect;
             }
@@ -185,7 +185,7 @@ impl Merger<'_> {
     }
 }
 
-fn facts(seen: SampledPage, states: StateSet) -> PageFacts {
+fn page_facts(seen: SampledPage, states: StateSet) -> PageFacts {
     PageFacts {
         why: states.why("state"),
         state: states.likeliest(),
@@ -197,9 +197,9 @@ fn facts(seen: SampledPage, states: StateSet) -> PageFacts {
 }
 
 /// Whether `next` is the same change of the page after those of `growing`, and joins them.
-fn goes_on(growing: &Change, next: &Change, size: PageSize, join: Join) -> bool {
+fn continues_change(growing: &Change, next: &Change, size: PageSize, join: JoinRule) -> bool {
     let follows = |a: &PageFacts, b: &PageFacts| match (a.pfn, b.pfn) {
-        _ if join == Join::SameStates => true,
+        _ if join == JoinRule::SameStates => true,
         (Some(first), Some(next)) => first.checked_add(growing.pages) == Some(next),
         (a, b) => a.is_none() && b.is_none(),
     };
@@ -217,7 +217,7 @@ fn goes_on(growing: &Change, next: &Change, size: PageSize, join: Join) -> bool 
 }
 
 /// What happened to the place of the page, and what else, as far as the entries of both samples show.
-fn kinds(
+fn event_kinds(
     then: SampledPage,
     before: State,
     now: SampledPage,
@@ -256,7 +256,7 @@ fn main_kind(then: SampledPage, before: State, now: SampledPage, after: State) -
         (Guard, Guard) => return None,
         (_, Guard) => EventKind::GuardInstalled,
         (Guard, _) => EventKind::GuardRemoved,
-        (Present, Present) => return still_present(then, now),
+        (Present, Present) => return kind_of_present(then, now),
         // The entry of a migrating page holds the frame that it leaves.
         (Migrating, Present) => {
             let left = then.entry.swap().map(|swap| swap.offset);
@@ -274,7 +274,7 @@ fn main_kind(then: SampledPage, before: State, now: SampledPage, after: State) -
     })
 }
 
-fn still_present(then: SampledPage, now: SampledPage) -> Option<EventKind> {
+fn kind_of_present(then: SampledPage, now: SampledPage) -> Option<EventKind> {
     // Bit 61 is that of a file also for the huge page of zeros.
     let copied = if then.zero { !now.zero } else { then.entry.is_file_or_shared() && !now.entry.is_file_or_shared() };
     Some(match (then.huge, now.huge) {
@@ -308,7 +308,7 @@ mod tests {
 
     fn said(before: (u64, State), after: (u64, State)) -> Vec<EventKind> {
         let (then, now) = (page(before.0, false), page(after.0, false));
-        let (main, others) = kinds(then, before.1, now, after.1, Facts::SOFT_DIRTY);
+        let (main, others) = event_kinds(then, before.1, now, after.1, Facts::SOFT_DIRTY);
         main.into_iter().chain(others).collect()
     }
 

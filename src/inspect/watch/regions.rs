@@ -15,7 +15,7 @@ pub(super) struct RegionChange<'a> {
 
 /// Compares two lists in address order. A region split or joined by a change of permissions has not gone: the
 /// comparison is of the mappings at the addresses.
-pub(super) fn compare<'a>(before: &[&'a Region], after: &[&'a Region]) -> Vec<RegionChange<'a>> {
+pub(super) fn compare_regions<'a>(before: &[&'a Region], after: &[&'a Region]) -> Vec<RegionChange<'a>> {
     let lacks = |list: &[&Region], region: &Region| {
         let index = list.partition_point(|other| other.range.start() < region.range.start());
         list.get(index).copied() != Some(region)
@@ -292,7 +292,7 @@ mod tests {
 
     fn said(before: &[Region], after: &[Region]) -> Vec<(EventKind, u64, u64)> {
         let (before, after): (Vec<_>, Vec<_>) = (before.iter().collect(), after.iter().collect());
-        compare(&before, &after)
+        compare_regions(&before, &after)
             .iter()
             .map(|change| {
                 let range = change.range;

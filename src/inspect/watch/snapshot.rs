@@ -1,12 +1,12 @@
 //! A sample that is kept, to be compared with a later one or with one of another process, with which it may share
 //! frames.
 
-use super::pages::{Join, Pair};
+use super::pages::{JoinRule, Pair};
 use super::regions::Change;
 use super::words::{PageWords, Sample, SampledPage, Sampling};
 use crate::budget::Budget;
 use crate::inspect::address_space::AddressSpace;
-use crate::inspect::classify::SwapAreas;
+use crate::inspect::classify::SwapTypes;
 use crate::inspect::memory::read_resident;
 use crate::inspect::page::Facts;
 use crate::inspect::{Error, Result};
@@ -23,7 +23,7 @@ const CHUNK: usize = 1 << 20;
 pub struct Snapshot {
     sample: Sample,
     extra: Facts,
-    areas: SwapAreas,
+    areas: SwapTypes,
     present: u64,
     swapped: u64,
     /// Pages whose contents were hashed; `None` if contents are not part of the snapshot.
@@ -34,7 +34,7 @@ pub struct Snapshot {
 
 /// How a page of one process, or sample, relates to another.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Relation {
+pub enum PageRelation {
     /// Both map the same frame.
     Shared,
     /// Both have a page there, in different frames.
@@ -55,7 +55,7 @@ pub struct SharedPages {
     /// How many.
     pub pages: u64,
     /// Their relation.
-    pub relation: Relation,
+    pub relation: PageRelation,
     /// Whether the next write by the first process copies them: private pages that are not exclusive to it.
     pub copied_by_next_write: bool,
 }
@@ -92,7 +92,7 @@ impl Snapshot {
             })?;
             hashed = Some(done);
         }
-        let areas = SwapAreas::of(space);
+        let areas = SwapTypes::of(space);
         let (present, swapped) = sample.words.present_and_swapped(areas);
         Ok(Snapshot { sample, extra, areas, present, swapped, hashed, frames: OnceLock::new() })
     }
@@ -145,11 +145,11 @@ impl Snapshot {
 
     /// Whether a page has contents: present, or in swap.
     fn holds(&self, entry: PageMapEntry) -> bool {
-        entry.is_present() || self.areas.hold(entry)
+        entry.is_present() || self.areas.holds(entry)
     }
 
     /// Pages of `range` that are present or swapped.
-    pub fn held_in(&self, range: AddressRange) -> u64 {
+    pub fn populated_in(&self, range: AddressRange) -> u64 {
         let held = |(_, page): &(u64, SampledPage)| self.holds(page.entry);
         self.pages(range).filter(held).count() as u64
     }
@@ -160,7 +160,7 @@ impl Snapshot {
     }
 
     /// Pages of `range` that are present or swapped, without those whose frames `other` maps anywhere.
-    pub fn held_alone_in(&self, range: AddressRange, other: &Snapshot) -> u64 {
+    pub fn populated_alone_in(&self, range: AddressRange, other: &Snapshot) -> u64 {
         let alone = |(_, page): &(u64, SampledPage)| self.holds(page.entry) && !other.frames().contains_frame_of(*page);
         self.pages(range).filter(alone).count() as u64
     }
@@ -179,7 +179,7 @@ impl Snapshot {
         space: &'s AddressSpace,
     ) -> impl Iterator<Item = Change> + use<'s> {
         let pair = Pair { before: &self.sample, now: &later.sample, space };
-        pair.changes(self.extra & later.extra, Join::SameStates, within)
+        pair.changes(self.extra & later.extra, JoinRule::SameStates, within)
     }
 
     /// Compares the pages of `range` with those of `other` from the address `theirs` on, if it has any there. Rows come
@@ -216,7 +216,7 @@ impl Snapshot {
                 let Some(relation) = relation else {
                     return done;
                 };
-                let one = one.filter(|_| relation != Relation::OnlySecond);
+                let one = one.filter(|_| relation != PageRelation::OnlySecond);
                 let copied_by_next_write = one.is_some_and(|one| is_copied_by_next_write(one, relation));
                 match slot {
                     Some((_, row)) if row.relation == relation && row.copied_by_next_write == copied_by_next_write => {
@@ -236,15 +236,20 @@ impl Snapshot {
 
     /// The relations of a page of this and one of `other` to be shown: in the row of the first, and in that of the
     /// second alone.
-    fn relations(&self, other: &Snapshot, one: Option<SampledPage>, two: Option<SampledPage>) -> [Option<Relation>; 2] {
+    fn relations(
+        &self,
+        other: &Snapshot,
+        one: Option<SampledPage>,
+        two: Option<SampledPage>,
+    ) -> [Option<PageRelation>; 2] {
         let own_of_second = two.is_some_and(|two| !self.frames().contains_frame_of(two));
         match (relation(one, two), one) {
-            (Relation::OnlySecond, _) => [None, own_of_second.then_some(Relation::OnlySecond)],
-            (relation @ (Relation::OnlyFirst | Relation::Different), Some(one))
+            (PageRelation::OnlySecond, _) => [None, own_of_second.then_some(PageRelation::OnlySecond)],
+            (relation @ (PageRelation::OnlyFirst | PageRelation::Different), Some(one))
                 if other.frames().contains_frame_of(one) =>
             {
-                let second = relation == Relation::Different && own_of_second;
-                [Some(Relation::Elsewhere), second.then_some(Relation::OnlySecond)]
+                let second = relation == PageRelation::Different && own_of_second;
+                [Some(PageRelation::Elsewhere), second.then_some(PageRelation::OnlySecond)]
             }
             (relation, _) => [Some(relation), None],
         }
@@ -267,11 +272,11 @@ fn side_by_side<T>(
 }
 
 /// The relation of two pages with contents, of which one may be missing.
-fn relation(one: Option<SampledPage>, two: Option<SampledPage>) -> Relation {
+fn relation(one: Option<SampledPage>, two: Option<SampledPage>) -> PageRelation {
     let (one, two) = match (one, two) {
         (Some(one), Some(two)) => (one.entry, two.entry),
-        (_, None) => return Relation::OnlyFirst,
-        (None, _) => return Relation::OnlySecond,
+        (_, None) => return PageRelation::OnlyFirst,
+        (None, _) => return PageRelation::OnlySecond,
     };
     let same = match (one.frame(), two.frame()) {
         (Some(one), Some(two)) => one == two,
@@ -279,7 +284,7 @@ fn relation(one: Option<SampledPage>, two: Option<SampledPage>) -> Relation {
         (None, None) => one.swap().is_some() && one.swap() == two.swap(),
         _ => false,
     };
-    if same { Relation::Shared } else { Relation::Different }
+    if same { PageRelation::Shared } else { PageRelation::Different }
 }
 
 /// Anonymous memory that is not exclusive to one process is copied by the next write (`wp_can_reuse_anon_folio` in
@@ -287,10 +292,10 @@ fn relation(one: Option<SampledPage>, two: Option<SampledPage>) -> Relation {
 /// (see [`Page::exclusive`]), but a frame that both map is neither's alone.
 ///
 /// [`Page::exclusive`]: crate::inspect::Page::exclusive
-fn is_copied_by_next_write(seen: SampledPage, relation: Relation) -> bool {
+fn is_copied_by_next_write(seen: SampledPage, relation: PageRelation) -> bool {
     let entry = seen.entry;
     let is_exclusive =
-        entry.is_exclusive() && !(seen.huge && matches!(relation, Relation::Shared | Relation::Elsewhere));
+        entry.is_exclusive() && !(seen.huge && matches!(relation, PageRelation::Shared | PageRelation::Elsewhere));
     entry.is_present() && !entry.is_file_or_shared() && !is_exclusive
 }
 

@@ -18,7 +18,7 @@ fn sample(watcher: &mut Watcher, target: &Target, meanwhile: impl FnOnce()) -> V
         space.spans()
     });
     let look = look.expect("a sample");
-    assert_eq!(look.sampled(), Sampled::Alive);
+    assert_eq!(look.survival(), Survival::Alive);
     look.changes().collect()
 }
 
@@ -164,7 +164,7 @@ fn regions_that_grow_into_a_range_and_out_of_it() {
             let mut watcher = Watcher::new(Facts::empty()).within(&[watched]);
             let mut look = || {
                 let look = watcher.sample(&target, Budget::unlimited(), |_| vec![watched]).expect("a sample");
-                assert_eq!(look.sampled(), Sampled::Alive);
+                assert_eq!(look.survival(), Survival::Alive);
                 let brief = |change: Change| {
                     let range = change.range.expect("a change of a region");
                     (change.kind, range.start().get() / PAGE, range.len() / PAGE)
@@ -182,7 +182,7 @@ fn regions_that_grow_into_a_range_and_out_of_it() {
 /// Of a page whose frame the other process maps elsewhere, the page that the other has in its place is its own.
 #[test]
 fn a_page_that_the_other_maps_elsewhere_and_what_that_has_in_its_place() {
-    use Relation::*;
+    use PageRelation::*;
     let snapshot = |frames: &[(u64, u64)]| {
         let mut world = World::new([region(0x1000, 0x10)]);
         for &(page, frame) in frames {

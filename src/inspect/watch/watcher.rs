@@ -1,11 +1,11 @@
 //! What is kept from sample to sample, which changes do not show here, and a sample that is compared with the last one.
 
-use super::pages::{Join, Pair};
+use super::pages::{JoinRule, Pair};
 use super::regions::Change;
 use super::words::{PageWords, Sample, Sampling};
 use crate::budget::Budget;
 use crate::inspect::address_space::AddressSpace;
-use crate::inspect::classify::{KernelBehaviour, SwapAreas};
+use crate::inspect::classify::{KernelBehaviour, SwapTypes};
 use crate::inspect::error::no_scan;
 use crate::inspect::page::Facts;
 use crate::inspect::region::ViewedRegion;
@@ -23,7 +23,7 @@ pub struct Watcher {
     /// Where all samples lie, if that does not change.
     pub(super) range: Option<Vec<AddressRange>>,
     pub(super) last: Option<Arc<Sample>>,
-    pub(super) swap: SwapAreas,
+    pub(super) swap: SwapTypes,
 }
 
 impl Watcher {
@@ -45,7 +45,7 @@ impl Watcher {
     }
 
     /// What the last sample had in memory and in swap.
-    pub(super) fn held(&self) -> NetEffect {
+    pub(super) fn memory_of_last(&self) -> NetEffect {
         let Some(last) = &self.last else {
             return NetEffect::default();
         };
@@ -55,8 +55,8 @@ impl Watcher {
     }
 
     /// Forgets the last sample, because its address space is gone: nothing compares with it. Returns what went.
-    pub(super) fn leave(&mut self) -> NetEffect {
-        let NetEffect { came, swap_came, .. } = self.held();
+    pub(super) fn forget_last(&mut self) -> NetEffect {
+        let NetEffect { came, swap_came, .. } = self.memory_of_last();
         self.last = None;
         NetEffect { went: came, swap_went: swap_came, ..NetEffect::default() }
     }
@@ -123,7 +123,7 @@ const PROGRAMS: u32 = 2;
 
 /// The target after a sample.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Sampled {
+pub enum Survival {
     /// It can be sampled again.
     Alive,
     /// It has exited, and its last change says so.
@@ -146,7 +146,7 @@ pub struct Look<'w> {
     /// The last sample, this one, and its address space.
     compared: Option<(Arc<Sample>, Arc<Sample>, AddressSpace)>,
     of_process: Vec<Change>,
-    sampled: Sampled,
+    survival: Survival,
 }
 
 /// What comes next.
@@ -194,7 +194,7 @@ impl Watcher {
             left: None,
             compared: None,
             of_process: Vec::new(),
-            sampled: Sampled::Alive,
+            survival: Survival::Alive,
         }
     }
 }
@@ -222,11 +222,11 @@ impl Look<'_> {
             match std::mem::replace(&mut self.stage, Stage::Ended) {
                 Stage::Begin => self.stage = Stage::Program(self.target.process.liveness()?),
                 Stage::Program(liveness) if self.programs == PROGRAMS || liveness == Liveness::Exited => {
-                    self.end(liveness);
+                    self.finish(liveness);
                 }
                 Stage::Program(liveness) => {
                     if liveness == Liveness::Executed {
-                        *self.left.get_or_insert_default() += self.watcher.leave();
+                        *self.left.get_or_insert_default() += self.watcher.forget_last();
                     }
                     (self.programs, self.tries) = (self.programs + 1, 0);
                     self.stage = Stage::Space;
@@ -248,8 +248,8 @@ impl Look<'_> {
                 }
                 Stage::Sampling(sampling) if sampling.has_changed() && self.tries < TRIES => self.stage = Stage::Space,
                 Stage::Sampling(sampling) => {
-                    self.keep(*sampling);
-                    self.end(Liveness::Alive);
+                    self.keep_sample(*sampling);
+                    self.finish(Liveness::Alive);
                 }
                 Stage::Ended => return Ok(None),
             }
@@ -294,14 +294,14 @@ impl Look<'_> {
         let extra = self.watcher.extra;
         let compared = self.compared.iter().flat_map(move |(before, now, space)| {
             let pair = Pair { before, now, space };
-            pair.changes(extra, Join::SameFrames, None)
+            pair.changes(extra, JoinRule::SameFrames, None)
         });
         compared.chain(self.of_process.iter().cloned())
     }
 
     /// The target, once the sample is complete.
-    pub fn sampled(&self) -> Sampled {
-        self.sampled
+    pub fn survival(&self) -> Survival {
+        self.survival
     }
 
     /// It may have exited, or executed another program, during the sample: its liveness says which.
@@ -312,34 +312,34 @@ impl Look<'_> {
             error => return Err(error),
         };
         match liveness {
-            Liveness::Alive => self.end(liveness),
+            Liveness::Alive => self.finish(liveness),
             _ => self.stage = Stage::Program(liveness),
         }
         Ok(())
     }
 
-    fn keep(&mut self, sampling: Sampling) {
+    fn keep_sample(&mut self, sampling: Sampling) {
         let (sample, space) = sampling.finish();
         let now = Arc::new(sample);
-        self.watcher.swap = SwapAreas::of(&space);
+        self.watcher.swap = SwapTypes::of(&space);
         let before = self.watcher.last.replace(Arc::clone(&now));
         self.compared = before.map(|before| (before, now, space));
     }
 
-    fn end(&mut self, liveness: Liveness) {
+    fn finish(&mut self, liveness: Liveness) {
         if liveness == Liveness::Executed {
-            *self.left.get_or_insert_default() += self.watcher.leave();
+            *self.left.get_or_insert_default() += self.watcher.forget_last();
         }
         if let Some(mut effect) = self.left {
             // What the new program has by now came with it.
-            let NetEffect { came, swap_came, .. } = self.watcher.held();
+            let NetEffect { came, swap_came, .. } = self.watcher.memory_of_last();
             effect += NetEffect { came, swap_came, ..NetEffect::default() };
             self.of_process.push(Change { effect, ..Change::of_process(EventKind::Executed) });
         }
         if liveness == Liveness::Exited {
-            let effect = self.watcher.leave();
+            let effect = self.watcher.forget_last();
             self.of_process.push(Change { effect, ..Change::of_process(EventKind::Exited) });
-            self.sampled = Sampled::Exited;
+            self.survival = Survival::Exited;
         }
         self.stage = Stage::Ended;
     }

@@ -3,9 +3,9 @@
 use crate::budget::Budget;
 use crate::inspect::Result;
 use crate::inspect::address_space::AddressSpace;
-use crate::inspect::classify::{Backing, RegionFacts, SwapAreas};
+use crate::inspect::classify::{Backing, RegionFacts, SwapTypes};
 use crate::inspect::page::Facts;
-use crate::inspect::sweep::raw::{Content, Entries, UNREAD};
+use crate::inspect::sweep::raw::{ChunkContent, EntryWords, UNREAD};
 use crate::inspect::sweep::{Chunk, Sweep};
 use crate::kernel::{AddressRange, PageFlags, PageMapEntry, PageSize, Region, VirtualAddress};
 use crate::process::Categories;
@@ -23,19 +23,19 @@ pub(super) struct PageWords {
     /// Index into the extents of the last sample: those before it end before the next chunk.
     cursor: usize,
     /// Which of flags and map counts are compared. More may have been read.
-    kept: Facts,
+    compared: Facts,
 }
 
 /// Words that were read together.
 struct Extent {
     /// Shared with the last sample, if they are the same.
-    words: Arc<Words>,
+    words: Arc<ExtentWords>,
     /// Whether they differ from those of the last sample.
     fresh: bool,
 }
 
 #[derive(PartialEq, Eq)]
-struct Words {
+struct ExtentWords {
     /// Index of the first page.
     first: u64,
     /// Pages that an entry stands for.
@@ -67,12 +67,12 @@ pub(super) struct SampledPage {
 }
 
 /// The words, where they are asked for.
-fn kept(words: &[u64], keep: Facts, one: Facts) -> &[u64] {
+fn words_if_asked(words: &[u64], keep: Facts, one: Facts) -> &[u64] {
     if keep.contains(one) { words } else { &[] }
 }
 
 /// Which entries are in a category of the scan.
-fn marked(words: &Entries<'_>, category: Categories) -> impl Iterator<Item = (usize, usize)> {
+fn marked_entries(words: &EntryWords<'_>, category: Categories) -> impl Iterator<Item = (usize, usize)> {
     let marks = words.marks.unwrap_or_default().iter();
     let marks = marks.filter(move |mark| mark.categories.contains(category));
     marks.map(|mark| (mark.first, mark.end))
@@ -84,35 +84,35 @@ fn is_in(stretches: &[(usize, usize)], index: usize) -> bool {
     stretches.get(next).is_some_and(|&(first, _)| first <= index)
 }
 
-impl Words {
-    fn of(chunk: &Chunk<'_>, size: PageSize, keep: Facts) -> Option<Words> {
-        let Content::Read(words) = chunk.content else {
+impl ExtentWords {
+    fn of(chunk: &Chunk<'_>, size: PageSize, keep: Facts) -> Option<ExtentWords> {
+        let ChunkContent::Read(words) = chunk.content else {
             return None;
         };
-        Some(Words {
+        Some(ExtentWords {
             first: size.index(chunk.start),
             stride: words.stride,
             entries: words.entries.to_vec(),
-            flags: kept(words.flags, keep, Facts::FLAGS).to_vec(),
-            counts: kept(words.counts, keep, Facts::COUNTS).to_vec(),
-            huge: marked(&words, Categories::HUGE).collect(),
-            zero: marked(&words, Categories::ZERO).collect(),
+            flags: words_if_asked(words.flags, keep, Facts::FLAGS).to_vec(),
+            counts: words_if_asked(words.counts, keep, Facts::COUNTS).to_vec(),
+            huge: marked_entries(&words, Categories::HUGE).collect(),
+            zero: marked_entries(&words, Categories::ZERO).collect(),
             contents: Vec::new(),
         })
     }
 
     /// Whether the words of `chunk` are the same. Nothing is decoded.
     fn is_same(&self, chunk: &Chunk<'_>, size: PageSize, keep: Facts) -> bool {
-        let Content::Read(words) = chunk.content else {
+        let ChunkContent::Read(words) = chunk.content else {
             return false;
         };
         self.first == size.index(chunk.start)
             && self.stride == words.stride
             && self.entries == words.entries
-            && self.flags == kept(words.flags, keep, Facts::FLAGS)
-            && self.counts == kept(words.counts, keep, Facts::COUNTS)
-            && self.huge.iter().copied().eq(marked(&words, Categories::HUGE))
-            && self.zero.iter().copied().eq(marked(&words, Categories::ZERO))
+            && self.flags == words_if_asked(words.flags, keep, Facts::FLAGS)
+            && self.counts == words_if_asked(words.counts, keep, Facts::COUNTS)
+            && self.huge.iter().copied().eq(marked_entries(&words, Categories::HUGE))
+            && self.zero.iter().copied().eq(marked_entries(&words, Categories::ZERO))
     }
 
     fn end(&self) -> u64 {
@@ -146,7 +146,7 @@ impl PageWords {
             extents: Vec::with_capacity(self.extents.len()),
             same: vec![false; self.extents.len()],
             cursor: 0,
-            kept: keep,
+            compared: keep,
         }
     }
 
@@ -162,13 +162,13 @@ impl PageWords {
             .count();
         self.cursor += behind;
         if let (Some(extent), Some(same)) = (before.extents.get(self.cursor), self.same.get_mut(self.cursor))
-            && extent.words.is_same(chunk, size, self.kept)
+            && extent.words.is_same(chunk, size, self.compared)
         {
             *same = true;
             self.extents.push(Extent { words: extent.words.clone(), fresh: false });
             return;
         }
-        let words = Words::of(chunk, size, self.kept).filter(|words| !words.entries.is_empty());
+        let words = ExtentWords::of(chunk, size, self.compared).filter(|words| !words.entries.is_empty());
         self.extents.extend(words.map(|words| Extent { words: Arc::new(words), fresh: true }));
     }
 
@@ -190,7 +190,7 @@ impl PageWords {
         differences(old.map(|(_, extent)| &*extent.words), now.map(|extent| &*extent.words), Rc::clone(new))
     }
 
-    fn words(&self) -> impl Iterator<Item = &Words> {
+    fn words(&self) -> impl Iterator<Item = &ExtentWords> {
         self.extents.iter().map(|extent| &*extent.words)
     }
 
@@ -207,12 +207,12 @@ impl PageWords {
     }
 
     /// How many pages are present, and how many are in swap.
-    pub fn present_and_swapped(&self, areas: SwapAreas) -> (u64, u64) {
+    pub fn present_and_swapped(&self, areas: SwapTypes) -> (u64, u64) {
         let (mut present, mut swapped) = (0, 0);
         for words in self.words() {
             for entry in &words.entries {
                 present += words.stride * u64::from(entry.is_present());
-                swapped += words.stride * u64::from(areas.hold(*entry));
+                swapped += words.stride * u64::from(areas.holds(*entry));
             }
         }
         (present, swapped)
@@ -247,8 +247,8 @@ impl PageWords {
 
     /// Bytes of memory that the words take.
     pub fn size(&self) -> usize {
-        let words = |words: &Words| {
-            size_of::<Words>()
+        let words = |words: &ExtentWords| {
+            size_of::<ExtentWords>()
                 + 8 * (words.entries.capacity()
                     + words.flags.capacity()
                     + words.counts.capacity()
@@ -260,7 +260,7 @@ impl PageWords {
 }
 
 /// Whether one of `ranges`, which are in order, has pages of these words.
-fn touches(words: &Words, ranges: &[Range<u64>]) -> bool {
+fn touches(words: &ExtentWords, ranges: &[Range<u64>]) -> bool {
     let next = ranges.partition_point(|range| range.end <= words.first);
     ranges.get(next).is_some_and(|range| range.start < words.end())
 }
@@ -268,8 +268,8 @@ fn touches(words: &Words, ranges: &[Range<u64>]) -> bool {
 /// The pages whose words in `old` and `new` differ, both in address order. In the ranges `unmapped` there was nothing
 /// before, whatever `old` has.
 fn differences<'a>(
-    old: impl Iterator<Item = &'a Words>,
-    new: impl Iterator<Item = &'a Words>,
+    old: impl Iterator<Item = &'a ExtentWords>,
+    new: impl Iterator<Item = &'a ExtentWords>,
     unmapped: Rc<[Range<u64>]>,
 ) -> impl Iterator<Item = (u64, SampledPage, SampledPage)> {
     let (mut old, mut new) = (old.peekable(), new.peekable());
@@ -294,7 +294,7 @@ fn differences<'a>(
                 page = then.end();
                 continue;
             }
-            let seen = |one: Option<&&Words>| match one {
+            let seen = |one: Option<&&ExtentWords>| match one {
                 Some(words) if words.first <= page => words.page(page),
                 _ => SampledPage::default(),
             };

@@ -23,13 +23,13 @@ use super::Result;
 use crate::process::Machine;
 use std::sync::Arc;
 
-pub use question::{Answer, Ended, Mapper, Question, Seen, Step};
+pub use question::{EndCause, FrameQuestion, Mapper, SearchEvent, SearchSummary, Seen};
 pub use search::Search;
 
 /// The mappings of a frame.
 ///
 /// # Errors
 /// `/proc` cannot be listed.
-pub fn who(machine: &Arc<Machine>, question: &Question) -> Result<Search> {
+pub fn who(machine: &Arc<Machine>, question: &FrameQuestion) -> Result<Search> {
     Search::new(machine, question)
 }

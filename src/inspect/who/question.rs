@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 /// A search for the mappings of a frame.
 #[derive(Clone, Debug)]
-pub struct Question {
+pub struct FrameQuestion {
     /// The frame.
     pub frame: FrameNumber,
     /// The mapping it was found by, if it was found by an address.
@@ -21,10 +21,10 @@ pub struct Question {
     pub limit: Option<u64>,
 }
 
-impl Question {
+impl FrameQuestion {
     /// Who maps `frame`, without any limit.
     pub fn of(frame: FrameNumber) -> Self {
-        Question { frame, seen: None, near: None, scan: true, limit: None }
+        FrameQuestion { frame, seen: None, near: None, scan: true, limit: None }
     }
 }
 
@@ -54,7 +54,7 @@ pub struct Mapper {
 }
 
 /// What a search has come to.
-pub enum Step {
+pub enum SearchEvent {
     /// A mapping was found.
     Found(Mapper),
     /// So many of all processes were visited in this round.
@@ -68,7 +68,7 @@ pub enum Step {
 
 /// How a search ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Ended {
+pub enum EndCause {
     /// No process can map such a frame, for this reason.
     Nobody(&'static str),
     /// As many mappings were found as the kernel counts, and all of them were still there after the count was read.
@@ -83,7 +83,7 @@ pub enum Ended {
 
 /// The answer, beside the mappings that were found.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct SearchSummary {
     /// The flags of the frame.
     pub flags: Fact<PageFlags>,
     /// How often it is mapped, as the kernel counts.
@@ -97,5 +97,5 @@ pub struct Answer {
     /// Whether the page has left the mapping that it was found by: the mappings may be from before and after that.
     pub moved: bool,
     /// How the search ended.
-    pub ended: Ended,
+    pub ended: EndCause,
 }

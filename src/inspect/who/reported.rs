@@ -1,29 +1,29 @@
 //! The mappings that were reported, each once, and the processes that they are of. They are read again: pages leave
 //! their frames while others are searched.
 
-use super::question::{Mapper, Step};
-use super::scan::{FrameScanner, PageSet, Scratch};
+use super::question::{Mapper, SearchEvent};
+use super::scan::{FrameScanner, PageSet, ScanBuffer};
 use super::visit::{CandidateState, Hit, state_after};
 use crate::budget::Budget;
-use crate::inspect::ordered_pool::{Planned, Pool, Spread, Work};
+use crate::inspect::ordered_pool::{Pool, Spread, TaskSize, Work};
 use crate::inspect::{Error, Result};
 use crate::kernel::{Region, VirtualAddress};
-use crate::process::{Machine, Relation, Target};
+use crate::process::{Machine, ProcessHandle, Target};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// A process that may map the frame.
 pub struct Candidate {
-    pub listed: Relation,
+    pub listed: ProcessHandle,
     pub state: CandidateState,
     /// When it started, once it is known to map the frame: another process may have its number later.
     pub start_time: u64,
     /// Whether it maps the frame.
-    pub maps: bool,
+    pub is_mapper: bool,
     /// Whether it is known to share its memory with no other candidate that maps the frame.
     pub is_certain: bool,
     /// Whether all of it was searched.
-    pub searched: bool,
+    pub is_searched: bool,
     /// The last round in which it was visited.
     pub round: u32,
     /// Pages already reported, so that a full search does not report them twice, and so that they can be counted
@@ -32,14 +32,14 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    pub fn new(listed: Relation) -> Self {
+    pub fn new(listed: ProcessHandle) -> Self {
         Candidate {
             listed,
             state: CandidateState::NotVisited,
             start_time: 0,
-            maps: false,
+            is_mapper: false,
             is_certain: false,
-            searched: false,
+            is_searched: false,
             round: 0,
             reported: PageSet::new(),
         }
@@ -47,13 +47,13 @@ impl Candidate {
 }
 
 /// A process that maps the frame, and its regions if they were read.
-pub type Opened<'a> = (&'a Target, Option<&'a Arc<[Region]>>);
+pub type TargetRegions<'a> = (&'a Target, Option<&'a Arc<[Region]>>);
 
 /// The mappings that were reported.
 pub struct ReportedMappings {
     machine: Arc<Machine>,
     /// Those that were not pulled yet.
-    pub steps: VecDeque<Step>,
+    pub events: VecDeque<SearchEvent>,
     /// Processes that map the frame, in the order of [`Machine::find_memory`].
     spaces: Vec<u32>,
     /// Whether they are counted against the kernel's map count, so that each of their pages has to be remembered.
@@ -75,7 +75,7 @@ impl ReportedMappings {
     pub fn new(machine: &Arc<Machine>, is_counted: bool, limit: Option<u64>) -> Self {
         ReportedMappings {
             machine: Arc::clone(machine),
-            steps: VecDeque::new(),
+            events: VecDeque::new(),
             spaces: Vec::new(),
             is_counted,
             limit: limit.unwrap_or(u64::MAX),
@@ -96,7 +96,7 @@ impl ReportedMappings {
     pub fn report(
         &mut self,
         candidate: &mut Candidate,
-        opened: Opened<'_>,
+        opened: TargetRegions<'_>,
         hits: Vec<Hit>,
         by_clue: bool,
     ) -> Result<()> {
@@ -127,17 +127,23 @@ impl ReportedMappings {
     }
 
     /// Reports neighbouring pages, unless the memory of the process was reported as that of another.
-    fn report_one(&mut self, candidate: &mut Candidate, (target, regions): Opened<'_>, hit: Hit, remembers: bool) {
+    fn report_one(
+        &mut self,
+        candidate: &mut Candidate,
+        (target, regions): TargetRegions<'_>,
+        hit: Hit,
+        remembers: bool,
+    ) {
         if candidate.state == CandidateState::SameMemory || self.is_at_limit() {
             return;
         }
-        if !candidate.maps {
+        if !candidate.is_mapper {
             let is_new = self.is_new_space(candidate.listed.pid);
             if is_new == Some(false) {
                 candidate.state = CandidateState::SameMemory;
                 return;
             }
-            candidate.maps = true;
+            candidate.is_mapper = true;
             candidate.start_time = target.process.identity().start_time;
             candidate.is_certain = is_new.is_some();
         }
@@ -152,7 +158,7 @@ impl ReportedMappings {
         if self.first.is_none() {
             self.first = Some((hit.address, hit.region.clone()));
         }
-        self.steps.push_back(Step::Found(Mapper {
+        self.events.push_back(SearchEvent::Found(Mapper {
             target: target.clone(),
             address: hit.address,
             pages: hit.pages,
@@ -174,9 +180,9 @@ impl ReportedMappings {
     }
 
     /// Takes back reported pages that are not among those `still` mapped. Returns whether there were any.
-    pub fn retain(&mut self, candidates: &mut [Candidate], still: Vec<StillMapped>) -> bool {
+    pub fn retain(&mut self, candidates: &mut [Candidate], rechecked: Vec<RecheckResult>) -> bool {
         let before = self.left;
-        for still in still {
+        for still in rechecked {
             let Some(candidate) = candidates.get_mut(still.candidate) else {
                 continue;
             };
@@ -188,7 +194,7 @@ impl ReportedMappings {
             }
             candidate.reported = still.pages;
             if candidate.reported.is_empty() {
-                candidate.maps = false;
+                candidate.is_mapper = false;
                 candidate.state = still.state;
                 self.spaces.retain(|&space| space != candidate.listed.pid);
             }
@@ -208,7 +214,7 @@ impl ReportedMappings {
 
 /// The reported pages of a candidate that still map the frame.
 #[derive(Default)]
-pub struct StillMapped {
+pub struct RecheckResult {
     /// Its index among the candidates.
     pub candidate: usize,
     pub state: CandidateState,
@@ -221,51 +227,51 @@ pub fn recheck(
     scanner: FrameScanner,
     candidates: &[Candidate],
     budget: &Budget,
-) -> Result<Vec<StillMapped>> {
+) -> Result<Vec<RecheckResult>> {
     let mut left = candidates.iter().enumerate();
     let mut plan = |recheck: &mut Recheck| {
-        let Some((index, candidate)) = left.find(|(_, candidate)| candidate.maps) else {
-            return Ok(Planned::Nothing);
+        let Some((index, candidate)) = left.find(|(_, candidate)| candidate.is_mapper) else {
+            return Ok(TaskSize::Nothing);
         };
         recheck.listed = Some(candidate.listed.clone());
         recheck.start_time = candidate.start_time;
         recheck.reported.clone_from(&candidate.reported);
         recheck.still.candidate = index;
-        Ok(Planned::Full)
+        Ok(TaskSize::Full)
     };
-    let mut pool = Pool::new(Arc::new(Reader { machine: Arc::clone(machine), scanner }), budget.clone());
-    let mut still = Vec::new();
+    let mut pool = Pool::new(Arc::new(Rechecker { machine: Arc::clone(machine), scanner }), budget.clone());
+    let mut rechecked = Vec::new();
     while let Some(recheck) = pool.next(&mut plan)? {
-        still.push(std::mem::take(&mut recheck.still));
+        rechecked.push(std::mem::take(&mut recheck.still));
     }
-    Ok(still)
+    Ok(rechecked)
 }
 
 /// What is read again of a candidate, with the result.
 #[derive(Default)]
 struct Recheck {
-    listed: Option<Relation>,
+    listed: Option<ProcessHandle>,
     start_time: u64,
     reported: PageSet,
-    still: StillMapped,
+    still: RecheckResult,
 }
 
-struct Reader {
+struct Rechecker {
     machine: Arc<Machine>,
     scanner: FrameScanner,
 }
 
-impl Work for Reader {
-    type Piece = Recheck;
-    type Scratch = Scratch;
+impl Work for Rechecker {
+    type Task = Recheck;
+    type Buffers = ScanBuffer;
     const SPREAD: Spread = Spread::FINE;
 
-    fn work(&self, recheck: &mut Recheck, scratch: &mut Scratch, budget: &mut Budget) -> Result<()> {
+    fn work(&self, recheck: &mut Recheck, buffer: &mut ScanBuffer, budget: &mut Budget) -> Result<()> {
         let Some(listed) = &recheck.listed else {
             return Ok(());
         };
         let still = &mut recheck.still;
-        (still.state, still.pages) = match self.read(listed, recheck.start_time, &recheck.reported, scratch, budget) {
+        (still.state, still.pages) = match self.read(listed, recheck.start_time, &recheck.reported, buffer, budget) {
             Ok(pages) => (CandidateState::Read, pages),
             // A process that may no longer be read has executed a program with other rights: its memory is new too.
             Err(Error::Target(error)) => (state_after(&error), PageSet::new()),
@@ -275,18 +281,18 @@ impl Work for Reader {
     }
 }
 
-impl Reader {
+impl Rechecker {
     fn read(
         &self,
-        listed: &Relation,
+        listed: &ProcessHandle,
         start_time: u64,
         reported: &PageSet,
-        scratch: &mut Scratch,
+        buffer: &mut ScanBuffer,
         budget: &mut Budget,
     ) -> Result<PageSet> {
         let process = self.machine.open(listed)?.process;
         if process.identity().start_time == start_time {
-            self.scanner.still_mapped(&process, reported, scratch, budget)
+            self.scanner.still_mapped(&process, reported, buffer, budget)
         } else {
             Ok(PageSet::new())
         }

@@ -30,17 +30,17 @@ pub struct FrameScanner {
 }
 
 /// A buffer of entries, used again from process to process.
-pub struct Scratch(Vec<PageMapEntry>);
+pub struct ScanBuffer(Vec<PageMapEntry>);
 
-impl Default for Scratch {
+impl Default for ScanBuffer {
     fn default() -> Self {
-        Scratch(vec![PageMapEntry::default(); READ_ENTRIES])
+        ScanBuffer(vec![PageMapEntry::default(); READ_ENTRIES])
     }
 }
 
 /// The pages found in a process so far.
 #[derive(Default)]
-pub struct Scanned {
+pub struct ScanHits {
     /// Runs of neighbouring pages that all map the frame: the first page, and how many.
     pub runs: Vec<(VirtualAddress, u64)>,
     /// Entries that were read.
@@ -49,7 +49,7 @@ pub struct Scanned {
     pub stopped: Option<OutOfBudget>,
 }
 
-impl Scanned {
+impl ScanHits {
     /// Whether the runs are reported before the scan goes on.
     fn is_due(&self) -> bool {
         self.runs.len() >= REPORT_RUNS || !self.runs.is_empty() && self.read >= REPORT_ENTRIES
@@ -60,14 +60,14 @@ impl Scanned {
 pub struct ProcessScan<'a> {
     pub scanner: FrameScanner,
     pub process: &'a Process,
-    pub scratch: &'a mut Scratch,
+    pub buffer: &'a mut ScanBuffer,
     pub budget: &'a mut Budget,
-    pub scanned: Scanned,
+    pub hits: ScanHits,
 }
 
 impl FrameScanner {
     /// All addresses that there can be.
-    pub fn everything(&self) -> Option<AddressRange> {
+    pub fn all_addresses(&self) -> Option<AddressRange> {
         let last = self.page.floor(VirtualAddress::new(u64::MAX));
         AddressRange::new(VirtualAddress::default(), last)
     }
@@ -83,7 +83,7 @@ impl FrameScanner {
         &self,
         process: &Process,
         pages: &PageSet,
-        Scratch(buffer): &mut Scratch,
+        ScanBuffer(buffer): &mut ScanBuffer,
         budget: &mut Budget,
     ) -> Result<PageSet> {
         let pages: Vec<VirtualAddress> = pages.iter().copied().collect();
@@ -109,7 +109,7 @@ impl FrameScanner {
     }
 
     /// Two stretches with the gap between them, if one read of all takes less time than two.
-    fn joined(&self, one: AddressRange, next: AddressRange) -> Option<AddressRange> {
+    fn join_if_near(&self, one: AddressRange, next: AddressRange) -> Option<AddressRange> {
         let gap = AddressRange::new(one.end(), next.start())?;
         let whole = AddressRange::new(one.start(), next.end())?;
         let is_near = gap.pages(self.page) <= GAP_PAGES && whole.pages(self.page) <= READ_ENTRIES as u64;
@@ -133,11 +133,11 @@ impl ProcessScan<'_> {
         let mut ended = Ok(None);
         // Populated stretches that one read takes.
         let mut together: Option<AddressRange> = None;
-        process.populated(range, Categories::PRESENT, &mut |stretch| {
+        process.visit_populated(range, Categories::PRESENT, &mut |stretch| {
             if !stretch.categories.contains(Categories::PRESENT) {
                 return ControlFlow::Continue(());
             }
-            let whole = together.and_then(|near| scanner.joined(near, stretch.range));
+            let whole = together.and_then(|near| scanner.join_if_near(near, stretch.range));
             if whole.is_some() {
                 together = whole;
                 return ControlFlow::Continue(());
@@ -160,7 +160,7 @@ impl ProcessScan<'_> {
     /// Reads the entries of `range`. Returns where it ended early.
     fn read(&mut self, range: AddressRange) -> Result<Option<VirtualAddress>> {
         let FrameScanner { frame, page } = self.scanner;
-        let (Scratch(buffer), scanned) = (&mut *self.scratch, &mut self.scanned);
+        let (ScanBuffer(buffer), hits) = (&mut *self.buffer, &mut self.hits);
         let mut index = page.index(range.start());
         let mut left = range.pages(page);
         let address = |index: u64| VirtualAddress::new(index << page.shift());
@@ -168,10 +168,10 @@ impl ProcessScan<'_> {
         let mut open = None;
         while left > 0 {
             if let Err(why) = self.budget.look() {
-                scanned.stopped = Some(why);
+                hits.stopped = Some(why);
                 return Ok(Some(address(index)));
             }
-            if open.is_none() && scanned.is_due() {
+            if open.is_none() && hits.is_due() {
                 return Ok(Some(address(index)));
             }
             let batch = usize::try_from(left).unwrap_or(READ_ENTRIES).min(READ_ENTRIES);
@@ -182,13 +182,13 @@ impl ProcessScan<'_> {
                 if entry.frame() != Some(frame) {
                     continue;
                 }
-                match scanned.runs.last_mut() {
+                match hits.runs.last_mut() {
                     Some((_, pages)) if open == Some(index) => *pages += 1,
-                    _ => scanned.runs.push((address(index), 1)),
+                    _ => hits.runs.push((address(index), 1)),
                 }
                 open = Some(index + 1);
             }
-            scanned.read += read as u64;
+            hits.read += read as u64;
             if read < batch {
                 break;
             }

@@ -1,16 +1,16 @@
 //! The search through all processes: rounds that follow a clue, then rounds that search the rest, until every mapping
 //! that the kernel counts is found.
 
-use super::question::{Answer, Ended, Question, Step};
+use super::question::{EndCause, FrameQuestion, SearchEvent, SearchSummary};
 use super::reported::{Candidate, ReportedMappings, recheck};
-use super::scan::{self, FrameClass, FrameScanner, Scratch};
-use super::visit::{CandidateState, Clue, Findings, How, Visit, Visitor};
+use super::scan::{self, FrameClass, FrameScanner, ScanBuffer};
+use super::visit::{CandidateState, Clue, Findings, Visit, VisitMode, Visitor};
 use crate::budget::Budget;
 use crate::inspect::frames::{count_of, flags_of};
-use crate::inspect::ordered_pool::{Planned, Pool};
+use crate::inspect::ordered_pool::{Pool, TaskSize};
 use crate::inspect::{Error, Result};
 use crate::kernel::{PageFlags, Region, VirtualAddress};
-use crate::process::{Machine, Relation, Relations, Target};
+use crate::process::{Machine, ProcessHandle, ProcessHandles, Target};
 use crate::report::{Fact, WhoCounts};
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use std::sync::Arc;
 #[must_use]
 pub struct Search {
     machine: Arc<Machine>,
-    question: Question,
+    question: FrameQuestion,
     budget: Budget,
     flags: Fact<PageFlags>,
     map_count: Fact<u64>,
@@ -34,12 +34,12 @@ pub struct Search {
     /// Rounds begun so far.
     rounds: u32,
     /// The next round.
-    how: How,
+    how: VisitMode,
     /// Whether a mapping was known that tells where others may be.
     had_clue: bool,
     /// The round that goes on.
     round: Option<Round>,
-    ended: Option<Ended>,
+    ended: Option<EndCause>,
 }
 
 /// A round through the candidates.
@@ -49,12 +49,12 @@ struct Round {
     /// Index of the next candidate.
     next: usize,
     /// The process whose mappings are reported.
-    open: Option<Open>,
-    scratch: Option<Scratch>,
+    open: Option<OpenProcess>,
+    buffer: Option<ScanBuffer>,
 }
 
 /// A process that maps the frame, the part of it that was searched last, and the rest.
-struct Open {
+struct OpenProcess {
     candidate: usize,
     target: Target,
     findings: Findings,
@@ -73,7 +73,7 @@ enum RoundResult {
 }
 
 impl Search {
-    pub(super) fn new(machine: &Arc<Machine>, question: &Question) -> Result<Self> {
+    pub(super) fn new(machine: &Arc<Machine>, question: &FrameQuestion) -> Result<Self> {
         let flags = flags_of(machine, question.frame);
         let map_count = count_of(machine, question.frame);
         let counted = scan::is_counted(&flags, &map_count, machine);
@@ -90,19 +90,19 @@ impl Search {
             candidates: Vec::new(),
             lists_all: true,
             rounds: 0,
-            how: How::Search,
+            how: VisitMode::Search,
             had_clue: false,
             round: None,
             ended: None,
         };
         if let FrameClass::Unmappable(why) = search.class {
-            search.ended = Some(Ended::Nobody(why));
+            search.ended = Some(EndCause::Nobody(why));
         } else {
             (search.candidates, search.lists_all) = candidates(machine, question.near)?;
         }
         let seen = question.seen.as_ref();
         if let Some(clue) = seen.and_then(|seen| search.clue(seen.address, seen.region.as_ref())) {
-            search.how = How::Follow(clue);
+            search.how = VisitMode::Follow(clue);
             search.had_clue = true;
         }
         Ok(search)
@@ -117,15 +117,15 @@ impl Search {
     ///
     /// # Errors
     /// [`Unknown`](Error::Unknown) where the kernel hides frame numbers, or the [budget](Self::within) is over.
-    pub fn next(&mut self) -> Result<Option<Step>> {
+    pub fn next(&mut self) -> Result<Option<SearchEvent>> {
         loop {
-            if let Some(step) = self.reported.steps.pop_front() {
-                return Ok(Some(step));
+            if let Some(event) = self.reported.events.pop_front() {
+                return Ok(Some(event));
             }
             if self.ended.is_some() {
                 return Ok(None);
             }
-            self.advance().inspect_err(|_| self.ended = Some(Ended::Stopped))?;
+            self.advance().inspect_err(|_| self.ended = Some(EndCause::Stopped))?;
         }
     }
 
@@ -153,17 +153,19 @@ impl Search {
             result => result,
         };
         match (result, self.how) {
-            (RoundResult::AllFound, _) => self.ended = Some(Ended::Counted),
-            (RoundResult::Limit, _) => self.ended = Some(Ended::Limit),
+            (RoundResult::AllFound, _) => self.ended = Some(EndCause::Counted),
+            (RoundResult::Limit, _) => self.ended = Some(EndCause::Limit),
             (RoundResult::Clue(clue), _) => {
-                self.how = How::Follow(clue);
+                self.how = VisitMode::Follow(clue);
                 self.had_clue = true;
             }
-            (RoundResult::Finished, How::Follow(Clue::File { offset, .. })) => {
-                self.how = How::Follow(Clue::Offset(offset));
+            (RoundResult::Finished, VisitMode::Follow(Clue::File { offset, .. })) => {
+                self.how = VisitMode::Follow(Clue::Offset(offset));
             }
-            (RoundResult::Finished, How::Follow(Clue::Address(_))) => self.how = How::Search,
-            (RoundResult::Finished, How::Follow(Clue::Offset(_)) | How::Search) => self.ended = Some(Ended::Searched),
+            (RoundResult::Finished, VisitMode::Follow(Clue::Address(_))) => self.how = VisitMode::Search,
+            (RoundResult::Finished, VisitMode::Follow(Clue::Offset(_)) | VisitMode::Search) => {
+                self.ended = Some(EndCause::Searched)
+            }
         }
         Ok(())
     }
@@ -177,19 +179,19 @@ impl Search {
             how: self.how,
         });
         let pool = Pool::new(Arc::clone(&visitor), self.budget.clone());
-        Round { visitor, pool, next: 0, open: None, scratch: None }
+        Round { visitor, pool, next: 0, open: None, buffer: None }
     }
 
     /// Reports what was found in the next process, or in the next part of the one that is open. Returns how the round
     /// ends with it.
     fn step(&mut self, round: &mut Round) -> Result<Option<RoundResult>> {
-        if let Some(Open { candidate, target, findings }) = round.open.take() {
+        if let Some(OpenProcess { candidate, target, findings }) = round.open.take() {
             let is_same = self.candidates.get(candidate).is_some_and(|one| one.state == CandidateState::SameMemory);
             if findings.rest.is_empty() || findings.stopped.is_some() || self.reported.is_at_limit() || is_same {
-                return self.visited(candidate, true, &findings);
+                return self.record_visit(candidate, true, &findings);
             }
-            let scratch = round.scratch.get_or_insert_with(Scratch::default);
-            let findings = round.visitor.search(&target, findings.rest, scratch, &mut self.budget)?;
+            let buffer = round.buffer.get_or_insert_with(ScanBuffer::default);
+            let findings = round.visitor.search(&target, findings.rest, buffer, &mut self.budget)?;
             return self.report(round, candidate, target, findings).map(|()| None);
         }
         let (candidates, rounds, next) = (&self.candidates, self.rounds, &mut round.next);
@@ -202,7 +204,7 @@ impl Search {
         }
         match findings.target.take() {
             Some(target) => self.report(round, index, target, findings).map(|()| None),
-            None => self.visited(index, false, &findings),
+            None => self.record_visit(index, false, &findings),
         }
     }
 
@@ -210,25 +212,25 @@ impl Search {
     fn report(&mut self, round: &mut Round, index: usize, target: Target, mut findings: Findings) -> Result<()> {
         if let Some(candidate) = self.candidates.get_mut(index) {
             let hits = std::mem::take(&mut findings.hits);
-            let by_clue = matches!(self.how, How::Follow(_));
+            let by_clue = matches!(self.how, VisitMode::Follow(_));
             self.reported.report(candidate, (&target, findings.regions.as_ref()), hits, by_clue)?;
         }
-        round.open = Some(Open { candidate: index, target, findings });
+        round.open = Some(OpenProcess { candidate: index, target, findings });
         Ok(())
     }
 
     /// A process was visited, all of it unless the budget is over. Returns how the round ends with it.
-    fn visited(&mut self, index: usize, maps: bool, findings: &Findings) -> Result<Option<RoundResult>> {
+    fn record_visit(&mut self, index: usize, maps: bool, findings: &Findings) -> Result<Option<RoundResult>> {
         if let Some(why) = findings.stopped {
             // Worker threads do not know more than that they are to stop.
             return Err(self.budget.look().err().unwrap_or(why).into());
         }
         let total = self.candidates.len() as u64;
         if let Some(candidate) = self.candidates.get_mut(index) {
-            candidate.searched = matches!(self.how, How::Search);
+            candidate.is_searched = matches!(self.how, VisitMode::Search);
             candidate.round = self.rounds;
         }
-        self.reported.steps.push_back(Step::Visited { done: index as u64, total });
+        self.reported.events.push_back(SearchEvent::Visited { done: index as u64, total });
         let clue = match &self.reported.first {
             Some((address, region)) if !self.had_clue => self.clue(*address, region.as_ref()),
             _ => None,
@@ -268,8 +270,8 @@ impl Search {
     /// another one come to it, so all reported pages must still map the frame after the count was read.
     fn is_complete(&mut self) -> Result<bool> {
         while self.has_enough() {
-            let still = recheck(&self.machine, self.scanner, &self.candidates, &self.budget)?;
-            if !self.reported.retain(&mut self.candidates, still) {
+            let rechecked = recheck(&self.machine, self.scanner, &self.candidates, &self.budget)?;
+            if !self.reported.retain(&mut self.candidates, rechecked) {
                 return Ok(true);
             }
         }
@@ -277,43 +279,43 @@ impl Search {
     }
 
     /// Whether the page has left the mapping that it was found by.
-    fn has_moved(&self, ended: Ended) -> bool {
+    fn has_moved(&self, ended: EndCause) -> bool {
         let Some(seen) = &self.question.seen else {
             return false;
         };
-        if ended == Ended::Counted {
+        if ended == EndCause::Counted {
             // All mappings have just been rechecked.
             let mut own = self.candidates.iter();
             return !own.any(|one| one.listed.pid == seen.pid && one.reported.contains(&seen.address));
         }
         let is_there = self
             .machine
-            .open(&Relation::of_numbers(seen.pid, 0))
+            .open(&ProcessHandle::of_numbers(seen.pid, 0))
             .map_err(Error::from)
             .and_then(|opened| self.scanner.is_at(&opened.process, seen.address));
         !is_there.unwrap_or(false)
     }
 
     /// The answer, once it has ended.
-    pub fn answer(self) -> Answer {
-        let ended = self.ended.unwrap_or(Ended::Stopped);
-        let not_pulled = self.reported.steps.iter().map(|step| match step {
-            Step::Found(mapper) => mapper.pages,
-            Step::Visited { .. } => 0,
+    pub fn summary(self) -> SearchSummary {
+        let ended = self.ended.unwrap_or(EndCause::Stopped);
+        let not_pulled = self.reported.events.iter().map(|event| match event {
+            SearchEvent::Found(mapper) => mapper.pages,
+            SearchEvent::Visited { .. } => 0,
         });
         let count =
             |wanted: &dyn Fn(&Candidate) -> bool| self.candidates.iter().filter(|one| wanted(one)).count() as u64;
         let in_state = |state| count(&|candidate| candidate.state == state);
-        Answer {
+        SearchSummary {
             moved: self.has_moved(ended),
             lists_all: self.lists_all,
             counts: WhoCounts {
                 mappings: self.reported.mappings - not_pulled.sum::<u64>(),
                 left: self.reported.left,
-                processes: count(&|candidate| candidate.maps),
+                processes: count(&|candidate| candidate.is_mapper),
                 looked_at: count(&|candidate| {
                     use CandidateState::{Read, SameMemory};
-                    matches!(candidate.state, Read | SameMemory) || candidate.maps
+                    matches!(candidate.state, Read | SameMemory) || candidate.is_mapper
                 }),
                 listed: self.candidates.len() as u64,
                 unreadable: in_state(CandidateState::Unreadable),
@@ -330,34 +332,34 @@ impl Search {
 
 /// Every process that can be listed, the relatives of `near` first, and whether these are all.
 fn candidates(machine: &Machine, near: Option<u32>) -> Result<(Vec<Candidate>, bool)> {
-    let Relations { processes: mut relations, are_all } = machine.relations()?;
+    let ProcessHandles { processes: mut handles, are_all } = machine.process_handles()?;
     if let Some(own) = near {
-        let of_own = relations.iter().find(|one| one.pid == own);
+        let of_own = handles.iter().find(|one| one.pid == own);
         let parent = of_own.map_or(0, |one| one.parent);
-        relations.sort_by_key(|one: &Relation| match one {
+        handles.sort_by_key(|one: &ProcessHandle| match one {
             one if one.pid == own => 0,
             one if one.pid == parent || one.parent == own => 1,
             one if one.parent == parent => 2,
             _ => 3,
         });
     }
-    Ok((relations.into_iter().map(Candidate::new).collect(), are_all))
+    Ok((handles.into_iter().map(Candidate::new).collect(), are_all))
 }
 
 /// Makes `visit` that of the next candidate that was not searched yet, nor visited in this round.
-fn plan(candidates: &[Candidate], round: u32, next: &mut usize, visit: &mut Visit) -> Planned {
+fn plan(candidates: &[Candidate], round: u32, next: &mut usize, visit: &mut Visit) -> TaskSize {
     use CandidateState::{NotVisited, Read};
     let mut rest = candidates.iter().enumerate().skip(*next);
     let to_visit = rest.find(|(_, candidate)| {
-        !candidate.searched && candidate.round < round && matches!(candidate.state, NotVisited | Read)
+        !candidate.is_searched && candidate.round < round && matches!(candidate.state, NotVisited | Read)
     });
     let Some((index, candidate)) = to_visit else {
-        return Planned::Nothing;
+        return TaskSize::Nothing;
     };
     visit.candidate = index;
     visit.listed = Some(candidate.listed.clone());
     *next = index + 1;
-    Planned::Full
+    TaskSize::Full
 }
 
 #[cfg(test)]
@@ -369,21 +371,21 @@ mod tests {
     #[test]
     fn a_visit_is_booked_to_its_candidate_though_others_are_left_out() {
         let machine = World::new([]).target().1.machine;
-        let question = Question { frame: FrameNumber::new(1), seen: None, near: None, scan: true, limit: None };
+        let question = FrameQuestion { frame: FrameNumber::new(1), seen: None, near: None, scan: true, limit: None };
         let mut search = Search::new(&machine, &question).expect("a search");
         search.rounds = 1;
-        let listed = |pid| Relation::of_numbers(pid, 1);
+        let listed = |pid| ProcessHandle::of_numbers(pid, 1);
         search.candidates = (10..18).map(listed).map(Candidate::new).collect();
         let states = [(0, CandidateState::Read), (4, CandidateState::Gone), (5, CandidateState::Unreadable)];
         for (index, state) in states {
             search.candidates[index].state = state;
-            let ended = search.visited(index, false, &Findings::without(state));
+            let ended = search.record_visit(index, false, &Findings::without(state));
             assert!(ended.is_ok_and(|ended| ended.is_none()));
         }
         let candidates = &search.candidates;
         let booked: Vec<(u32, CandidateState)> = candidates
             .iter()
-            .filter(|one| one.searched && one.round == 1)
+            .filter(|one| one.is_searched && one.round == 1)
             .map(|one| (one.listed.pid, one.state))
             .collect();
         let expected = [(10, CandidateState::Read), (14, CandidateState::Gone), (15, CandidateState::Unreadable)];

@@ -5,7 +5,7 @@ use crate::budget::{Budget, OutOfBudget};
 use crate::inspect::Error;
 use crate::kernel::{Device, FrameNumber, PageFlags, Region, VirtualAddress};
 use crate::process::fake::{FILE, PAGE, PRESENT, World, region};
-use crate::process::{Liveness, Relation};
+use crate::process::{Liveness, ProcessHandle};
 use crate::report::Reason;
 use std::sync::atomic::Ordering;
 
@@ -37,7 +37,7 @@ fn process(pid: u32, regions: Vec<Region>, mapped: &[(u64, u64)]) -> World {
 struct Town {
     flags: PageFlags,
     count: u64,
-    processes: Vec<(Relation, Option<Arc<World>>)>,
+    processes: Vec<(ProcessHandle, Option<Arc<World>>)>,
 }
 
 impl Town {
@@ -46,13 +46,13 @@ impl Town {
     }
 
     fn with(mut self, world: World, parent: u32) -> Self {
-        let relation = Relation::of_numbers(world.pid, parent);
-        self.processes.push((relation, Some(Arc::new(world))));
+        let handle = ProcessHandle::of_numbers(world.pid, parent);
+        self.processes.push((handle, Some(Arc::new(world))));
         self
     }
 
     fn with_closed(mut self, pid: u32) -> Self {
-        self.processes.push((Relation::of_numbers(pid, 1), None));
+        self.processes.push((ProcessHandle::of_numbers(pid, 1), None));
         self
     }
 
@@ -68,8 +68,8 @@ impl Town {
         (world.entries_read.load(Ordering::Relaxed), world.scanned.load(Ordering::Relaxed))
     }
 
-    fn asked(&self, seen: Option<(u32, u64)>) -> Question {
-        Question {
+    fn asked(&self, seen: Option<(u32, u64)>) -> FrameQuestion {
+        FrameQuestion {
             frame: FrameNumber::new(FRAME),
             seen: seen.map(|(pid, page)| {
                 let address = VirtualAddress::new(page * PAGE);
@@ -83,12 +83,12 @@ impl Town {
         }
     }
 
-    fn who(&self, seen: Option<(u32, u64)>) -> (Vec<(u32, u64, u64)>, Answer) {
+    fn who(&self, seen: Option<(u32, u64)>) -> (Vec<(u32, u64, u64)>, SearchSummary) {
         self.who_until(seen, usize::MAX)
     }
 
     /// Ends the search when `most` mappings were found.
-    fn who_until(&self, seen: Option<(u32, u64)>, most: usize) -> (Vec<(u32, u64, u64)>, Answer) {
+    fn who_until(&self, seen: Option<(u32, u64)>, most: usize) -> (Vec<(u32, u64, u64)>, SearchSummary) {
         self.who_while(seen, most, &|_| ())
     }
 
@@ -98,29 +98,34 @@ impl Town {
         seen: Option<(u32, u64)>,
         most: usize,
         meanwhile: &dyn Fn(u32),
-    ) -> (Vec<(u32, u64, u64)>, Answer) {
+    ) -> (Vec<(u32, u64, u64)>, SearchSummary) {
         self.who_is_told(&self.asked(seen), most, meanwhile)
     }
 
-    fn who_is_told(&self, question: &Question, most: usize, meanwhile: &dyn Fn(u32)) -> (Vec<(u32, u64, u64)>, Answer) {
+    fn who_is_told(
+        &self,
+        question: &FrameQuestion,
+        most: usize,
+        meanwhile: &dyn Fn(u32),
+    ) -> (Vec<(u32, u64, u64)>, SearchSummary) {
         let mut search = who(&self.machine(), question).expect("a search");
         // The process, the first page and the pages of each mapping.
         let mut mappers = Vec::new();
         while mappers.len() < most
-            && let Some(step) = search.next().expect("a step")
+            && let Some(event) = search.next().expect("a step")
         {
-            match step {
-                Step::Found(mapper) => {
+            match event {
+                SearchEvent::Found(mapper) => {
                     let pid = mapper.target.process.identity().pid;
                     let region = mapper.region.expect("a region");
                     assert!(region.range.contains(mapper.address));
                     mappers.push((pid, mapper.address.get() / PAGE, mapper.pages));
                     meanwhile(pid);
                 }
-                Step::Visited { done, total } => assert!(done < total),
+                SearchEvent::Visited { done, total } => assert!(done < total),
             }
         }
-        (mappers, search.answer())
+        (mappers, search.summary())
     }
 
     fn machine(&self) -> Arc<Machine> {
@@ -147,7 +152,7 @@ fn a_page_of_a_file_is_searched_for_where_the_file_is_mapped() {
         .with(process(14, vec![file_region(600, 4, 9, 4)], &mapped(601)), 1);
     let (found, answer) = town.who(Some((10, 101)));
     assert_eq!(found, [(10, 101, 1), (13, 405, 1), (13, 500, 1)]);
-    assert_eq!(answer.ended, Ended::Counted);
+    assert_eq!(answer.ended, EndCause::Counted);
     assert_eq!((answer.counts.mappings, answer.counts.processes), (3, 2));
     assert_eq!((answer.counts.looked_at, answer.counts.listed), (4, 5));
     // No entry was read of processes that do not map that file, nor of those after the last mapping. Entries of the
@@ -167,7 +172,7 @@ fn a_file_may_have_another_number_elsewhere() {
         .with(process(12, vec![region(300, 8)], &[(301, 4)]), 1);
     let (found, answer) = town.who(Some((10, 101)));
     assert_eq!(found, [(10, 101, 1), (11, 301, 1)]);
-    assert_eq!(answer.ended, Ended::Counted);
+    assert_eq!(answer.ended, EndCause::Counted);
     assert_eq!(town.read_of(11), (2, 0));
     assert_eq!(town.read_of(12), (0, 0));
 }
@@ -183,7 +188,7 @@ fn anonymous_memory_is_searched_for_at_the_same_address_of_relatives_first() {
     let (found, answer) = town.who(Some((20, 101)));
     // Itself, its parent; then the others by number.
     assert_eq!(found, [(20, 101, 1), (50, 101, 1), (10, 101, 1)]);
-    assert_eq!(answer.ended, Ended::Counted);
+    assert_eq!(answer.ended, EndCause::Counted);
     assert_eq!(town.read_of(3), (1, 0));
     for pid in [10, 20, 50] {
         assert_eq!(town.read_of(pid), (2, 0), "{pid}");
@@ -203,14 +208,14 @@ fn very_many_processes_are_reported_in_order_until_all_mappings_are_found() {
     let (found, answer) = town.who(Some((10, 101)));
     let told = |found: &[(u32, u64, u64)]| Vec::from_iter(found.iter().map(|one| one.0));
     assert_eq!(told(&found), expected);
-    assert_eq!(answer.ended, Ended::Counted);
+    assert_eq!(answer.ended, EndCause::Counted);
     assert_eq!((answer.counts.mappings, answer.counts.looked_at), (300, 599));
     // The search did not wait for processes after the last mapping, and did not open the last of them.
     assert_eq!(town.read_of(1009), (0, 0));
     expected.truncate(200);
     let (found, answer) = town.who_until(Some((10, 101)), 200);
     assert_eq!(told(&found), expected);
-    assert_eq!(answer.ended, Ended::Stopped);
+    assert_eq!(answer.ended, EndCause::Stopped);
 }
 
 #[test]
@@ -222,7 +227,7 @@ fn a_mapping_at_an_unlikely_place_is_found_by_the_full_search() {
         .with(process(13, vec![region(900, 40)], &[(931, FRAME)]), 1);
     let (found, answer) = town.who(Some((10, 101)));
     assert_eq!(found, [(10, 101, 1), (11, 102, 1), (12, 931, 1)]);
-    assert_eq!(answer.ended, Ended::Counted);
+    assert_eq!(answer.ended, EndCause::Counted);
     assert_eq!(town.read_of(13).1, 0);
 }
 
@@ -234,7 +239,7 @@ fn an_unreadable_process_leaves_the_search_unfinished() {
         .with(process(12, vec![region(100, 4)], &[(101, 3)]), 1);
     let (found, answer) = town.who(Some((10, 101)));
     assert_eq!(found, [(10, 101, 1)]);
-    assert_eq!(answer.ended, Ended::Searched);
+    assert_eq!(answer.ended, EndCause::Searched);
     assert_eq!(answer.uncounted, None);
     assert_eq!((answer.counts.looked_at, answer.counts.unreadable, answer.counts.listed), (2, 1, 3));
     assert!(!answer.moved);
@@ -249,7 +254,7 @@ fn a_process_may_exit_during_its_visit() {
     let (found, answer) = town.who(Some((10, 101)));
     assert_eq!(found, [(10, 101, 1)]);
     assert_eq!((answer.counts.gone, answer.counts.unreadable), (1, 0));
-    assert_eq!(answer.ended, Ended::Searched);
+    assert_eq!(answer.ended, EndCause::Searched);
 }
 
 #[test]
@@ -267,7 +272,7 @@ fn a_frame_by_number_is_searched_for_until_the_first_mapping_gives_a_clue() {
         );
     let (found, answer) = town.who(None);
     assert_eq!(found, [(11, 101, 1), (12, 301, 1)]);
-    assert_eq!(answer.ended, Ended::Counted);
+    assert_eq!(answer.ended, EndCause::Counted);
     // Memory without a file is not even scanned for it.
     assert_eq!(town.read_of(10), (0, 0));
     assert_eq!(town.read_of(12), (2, 0));
@@ -283,7 +288,7 @@ fn the_page_of_zeros_has_no_count_and_is_everywhere() {
     let (found, answer) = town.who(Some((10, 101)));
     assert_eq!(found, [(10, 101, 2), (11, 500, many)]);
     assert_eq!(answer.counts.mappings, 2 + many);
-    assert_eq!(answer.ended, Ended::Searched);
+    assert_eq!(answer.ended, EndCause::Searched);
     assert!(answer.uncounted.is_some());
 }
 
@@ -295,7 +300,7 @@ fn average_map_counts_do_not_end_a_search() {
         .with(process(11, vec![region(100, 4)], &[(103, FRAME)]), 1);
     let (found, answer) = town.who(Some((10, 101)));
     assert_eq!(found, [(10, 101, 1), (11, 103, 1)]);
-    assert_eq!(answer.ended, Ended::Searched);
+    assert_eq!(answer.ended, EndCause::Searched);
     assert!(matches!(answer.uncounted, Some(Reason::NotOnThisKernel(_))));
 }
 
@@ -310,7 +315,7 @@ fn memory_that_is_shared_whole_counts_once() {
     let (found, answer) = town.who(Some((10, 101)));
     assert_eq!(found, [(10, 101, 1), (12, 101, 1)]);
     assert_eq!((answer.counts.mappings, answer.counts.same_memory), (2, 1));
-    assert_eq!(answer.ended, Ended::Counted);
+    assert_eq!(answer.ended, EndCause::Counted);
 }
 
 #[test]
@@ -321,28 +326,28 @@ fn a_limit_ends_a_search_unless_all_mappings_were_found() {
         town.with(here(10), 1).with(here(11), 1).with(here(12), 1)
     };
     let limited = |town: &Town, limit| {
-        let question = Question { limit: Some(limit), ..town.asked(Some((10, 101))) };
+        let question = FrameQuestion { limit: Some(limit), ..town.asked(Some((10, 101))) };
         town.who_is_told(&question, usize::MAX, &|_| ())
     };
     let three = town(3);
     let (found, answer) = limited(&three, 2);
     assert_eq!(found, [(10, 101, 1), (11, 101, 1)]);
-    assert_eq!(answer.ended, Ended::Limit);
+    assert_eq!(answer.ended, EndCause::Limit);
     assert_eq!((answer.counts.mappings, answer.counts.looked_at), (2, 2));
     // Not even looked at.
     assert_eq!(three.read_of(12), (0, 0));
     let (found, answer) = limited(&three, 3);
-    assert_eq!((found.len(), answer.ended), (3, Ended::Counted));
+    assert_eq!((found.len(), answer.ended), (3, EndCause::Counted));
     // The other mappings that the kernel counts could be anywhere.
     let (found, answer) = limited(&town(4), 3);
-    assert_eq!((found.len(), answer.ended), (3, Ended::Limit));
+    assert_eq!((found.len(), answer.ended), (3, EndCause::Limit));
     // Rows, of however many pages: here two in one process.
     let zeros = [(100, FRAME), (101, FRAME), (103, FRAME)];
     let town =
         Town::new(PageFlags::ZERO_PAGE | PageFlags::RESERVED, 0).with(process(10, vec![region(100, 4)], &zeros), 1);
     let (found, answer) = limited(&town, 1);
     assert_eq!(found, [(10, 100, 2)]);
-    assert_eq!((answer.counts.mappings, answer.ended), (2, Ended::Limit));
+    assert_eq!((answer.counts.mappings, answer.ended), (2, EndCause::Limit));
 }
 
 #[test]
@@ -351,7 +356,7 @@ fn frames_that_no_process_can_map() {
         let town = Town::new(flag, 0).with(process(10, vec![region(100, 4)], &[(101, 5)]), 1);
         let (found, answer) = town.who(None);
         assert_eq!(found, []);
-        assert!(matches!(answer.ended, Ended::Nobody(_)));
+        assert!(matches!(answer.ended, EndCause::Nobody(_)));
         assert_eq!(town.read_of(10), (0, 0));
     }
 }
@@ -362,7 +367,7 @@ fn a_stopped_search_reports_what_it_has_found() {
     let town = Town::new(ANONYMOUS, 3).with(here(10), 1).with(here(11), 1).with(here(12), 1);
     let (found, answer) = town.who_until(Some((10, 101)), 2);
     assert_eq!(found, [(10, 101, 1), (11, 101, 1)]);
-    assert_eq!(answer.ended, Ended::Stopped);
+    assert_eq!(answer.ended, EndCause::Stopped);
     assert_eq!((answer.counts.mappings, answer.counts.processes), (2, 2));
 }
 
@@ -396,7 +401,7 @@ fn a_reported_mapping_that_has_left_is_not_counted() {
         assert_eq!(found, [(9, 101, 1), (11, 101, 1), (instead, 101, 1)]);
         assert_eq!((answer.counts.mappings, answer.counts.left, answer.counts.processes), (2, 1, 2));
         assert_eq!((answer.counts.gone, answer.counts.same_memory), (1, 0));
-        assert_eq!(answer.ended, Ended::Counted);
+        assert_eq!(answer.ended, EndCause::Counted);
         assert!(answer.moved);
     }
 }
@@ -407,7 +412,7 @@ fn pages_that_lie_close_together_are_read_at_once() {
     let town = Town::new(ANONYMOUS | PageFlags::KSM, 256).with(process(10, vec![region(500, 512)], &merged), 1);
     let (found, answer) = town.who(Some((10, 500)));
     assert_eq!((found.len(), answer.counts.mappings, answer.counts.left), (256, 256, 0));
-    assert_eq!(answer.ended, Ended::Counted);
+    assert_eq!(answer.ended, EndCause::Counted);
     let (read, _) = town.read_of(10);
     // Each time with what lies between them.
     assert_eq!(read, 2 * 511);
@@ -423,7 +428,7 @@ fn without_a_scan_a_search_in_empty_memory_can_be_stopped() {
     let asked = town.asked(None);
     let mut search = who(&town.machine(), &asked).expect("a search").within(Budget::unlimited().at_most(20));
     assert!(matches!(search.next(), Err(Error::OutOfBudget(OutOfBudget::Steps))));
-    assert_eq!(search.answer().ended, Ended::Stopped);
+    assert_eq!(search.summary().ended, EndCause::Stopped);
     let (read, _) = town.read_of(10);
     assert!(read <= 20 * 8192, "{read}");
 }

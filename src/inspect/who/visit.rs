@@ -1,11 +1,11 @@
 //! Visits one process: finds the pages that map the frame, by a clue or by a search.
 
-use super::scan::{FrameClass, FrameScanner, ProcessScan, Scanned, Scratch};
+use super::scan::{FrameClass, FrameScanner, ProcessScan, ScanBuffer, ScanHits};
 use crate::budget::{Budget, OutOfBudget};
 use crate::inspect::ordered_pool::{Spread, Work};
 use crate::inspect::{Error, Result};
 use crate::kernel::{AddressRange, Device, Region, VirtualAddress};
-use crate::process::{self, Machine, Process, Relation, Target};
+use crate::process::{self, Machine, Process, ProcessHandle, Target};
 use crate::report::Reason;
 #[cfg(feature = "symbols")]
 use crate::symbol::may_have_names;
@@ -25,7 +25,7 @@ pub enum Clue {
 
 /// How processes are visited.
 #[derive(Clone, Copy)]
-pub enum How {
+pub enum VisitMode {
     /// Only the pages that the clue leads to are read.
     Follow(Clue),
     /// All populated pages are read that can be of the frame's class.
@@ -51,7 +51,7 @@ pub struct Visitor {
     pub scan: bool,
     pub scanner: FrameScanner,
     pub class: FrameClass,
-    pub how: How,
+    pub how: VisitMode,
 }
 
 /// A visit of a candidate.
@@ -59,7 +59,7 @@ pub struct Visitor {
 pub struct Visit {
     /// Its index among the candidates.
     pub candidate: usize,
-    pub listed: Option<Relation>,
+    pub listed: Option<ProcessHandle>,
     pub findings: Findings,
 }
 
@@ -94,13 +94,13 @@ impl Findings {
 }
 
 impl Work for Visitor {
-    type Piece = Visit;
-    type Scratch = Scratch;
+    type Task = Visit;
+    type Buffers = ScanBuffer;
     const SPREAD: Spread = Spread::FINE;
 
-    fn work(&self, visit: &mut Visit, scratch: &mut Scratch, budget: &mut Budget) -> Result<()> {
+    fn work(&self, visit: &mut Visit, buffer: &mut ScanBuffer, budget: &mut Budget) -> Result<()> {
         if let Some(listed) = &visit.listed {
-            visit.findings = match self.visit(listed, scratch, budget) {
+            visit.findings = match self.visit(listed, buffer, budget) {
                 Ok(findings) => findings,
                 // That a process has gone or may not be read does not end the search.
                 Err(Error::Target(error)) => Findings::without(state_after(&error)),
@@ -112,7 +112,7 @@ impl Work for Visitor {
 }
 
 impl Visitor {
-    fn visit(&self, listed: &Relation, scratch: &mut Scratch, budget: &mut Budget) -> Result<Findings> {
+    fn visit(&self, listed: &ProcessHandle, buffer: &mut ScanBuffer, budget: &mut Budget) -> Result<Findings> {
         let opened = self.machine.open(listed)?;
         if opened.process.frames_hidden() {
             return Err(Error::Unknown { what: "frame numbers", reason: Reason::FrameHidden });
@@ -120,30 +120,30 @@ impl Visitor {
         opened.process.set_scan(self.scan);
         let target = Target { process: opened.process, machine: Arc::clone(&self.machine), modules: opened.modules };
         let findings = match self.how {
-            How::Follow(clue) => self.follow(clue, &target)?,
-            How::Search => {
-                let ranges = self.ranges(&target.process)?;
-                self.search(&target, ranges, scratch, budget)?
+            VisitMode::Follow(clue) => self.follow(clue, &target)?,
+            VisitMode::Search => {
+                let ranges = self.ranges_to_search(&target.process)?;
+                self.search(&target, ranges, buffer, budget)?
             }
         };
         Ok(Findings { target: (!findings.hits.is_empty()).then_some(target), ..findings })
     }
 
     fn follow(&self, clue: Clue, target: &Target) -> Result<Findings> {
-        let mut scanned = Scanned::default();
-        for address in places(clue, &target.process)? {
+        let mut hits = ScanHits::default();
+        for address in places_of_clue(clue, &target.process)? {
             if self.scanner.is_at(&target.process, address)? {
-                scanned.runs.push((address, 1));
+                hits.runs.push((address, 1));
             }
         }
-        findings(target, scanned, Vec::new())
+        with_regions(target, hits, Vec::new())
     }
 
     /// The ranges of a process that can map the frame.
-    fn ranges(&self, process: &Process) -> Result<Vec<AddressRange>> {
+    fn ranges_to_search(&self, process: &Process) -> Result<Vec<AddressRange>> {
         let is_of_file = self.class == FrameClass::File;
         if !is_of_file && process.has_scan() {
-            return Ok(Vec::from_iter(self.scanner.everything()));
+            return Ok(Vec::from_iter(self.scanner.all_addresses()));
         }
         let regions = process.regions()?.into_iter();
         let regions = regions.filter(|region| !is_of_file || region.inode != 0);
@@ -155,16 +155,11 @@ impl Visitor {
         &self,
         target: &Target,
         ranges: Vec<AddressRange>,
-        scratch: &mut Scratch,
+        buffer: &mut ScanBuffer,
         budget: &mut Budget,
     ) -> Result<Findings> {
-        let mut scan = ProcessScan {
-            scanner: self.scanner,
-            process: &target.process,
-            scratch,
-            budget,
-            scanned: Scanned::default(),
-        };
+        let mut scan =
+            ProcessScan { scanner: self.scanner, process: &target.process, buffer, budget, hits: ScanHits::default() };
         let mut ranges = ranges.into_iter();
         let mut rest = None;
         while rest.is_none()
@@ -172,12 +167,12 @@ impl Visitor {
         {
             rest = scan.scan(range)?;
         }
-        findings(target, scan.scanned, rest.into_iter().chain(ranges).collect())
+        with_regions(target, scan.hits, rest.into_iter().chain(ranges).collect())
     }
 }
 
-/// Adds regions to what was scanned.
-fn findings(target: &Target, scanned: Scanned, rest: Vec<AddressRange>) -> Result<Findings> {
+/// Adds regions to what a scan found.
+fn with_regions(target: &Target, scanned: ScanHits, rest: Vec<AddressRange>) -> Result<Findings> {
     let process = &target.process;
     let are_several = scanned.runs.len() > 1;
     // Read once where the kernel cannot be asked about one region (PROCMAP_QUERY, Linux 6.11).
@@ -187,7 +182,7 @@ fn findings(target: &Target, scanned: Scanned, rest: Vec<AddressRange>) -> Resul
             return Ok(process.region_at(address)?);
         }
         if all.is_none() {
-            if let Some(answer) = process.queried(address)? {
+            if let Some(answer) = process.query_region_at(address)? {
                 return Ok(answer);
             }
             all = Some(process.regions()?);
@@ -227,7 +222,7 @@ fn regions(hits: &[Hit], target: &Target) -> Option<Arc<[Region]>> {
 }
 
 /// The pages of a process that the clue leads to.
-fn places(clue: Clue, process: &Process) -> Result<Vec<VirtualAddress>> {
+fn places_of_clue(clue: Clue, process: &Process) -> Result<Vec<VirtualAddress>> {
     let wanted = match clue {
         Clue::Address(address) => return Ok(vec![address]),
         Clue::File { offset, .. } | Clue::Offset(offset) => offset,

@@ -8,7 +8,7 @@ pub(crate) use builder::Fake;
 
 use crate::kernel::smaps::Smaps;
 use crate::kernel::{AddressRange, Device, Name, PageFlags, PageSize, Permissions, Region, VirtualAddress};
-use crate::process::{BackingContent, Layout, Liveness, Relation};
+use crate::process::{BackingContent, Layout, Liveness, ProcessHandle};
 use crate::source::WordFile;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, AtomicUsize};
@@ -84,7 +84,7 @@ pub struct World {
     /// The number of its address space: worlds with the same number share it.
     pub space: u32,
     /// The processes of the machine, each with its parent; `None` for those that may not be opened.
-    pub processes: Vec<(Relation, Option<Arc<World>>)>,
+    pub processes: Vec<(ProcessHandle, Option<Arc<World>>)>,
     /// The one of them that stands for pmdb.
     pub own: Option<u32>,
     pub entries_read: AtomicU64,

@@ -3,7 +3,7 @@
 use super::{HUGE, PAGE, PRESENT, World, region};
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, Name, PageFlags, PageMapEntry, Region, VirtualAddress};
-use crate::process::{Relation, Target};
+use crate::process::{ProcessHandle, Target};
 use crate::source::{
     Answer, ConfigPlace, File, FileLocation, Held, InMemory, List, Listed, Mapping, PageRegion, Probe, Query, Scan,
     Setting, Source, WordFile,
@@ -358,7 +358,7 @@ impl Source for Bytes {
     }
 
     fn list(&self, _: List) -> Result<Vec<Listed>> {
-        let listed = |(one, _): &(Relation, _)| Listed {
+        let listed = |(one, _): &(ProcessHandle, _)| Listed {
             pid: one.pid,
             stat: stat(one.pid, one.parent, 0),
             status: Vec::new(),

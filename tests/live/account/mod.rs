@@ -115,7 +115,7 @@ pub fn adds_up(process: &Target) {
         differing.clear();
         let before = rollup(process.pid());
         let (all, accounting) = account(&target, None, false);
-        let kernel = machine.memory_of(process.pid()).expect("its rollup");
+        let kernel = machine.rollup_of(process.pid()).expect("its rollup");
         let zeros = AddressSpace::of(&target).expect("a space").counts_zeros_as_merged();
         let checks = checks(&all, &kernel, zeros);
         let fields: Vec<&str> = checks.iter().map(|check| check.field).collect();

@@ -115,7 +115,7 @@ fn run(arguments: &Arguments) -> Result<u8, Ending> {
         return Ok(0);
     }
     if arguments.report.is_some() {
-        session.assertions = Assertions::kept();
+        session.assertions = Assertions::for_report();
     }
     let outcome = run_session(arguments, &mut session, terminal, prompt);
     let outcome = conclude(arguments, &mut session, outcome);
@@ -156,7 +156,7 @@ fn run_session(arguments: &Arguments, session: &mut Session, terminal: bool, pro
 fn conclude(arguments: &Arguments, session: &mut Session, outcome: Outcome) -> Outcome {
     let summary = session.assertions.counts();
     if let Some(summary) = summary.filter(|_| arguments.keep_going) {
-        session.say(&summary);
+        session.print(&summary);
     }
     let Some(path) = &arguments.report else {
         return outcome;

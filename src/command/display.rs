@@ -114,9 +114,9 @@ Shows a value or an answer now, and again before each prompt.
         if let Some(every) = every {
             return again(context, what, every, count);
         }
-        let number = context.state.displays.next();
+        let number = context.state.displays.next_number();
         show(context, Some(number), what)?;
-        context.state.displays.keep(state::Display { number, what: what.clone() });
+        context.state.displays.add(state::Display { number, what: what.clone() });
         Ok(Flow::Done)
     }
 }

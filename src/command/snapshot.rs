@@ -168,7 +168,7 @@ pub(super) fn spans(range: &Spanned<lang::Range>, state: &DebugState) -> Result<
 
 /// The snapshot of that name.
 pub(super) fn called<'a>(state: &'a DebugState, name: &Spanned<String>) -> Result<&'a NamedSnapshot, Error> {
-    state.snapshots.called(&name.node).ok_or_else(|| unknown(state, name))
+    state.snapshots.by_name(&name.node).ok_or_else(|| unknown(state, name))
 }
 
 fn unknown(state: &DebugState, name: &Spanned<String>) -> Error {

@@ -171,8 +171,8 @@ fn clear(context: &mut Context, target: &Target, yes: bool) -> Outcome {
     if let Some(change) = context.state.notice()? {
         return Err(Error::Refused {
             message: match change {
-                crate::state::Change::Executed => "it runs another program now".to_owned(),
-                crate::state::Change::Exited => "it has exited".to_owned(),
+                crate::state::TargetChange::Executed => "it runs another program now".to_owned(),
+                crate::state::TargetChange::Exited => "it has exited".to_owned(),
             },
             hint: None,
         });

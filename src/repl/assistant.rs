@@ -93,8 +93,8 @@ impl Highlighter for Assistant<'_> {
             let commands = &session.state().commands;
             let own = script::first_word(&shown).filter(|(word, _)| commands.contains_key(*word));
             Cow::Owned(match own {
-                Some((_, at)) => painted_own(&shown, at, session.theme()),
-                None => painted(&shown, session.theme()),
+                Some((_, at)) => paint_user_command(&shown, at, session.theme()),
+                None => paint_line(&shown, session.theme()),
             })
         } else {
             shown
@@ -115,7 +115,7 @@ impl Highlighter for Assistant<'_> {
 }
 
 /// `line` with its parts in their colours, of the same width.
-pub(super) fn painted(line: &str, theme: Theme) -> String {
+pub(super) fn paint_line(line: &str, theme: Theme) -> String {
     let mut text = String::with_capacity(2 * line.len());
     let mut done = 0;
     for part in LANGUAGE.classes(line) {
@@ -129,7 +129,7 @@ pub(super) fn painted(line: &str, theme: Theme) -> String {
 }
 
 /// A line that begins with a user-defined command, whose name is at `name`.
-pub(super) fn painted_own(line: &str, name: Span, theme: Theme) -> String {
+pub(super) fn paint_user_command(line: &str, name: Span, theme: Theme) -> String {
     let (before, rest) = line.split_at(name.start.min(line.len()));
     let length = (name.end - name.start).min(rest.len());
     let (name, behind) = rest.split_at(length);
@@ -213,7 +213,7 @@ mod tests {
     use crate::render::Background;
 
     /// The text without its colours.
-    fn bare(painted: &str) -> String {
+    fn without_colours(painted: &str) -> String {
         let mut parts = painted.split('\x1b');
         let first = parts.next().unwrap_or_default().to_owned();
         parts.fold(first, |text, part| text + part.split_once('m').map_or("", |(_, text)| text))
@@ -224,16 +224,16 @@ mod tests {
         for line in
             ["walk heap where mapcount > 1", "t [heap] \u{e4}\u{4e2d} 'x", "foo bar", "", "print \"", "| | |", "t 0x 5"]
         {
-            assert_eq!(painted(line, Theme::PLAIN), line);
-            assert_eq!(bare(&painted(line, Theme::new(Some(Background::Any)))), line);
+            assert_eq!(paint_line(line, Theme::PLAIN), line);
+            assert_eq!(without_colours(&paint_line(line, Theme::new(Some(Background::Any)))), line);
         }
     }
 
     #[test]
     fn what_is_wrong_is_shown_once_more_is_typed() {
         let error = Theme::new(Some(Background::Any)).paint(Role::Error, "nonsense");
-        assert!(!painted("nonsense", Theme::new(Some(Background::Any))).contains(&error));
-        assert!(painted("nonsense x", Theme::new(Some(Background::Any))).contains(&error));
+        assert!(!paint_line("nonsense", Theme::new(Some(Background::Any))).contains(&error));
+        assert!(paint_line("nonsense x", Theme::new(Some(Background::Any))).contains(&error));
     }
 
     #[test]

@@ -23,7 +23,7 @@ use std::rc::Rc;
 /// Reads lines at the prompt and runs them, until `quit` or Ctrl-D.
 pub fn run(session: &mut Session) -> Outcome {
     let shared = Rc::new(RefCell::new(session));
-    let _rest = terminal::RestOfInput;
+    let _discard = terminal::DiscardAtEnd;
     let outcome = Prompt::open(&shared).and_then(|mut prompt| prompt.run());
     outcome.unwrap_or_else(|error| {
         let message = format!("the terminal cannot be read: {}", words(error));
@@ -38,7 +38,7 @@ struct Prompt<'a> {
     /// The lines of an open block, or a line that continues in the next.
     block: String,
     /// What was typed while the terminal was asked for its background.
-    typed: String,
+    typed_ahead: String,
 }
 
 impl<'a> Prompt<'a> {
@@ -52,23 +52,23 @@ impl<'a> Prompt<'a> {
             .max_history_size(session.borrow().history_size())?
             .edit_mode(edit_mode(session.borrow().state().settings.editing))
             .build();
-        terminal::restoring_terminal()?;
-        let typed = if session.borrow().wants_background() {
-            let terminal::Answer { background, typed } = terminal::ask_background();
+        terminal::restore_terminal_at_signals()?;
+        let typed_ahead = if session.borrow().wants_background() {
+            let terminal::TerminalAnswer { background, typed } = terminal::ask_background();
             session.borrow_mut().set_background(background);
-            as_line(&typed)
+            text_of_keys(&typed)
         } else {
             String::new()
         };
         let mut editor = Editor::with_config(config)?;
         editor.set_helper(Some(Assistant::new(session)));
         let history = History::load(&mut session.borrow_mut(), &mut editor);
-        Ok(Prompt { session: Rc::clone(session), editor, history, block: String::new(), typed })
+        Ok(Prompt { session: Rc::clone(session), editor, history, block: String::new(), typed_ahead })
     }
 
     fn run(&mut self) -> Result<Outcome, ReadlineError> {
         loop {
-            self.session.borrow_mut().notice_target();
+            self.session.borrow_mut().report_target_change();
             if self.block.is_empty() {
                 self.session.borrow_mut().show_displays();
             }
@@ -82,13 +82,13 @@ impl<'a> Prompt<'a> {
                 Err(ReadlineError::Interrupted | ReadlineError::Signal(_)) => self.block.clear(),
                 // Ctrl-D closes an open block, as in gdb; otherwise it leaves.
                 Err(ReadlineError::Eof) if !self.block.is_empty() => {
-                    self.session.borrow_mut().say_word("end");
+                    self.session.borrow_mut().finish_prompt_row("end");
                     if let Some(ending) = self.run_lines("end")? {
                         return Ok(ending);
                     }
                 }
                 Err(ReadlineError::Eof) => {
-                    self.session.borrow_mut().say_word("quit");
+                    self.session.borrow_mut().finish_prompt_row("quit");
                     return Ok(Outcome::Done);
                 }
                 Err(ReadlineError::Io(error)) if error.kind() == io::ErrorKind::InvalidData => self.refuse_input(),
@@ -99,10 +99,10 @@ impl<'a> Prompt<'a> {
 
     /// The next line: first those that were typed before the editor was there.
     fn read(&mut self, prompt: &str) -> Result<String, ReadlineError> {
-        let typed = std::mem::take(&mut self.typed);
+        let typed = std::mem::take(&mut self.typed_ahead);
         match typed.split_once('\n') {
             Some((line, rest)) => {
-                rest.clone_into(&mut self.typed);
+                rest.clone_into(&mut self.typed_ahead);
                 writeln!(io::stdout(), "{prompt}{line}")?;
                 Ok(line.to_owned())
             }
@@ -152,7 +152,7 @@ impl<'a> Prompt<'a> {
 }
 
 /// Typed bytes as text for the editor: without keys that are no characters.
-fn as_line(typed: &[u8]) -> String {
+fn text_of_keys(typed: &[u8]) -> String {
     let text = std::str::from_utf8(typed).unwrap_or_default().replace('\r', "\n");
     text.chars().filter(|&c| c == '\n' || !c.is_control()).collect()
 }
@@ -177,13 +177,13 @@ impl History {
         let Some(path) = &history.file else {
             return history;
         };
-        let loaded = match make_folder(path) {
+        let loaded = match make_directory(path) {
             Ok(()) => editor.load_history(path),
             Err(error) => Err(error.into()),
         };
         match loaded {
             Err(ReadlineError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => history.give_up(session, &error),
+            Err(error) => history.stop_saving(session, &error),
             Ok(()) => {}
         }
         let size = session.history_size();
@@ -206,13 +206,13 @@ impl History {
         if let Some(path) = &self.file
             && let Err(error) = editor.append_history(path)
         {
-            self.give_up(session, &error);
+            self.stop_saving(session, &error);
         }
         Ok(())
     }
 
     /// Stops keeping lines, and says why.
-    fn give_up(&mut self, session: &mut Session, error: &ReadlineError) {
+    fn stop_saving(&mut self, session: &mut Session, error: &ReadlineError) {
         if let Some(path) = self.file.take() {
             let path = path.display();
             session.note(format!("what you type is not kept for the next session: {path}: {}", words(error)));
@@ -220,7 +220,7 @@ impl History {
     }
 }
 
-fn make_folder(file: &std::path::Path) -> io::Result<()> {
+fn make_directory(file: &std::path::Path) -> io::Result<()> {
     match file.parent() {
         Some(folder) => DirBuilder::new().recursive(true).mode(0o700).create(folder),
         None => Ok(()),

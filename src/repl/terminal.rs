@@ -21,9 +21,9 @@ const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 const LONGEST_PASTE: Duration = Duration::from_secs(5);
 
 /// When dropped, discards all input that was typed or pasted ahead: the shell would run it.
-pub(super) struct RestOfInput;
+pub(super) struct DiscardAtEnd;
 
-impl Drop for RestOfInput {
+impl Drop for DiscardAtEnd {
     fn drop(&mut self) {
         discard_input();
     }
@@ -58,7 +58,7 @@ pub(super) fn discard_input() {
 ///
 /// # Errors
 /// The signals cannot be listened to.
-pub(super) fn restoring_terminal() -> io::Result<()> {
+pub(super) fn restore_terminal_at_signals() -> io::Result<()> {
     if !io::stdin().is_terminal() {
         return Ok(());
     }
@@ -98,33 +98,33 @@ const LONGEST_ANSWER: usize = 4096;
 
 /// What the terminal said, and what was typed before it answered.
 #[derive(PartialEq, Eq, Debug, Default)]
-pub(super) struct Answer {
+pub(super) struct TerminalAnswer {
     pub(super) background: Option<Background>,
     pub(super) typed: Vec<u8>,
 }
 
 /// Asks the terminal. Does not if input is waiting: it would stand before the answer.
-pub(super) fn ask_background() -> Answer {
+pub(super) fn ask_background() -> TerminalAnswer {
     let (input, output) = (io::stdin(), io::stdout());
     let is_ours = input.is_terminal() && output.is_terminal() && tcgetpgrp(&input) == Ok(getpgrp());
     if !is_ours || !answers_at_once(|name| std::env::var(name).ok()) || has_input(input.as_fd(), Duration::ZERO) {
-        return Answer::default();
+        return TerminalAnswer::default();
     }
     let Ok(before) = tcgetattr(&input) else {
-        return Answer::default();
+        return TerminalAnswer::default();
     };
     // The answer is neither echoed nor held back until the end of a line.
     let mut silent = before.clone();
     silent.local_modes -= LocalModes::ECHO | LocalModes::ICANON;
     if tcsetattr(&input, OptionalActions::Now, &silent).is_err() {
-        return Answer::default();
+        return TerminalAnswer::default();
     }
     let answer = ask_on(input.as_fd(), output, PATIENCE);
     _ = tcsetattr(&input, OptionalActions::Now, &before);
     answer
 }
 
-fn ask_on(input: BorrowedFd<'_>, mut output: impl Write, patience: Duration) -> Answer {
+fn ask_on(input: BorrowedFd<'_>, mut output: impl Write, patience: Duration) -> TerminalAnswer {
     let asked = output.write_all(QUESTION).and_then(|()| output.flush());
     let mut read = Vec::new();
     let end = Instant::now() + patience;
@@ -139,7 +139,7 @@ fn ask_on(input: BorrowedFd<'_>, mut output: impl Write, patience: Duration) -> 
             _ => break,
         }
     }
-    Answer::in_bytes(&read)
+    TerminalAnswer::in_bytes(&read)
 }
 
 /// Whether an answer comes before anybody waits for it, and no late one ends up in a line: not from far away, and not
@@ -184,23 +184,23 @@ fn colour(bytes: &[u8]) -> Option<(usize, usize)> {
     })
 }
 
-impl Answer {
-    fn in_bytes(bytes: &[u8]) -> Answer {
+impl TerminalAnswer {
+    fn in_bytes(bytes: &[u8]) -> TerminalAnswer {
         let mut typed = bytes.to_vec();
         let mut background = None;
         if let Some((start, end)) = colour(&typed) {
             let answer: Vec<u8> = typed.drain(start..end).collect();
-            background = std::str::from_utf8(&answer).ok().and_then(judge);
+            background = std::str::from_utf8(&answer).ok().and_then(background_of);
         }
         if let Some((start, end)) = attributes(&typed) {
             typed.drain(start..end);
         }
-        Answer { background, typed }
+        TerminalAnswer { background, typed }
     }
 }
 
 /// Dark or light, from `rgb:RRRR/GGGG/BBBB` with one to four digits a part.
-fn judge(answer: &str) -> Option<Background> {
+fn background_of(answer: &str) -> Option<Background> {
     let (_, colour) = answer.split_once("rgb")?;
     let (_, parts) = colour.split_once(':')?;
     let parts = parts.trim_end_matches(['\x07', '\x1b', '\\']);
@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     fn answer(bytes: &[u8]) -> (Option<Background>, String) {
-        let Answer { background, typed } = Answer::in_bytes(bytes);
+        let TerminalAnswer { background, typed } = TerminalAnswer::in_bytes(bytes);
         (background, String::from_utf8(typed).expect("text"))
     }
 
@@ -273,9 +273,9 @@ mod tests {
         };
         let minute = Duration::from_secs(60);
         let answer = answers(b"pri\x1b]11;rgb:ffff/ffff/ffff\x1b\\nt 1\r\x1b[?1;2c", minute);
-        assert_eq!(answer, Answer { background: Some(Background::Light), typed: b"print 1\r".to_vec() });
+        assert_eq!(answer, TerminalAnswer { background: Some(Background::Light), typed: b"print 1\r".to_vec() });
         // One that does not answer is not waited for.
-        assert_eq!(answers(b"", Duration::ZERO), Answer::default());
+        assert_eq!(answers(b"", Duration::ZERO), TerminalAnswer::default());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::fmt::Write;
 #[derive(Debug, Default)]
 pub struct Assertions {
     counts: AssertionsSummary,
-    kept: Option<Vec<Case>>,
+    cases: Option<Vec<Case>>,
     /// Lines that failed and are no assertions, of those that are kept.
     broken: usize,
 }
@@ -33,8 +33,8 @@ pub(super) enum Verdict {
 
 impl Assertions {
     /// With every assertion kept for a report.
-    pub fn kept() -> Self {
-        Assertions { kept: Some(Vec::new()), ..Assertions::default() }
+    pub fn for_report() -> Self {
+        Assertions { cases: Some(Vec::new()), ..Assertions::default() }
     }
 
     /// How many held and how many failed; `None` without assertions.
@@ -54,9 +54,9 @@ impl Assertions {
             Verdict::Failed(_) => self.counts.failed += 1,
             Verdict::Unknown(_) => self.counts.unknown += 1,
         }
-        if let Some(kept) = &mut self.kept {
+        if let Some(cases) = &mut self.cases {
             let callers = callers.iter().rev().cloned().collect();
-            kept.push(Case { place, callers, expression: expression.to_owned(), result });
+            cases.push(Case { place, callers, expression: expression.to_owned(), result });
         }
     }
 
@@ -67,11 +67,11 @@ impl Assertions {
         let text = text.filter(|text| !text.is_empty()).unwrap_or("pmdb");
         let is_assertion = text.split_whitespace().next() == Some("assert");
         self.counts.unknown += u64::from(is_assertion);
-        let Some(kept) = &mut self.kept else {
+        let Some(cases) = &mut self.cases else {
             return;
         };
         self.broken += usize::from(!is_assertion);
-        kept.push(Case {
+        cases.push(Case {
             place: report.place.clone(),
             callers: report.callers.clone(),
             expression: text.to_owned(),
@@ -87,7 +87,7 @@ impl Assertions {
         let mut xml = format!(
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"pmdb\" tests=\"{tests}\" failures=\"{failed}\" errors=\"{errors}\">\n"
         );
-        for case in self.kept.iter().flatten() {
+        for case in self.cases.iter().flatten() {
             let file = case.place.as_ref().and_then(|place| place.file.as_ref());
             let file = file.map_or_else(|| "-ex".to_owned(), ToString::to_string);
             let line = case.place.as_ref().and_then(|place| place.line);
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn the_report_says_what_held_what_failed_and_what_is_not_known() {
-        let mut assertions = Assertions::kept();
+        let mut assertions = Assertions::for_report();
         assert_eq!(assertions.counts(), None);
         let place =
             ErrorPlace { file: Some("a&b.pmdb".into()), line: Some(3), column: Some(1), width: 1, text: String::new() };

@@ -6,7 +6,7 @@ use super::interrupt::Interrupts;
 use super::log::Log;
 use super::outcome::Outcome;
 use super::printer::{Ended, Printer, Progress};
-use super::shell::{Outside, ShellIo};
+use super::shell::{ShellIo, ShellPermit};
 use crate::budget::Budget;
 use crate::command::Resume;
 use crate::eval::{Integer, Value};
@@ -15,7 +15,7 @@ use crate::lang::{ParsedCommand, Spanned};
 use crate::render::{Background, Record, Renderer, Sink};
 use crate::report::{ErrorPlace, ErrorReport, Note, TargetReport, Text};
 use crate::source;
-use crate::state::{Change, DebugState, Waiting};
+use crate::state::{DebugState, ProgressListener, TargetChange};
 use crate::symbol::Symbols;
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -43,8 +43,8 @@ impl SessionOptions {
     ///
     /// # Errors
     /// The message of `--no-shell`.
-    pub(super) fn outside(&self) -> Result<Outside, &'static str> {
-        Outside::unless(self.no_shell)
+    pub(super) fn shell_permit(&self) -> Result<ShellPermit, &'static str> {
+        ShellPermit::unless(self.no_shell)
     }
 }
 
@@ -56,36 +56,36 @@ pub struct Session {
     pub(super) background: Option<Background>,
     pub(super) interrupts: Rc<Interrupts>,
     /// The command files being run, the outermost first.
-    pub(super) files: Vec<Running>,
+    pub(super) files: Vec<RunningFile>,
     /// The lines that led to the running one: calls of user-defined commands and `source`, the outermost first.
-    pub(super) calls: Vec<ErrorPlace>,
+    pub(super) callers: Vec<ErrorPlace>,
     /// The destination of a user-defined command, if not the screen.
-    pub(super) shared: Option<SharedDestination>,
+    pub(super) shared_destination: Option<SharedDestination>,
     /// The log, if it is on.
     pub(super) log: Option<Log>,
     /// The progress line.
     pub(super) progress: Rc<RefCell<Progress>>,
     /// Whether the last line already showed the displays.
-    pub(super) displayed: bool,
+    pub(super) has_shown_displays: bool,
     /// The results of `assert`.
     pub assertions: Assertions,
     /// How many `foreach` are running.
-    pub(super) foreach: usize,
+    pub(super) foreach_depth: usize,
     /// How many aliases are being expanded.
-    pub(super) aliases: usize,
+    pub(super) alias_depth: usize,
     /// Whether the running line was typed at the prompt.
-    pub(super) typed: bool,
+    pub(super) is_line_typed: bool,
     /// The notes about lines meant for gdb. Each is printed once, also in a loop or to a program.
-    pub(super) noted: HashSet<String>,
+    pub(super) printed_notes: HashSet<String>,
     /// The form of a text answer to the running request, if it wants text.
-    pub(super) reply: Option<AsText>,
+    pub(super) text_reply: Option<TextReply>,
     /// The last command typed, if an empty line repeats it.
-    pub(super) last: Option<Repeatable>,
+    pub(super) repeatable: Option<Repeatable>,
 }
 
 /// A command file that is being run.
 #[derive(Debug)]
-pub(super) struct Running {
+pub(super) struct RunningFile {
     pub(super) name: Name,
     /// Device and inode, which identify the file under every name.
     pub(super) identity: Option<(u64, u64)>,
@@ -93,7 +93,7 @@ pub(super) struct Running {
 
 /// The form of a text answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct AsText {
+pub(super) struct TextReply {
     /// Columns of a line; `None` cuts nothing.
     pub(super) width: Option<usize>,
     /// Whether it is coloured.
@@ -122,25 +122,25 @@ impl Session {
         state.variables.insert("_failed".to_owned(), Value::Integer(Integer::from(0_u64)));
         let progress = Rc::new(RefCell::new(Progress::new(true)));
         let shown = Rc::clone(&progress);
-        state.waiting = Waiting::new(move |done, total, what| shown.borrow_mut().show(done, total, what));
+        state.progress = ProgressListener::new(move |done, total, what| shown.borrow_mut().show(done, total, what));
         Ok(Session {
             state,
             options,
             background: None,
             interrupts: Rc::new(interrupts),
             files: Vec::new(),
-            calls: Vec::new(),
-            shared: None,
+            callers: Vec::new(),
+            shared_destination: None,
             log: None,
             progress,
-            displayed: false,
+            has_shown_displays: false,
             assertions: Assertions::default(),
-            foreach: 0,
-            aliases: 0,
-            typed: false,
-            noted: HashSet::new(),
-            reply: None,
-            last: None,
+            foreach_depth: 0,
+            alias_depth: 0,
+            is_line_typed: false,
+            printed_notes: HashSet::new(),
+            text_reply: None,
+            repeatable: None,
         })
     }
 
@@ -163,20 +163,20 @@ impl Session {
     pub fn greet(&mut self) {
         if self.options.interactive && !self.options.quiet && !self.is_json() {
             let text = concat!("pmdb ", env!("CARGO_PKG_VERSION"), ". For help, type: help\n");
-            self.say(&Text { text: text.into() });
+            self.print(&Text { text: text.into() });
         }
     }
 
     /// Ends the row of the prompt after Ctrl-D with the word that does the same, as gdb does.
-    pub fn say_word(&mut self, word: &str) {
+    pub fn finish_prompt_row(&mut self, word: &str) {
         if io::stdout().is_terminal() && !self.is_json() {
-            self.say(&Text { text: format!("{word}\n") });
+            self.print(&Text { text: format!("{word}\n") });
         }
     }
 
     /// Reports, once, that the target has exited or runs another program. Called before each prompt; commands do it
     /// themselves.
-    pub fn notice_target(&mut self) {
+    pub fn report_target_change(&mut self) {
         // If the check fails, the next command that needs the target reports why.
         let Ok(Some(change)) = self.state.notice() else {
             return;
@@ -184,10 +184,10 @@ impl Session {
         let Some(identity) = self.state.target().map(|target| target.process.identity()) else {
             return;
         };
-        self.say(&TargetReport {
+        self.print(&TargetReport {
             event: match change {
-                Change::Executed => "executed",
-                Change::Exited => "exited",
+                TargetChange::Executed => "executed",
+                TargetChange::Exited => "exited",
             },
             pid: identity.pid,
             name: identity.name,
@@ -198,10 +198,12 @@ impl Session {
     }
 
     /// Prints a record that answers no command. The outcome is [`Outcome::Closed`] if nobody reads it.
-    pub fn say(&mut self, record: &dyn Record) -> Outcome {
+    pub fn print(&mut self, record: &dyn Record) -> Outcome {
         let screen = Destination::screen(None, None, false);
-        let mut printer =
-            self.printer(self.renderer(true), screen, &self.interrupts).regardless().logged(self.logged());
+        let mut printer = self
+            .printer(self.renderer(true), screen, &self.interrupts)
+            .ignoring_interrupts()
+            .with_log(self.log_writer());
         // `finish` reports whether it could be written.
         let _ = printer.emit(record);
         match printer.finish() {
@@ -222,7 +224,7 @@ impl Session {
     }
 
     /// Prints the notes of an evaluation outside of commands.
-    pub(super) fn say_notes(&mut self) {
+    pub(super) fn print_notes(&mut self) {
         self.progress.borrow_mut().clear();
         for note in self.state.notes.take() {
             self.note(note);
@@ -231,7 +233,7 @@ impl Session {
 
     /// Prints a remark.
     pub fn note(&mut self, message: impl Into<String>) {
-        self.say(&Note { message: message.into() });
+        self.print(&Note { message: message.into() });
     }
 
     /// Reports a failure: in JSON as a record, otherwise on standard error. Also adds it to the report of assertions.
@@ -241,7 +243,7 @@ impl Session {
             self.assertions.add_broken(&report);
             self.count_failed_assertions();
         }
-        self.fail_only(report)
+        self.print_error(report)
     }
 
     /// Lets the lines that follow read how many assertions have failed, as `$_failed`.
@@ -251,36 +253,36 @@ impl Session {
     }
 
     fn with_callers(&self, report: ErrorReport) -> ErrorReport {
-        ErrorReport { callers: self.calls.iter().rev().cloned().collect(), ..report }
+        ErrorReport { callers: self.callers.iter().rev().cloned().collect(), ..report }
     }
 
     /// Runs something for the line at `place`, which errors then name.
     pub(super) fn called_from<T>(&mut self, place: Option<ErrorPlace>, run: impl FnOnce(&mut Session) -> T) -> T {
-        let depth = self.calls.len();
-        self.calls.extend(place);
+        let depth = self.callers.len();
+        self.callers.extend(place);
         let result = run(self);
-        self.calls.truncate(depth);
+        self.callers.truncate(depth);
         result
     }
 
     /// Whether the running line was typed, and is not of a file.
     pub(super) fn is_at_the_prompt(&self) -> bool {
-        self.typed && self.files.is_empty()
+        self.is_line_typed && self.files.is_empty()
     }
 
     /// Reports a failure that the report of assertions already has.
-    pub(super) fn fail_only(&mut self, report: ErrorReport) -> Outcome {
+    pub(super) fn print_error(&mut self, report: ErrorReport) -> Outcome {
         let code = report.code;
         let record = self.with_callers(report);
         if self.is_json() {
-            return match self.say(&record) {
+            return match self.print(&record) {
                 Outcome::Closed => Outcome::Closed,
                 _ => Outcome::Failed(code),
             };
         }
-        if let Some(mut logged) = self.logged() {
-            logged.record(&record);
-            logged.finish();
+        if let Some(mut log) = self.log_writer() {
+            log.record(&record);
+            log.finish();
         }
         let mut renderer = self.error_renderer();
         let mut text = Vec::new();
@@ -299,7 +301,7 @@ pub fn init_file() -> Option<PathBuf> {
 impl Session {
     /// The file of lines typed at the prompt. There is none with `--no-shell`.
     pub fn history_file(&self) -> Option<PathBuf> {
-        self.options.outside().ok()?;
+        self.options.shell_permit().ok()?;
         Some(folder("XDG_STATE_HOME", ".local/state")?.join("history"))
     }
 }

@@ -96,10 +96,10 @@ impl Session {
                 Ok(goes_on) => Ok(goes_on),
                 Err(error) => Err(session.evaluation_failed(input, error)),
             }),
-            Node::Foreach { variable, rows, body } => match self.rows(rows, input) {
+            Node::Foreach { variable, rows, body } => match self.foreach_rows(rows, input) {
                 Ok(rows) => {
                     let mut rows = rows.into_iter();
-                    self.foreach += 1;
+                    self.foreach_depth += 1;
                     let outcome = self.run_loop(file, body, |session| {
                         let Some(Row { value, thread }) = rows.next() else {
                             return Ok(false);
@@ -111,7 +111,7 @@ impl Session {
                         }
                         Ok(true)
                     });
-                    self.foreach -= 1;
+                    self.foreach_depth -= 1;
                     outcome
                 }
                 Err(outcome) => outcome,
@@ -149,7 +149,7 @@ impl Session {
     /// Whether a condition holds now.
     fn truth(&mut self, condition: &Spanned<Expression>) -> Result<bool, eval::Error> {
         let truth = eval::truth(condition, &self.state);
-        self.say_notes();
+        self.print_notes();
         truth
     }
 
@@ -182,20 +182,20 @@ impl Session {
     }
 
     /// The values of `foreach`, from one sweep.
-    fn rows(&mut self, rows: &Rows, input: Input) -> Result<Vec<Row>, Outcome> {
+    fn foreach_rows(&mut self, rows: &Rows, input: Input) -> Result<Vec<Row>, Outcome> {
         match rows {
             Rows::Values(values) => values
                 .iter()
                 .map(|value| eval::value(value, &self.state).map(Row::from))
                 .collect::<Result<_, _>>()
                 .map_err(|error| self.evaluation_failed(input, error)),
-            Rows::Threads => self.stacks().map_err(|error| self.command_failed(input, error)),
+            Rows::Threads => self.thread_rows().map_err(|error| self.command_failed(input, error)),
             Rows::Of(command) => {
                 let mut collector = Collector::new(&self.interrupts);
                 let ran = command::run(&*command.node, &mut self.state, &mut collector, None);
                 let (rows, notes) = collector.finish();
                 for note in notes {
-                    self.say(&note);
+                    self.print(&note);
                 }
                 match ran {
                     Ok(_) => Ok(rows.into_iter().map(Row::from).collect()),
@@ -207,7 +207,7 @@ impl Session {
 
     /// The stack pointer of each thread. One that runs all the time has none: it is left out, named, and counted in
     /// `$_running`.
-    fn stacks(&mut self) -> Result<Vec<Row>, command::Error> {
+    fn thread_rows(&mut self) -> Result<Vec<Row>, command::Error> {
         let target = self.state.target().ok_or_else(command::Error::no_target)?;
         let (mut rows, mut running) = (Vec::new(), Vec::new());
         for (thread, pointer) in target.process.stack_pointers()? {
@@ -253,14 +253,14 @@ impl Session {
         };
         let rest = input.text.get(word.end..).unwrap_or_default();
         if let Some(alias) = &command.alias {
-            if self.aliases >= LONGEST_CHAIN {
+            if self.alias_depth >= LONGEST_CHAIN {
                 let message = format!("the alias `{name}` stands for itself");
                 return self.fail(input.about_line(message));
             }
-            self.aliases += 1;
+            self.alias_depth += 1;
             let text = &*format!("{alias}{rest}");
             let outcome = self.run_line(Input { text, ..input });
-            self.aliases -= 1;
+            self.alias_depth -= 1;
             return outcome;
         }
         if self.state.arguments.len() >= DEEPEST_CALLS {
@@ -279,7 +279,7 @@ impl Session {
             Ok(values) => values,
             Err(error) => return self.evaluation_failed(input, error),
         };
-        self.say_notes();
+        self.print_notes();
         let call = input.place(Some(word));
         self.run_into(input, &output, |session| {
             session.state.arguments.push(values);
@@ -291,16 +291,16 @@ impl Session {
     }
 
     /// The part of a line that may not run inside `foreach`: its rows belong to the process that is attached.
-    pub(super) fn refused_here(&self, line: &Line) -> Option<Span> {
+    pub(super) fn place_refused_in_foreach(&self, line: &Line) -> Option<Span> {
         let Line::Command { command, .. } = line else {
             return None;
         };
         let chooses_target = command::nature(&*command.node).chooses_target;
-        (self.foreach > 0 && chooses_target).then_some(command.at)
+        (self.foreach_depth > 0 && chooses_target).then_some(command.at)
     }
 
     /// Reports a line that only a block can hold.
-    pub(super) fn not_in_a_block(&mut self, input: Input) -> Outcome {
+    pub(super) fn fail_outside_a_block(&mut self, input: Input) -> Outcome {
         let (word, at) = first_word(input.text).unwrap_or_default();
         let (message, hint) = match word {
             "end" | "else" => (

@@ -3,7 +3,7 @@
 use super::outcome::words;
 use super::pager::HeldRows;
 use super::pager::Pager;
-use super::shell::Outside;
+use super::shell::ShellPermit;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use std::cell::RefCell;
@@ -27,9 +27,9 @@ pub enum Destination<'a> {
         /// Counts rows and asks.
         pager: Option<Pager<'a>>,
         /// Rows held back for the user's pager, if there is one.
-        held: Option<HeldRows>,
+        held_rows: Option<HeldRows>,
         /// Whether each record is shown at once: on a terminal.
-        live: bool,
+        is_live: bool,
     },
     /// The standard input of a shell command.
     Pipe {
@@ -80,8 +80,8 @@ impl SharedDestination {
 
 impl<'a> Destination<'a> {
     /// Standard output.
-    pub fn screen(pager: Option<Pager<'a>>, held: Option<HeldRows>, live: bool) -> Self {
-        Destination::Screen { output: BufWriter::with_capacity(BUFFER, io::stdout()), pager, held, live }
+    pub fn screen(pager: Option<Pager<'a>>, held_rows: Option<HeldRows>, is_live: bool) -> Self {
+        Destination::Screen { output: BufWriter::with_capacity(BUFFER, io::stdout()), pager, held_rows, is_live }
     }
 
     /// A shell command, or the user's pager, whose input was left open for us.
@@ -97,7 +97,7 @@ impl<'a> Destination<'a> {
     ///
     /// # Errors
     /// Why it cannot be opened, in words.
-    pub fn file(path: &Path, append: bool, _: Outside) -> Result<Self, String> {
+    pub fn file(path: &Path, append: bool, _: ShellPermit) -> Result<Self, String> {
         let how = if append { OFlags::APPEND } else { OFlags::TRUNC };
         // Non-blocking: opening a named pipe without a reader would wait, and Ctrl-C would not end that.
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
@@ -116,17 +116,17 @@ impl<'a> Destination<'a> {
     /// `BrokenPipe` also when the reader has left the pager.
     pub fn write(&mut self, text: &[u8]) -> io::Result<()> {
         match self {
-            Destination::Screen { held: Some(held), .. } => {
-                if held.hold(text) {
+            Destination::Screen { held_rows: Some(held_rows), .. } => {
+                if held_rows.hold(text) {
                     Ok(())
                 } else {
                     self.start_pager()
                 }
             }
             Destination::Screen { output, pager: Some(pager), .. } => pager.write(text, output),
-            Destination::Screen { output, live, .. } => {
+            Destination::Screen { output, is_live, .. } => {
                 output.write_all(text)?;
-                if *live { output.flush() } else { Ok(()) }
+                if *is_live { output.flush() } else { Ok(()) }
             }
             Destination::Pipe { input, .. } => input.write_all(text),
             Destination::File(file) => file.write_all(text),
@@ -136,14 +136,14 @@ impl<'a> Destination<'a> {
 
     /// Starts the user's pager, which gets the held rows and all that follow.
     fn start_pager(&mut self) -> io::Result<()> {
-        let Destination::Screen { held, .. } = self else {
+        let Destination::Screen { held_rows, .. } = self else {
             return Ok(());
         };
-        let Some(held) = held.take() else {
+        let Some(held_rows) = held_rows.take() else {
             return Ok(());
         };
-        *self = Destination::pipe(held.start()?, true)?;
-        self.write(held.text())
+        *self = Destination::pipe(held_rows.start()?, true)?;
+        self.write(held_rows.text())
     }
 
     /// Flushes the buffer. Held rows go to the screen, and the user's pager does not start any more.
@@ -151,8 +151,8 @@ impl<'a> Destination<'a> {
     /// # Errors
     /// Those of writing.
     pub fn flush(&mut self) -> io::Result<()> {
-        if let Destination::Screen { held, .. } = self
-            && let Some(rows) = held.take_if(|rows| !rows.text().is_empty())
+        if let Destination::Screen { held_rows, .. } = self
+            && let Some(rows) = held_rows.take_if(|rows| !rows.text().is_empty())
         {
             self.write(rows.text())?;
         }
@@ -166,7 +166,7 @@ impl<'a> Destination<'a> {
 
     /// Begins a new row on a terminal.
     pub fn start_row(&mut self) {
-        if let Destination::Screen { output, live: true, .. } = self {
+        if let Destination::Screen { output, is_live: true, .. } = self {
             // If this fails, the next write fails too and is reported.
             let _ = output.write_all(b"\n").and_then(|()| output.flush());
         }
@@ -174,13 +174,13 @@ impl<'a> Destination<'a> {
 
     /// Whether output appears on a terminal at once.
     pub fn is_live(&self) -> bool {
-        matches!(self, Destination::Screen { live: true, .. })
+        matches!(self, Destination::Screen { is_live: true, .. })
     }
 
     /// Whether only pmdb writes to the terminal meanwhile: the reader of a pipe may be a pager.
     pub fn leaves_the_terminal_alone(&self) -> bool {
         match self {
-            Destination::Screen { live: true, .. } | Destination::File(_) => true,
+            Destination::Screen { is_live: true, .. } | Destination::File(_) => true,
             Destination::Screen { output, .. } => {
                 rustix::fs::fstat(output.get_ref()).is_ok_and(|stat| !FileType::from_raw_mode(stat.st_mode).is_fifo())
             }
@@ -195,9 +195,9 @@ impl<'a> Destination<'a> {
     /// Those of writing what was held.
     pub fn stop_paging(&mut self) -> io::Result<()> {
         self.flush()?;
-        if let Destination::Screen { pager, held, .. } = self {
+        if let Destination::Screen { pager, held_rows, .. } = self {
             *pager = None;
-            *held = None;
+            *held_rows = None;
         }
         Ok(())
     }

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// not lost.
 #[derive(Debug)]
 pub struct Interrupts {
-    came: Arc<AtomicBool>,
+    flag: Arc<AtomicBool>,
     wake: File,
     notify: Arc<File>,
 }
@@ -24,14 +24,14 @@ pub struct Interrupts {
 /// Does what Ctrl-C does, from another thread.
 #[derive(Clone, Debug)]
 pub struct InterruptHandle {
-    came: Arc<AtomicBool>,
+    flag: Arc<AtomicBool>,
     notify: Arc<File>,
 }
 
 impl InterruptHandle {
     /// As if SIGINT had come.
     pub fn raise(&self) {
-        self.came.store(true, Ordering::Relaxed);
+        self.flag.store(true, Ordering::Relaxed);
         // A full pipe wakes as well.
         _ = (&*self.notify).write(&[0]);
     }
@@ -52,33 +52,33 @@ impl Interrupts {
     /// # Errors
     /// No pipe or no signal handler could be had.
     pub fn listen() -> io::Result<Self> {
-        let came = Arc::new(AtomicBool::new(false));
-        signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&came))?;
+        let flag = Arc::new(AtomicBool::new(false));
+        signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&flag))?;
         let flags = rustix::pipe::PipeFlags::CLOEXEC | rustix::pipe::PipeFlags::NONBLOCK;
         let (wake, notify) = rustix::pipe::pipe_with(flags)?;
         let own = Arc::new(File::from(notify.try_clone()?));
         signal_hook::low_level::pipe::register(signal_hook::consts::SIGINT, notify)?;
-        Ok(Interrupts { came, wake: File::from(wake), notify: own })
+        Ok(Interrupts { flag, wake: File::from(wake), notify: own })
     }
 
     /// A handle that stops a command from another thread.
     pub fn raiser(&self) -> InterruptHandle {
-        InterruptHandle { came: Arc::clone(&self.came), notify: Arc::clone(&self.notify) }
+        InterruptHandle { flag: Arc::clone(&self.flag), notify: Arc::clone(&self.notify) }
     }
 
     /// The flag itself, for code that has no sink.
     pub fn flag(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.came)
+        Arc::clone(&self.flag)
     }
 
     /// Whether Ctrl-C was typed since the last [`Interrupts::forget`].
     pub fn check(&self) -> Result<(), Stopped> {
-        if self.came.load(Ordering::Relaxed) { Err(Stopped::Interrupted) } else { Ok(()) }
+        if self.flag.load(Ordering::Relaxed) { Err(Stopped::Interrupted) } else { Ok(()) }
     }
 
     /// Forgets what was typed before: a new command starts.
     pub fn forget(&self) {
-        self.came.store(false, Ordering::Relaxed);
+        self.flag.store(false, Ordering::Relaxed);
         let mut notes = [0; 64];
         while matches!((&self.wake).read(&mut notes), Ok(count) if count > 0) {}
     }

@@ -35,13 +35,13 @@ pub(super) struct Job<'a> {
     /// Where it continues, if it ran before.
     pub(super) resume: Option<Resume>,
     /// Whether greetings are left out.
-    pub(super) quiet: bool,
+    pub(super) is_quiet: bool,
 }
 
 impl<'a> Job<'a> {
     /// A command that prints to the screen.
     pub(super) fn new(input: Input<'a>, command: &'a Spanned<Rc<dyn ParsedCommand>>) -> Self {
-        Job { input, command, output: &Output::Screen, resume: None, quiet: false }
+        Job { input, command, output: &Output::Screen, resume: None, is_quiet: false }
     }
 
     fn command<C: ParsedCommand>(&self) -> Option<&C> {
@@ -52,66 +52,66 @@ impl<'a> Job<'a> {
 impl Session {
     /// Runs a command. Returns where it stopped, if an empty line can continue there.
     pub(super) fn run_job(&mut self, job: &Job) -> (Outcome, Option<Resume>) {
-        self.notice_target();
+        self.report_target_change();
         let interrupts = Rc::clone(&self.interrupts);
         // A command that draws no picture must fail before the file is overwritten.
         let picture = self.picture(job.input.text, job.command, job.output);
         let opened = picture.and_then(|picture| {
-            let destination = self.open(job.output, &interrupts)?;
+            let destination = self.open_destination(job.output, &interrupts)?;
             Ok((picture, destination))
         });
         let (picture, destination) = match opened {
             Ok(opened) => opened,
             Err(why) => return (self.evaluation_failed(job.input, why), None),
         };
-        let is_screen = *job.output == Output::Screen && self.shared.is_none();
+        let is_screen = *job.output == Output::Screen && self.shared_destination.is_none();
         let renderer = picture.unwrap_or_else(|| self.renderer(is_screen));
         let mut printer = self
             .printer(renderer, destination, &interrupts)
-            .quietly(job.quiet)
-            .logged(self.logged().filter(|_| is_screen));
+            .without_greetings(job.is_quiet)
+            .with_log(self.log_writer().filter(|_| is_screen));
         let result = command::run(&*job.command.node, &mut self.state, &mut printer, job.resume);
         if let Err(command::Error::Stopped(Stopped::Interrupted)) = result {
             // The engine may have noticed Ctrl-C before the sink: its answer is known here.
             _ = printer.check();
         }
-        let interrupted = printer.was_interrupted();
+        let was_interrupted = printer.was_interrupted();
         let log_failure = printer.log_failure();
         let (destination, ended) = printer.finish();
         if let Some(error) = log_failure {
-            self.log_failed(error);
+            self.end_failed_log(error);
         }
         let nature = command::nature(&*job.command.node);
-        self.displayed |= nature.concerns_displays;
+        self.has_shown_displays |= nature.concerns_displays;
         let closed = self.close(job, destination, ended);
         let resume = match &result {
             Ok(Flow::More(resume)) => Some(*resume),
             _ => None,
         };
-        let went = self.follow(job, result);
+        let acted = self.act_on(job, result);
         // Ctrl-C is the normal end of a watch. It interrupts any other command, and the file that the command is in.
-        let broken_off = interrupted && !nature.ends_by_interrupt;
-        let outcome = match (closed, went) {
-            (Outcome::Done, Outcome::Done) if broken_off => Outcome::Interrupted,
-            (Outcome::Done, went) => went,
+        let is_broken_off = was_interrupted && !nature.ends_by_interrupt;
+        let outcome = match (closed, acted) {
+            (Outcome::Done, Outcome::Done) if is_broken_off => Outcome::Interrupted,
+            (Outcome::Done, acted) => acted,
             (closed, Outcome::Done | Outcome::Interrupted) => closed,
-            (_, went) => went,
+            (_, acted) => acted,
         };
         (outcome, resume)
     }
 
     /// Does what a finished command asks for, or reports why it failed.
-    fn follow(&mut self, job: &Job, result: Result<Flow, command::Error>) -> Outcome {
+    fn act_on(&mut self, job: &Job, result: Result<Flow, command::Error>) -> Outcome {
         match result {
-            Ok(Flow::Done) if job.command::<Set>().is_some() => match self.follow_logging() {
+            Ok(Flow::Done) if job.command::<Set>().is_some() => match self.apply_logging() {
                 Ok(()) => Outcome::Done,
                 Err(message) => self.fail(job.input.about_line(message)),
             },
             Ok(Flow::Done | Flow::More(_)) => Outcome::Done,
-            Ok(Flow::Asserted(report)) => self.follow_assertion(job, *report),
+            Ok(Flow::Asserted(report)) => self.report_assertion(job, *report),
             Ok(Flow::Source(path, arguments)) => {
                 let path = path.to_str().map_or(path.clone(), expand_home);
-                let path = beside(job.input.file.map(|(name, _)| name), path);
+                let path = resolve_beside(job.input.file.map(|(name, _)| name), path);
                 let at = match job.command() {
                     Some(Source { path, .. }) => path.at,
                     _ => job.command.at,
@@ -121,7 +121,7 @@ impl Session {
                 self.state.arguments.pop();
                 outcome
             }
-            Ok(Flow::Ask(question)) => self.ask(job, &question),
+            Ok(Flow::Ask(question)) => self.run_if_confirmed(job, &question),
             Ok(Flow::Quit(status)) => Outcome::Quit(status),
             Err(command::Error::Stopped(Stopped::Interrupted)) => Outcome::Interrupted,
             // `close` reports the closed output.
@@ -133,8 +133,8 @@ impl Session {
                 if let Some(Assert { condition, .. }) = job.command() {
                     let place = job.input.place(Some(condition.at));
                     let verdict = Verdict::Unknown(report.message.clone());
-                    self.judge(place, &condition.node.to_string(), verdict);
-                    return self.fail_only(report);
+                    self.add_assertion(place, &condition.node.to_string(), verdict);
+                    return self.print_error(report);
                 }
                 self.fail(report)
             }
@@ -142,17 +142,17 @@ impl Session {
     }
 
     /// Runs the command again if the user says yes. Refuses if nobody can be asked.
-    fn ask(&mut self, job: &Job, question: &str) -> Outcome {
-        let is_seen = *job.output == Output::Screen && self.shared.is_none() && !self.is_json();
+    fn run_if_confirmed(&mut self, job: &Job, question: &str) -> Outcome {
+        let is_seen = *job.output == Output::Screen && self.shared_destination.is_none() && !self.is_json();
         let is_answered = self.options.interactive && self.is_at_the_prompt();
         if !is_seen || !is_answered || !io::stdin().is_terminal() {
             let error = command::Error::refused(
                 "this changes how the process runs, and pmdb cannot ask for confirmation here",
                 "--yes does it without a question",
             );
-            return self.follow(job, Err(error));
+            return self.act_on(job, Err(error));
         }
-        match pager::asks(question, &self.interrupts) {
+        match pager::ask_yes_or_no(question, &self.interrupts) {
             Ok(false) => Outcome::Done,
             Ok(true) => {
                 let job = Job { resume: Some(Resume::Agreed), ..*job };
@@ -163,7 +163,7 @@ impl Session {
     }
 
     /// An assertion that does not hold is an error at its place.
-    fn follow_assertion(&mut self, job: &Job, mut report: AssertionReport) -> Outcome {
+    fn report_assertion(&mut self, job: &Job, mut report: AssertionReport) -> Outcome {
         let at = match job.command() {
             Some(Assert { condition, .. }) => condition.at,
             _ => job.command.at,
@@ -172,30 +172,30 @@ impl Session {
         report.place = Some(place.clone());
         let failure = (!report.holds).then(|| assertions::failure(&report));
         let verdict = failure.clone().map_or(Verdict::Held, Verdict::Failed);
-        self.judge(place.clone(), &report.expression, verdict);
-        if self.is_json() && self.say(&report) == Outcome::Closed {
+        self.add_assertion(place.clone(), &report.expression, verdict);
+        if self.is_json() && self.print(&report) == Outcome::Closed {
             return Outcome::Closed;
         }
         let Some(message) = failure else {
             return Outcome::Done;
         };
         let report = ErrorReport { place: Some(place), code: ErrorCode::Assertion, ..ErrorReport::of(message) };
-        self.fail_only(report)
+        self.print_error(report)
     }
 
     /// Counts the result of an assertion, for the end of the run and for `$_failed`.
-    fn judge(&mut self, place: ErrorPlace, expression: &str, verdict: Verdict) {
-        self.assertions.add(Some(place), &self.calls, expression, verdict);
+    fn add_assertion(&mut self, place: ErrorPlace, expression: &str, verdict: Verdict) {
+        self.assertions.add(Some(place), &self.callers, expression, verdict);
         self.count_failed_assertions();
     }
 
     /// Runs shell text on the terminal.
     pub(super) fn run_shell(&mut self, input: Input, shell_text: &str) -> Outcome {
-        let outside = match self.options.outside() {
-            Ok(outside) => outside,
+        let permit = match self.options.shell_permit() {
+            Ok(permit) => permit,
             Err(refused) => return self.fail(input.about_line(refused.to_owned())),
         };
-        let status = match shell::run(shell_text, self.options.shell, self.is_json(), outside) {
+        let status = match shell::run(shell_text, self.options.shell, self.is_json(), permit) {
             Ok(status) => status,
             Err(error) => {
                 let message = format!("the shell cannot be started: {}", words(error));
@@ -233,43 +233,43 @@ impl Session {
         self.fail(ErrorReport { hint, code: ErrorCode::Shell, ..report })
     }
 
-    fn open<'a>(&self, output: &Output, interrupts: &'a Interrupts) -> eval::Result<Destination<'a>> {
+    fn open_destination<'a>(&self, output: &Output, interrupts: &'a Interrupts) -> eval::Result<Destination<'a>> {
         match output {
             Output::Screen => {
-                if let Some(shared) = &self.shared {
+                if let Some(shared) = &self.shared_destination {
                     return Ok(Destination::Shared(shared.clone()));
                 }
                 let size = self.pager_size();
                 let pager = size.and_then(|(height, width)| Pager::new(interrupts, height, width));
-                let held = size.and_then(|(height, width)| {
-                    let (program, outside) = self.pager_program()?;
-                    Some(HeldRows::new(program, outside, height, width))
+                let held_rows = size.and_then(|(height, width)| {
+                    let (program, permit) = self.pager_program()?;
+                    Some(HeldRows::new(program, permit, height, width))
                 });
-                let live = io::stdout().is_terminal();
-                Ok(Destination::screen(pager, held, live))
+                let is_live = io::stdout().is_terminal();
+                Ok(Destination::screen(pager, held_rows, is_live))
             }
-            Output::Pipe(command) => self.reader(command),
-            Output::File { path, append } => self.file(path, *append),
+            Output::Pipe(command) => self.open_pipe(command),
+            Output::File { path, append } => self.open_file(path, *append),
         }
     }
 
-    fn file(&self, path: &Spanned<String>, append: bool) -> eval::Result<Destination<'static>> {
-        let outside = self.options.outside().map_err(|refused| eval::Error::new(path.at, refused))?;
-        Destination::file(&expand_home(&path.node), append, outside).map_err(|why| {
+    fn open_file(&self, path: &Spanned<String>, append: bool) -> eval::Result<Destination<'static>> {
+        let permit = self.options.shell_permit().map_err(|refused| eval::Error::new(path.at, refused))?;
+        Destination::file(&expand_home(&path.node), append, permit).map_err(|why| {
             let message = format!("{} cannot be written: {why}", path.node);
             eval::Error { code: ErrorCode::Io, ..eval::Error::new(path.at, message) }
         })
     }
 
     /// Starts the shell command at the other end of a pipe.
-    fn reader(&self, command: &Spanned<String>) -> eval::Result<Destination<'static>> {
-        let outside = self.options.outside().map_err(|refused| eval::Error::new(command.at, refused))?;
+    fn open_pipe(&self, command: &Spanned<String>) -> eval::Result<Destination<'static>> {
+        let permit = self.options.shell_permit().map_err(|refused| eval::Error::new(command.at, refused))?;
         // In a command with a destination of its own, pipes write there too.
-        let output = match &self.shared {
+        let output = match &self.shared_destination {
             Some(shared) => shared.descriptor().map(Some),
             None => Ok(None),
         };
-        let started = output.and_then(|output| shell::reader(&command.node, self.options.shell, output, outside));
+        let started = output.and_then(|output| shell::reader(&command.node, self.options.shell, output, permit));
         started.and_then(|child| Destination::pipe(child, false)).map_err(|error| {
             let message = format!("the shell cannot be started: {}", words(error));
             eval::Error { code: ErrorCode::Io, ..eval::Error::new(command.at, message) }
@@ -285,16 +285,16 @@ impl Session {
     ) -> Outcome {
         let opened = match output {
             Output::Screen => return run(self),
-            Output::Pipe(command) => self.reader(command),
-            Output::File { path, append } => refuse_several(output).and_then(|()| self.file(path, *append)),
+            Output::Pipe(command) => self.open_pipe(command),
+            Output::File { path, append } => refuse_several(output).and_then(|()| self.open_file(path, *append)),
         };
         let shared = match opened {
             Ok(destination) => SharedDestination::new(destination),
             Err(why) => return self.evaluation_failed(input, why),
         };
-        let outer = self.shared.replace(shared);
+        let outer = self.shared_destination.replace(shared);
         let outcome = run(self);
-        let shared = std::mem::replace(&mut self.shared, outer);
+        let shared = std::mem::replace(&mut self.shared_destination, outer);
         let Some(mut destination) = shared.and_then(SharedDestination::finish) else {
             return outcome;
         };
@@ -357,7 +357,7 @@ impl Session {
 }
 
 /// Where a path leads that a line of `file` names: from the directory of the file, if that is in one.
-fn beside(file: Option<&Name>, path: PathBuf) -> PathBuf {
+fn resolve_beside(file: Option<&Name>, path: PathBuf) -> PathBuf {
     let file = file.map(|name| Path::new(OsStr::from_bytes(name.as_bytes())));
     let is_pipe = |file: &Path| ["/dev/fd", "/dev/stdin", "/proc"].iter().any(|pipe| file.starts_with(pipe));
     match file.filter(|file| !is_pipe(file)).and_then(Path::parent) {

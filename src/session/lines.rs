@@ -19,13 +19,13 @@ pub struct Lines {
     source: OwnedFd,
     buffer: Vec<u8>,
     /// How much of the buffer has been returned.
-    used: usize,
+    returned_bytes: usize,
     /// How much of the buffer is known to hold no line end.
-    searched: usize,
+    searched_bytes: usize,
     number: usize,
-    /// Whether the rest of a line that was too long is being skipped.
-    passing_over: bool,
-    ended: bool,
+    /// Whether the rest of a line that was too long is skipped.
+    is_skipping_line: bool,
+    is_at_end: bool,
 }
 
 /// A line without its end, and its number from 1.
@@ -74,7 +74,15 @@ pub fn open(path: &Path) -> Result<OwnedFd, String> {
 impl Lines {
     /// The lines of an open file.
     pub fn new(source: OwnedFd) -> Self {
-        Lines { source, buffer: Vec::new(), used: 0, searched: 0, number: 0, passing_over: false, ended: false }
+        Lines {
+            source,
+            buffer: Vec::new(),
+            returned_bytes: 0,
+            searched_bytes: 0,
+            number: 0,
+            is_skipping_line: false,
+            is_at_end: false,
+        }
     }
 
     /// Whether the source is a regular file, which has an end.
@@ -105,30 +113,30 @@ impl Lines {
     fn next_of_file(&mut self, interrupts: &Interrupts) -> Result<Option<NumberedLine>, NoLine> {
         interrupts.check().map_err(NoLine::Stopped)?;
         loop {
-            let unseen = self.buffer.get(self.searched..).unwrap_or_default();
-            let end = unseen.iter().position(|&byte| byte == b'\n').map(|at| self.searched + at);
+            let unseen = self.buffer.get(self.searched_bytes..).unwrap_or_default();
+            let end = unseen.iter().position(|&byte| byte == b'\n').map(|at| self.searched_bytes + at);
             match end {
                 Some(end) => {
                     let line = self.take(end);
-                    self.pass(end + 1);
-                    if std::mem::take(&mut self.passing_over) {
+                    self.advance(end + 1);
+                    if std::mem::take(&mut self.is_skipping_line) {
                         continue;
                     } else {
                         return Ok(Some(self.numbered(line)));
                     }
                 }
-                None if self.ended => {
+                None if self.is_at_end => {
                     let line = self.take(self.buffer.len());
-                    self.pass(self.buffer.len());
-                    let over = line.is_empty() || std::mem::take(&mut self.passing_over);
+                    self.advance(self.buffer.len());
+                    let over = line.is_empty() || std::mem::take(&mut self.is_skipping_line);
                     return Ok((!over).then(|| self.numbered(line)));
                 }
-                None => self.searched = self.buffer.len(),
+                None => self.searched_bytes = self.buffer.len(),
             }
-            if self.buffer.len() - self.used > LONGEST_LINE {
+            if self.buffer.len() - self.returned_bytes > LONGEST_LINE {
                 let line = self.take(self.buffer.len());
-                self.pass(self.buffer.len());
-                if !std::mem::replace(&mut self.passing_over, true) {
+                self.advance(self.buffer.len());
+                if !std::mem::replace(&mut self.is_skipping_line, true) {
                     return Ok(Some(self.numbered(line)));
                 }
             }
@@ -141,25 +149,25 @@ impl Lines {
     /// # Errors
     /// Ctrl-C while waiting, or a failure to read.
     pub fn are_binary(&mut self, interrupts: &Interrupts) -> Result<bool, NoLine> {
-        if self.buffer.is_empty() && !self.ended {
+        if self.buffer.is_empty() && !self.is_at_end {
             self.fill(interrupts)?;
         }
         Ok(self.buffer.contains(&0))
     }
 
-    fn pass(&mut self, end: usize) {
-        self.used = end;
-        self.searched = end;
+    fn advance(&mut self, end: usize) {
+        self.returned_bytes = end;
+        self.searched_bytes = end;
     }
 
     fn take(&self, end: usize) -> Vec<u8> {
-        self.buffer.get(self.used..end).unwrap_or_default().to_vec()
+        self.buffer.get(self.returned_bytes..end).unwrap_or_default().to_vec()
     }
 
     fn fill(&mut self, interrupts: &Interrupts) -> Result<(), NoLine> {
-        self.buffer.drain(..self.used);
-        self.searched -= self.used;
-        self.used = 0;
+        self.buffer.drain(..self.returned_bytes);
+        self.searched_bytes -= self.returned_bytes;
+        self.returned_bytes = 0;
         let old = self.buffer.len();
         self.buffer.resize(old + CHUNK, 0);
         let read = loop {
@@ -173,7 +181,7 @@ impl Lines {
             }
         };
         self.buffer.truncate(old + *read.as_ref().unwrap_or(&0));
-        self.ended = read.map_err(NoLine::Failed)? == 0;
+        self.is_at_end = read.map_err(NoLine::Failed)? == 0;
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! The log (`set logging`): what is printed on the screen, written to a file too, as the settings say.
 
 use super::outcome::words;
-use super::shell::Outside;
+use super::shell::ShellPermit;
 use crate::command::expand_home;
 use crate::render::{Record, Renderer};
 use std::fs::{File, OpenOptions};
@@ -16,7 +16,7 @@ pub(super) struct Log {
 }
 
 /// The records of one command on their way to the log, without colours.
-pub(super) struct Logged {
+pub(super) struct LogWriter {
     renderer: Box<dyn Renderer>,
     file: Rc<File>,
     /// Whether they are left out on the screen.
@@ -31,7 +31,7 @@ impl Log {
     ///
     /// # Errors
     /// Why it cannot be written, in words.
-    pub(super) fn open(path: &str, overwrite: bool, _: Outside) -> Result<Log, String> {
+    pub(super) fn open(path: &str, overwrite: bool, _: ShellPermit) -> Result<Log, String> {
         let file = OpenOptions::new()
             .create(true)
             .append(!overwrite)
@@ -43,12 +43,12 @@ impl Log {
     }
 
     /// The log's sink for the records of one command.
-    pub(super) fn logged(&self, renderer: Box<dyn Renderer>, redirect: bool) -> Logged {
-        Logged { renderer, file: Rc::clone(&self.file), redirect, text: Vec::new(), failure: None }
+    pub(super) fn writer(&self, renderer: Box<dyn Renderer>, redirect: bool) -> LogWriter {
+        LogWriter { renderer, file: Rc::clone(&self.file), redirect, text: Vec::new(), failure: None }
     }
 }
 
-impl Logged {
+impl LogWriter {
     /// Writes a record.
     pub(super) fn record(&mut self, record: &dyn Record) {
         let rendered = self.renderer.record(record, &mut self.text);

@@ -2,7 +2,7 @@
 //! otherwise the pager of the user shows all of it.
 
 use super::interrupt::Interrupts;
-use super::shell::{self, Outside, ShellIo};
+use super::shell::{self, ShellIo, ShellPermit};
 use crate::render::cut;
 use crate::report::Stopped;
 use std::borrow::Cow;
@@ -20,7 +20,7 @@ pub struct Pager<'a> {
     height: usize,
     width: usize,
     rows: usize,
-    paging: bool,
+    is_paging: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,7 +33,7 @@ enum Answer {
 impl<'a> Pager<'a> {
     /// A pager for a screen of so many rows and columns; `None` if the screen has no room for a row and the question.
     pub fn new(interrupts: &'a Interrupts, height: usize, width: usize) -> Option<Self> {
-        (height >= 2).then(|| Pager { interrupts, height, width: width.max(1), rows: 0, paging: true })
+        (height >= 2).then(|| Pager { interrupts, height, width: width.max(1), rows: 0, is_paging: true })
     }
 
     /// Writes text, asking at each full screen.
@@ -42,7 +42,7 @@ impl<'a> Pager<'a> {
     /// `BrokenPipe` when the reader leaves, `Interrupted` at Ctrl-C, and those of `output`.
     pub fn write(&mut self, text: &[u8], output: &mut dyn Write) -> io::Result<()> {
         for line in text.split_inclusive(|&byte| byte == b'\n') {
-            if self.paging {
+            if self.is_paging {
                 let rows = rows(line, self.width);
                 if self.rows > 0 && self.rows + rows >= self.height {
                     self.ask(output)?;
@@ -59,7 +59,7 @@ impl<'a> Pager<'a> {
         output.flush()?;
         match read_answer(io::stdin().as_fd(), self.interrupts)? {
             Answer::More => self.rows = 0,
-            Answer::Rest => self.paging = false,
+            Answer::Rest => self.is_paging = false,
             Answer::Leave => return Err(io::ErrorKind::BrokenPipe.into()),
         }
         Ok(())
@@ -70,7 +70,7 @@ impl<'a> Pager<'a> {
 ///
 /// # Errors
 /// `Interrupted` at Ctrl-C, and those of the terminal.
-pub fn asks(question: &str, interrupts: &Interrupts) -> io::Result<bool> {
+pub fn ask_yes_or_no(question: &str, interrupts: &Interrupts) -> io::Result<bool> {
     loop {
         let mut output = io::stdout();
         write!(output, "{question} (y or n) ")?;
@@ -144,7 +144,7 @@ const LESS: &str = "RX";
 #[derive(Debug)]
 pub struct HeldRows {
     program: String,
-    outside: Outside,
+    permit: ShellPermit,
     height: usize,
     width: usize,
     rows: usize,
@@ -153,8 +153,8 @@ pub struct HeldRows {
 
 impl HeldRows {
     /// Nothing is held yet. `program` is a line for the shell; `height` and `width` are those of the screen.
-    pub fn new(program: String, outside: Outside, height: usize, width: usize) -> Self {
-        HeldRows { program, outside, height, width: width.max(1), rows: 0, text: Vec::new() }
+    pub fn new(program: String, permit: ShellPermit, height: usize, width: usize) -> Self {
+        HeldRows { program, permit, height, width: width.max(1), rows: 0, text: Vec::new() }
     }
 
     /// Holds more. Returns whether it still fits the screen, with a row for the prompt.
@@ -176,7 +176,7 @@ impl HeldRows {
     /// The shell cannot be started.
     pub fn start(&self) -> io::Result<Child> {
         let text = format!(": ${{LESS={LESS}}}; export LESS; {}", self.program);
-        shell::reader(&text, ShellIo::Terminal, None, self.outside)
+        shell::reader(&text, ShellIo::Terminal, None, self.permit)
     }
 }
 
@@ -230,13 +230,13 @@ mod tests {
 
     #[test]
     fn rows_are_held_while_they_leave_one_for_the_prompt() {
-        let mut held = HeldRows::new("less".to_owned(), Outside::IN_A_TEST, 4, 10);
+        let mut held = HeldRows::new("less".to_owned(), ShellPermit::IN_A_TEST, 4, 10);
         assert!(held.hold(b"one\ntwo\n"));
         assert!(held.hold(b"three\n"));
         assert!(!held.hold(b"four\n"));
         assert_eq!(held.text(), b"one\ntwo\nthree\nfour\n");
         // A line that wraps takes two rows.
-        let mut held = HeldRows::new("less".to_owned(), Outside::IN_A_TEST, 2, 10);
+        let mut held = HeldRows::new("less".to_owned(), ShellPermit::IN_A_TEST, 2, 10);
         assert!(!held.hold(b"0123456789a\n"));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::destination::Destination;
 use super::interrupt::Interrupts;
-use super::log::Logged;
+use super::log::LogWriter;
 use crate::budget::Budget;
 use crate::render::{Record, Renderer, Sink};
 use crate::report::Stopped;
@@ -20,13 +20,13 @@ pub struct Printer<'a> {
     progress: Rc<RefCell<Progress>>,
     text: Vec<u8>,
     failure: Option<io::Error>,
-    interrupted: bool,
+    is_interrupted: bool,
     /// Whether greetings are left out.
-    quiet: bool,
+    is_quiet: bool,
     /// Whether Ctrl-C is ignored.
-    regardless: bool,
+    ignores_interrupts: bool,
     /// The log of the command.
-    logged: Option<Logged>,
+    log: Option<LogWriter>,
 }
 
 /// How the output of a command ended.
@@ -55,43 +55,43 @@ impl<'a> Printer<'a> {
             interrupts,
             text: Vec::new(),
             failure: None,
-            interrupted: false,
-            quiet: false,
-            regardless: false,
-            logged: None,
+            is_interrupted: false,
+            is_quiet: false,
+            ignores_interrupts: false,
+            log: None,
         }
     }
 
     /// Writes to the log too, if there is one.
-    pub fn logged(self, logged: Option<Logged>) -> Self {
-        Printer { logged, ..self }
+    pub fn with_log(self, log: Option<LogWriter>) -> Self {
+        Printer { log, ..self }
     }
 
     /// Why the log can no longer be written.
     pub fn log_failure(&mut self) -> Option<io::Error> {
-        self.logged.as_mut()?.failure.take()
+        self.log.as_mut()?.failure.take()
     }
 
     /// Leaves greetings out.
-    pub fn quietly(self, quiet: bool) -> Self {
-        Printer { quiet, ..self }
+    pub fn without_greetings(self, is_quiet: bool) -> Self {
+        Printer { is_quiet, ..self }
     }
 
     /// Ignores Ctrl-C, for short output that is no command.
-    pub fn regardless(self) -> Self {
-        Printer { regardless: true, ..self }
+    pub fn ignoring_interrupts(self) -> Self {
+        Printer { ignores_interrupts: true, ..self }
     }
 
     /// Whether Ctrl-C has stopped the command.
     pub fn was_interrupted(&self) -> bool {
-        self.interrupted
+        self.is_interrupted
     }
 
     /// Writes the rest, and returns the destination to be closed.
     pub fn finish(mut self) -> (Destination<'a>, Ended) {
         self.progress.borrow_mut().clear();
-        if let Some(logged) = &mut self.logged {
-            logged.finish();
+        if let Some(log) = &mut self.log {
+            log.finish();
         }
         if self.failure.is_none() {
             let finished = self.renderer.finish(&mut self.text);
@@ -119,7 +119,7 @@ impl<'a> Printer<'a> {
 
     /// Tells the command to stop, once for each Ctrl-C, so that it can still print its totals.
     fn interrupt(&mut self) -> Stopped {
-        self.interrupted = true;
+        self.is_interrupted = true;
         self.progress.borrow_mut().clear();
         self.interrupts.forget();
         // The terminal has just shown ^C at the cursor.
@@ -136,7 +136,7 @@ impl Sink for Printer<'_> {
         if self.destination.is_live() {
             self.progress.borrow_mut().clear();
         }
-        if self.quiet && record.is_greeting() {
+        if self.is_quiet && record.is_greeting() {
             return Ok(());
         }
         // A watch must not stop at a full screen.
@@ -144,9 +144,9 @@ impl Sink for Printer<'_> {
             let written = self.destination.stop_paging();
             self.after(written)?;
         }
-        if let Some(logged) = &mut self.logged {
-            logged.record(record);
-            if logged.redirect {
+        if let Some(log) = &mut self.log {
+            log.record(record);
+            if log.redirect {
                 return self.check();
             }
         }
@@ -164,7 +164,7 @@ impl Sink for Printer<'_> {
     }
 
     fn is_greeting(&self) -> bool {
-        !self.quiet
+        !self.is_quiet
     }
 
     fn check(&mut self) -> Result<(), Stopped> {
@@ -172,13 +172,13 @@ impl Sink for Printer<'_> {
             return Err(Stopped::Closed);
         }
         match self.interrupts.check() {
-            Err(_) if !self.regardless => Err(self.interrupt()),
+            Err(_) if !self.ignores_interrupts => Err(self.interrupt()),
             _ => Ok(()),
         }
     }
 
     fn budget(&self) -> Budget {
-        if self.regardless { Budget::unlimited() } else { Budget::until(self.interrupts.flag()) }
+        if self.ignores_interrupts { Budget::unlimited() } else { Budget::until(self.interrupts.flag()) }
     }
 
     fn progress(&mut self, done: u64, total: u64, what: &'static str) -> Result<(), Stopped> {
@@ -223,18 +223,18 @@ pub struct Progress {
     /// The time of the last output.
     silent_since: Instant,
     bar: Option<ProgressBar>,
-    wanted: bool,
+    is_wanted: bool,
 }
 
 impl Progress {
-    /// Without a line so far. It stays so if `wanted` is false or standard error is no terminal.
-    pub fn new(wanted: bool) -> Self {
-        Progress { silent_since: Instant::now(), bar: None, wanted: wanted && io::stderr().is_terminal() }
+    /// Without a line so far. It stays so if `is_wanted` is false or standard error is no terminal.
+    pub fn new(is_wanted: bool) -> Self {
+        Progress { silent_since: Instant::now(), bar: None, is_wanted: is_wanted && io::stderr().is_terminal() }
     }
 
     /// Whether there was no output for long enough.
     pub fn is_due(&self) -> bool {
-        self.wanted && (self.bar.is_some() || self.silent_since.elapsed() >= PATIENCE)
+        self.is_wanted && (self.bar.is_some() || self.silent_since.elapsed() >= PATIENCE)
     }
 
     /// Shows that `done` of `total` are done.
@@ -257,7 +257,7 @@ impl Progress {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
         }
-        if self.wanted {
+        if self.is_wanted {
             self.silent_since = Instant::now();
         }
     }

@@ -17,20 +17,20 @@ impl Session {
         let nowhere = Span::default();
         let command = Spanned::new(parsed(Attach(Spanned::new(target, nowhere))), nowhere);
         let mut job = Job::new(Input::typed(""), &command);
-        job.quiet = self.options.quiet;
+        job.is_quiet = self.options.quiet;
         self.run_job(&job).0
     }
 
     /// Shows the displays, unless the last line already did.
     pub fn show_displays(&mut self) {
-        if self.state.displays.is_empty() || std::mem::take(&mut self.displayed) {
+        if self.state.displays.is_empty() || std::mem::take(&mut self.has_shown_displays) {
             return;
         }
         let nowhere = Span::default();
         let all = parsed(Display::default());
         let command = Spanned::new(all, nowhere);
         self.run_job(&Job::new(Input::typed("display"), &command));
-        self.displayed = false;
+        self.has_shown_displays = false;
     }
 
     /// Sets `$arg0`, `$arg1` … from the command line: each text is one value.
@@ -52,11 +52,11 @@ impl Session {
 
     /// Runs one line.
     pub fn run_line(&mut self, input: Input) -> Outcome {
-        self.run_meant(input).0
+        self.run_line_or_user_command(input).0
     }
 
     /// Runs one line: a command of the user's, or else one of pmdb's own. That one comes back, with where it stopped.
-    fn run_meant(&mut self, input: Input) -> (Outcome, Option<(Line, Option<Resume>)>) {
+    fn run_line_or_user_command(&mut self, input: Input) -> (Outcome, Option<(Line, Option<Resume>)>) {
         if let Some(command) = self.user_command(input.text) {
             return (self.run_user(input, &command), None);
         }
@@ -74,27 +74,27 @@ impl Session {
     pub fn run_typed(&mut self, text: &str) -> Outcome {
         // Only here: Ctrl-C between the lines of a file is meant for the file.
         self.interrupts.forget();
-        self.typed = true;
-        self.displayed = false;
+        self.is_line_typed = true;
+        self.has_shown_displays = false;
         let outcome = self.run_entry(text);
-        self.typed = false;
+        self.is_line_typed = false;
         outcome
     }
 
     fn run_entry(&mut self, text: &str) -> Outcome {
-        let last = self.last.take();
+        let last = self.repeatable.take();
         let input = Input::typed(text);
         if opens_block(text) {
             return self.run_typed_lines(text);
         }
         if text.trim().is_empty() {
             return match last {
-                Some(last) => self.run_again(last),
+                Some(last) => self.repeat(last),
                 None => Outcome::Done,
             };
         }
-        let (outcome, parsed) = self.run_meant(input);
-        self.last = match parsed {
+        let (outcome, parsed) = self.run_line_or_user_command(input);
+        self.repeatable = match parsed {
             // An empty line never repeats a shell command, a redirection or a change of the process.
             Some((Line::Command { command, output: Output::Screen }, resume))
                 if !command::nature(&*command.node).changes_process =>
@@ -110,14 +110,14 @@ impl Session {
     /// lines may have come in between.
     pub(super) fn run_request(&mut self, text: &str, continues: bool) -> Outcome {
         // From its beginning, the line has another place to go on from.
-        if let Some(last) = self.last.take_if(|last| last.text == text)
+        if let Some(last) = self.repeatable.take_if(|last| last.text == text)
             && continues
         {
-            return self.run_again(last);
+            return self.repeat(last);
         }
-        let (outcome, parsed) = self.run_meant(Input::typed(text));
+        let (outcome, parsed) = self.run_line_or_user_command(Input::typed(text));
         if let Some((Line::Command { command, output: Output::Screen }, resume @ Some(_))) = parsed {
-            self.last = Some(Repeatable { text: text.to_owned(), command, resume });
+            self.repeatable = Some(Repeatable { text: text.to_owned(), command, resume });
         }
         outcome
     }
@@ -144,16 +144,16 @@ impl Session {
         tally.outcome()
     }
 
-    fn run_again(&mut self, last: Repeatable) -> Outcome {
+    fn repeat(&mut self, last: Repeatable) -> Outcome {
         let mut job = Job::new(Input::typed(&last.text), &last.command);
         job.resume = last.resume;
         let (outcome, resume) = self.run_job(&job);
-        self.last = Some(Repeatable { resume, ..last });
+        self.repeatable = Some(Repeatable { resume, ..last });
         outcome
     }
 
     pub(super) fn run_parsed(&mut self, input: Input, line: &Line) -> (Outcome, Option<Resume>) {
-        if let Some(refused) = self.refused_here(line) {
+        if let Some(refused) = self.place_refused_in_foreach(line) {
             let name = line.to_string();
             let name = name.split(' ').next().unwrap_or_default();
             let message = format!("`{name}` cannot stand in `foreach`: its rows are of the process that is attached");
@@ -161,12 +161,12 @@ impl Session {
             return (self.evaluation_failed(input, error), None);
         }
         if let Some(note) = LANGUAGE.meant_for_gdb(input.text).filter(|_| input.file.is_none())
-            && self.noted.insert(note.clone())
+            && self.printed_notes.insert(note.clone())
         {
             self.note(note);
         }
         match line {
-            Line::Control(_) => (self.not_in_a_block(input), None),
+            Line::Control(_) => (self.fail_outside_a_block(input), None),
             Line::Empty | Line::Comment => (Outcome::Done, None),
             Line::Shell(shell_text) => (self.run_shell(input, shell_text), None),
             Line::Command { command, output } => {
@@ -174,7 +174,7 @@ impl Session {
                 if let (Some(Set::Variable { name, value }), Output::Screen) = (command.node.downcast_ref(), output) {
                     return match command::assign(&mut self.state, name, value) {
                         Ok(()) => {
-                            self.say_notes();
+                            self.print_notes();
                             (Outcome::Done, None)
                         }
                         Err(error) => (self.evaluation_failed(input, error), None),

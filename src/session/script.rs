@@ -1,7 +1,7 @@
 //! Command files, and those that are built in. A regular file is read whole before its first line runs, so that a block
 //! without its end is an error at once. A pipe may have no end, so its lines run as they come.
 
-use super::base::{Running, Session};
+use super::base::{RunningFile, Session};
 use super::interrupt::Interrupts;
 use super::lines::{self, BadLine, Lines, NoLine};
 use super::outcome::{Input, Outcome, Tally, words};
@@ -21,21 +21,21 @@ const DEEPEST: usize = 100;
 const LARGEST: usize = 4 << 20;
 
 impl Session {
-    /// Runs a command file. `asked` is the place of the `source` that names it, if there is one.
-    pub fn run_file(&mut self, path: &Path, asked: Option<ErrorPlace>) -> Outcome {
+    /// Runs a command file. `place` is that of the `source` that names it, if there is one.
+    pub fn run_file(&mut self, path: &Path, place: Option<ErrorPlace>) -> Outcome {
         let name = Name::new(path.as_os_str().as_bytes());
         let outcome = match built_in(path) {
             Some(built_in) => {
-                built_in.map(|text| self.called_from(asked.clone(), |session| session.run_text(text, &name)))
+                built_in.map(|text| self.called_from(place.clone(), |session| session.run_text(text, &name)))
             }
             None => lines::open(path).map_err(|why| format!("{name} cannot be read: {why}")).and_then(|file| {
-                let identity = self.not_running(&name, &file)?;
-                let running = Running { name, identity };
-                Ok(self.called_from(asked.clone(), |session| session.run_lines(file, running)))
+                let identity = self.identity_if_not_running(&name, &file)?;
+                let running = RunningFile { name, identity };
+                Ok(self.called_from(place.clone(), |session| session.run_lines(file, running)))
             }),
         };
         outcome.unwrap_or_else(|message| {
-            let report = ErrorReport { place: asked, code: ErrorCode::Io, ..ErrorReport::of(message) };
+            let report = ErrorReport { place, code: ErrorCode::Io, ..ErrorReport::of(message) };
             self.fail(report)
         })
     }
@@ -43,16 +43,16 @@ impl Session {
     /// Runs a built-in command file.
     fn run_text(&mut self, text: &str, name: &Name) -> Outcome {
         let mut builder = Builder::new(LANGUAGE);
-        let mut waiting = Vec::new();
+        let mut steps = Vec::new();
         for (index, line) in text.lines().enumerate() {
             match builder.push(index + 1, line) {
-                Ok(statement) => waiting.extend(statement.map(Step::Statement)),
-                Err(fault) => return self.fault(name, fault),
+                Ok(statement) => steps.extend(statement.map(Step::Statement)),
+                Err(fault) => return self.fail_with(name, fault),
             }
         }
-        let running = Running { name: name.clone(), identity: None };
+        let running = RunningFile { name: name.clone(), identity: None };
         self.files.push(running);
-        let outcome = self.take_steps(waiting, name, Tally::new(self.options.keep_going));
+        let outcome = self.run_steps(steps, name, Tally::new(self.options.keep_going));
         self.files.pop();
         outcome
     }
@@ -62,13 +62,13 @@ impl Session {
         match std::io::stdin().as_fd().try_clone_to_owned() {
             Ok(input) => {
                 let (name, identity) = ("<stdin>".into(), None);
-                self.run_lines(input, Running { name, identity })
+                self.run_lines(input, RunningFile { name, identity })
             }
             Err(error) => self.input_failed(&words(error)),
         }
     }
 
-    fn not_running(&self, name: &Name, file: &OwnedFd) -> Result<Option<(u64, u64)>, String> {
+    fn identity_if_not_running(&self, name: &Name, file: &OwnedFd) -> Result<Option<(u64, u64)>, String> {
         let stat = rustix::fs::fstat(file).map_err(words)?;
         let identity = Some((stat.st_dev, stat.st_ino));
         let mut files = self.files.iter();
@@ -83,7 +83,7 @@ impl Session {
         Ok(identity)
     }
 
-    fn run_lines(&mut self, file: OwnedFd, running: Running) -> Outcome {
+    fn run_lines(&mut self, file: OwnedFd, running: RunningFile) -> Outcome {
         let name = running.name.clone();
         self.files.push(running);
         let outcome = self.run_each_line(Lines::new(file), &name);
@@ -102,24 +102,24 @@ impl Session {
                 );
                 return self.fail(ErrorReport::of(message));
             }
-            Err(none) => return self.cannot_go_on(name, none),
+            Err(none) => return self.fail_to_read(name, none),
         }
-        let whole = lines.are_of_a_file();
+        let is_file = lines.are_of_a_file();
         let mut builder = Builder::new(LANGUAGE);
-        let mut waiting = Vec::new();
+        let mut steps = Vec::new();
         let mut bytes = 0;
         loop {
             let line = match lines.next(&self.interrupts) {
                 Ok(Some(line)) => line,
                 Ok(None) => break,
-                Err(none) => return self.cannot_go_on(name, none),
+                Err(none) => return self.fail_to_read(name, none),
             };
             let step = match line.text {
                 Err(bad) if !builder.is_open() => Step::Bad(line.number, bad),
                 Err(bad) => return self.fail(bad.report(at_line(name, line.number, &bad.text))),
                 Ok(text) => {
                     bytes += text.len() + 1;
-                    let pushed = if bytes > LARGEST && (whole || builder.is_open()) {
+                    let pushed = if bytes > LARGEST && (is_file || builder.is_open()) {
                         Err(too_large(line.number, &text))
                     } else {
                         builder.push(line.number, &text)
@@ -127,34 +127,34 @@ impl Session {
                     match pushed {
                         Ok(Some(statement)) => Step::Statement(statement),
                         Ok(None) => continue,
-                        Err(fault) => return self.fault(name, fault),
+                        Err(fault) => return self.fail_with(name, fault),
                     }
                 }
             };
-            match whole {
+            match is_file {
                 // Empty lines and comments need not wait.
                 true if step.is_idle() => {}
-                true => waiting.push(step),
+                true => steps.push(step),
                 false => {
                     bytes = 0;
-                    if tally.add(self.take_step(step, name)).is_break() {
+                    if tally.add(self.run_step(step, name)).is_break() {
                         return tally.outcome();
                     }
                 }
             }
         }
         if let Err(fault) = builder.finish() {
-            let _ = tally.add(self.fault(name, fault));
+            let _ = tally.add(self.fail_with(name, fault));
             return tally.outcome();
         }
-        self.take_steps(waiting, name, tally)
+        self.run_steps(steps, name, tally)
     }
 
-    fn take_steps(&mut self, steps: Vec<Step>, name: &Name, mut tally: Tally) -> Outcome {
+    fn run_steps(&mut self, steps: Vec<Step>, name: &Name, mut tally: Tally) -> Outcome {
         for step in steps {
             // Ctrl-C between two lines is meant for the file.
             let outcome = match self.interrupts.check() {
-                Ok(()) => self.take_step(step, name),
+                Ok(()) => self.run_step(step, name),
                 Err(_) => Outcome::Interrupted,
             };
             if tally.add(outcome).is_break() {
@@ -164,19 +164,19 @@ impl Session {
         tally.outcome()
     }
 
-    fn take_step(&mut self, step: Step, name: &Name) -> Outcome {
+    fn run_step(&mut self, step: Step, name: &Name) -> Outcome {
         match step {
             Step::Bad(line, bad) => self.fail(bad.report(at_line(name, line, &bad.text))),
             Step::Statement(statement) => self.run_statement(&statement, Some(name)).outcome,
         }
     }
 
-    fn fault(&mut self, name: &Name, fault: Fault) -> Outcome {
+    fn fail_with(&mut self, name: &Name, fault: Fault) -> Outcome {
         let report = at_line(name, fault.line, &fault.text).syntax(fault.error);
         self.fail(report)
     }
 
-    fn cannot_go_on(&mut self, name: &Name, why: NoLine) -> Outcome {
+    fn fail_to_read(&mut self, name: &Name, why: NoLine) -> Outcome {
         match why {
             NoLine::Stopped(_) => Outcome::Interrupted,
             NoLine::Failed(error) => {

@@ -1,7 +1,7 @@
 //! `--serve`: JSON replies to the requests of a program. A failure ends a request, never the connection. A separate
 //! thread reads the requests, command lines or objects, so that one can be cancelled while it runs.
 
-use super::base::{AsText, Session};
+use super::base::{Session, TextReply};
 use super::interrupt::{InterruptHandle, Interrupts};
 use super::lines::{BadLine, Lines, NoLine};
 use super::outcome::{Input, Outcome, words};
@@ -20,7 +20,7 @@ const PROTOCOL: u32 = 1;
 impl Session {
     /// Sends the first record.
     pub fn hello(&mut self) -> Outcome {
-        self.say(&Hello { program: env!("CARGO_PKG_NAME"), version: env!("CARGO_PKG_VERSION"), protocol: PROTOCOL })
+        self.print(&Hello { program: env!("CARGO_PKG_NAME"), version: env!("CARGO_PKG_VERSION"), protocol: PROTOCOL })
     }
 
     /// Answers the requests of standard input until it ends or `quit` comes.
@@ -34,13 +34,13 @@ impl Session {
         let interrupts = Rc::clone(&self.interrupts);
         // The lines of a block that waits for its `end`.
         let mut block = String::new();
-        while let Some(Request { id, asked }) = requests.next() {
-            let (text, is_line, continues, asked) = match asked {
-                Ok(asked) => (asked.text, !asked.is_object, asked.continues, Ok(asked.line)),
-                Err(Unreadable::Input(why)) => return self.input_failed(&why),
+        while let Some(Request { id, line }) = requests.next() {
+            let (text, is_line, continues, line) = match line {
+                Ok(line) => (line.text, !line.is_object, line.continues, Ok(line.line)),
+                Err(InvalidRequest::Input(why)) => return self.input_failed(&why),
                 Err(other) => (None, false, false, Err(other)),
             };
-            let outcome = match (requests.begin(&id, &interrupts), asked) {
+            let outcome = match (requests.begin(&id, &interrupts), line) {
                 (false, _) => Outcome::Interrupted,
                 (true, Ok(line)) if is_line => {
                     block.push_str(&line);
@@ -51,7 +51,7 @@ impl Session {
                         self.answer(None, Ok(std::mem::take(&mut block)), false)
                     }
                 }
-                (true, asked) => self.answer(text, asked, continues),
+                (true, line) => self.answer(text, line, continues),
             };
             let outcome = match (outcome, requests.end(&interrupts)) {
                 // However far it came: `watch` takes an interrupt as its normal end, for others it may be a failure.
@@ -66,17 +66,17 @@ impl Session {
         if block.is_empty() { Outcome::Done } else { self.answer(None, Ok(block), false) }
     }
 
-    fn answer(&mut self, text: Option<AsText>, asked: Result<String, Unreadable>, continues: bool) -> Outcome {
-        self.reply = text;
-        let outcome = match asked {
+    fn answer(&mut self, text: Option<TextReply>, line: Result<String, InvalidRequest>, continues: bool) -> Outcome {
+        self.text_reply = text;
+        let outcome = match line {
             Ok(line) if line.contains('\n') => self.run_typed_lines(&line),
             Ok(line) => self.run_request(&line, continues),
-            Err(Unreadable::Line(bad)) => self.fail(bad.report(Input::typed(&bad.text))),
-            Err(Unreadable::Object(why) | Unreadable::Input(why)) => {
+            Err(InvalidRequest::Line(bad)) => self.fail(bad.report(Input::typed(&bad.text))),
+            Err(InvalidRequest::Object(why) | InvalidRequest::Input(why)) => {
                 self.fail(ErrorReport::of(why).with_code(ErrorCode::Syntax))
             }
         };
-        self.reply = None;
+        self.text_reply = None;
         outcome
     }
 
@@ -88,7 +88,7 @@ impl Session {
             Outcome::Failed(code) => (EndStatus::Error, Some(code)),
             Outcome::Closed => (EndStatus::Error, Some(ErrorCode::Io)),
         };
-        self.say(&End { id, status, code })
+        self.print(&End { id, status, code })
     }
 
     pub(super) fn input_failed(&mut self, why: &str) -> Outcome {
@@ -106,16 +106,16 @@ pub(super) struct Request {
     /// The id that ends its answer.
     pub(super) id: RequestId,
     /// What to run, or why the request is invalid.
-    pub(super) asked: Result<Asked, Unreadable>,
+    pub(super) line: Result<RequestLine, InvalidRequest>,
 }
 
 /// The line of a request, and the form of its answer.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct Asked {
+pub(super) struct RequestLine {
     /// A line, or the lines of a block.
     pub(super) line: String,
     /// How to answer as text; `None` for JSON.
-    pub(super) text: Option<AsText>,
+    pub(super) text: Option<TextReply>,
     /// Whether it is an object, and so complete: never a line of a block.
     pub(super) is_object: bool,
     /// Whether to go on where the same line stopped before.
@@ -124,7 +124,7 @@ pub(super) struct Asked {
 
 /// An invalid request.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Unreadable {
+pub(super) enum InvalidRequest {
     /// A line that is not UTF-8 text.
     Line(BadLine),
     /// An object with other fields or values.
@@ -168,20 +168,20 @@ enum InputLine {
 struct RequestState {
     running: Option<RequestId>,
     /// Whether the running request was cancelled.
-    is_stopped: bool,
+    is_cancelled: bool,
     cancelled: Vec<RequestId>,
 }
 
 /// The queue of requests.
 pub(super) struct Requests {
-    coming: Receiver<Request>,
+    queue: Receiver<Request>,
     state: Arc<Mutex<RequestState>>,
 }
 
 impl Requests {
     /// Starts the reading thread. `raise` stops the running request.
     pub(super) fn read(input: OwnedFd, raise: InterruptHandle) -> std::io::Result<Self> {
-        let (sender, coming) = sync_channel(WAITING);
+        let (sender, queue) = sync_channel(WAITING);
         let state = Arc::new(Mutex::new(RequestState::default()));
         let shared = Arc::clone(&state);
         // Its own, so that Ctrl-C between two requests wakes nothing else.
@@ -191,7 +191,7 @@ impl Requests {
                 let mut state = shared.lock().unwrap_or_else(PoisonError::into_inner);
                 match state.running.as_ref() == Some(&id) {
                     true => {
-                        state.is_stopped = true;
+                        state.is_cancelled = true;
                         raise.raise();
                     }
                     false if state.cancelled.len() < WAITING => state.cancelled.push(id),
@@ -199,12 +199,12 @@ impl Requests {
                 }
             });
         })?;
-        Ok(Requests { coming, state })
+        Ok(Requests { queue, state })
     }
 
     /// The next request; `None` at the end of the input.
     pub(super) fn next(&self) -> Option<Request> {
-        self.coming.recv().ok()
+        self.queue.recv().ok()
     }
 
     /// Marks a request as running; false if it was cancelled. From now on a cancellation interrupts it.
@@ -214,7 +214,7 @@ impl Requests {
         state.cancelled.retain(|cancelled| cancelled != id);
         let is_wanted = state.cancelled.len() == before;
         state.running = is_wanted.then(|| id.clone());
-        state.is_stopped = false;
+        state.is_cancelled = false;
         interrupts.forget();
         is_wanted
     }
@@ -224,14 +224,14 @@ impl Requests {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.running = None;
         interrupts.forget();
-        state.is_stopped
+        state.is_cancelled
     }
 }
 
 fn read_all(mut lines: Lines, interrupts: &Interrupts, sender: &SyncSender<Request>, cancel: impl Fn(RequestId)) {
     loop {
         let (number, text) = match lines.next(interrupts) {
-            Ok(Some(line)) => (line.number as u64, line.text.map_err(Unreadable::Line)),
+            Ok(Some(line)) => (line.number as u64, line.text.map_err(InvalidRequest::Line)),
             Ok(None) => return,
             Err(NoLine::Stopped(_)) => {
                 interrupts.forget();
@@ -240,18 +240,18 @@ fn read_all(mut lines: Lines, interrupts: &Interrupts, sender: &SyncSender<Reque
             Err(NoLine::Failed(error)) => {
                 let id = RequestId::Number(0);
                 let why = super::outcome::words(error);
-                let asked = Err(Unreadable::Input(why));
-                _ = sender.send(Request { id, asked });
+                let line = Err(InvalidRequest::Input(why));
+                _ = sender.send(Request { id, line });
                 return;
             }
         };
         let id = RequestId::Number(number);
-        let said = match text {
+        let parsed = match text {
             Ok(text) if text.trim_start().starts_with('{') => object(id, &text),
-            Ok(line) => InputLine::Request(Request { id, asked: Ok(Asked { line, ..Asked::default() }) }),
-            Err(bad) => InputLine::Request(Request { id, asked: Err(bad) }),
+            Ok(line) => InputLine::Request(Request { id, line: Ok(RequestLine { line, ..RequestLine::default() }) }),
+            Err(bad) => InputLine::Request(Request { id, line: Err(bad) }),
         };
-        match said {
+        match parsed {
             InputLine::Cancel(id) => cancel(id),
             InputLine::Request(request) => {
                 if sender.send(request).is_err() {
@@ -266,8 +266,8 @@ fn read_all(mut lines: Lines, interrupts: &Interrupts, sender: &SyncSender<Reque
 /// number of its line, for an object without an id.
 fn object(id: RequestId, text: &str) -> InputLine {
     let wrong = |id: RequestId, why: String| {
-        let asked = Err(Unreadable::Object(why));
-        InputLine::Request(Request { id, asked })
+        let line = Err(InvalidRequest::Object(why));
+        InputLine::Request(Request { id, line })
     };
     let object: Object = match serde_json::from_str(text) {
         Ok(object) => object,
@@ -277,14 +277,14 @@ fn object(id: RequestId, text: &str) -> InputLine {
     match (object.line, object.cancel) {
         (None, Some(cancelled)) => InputLine::Cancel(cancelled),
         (Some(line), None) => {
-            let text = AsText {
+            let text = TextReply {
                 width: object.width.filter(|width| *width > 0),
                 color: object.color,
                 has_error_records: object.errors == Some(Form::Json),
             };
             let text = (object.form == Some(Form::Text)).then_some(text);
-            let asked = Ok(Asked { line, text, is_object: true, continues: object.continues });
-            InputLine::Request(Request { id, asked })
+            let line = Ok(RequestLine { line, text, is_object: true, continues: object.continues });
+            InputLine::Request(Request { id, line })
         }
         _ => wrong(id, "a request has either `line` or `cancel`".to_owned()),
     }
@@ -294,25 +294,25 @@ fn object(id: RequestId, text: &str) -> InputLine {
 mod tests {
     use super::*;
 
-    fn asked(text: &str) -> (RequestId, Result<Asked, Unreadable>) {
+    fn parse(text: &str) -> (RequestId, Result<RequestLine, InvalidRequest>) {
         match object(RequestId::Number(3), text) {
-            InputLine::Request(request) => (request.id, request.asked),
+            InputLine::Request(request) => (request.id, request.line),
             InputLine::Cancel(id) => panic!("cancels {id:?}"),
         }
     }
 
     #[test]
     fn objects_say_what_to_run_and_how_it_is_answered() {
-        let (id, said) = asked(r#"{"line":"walk heap"}"#);
+        let (id, parsed) = parse(r#"{"line":"walk heap"}"#);
         let line = |line: &str, text| {
             let line = line.to_owned();
-            Ok(Asked { line, text, is_object: true, continues: false })
+            Ok(RequestLine { line, text, is_object: true, continues: false })
         };
-        assert_eq!((id, said), (RequestId::Number(3), line("walk heap", None)));
-        let text = AsText { width: Some(80), color: true, has_error_records: false };
-        let (id, said) = asked(r#"{"id":"a","line":"if 1\nend","as":"text","width":80,"color":true}"#);
+        assert_eq!((id, parsed), (RequestId::Number(3), line("walk heap", None)));
+        let text = TextReply { width: Some(80), color: true, has_error_records: false };
+        let (id, parsed) = parse(r#"{"id":"a","line":"if 1\nend","as":"text","width":80,"color":true}"#);
         assert_eq!(id, RequestId::Text("a".into()));
-        assert_eq!(said, line("if 1\nend", Some(text)));
+        assert_eq!(parsed, line("if 1\nend", Some(text)));
         let cancel = object(RequestId::Number(3), r#"{"cancel":"a"}"#);
         assert!(matches!(cancel, InputLine::Cancel(RequestId::Text(id)) if id == "a"));
     }
@@ -328,9 +328,9 @@ mod tests {
             r#"{"line":"a","wdith":80}"#,
             r#"{"line":"a","width":-1}"#,
         ] {
-            let (id, said) = asked(text);
+            let (id, parsed) = parse(text);
             assert_eq!(id, RequestId::Number(3), "{text}");
-            assert!(matches!(said, Err(Unreadable::Object(_))), "{text}");
+            assert!(matches!(parsed, Err(InvalidRequest::Object(_))), "{text}");
         }
     }
 }

@@ -22,8 +22,8 @@ pub enum ShellIo {
 ///
 /// # Errors
 /// The shell cannot be started.
-pub fn run(text: &str, descriptors: ShellIo, is_json: bool, outside: Outside) -> io::Result<ExitStatus> {
-    let mut command = command(text, descriptors, outside)?;
+pub fn run(text: &str, descriptors: ShellIo, is_json: bool, permit: ShellPermit) -> io::Result<ExitStatus> {
+    let mut command = command(text, descriptors, permit)?;
     if is_json {
         command.stdout(standard_error()?);
     }
@@ -34,15 +34,15 @@ pub fn run(text: &str, descriptors: ShellIo, is_json: bool, outside: Outside) ->
 ///
 /// # Errors
 /// The shell cannot be started.
-pub fn reader(text: &str, descriptors: ShellIo, output: Option<OwnedFd>, outside: Outside) -> io::Result<Child> {
-    let mut command = command(text, descriptors, outside)?;
+pub fn reader(text: &str, descriptors: ShellIo, output: Option<OwnedFd>, permit: ShellPermit) -> io::Result<Child> {
+    let mut command = command(text, descriptors, permit)?;
     if let Some(output) = output {
         command.stdout(output);
     }
     command.stdin(Stdio::piped()).spawn()
 }
 
-fn command(text: &str, descriptors: ShellIo, _: Outside) -> io::Result<Command> {
+fn command(text: &str, descriptors: ShellIo, _: ShellPermit) -> io::Result<Command> {
     let mut command = Command::new("/bin/sh");
     // An empty text starts an interactive shell, as in gdb.
     if text.trim().is_empty() {
@@ -98,18 +98,18 @@ const NO_SHELL: &str = "--no-shell refuses shell commands, pipes, logs and other
 /// of input has a way around the option that compiles. What the command line writes has none: main refuses `--report`
 /// itself, and the history and the files of `demo` are not chosen by any line.
 #[derive(Clone, Copy, Debug)]
-pub struct Outside(());
+pub struct ShellPermit(());
 
-impl Outside {
+impl ShellPermit {
     /// The proof, unless `--no-shell` was given.
     ///
     /// # Errors
     /// The message of `--no-shell`.
-    pub(super) fn unless(no_shell: bool) -> Result<Outside, &'static str> {
-        if no_shell { Err(NO_SHELL) } else { Ok(Outside(())) }
+    pub(super) fn unless(no_shell: bool) -> Result<ShellPermit, &'static str> {
+        if no_shell { Err(NO_SHELL) } else { Ok(ShellPermit(())) }
     }
 
     /// For tests of what asks for it.
     #[cfg(test)]
-    pub(super) const IN_A_TEST: Outside = Outside(());
+    pub(super) const IN_A_TEST: ShellPermit = ShellPermit(());
 }

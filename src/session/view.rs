@@ -2,9 +2,9 @@
 //! `.svg`; and the log.
 
 use super::base::Session;
-use super::log::{Log, Logged};
+use super::log::{Log, LogWriter};
 use super::outcome::words;
-use super::shell::Outside;
+use super::shell::ShellPermit;
 use crate::command::{self, expand_home};
 use crate::eval;
 use crate::lang::{ColorChoice, Output, PagerChoice, ParsedCommand, Spanned};
@@ -49,11 +49,11 @@ impl Session {
     }
 
     /// The renderer for standard output, or for a pipe or file, which get no colours.
-    pub(super) fn renderer(&self, screen: bool) -> Box<dyn Renderer> {
-        if let Some(reply) = self.reply {
+    pub(super) fn renderer(&self, is_screen: bool) -> Box<dyn Renderer> {
+        if let Some(reply) = self.text_reply {
             let background = self.state().settings.style.background(None);
             let theme = Theme::new(reply.color.then_some(background));
-            return if screen {
+            return if is_screen {
                 Box::new(render::TextInJson {
                     text: render::Text::new(theme, reply.width),
                     has_error_records: reply.has_error_records,
@@ -65,8 +65,8 @@ impl Session {
         if self.is_json() {
             return Box::new(render::Json);
         }
-        let theme = if screen { self.theme() } else { Theme::PLAIN };
-        self.text(theme, screen && io::stdout().is_terminal())
+        let theme = if is_screen { self.theme() } else { Theme::PLAIN };
+        self.text(theme, is_screen && io::stdout().is_terminal())
     }
 
     /// The renderer for standard error.
@@ -88,8 +88,8 @@ impl Session {
 
     /// Rows and columns of the screen, if long output stops at each screen.
     pub(super) fn pager_size(&self) -> Option<(usize, usize)> {
-        let paging = self.options.interactive && !self.is_json() && self.state().settings.pagination;
-        if !paging || !io::stdin().is_terminal() || !io::stdout().is_terminal() {
+        let is_paging = self.options.interactive && !self.is_json() && self.state().settings.pagination;
+        if !is_paging || !io::stdin().is_terminal() || !io::stdout().is_terminal() {
             return None;
         }
         let screen = screen_size();
@@ -101,15 +101,15 @@ impl Session {
     }
 
     /// The program that shows long output, if the user wants one.
-    pub(super) fn pager_program(&self) -> Option<(String, Outside)> {
-        let outside = self.options.outside().ok()?;
+    pub(super) fn pager_program(&self) -> Option<(String, ShellPermit)> {
+        let permit = self.options.shell_permit().ok()?;
         let named = variable("PAGER").filter(|program| !program.trim().is_empty());
         let program = match self.state().settings.pager {
             PagerChoice::Ask => None,
             PagerChoice::Auto => named,
             PagerChoice::Program => named.or(Some("less".to_owned())),
         };
-        Some((program?, outside))
+        Some((program?, permit))
     }
 
     /// The rows of the screen, from the setting or the terminal.
@@ -131,14 +131,14 @@ impl Session {
 
 impl Session {
     /// Opens or closes the log, as the settings are now.
-    pub(super) fn follow_logging(&mut self) -> Result<(), String> {
-        let wanted = self.state.settings.logging;
-        match (&self.log, wanted) {
+    pub(super) fn apply_logging(&mut self) -> Result<(), String> {
+        let is_wanted = self.state.settings.logging;
+        match (&self.log, is_wanted) {
             (None, true) => {
                 let path = self.state.settings.log_file.clone();
                 let overwrite = self.state.settings.logging_overwrite;
-                let opened = self.options.outside().map_err(str::to_owned).and_then(|outside| {
-                    let opened = Log::open(&path, overwrite, outside);
+                let opened = self.options.shell_permit().map_err(str::to_owned).and_then(|permit| {
+                    let opened = Log::open(&path, overwrite, permit);
                     opened.map_err(|why| format!("{path} cannot be written: {why}"))
                 });
                 match opened {
@@ -164,21 +164,21 @@ impl Session {
     }
 
     /// The log's sink for the records of one command, if there is a log.
-    pub(super) fn logged(&self) -> Option<Logged> {
+    pub(super) fn log_writer(&self) -> Option<LogWriter> {
         let log = self.log.as_ref()?;
         let renderer: Box<dyn Renderer> =
             if self.is_json() { Box::new(render::Json) } else { Box::new(render::Text::new(Theme::PLAIN, None)) };
-        Some(log.logged(renderer, self.state.settings.logging_redirect))
+        Some(log.writer(renderer, self.state.settings.logging_redirect))
     }
 
     /// Ends a log that can no longer be written, with a note.
-    pub(super) fn log_failed(&mut self, error: io::Error) {
+    pub(super) fn end_failed_log(&mut self, error: io::Error) {
         let Some(Log { path, .. }) = self.log.take() else {
             return;
         };
         self.state.settings.logging = false;
         let message = format!("{path} cannot be written: {}; logging is off", words(error));
-        self.fail_only(ErrorReport::of(message).with_code(ErrorCode::Io));
+        self.print_error(ErrorReport::of(message).with_code(ErrorCode::Io));
     }
 }
 

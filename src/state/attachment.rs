@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// A change of the target since the last check.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Change {
+pub enum TargetChange {
     /// It runs another program now: earlier addresses, regions and symbols are void.
     Executed,
     /// It has exited. It stays the target, so that every later command can say so.
@@ -20,8 +20,8 @@ impl DebugState {
     pub fn attach(&mut self, target: Target) -> Arc<Target> {
         let target = Arc::new(target);
         self.forget_program();
-        self.exit_told = false;
-        self.keep_exit(None);
+        self.is_exit_reported = false;
+        self.set_exit_variables(None);
         self.target = Some(Arc::clone(&target));
         target
     }
@@ -37,7 +37,7 @@ impl DebugState {
     ///
     /// # Errors
     /// The target could not be checked.
-    pub fn notice(&mut self) -> process::Result<Option<Change>> {
+    pub fn notice(&mut self) -> process::Result<Option<TargetChange>> {
         let Some(target) = &self.target else {
             return Ok(None);
         };
@@ -45,19 +45,19 @@ impl DebugState {
             Liveness::Alive => Ok(None),
             Liveness::Executed => {
                 self.forget_program();
-                Ok(Some(Change::Executed))
+                Ok(Some(TargetChange::Executed))
             }
-            Liveness::Exited if self.exit_told => Ok(None),
+            Liveness::Exited if self.is_exit_reported => Ok(None),
             Liveness::Exited => {
-                self.exit_told = true;
-                self.keep_exit(target.process.exit_code());
-                Ok(Some(Change::Exited))
+                self.is_exit_reported = true;
+                self.set_exit_variables(target.process.exit_code());
+                Ok(Some(TargetChange::Exited))
             }
         }
     }
 
     /// Sets `$_exitcode` or `$_exitsignal`, as gdb does, if the target's end is known.
-    fn keep_exit(&mut self, code: Option<i32>) {
+    fn set_exit_variables(&mut self, code: Option<i32>) {
         let number = |number: i32| Value::Integer(Integer::from(i64::from(number)));
         let (code, signal) = match code {
             None => (None, None),
@@ -84,24 +84,24 @@ impl DebugState {
 }
 
 /// The target and machine from before, to be restored.
-pub struct Unrecorded {
+pub struct UnrecordedTarget {
     target: Option<Arc<Target>>,
-    here: Arc<Machine>,
+    own_machine: Arc<Machine>,
 }
 
 impl DebugState {
     /// From now on, `log` records what is read of the target and of the machine. No file is opened anew.
-    pub fn record(&mut self, log: &Arc<Log>) -> Unrecorded {
+    pub fn record(&mut self, log: &Arc<Log>) -> UnrecordedTarget {
         let target = self.target.take();
-        let here = self.here.recorded(log);
+        let own_machine = self.own_machine.recorded(log);
         self.target = target.as_ref().map(|target| Arc::new(target.recorded(log)));
-        Unrecorded { target, here: std::mem::replace(&mut self.here, here) }
+        UnrecordedTarget { target, own_machine: std::mem::replace(&mut self.own_machine, own_machine) }
     }
 
     /// Ends what [`record`](Self::record) began.
-    pub fn end_recording(&mut self, before: Unrecorded) {
+    pub fn end_recording(&mut self, before: UnrecordedTarget) {
         self.target = before.target;
-        self.here = before.here;
+        self.own_machine = before.own_machine;
     }
 }
 
@@ -132,7 +132,7 @@ mod tests {
         assert_eq!(state.notice().unwrap(), None);
         assert!(state.last_address.is_some());
         becomes(&fake, Liveness::Executed);
-        assert_eq!(state.notice().unwrap(), Some(Change::Executed));
+        assert_eq!(state.notice().unwrap(), Some(TargetChange::Executed));
         assert_eq!(state.last_address, None);
         assert!(state.target().is_some());
         assert!(state.variables.contains_key("kept"));
@@ -144,12 +144,12 @@ mod tests {
         let fake = Fake::new();
         let mut state = state(&fake);
         becomes(&fake, Liveness::Exited);
-        assert_eq!(state.notice().unwrap(), Some(Change::Exited));
+        assert_eq!(state.notice().unwrap(), Some(TargetChange::Exited));
         assert_eq!(state.notice().unwrap(), None);
         assert!(state.target().is_some());
         // Another target's exit is another exit.
         state.attach(fake.clone().target());
-        assert_eq!(state.notice().unwrap(), Some(Change::Exited));
+        assert_eq!(state.notice().unwrap(), Some(TargetChange::Exited));
     }
 
     #[test]

@@ -36,14 +36,14 @@ impl Snapshots {
     }
 
     /// The one of that name.
-    pub fn called(&self, name: &str) -> Option<&NamedSnapshot> {
+    pub fn by_name(&self, name: &str) -> Option<&NamedSnapshot> {
         self.0.iter().find(|one| one.name == name)
     }
 
     /// An unused name: `s1`, `s2` …
     pub fn free_name(&self) -> String {
         let names = (1u64..).map(|number| format!("s{number}"));
-        let free = |name: &String| self.called(name).is_none();
+        let free = |name: &String| self.by_name(name).is_none();
         names.into_iter().find(free).unwrap_or_default()
     }
 }
@@ -60,42 +60,42 @@ pub struct Display {
 /// All of them, in the order in which they were added.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Displays {
-    kept: Vec<Display>,
+    displays: Vec<Display>,
     last: u64,
 }
 
 impl Displays {
     /// The number of the next one.
-    pub fn next(&self) -> u64 {
+    pub fn next_number(&self) -> u64 {
         self.last + 1
     }
 
     /// Adds a display.
-    pub fn keep(&mut self, display: Display) {
+    pub fn add(&mut self, display: Display) {
         self.last = display.number;
-        self.kept.push(display);
+        self.displays.push(display);
     }
 
     /// All of them.
     pub fn all(&self) -> Vec<Display> {
-        self.kept.clone()
+        self.displays.clone()
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.kept.is_empty()
+        self.displays.is_empty()
     }
 
     /// Removes all.
     pub fn clear(&mut self) {
-        self.kept.clear();
+        self.displays.clear();
     }
 
     /// Removes the one of this number. Returns whether there was one.
     pub fn remove(&mut self, number: u64) -> bool {
-        let before = self.kept.len();
-        self.kept.retain(|one| one.number != number);
-        self.kept.len() < before
+        let before = self.displays.len();
+        self.displays.retain(|one| one.number != number);
+        self.displays.len() < before
     }
 }
 

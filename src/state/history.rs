@@ -48,21 +48,22 @@ impl ValueHistory {
 #[derive(Clone, Debug, Default)]
 pub struct LineHistory {
     lines: VecDeque<String>,
-    gone: usize,
+    /// How many of the oldest lines were dropped.
+    dropped_count: usize,
 }
 
 impl LineHistory {
     /// Adds a line and keeps at most `limit` of them.
     pub fn push(&mut self, line: impl Into<String>, limit: usize) {
         self.lines.push_back(line.into());
-        self.keep(limit);
+        self.truncate(limit);
     }
 
     /// Drops the oldest until at most `limit` are left.
-    pub fn keep(&mut self, limit: usize) {
+    pub fn truncate(&mut self, limit: usize) {
         let surplus = self.lines.len().saturating_sub(limit);
         self.lines.drain(..surplus);
-        self.gone += surplus;
+        self.dropped_count += surplus;
     }
 
     /// How many there are.
@@ -78,7 +79,7 @@ impl LineHistory {
     /// The last `count` lines with their numbers, the oldest first.
     pub fn last(&self, count: usize) -> impl Iterator<Item = (usize, &str)> {
         let skipped = self.lines.len().saturating_sub(count);
-        let first = self.gone + skipped + 1;
+        let first = self.dropped_count + skipped + 1;
         self.lines.iter().skip(skipped).enumerate().map(move |(index, line)| (first + index, line.as_str()))
     }
 }
@@ -174,7 +175,7 @@ mod tests {
         assert_eq!(history.len(), 3);
         assert_eq!(history.last(2).collect::<Vec<_>>(), [(3, "c"), (4, "d")]);
         assert_eq!(history.last(9).next(), Some((2, "b")));
-        history.keep(0);
+        history.truncate(0);
         assert!(history.is_empty());
     }
 

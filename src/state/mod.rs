@@ -8,7 +8,7 @@ mod history;
 mod settings;
 
 pub use crate::eval::NamedSnapshot;
-pub use attachment::{Change, Unrecorded};
+pub use attachment::{TargetChange, UnrecordedTarget};
 pub use definitions::{Display, Displays, Snapshots, UserCommand};
 pub use history::{Examined, LineHistory, ValueHistory};
 pub use settings::{Settings, WrongType};
@@ -32,9 +32,9 @@ pub struct DebugState {
     /// The target, if any; changed by [`DebugState::attach`] and [`DebugState::detach`].
     target: Option<Arc<Target>>,
     /// Whether the exit of the target has been reported.
-    exit_told: bool,
+    is_exit_reported: bool,
     /// The machine that pmdb runs on, for commands without a target.
-    here: Arc<Machine>,
+    own_machine: Arc<Machine>,
     /// The symbols of the files behind its regions, read when a name is first needed.
     pub symbols: Symbols,
     /// `$name`, without the `$`.
@@ -64,18 +64,18 @@ pub struct DebugState {
     /// Whether Ctrl-C was typed, for evaluations that take long.
     pub interrupted: Arc<AtomicBool>,
     /// Shows the progress of such an evaluation.
-    pub waiting: Waiting,
+    pub progress: ProgressListener,
     /// The notes to be printed after the answer of the command that runs.
     pub notes: RefCell<Vec<String>>,
 }
 
 impl DebugState {
     /// A session without a target, on this machine.
-    pub fn new(here: Arc<Machine>) -> Self {
+    pub fn new(own_machine: Arc<Machine>) -> Self {
         DebugState {
             target: None,
-            exit_told: false,
-            here,
+            is_exit_reported: false,
+            own_machine,
             symbols: Symbols::default(),
             variables: BTreeMap::new(),
             commands: BTreeMap::new(),
@@ -90,7 +90,7 @@ impl DebugState {
             kernel_regions_noted: false,
             lines: LineHistory::default(),
             interrupted: Arc::default(),
-            waiting: Waiting::default(),
+            progress: ProgressListener::default(),
             notes: RefCell::default(),
         }
     }
@@ -102,7 +102,7 @@ impl DebugState {
 
     /// The target's machine; without a target the one that pmdb runs on.
     pub fn machine(&self) -> &Arc<Machine> {
-        self.target.as_ref().map_or(&self.here, |target| &target.machine)
+        self.target.as_ref().map_or(&self.own_machine, |target| &target.machine)
     }
 }
 
@@ -112,7 +112,7 @@ impl Scope for DebugState {
     }
 
     fn page_size(&self) -> PageSize {
-        self.target.as_ref().map_or_else(|| self.here.page(), |target| target.process.layout().page)
+        self.target.as_ref().map_or_else(|| self.own_machine.page(), |target| target.process.layout().page)
     }
 
     fn symbols(&self) -> &Symbols {
@@ -147,7 +147,7 @@ impl Scope for DebugState {
     }
 
     fn progress(&self, done: u64, total: u64, what: &'static str) {
-        self.waiting.show(done, total, what);
+        self.progress.show(done, total, what);
     }
 
     fn budget(&self) -> Budget {
@@ -171,12 +171,12 @@ type Show = dyn Fn(u64, u64, &'static str);
 
 /// Receives the progress of long work: `done` of `total` `what`. By default nobody listens.
 #[derive(Clone, Default)]
-pub struct Waiting(Option<Rc<Show>>);
+pub struct ProgressListener(Option<Rc<Show>>);
 
-impl Waiting {
+impl ProgressListener {
     /// Passes the progress to `show`.
     pub fn new(show: impl Fn(u64, u64, &'static str) + 'static) -> Self {
-        Waiting(Some(Rc::new(show)))
+        ProgressListener(Some(Rc::new(show)))
     }
 
     /// `done` of `total` `what` are done.

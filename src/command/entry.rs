@@ -7,6 +7,8 @@ use crate::kernel::{FrameNumber, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens};
 use crate::lang::{How, Language, ParsedCommand, Statement, Syntax};
 use crate::process::Target;
+#[cfg(test)]
+use crate::render::Record;
 use crate::render::Sink;
 use crate::report::{AssertionReport, Shape};
 use crate::state::DebugState;
@@ -19,8 +21,14 @@ pub trait Command: Debug + Sized + 'static {
     /// Its name and its help.
     const ABOUT: About;
 
-    /// The records that only it emits.
+    /// The records that are declared with it.
     const RECORDS: &'static [Shape] = &[];
+
+    /// Samples of these records.
+    #[cfg(test)]
+    fn samples() -> Vec<Box<dyn Record>> {
+        Vec::new()
+    }
 
     /// Parses what follows the name.
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self>;
@@ -97,8 +105,10 @@ impl<C: Command> Run for C {
 pub struct Entry {
     /// Its name and its help.
     pub about: About,
-    /// The records that only it emits.
+    /// The records that are declared with it.
     pub(super) records: &'static [Shape],
+    #[cfg(test)]
+    pub(super) samples: fn() -> Vec<Box<dyn Record>>,
     pub(super) parse: for<'a> fn(Tokens<'a>) -> Parsed<'a, Statement>,
     pub(super) of: fn(&dyn ParsedCommand) -> Option<&dyn Run>,
 }
@@ -106,12 +116,26 @@ pub struct Entry {
 impl Entry {
     /// The entry of a command.
     pub(super) const fn of<C: Command>() -> Self {
-        Entry { about: C::ABOUT, records: C::RECORDS, parse: C::statement, of: of::<C> }
+        Entry {
+            about: C::ABOUT,
+            records: C::RECORDS,
+            #[cfg(test)]
+            samples: C::samples,
+            parse: C::statement,
+            of: of::<C>,
+        }
     }
 
     /// The entry of words that the language itself gives a meaning: lines of blocks, `pipe`, `shell`.
     pub(super) const fn of_language(about: About, parse: for<'a> fn(Tokens<'a>) -> Parsed<'a, Statement>) -> Self {
-        Entry { about, records: &[], parse, of: |_| None }
+        Entry {
+            about,
+            records: &[],
+            #[cfg(test)]
+            samples: Vec::new,
+            parse,
+            of: |_| None,
+        }
     }
 
     /// The entries as the parser sees them.

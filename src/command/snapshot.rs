@@ -82,6 +82,11 @@ with `_` are for programs: they are not listed, and `diff` without names ignores
         ],
     };
 
+    #[cfg(test)]
+    fn samples() -> Vec<Box<dyn Record>> {
+        samples::all()
+    }
+
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
         if let Ok((behind, _)) = word("delete")(input) {
             return map(cut(snapshot_name), Snapshot::Delete).parse(behind);

@@ -68,6 +68,11 @@ There, `snapshot with content` and `diff` find written pages.",
         ],
     };
 
+    #[cfg(test)]
+    fn samples() -> Vec<Box<dyn Record>> {
+        samples::all()
+    }
+
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
         // `clear` by itself is a word; in an expression, or in quotes, it is a name.
         let clear = (word("clear"), option("--yes"), end_of_text);

@@ -2,10 +2,6 @@
 
 mod records;
 
-use records::RECORDS;
-#[cfg(test)]
-pub(super) use records::samples;
-
 use super::counterpart::Counterparts;
 use super::cut::{self, Cut, say_cut};
 use super::named_pages::{PagesOfSymbols, name_among_symbols};
@@ -17,6 +13,8 @@ use crate::kernel::{AddressRange, Region};
 use crate::lang::parser::{Parsed, Tokens, after, clause, cut_to, many, one_of, place, range, text, word};
 use crate::lang::{self, Expected, Expression, Spanned, display};
 use crate::process::{self, Target};
+#[cfg(test)]
+use crate::render::Record;
 use crate::render::Sink;
 use crate::report::{Shape, Stopped};
 use crate::source::Identity;
@@ -62,7 +60,7 @@ worded! {
 }
 
 impl Command for Compare {
-    const RECORDS: &'static [Shape] = RECORDS;
+    const RECORDS: &'static [Shape] = records::RECORDS;
 
     const ABOUT: About = About {
         name: CommandName::new("compare").whole(),
@@ -104,6 +102,11 @@ Needs frame numbers (CAP_SYS_ADMIN).",
             example("compare children in heap", "compare the heap with that of each child"),
         ],
     };
+
+    #[cfg(test)]
+    fn samples() -> Vec<Box<dyn Record>> {
+        records::samples::all()
+    }
 
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
         input.expect(Expected::NamedProcess);

@@ -2,10 +2,6 @@
 
 mod records;
 
-use records::RECORDS;
-#[cfg(test)]
-pub(super) use records::samples;
-
 use super::cut::{self, Cut};
 use super::groups::region as of_region;
 use super::named_pages::{PagesOfSymbols, name_among_symbols, names_in};
@@ -66,7 +62,7 @@ worded! {
 }
 
 impl Command for Diff {
-    const RECORDS: &'static [Shape] = RECORDS;
+    const RECORDS: &'static [Shape] = records::RECORDS;
 
     const ABOUT: About = About {
         name: CommandName::new("diff").whole(),
@@ -104,6 +100,11 @@ copied page is shown as moved: it was not shared before.",
             ),
         ],
     };
+
+    #[cfg(test)]
+    fn samples() -> Vec<Box<dyn Record>> {
+        records::samples::all()
+    }
 
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
         let (input, from) = opt(snapshot_name).parse(input)?;

@@ -4,13 +4,6 @@ mod backward;
 mod records;
 mod rows;
 
-use crate::report::Shape;
-#[cfg(test)]
-pub(super) use records::Memory;
-use records::RECORDS;
-#[cfg(test)]
-pub(super) use records::samples;
-
 use super::named_pages::names_in;
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, Resume, example, region};
 use crate::eval;
@@ -19,9 +12,14 @@ use crate::kernel::{AddressRange, VirtualAddress};
 use crate::lang::display::word_if;
 use crate::lang::parser::{Parsed, Tokens, address, layout, option, with_how};
 use crate::lang::{Expression, Format, Layout, Spanned, Statement, SymbolName, Unit};
+#[cfg(test)]
+use crate::render::Record;
+use crate::report::Shape;
 use crate::symbol::{Kind, SymbolAt};
 use nom::Parser;
 use nom::combinator::opt;
+#[cfg(test)]
+pub(super) use records::Memory;
 use rows::{Examination, LONGEST_TEXT};
 use std::fmt::{self, Formatter};
 use std::rc::Rc;
@@ -38,7 +36,7 @@ pub struct Examine {
 }
 
 impl Command for Examine {
-    const RECORDS: &'static [Shape] = RECORDS;
+    const RECORDS: &'static [Shape] = records::RECORDS;
 
     const ABOUT: About = About {
         name: CommandName::new("x").how(),
@@ -75,6 +73,11 @@ device may interpret a read as a command.",
             example("x/4dw --fault demo_buffer", "show numbers, even if the page must be faulted in"),
         ],
     };
+
+    #[cfg(test)]
+    fn samples() -> Vec<Box<dyn Record>> {
+        records::samples::all()
+    }
 
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
         let (input, layout) = opt(layout).parse(input)?;

@@ -2,10 +2,6 @@
 
 mod records;
 
-use records::RECORDS;
-#[cfg(test)]
-pub(super) use records::samples;
-
 use super::named_pages::names_in;
 use super::page_sweep::{self, finish};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, translate};
@@ -18,6 +14,8 @@ use crate::lang::parser::{
 };
 use crate::lang::{Expected, Expression, Filter, Layout, PageField, Range, Spanned, UnaryOperator, Unit};
 use crate::process::{self, Target};
+#[cfg(test)]
+use crate::render::Record;
 use crate::render::Sink;
 use crate::report::{EveryState, PagesByReason, Reason, Shape};
 use crate::symbol;
@@ -52,7 +50,7 @@ pub enum Pattern {
 }
 
 impl Command for Find {
-    const RECORDS: &'static [Shape] = RECORDS;
+    const RECORDS: &'static [Shape] = records::RECORDS;
 
     const ABOUT: About = About {
         name: CommandName::new("find").displayed(),
@@ -82,6 +80,11 @@ are read as used: the flags referenced, active and idle of their frames may chan
             example("find demo_buffer, +4p, hex\"7f 45 4c 46\"", "search for bytes in hexadecimal"),
         ],
     };
+
+    #[cfg(test)]
+    fn samples() -> Vec<Box<dyn Record>> {
+        records::samples::all()
+    }
 
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
         let (input, layout) = opt(search).parse(input)?;

@@ -2,10 +2,6 @@
 
 mod records;
 
-use records::RECORDS;
-#[cfg(test)]
-pub(super) use records::samples;
-
 use super::page_sweep::{self, finish};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, translate};
 use crate::eval;
@@ -14,6 +10,8 @@ use crate::kernel::{AddressRange, Kind, State, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, range};
 use crate::lang::{self, Spanned};
 use crate::process::OpenedFile;
+#[cfg(test)]
+use crate::render::Record;
 use crate::render::Sink;
 use crate::report::{Bytes, Hex, PagesByReason, Reason, RegionBrief, Shape, Stopped};
 use crate::source::words;
@@ -30,7 +28,7 @@ use std::ops::ControlFlow;
 pub struct Patched(Option<Spanned<lang::Range>>);
 
 impl Command for Patched {
-    const RECORDS: &'static [Shape] = RECORDS;
+    const RECORDS: &'static [Shape] = records::RECORDS;
 
     const ABOUT: About = About {
         name: CommandName::new("patched").whole().how(),
@@ -56,6 +54,11 @@ not change. Code in anonymous memory has no file to compare with.",
             example("patched main", "list the changes to one function"),
         ],
     };
+
+    #[cfg(test)]
+    fn samples() -> Vec<Box<dyn Record>> {
+        records::samples::all()
+    }
 
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
         map(opt(range), Patched).parse(input)

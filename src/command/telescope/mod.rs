@@ -2,10 +2,7 @@
 
 mod records;
 
-use records::RECORDS;
 pub(super) use records::Telescope;
-#[cfg(test)]
-pub(super) use records::samples;
 
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, Resume, example, translate};
 use crate::eval;
@@ -14,6 +11,8 @@ use crate::kernel::{AddressRange, State, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, address, number};
 use crate::lang::{Expression, Spanned};
 use crate::process::Target;
+#[cfg(test)]
+use crate::render::Record;
 use crate::render::gdb;
 use crate::report::{Hex, Shape, Why};
 use crate::symbol::{self, Symbols};
@@ -33,7 +32,7 @@ pub struct TelescopeAt {
 }
 
 impl Command for TelescopeAt {
-    const RECORDS: &'static [Shape] = RECORDS;
+    const RECORDS: &'static [Shape] = records::RECORDS;
 
     const ABOUT: About = About {
         name: CommandName::new("telescope").how(),
@@ -51,6 +50,11 @@ that is neither resident nor in the page cache (marked: file). Nothing is faulte
             example("telescope end([stack]) - 512 8", "follow the words at the beginning of the stack"),
         ],
     };
+
+    #[cfg(test)]
+    fn samples() -> Vec<Box<dyn Record>> {
+        records::samples::all()
+    }
 
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
         let (input, (address, count)) = (address, opt(number)).parse(input)?;

@@ -2,11 +2,6 @@
 
 pub(super) mod records;
 
-pub(super) use records::EventGroup;
-use records::RECORDS;
-#[cfg(test)]
-pub(super) use records::samples;
-
 use super::page_sweep::{say_left_out, states_are, stopped};
 use super::region::unmapped;
 use super::schedule::Schedule;
@@ -25,9 +20,12 @@ use crate::lang::parser::{
 };
 use crate::lang::{Count, Range, Span, Spanned, Time, display};
 use crate::process::{self, Target};
+#[cfg(test)]
+use crate::render::Record;
 use crate::render::Sink;
 use crate::report::{EventKind, NetEffect, Numbers, PageFacts, Shape, Stopped, SymbolBrief};
 use crate::state::DebugState;
+pub(super) use records::EventGroup;
 use records::{Event, WatchStart, WatchSummary};
 use std::collections::BTreeMap;
 use std::fmt::{self, Formatter};
@@ -68,7 +66,7 @@ worded! {
 }
 
 impl Command for Watch {
-    const RECORDS: &'static [Shape] = RECORDS;
+    const RECORDS: &'static [Shape] = records::RECORDS;
 
     const ABOUT: About = About {
         name: CommandName::new("watch"),
@@ -120,6 +118,11 @@ replaces the one before. `> ./FILE.svg` writes it as SVG.",
             example("watch demo_busy until present", "wait until the page is present"),
         ],
     };
+
+    #[cfg(test)]
+    fn samples() -> Vec<Box<dyn Record>> {
+        records::samples::all()
+    }
 
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
         let (mut input, range) = watched(input)?;

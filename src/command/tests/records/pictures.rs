@@ -2,7 +2,7 @@
 
 use super::samples::*;
 use super::{hostile, rendered, text};
-use crate::command::watch::samples::{watch_start, watch_summary};
+use crate::command::watch::records::samples::{watch_start, watch_summary};
 use crate::render::Record;
 use crate::render::{Json, Svg, Text, Theme};
 use crate::report::Mark;

@@ -6,26 +6,10 @@ pub use super::reads::*;
 pub use super::regions::*;
 pub use super::session::*;
 pub use super::who::*;
-use crate::command::{compare, diff, examine, find, patched, snapshot, soft_dirty, telescope, watch};
+use crate::command::COMMANDS;
 use crate::kernel::Name;
 use crate::render::Record;
 use crate::report::*;
-
-/// Makes samples.
-type Samples = fn() -> Vec<Box<dyn Record>>;
-
-/// The samples of records that commands have of their own.
-const OF_COMMANDS: &[Samples] = &[
-    compare::samples::all,
-    diff::samples::all,
-    snapshot::samples::all,
-    soft_dirty::samples::all,
-    watch::samples::all,
-    find::samples::all,
-    patched::samples::all,
-    telescope::samples::all,
-    examine::samples::all,
-];
 
 /// One record of each type at least.
 pub fn all() -> Vec<Box<dyn Record>> {
@@ -120,6 +104,6 @@ pub fn all() -> Vec<Box<dyn Record>> {
         Box::new(hello),
         Box::new(end),
     ];
-    all.extend(OF_COMMANDS.iter().flat_map(|samples| samples()));
+    all.extend(COMMANDS.entries.iter().flat_map(|entry| (entry.samples)()));
     all
 }

@@ -1,16 +1,24 @@
 //! `decode VALUE [as entry|flags]`: a raw word, bit by bit.
 
+use super::flags::{FlagMeaning, bit_line, write_meanings};
 use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example, flags};
 use crate::eval;
 use crate::inspect::classify::{PageObservation, classify};
 use crate::inspect::{KernelBehaviour, StateSet};
 use crate::kernel::swaps::{SwapLayout, SwapMeaning};
 use crate::kernel::words::worded;
-use crate::kernel::{PageFlags, PageMapEntry, State};
+use crate::kernel::{FrameNumber, PageFlags, PageMapEntry, PhysicalAddress, State};
 use crate::lang::parser::{Parsed, Tokens, one_of, value, word};
 use crate::lang::{Expression, Spanned, display};
 use crate::process::Machine;
-use crate::report::{BitMeaning, Decoded, DecodedEntry, DecodedFlags, FlagNames, Hex, Reason, SwapSlot};
+use crate::render::Record;
+use crate::render::text::block::{self, REMARK};
+use crate::render::text::lines::Lines;
+use crate::render::text::{Text, words};
+use crate::render::theme::Role;
+use crate::report::record::record;
+use crate::report::shapes::shapes;
+use crate::report::{Declared, FlagNames, Hex, Reason, Shape, SwapSlot};
 use nom::Parser;
 use nom::combinator::{cut, opt};
 use nom::sequence::preceded;
@@ -37,6 +45,7 @@ pub struct Decode {
 }
 
 impl Command for Decode {
+    const RECORDS: &'static [Shape] = &[Decoded::SHAPE];
     const ABOUT: About = About {
         name: CommandName::new("decode").displayed(),
         group: Group::Look,
@@ -55,6 +64,11 @@ Needs no target: the number may come from another tool, or from another machine 
             example("decode 0x868", "explain both readings of a number"),
         ],
     };
+
+    #[cfg(test)]
+    fn samples() -> Vec<Box<dyn Record>> {
+        samples::all()
+    }
 
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
         let reading = opt(preceded(word("as"), cut(one_of)));
@@ -186,5 +200,157 @@ fn offset_words(meaning: SwapMeaning) -> &'static str {
         }
         SwapMeaning::Marker => "marks: 1 userfaultfd write-protection, 2 poisoned, 4 guard",
         SwapMeaning::ReadError => "nothing",
+    }
+}
+
+shapes! {
+    /// `decode`
+    pub enum Decoded as "decoded" by "as" {
+        /// Read as a page-map entry.
+        "entry" Entry(DecodedEntry),
+        /// Read as `/proc/kpageflags`.
+        "flags" Flags(DecodedFlags),
+    }
+}
+
+record! {
+    /// A number read as a page-map entry.
+    pub struct DecodedEntry {
+        /// The number.
+        raw: Hex,
+        /// The state; `null` for an empty entry, whose state depends on the region.
+        state: Option<State>,
+        /// Its frame.
+        pfn: Option<FrameNumber>,
+        /// Physical address of the frame.
+        physical: Option<PhysicalAddress>,
+        /// Its swap slot.
+        swap: Option<SwapSlot>,
+        /// Each set bit (or field), with its meaning.
+        bits: Vec<BitMeaning>,
+    }
+
+    /// A number read as a word of `/proc/kpageflags`.
+    pub struct DecodedFlags {
+        /// The number.
+        raw: Hex,
+        /// Names.
+        flags: FlagNames,
+        /// Each set bit, with its meaning.
+        bits: Vec<FlagMeaning>,
+    }
+
+    /// A bit or a field of a page-map entry.
+    #[derive(Eq)]
+    pub struct BitMeaning {
+        /// `63`, `0-54`
+        bits: String,
+        /// Its name.
+        name: &'static str,
+        /// Its value and what that means.
+        meaning: String,
+    }
+}
+
+impl Record for Decoded {
+    fn write(&self, text: &mut Text) {
+        text.block(write_block, self);
+    }
+}
+
+/// Bits 63 and 62 of an entry.
+const PRESENT_OR_SWAPPED: u64 = 3 << 62;
+
+/// Writes a decoded number.
+fn write_block(lines: &mut Lines, decoded: &Decoded) {
+    match decoded {
+        Decoded::Entry(DecodedEntry { raw, state, pfn, physical, swap, bits }) => {
+            let line = lines.field("entry");
+            line.push(Role::Raw, format!("{raw:#018x}")).indent_at(REMARK).plain("as a page-map entry");
+            let line = lines.field("state");
+            match state {
+                Some(state) => line
+                    .push(words::state_role(*state), state.word())
+                    .indent_at(REMARK)
+                    .push(Role::Dim, words::meaning(*state)),
+                None if raw.0 & PRESENT_OR_SWAPPED != 0 => line
+                    .push(Role::Warn, "not certain")
+                    .indent_at(REMARK)
+                    .push(Role::Dim, "no page, but a special entry: the entry alone does not show which"),
+                None => line
+                    .push(Role::Dim, "empty")
+                    .indent_at(REMARK)
+                    .push(Role::Dim, "nothing there: untouched, unmapped, or hidden by a driver"),
+            };
+            if let Some(frame) = pfn {
+                let line = lines.field("frame");
+                line.push(Role::Frame, frame);
+                if let Some(physical) = physical {
+                    line.indent_at(REMARK).plain("physical ").push(Role::Physical, physical);
+                }
+            }
+            if let Some(slot) = swap {
+                block::swap(lines, slot, "type");
+            }
+            for bit in bits {
+                let number =
+                    if bit.bits.contains('-') { format!("bits {}", bit.bits) } else { format!("bit {}", bit.bits) };
+                bit_line(lines, &number, bit.name, &bit.meaning);
+            }
+        }
+        Decoded::Flags(DecodedFlags { raw, bits, .. }) => {
+            let line = lines.field("flags");
+            line.push(Role::Raw, format!("{raw:#018x}")).indent_at(REMARK).plain("as the page flags of a frame");
+            if bits.is_empty() {
+                lines.field("").push(Role::Dim, "none set");
+            }
+            write_meanings(lines, bits)
+        }
+    }
+}
+
+/// Samples of its records.
+#[cfg(test)]
+pub(in crate::command) mod samples {
+    use super::*;
+
+    pub fn all() -> Vec<Box<dyn Record>> {
+        vec![Box::new(decoded_entry()), Box::new(decoded_flags())]
+    }
+
+    pub fn decoded_entry() -> Decoded {
+        Decoded::Entry(DecodedEntry {
+            raw: Hex(0x440000000000009f),
+            state: Some(State::Guard),
+            pfn: None,
+            physical: None,
+            swap: Some(SwapSlot {
+                kind: 31,
+                offset: 4,
+                byte_offset: Some(Hex(4 * 4096)),
+                device: Err(Reason::NotApplicable("the page is not in swap")),
+            }),
+            bits: vec![
+                BitMeaning {
+                    bits: "62".into(),
+                    name: "swap entry",
+                    meaning: "not present: in swap, migrating, or a marker".into(),
+                },
+                BitMeaning { bits: "0-4".into(), name: "swap type", meaning: "31: a marker".into() },
+            ],
+        })
+    }
+
+    pub fn decoded_flags() -> Decoded {
+        let flags = PageFlags::DIRTY;
+        Decoded::Flags(DecodedFlags {
+            raw: Hex(flags.bits()),
+            flags: FlagNames(flags),
+            bits: vec![FlagMeaning {
+                bit: 4,
+                name: "dirty".into(),
+                meaning: "written to since it was last saved".into(),
+            }],
+        })
     }
 }

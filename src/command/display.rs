@@ -2,7 +2,6 @@
 
 use super::examine::Examine;
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example, how, print};
-use crate::eval;
 use crate::lang::parser::{
     self, Failed, Parsed, Token, TokenKind, Tokens, after, clause, command_arguments, command_name, layout, many,
     number, range, split_text, time,
@@ -11,8 +10,13 @@ use crate::lang::{
     Count, Displayed, Expected, Expression, Format, Layout, ParsedCommand, Range, Span, Spanned, Statement, Time,
     Typed, display,
 };
-use crate::report::{DisplayReport, HelpExample};
-use crate::state;
+use crate::render::Record;
+use crate::render::text::Text;
+use crate::render::text::lines::Lines;
+use crate::render::theme::Role;
+use crate::report::record::record;
+use crate::report::{Declared, HelpExample, Shape};
+use crate::{eval, state};
 use nom::Parser;
 use nom::combinator::{cut, map, opt, peek};
 use nom::sequence::terminated;
@@ -40,6 +44,7 @@ pub struct Display {
 }
 
 impl Command for Display {
+    const RECORDS: &'static [Shape] = &[DisplayReport::SHAPE];
     const ABOUT: About = About {
         name: CommandName::new("display").whole(),
         group: Group::Time,
@@ -57,6 +62,11 @@ Shows a value or an answer now, and again before each prompt.
 `display` alone shows all displays. `info display` lists them, and `undisplay N` removes one.",
         examples: EXAMPLES,
     };
+
+    #[cfg(test)]
+    fn samples() -> Vec<Box<dyn Record>> {
+        samples::all()
+    }
 
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
         let (behind, layout) = opt(layout).parse(input)?;
@@ -357,5 +367,57 @@ fn text(what: &Displayed) -> String {
             (None, Some(_)) => format!("{layout} {}", value.node),
             (None, None) => value.node.to_string(),
         },
+    }
+}
+
+record! {
+    /// An answer that is shown at each prompt.
+    pub struct DisplayReport as "display" {
+        /// The number for `undisplay`; `null` if it is not kept.
+        number: Option<u64>,
+        /// The expression or command.
+        expression: String,
+        /// Its value; `null` for a command, and if there is none.
+        value: Option<String>,
+        /// Why it has no value now.
+        [optional] reason: Option<String>,
+    }
+}
+
+impl Record for DisplayReport {
+    fn write(&self, text: &mut Text) {
+        text.line(write_line, self);
+    }
+}
+
+/// `1: rss(heap) = 4096`; for a command, the line before its answer.
+fn write_line(lines: &mut Lines, display: &DisplayReport) {
+    let line = lines.line();
+    if let Some(number) = display.number {
+        line.push(Role::Dim, format!("{number}: "));
+    }
+    line.plain(&display.expression);
+    match (&display.value, &display.reason) {
+        (Some(value), _) => line.plain(" = ").push(Role::Plain, value),
+        (None, Some(why)) => line.plain(" = ").push(Role::Warn, format!("<{why}>")),
+        (None, None) => line,
+    };
+}
+
+/// Samples of its records.
+#[cfg(test)]
+pub(in crate::command) mod samples {
+    use super::*;
+
+    pub fn all() -> Vec<Box<dyn Record>> {
+        vec![Box::new(displayed()), Box::new(displayed_in_vain())]
+    }
+
+    pub fn displayed() -> DisplayReport {
+        DisplayReport { number: Some(1), expression: "rss(heap)".into(), value: Some("4096".into()), reason: None }
+    }
+
+    pub fn displayed_in_vain() -> DisplayReport {
+        DisplayReport { number: Some(2), value: None, reason: Some("no process is attached".into()), ..displayed() }
     }
 }

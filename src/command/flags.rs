@@ -4,21 +4,28 @@ use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, e
 use crate::eval::{self, Location};
 use crate::inspect::{AddressSpace, frame_detail, frame_words};
 use crate::kernel::page_flags::{FlagContext, explain};
-use crate::kernel::{FrameNumber, PageFlags, VirtualAddress};
+use crate::kernel::{FrameNumber, PageFlags, PhysicalAddress, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, address};
 use crate::lang::{Expression, Spanned};
 use crate::process::Machine;
-use crate::report::{Fact, FlagMeaning, FlagsReport, Reason};
+use crate::render::Record;
+use crate::render::text::block::{self, REMARK};
+use crate::render::text::footnotes::Footnotes;
+use crate::render::text::lines::Lines;
+use crate::render::text::{Text, words};
+use crate::render::theme::Role;
+use crate::report::record::record;
+use crate::report::{Declared, Fact, FolioReport, FramePlace, FrameWords, Reason, Shape, Why};
 use nom::Parser;
 use nom::combinator::map;
-use std::fmt;
-use std::fmt::Formatter;
+use std::fmt::{self, Formatter};
 
 /// `flags PLACE`: an address, `pfn:N` or `phys:N`.
 #[derive(Debug)]
 pub struct Flags(Spanned<Expression>);
 
 impl Command for Flags {
+    const RECORDS: &'static [Shape] = &[FlagsReport::SHAPE];
     const ABOUT: About = About {
         name: CommandName::new("flags").short(&["f"]).how(),
         group: Group::Look,
@@ -37,6 +44,11 @@ ADDRESS is an address of the target, or a frame as pfn:N or phys:N. Frames need 
             example("flags phys:0x1000000", "explain the frame at a physical address"),
         ],
     };
+
+    #[cfg(test)]
+    fn samples() -> Vec<Box<dyn Record>> {
+        samples::all()
+    }
 
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
         map(address, Flags).parse(input)
@@ -119,4 +131,138 @@ pub(super) fn meanings(flags: PageFlags, machine: &Machine) -> Vec<FlagMeaning> 
             meaning: explain(flag, flags, context).to_owned(),
         })
         .collect()
+}
+
+record! {
+    /// `flags`
+    pub struct FlagsReport as "page-flags" with why {
+        /// The virtual address in the request, if any.
+        address: Option<VirtualAddress>,
+        /// The frame. Unknown if the address has one, but its number is hidden.
+        pfn: Fact<FrameNumber>,
+        /// Its physical address.
+        physical: Fact<PhysicalAddress>,
+        /// Its words.
+        [flat] words: FrameWords,
+        /// The folio that it belongs to.
+        folio: Fact<FolioReport>,
+        /// Its place.
+        [flat] place: FramePlace,
+        /// The meaning of each set bit for this frame.
+        meanings: Vec<FlagMeaning>,
+    }
+
+    /// A flag and what it says of this frame.
+    #[derive(Eq)]
+    pub struct FlagMeaning {
+        /// Its bit.
+        bit: u32,
+        /// Its name.
+        name: String,
+        /// Its meaning here.
+        meaning: String,
+    }
+}
+
+impl Record for FlagsReport {
+    fn write(&self, text: &mut Text) {
+        text.block(write_block, self);
+    }
+}
+
+/// Writes the facts of a frame.
+fn write_block(lines: &mut Lines, report: &FlagsReport) {
+    let line = lines.field("frame");
+    match &report.pfn {
+        Ok(frame) => line.push(Role::Frame, frame),
+        Err(_) => line.push(Role::Warn, "hidden"),
+    };
+    line.indent_at(REMARK);
+    if let Ok(physical) = &report.physical {
+        line.plain("physical ").push(Role::Physical, physical);
+    }
+    if let Some(address) = report.address {
+        line.word(", ", Role::Plain, "mapped at ").push(Role::Address, address);
+    }
+    if let Ok(flags) = report.words.flags {
+        raw_flags(lines, flags);
+        write_meanings(lines, &report.meanings);
+    }
+    if let Ok(times) = report.words.map_count {
+        let line = lines.field("mapped");
+        line.plain(match times {
+            // The kernel keeps no count for it, however many page tables hold it.
+            0 if report.words.flags.as_ref().is_ok_and(|flags| flags.contains(PageFlags::ZERO_PAGE)) => {
+                "not counted, as always for the page of zeros".to_owned()
+            }
+            0 => "by no page table".to_owned(),
+            times => words::times(times, &report.words),
+        });
+    }
+    if let Ok(folio) = &report.folio {
+        block::folio(lines, folio, None);
+    }
+    block::place(lines, &report.place);
+    let is_unexplained = |field: &str, _: &Reason| !block::is_place_said(&report.place, field);
+    Footnotes::of(&Why::of_record(report), is_unexplained).write(lines);
+}
+
+fn raw_flags(lines: &mut Lines, flags: PageFlags) {
+    let line = lines.field("flags");
+    line.push(Role::Raw, format!("{:#018x}", flags.bits()));
+    if flags.is_empty() {
+        line.indent_at(REMARK).push(Role::Dim, "none set");
+    }
+}
+
+/// The columns of a bit's name and its meaning.
+const BIT: usize = 10;
+const NAME: usize = BIT + 11;
+const MEANING: usize = NAME + 16;
+
+pub(super) fn write_meanings(lines: &mut Lines, bits: &[FlagMeaning]) {
+    for bit in bits {
+        let number = format!("bit {}", bit.bit);
+        bit_line(lines, &number, &bit.name, &bit.meaning);
+    }
+}
+
+pub(super) fn bit_line(lines: &mut Lines, number: &str, name: &str, meaning: &str) {
+    let line = lines.field("");
+    line.push(Role::Dim, number).tab_to(NAME).push(Role::Flag, name).indent_at(MEANING).prose(Role::Plain, meaning);
+}
+
+/// Samples of its records.
+#[cfg(test)]
+pub(in crate::command) mod samples {
+    use super::*;
+    use crate::command::tests::records::pages::{pa, pfn, place, va};
+    use crate::report::CgroupPath;
+
+    pub fn all() -> Vec<Box<dyn Record>> {
+        vec![Box::new(flags())]
+    }
+
+    pub fn flags() -> FlagsReport {
+        let flags = Ok(PageFlags::from_bits_retain(1 << 2 | 1 << 4 | 1 << 27));
+        let meaning = |bit, name: &str, meaning: &str| FlagMeaning { bit, name: name.into(), meaning: meaning.into() };
+        FlagsReport {
+            address: Some(va(0x555555558010)),
+            pfn: Ok(pfn(0x1a4eac)),
+            physical: Ok(pa(0x1a4eac000)),
+            words: FrameWords { flags, map_count: Ok(0), map_count_average: false, own_mappings: None },
+            folio: Ok(FolioReport { order: 9, bytes: 2 << 20, head: pfn(0x1a4e00), index: 172, mapped: None }),
+            place: FramePlace {
+                iomem: Err(Reason::not_permitted("the addresses in /proc/iomem are hidden")),
+                cgroup: Ok(6338),
+                cgroup_path: Ok(CgroupPath::Gone(6338)),
+                ..place()
+            },
+            meanings: vec![
+                meaning(2, "referenced", "used since the last look by reclaim"),
+                meaning(4, "dirty", "written to since it was last saved"),
+                meaning(27, "bit27", "unknown to pmdb: this kernel is newer"),
+            ],
+        }
+    }
 }

@@ -1,8 +1,15 @@
 //! `history [N]`
 
 use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
+use crate::kernel::Name;
 use crate::lang::parser::{Parsed, Tokens, number};
-use crate::report::HistoryEntry;
+use crate::render::Record;
+use crate::render::columns::{Cell, Column};
+use crate::render::text::Text;
+use crate::render::text::tables::Table;
+use crate::render::theme::Role;
+use crate::report::record::record;
+use crate::report::{Declared, Shape};
 use nom::Parser;
 use nom::combinator::{map, opt};
 use std::fmt::{self, Formatter};
@@ -17,6 +24,7 @@ pub struct History {
 }
 
 impl Command for History {
+    const RECORDS: &'static [Shape] = &[HistoryEntry::SHAPE];
     const ABOUT: About = About {
         name: CommandName::new("history"),
         group: Group::Language,
@@ -26,6 +34,11 @@ Lists the last N lines typed at the prompt, 20 by default. The file $XDG_STATE_H
 read, keeps them between sessions. `set history size N` limits their number. With --no-shell there is no file.",
         examples: &[example("history 5", "list the last five lines")],
     };
+
+    #[cfg(test)]
+    fn samples() -> Vec<Box<dyn Record>> {
+        vec![Box::new(HistoryEntry { number: 7, line: Name::from("translate $sp") })]
+    }
 
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
         map(opt(number), |limit| History { limit }).parse(input)
@@ -44,3 +57,25 @@ read, keeps them between sessions. `set history size N` limits their number. Wit
         Ok(Flow::Done)
     }
 }
+
+record! {
+    /// `history`
+    pub struct HistoryEntry as "history" {
+        /// Number.
+        number: usize,
+        /// The line.
+        line: Name,
+    }
+}
+
+impl Record for HistoryEntry {
+    fn write(&self, text: &mut Text) {
+        text.row(&HISTORY, self);
+    }
+}
+
+/// `history`
+static HISTORY: Table<HistoryEntry> = Table::of(&[
+    Column::number("", 5, Role::Dim).cell(|_, entry| Cell::new(entry.number.to_string())),
+    Column::word("", 20, Role::Plain).cell(|_, entry| Cell::new(&entry.line)),
+]);

@@ -6,7 +6,13 @@ use crate::eval;
 use crate::kernel::{Name as TargetName, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, address, silent_mark};
 use crate::lang::{Expected, Expression, Name, Spanned, SymbolName};
-use crate::report::{LineFrame, LineReport, Reason, Stopped, Why};
+use crate::render::Record;
+use crate::render::text::footnotes::Footnotes;
+use crate::render::text::lines::Lines;
+use crate::render::text::{Text, block};
+use crate::render::theme::Role;
+use crate::report::record::record;
+use crate::report::{Declared, Reason, Shape, Stopped, SymbolBrief, Why};
 use crate::symbol::{Frame, LineAt, LinePlace, NoLines, TargetSymbols};
 use nom::Parser;
 use nom::combinator::{map, opt};
@@ -23,6 +29,7 @@ const MOST_PLACES: usize = 100;
 pub struct InfoLine(pub(super) Spanned<Expression>);
 
 impl Command for InfoLine {
+    const RECORDS: &'static [Shape] = &[LineReport::SHAPE];
     const ABOUT: About = About {
         name: CommandName::new("info line").displayed(),
         group: Group::Memory,
@@ -41,6 +48,11 @@ As in gdb, a * may precede an address. Only this command reads debug information
             example("info line areas.rs:66", "list the addresses of a line"),
         ],
     };
+
+    #[cfg(test)]
+    fn samples() -> Vec<Box<dyn Record>> {
+        samples::all()
+    }
 
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
         input.expect(Expected::SourceFile);
@@ -284,6 +296,229 @@ fn no_symbol(names: &TargetSymbols, address: VirtualAddress) -> Reason {
             Some(reason) => Reason::NotInFile(reason.to_string()),
             None => Reason::NotApplicable("no symbol of its module covers it"),
         },
+    }
+}
+
+record! {
+    /// `info line`
+    pub struct LineReport as "line" with why {
+        /// The address; for a line, the first address of its code.
+        address: VirtualAddress,
+        /// The first address of the code of the same line.
+        start: Option<VirtualAddress>,
+        /// The address after that code; equal to `start` if the line has no code of its own there.
+        end: Option<VirtualAddress>,
+        /// File name of the module it belongs to.
+        module: Option<TargetName>,
+        /// The symbol it lies in.
+        symbol: Option<SymbolBrief>,
+        /// Source file, with the path that the compiler recorded.
+        file: Option<TargetName>,
+        /// Line, from 1.
+        line: Option<u64>,
+        /// Column, from 1.
+        column: Option<u64>,
+        /// For a line, whether a debugger stops here. That is at its first statement in the function or inlined copy,
+        /// or at its first code without a statement.
+        [optional] first: Option<bool>,
+        /// The function and the functions that it was inlined into, the innermost first. The first one has the file and
+        /// line above.
+        frames: Vec<LineFrame>,
+        /// Why fields are `null`, or why `frames` is not complete.
+        [flat] why: Why,
+    }
+
+    /// A function around an address.
+    #[derive(Eq)]
+    pub struct LineFrame with why if noted {
+        /// Demangled name.
+        function: Option<TargetName>,
+        /// Source file.
+        file: Option<TargetName>,
+        /// Line of the address, or of the call to the function before.
+        line: Option<u64>,
+        /// Column on that line.
+        column: Option<u64>,
+        /// Whether it was inlined into the next.
+        inlined: bool,
+        /// Why fields are `null`.
+        [flat] why: Why,
+    }
+}
+
+impl Record for LineReport {
+    fn write(&self, text: &mut Text) {
+        text.block(write_block, self);
+    }
+}
+
+/// `0x401136 <main+4> of demo, in 0x401132..0x40113a`, or for a line `0x401132..0x40113a <main> of demo`; then a line
+/// for each function, the innermost first.
+fn write_block(lines: &mut Lines, report: &LineReport) {
+    let line = lines.line();
+    let is_of_line = report.first.is_some();
+    let range = report.start.zip(report.end);
+    let range = range.filter(|(start, end)| start < end);
+    match range.filter(|_| is_of_line) {
+        Some((start, end)) => line.push(Role::Address, format!("{start}..{end}")),
+        None => line.push(Role::Address, report.address),
+    };
+    if let Some(symbol) = &report.symbol {
+        block::symbol(line.plain(" "), symbol);
+    }
+    if let Some(module) = &report.module {
+        line.plain(" of ").push(Role::Name, module);
+    }
+    match (range, report.first) {
+        (Some((start, end)), None) => {
+            line.plain(", in ").push(Role::Address, format!("{start}..{end}"));
+        }
+        (None, Some(_)) => {
+            line.push(Role::Dim, ", where it begins without code");
+        }
+        (Some(_), Some(false)) => _ = line.push(Role::Dim, ", not its first statement"),
+        _ => {}
+    }
+    for frame in &report.frames {
+        write_frame(lines, frame);
+    }
+    footnotes(&report.why).write(lines);
+}
+
+/// The reasons that a reader needs: a missing line also explains a missing column.
+fn footnotes(why: &Why) -> Footnotes {
+    let mut notes = Footnotes::default();
+    for field in ["module", "file", "line"] {
+        if let Some(reason) = why.of(field) {
+            notes.add(field, reason);
+        }
+    }
+    if let Some(reason) = why.of("frames")
+        && why.of("line") != Some(reason)
+    {
+        notes.add("frames", reason);
+    }
+    notes
+}
+
+/// ` parse at /src/server.c:210:5, inlined into`
+fn write_frame(lines: &mut Lines, frame: &LineFrame) {
+    let line = lines.line();
+    line.plain("  ").indent(4);
+    if let Some(function) = &frame.function {
+        line.push(Role::Symbol, function).plain(" ");
+    }
+    line.plain("at ");
+    match &frame.file {
+        Some(file) => line.push(Role::Name, file),
+        None => line.push(Role::Dim, "an unknown file"),
+    };
+    match frame.line {
+        Some(number) => {
+            line.plain(format!(":{number}"));
+            if let Some(column) = frame.column {
+                line.plain(format!(":{column}"));
+            }
+        }
+        None => _ = line.plain(", no line"),
+    }
+    if frame.inlined {
+        line.push(Role::Dim, ", inlined into");
+    }
+}
+
+/// Samples of its records.
+#[cfg(test)]
+pub(in crate::command) mod samples {
+    use super::*;
+    use crate::command::tests::records::pages::va;
+
+    pub fn all() -> Vec<Box<dyn Record>> {
+        let [place, place_behind, place_without_code] = line_places();
+        vec![
+            Box::new(line()),
+            Box::new(place),
+            Box::new(place_behind),
+            Box::new(place_without_code),
+            Box::new(no_line()),
+        ]
+    }
+
+    pub fn line() -> LineReport {
+        let mut no_column = Why::default();
+        no_column.note("column", &Reason::NotApplicable("the compiler told no column"));
+        let file = Some(TargetName::from("/src/server.c"));
+        LineReport {
+            address: va(0x555555555139),
+            start: Some(va(0x555555555131)),
+            end: Some(va(0x555555555140)),
+            module: Some(TargetName::from("demo")),
+            symbol: Some(SymbolBrief {
+                name: TargetName::from("handle"),
+                offset: 25,
+                module: TargetName::from("demo"),
+            }),
+            file: file.clone(),
+            line: Some(210),
+            column: Some(5),
+            first: None,
+            frames: vec![
+                LineFrame {
+                    function: Some(TargetName::from("parse::header(char const*)")),
+                    file: file.clone(),
+                    line: Some(210),
+                    column: Some(5),
+                    inlined: true,
+                    why: Why::default(),
+                },
+                LineFrame {
+                    function: Some(TargetName::from("handle")),
+                    file,
+                    line: Some(300),
+                    column: None,
+                    inlined: false,
+                    why: no_column,
+                },
+            ],
+            why: Why::default(),
+        }
+    }
+
+    /// Stretches of code of one line: the first, one behind it, and one where it has no code.
+    pub fn line_places() -> [LineReport; 3] {
+        let place = |start, end, first| LineReport {
+            address: va(start),
+            start: Some(va(start)),
+            end: Some(va(end)),
+            first: Some(first),
+            ..line()
+        };
+        [
+            place(0x555555555131, 0x555555555140, true),
+            place(0x555555555148, 0x55555555514c, false),
+            place(0x555555555160, 0x555555555160, true),
+        ]
+    }
+
+    pub fn no_line() -> LineReport {
+        let mut why = Why::default();
+        let reason = Reason::NotInFile("no debug information in libc.so.6".into());
+        for field in ["start", "end", "file", "line", "column", "frames"] {
+            why.note(field, &reason);
+        }
+        why.note("symbol", &Reason::NotApplicable("no symbol of its module covers it"));
+        LineReport {
+            start: None,
+            end: None,
+            module: Some(TargetName::from("libc.so.6")),
+            symbol: None,
+            file: None,
+            line: None,
+            column: None,
+            frames: Vec::new(),
+            why,
+            ..line()
+        }
     }
 }
 

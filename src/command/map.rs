@@ -1,14 +1,22 @@
 //! `map [RANGE] [where FILTER]`: the address space, drawn.
 
-use super::page_sweep;
-use super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example};
+use super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example, page_sweep};
 use crate::eval::{self, Extent, Spans};
 use crate::inspect::{AddressSpace, Facts, Page, Question};
-use crate::kernel::{AddressRange, Kind, PageSize, State};
+use crate::kernel::{AddressRange, Kind, Name, PageSize, Permissions, State, VirtualAddress};
 use crate::lang::display::clause;
 use crate::lang::parser::{Parsed, Tokens, after, filter, range, word};
 use crate::lang::{self, PageField, Spanned};
-use crate::report::{MapCells, MapRegion, Mark};
+use crate::render::Record;
+use crate::render::marks::{self, Cell, Legend};
+use crate::render::svg::Svg;
+use crate::render::text::Text;
+use crate::render::text::block::region_name;
+use crate::render::text::lines::Lines;
+use crate::render::theme::Role;
+use crate::render::units::size;
+use crate::report::record::record;
+use crate::report::{Declared, MapCells, Mark, Shape};
 use nom::Parser;
 use nom::combinator::opt;
 use nom::sequence::preceded;
@@ -28,6 +36,7 @@ pub struct Map {
 }
 
 impl Command for Map {
+    const RECORDS: &'static [Shape] = &[MapRegion::SHAPE];
     const ABOUT: About = About {
         name: CommandName::new("map").whole(),
         group: Group::Look,
@@ -47,6 +56,11 @@ a cell with other pages too.",
             example("map where present and not exclusive", "draw the pages that others share"),
         ],
     };
+
+    #[cfg(test)]
+    fn samples() -> Vec<Box<dyn Record>> {
+        samples::all()
+    }
 
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
         // Without a filter behind it, `where` is a name like any other.
@@ -122,15 +136,6 @@ struct Drawing {
     cells: Vec<Cell>,
 }
 
-/// A cell; most are empty in a sparse region.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Cell {
-    pub mark: Mark,
-    pub mixed: bool,
-}
-
-pub(super) const EMPTY: Cell = Cell { mark: Mark::Nothing, mixed: false };
-
 impl Drawing {
     /// The wanted part of the page's region around the page.
     fn begin(space: &AddressSpace, ranges: &[AddressRange], page: &Page, region: Option<usize>) -> Option<Self> {
@@ -150,7 +155,7 @@ impl Drawing {
         let pages = range.pages(size);
         let cell_pages = pages.div_ceil(MOST_CELLS).next_power_of_two();
         let cells = usize::try_from(pages.div_ceil(cell_pages)).unwrap_or_default();
-        Some(Drawing { size, range, region, cell_pages, cells: vec![EMPTY; cells] })
+        Some(Drawing { size, range, region, cell_pages, cells: vec![Cell::EMPTY; cells] })
     }
 
     /// Draws pages. Returns whether they lie in this part.
@@ -167,7 +172,7 @@ impl Drawing {
         };
         let mark = mark(page);
         for cell in self.cells.iter_mut().skip(from).take(to - from + 1) {
-            cell.take(mark);
+            cell.add(mark);
         }
         true
     }
@@ -190,15 +195,6 @@ impl Drawing {
             cell_pages: self.cell_pages,
             cells,
         }
-    }
-}
-
-impl Cell {
-    /// Adds a mark; the more important of both stays.
-    pub fn take(&mut self, mark: Mark) {
-        let before = self.mark;
-        self.mark = before.min(mark);
-        self.mixed |= before != Mark::Nothing && before != mark;
     }
 }
 
@@ -226,5 +222,162 @@ pub(super) fn mark(page: &Page) -> Mark {
             Some(Kind::DeviceMemory) => Mark::Device,
             _ => Mark::Unknown,
         },
+    }
+}
+
+record! {
+    /// A region of `map`.
+    pub struct MapRegion as "map-region" {
+        /// First address that is drawn.
+        start: VirtualAddress,
+        /// The address after the last one.
+        end: VirtualAddress,
+        /// Its permissions; `null` for addresses in no region.
+        perms: Option<Permissions>,
+        /// As `maps` names it; `null` for addresses in no region.
+        name: Option<Name>,
+        /// Pages that are drawn.
+        pages: u64,
+        /// Pages in a cell; the last cell may have fewer.
+        cell_pages: u64,
+        /// The cells in order, neighbours that are alike together.
+        cells: Vec<MapCells>,
+    }
+}
+
+impl Record for MapRegion {
+    fn write(&self, text: &mut Text) {
+        text.picture(draw, self);
+    }
+
+    fn draw(&self, picture: &mut Svg) -> bool {
+        picture.heading(|lines| head(lines, self, 1));
+        if !is_empty(self) {
+            let cell_bytes = cell_bytes(self);
+            let address = |cell: usize| {
+                let bytes = (cell as u64).saturating_mul(cell_bytes);
+                let address = self.start.checked_add(bytes).unwrap_or(self.end);
+                address.min(self.end)
+            };
+            picture.cells(&marks::each(&self.cells), |start, end| format!("{}..{}", address(start), address(end)));
+        }
+        true
+    }
+}
+
+/// Blanks before a row of cells.
+const INDENT: usize = 2;
+/// The most rows of cells of a region.
+const MOST_ROWS: usize = 4;
+
+/// `0x5600d2d30000..0x5600d2d40000 rw-p 64 KiB [heap] a cell is 4 KiB`, and its cells.
+fn draw(lines: &mut Lines, legend: &mut Legend, region: &MapRegion) {
+    let room = lines.style.columns().saturating_sub(INDENT).max(8);
+    let (cells, together) = fitting(&region.cells, room * MOST_ROWS);
+    head(lines, region, together);
+    if is_empty(region) {
+        return;
+    }
+    for row in cells.chunks(room) {
+        let line = lines.line();
+        line.limit(None).plain(" ".repeat(INDENT));
+        legend.push_cells(line, row);
+    }
+}
+
+/// What the region is, and what a cell is if `together` of those of the record are drawn as one.
+fn head(lines: &mut Lines, region: &MapRegion, together: u64) {
+    let bytes = region.end.get().saturating_sub(region.start.get());
+    let line = lines.line();
+    line.indent(4).push(Role::Address, format!("{}..{}", region.start, region.end));
+    if let Some(perms) = region.perms {
+        line.plain(format!("  {perms}"));
+    }
+    line.plain("  ").push(Role::Size, size(bytes)).plain("  ");
+    match &region.name {
+        Some(name) => {
+            let (role, name) = region_name(name);
+            line.push(role, name);
+        }
+        None => _ = line.push(Role::Dim, "in no region"),
+    }
+    let told = match is_empty(region) {
+        true if region.cells.iter().any(|cell| cell.mark == Mark::Untouched) => "untouched".to_owned(),
+        true => "nothing".to_owned(),
+        false => {
+            let cell = cell_bytes(region).saturating_mul(together);
+            format!("a cell is {}", size(cell))
+        }
+    };
+    line.push(Role::Dim, format!("  {told}"));
+}
+
+/// Bytes that a cell of the record stands for.
+fn cell_bytes(region: &MapRegion) -> u64 {
+    let bytes = region.end.get().saturating_sub(region.start.get());
+    let page = bytes / region.pages.max(1);
+    region.cell_pages.saturating_mul(page)
+}
+
+/// Whether there is nothing to draw.
+fn is_empty(region: &MapRegion) -> bool {
+    region.cells.iter().all(|cell| cell.mark >= Mark::Untouched)
+}
+
+/// At most `most` cells, and how many cells of the record each of them joins.
+fn fitting(cells: &[MapCells], most: usize) -> (Vec<Cell>, u64) {
+    let each = marks::each(cells);
+    let together = each.len().div_ceil(most).next_power_of_two();
+    let joined = each.chunks(together).map(Cell::joined);
+    (joined.collect(), together as u64)
+}
+
+/// Samples of its records.
+#[cfg(test)]
+pub(in crate::command) mod samples {
+    use super::*;
+    use crate::command::tests::records::pages::{data, va};
+
+    pub fn all() -> Vec<Box<dyn Record>> {
+        vec![Box::new(map_region())]
+    }
+
+    pub fn map_region() -> MapRegion {
+        let cells = |cells, mark, mixed| MapCells { cells, mark, mixed };
+        MapRegion {
+            start: va(0x5555_5555_9000),
+            end: va(0x5555_5599_9000),
+            perms: Some(data().perms),
+            name: Some(Name::from("[heap]")),
+            pages: 1088,
+            cell_pages: 4,
+            cells: vec![
+                cells(100, Mark::Anonymous, false),
+                cells(4, Mark::Guard, false),
+                cells(12, Mark::PrivateCopy, true),
+                cells(156, Mark::Untouched, false),
+            ],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_that_do_not_fit_are_joined_and_say_so() {
+        let cells = [
+            MapCells { cells: 6, mark: Mark::Anonymous, mixed: false },
+            MapCells { cells: 3, mark: Mark::Untouched, mixed: false },
+        ];
+        let letters = |most| {
+            let (cells, together) = fitting(&cells, most);
+            let text: String = cells.iter().map(|cell| cell.letter()).collect();
+            (text, together)
+        };
+        assert_eq!(letters(16), ("AAAAAA...".to_owned(), 1));
+        assert_eq!(letters(5), ("AAA..".to_owned(), 2));
+        assert_eq!(letters(4), ("Aa.".to_owned(), 4));
     }
 }

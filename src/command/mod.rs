@@ -65,7 +65,6 @@ mod timeline;
 mod translate;
 mod unobserved;
 mod until;
-mod version;
 mod walk;
 mod watch;
 mod watch_groups;
@@ -168,7 +167,7 @@ static ENTRIES: [Entry; 61] = [
 /// Every record, sorted by the word that JSON has as its `type`.
 pub static RECORDS: LazyLock<Vec<Shape>> = LazyLock::new(|| {
     let own = ENTRIES.iter().flat_map(|entry| entry.records);
-    let mut records: Vec<Shape> = SHARED.iter().chain(own).copied().collect();
+    let mut records: Vec<Shape> = SHARED.iter().chain(how::RECORDS).chain(own).copied().collect();
     records.sort_by_key(|shape| shape.name);
     records
 });

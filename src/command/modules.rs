@@ -1,9 +1,16 @@
 //! `info modules`
 
 use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
-use crate::kernel::AddressRange;
+use crate::kernel::{AddressRange, Name, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens};
-use crate::report::{ModuleReport, Reason, Why};
+use crate::render::Record;
+use crate::render::columns::{Cell, Column};
+use crate::render::text::Text;
+use crate::render::text::cells::{none, optional, region as name};
+use crate::render::text::tables::{END, START, Table};
+use crate::render::theme::Role;
+use crate::report::record::record;
+use crate::report::{Declared, Reason, Shape, Why};
 use crate::symbol::{Answers, JitSurvey, Survey};
 
 /// `info modules`: programs and libraries, and where their symbols come from.
@@ -11,6 +18,7 @@ use crate::symbol::{Answers, JitSurvey, Survey};
 pub struct InfoModules;
 
 impl Command for InfoModules {
+    const RECORDS: &'static [Shape] = &[ModuleReport::SHAPE];
     const ABOUT: About = About {
         name: CommandName::new("info modules").displayed(),
         group: Group::Memory,
@@ -31,6 +39,11 @@ pmdb searches for debug files in the root of the process, which may be in a cont
 in its own root.",
         examples: &[example("info modules", "list all modules")],
     };
+
+    #[cfg(test)]
+    fn samples() -> Vec<Box<dyn Record>> {
+        samples::all()
+    }
 
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
         Ok((input, InfoModules))
@@ -123,5 +136,107 @@ fn word(answers: Answers, is_vdso: bool) -> &'static str {
         Answers::Itself | Answers::DynamicTable if is_vdso => "image",
         Answers::Itself => "file",
         Answers::DynamicTable => "dynamic",
+    }
+}
+
+record! {
+    /// A row of `info modules`.
+    pub struct ModuleReport as "module" with why if noted {
+        /// First address.
+        start: VirtualAddress,
+        /// The address after the last one, `.bss` included.
+        end: VirtualAddress,
+        /// Name, as in `maps`.
+        name: Name,
+        /// Whether its file was deleted or replaced since it was mapped.
+        deleted: bool,
+        /// The build ID, in hexadecimal digits.
+        build_id: Option<String>,
+        /// The source of its names: `file`, `debug-file`, `debugdata`, `dynamic`, `image`, `perf-map`.
+        answers: Option<&'static str>,
+        /// The separate debug file, in the target's root.
+        debug_file: Option<Name>,
+        /// Symbols in it.
+        symbols: Option<u64>,
+        /// Why fields are `null`; under `answers`, why the compressed table in the file could not be used.
+        [flat] why: Why,
+    }
+}
+
+impl Record for ModuleReport {
+    fn write(&self, text: &mut Text) {
+        text.row(&MODULES, self);
+    }
+}
+
+/// `info modules`
+static MODULES: Table<ModuleReport> = Table::of(&[
+    START.cell(|_, module| Cell::new(&module.start)),
+    END.rank(2).cell(|_, module| Cell::new(&module.end)),
+    Column::number("symbols", 7, Role::Size).cell(|_, module| module.symbols.map_or_else(none, Cell::count)),
+    Column::word("from", 10, Role::Plain).cell(|_, module| module.answers.map_or_else(none, Cell::new)),
+    // As most linkers make it: twenty bytes.
+    Column::name("build-id", 12, Role::Raw).rank(1).uncut(40).cell(|_, module| optional(&module.build_id)),
+    Column::name("name", 18, Role::Name).uncut(40).cell(|style, module| name(style, &module.name, module.deleted)),
+    Column::name("debug file, or why none", 24, Role::Plain).cell(|_, module| debug_file(module)),
+]);
+
+fn debug_file(module: &ModuleReport) -> Cell<'_> {
+    let of = |field| module.why.of(field);
+    match (&module.debug_file, of("symbols")) {
+        (Some(path), _) => Cell::of(Role::Name, path),
+        (None, Some(reason)) => Cell::of(Role::Warn, reason.cause()),
+        // A module with only exported symbols shows why.
+        (None, None) if module.answers == Some("dynamic") => match (of("answers"), of("debug_file")) {
+            (Some(reason), _) => Cell::of(Role::Warn, reason.cause()),
+            (None, Some(reason)) => Cell::of(Role::Dim, reason.cause()),
+            (None, None) => none(),
+        },
+        _ => none(),
+    }
+}
+
+/// Samples of its records.
+#[cfg(test)]
+pub(in crate::command) mod samples {
+    use super::*;
+    use crate::command::tests::records::pages::{va, why};
+
+    pub fn all() -> Vec<Box<dyn Record>> {
+        vec![Box::new(module()), Box::new(module_of_exports()), Box::new(module_unread())]
+    }
+
+    pub fn module() -> ModuleReport {
+        ModuleReport {
+            start: va(0x555555554000),
+            end: va(0x55555555a000),
+            name: Name::from("/usr/bin/demo"),
+            deleted: false,
+            build_id: Some("abcdef0123456789".into()),
+            answers: Some("debug-file"),
+            debug_file: Some(Name::from("/usr/lib/debug/.build-id/ab/cdef0123456789.debug")),
+            symbols: Some(1234),
+            why: Why::default(),
+        }
+    }
+
+    pub fn module_of_exports() -> ModuleReport {
+        ModuleReport {
+            deleted: true,
+            answers: Some("dynamic"),
+            debug_file: None,
+            why: why(&[("debug_file", Reason::NotInFile("no separate debug file is installed".into()))]),
+            ..module()
+        }
+    }
+
+    pub fn module_unread() -> ModuleReport {
+        ModuleReport {
+            build_id: None,
+            answers: None,
+            symbols: None,
+            why: why(&[("symbols", Reason::NotInFile("not an ELF file".into()))]),
+            ..module_of_exports()
+        }
     }
 }

@@ -6,12 +6,19 @@ use crate::eval::{self, Integer, Value};
 use crate::kernel::{Name, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, format, range};
 use crate::lang::{self, Format, Layout, Spanned};
-use crate::render::gdb;
+use crate::render::text::Text;
+use crate::render::text::block::{self, region_name};
+use crate::render::text::lines::Lines;
+use crate::render::theme::Role;
 use crate::render::units::counted;
-use crate::report::{AsText, JsonNumber, SymbolBrief, Text, ValueReport};
+use crate::render::{Record, gdb};
+use crate::report::json::{Form, leaf};
+use crate::report::record::record;
+use crate::report::{self, AsText, Declared, Shape, SymbolBrief};
 use crate::state::DebugState;
 use nom::Parser;
 use nom::combinator::{map, opt};
+use serde::Serialize;
 use std::fmt::{self, Formatter};
 
 /// `print[/FMT] VALUE`
@@ -24,6 +31,7 @@ pub struct Print {
 }
 
 impl Command for Print {
+    const RECORDS: &'static [Shape] = &[ValueReport::SHAPE];
     const ABOUT: About = About {
         name: CommandName::new("print").short(&["p"]),
         group: Group::Memory,
@@ -53,6 +61,11 @@ all of it. &name is its address alone.",
             example("print phys(demo_buffer)", "print a physical address"),
         ],
     };
+
+    #[cfg(test)]
+    fn samples() -> Vec<Box<dyn Record>> {
+        samples::all()
+    }
 
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
         map((opt(format), range), |(format, value)| Print { format, value }).parse(input)
@@ -113,7 +126,7 @@ command files that build a line from parts.",
     fn run(&self, context: &mut Context) -> Outcome {
         let value = eval::value(&self.value, context.state)?;
         let text = text_of(context.state, self.format, &value);
-        context.sink.emit(&Text { text })?;
+        context.sink.emit(&report::Text { text })?;
         Ok(Flow::Done)
     }
 }
@@ -264,6 +277,118 @@ fn formatted(format: Format, bytes: u8, raw: u64) -> String {
 
 fn fits_32_bits(raw: u64) -> bool {
     u32::try_from(raw).is_ok() || i32::try_from(raw as i64).is_ok()
+}
+
+/// A number that every reader of JSON reads exactly.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[serde(untagged)]
+pub enum JsonNumber {
+    /// A whole number, at most 2^53 in size.
+    Integer(i64),
+    /// A finite number with a fraction.
+    Float(f64),
+}
+
+leaf!(JsonNumber => Form::Number);
+
+impl JsonNumber {
+    /// The number, if it is not too large.
+    pub fn of_integer(number: i128) -> Option<Self> {
+        let number = i64::try_from(number).ok()?;
+        (number.unsigned_abs() <= 1 << 53).then_some(JsonNumber::Integer(number))
+    }
+
+    /// The number, if it is one.
+    pub fn of_float(number: f64) -> Option<Self> {
+        number.is_finite().then_some(JsonNumber::Float(number))
+    }
+}
+
+record! {
+    /// `print`
+    pub struct ValueReport as "value" {
+        /// The number in the value history: 1 for `$1`; `null` for values that are not kept.
+        number: Option<usize>,
+        /// The name of a variable, without the dollar.
+        [optional] name: Option<String>,
+        /// The type: `address`, `physical`, `frame`, `integer`, `float`, `array`, `range`, `text`.
+        kind: &'static str,
+        /// The value in its usual form (hexadecimal for addresses, decimal for integers).
+        value: String,
+        /// The value as a number, if it is one that JSON can hold: integers up to 2^53 in size, frame numbers, floats.
+        as_number: Option<JsonNumber>,
+        /// The same in another base or unit, if that helps a reader.
+        [optional] also: Option<String>,
+        /// The elements of an array, each as `value` would show it.
+        [optional] elements: Option<Vec<String>>,
+        /// The symbol of an address; in JSON as `main+16`.
+        symbol: Option<AsText<SymbolBrief>>,
+        /// Name of the region, for an address in one.
+        region: Option<Name>,
+    }
+}
+
+impl Record for ValueReport {
+    fn write(&self, text: &mut Text) {
+        text.line(write_line, self);
+    }
+}
+
+/// `$1 = 0x401136 <main+4> in demo`
+fn write_line(lines: &mut Lines, value: &ValueReport) {
+    let line = lines.line();
+    if let Some(number) = value.number {
+        line.push(Role::Dim, format!("${number} = "));
+    } else if let Some(name) = &value.name {
+        line.push(Role::Dim, format!("${name} = "));
+    }
+    let role = match value.kind {
+        "address" | "range" => Role::Address,
+        "physical" => Role::Physical,
+        "frame" => Role::Frame,
+        "text" => Role::Quoted,
+        _ => Role::Plain,
+    };
+    match value.value.as_str() {
+        // The name of memory without one, for instance.
+        "" => line.push(role, "\"\""),
+        text => line.push(role, text),
+    };
+    if let Some(symbol) = &value.symbol {
+        line.plain(" ");
+        block::symbol(line, &symbol.0);
+    }
+    if let Some(region) = &value.region {
+        let (role, name) = region_name(region);
+        line.plain("  in ").push(role, name);
+    }
+    if let Some(also) = &value.also {
+        line.plain("  ").push(Role::Dim, format!("({also})"));
+    }
+}
+
+/// Samples of its records.
+#[cfg(test)]
+pub(in crate::command) mod samples {
+    use super::*;
+
+    pub fn all() -> Vec<Box<dyn Record>> {
+        vec![Box::new(value())]
+    }
+
+    pub fn value() -> ValueReport {
+        ValueReport {
+            as_number: None,
+            number: Some(1),
+            name: None,
+            kind: "address",
+            value: "0x555555558010".into(),
+            also: Some("93824992247824".into()),
+            elements: None,
+            symbol: Some(AsText(SymbolBrief { name: Name::from("counter"), offset: 16, module: Name::from("demo") })),
+            region: Some(Name::from("/usr/bin/demo")),
+        }
+    }
 }
 
 #[cfg(test)]

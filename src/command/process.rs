@@ -1,14 +1,22 @@
 //! `info process`: what the kernel reports about the target.
 
 use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
+use crate::kernel::Name;
 use crate::lang::parser::{Parsed, Tokens};
-use crate::report::{MemoryField, ProcessReport};
+use crate::render::Record;
+use crate::render::text::Text;
+use crate::render::text::lines::Lines;
+use crate::render::theme::Role;
+use crate::render::units::{counted, duration, size};
+use crate::report::record::record;
+use crate::report::{Declared, Reason, Shape};
 
 /// `info process`
 #[derive(Debug)]
 pub struct InfoProcess;
 
 impl Command for InfoProcess {
+    const RECORDS: &'static [Shape] = &[ProcessReport::SHAPE];
     const ABOUT: About = About {
         name: CommandName::new("info process").displayed(),
         group: Group::Target,
@@ -18,6 +26,11 @@ Shows the name, program, command line, parent, threads, user and tracer of the p
 of /proc/PID/status, each with its meaning.",
         examples: &[example("info process", "show the attached process")],
     };
+
+    #[cfg(test)]
+    fn samples() -> Vec<Box<dyn Record>> {
+        samples::all()
+    }
 
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
         Ok((input, InfoProcess))
@@ -72,5 +85,134 @@ fn meaning(field: &str) -> &'static str {
         "VmSwap" => "anonymous memory in swap; shared memory in swap is not counted",
         "HugetlbPages" => "hugetlb pages, which VmRSS leaves out",
         _ => "",
+    }
+}
+
+record! {
+    /// `info process`
+    pub struct ProcessReport as "process" {
+        /// Process id.
+        pid: u32,
+        /// Parent.
+        parent: u32,
+        /// Short name (`comm`).
+        name: Name,
+        /// State of the process: `S (sleeping)`.
+        state: String,
+        /// Threads.
+        threads: u32,
+        /// User id.
+        user: u32,
+        /// The process that traces it.
+        tracer: Option<u32>,
+        /// Program file.
+        executable: Option<Name>,
+        /// Command line.
+        command_line: Option<Name>,
+        /// Seconds since it started.
+        age: Option<f64>,
+        /// Bytes in a page.
+        page_size: u64,
+        /// Bytes in a pointer.
+        pointer_bytes: u8,
+        /// The memory fields of status, with their meaning.
+        memory: Vec<MemoryField>,
+        /// Whether frame numbers are hidden.
+        frames_hidden: bool,
+    }
+
+    /// A memory field of `/proc/PID/status`.
+    #[derive(Eq)]
+    pub struct MemoryField {
+        /// As the kernel spells it: `VmRSS`.
+        name: String,
+        /// Bytes.
+        bytes: u64,
+        /// In words.
+        meaning: &'static str,
+    }
+}
+
+impl Record for ProcessReport {
+    fn write(&self, text: &mut Text) {
+        text.block(write_block, self);
+    }
+}
+
+/// The block of `info process`.
+fn write_block(lines: &mut Lines, process: &ProcessReport) {
+    let line = lines.field("process");
+    line.plain(process.pid).plain("  ").push(Role::Name, &process.name).plain(format!(
+        "  {}, {}, user {}, parent {}",
+        process.state,
+        counted(process.threads.into(), "thread"),
+        process.user,
+        process.parent
+    ));
+    if let Some(tracer) = process.tracer {
+        lines.field("traced").plain(format!("by process {tracer}"));
+    }
+    if let Some(executable) = &process.executable {
+        lines.field("program").push(Role::Name, executable);
+    }
+    if let Some(command_line) = &process.command_line {
+        lines.field("command").plain(command_line);
+    }
+    if let Some(age) = process.age {
+        lines.field("running").plain(format!("for {}", duration(age)));
+    }
+    lines.field("layout").plain(format!(
+        "pages of {}, {}-bit pointers",
+        size(process.page_size),
+        u32::from(process.pointer_bytes) * 8
+    ));
+    let frames = lines.field("frames");
+    if process.frames_hidden {
+        frames.prose(Role::Warn, Reason::FrameHidden)
+    } else {
+        frames.plain("shown")
+    };
+    let mut label = "memory";
+    for memory in &process.memory {
+        let line = lines.field(label);
+        let bytes = size(memory.bytes);
+        line.push(Role::Plain, &memory.name)
+            .pad_to(30usize.saturating_sub(bytes.len()))
+            .push(Role::Size, bytes)
+            .indent_at(32)
+            .prose(Role::Dim, memory.meaning);
+        label = "";
+    }
+}
+
+/// Samples of its records.
+#[cfg(test)]
+pub(in crate::command) mod samples {
+    use super::*;
+
+    pub fn all() -> Vec<Box<dyn Record>> {
+        vec![Box::new(process())]
+    }
+
+    pub fn process() -> ProcessReport {
+        ProcessReport {
+            pid: 812,
+            parent: 1,
+            name: Name::from("demo"),
+            state: "S (sleeping)".into(),
+            threads: 4,
+            user: 1000,
+            tracer: Some(99),
+            executable: Some(Name::from("/usr/bin/demo")),
+            command_line: Some(Name::from("demo --size 4")),
+            age: Some(7500.0),
+            page_size: 4096,
+            pointer_bytes: 8,
+            memory: vec![
+                MemoryField { name: "VmPeak".into(), bytes: 12 << 20, meaning: "the most address space it ever had" },
+                MemoryField { name: "VmRSS".into(), bytes: 3508 << 10, meaning: "in memory now" },
+            ],
+            frames_hidden: true,
+        }
     }
 }

@@ -7,12 +7,18 @@ use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, e
 use crate::kernel::Name;
 use crate::kernel::smaps::Smaps;
 use crate::kernel::words::{Worded, worded};
-
 use crate::lang::parser::{Parsed, Tokens, after, clause, cut_to, one_of, part, split_text};
 use crate::lang::{self, Expected, Spanned, display};
 use crate::process::{self, Machine, ProcessEntry};
+use crate::render::Record;
+use crate::render::columns::{Cell, Column};
+use crate::render::text::Text;
+use crate::render::text::cells::{amount, none, unknown};
+use crate::render::text::tables::{PID, Table};
+use crate::render::theme::Role;
 use crate::render::units::counted;
-use crate::report::{ProcessMemory, ProcessRow};
+use crate::report::record::record;
+use crate::report::{Declared, Shape};
 use std::cmp::Reverse;
 use std::fmt::{self, Formatter};
 
@@ -66,6 +72,7 @@ fn process_clauses(mut input: Tokens<'_>) -> Parsed<'_, ProcessClauses> {
 }
 
 impl Command for Ps {
+    const RECORDS: &'static [Shape] = &[ProcessRow::SHAPE];
     const ABOUT: About = About {
         name: CommandName::new("ps").displayed(),
         group: Group::Target,
@@ -94,6 +101,11 @@ if it is swapped out: a read would swap it in. For pmdb itself, TEXT matches the
             example("ps by pss top 3", "list the three largest proportional shares"),
         ],
     };
+
+    #[cfg(test)]
+    fn samples() -> Vec<Box<dyn Record>> {
+        samples::all()
+    }
 
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
         input.expect(Expected::Text);
@@ -283,6 +295,146 @@ pub(super) fn row(entry: &ProcessEntry) -> ProcessRow {
         memory: None,
         name: entry.name.clone(),
         command_line: entry.command_line.clone(),
+    }
+}
+
+record! {
+    /// A row of `ps`, and of an ambiguous name.
+    pub struct ProcessRow as "process-entry" {
+        /// Process id.
+        pid: u32,
+        /// User id.
+        user: u32,
+        /// State of the process, one letter.
+        state: char,
+        /// Resident bytes.
+        resident: Option<u64>,
+        /// With `by pss`, `uss`, `swapped` or `huge`: what the kernel counts of its memory.
+        [optional] memory: Option<ProcessMemory>,
+        /// Short name (`comm`).
+        name: Name,
+        /// Command line.
+        command_line: Option<Name>,
+    }
+
+    /// What the kernel counts of the memory of a process, in bytes.
+    #[derive(Eq)]
+    pub struct ProcessMemory {
+        /// Resident bytes at the moment when the others were counted. Without the hugetlb pool.
+        rss: Option<u64>,
+        /// The proportional share: each page divided by how often it is mapped. Without the hugetlb pool.
+        pss: Option<u64>,
+        /// Bytes that nobody else maps, without the hugetlb pool.
+        uss: Option<u64>,
+        /// Bytes in swap.
+        swapped: Option<u64>,
+        /// Bytes mapped as huge pages, the hugetlb pool included.
+        huge: Option<u64>,
+        /// Whether they are `null` because the process may not be examined; otherwise it has no memory, or has ended.
+        hidden: bool,
+    }
+}
+
+impl Record for ProcessRow {
+    fn write(&self, text: &mut Text) {
+        text.row(table(self), self);
+    }
+}
+
+const USER: Column = Column::number("user", 6, Role::Plain);
+const STATE: Column = Column::word("state", 5, Role::Plain);
+const NAME: Column = Column::name("name", 16, Role::Name);
+const COMMAND_LINE: Column = Column::name("command", 12, Role::Dim);
+
+/// `ps`
+static PROCESSES: Table<ProcessRow> = Table::of(&[
+    PID.cell(|_, process| Cell::new(&process.pid)),
+    USER.cell(|_, process| Cell::new(&process.user)),
+    STATE.cell(|_, process| Cell::new(process.state.to_string())),
+    bytes("resident").cell(|_, process| process.resident.map_or_else(none, Cell::size)),
+    NAME.cell(|_, process| Cell::new(&process.name)),
+    COMMAND_LINE.cell(|_, process| command_line(process)),
+]);
+
+/// `ps`, with what the kernel counts of their memory
+static PROCESS_MEMORY: Table<ProcessRow> = Table::of(&[
+    PID.cell(|_, process| Cell::new(&process.pid)),
+    USER.rank(2).cell(|_, process| Cell::new(&process.user)),
+    bytes("rss").cell(|_, process| amount_of(process, |memory| memory.rss.or(process.resident))),
+    bytes("pss").cell(|_, process| amount_of(process, |memory| memory.pss)),
+    bytes("uss").cell(|_, process| amount_of(process, |memory| memory.uss)),
+    bytes("swapped").cell(|_, process| amount_of(process, |memory| memory.swapped)),
+    bytes("huge").rank(1).cell(|_, process| amount_of(process, |memory| memory.huge)),
+    NAME.cell(|_, process| Cell::new(&process.name)),
+    COMMAND_LINE.rank(3).cell(|_, process| command_line(process)),
+]);
+
+const fn bytes(title: &'static str) -> Column {
+    Column::number(title, 8, Role::Size)
+}
+
+/// The table of a process: with what the kernel counts of its memory, where that was asked for.
+fn table(process: &ProcessRow) -> &'static Table<ProcessRow> {
+    match process.memory {
+        None => &PROCESSES,
+        Some(_) => &PROCESS_MEMORY,
+    }
+}
+
+fn amount_of(process: &ProcessRow, of: impl FnOnce(&ProcessMemory) -> Option<u64>) -> Cell<'static> {
+    let Some(memory) = &process.memory else {
+        return none();
+    };
+    match of(memory) {
+        Some(bytes) => amount(bytes),
+        None if memory.hidden => unknown(),
+        None => none(),
+    }
+}
+
+fn command_line(process: &ProcessRow) -> Cell<'_> {
+    process.command_line.as_ref().map_or_else(unknown, Cell::new)
+}
+
+/// The headings of its columns.
+#[cfg(test)]
+pub(crate) fn headings() -> Vec<&'static str> {
+    PROCESSES.columns().iter().chain(&PROCESS_MEMORY.columns()).map(|column| column.title).collect()
+}
+
+/// Samples of its records.
+#[cfg(test)]
+pub(in crate::command) mod samples {
+    use super::*;
+
+    pub fn all() -> Vec<Box<dyn Record>> {
+        vec![Box::new(process_row()), Box::new(process_memory_row())]
+    }
+
+    pub fn process_row() -> ProcessRow {
+        ProcessRow {
+            memory: None,
+            pid: 812,
+            user: 1000,
+            state: 'S',
+            resident: Some(3 << 20),
+            name: Name::from("demo"),
+            command_line: Some(Name::from("demo --size 4")),
+        }
+    }
+
+    pub fn process_memory_row() -> ProcessRow {
+        ProcessRow {
+            memory: Some(ProcessMemory {
+                rss: Some(3 << 20),
+                pss: Some(2 << 20),
+                uss: Some(1 << 20),
+                swapped: Some(0),
+                huge: None,
+                hidden: false,
+            }),
+            ..process_row()
+        }
     }
 }
 

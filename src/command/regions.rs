@@ -6,12 +6,18 @@ use super::symbols::meant;
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, region};
 use crate::eval::{self, Scope as _, Spans, Value};
 use crate::inspect::{AddressSpace, Backing, RegionStats, StateSet, ViewedRegion};
-use crate::kernel::AddressRange;
 use crate::kernel::smaps::Smaps;
 use crate::kernel::words::worded;
+use crate::kernel::{AddressRange, PageSize};
 use crate::lang::parser::{Parsed, Tokens, after, clause, cut_to, filter, one_of, part_of_name, word};
 use crate::lang::{self, Filter, FilterField as _, RegionField, Spanned, display};
-use crate::report::{Fact, Reason, RegionReport, RegionsSummary, Stopped};
+use crate::render::Record;
+use crate::render::text::Text;
+use crate::render::text::lines::Lines;
+use crate::render::text::totals::{remarks, total};
+use crate::render::units::{percent, size};
+use crate::report::record::record;
+use crate::report::{Declared, Fact, Reason, RegionReport, Shape, Stopped};
 use nom::Parser;
 use nom::combinator::opt;
 use std::cmp::Reverse;
@@ -67,6 +73,7 @@ pub struct Regions {
 }
 
 impl Command for Regions {
+    const RECORDS: &'static [Shape] = &[RegionsSummary::SHAPE];
     const ABOUT: About = About {
         name: CommandName::new("regions").how(),
         group: Group::Look,
@@ -97,6 +104,11 @@ In a filter, name ~ \"REGEX\" matches a regular expression. `shared > 1M` compar
             example("regions where name == \"[heap]\"", "list the regions of one name"),
         ],
     };
+
+    #[cfg(test)]
+    fn samples() -> Vec<Box<dyn Record>> {
+        samples::all()
+    }
 
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
         let (mut input, name) = opt(|input| part_of_name(input, REGION_CLAUSES)).parse(input)?;
@@ -323,5 +335,72 @@ fn range_in(context: &Context, name: &Spanned<String>) -> Option<Spans> {
     match context.state.variable(name.node.strip_prefix('$')?)? {
         Value::Range(spans) | Value::Symbol(spans) => Some(spans),
         _ => None,
+    }
+}
+
+record! {
+    /// The totals of `regions`.
+    pub struct RegionsSummary as "regions-summary" {
+        /// Regions listed.
+        regions: u64,
+        /// Bytes they span.
+        size: u64,
+        /// Bytes present, as far as the page map shows them.
+        present: Option<u64>,
+        /// Bytes swapped, as far as the page map shows them; `null` if shared memory may be in swap, which the page map
+        /// does not show.
+        swapped: Option<u64>,
+        /// Whether regions changed during the command.
+        changed: bool,
+        /// Whether the command was interrupted: the totals then cover what was seen.
+        cut_short: bool,
+    }
+}
+
+impl Record for RegionsSummary {
+    fn write(&self, text: &mut Text) {
+        text.line(write_summary, self);
+        text.notes();
+    }
+
+    fn totals(&self, page: PageSize) -> Vec<(&'static str, u64)> {
+        vec![("_pages", page.pages_in(self.size)), ("_bytes", self.size)]
+    }
+}
+
+/// `23 regions, 12 MiB: 3 MiB present (25 %)`
+fn write_summary(lines: &mut Lines, summary: &RegionsSummary) {
+    let line = lines.line();
+    line.plain(total(summary.regions, "region", summary.size));
+    if let Some(present) = summary.present.filter(|_| summary.regions > 0) {
+        line.plain(format!(": {} present", size(present)));
+        if let Some(share) = percent(present, summary.size) {
+            line.plain(format!(" ({share})"));
+        }
+    }
+    if let Some(swapped) = summary.swapped.filter(|&swapped| swapped > 0) {
+        line.plain(format!(", {} swapped", size(swapped)));
+    }
+    remarks(lines, summary.cut_short, summary.changed);
+}
+
+/// Samples of its records.
+#[cfg(test)]
+pub(in crate::command) mod samples {
+    use super::*;
+
+    pub fn all() -> Vec<Box<dyn Record>> {
+        vec![Box::new(regions_summary())]
+    }
+
+    pub fn regions_summary() -> RegionsSummary {
+        RegionsSummary {
+            regions: 23,
+            size: 12 << 20,
+            present: Some(3 << 20),
+            swapped: Some(8192),
+            changed: true,
+            cut_short: true,
+        }
     }
 }

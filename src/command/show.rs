@@ -3,7 +3,13 @@
 use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use crate::lang::parser::{Parsed, Tokens, end_of_text, setting, word};
 use crate::lang::{SETTINGS, Setting};
-use crate::report::SettingReport;
+use crate::render::Record;
+use crate::render::columns::{Cell, Column};
+use crate::render::text::Text;
+use crate::render::text::tables::Table;
+use crate::render::theme::Role;
+use crate::report::record::record;
+use crate::report::{Declared, Shape};
 use nom::Parser;
 use nom::branch::alt;
 use nom::combinator::{map, opt};
@@ -25,6 +31,7 @@ pub enum Show {
 }
 
 impl Command for Show {
+    const RECORDS: &'static [Shape] = &[SettingReport::SHAPE];
     const ABOUT: About = About {
         name: CommandName::new("show"),
         group: Group::Language,
@@ -42,6 +49,11 @@ Lists every setting with its value and meaning.
             example("show version", "show version, commit, target and build"),
         ],
     };
+
+    #[cfg(test)]
+    fn samples() -> Vec<Box<dyn Record>> {
+        samples::all()
+    }
 
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
         let shown = alt((
@@ -77,7 +89,7 @@ Lists every setting with its value and meaning.
                 })?;
             }
             Show::Setting(setting) => show_setting(context, *setting)?,
-            Show::Version => super::version::run(context)?,
+            Show::Version => show_version(context)?,
             Show::Convenience => {
                 for report in super::print::kept_values(context.state) {
                     context.sink.emit(&report)?;
@@ -96,4 +108,60 @@ fn show_setting(context: &mut Context, setting: Setting) -> Result<(), super::Er
         meaning: meaning.into(),
     };
     Ok(context.sink.emit(&report)?)
+}
+
+/// The facts that a bug report needs: name, value, meaning.
+fn facts() -> [(&'static str, &'static str, &'static str); 4] {
+    [
+        ("version", env!("CARGO_PKG_VERSION"), "of pmdb"),
+        ("commit", env!("PMDB_COMMIT"), "of the source, recorded in release builds"),
+        ("target", env!("PMDB_TARGET"), "processor, system and C library"),
+        ("build", env!("PMDB_PROFILE"), "how it was compiled"),
+    ]
+}
+
+fn show_version(context: &mut Context) -> Result<(), super::Error> {
+    for (name, value, meaning) in facts() {
+        context.sink.emit(&SettingReport { name: name.into(), value: value.into(), meaning: meaning.into() })?;
+    }
+    Ok(())
+}
+
+record! {
+    /// `show`
+    pub struct SettingReport as "setting" {
+        /// Its name.
+        name: String,
+        /// Its value.
+        value: String,
+        /// Its effect.
+        meaning: String,
+    }
+}
+
+impl Record for SettingReport {
+    fn write(&self, text: &mut Text) {
+        text.row(&TABLE, self);
+    }
+}
+
+/// `show`
+static TABLE: Table<SettingReport> = Table::of(&[
+    Column::word("setting", 17, Role::Command).cell(|_, setting| Cell::new(&setting.name)),
+    Column::word("value", 12, Role::Plain).cell(|_, setting| Cell::new(&setting.value)),
+    Column::word("meaning", 20, Role::Dim).cell(|_, setting| Cell::new(&setting.meaning)),
+]);
+
+/// Samples of its records.
+#[cfg(test)]
+pub(in crate::command) mod samples {
+    use super::*;
+
+    pub fn all() -> Vec<Box<dyn Record>> {
+        vec![Box::new(setting())]
+    }
+
+    pub fn setting() -> SettingReport {
+        SettingReport { name: "pagination".into(), value: "on".into(), meaning: "show long output in a pager".into() }
+    }
 }

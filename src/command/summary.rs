@@ -1,15 +1,21 @@
 //! `summary [frames | RANGE]`: pages counted by the flags of their frames.
 
-use super::frames;
-use super::page_sweep;
-use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
+use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, frames, page_sweep};
 use crate::eval::{self, Extent, Spans};
 use crate::inspect::{AddressSpace, Facts, GroupBy, GroupKey, Groups, OfFrame, StateSet};
 use crate::kernel::{AddressRange, FrameNumber, FrameRange, PageFlags, PageSize, State};
 use crate::lang::parser::{Parsed, Tokens, range, split_text, word};
 use crate::lang::{Expected, Expression, Name, Range, Spanned};
 use crate::process::Machine;
-use crate::report::{Fact, Reason, SummaryRow, Why};
+use crate::render::Record;
+use crate::render::columns::{Cell, Column};
+use crate::render::text::Text;
+use crate::render::text::cells::{none, optional, unknown};
+use crate::render::text::pages::{FLAGS, MANY_PAGES, flags, state};
+use crate::render::text::tables::{SIZE, Table};
+use crate::render::theme::Role;
+use crate::report::record::record;
+use crate::report::{Declared, Fact, Reason, Shape, Why};
 use nom::Parser;
 use nom::combinator::{map, opt};
 use std::fmt::{self, Formatter};
@@ -28,6 +34,7 @@ pub enum Summary {
 }
 
 impl Command for Summary {
+    const RECORDS: &'static [Shape] = &[SummaryRow::SHAPE];
     const ABOUT: About = About {
         name: CommandName::new("summary").how(),
         group: Group::Look,
@@ -52,6 +59,11 @@ memory. `flags` and `decode VALUE as flags` explain each flag.",
             example("summary pfn:0x1000..pfn:0x2000", "count frames of physical memory"),
         ],
     };
+
+    #[cfg(test)]
+    fn samples() -> Vec<Box<dyn Record>> {
+        samples::all()
+    }
 
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
         input.expect(Expected::Word("frames"));
@@ -178,5 +190,86 @@ fn row(flags: Fact<PageFlags>, state: Option<State>, pages: u64, size: PageSize,
         pages,
         bytes: pages.saturating_mul(size.bytes()),
         why,
+    }
+}
+
+record! {
+    /// A row of `summary`.
+    pub struct SummaryRow as "summary" with why if any {
+        /// The flags by name.
+        flags: Fact<PageFlags>,
+        /// The flags as letters, as the kernel's page-types writes them.
+        letters: Option<String>,
+        /// The state of the pages; `null` for frames of the machine, which have none.
+        state: Option<State>,
+        /// Number of pages.
+        pages: u64,
+        /// The same in bytes.
+        bytes: u64,
+        /// Why a value is only the most likely one.
+        [flat] why: Why,
+    }
+}
+
+impl Record for SummaryRow {
+    fn write(&self, text: &mut Text) {
+        text.row_with_notes(&SUMMARY, self);
+    }
+}
+
+/// `summary`
+static SUMMARY: Table<SummaryRow> = Table::of(&[
+    MANY_PAGES.cell(|_, row| Cell::count(row.pages)),
+    SIZE.cell(|_, row| Cell::size(row.bytes)),
+    Column::word("raw", 18, Role::Raw).rank(1).cell(|_, row| match &row.flags {
+        Ok(flags) => Cell::new(format!("{:#018x}", flags.bits())),
+        Err(_) => none(),
+    }),
+    Column::word("letters", 38, Role::Flag).rank(2).cell(|_, row| optional(&row.letters)),
+    FLAGS.cell(|_, row| match (&row.flags, row.state) {
+        // Beside page-types' letters, under the kernel's names.
+        (Ok(_), _) => flags(&row.flags, true),
+        (Err(_), Some(State::Present)) => unknown(),
+        (Err(_), Some(other)) => state(other),
+        (Err(_), None) => none(),
+    }),
+]);
+
+/// Samples of its records.
+#[cfg(test)]
+pub(in crate::command) mod samples {
+    use super::*;
+
+    const FRAME_FLAGS: PageFlags = PageFlags::from_bits_retain(0x400005868);
+
+    pub fn all() -> Vec<Box<dyn Record>> {
+        vec![Box::new(summary()), Box::new(summary_without_frame()), Box::new(summary_unreadable())]
+    }
+
+    pub fn summary() -> SummaryRow {
+        SummaryRow {
+            flags: Ok(FRAME_FLAGS),
+            letters: Some(FRAME_FLAGS.letters()),
+            state: Some(State::Present),
+            pages: 40_512,
+            bytes: 40_512 << 12,
+            why: Why::default(),
+        }
+    }
+
+    pub fn summary_without_frame() -> SummaryRow {
+        SummaryRow {
+            flags: Err(Reason::NotApplicable("no frame is mapped here")),
+            letters: None,
+            state: Some(State::Swapped),
+            pages: 12,
+            bytes: 12 << 12,
+            why: Why::default(),
+        }
+    }
+
+    pub fn summary_unreadable() -> SummaryRow {
+        let denied = Reason::not_permitted("/proc/kpageflags may be read by root alone");
+        SummaryRow { state: Some(State::Present), flags: Err(denied), ..summary_without_frame() }
     }
 }

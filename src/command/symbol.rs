@@ -2,9 +2,16 @@
 
 use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use crate::eval;
+use crate::kernel::{Name as TargetName, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, address, symbol};
 use crate::lang::{Expression, Name, Spanned, SymbolName};
-use crate::report::SymbolReport;
+use crate::render::Record;
+use crate::render::text::Text;
+use crate::render::text::lines::Lines;
+use crate::render::theme::Role;
+use crate::render::units::counted;
+use crate::report::record::record;
+use crate::report::{Declared, Shape};
 use crate::symbol::SymbolAt;
 use nom::Parser;
 use nom::combinator::map;
@@ -15,6 +22,7 @@ use std::fmt::{self, Formatter};
 pub struct InfoSymbol(Spanned<Expression>);
 
 impl Command for InfoSymbol {
+    const RECORDS: &'static [Shape] = &[SymbolReport::SHAPE];
     const ABOUT: About = About {
         name: CommandName::new("info symbol").displayed(),
         group: Group::Memory,
@@ -24,6 +32,11 @@ Shows the symbol that covers the address, the offset in it, its section and its 
 the file, as objdump prints it.",
         examples: &[example("info symbol demo_buffer + 16", "find the symbol at this address")],
     };
+
+    #[cfg(test)]
+    fn samples() -> Vec<Box<dyn Record>> {
+        samples::all()
+    }
 
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
         map(address, InfoSymbol).parse(input)
@@ -111,5 +124,90 @@ pub(super) fn report(symbol: &SymbolAt) -> SymbolReport {
         section: symbol.section.clone(),
         module: symbol.module.file_name(),
         file_address: symbol.file_address,
+    }
+}
+
+record! {
+    /// `info symbol`, `info address`
+    pub struct SymbolReport as "symbol" {
+        /// Demangled name.
+        name: TargetName,
+        /// The name as the file has it, if that differs.
+        mangled: Option<TargetName>,
+        /// Its first address in the process.
+        address: VirtualAddress,
+        /// Bytes, 0 when the file gives none.
+        size: u64,
+        /// Bytes from the start of the symbol to the requested address.
+        offset: u64,
+        /// The kind of symbol: `function`, `object`, `tls`, `section`, `untyped`.
+        kind: &'static str,
+        /// ELF section.
+        section: Option<TargetName>,
+        /// The module that defines it.
+        module: TargetName,
+        /// The address that it is linked at, as objdump shows it.
+        file_address: VirtualAddress,
+    }
+}
+
+impl Record for SymbolReport {
+    fn write(&self, text: &mut Text) {
+        text.line(write_symbol, self);
+    }
+}
+
+/// `malloc+16 in section .text of libc.so.6`, then where and how big.
+fn write_symbol(lines: &mut Lines, symbol: &SymbolReport) {
+    let line = lines.line();
+    line.push(Role::Symbol, &symbol.name);
+    if symbol.offset != 0 {
+        line.push(Role::Symbol, format!("+{}", symbol.offset));
+    }
+    if let Some(section) = &symbol.section {
+        line.plain(format!(" in section {section}"));
+    }
+    line.plain(" of ").push(Role::Name, &symbol.module);
+    let line = lines.line();
+    line.plain("  at ").push(Role::Address, symbol.address).indent(2).word(", ", Role::Plain, kind_words(symbol.kind));
+    if symbol.size > 0 {
+        line.word(", ", Role::Plain, counted(symbol.size, "byte"));
+    }
+    line.word(", ", Role::Plain, format!("linked at {}", symbol.file_address));
+    if let Some(mangled) = &symbol.mangled {
+        line.word(", ", Role::Plain, format!("mangled {mangled}"));
+    }
+}
+
+fn kind_words(kind: &str) -> &str {
+    match kind {
+        "tls" => "thread-local",
+        "untyped" => "a symbol without a type",
+        other => other,
+    }
+}
+
+/// Samples of its records.
+#[cfg(test)]
+pub(in crate::command) mod samples {
+    use super::*;
+    use crate::command::tests::records::pages::va;
+
+    pub fn all() -> Vec<Box<dyn Record>> {
+        vec![Box::new(symbol())]
+    }
+
+    pub fn symbol() -> SymbolReport {
+        SymbolReport {
+            name: TargetName::from("core::fmt::write"),
+            mangled: Some(TargetName::from("_ZN4core3fmt5writeE")),
+            address: va(0x555555555139),
+            size: 45,
+            offset: 16,
+            kind: "function",
+            section: Some(TargetName::from(".text")),
+            module: TargetName::from("demo"),
+            file_address: va(0x1139),
+        }
     }
 }

@@ -1,11 +1,22 @@
 //! `info symbols REGEX [limit N|top N]`
 
 use super::cut::{Cut, Largest, show_largest};
+use super::symbol::SymbolReport;
 use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example, symbol};
 use crate::eval::{self, Scope, Value};
+use crate::kernel::Name;
 use crate::lang::parser::{Parsed, Tokens, cut_to, pattern};
 use crate::lang::{self, Expected, Spanned, display};
-use crate::report::{SilentModule, SymbolRow, SymbolsSummary};
+use crate::render::Record;
+use crate::render::columns::{Cell, Column};
+use crate::render::text::Text;
+use crate::render::text::cells::none;
+use crate::render::text::lines::Lines;
+use crate::render::text::tables::Table;
+use crate::render::theme::Role;
+use crate::render::units::counted;
+use crate::report::record::record;
+use crate::report::{Declared, Shape};
 use crate::symbol::{MatchStep, NoSymbols};
 use nom::Parser;
 use nom::combinator::opt;
@@ -21,6 +32,7 @@ pub struct InfoSymbols {
 }
 
 impl Command for InfoSymbols {
+    const RECORDS: &'static [Shape] = &[SymbolRow::SHAPE, SymbolsSummary::SHAPE];
     const ABOUT: About = About {
         name: CommandName::new("info symbols").displayed(),
         group: Group::Memory,
@@ -39,6 +51,11 @@ quotes\".",
             example("info symbols \"alloc|free\" limit 10", "list the first ten with one of these words"),
         ],
     };
+
+    #[cfg(test)]
+    fn samples() -> Vec<Box<dyn Record>> {
+        samples::all()
+    }
 
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
         let (input, (pattern, cut)) = (pattern(Expected::Regex), opt(cut_to)).parse(input)?;
@@ -98,5 +115,116 @@ pub(super) fn meant(context: &Context, pattern: &Spanned<String>) -> Spanned<Str
     match variable.and_then(|name| context.state.variable(name)) {
         Some(Value::Text(text)) => Spanned::new(text, pattern.at),
         _ => pattern.clone(),
+    }
+}
+
+record! {
+    /// A row of `info symbols`.
+    pub struct SymbolRow as "symbol" {
+        /// The symbol.
+        [flat] symbol: SymbolReport,
+    }
+
+    /// The totals of `info symbols`.
+    pub struct SymbolsSummary as "symbols-summary" {
+        /// Symbols that matched and were shown.
+        symbols: u64,
+        /// Whether there are more: the limit was reached.
+        cut_short: bool,
+        /// Modules that gave no symbols.
+        silent: Vec<SilentModule>,
+    }
+
+    /// A module that gave no symbols.
+    pub struct SilentModule {
+        /// Its file name.
+        module: Name,
+        /// Why.
+        reason: String,
+    }
+}
+
+impl Record for SymbolRow {
+    fn write(&self, text: &mut Text) {
+        text.row(&SYMBOLS, self);
+    }
+}
+
+/// `info symbols`
+static SYMBOLS: Table<SymbolRow> = Table::of(&[
+    Column::word("address", 14, Role::Address).cell(|_, row| Cell::new(&row.symbol.address)),
+    Column::number("size", 8, Role::Size).rank(1).cell(|_, row| match row.symbol.size {
+        0 => none(),
+        bytes => Cell::count(bytes),
+    }),
+    Column::word("kind", 8, Role::Plain).rank(2).cell(|_, row| Cell::new(row.symbol.kind)),
+    Column::name("module", 14, Role::Name).uncut(24).cell(|_, row| Cell::new(&row.symbol.module)),
+    Column::name("symbol", 24, Role::Symbol).cell(|_, row| Cell::new(&row.symbol.name)),
+]);
+
+impl Record for SymbolsSummary {
+    fn write(&self, text: &mut Text) {
+        text.line(write_summary, self);
+    }
+}
+
+/// `12 symbols`, and the modules without symbols.
+fn write_summary(lines: &mut Lines, summary: &SymbolsSummary) {
+    let line = lines.line();
+    line.plain(counted(summary.symbols, "symbol"));
+    if summary.cut_short {
+        line.plain("; there are more: the limit is reached");
+    }
+    for silent in &summary.silent {
+        let line = lines.line();
+        line.plain("no symbols of ")
+            .push(Role::Name, &silent.module)
+            .plain(": ")
+            .indent(2)
+            .prose(Role::Dim, &silent.reason);
+    }
+}
+
+/// Samples of its records.
+#[cfg(test)]
+pub(in crate::command) mod samples {
+    use super::*;
+
+    pub fn all() -> Vec<Box<dyn Record>> {
+        vec![Box::new(symbol_row()), Box::new(symbols_summary())]
+    }
+
+    pub fn symbol_row() -> SymbolRow {
+        SymbolRow { symbol: SymbolReport { offset: 0, ..symbol::samples::symbol() } }
+    }
+
+    pub fn symbols_summary() -> SymbolsSummary {
+        SymbolsSummary {
+            symbols: 12,
+            cut_short: true,
+            silent: vec![SilentModule {
+                module: Name::from("libodd.so"),
+                reason: "the file ends before its symbol table".into(),
+            }],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::columns::Layout;
+    use crate::render::theme::Theme;
+
+    #[test]
+    fn symbols_keep_their_module_in_a_narrow_terminal() {
+        for width in [60, 66, 70, 80] {
+            let mut out = Vec::new();
+            let columns = SYMBOLS.columns();
+            let mut layout = Layout::new(Theme::PLAIN, columns, Some(width));
+            layout.heading(&mut out);
+            let heading = String::from_utf8(out).unwrap();
+            assert!(heading.contains("module") && heading.contains("symbol"), "{width}: {heading}");
+        }
     }
 }

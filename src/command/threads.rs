@@ -4,14 +4,23 @@ use super::translate::brief;
 use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example, print};
 use crate::eval::Value;
 use crate::kernel::status::ThreadState;
+use crate::kernel::{Name, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens};
-use crate::report::{Reason, ThreadRow};
+use crate::render::Record;
+use crate::render::columns::{Cell, Column};
+use crate::render::text::Text;
+use crate::render::text::cells::{fact, symbol};
+use crate::render::text::tables::Table;
+use crate::render::theme::Role;
+use crate::report::record::record;
+use crate::report::{Declared, Fact, Reason, Shape, SymbolBrief};
 
 /// `info threads`
 #[derive(Debug)]
 pub struct InfoThreads;
 
 impl Command for InfoThreads {
+    const RECORDS: &'static [Shape] = &[ThreadRow::SHAPE];
     const ABOUT: About = About {
         name: CommandName::new("info threads").whole().displayed(),
         group: Group::Target,
@@ -23,6 +32,11 @@ The kernel shows the two registers only for waiting threads (/proc/PID/task/TID/
 address space: every other command covers all of them.",
         examples: &[example("info threads", "list all threads")],
     };
+
+    #[cfg(test)]
+    fn samples() -> Vec<Box<dyn Record>> {
+        samples::all()
+    }
 
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
         Ok((input, InfoThreads))
@@ -90,5 +104,73 @@ process, such as gdb.",
         let message = "only stopping the process shows the other registers: gdb -p PID";
         context.sink.note(message)?;
         Ok(Flow::Done)
+    }
+}
+
+record! {
+    /// A row of `info threads`.
+    pub struct ThreadRow as "thread" with why if any {
+        /// Thread id.
+        id: u32,
+        /// Its short name.
+        name: Name,
+        /// One letter, as `ps` shows it: `R` running, `S` sleeping, `D` waiting for a device, `T` stopped.
+        state: String,
+        /// Its stack pointer; unknown while it runs.
+        sp: Fact<VirtualAddress>,
+        /// Its program counter; unknown while it runs.
+        pc: Fact<VirtualAddress>,
+        /// The symbol at the program counter.
+        symbol: Option<SymbolBrief>,
+    }
+}
+
+impl Record for ThreadRow {
+    fn write(&self, text: &mut Text) {
+        text.row_with_notes(&THREADS, self);
+    }
+}
+
+/// `info threads`
+static THREADS: Table<ThreadRow> = Table::of(&[
+    Column::number("id", 7, Role::Size).cell(|_, thread| Cell::new(&thread.id)),
+    Column::name("name", 15, Role::Name).cell(|_, thread| Cell::new(&thread.name)),
+    Column::word("state", 5, Role::Plain).cell(|_, thread| Cell::new(&thread.state)),
+    Column::word("stack pointer", 14, Role::Address).cell(|_, thread| fact(&thread.sp)),
+    Column::word("stands at", 14, Role::Address).rank(1).cell(|_, thread| fact(&thread.pc)),
+    Column::name("symbol", 16, Role::Symbol).cell(|_, thread| symbol(&thread.symbol)),
+]);
+
+/// Samples of its records.
+#[cfg(test)]
+pub(in crate::command) mod samples {
+    use super::*;
+    use crate::command::tests::records::pages::va;
+
+    pub fn all() -> Vec<Box<dyn Record>> {
+        vec![Box::new(thread()), Box::new(running_thread())]
+    }
+
+    pub fn thread() -> ThreadRow {
+        ThreadRow {
+            id: 812,
+            name: Name::from("demo"),
+            state: "S".into(),
+            sp: Ok(va(0x7ffd_1234_5678)),
+            pc: Ok(va(0x5555_5555_5136)),
+            symbol: Some(crate::command::tests::records::pages::counter()),
+        }
+    }
+
+    pub fn running_thread() -> ThreadRow {
+        let reason = Reason::NotApplicable("the thread runs");
+        ThreadRow {
+            id: 813,
+            name: Name::from("worker"),
+            state: "R".into(),
+            sp: Err(reason.clone()),
+            pc: Err(reason),
+            symbol: None,
+        }
     }
 }

@@ -1,10 +1,11 @@
 //! `watch … as timeline`: what each sample shows of each page or stretch of pages.
 
-use super::map::{Cell, EMPTY, mark};
+use super::map::mark;
 use super::snapshot::seconds;
 use crate::inspect::{AddressSpace, Change, Chunk};
 use crate::kernel::{AddressRange, PageSize};
 use crate::render::Sink;
+use crate::render::marks::Cell;
 use crate::render::units::count;
 use crate::report::{EventKind, Stopped, TimelineCells, TimelineRow, TimelineSample};
 use std::time::SystemTime;
@@ -54,7 +55,7 @@ impl Timeline {
     pub fn begin(&mut self, space: &AddressSpace, ranges: &[AddressRange]) {
         self.is_whole = true;
         for row in &mut self.rows {
-            (row.cell, row.changed) = (EMPTY, false);
+            (row.cell, row.changed) = (Cell::EMPTY, false);
         }
         let covered: Vec<AddressRange> = self.rows.iter().map(|row| row.range).collect();
         let mut parts = Vec::new();
@@ -83,7 +84,7 @@ impl Timeline {
             for part in pieces(range, pages.saturating_mul(self.size.bytes())) {
                 let inside = group.iter().filter_map(|(own, _)| own.intersection(part));
                 let number = self.rows.len();
-                self.rows.push(Row { range: part, number, cell: EMPTY, changed: false });
+                self.rows.push(Row { range: part, number, cell: Cell::EMPTY, changed: false });
                 self.new.push(TimelineRow {
                     row: number as u64,
                     start: part.start(),
@@ -102,7 +103,7 @@ impl Timeline {
         for page in chunk.pages() {
             if let Some(range) = page.range(self.size) {
                 let mark = mark(&page);
-                self.within(range, |row| row.cell.take(mark));
+                self.within(range, |row| row.cell.add(mark));
             }
         }
     }

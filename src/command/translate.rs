@@ -1,15 +1,23 @@
 //! `translate RANGE`: where addresses physically live.
 
 use super::cut::Cut;
-use super::page_sweep;
-use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, Resume, example, walk};
+use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, Resume, example, page_sweep, walk};
 use crate::eval::{self, Spans, Subject};
 use crate::inspect::{self, AddressSpace, Facts, PageDetail, PhysicalRuns, frame_words, kind_unknown};
-use crate::kernel::{PageMapEntry, PageSize, Region, State, VirtualAddress};
+use crate::kernel::{FrameNumber, PageMapEntry, PageSize, PhysicalAddress, Region, State, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, cut_to, range};
 use crate::lang::{self, Spanned, display};
 use crate::process::{self, Target};
-use crate::report::{FolioReport, FrameWords, Hex, Nearest, Reason, Run, SwapSlot, SymbolBrief, Translation};
+use crate::render::Record;
+use crate::render::columns::Cell;
+use crate::render::text::Text;
+use crate::render::text::cells::{fact, length};
+use crate::render::text::pages::{FRAME, PHYSICAL, STATE, state};
+use crate::render::text::tables::{END, PAGES, SIZE, START, Table};
+use crate::report::record::record;
+use crate::report::{
+    Declared, Fact, FolioReport, FrameWords, Hex, Nearest, Reason, Shape, SwapSlot, SymbolBrief, Translation, Why,
+};
 use crate::symbol::{self, NoSymbols, Symbols};
 use nom::Parser;
 use nom::combinator::opt;
@@ -24,6 +32,7 @@ pub struct Translate {
 }
 
 impl Command for Translate {
+    const RECORDS: &'static [Shape] = &[Run::SHAPE];
     const ABOUT: About = About {
         name: CommandName::new("translate").short(&["t"]).how(),
         group: Group::Look,
@@ -56,6 +65,11 @@ memory, and changes nothing.",
             example("translate all limit 20", "list twenty runs; an empty line continues"),
         ],
     };
+
+    #[cfg(test)]
+    fn samples() -> Vec<Box<dyn Record>> {
+        samples::all()
+    }
 
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
         let (input, (range, cut)) = (range, opt(cut_to)).parse(input)?;
@@ -255,5 +269,80 @@ fn row(run: &inspect::PhysicalRun, page: PageSize) -> Run {
         pages: run.pages,
         state: run.states.likeliest(),
         why: run.states.why("state"),
+    }
+}
+
+record! {
+    /// A row of `translate RANGE`: physically contiguous pages.
+    pub struct Run as "run" with why if any {
+        /// First virtual address.
+        start: VirtualAddress,
+        /// The address after the last one.
+        end: VirtualAddress,
+        /// Physical address of the first byte.
+        physical: Fact<PhysicalAddress>,
+        /// First frame.
+        pfn: Fact<FrameNumber>,
+        /// Pages in it.
+        pages: u64,
+        /// Their state.
+        state: State,
+        /// Why a value is only the most likely one.
+        [flat] why: Why,
+    }
+}
+
+impl Record for Run {
+    fn write(&self, text: &mut Text) {
+        text.row_with_notes(&RUNS, self);
+    }
+
+    fn address(&self) -> Option<VirtualAddress> {
+        Some(self.start)
+    }
+}
+
+/// `translate RANGE`
+static RUNS: Table<Run> = Table::of(&[
+    START.cell(|_, run| Cell::new(&run.start)),
+    END.rank(2).cell(|_, run| Cell::new(&run.end)),
+    SIZE.cell(|_, run| length(run.start, run.end)),
+    PAGES.rank(3).cell(|_, run| Cell::count(run.pages)),
+    PHYSICAL.cell(|_, run| fact(&run.physical)),
+    FRAME.rank(1).cell(|_, run| fact(&run.pfn)),
+    STATE.cell(|_, run| state(run.state)),
+]);
+
+/// Samples of its records.
+#[cfg(test)]
+pub(in crate::command) mod samples {
+    use super::*;
+    use crate::command::tests::records::pages::{HIDDEN, pa, pfn, va};
+
+    pub fn all() -> Vec<Box<dyn Record>> {
+        vec![Box::new(run()), Box::new(hidden_run())]
+    }
+
+    pub fn run() -> Run {
+        Run {
+            start: va(0x7ffff7dc0000),
+            end: va(0x7ffff7dc8000),
+            physical: Ok(pa(0x1a4eac000)),
+            pfn: Ok(pfn(0x1a4eac)),
+            pages: 8,
+            state: State::Present,
+            why: Why::default(),
+        }
+    }
+
+    pub fn hidden_run() -> Run {
+        Run {
+            start: va(0x7ffff7dc8000),
+            end: va(0x7ffff7dc9000),
+            physical: Err(HIDDEN),
+            pfn: Err(HIDDEN),
+            pages: 1,
+            ..run()
+        }
     }
 }

@@ -16,6 +16,16 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
+    /// A cell without pages; most are such in a sparse region.
+    pub const EMPTY: Cell = Cell { mark: Mark::Nothing, mixed: false, again: false };
+
+    /// Adds a page; the more important mark stays.
+    pub fn add(&mut self, mark: Mark) {
+        let before = self.mark;
+        self.mark = before.min(mark);
+        self.mixed |= before != Mark::Nothing && before != mark;
+    }
+
     pub fn new(mark: Mark, mixed: bool) -> Self {
         Cell { mark, mixed, again: false }
     }

@@ -1,5 +1,6 @@
 //! The records of `compare`, and how they are written.
 
+use crate::command::ps::ProcessMemory;
 use crate::kernel::{Name, PageSize, VirtualAddress};
 use crate::render::Record;
 use crate::render::columns::{Cell, Column};
@@ -10,7 +11,7 @@ use crate::render::text::tables::{END, REGION, START, Table};
 use crate::render::theme::Role;
 use crate::render::units::size;
 use crate::report::record::record;
-use crate::report::{Declared, ProcessMemory, Shape};
+use crate::report::{Declared, Shape};
 
 /// The records that no other command emits.
 pub(in crate::command) const RECORDS: &[Shape] = &[Comparison::SHAPE, ComparisonGroup::SHAPE, ComparisonSummary::SHAPE];

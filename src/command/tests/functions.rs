@@ -1,11 +1,12 @@
 //! What is in the pages of a range, as values; and what the last rows and totals were.
 
 use super::{Kept, all, attached, first, notes, only, run_line};
+use crate::command::print::ValueReport;
 use crate::command::{Error, Flow};
 use crate::kernel::{Device, PageFlags};
 use crate::process::fake::{EXCLUSIVE, PAGE, World, region};
 use crate::render::{Record, Sink};
-use crate::report::{Group, Pages, RegionReport, Stopped, ValueReport};
+use crate::report::{Group, Pages, RegionReport, Stopped};
 use crate::state::DebugState;
 use std::sync::atomic::Ordering;
 

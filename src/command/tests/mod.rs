@@ -12,16 +12,17 @@ mod table;
 
 use super::{Error, LANGUAGE, Resume, run};
 use crate::budget::Budget;
+use crate::command::line::LineReport;
+use crate::command::modules::ModuleReport;
+use crate::command::regions::RegionsSummary;
+use crate::command::summary::SummaryRow;
+use crate::command::translate::Run;
 use crate::kernel::{Device, PageFlags, Region, State};
 use crate::lang::Line;
 use crate::process::Target;
 use crate::process::fake::{World, region};
-use crate::render::{Record, Sink};
-use crate::render::{Renderer, Text, Theme};
-use crate::report::{
-    Group, LineReport, ModuleReport, Note, Pages, RegionReport, RegionsSummary, Run, Stopped, SummaryRow, Translation,
-    WalkSummary,
-};
+use crate::render::{Record, Renderer, Sink, Text, Theme};
+use crate::report::{Group, Note, Pages, RegionReport, Stopped, Translation, WalkSummary};
 use crate::state::DebugState;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

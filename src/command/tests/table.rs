@@ -15,7 +15,7 @@ fn every_command_has_a_usage_that_begins_with_its_name() {
 #[test]
 fn every_heading_can_be_typed() {
     let parses = |line: String| COMMANDS.language.parse_line(&line).is_ok();
-    for title in headings::processes() {
+    for title in crate::command::ps::headings() {
         assert!(parses(format!("ps by {title}")), "ps by {title}");
     }
     for title in headings::regions() {

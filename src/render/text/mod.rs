@@ -2,32 +2,24 @@
 
 pub(crate) mod account;
 pub(crate) mod block;
-pub(crate) mod capabilities;
 pub(crate) mod cells;
 pub(crate) mod changes;
 pub(crate) mod explanation;
-pub(crate) mod flags;
 pub(crate) mod footnotes;
-pub(crate) mod line;
 pub(crate) mod lines;
-pub(crate) mod map;
 pub(crate) mod memory;
 pub(crate) mod message;
 pub(crate) mod pages;
-pub(crate) mod processes;
-pub(crate) mod reads;
 pub(crate) mod region;
 pub(crate) mod regions;
 mod renderer;
 pub(crate) mod session;
 pub(crate) mod style;
-pub(crate) mod symbols;
 pub(crate) mod tables;
 pub(crate) mod timeline;
 mod timeline_rows;
 pub(crate) mod totals;
 pub(crate) mod translation;
-pub(crate) mod who;
 pub(crate) mod words;
 
 use super::columns::Layout;
@@ -45,7 +37,6 @@ use tables::{Table, TableId};
 /// The headings of tables whose columns can be typed after `by`.
 #[cfg(test)]
 pub(crate) mod headings {
-    pub(crate) use super::processes::headings as processes;
     pub(crate) use super::regions::headings as regions;
 }
 

@@ -1,28 +1,16 @@
-//! Tables of pages and frames: `translate RANGE`, `walk`, `summary`.
+//! Tables of pages, frames and groups: `walk`; and the columns that they share with other commands.
 
-use super::Text;
 use super::block::{ANONYMOUS, region_file_name};
-use super::cells::{fact, length, map_count, none, optional, reason, unknown};
+use super::cells::{fact, length, map_count, none, reason, unknown};
 use super::tables::{END, MakeCell, PAGES, SIZE, START, Table};
-use super::words;
+use super::{Text, words};
 use crate::kernel::words::Worded;
-use crate::kernel::{AddressRange, FrameRange, VirtualAddress};
-use crate::kernel::{Kind, PageFlags, State};
+use crate::kernel::{AddressRange, FrameRange, Kind, PageFlags, State, VirtualAddress};
 use crate::render::columns::{Cell, Column};
 use crate::render::theme::Role;
 use crate::render::units::count;
 use crate::render::{Record, RowRange};
-use crate::report::{Fact, Frames, Group, Pages, Run, SummaryRow};
-
-impl Record for Run {
-    fn write(&self, text: &mut Text) {
-        text.row_with_notes(&RUNS, self);
-    }
-
-    fn address(&self) -> Option<VirtualAddress> {
-        Some(self.start)
-    }
-}
+use crate::report::{Fact, Frames, Group, Pages};
 
 impl Record for Pages {
     fn write(&self, text: &mut Text) {
@@ -55,29 +43,12 @@ impl Record for Group {
     }
 }
 
-impl Record for SummaryRow {
-    fn write(&self, text: &mut Text) {
-        text.row_with_notes(&SUMMARY, self);
-    }
-}
-
-const STATE: Column = Column::word("state", 10, Role::Plain);
-const FRAME: Column = Column::word("frame", 9, Role::Frame);
-const MANY_PAGES: Column = Column::number("pages", 10, Role::Size);
-const PHYSICAL: Column = Column::word("physical", 13, Role::Physical);
+pub const STATE: Column = Column::word("state", 10, Role::Plain);
+pub const FRAME: Column = Column::word("frame", 9, Role::Frame);
+pub const MANY_PAGES: Column = Column::number("pages", 10, Role::Size);
+pub const PHYSICAL: Column = Column::word("physical", 13, Role::Physical);
 const COUNT: Column = Column::number("count", 5, Role::Size);
-const FLAGS: Column = Column::name("flags", 17, Role::Flag);
-
-/// `translate RANGE`
-pub static RUNS: Table<Run> = Table::of(&[
-    START.cell(|_, run| Cell::new(&run.start)),
-    END.rank(2).cell(|_, run| Cell::new(&run.end)),
-    SIZE.cell(|_, run| length(run.start, run.end)),
-    PAGES.rank(3).cell(|_, run| Cell::count(run.pages)),
-    PHYSICAL.cell(|_, run| fact(&run.physical)),
-    FRAME.rank(1).cell(|_, run| fact(&run.pfn)),
-    STATE.cell(|_, run| state(run.state)),
-]);
+pub const FLAGS: Column = Column::name("flags", 17, Role::Flag);
 
 /// `walk`
 pub static PAGE_ROWS: Table<Pages> = Table::of(&[
@@ -103,24 +74,6 @@ pub static FRAME_ROWS: Table<Frames> = Table::of(&[
     Column::word("zone", 7, Role::Name).cell(|_, frames| fact(&frames.zone)),
     Column::number("node", 4, Role::Size).rank(2).cell(|_, frames| fact(&frames.node)),
     FLAGS.cell(|_, frames| flags(&frames.words.flags, false)),
-]);
-
-/// `summary`
-pub static SUMMARY: Table<SummaryRow> = Table::of(&[
-    MANY_PAGES.cell(|_, row| Cell::count(row.pages)),
-    SIZE.cell(|_, row| Cell::size(row.bytes)),
-    Column::word("raw", 18, Role::Raw).rank(1).cell(|_, row| match &row.flags {
-        Ok(flags) => Cell::new(format!("{:#018x}", flags.bits())),
-        Err(_) => none(),
-    }),
-    Column::word("letters", 38, Role::Flag).rank(2).cell(|_, row| optional(&row.letters)),
-    FLAGS.cell(|_, row| match (&row.flags, row.state) {
-        // Beside page-types' letters, under the kernel's names.
-        (Ok(_), _) => flags(&row.flags, true),
-        (Err(_), Some(State::Present)) => unknown(),
-        (Err(_), Some(other)) => state(other),
-        (Err(_), None) => none(),
-    }),
 ]);
 
 /// `walk … by KEY`, and `by KEY, KEY`.
@@ -163,7 +116,7 @@ fn group_key<'a>(by: &str, key: &'a str) -> Cell<'a> {
     }
 }
 
-fn state(state: State) -> Cell<'static> {
+pub fn state(state: State) -> Cell<'static> {
     Cell::of(words::state_role(state), state.word())
 }
 
@@ -206,7 +159,7 @@ const EVERYDAY: PageFlags = PageFlags::UPTODATE
     .union(PageFlags::COMPOUND_TAIL);
 
 /// Flags by name. If there is no room for all, `…` stands for the everyday ones.
-fn flags<'a>(flags: &Fact<PageFlags>, pmd_mapped: bool) -> Cell<'a> {
+pub fn flags<'a>(flags: &Fact<PageFlags>, pmd_mapped: bool) -> Cell<'a> {
     let flags = match flags {
         Ok(flags) => *flags,
         Err(why) => return reason(why),

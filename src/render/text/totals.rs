@@ -1,14 +1,13 @@
 //! Totals under a table, in one sentence.
 
-use super::Text;
 use super::lines::Lines;
-use super::words;
+use super::{Text, words};
 use crate::kernel::PageSize;
 use crate::render::Record;
 use crate::render::svg::Svg;
 use crate::render::theme::Role;
-use crate::render::units::{count, counted, percent, size};
-use crate::report::{FramesSummary, RegionsSummary, WalkSummary};
+use crate::render::units::{count, counted, size};
+use crate::report::{FramesSummary, WalkSummary};
 
 impl Record for WalkSummary {
     fn write(&self, text: &mut Text) {
@@ -35,17 +34,6 @@ impl Record for FramesSummary {
 
     fn totals(&self, _: PageSize) -> Vec<(&'static str, u64)> {
         vec![("_pages", self.frames), ("_bytes", self.bytes)]
-    }
-}
-
-impl Record for RegionsSummary {
-    fn write(&self, text: &mut Text) {
-        text.line(regions_summary, self);
-        text.notes();
-    }
-
-    fn totals(&self, page: PageSize) -> Vec<(&'static str, u64)> {
-        vec![("_pages", page.pages_in(self.size)), ("_bytes", self.size)]
     }
 }
 
@@ -82,7 +70,7 @@ pub fn remarks(lines: &mut Lines, is_cut_short: bool, is_changed: bool) {
 }
 
 /// `512 pages, 2 MiB`; `no page matches`.
-fn total(number: u64, noun: &str, bytes: u64) -> String {
+pub fn total(number: u64, noun: &str, bytes: u64) -> String {
     match number {
         0 => format!("no {noun} matches"),
         _ => format!("{}, {}", counted(number, noun), size(bytes)),
@@ -111,20 +99,4 @@ pub fn frames_summary(lines: &mut Lines, summary: &FramesSummary) {
 fn cut_short(lines: &mut Lines) {
     let line = lines.line();
     line.push(Role::Note, "stopped early: the totals cover only the first part");
-}
-
-/// `23 regions, 12 MiB: 3 MiB present (25 %)`
-pub fn regions_summary(lines: &mut Lines, summary: &RegionsSummary) {
-    let line = lines.line();
-    line.plain(total(summary.regions, "region", summary.size));
-    if let Some(present) = summary.present.filter(|_| summary.regions > 0) {
-        line.plain(format!(": {} present", size(present)));
-        if let Some(share) = percent(present, summary.size) {
-            line.plain(format!(" ({share})"));
-        }
-    }
-    if let Some(swapped) = summary.swapped.filter(|&swapped| swapped > 0) {
-        line.plain(format!(", {} swapped", size(swapped)));
-    }
-    remarks(lines, summary.cut_short, summary.changed);
 }

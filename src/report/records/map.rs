@@ -1,30 +1,11 @@
-//! Records of `map`.
+//! The marks of pictures, and their cells.
 
 use crate::kernel::words::worded;
-use crate::kernel::{Name, Permissions, VirtualAddress};
 use crate::report::json::{Form, leaf};
 use crate::report::record::record;
 use serde::Serialize;
 
 record! {
-    /// A region of `map`.
-    pub struct MapRegion as "map-region" {
-        /// First address that is drawn.
-        start: VirtualAddress,
-        /// The address after the last one.
-        end: VirtualAddress,
-        /// Its permissions; `null` for addresses in no region.
-        perms: Option<Permissions>,
-        /// As `maps` names it; `null` for addresses in no region.
-        name: Option<Name>,
-        /// Pages that are drawn.
-        pages: u64,
-        /// Pages in a cell; the last cell may have fewer.
-        cell_pages: u64,
-        /// The cells in order, neighbours that are alike together.
-        cells: Vec<MapCells>,
-    }
-
     /// Neighbouring cells that are alike.
     #[derive(Copy, Eq)]
     pub struct MapCells {

@@ -1,10 +1,9 @@
-//! Records about one page or frame: `translate`, `flags`, `decode`.
+//! Records about one page: `translate`, and the parts that other records share.
 
 use crate::kernel::{FrameNumber, Kind, Name, Permissions, PhysicalAddress, Region, State, VirtualAddress};
 use crate::report::json::Hex;
 use crate::report::record::record;
-use crate::report::shapes::shapes;
-use crate::report::{Fact, FlagNames, FolioReport, FramePlace, FrameWords, Why};
+use crate::report::{Fact, FolioReport, FramePlace, FrameWords, Why};
 use std::fmt;
 
 record! {
@@ -143,83 +142,5 @@ record! {
         below: Option<RegionBrief>,
         /// The region that starts above it.
         above: Option<RegionBrief>,
-    }
-
-    /// `flags`
-    pub struct FlagsReport as "page-flags" with why {
-        /// The virtual address in the request, if any.
-        address: Option<VirtualAddress>,
-        /// The frame. Unknown if the address has one, but its number is hidden.
-        pfn: Fact<FrameNumber>,
-        /// Its physical address.
-        physical: Fact<PhysicalAddress>,
-        /// Its words.
-        [flat] words: FrameWords,
-        /// The folio that it belongs to.
-        folio: Fact<FolioReport>,
-        /// Its place.
-        [flat] place: FramePlace,
-        /// The meaning of each set bit for this frame.
-        meanings: Vec<FlagMeaning>,
-    }
-
-    /// A flag and what it says of this frame.
-    #[derive(Eq)]
-    pub struct FlagMeaning {
-        /// Its bit.
-        bit: u32,
-        /// Its name.
-        name: String,
-        /// Its meaning here.
-        meaning: String,
-    }
-}
-
-shapes! {
-    /// `decode`
-    pub enum Decoded as "decoded" by "as" {
-        /// Read as a page-map entry.
-        "entry" Entry(DecodedEntry),
-        /// Read as `/proc/kpageflags`.
-        "flags" Flags(DecodedFlags),
-    }
-}
-
-record! {
-    /// A number read as a page-map entry.
-    pub struct DecodedEntry {
-        /// The number.
-        raw: Hex,
-        /// The state; `null` for an empty entry, whose state depends on the region.
-        state: Option<State>,
-        /// Its frame.
-        pfn: Option<FrameNumber>,
-        /// Physical address of the frame.
-        physical: Option<PhysicalAddress>,
-        /// Its swap slot.
-        swap: Option<SwapSlot>,
-        /// Each set bit (or field), with its meaning.
-        bits: Vec<BitMeaning>,
-    }
-
-    /// A number read as a word of `/proc/kpageflags`.
-    pub struct DecodedFlags {
-        /// The number.
-        raw: Hex,
-        /// Names.
-        flags: FlagNames,
-        /// Each set bit, with its meaning.
-        bits: Vec<FlagMeaning>,
-    }
-
-    /// A bit or a field of a page-map entry.
-    #[derive(Eq)]
-    pub struct BitMeaning {
-        /// `63`, `0-54`
-        bits: String,
-        /// Its name.
-        name: &'static str,
-        /// Its value and what that means.
-        meaning: String,
     }
 }

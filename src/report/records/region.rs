@@ -1,4 +1,4 @@
-//! Records of `region` and `regions`.
+//! The record of a region, for `region` and `regions`.
 
 use super::SymbolBrief;
 use crate::kernel::{Device, Name, Permissions, State, VirtualAddress};
@@ -88,22 +88,5 @@ record! {
         section: Option<Name>,
         /// Symbol.
         symbol: Option<SymbolBrief>,
-    }
-
-    /// The totals of `regions`.
-    pub struct RegionsSummary as "regions-summary" {
-        /// Regions listed.
-        regions: u64,
-        /// Bytes they span.
-        size: u64,
-        /// Bytes present, as far as the page map shows them.
-        present: Option<u64>,
-        /// Bytes swapped, as far as the page map shows them; `null` if shared memory may be in swap, which the page map
-        /// does not show.
-        swapped: Option<u64>,
-        /// Whether regions changed during the command.
-        changed: bool,
-        /// Whether the command was interrupted: the totals then cover what was seen.
-        cut_short: bool,
     }
 }

@@ -1,29 +1,11 @@
-//! Records of `walk` and of `translate RANGE`.
+//! Records of `walk`.
 
-use crate::kernel::{FrameNumber, Kind, Name, PageFlags, PhysicalAddress, State, VirtualAddress};
+use crate::kernel::{FrameNumber, Kind, Name, PhysicalAddress, State, VirtualAddress};
 use crate::report::json::EveryState;
 use crate::report::record::record;
 use crate::report::{Fact, FrameWords, Why};
 
 record! {
-    /// A row of `translate RANGE`: physically contiguous pages.
-    pub struct Run as "run" with why if any {
-        /// First virtual address.
-        start: VirtualAddress,
-        /// The address after the last one.
-        end: VirtualAddress,
-        /// Physical address of the first byte.
-        physical: Fact<PhysicalAddress>,
-        /// First frame.
-        pfn: Fact<FrameNumber>,
-        /// Pages in it.
-        pages: u64,
-        /// Their state.
-        state: State,
-        /// Why a value is only the most likely one.
-        [flat] why: Why,
-    }
-
     /// A row of `walk`.
     pub struct Pages as "pages" with why if any {
         /// First virtual address.
@@ -118,22 +100,6 @@ record! {
         /// The same in bytes.
         bytes: u64,
         /// Why the pages may not be what `key` says, under the name of the key.
-        [flat] why: Why,
-    }
-
-    /// A row of `summary`.
-    pub struct SummaryRow as "summary" with why if any {
-        /// The flags by name.
-        flags: Fact<PageFlags>,
-        /// The flags as letters, as the kernel's page-types writes them.
-        letters: Option<String>,
-        /// The state of the pages; `null` for frames of the machine, which have none.
-        state: Option<State>,
-        /// Number of pages.
-        pages: u64,
-        /// The same in bytes.
-        bytes: u64,
-        /// Why a value is only the most likely one.
         [flat] why: Why,
     }
 }

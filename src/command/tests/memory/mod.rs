@@ -7,12 +7,14 @@ mod soft_dirty;
 use super::super::{Error, Flow, Resume};
 use super::{Kept, all, attached, first, last, notes, only, run_line};
 use crate::command::examine::Memory;
+use crate::command::how::KernelRead;
 use crate::command::soft_dirty::{SoftDirtyCleared, SoftDirtyReport};
 use crate::command::telescope::Telescope;
+use crate::command::translate::Run;
 use crate::kernel::VirtualAddress;
 use crate::process::fake::Fake;
 use crate::render::{Record, Renderer, Text, Theme};
-use crate::report::{self, KernelRead, Note, RegionReport, Run, WalkSummary};
+use crate::report::{self, Note, RegionReport, WalkSummary};
 use crate::state::DebugState;
 use std::sync::atomic::Ordering;
 

@@ -2,6 +2,25 @@
 
 use super::samples::*;
 use super::{rendered, text};
+use crate::command::decode::{BitMeaning, Decoded, DecodedEntry};
+use crate::command::flags::samples::flags;
+use crate::command::flags::{FlagMeaning, FlagsReport};
+use crate::command::history::HistoryEntry;
+use crate::command::line::samples::line;
+use crate::command::line::{LineFrame, LineReport};
+use crate::command::modules::ModuleReport;
+use crate::command::modules::samples::module;
+use crate::command::print::ValueReport;
+use crate::command::print::samples::value;
+use crate::command::process::samples::process;
+use crate::command::process::{MemoryField, ProcessReport};
+use crate::command::ps::ProcessRow;
+use crate::command::ps::samples::process_row;
+use crate::command::show::SettingReport;
+use crate::command::symbol::SymbolReport;
+use crate::command::symbol::samples::symbol;
+use crate::command::symbols::samples::symbols_summary;
+use crate::command::symbols::{SilentModule, SymbolRow, SymbolsSummary};
 use crate::command::watch::records::samples::event;
 use crate::command::watch::records::{Event, WatchStart};
 use crate::kernel::text::is_plain;

@@ -5,18 +5,20 @@ pub(in crate::command) mod hostile;
 pub(in crate::command) mod memory;
 pub(in crate::command) mod pages;
 pub(in crate::command) mod pictures;
-pub(in crate::command) mod reads;
 pub(in crate::command) mod regions;
 pub(in crate::command) mod samples;
 pub(in crate::command) mod session;
-pub(in crate::command) mod who;
 
 use crate::command::RECORDS;
+use crate::command::ps::samples::process_row;
+use crate::command::translate::samples::{hidden_run, run};
+use crate::command::who::records::samples::who_counted;
+use crate::command::who::records::{SearchEnd, WhoSummary};
 use crate::kernel::{Kind, Name, PageFlags, State};
 use crate::render::{Json, Record, Renderer, Text, Theme, printable};
 use crate::report::{
-    Effect, ErrorPlace, ErrorReport, Explanation, FieldDescription, Outcome, Reason, RegionReport, SearchEnd, Shape,
-    Translation, WhoCounts, WhoSummary,
+    Effect, ErrorPlace, ErrorReport, Explanation, FieldDescription, Outcome, Reason, RegionReport, Shape, Translation,
+    WhoCounts,
 };
 use jiff::tz::TimeZone;
 use samples::*;

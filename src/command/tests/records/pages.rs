@@ -4,14 +4,14 @@ use crate::kernel::*;
 use crate::report::*;
 use std::collections::BTreeMap;
 
-const HIDDEN: Reason = Reason::FrameHidden;
+pub const HIDDEN: Reason = Reason::FrameHidden;
 const NO_FRAME: Reason = Reason::NotApplicable("the page has no frame");
 const NOT_SWAPPED: Reason = Reason::NotApplicable("the page is not in swap");
 
 pub fn va(raw: u64) -> VirtualAddress {
     VirtualAddress::new(raw)
 }
-fn pa(raw: u64) -> PhysicalAddress {
+pub fn pa(raw: u64) -> PhysicalAddress {
     PhysicalAddress::new(raw)
 }
 pub fn pfn(raw: u64) -> FrameNumber {
@@ -59,24 +59,6 @@ pub fn data() -> RegionBrief {
     }
 }
 
-pub fn map_region() -> MapRegion {
-    let cells = |cells, mark, mixed| MapCells { cells, mark, mixed };
-    MapRegion {
-        start: va(0x5555_5555_9000),
-        end: va(0x5555_5599_9000),
-        perms: Some(data().perms),
-        name: Some(Name::from("[heap]")),
-        pages: 1088,
-        cell_pages: 4,
-        cells: vec![
-            cells(100, Mark::Anonymous, false),
-            cells(4, Mark::Guard, false),
-            cells(12, Mark::PrivateCopy, true),
-            cells(156, Mark::Untouched, false),
-        ],
-    }
-}
-
 /// A row of 64 KiB of the heap, the last ones of a file.
 pub fn timeline_row(row: u64) -> TimelineRow {
     let region = if row < 6 { "[heap]" } else { "/usr/bin/demo" };
@@ -102,7 +84,7 @@ pub fn counter() -> SymbolBrief {
 }
 
 /// A frame of the kernel's own, charged to a cgroup.
-fn place() -> FramePlace {
+pub fn place() -> FramePlace {
     FramePlace {
         zone: Ok("Normal".into()),
         node: Ok(0),
@@ -233,29 +215,6 @@ pub fn unmapped() -> Translation {
     }
 }
 
-pub fn run() -> Run {
-    Run {
-        start: va(0x7ffff7dc0000),
-        end: va(0x7ffff7dc8000),
-        physical: Ok(pa(0x1a4eac000)),
-        pfn: Ok(pfn(0x1a4eac)),
-        pages: 8,
-        state: State::Present,
-        why: Why::default(),
-    }
-}
-
-pub fn hidden_run() -> Run {
-    Run {
-        start: va(0x7ffff7dc8000),
-        end: va(0x7ffff7dc9000),
-        physical: Err(HIDDEN),
-        pfn: Err(HIDDEN),
-        pages: 1,
-        ..run()
-    }
-}
-
 pub fn pages() -> Pages {
     let flags = Ok(PageFlags::from_bits_retain(0x86c));
     Pages {
@@ -363,54 +322,4 @@ pub fn group(key: &str, pages: u64) -> Group {
         bytes: pages * 4096,
         why: Why::default(),
     }
-}
-
-pub fn flags() -> FlagsReport {
-    let flags = Ok(PageFlags::from_bits_retain(1 << 2 | 1 << 4 | 1 << 27));
-    let meaning = |bit, name: &str, meaning: &str| FlagMeaning { bit, name: name.into(), meaning: meaning.into() };
-    FlagsReport {
-        address: Some(va(0x555555558010)),
-        pfn: Ok(pfn(0x1a4eac)),
-        physical: Ok(pa(0x1a4eac000)),
-        words: FrameWords { flags, map_count: Ok(0), map_count_average: false, own_mappings: None },
-        folio: Ok(FolioReport { order: 9, bytes: 2 << 20, head: pfn(0x1a4e00), index: 172, mapped: None }),
-        place: FramePlace {
-            iomem: Err(Reason::not_permitted("the addresses in /proc/iomem are hidden")),
-            cgroup: Ok(6338),
-            cgroup_path: Ok(CgroupPath::Gone(6338)),
-            ..place()
-        },
-        meanings: vec![
-            meaning(2, "referenced", "used since the last look by reclaim"),
-            meaning(4, "dirty", "written to since it was last saved"),
-            meaning(27, "bit27", "unknown to pmdb: this kernel is newer"),
-        ],
-    }
-}
-
-pub fn decoded_entry() -> Decoded {
-    Decoded::Entry(DecodedEntry {
-        raw: Hex(0x440000000000009f),
-        state: Some(State::Guard),
-        pfn: None,
-        physical: None,
-        swap: Some(SwapSlot { kind: 31, offset: 4, byte_offset: Some(Hex(4 * 4096)), device: Err(NOT_SWAPPED) }),
-        bits: vec![
-            BitMeaning {
-                bits: "62".into(),
-                name: "swap entry",
-                meaning: "not present: in swap, migrating, or a marker".into(),
-            },
-            BitMeaning { bits: "0-4".into(), name: "swap type", meaning: "31: a marker".into() },
-        ],
-    })
-}
-
-pub fn decoded_flags() -> Decoded {
-    let flags = PageFlags::DIRTY;
-    Decoded::Flags(DecodedFlags {
-        raw: Hex(flags.bits()),
-        flags: FlagNames(flags),
-        bits: vec![FlagMeaning { bit: 4, name: "dirty".into(), meaning: "written to since it was last saved".into() }],
-    })
 }

@@ -2,6 +2,7 @@
 
 use super::samples::*;
 use super::{hostile, rendered, text};
+use crate::command::map::samples::map_region;
 use crate::command::watch::records::samples::{watch_start, watch_summary};
 use crate::render::Record;
 use crate::render::{Json, Svg, Text, Theme};

@@ -89,14 +89,3 @@ pub fn region_full() -> RegionReport {
         ..region_row()
     }
 }
-
-pub fn regions_summary() -> RegionsSummary {
-    RegionsSummary {
-        regions: 23,
-        size: 12 << 20,
-        present: Some(3 << 20),
-        swapped: Some(8192),
-        changed: true,
-        cut_short: true,
-    }
-}

@@ -1,5 +1,7 @@
 //! `who PLACE [limit N]`: which processes map a frame, and where.
 
+pub(super) mod records;
+
 use super::page_sweep::{finish, stopped};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, ps, translate};
 use crate::eval::{self, Location};
@@ -9,11 +11,14 @@ use crate::kernel::{Device, FrameNumber, Name, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, address, after, count};
 use crate::lang::{Count, Expression, Spanned, display};
 use crate::process::Machine;
+#[cfg(test)]
+use crate::render::Record;
 use crate::render::Sink;
-use crate::report::{Mapper, SearchEnd, SymbolBrief, WhoSummary};
+use crate::report::{Shape, SymbolBrief};
 use crate::symbol::Symbols;
 use nom::Parser;
 use nom::combinator::opt;
+use records::{Mapper, SearchEnd, WhoSummary};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::{self, Formatter};
@@ -28,6 +33,7 @@ pub struct Who {
 }
 
 impl Command for Who {
+    const RECORDS: &'static [Shape] = records::RECORDS;
     const ABOUT: About = About {
         name: CommandName::new("who").how(),
         group: Group::Look,
@@ -59,6 +65,11 @@ Needs the right to see frame numbers (CAP_SYS_ADMIN).",
             example("who phys:0x1000", "list the mappings of a physical address"),
         ],
     };
+
+    #[cfg(test)]
+    fn samples() -> Vec<Box<dyn Record>> {
+        records::samples::all()
+    }
 
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
         let (input, (place, limit)) = (address, opt(after("limit", count))).parse(input)?;

@@ -1,0 +1,355 @@
+//! The records of `who`, and how they are written.
+
+use crate::kernel::{FrameNumber, Name, PhysicalAddress, VirtualAddress};
+use crate::render::Record;
+use crate::render::columns::{Cell, Column};
+use crate::render::text::footnotes::Footnotes;
+use crate::render::text::lines::Lines;
+use crate::render::text::tables::{PERMISSIONS, PID, Table};
+use crate::render::text::{Text, cells, words};
+use crate::render::theme::Role;
+use crate::render::units::{count, counted};
+use crate::report::json::{Form, leaf};
+use crate::report::record::record;
+use crate::report::{Declared, FrameWords, RegionBrief, Shape, SymbolBrief, WhoCounts, Why};
+use serde::Serialize;
+
+/// The records that no other command emits.
+pub(in crate::command) const RECORDS: &[Shape] = &[Mapper::SHAPE, WhoSummary::SHAPE];
+
+record! {
+    /// A row of `who`.
+    pub struct Mapper as "mapper" {
+        /// The process.
+        pid: u32,
+        /// Its short name.
+        name: Name,
+        /// The address at which the process maps the requested byte.
+        address: VirtualAddress,
+        /// Neighbouring pages that all map the frame.
+        pages: u64,
+        /// The region.
+        region: Option<RegionBrief>,
+        /// The symbol at the address.
+        symbol: Option<SymbolBrief>,
+    }
+
+    /// The totals of `who`.
+    pub struct WhoSummary as "who-summary" with why {
+        /// The frame.
+        pfn: FrameNumber,
+        /// Its physical address; `null` if that does not fit 64 bits.
+        physical: Option<PhysicalAddress>,
+        /// Its words.
+        [flat] words: FrameWords,
+        /// The numbers of what was found and searched.
+        [flat] counts: WhoCounts,
+        /// The end of the search.
+        ended: SearchEnd,
+        /// Why nobody can map it, or why the map count could not end the search.
+        [optional] because: Option<String>,
+        /// Whether the page moved to another frame during the search.
+        moved: bool,
+        /// Whether /proc lists all processes of the machine: not in a pid namespace (container), nor with `hidepid`.
+        lists_all: bool,
+    }
+}
+
+/// How a search ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum SearchEnd {
+    /// Such a frame cannot be mapped by a process.
+    Nobody,
+    /// As many mappings were found as the kernel counts.
+    Counted,
+    /// Everything that could be searched was searched.
+    Searched,
+    /// At the `limit`.
+    Limit,
+    /// Ctrl-C.
+    Interrupted,
+}
+
+leaf!(SearchEnd => Form::Text);
+
+impl Record for Mapper {
+    fn write(&self, text: &mut Text) {
+        text.row(&MAPPERS, self);
+    }
+}
+
+/// The mappings.
+pub static MAPPERS: Table<Mapper> = Table::of(&[
+    PID.cell(|_, mapper| Cell::new(&mapper.pid)),
+    Column::name("process", 15, Role::Name).cell(|_, mapper| Cell::new(&mapper.name)),
+    Column::word("address", 14, Role::Address).cell(|_, mapper| Cell::new(&mapper.address)),
+    Column::number("pages", 5, Role::Size).rank(1).cell(|_, mapper| Cell::count(mapper.pages)),
+    PERMISSIONS.rank(2).cell(|_, mapper| match &mapper.region {
+        Some(region) => Cell::new(region.perms.letters()),
+        None => Cell::new("-"),
+    }),
+    Column::name("region", 14, Role::Name).cell(|style, mapper| match &mapper.region {
+        Some(region) => cells::region(style, &region.name, region.deleted),
+        None => Cell::of(Role::Dim, "gone"),
+    }),
+    Column::name("symbol", 16, Role::Symbol).cell(|_, mapper| cells::symbol(&mapper.symbol)),
+]);
+
+impl Record for WhoSummary {
+    fn write(&self, text: &mut Text) {
+        text.line(summary, self);
+    }
+}
+
+/// `frame 0x1a4eac at 0x1a4eac000: 3 mappings in 2 processes; the kernel counts 3`, and how complete that is.
+pub fn summary(lines: &mut Lines, summary: &WhoSummary) {
+    let line = lines.line();
+    line.indent(2).plain("frame ").push(Role::Frame, summary.pfn);
+    if let Some(physical) = summary.physical {
+        line.plain(" at ").push(Role::Physical, physical);
+    }
+    if summary.ended == SearchEnd::Nobody {
+        let why = summary.because.as_deref().unwrap_or_default();
+        line.word(": ", Role::Plain, format!("no process maps it: {why}"));
+        return moved(lines, summary);
+    }
+    let found = match summary.counts.mappings {
+        0 => "no mapping found".to_owned(),
+        mappings => format!("{} in {}", counted(mappings, "mapping"), counted(summary.counts.processes, "process")),
+    };
+    line.word(": ", Role::Plain, found);
+    if let Some(own) = summary.words.own_mappings {
+        line.word(", ", Role::Plain, format!("{} of them by pmdb itself", count(own)));
+    }
+    if let Ok(times) = summary.words.map_count {
+        let times = words::map_count(count(times), summary.words.map_count_average);
+        line.word("; ", Role::Plain, format!("the kernel counts {times}"));
+    }
+    let looked_at = format!("looked at {}", of(summary));
+    let (role, text) = match summary.ended {
+        SearchEnd::Counted => (Role::Note, format!("all mappings found, after looking at {}", of(summary))),
+        SearchEnd::Limit => {
+            let more = match missing(summary) {
+                Some(missing) => format!("the kernel counts {} more", counted(missing, "mapping")),
+                None => "there may be more mappings".to_owned(),
+            };
+            (Role::Note, format!("{looked_at}, up to the limit: {more}"))
+        }
+        SearchEnd::Interrupted => (Role::Warn, format!("{looked_at}, then stopped: there may be more mappings")),
+        SearchEnd::Searched | SearchEnd::Nobody => (Role::Note, searched(summary, looked_at)),
+    };
+    prose(lines, role, &text);
+    let counts = &summary.counts;
+    let mut remark = |role, number, noun, what: &str| {
+        if number > 0 {
+            prose(lines, role, &format!("{} {what}", counted(number, noun)));
+        }
+    };
+    // If all mappings are found, unread processes do not matter.
+    if summary.ended != SearchEnd::Counted {
+        let what = "could not be read";
+        remark(Role::Warn, counts.unreadable, "process", what);
+    }
+    remark(Role::Note, counts.gone, "process", "ended meanwhile");
+    let what = "not shown: the same memory as a process shown above";
+    remark(Role::Note, counts.same_memory, "process", what);
+    let what = "shown above ended during the search: the frame is no longer mapped there";
+    remark(Role::Warn, counts.left, "mapping", what);
+    if !summary.lists_all && summary.ended != SearchEnd::Counted && missing(summary).is_none() {
+        prose(lines, Role::Warn, &format!("not searched: processes {UNLISTED}"));
+    }
+    moved(lines, summary);
+    Footnotes::of(&Why::of_row(summary), |_, _| true).write(lines);
+}
+
+fn moved(lines: &mut Lines, summary: &WhoSummary) {
+    if summary.moved {
+        let text = "the page has moved to another frame meanwhile: run it again";
+        prose(lines, Role::Warn, text);
+    }
+}
+
+/// `12 of 113 processes`
+fn of(summary: &WhoSummary) -> String {
+    let counts = &summary.counts;
+    format!("{} of {}", count(counts.looked_at), counted(counts.listed, "process"))
+}
+
+/// The result of a search through everything.
+fn searched(summary: &WhoSummary, looked_at: String) -> String {
+    if let Some(because) = &summary.because {
+        return format!("{looked_at}, because the count does not show when all are found: {because}");
+    }
+    let Some(missing) = missing(summary) else {
+        return looked_at;
+    };
+    let (it, belongs) = if missing == 1 { ("it", "belongs") } else { ("they", "belong") };
+    let elsewhere = match (summary.counts.unreadable, summary.lists_all) {
+        (0, true) => format!("{it} came or went during the search, or {belongs} to the kernel"),
+        (0, false) => format!("{it} may be in a process {UNLISTED}"),
+        (_, true) => format!("{it} may be in a process that could not be read"),
+        (_, false) => format!("{it} may be in a process that could not be read, or in one {UNLISTED}"),
+    };
+    format!("{looked_at}: {} not found; {elsewhere}", counted(missing, "mapping"))
+}
+
+/// Which processes a `/proc` does not list that does not list all.
+const UNLISTED: &str = "outside of this pid namespace, or hidden by hidepid";
+
+/// How many mappings the kernel counts beyond those that were found, if its count is exact.
+fn missing(summary: &WhoSummary) -> Option<u64> {
+    let times = *summary.words.map_count.as_ref().ok()?;
+    let missing = times.checked_sub(summary.counts.mappings)?;
+    (missing > 0 && summary.because.is_none()).then_some(missing)
+}
+
+fn prose(lines: &mut Lines, role: Role, text: &str) {
+    let line = lines.line();
+    line.indent(2).prose(role, text);
+}
+
+/// Samples of its records.
+#[cfg(test)]
+pub(in crate::command) mod samples {
+    use super::*;
+    use crate::command::tests::records::pages::{counter, data, pfn, va};
+    use crate::kernel::PageFlags;
+    use crate::report::Reason;
+
+    pub fn all() -> Vec<Box<dyn Record>> {
+        vec![
+            Box::new(mapper()),
+            Box::new(mapper_gone()),
+            Box::new(who_counted()),
+            Box::new(who_searched()),
+            Box::new(who_zero()),
+            Box::new(who_limited()),
+            Box::new(who_limited_uncounted()),
+            Box::new(who_interrupted()),
+            Box::new(who_nobody()),
+        ]
+    }
+
+    const FLAGS: PageFlags = PageFlags::from_bits_retain(0x400005868);
+
+    pub fn mapper() -> Mapper {
+        Mapper {
+            pid: 812,
+            name: Name::from("demo"),
+            address: va(0x555555558010),
+            pages: 1,
+            region: Some(data()),
+            symbol: Some(counter()),
+        }
+    }
+
+    pub fn mapper_gone() -> Mapper {
+        Mapper {
+            pid: 4_194_303,
+            name: Name::new(*b"a\xff long nam"),
+            address: va(0x7ffff7dc0000),
+            pages: 194,
+            region: None,
+            symbol: None,
+        }
+    }
+
+    pub fn who_counted() -> WhoSummary {
+        WhoSummary {
+            pfn: pfn(0x1a4eac),
+            physical: Some(PhysicalAddress::new(0x1a4eac000)),
+            words: FrameWords { flags: Ok(FLAGS), map_count: Ok(3), map_count_average: false, own_mappings: None },
+            counts: WhoCounts {
+                mappings: 3,
+                left: 0,
+                processes: 2,
+                looked_at: 12,
+                listed: 113,
+                unreadable: 0,
+                gone: 0,
+                same_memory: 0,
+            },
+            ended: SearchEnd::Counted,
+            because: None,
+            moved: false,
+            lists_all: true,
+        }
+    }
+
+    pub fn who_searched() -> WhoSummary {
+        WhoSummary {
+            words: FrameWords { map_count: Ok(5), ..who_counted().words },
+            counts: WhoCounts {
+                left: 1,
+                looked_at: 109,
+                unreadable: 3,
+                gone: 1,
+                same_memory: 1,
+                ..who_counted().counts
+            },
+            ended: SearchEnd::Searched,
+            moved: true,
+            ..who_counted()
+        }
+    }
+
+    pub fn who_zero() -> WhoSummary {
+        let because = "the kernel does not count who maps the page of zeros";
+        WhoSummary {
+            words: FrameWords {
+                flags: Ok(PageFlags::ZERO_PAGE | PageFlags::RESERVED),
+                map_count: Ok(0),
+                map_count_average: false,
+                own_mappings: None,
+            },
+            counts: WhoCounts { mappings: 12_000, processes: 1, looked_at: 113, ..who_counted().counts },
+            ended: SearchEnd::Searched,
+            because: Some(because.to_owned()),
+            ..who_counted()
+        }
+    }
+
+    pub fn who_limited() -> WhoSummary {
+        WhoSummary {
+            words: FrameWords { map_count: Ok(2_002), ..who_counted().words },
+            ended: SearchEnd::Limit,
+            ..who_counted()
+        }
+    }
+
+    /// The kernel's count tells nothing, so nobody knows how many more there are.
+    pub fn who_limited_uncounted() -> WhoSummary {
+        WhoSummary { ended: SearchEnd::Limit, ..who_zero() }
+    }
+
+    pub fn who_interrupted() -> WhoSummary {
+        WhoSummary {
+            words: FrameWords {
+                flags: Err(Reason::not_permitted("/proc/kpageflags may be read by root alone")),
+                map_count: Err(Reason::not_permitted("/proc/kpagecount may be read by root alone")),
+                map_count_average: false,
+                own_mappings: None,
+            },
+            counts: WhoCounts { mappings: 0, processes: 0, ..who_counted().counts },
+            ended: SearchEnd::Interrupted,
+            ..who_counted()
+        }
+    }
+
+    pub fn who_nobody() -> WhoSummary {
+        WhoSummary {
+            words: FrameWords {
+                flags: Ok(PageFlags::BUDDY),
+                map_count: Ok(0),
+                map_count_average: false,
+                own_mappings: None,
+            },
+            counts: WhoCounts::default(),
+            ended: SearchEnd::Nobody,
+            because: Some("it is free".to_owned()),
+            ..who_counted()
+        }
+    }
+}

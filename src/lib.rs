@@ -217,7 +217,7 @@
 //    again.
 
 #![deny(unsafe_code)]
-#![warn(missing_docs)]
+#![deny(missing_docs)]
 
 pub mod budget;
 #[cfg(feature = "cli")]

@@ -78,6 +78,7 @@ impl AddressSpace {
     /// The same, with the regions next to the range: those that may grow into it.
     ///
     /// Fails as [`AddressSpace::of`].
+    #[doc(hidden)]
     pub fn around(target: &Target, ranges: &[AddressRange]) -> Result<AddressSpace> {
         Self::queried(target, ranges, process::Process::query_regions_around)
     }
@@ -166,6 +167,7 @@ impl AddressSpace {
     }
 
     /// Why pmdb's own mappings were needed and are unknown, if they are.
+    #[doc(hidden)]
     pub fn own_mappings_unknown(&self) -> Option<Reason> {
         Some(self.0.cache.observer.get()?.as_ref().err()?.clone().into())
     }
@@ -272,6 +274,7 @@ impl AddressSpace {
 
     /// Whether `KSM` of smaps may count mappings of the page of zeros, which are not in Rss: those that samepage
     /// merging made.
+    #[doc(hidden)]
     pub fn counts_zeros_as_merged(&self) -> bool {
         self.merging().uses_zero_page != Some(false)
     }
@@ -313,6 +316,7 @@ impl AddressSpace {
     }
 
     /// Whether a region is a private device mapping that may hold copies, which the page map does not show.
+    #[doc(hidden)]
     pub fn may_hide_copies(&self) -> bool {
         self.regions().iter().any(|viewed| self.may_be_copied(viewed))
     }

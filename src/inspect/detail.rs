@@ -17,6 +17,7 @@ use std::ops::ControlFlow;
 
 /// One address and the page it lies in. Each fact that is not known says why.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct PageDetail {
     /// The address asked for.
     pub address: VirtualAddress,

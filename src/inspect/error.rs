@@ -12,6 +12,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why pages could not be looked at, or not to the end.
 #[derive(Clone, Debug, ThisError)]
+#[non_exhaustive]
 pub enum Error {
     /// A read failed.
     #[error(transparent)]
@@ -83,6 +84,7 @@ impl From<process::Error> for Reason {
 
 /// Which facts can be known here, found out by trying. A filter on any other is refused before anything is read.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Availability {
     /// Frame numbers.
     pub frames: Fact<()>,

@@ -13,6 +13,7 @@ use crate::report::{Effect, Fact, Outcome, Owner, Reason};
 
 /// What follows from all that is known of a page.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Consequences {
     /// Whose it is.
     pub owner: Result<Owner, OwnerUnknown>,

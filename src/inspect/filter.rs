@@ -63,6 +63,7 @@ impl std::fmt::Debug for Filter {
 
 /// What a sweep has to find out, and of which pages. A [`Facts`] alone means all pages.
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct Question {
     /// What is needed of pages that the filter keeps.
     pub(super) need: Facts,

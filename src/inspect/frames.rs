@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 /// Neighbouring frames of one zone with the same flags and map count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct FrameRow {
     /// The first.
     pub first: FrameNumber,
@@ -71,6 +72,7 @@ impl FrameRow {
 
 /// What is known of one frame.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct FrameDetail {
     /// Its flags.
     pub flags: Fact<PageFlags>,

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 /// The key that pages are grouped by. Physically contiguous runs are a stream, not a group: see
 /// [`PhysicalRuns`](super::PhysicalRuns).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum GroupBy {
     /// State.
     State,
@@ -71,6 +72,7 @@ fn counts(are_exact: bool) -> Facts {
 
 /// What the pages of a group have in common.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[non_exhaustive]
 pub enum GroupKey {
     /// The states that the pages are in, or may be in.
     State(StateSet),
@@ -143,6 +145,7 @@ impl Groups {
     }
 
     /// Splits each group by a second key.
+    #[must_use]
     pub fn and(self, and: Option<GroupBy>) -> Self {
         Groups { and, ..self }
     }

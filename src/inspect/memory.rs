@@ -22,6 +22,7 @@ const TRIES: u32 = 3;
 
 /// How far a read came, and why no further.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct MemoryRead {
     /// Bytes that were read, from the first on.
     pub bytes: usize,
@@ -31,6 +32,7 @@ pub struct MemoryRead {
 
 /// Why memory was read no further.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum ReadEnd {
     /// No frame is mapped in the next page: it was not touched.
     NotResident,
@@ -142,6 +144,7 @@ fn entries(target: &Target, first: u64, pages: u64) -> Result<Vec<PageMapEntry>>
 
 /// Where bytes of memory come from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum ByteSource {
     /// From the process, where a frame was mapped before and after.
     Memory,
@@ -182,6 +185,7 @@ impl ByteSource {
 
 /// What was read from an address on.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Contents {
     /// Bytes.
     Bytes {
@@ -196,6 +200,7 @@ pub enum Contents {
 
 /// Pages of the same kind that were not read.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Absent {
     /// From the address asked for on.
     pub range: AddressRange,

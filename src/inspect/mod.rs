@@ -7,6 +7,42 @@
 //!
 //! All that takes long is pulled (pages, regions, frames, mappers, samples), ends when it is dropped, and takes no more
 //! than its [`Budget`](crate::budget::Budget).
+//!
+//! # Which facts answer which question
+//!
+//! [`Facts`] are what [`AddressSpace::pages`] has to find out about each page. States need none.
+//!
+//! | question | facts | of each [`Page`] |
+//! |---|---|---|
+//! | how much is resident? | none | [`state`](Page::state) is `Present` |
+//! | what is in swap, and in which slot? | [`ENTRIES`](Facts::ENTRIES) | [`state`](Page::state) is `Swapped`; `entry.swap()` and [`AddressSpace::swap_device`] |
+//! | what of shared memory is in swap? | [`CONTENT`](Facts::CONTENT) | [`kind`](Page::kind) is `MaybeSwapped`: its state is `Untouched` |
+//! | what is on huge pages? | [`HUGE`](Facts::HUGE) | [`huge`](Page::huge), `None` where that is unknown |
+//! | is it anonymous, of a file, or the page of zeros? | [`KINDS`](Facts::KINDS) | [`kind`](Page::kind) |
+//! | where is it physically? | [`FRAMES`](Facts::FRAMES) | [`frame`](Page::frame) |
+//! | is it shared? | [`COUNTS`](Facts::COUNTS) | [`map_count`](Page::map_count) |
+//!
+//! A fact that cannot be known here ends the sweep with an error: [`AddressSpace::require`] names it before, and
+//! [`AddressSpace::obtainable`] leaves it out. If only one state is possible, [`Page::states`] is certain.
+//!
+//! ```
+//! # use pmdb::kernel::State;
+//! # use pmdb::{AddressRange, AddressSpace, Facts, Target};
+//! let buffer = vec![1; 4 << 20];
+//! let range = AddressRange::of(&buffer[..]).ok_or("an empty buffer")?;
+//! let space = AddressSpace::within(&Target::attach(std::process::id())?, &[range])?;
+//! let mut pages = space.pages(&[range], space.obtainable(Facts::HUGE));
+//! while let Some(chunk) = pages.next()? {
+//!     for page in chunk.pages() {
+//!         match (page.state(), page.huge) {
+//!             (State::Present, Some(true)) => {}
+//!             (State::Present, Some(false)) => println!("{}: {} small pages", page.address, page.pages),
+//!             (state, _) => println!("{}: {} pages are {}", page.address, page.pages, state.word()),
+//!         }
+//!     }
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod account;
 mod address_space;
@@ -35,13 +71,17 @@ pub mod who;
 pub use address_space::AddressSpace;
 pub use classify::{Backing, KernelBehaviour};
 pub use detail::PageDetail;
-pub use error::{Availability, Error, Result, kind_unknown, no_scan};
+pub use error::{Availability, Error, Result};
+#[doc(hidden)]
+pub use error::{kind_unknown, no_scan};
 pub use explain::Consequences;
-pub use filter::{Filter, Question, require_cgroup_paths, require_of_frames};
+#[doc(hidden)]
+pub use filter::require_cgroup_paths;
+pub use filter::{Filter, Question, require_of_frames};
 pub use folio::Folio;
-pub use frames::{
-    FrameDetail, FrameRow, FrameSweep, cgroup_path, frame_detail, frame_words, is_average, machine_frames, zone,
-};
+#[doc(hidden)]
+pub use frames::frame_words;
+pub use frames::{FrameDetail, FrameRow, FrameSweep, cgroup_path, frame_detail, is_average, machine_frames, zone};
 pub use groups::{GroupBy, GroupKey, Groups, Keys, OfFrame};
 pub use memory::{Absent, ByteSource, Contents, MemoryRead, ReadEnd, first_absent, read_resident};
 pub use outcome::{Access, OwnerUnknown};
@@ -51,4 +91,6 @@ pub use rows::{Neighbours, PageRow, PageRows, PhysicalRun, PhysicalRuns, StateCo
 pub use selection::Selection;
 pub use stats::{RegionStats, RegionSweep};
 pub use sweep::{Chunk, Pages, Sweep};
-pub use watch::{Change, Look, PageRelation, RegionGroups, SharedPages, Snapshot, Survival, Watcher};
+#[doc(hidden)]
+pub use watch::RegionGroups;
+pub use watch::{Change, Look, PageRelation, SharedPages, Snapshot, Survival, Watcher};

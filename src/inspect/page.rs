@@ -89,6 +89,7 @@ impl InZone {
 /// A page, or `pages` neighbours that are the same in everything below; when frames are mapped, with consecutive
 /// frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Page {
     /// The first byte of the (first) page.
     pub address: VirtualAddress,
@@ -212,6 +213,7 @@ impl Page {
     }
 
     /// The page `index` pages into it, alone. Callers keep `index` below `pages`.
+    #[must_use]
     pub fn nth(&self, index: u64, page: PageSize) -> Page {
         let address = self.address.get().saturating_add(index << page.shift());
         let entry = match self.entry.frame() {

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 /// Neighbouring pages of one region with the same state, kind, flags, map count, order and size of mapping, and with
 /// consecutive frames or with the same ones over and over, as the pages of zeros and merged pages have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct PageRow {
     /// The pages; flags are those that all of them have.
     pub page: Page,
@@ -122,6 +123,7 @@ impl PageRow {
 /// Neighbouring pages with consecutive frames, or, without visible frames, in the same state. Pages that all map one
 /// frame, such as the zero page, are a run each: they are not contiguous physically.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct PhysicalRun {
     /// The first byte.
     pub start: VirtualAddress,

@@ -7,6 +7,7 @@ use crate::report::PagesByReason;
 
 /// What is not certain about the pages that a question keeps and leaves out.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Selection {
     /// Untouched pages whose backing content is unknown.
     pub unknown_content: PagesByReason,

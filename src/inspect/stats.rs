@@ -17,6 +17,7 @@ use crate::report::{Fact, LargeFolios, Reason};
 /// The memory of a region. While nothing changes, `shared + private` equals Rss of smaps (for the hugetlb pool
 /// Shared_Hugetlb + Private_Hugetlb). `present` also includes the zero page, which smaps does not count.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct RegionStats {
     /// Bytes of present pages, the zero page included.
     pub present: u64,

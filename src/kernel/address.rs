@@ -182,6 +182,7 @@ impl AddressRange {
             .filter_map(move |(start, end)| AddressRange::new(std::mem::replace(&mut from, end), start))
     }
     /// Grown to whole pages. The last page of the address space keeps its ragged end.
+    #[must_use]
     pub fn to_pages(self, page: PageSize) -> AddressRange {
         let end = self.end.0.checked_add(page.bytes() - 1).map_or(self.end, |end| page.floor(VirtualAddress(end)));
         AddressRange { start: page.floor(self.start), end }

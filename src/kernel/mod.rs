@@ -12,6 +12,7 @@ pub mod smaps;
 pub mod status;
 pub mod swaps;
 pub mod text;
+#[doc(hidden)]
 pub mod words;
 
 pub use address::{AddressRange, FrameNumber, FrameRange, PageSize, PhysicalAddress, VirtualAddress};

@@ -6,6 +6,7 @@ use super::{Device, Name};
 
 /// Files whose contents are in no filesystem of a disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum MemoryFiles {
     /// Shared memory: pages that only swap backs.
     Shared,
@@ -15,6 +16,7 @@ pub enum MemoryFiles {
 
 /// One mount.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Mount {
     /// `st_dev` of the files on it (btrfs and overlayfs give others).
     pub device: Device,

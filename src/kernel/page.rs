@@ -168,6 +168,7 @@ impl PageMapEntry {
         self.bit(56)
     }
     /// The same with bit 56 as given.
+    #[must_use]
     pub const fn with_exclusive(self, is_exclusive: bool) -> Self {
         Self(self.0 & !(1 << 56) | (is_exclusive as u64) << 56)
     }
@@ -181,6 +182,7 @@ impl PageMapEntry {
         self.without_soft_dirty().0 == 0
     }
     /// The same with bit 55 clear.
+    #[must_use]
     pub const fn without_soft_dirty(self) -> Self {
         Self(self.0 & !(1 << 55))
     }

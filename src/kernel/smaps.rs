@@ -5,6 +5,7 @@ use super::{AddressRange, VirtualAddress, maps};
 
 /// What smaps says of one region.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Smaps {
     /// The addresses of the region.
     pub range: AddressRange,

@@ -10,6 +10,7 @@ const PF_KTHREAD: u32 = 0x0020_0000;
 
 /// What pmdb needs of `/proc/PID/stat`.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Stat {
     /// `comm`: raw, unlike in `status`.
     pub name: Name,
@@ -64,6 +65,7 @@ impl Stat {
 
 /// What pmdb needs of `/proc/PID/status`.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Status {
     /// One letter and its word: `S (sleeping)`.
     pub state: String,

@@ -72,6 +72,7 @@ pub struct SwapOptions {
 
 /// What a non-present entry really is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum SwapMeaning {
     /// A slot of the area with that number.
     Area,

@@ -193,6 +193,7 @@ impl Name {
         self.0.is_empty()
     }
     /// The part after the last slash: what people call a library or a program.
+    #[must_use]
     pub fn file_name(&self) -> Name {
         Name::new(self.tail())
     }

@@ -54,6 +54,7 @@ struct MachineCache {
 
 /// What `/sys/kernel/mm/ksm` says of samepage merging; `None` where it cannot be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct Merging {
     /// `pages_shared`: merged pages in use.
     pub shared_pages: Option<u64>,
@@ -68,6 +69,7 @@ impl Machine {
     }
 
     /// The same machine; `log` records what is read of it, and of the processes that it opens.
+    #[doc(hidden)]
     pub fn recorded(&self, log: &Arc<recorded::Log>) -> Arc<Self> {
         Arc::new(Machine::new(recorded::source(&self.source, log)))
     }
@@ -116,6 +118,7 @@ impl Machine {
     /// Flags that this kernel sets on pages where they do not hold: KSM where nothing is merged
     /// (`/sys/kernel/mm/ksm/pages_shared`) or where a page of pmdb's own has it. `None` when neither could be looked
     /// at. For [`FlagContext`](crate::kernel::page_flags::FlagContext).
+    #[doc(hidden)]
     pub fn false_flags(&self) -> Option<PageFlags> {
         let look = || {
             let own = PageFlags::from_bits_retain(self.source.word(Probe::OwnFlags)?);
@@ -203,6 +206,7 @@ impl Machine {
     }
 
     /// The file that has the kernel's configuration; `None` when none can be read.
+    #[doc(hidden)]
     pub fn configuration(&self) -> Option<Name> {
         self.config().map(|(_, place)| place.clone())
     }
@@ -241,6 +245,7 @@ impl Machine {
     }
 
     /// Which facts this kernel and pmdb's rights make available, found out by trying each.
+    #[doc(hidden)]
     pub fn findings(&self) -> Vec<Finding> {
         findings::of_machine(
             &*self.source,
@@ -255,6 +260,7 @@ impl Machine {
     }
 
     /// The rights of pmdb; `None` where they do not matter.
+    #[doc(hidden)]
     pub fn credentials(&self) -> Option<Credentials> {
         Some(self.source.access()?.credentials)
     }
@@ -267,6 +273,7 @@ impl Machine {
 
     /// Whether the hugetlb pool of pages of `bytes` bytes has any that are free and not reserved; `None` when that
     /// cannot be read.
+    #[doc(hidden)]
     pub fn huge_pages_to_spare(&self, bytes: u64) -> Option<bool> {
         let free = self.setting(Setting::FreePoolPages(bytes))?;
         Some(free > self.setting(Setting::ReservedPoolPages(bytes))?)
@@ -310,6 +317,7 @@ impl Machine {
 
     /// Whether [`memory_files`](Self::memory_files) knows hugetlb memory that is in no mounted filesystem, as most of
     /// it is. If not, only the names of regions show it.
+    #[doc(hidden)]
     pub fn pools_are_known(&self) -> bool {
         self.pools().is_some()
     }
@@ -417,6 +425,7 @@ impl Machine {
     /// equal ones are the same. `Ok(i)`: `process` shares memory with `others[i]`; `Err(i)`: it belongs there; `None`:
     /// the kernel cannot compare. Two processes share memory without being threads of each other after vfork, or
     /// `clone` with CLONE_VM alone.
+    #[doc(hidden)]
     pub fn find_memory(&self, others: &[u32], process: u32) -> Option<std::result::Result<usize, usize>> {
         let mut is_told = true;
         let place = others.binary_search_by(|&other| {
@@ -469,6 +478,7 @@ impl ProcessHandle {
 }
 
 /// A process that was opened beside the target.
+#[non_exhaustive]
 pub struct OpenedProcess {
     /// Its process.
     pub process: Process,

@@ -20,11 +20,14 @@ pub use crate::source::{
     ProcessEntry, ReadAt, Result, WordFile, covered_pages,
 };
 pub use machine::{KernelVersion, Machine, Merging, OpenedProcess, ProcessHandle, ProcessHandles};
+#[doc(hidden)]
 pub use maps_text::MapsText;
 pub use modules::{Layout, Modules, OpenedFile};
 pub use populated::PopulatedRange;
 pub use status::{ProcessStatus, Thread};
-pub use target_process::{FEW_REGIONS, Process};
+#[doc(hidden)]
+pub use target_process::FEW_REGIONS;
+pub use target_process::Process;
 
 use crate::kernel::status::Stat;
 use crate::kernel::{Name, maps};
@@ -64,6 +67,8 @@ impl Target {
     }
 
     /// The same target; `log` records what is read of it.
+    #[doc(hidden)]
+    #[must_use]
     pub fn recorded(&self, log: &Arc<recorded::Log>) -> Self {
         let source = recorded::source(self.process.source(), log);
         Target {
@@ -81,6 +86,7 @@ pub fn machine() -> Arc<Machine> {
 
 /// The process that was meant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct ResolvedProcess {
     /// Its number.
     pub pid: u32,
@@ -90,6 +96,7 @@ pub struct ResolvedProcess {
 
 /// How a process was asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum ResolvedBy {
     /// By its own number.
     Process,

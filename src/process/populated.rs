@@ -7,6 +7,7 @@ use std::ops::ControlFlow;
 
 /// A stretch of pages with something in their entries, all of the same categories.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct PopulatedRange {
     /// Whole pages.
     pub range: AddressRange,

@@ -21,6 +21,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 
 /// A thread.
 #[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
 pub struct Thread {
     /// Its id; that of the main thread is the id of the process.
     pub id: u32,
@@ -39,6 +40,7 @@ impl Thread {
 
 /// What `/proc/PID/status`, `stat`, `exe` and `cmdline` say of a process.
 #[derive(Clone, PartialEq, Debug, Default)]
+#[non_exhaustive]
 pub struct ProcessStatus {
     /// Process id.
     pub pid: u32,

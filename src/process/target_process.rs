@@ -120,6 +120,7 @@ impl Process {
     }
 
     /// The address space that it has now; `None` if it never gets another one.
+    #[doc(hidden)]
     pub fn memory_lifetime(&self) -> Option<Arc<dyn MemoryLifetime>> {
         self.source.memory_lifetime()
     }
@@ -130,6 +131,7 @@ impl Process {
     }
 
     /// The same, and the text that they were read from.
+    #[doc(hidden)]
     pub fn regions_and_text(&self) -> Result<(Vec<Region>, MapsText)> {
         let (regions, text) = maps_text::read(&*self.source)?;
         Ok((regions, MapsText::new(text)))
@@ -164,6 +166,7 @@ impl Process {
 
     /// Reads on in `/proc/PID/maps` after `so_far` bytes that are the same as `before`. Returns how many more are the
     /// same, 0 at the end of both; `None` if something differs, or there is no such text.
+    #[doc(hidden)]
     pub fn maps_unchanged_from(&self, before: &MapsText, so_far: usize) -> Result<Option<usize>> {
         // The kernel gives no more than a page at a time.
         let mut text = Vec::with_capacity(4 << 10);
@@ -186,6 +189,7 @@ impl Process {
 
     /// The region at `address` by PROCMAP_QUERY; `None` if the kernel has no such query, or its answer is not final:
     /// then the text has it.
+    #[doc(hidden)]
     pub fn query_region_at(&self, address: VirtualAddress) -> Result<Option<Option<Region>>> {
         match self.query(Query::At(address))? {
             Answer::Found(mapping) => Ok(Some(self.with_true_name(mapping))),
@@ -200,6 +204,7 @@ impl Process {
 
     /// The regions of which a part lies in `range`, by PROCMAP_QUERY; `None` where the kernel has no such query, or if
     /// they are more than `most`: then the text has them.
+    #[doc(hidden)]
     pub fn query_regions_in(&self, range: AddressRange, most: usize) -> Result<Option<Vec<Region>>> {
         let mut found = Vec::new();
         let mut from = range.start();
@@ -225,6 +230,7 @@ impl Process {
     }
 
     /// The same, with the regions next to `range` if it does not end inside of one: those that may grow into it.
+    #[doc(hidden)]
     pub fn query_regions_around(&self, range: AddressRange, most: usize) -> Result<Option<Vec<Region>>> {
         let Some(mut found) = self.query_regions_in(range, most)? else {
             return Ok(None);
@@ -286,6 +292,7 @@ impl Process {
 
     /// The regions below `address` that follow each other with less than `gap` bytes between them, the nearest first
     /// and no more than `most`; `None` where the kernel has no query for one region (before Linux 6.11).
+    #[doc(hidden)]
     pub fn nearest_below(&self, address: VirtualAddress, gap: u64, most: usize) -> Result<Option<Vec<Region>>> {
         let mut found: Vec<Region> = Vec::new();
         while found.len() < most {
@@ -376,6 +383,7 @@ impl Process {
 
     /// Whether the kernel hides the pages of the region (VM_PFNMAP), judged by a scan, which skips such regions; `None`
     /// where only smaps tells.
+    #[doc(hidden)]
     pub fn is_pfn_mapped(&self, region: &Region) -> Result<Option<bool>> {
         if !self.has_scan() {
             return Ok(None);
@@ -401,6 +409,7 @@ impl Process {
     }
 
     /// The findings that differ from process to process.
+    #[doc(hidden)]
     pub fn findings(&self) -> Vec<Finding> {
         findings::of_process(&*self.source)
     }

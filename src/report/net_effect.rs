@@ -5,6 +5,7 @@ use std::ops::AddAssign;
 
 impl NetEffect {
     /// The part of it that `pages` of `all` pages have, which changed in the same way. All have the whole.
+    #[must_use]
     pub fn part(self, pages: u64, all: u64) -> NetEffect {
         let part = |bytes: u64| {
             let bytes = u128::from(bytes) * u128::from(pages) / u128::from(all.max(1));

@@ -9,6 +9,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 /// Why bytes could not be fetched.
 #[derive(Clone, Debug, ThisError)]
+#[non_exhaustive]
 pub enum Error {
     /// The target exited, or the process was never there. Exit status 3.
     #[error("{what}")]
@@ -110,6 +111,7 @@ impl Error {
 
 /// A process in a listing.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct ProcessEntry {
     /// Process id.
     pub pid: u32,

@@ -4,6 +4,7 @@ use super::Result;
 
 /// A feature that pmdb uses if it is available. Listings have them in this order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[non_exhaustive]
 pub enum Feature {
     /// `/proc/PID/pagemap`
     PageMap,
@@ -51,6 +52,7 @@ pub enum Feature {
 
 /// Whether a feature is available.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Finding {
     /// The feature.
     pub feature: Feature,
@@ -64,6 +66,7 @@ pub struct Finding {
 
 /// The rights of pmdb.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Credentials {
     /// Effective user id.
     pub user: u32,

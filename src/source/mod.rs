@@ -29,6 +29,7 @@ use std::sync::Arc;
 
 /// The identity of a process: more than its number, as numbers are reused.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct Identity {
     /// Process id.
     pub pid: u32,

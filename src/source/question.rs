@@ -251,6 +251,7 @@ pub enum FileLocation<'a> {
 
 /// What the object behind a mapping (a file, shared memory) has for a page, mapped or not.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum BackingContent {
     /// It ends before this page: an access is SIGBUS.
     PastEnd,

@@ -212,6 +212,7 @@ mod tests;
 
 /// The backing of the pages of a region.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum Backing {
     /// Nothing but swap.
     Anonymous,

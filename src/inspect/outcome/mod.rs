@@ -72,6 +72,7 @@ pub struct AccessFacts {
 
 /// Why the owner of a page is unknown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum OwnerUnknown {
     /// No page is mapped.
     NoPage,

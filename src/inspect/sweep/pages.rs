@@ -7,6 +7,7 @@ use crate::kernel::{Kind, PageFlags, PageMapEntry, State, VirtualAddress};
 use crate::process::{BackingContent, Categories};
 
 /// The pages of a [`Chunk`].
+#[must_use = "iterators are lazy"]
 pub struct Pages<'a> {
     chunk: Chunk<'a>,
     /// Whether entries of single pages are all that was read, and neighbours that are the same may come as one.

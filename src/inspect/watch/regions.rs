@@ -121,6 +121,7 @@ fn own_name(region: &Region) -> &[u8] {
 
 /// What happened between two samples.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Change {
     /// The kind of change.
     pub kind: EventKind,

@@ -34,6 +34,7 @@ pub struct Snapshot {
 
 /// How a page of one process, or sample, relates to another.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[non_exhaustive]
 pub enum PageRelation {
     /// Both map the same frame.
     Shared,
@@ -49,6 +50,7 @@ pub enum PageRelation {
 
 /// Neighbouring pages of a region with the same relation.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct SharedPages {
     /// The first page, in the first process, or in the second if only that has it.
     pub address: VirtualAddress,

@@ -40,6 +40,7 @@ pub struct Seen {
 }
 
 /// A mapping of the frame.
+#[non_exhaustive]
 pub struct Mapper {
     /// The process that has it, opened.
     pub target: Target,
@@ -54,6 +55,7 @@ pub struct Mapper {
 }
 
 /// What a search has come to.
+#[non_exhaustive]
 pub enum SearchEvent {
     /// A mapping was found.
     Found(Mapper),
@@ -68,6 +70,7 @@ pub enum SearchEvent {
 
 /// How a search ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum EndCause {
     /// No process can map such a frame, for this reason.
     Nobody(&'static str),
@@ -83,6 +86,7 @@ pub enum EndCause {
 
 /// The answer, beside the mappings that were found.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct SearchSummary {
     /// The flags of the frame.
     pub flags: Fact<PageFlags>,

@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
              has mapped. It never stops or traces the process, changes it only on request, and runs beside gdb.",
     after_help = "pmdb --help shows all options, pmdb help lists the commands, pmdb help NAME explains one",
     after_long_help = AFTER_HELP,
-    override_usage = "pmdb [OPTIONS] [PID | NAME | demo] [COMMAND …]\n       pmdb help [TOPIC]",
+    override_usage = "pmdb [OPTIONS] [PID | NAME | demo] [COMMAND …]\n       pmdb help [TOPIC]\n       pmdb ps | decode | show | info capabilities | summary frames …",
     // Colours that can be read on black and on white.
     styles = Styles::styled().header(Style::new().bold().underline()).literal(Ansi256Color(63).on_default())
 )]
@@ -242,11 +242,12 @@ impl Arguments {
         }
     }
 
-    /// The command in the words behind the process, or in words that need no process (`help`).
+    /// The command in the words behind the process, or in words that need no process (`help`, `ps`).
     fn take_command(&mut self) -> Result<Option<String>, clap::Error> {
         let refused = |message: String| Err(Arguments::command().error(ErrorKind::UnknownArgument, message));
         let mut words = Vec::new();
-        if self.pid.is_some() || self.target.as_deref().is_some_and(needs_no_process) {
+        let next = self.arguments.first().map(String::as_str);
+        if self.pid.is_some() || self.target.as_deref().is_some_and(|word| needs_no_process(word, next)) {
             words.extend(self.target.take());
         }
         let Some(first) = words.first().or(self.arguments.first()) else {
@@ -321,9 +322,15 @@ impl Arguments {
     }
 }
 
-/// Whether a word in the place of the process is a command that needs no process.
-fn needs_no_process(word: &str) -> bool {
-    matches!(word, "help" | "apropos")
+/// Whether a word in the place of the process is a command that needs no process, with the word after it where it has
+/// two. Such a command wins over a process of that name, which `-p` names.
+fn needs_no_process(word: &str, next: Option<&str>) -> bool {
+    match word {
+        "help" | "apropos" | "ps" | "decode" | "show" => true,
+        "info" => next == Some("capabilities"),
+        "summary" => next == Some("frames"),
+        _ => false,
+    }
 }
 
 /// The choice of colour for clap's help, the same as for other output. It finds `--color` before the command line is
@@ -386,7 +393,8 @@ fn with_double_dashes(words: impl IntoIterator<Item = OsString>) -> Vec<OsString
     let mut is_value = true; // the program's name
     let mut options_ended = false;
     let (mut has_process, mut has_steps) = (false, false);
-    for word in words {
+    let mut words = words.into_iter().peekable();
+    while let Some(word) = words.next() {
         if is_value || options_ended {
             is_value = false;
             changed.push(word);
@@ -394,7 +402,9 @@ fn with_double_dashes(words: impl IntoIterator<Item = OsString>) -> Vec<OsString
         }
         if !word.to_string_lossy().starts_with('-') {
             // The command behind the process has options of its own.
-            options_ended = !has_steps && (has_process || word.to_str().is_some_and(needs_no_process));
+            let next = words.peek().and_then(|next| next.to_str());
+            let is_command = word.to_str().is_some_and(|word| needs_no_process(word, next));
+            options_ended = !has_steps && (has_process || is_command);
             has_process = true;
             if options_ended {
                 changed.push("--".into());
@@ -485,11 +495,20 @@ mod tests {
             (&["help"], Subject::Nothing, "help"),
             (&["apropos", "--how"], Subject::Nothing, "apropos --how"),
             (&["help", "info", "symbol"], Subject::Nothing, "help info symbol"),
+            (&["ps", "by", "rss"], Subject::Nothing, "ps by rss"),
+            (&["--json", "decode", "0x44"], Subject::Nothing, "decode 0x44"),
+            (&["show"], Subject::Nothing, "show"),
+            (&["info", "capabilities"], Subject::Nothing, "info capabilities"),
+            (&["summary", "frames", "--how"], Subject::Nothing, "summary frames --how"),
             (&["812", "info", "symbol", "--help"], process(), "help info symbol"),
             (&["812", "walk", "heap", "--help"], process(), "help walk"),
         ] {
             assert_eq!(run(line), (subject, step(text)), "{line:?}");
         }
+        let named = Subject::Process(TargetName::Name("ps".into()));
+        assert_eq!(run(&["-p", "ps", "show"]), (named, step("show")));
+        // One word of two is the name of a process.
+        assert_eq!(parse(&["info"]).unwrap().subject(), Subject::Process(TargetName::Name("info".into())));
         for line in [
             &["812", "regions", "|", "cat"][..],
             &["812", "regions", ">", "/tmp/file"],

@@ -189,7 +189,9 @@ impl Offers<'_> {
                 }
                 None if *word == "--" => options_ended = true,
                 None if word.starts_with('-') && !options_ended => {}
-                None if process.is_none() && !needs_no_process(word) => process = Some(word),
+                None if process.is_none() && !needs_no_process(word, before.get(index + 1).copied()) => {
+                    process = Some(word)
+                }
                 None if has_steps => return self.files(0),
                 None => return self.command(process, before.get(index..).unwrap_or_default(), 0),
             }
@@ -206,7 +208,7 @@ impl Offers<'_> {
             None => {
                 self.processes(0);
                 self.add("demo", "start a demonstration process");
-                for command in COMMANDS.abouts().filter(|about| needs_no_process(about.name.name)) {
+                for command in COMMANDS.abouts().filter(|about| needs_no_process(about.name.name, None)) {
                     self.add(command.name.name, command.summary);
                 }
             }

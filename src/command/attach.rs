@@ -5,7 +5,7 @@ use crate::eval::{Scope, Value};
 use crate::lang::grammar;
 use crate::lang::habits::{self, Does};
 use crate::lang::parser::{Parsed, Raw, Tokens, raw};
-use crate::lang::{Expected, Spanned, escape};
+use crate::lang::{Expected, Spanned, SyntaxError, escape};
 use crate::process::{self, Target};
 use crate::render::Sink;
 use crate::report::TargetReport;
@@ -101,16 +101,14 @@ is noticed. Reports when the process exits or executes another program.",
             TargetName::Name(name) => name.clone(),
             TargetName::Itself => "self".to_owned(),
             TargetName::Variable(name) => match context.state.variable(name) {
+                Some(value) if let Some(number) = value.integer() => number.to_string(),
                 Some(Value::Text(text)) => text,
-                value => match value.and_then(|value| value.integer()) {
-                    Some(number) => number.to_string(),
-                    None => {
-                        return Err(Error::refused(
-                            format!("${name} holds no process: a number or a name is expected"),
-                            "ps lists the processes",
-                        ));
-                    }
-                },
+                _ => {
+                    return Err(Error::refused(
+                        format!("${name} holds no process: a number or a name is expected"),
+                        "ps lists the processes",
+                    ));
+                }
             },
         };
         let resolved = resolve(&asked, context.sink)?;
@@ -142,6 +140,9 @@ is noticed. Reports when the process exits or executes another program.",
     }
 }
 
+/// Words that `pmdb` takes in the place of a process.
+const WITHOUT_PROCESS: &[&str] = &["help", "apropos", "ps", "decode", "show", "demo", "self"];
+
 /// The process of that number or name. Lists the processes if several have the name.
 pub(super) fn resolve(asked: &str, sink: &mut dyn Sink) -> Result<process::ResolvedProcess, Error> {
     let is_command = || grammar::usage(asked).is_some();
@@ -166,6 +167,12 @@ pub(super) fn resolve(asked: &str, sink: &mut dyn Sink) -> Result<process::Resol
                 Some((habit, Does::Refuse(hint))) => format!("{what}; {}", habit.hint(hint)),
                 Some((_, Does::Run(ours, _))) => {
                     format!("{what}; as a command it is {ours}: pmdb PID {ours}")
+                }
+                None if !asked.starts_with(|c: char| c.is_ascii_digit()) => {
+                    match SyntaxError::did_you_mean(asked, WITHOUT_PROCESS.iter().copied()) {
+                        Some(guess) => format!("{what}; {guess}"),
+                        None => what,
+                    }
                 }
                 _ => what,
             };

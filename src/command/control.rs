@@ -43,8 +43,8 @@ pub(super) const IF: About = about(
 Runs the lines up to `else` or `end` if the expression is true (a number that is not zero). If it is false, runs the \
 lines between `else` and `end`.
 
-Comparisons are joined with && and ||, and ! negates one: if rss(heap) > 1M && !exclusive($sp). As in gdb, each word \
-needs a line of its own.",
+`and`, `or` and `not` join and negate comparisons, as `&&`, `||` and `!` do: if rss(heap) > 1M and not exclusive($sp). \
+As in gdb, each word needs a line of its own.",
     IF_EXAMPLES,
 );
 
@@ -70,7 +70,7 @@ pub(super) const WHILE: About = about(
 Runs the lines up to `end` again and again while the expression is true. `loop_break` leaves the loop, and \
 `loop_continue` begins its next turn. Ctrl-C ends it at once.
 
-Comparisons are joined with && and ||, and ! negates one.",
+`and`, `or` and `not` join and negate comparisons, as `&&`, `||` and `!` do.",
     WHILE_EXAMPLES,
 );
 

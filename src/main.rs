@@ -10,7 +10,7 @@ use pmdb::demo::{self, Demonstration};
 use pmdb::eval::{self, Spans, Value};
 use pmdb::report::{ErrorCode, ErrorReport, RequestId};
 use pmdb::session::{self, Assertions, Input, Outcome, Session, SessionOptions, ShellIo, Tally};
-use pmdb::state::DebugState;
+use pmdb::state::{self, DebugState};
 use pmdb::{process, repl, source};
 use std::io::{self, IsTerminal, Write};
 use std::ops::ControlFlow;
@@ -227,15 +227,18 @@ fn prepare(
     ControlFlow::Continue(())
 }
 
-/// Attaches to the demonstration process. Sets a variable for each of its areas, and prints what they are.
+/// Attaches to the demonstration process. Sets a variable for each of its areas, which `show areas` lists.
 fn demonstrate(demonstration: &Demonstration, session: &mut Session, arguments: &Arguments) -> Outcome {
     let outcome = session.attach(TargetName::Id(demonstration.pid));
+    let state = session.state_mut();
     for area in &demonstration.areas {
         let spans = Spans::one(area.range, eval::Origin::Written);
-        session.state_mut().variables.insert(area.name.clone(), Value::Range(spans));
-        if !arguments.quiet && !arguments.batch {
-            session.note(format!("${}: {}", area.name, area.sentence));
-        }
+        state.variables.insert(area.name.clone(), Value::Range(spans));
+        let (name, range, sentence) = (area.name.clone(), area.range, area.sentence.clone());
+        state.areas.push(state::Area { name, range, sentence });
+    }
+    if !arguments.quiet && !arguments.batch {
+        session.note("it has an area for each kind of memory (`show areas`); `source :tour` shows pmdb on them");
     }
     outcome
 }

@@ -126,20 +126,28 @@ fn the_picture_of_the_readme_is_what_its_script_draws() {
 }
 
 #[test]
-fn the_tour_shows_the_five_verbs() {
+fn the_tour_shows_each_command_before_its_answer() {
     let tour = answer(&["-x", "scripts/tour.pmdb"]);
-    // translate, region, walk, flags, watch: what only their answers hold.
+    // What only the answers of translate, region, walk, map, who, flags and watch hold.
     for words in [
         "<demo_buffer+291>",
         "section .data",
         "private_copy",
         "256 untouched",
-        "1 guard",
+        "a guard page",
+        "AAAA",
+        "memfd:demo_shared",
         "mapped at",
         "ended by `for`",
     ] {
         assert!(tour.contains(words), "'{words}' is missing in\n{tour}");
     }
+    let script = include_str!("../scripts/tour.pmdb").lines();
+    let commands = script.filter(|line| !["#", "echo", "set"].iter().any(|word| line.starts_with(word)));
+    for command in commands.filter(|line| !line.is_empty()) {
+        assert!(tour.contains(&format!("\n(pmdb) {command}\n")), "'{command}' is missing in\n{tour}");
+    }
+    assert!(tour.lines().count() <= 180, "{tour}");
     let hidden = tour.contains("hidden");
     assert_eq!(hidden, !frames_are_shown(), "{tour}");
 }

@@ -1,6 +1,7 @@
-//! `show [SETTING | convenience]`
+//! `show [SETTING | convenience | areas]`
 
 use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
+use crate::kernel::VirtualAddress;
 use crate::lang::parser::{Parsed, Tokens, end_of_text, setting, word};
 use crate::lang::{SETTINGS, Setting};
 use crate::render::Record;
@@ -15,7 +16,7 @@ use nom::branch::alt;
 use nom::combinator::{map, opt};
 use std::fmt::{self, Formatter};
 
-/// `show [SETTING | convenience]`: what it shows.
+/// `show [SETTING | convenience | areas]`: what it shows.
 #[derive(Debug)]
 pub enum Show {
     /// All settings.
@@ -24,6 +25,8 @@ pub enum Show {
     Setting(Setting),
     /// The variables: `$name`, and the value history.
     Convenience,
+    /// The areas of the demonstration process.
+    Areas,
     /// Which pmdb this is.
     Version,
     /// The settings of the log, and its file.
@@ -31,7 +34,7 @@ pub enum Show {
 }
 
 impl Command for Show {
-    const RECORDS: &'static [Shape] = &[SettingReport::SHAPE];
+    const RECORDS: &'static [Shape] = &[SettingReport::SHAPE, AreaRow::SHAPE];
     const ABOUT: About = About {
         name: CommandName::new("show"),
         group: Group::Language,
@@ -41,11 +44,13 @@ Lists every setting with its value and meaning.
 
   SETTING      one setting
   convenience  the variables of `set` and the kept values of `print`
+  areas        the areas of the demonstration process (`pmdb demo`)
   version      the facts that a bug report needs",
         examples: &[
             example("show", "list all settings"),
             example("show pagination", "show one setting"),
             example("show convenience", "list variables and kept values"),
+            example("show areas", "list the areas of the demonstration"),
             example("show version", "show version, commit, target and build"),
         ],
     };
@@ -60,6 +65,7 @@ Lists every setting with its value and meaning.
             map((word("logging"), end_of_text), |_| Show::Logging),
             map(setting, Show::Setting),
             map(word("convenience"), |_| Show::Convenience),
+            map(word("areas"), |_| Show::Areas),
             map(word("version"), |_| Show::Version),
         ));
         map(opt(shown), |shown| shown.unwrap_or(Show::All)).parse(input)
@@ -70,6 +76,7 @@ Lists every setting with its value and meaning.
             Show::All => Ok(()),
             Show::Setting(setting) => write!(f, " {}", setting.name()),
             Show::Convenience => f.write_str(" convenience"),
+            Show::Areas => f.write_str(" areas"),
             Show::Version => f.write_str(" version"),
             Show::Logging => f.write_str(" logging"),
         }
@@ -89,6 +96,7 @@ Lists every setting with its value and meaning.
                 })?;
             }
             Show::Setting(setting) => show_setting(context, *setting)?,
+            Show::Areas => show_areas(context)?,
             Show::Version => show_version(context)?,
             Show::Convenience => {
                 for report in super::print::kept_values(context.state) {
@@ -127,6 +135,21 @@ fn show_version(context: &mut Context) -> Result<(), super::Error> {
     Ok(())
 }
 
+/// The areas of the demonstration, or a note that there is none.
+fn show_areas(context: &mut Context) -> Result<(), super::Error> {
+    if context.state.areas.is_empty() {
+        context
+            .sink
+            .note("pmdb did not start this process: `pmdb demo` starts one with an area for each kind of memory")?;
+    }
+    for area in &context.state.areas {
+        let (name, about) = (area.name.clone(), area.sentence.clone());
+        let row = AreaRow { name, start: area.range.start(), end: area.range.end(), size: area.range.len(), about };
+        context.sink.emit(&row)?;
+    }
+    Ok(())
+}
+
 record! {
     /// `show`
     pub struct SettingReport as "setting" {
@@ -152,16 +175,52 @@ static TABLE: Table<SettingReport> = Table::of(&[
     Column::word("meaning", 20, Role::Dim).cell(|_, setting| Cell::new(&setting.meaning)),
 ]);
 
+record! {
+    /// A row of `show areas`.
+    pub struct AreaRow as "area" {
+        /// The variable that holds the area, without the `$`.
+        name: String,
+        /// Address of the first byte.
+        start: VirtualAddress,
+        /// Address after the last byte.
+        end: VirtualAddress,
+        /// Number of bytes.
+        size: u64,
+        /// A description of its memory.
+        about: String,
+    }
+}
+
+impl Record for AreaRow {
+    fn write(&self, text: &mut Text) {
+        text.row(&AREAS, self);
+    }
+}
+
+/// `show areas`
+static AREAS: Table<AreaRow> = Table::of(&[
+    Column::word("area", 13, Role::Symbol).cell(|_, area| Cell::new(format!("${}", area.name))),
+    Column::number("size", 8, Role::Size).cell(|_, area| Cell::size(area.size)),
+    Column::word("memory", 20, Role::Plain).cell(|_, area| Cell::new(&area.about)),
+]);
+
 /// Samples of its records.
 #[cfg(test)]
 pub(in crate::command) mod samples {
     use super::*;
 
     pub fn all() -> Vec<Box<dyn Record>> {
-        vec![Box::new(setting())]
+        vec![Box::new(setting()), Box::new(area())]
     }
 
     pub fn setting() -> SettingReport {
         SettingReport { name: "pagination".into(), value: "on".into(), meaning: "show long output in a pager".into() }
+    }
+
+    pub fn area() -> AreaRow {
+        let start = VirtualAddress::new(0x7f00_0000_0000);
+        let about = "one page of zeros, read 8 times".to_owned();
+        let (end, size) = (VirtualAddress::new(start.get() + 0x8000), 0x8000);
+        AreaRow { name: "zero".to_owned(), start, end, size, about }
     }
 }

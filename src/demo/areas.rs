@@ -71,35 +71,27 @@ pub(super) fn set_up(page: usize) -> io::Result<Areas> {
     let half = buffer.count().div_ceil(2);
     buffer.slice(0..half).write();
     buffer.slice(half..buffer.count()).read();
-    areas.add(
-        "buffer",
-        buffer,
-        "demo_buffer, initialised data of the program file: the first half has been written to, which made private copies of its pages; the rest was only read",
-    );
+    areas.add("buffer", buffer, "demo_buffer (.data): first half written, rest read");
 
     let zeroed = demo_zeroed.pages(page);
     zeroed.slice(0..4).write();
-    areas.add("zeroed", zeroed, "demo_zeroed, zeroed data (.bss): only the first 4 pages have been written to");
+    areas.add("zeroed", zeroed, "demo_zeroed (.bss): first 4 pages written");
 
     demo_counter.store(1, Ordering::Relaxed);
     areas.add_range(
         "counter",
         byte_range(demo_counter.as_ptr().cast(), size_of::<AtomicU64>()),
-        "demo_counter, a 64-bit number that grows each time demo_busy changes",
+        "demo_counter: a number that grows with demo_busy",
     );
 
     let block: &'static mut [u8] = vec![0x5a; 48 * KIB].leak();
-    areas.add_range("heap_block", byte_range(block.as_ptr(), block.len()), "48 KiB from malloc, all written to");
+    areas.add_range("heap_block", byte_range(block.as_ptr(), block.len()), "48 KiB from malloc, all written");
 
     let program = File::open("/proc/self/exe")?;
     let private = Pages::of_file(program.as_fd(), MapFlags::PRIVATE, 16, page)?;
     private.read();
     private.slice(1..2).write();
-    areas.add(
-        "private_file",
-        private,
-        "the start of the program file, mapped privately and read; the second page has been written to",
-    );
+    areas.add("private_file", private, "the program file, private: read, page 2 written");
 
     let memory =
         rustix::fs::memfd_create("demo_shared", MemfdFlags::CLOEXEC).map_err(during("making a file in memory"))?;
@@ -107,32 +99,24 @@ pub(super) fn set_up(page: usize) -> io::Result<Areas> {
     let shared = Pages::of_file(memory.as_fd(), MapFlags::SHARED, 16, page)?;
     let written = shared.slice(0..8);
     written.write();
-    areas.add(
-        "shared",
-        shared,
-        "shared memory (a memfd): the first 8 pages have been written to, and the child maps the same frames",
-    );
+    areas.add("shared", shared, "a memfd: 8 pages written, shared with a child");
 
     let anonymous = Pages::anonymous(64, page, c"demo_anonymous")?;
     anonymous.slice(0..16).write();
-    areas.add("anonymous", anonymous, "anonymous memory: the first 16 of 64 pages have been written to");
+    areas.add("anonymous", anonymous, "anonymous: first 16 of 64 pages written");
 
     let zero = Pages::anonymous(8, page, c"demo_zero")?;
     zero.read();
-    areas.add("zero", zero, "anonymous memory that was only read: every page is the one zero page of the kernel");
+    areas.add("zero", zero, "anonymous: only read, so the one page of zeros");
 
     let untouched = Pages::anonymous(256, page, c"demo_untouched")?;
-    areas.add("untouched", untouched, "anonymous memory that was never touched");
+    areas.add("untouched", untouched, "anonymous: never touched");
 
     set_up_huge(&mut areas, page)?;
     set_up_guard(&mut areas, page)?;
 
     let busy = Busy::new(demo_busy.pages(page).slice(0..8));
-    areas.add(
-        "busy",
-        busy.pages,
-        "the first 8 pages of demo_busy: five times a second one of them comes, goes or moves to another frame",
-    );
+    areas.add("busy", busy.pages, "8 pages of demo_busy: they come, move and go");
 
     Ok(Areas { areas: areas.0, copied: [buffer.slice(0..2), anonymous.slice(0..4)], shared: written, busy })
 }
@@ -158,9 +142,9 @@ fn set_up_huge(areas: &mut Announced, page: usize) -> io::Result<()> {
         "huge",
         huge,
         &if given {
-            format!("{size} KiB of anonymous memory in one huge page: one write brought it all")
+            format!("anonymous: {size} KiB in one huge page")
         } else {
-            format!("{size} KiB of anonymous memory for which a huge page was asked; the kernel gave ordinary pages")
+            "anonymous: huge page wanted, ordinary pages given".to_owned()
         },
     );
     Ok(())
@@ -181,9 +165,9 @@ fn set_up_guard(areas: &mut Announced, page: usize) -> io::Result<()> {
     pages.write();
     let guard = pages.slice(1..2);
     let sentence = if guard.guard()? {
-        "a guard page between two ordinary ones: touching it is a fault, yet it is part of their region"
+        "a guard page between two ordinary pages"
     } else {
-        "an inaccessible page between two ordinary ones: this kernel has no guard pages (Linux 6.13)"
+        "inaccessible: no guard pages before Linux 6.13"
     };
     areas.add("guard", guard, sentence);
     Ok(())

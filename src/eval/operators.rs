@@ -106,10 +106,8 @@ pub(super) fn binary(
     match operator.node {
         Op::Divide | Op::Remainder if b.number == zero => Err(Error::new(right.at, "division by zero")),
         Op::ShiftLeft | Op::ShiftRight if b.number < zero => Err(Error::new(right.at, "a shift by less than zero")),
-        op => match typed {
-            Some((a, b)) => Ok(Value::Typed(a.binary(op, b))),
-            None => finish(operator, space, calculate(op, a.number, b.number)),
-        },
+        op if let Some((a, b)) = typed => Ok(Value::Typed(a.binary(op, b))),
+        op => finish(operator, space, calculate(op, a.number, b.number)),
     }
 }
 

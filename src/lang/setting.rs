@@ -157,5 +157,6 @@ settings! {
     Scan "scan" Switch, "use of PAGEMAP_SCAN, if the kernel has it";
     ShellErrors "shell errors" Switch, "errors for failed shell commands, except at the prompt";
     Style "style" Style, "terminal background: auto, dark or light";
+    TraceCommands "trace commands" Switch, "each line of a command file before its answer; at a prompt, a stop after each";
     Width "width" Number, "columns of a line, in pipes and files too; 0: as the terminal reports, and no limit elsewhere";
 }

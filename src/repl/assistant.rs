@@ -5,7 +5,7 @@ use crate::kernel::text::is_plain;
 use crate::lang::highlight::Class;
 use crate::lang::{Expected, Resolved, Span, grammar, script};
 use crate::render::{Role, Theme, cut};
-use crate::session::Session;
+use crate::session::{PROMPT, Session};
 use rustyline::completion::{Completer, Pair};
 use rustyline::highlight::{CmdKind, Highlighter};
 use rustyline::hint::{Hint, Hinter};
@@ -15,9 +15,6 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::rc::Rc;
 use unicode_width::UnicodeWidthStr;
-
-/// What the prompt shows.
-pub(super) const PROMPT: &str = "(pmdb) ";
 
 /// The session, shared by the prompt, which runs lines, and the assistant, which reads it while they are typed.
 pub(super) type Shared<'a> = Rc<RefCell<&'a mut Session>>;

@@ -34,6 +34,6 @@ mod view;
 pub use assertions::Assertions;
 pub use base::{Session, SessionOptions, init_file};
 pub use outcome::{Input, Outcome, Tally};
-pub use script::{SCRIPTS, help_of_file, list_of_scripts};
+pub use script::{PROMPT, SCRIPTS, help_of_file, list_of_scripts};
 pub use shell::ShellIo;
 pub use view::is_coloured;

@@ -84,6 +84,17 @@ pub fn ask_yes_or_no(question: &str, interrupts: &Interrupts) -> io::Result<bool
     }
 }
 
+/// Stops a command file after an answer. Returns whether it goes on.
+///
+/// # Errors
+/// `Interrupted` at Ctrl-C, and those of the terminal.
+pub fn wait_for_enter(interrupts: &Interrupts) -> io::Result<bool> {
+    let mut output = io::stdout();
+    write!(output, "-- Enter: continue, q: stop --")?;
+    output.flush()?;
+    Ok(read_answer(io::stdin().as_fd(), interrupts)? != Answer::Leave)
+}
+
 fn read_answer(input: BorrowedFd<'_>, interrupts: &Interrupts) -> io::Result<Answer> {
     Ok(match read_line(input, interrupts)? {
         None | Some(Some(b'q' | b'Q')) => Answer::Leave,

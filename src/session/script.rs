@@ -5,14 +5,20 @@ use super::base::{RunningFile, Session};
 use super::interrupt::Interrupts;
 use super::lines::{self, BadLine, Lines, NoLine};
 use super::outcome::{Input, Outcome, Tally, words};
+use super::pager;
 use crate::command::LANGUAGE;
 use crate::kernel::Name;
-use crate::lang::script::{Builder, Fault, Node, Statement};
+use crate::lang::script::{Builder, Fault, Node, Statement, first_word};
 use crate::lang::{Span, SyntaxError};
-use crate::report::{ErrorCode, ErrorPlace, ErrorReport};
+use crate::render::{Role, printable};
+use crate::report::{ErrorCode, ErrorPlace, ErrorReport, Text};
+use std::io::IsTerminal;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+
+/// What the prompt shows.
+pub const PROMPT: &str = "(pmdb) ";
 
 /// How deep files may source one another. Only a chain of generated files could go deeper.
 const DEEPEST: usize = 100;
@@ -167,7 +173,30 @@ impl Session {
     fn run_step(&mut self, step: Step, name: &Name) -> Outcome {
         match step {
             Step::Bad(line, bad) => self.fail(bad.report(at_line(name, line, &bad.text))),
+            Step::Statement(statement) if self.is_traced(&statement) => self.run_traced(&statement, name),
             Step::Statement(statement) => self.run_statement(&statement, Some(name)).outcome,
+        }
+    }
+
+    /// Whether a line is printed before it runs. `echo` and `set` only lead to the lines that are.
+    fn is_traced(&self, statement: &Statement) -> bool {
+        let word = first_word(&statement.text).map(|(word, _)| word);
+        self.state.settings.trace_commands && !self.is_json() && !matches!(word, None | Some("echo" | "set"))
+    }
+
+    /// Prints a line as it would be typed, runs it, and stops until Enter is typed if there is a prompt.
+    fn run_traced(&mut self, statement: &Statement, name: &Name) -> Outcome {
+        let theme = self.theme();
+        let line = theme.paint(Role::Command, printable(statement.text.trim()));
+        self.print(&Text { text: format!("{}{line}\n", theme.paint(Role::Prompt, PROMPT)) });
+        let outcome = self.run_statement(statement, Some(name)).outcome;
+        let is_stopping = self.is_interactive() && std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+        if outcome != Outcome::Done || !is_stopping {
+            return outcome;
+        }
+        match pager::wait_for_enter(&self.interrupts) {
+            Ok(true) => Outcome::Done,
+            Ok(false) | Err(_) => Outcome::Interrupted,
         }
     }
 

@@ -1,10 +1,22 @@
-//! What the user has made in a session: snapshots, displays, and commands of `define`, `document` and `alias`.
+//! What was made in a session: snapshots, displays, commands of `define`, `document` and `alias`, and the areas of the
+//! demonstration.
 
 use crate::eval::NamedSnapshot;
-use crate::kernel::Name;
+use crate::kernel::{AddressRange, Name};
 use crate::lang::Displayed;
 use crate::lang::script::Block;
 use std::rc::Rc;
+
+/// An area of the demonstration process, which a variable of the same name holds.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Area {
+    /// The name, without the `$`.
+    pub name: String,
+    /// Where it is.
+    pub range: AddressRange,
+    /// How it was made, in a sentence.
+    pub sentence: String,
+}
 
 /// All that were taken and not deleted. They outlive the attachment.
 #[derive(Default)]

@@ -9,7 +9,7 @@ mod settings;
 
 pub use crate::eval::NamedSnapshot;
 pub use attachment::{TargetChange, UnrecordedTarget};
-pub use definitions::{Display, Displays, Snapshots, UserCommand};
+pub use definitions::{Area, Display, Displays, Snapshots, UserCommand};
 pub use history::{Examined, LineHistory, ValueHistory};
 pub use settings::{Settings, WrongType};
 
@@ -39,6 +39,8 @@ pub struct DebugState {
     pub symbols: Symbols,
     /// `$name`, without the `$`.
     pub variables: BTreeMap<String, Value>,
+    /// The areas of the demonstration process, if pmdb has started it.
+    pub areas: Vec<Area>,
     /// The commands that the user has defined, by name.
     pub commands: BTreeMap<String, UserCommand>,
     /// The arguments of the command file or user's command that runs, the outermost first: `$argc`, `$arg0` …
@@ -78,6 +80,7 @@ impl DebugState {
             own_machine,
             symbols: Symbols::default(),
             variables: BTreeMap::new(),
+            areas: Vec::new(),
             commands: BTreeMap::new(),
             arguments: Vec::new(),
             values: ValueHistory::default(),

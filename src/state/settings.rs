@@ -43,6 +43,8 @@ pub struct Settings {
     pub shell_errors: bool,
     /// The terminal's background, which decides the colours.
     pub style: StyleChoice,
+    /// Whether each line of a command file is printed before it runs.
+    pub trace_commands: bool,
     /// Columns to write in, everywhere; 0: as the terminal says.
     pub width: u64,
 }
@@ -66,6 +68,7 @@ impl Default for Settings {
             serving: false,
             shell_errors: true,
             style: StyleChoice::Auto,
+            trace_commands: false,
             width: 0,
         }
     }
@@ -89,6 +92,7 @@ impl Settings {
             Setting::PerfMaps => SettingValue::Switch(self.perf_maps),
             Setting::Scan => SettingValue::Switch(self.scan),
             Setting::ShellErrors => SettingValue::Switch(self.shell_errors),
+            Setting::TraceCommands => SettingValue::Switch(self.trace_commands),
             Setting::Width => SettingValue::Number(self.width),
         }
     }
@@ -113,6 +117,7 @@ impl Settings {
             (Setting::PerfMaps, SettingValue::Switch(on)) => self.perf_maps = on,
             (Setting::Scan, SettingValue::Switch(on)) => self.scan = on,
             (Setting::ShellErrors, SettingValue::Switch(on)) => self.shell_errors = on,
+            (Setting::TraceCommands, SettingValue::Switch(on)) => self.trace_commands = on,
             (Setting::Width, SettingValue::Number(columns)) => self.width = columns,
             _ => return Err(WrongType(setting)),
         }

@@ -66,8 +66,8 @@ fn types_of_one_word() {
 fn settings() {
     let written = grammar();
     let mut words: BTreeSet<String> = set(written.words("switch"));
-    let second = ["maps", "errors", "enabled", "overwrite", "redirect"];
-    for word in ["perf", "shell", "logging"].into_iter().chain(second) {
+    let second = ["maps", "errors", "commands", "enabled", "overwrite", "redirect"];
+    for word in ["perf", "shell", "trace", "logging"].into_iter().chain(second) {
         assert!(words.remove(word), "two words: {word}");
     }
     words.extend(
@@ -77,6 +77,7 @@ fn settings() {
             "history size",
             "perf maps",
             "shell errors",
+            "trace commands",
             "logging enabled",
             "logging overwrite",
             "logging redirect",

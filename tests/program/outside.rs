@@ -79,6 +79,7 @@ const HARMLESS: &[&str] = &[
     "scan",
     "shell errors",
     "style",
+    "trace commands",
     "width",
 ];
 

@@ -5,8 +5,6 @@ use std::sync::LazyLock;
 
 use regex_lite::{Captures, Regex};
 
-use super::rule::beginning;
-
 /// What a number in pasted text is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::lang) enum Shown {
@@ -70,7 +68,7 @@ const LONGEST: usize = 4096;
 
 /// The one number in a text that says what its author looks at.
 pub(in crate::lang) fn only_number(text: &str) -> Option<Shown> {
-    let text = beginning(text, LONGEST).trim_start();
+    let text = text.get(..text.floor_char_boundary(LONGEST)).unwrap_or("").trim_start();
     let number = |captures: &Captures<'_>, group| {
         let digits = captures.get(group)?.as_str();
         u64::from_str_radix(digits, 16).ok()

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use regex_lite::{Captures, Regex};
 
-use super::rule::{Lexed, beginning, is_blank, no_match};
+use super::rule::{Lexed, is_blank, no_match};
 use super::token::{Pasted, TokenKind};
 
 /// What the groups of a form capture.
@@ -116,7 +116,7 @@ const LONGEST: usize = 4096;
 
 /// The longest form that the text begins with.
 pub(super) fn row(text: &str) -> Lexed<'_, TokenKind> {
-    let beginning = beginning(text, LONGEST);
+    let beginning = text.get(..text.floor_char_boundary(LONGEST)).unwrap_or("");
     if !may_be_row(beginning) {
         return no_match(text);
     }

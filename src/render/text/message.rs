@@ -59,14 +59,22 @@ impl Record for End {
 
 /// The longest line of prose: longer ones are hard to read.
 const PROSE: usize = 100;
+/// The width of help in a pipe or file, as that of manual pages.
+const PIPED: usize = 80;
 /// The column of summaries in a list of commands.
 const SUMMARY: usize = 22;
-/// The column of commands in the overview.
-const COMMANDS: usize = 10;
+/// The column of what a group is for, in the overview.
+const PURPOSE: usize = 10;
 
 fn prose_line(lines: &mut Lines) -> &mut Line {
-    let width = lines.style.width.map(|width| width.min(PROSE));
-    lines.line().limit(width)
+    let width = lines.style.width.unwrap_or(PIPED).min(PROSE);
+    lines.line().limit(Some(width))
+}
+
+/// A usage may be as wide as the terminal.
+fn usage_line(lines: &mut Lines) -> &mut Line {
+    let width = lines.style.width.unwrap_or(PIPED);
+    lines.line().limit(Some(width))
 }
 
 /// Writes the help of a group, a command or a subject.
@@ -95,7 +103,7 @@ pub fn help(lines: &mut Lines, help: &Help) {
             }
             line.plain(": ").indent(2).prose(Role::Plain, summary);
             for usage in usage {
-                lines.line().indent(6).plain("  ").push(Role::Keyword, usage);
+                usage_line(lines).indent(6).plain("  ").push(Role::Keyword, usage);
             }
             paragraphs(lines, text);
             for (index, HelpExample { line, does }) in examples.iter().enumerate() {
@@ -139,9 +147,9 @@ pub fn help(lines: &mut Lines, help: &Help) {
 /// Two or three lines for each group: all of it fits a small screen.
 fn overview(lines: &mut Lines, groups: &[HelpGroup]) {
     for HelpGroup { name, about, commands } in groups {
-        prose_line(lines).push(Role::Heading, name).indent_at(COMMANDS).prose(Role::Dim, about);
+        prose_line(lines).push(Role::Heading, name).indent_at(PURPOSE).prose(Role::Dim, about);
         let line = prose_line(lines);
-        line.plain(" ".repeat(COMMANDS)).indent_here();
+        line.plain("  ").indent_here();
         for (index, command) in commands.iter().enumerate() {
             line.word(if index == 0 { "" } else { ", " }, Role::Command, command.name);
         }

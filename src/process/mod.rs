@@ -90,11 +90,11 @@ pub fn machine() -> Arc<Machine> {
 pub struct ResolvedProcess {
     /// Its number.
     pub pid: u32,
-    /// How it was asked for.
+    /// By what it was found.
     pub by: ResolvedBy,
 }
 
-/// How a process was asked for.
+/// By what a process was found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ResolvedBy {

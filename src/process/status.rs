@@ -217,7 +217,7 @@ fn may_be_read(entries: &[PageMapEntry], own: usize, next_is_mapped: impl FnOnce
         }
 }
 
-/// The arguments with blanks between them, in place of the zero bytes at their ends.
+/// The arguments, joined by blanks. The kernel ends each with a zero byte.
 fn joined_by_blanks(bytes: &[u8]) -> Name {
     let end = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     let arguments = bytes.get(..end).unwrap_or_default();

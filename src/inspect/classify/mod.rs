@@ -31,7 +31,7 @@ pub fn classify(
     (states, likeliest.filter(|_| is_known))
 }
 
-/// The states of an entry without a page and without bit 62.
+/// The possible states of an entry that is neither present (bit 63) nor a swap entry (bit 62).
 fn empty_states(entry: PageMapEntry, categories: Option<Categories>, place: Option<RegionFacts>) -> StateSet {
     // Entries of the pool that are not present lack bit 62 (pagemap_hugetlb_range in fs/proc/task_mmu.c).
     if entry.is_uffd_wp() {
@@ -49,7 +49,7 @@ fn empty_states(entry: PageMapEntry, categories: Option<Categories>, place: Opti
     if place.pfn_mapped { State::PfnMapped.into() } else { State::Untouched.into() }
 }
 
-/// The states of an entry with bit 62. That bit alone does not make it swapped.
+/// The possible states of an entry with bit 62, which alone does not mean that the page is in swap.
 fn non_present_states(entry: PageMapEntry, swap: SwapEntry, rules: &dyn KernelBehaviour) -> StateSet {
     /// Bits of a PTE marker (include/linux/swapops.h); the guard bit came with Linux 6.13, two releases before bit 58.
     const MARKER_UFFD_WP: u64 = 1;

@@ -29,7 +29,7 @@ const GAP_PAGES: u64 = 64;
 const SKIP_PAGES: u64 = 1 << 19;
 /// Pages of an empty stretch whose backing content is read together.
 const CONTENT_PAGES: u64 = 1 << 16;
-/// Stretches of one scan that are remembered before they are read.
+/// The most populated stretches that one scan may return.
 const MOST_STRETCHES: usize = 4096;
 /// Populated pages after which a scan ends, so that a sweep can be stopped: some 5 ms of work.
 const SCAN_PAGES: u64 = 1 << 20;

@@ -121,7 +121,7 @@ const TRIES: u32 = 3;
 /// Programs of the process that are sampled before it is left as it is.
 const PROGRAMS: u32 = 2;
 
-/// The target after a sample.
+/// Whether the target can be sampled again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Survival {
     /// It can be sampled again.

@@ -66,7 +66,7 @@ pub(super) struct SampledPage {
     pub contents: Option<NonZeroU64>,
 }
 
-/// The words, where they are asked for.
+/// `words` if `keep` contains `one`, otherwise nothing.
 fn words_if_asked(words: &[u64], keep: Facts, one: Facts) -> &[u64] {
     if keep.contains(one) { words } else { &[] }
 }

@@ -110,7 +110,10 @@ fn run(arguments: &Arguments) -> Result<u8, Ending> {
     let mut state = DebugState::new(process::machine());
     apply(arguments, &mut state);
     let mut session = Session::new(state, options).map_err(Ending::Unstartable)?;
-    session.greet();
+    // The demonstration has a greeting of its own.
+    if arguments.subject() != Subject::Demonstration {
+        session.greet();
+    }
     if arguments.serve && session.hello() == Outcome::Closed {
         return Ok(0);
     }
@@ -238,7 +241,7 @@ fn demonstrate(demonstration: &Demonstration, session: &mut Session, arguments: 
         state.areas.push(state::Area { name, range, sentence });
     }
     if !arguments.quiet && !arguments.batch {
-        session.note("it has an area for each kind of memory (`show areas`); `source :tour` shows pmdb on them");
+        session.note("`source :tour` begins a tour, `show areas` lists its memory, `help` helps");
     }
     outcome
 }

@@ -1,6 +1,5 @@
 //! Records as text for a person at a terminal.
 
-pub(crate) mod account;
 pub(crate) mod block;
 pub(crate) mod cells;
 pub(crate) mod changes;

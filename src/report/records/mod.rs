@@ -6,7 +6,6 @@
 //! Here are the records that several commands emit, and their parts. A record of one command is declared with it.
 //! [`SHARED`] describes each with its fields: the JSON reference follows from that.
 
-mod account;
 mod explanation;
 mod map;
 mod page;
@@ -17,7 +16,6 @@ mod timeline;
 mod walk;
 mod watch;
 
-pub use account::*;
 pub use explanation::*;
 pub use map::*;
 pub use page::*;
@@ -39,9 +37,6 @@ pub const SHARED: &[Shape] = &[
     WalkSummary::SHAPE,
     FramesSummary::SHAPE,
     Group::SHAPE,
-    AccountRow::SHAPE,
-    AccountGroup::SHAPE,
-    AccountSummary::SHAPE,
     RegionReport::SHAPE,
     TimelineRow::SHAPE,
     TimelineSample::SHAPE,

@@ -1,6 +1,5 @@
 //! Golden text and JSON of every record, and what holds for all of them.
 
-pub(in crate::command) mod account;
 pub(in crate::command) mod hostile;
 pub(in crate::command) mod memory;
 pub(in crate::command) mod pages;

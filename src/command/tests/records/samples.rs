@@ -1,6 +1,5 @@
 //! One record of each type, as a real session gives them.
 
-pub use super::account::*;
 pub use super::pages::*;
 pub use super::regions::*;
 pub use super::session::*;
@@ -32,10 +31,6 @@ pub fn all() -> Vec<Box<dyn Record>> {
         Box::new(walk_summary()),
         Box::new(frames_summary()),
         Box::new(group("present", 40_000)),
-        Box::new(account_row()),
-        Box::new(account_group()),
-        Box::new(account_summary()),
-        Box::new(account_summary_differing()),
         Box::new(region_row()),
         Box::new(region_full()),
         Box::new(timeline_row(0)),

@@ -1,5 +1,9 @@
 //! `account [RANGE] [by KEY] [with content]`: where the memory is that Rss counts.
 
+mod records;
+
+use records::RECORDS;
+
 use super::cut::{self, Cut, say_cut};
 use super::named_pages::{PagesOfSymbols, name_among_symbols};
 use super::page_sweep::{finish, stopped};
@@ -13,14 +17,14 @@ use crate::kernel::{AddressRange, Region};
 use crate::lang::parser::{Parsed, Tokens, clause, count, one_of, range, word};
 use crate::lang::{self, Range, Spanned, display};
 use crate::process::Target;
+#[cfg(test)]
+use crate::render::Record;
 use crate::render::Sink;
-use crate::report::{
-    AccountCheck, AccountClass, AccountGroup, AccountMark, AccountProof, AccountRow, AccountSummary, BesideRss, Fact,
-    Numbers, Reason, Stopped,
-};
+use crate::report::{AccountClass, AccountMark, BesideRss, Fact, Numbers, Reason, Shape, Stopped};
 use nom::Parser;
 use nom::combinator::opt;
 use nom::sequence::preceded;
+use records::{AccountCheck, AccountGroup, AccountProof, AccountRow, AccountSummary};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::{self, Formatter};
@@ -72,6 +76,8 @@ fn rows(input: Tokens<'_>) -> Parsed<'_, lang::Cut> {
 }
 
 impl Command for AccountFor {
+    const RECORDS: &'static [Shape] = RECORDS;
+
     const ABOUT: About = About {
         name: CommandName::new("account").whole(),
         group: Group::Look,
@@ -119,6 +125,11 @@ Without frame numbers the page map and smaps still show most of it. What cannot 
             example("account [heap] with content", "find all-zero pieces of huge pages in the heap"),
         ],
     };
+
+    #[cfg(test)]
+    fn samples() -> Vec<Box<dyn Record>> {
+        records::samples::all()
+    }
 
     /// Where no clause follows them, `by`, `with`, `top` and `limit` are names like any other.
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {

@@ -1,0 +1,395 @@
+//! The records of `account`, and how they are written.
+
+use crate::kernel::{Name, PageSize};
+use crate::render::Record;
+use crate::render::columns::{Cell, Column};
+use crate::render::text::Text;
+use crate::render::text::cells::amount;
+use crate::render::text::lines::Lines;
+use crate::render::text::tables::{MakeCell, Table};
+use crate::render::text::totals;
+use crate::render::theme::Role;
+use crate::render::units::{percent, size};
+use crate::report::AccountClass::{
+    Anonymous, Elsewhere, FileHere, FileOthers, FileUnclear, Forked, Kernel, Merged, PrivateCopies, PrivateUnclear,
+    ShmemHere, ShmemOthers, ShmemUnclear, Unclear,
+};
+use crate::report::record::record;
+use crate::report::{AccountClass, BesideRss, Declared, Fact, Numbers, Shape};
+
+/// The records that no other command emits.
+pub(in crate::command) const RECORDS: &[Shape] = &[AccountRow::SHAPE, AccountGroup::SHAPE, AccountSummary::SHAPE];
+
+record! {
+    /// A row of `account`.
+    pub struct AccountRow as "account" with why if any {
+        /// The class.
+        class: AccountClass,
+        /// Bytes that are mapped: a frame that is mapped twice counts twice, as in Rss.
+        bytes: u64,
+        /// All bytes of the account, for the share of this class.
+        of: u64,
+        /// Of these, bytes mapped as huge pages, by one PMD each.
+        huge: Fact<u64>,
+        /// Bytes that the next write of this process copies.
+        to_copy: Fact<u64>,
+        /// Bytes freed with MADV_FREE. The mark stays if they are written again.
+        lazily_freed: Fact<u64>,
+        /// Bytes that are locked into memory, by this process or another one.
+        locked: Fact<u64>,
+        /// Bytes of files that are not on disk yet.
+        dirty: Fact<u64>,
+        /// Bytes of frames that this process maps several times.
+        several: Fact<u64>,
+        /// Bytes that no other process maps but pmdb itself.
+        with_pmdb: Fact<u64>,
+        /// Bytes of all-zero pieces of huge pages, with `with content`.
+        zeros: Fact<u64>,
+        /// The action that frees the memory.
+        freed_by: &'static str,
+    }
+
+    /// A row of `account … by KEY`.
+    pub struct AccountGroup as "account-group" {
+        /// The key: `region`, `mapping`, …
+        by: &'static str,
+        /// Its value for this group.
+        key: String,
+        /// Bytes that are mapped.
+        bytes: u64,
+        /// All bytes of the account.
+        of: u64,
+        /// The bytes in each class that has any.
+        classes: Numbers<AccountClass>,
+    }
+
+    /// The sum of `account`, and its comparison with the kernel's.
+    pub struct AccountSummary as "account-summary" with why {
+        /// The process.
+        pid: u32,
+        /// Its name.
+        process: Name,
+        /// The bytes of all classes.
+        bytes: u64,
+        /// Bytes of the different frames among them.
+        distinct: Fact<u64>,
+        /// Bytes that Rss does not count. Those of drivers are the addresses that they span.
+        beside: Numbers<BesideRss>,
+        /// Bytes of page tables, for a whole process.
+        page_tables: Fact<u64>,
+        /// Bytes that are marked as freed with MADV_FREE.
+        lazily_freed: Fact<u64>,
+        /// Of these, bytes that the kernel can reclaim now (LazyFree of smaps_rollup), for a whole process.
+        lazy_free: Fact<u64>,
+        /// The comparison with smaps_rollup, for a whole process.
+        kernel: Fact<AccountProof>,
+        /// Whether some sharing rests on map counts that are averages over large folios.
+        map_count_average: bool,
+        /// Whether regions changed during the command.
+        changed: bool,
+        /// Whether the command was interrupted: the account is then of the first part.
+        cut_short: bool,
+    }
+
+    /// The account of a process compared with smaps_rollup.
+    pub struct AccountProof within "kernel" {
+        /// Rss before the count.
+        before: u64,
+        /// Rss after it.
+        after: u64,
+        /// VmRSS of status, whose counters the kernel updates in batches.
+        vm_rss: Option<u64>,
+        /// Whether the process was stopped.
+        stopped: bool,
+        /// The fields that were compared.
+        compared: Vec<&'static str>,
+        /// Those that differ.
+        differing: Vec<AccountCheck>,
+        /// Known causes of a difference.
+        causes: Vec<String>,
+    }
+
+    /// An amount that differs from the kernel's.
+    #[derive(Eq)]
+    pub struct AccountCheck {
+        /// The field of smaps, or the sum of several.
+        field: &'static str,
+        /// Bytes counted.
+        counted: u64,
+        /// Bytes of the kernel.
+        kernel: u64,
+    }
+}
+
+impl Record for AccountRow {
+    fn write(&self, text: &mut Text) {
+        text.row_with_notes(&CLASSES, self);
+    }
+}
+
+impl Record for AccountGroup {
+    fn write(&self, text: &mut Text) {
+        text.row(&groups(self), self);
+    }
+}
+
+impl Record for AccountSummary {
+    fn write(&self, text: &mut Text) {
+        text.line(summary, self);
+        text.notes();
+    }
+
+    fn totals(&self, page: PageSize) -> Vec<(&'static str, u64)> {
+        vec![("_pages", page.pages_in(self.bytes)), ("_bytes", self.bytes)]
+    }
+}
+
+/// `account`
+static CLASSES: Table<AccountRow> = Table::of(&[
+    bytes("bytes").cell(|_, row| Cell::size(row.bytes)),
+    SHARE.cell(|_, row| share(row.bytes, row.of)),
+    Column::word("class", 26, Role::Plain).cell(|_, row| Cell::new(words(row.class))),
+    Column::word("of which; freed by", 24, Role::Dim).cell(|_, row| of_which(row)),
+]);
+
+/// `account … by KEY`
+static GROUPS: Table<AccountGroup> = Table::of(&[
+    bytes("bytes").cell(|_, row| Cell::size(row.bytes)),
+    SHARE.cell(|_, row| share(row.bytes, row.of)),
+    bytes("own").cell(|_, row| sum(row, &[Anonymous, PrivateCopies])),
+    bytes("forked").cell(|_, row| sum(row, &[Forked, Merged, PrivateUnclear])),
+    bytes("shmem").cell(|_, row| sum(row, &[ShmemHere, ShmemOthers, ShmemUnclear])),
+    bytes("file").cell(|_, row| sum(row, &[FileHere, FileOthers, FileUnclear])),
+    bytes("other").rank(1).cell(|_, row| sum(row, &[Kernel, Elsewhere, Unclear])),
+]);
+
+const SHARE: Column = Column::number("share", 6, Role::Plain);
+
+const fn bytes(title: &'static str) -> Column {
+    Column::number(title, 8, Role::Size)
+}
+
+/// The table of a group.
+fn groups(group: &AccountGroup) -> Table<AccountGroup> {
+    let key: MakeCell<AccountGroup> = |_, group| Cell::new(&group.key);
+    GROUPS.by([Some(Column::word(group.by, 20, Role::Plain).cell(key)), None])
+}
+
+fn share(part: u64, whole: u64) -> Cell<'static> {
+    percent(part, whole).map_or_else(|| Cell::of(Role::Dim, "-"), Cell::new)
+}
+
+fn sum(group: &AccountGroup, classes: &[AccountClass]) -> Cell<'static> {
+    let of = group.classes.iter().filter(|(class, _)| classes.contains(class));
+    amount(of.map(|(_, bytes)| bytes).sum())
+}
+
+/// A class in a few words.
+fn words(class: AccountClass) -> &'static str {
+    match class {
+        Anonymous => "anonymous, only here",
+        PrivateCopies => "copies of files, only here",
+        Forked => "shared since a fork",
+        Merged => "merged (KSM)",
+        PrivateUnclear => "anonymous, here or shared",
+        ShmemHere => "shared memory, only here",
+        ShmemOthers => "shared memory, with others",
+        ShmemUnclear => "shared memory, unknown",
+        FileHere => "file pages, only here",
+        FileOthers => "file pages, with others",
+        FileUnclear => "file pages, unknown",
+        Kernel => "of the kernel (vdso)",
+        Elsewhere => "moving, at a device, failed",
+        _ => "of unknown kind",
+    }
+}
+
+/// `1.2 GiB huge, 300 MiB lazily freed; free or munmap`
+fn of_which(row: &AccountRow) -> Cell<'static> {
+    let marks: [(&Fact<u64>, &str); 8] = [
+        (&row.huge, "huge"),
+        (&row.zeros, "all-zero pieces of these"),
+        (&row.to_copy, "copied by the next writes here"),
+        (&row.lazily_freed, "lazily freed"),
+        (&row.locked, "locked"),
+        (&row.dirty, "dirty"),
+        (&row.several, "mapped several times here"),
+        (&row.with_pmdb, "only with pmdb"),
+    ];
+    let known = marks.iter().filter_map(|(bytes, what)| Some((*bytes.as_ref().ok()?, what)));
+    let parts: Vec<String> =
+        known.filter(|(bytes, _)| *bytes > 0).map(|(bytes, what)| format!("{} {what}", size(bytes))).collect();
+    let parts = parts.join(", ");
+    Cell::new(if parts.is_empty() { row.freed_by.to_owned() } else { format!("{parts}; {}", row.freed_by) })
+}
+
+/// The sum and its proof, the frames, and what stands beside.
+fn summary(lines: &mut Lines, summary: &AccountSummary) {
+    let line = lines.line();
+    line.indent(2).plain(format!("{} ({}): {}", summary.pid, summary.process, size(summary.bytes)));
+    if let Ok(kernel) = &summary.kernel {
+        proof(lines, summary, kernel);
+    }
+    match &summary.distinct {
+        Ok(distinct) if *distinct < summary.bytes => {
+            let again = size(summary.bytes - distinct);
+            lines.line().indent(2).plain(format!(
+                "frames: {} are different ones; {again} are mapped again in this process",
+                size(*distinct)
+            ));
+        }
+        Ok(_) => {}
+        Err(reason) => {
+            lines.line().indent(2).word("", Role::Note, format!("different frames: {reason}"));
+        }
+    }
+    if let (Ok(marked), Ok(now)) = (&summary.lazily_freed, &summary.lazy_free)
+        && *marked > 0
+    {
+        let written = size(marked.saturating_sub(*now));
+        lines.line().indent(2).plain(format!(
+            "lazily freed: the kernel can reclaim {} now; {written} were written since they were freed",
+            size(*now)
+        ));
+    }
+    let mut beside: Vec<String> = Vec::new();
+    if let Ok(tables) = &summary.page_tables {
+        beside.push(format!("page tables {}", size(*tables)));
+    }
+    let amounts = summary.beside.iter().filter(|(_, bytes)| *bytes > 0);
+    beside.extend(amounts.map(|(what, bytes)| format!("{} {}", what.word().replace('_', " "), size(*bytes))));
+    if !beside.is_empty() {
+        lines.line().indent(2).plain(format!("not in the sum: {}", beside.join(", ")));
+    }
+    if summary.map_count_average {
+        lines.line().indent(2).word("", Role::Warn, "sharing of large folios rests on averages of map counts");
+    }
+    totals::remarks(lines, summary.cut_short, summary.changed);
+}
+
+/// The sum compared with the kernel's.
+fn proof(lines: &mut Lines, summary: &AccountSummary, kernel: &AccountProof) {
+    let line = lines.line();
+    line.indent(2);
+    let is_exact = kernel.differing.is_empty() && kernel.before == kernel.after;
+    if is_exact {
+        line.word("", Role::Good, "equals smaps_rollup").plain(format!(": {}", kernel.compared.join(", ")));
+    } else if kernel.before == kernel.after && summary.bytes == kernel.after {
+        line.plain(format!("equals Rss of smaps_rollup, {}", size(kernel.after)));
+    } else {
+        let (before, after) = (size(kernel.before), size(kernel.after));
+        line.plain(format!("Rss of smaps_rollup: {before} before the count, {after} after it"));
+    }
+    for check in kernel.differing.iter().filter(|check| check.field != "Rss") {
+        lines.line().indent(4).plain(format!(
+            "{}: {} counted, {} in smaps_rollup",
+            check.field,
+            size(check.counted),
+            size(check.kernel)
+        ));
+    }
+    for cause in &kernel.causes {
+        lines.line().indent(4).word("", Role::Note, cause);
+    }
+    if let Some(vm_rss) = kernel.vm_rss.filter(|&vm_rss| vm_rss != kernel.after) {
+        lines.line().indent(2).plain(format!("VmRSS is {}: the kernel updates its counters in batches", size(vm_rss)));
+    }
+}
+
+/// Samples of its records.
+#[cfg(test)]
+pub(in crate::command) mod samples {
+    use super::*;
+    use crate::report::Reason;
+
+    pub fn all() -> Vec<Box<dyn Record>> {
+        vec![
+            Box::new(account_row()),
+            Box::new(account_group()),
+            Box::new(account_summary()),
+            Box::new(account_summary_differing()),
+        ]
+    }
+
+    /// A row with marks.
+    fn account_row() -> AccountRow {
+        let unknown = Reason::not_permitted("may not open /proc/kpageflags: it is for root");
+        AccountRow {
+            class: AccountClass::Forked,
+            bytes: 1_610_612_736,
+            of: 6 << 30,
+            huge: Ok(1 << 30),
+            to_copy: Ok(1_610_612_736),
+            lazily_freed: Err(unknown.clone()),
+            locked: Err(unknown),
+            dirty: Ok(0),
+            several: Ok(0),
+            with_pmdb: Ok(0),
+            zeros: Err(Reason::NotApplicable("contents were not looked at")),
+            freed_by: "free or munmap in all processes that share it",
+        }
+    }
+
+    /// A row of `by mapping`.
+    fn account_group() -> AccountGroup {
+        AccountGroup {
+            by: "mapping",
+            key: "/usr/lib/x86_64-linux-gnu/libc.so.6".into(),
+            bytes: 1_400_000,
+            of: 6 << 30,
+            classes: Numbers(vec![(AccountClass::PrivateCopies, 24 << 10), (AccountClass::FileOthers, 1_375_424)]),
+        }
+    }
+
+    /// The sum of a stopped process.
+    fn account_summary() -> AccountSummary {
+        let compared = vec!["Rss", "Anonymous", "Private", "Shared", "KSM", "Huge", "Hugetlb"];
+        AccountSummary {
+            pid: 812,
+            process: Name::from("redis-server"),
+            bytes: 6 << 30,
+            distinct: Ok((6 << 30) - (100 << 20)),
+            beside: Numbers(vec![(BesideRss::Hugetlb, 0), (BesideRss::Swapped, 3 << 20), (BesideRss::ZeroPages, 4096)]),
+            page_tables: Ok(12 << 20),
+            lazily_freed: Ok(300 << 20),
+            lazy_free: Ok(280 << 20),
+            kernel: Ok(AccountProof {
+                before: 6 << 30,
+                after: 6 << 30,
+                vm_rss: Some((6 << 30) + 4096),
+                stopped: true,
+                compared,
+                differing: Vec::new(),
+                causes: Vec::new(),
+            }),
+            map_count_average: false,
+            changed: false,
+            cut_short: false,
+        }
+    }
+
+    /// The sum of a process that ran meanwhile, without rights.
+    fn account_summary_differing() -> AccountSummary {
+        let check = |field, counted, kernel| AccountCheck { field, counted, kernel };
+        AccountSummary {
+            distinct: Err(Reason::FrameHidden),
+            beside: Numbers(Vec::new()),
+            page_tables: Err(Reason::NotOnThisKernel("status does not show it".into())),
+            lazily_freed: Err(Reason::FrameHidden),
+            lazy_free: Ok(0),
+            kernel: Ok(AccountProof {
+                before: 5 << 30,
+                after: 7 << 30,
+                vm_rss: None,
+                stopped: false,
+                compared: vec!["Rss", "Anonymous"],
+                differing: vec![check("Rss", 6 << 30, 7 << 30), check("Anonymous", 5 << 30, 6 << 30)],
+                causes: vec!["the kernel's sums changed during the count".into()],
+            }),
+            map_count_average: true,
+            changed: true,
+            cut_short: true,
+            ..account_summary()
+        }
+    }
+}

@@ -60,6 +60,8 @@ pub enum Expected {
     QuotedText,
     /// A process: PID or name.
     Process,
+    /// The path of a cgroup.
+    Cgroup,
     /// A process, its name as a text.
     NamedProcess,
     /// The path of a file.
@@ -128,6 +130,7 @@ impl Expected {
             Expected::Variable => "a $variable".into(),
             Expected::QuotedText => "a \"text\"".into(),
             Expected::Process => "a PID or the name of a process".into(),
+            Expected::Cgroup => "the path of a cgroup".into(),
             Expected::NamedProcess => "a process (PID or \"name\")".into(),
             Expected::File => "a file".into(),
             Expected::Topic => "a topic".into(),

@@ -2,7 +2,7 @@
 
 use crate::kernel::Name;
 use crate::kernel::mounts::{self, Mount};
-use crate::source::{Error, File, Groups, Result, Source};
+use crate::source::{Error, File, GroupFile, Groups, Result, Source};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -10,6 +10,90 @@ use std::sync::{Mutex, PoisonError};
 /// unknown inode walks the hierarchy once for all groups.
 #[derive(Default)]
 pub(super) struct Cgroups(Mutex<BTreeMap<u64, Option<Vec<u8>>>>);
+
+/// The memory that is charged to a group and to those below it.
+#[derive(Clone, Debug)]
+pub struct CgroupMemory {
+    /// The path of the group.
+    pub path: Name,
+    /// The processes in it and in the groups below.
+    pub processes: Vec<u32>,
+    /// All bytes that are charged to it.
+    pub current: Result<u64>,
+    /// `memory.stat`: names and bytes, with the groups below. The names are those of cgroup v2.
+    pub stat: Result<BTreeMap<&'static str, u64>>,
+}
+
+/// Lines of `memory.stat`: in cgroup v2, and in cgroup v1 with the groups below.
+const STAT: [(&str, &str); 5] = [
+    ("anon", "total_rss"),
+    ("file", "total_cache"),
+    ("shmem", "total_shmem"),
+    ("file_mapped", "total_mapped_file"),
+    ("kernel", ""),
+];
+
+impl CgroupMemory {
+    /// Of the group with this path: from the root of the hierarchy, or with the mount point in front.
+    pub(super) fn of(path: &[u8], source: &dyn Source) -> Result<Self> {
+        let hierarchy = Hierarchy::of(source)?;
+        let (point, root) = (hierarchy.mount.point.as_bytes(), hierarchy.mount.root.as_bytes());
+        let is_below = |path: &[u8]| path.is_empty() || path.starts_with(b"/");
+        let below = match path.strip_prefix(point) {
+            Some(below) if is_below(below) => below,
+            _ => match path.strip_prefix(root.strip_suffix(b"/").unwrap_or(root)) {
+                Some(below) if is_below(below) => below,
+                _ => path,
+            },
+        };
+        let mut below = below.strip_suffix(b"/").unwrap_or(below).to_vec();
+        if !below.is_empty() && !below.starts_with(b"/") {
+            below.insert(0, b'/');
+        }
+        if below.split(|&byte| byte == b'/').any(|part| part == b"..") || source.cgroups(Groups::At(&below))?.is_empty()
+        {
+            let what = format!("there is no memory cgroup {} in {}", Name::copied(path), hierarchy.mount.point);
+            return Err(Error::not_available(what));
+        }
+        let is_in = |path: &[u8]| path.strip_prefix(below.as_slice()).is_some_and(is_below);
+        let mut processes = Vec::new();
+        for group in source.cgroups(Groups::All)?.iter().filter(|group| is_in(&group.path)) {
+            // One that is gone meanwhile has no processes.
+            let text = source.cgroup_file(&group.path, GroupFile::Processes).unwrap_or_default();
+            let numbers = String::from_utf8_lossy(&text);
+            processes.extend(numbers.lines().filter_map(|line| line.parse::<u32>().ok()).filter(|&pid| pid > 0));
+        }
+        let current = [GroupFile::Current, GroupFile::Usage].map(|file| source.cgroup_file(&below, file));
+        let [current, usage] = current;
+        let number = |text: Vec<u8>| {
+            let number = String::from_utf8_lossy(&text).trim().parse().ok();
+            number.ok_or_else(|| Error::not_available("memory.current is no number"))
+        };
+        let stat = source.cgroup_file(&below, GroupFile::Stat).map(|text| stat(&text));
+        Ok(CgroupMemory {
+            path: hierarchy.full_path(&below),
+            processes,
+            current: current.or(usage).and_then(number),
+            stat,
+        })
+    }
+}
+
+fn stat(text: &[u8]) -> BTreeMap<&'static str, u64> {
+    let mut found = BTreeMap::new();
+    let text = String::from_utf8_lossy(text);
+    let is_first = text.lines().any(|line| line.starts_with("total_"));
+    for line in text.lines() {
+        let Some((name, Ok(bytes))) = line.split_once(' ').map(|(name, bytes)| (name, bytes.trim().parse())) else {
+            continue;
+        };
+        let is_named = |(new, old): &&(&str, &str)| name == if is_first { *old } else { *new };
+        if let Some((name, _)) = STAT.iter().find(is_named) {
+            found.insert(*name, bytes);
+        }
+    }
+    found
+}
 
 impl Cgroups {
     /// The mount point of the hierarchy.
@@ -75,5 +159,21 @@ impl Hierarchy {
             top if top.is_empty() => Name::from("/"),
             path => Name::new(path),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_both_hierarchies() {
+        let new = stat(b"anon 4096\nfile 8192\nkernel 1024\nfile_mapped 4096\nshmem 0\nanon_thp 7\n");
+        assert_eq!(
+            new,
+            BTreeMap::from([("anon", 4096), ("file", 8192), ("kernel", 1024), ("file_mapped", 4096), ("shmem", 0)])
+        );
+        let old = stat(b"cache 1\nrss 2\ntotal_cache 8192\ntotal_rss 4096\ntotal_mapped_file 0\nrss_huge 4\n");
+        assert_eq!(old, BTreeMap::from([("anon", 4096), ("file", 8192), ("file_mapped", 0)]));
     }
 }

@@ -1,6 +1,6 @@
 //! The machine that the target runs on: its page frames, zones, processes.
 
-use super::cgroups::Cgroups;
+use super::cgroups::{CgroupMemory, Cgroups};
 use super::findings::{self, MachineFacts};
 use super::modules::Modules;
 use super::status::read_command_line;
@@ -188,6 +188,15 @@ impl Machine {
     /// no directory has it: the group was removed, or lies outside of pmdb's cgroup namespace.
     pub fn cgroup_path(&self, inode: u64) -> Result<Option<Name>> {
         self.cache.cgroups.path(inode, &*self.source)
+    }
+
+    /// What is charged to a memory cgroup and to those below it, and their processes. The path begins at the root of
+    /// the hierarchy, or with its mount point.
+    ///
+    /// # Errors
+    /// There is no such group, or no hierarchy.
+    pub fn cgroup_memory(&self, path: &[u8]) -> Result<CgroupMemory> {
+        CgroupMemory::of(path, &*self.source)
     }
 
     /// Where the hierarchy of [`Machine::cgroup_path`] is mounted.

@@ -19,6 +19,7 @@ pub use crate::source::{
     BackingContent, BackingRun, Categories, Credentials, Error, Feature, Finding, Held, Identity, InMemory, Liveness,
     ProcessEntry, ReadAt, Result, WordFile, covered_pages,
 };
+pub use cgroups::CgroupMemory;
 pub use machine::{KernelVersion, Machine, Merging, OpenedProcess, ProcessHandle, ProcessHandles};
 #[doc(hidden)]
 pub use maps_text::MapsText;
@@ -150,6 +151,19 @@ fn by_number(digits: &str) -> Result<ResolvedProcess> {
     let number: u32 = digits.parse().map_err(|_| absent())?;
     let pid = live::process_of(number)?;
     Ok(ResolvedProcess { pid, by: if pid == number { ResolvedBy::Process } else { ResolvedBy::Thread(number) } })
+}
+
+/// The processes of this name on the machine that pmdb runs on: by the kernel's short name, or the file name of the
+/// program.
+///
+/// # Errors
+/// Processes cannot be listed.
+pub fn called(name: &str) -> Result<Vec<u32>> {
+    let listed = live::machine().list(List::All)?;
+    let called = listed.iter().filter(|one| is_called(one, name.as_bytes()));
+    let mut called: Vec<u32> = called.map(|one| one.pid).collect();
+    called.sort_unstable();
+    Ok(called)
 }
 
 /// The kernel cuts `comm` off after 15 bytes.

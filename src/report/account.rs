@@ -82,3 +82,32 @@ worded! {
         Guards = "guards",
     }
 }
+
+worded! {
+    /// The class that a frame is counted in which some of several processes map.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
+    #[non_exhaustive]
+    pub enum FamilyClass, word {
+        /// Private memory that one of the processes maps.
+        PrivateOne = "private_one",
+        /// Private memory that several of them map, since a fork.
+        PrivateSeveral = "private_several",
+        /// Pages merged with equal pages (KSM).
+        Merged = "merged",
+        /// Shared memory that one of them maps.
+        ShmemOne = "shmem_one",
+        /// Shared memory that several of them map.
+        ShmemSeveral = "shmem_several",
+        /// Pages of files that one of them maps.
+        FileOne = "file_one",
+        /// Pages of files that several of them map.
+        FileSeveral = "file_several",
+        /// Pages that the kernel provides, such as the vdso.
+        Kernel = "kernel",
+        /// Entries without memory here: the page is moving to another frame, on a device, or failed.
+        Elsewhere = "elsewhere",
+        /// Pages of an unknown kind.
+        Unclear = "unclear",
+    }
+}

@@ -28,7 +28,7 @@ mod stopped;
 mod who_counts;
 mod why;
 
-pub use account::{AccountClass, AccountMark, BesideRss};
+pub use account::{AccountClass, AccountMark, BesideRss, FamilyClass};
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub use error_code::ErrorCode;

@@ -18,8 +18,8 @@ pub use feature::{Access, Credentials, Feature, Finding};
 pub(crate) use feature::{no, tried, unknown, yes};
 pub use file::{ConfigPlace, File, Setting, WordFile, covered_pages};
 pub use question::{
-    Answer, BackingContent, BackingRun, Categories, FileLocation, Group, Groups, Held, InMemory, List, Listed, Mapping,
-    PageRegion, Probe, Query, ReadAt, Scan,
+    Answer, BackingContent, BackingRun, Categories, FileLocation, Group, GroupFile, Groups, Held, InMemory, List,
+    Listed, Mapping, PageRegion, Probe, Query, ReadAt, Scan,
 };
 pub use sys::{Word, as_words};
 
@@ -143,6 +143,11 @@ pub trait Source: Send + Sync {
     /// Directories of the hierarchy of memory cgroups. One that is gone or closed to this user is left out.
     fn cgroups(&self, _which: Groups<'_>) -> Result<Vec<Group>> {
         lacks("the hierarchy of cgroups")
+    }
+
+    /// A file of the memory cgroup with this path below the mount.
+    fn cgroup_file(&self, _path: &[u8], _file: GroupFile) -> Result<Vec<u8>> {
+        lacks("the files of cgroups")
     }
 
     /// A source of another process of the same machine. Refused if its page map may not be opened.

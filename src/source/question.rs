@@ -165,6 +165,31 @@ pub struct Group {
     pub path: Vec<u8>,
 }
 
+/// A file of a memory cgroup.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum GroupFile {
+    /// `cgroup.procs`: the processes in it, not those in groups below.
+    Processes,
+    /// `memory.current`: the bytes charged to it (cgroup v2).
+    Current,
+    /// `memory.usage_in_bytes`: the same in cgroup v1.
+    Usage,
+    /// `memory.stat`: these bytes by kind.
+    Stat,
+}
+
+impl GroupFile {
+    /// Its name in the directory of the group.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            GroupFile::Processes => "cgroup.procs",
+            GroupFile::Current => "memory.current",
+            GroupFile::Usage => "memory.usage_in_bytes",
+            GroupFile::Stat => "memory.stat",
+        }
+    }
+}
+
 /// What can be tried. A source may cache the result.
 #[derive(Clone, Copy, Debug)]
 pub enum Probe<'a> {

@@ -25,13 +25,13 @@ pub const TESTS: &[Test] = &[
 ];
 
 /// A cgroup of the test's own.
-struct Cgroup {
-    path: PathBuf,
+pub struct Cgroup {
+    pub path: PathBuf,
     _made: Changed,
 }
 
 impl Cgroup {
-    fn make() -> Result<Cgroup, String> {
+    pub fn make() -> Result<Cgroup, String> {
         // A hostile name.
         let id = std::process::id().to_string();
         let name = [b"pmdb live ", id.as_bytes(), b" \\\xff"].concat();
@@ -46,7 +46,7 @@ impl Cgroup {
         }
     }
 
-    fn takes(&self, pid: u32) {
+    pub fn takes(&self, pid: u32) {
         fs::write(self.path.join("cgroup.procs"), pid.to_string()).expect("to move into it");
     }
 
@@ -56,7 +56,7 @@ impl Cgroup {
 }
 
 /// Where the hierarchy that accounts for memory is mounted.
-fn hierarchy() -> Result<PathBuf, String> {
+pub fn hierarchy() -> Result<PathBuf, String> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").map_err(|error| error.to_string())?;
     let find = |wanted: &dyn Fn(&str) -> bool| {
         let mount = mounts.lines().find(|line| line.split_once(" - ").is_some_and(|(_, what)| wanted(what)))?;

@@ -1,8 +1,12 @@
-//! `account [RANGE] [by KEY] [with content]`: where the memory is that Rss counts.
+//! `account [RANGE] [by KEY] [with content]`: where the memory is that Rss counts. `account children` and the like: that
+//! of several processes, each frame once.
 
+mod family;
+mod family_records;
 mod records;
 
-use records::RECORDS;
+use family::FamilyOf;
+use family_records::{AccountCgroup, AccountFamily, AccountFamilyClass, AccountMember};
 
 use super::cut::{self, Cut, say_cut};
 use super::named_pages::{PagesOfSymbols, name_among_symbols};
@@ -14,13 +18,13 @@ use crate::inspect::{AddressSpace, Facts, GroupKey as Key, OfFrame, Page};
 use crate::kernel::smaps::Smaps;
 use crate::kernel::words::worded;
 use crate::kernel::{AddressRange, Region};
-use crate::lang::parser::{Parsed, Tokens, clause, count, one_of, range, word};
+use crate::lang::parser::{Parsed, Tokens, clause, count, one_of, range, split_text, word};
 use crate::lang::{self, Range, Spanned, display};
 use crate::process::Target;
 #[cfg(test)]
 use crate::render::Record;
 use crate::render::Sink;
-use crate::report::{AccountClass, AccountMark, BesideRss, Fact, Numbers, Reason, Shape, Stopped};
+use crate::report::{AccountClass, AccountMark, BesideRss, Declared, Fact, Numbers, Reason, Shape, Stopped};
 use nom::Parser;
 use nom::combinator::opt;
 use nom::sequence::preceded;
@@ -50,13 +54,20 @@ worded! {
 #[derive(Debug)]
 pub struct AccountFor {
     /// Of what; the whole process if absent.
-    range: Option<Spanned<Range>>,
+    of: Option<Of>,
     /// Group by this; by class if absent.
     by: Option<AccountKey>,
     /// Whether huge pages are read, for all-zero pieces.
     content: bool,
     /// Which rows.
     cut: Option<lang::Cut>,
+}
+
+/// What an account is of.
+#[derive(Debug)]
+enum Of {
+    Range(Spanned<Range>),
+    Family(FamilyOf),
 }
 
 /// What may follow the range.
@@ -66,7 +77,8 @@ fn clauses(mut input: Tokens<'_>, range: Option<Spanned<Range>>) -> Parsed<'_, A
         || clause(&mut input, &mut content, |input| preceded(word("with"), word("content")).parse(input))?
         || clause(&mut input, &mut cut, rows)?
     {}
-    Ok((input, AccountFor { range, by, content: content.is_some(), cut }))
+    let of = range.map(Of::Range);
+    Ok((input, AccountFor { of, by, content: content.is_some(), cut }))
 }
 
 /// The same as [`cut_to`](crate::lang::parser::cut_to), where the words may be names.
@@ -76,7 +88,15 @@ fn rows(input: Tokens<'_>) -> Parsed<'_, lang::Cut> {
 }
 
 impl Command for AccountFor {
-    const RECORDS: &'static [Shape] = RECORDS;
+    const RECORDS: &'static [Shape] = &[
+        AccountRow::SHAPE,
+        AccountGroup::SHAPE,
+        AccountSummary::SHAPE,
+        AccountFamilyClass::SHAPE,
+        AccountMember::SHAPE,
+        AccountFamily::SHAPE,
+        AccountCgroup::SHAPE,
+    ];
 
     const ABOUT: About = About {
         name: CommandName::new("account").whole(),
@@ -118,17 +138,32 @@ For a whole process, the sums are compared with smaps_rollup, which is read befo
 process is stopped. In a running process they may differ by what changed in between.
 
 Without frame numbers the page map and smaps still show most of it. What cannot be split is in a class of its own, \
-`here or shared` or `unknown`.",
+`here or shared` or `unknown`.
+
+Of several processes, each frame is counted once:
+
+  children       the process and its descendants
+  \"NAME\"         all processes of this name
+  cgroup PATH    the processes of a memory cgroup and of those below it
+
+Rows show the classes, then the processes. `in rss` is the sum of the Rss of all of them. `only it` is what no other \
+process maps. `ends with it` is the private part of that, which the end of the process frees unless a driver or the \
+kernel holds it. File pages and shared memory stay. Processes that share one address space are one row. For a cgroup, \
+memory.current and memory.stat follow, with what no process maps.
+
+Without frame numbers the sum of Pss is shown: it is exact if no other process maps the same memory, and less than \
+what the processes use otherwise.",
         examples: &[
             example("account", "add up the memory of the whole process"),
             example("account by mapping top 5", "list the files and names with the most memory"),
             example("account [heap] with content", "find all-zero pieces of huge pages in the heap"),
+            example("account children", "count the memory of a process and its descendants once"),
         ],
     };
 
     #[cfg(test)]
     fn samples() -> Vec<Box<dyn Record>> {
-        records::samples::all()
+        [records::samples::all(), family_records::samples::all()].into_iter().flatten().collect()
     }
 
     /// Where no clause follows them, `by`, `with`, `top` and `limit` are names like any other.
@@ -137,13 +172,21 @@ Without frame numbers the page map and smaps still show most of it. What cannot 
         if behind.rest.len() < input.rest.len() {
             return Ok((behind, whole));
         }
+        if let Ok((behind, (family, cut))) = (family::family, opt(rows)).parse(input)
+            && split_text(behind).0.is_empty()
+        {
+            let of = Some(Of::Family(family));
+            return Ok((behind, AccountFor { of, by: None, content: false, cut }));
+        }
         let (behind, range) = opt(range).parse(input)?;
         clauses(behind, range)
     }
 
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        if let Some(range) = &self.range {
-            write!(f, " {}", range.node)?;
+        match &self.of {
+            Some(Of::Range(range)) => write!(f, " {}", range.node)?,
+            Some(Of::Family(family)) => family.write(f)?,
+            None => {}
         }
         display::clause(f, "by", self.by.map(|by| by.word()))?;
         display::word_if(f, self.content, "with content")?;
@@ -152,12 +195,17 @@ Without frame numbers the page map and smaps still show most of it. What cannot 
 
     fn run(&self, context: &mut Context) -> Outcome {
         let cut = Cut::of(self.cut.as_ref(), context.state)?;
+        let range = match &self.of {
+            Some(Of::Family(family)) => return family.run(cut, context),
+            Some(Of::Range(range)) => Some(range),
+            None => None,
+        };
         if let (None, Some(cut)) = (self.by, &self.cut) {
             let word = cut.which.word();
             return Err(Error::refused(format!("`{word}` is for groups"), format!("account by region {word} 5")));
         }
         let target = context.target()?;
-        let spans = match &self.range {
+        let spans = match range {
             None => None,
             Some(range) => {
                 let spans = eval::subject(range, context.state)?.spans(range.at, "account heap, account A..B")?;

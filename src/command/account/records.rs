@@ -15,10 +15,7 @@ use crate::report::AccountClass::{
     ShmemHere, ShmemOthers, ShmemUnclear, Unclear,
 };
 use crate::report::record::record;
-use crate::report::{AccountClass, BesideRss, Declared, Fact, Numbers, Shape};
-
-/// The records that no other command emits.
-pub(in crate::command) const RECORDS: &[Shape] = &[AccountRow::SHAPE, AccountGroup::SHAPE, AccountSummary::SHAPE];
+use crate::report::{AccountClass, BesideRss, Fact, Numbers};
 
 record! {
     /// A row of `account`.
@@ -165,7 +162,7 @@ static GROUPS: Table<AccountGroup> = Table::of(&[
 
 const SHARE: Column = Column::number("share", 6, Role::Plain);
 
-const fn bytes(title: &'static str) -> Column {
+pub(super) const fn bytes(title: &'static str) -> Column {
     Column::number(title, 8, Role::Size)
 }
 
@@ -175,7 +172,7 @@ fn groups(group: &AccountGroup) -> Table<AccountGroup> {
     GROUPS.by([Some(Column::word(group.by, 20, Role::Plain).cell(key)), None])
 }
 
-fn share(part: u64, whole: u64) -> Cell<'static> {
+pub(super) fn share(part: u64, whole: u64) -> Cell<'static> {
     percent(part, whole).map_or_else(|| Cell::of(Role::Dim, "-"), Cell::new)
 }
 

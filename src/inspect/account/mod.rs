@@ -37,6 +37,7 @@
 
 mod accounting;
 mod class;
+mod family;
 mod frame_counts;
 mod overlaps;
 mod proof;
@@ -47,5 +48,6 @@ mod tests;
 mod zeros;
 
 pub use accounting::{Accounting, Step};
+pub use family::{ClassSum, Family, FamilyMember, FamilyStep, FamilySums, LeftOut};
 pub use proof::{Check, checks};
 pub use sums::{Account, Counted};

@@ -2,12 +2,15 @@
 
 use super::description::{FieldDescription, Form, Words};
 use super::field::leaf;
-use crate::report::{AccountClass, BesideRss, CgroupPath, EventKind, FlagNames, HowMapped, Outcome, Owner, Reason};
+use crate::report::{
+    AccountClass, BesideRss, CgroupPath, EventKind, FamilyClass, FlagNames, HowMapped, Outcome, Owner, Reason,
+};
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
 leaf! {
     AccountClass => Form::Text,
+    FamilyClass => Form::Text,
     BesideRss => Form::Text,
     CgroupPath => Form::Text,
     EventKind => Form::Word(Words { name: "event", all: words_of_events }),

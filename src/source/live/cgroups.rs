@@ -5,7 +5,7 @@ use super::module_file::numbers;
 use super::storage;
 use crate::kernel::Name;
 use crate::kernel::mounts::{self, Mount};
-use crate::source::{Error, Group, Result};
+use crate::source::{Error, Group, GroupFile, Result};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, fstat, openat, statat};
 use rustix::io::Errno;
@@ -47,6 +47,14 @@ impl Hierarchy {
         let name = OsStr::from_bytes(below(path));
         let stat = statat(&self.top, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
         Some(group(stat.st_ino, path.to_vec()))
+    }
+
+    /// A file of the group at a path below the mount.
+    pub(super) fn file(&self, path: &[u8], file: GroupFile) -> Result<Vec<u8>> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let directory = directory(&self.top, below(path));
+        let text = directory.and_then(|group| openat(group, file.name(), flags, Mode::empty())).and_then(read_all);
+        text.map_err(|error| Error::io(format!("reading {} of the cgroup {}/", file.name(), Name::copied(path)), error))
     }
 
     /// All groups.

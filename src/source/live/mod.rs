@@ -20,8 +20,8 @@ pub use apart::heed;
 pub use rights::{allow_open_files, hold_back as hold_back_rights, way_to};
 
 use super::{
-    Access, Answer, BackingRun, Error, File, FileLocation, Group, Groups, Held, Identity, List, Listed, Liveness,
-    Mapping, MemoryLifetime, PageRegion, Probe, Query, ReadAt, Result, Scan, Source, WordFile, sys,
+    Access, Answer, BackingRun, Error, File, FileLocation, Group, GroupFile, Groups, Held, Identity, List, Listed,
+    Liveness, Mapping, MemoryLifetime, PageRegion, Probe, Query, ReadAt, Result, Scan, Source, WordFile, sys,
 };
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, Region, VirtualAddress};
@@ -148,6 +148,10 @@ impl Source for Live {
             Groups::All => hierarchy.groups(),
             Groups::At(path) => Ok(hierarchy.group(path).into_iter().collect()),
         }
+    }
+
+    fn cgroup_file(&self, path: &[u8], file: GroupFile) -> Result<Vec<u8>> {
+        cgroups::Hierarchy::open()?.file(path, file)
     }
 
     fn open(&self, pid: u32, held: &Held) -> Result<Arc<dyn Source>> {

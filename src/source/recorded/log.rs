@@ -122,6 +122,11 @@ fn command(file: &str, offset: &str, length: &str) -> String {
     format!("xxd -s {offset} -l {length} -c 8 -g 8{order} {file}")
 }
 
+/// Prints a file.
+pub(super) fn cat(path: &str) -> String {
+    format!("cat {}", quoted(path))
+}
+
 /// A path quoted for a shell. Characters that a terminal must not get are escaped, so such a path does not work in a
 /// shell.
 fn quoted(path: &str) -> String {

@@ -8,8 +8,8 @@ mod log;
 pub use log::{Log, Read, Reads, dump_of_any};
 
 use super::{
-    Access, Answer, BackingRun, File, FileLocation, Group, Groups, Held, Identity, List, Listed, Liveness, Mapping,
-    MemoryLifetime, PageRegion, Probe, Query, ReadAt, Result, Scan, Source, WordFile,
+    Access, Answer, BackingRun, File, FileLocation, Group, GroupFile, Groups, Held, Identity, List, Listed, Liveness,
+    Mapping, MemoryLifetime, PageRegion, Probe, Query, ReadAt, Result, Scan, Source, WordFile,
 };
 use crate::budget::Budget;
 use crate::kernel::mounts;
@@ -271,6 +271,16 @@ impl Source for Recorded {
         let answer = self.source.cgroups(which);
         let file = self.cgroup_mount();
         self.log.add("cgroup", log::cgroups(which, &answer, file));
+        answer
+    }
+
+    fn cgroup_file(&self, path: &[u8], file: GroupFile) -> Result<Vec<u8>> {
+        let answer = self.source.cgroup_file(path, file);
+        let file = format!("{}{}/{}", self.cgroup_mount(), crate::kernel::Name::copied(path), file.name());
+        let found = told(&answer, |text| format!("{} bytes", text.len()));
+        let repeat = Some(log::cat(&file));
+        let read = Read { what: "a file of a cgroup".to_owned(), found: Some(found), repeat, file, ..Read::default() };
+        self.log.add("cgroup", read);
         answer
     }
 

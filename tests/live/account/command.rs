@@ -5,7 +5,7 @@ use pmdb::kernel::words::Worded;
 use serde_json::Value;
 
 /// The records of a command.
-fn records(pid: u32, command: &str) -> Vec<Value> {
+pub fn records(pid: u32, command: &str) -> Vec<Value> {
     let output = Command::new(env!("CARGO_BIN_EXE_pmdb"))
         .args(["-nx", "-q", "-batch", "--json", "-p", &pid.to_string(), "-ex", command])
         .output()
@@ -15,11 +15,11 @@ fn records(pid: u32, command: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("a record")).collect()
 }
 
-fn of_type<'a>(records: &'a [Value], kind: &str) -> Vec<&'a Value> {
+pub fn of_type<'a>(records: &'a [Value], kind: &str) -> Vec<&'a Value> {
     records.iter().filter(|record| record["type"] == kind).collect()
 }
 
-fn bytes(record: &Value) -> u64 {
+pub fn bytes(record: &Value) -> u64 {
     record["bytes"].as_u64().unwrap_or_else(|| panic!("no bytes: {record}"))
 }
 
@@ -37,7 +37,7 @@ fn varied() -> (Puppet, u64) {
     (puppet, child)
 }
 
-fn end(child: u64) {
+pub fn end(child: u64) {
     use rustix::process::{Pid, Signal, kill_process};
     kill_process(Pid::from_raw(child as i32).expect("its number"), Signal::KILL).expect("to end it");
 }

@@ -14,6 +14,7 @@ use std::process::Command;
 
 mod classes;
 mod command;
+mod family;
 
 pub const TESTS: &[Test] = &[
     ("account::a_shell_adds_up", a_shell_adds_up),
@@ -36,6 +37,10 @@ pub const TESTS: &[Test] = &[
     ("account::by_region_as_smaps", command::by_region_as_smaps),
     ("account::it_fits_a_screen", command::it_fits_a_screen),
     ("account::a_range_is_not_compared", command::a_range_is_not_compared),
+    ("account::a_family_is_counted_once", family::is_counted_once),
+    ("account::one_address_space_is_one_member", family::one_address_space_is_one_member),
+    ("account::by_name_and_without_a_target", family::by_name_and_without_a_target),
+    ("account::a_cgroup_with_page_cache", family::a_cgroup_with_page_cache),
 ];
 
 /// The fields of a text of smaps by region, its first address, decoded without pmdb. `smaps_rollup` has one region.

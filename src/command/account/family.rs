@@ -1,0 +1,222 @@
+//! `account children`, `account "NAME"`, `account cgroup PATH`.
+
+use super::family_records::{AccountCgroup, AccountFamily, AccountFamilyClass, AccountMember};
+use crate::command::cut::{self, Cut, say_cut};
+use crate::command::page_sweep::stopped;
+use crate::command::{Context, Error, Flow, Outcome};
+use crate::inspect::account::{Family, FamilyStep, FamilySums};
+use crate::lang::display::quoted;
+use crate::lang::parser::{Parsed, Tokens, pattern, text, word};
+use crate::lang::{Expected, Expression, Spanned};
+use crate::process::{self, CgroupMemory, Machine, ProcessHandle};
+use crate::render::Sink;
+use crate::report::{FamilyClass, Reason, Stopped};
+use nom::Parser;
+use nom::branch::alt;
+use nom::combinator::map;
+use nom::sequence::preceded;
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use std::fmt::{self, Formatter};
+use std::sync::Arc;
+
+/// Several processes.
+#[derive(Debug)]
+pub(super) enum FamilyOf {
+    /// The attached process and its descendants.
+    Children,
+    /// All processes of a name.
+    Named(Spanned<Expression>),
+    /// Those of a memory cgroup and of the groups below it.
+    Cgroup(Spanned<String>),
+}
+
+/// `children`, `"NAME"`, `cgroup PATH`
+pub(super) fn family(input: Tokens<'_>) -> Parsed<'_, FamilyOf> {
+    let children = map(word("children"), |_| FamilyOf::Children);
+    let named = map(text, FamilyOf::Named);
+    let cgroup = map(preceded(word("cgroup"), pattern(Expected::Cgroup)), FamilyOf::Cgroup);
+    alt((children, named, cgroup)).parse(input)
+}
+
+impl FamilyOf {
+    pub fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            FamilyOf::Children => f.write_str(" children"),
+            FamilyOf::Named(name) => write!(f, " {}", name.node),
+            FamilyOf::Cgroup(path) => {
+                f.write_str(" cgroup")?;
+                quoted(f, Some(&path.node))
+            }
+        }
+    }
+
+    pub fn run(&self, cut: Option<Cut>, context: &mut Context) -> Outcome {
+        let (machine, scan) = (Arc::clone(context.state.machine()), context.state.settings.scan);
+        let mut cgroup = None;
+        let processes = match self {
+            FamilyOf::Children => {
+                let target = context.target()?;
+                descendants(&target.machine, target.process.identity().pid)?
+            }
+            FamilyOf::Named(name) => {
+                let Expression::Text(name) = &name.node else {
+                    return Err(Error::refused("a name is a text", "account \"postgres\""));
+                };
+                let called = process::called(name)?;
+                if called.is_empty() {
+                    return Err(Error::refused(format!("no process is called {name:?}"), "ps lists the processes"));
+                }
+                these(&machine, &called.into_iter().collect())?
+            }
+            FamilyOf::Cgroup(path) => {
+                let memory = machine.cgroup_memory(path.node.as_bytes())?;
+                let processes = these(&machine, &memory.processes.iter().copied().collect())?;
+                cgroup = Some(memory);
+                processes
+            }
+        };
+        let listed = processes.len() as u64;
+        let sink = &mut *context.sink;
+        let mut family = Family::new(&machine, processes, scan).within(sink.budget());
+        let mut done = 0;
+        let mut pull = || -> Result<(), Error> {
+            sink.progress(0, listed, "processes")?;
+            while let Some(step) = family.next()? {
+                if let FamilyStep::Process(which, _) = step {
+                    done = which - 1;
+                }
+                sink.progress(done, listed, "processes")?;
+            }
+            Ok(())
+        };
+        let pulled = pull();
+        let stopped = stopped(pulled, sink)?;
+        // What was counted is shown in any case.
+        let mut family = if stopped.is_some() { family.within(crate::budget::Budget::unlimited()) } else { family };
+        let sums = family.sums()?;
+        let summary = summary(&family, &sums, (listed, done), stopped);
+        if stopped != Some(Stopped::Closed) {
+            classes(&sums, sink)?;
+            members(&sums, cut, sink)?;
+            sink.emit(&summary)?;
+            if let Some(cgroup) = cgroup {
+                sink.emit(&of_cgroup(cgroup))?;
+            }
+        }
+        match stopped {
+            Some(stopped) => Err(stopped.into()),
+            None => Ok(Flow::Done),
+        }
+    }
+}
+
+/// A process, and all that descend from it.
+fn descendants(machine: &Machine, process: u32) -> Result<Vec<ProcessHandle>, Error> {
+    let all = machine.process_handles()?.processes;
+    let mut family = BTreeSet::from([process]);
+    // A child may have a lower number than its parent.
+    loop {
+        let before = family.len();
+        family.extend(all.iter().filter(|one| family.contains(&one.parent)).map(|one| one.pid).collect::<Vec<_>>());
+        if family.len() == before {
+            break;
+        }
+    }
+    Ok(all.into_iter().filter(|one| family.contains(&one.pid)).collect())
+}
+
+fn these(machine: &Machine, wanted: &BTreeSet<u32>) -> Result<Vec<ProcessHandle>, Error> {
+    let all = machine.process_handles()?.processes.into_iter();
+    Ok(all.filter(|one| wanted.contains(&one.pid)).collect())
+}
+
+fn classes(sums: &FamilySums, sink: &mut dyn Sink) -> Result<(), Stopped> {
+    for &(class, sum) in &sums.classes {
+        let outside = match sum.unclear {
+            0 => Ok(sum.outside),
+            _ => Err(sums.outside.clone().err().unwrap_or(Reason::Changed)),
+        };
+        sink.emit(&AccountFamilyClass {
+            class,
+            bytes: sum.bytes,
+            of: sums.distinct,
+            mapped: sum.mapped,
+            outside,
+            freed_by: freed_by(class),
+        })?;
+    }
+    Ok(())
+}
+
+/// The rows of the processes, those with the most memory of their own first.
+fn members(sums: &FamilySums, cut: Option<Cut>, sink: &mut dyn Sink) -> Result<(), Stopped> {
+    let mut rows: Vec<AccountMember> = sums
+        .members
+        .iter()
+        .map(|member| AccountMember {
+            pid: member.identity.pid,
+            process: member.identity.name.clone(),
+            rss: member.rss,
+            alone: member.alone.clone(),
+            ends: member.ends.clone(),
+            pss: member.pss,
+            same_memory: member.same_memory.clone(),
+        })
+        .collect();
+    let size = |row: &AccountMember| row.alone.clone().unwrap_or(row.rss);
+    rows.sort_by_key(|row| Reverse((size(row), row.rss)));
+    let more = cut::keep(&mut rows, cut, size);
+    rows.iter().try_for_each(|row| sink.emit(row))?;
+    say_cut(more, "process", sink)
+}
+
+fn summary(family: &Family, sums: &FamilySums, (listed, done): (u64, u64), stopped: Option<Stopped>) -> AccountFamily {
+    let left_out = family.left_out();
+    let again: usize = sums.members.iter().map(|member| member.same_memory.len()).sum();
+    AccountFamily {
+        processes: sums.members.len() as u64 + again as u64,
+        address_spaces: sums.members.len() as u64,
+        bytes: sums.distinct,
+        lower_bound: sums.is_lower_bound,
+        rss: sums.rss,
+        outside: sums.outside.clone(),
+        hidden: sums.hidden.is_some(),
+        refused: left_out.refused,
+        ended: left_out.ended,
+        compared: family.compares(),
+        not_counted: if stopped.is_some() { listed.saturating_sub(done) } else { 0 },
+    }
+}
+
+fn of_cgroup(memory: CgroupMemory) -> AccountCgroup {
+    let stat = |name: &str| {
+        let stat = memory.stat.as_ref().map_err(|error| Reason::from(error.clone()))?;
+        let missing = || Reason::NotOnThisKernel("memory.stat does not show it".into());
+        stat.get(name).copied().ok_or_else(missing)
+    };
+    let (file, mapped) = (stat("file"), stat("file_mapped"));
+    let unmapped = file.clone().and_then(|file| Ok(file.saturating_sub(mapped.clone()?)));
+    AccountCgroup {
+        anon: stat("anon"),
+        shmem: stat("shmem"),
+        kernel: stat("kernel"),
+        file,
+        file_mapped: mapped,
+        unmapped_file: unmapped,
+        current: memory.current.map_err(Reason::from),
+        path: memory.path,
+    }
+}
+
+/// What gives the memory of a class back.
+fn freed_by(class: FamilyClass) -> &'static str {
+    match class {
+        FamilyClass::PrivateOne => "the end of its process",
+        FamilyClass::PrivateSeveral | FamilyClass::Merged => "the end of all that share it",
+        FamilyClass::ShmemOne | FamilyClass::ShmemSeveral => "deleting the file, or ftruncate",
+        FamilyClass::FileOne | FamilyClass::FileSeveral => "the kernel, if clean",
+        FamilyClass::Kernel => "nothing: every process has it",
+        _ => "munmap",
+    }
+}

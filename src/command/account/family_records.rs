@@ -1,0 +1,328 @@
+//! The records of the account of several processes, and how they are written.
+
+use super::records::{bytes, share};
+use crate::kernel::{Name, PageSize};
+use crate::render::Record;
+use crate::render::columns::{Cell, Column};
+use crate::render::text::Text;
+use crate::render::text::lines::Lines;
+use crate::render::text::tables::Table;
+use crate::render::theme::Role;
+use crate::render::units::{counted, size};
+use crate::report::record::record;
+use crate::report::{Fact, FamilyClass};
+
+record! {
+    /// A row of `account children` and the like: memory of several processes, each frame once.
+    pub struct AccountFamilyClass as "account-family-class" with why if any {
+        /// The class.
+        class: FamilyClass,
+        /// Bytes of different frames.
+        bytes: u64,
+        /// All bytes, for the share of this class.
+        of: u64,
+        /// Bytes of all mappings of these frames, as the Rss of the processes counts them.
+        mapped: u64,
+        /// Of the frames, bytes that other processes map too.
+        outside: Fact<u64>,
+        /// The action that frees the memory.
+        freed_by: &'static str,
+    }
+
+    /// A process of `account children` and the like.
+    pub struct AccountMember as "account-process" with why if any {
+        /// The process.
+        pid: u32,
+        /// Its name.
+        process: Name,
+        /// Bytes that it maps, as Rss counts them.
+        rss: u64,
+        /// Bytes that no other process maps.
+        alone: Fact<u64>,
+        /// Of these, private memory, which ends with the process.
+        ends: Fact<u64>,
+        /// Its proportional share, if frame numbers are hidden.
+        [optional] pss: Option<u64>,
+        /// Other processes with the same address space.
+        same_memory: Vec<u32>,
+    }
+
+    /// The sums of `account children` and the like.
+    pub struct AccountFamily as "account-family" with why {
+        /// Processes that were counted.
+        processes: u64,
+        /// Their address spaces, each counted once.
+        address_spaces: u64,
+        /// Bytes of their memory, each frame once. If frame numbers are hidden, the sum of Pss.
+        bytes: u64,
+        /// Whether `bytes` may be less than what they use.
+        lower_bound: bool,
+        /// The sum of their Rss.
+        rss: u64,
+        /// Of `bytes`, memory that other processes map too.
+        outside: Fact<u64>,
+        /// Whether frame numbers are hidden.
+        hidden: bool,
+        /// Processes that may not be examined.
+        refused: u64,
+        /// Processes that ended before or during the count.
+        ended: u64,
+        /// Whether the kernel shows which processes share one address space.
+        compared: bool,
+        /// Processes that were not counted because of an interruption.
+        not_counted: u64,
+    }
+
+    /// What is charged to the cgroup of `account cgroup`.
+    pub struct AccountCgroup as "account-cgroup" with why {
+        /// Its path.
+        path: Name,
+        /// memory.current, or memory.usage_in_bytes of cgroup v1.
+        current: Fact<u64>,
+        /// Anonymous memory (memory.stat).
+        anon: Fact<u64>,
+        /// The page cache, with shared memory.
+        file: Fact<u64>,
+        /// Of this, shared memory.
+        shmem: Fact<u64>,
+        /// Of the page cache, what some process maps.
+        file_mapped: Fact<u64>,
+        /// The page cache that no process maps.
+        unmapped_file: Fact<u64>,
+        /// Memory of the kernel: stacks, page tables, slabs.
+        kernel: Fact<u64>,
+    }
+}
+
+impl Record for AccountFamilyClass {
+    fn write(&self, text: &mut Text) {
+        text.row_with_notes(&CLASSES, self);
+    }
+}
+
+static CLASSES: Table<AccountFamilyClass> = Table::of(&[
+    bytes("bytes").cell(|_, row| Cell::size(row.bytes)),
+    Column::number("share", 6, Role::Plain).cell(|_, row| share(row.bytes, row.of)),
+    bytes("in rss").cell(|_, row| Cell::size(row.mapped)),
+    Column::word("class", 25, Role::Plain).cell(|_, row| Cell::new(words(row.class))),
+    Column::word("of which; freed by", 24, Role::Dim).cell(|_, row| of_which(row)),
+]);
+
+fn words(class: FamilyClass) -> &'static str {
+    match class {
+        FamilyClass::PrivateOne => "private, of one process",
+        FamilyClass::PrivateSeveral => "private, shared by forks",
+        FamilyClass::Merged => "merged (KSM)",
+        FamilyClass::ShmemOne => "shared memory, of one",
+        FamilyClass::ShmemSeveral => "shared memory, of several",
+        FamilyClass::FileOne => "file pages, of one",
+        FamilyClass::FileSeveral => "file pages, of several",
+        FamilyClass::Kernel => "of the kernel (vdso)",
+        FamilyClass::Elsewhere => "moving, at a device, failed",
+        _ => "of unknown kind",
+    }
+}
+
+fn of_which(row: &AccountFamilyClass) -> Cell<'static> {
+    Cell::new(match row.outside {
+        Ok(outside) if outside > 0 => format!("{} also in other processes; {}", size(outside), row.freed_by),
+        _ => row.freed_by.to_owned(),
+    })
+}
+
+impl Record for AccountMember {
+    fn write(&self, text: &mut Text) {
+        text.row_with_notes(if self.pss.is_some() { &MEMBERS_BY_PSS } else { &MEMBERS }, self);
+    }
+}
+
+const PID: Column = Column::number("pid", 8, Role::Plain);
+
+static MEMBERS: Table<AccountMember> = Table::of(&[
+    PID.cell(|_, row| Cell::of(Role::Plain, row.pid.to_string())),
+    bytes("rss").cell(|_, row| Cell::size(row.rss)),
+    bytes("only it").cell(|_, row| known(&row.alone)),
+    Column::number("ends with it", 12, Role::Size).cell(|_, row| known(&row.ends)),
+    Column::word("process", 16, Role::Name).cell(|_, row| process(row)),
+]);
+
+static MEMBERS_BY_PSS: Table<AccountMember> = Table::of(&[
+    PID.cell(|_, row| Cell::of(Role::Plain, row.pid.to_string())),
+    bytes("rss").cell(|_, row| Cell::size(row.rss)),
+    bytes("pss").cell(|_, row| row.pss.map_or_else(|| Cell::of(Role::Dim, "-"), Cell::size)),
+    bytes("only it").cell(|_, row| known(&row.alone)),
+    Column::word("process", 16, Role::Name).cell(|_, row| process(row)),
+]);
+
+fn known(bytes: &Fact<u64>) -> Cell<'static> {
+    match bytes {
+        Ok(bytes) => Cell::size(*bytes),
+        Err(_) => Cell::of(Role::Dim, "?"),
+    }
+}
+
+fn process(row: &AccountMember) -> Cell<'static> {
+    let others: Vec<String> = row.same_memory.iter().map(u32::to_string).collect();
+    Cell::new(if others.is_empty() {
+        row.process.to_string()
+    } else {
+        format!("{} (one address space with {})", row.process, others.join(", "))
+    })
+}
+
+impl Record for AccountFamily {
+    fn write(&self, text: &mut Text) {
+        text.line(family, self);
+        text.notes();
+    }
+
+    fn totals(&self, page: PageSize) -> Vec<(&'static str, u64)> {
+        vec![("_pages", page.pages_in(self.bytes)), ("_bytes", self.bytes)]
+    }
+}
+
+fn family(lines: &mut Lines, sums: &AccountFamily) {
+    let processes = counted(sums.processes, "process");
+    let spaces = match sums.address_spaces {
+        spaces if spaces < sums.processes => format!(" with {}", counted(spaces, "address space")),
+        _ => String::new(),
+    };
+    let line = lines.line();
+    let (used, rss) = (size(sums.bytes), size(sums.rss));
+    line.indent(2).plain(format!("{processes}{spaces}: "));
+    match (sums.hidden, sums.lower_bound) {
+        (false, _) => {
+            let again = size(sums.rss.saturating_sub(sums.bytes));
+            line.plain(format!("{used} in different frames; the sum of Rss is {rss}: {again} is counted again"));
+        }
+        (true, true) => {
+            line.plain(format!("at least {used} (the sum of Pss); the sum of Rss is {rss}"));
+            let exact = "exact if no other process maps the same memory (frame numbers are hidden: help rights)";
+            lines.line().indent(2).word("", Role::Note, exact);
+        }
+        (true, false) => {
+            line.plain(format!("{used} (the sum of Pss, exact: nothing is shared)"));
+        }
+    }
+    if let Ok(outside) = sums.outside
+        && outside > 0
+    {
+        lines.line().indent(2).plain(format!("{} of this is mapped by other processes too", size(outside)));
+    }
+    for (count, what) in [
+        (sums.refused, "left out: permission denied"),
+        (sums.ended, "ended before or during the count"),
+        (sums.not_counted, "not counted: interrupted"),
+    ] {
+        if count > 0 {
+            lines.line().indent(2).word("", Role::Warn, format!("{} {what}", counted(count, "process")));
+        }
+    }
+    if !sums.compared && sums.address_spaces > 1 {
+        let unknown = "the kernel does not show which processes share one address space: each is counted";
+        lines.line().indent(2).word("", Role::Note, unknown);
+    }
+}
+
+impl Record for AccountCgroup {
+    fn write(&self, text: &mut Text) {
+        text.line(cgroup, self);
+    }
+}
+
+fn cgroup(lines: &mut Lines, group: &AccountCgroup) {
+    let amount = |bytes: &Fact<u64>| bytes.as_ref().map_or_else(|_| "unknown".to_owned(), |bytes| size(*bytes));
+    let line = lines.line();
+    line.indent(2).plain("cgroup ").push(Role::Name, &group.path);
+    line.plain(format!(": {} charged; anonymous {}", amount(&group.current), amount(&group.anon)));
+    line.plain(format!(", page cache {}", amount(&group.file)));
+    for (bytes, what) in [(&group.shmem, "of it shared memory"), (&group.kernel, "kernel")] {
+        if let Ok(bytes) = bytes {
+            line.plain(format!(", {what} {}", size(*bytes)));
+        }
+    }
+    if let Ok(bytes) = &group.unmapped_file {
+        let kernel =
+            group.kernel.as_ref().map_or(String::new(), |bytes| format!(", and the kernel's {}", size(*bytes)));
+        let text = format!("no process maps {} of the page cache{kernel}", size(*bytes));
+        lines.line().indent(4).word("", Role::Good, text);
+    }
+    for reason in [&group.current, &group.file].into_iter().filter_map(|fact| fact.as_ref().err()).take(1) {
+        lines.line().indent(4).word("", Role::Note, reason.to_string());
+    }
+}
+
+/// Samples of its records.
+#[cfg(test)]
+pub(super) mod samples {
+    use super::*;
+    use crate::report::Reason;
+
+    pub fn all() -> Vec<Box<dyn Record>> {
+        let alike = |pid, alone: Fact<u64>| AccountMember {
+            pid,
+            process: Name::from("postgres"),
+            rss: 54 << 20,
+            ends: alone.clone().map(|alone| alone / 2),
+            alone,
+            pss: None,
+            same_memory: Vec::new(),
+        };
+        let family = AccountFamily {
+            processes: 10,
+            address_spaces: 9,
+            bytes: 120 << 20,
+            lower_bound: false,
+            rss: 490 << 20,
+            outside: Ok(2 << 20),
+            hidden: false,
+            refused: 0,
+            ended: 1,
+            compared: true,
+            not_counted: 0,
+        };
+        let hidden = AccountFamily {
+            lower_bound: true,
+            outside: Err(Reason::FrameHidden),
+            hidden: true,
+            refused: 2,
+            compared: false,
+            not_counted: 3,
+            ..family.clone()
+        };
+        let unknown = || Reason::NotOnThisKernel("memory.stat does not show it".into());
+        vec![
+            Box::new(AccountFamilyClass {
+                class: FamilyClass::ShmemSeveral,
+                bytes: 80 << 20,
+                of: 120 << 20,
+                mapped: 400 << 20,
+                outside: Ok(0),
+                freed_by: "deleting the file, or ftruncate",
+            }),
+            Box::new(AccountFamilyClass {
+                class: FamilyClass::FileOne,
+                bytes: 3 << 20,
+                of: 120 << 20,
+                mapped: 3 << 20,
+                outside: Ok(2 << 20),
+                freed_by: "the kernel, if clean",
+            }),
+            Box::new(alike(4711, Ok(3 << 20))),
+            Box::new(AccountMember { same_memory: vec![4713, 4714], ..alike(4712, Ok(2 << 20)) }),
+            Box::new(AccountMember { pss: Some(20 << 20), ..alike(4715, Ok(1 << 20)) }),
+            Box::new(family),
+            Box::new(hidden),
+            Box::new(AccountCgroup {
+                path: Name::from("/system.slice/postgresql.service"),
+                current: Ok(220 << 20),
+                anon: Ok(60 << 20),
+                file: Ok(150 << 20),
+                shmem: Ok(80 << 20),
+                file_mapped: Ok(50 << 20),
+                unmapped_file: Ok(100 << 20),
+                kernel: Err(unknown()),
+            }),
+        ]
+    }
+}

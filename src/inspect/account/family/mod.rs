@@ -1,0 +1,283 @@
+//! The memory of several processes: each frame once, and what each of them has alone.
+//!
+//! The page map of each process is read once. What a frame is, its flags tell, which are read once for all of them; the
+//! map count at the end tells whether processes outside map it too. Without frame numbers, the sums of smaps_rollup are
+//! all that can be had.
+
+mod owners;
+mod sums;
+
+pub use sums::{ClassSum, FamilySums};
+
+use super::super::address_space::AddressSpace;
+use super::super::classify::Backing;
+use super::super::page::Facts;
+use super::super::sweep::Sweep;
+use super::super::{Error, Result};
+use crate::budget::Budget;
+use crate::kernel::smaps::Smaps;
+use crate::kernel::{FrameNumber, PageFlags, PageSize, State};
+use crate::process::{self, Machine, OpenedProcess, ProcessHandle, Target};
+use crate::report::Fact;
+use crate::source::Identity;
+use owners::{FrameKind, FrameOwners, MOST_MEMBERS};
+use std::sync::Arc;
+
+/// Pages after which frames are looked up: enough for long reads, and little memory.
+const TOGETHER: u64 = 1 << 16;
+
+/// One address space of the family.
+#[derive(Clone, Debug)]
+pub struct FamilyMember {
+    /// The process.
+    pub identity: Identity,
+    /// Other processes that have the same address space.
+    pub same_memory: Vec<u32>,
+    /// Bytes that it maps, as Rss counts them.
+    pub rss: u64,
+    /// Bytes that no other process maps.
+    pub alone: Fact<u64>,
+    /// Of these, private memory: it ends with the process.
+    pub ends: Fact<u64>,
+    /// Pss, where frame numbers are hidden.
+    pub pss: Option<u64>,
+    /// Whether smaps counts shared memory in it, where frame numbers are hidden.
+    shares: bool,
+    /// Bytes that are moving to other frames, on devices, or failed.
+    elsewhere: u64,
+}
+
+/// A step of the count.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum FamilyStep {
+    /// Of so many processes, this many were looked at.
+    Process(u64, u64),
+    /// Some pages were looked at.
+    Pages,
+}
+
+/// Processes that could not be counted.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct LeftOut {
+    /// Those that may not be examined.
+    pub refused: u64,
+    /// Those that ended before or during the count.
+    pub ended: u64,
+}
+
+/// The count of a family. Dropping it ends what is under way.
+#[must_use]
+pub struct Family {
+    machine: Arc<Machine>,
+    /// Whether PAGEMAP_SCAN may be used.
+    scan: bool,
+    budget: Budget,
+    processes: Vec<ProcessHandle>,
+    next: usize,
+    members: Vec<FamilyMember>,
+    /// The members, sorted by their address spaces in the kernel's own order.
+    by_memory: Vec<(u32, usize)>,
+    /// Whether the kernel can tell which address spaces are the same.
+    compares: bool,
+    /// Whether frame numbers are hidden.
+    hides_frames: bool,
+    frames: FrameOwners,
+    false_flags: PageFlags,
+    current: Option<(AddressSpace, Sweep)>,
+    /// Mappings of the current member that were not added yet, and their pages.
+    runs: Vec<(FrameNumber, u64)>,
+    pages: u64,
+    left_out: LeftOut,
+}
+
+impl Family {
+    /// The family of these processes.
+    pub fn new(machine: &Arc<Machine>, processes: Vec<ProcessHandle>, scan: bool) -> Self {
+        Family {
+            machine: Arc::clone(machine),
+            scan,
+            budget: Budget::unlimited(),
+            processes,
+            next: 0,
+            members: Vec::new(),
+            by_memory: Vec::new(),
+            compares: true,
+            hides_frames: false,
+            frames: FrameOwners::default(),
+            false_flags: machine.false_flags().unwrap_or_default(),
+            current: None,
+            runs: Vec::new(),
+            pages: 0,
+            left_out: LeftOut::default(),
+        }
+    }
+
+    /// The same, with what it may take.
+    pub fn within(self, budget: Budget) -> Self {
+        Family { budget, ..self }
+    }
+
+    /// The next step; `None` after the last one.
+    ///
+    /// # Errors
+    /// The kernel refuses a read, or the [budget](Self::within) is over. Processes that end or may not be examined are
+    /// [left out](Self::left_out).
+    pub fn next(&mut self) -> Result<Option<FamilyStep>> {
+        let Some((space, mut sweep)) = self.current.take() else {
+            self.budget.look()?;
+            let Some(process) = self.processes.get(self.next).cloned() else {
+                return Ok(None);
+            };
+            self.next += 1;
+            let step = FamilyStep::Process(self.next as u64, self.processes.len() as u64);
+            self.begin(&process).or_else(|error| self.leave_out(error))?;
+            return Ok(Some(step));
+        };
+        match self.pull(&space, &mut sweep) {
+            Ok(true) => self.current = Some((space, sweep)),
+            Ok(false) => self.flush()?,
+            Err(error) => {
+                self.flush()?;
+                self.leave_out(error)?;
+            }
+        }
+        Ok(Some(FamilyStep::Pages))
+    }
+
+    /// Opens a process, unless its address space was counted with another one.
+    fn begin(&mut self, process: &ProcessHandle) -> Result<()> {
+        let others: Vec<u32> = self.by_memory.iter().map(|(pid, _)| *pid).collect();
+        let place = match self.machine.find_memory(&others, process.pid) {
+            Some(Ok(same)) => {
+                let member = self.by_memory.get(same).and_then(|(_, member)| self.members.get_mut(*member));
+                if let Some(member) = member {
+                    member.same_memory.push(process.pid);
+                }
+                return Ok(());
+            }
+            Some(Err(place)) => place,
+            None => {
+                self.compares = false;
+                self.by_memory.len()
+            }
+        };
+        let OpenedProcess { process: opened, modules } = self.machine.open(process)?;
+        opened.set_scan(self.scan);
+        self.hides_frames |= opened.frames_hidden();
+        let target = Target { process: opened, machine: Arc::clone(&self.machine), modules };
+        let mut member = FamilyMember {
+            identity: target.process.identity(),
+            same_memory: Vec::new(),
+            rss: 0,
+            alone: Ok(0),
+            ends: Ok(0),
+            pss: None,
+            shares: false,
+            elsewhere: 0,
+        };
+        if self.hides_frames {
+            let rollup = target.process.rollup()?;
+            member.rss = field(&rollup, &["Rss"]);
+            member.alone = Ok(rollup.uss());
+            member.ends = Err(crate::report::Reason::FrameHidden);
+            member.pss = rollup.field("Pss");
+            member.shares = field(&rollup, &["Shared_Clean", "Shared_Dirty"]) > 0;
+        } else if self.members.len() < MOST_MEMBERS {
+            let space = AddressSpace::of(&target)?;
+            let sweep = space.pages(&space.spans(), Facts::FRAMES | Facts::ENTRIES).within(self.budget.clone());
+            self.current = Some((space, sweep));
+        }
+        self.by_memory.insert(place.min(self.by_memory.len()), (process.pid, self.members.len()));
+        self.members.push(member);
+        Ok(())
+    }
+
+    /// Takes the next pages of the current member. False after the last ones.
+    fn pull(&mut self, space: &AddressSpace, sweep: &mut Sweep) -> Result<bool> {
+        let Some(chunk) = sweep.next()? else {
+            return Ok(false);
+        };
+        let size = space.page();
+        let backing = chunk.region.map(|viewed| viewed.backing);
+        let is_kernel = backing == Some(Backing::Kernel);
+        if backing != Some(Backing::Hugetlb) {
+            for page in chunk.pages() {
+                match (page.state(), page.frame()) {
+                    // The page map shows an ordinary page of the kernel as it shows one of a file.
+                    (State::Present, Some(frame)) if is_kernel && page.entry.is_file_or_shared() => {
+                        self.frames.set_kind(frame, page.pages, FrameKind::Kernel);
+                        self.push(frame, page.pages);
+                    }
+                    (State::Present, Some(_)) if is_kernel => {}
+                    (State::Present, Some(frame)) => self.push(frame, page.pages),
+                    (State::Migrating | State::Device, _) => {
+                        if let Some(member) = self.members.last_mut() {
+                            member.elsewhere += page.bytes(size);
+                            member.rss += page.bytes(size);
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        if self.pages >= TOGETHER {
+            self.flush()?;
+        }
+        Ok(true)
+    }
+
+    fn push(&mut self, frame: FrameNumber, pages: u64) {
+        self.pages += pages;
+        match self.runs.last_mut() {
+            Some((first, count)) if first.checked_add(*count) == Some(frame) => *count += pages,
+            _ => self.runs.push((frame, pages)),
+        }
+    }
+
+    /// Adds the mappings that were collected.
+    fn flush(&mut self) -> Result<()> {
+        self.frames.learn(&self.runs, self.false_flags, &self.machine)?;
+        let index = self.members.len().saturating_sub(1);
+        let mut counted = 0;
+        for &(first, pages) in &self.runs {
+            self.frames.add(first, pages, index, |kind, pages| {
+                counted += if kind == FrameKind::Beside { 0 } else { pages };
+            });
+        }
+        if let Some(member) = self.members.last_mut() {
+            member.rss += counted << self.machine.page().shift();
+        }
+        self.runs.clear();
+        self.pages = 0;
+        Ok(())
+    }
+
+    /// A process that ended or may not be examined is left out; other errors are passed on.
+    fn leave_out(&mut self, error: Error) -> Result<()> {
+        match error {
+            Error::Target(process::Error::NotPermitted { .. }) => self.left_out.refused += 1,
+            Error::Target(process::Error::Gone { .. }) | Error::Executed | Error::Exited => self.left_out.ended += 1,
+            error => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Processes that could not be counted, or not to their end.
+    pub fn left_out(&self) -> LeftOut {
+        self.left_out
+    }
+
+    /// Whether the kernel told which processes share one address space.
+    pub fn compares(&self) -> bool {
+        self.compares
+    }
+
+    /// The size of pages.
+    fn page(&self) -> PageSize {
+        self.machine.page()
+    }
+}
+
+fn field(smaps: &Smaps, fields: &[&str]) -> u64 {
+    fields.iter().filter_map(|field| smaps.field(field)).sum()
+}

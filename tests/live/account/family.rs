@@ -1,0 +1,241 @@
+//! Several processes, each frame once.
+
+use super::command::{bytes, end, of_type, records};
+use super::*;
+use crate::cgroup::Cgroup;
+use pmdb::inspect::account::{Family, FamilySums};
+use pmdb::process::ProcessHandle;
+use pmdb::report::FamilyClass;
+use std::collections::{BTreeSet, HashMap};
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::process::Stdio;
+
+fn sums(pids: &[u32]) -> FamilySums {
+    let target = pmdb::Target::attach(pids[0]).expect("to attach");
+    let processes = pids.iter().map(|&pid| ProcessHandle::of_numbers(pid, 0)).collect();
+    let mut family = Family::new(&target.machine, processes, true);
+    while family.next().expect("to count").is_some() {}
+    family.sums().expect("sums")
+}
+
+fn word(file: &File, index: u64) -> u64 {
+    let mut word = [0; 8];
+    file.read_exact_at(&mut word, index * 8).map_or(0, |()| u64::from_ne_bytes(word))
+}
+
+/// The frames of memory that a process maps and that Rss counts, with how often, read without pmdb.
+fn frames(pid: u32) -> HashMap<u64, u64> {
+    const HUGE: u64 = 1 << 17;
+    const ZERO: u64 = 1 << 24;
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).expect("its regions");
+    let (entries, flags) = (File::open(format!("/proc/{pid}/pagemap")), File::open("/proc/kpageflags"));
+    let (entries, flags) = (entries.expect("its page map"), flags.expect("flags"));
+    let mut found = HashMap::new();
+    for line in maps.lines().filter(|line| !line.contains("[vvar") && !line.contains("[vsyscall]")) {
+        let (start, end) = line.split_once(' ').and_then(|(range, _)| range.split_once('-')).expect("a range");
+        let page = |hex: &str| u64::from_str_radix(hex, 16).expect("an address") / page_bytes();
+        for index in page(start)..page(end) {
+            let entry = word(&entries, index);
+            let frame = entry & ((1 << 55) - 1);
+            if entry >> 63 == 1 && word(&flags, frame) & (HUGE | ZERO) == 0 {
+                *found.entry(frame).or_default() += 1;
+            }
+        }
+    }
+    found
+}
+
+/// A parent and its child, both stopped, with memory on both sides.
+fn pair() -> (Puppet, u32) {
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("anonymous", 40);
+    puppet.writes(memory, 30);
+    puppet.reads(memory + 30 * page_bytes(), 5);
+    let shared = puppet.maps("shared", 20);
+    puppet.writes(shared, 15);
+    let copies = puppet.maps("program", 8);
+    puppet.writes(copies, 4);
+    let child = puppet.does("fork", &[memory, 7]) as u32;
+    puppet.writes(memory + 10 * page_bytes(), 4);
+    puppet.0.stop();
+    (puppet, child)
+}
+
+pub fn is_counted_once() {
+    let (puppet, child) = pair();
+    let pids = [puppet.0.pid(), child];
+    // Others map and unmap the same files meanwhile, and the child may not wait yet.
+    let found = (0..300).find_map(|_| {
+        let found = sums(&pids);
+        let uss = |one: &BTreeMap<String, u64>| one["Private_Clean"] + one["Private_Dirty"];
+        let are_alone = found.members.iter().zip(pids.map(rollup)).all(|(one, now)| one.alone == Ok(uss(&now)));
+        let kernel = pids.map(rollup);
+        (are_alone && found.rss == kernel.iter().map(|one| one["Rss"]).sum::<u64>()).then_some((found, kernel))
+    });
+    let (found, kernel) = found.expect("what one maps alone is what the kernel counts as private");
+    let rss = found.rss;
+    for (member, kernel) in found.members.iter().zip(&kernel) {
+        assert_eq!(member.rss, kernel["Rss"]);
+    }
+    if !support::shows_frames() {
+        assert_eq!((found.distinct, found.is_lower_bound), (kernel.iter().map(|one| one["Pss"]).sum(), true));
+        assert!(found.classes.is_empty());
+        return end(child.into());
+    }
+    let [one, two] = pids.map(frames);
+    let distinct: BTreeSet<u64> = one.keys().chain(two.keys()).copied().collect();
+    assert_eq!(found.distinct, distinct.len() as u64 * page_bytes());
+    let mapped: u64 = found.classes.iter().map(|(_, sum)| sum.mapped).sum();
+    assert_eq!((mapped, one.values().chain(two.values()).sum::<u64>() * page_bytes()), (rss, rss));
+    let both = one.keys().filter(|frame| two.contains_key(frame)).count() as u64 * page_bytes();
+    let several = [FamilyClass::PrivateSeveral, FamilyClass::ShmemSeveral, FamilyClass::FileSeveral];
+    let of = |class| found.classes.iter().find(|(one, _)| *one == class).map_or(0, |(_, sum)| sum.bytes);
+    // One of them may have touched more of the kernel's own pages than the other.
+    let several: u64 = several.map(of).iter().sum();
+    assert!(several <= both && both <= several + of(FamilyClass::Kernel), "{several} {both} {found:?}");
+    // 30 pages were written; the child wrote 7 of them again, the parent 4.
+    assert!(of(FamilyClass::PrivateSeveral) >= 19 * page_bytes());
+    for (member, kernel) in found.members.iter().zip(&kernel) {
+        let ends = member.ends.clone().expect("counts");
+        // Private memory of its own: all anonymous memory that nobody shares.
+        assert!(ends >= 4 * page_bytes() && ends <= kernel["Anonymous"], "{ends}");
+    }
+    end(child.into());
+}
+
+extern "C" fn waits(_: *mut libc::c_void) -> libc::c_int {
+    loop {
+        // SAFETY: it touches no memory.
+        unsafe { libc::pause() };
+    }
+}
+
+/// A relative that shares the memory, as after vfork, counts once.
+pub fn one_address_space_is_one_member() {
+    const STACK: usize = 64 << 10;
+    let own = std::process::id();
+    let mut stack = vec![0u8; STACK];
+    // SAFETY: the child has a stack of its own, which lives until it has ended, and only waits.
+    let child = unsafe {
+        let top = stack.as_mut_ptr().add(STACK - 64) as usize & !15;
+        libc::clone(waits, top as *mut _, libc::CLONE_VM | libc::SIGCHLD, std::ptr::null_mut())
+    };
+    assert!(child > 0, "{}", std::io::Error::last_os_error());
+    let found = std::panic::catch_unwind(|| sums(&[own, child as u32]));
+    end(child as u64);
+    // SAFETY: it is a child of this process.
+    unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
+    drop(stack);
+    let found = found.expect("sums");
+    if found.members.len() == 2 {
+        return skip("account::one_address_space_is_one_member", "the kernel has no kcmp, or refuses it");
+    }
+    let [member] = &found.members[..] else { panic!("{found:?}") };
+    assert_eq!((member.identity.pid, &member.same_memory[..]), (own, &[child as u32][..]));
+}
+
+pub fn by_name_and_without_a_target() {
+    // Shells that give themselves a name.
+    let name = format!("pmdbfam{}", std::process::id() % 100_000);
+    let mut children: Vec<_> = (0..3)
+        .map(|_| {
+            let mut shell = Command::new("sh")
+                .args(["-c", "printf %s $1 > /proc/$$/comm; echo done; read go", "sh", &name])
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn()
+                .expect("a shell");
+            let mut said = [0; 5];
+            shell.stdout.as_mut().expect("its output").read_exact(&mut said).expect("that it is done");
+            shell
+        })
+        .collect();
+    let run = |command: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_pmdb"))
+            .args(["-nx", "-q", "-batch", "--json", "-ex", command])
+            .output()
+            .expect("pmdb runs");
+        let text = String::from_utf8(output.stdout).expect("text");
+        let records: Vec<serde_json::Value> =
+            text.lines().map(|line| serde_json::from_str(line).expect("a record")).collect();
+        (output.status.success(), records)
+    };
+    let (is_ok, all) = run(&format!("account \"{name}\" top 2"));
+    let pids: BTreeSet<u64> = children.iter().map(|child| child.id().into()).collect();
+    for child in &mut children {
+        child.kill().expect("to end it");
+        child.wait().expect("its end");
+    }
+    assert!(is_ok, "{all:?}");
+    let rows = of_type(&all, "account-process");
+    assert_eq!(rows.len(), 2, "{all:?}");
+    assert!(rows.iter().all(|row| pids.contains(&row["pid"].as_u64().expect("a number"))));
+    let [summary] = of_type(&all, "account-family")[..] else { panic!("{all:?}") };
+    assert_eq!(summary["processes"], 3);
+    assert!(bytes(summary) <= summary["rss"].as_u64().expect("a sum"));
+    let (is_ok, all) = run("account \"there is no such process\"");
+    assert!(!is_ok, "{all:?}");
+    assert_eq!(of_type(&all, "error").len(), 1);
+}
+
+/// What nobody maps: the question after an OOM kill.
+pub fn a_cgroup_with_page_cache() {
+    const NAME: &str = "account::a_cgroup_with_page_cache";
+    const CACHE: u64 = 100 << 20;
+    if !support::is_root() {
+        return skip(NAME, "only root makes cgroups");
+    }
+    let cgroup = match Cgroup::make() {
+        Ok(cgroup) => cgroup,
+        Err(reason) => return skip(NAME, &reason),
+    };
+    let mut puppet = Puppet::start();
+    cgroup.takes(puppet.0.pid());
+    let memory = puppet.maps("anonymous", 300);
+    puppet.writes(memory, 300);
+    // A shell in the group writes a file: the pages are charged to it.
+    let folder = tempfile::tempdir().expect("a directory");
+    let file = folder.path().join("cached");
+    let mut shell = Command::new("sh")
+        .args(["-c", "read go; head -c \"$1\" /dev/zero > \"$2\"; echo done; read go", "sh"])
+        .arg(CACHE.to_string())
+        .arg(&file)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("a shell");
+    cgroup.takes(shell.id());
+    let mut input = shell.stdin.take().expect("its input");
+    std::io::Write::write_all(&mut input, b"go\n").expect("to tell it");
+    let mut said = [0; 5];
+    shell.stdout.take().expect("its output").read_exact(&mut said).expect("that it is done");
+    let machine = puppet.0.attach().machine;
+    let group = machine.cgroup_memory(cgroup.path.as_os_str().as_bytes()).expect("its memory");
+    let below = cgroup.path.strip_prefix(crate::cgroup::hierarchy().expect("it is there")).expect("below it");
+    let again = machine.cgroup_memory(below.as_os_str().as_bytes()).expect("the same");
+    assert_eq!((&group.path, &group.processes), (&again.path, &again.processes));
+    let mut listed = group.processes.clone();
+    listed.sort_unstable();
+    let mut expected = vec![puppet.0.pid(), shell.id()];
+    expected.sort_unstable();
+    assert_eq!(listed, expected);
+    let stat = group.stat.clone().expect("memory.stat");
+    let (cached, mapped) = (stat["file"], stat["file_mapped"]);
+    assert!(cached - mapped >= CACHE && cached - mapped < CACHE + (8 << 20), "{stat:?}");
+    assert!(group.current.clone().expect("memory.current") >= CACHE + 300 * page_bytes());
+    assert!(stat["anon"] >= 300 * page_bytes());
+    let found = sums(&expected);
+    assert!(found.distinct >= 300 * page_bytes() && found.distinct < CACHE);
+    assert!(machine.cgroup_memory(b"/there is/no such group").is_err());
+    // The command, for the root of the hierarchy: everybody is in it.
+    let all = records(puppet.0.pid(), "account cgroup / top 1");
+    let [of_root] = of_type(&all, "account-cgroup")[..] else { panic!("{all:?}") };
+    assert_eq!(of_root["path"], "/");
+    drop(input);
+    _ = shell.wait();
+    drop(puppet);
+    drop(cgroup);
+}

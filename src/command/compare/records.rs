@@ -6,6 +6,7 @@ use crate::render::Record;
 use crate::render::columns::{Cell, Column};
 use crate::render::text::Text;
 use crate::render::text::cells::region_file;
+use crate::render::text::changes::{TIME, time};
 use crate::render::text::lines::Lines;
 use crate::render::text::tables::{END, REGION, START, Table};
 use crate::render::theme::Role;
@@ -14,7 +15,8 @@ use crate::report::record::record;
 use crate::report::{Declared, Shape};
 
 /// The records that no other command emits.
-pub(in crate::command) const RECORDS: &[Shape] = &[Comparison::SHAPE, ComparisonGroup::SHAPE, ComparisonSummary::SHAPE];
+pub(in crate::command) const RECORDS: &[Shape] =
+    &[Comparison::SHAPE, ComparisonGroup::SHAPE, ComparisonSample::SHAPE, ComparisonSummary::SHAPE];
 
 record! {
     /// How the attached process and another one share pages, in one region or in all. A page in swap counts for the
@@ -55,6 +57,20 @@ record! {
         other: u32,
         /// The symbol, or the name of the region where pages begin in no symbol.
         symbol: String,
+        /// Pages by how both share them.
+        [flat] counts: SharedCounts,
+    }
+
+    /// A sample of `compare … every DURATION`: the sums of all compared processes.
+    pub struct ComparisonSample as "comparison-sample" {
+        /// Seconds since the epoch.
+        time: f64,
+        /// Processes that were compared.
+        processes: u64,
+        /// Bytes in a page.
+        page_size: u64,
+        /// Bytes copied in a second since the sample before; `null` in the first one.
+        rate: Option<u64>,
         /// Pages by how both share them.
         [flat] counts: SharedCounts,
     }
@@ -109,6 +125,33 @@ static COMPARISON_GROUPS: Table<ComparisonGroup> = Table::of(&[
     of_pages("there").cell(|_, row| pages(row.counts.only_there)),
     Column::word("symbol", 20, Role::Plain).cell(|_, row| Cell::new(&row.symbol)),
 ]);
+
+impl Record for ComparisonSample {
+    fn write(&self, text: &mut Text) {
+        text.row(&SAMPLES, self);
+    }
+}
+
+/// `compare … every DURATION`
+static SAMPLES: Table<ComparisonSample> = Table::of(&[
+    TIME.cell(|style, sample| time(style, sample.time)),
+    Column::number("processes", 9, Role::Plain).rank(1).cell(|_, sample| pages(sample.processes)),
+    of_bytes("shared").cell(|_, sample| bytes(sample, sample.counts.shared)),
+    of_bytes("to copy").cell(|_, sample| bytes(sample, sample.counts.about_to_copy)),
+    of_bytes("copied").cell(|_, sample| bytes(sample, sample.counts.copied)),
+    Column::number("copied / s", 10, Role::Size).cell(|_, sample| match sample.rate {
+        Some(rate) => Cell::size(rate),
+        None => Cell::of(Role::Dim, "-"),
+    }),
+]);
+
+const fn of_bytes(title: &'static str) -> Column {
+    Column::number(title, 9, Role::Size)
+}
+
+fn bytes(sample: &ComparisonSample, pages: u64) -> Cell<'static> {
+    Cell::size(pages.saturating_mul(sample.page_size))
+}
 
 const fn of_pages(title: &'static str) -> Column {
     Column::number(title, 8, Role::Size)
@@ -179,7 +222,22 @@ pub(in crate::command) mod samples {
     use crate::command::tests::records::pages::va;
 
     pub fn all() -> Vec<Box<dyn Record>> {
-        vec![Box::new(comparison()), Box::new(comparison_group()), Box::new(comparison_summary())]
+        vec![
+            Box::new(comparison()),
+            Box::new(comparison_group()),
+            Box::new(comparison_sample()),
+            Box::new(comparison_summary()),
+        ]
+    }
+
+    fn comparison_sample() -> ComparisonSample {
+        ComparisonSample {
+            time: 1_700_000_000.25,
+            processes: 1,
+            page_size: 4096,
+            rate: Some(40 << 20),
+            counts: SharedCounts { shared: 262_144, copied: 10_240, about_to_copy: 262_000, ..SharedCounts::default() },
+        }
     }
 
     pub fn comparison() -> Comparison {

@@ -15,6 +15,7 @@ use std::process::Command;
 mod classes;
 mod command;
 mod family;
+mod fork_cost;
 
 pub const TESTS: &[Test] = &[
     ("account::a_shell_adds_up", a_shell_adds_up),
@@ -40,6 +41,7 @@ pub const TESTS: &[Test] = &[
     ("account::a_family_is_counted_once", family::is_counted_once),
     ("account::one_address_space_is_one_member", family::one_address_space_is_one_member),
     ("account::by_name_and_without_a_target", family::by_name_and_without_a_target),
+    ("account::copies_are_seen_as_they_come", fork_cost::copies_are_seen_as_they_come),
     ("account::a_cgroup_with_page_cache", family::a_cgroup_with_page_cache),
 ];
 

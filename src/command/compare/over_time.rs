@@ -1,0 +1,187 @@
+//! `compare … every DURATION`: the cost of a fork as it grows.
+
+use super::records::{ComparisonSample, SharedCounts};
+use super::round::{Found, Round, add_counts};
+use crate::command::schedule::Schedule;
+use crate::command::snapshot::seconds;
+use crate::command::{Context, Error, Outcome};
+use crate::eval;
+use crate::kernel::words::worded;
+use crate::lang::parser::{Parsed, Tokens, count, mark, one_of};
+use crate::lang::{Count, Spanned};
+use crate::render::Sink;
+use crate::report::Stopped;
+use nom::Parser;
+use nom::branch::alt;
+use nom::combinator::map;
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::fmt::{self, Display, Formatter};
+use std::time::{Duration, Instant, SystemTime};
+
+/// Time between two samples when none is given: a sample reads the page maps of all processes.
+const USUAL: Duration = Duration::from_secs(1);
+/// Samples closer together than this would take longer than the time between them.
+const SHORTEST: Duration = Duration::from_millis(1);
+
+worded! {
+    /// What `until` compares, in bytes.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum CopyAmount, word {
+        /// In the same frame.
+        Shared = "shared",
+        /// Copied by the next write of the attached process.
+        ToCopy = "to_copy",
+        /// In different frames.
+        Copied = "copied",
+    }
+}
+
+/// `until AMOUNT > BYTES`
+#[derive(Clone, Debug, PartialEq)]
+pub struct UntilCopied {
+    amount: CopyAmount,
+    /// The orders that end it.
+    orders: (&'static str, &'static [Ordering]),
+    bytes: Spanned<Count>,
+}
+
+/// The comparisons, the longer ones first.
+const ORDERS: [(&str, &[Ordering]); 4] = [
+    (">=", &[Ordering::Greater, Ordering::Equal]),
+    ("<=", &[Ordering::Less, Ordering::Equal]),
+    (">", &[Ordering::Greater]),
+    ("<", &[Ordering::Less]),
+];
+
+/// What follows `until`.
+pub(super) fn until_copied(input: Tokens<'_>) -> Parsed<'_, UntilCopied> {
+    let [a, b, c, d] = ORDERS.map(|order| map(mark(order.0), move |_| order));
+    let (behind, (amount, orders, bytes)) = (one_of, alt((a, b, c, d)), count).parse(input)?;
+    Ok((behind, UntilCopied { amount, orders, bytes }))
+}
+
+impl Display for UntilCopied {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {}", self.amount.word(), self.orders.0, self.bytes.node)
+    }
+}
+
+impl UntilCopied {
+    fn holds(&self, counts: &SharedCounts, page_size: u64, bytes: u64) -> bool {
+        let pages = match self.amount {
+            CopyAmount::Shared => counts.shared,
+            CopyAmount::ToCopy => counts.about_to_copy,
+            CopyAmount::Copied => counts.copied,
+        };
+        self.orders.1.contains(&pages.saturating_mul(page_size).cmp(&bytes))
+    }
+}
+
+/// Why the samples ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Ended {
+    Duration,
+    Until,
+    Exited,
+    Interrupted,
+}
+
+/// When samples are taken, and until when.
+pub(super) struct Times<'a> {
+    pub every: Option<Duration>,
+    pub duration: Option<Duration>,
+    pub until: Option<&'a UntilCopied>,
+}
+
+/// Takes samples, and shows what the last of them found of each process.
+pub(super) fn run(round: &Round, times: &Times<'_>, context: &mut Context) -> Outcome {
+    let &Times { every, duration, until } = times;
+    let every = every.unwrap_or(USUAL);
+    let bytes = until.map(|until| eval::count(&until.bytes, context.state)).transpose()?.unwrap_or(0);
+    if every < SHORTEST {
+        let message = "`every` is less than a millisecond: no sample would be done by then";
+        return Err(Error::refused(message, "write `every 1ms` or more"));
+    }
+    let page_size = round.page().bytes();
+    let began = Instant::now();
+    let mut schedule = Schedule::new(every);
+    // By process: copied pages of the sample before.
+    let mut before: Option<(Instant, BTreeMap<u32, u64>)> = None;
+    let mut last: Vec<Found> = Vec::new();
+    let ended = loop {
+        let now = Instant::now();
+        let mut found = Vec::new();
+        let others = round.others()?;
+        let taken = round.take(&others, context.state, &mut *context.sink, |one, _| {
+            found.push(one);
+            Ok(())
+        });
+        match taken {
+            Ok(()) => {}
+            Err(Error::Stopped(stopped)) => break stop(stopped, context.sink)?,
+            // The attached process went: the last sample stands.
+            Err(error) if error.status() == 3 => break Ended::Exited,
+            Err(error) => return Err(error),
+        }
+        let mut counts = SharedCounts::default();
+        found.iter().for_each(|one| add_counts(&mut counts, one.total));
+        let copied: BTreeMap<u32, u64> = found.iter().map(|one| (one.other.pid, one.total.copied)).collect();
+        let rate = before.as_ref().map(|(then, before)| {
+            let more = |(pid, copied): (&u32, &u64)| copied.saturating_sub(before.get(pid).copied().unwrap_or(0));
+            let pages: u64 = copied.iter().map(more).sum();
+            let bytes = pages.saturating_mul(page_size) as f64;
+            (bytes / now.duration_since(*then).as_secs_f64().max(1e-9)) as u64
+        });
+        let processes = found.len() as u64;
+        let sample = ComparisonSample { time: seconds(SystemTime::now()), processes, page_size, rate, counts };
+        let emitted = context.sink.emit(&sample);
+        let is_over = found.is_empty() && round.given.is_some();
+        // A process that has ended keeps what the last sample found.
+        last.retain(|old| !copied.contains_key(&old.other.pid));
+        last.extend(found);
+        before = Some((now, copied));
+        if let Err(stopped) = emitted {
+            break stop(stopped, context.sink)?;
+        }
+        if until.is_some_and(|until| processes > 0 && until.holds(&counts, page_size, bytes)) {
+            break Ended::Until;
+        }
+        if is_over {
+            break Ended::Exited;
+        }
+        let elapsed = began.elapsed();
+        let wait = schedule.wait(duration.map_or(elapsed, |duration| duration.min(elapsed)));
+        let pause = match duration.map(|duration| duration.saturating_sub(elapsed)) {
+            Some(Duration::ZERO) => break Ended::Duration,
+            Some(left) => wait.min(left),
+            None => wait,
+        };
+        if let Err(stopped) = context.sink.wait(pause) {
+            break stop(stopped, context.sink)?;
+        }
+    };
+    last.sort_by_key(|one| one.other.pid);
+    for found in last {
+        round.show(found, round.by.is_some(), None, context.sink)?;
+    }
+    match (until, ended) {
+        (Some(_), Ended::Duration) => {
+            Err(Error::Unmet { message: "`until` did not come true within `for`".to_owned() })
+        }
+        (Some(_), Ended::Exited) => {
+            Err(crate::process::Error::gone("`until` did not come true: the process has exited").into())
+        }
+        // The next lines of a command file rely on the condition.
+        (Some(_), Ended::Interrupted) => Err(Stopped::Interrupted.into()),
+        _ => Ok(crate::command::Flow::Done),
+    }
+}
+
+/// Ctrl-C is a normal end; a closed pipe is not.
+fn stop(stopped: Stopped, sink: &mut dyn Sink) -> Result<Ended, Error> {
+    match sink.check().err().unwrap_or(stopped) {
+        Stopped::Closed => Err(Stopped::Closed.into()),
+        _ => Ok(Ended::Interrupted),
+    }
+}

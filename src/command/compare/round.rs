@@ -1,0 +1,305 @@
+//! One comparison of the attached process with others.
+
+use super::records::{Comparison, ComparisonGroup, ComparisonSummary, SharedCounts};
+use crate::command::Error;
+use crate::command::counterpart::Counterparts;
+use crate::command::cut::{self, Cut, say_cut};
+use crate::command::named_pages::{PagesOfSymbols, name_among_symbols};
+use crate::command::ps::ProcessMemory;
+use crate::eval::{Origin, Spans};
+use crate::inspect::{AddressSpace, Facts, PageRelation, SharedPages, Snapshot};
+use crate::kernel::words::worded;
+use crate::kernel::{AddressRange, PageSize, Region};
+use crate::process::{self, Target};
+use crate::render::Sink;
+use crate::report::Stopped;
+use crate::source::Identity;
+use crate::state::DebugState;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+worded! {
+    /// What `compare … by KEY` groups pages by.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum CompareKey, word {
+        /// The region.
+        Region = "region",
+        /// The symbol in which a page begins; where there is none, the region.
+        Symbol = "symbol",
+    }
+}
+
+/// What holds for all samples of a comparison.
+pub(super) struct Round {
+    pub target: Arc<Target>,
+    pub mine: u32,
+    /// The processes that were given; `None` for children.
+    pub given: Option<Vec<u32>>,
+    pub spans: Option<Spans>,
+    pub by: Option<CompareKey>,
+    pub cut: Option<Cut>,
+    /// Whether there are more samples: a process may end between two.
+    pub is_over_time: bool,
+}
+
+/// What a sample found of one process.
+pub(super) struct Found {
+    pub other: Identity,
+    rows: Vec<Comparison>,
+    groups: Option<BTreeMap<String, SharedCounts>>,
+    pub total: SharedCounts,
+}
+
+impl Round {
+    pub fn page(&self) -> PageSize {
+        self.target.process.layout().page
+    }
+
+    /// The processes to compare with now.
+    pub fn others(&self) -> Result<Vec<u32>, Error> {
+        if let Some(given) = &self.given {
+            return Ok(given.clone());
+        }
+        let all = self.target.machine.process_handles()?.processes;
+        Ok(all.iter().filter(|one| one.parent == self.mine).map(|one| one.pid).collect())
+    }
+
+    /// Takes a sample, and hands over what it finds of each process.
+    pub fn take(
+        &self,
+        others: &[u32],
+        state: &DebugState,
+        sink: &mut dyn Sink,
+        mut each: impl FnMut(Found, &mut dyn Sink) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let target = &*self.target;
+        let space = AddressSpace::of(target)?;
+        space.require(Facts::FRAMES)?;
+        // With a range, only its addresses are compared.
+        let is_all = self.spans.as_ref().is_none_or(|spans| *spans.origin() == Origin::All);
+        let ranges = match &self.spans {
+            Some(spans) if !is_all => spans.ranges().to_vec(),
+            _ => space.spans(),
+        };
+        let mut symbols = (self.by == Some(CompareKey::Symbol)).then(|| {
+            let names = state.symbols.over(target, space.maps());
+            PagesOfSymbols::new(names, self.page())
+        });
+        let frames_of = |space: &AddressSpace, ranges: Vec<AddressRange>, sink: &mut dyn Sink| {
+            Snapshot::take(space, ranges, Facts::FRAMES | Facts::KINDS, false, sink.budget())
+        };
+        let here = frames_of(&space, ranges.clone(), sink)?;
+        let total = others.len() as u64;
+        for (done, &other) in (0..).zip(others) {
+            sink.progress(done, total, "processes")?;
+            // An exited child has no memory, even if its parent has not waited for it yet.
+            let may_be_gone = self.given.is_none() || self.is_over_time;
+            let other = match Target::attach(other) {
+                Err(process::Error::Gone { .. }) if may_be_gone => continue,
+                attached => attached?,
+            };
+            let there = AddressSpace::of(&other)
+                .map_err(Error::from)
+                .and_then(|space| Ok(frames_of(&space, space.spans(), sink)?));
+            let there = match there {
+                Err(error) if may_be_gone && error.status() == 3 => continue,
+                there => there?,
+            };
+            let mut side = Side {
+                here: &here,
+                there: &there,
+                other: other.process.identity(),
+                rows: Vec::new(),
+                symbols: symbols.as_mut(),
+                groups: BTreeMap::new(),
+                total: SharedCounts::default(),
+            };
+            let compared = side.regions_here(&ranges, sink)?;
+            if is_all {
+                side.regions_there(compared, sink)?;
+            }
+            let Side { other, rows, groups, total, .. } = side;
+            let groups = (self.by == Some(CompareKey::Symbol)).then_some(groups);
+            each(Found { other, rows, groups, total }, sink)?;
+        }
+        Ok(())
+    }
+
+    /// Shows the rows of a process, if asked for, and its sums.
+    pub fn show(
+        &self,
+        found: Found,
+        rows: bool,
+        memory: Option<ProcessMemory>,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Error> {
+        let Found { other, rows: regions, groups, total } = found;
+        match groups {
+            Some(groups) => show_groups(other.pid, groups, self.cut, sink)?,
+            None if rows => show_rows(regions, self.cut, sink)?,
+            None => {}
+        }
+        sink.emit(&ComparisonSummary {
+            pid: self.mine,
+            other: other.pid,
+            process: other.name,
+            page_size: self.page().bytes(),
+            memory,
+            counts: total,
+        })?;
+        Ok(())
+    }
+}
+
+/// Counts neighbouring pages with the same relation. In a read-only region no write can copy a page.
+fn add(counts: &mut SharedCounts, pages: &SharedPages, is_writable: bool) {
+    *match pages.relation {
+        PageRelation::Shared | PageRelation::Elsewhere => &mut counts.shared,
+        PageRelation::Different => &mut counts.copied,
+        PageRelation::OnlyFirst => &mut counts.only_here,
+        PageRelation::OnlySecond => &mut counts.only_there,
+    } += pages.pages;
+    if pages.relation == PageRelation::Elsewhere {
+        counts.shared_elsewhere += pages.pages;
+    }
+    let is_shared = matches!(pages.relation, PageRelation::Shared | PageRelation::Elsewhere);
+    if is_shared && pages.copied_by_next_write && is_writable {
+        counts.about_to_copy += pages.pages;
+    }
+}
+
+fn pages(counts: &SharedCounts) -> u64 {
+    counts.shared + counts.copied + counts.only_here + counts.only_there
+}
+
+pub(super) fn add_counts(sum: &mut SharedCounts, counts: SharedCounts) {
+    sum.shared += counts.shared;
+    sum.shared_elsewhere += counts.shared_elsewhere;
+    sum.copied += counts.copied;
+    sum.only_here += counts.only_here;
+    sum.only_there += counts.only_there;
+    sum.about_to_copy += counts.about_to_copy;
+}
+
+/// One comparison: the rows, and their sums.
+struct Side<'a, 'n> {
+    here: &'a Snapshot,
+    there: &'a Snapshot,
+    other: Identity,
+    rows: Vec<Comparison>,
+    /// To add up by symbol.
+    symbols: Option<&'a mut PagesOfSymbols<'n>>,
+    groups: BTreeMap<String, SharedCounts>,
+    total: SharedCounts,
+}
+
+impl Side<'_, '_> {
+    /// Compares the part of each region of the attached process that lies in `ranges`. Returns the compared ranges of
+    /// the other process.
+    fn regions_here(&mut self, ranges: &[AddressRange], sink: &mut dyn Sink) -> Result<Vec<AddressRange>, Stopped> {
+        let counterparts = Counterparts::new(self.there.regions());
+        let mut compared = Vec::new();
+        for region in self.here.regions() {
+            for part in region.range.within(ranges) {
+                sink.check()?;
+                let mut counts = SharedCounts::default();
+                let is_writable = region.permissions.write;
+                let start = counterparts.of(region, part);
+                for pages in self.here.compare(part, self.there, start) {
+                    add(&mut counts, &pages, is_writable);
+                    if start.is_some() {
+                        self.add_to_groups(region, &pages, is_writable);
+                    }
+                }
+                if let Some(start) = start {
+                    let end = start.checked_add(part.len()).unwrap_or(start);
+                    compared.extend(AddressRange::new(start, end));
+                } else {
+                    self.add_to_group_of_region(region, counts);
+                }
+                self.row(region, part, counts);
+            }
+        }
+        Ok(compared)
+    }
+
+    /// Adds the parts of the other process's regions that have no counterpart here.
+    fn regions_there(&mut self, compared: Vec<AddressRange>, sink: &mut dyn Sink) -> Result<(), Stopped> {
+        let compared = Spans::new(compared, Origin::Written);
+        let compared = compared.as_ref().map_or(&[][..], Spans::ranges);
+        for region in self.there.regions() {
+            sink.check()?;
+            for rest in region.range.outside(compared) {
+                let counts = SharedCounts {
+                    only_there: self.there.populated_alone_in(rest, self.here),
+                    ..SharedCounts::default()
+                };
+                self.add_to_group_of_region(region, counts);
+                self.row(region, rest, counts);
+            }
+        }
+        Ok(())
+    }
+
+    /// Symbols are those of the attached process; pages of the other process alone count for their region.
+    fn add_to_groups(&mut self, region: &Region, pages: &SharedPages, is_writable: bool) {
+        let Some(symbols) = &mut self.symbols else {
+            return;
+        };
+        let groups = &mut self.groups;
+        let mut parts = Vec::new();
+        match pages.relation {
+            PageRelation::OnlySecond => parts.push((pages.pages, None)),
+            _ => symbols.split(pages.address, pages.pages, |_, count, symbol| {
+                parts.push((count, symbol));
+            }),
+        }
+        for (count, symbol) in parts {
+            let name = symbol.map_or_else(|| name_among_symbols(&region.name), |symbol| symbols.name(symbol));
+            let part = SharedPages { pages: count, ..pages.clone() };
+            add(groups.entry(name).or_default(), &part, is_writable);
+        }
+    }
+
+    fn add_to_group_of_region(&mut self, region: &Region, counts: SharedCounts) {
+        if self.symbols.is_some() && counts != SharedCounts::default() {
+            add_counts(self.groups.entry(name_among_symbols(&region.name)).or_default(), counts);
+        }
+    }
+
+    fn row(&mut self, region: &Region, range: AddressRange, counts: SharedCounts) {
+        if counts == SharedCounts::default() {
+            return;
+        }
+        add_counts(&mut self.total, counts);
+        self.rows.push(Comparison {
+            other: self.other.pid,
+            start: range.start(),
+            end: range.end(),
+            region: region.name.clone(),
+            counts,
+        });
+    }
+}
+
+fn show_rows(mut rows: Vec<Comparison>, cut: Option<Cut>, sink: &mut dyn Sink) -> Result<(), Stopped> {
+    let more = cut::keep(&mut rows, cut, |row| pages(&row.counts));
+    rows.iter().try_for_each(|row| sink.emit(row))?;
+    say_cut(more, "region", sink)
+}
+
+/// The rows of `by symbol`, the most copied or about to be copied first.
+fn show_groups(
+    other: u32,
+    groups: BTreeMap<String, SharedCounts>,
+    cut: Option<Cut>,
+    sink: &mut dyn Sink,
+) -> Result<(), Stopped> {
+    let mut groups: Vec<_> = groups.into_iter().collect();
+    groups.sort_by_key(|(_, counts)| Reverse((counts.copied + counts.about_to_copy, counts.shared)));
+    let more = cut::keep(&mut groups, cut, |(_, counts)| pages(counts));
+    let mut groups = groups.into_iter();
+    groups.try_for_each(|(symbol, counts)| sink.emit(&ComparisonGroup { other, symbol, counts }))?;
+    say_cut(more, "symbol", sink)
+}

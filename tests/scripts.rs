@@ -543,7 +543,10 @@ fn the_debian_package_is_installed_used_and_removed() {
     for part in ["info", "updates", "triggers"] {
         std::fs::create_dir_all(database.join(part)).expect("a folder");
     }
-    std::fs::write(database.join("status"), "").expect("an empty database");
+    // What a program of this machine needs.
+    let library = "Package: libc6\nStatus: install ok installed\nArchitecture: amd64\nVersion: 99\nMaintainer: nobody\n\
+        Description: the library of C\n";
+    std::fs::write(database.join("status"), library).expect("a database");
     let dpkg = |arguments: &[&str]| {
         let output = Command::new("dpkg")
             .arg(format!("--root={}", system.display()))
@@ -565,7 +568,12 @@ fn the_debian_package_is_installed_used_and_removed() {
     for path in [
         "usr/share/man/man1/pmdb.1.gz",
         "usr/share/man/man7/pmdb-json.7.gz",
+        "usr/share/man/man7/pmdb-language.7.gz",
         "usr/share/bash-completion/completions/pmdb",
+        "usr/share/zsh/vendor-completions/_pmdb",
+        "usr/share/fish/vendor_completions.d/pmdb.fish",
+        "usr/share/pmdb/records.schema.json",
+        "usr/share/pmdb/pmdb-gdb.py",
         "usr/share/pmdb/scripts/tour.pmdb",
         "usr/share/doc/pmdb/copyright",
     ] {

@@ -101,6 +101,14 @@ impl Budget {
                 self.over = Some(OutOfBudget::Time);
             }
         }
+        self.check()
+    }
+
+    /// Takes no step: whether an earlier one was refused, and what was left out for that is missing.
+    ///
+    /// # Errors
+    /// As the earlier step.
+    pub fn check(&self) -> Result<(), OutOfBudget> {
         self.over.map_or(Ok(()), Err)
     }
 
@@ -110,7 +118,7 @@ impl Budget {
     /// [`OutOfBudget::Bytes`] if fewer bytes are left: none are taken, so a smaller part may still fit. What else there
     /// is no more of.
     pub fn hold(&mut self, bytes: u64) -> Result<(), OutOfBudget> {
-        self.over.map_or(Ok(()), Err)?;
+        self.check()?;
         if let Some(left) = &mut self.bytes {
             *left = left.checked_sub(bytes).ok_or(OutOfBudget::Bytes)?;
         }

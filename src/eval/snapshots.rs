@@ -217,7 +217,7 @@ pub fn current_ranges(spans: &Spans, space: &AddressSpace, symbols: &Symbols, ta
         Origin::Module(file) => {
             let mapped = regions(&|region| region.inode != 0 && region.name == *file);
             let all: Vec<Region> = space.regions().iter().map(|one| one.region.clone()).collect();
-            let bss = symbols.over(target, &all).bss_of(file);
+            let bss = symbols.over(target, &all).bss_of(file).unwrap_or_default();
             let with_bss = Spans::new(mapped.iter().copied().chain(bss), spans.origin().clone());
             with_bss.map_or(mapped, |spans| spans.ranges().to_vec())
         }

@@ -36,6 +36,7 @@ impl Evaluator<'_> {
             return Ok(spans);
         };
         let bss = self.names_by_address(at, "reading a module")?.bss_of(name);
+        let bss = bss.map_err(|over| Error::target(at, over.into()))?;
         let ranges = spans.ranges().iter().copied().chain(bss);
         Ok(Spans::new(ranges, spans.origin().clone()).unwrap_or(spans))
     }

@@ -55,7 +55,7 @@ impl AddressSpace {
     ///
     /// Fails when `/proc/PID/maps` cannot be read or the target is gone.
     pub fn of(target: &Target) -> Result<AddressSpace> {
-        let (regions, text) = target.process.regions_and_text()?;
+        let (regions, text) = target.process.regions_and_text(&mut Budget::unlimited())?;
         Ok(Self::new(target, regions, text, true))
     }
 

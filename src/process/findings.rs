@@ -1,6 +1,7 @@
 //! Which facts are available of a process and of its machine.
 
 use super::maps_text;
+use crate::budget::Budget;
 use crate::kernel::status::Status;
 use crate::kernel::{AddressRange, Name, Region, VirtualAddress, maps};
 use crate::source::{Feature, File, Finding, Probe, Result, Source, no, tried, unknown, yes};
@@ -13,7 +14,7 @@ pub(super) fn of_process(source: &dyn Source) -> Vec<Finding> {
     } else {
         format!("process {} ({})", identity.pid, identity.name)
     };
-    let regions = maps_text::read(source).map_or_else(|_| Vec::new(), |(regions, _)| regions);
+    let regions = maps_text::read(source, &mut Budget::unlimited()).map_or_else(|_| Vec::new(), |(regions, _)| regions);
     vec![
         yes(Feature::PageMap, relation(source, &who)),
         map_files(&regions, &who, |range| source.probe(Probe::Follow(range))),

@@ -4,8 +4,9 @@
 //! Where the text is ambiguous, the true names of mapped files are found out: a name may itself end in the kernel's
 //! mark for deleted files, or hold the `\012` that stands for a newline.
 
+use crate::budget::Budget;
 use crate::kernel::maps::{self, RegionDecoder};
-use crate::kernel::text::{self, BadLine};
+use crate::kernel::text;
 use crate::kernel::{Name, Region, VirtualAddress};
 use crate::source::{Answer, Error, File, Probe, Query, Result, Source, memory};
 use rustix::io::Errno;
@@ -59,17 +60,17 @@ impl MapsText {
     }
 }
 
-/// All regions, and the text of them.
-pub(super) fn read(source: &dyn Source) -> Result<(Vec<Region>, Vec<u8>)> {
+/// All regions, and the text of them. Each line is a step.
+pub(super) fn read(source: &dyn Source, budget: &mut Budget) -> Result<(Vec<Region>, Vec<u8>)> {
     let mut read = RegionReader::default();
     let first = block(source, 0, BLOCK)?;
-    read.add(&first)?;
+    read.add(&first, budget)?;
     if !is_last(&first) {
         let behind = || Blocks::behind(source, first.len() as u64);
         std::thread::scope(|scope| -> Result<()> {
             let (sender, blocks) = sync_channel(AHEAD);
             let ahead = move || behind().try_for_each(|next| sender.send(next));
-            let mut add = |next: Result<Vec<u8>>| Ok(read.add(&next?)?);
+            let mut add = |next: Result<Vec<u8>>| read.add(&next?, budget);
             match Builder::new().spawn_scoped(scope, ahead) {
                 Ok(_) => blocks.into_iter().try_for_each(&mut add),
                 // This user may have no more threads: this one does the work.
@@ -77,22 +78,22 @@ pub(super) fn read(source: &dyn Source) -> Result<(Vec<Region>, Vec<u8>)> {
             }
         })?;
     }
-    let (mut regions, text) = read.finish()?;
-    settle(source, &mut regions);
+    let (mut regions, text) = read.finish(budget)?;
+    settle(source, &mut regions, budget)?;
     Ok((regions, text))
 }
 
 /// All regions, if their text is short; `None` if it is not.
 #[cfg(feature = "symbols")]
-pub(super) fn read_short(source: &dyn Source) -> Result<Option<Vec<Region>>> {
+pub(super) fn read_short(source: &dyn Source, budget: &mut Budget) -> Result<Option<Vec<Region>>> {
     let text = block(source, 0, SHORT)?;
     if text.len() >= SHORT {
         return Ok(None);
     }
     let mut read = RegionReader::default();
-    read.add(&text)?;
-    let (mut regions, _) = read.finish()?;
-    settle(source, &mut regions);
+    read.add(&text, budget)?;
+    let (mut regions, _) = read.finish(budget)?;
+    settle(source, &mut regions, budget)?;
     Ok(Some(regions))
 }
 
@@ -154,26 +155,29 @@ struct RegionReader {
 }
 
 impl RegionReader {
-    fn add(&mut self, block: &[u8]) -> std::result::Result<(), BadLine> {
+    fn add(&mut self, block: &[u8], budget: &mut Budget) -> Result<()> {
         self.text.extend_from_slice(block);
         let end = memchr::memrchr(b'\n', &self.text).map_or(0, |at| at + 1);
-        self.decode(end)
+        self.decode(end, budget)
     }
 
-    fn decode(&mut self, end: usize) -> std::result::Result<(), BadLine> {
+    fn decode(&mut self, end: usize, budget: &mut Budget) -> Result<()> {
         let lines = self.text.get(self.decoded..end).unwrap_or_default();
         self.decoded = self.decoded.max(end);
-        self.regions.read(lines)
+        // A block is decoded in a fraction of a millisecond, so it is enough to ask before.
+        budget.look()?;
+        budget.spend(memchr::memchr_iter(b'\n', lines).count() as u64)?;
+        Ok(self.regions.read(lines)?)
     }
 
-    fn finish(mut self) -> Result<(Vec<Region>, Vec<u8>)> {
-        self.decode(self.text.len())?;
+    fn finish(mut self, budget: &mut Budget) -> Result<(Vec<Region>, Vec<u8>)> {
+        self.decode(self.text.len(), budget)?;
         Ok((self.regions.regions, self.text))
     }
 }
 
 /// Corrects the names of `regions`, which were read from the text of `maps`. Names that are not ambiguous cost nothing.
-pub(super) fn settle(source: &dyn Source, regions: &mut [Region]) {
+pub(super) fn settle(source: &dyn Source, regions: &mut [Region], budget: &mut Budget) -> Result<()> {
     // The regions of a file mostly lie side by side.
     let mut last = None;
     for region in regions.iter_mut().filter(|region| is_path(region)) {
@@ -189,12 +193,15 @@ pub(super) fn settle(source: &dyn Source, regions: &mut [Region]) {
             }
             _ => {}
         }
+        // It may take some system calls.
+        budget.look()?;
         if has_newline && let Some(later) = unescaped(source, region) {
             (region.name, region.deleted) = later;
         }
         settle_mark(source, region);
         last = Some((read, name_and_mark(region)));
     }
+    Ok(())
 }
 
 /// Corrects the name of a region that came without escapes.

@@ -1,6 +1,7 @@
 //! Finding what is populated: by PAGEMAP_SCAN, or by reading every entry. Both give the same answer.
 
 use super::maps_text;
+use crate::budget::Budget;
 use crate::kernel::{AddressRange, PageMapEntry, PageSize, Region, VirtualAddress};
 use crate::source::{Categories, PageRegion, Result, Scan, Source, WordFile, as_words};
 use std::ops::ControlFlow;
@@ -192,7 +193,7 @@ fn read(
             // Between regions there is nothing, and much of it. Where something is, the list of regions is not needed.
             let regions = match &mut regions {
                 Some(regions) => regions,
-                none => none.insert(maps_text::read(source)?.0),
+                none => none.insert(maps_text::read(source, &mut Budget::unlimited())?.0),
             };
             let next = VirtualAddress::new((index + done) << page.shift());
             let after = regions.partition_point(|region| region.range.end() <= next);

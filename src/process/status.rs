@@ -5,6 +5,7 @@
 //! where the page map says that all of it is resident.
 
 use super::{Process, Result, maps_text};
+use crate::budget::Budget;
 use crate::kernel::status::{self, Registers, Stat, Status, ThreadState};
 use crate::kernel::text::BadLine;
 use crate::kernel::{AddressRange, Name, PageMapEntry, VirtualAddress};
@@ -195,7 +196,8 @@ pub(super) fn read_command_line(source: &dyn Source, arguments: Option<AddressRa
         Ok(Answer::Found(_)) => true,
         Ok(Answer::Nothing) => false,
         // Before Linux 6.11 only the text tells.
-        _ => maps_text::read(source).map_or(true, |(regions, _)| regions.iter().any(|one| one.range.contains(last))),
+        _ => maps_text::read(source, &mut Budget::unlimited())
+            .map_or(true, |(regions, _)| regions.iter().any(|one| one.range.contains(last))),
     };
     let may = may_be_read(&entries, own, is_mapped);
     let bytes = may.then(|| source.whole(File::CommandLine).ok())??;

@@ -127,27 +127,32 @@ impl Process {
 
     /// All its regions in address order (`/proc/PID/maps`), read anew at each call.
     pub fn regions(&self) -> Result<Vec<Region>> {
-        self.regions_and_text().map(|(regions, _)| regions)
+        self.regions_within(&mut Budget::unlimited())
+    }
+
+    /// The same within a budget: a process may have millions of regions. Each is a step.
+    pub fn regions_within(&self, budget: &mut Budget) -> Result<Vec<Region>> {
+        self.regions_and_text(budget).map(|(regions, _)| regions)
     }
 
     /// The same, and the text that they were read from.
     #[doc(hidden)]
-    pub fn regions_and_text(&self) -> Result<(Vec<Region>, MapsText)> {
-        let (regions, text) = maps_text::read(&*self.source)?;
+    pub fn regions_and_text(&self, budget: &mut Budget) -> Result<(Vec<Region>, MapsText)> {
+        let (regions, text) = maps_text::read(&*self.source, budget)?;
         Ok((regions, MapsText::new(text)))
     }
 
     /// All its regions, if they are not many.
     #[cfg(feature = "symbols")]
-    pub(crate) fn few_regions(&self) -> Result<Option<Vec<Region>>> {
-        maps_text::read_short(&*self.source)
+    pub(crate) fn few_regions(&self, budget: &mut Budget) -> Result<Option<Vec<Region>>> {
+        maps_text::read_short(&*self.source, budget)
     }
 
     /// The regions that map files, and the vdso, in address order; `None` if only the text has them.
     #[cfg(feature = "symbols")]
-    pub(crate) fn module_regions(&self) -> Result<Option<Vec<Region>>> {
+    pub(crate) fn module_regions(&self, budget: &mut Budget) -> Result<Option<Vec<Region>>> {
         let may_ask = self.cache.scan.load(Ordering::Relaxed);
-        let mappings = if may_ask { self.source.file_mappings()? } else { None };
+        let mappings = if may_ask { self.source.file_mappings(budget)? } else { None };
         let regions = mappings.and_then(|found| found.into_iter().map(|one| self.with_true_name(one)).collect());
         let Some::<Vec<Region>>(mut regions) = regions else {
             return Ok(None);

@@ -1,6 +1,7 @@
 //! A recorded source gives the answers of the source that it wraps, and the log has them.
 
-use super::Target;
+use super::{Error, Target};
+use crate::budget::{Budget, OutOfBudget};
 use crate::kernel::{AddressRange, FrameNumber, PageFlags, PageMapEntry, Registers, VirtualAddress};
 use crate::process::fake::{Fake, World, region};
 use crate::process::{Categories, PopulatedRange};
@@ -187,4 +188,23 @@ fn the_regions_next_to_a_range() {
             assert_eq!(target.process.query_regions_around(range, 9).unwrap(), Some(expected), "{range}");
         }
     }
+}
+
+#[test]
+fn regions_are_read_whole_or_not_at_all_within_a_budget() {
+    let regions = (0..300).map(|number| ADDRESS + number * 0x2000);
+    let fake = regions.fold(Fake::new(), |fake, start| fake.region(start, start + 0x1000, "rw-p", 0, ""));
+    let process = fake.target().process;
+    let whole = process.regions().expect("regions");
+    let mut given_up = 0;
+    let read = (0..).find_map(|steps| match process.regions_within(&mut Budget::unlimited().at_most(steps)) {
+        Ok(read) => Some(read),
+        Err(Error::OutOfBudget(OutOfBudget::Steps)) => {
+            given_up += 1;
+            None
+        }
+        Err(other) => panic!("{other}"),
+    });
+    assert_eq!(read, Some(whole));
+    assert!(given_up >= 300, "{given_up} steps were enough");
 }

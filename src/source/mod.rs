@@ -130,8 +130,8 @@ pub trait Source: Send + Sync {
     }
 
     /// The mappings of files in address order, without a walk over the text of all; `None` if that list cannot be had,
-    /// or has changed meanwhile.
-    fn file_mappings(&self) -> Result<Option<Vec<Mapping>>> {
+    /// or has changed meanwhile. Each is a step.
+    fn file_mappings(&self, _budget: &mut Budget) -> Result<Option<Vec<Mapping>>> {
         Ok(None)
     }
 

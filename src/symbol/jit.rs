@@ -50,6 +50,9 @@ impl TargetSymbols<'_> {
         if self.module_at(address).is_some() {
             return 0;
         }
+        if self.lacks_regions() {
+            return 0;
+        }
         let map = if self.is_jit_at(address) { self.perf_map_read() } else { Ok(None) };
         map.map_or(0, |map| map.map_or(u64::MAX, |map| map.bytes_before_next(address)))
     }
@@ -92,7 +95,9 @@ impl TargetSymbols<'_> {
             return Ok(None);
         };
         let (mut start, mut last, mut count) = (first.start, end(&first), 1);
+        let mut budget = self.symbols.budget();
         for function in functions {
+            budget.go_on()?;
             start = start.min(function.start);
             last = last.max(end(&function));
             count += 1;

@@ -15,7 +15,7 @@ use super::demangle::split_version;
 use super::elf::Elf;
 use super::sources::Sources;
 use super::table::{self, Beginning, Kind, NO_NAME, Names, Rank, Spot, Symbol};
-use crate::budget::Budget;
+use crate::budget::{Budget, OutOfBudget};
 use crate::source::memory;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -154,7 +154,7 @@ impl Index {
         symbols.sort_unstable_by_key(order);
         let names = Names::read(sources, budget)?;
         Ok(Some(Index {
-            intervals: sweep(&sources.image.elf, &symbols, &names),
+            intervals: sweep(&sources.image.elf, &symbols, &names, budget)?,
             spots: symbols.iter().map(Spot::of).collect(),
             symbols,
             names,
@@ -189,7 +189,7 @@ struct Covering {
 }
 
 /// Visits all places where the answer can change, in order, with the symbols that cover each.
-fn sweep(elf: &Elf, symbols: &[Symbol], names: &Names) -> IntervalMap {
+fn sweep(elf: &Elf, symbols: &[Symbol], names: &Names, budget: &mut Budget) -> Result<IntervalMap, OutOfBudget> {
     let mut places: Vec<u64> = symbols
         .iter()
         .flat_map(|symbol| [symbol.address, symbol.address.saturating_add(symbol.size)])
@@ -203,6 +203,7 @@ fn sweep(elf: &Elf, symbols: &[Symbol], names: &Names) -> IntervalMap {
     let mut nearest: HashMap<u16, Nearest> = HashMap::new();
     let mut intervals = IntervalMap::default();
     for place in places {
+        budget.go_on()?;
         while let Some((position, symbol)) = coming.next_if(|(_, one)| one.address <= place) {
             if symbol.size > 0 {
                 covering.push(Covering { start: symbol.address, rank: symbol.rank(), position: Reverse(position) });
@@ -227,7 +228,7 @@ fn sweep(elf: &Elf, symbols: &[Symbol], names: &Names) -> IntervalMap {
             .unwrap_or(NONE);
         intervals.add(place, symbol);
     }
-    intervals
+    Ok(intervals)
 }
 
 /// The best of the symbols that cover `place`. Those that end before it leave the heap for good.

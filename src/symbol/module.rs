@@ -5,6 +5,7 @@
 //! and at the start of the next, so a single region may allow two biases: the one that explains most regions is right.
 
 use super::elf::Segment;
+use crate::budget::{Budget, OutOfBudget};
 use crate::kernel::{AddressRange, Device, Name, PageSize, Region, VirtualAddress};
 use crate::process::Target;
 use crate::source;
@@ -175,11 +176,19 @@ pub(super) fn in_segment(segments: &[Segment], file_address: u64) -> bool {
 }
 
 /// The copies of `module`, the one with most regions first; none if it is mapped as data.
-pub(super) fn place(module: &Module, segments: &[Segment], page: PageSize) -> Vec<LoadedCopy> {
+pub(super) fn place(
+    module: &Module,
+    segments: &[Segment],
+    page: PageSize,
+    budget: &mut Budget,
+) -> Result<Vec<LoadedCopy>, OutOfBudget> {
     let mut votes: HashMap<u64, u64> = HashMap::new();
-    let candidates: Vec<Vec<(u64, usize)>> =
-        module.regions.iter().map(|region| candidates(region, segments, page, module.is_vdso())).collect();
-    for (region, biases) in module.regions.iter().zip(&candidates) {
+    let mut all: Vec<Vec<(u64, usize)>> = Vec::new();
+    for region in &module.regions {
+        budget.spend(segments.len() as u64)?;
+        all.push(candidates(region, segments, page, module.is_vdso()));
+    }
+    for (region, biases) in module.regions.iter().zip(&all) {
         for &(bias, number) in biases {
             let segment = segments.get(number);
             let same = |one: fn(&Segment) -> bool, other: bool| {
@@ -193,7 +202,7 @@ pub(super) fn place(module: &Module, segments: &[Segment], page: PageSize) -> Ve
     }
 
     let mut copies: BTreeMap<u64, LoadedCopy> = BTreeMap::new();
-    for (region, biases) in module.regions.iter().zip(&candidates) {
+    for (region, biases) in module.regions.iter().zip(&all) {
         // The first of equals: the order of the segments.
         let weight = |&&(bias, _): &&(u64, usize)| votes.get(&bias).copied().unwrap_or(0);
         let Some(&(bias, _)) = biases.iter().rev().max_by_key(weight) else {
@@ -212,7 +221,7 @@ pub(super) fn place(module: &Module, segments: &[Segment], page: PageSize) -> Ve
     let mut copies: Vec<LoadedCopy> = copies.into_values().collect();
     copies.sort_by_key(|copy| std::cmp::Reverse(copy.regions.len()));
     copies.truncate(MOST_COPIES);
-    copies
+    Ok(copies)
 }
 
 /// The biases that would explain `region`, each with the number of its segment. `is_whole`: the kernel maps the whole
@@ -283,7 +292,7 @@ mod tests {
     /// The biases of the copies of a module with these regions.
     fn biases(regions: Vec<Region>, segments: &[Segment]) -> Vec<u64> {
         let module = super::super::modules(&regions).remove(0);
-        let placed = place(&module, segments, PageSize::FOUR_KIB);
+        let placed = place(&module, segments, PageSize::FOUR_KIB, &mut Budget::unlimited()).expect("no limit");
         placed.into_iter().map(|one| one.bias).collect()
     }
 
@@ -365,7 +374,7 @@ mod tests {
     fn zeroed_memory_behind_the_file() {
         let module = super::super::modules(&loaded(BASE)).remove(0);
         let segments = SEGMENTS();
-        let placed = place(&module, &segments, PageSize::FOUR_KIB);
+        let placed = place(&module, &segments, PageSize::FOUR_KIB, &mut Budget::unlimited()).expect("no limit");
         let loads = |address| placed[0].loads(&segments, VirtualAddress::new(BASE + address));
         assert!(loads(0x3db0) && loads(0x4010) && loads(0x8daf));
         assert!(!loads(0x8db0) && !loads(0x3daf));

@@ -314,7 +314,8 @@ mod tests {
     #[test]
     fn an_index_that_was_interrupted_is_built_later() {
         let bytes = Builder::with(vec![entry("main", 0x1000, 0x10, GLOBAL, FUNCTION)]).bytes();
-        let image = Source::read(File::new(Box::new(crate::process::InMemory::file(bytes)))).expect("a program");
+        let image = Source::read(File::new(Box::new(crate::process::InMemory::file(bytes))), &mut Budget::unlimited())
+            .expect("a program");
         let pressed = Arc::new(AtomicBool::new(false));
         let separate = Candidates::none(NoSeparate::NotFound, &Budget::until(Arc::clone(&pressed)));
         let sources = Sources::new(image, separate, &Expanded::default()).expect("its tables");

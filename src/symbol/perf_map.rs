@@ -159,13 +159,13 @@ impl PerfMap {
             let begin = file.length().saturating_sub(LARGEST);
             let size = file.length() - begin;
             let mut bytes = memory::zeroed(size)?;
-            let read = file.read_up_to(begin, &mut bytes)?;
+            let read = file.read_up_to_within(begin, &mut bytes, budget)?;
             bytes.truncate(read);
             Ok((file, begin, bytes))
         });
         let (file, begin, bytes) = match read {
             Ok(read) => read,
-            Err(why) => return Ok(Some(Err(Refused { path, why }))),
+            Err(why) => return why.out_of_budget().map_or(Ok(Some(Err(Refused { path, why }))), Err),
         };
         // The first line may be incomplete: it is skipped.
         let first = match begin {

@@ -72,7 +72,7 @@ pub(super) fn at(
     let start = section.address.checked_add(into)?;
     let place = match part {
         Part::Stub => {
-            let stub = file.read(section.in_file().part(into, size)?, "stub");
+            let stub = file.read(section.in_file().part(into, size)?, "stub", budget);
             slot(&stub.ok()?, start)?
         }
         Part::Slot => start,
@@ -82,7 +82,7 @@ pub(super) fn at(
     if part == Part::Slot && !slot.is_jump {
         return None;
     }
-    let function = Import::of(source, slot.function)?;
+    let function = Import::of(source, slot.function, budget)?;
     Some(part.named(source, (start, size), &function))
 }
 
@@ -122,7 +122,7 @@ pub(super) fn called(
             Some(rest) => rest,
             None => break,
         };
-        let stubs = file.read_within(section.in_file(), "stubs", budget)?;
+        let stubs = file.read(section.in_file(), "stubs", budget)?;
         let mut start = section.address;
         for stub in stubs.chunks_exact(usize::try_from(size).unwrap_or(usize::MAX)) {
             budget.go_on()?;
@@ -154,12 +154,12 @@ pub(super) struct Import {
 
 impl Import {
     /// The function with a number.
-    pub(super) fn of(source: &Source, number: u32) -> Option<Import> {
+    pub(super) fn of(source: &Source, number: u32, budget: &mut Budget) -> Option<Import> {
         let table = dynamic(source)?;
         let size = source.elf.symbol_bytes();
         let entry = table.symbols.part(u64::from(number) * size, size)?;
         let mut offset = None;
-        let visited = table::visit_names(source, entry, &mut Budget::unlimited(), &mut |name| {
+        let visited = table::visit_names(source, entry, budget, &mut |name| {
             offset = Some(name);
             ControlFlow::Break(())
         });

@@ -61,6 +61,15 @@ impl NoSeparate {
 }
 
 impl NoSymbols {
+    /// What there was no more of, if the query was given up.
+    pub(super) fn out_of_budget(&self) -> Option<OutOfBudget> {
+        match self {
+            NoSymbols::TooCostly => Some(OutOfBudget::Time),
+            NoSymbols::Interrupted => Some(OutOfBudget::Interrupted),
+            _ => None,
+        }
+    }
+
     /// Whether another query may still succeed.
     pub(super) fn is_passing(&self) -> bool {
         matches!(self, NoSymbols::TooCostly | NoSymbols::Interrupted | NoSymbols::OutOfMemory)

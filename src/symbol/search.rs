@@ -13,6 +13,7 @@ use crate::kernel::Name;
 use object::Endianness;
 use object::elf::{VER_NDX_GLOBAL, Verdaux, Verdef, Vernaux, Verneed, VersionIndex, Versym, VersymIndex};
 use object::pod::{self, Pod};
+use std::cell::RefCell;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -62,12 +63,13 @@ impl ModuleSymbols {
         let plt_got = self.plt_got_called(query, budget)?;
         let query = Query::whole(query);
         let mut matches: Vec<(Symbol, Name, bool)> = Vec::new();
+        let of_versions = RefCell::new(budget.clone());
         self.visit_where_named(&query, budget, &mut |symbol, names| {
             let rest = names.from(&symbol);
-            let version = || Version::of(&self.sources, &symbol);
+            let version = || Version::of(&self.sources, &symbol, &mut of_versions.borrow_mut());
             let has_version = |(wanted, current_only)| {
                 version().is_some_and(|version| {
-                    let name = version.name(&self.sources, &symbol);
+                    let name = version.name(&self.sources, &symbol, &mut of_versions.borrow_mut());
                     name.as_deref() == Some(wanted) && !(version.is_old && current_only)
                 })
             };
@@ -88,8 +90,10 @@ impl ModuleSymbols {
                     Some(_) => {}
                 }
             }
-            if matches.len() < MOST_MATCHES { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            let may_go_on = matches.len() < MOST_MATCHES && of_versions.borrow().check().is_ok();
+            if may_go_on { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
+        of_versions.into_inner().check()?;
         if matches.iter().any(|(_, _, old)| !old) {
             matches.retain(|(_, _, old)| !old);
         }
@@ -173,7 +177,7 @@ impl ModuleSymbols {
 /// Larger tables of version names are not read: the C library's has less than 2 KiB.
 const LARGEST: u64 = 1 << 20;
 
-/// The version of a symbol.
+/// The version of a symbol. What the budget did not allow to read counts as none: the caller checks the budget.
 struct Version {
     /// Number in the table of version names; 0 and 1 have none.
     number: VersionIndex,
@@ -183,38 +187,39 @@ struct Version {
 
 impl Version {
     /// The version of a symbol, if its table has versions.
-    pub(super) fn of(sources: &Sources, symbol: &Symbol) -> Option<Version> {
+    pub(super) fn of(sources: &Sources, symbol: &Symbol, budget: &mut Budget) -> Option<Version> {
         let (Source { file, elf }, table) = sources.table(symbol.table)?;
         let offset = table.versions?.checked_add(2 * u64::from(symbol.number))?;
         let range = FileRange { offset, size: 2 };
-        let bytes = file.read(range, "symbol versions").ok()?;
+        let bytes = file.read(range, "symbol versions", budget).ok()?;
         let word = part::<Versym<Endianness>>(&bytes, 0)?.0.get(elf.endian);
         Some(Version { number: word.index(), is_old: word.is_hidden() })
     }
 
     /// Its name in the file: `GLIBC_2.2.5`.
-    pub(super) fn name(&self, sources: &Sources, symbol: &Symbol) -> Option<Vec<u8>> {
+    pub(super) fn name(&self, sources: &Sources, symbol: &Symbol, budget: &mut Budget) -> Option<Vec<u8>> {
         let (Source { file, elf }, _) = sources.table(symbol.table)?;
         if self.number <= VER_NDX_GLOBAL {
             return None;
         }
         let defined = elf.versions_defined.and_then(|table| {
-            let bytes = table.read(file)?;
-            let name = self.among_defined(&bytes, elf.endian)?;
+            let bytes = table.read(file, budget)?;
+            let name = self.among_defined(&bytes, elf.endian, budget)?;
             file.string(table.strings, name)
         });
         // The program's copy of a library's variable has the version that the program needs.
         defined.or_else(|| {
             let table = elf.versions_needed?;
-            let bytes = table.read(file)?;
-            let name = self.among_needed(&bytes, elf.endian)?;
+            let bytes = table.read(file, budget)?;
+            let name = self.among_needed(&bytes, elf.endian, budget)?;
             file.string(table.strings, name)
         })
     }
 
-    fn among_defined(&self, bytes: &[u8], endian: Endianness) -> Option<u32> {
+    fn among_defined(&self, bytes: &[u8], endian: Endianness, budget: &mut Budget) -> Option<u32> {
         let mut at = Some(0);
         while let Some(place) = at {
+            budget.go_on().ok()?;
             let version = part::<Verdef<Endianness>>(bytes, place)?;
             if VersymIndex::from(version.vd_ndx.get(endian)).index() == self.number {
                 let name = further(place, version.vd_aux.get(endian))?;
@@ -226,16 +231,18 @@ impl Version {
         None
     }
 
-    fn among_needed(&self, bytes: &[u8], endian: Endianness) -> Option<u32> {
+    fn among_needed(&self, bytes: &[u8], endian: Endianness, budget: &mut Budget) -> Option<u32> {
         // In a hostile file the chains of different libraries may run into each other: the limit is on all steps
         // together.
         let mut steps = bytes.len() / size_of::<Vernaux<Endianness>>();
         let mut library = Some(0);
         while let Some(place) = library {
+            budget.go_on().ok()?;
             let needed = part::<Verneed<Endianness>>(bytes, place)?;
             let mut at = further(place, needed.vn_aux.get(endian));
             while let Some(place) = at {
                 steps = steps.checked_sub(1)?;
+                budget.go_on().ok()?;
                 let version = part::<Vernaux<Endianness>>(bytes, place)?;
                 if version.vna_other(endian).index() == self.number {
                     return Some(version.vna_name.get(endian));
@@ -249,9 +256,9 @@ impl Version {
 }
 
 impl VersionTable {
-    fn read(&self, file: &File) -> Option<Vec<u8>> {
+    fn read(&self, file: &File, budget: &mut Budget) -> Option<Vec<u8>> {
         let range = Some(self.entries).filter(|range| range.size <= LARGEST)?;
-        file.read(range, "version names").ok()
+        file.read(range, "version names", budget).ok()
     }
 }
 

@@ -8,7 +8,7 @@
 
 use super::elf::{File, FileRange, Source, build_id_digits};
 use super::{NoSeparate, NoSymbols};
-use crate::budget::Budget;
+use crate::budget::{Budget, OutOfBudget};
 use crate::kernel::Name;
 use crate::process::{self, Modules, ReadAt};
 use flate2::Crc;
@@ -170,14 +170,18 @@ impl Found {
 }
 
 /// The files that may be the separate debug file of `image`, whose path is `path`.
-pub(super) fn find(modules: &Modules, path: &Name, image: &Source, budget: &Budget) -> Candidates {
+///
+/// # Errors
+/// If the budget was over before all places were searched.
+pub(super) fn find(modules: &Modules, path: &Name, image: &Source, budget: &Budget) -> Result<Candidates, OutOfBudget> {
     if image.elf.has_full_table() && image.has_section(b".debug_info") {
-        return Candidates::none(NoSeparate::NotNeeded, budget);
+        return Ok(Candidates::none(NoSeparate::NotNeeded, budget));
     }
     let id = &image.elf.build_id;
-    let link = Link::of(image);
+    let mut searching = budget.clone();
+    let link = Link::of(image, &mut searching)?;
     if id.is_none() && link.is_none() {
-        return Candidates::none(NoSeparate::NotNamed, budget);
+        return Ok(Candidates::none(NoSeparate::NotNamed, budget));
     }
     let ids = || id.iter().map(|id| place_of(id));
     let links = link.iter().flat_map(|link| link.places(path));
@@ -193,16 +197,19 @@ pub(super) fn find(modules: &Modules, path: &Name, image: &Source, budget: &Budg
         budget: budget.clone(),
     };
     for (place, is_by_id) in places {
+        searching.look()?;
         let opened = place.open(modules);
         let (number, path) = (found.places.len(), place.path());
         found.places.push((place, Found::of(&opened)));
-        let source = match opened.map(as_elf) {
-            Ok(None) => continue,
-            Ok(Some(source)) => source,
+        let source = match opened {
+            Ok(bytes) => as_elf(bytes, &mut searching)?,
             Err(error) => {
                 found.refusal = error.into();
                 continue;
             }
+        };
+        let Some(source) = source else {
+            continue;
         };
         let (has_build_id, may_be) = match (id, &source.elf.build_id) {
             (Some(id), Some(other)) => (true, id == other),
@@ -217,12 +224,13 @@ pub(super) fn find(modules: &Modules, path: &Name, image: &Source, budget: &Budg
             break;
         }
     }
-    found
+    Ok(found)
 }
 
 /// The file, if it is an ELF file: others are no debug files.
-pub(super) fn as_elf(bytes: Option<Box<dyn ReadAt>>) -> Option<Source> {
-    bytes.and_then(|bytes| Source::read(File::new(bytes)).ok())
+pub(super) fn as_elf(bytes: Option<Box<dyn ReadAt>>, budget: &mut Budget) -> Result<Option<Source>, OutOfBudget> {
+    let source = bytes.and_then(|bytes| Source::read(File::new(bytes), budget).ok());
+    budget.check().map(|()| source)
 }
 
 /// The path of the debug file of a build.
@@ -247,9 +255,10 @@ struct Link {
 }
 
 impl Link {
-    fn of(image: &Source) -> Option<Link> {
-        let bytes = image.section(b".gnu_debuglink", LONGEST_LINK).ok()??;
-        Link::parse(&bytes, image.elf.endian)
+    fn of(image: &Source, budget: &mut Budget) -> Result<Option<Link>, OutOfBudget> {
+        let bytes = image.section(b".gnu_debuglink", LONGEST_LINK, budget).ok().flatten();
+        budget.check()?;
+        Ok(bytes.and_then(|bytes| Link::parse(&bytes, image.elf.endian)))
     }
 
     /// A name, a zero byte, zeros up to a multiple of four, and the checksum of the file.

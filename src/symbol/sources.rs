@@ -216,14 +216,14 @@ pub enum Answers {
 
 /// The small ELF file in `.gnu_debugdata`, as Fedora adds it: a table of the functions that `.dynsym` lacks.
 fn mini(image: &Source, expanded: &Expanded, budget: &mut Budget) -> Result<Option<(Source, Kept)>, NoSymbols> {
-    let Some(bytes) = image.section_within(b".gnu_debugdata", LARGEST_MINI, budget)? else {
+    let Some(bytes) = image.section(b".gnu_debugdata", LARGEST_MINI, budget)? else {
         return Ok(None);
     };
     let left = expanded.left();
     let bytes = expand_xz(&bytes, LARGEST_MINI.min(left), budget)?;
     let bytes = bytes.ok_or(if left < LARGEST_MINI { NoSymbols::NoRoom } else { TOO_LARGE })?;
     let kept = expanded.keep(bytes.len() as u64);
-    let source = Source::read_within(File::new(Box::new(InMemory::file(bytes))), budget)?;
+    let source = Source::read(File::new(Box::new(InMemory::file(bytes))), budget)?;
     Ok(Some((source, kept)))
 }
 

@@ -94,7 +94,7 @@ impl Symbols {
         {
             return Ok(Arc::clone(read));
         }
-        let read: Arc<[Region]> = target.process.regions()?.into();
+        let read: Arc<[Region]> = target.process.regions_within(&mut self.budget())?.into();
         regions.read = regions.are_shared.then(|| (identity.clone(), Arc::clone(&read)));
         Ok(read)
     }
@@ -120,13 +120,13 @@ impl Symbols {
             return Ok(known);
         }
         drop(regions);
-        if let Some(few) = target.process.few_regions()? {
+        if let Some(few) = target.process.few_regions(&mut self.budget())? {
             let few: Arc<[Region]> = few.into();
             let mut regions = lock();
             regions.read = regions.are_shared.then(|| (identity, Arc::clone(&few)));
             return Ok(ModuleRegions::All(few));
         }
-        let Some(some) = target.process.module_regions()? else {
+        let Some(some) = target.process.module_regions(&mut self.budget())? else {
             return self.regions(target).map(ModuleRegions::All);
         };
         let some: Arc<[Region]> = some.into();
@@ -239,10 +239,12 @@ impl Symbols {
             }
             lock().remove(&key);
         }
+        let mut budget = self.budget();
+        budget.look()?;
         // Read without the lock: modules may be loaded in parallel.
         let bytes = if module.is_vdso() { target.modules.image(region)? } else { target.modules.open(region)? };
-        let image = Source::read_within(File::new(bytes), &mut self.budget())?;
-        let separate = separate::find(&target.modules, &module.name, &image, &self.budget);
+        let image = Source::read(File::new(bytes), &mut budget)?;
+        let separate = separate::find(&target.modules, &module.name, &image, &self.budget)?;
         self.make_room(user);
         let sources = Sources::new(image, separate, &self.expanded)?;
         let loaded = Arc::new(ModuleSymbols::new(sources, user));
@@ -283,7 +285,7 @@ impl Symbols {
 /// The regions of a target. As long as all addresses lie in memory that can have no name, the list is not read.
 #[derive(Default)]
 pub(super) struct RegionsOnDemand {
-    all: OnceLock<Vec<Region>>,
+    all: OnceLock<source::Result<Vec<Region>>>,
     asked: Mutex<Asked>,
 }
 
@@ -297,8 +299,14 @@ struct Asked {
 
 impl RegionsOnDemand {
     /// All of them, in address order; none if they cannot be read.
-    pub fn read(&self, target: &Target) -> &[Region] {
-        self.all.get_or_init(|| target.process.regions().unwrap_or_default())
+    pub fn read(&self, symbols: &Symbols, target: &Target) -> &[Region] {
+        let read = || target.process.regions_within(&mut symbols.budget());
+        self.all.get_or_init(read).as_deref().unwrap_or_default()
+    }
+
+    /// Whether they could not be read.
+    pub fn are_unreadable(&self) -> bool {
+        matches!(self.all.get(), Some(Err(_)))
     }
 
     /// Whether the address certainly has no name. The answer is not sought where reading all regions is quicker.

@@ -352,7 +352,7 @@ pub(super) fn has(
 /// A string table, read whole.
 pub(super) fn strings(file: &File, range: FileRange, budget: &mut Budget) -> Result<Vec<u8>, NoSymbols> {
     check_size(range)?;
-    file.read_within(range, WHAT, budget)
+    file.read(range, WHAT, budget)
 }
 
 fn check_size(range: FileRange) -> Result<(), NoSymbols> {

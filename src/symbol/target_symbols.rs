@@ -263,8 +263,12 @@ impl TargetSymbols<'_> {
         module.is_executable().then(|| self.loaded(number).err())?
     }
 
-    /// The anonymous memory of the module with this name in `maps`: `.bss`, as far as it is mapped.
-    pub fn bss_of(&self, name: &Name) -> Vec<AddressRange> {
+    /// The anonymous memory of the module with this name in `maps`: `.bss`, as far as it is mapped. None of a
+    /// module that cannot be read.
+    ///
+    /// # Errors
+    /// If reading one was given up.
+    pub fn bss_of(&self, name: &Name) -> Result<Vec<AddressRange>, OutOfBudget> {
         let anonymous = || {
             let regions = self.regions().zip(&self.grouped().of_region);
             let anonymous = regions.filter(|(region, of)| of.is_none() && region.inode == 0);
@@ -273,14 +277,18 @@ impl TargetSymbols<'_> {
         let mut found = Vec::new();
         let called = |one: &&Module| one.name == *name && one.is_executable();
         for module in self.modules().iter().filter(called) {
-            let Ok(loaded) = self.loaded_as(module) else {
-                continue;
+            let loaded = match self.loaded_as(module) {
+                Ok(loaded) => loaded,
+                Err(reason) => match reason.out_of_budget() {
+                    Some(over) => return Err(over),
+                    None => continue,
+                },
             };
             for memory in loaded.memory(self.page()) {
                 found.extend(anonymous().filter_map(|range| range.intersection(memory)));
             }
         }
-        found
+        Ok(found)
     }
 
     /// The target's page size.
@@ -325,7 +333,7 @@ impl TargetSymbols<'_> {
         };
         slot.get_or_init(|| {
             let symbols = self.symbols.load(self.target, module, self.number)?;
-            let copies = place(module, &symbols.elf().segments, self.page());
+            let copies = place(module, &symbols.elf().segments, self.page(), &mut self.symbols.budget())?;
             let name = module.name.clone();
             if copies.is_empty() { Err(NoSymbols::NotLoaded) } else { Ok(LoadedModule { name, symbols, copies }) }
         })
@@ -336,15 +344,20 @@ impl TargetSymbols<'_> {
     pub(super) fn regions(&self) -> impl DoubleEndedIterator<Item = &Region> {
         let (given, read) = match &self.regions {
             Regions::Given(given) => (&given[..], &[][..]),
-            Regions::OnDemand(lazy) => (&[][..], lazy.read(self.target)),
+            Regions::OnDemand(lazy) => (&[][..], lazy.read(self.symbols, self.target)),
         };
         given.iter().copied().chain(read)
+    }
+
+    /// Whether the regions could not be read: then no address has a name.
+    pub(super) fn lacks_regions(&self) -> bool {
+        matches!(&self.regions, Regions::OnDemand(lazy) if lazy.are_unreadable())
     }
 
     pub(super) fn region(&self, number: usize) -> Option<&Region> {
         match &self.regions {
             Regions::Given(given) => given.get(number).copied(),
-            Regions::OnDemand(lazy) => lazy.read(self.target).get(number),
+            Regions::OnDemand(lazy) => lazy.read(self.symbols, self.target).get(number),
         }
     }
 
@@ -355,7 +368,7 @@ impl TargetSymbols<'_> {
         let after = match &self.regions {
             Regions::Given(given) => given.partition_point(|region| starts_before(region)),
             Regions::OnDemand(lazy) if lazy.is_unnamed(self.symbols, self.target, address) => return None,
-            Regions::OnDemand(lazy) => lazy.read(self.target).partition_point(starts_before),
+            Regions::OnDemand(lazy) => lazy.read(self.symbols, self.target).partition_point(starts_before),
         };
         let number = after.checked_sub(1)?;
         self.region(number)?.range.contains(address).then_some(number)

@@ -129,8 +129,8 @@ impl Source for Live {
         self.attached()?.query(question)
     }
 
-    fn file_mappings(&self) -> Result<Option<Vec<Mapping>>> {
-        self.attached()?.file_mappings()
+    fn file_mappings(&self, budget: &mut Budget) -> Result<Option<Vec<Mapping>>> {
+        self.attached()?.file_mappings(budget)
     }
 
     fn list(&self, which: List) -> Result<Vec<Listed>> {
@@ -222,7 +222,7 @@ impl Attached {
         if file == File::Smaps && !memory.is_alive() {
             return Err(self.lost(&memory));
         }
-        budget.spend(0)?;
+        budget.check()?;
         read.map_err(|error| match (file, error) {
             // Kernels without CONFIG_HAVE_ARCH_TRACEHOOK have no such file.
             (File::ThreadSyscall(thread), Errno::SRCH | Errno::NOENT) if !handle.has_exited() => {
@@ -260,12 +260,13 @@ impl Attached {
 
     /// `map_files` has a link for each, and a process of many regions has few. An empty list is that of a process whose
     /// first thread has ended.
-    fn file_mappings(&self) -> Result<Option<Vec<Mapping>>> {
+    fn file_mappings(&self, budget: &mut Budget) -> Result<Option<Vec<Mapping>>> {
         let Ok(starts) = self.directory().starts_of_mappings() else {
             return Ok(None);
         };
         let mut found = Vec::with_capacity(starts.len());
         for start in starts {
+            budget.look()?;
             match self.query(Query::At(VirtualAddress::new(start)))? {
                 Answer::Found(mapping) if mapping.start == start => found.push(mapping),
                 _ => return Ok(None),

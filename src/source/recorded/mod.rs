@@ -230,8 +230,8 @@ impl Source for Recorded {
         answer
     }
 
-    fn file_mappings(&self) -> Result<Option<Vec<Mapping>>> {
-        let answer = self.source.file_mappings();
+    fn file_mappings(&self, budget: &mut Budget) -> Result<Option<Vec<Mapping>>> {
+        let answer = self.source.file_mappings(budget);
         let found = told(&answer, |all| counted(all.iter().flatten().count(), "region", "regions"));
         let file = self.file("map_files");
         self.log.add(

@@ -24,24 +24,14 @@ pub(in crate::symbol) struct Source {
 
 impl Source {
     /// Reads the headers.
-    pub(in crate::symbol) fn read(file: File) -> Result<Source, NoSymbols> {
-        Self::read_within(file, &mut Budget::unlimited())
-    }
-
-    /// The same within a budget.
-    pub(in crate::symbol) fn read_within(file: File, budget: &mut Budget) -> Result<Source, NoSymbols> {
+    pub(in crate::symbol) fn read(file: File, budget: &mut Budget) -> Result<Source, NoSymbols> {
         let elf = Elf::read(&file, budget)?;
         Ok(Source { file, elf })
     }
 
     /// The bytes of the first section of that name, expanded if they are compressed; `None` if there is no such
     /// section, or if it has no bytes in this file. Sections that expand to more than `most` bytes are an error.
-    pub(in crate::symbol) fn section(&self, name: &[u8], most: u64) -> Result<Option<Vec<u8>>, NoSymbols> {
-        self.section_within(name, most, &mut Budget::unlimited())
-    }
-
-    /// The same within a budget, as large sections take long to read and to decompress.
-    pub(in crate::symbol) fn section_within(
+    pub(in crate::symbol) fn section(
         &self,
         name: &[u8],
         most: u64,
@@ -77,7 +67,7 @@ pub(in crate::symbol) fn of(
         return Err(TOO_LARGE);
     }
     let what = "section contents";
-    let bytes = file.read_within(section.in_file(), what, budget)?;
+    let bytes = file.read(section.in_file(), what, budget)?;
     if !compressed {
         Ok(Some(bytes))
     } else {

@@ -3,7 +3,7 @@
 //!
 //! `object` decodes in place. So each part that it reads is read into memory, and kept as long as its reader.
 
-use crate::budget::Budget;
+use crate::budget::{Budget, OutOfBudget};
 use crate::process::ReadAt;
 use crate::source::memory;
 use crate::symbol::NoSymbols;
@@ -92,14 +92,28 @@ impl File {
         Ok(self.bytes.read_up_to(offset, into)?)
     }
 
-    /// Reads what lies in `range`; `what` names it if the file is too short. Nothing is allocated beyond the file's
-    /// length.
-    pub(in crate::symbol) fn read(&self, range: FileRange, what: &'static str) -> Result<Vec<u8>, NoSymbols> {
-        self.read_within(range, what, &mut Budget::unlimited())
+    /// The same within a budget, as a large part takes long.
+    pub(in crate::symbol) fn read_up_to_within(
+        &self,
+        offset: u64,
+        into: &mut [u8],
+        budget: &mut Budget,
+    ) -> Result<usize, NoSymbols> {
+        let mut done = 0;
+        for part in into.chunks_mut(BETWEEN_LOOKS) {
+            budget.look()?;
+            let read = self.read_up_to(offset.saturating_add(done as u64), part)?;
+            done += read;
+            if read < part.len() {
+                break;
+            }
+        }
+        Ok(done)
     }
 
-    /// The same within a budget, for large ranges.
-    pub(in crate::symbol) fn read_within(
+    /// Reads what lies in `range`; `what` names it if the file is too short. Nothing is allocated beyond the file's
+    /// length.
+    pub(in crate::symbol) fn read(
         &self,
         range: FileRange,
         what: &'static str,
@@ -110,17 +124,8 @@ impl File {
             return Err(cut);
         }
         let mut bytes = memory::zeroed(range.size)?;
-        let mut at = range.offset;
-        for part in bytes.chunks_mut(BETWEEN_LOOKS) {
-            if at > range.offset {
-                budget.look()?;
-            }
-            if self.read_up_to(at, part)? < part.len() {
-                return Err(cut);
-            }
-            at += part.len() as u64;
-        }
-        Ok(bytes)
+        let read = self.read_up_to_within(range.offset, &mut bytes, budget)?;
+        if read < bytes.len() { Err(cut) } else { Ok(bytes) }
     }
 
     /// Passes over the table that lies in `range` in large reads, until `visit` breaks.
@@ -202,6 +207,11 @@ impl<'a> Reader<'a> {
         Part { reader: self, what, too_much }
     }
 
+    /// Whether all that `object` asked for was read within the budget: it may do without what it did not get.
+    pub(in crate::symbol) fn check(&self) -> Result<(), OutOfBudget> {
+        self.budget.borrow().check()
+    }
+
     /// Why `object` could not decode: because a read failed, or because the file is damaged in this way.
     pub(in crate::symbol) fn fault(&self, damage: &'static str) -> NoSymbols {
         self.fault.get().cloned().unwrap_or(NoSymbols::Damaged(damage))
@@ -229,7 +239,7 @@ impl<'a> ReadRef<'a> for Part<'a> {
         }
         let mut budget = budget.borrow_mut();
         let is_allowed = budget.hold(size).map_err(|_| NoSymbols::Damaged(self.too_much));
-        let bytes = is_allowed.and_then(|()| file.read_within(range, self.what, &mut budget));
+        let bytes = is_allowed.and_then(|()| file.read(range, self.what, &mut budget));
         bytes.map(|bytes| parts.push_get(bytes)).map_err(|reason| _ = fault.set(reason))
     }
 

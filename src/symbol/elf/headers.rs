@@ -122,7 +122,7 @@ fn parse<H: FileHeader<Endian = Endianness>>(file: &File, start: &[u8], budget: 
     let (header, _) = pod::from_bytes::<H>(start).map_err(|()| NoSymbols::CutShort("file header"))?;
     let endian = header.endian().ok().filter(|_| header.is_supported());
     let endian = endian.ok_or(NoSymbols::Damaged("unknown byte order or version"))?;
-    let reader = Reader::new(file, start, Budget::unlimited().holding(MOST_BYTES));
+    let reader = Reader::new(file, start, budget.clone().holding(MOST_BYTES));
     let read = reader.part("section headers", "too many sections");
     let headers = header.section_headers(endian, read);
     let headers = headers.map_err(|_| reader.fault("unusual size of section headers"))?;
@@ -141,15 +141,19 @@ fn parse<H: FileHeader<Endian = Endianness>>(file: &File, start: &[u8], budget: 
     // Sections without names still count.
     let names = header.section_strings_index(endian, read).ok().and_then(|number| sections.get(number.0));
     let names = names.map(|names| names.in_file().at_most(MOST_SECTION_NAMES));
-    let section_names = names.and_then(|range| file.read(range, "section names").ok()).unwrap_or_default();
+    let section_names = names.and_then(|range| file.read(range, "section names", budget).ok()).unwrap_or_default();
     let mut tables = tables(file, &sections)?;
     let mut layout = layout(&sections);
     if sections.is_empty() {
         let read = reader.part("dynamic segment", "too many dynamic entries");
         let mut dynamic = programs.iter().filter_map(|one| one.dynamic(endian, read).ok()?);
-        tables.extend(dynamic.find_map(|entries| section::table::<H>(file, endian, &segments, entries, read)));
+        tables.extend(dynamic.find_map(|entries| section::table::<H>(file, endian, &segments, entries, read, budget)));
         layout = AddressedSection::of_segments(&segments);
     }
+    let build_id = build_id::<H>(endian, headers, programs, reader.part("notes", "too many notes"));
+    // Most of the file is read only if it is there: what the budget did not allow must not count as missing.
+    reader.check()?;
+    budget.check()?;
     Ok(Elf {
         is_64: header.is_type_64(),
         endian,
@@ -161,7 +165,7 @@ fn parse<H: FileHeader<Endian = Endianness>>(file: &File, start: &[u8], budget: 
         segments,
         sections,
         section_names,
-        build_id: build_id::<H>(endian, headers, programs, reader.part("notes", "too many notes")),
+        build_id,
     })
 }
 

@@ -5,6 +5,7 @@
 //! reaches every symbol that can be found by name.
 
 use super::file::{File, FileRange, Part};
+use crate::budget::Budget;
 use crate::symbol::NoSymbols;
 use object::read::elf::{Dyn, FileHeader, GnuHashTable, ProgramHeader, SectionHeader};
 use object::{Endianness, ReadRef, elf};
@@ -206,6 +207,7 @@ pub(in crate::symbol) fn table<H: FileHeader<Endian = Endianness>>(
     segments: &[Segment],
     entries: &[H::Dyn],
     read: Part<'_>,
+    budget: &mut Budget,
 ) -> Option<Table> {
     let entries = entries.iter().take(MOST_ENTRIES).map(|one| (one.tag(endian), one.val(endian)));
     let values: HashMap<_, _> = entries.take_while(|one| one.0 != elf::DT_NULL).collect();
@@ -213,7 +215,7 @@ pub(in crate::symbol) fn table<H: FileHeader<Endian = Endianness>>(
     let strings = FileRange { offset: place(elf::DT_STRTAB)?, size: *values.get(&elf::DT_STRSZ)? };
     let count = match place(elf::DT_HASH).and_then(|at| count_by_hash(endian, at, read)) {
         Some(count) => count,
-        None => count_by_gnu_hash::<H>(file, endian, place(elf::DT_GNU_HASH)?)?,
+        None => count_by_gnu_hash::<H>(file, endian, place(elf::DT_GNU_HASH)?, budget)?,
     };
     let symbols = FileRange { offset: place(elf::DT_SYMTAB)?, size: u64::from(count) * size_of::<H::Sym>() as u64 };
     let is_sound = symbols.size <= LARGEST_TABLE && file.holds(symbols) && file.holds(strings);
@@ -228,11 +230,16 @@ fn count_by_hash(endian: Endianness, offset: u64, read: Part<'_>) -> Option<u32>
 
 /// The number of symbols: one more than the last symbol of the last chain. The size of the table is not recorded, so
 /// more of it is read until that chain ends. Without chains there are only the symbols before the table's first.
-fn count_by_gnu_hash<H: FileHeader<Endian = Endianness>>(file: &File, endian: Endianness, offset: u64) -> Option<u32> {
+fn count_by_gnu_hash<H: FileHeader<Endian = Endianness>>(
+    file: &File,
+    endian: Endianness,
+    offset: u64,
+    budget: &mut Budget,
+) -> Option<u32> {
     let rest = FileRange { offset, size: file.length().checked_sub(offset)?.min(LARGEST_HASH) };
     let mut size = SMALLEST_HASH;
     loop {
-        let bytes = file.read(rest.at_most(size), "hash table").ok()?;
+        let bytes = file.read(rest.at_most(size), "hash table", budget).ok()?;
         let table = GnuHashTable::<H>::parse(endian, &bytes).ok();
         let count = table.as_ref().and_then(|one| one.symbol_table_length(endian));
         if count.is_some() || size >= rest.size {

@@ -61,14 +61,16 @@ pub(super) struct Sharing {
 
 impl Sharing {
     /// The reference in `source`, whose path is `path`; `None` if it shares nothing.
-    pub(super) fn of(source: &Source, path: &Name) -> Option<Sharing> {
-        Some(Sharing { link: Link::of(source)?, path: path.clone(), found: UntilFound::default() })
+    pub(super) fn of(source: &Source, path: &Name, budget: &mut Budget) -> Result<Option<Sharing>, NoLines> {
+        let link = Link::of(source, budget);
+        budget.check()?;
+        Ok(link.map(|link| Sharing { link, path: path.clone(), found: UntilFound::default() }))
     }
 
     /// The shared debug information, read on the first call.
     pub(super) fn get(&self, files: &Modules, room: u64, budget: &mut Budget) -> Result<&Shared, NoLines> {
         let found = self.found.get(|| {
-            let found = self.link.find(&self.path, files)?;
+            let found = self.link.find(&self.path, files, budget)?;
             let sections = Sections::read_within(&found, room, |id| Some(id.name()), budget)?;
             let Some(sections) = sections else {
                 return Ok(None);
@@ -93,8 +95,8 @@ struct Link {
 }
 
 impl Link {
-    fn of(source: &Source) -> Option<Link> {
-        let bytes = source.section(b".gnu_debugaltlink", LONGEST_LINK).ok()??;
+    fn of(source: &Source, budget: &mut Budget) -> Option<Link> {
+        let bytes = source.section(b".gnu_debugaltlink", LONGEST_LINK, budget).ok()??;
         let mut id = object::read::Bytes(&bytes);
         let path = id.read_string().ok()?;
         (!path.is_empty() && !id.is_empty()).then(|| Link { path: path.to_vec(), build_id: id.0.to_vec() })
@@ -102,13 +104,18 @@ impl Link {
 
     /// Opens the file: at its path relative to `path`, or by its build-id; in the target's root, or else in this
     /// machine's, as debug files for a program in another root are often installed only there.
-    fn find(&self, path: &Name, files: &Modules) -> Result<Source, NoLines> {
+    fn find(&self, path: &Name, files: &Modules, budget: &mut Budget) -> Result<Source, NoLines> {
         let places = [self.place(path), separate::place_of(&self.build_id)];
         let theirs = places.iter().map(|place| files.at_path(place));
         let ours = places.iter().map(|place| files.at_own_path(place));
         let mut refusal = NoPart::NotFound;
         for opened in theirs.chain(ours) {
-            match opened.map(separate::as_elf) {
+            budget.look()?;
+            let opened = match opened {
+                Ok(bytes) => Ok(as_elf(bytes, budget)?),
+                Err(error) => Err(error),
+            };
+            match opened {
                 Ok(Some(found)) if found.elf.build_id.as_ref() == Some(&self.build_id) => {
                     return Ok(found);
                 }
@@ -145,9 +152,9 @@ pub(super) fn package_of(
     budget: &mut Budget,
 ) -> Result<Option<PackageSections>, NoLines> {
     let path = [path.as_bytes(), b".dwp"].concat();
-    match files.at_path(&path).map(as_elf) {
-        Ok(Some(source)) => PackageSections::read_within(&source, room, budget),
-        Ok(None) | Err(_) => Ok(None),
+    match as_elf(files.at_path(&path).unwrap_or_default(), budget)? {
+        Some(source) => PackageSections::read_within(&source, room, budget),
+        None => Ok(None),
     }
 }
 
@@ -220,7 +227,7 @@ impl Object {
         let refused = |why| NoLines::Split { file: path.clone(), why };
         let found = files.at_path(path.as_bytes());
         let found = found.map_err(|error| refused(error.into()))?;
-        let source = as_elf(found).ok_or_else(|| refused(NoPart::NotFound))?;
+        let source = as_elf(found, budget)?.ok_or_else(|| refused(NoPart::NotFound))?;
         let sections = Sections::read_within(&source, room, SectionId::dwo_name, budget)?
             .ok_or_else(|| refused(NoPart::NotFound))?;
         Ok(Object { path: path.clone(), file: source.file, sections })

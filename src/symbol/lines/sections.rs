@@ -119,7 +119,7 @@ impl Loader<'_> {
             SectionId::DebugAbbrev => self.room.min(MOST_ABBREVIATIONS),
             _ => self.room,
         };
-        let bytes = self.source.section_within(name.as_bytes(), most, self.budget)?.unwrap_or_default();
+        let bytes = self.source.section(name.as_bytes(), most, self.budget)?.unwrap_or_default();
         self.room = self.room.saturating_sub(bytes.len() as u64);
         Ok(bytes)
     }

@@ -80,7 +80,7 @@ impl Lines {
             sections,
             units,
             path: path.clone(),
-            sharing: Sharing::of(source, path),
+            sharing: Sharing::of(source, path, budget)?,
             package: UntilFound::default(),
             objects: Objects::default(),
         }))
@@ -136,7 +136,7 @@ impl Lines {
         let dwarf = self.dwarf(&shared);
         let mut why = NoLines::NotCovered;
         let mut opener = Opener::default();
-        for offset in self.units.covering(address) {
+        for offset in self.units.covering(address, budget)? {
             budget.look()?;
             let unit = opener.open_at(&dwarf, offset)?;
             let row = match rows::row_at(&unit, address, budget)? {

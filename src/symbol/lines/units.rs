@@ -126,10 +126,11 @@ impl Units {
     }
 
     /// The units that claim `address`, by their offsets in `.debug_info`.
-    pub(super) fn covering(&self, address: u64) -> Vec<usize> {
+    pub(super) fn covering(&self, address: u64, budget: &mut Budget) -> Result<Vec<usize>, NoLines> {
         let after = self.covered.partition_point(|one| one.begin <= address);
         let mut found = Vec::new();
         for one in self.covered.iter().take(after).rev() {
+            budget.go_on()?;
             if one.reach <= address || found.len() >= MOST_CLAIMANTS {
                 break;
             }
@@ -137,7 +138,7 @@ impl Units {
                 found.push(one.unit);
             }
         }
-        found
+        Ok(found)
     }
 
     /// The unit that holds an offset in `.debug_info`.

@@ -2,6 +2,7 @@
 
 use super::super::elf::{File, Source};
 use super::super::sources::Sources;
+use crate::budget::Budget;
 use crate::process::{InMemory, ReadAt};
 
 /// A file that ends before its reported length, as one does that is truncated during the read.
@@ -124,7 +125,7 @@ impl Builder {
 
     pub(in crate::symbol) fn sources(&self) -> Sources {
         let file = File::new(Box::new(InMemory::file(self.bytes())));
-        Sources::alone(Source::read(file).expect("a sound file"))
+        Sources::alone(Source::read(file, &mut Budget::unlimited()).expect("a sound file"))
     }
 
     pub(crate) fn bytes(&self) -> Vec<u8> {

@@ -19,7 +19,7 @@ fn c_library() -> Option<Vec<u8>> {
 }
 
 fn loaded(bytes: Vec<u8>) -> ModuleSymbols {
-    let source = Source::read(File::new(Box::new(InMemory::file(bytes)))).unwrap();
+    let source = Source::read(File::new(Box::new(InMemory::file(bytes))), &mut Budget::unlimited()).unwrap();
     ModuleSymbols::new(Sources::alone(source), 1)
 }
 

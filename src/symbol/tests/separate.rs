@@ -19,7 +19,7 @@ const ID: &[u8] = &[0xab, 0xcd, 0xef, 0x01];
 const BY_ID: &str = "/usr/lib/debug/.build-id/ab/cdef01.debug";
 
 fn source(bytes: Vec<u8>) -> Source {
-    Source::read(File::new(Box::new(InMemory::file(bytes)))).unwrap()
+    Source::read(File::new(Box::new(InMemory::file(bytes))), &mut Budget::unlimited()).unwrap()
 }
 
 /// A stripped program with these sections.
@@ -38,7 +38,7 @@ fn find(program: &Builder, files: &[(&str, Vec<u8>)]) -> Result<String, NoSepara
     let target = fake.target();
     let image = source(program.bytes());
     let modules = &target.modules;
-    let separate = separate::find(modules, &Name::from(PROGRAM), &image, &Arc::default());
+    let separate = separate::find(modules, &Name::from(PROGRAM), &image, &Arc::default()).unwrap();
     let path = separate.chosen().map(|one| one.path.to_string());
     let loaded = ModuleSymbols::new(Sources::new(image, separate, &Expanded::default()).unwrap(), 1);
     let name = |address| loaded.symbol_at(address).map(|(_, name)| name.to_string());
@@ -83,7 +83,7 @@ fn a_debug_file_that_is_installed_later_is_noticed() {
     };
     let (beside, last) = ("/usr/bin/p.debug", "/usr/lib/debug/usr/bin/p.debug");
     let found_with = |files: &[(&str, &[u8])]| {
-        let found = separate::find(&at(files), &Name::from(PROGRAM), &image, &Arc::default());
+        let found = separate::find(&at(files), &Name::from(PROGRAM), &image, &Arc::default()).unwrap();
         let path = found.chosen().map(|one| one.path.to_string()).ok();
         assert!(found.are_all(&at(files)), "{files:?}");
         (found, path)
@@ -111,7 +111,7 @@ fn debug_files_are_searched_for_again_after_a_while() {
     let program = stripped(vec![Extra::build_id(ID)]);
     let image = source(program.bytes());
     let modules = Fake::new().target().modules;
-    let separate = separate::find(&modules, &Name::from(PROGRAM), &image, &Arc::default());
+    let separate = separate::find(&modules, &Name::from(PROGRAM), &image, &Arc::default()).unwrap();
     let sources = Sources::new(image, separate, &Expanded::default()).unwrap();
     let wanted = debug_file(vec![Extra::build_id(ID)]);
     let installed = Fake::new().file(BY_ID, wanted).target().modules;
@@ -145,7 +145,8 @@ fn a_checksum_waits_until_it_is_needed_and_ends_with_ctrl_c() {
     let candidates = |program: &Builder| {
         let image = source(program.bytes());
         let separate =
-            separate::find(&target.modules, &Name::from(PROGRAM), &image, &Budget::until(Arc::clone(&interrupts)));
+            separate::find(&target.modules, &Name::from(PROGRAM), &image, &Budget::until(Arc::clone(&interrupts)))
+                .unwrap();
         (image, separate)
     };
     let link = || vec![Extra::debuglink(b"p.debug", sum(&good))];
@@ -216,7 +217,7 @@ fn compressed_sections_expand_within_limits() {
     let size = plain.len() as u64;
     let section = |extra: Extra| {
         let built = Builder { sections: vec![extra], ..Builder::default() };
-        source(built.bytes()).section(b".debug_line", 1 << 20)
+        source(built.bytes()).section(b".debug_line", 1 << 20, &mut Budget::unlimited())
     };
     for extra in [
         Extra::new(".debug_line", plain.clone()),
@@ -257,7 +258,7 @@ fn a_section_that_expands_a_hundredfold_is_refused_before_it_takes_memory() {
             Extra::new(".zdebug_line", [b"ZLIB", &(size as u64).to_be_bytes()[..], &zlib(&zeros)].concat()),
         ] {
             let built = Builder { sections: vec![extra], ..Builder::default() };
-            let expanded = source(built.bytes()).section(b".debug_line", 1 << 30);
+            let expanded = source(built.bytes()).section(b".debug_line", 1 << 30, &mut Budget::unlimited());
             match expanded {
                 Ok(bytes) => assert_eq!((bytes, is_refused), (Some(zeros.clone()), false)),
                 Err(reason) => {
@@ -289,9 +290,9 @@ fn reading_and_decompressing_can_be_interrupted() {
         let name = extra.name;
         let built = Builder { sections: vec![extra], ..Builder::default() };
         let source = source(built.bytes());
-        let read = source.section_within(b".debug_line", 1 << 30, &mut Budget::unlimited().at_most(1));
+        let read = source.section(b".debug_line", 1 << 30, &mut Budget::unlimited().at_most(1));
         assert!(matches!(read, Err(NoSymbols::TooCostly)), "{name}");
-        let whole = source.section(b".debug_line", 1 << 30).unwrap();
+        let whole = source.section(b".debug_line", 1 << 30, &mut Budget::unlimited()).unwrap();
         assert!(whole.is_some_and(|bytes| bytes == plain), "{name}");
     }
 }

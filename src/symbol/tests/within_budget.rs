@@ -29,6 +29,10 @@ fn answers(target: &Target, steps: Option<u64>) -> Vec<(&'static str, Answer)> {
         })
     };
     let at = |address| ask(&|view| view.at(VirtualAddress::new(address)).map(|found| format!("{found:?}")));
+    let on_demand = {
+        let symbols = Symbols::within(budget());
+        symbols.on_demand(target).at(VirtualAddress::new(0x10_0004)).map(|found| format!("{found:?}"))
+    };
     let matching = ask(&|view| {
         let mut found = Vec::new();
         for step in view.matching(&|_| true, u64::MAX) {
@@ -57,6 +61,7 @@ fn answers(target: &Target, steps: Option<u64>) -> Vec<(&'static str, Answer)> {
         ("a demangled name", found("shapes::area")),
         ("no such name", found("missing")),
         ("an address", at(0x10_0004)),
+        ("an address, with regions on demand", on_demand),
         ("a name in JIT code", found("made")),
         ("an address in JIT code", at(0x30_0014)),
         ("all names", matching),
@@ -123,6 +128,29 @@ fn a_compressed_table() {
         ..Builder::default()
     };
     holds("a compressed table", &mapped(file.bytes()), &["a name", "all names", "the module"]);
+}
+
+#[test]
+fn a_separate_debug_file() {
+    const ID: &[u8] = &[0xab, 0xcd, 0xef, 0x01];
+    let debug = |sections| Builder { sections, ..Builder::with(named(300)) }.bytes();
+    let of_build = debug(vec![Extra::build_id(ID)]);
+    let linked = debug(Vec::new());
+    let mut crc = flate2::Crc::new();
+    crc.update(&linked);
+    for (what, name, debug, path) in [
+        ("by its build-id", Extra::build_id(ID), of_build, "/usr/lib/debug/.build-id/ab/cdef01.debug"),
+        ("by its link", Extra::debuglink(b"1.debug", crc.sum()), linked, "/lib/.debug/1.debug"),
+    ] {
+        let program = Builder {
+            dynamic: vec![entry("exported", 0x1010, 8, GLOBAL, FUNCTION)],
+            sections: vec![name],
+            ..Builder::default()
+        };
+        let fake = Fake::new().region(0x10_0000, 0x10_1000, "r-xp", 1, "/lib/1.so").file("/lib/1.so", program.bytes());
+        let target = fake.file(path, debug).target();
+        holds(what, &target, &["a name", "a demangled name", "an address", "all names", "the module"]);
+    }
 }
 
 #[test]

@@ -194,7 +194,7 @@ pub fn run(
     sink: &mut dyn Sink,
     resume: Option<Resume>,
 ) -> Outcome {
-    state.symbols.share_regions(true);
+    state.symbols.begin_command();
     state.notes.take();
     let mut shown = Shown::new(state, sink);
     let outcome = how::run(command, &mut Context { commands: COMMANDS, state: &mut *state, sink: &mut shown, resume });
@@ -202,7 +202,7 @@ pub fn run(
     if command.downcast_ref::<Display>().is_none() {
         shown.remember(state);
     }
-    state.symbols.share_regions(false);
+    state.symbols.end_command();
     if outcome.is_ok() {
         for message in state.notes.take() {
             sink.note(message)?;

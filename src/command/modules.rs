@@ -11,7 +11,7 @@ use crate::render::text::tables::{END, START, Table};
 use crate::render::theme::Role;
 use crate::report::record::record;
 use crate::report::{Declared, Reason, Shape, Why};
-use crate::symbol::{Answers, JitSurvey, Survey};
+use crate::symbol::{JitSurvey, NamesFrom, Survey};
 
 /// `info modules`: programs and libraries, and where their symbols come from.
 #[derive(Debug)]
@@ -129,13 +129,13 @@ fn note(why: &mut Why, field: &'static str, reason: impl ToString) {
     why.note(field, &Reason::NotInFile(reason.to_string()));
 }
 
-fn word(answers: Answers, is_vdso: bool) -> &'static str {
+fn word(answers: NamesFrom, is_vdso: bool) -> &'static str {
     match answers {
-        Answers::DebugFile => "debug-file",
-        Answers::DebugData => "debugdata",
-        Answers::Itself | Answers::DynamicTable if is_vdso => "image",
-        Answers::Itself => "file",
-        Answers::DynamicTable => "dynamic",
+        NamesFrom::DebugFile => "debug-file",
+        NamesFrom::DebugData => "debugdata",
+        NamesFrom::Itself | NamesFrom::DynamicTable if is_vdso => "image",
+        NamesFrom::Itself => "file",
+        NamesFrom::DynamicTable => "dynamic",
     }
 }
 

@@ -322,7 +322,7 @@ fn no_line(file: &Spanned<Name>, line: &Spanned<u64>, found: &LineSearch) -> Err
 
 /// Which modules could not be asked, and why.
 fn silent(found: &LineSearch) -> Option<String> {
-    let without = found.silent.iter().filter(|(_, why)| matches!(why, NoLines::NoDebugInformation { .. }));
+    let without = found.unsearched.iter().filter(|(_, why)| matches!(why, NoLines::NoDebugInformation { .. }));
     let without: Vec<String> = without.map(|(module, _)| module.to_string()).collect();
     let mut parts: Vec<String> = unasked(found).into_iter().collect();
     if !without.is_empty() {
@@ -334,8 +334,10 @@ fn silent(found: &LineSearch) -> Option<String> {
 
 /// Which modules have debug information that could not be looked through for a line, and why.
 pub fn unasked(found: &LineSearch) -> Option<String> {
-    let unasked =
-        found.silent.iter().filter(|(_, why)| !matches!(why, NoLines::NoDebugInformation { .. } | NoLines::NoFile(_)));
+    let unasked = found
+        .unsearched
+        .iter()
+        .filter(|(_, why)| !matches!(why, NoLines::NoDebugInformation { .. } | NoLines::NoFile(_)));
     let parts: Vec<String> = unasked.map(|(module, why)| format!("{module}: {why}")).collect();
     (!parts.is_empty()).then(|| parts.join("; "))
 }

@@ -4,7 +4,7 @@ use super::maps_text;
 use crate::budget::Budget;
 use crate::kernel::status::Status;
 use crate::kernel::{AddressRange, Name, Region, VirtualAddress, maps};
-use crate::source::{Feature, File, Finding, Probe, Result, Source, no, tried, unknown, yes};
+use crate::source::{Feature, File, Finding, Probe, Result, Source, available, by_trying, unavailable, undetermined};
 
 /// The findings that differ from process to process.
 pub(super) fn of_process(source: &dyn Source) -> Vec<Finding> {
@@ -16,9 +16,9 @@ pub(super) fn of_process(source: &dyn Source) -> Vec<Finding> {
     };
     let regions = maps_text::read(source, &mut Budget::unlimited()).map_or_else(|_| Vec::new(), |(regions, _)| regions);
     vec![
-        yes(Feature::PageMap, relation(source, &who)),
+        available(Feature::PageMap, relation(source, &who)),
         map_files(&regions, &who, |range| source.probe(Probe::Follow(range))),
-        tried(
+        by_trying(
             Feature::Memory,
             source.memory(VirtualAddress::default(), &mut []),
             &format!("the memory of {who} can be opened"),
@@ -49,7 +49,7 @@ pub(super) fn of_machine(source: &dyn Source, facts: MachineFacts) -> Vec<Findin
     }));
     findings.extend([
         exact_map_counts(facts.exact_map_counts, facts.kernel),
-        tried(Feature::Iomem, facts.iomem, "/proc/iomem shows addresses"),
+        by_trying(Feature::Iomem, facts.iomem, "/proc/iomem shows addresses"),
         soft_dirty(facts.soft_dirty),
         swap_types(facts.configuration.as_ref()),
     ]);
@@ -78,13 +78,13 @@ fn relation(source: &dyn Source, who: &str) -> String {
 fn map_files(regions: &[Region], whose: &str, follow: impl FnOnce(AddressRange) -> Result<Vec<u64>>) -> Finding {
     let feature = Feature::MapFiles;
     let Some(region) = regions.iter().find(|region| region.inode != 0) else {
-        return unknown(feature, format!("no file is mapped by {whose}"), "");
+        return undetermined(feature, format!("no file is mapped by {whose}"), "");
     };
     match follow(region.range) {
-        Ok(_) => yes(feature, format!("a link of {whose} can be followed")),
+        Ok(_) => available(feature, format!("a link of {whose} can be followed")),
         Err(error) => {
             let found = format!("a link of {whose} cannot be followed: {error}");
-            no(feature, found, error.remedy().unwrap_or_default())
+            unavailable(feature, found, error.remedy().unwrap_or_default())
         }
     }
 }
@@ -94,9 +94,9 @@ fn soft_dirty(known: Option<bool>) -> Finding {
     let feature = Feature::SoftDirty;
     let remedy = "a kernel built with CONFIG_MEM_SOFT_DIRTY, which not every architecture has";
     match known {
-        Some(true) => yes(feature, "a page that pmdb has just written to is soft-dirty (bit 55)"),
-        Some(false) => no(feature, "a page that pmdb has just written to is not soft-dirty (bit 55)", remedy),
-        None => unknown(feature, "the entry of a page of pmdb's own cannot be read", remedy),
+        Some(true) => available(feature, "a page that pmdb has just written to is soft-dirty (bit 55)"),
+        Some(false) => unavailable(feature, "a page that pmdb has just written to is not soft-dirty (bit 55)", remedy),
+        None => undetermined(feature, "the entry of a page of pmdb's own cannot be read", remedy),
     }
 }
 
@@ -105,10 +105,10 @@ fn exact_map_counts(exact: Option<bool>, kernel: (u32, u32)) -> Finding {
     let feature = Feature::ExactMapCounts;
     let remedy = "a kernel built with CONFIG_PAGE_MAPCOUNT";
     match exact {
-        Some(true) if kernel < (6, 15) => yes(feature, "before Linux 6.15 every kernel counts for each page"),
-        Some(true) => yes(feature, "the kernel was built with CONFIG_PAGE_MAPCOUNT"),
-        Some(false) => no(feature, "the kernel was built without CONFIG_PAGE_MAPCOUNT", remedy),
-        None => unknown(feature, NO_CONFIG, CONFIG),
+        Some(true) if kernel < (6, 15) => available(feature, "before Linux 6.15 every kernel counts for each page"),
+        Some(true) => available(feature, "the kernel was built with CONFIG_PAGE_MAPCOUNT"),
+        Some(false) => unavailable(feature, "the kernel was built without CONFIG_PAGE_MAPCOUNT", remedy),
+        None => undetermined(feature, NO_CONFIG, CONFIG),
     }
 }
 
@@ -119,7 +119,7 @@ const CONFIG: &str = "a /proc/config.gz (CONFIG_IKCONFIG_PROC), or /boot/config-
 fn swap_types(configuration: Option<&Name>) -> Finding {
     let feature = Feature::SwapTypes;
     match configuration {
-        Some(place) => yes(feature, format!("from the configuration of this kernel in {place}")),
-        None => no(feature, NO_CONFIG, CONFIG),
+        Some(place) => available(feature, format!("from the configuration of this kernel in {place}")),
+        None => unavailable(feature, NO_CONFIG, CONFIG),
     }
 }

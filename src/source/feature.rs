@@ -87,17 +87,17 @@ pub struct Access {
 }
 
 /// A feature that is available.
-pub(crate) fn yes(feature: Feature, found: impl Into<String>) -> Finding {
+pub(crate) fn available(feature: Feature, found: impl Into<String>) -> Finding {
     finding(feature, Some(true), found, "")
 }
 
 /// A feature that is not available, and what would help.
-pub(crate) fn no(feature: Feature, found: impl Into<String>, remedy: impl Into<String>) -> Finding {
+pub(crate) fn unavailable(feature: Feature, found: impl Into<String>, remedy: impl Into<String>) -> Finding {
     finding(feature, Some(false), found, remedy)
 }
 
 /// A feature of which it could not be found out whether it is available, and what would help.
-pub(crate) fn unknown(feature: Feature, found: impl Into<String>, remedy: impl Into<String>) -> Finding {
+pub(crate) fn undetermined(feature: Feature, found: impl Into<String>, remedy: impl Into<String>) -> Finding {
     finding(feature, None, found, remedy)
 }
 
@@ -106,9 +106,9 @@ fn finding(feature: Feature, available: Option<bool>, found: impl Into<String>, 
 }
 
 /// The result of a try: `found` if it succeeded, otherwise the error and its remedy.
-pub(crate) fn tried<T>(feature: Feature, result: Result<T>, found: &str) -> Finding {
+pub(crate) fn by_trying<T>(feature: Feature, result: Result<T>, found: &str) -> Finding {
     match result {
-        Ok(_) => yes(feature, found),
-        Err(error) => no(feature, error.to_string(), error.remedy().unwrap_or_default()),
+        Ok(_) => available(feature, found),
+        Err(error) => unavailable(feature, error.to_string(), error.remedy().unwrap_or_default()),
     }
 }

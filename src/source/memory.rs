@@ -88,16 +88,16 @@ fn refused() -> Error {
 }
 
 /// Names in a group's directory, and in its `memory.stat`.
-struct Names {
+struct CgroupNames {
     limit: &'static str,
     used: &'static str,
     /// Page cache that was not used for long: the kernel drops it before anything else.
     droppable: &'static str,
 }
 
-const V1: Names =
-    Names { limit: "memory.limit_in_bytes", used: "memory.usage_in_bytes", droppable: "total_inactive_file" };
-const V2: Names = Names { limit: "memory.max", used: "memory.current", droppable: "inactive_file" };
+const V1: CgroupNames =
+    CgroupNames { limit: "memory.limit_in_bytes", used: "memory.usage_in_bytes", droppable: "total_inactive_file" };
+const V2: CgroupNames = CgroupNames { limit: "memory.max", used: "memory.current", droppable: "inactive_file" };
 
 /// What the tightest of pmdb's own groups leaves; `None` if none of those that can be seen has a limit.
 pub(super) fn room() -> Option<u64> {
@@ -115,13 +115,13 @@ pub(super) fn room() -> Option<u64> {
 }
 
 /// What is left in the group `own` below `point`, and in each group that it is part of.
-fn tightest(point: &Path, own: &Path, names: &Names) -> Option<u64> {
+fn tightest(point: &Path, own: &Path, names: &CgroupNames) -> Option<u64> {
     let own: PathBuf = point.components().chain(own.components().filter(|part| part.as_os_str() != "/")).collect();
-    own.ancestors().take_while(|group| group.starts_with(point)).filter_map(|group| left(group, names)).min()
+    own.ancestors().take_while(|group| group.starts_with(point)).filter_map(|group| room_in(group, names)).min()
 }
 
 /// What is left in one group; `None` if it has no limit, or hides it.
-fn left(group: &Path, names: &Names) -> Option<u64> {
+fn room_in(group: &Path, names: &CgroupNames) -> Option<u64> {
     let text = |name| fs::read_to_string(group.join(name)).ok();
     let number = |name| text(name)?.trim().parse::<u64>().ok();
     let (limit, used) = (number(names.limit)?, number(names.used)?);
@@ -159,7 +159,7 @@ mod tests {
     }
 
     /// A hierarchy of files: group, limit, used, droppable.
-    fn made(names: &Names, groups: &[(&str, &str, u64, u64)]) -> tempfile::TempDir {
+    fn made(names: &CgroupNames, groups: &[(&str, &str, u64, u64)]) -> tempfile::TempDir {
         let folder = tempfile::tempdir().expect("a directory");
         for (group, limit, used, droppable) in groups {
             let group = folder.path().join(group);
@@ -176,16 +176,16 @@ mod tests {
     fn the_tightest_group_counts_less_what_is_used() {
         for names in [V1, V2] {
             let folder = made(&names, &[("a/b", "1000", 700, 100), ("a", "500", 400, 0), ("a/other", "1", 1, 0)]);
-            let left = |own: &str| tightest(folder.path(), Path::new(own), &names);
-            assert_eq!(left("/a/b"), Some(100));
-            assert_eq!(left("/a"), Some(100));
+            let room_in = |own: &str| tightest(folder.path(), Path::new(own), &names);
+            assert_eq!(room_in("/a/b"), Some(100));
+            assert_eq!(room_in("/a"), Some(100));
             // Its own directory cannot be seen, or none has a limit.
-            assert_eq!(left("/a/hidden"), Some(100));
-            assert_eq!(left("/"), None);
-            assert_eq!(left(""), None);
+            assert_eq!(room_in("/a/hidden"), Some(100));
+            assert_eq!(room_in("/"), None);
+            assert_eq!(room_in(""), None);
         }
         let folder = made(&V2, &[("a/b", "1000", 700, 0), ("a", "max", 5, 0), (".", "250", 300, 0)]);
         assert_eq!(tightest(folder.path(), Path::new("/a/b"), &V2), Some(0));
-        assert_eq!(left(&folder.path().join("a"), &V2), None);
+        assert_eq!(room_in(&folder.path().join("a"), &V2), None);
     }
 }

@@ -15,7 +15,7 @@ mod sys;
 
 pub use error::{Error, ProcessEntry, Result, words};
 pub use feature::{Access, Credentials, Feature, Finding};
-pub(crate) use feature::{no, tried, unknown, yes};
+pub(crate) use feature::{available, by_trying, unavailable, undetermined};
 pub use file::{ConfigPlace, File, Setting, WordFile, covered_pages};
 pub use question::{
     Answer, BackingContent, BackingRun, Categories, FileLocation, Group, GroupFile, Groups, Held, InMemory, List,

@@ -1,6 +1,6 @@
 //! JIT-compiled code of the target, as part of its names.
 
-use super::perf_map::{PerfMap, Refused, is_jit_region};
+use super::perf_map::{PerfMap, RefusedPerfMap, is_jit_region};
 use super::target_symbols::TargetSymbols;
 use super::{NoSymbols, SymbolAt};
 use crate::budget::OutOfBudget;
@@ -31,10 +31,10 @@ fn end(function: &SymbolAt) -> VirtualAddress {
 impl TargetSymbols<'_> {
     /// The target's list, as it was when this command first needed it.
     fn perf_map_read(&self) -> Result<Option<&PerfMap>, OutOfBudget> {
-        Ok(self.listed()?.and_then(|read| read.as_deref().ok()))
+        Ok(self.perf_map_or_refusal()?.and_then(|read| read.as_deref().ok()))
     }
 
-    fn listed(&self) -> Result<Option<&Result<Arc<PerfMap>, Refused>>, OutOfBudget> {
+    fn perf_map_or_refusal(&self) -> Result<Option<&Result<Arc<PerfMap>, RefusedPerfMap>>, OutOfBudget> {
         let read = || self.symbols.perf_map(self.target);
         self.perf_map.get_or_init(read).as_ref().map(Option::as_ref).map_err(|over| *over)
     }
@@ -79,7 +79,7 @@ impl TargetSymbols<'_> {
     /// # Errors
     /// If reading it was given up.
     pub fn jit_survey(&self) -> Result<Option<JitSurvey>, OutOfBudget> {
-        if let Some(Err(refused)) = self.listed()? {
+        if let Some(Err(refused)) = self.perf_map_or_refusal()? {
             let mut places = self.regions().filter(|region| is_jit_region(region));
             let first = places.next().map(|first| first.range);
             return Ok(first.map(|first| JitSurvey {

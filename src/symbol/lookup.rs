@@ -217,7 +217,7 @@ fn sweep(elf: &Elf, symbols: &[Symbol], names: &Names, budget: &mut Budget) -> R
             bytes.iter_mut().zip(names.from(symbol)).for_each(|(into, &byte)| *into = byte);
             bytes
         };
-        let symbol = speaking(symbols, &mut covering, place)
+        let symbol = best_covering(symbols, &mut covering, place)
             .choose(beginning)
             .or_else(|| {
                 let section = u16::try_from(elf.section_at(place)?).ok()?;
@@ -232,7 +232,7 @@ fn sweep(elf: &Elf, symbols: &[Symbol], names: &Names, budget: &mut Budget) -> R
 }
 
 /// The best of the symbols that cover `place`. Those that end before it leave the heap for good.
-fn speaking(symbols: &[Symbol], covering: &mut BinaryHeap<Covering>, place: u64) -> Best {
+fn best_covering(symbols: &[Symbol], covering: &mut BinaryHeap<Covering>, place: u64) -> Best {
     let symbol_of = |one: &Covering| {
         let symbol = symbols.get(usize::try_from(one.position.0).ok()?)?;
         symbol.covers(place).then_some(*symbol)
@@ -262,7 +262,7 @@ struct IntervalMap {
     steps: Vec<u64>,
     /// The first start of each block.
     firsts: Vec<u64>,
-    blocks: Vec<Block>,
+    blocks: Vec<IntervalBlock>,
     /// The number of intervals in the last block.
     used: usize,
     last: Option<u32>,
@@ -279,7 +279,7 @@ const UNUSED: u32 = u32::MAX;
 
 /// Neighbouring intervals.
 #[repr(align(64))]
-struct Block {
+struct IntervalBlock {
     /// The distance of each start from the first.
     distances: [u32; BLOCK],
     symbols: [u32; BLOCK],
@@ -315,7 +315,7 @@ impl IntervalMap {
         // All places but the first are still unused.
         let mut distances = [UNUSED; BLOCK];
         distances[0] = 0;
-        self.blocks.push(Block { distances, symbols: [symbol; BLOCK] });
+        self.blocks.push(IntervalBlock { distances, symbols: [symbol; BLOCK] });
         self.used = 1;
     }
 

@@ -46,7 +46,7 @@ pub use lines::{Frame, LineAt, LinePlace, LineSearch, SourcesOf};
 pub use module::{Module, may_have_names, modules};
 pub use module_symbols::SymbolAt;
 pub use reason::{Error, NoBuildId, NoLines, NoPart, NoSeparate, NoSymbols};
-pub use sources::Answers;
+pub use sources::NamesFrom;
 pub use survey::{MatchStep, Matching, Survey, Surveys};
 pub use symbols::{ModuleRegions, Symbols};
 pub use table::Kind;

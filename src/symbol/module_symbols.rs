@@ -8,7 +8,7 @@ use super::lookup::{self, Index};
 use super::module::LoadedCopy;
 use super::query::Query;
 use super::sources::Sources;
-use super::table::{self, Found, Names, Symbol};
+use super::table::{self, NamedSymbols, Names, Symbol};
 use super::{Kind, NoSymbols, plt_got};
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, Name, PageSize, VirtualAddress};
@@ -29,7 +29,7 @@ pub(super) struct ModuleSymbols {
     pub(super) sources: Sources,
     /// The number of the last [`TargetSymbols`](super::TargetSymbols) that saw the files unchanged.
     pub(super) seen: AtomicU64,
-    asked: AtomicU32,
+    look_ups: AtomicU32,
     index: OnceLock<Option<Index>>,
     fault: OnceLock<NoSymbols>,
     relocations: Relocations,
@@ -44,7 +44,7 @@ impl ModuleSymbols {
         ModuleSymbols {
             sources,
             seen: AtomicU64::new(seen),
-            asked: AtomicU32::new(0),
+            look_ups: AtomicU32::new(0),
             index: OnceLock::new(),
             fault: OnceLock::new(),
             relocations: Relocations::default(),
@@ -61,7 +61,7 @@ impl ModuleSymbols {
     /// The symbol at a file address and its name, or the stub or slot there through which another file's function is
     /// called.
     pub(super) fn symbol_at(&self, address: u64) -> Option<(Symbol, Name)> {
-        let listed = self.listed_at(address);
+        let listed = self.table_symbol_at(address);
         if listed.as_ref().is_some_and(|(symbol, _)| symbol.size > 0) {
             return listed;
         }
@@ -71,12 +71,12 @@ impl ModuleSymbols {
     }
 
     /// The stubs or slots for imported functions that `name` means: `malloc@plt`, `malloc@got.plt`.
-    pub(super) fn plt_got_called(&self, name: &str, budget: &mut Budget) -> Result<Found, NoSymbols> {
+    pub(super) fn plt_got_called(&self, name: &str, budget: &mut Budget) -> Result<NamedSymbols, NoSymbols> {
         plt_got::called(&self.sources.image, &self.relocations, name, budget)
     }
 
     /// The symbol of a table. The first few times by one pass over the tables, then by an index.
-    fn listed_at(&self, address: u64) -> Option<(Symbol, Name)> {
+    fn table_symbol_at(&self, address: u64) -> Option<(Symbol, Name)> {
         if let Some(index) = self.index() {
             let (symbol, name) = index.symbol_at(address)?;
             return Some((symbol, Name::copied(name)));
@@ -84,7 +84,7 @@ impl ModuleSymbols {
         if self.fault.get().is_some() {
             return None;
         }
-        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.look_ups.fetch_add(1, Ordering::Relaxed);
         let symbol =
             lookup::look_up(&self.sources, address, &mut self.budget()).map_err(|reason| self.fail(reason)).ok()??;
         let name = table::name(&self.sources, &symbol)?;
@@ -93,10 +93,10 @@ impl ModuleSymbols {
 
     /// Whether the variable at a file address is a copy of a library's, which everybody uses; an error if the search
     /// was given up.
-    pub(super) fn holds_copy(&self, address: u64) -> Result<bool, NoSymbols> {
+    pub(super) fn is_copied_variable(&self, address: u64) -> Result<bool, NoSymbols> {
         let image = &self.sources.image;
-        let filled = self.relocations.of(image, &mut self.budget())?;
-        Ok(filled.copies.contains(&address))
+        let targets = self.relocations.of(image, &mut self.budget())?;
+        Ok(targets.copies.contains(&address))
     }
 
     /// The budget of a pass over its tables.
@@ -106,7 +106,7 @@ impl ModuleSymbols {
 
     /// The index, after several look-ups; `None` also if the file cannot have one.
     fn index(&self) -> Option<&Index> {
-        if self.asked.load(Ordering::Relaxed) < LOOK_UPS_BEFORE_INDEX {
+        if self.look_ups.load(Ordering::Relaxed) < LOOK_UPS_BEFORE_INDEX {
             return None;
         }
         if let Some(known) = self.index.get() {
@@ -191,18 +191,18 @@ const LONGEST_QUERY: usize = 256;
 
 /// The latest last.
 #[derive(Default)]
-pub(super) struct SearchCache(Mutex<VecDeque<(Box<str>, Found)>>);
+pub(super) struct SearchCache(Mutex<VecDeque<(Box<str>, NamedSymbols)>>);
 
 impl SearchCache {
     /// The cached result of a search for `query`.
-    pub(super) fn find(&self, query: &str) -> Option<Found> {
+    pub(super) fn find(&self, query: &str) -> Option<NamedSymbols> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (_, found) = kept.iter().find(|(of, _)| **of == *query)?;
         Some(found.clone())
     }
 
     /// Caches the result of a finished search, in place of the oldest.
-    pub(super) fn keep(&self, query: &str, found: &Found) {
+    pub(super) fn keep(&self, query: &str, found: &NamedSymbols) {
         if found.len() > MOST_MATCHES || query.len() > LONGEST_QUERY {
             return;
         }
@@ -304,9 +304,9 @@ impl SymbolAt {
 mod tests {
     use super::*;
     use crate::symbol::NoSeparate;
-    use crate::symbol::elf::{File, Source};
+    use crate::symbol::elf::{BoundedFile, ElfFile};
     use crate::symbol::separate::Candidates;
-    use crate::symbol::sources::Expanded;
+    use crate::symbol::sources::ExpandedMemory;
     use crate::symbol::tests::builder::{Builder, FUNCTION, GLOBAL, entry};
     use std::sync::Arc;
     use std::sync::atomic::AtomicBool;
@@ -314,13 +314,14 @@ mod tests {
     #[test]
     fn an_index_that_was_interrupted_is_built_later() {
         let bytes = Builder::with(vec![entry("main", 0x1000, 0x10, GLOBAL, FUNCTION)]).bytes();
-        let image = Source::read(File::new(Box::new(crate::process::InMemory::file(bytes))), &mut Budget::unlimited())
-            .expect("a program");
+        let image =
+            ElfFile::read(BoundedFile::new(Box::new(crate::process::InMemory::file(bytes))), &mut Budget::unlimited())
+                .expect("a program");
         let pressed = Arc::new(AtomicBool::new(false));
         let separate = Candidates::none(NoSeparate::NotFound, &Budget::until(Arc::clone(&pressed)));
-        let sources = Sources::new(image, separate, &Expanded::default()).expect("its tables");
+        let sources = Sources::new(image, separate, &ExpandedMemory::default()).expect("its tables");
         let module = ModuleSymbols::new(sources, 1);
-        module.asked.store(LOOK_UPS_BEFORE_INDEX, Ordering::Relaxed);
+        module.look_ups.store(LOOK_UPS_BEFORE_INDEX, Ordering::Relaxed);
         pressed.store(true, Ordering::Relaxed);
         assert!(module.index().is_none());
         pressed.store(false, Ordering::Relaxed);

@@ -3,7 +3,7 @@
 //! A line is the start of a function and its size in bytes, both in hexadecimal digits, and its name up to the end of
 //! the line. Programs only append: of lines that overlap, the last is valid. Other lines are skipped.
 
-use super::elf::{File, LONGEST_NAME};
+use super::elf::{BoundedFile, LONGEST_NAME};
 use super::{Kind, NoSymbols, SymbolAt};
 use crate::budget::{Budget, OutOfBudget};
 use crate::kernel::{Name, Region, VirtualAddress, text};
@@ -23,45 +23,45 @@ type Owner = (u32, u64);
 /// The functions read from such a file.
 pub(super) struct PerfMap {
     owner: Owner,
-    file: File,
+    file: BoundedFile,
     /// Where it is, in the target's root.
     path: Name,
-    functions: Functions,
+    functions: JitFunctions,
     /// Whether the file has more before the part that was read.
     is_cut: bool,
 }
 
 /// Such a file that is not trusted, or could not be read.
-pub(super) struct Refused {
+pub(super) struct RefusedPerfMap {
     /// Where it is, in the target's root.
     pub(super) path: Name,
     pub(super) why: NoSymbols,
 }
 
 /// Such a file, if there is one and it is used; an error if reading it was given up.
-pub(super) type Listed = Result<Option<Result<Arc<PerfMap>, Refused>>, OutOfBudget>;
+pub(super) type PerfMapRead = Result<Option<Result<Arc<PerfMap>, RefusedPerfMap>>, OutOfBudget>;
 
 /// The functions of such a file.
 #[derive(Default)]
-struct Functions {
-    listed: Vec<Function>,
+struct JitFunctions {
+    listed: Vec<JitFunction>,
     /// The index of the function from each address to the next.
     stretches: Vec<(u64, Option<usize>)>,
 }
 
 /// A line.
-struct Function {
+struct JitFunction {
     start: u64,
     size: u64,
     name: Box<[u8]>,
 }
 
-impl Function {
-    fn parse(line: &[u8]) -> Option<Function> {
+impl JitFunction {
+    fn parse(line: &[u8]) -> Option<JitFunction> {
         let (start, rest) = number(line)?;
         let (size, name) = number(rest)?;
         let is_sound = size > 0 && start.checked_add(size).is_some() && !name.is_empty() && name.len() < LONGEST_NAME;
-        is_sound.then(|| Function { start, size, name: name.into() })
+        is_sound.then(|| JitFunction { start, size, name: name.into() })
     }
 
     fn end(&self) -> u64 {
@@ -77,16 +77,16 @@ fn number(line: &[u8]) -> Option<(u64, &[u8])> {
     Some((text::hexadecimal(digits)?, rest.trim_ascii()))
 }
 
-impl Functions {
+impl JitFunctions {
     /// The functions in the last `most` whole lines, and whether there are more. A line without an end may be half
     /// written.
-    fn parse(bytes: &[u8], most: usize, budget: &mut Budget) -> Result<(Functions, bool), OutOfBudget> {
+    fn parse(bytes: &[u8], most: usize, budget: &mut Budget) -> Result<(JitFunctions, bool), OutOfBudget> {
         let whole = memchr::memrchr(b'\n', bytes).unwrap_or(0);
         let lines = bytes.get(..whole).unwrap_or_default();
         let mut listed = Vec::new();
         for line in lines.rsplit(|&byte| byte == b'\n') {
             budget.go_on()?;
-            listed.extend(Function::parse(line));
+            listed.extend(JitFunction::parse(line));
             if listed.len() > most {
                 break;
             }
@@ -94,10 +94,10 @@ impl Functions {
         let is_cut = listed.len() > most;
         listed.truncate(most);
         listed.reverse();
-        Ok((Functions { stretches: sweep(&listed, budget)?, listed }, is_cut))
+        Ok((JitFunctions { stretches: sweep(&listed, budget)?, listed }, is_cut))
     }
 
-    fn at(&self, address: u64) -> Option<&Function> {
+    fn at(&self, address: u64) -> Option<&JitFunction> {
         let after = self.stretches.partition_point(|&(start, _)| start <= address);
         let &(_, position) = self.stretches.get(after.checked_sub(1)?)?;
         self.listed.get(position?)
@@ -115,14 +115,15 @@ impl Functions {
     }
 
     /// The functions whose first byte was not overwritten, in the order of the file.
-    fn there(&self) -> impl Iterator<Item = &Function> {
-        let is_there = |one: &&Function| self.at(one.start).is_some_and(|speaking| std::ptr::eq(speaking, *one));
+    fn not_overwritten(&self) -> impl Iterator<Item = &JitFunction> {
+        let is_there =
+            |one: &&JitFunction| self.at(one.start).is_some_and(|last_listed| std::ptr::eq(last_listed, *one));
         self.listed.iter().filter(is_there)
     }
 }
 
 /// Assigns each place to the last listed function that covers it.
-fn sweep(listed: &[Function], budget: &mut Budget) -> Result<Vec<(u64, Option<usize>)>, OutOfBudget> {
+fn sweep(listed: &[JitFunction], budget: &mut Budget) -> Result<Vec<(u64, Option<usize>)>, OutOfBudget> {
     let mut places: Vec<u64> = listed.iter().flat_map(|one| [one.start, one.end()]).collect();
     places.sort_unstable();
     places.dedup();
@@ -139,9 +140,9 @@ fn sweep(listed: &[Function], budget: &mut Budget) -> Result<Vec<(u64, Option<us
         while covering.peek().is_some_and(|&(_, end)| end <= place) {
             covering.pop();
         }
-        let speaking = covering.peek().map(|&(at, _)| at);
-        if stretches.last().is_none_or(|&(_, before)| before != speaking) {
-            stretches.push((place, speaking));
+        let last_listed = covering.peek().map(|&(at, _)| at);
+        if stretches.last().is_none_or(|&(_, before)| before != last_listed) {
+            stretches.push((place, last_listed));
         }
     }
     Ok(stretches)
@@ -149,13 +150,16 @@ fn sweep(listed: &[Function], budget: &mut Budget) -> Result<Vec<(u64, Option<us
 
 impl PerfMap {
     /// Reads the target's file; `None` if there is none.
-    pub(super) fn read(target: &Target, budget: &mut Budget) -> Result<Option<Result<PerfMap, Refused>>, OutOfBudget> {
+    pub(super) fn read(
+        target: &Target,
+        budget: &mut Budget,
+    ) -> Result<Option<Result<PerfMap, RefusedPerfMap>>, OutOfBudget> {
         let owner = owner(target);
         let Ok(Some((path, opened))) = target.modules.perf_map() else {
             return Ok(None);
         };
         let read = opened.map_err(NoSymbols::from).and_then(|bytes| {
-            let file = File::new(bytes);
+            let file = BoundedFile::new(bytes);
             let begin = file.length().saturating_sub(LARGEST);
             let size = file.length() - begin;
             let mut bytes = memory::zeroed(size)?;
@@ -165,7 +169,7 @@ impl PerfMap {
         });
         let (file, begin, bytes) = match read {
             Ok(read) => read,
-            Err(why) => return why.out_of_budget().map_or(Ok(Some(Err(Refused { path, why }))), Err),
+            Err(why) => return why.out_of_budget().map_or(Ok(Some(Err(RefusedPerfMap { path, why }))), Err),
         };
         // The first line may be incomplete: it is skipped.
         let first = match begin {
@@ -173,7 +177,7 @@ impl PerfMap {
             _ => memchr::memchr(b'\n', &bytes).map_or(bytes.len(), |end| end + 1),
         };
         let whole = bytes.get(first..).unwrap_or_default();
-        let (functions, is_cut) = Functions::parse(whole, MOST_FUNCTIONS, budget)?;
+        let (functions, is_cut) = JitFunctions::parse(whole, MOST_FUNCTIONS, budget)?;
         Ok(Some(Ok(PerfMap { owner, file, path, functions, is_cut: is_cut || begin > 0 })))
     }
 
@@ -207,11 +211,11 @@ impl PerfMap {
 
     /// All functions that are there.
     pub(super) fn symbols(&self) -> impl Iterator<Item = SymbolAt> {
-        let there = self.functions.there();
-        there.map(|function| self.symbol(function, 0))
+        let functions = self.functions.not_overwritten();
+        functions.map(|function| self.symbol(function, 0))
     }
 
-    fn symbol(&self, function: &Function, offset: u64) -> SymbolAt {
+    fn symbol(&self, function: &JitFunction, offset: u64) -> SymbolAt {
         SymbolAt {
             mangled: Name::new(&*function.name),
             start: VirtualAddress::new(function.start),
@@ -243,11 +247,11 @@ pub(super) fn is_jit_region(region: &Region) -> bool {
 mod tests {
     use super::*;
 
-    fn parse(text: &[u8], most: usize) -> (Functions, bool) {
-        Functions::parse(text, most, &mut Budget::unlimited()).expect("no limit")
+    fn parse(text: &[u8], most: usize) -> (JitFunctions, bool) {
+        JitFunctions::parse(text, most, &mut Budget::unlimited()).expect("no limit")
     }
 
-    fn names(functions: &Functions, addresses: &[u64]) -> Vec<String> {
+    fn names(functions: &JitFunctions, addresses: &[u64]) -> Vec<String> {
         let name = |&address: &u64| {
             let function = functions.at(address);
             function.map_or("-".to_owned(), |one| Name::new(&*one.name).to_string())
@@ -267,7 +271,7 @@ mod tests {
         );
         // A function whose start was overwritten is not there any more.
         let functions = parse(b"1000 10 old\n1000 10 new\n", 100).0;
-        let there: Vec<&[u8]> = functions.there().map(|one| &*one.name).collect();
+        let there: Vec<&[u8]> = functions.not_overwritten().map(|one| &*one.name).collect();
         assert_eq!(there, [b"new"]);
     }
 
@@ -284,7 +288,7 @@ mod tests {
         assert_eq!(listed, [&b"good"[..], b"\x1b[31m\xff"]);
         assert_eq!(names(&functions, &[0x2000, 0x3000]), ["good", "\\x1b[31m\\xff"]);
         let (last, is_cut) = parse(b"1000 10 old\n2000 10 newer\n3000 10 last\n", 2);
-        let there: Vec<&[u8]> = last.there().map(|one| &*one.name).collect();
+        let there: Vec<&[u8]> = last.not_overwritten().map(|one| &*one.name).collect();
         assert_eq!((there, is_cut), (vec![&b"newer"[..], b"last"], true));
         assert_eq!(parse(b"", 100).0.listed.len(), 0);
         assert_eq!(parse(b"1000 10 no end", 100).0.listed.len(), 0);

@@ -6,9 +6,9 @@
 
 use super::NoSymbols;
 use super::demangle::{GOT, PLT};
-use super::elf::{Elf, Relocations, Section, Source, Table};
+use super::elf::{Elf, ElfFile, Relocations, Section, SymbolTable};
 use super::query::Query;
-use super::table::{self, Found, Kind, Symbol};
+use super::table::{self, Kind, NamedSymbols, Symbol};
 use crate::budget::Budget;
 use crate::kernel::Name;
 use object::elf as format;
@@ -22,36 +22,36 @@ const MOST_BYTES: u64 = 16 << 20;
 
 /// A stub or a slot.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum PltOrGot {
     Stub,
     Slot,
 }
 
-impl Part {
+impl PltOrGot {
     fn suffix(self) -> &'static str {
         match self {
-            Part::Stub => PLT,
-            Part::Slot => GOT,
+            PltOrGot::Stub => PLT,
+            PltOrGot::Slot => GOT,
         }
     }
 
     /// Whether a section has stubs or slots, and the size of each. Only the stubs of x86-64 are known.
-    fn in_section(elf: &Elf, number: u32, section: &Section) -> Option<(Part, u64)> {
+    fn in_section(elf: &Elf, number: u32, section: &Section) -> Option<(PltOrGot, u64)> {
         let has_stubs = elf.machine == format::EM_X86_64 && elf.is_64;
         Some(match elf.section_name(number)? {
-            b".got" | b".got.plt" => (Part::Slot, elf.pointer_bytes()),
-            b".plt" | b".plt.sec" | b".plt.bnd" if has_stubs => (Part::Stub, STUB_BYTES),
-            b".plt.got" if has_stubs && section.alignment == STUB_BYTES / 2 => (Part::Stub, STUB_BYTES / 2),
-            b".plt.got" if has_stubs => (Part::Stub, STUB_BYTES),
+            b".got" | b".got.plt" => (PltOrGot::Slot, elf.pointer_bytes()),
+            b".plt" | b".plt.sec" | b".plt.bnd" if has_stubs => (PltOrGot::Stub, STUB_BYTES),
+            b".plt.got" if has_stubs && section.alignment == STUB_BYTES / 2 => (PltOrGot::Stub, STUB_BYTES / 2),
+            b".plt.got" if has_stubs => (PltOrGot::Stub, STUB_BYTES),
             _ => return None,
         })
     }
 
     /// The symbol and name of a function's stub or slot.
-    fn named(self, source: &Source, place: (u64, u64), function: &Import) -> (Symbol, Name) {
+    fn named(self, source: &ElfFile, place: (u64, u64), function: &Import) -> (Symbol, Name) {
         let kind = match self {
-            Part::Stub => Kind::Function,
-            Part::Slot => Kind::Object,
+            PltOrGot::Stub => Kind::Function,
+            PltOrGot::Slot => Kind::Object,
         };
         function.plt_or_got(source, place, kind, self.suffix())
     }
@@ -59,27 +59,27 @@ impl Part {
 
 /// The stub or slot that holds a file address, and its name.
 pub(super) fn at(
-    source: &Source,
+    source: &ElfFile,
     relocations: &Relocations,
     address: u64,
     budget: &mut Budget,
 ) -> Option<(Symbol, Name)> {
-    let Source { file, elf } = source;
+    let ElfFile { file, elf } = source;
     let number = elf.section_at(address)?;
     let section = elf.sections.get(usize::try_from(number).ok()?)?;
-    let (part, size) = Part::in_section(elf, number, section)?;
+    let (part, size) = PltOrGot::in_section(elf, number, section)?;
     let into = address.checked_sub(section.address)? / size * size;
     let start = section.address.checked_add(into)?;
     let place = match part {
-        Part::Stub => {
+        PltOrGot::Stub => {
             let stub = file.read(section.in_file().part(into, size)?, "stub", budget);
             slot(&stub.ok()?, start)?
         }
-        Part::Slot => start,
+        PltOrGot::Slot => start,
     };
-    let filled = relocations.of(source, budget).ok()?;
-    let slot = filled.slots.get(&place)?;
-    if part == Part::Slot && !slot.is_jump {
+    let targets = relocations.of(source, budget).ok()?;
+    let slot = targets.slots.get(&place)?;
+    if part == PltOrGot::Slot && !slot.is_jump {
         return None;
     }
     let function = Import::of(source, slot.function, budget)?;
@@ -88,22 +88,22 @@ pub(super) fn at(
 
 /// The stubs or slots that `name` means.
 pub(super) fn called(
-    source: &Source,
+    source: &ElfFile,
     relocations: &Relocations,
     name: &str,
     budget: &mut Budget,
-) -> Result<Found, NoSymbols> {
-    let stripped = |part: Part| Some((part, name.strip_suffix(part.suffix())?));
-    let Some((part, function)) = [Part::Stub, Part::Slot].into_iter().find_map(stripped) else {
+) -> Result<NamedSymbols, NoSymbols> {
+    let stripped = |part: PltOrGot| Some((part, name.strip_suffix(part.suffix())?));
+    let Some((part, function)) = [PltOrGot::Stub, PltOrGot::Slot].into_iter().find_map(stripped) else {
         return Ok(Vec::new());
     };
     let functions = Import::called(source, function, budget)?;
     if functions.is_empty() {
         return Ok(Vec::new());
     }
-    let Source { file, elf } = source;
+    let ElfFile { file, elf } = source;
     let slots = &relocations.of(source, budget)?.slots;
-    if part == Part::Slot {
+    if part == PltOrGot::Slot {
         let size = elf.pointer_bytes();
         let jumps = slots.iter().filter(|(_, slot)| slot.is_jump);
         let found = jumps.filter_map(|(&start, slot)| {
@@ -115,7 +115,7 @@ pub(super) fn called(
     let mut found = Vec::new();
     let mut room = MOST_BYTES;
     for (number, section) in (0..).zip(&elf.sections) {
-        let Some((Part::Stub, size)) = Part::in_section(elf, number, section) else {
+        let Some((PltOrGot::Stub, size)) = PltOrGot::in_section(elf, number, section) else {
             continue;
         };
         room = match room.checked_sub(section.size) {
@@ -154,7 +154,7 @@ pub(super) struct Import {
 
 impl Import {
     /// The function with a number.
-    pub(super) fn of(source: &Source, number: u32, budget: &mut Budget) -> Option<Import> {
+    pub(super) fn of(source: &ElfFile, number: u32, budget: &mut Budget) -> Option<Import> {
         let table = dynamic(source)?;
         let size = source.elf.symbol_bytes();
         let entry = table.symbols.part(u64::from(number) * size, size)?;
@@ -168,7 +168,7 @@ impl Import {
     }
 
     /// All functions that `name` means, by number.
-    pub(super) fn called(source: &Source, name: &str, budget: &mut Budget) -> Result<HashMap<u32, Import>, NoSymbols> {
+    pub(super) fn called(source: &ElfFile, name: &str, budget: &mut Budget) -> Result<HashMap<u32, Import>, NoSymbols> {
         let mut found = HashMap::new();
         let Some(table) = dynamic(source) else {
             return Ok(found);
@@ -192,7 +192,7 @@ impl Import {
     }
 
     /// Its stub or slot at an address in the file, with the name of that.
-    fn plt_or_got(&self, source: &Source, (address, size): (u64, u64), kind: Kind, suffix: &str) -> (Symbol, Name) {
+    fn plt_or_got(&self, source: &ElfFile, (address, size): (u64, u64), kind: Kind, suffix: &str) -> (Symbol, Name) {
         let section = source.elf.section_at(address);
         let symbol = Symbol {
             address,
@@ -210,7 +210,7 @@ impl Import {
 }
 
 /// The table that the dynamic linker uses.
-fn dynamic(source: &Source) -> Option<&Table> {
+fn dynamic(source: &ElfFile) -> Option<&SymbolTable> {
     source.elf.tables.iter().find(|table| !table.full)
 }
 

@@ -3,11 +3,11 @@
 
 use super::NoSymbols;
 use super::demangle::{GOT, PLT, may_be_mangled, readable, split_version};
-use super::elf::{File, FileRange, Source, VersionTable};
+use super::elf::{BoundedFile, ElfFile, FileRange, VersionTable};
 use super::module_symbols::ModuleSymbols;
 use super::query::Query;
 use super::sources::Sources;
-use super::table::{Found, Kind, Symbol};
+use super::table::{Kind, NamedSymbols, Symbol};
 use crate::budget::Budget;
 use crate::kernel::Name;
 use object::Endianness;
@@ -33,7 +33,7 @@ pub(super) struct Limits {
 
 /// What [`ModuleSymbols::matching`] found.
 #[derive(Default)]
-pub(super) struct Matches {
+pub(super) struct MatchingSymbols {
     /// By name.
     pub(super) symbols: Vec<Symbol>,
     /// Whether the last names were left out to save memory.
@@ -43,7 +43,7 @@ pub(super) struct Matches {
 impl ModuleSymbols {
     /// The symbols that `query` names, with thread-local ones, stubs and slots. Old versions count only if there is no
     /// current one.
-    pub(super) fn find(&self, query: &str) -> Result<Found, NoSymbols> {
+    pub(super) fn find(&self, query: &str) -> Result<NamedSymbols, NoSymbols> {
         if let Some(found) = self.searches.find(query) {
             return Ok(found);
         }
@@ -59,7 +59,7 @@ impl ModuleSymbols {
         Ok(found)
     }
 
-    fn search(&self, query: &str, budget: &mut Budget) -> Result<Found, NoSymbols> {
+    fn search(&self, query: &str, budget: &mut Budget) -> Result<NamedSymbols, NoSymbols> {
         let plt_got = self.plt_got_called(query, budget)?;
         let query = Query::whole(query);
         let mut matches: Vec<(Symbol, Name, bool)> = Vec::new();
@@ -108,7 +108,7 @@ impl ModuleSymbols {
         is_match: &dyn Fn(&str) -> bool,
         limits: &Limits,
         budget: &mut Budget,
-    ) -> Result<Matches, NoSymbols> {
+    ) -> Result<MatchingSymbols, NoSymbols> {
         // A symbol in both tables comes once, from the first table, even if only one table spells out its version.
         let mut found: BTreeMap<(Box<str>, u64), Symbol> = BTreeMap::new();
         let (mut bytes, mut too_many) = (0, false);
@@ -142,7 +142,7 @@ impl ModuleSymbols {
             }
             ControlFlow::Continue(())
         })?;
-        Ok(Matches { symbols: found.into_values().collect(), too_many })
+        Ok(MatchingSymbols { symbols: found.into_values().collect(), too_many })
     }
 
     /// Adds names that begin with `prefix` to `found` until there are `limit`.
@@ -188,7 +188,7 @@ struct Version {
 impl Version {
     /// The version of a symbol, if its table has versions.
     pub(super) fn of(sources: &Sources, symbol: &Symbol, budget: &mut Budget) -> Option<Version> {
-        let (Source { file, elf }, table) = sources.table(symbol.table)?;
+        let (ElfFile { file, elf }, table) = sources.table(symbol.table)?;
         let offset = table.versions?.checked_add(2 * u64::from(symbol.number))?;
         let range = FileRange { offset, size: 2 };
         let bytes = file.read(range, "symbol versions", budget).ok()?;
@@ -198,7 +198,7 @@ impl Version {
 
     /// Its name in the file: `GLIBC_2.2.5`.
     pub(super) fn name(&self, sources: &Sources, symbol: &Symbol, budget: &mut Budget) -> Option<Vec<u8>> {
-        let (Source { file, elf }, _) = sources.table(symbol.table)?;
+        let (ElfFile { file, elf }, _) = sources.table(symbol.table)?;
         if self.number <= VER_NDX_GLOBAL {
             return None;
         }
@@ -256,7 +256,7 @@ impl Version {
 }
 
 impl VersionTable {
-    fn read(&self, file: &File, budget: &mut Budget) -> Option<Vec<u8>> {
+    fn read(&self, file: &BoundedFile, budget: &mut Budget) -> Option<Vec<u8>> {
         let range = Some(self.entries).filter(|range| range.size <= LARGEST)?;
         file.read(range, "version names", budget).ok()
     }

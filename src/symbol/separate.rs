@@ -6,7 +6,7 @@
 //! `.gnu_debuglink`. Places without a matching file are checked again now and then, as packages may be installed
 //! meanwhile.
 
-use super::elf::{File, FileRange, Source, build_id_digits};
+use super::elf::{BoundedFile, ElfFile, FileRange, build_id_digits};
 use super::{NoSeparate, NoSymbols};
 use crate::budget::{Budget, OutOfBudget};
 use crate::kernel::Name;
@@ -33,7 +33,7 @@ pub(super) struct Separate {
     pub(super) path: Name,
     /// The index of the place where it was found.
     place: usize,
-    pub(super) source: Source,
+    pub(super) source: ElfFile,
     /// Whether it has the module's build-id: then nothing is left to check.
     has_build_id: bool,
 }
@@ -43,9 +43,9 @@ pub(super) struct Separate {
 pub(super) struct Candidates {
     files: Vec<Separate>,
     /// The places that were searched, and what was found there.
-    places: Vec<(DebugFileLocation, Found)>,
+    places: Vec<(DebugFileLocation, PlaceState)>,
     /// The checksum in `.gnu_debuglink`, if there is no build-id.
-    sum: Option<u32>,
+    checksum: Option<u32>,
     /// Why, if it is none of them.
     refusal: NoSeparate,
     /// Which of `files` it is.
@@ -59,7 +59,7 @@ impl Candidates {
         Candidates {
             files: Vec::new(),
             places: Vec::new(),
-            sum: None,
+            checksum: None,
             chosen: OnceLock::from(Err(refusal.clone())),
             refusal,
             budget: budget.clone(),
@@ -83,7 +83,7 @@ impl Candidates {
         let mut room = MOST_CHECKED;
         for (number, one) in self.files.iter().enumerate() {
             let file = &one.source.file;
-            let Some(wanted) = self.sum.filter(|_| !one.has_build_id) else {
+            let Some(wanted) = self.checksum.filter(|_| !one.has_build_id) else {
                 return Ok(number);
             };
             let path = || one.path.clone();
@@ -94,8 +94,8 @@ impl Candidates {
                     continue;
                 }
             };
-            match sum(file, &mut self.budget())? {
-                Some(sum) if sum == wanted => return Ok(number),
+            match checksum(file, &mut self.budget())? {
+                Some(checksum) if checksum == wanted => return Ok(number),
                 _ => refusal = NoSeparate::OfAnotherBuild { path: path() },
             }
         }
@@ -122,7 +122,7 @@ impl Candidates {
         };
         let places = self.places.iter().enumerate();
         let mut others = places.filter(|(number, _)| Some(*number) != chosen);
-        others.all(|(_, (place, found))| Found::of(&place.open(modules)) == *found)
+        others.all(|(_, (place, found))| PlaceState::of(&place.open(modules)) == *found)
     }
 }
 
@@ -152,19 +152,19 @@ type Opened = process::Result<Option<Box<dyn ReadAt>>>;
 
 /// What was found at a place.
 #[derive(PartialEq, Eq)]
-enum Found {
+enum PlaceState {
     Nothing,
     /// A file that is not opened.
     Refused,
-    File([u64; 4]),
+    BoundedFile([u64; 4]),
 }
 
-impl Found {
-    fn of(opened: &Opened) -> Found {
+impl PlaceState {
+    fn of(opened: &Opened) -> PlaceState {
         match opened {
-            Ok(None) => Found::Nothing,
-            Ok(Some(file)) => Found::File(file.fingerprint()),
-            Err(_) => Found::Refused,
+            Ok(None) => PlaceState::Nothing,
+            Ok(Some(file)) => PlaceState::BoundedFile(file.fingerprint()),
+            Err(_) => PlaceState::Refused,
         }
     }
 }
@@ -173,13 +173,18 @@ impl Found {
 ///
 /// # Errors
 /// If the budget was over before all places were searched.
-pub(super) fn find(modules: &Modules, path: &Name, image: &Source, budget: &Budget) -> Result<Candidates, OutOfBudget> {
+pub(super) fn find(
+    modules: &Modules,
+    path: &Name,
+    image: &ElfFile,
+    budget: &Budget,
+) -> Result<Candidates, OutOfBudget> {
     if image.elf.has_full_table() && image.has_section(b".debug_info") {
         return Ok(Candidates::none(NoSeparate::NotNeeded, budget));
     }
     let id = &image.elf.build_id;
     let mut searching = budget.clone();
-    let link = Link::of(image, &mut searching)?;
+    let link = DebugLink::of(image, &mut searching)?;
     if id.is_none() && link.is_none() {
         return Ok(Candidates::none(NoSeparate::NotNamed, budget));
     }
@@ -191,7 +196,7 @@ pub(super) fn find(modules: &Modules, path: &Name, image: &Source, budget: &Budg
     let mut found = Candidates {
         files: Vec::new(),
         places: Vec::new(),
-        sum: link.as_ref().map(|link| link.sum),
+        checksum: link.as_ref().map(|link| link.checksum),
         refusal: NoSeparate::NotFound,
         chosen: OnceLock::new(),
         budget: budget.clone(),
@@ -200,7 +205,7 @@ pub(super) fn find(modules: &Modules, path: &Name, image: &Source, budget: &Budg
         searching.look()?;
         let opened = place.open(modules);
         let (number, path) = (found.places.len(), place.path());
-        found.places.push((place, Found::of(&opened)));
+        found.places.push((place, PlaceState::of(&opened)));
         let source = match opened {
             Ok(bytes) => as_elf(bytes, &mut searching)?,
             Err(error) => {
@@ -228,8 +233,8 @@ pub(super) fn find(modules: &Modules, path: &Name, image: &Source, budget: &Budg
 }
 
 /// The file, if it is an ELF file: others are no debug files.
-pub(super) fn as_elf(bytes: Option<Box<dyn ReadAt>>, budget: &mut Budget) -> Result<Option<Source>, OutOfBudget> {
-    let source = bytes.and_then(|bytes| Source::read(File::new(bytes), budget).ok());
+pub(super) fn as_elf(bytes: Option<Box<dyn ReadAt>>, budget: &mut Budget) -> Result<Option<ElfFile>, OutOfBudget> {
+    let source = bytes.and_then(|bytes| ElfFile::read(BoundedFile::new(bytes), budget).ok());
     budget.check().map(|()| source)
 }
 
@@ -241,7 +246,7 @@ pub(super) fn place_of(id: &[u8]) -> Vec<u8> {
 }
 
 /// Whether `other` could have been stripped from `image`, and is not the same file.
-fn is_like(image: &Source, other: &Source) -> bool {
+fn is_like(image: &ElfFile, other: &ElfFile) -> bool {
     image.elf.is_64 == other.elf.is_64
         && image.elf.machine == other.elf.machine
         && image.elf.endian == other.elf.endian
@@ -249,26 +254,26 @@ fn is_like(image: &Source, other: &Source) -> bool {
 }
 
 /// The contents of `.gnu_debuglink`.
-struct Link {
+struct DebugLink {
     name: Vec<u8>,
-    sum: u32,
+    checksum: u32,
 }
 
-impl Link {
-    fn of(image: &Source, budget: &mut Budget) -> Result<Option<Link>, OutOfBudget> {
+impl DebugLink {
+    fn of(image: &ElfFile, budget: &mut Budget) -> Result<Option<DebugLink>, OutOfBudget> {
         let bytes = image.section(b".gnu_debuglink", LONGEST_LINK, budget).ok().flatten();
         budget.check()?;
-        Ok(bytes.and_then(|bytes| Link::parse(&bytes, image.elf.endian)))
+        Ok(bytes.and_then(|bytes| DebugLink::parse(&bytes, image.elf.endian)))
     }
 
     /// A name, a zero byte, zeros up to a multiple of four, and the checksum of the file.
-    fn parse(bytes: &[u8], endian: Endianness) -> Option<Link> {
+    fn parse(bytes: &[u8], endian: Endianness) -> Option<DebugLink> {
         let name = Bytes(bytes).read_string_at(0).ok()?;
-        let sum: &U32<Endianness> = Bytes(bytes).read_at((name.len() + 1).next_multiple_of(4)).ok()?;
+        let checksum: &U32<Endianness> = Bytes(bytes).read_at((name.len() + 1).next_multiple_of(4)).ok()?;
         // It must be a file name, not a path: the folders are fixed.
         let is_a_name =
             !name.is_empty() && name.len() <= LONGEST_NAME && !name.contains(&b'/') && name != b"." && name != b"..";
-        is_a_name.then(|| Link { name: name.to_vec(), sum: sum.get(endian) })
+        is_a_name.then(|| DebugLink { name: name.to_vec(), checksum: checksum.get(endian) })
     }
 
     /// Where it may be, for a file called `path`.
@@ -287,7 +292,7 @@ impl Link {
 }
 
 /// The checksum of a whole file, as `.gnu_debuglink` has it; `None` if it cannot be read.
-fn sum(file: &File, budget: &mut Budget) -> Result<Option<u32>, NoSeparate> {
+fn checksum(file: &BoundedFile, budget: &mut Budget) -> Result<Option<u32>, NoSeparate> {
     let mut crc = Crc::new();
     let whole = FileRange { offset: 0, size: file.length() };
     let passed = file.pass::<u8>(whole, "contents", budget, &mut |bytes, _| {

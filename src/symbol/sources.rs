@@ -1,6 +1,6 @@
 //! The files of one module together: its own, its separate debug file, and the table that is compressed within its own.
 
-use super::elf::{Elf, File, Source, TOO_LARGE, Table, expand_xz};
+use super::elf::{BoundedFile, Elf, ElfFile, SymbolTable, TOO_LARGE, expand_xz};
 use super::separate::{Candidates, Separate};
 use super::{NoSeparate, NoSymbols};
 use crate::budget::Budget;
@@ -22,13 +22,13 @@ pub(super) const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 /// A module's files, and the symbol tables in them.
 pub(super) struct Sources {
     /// The file that is mapped, or an image of it in memory.
-    pub(super) image: Source,
+    pub(super) image: ElfFile,
     /// The candidates for its separate debug file.
     separate: Candidates,
     /// When it was last searched for.
     looked: Mutex<Instant>,
     /// `.gnu_debugdata`, a small ELF file within the image, if there is no better table; or why it is not read.
-    mini: Result<Option<(Source, Kept)>, NoSymbols>,
+    mini: Result<Option<(ElfFile, ExpandedBytes)>, NoSymbols>,
     /// The symbol tables that are searched, the fullest first.
     tables: Vec<(Origin, usize)>,
     /// For each section of the other file, its number in the image.
@@ -46,8 +46,8 @@ enum Origin {
 impl Sources {
     /// The files together. Whether `separate` belongs to `image` is checked at once only if its table is needed. An
     /// interrupted check, or an interrupted decompression, is an error.
-    pub(super) fn new(image: Source, separate: Candidates, expanded: &Expanded) -> Result<Sources, NoSymbols> {
-        let is_full = |source: &Source| source.elf.has_full_table();
+    pub(super) fn new(image: ElfFile, separate: Candidates, expanded: &ExpandedMemory) -> Result<Sources, NoSymbols> {
+        let is_full = |source: &ElfFile| source.elf.has_full_table();
         let has_table = is_full(&image)
             || match separate.chosen() {
                 Ok(one) => is_full(&one.source),
@@ -89,9 +89,12 @@ impl Sources {
 
     /// The image alone.
     #[cfg(test)]
-    pub(super) fn alone(image: Source) -> Sources {
-        let sources =
-            Sources::new(image, Candidates::none(NoSeparate::NotFound, &Budget::unlimited()), &Expanded::default());
+    pub(super) fn alone(image: ElfFile) -> Sources {
+        let sources = Sources::new(
+            image,
+            Candidates::none(NoSeparate::NotFound, &Budget::unlimited()),
+            &ExpandedMemory::default(),
+        );
         sources.unwrap_or_else(|reason| panic!("{reason}"))
     }
 
@@ -138,17 +141,17 @@ impl Sources {
     }
 
     /// The symbol tables in the order of the search.
-    pub(super) fn tables(&self) -> impl Iterator<Item = (&Source, &Table)> {
+    pub(super) fn tables(&self) -> impl Iterator<Item = (&ElfFile, &SymbolTable)> {
         self.tables.iter().filter_map(|&place| self.table_of(place))
     }
 
     /// The same, each with its place in that order.
-    pub(super) fn numbered(&self) -> impl Iterator<Item = (u8, (&Source, &Table))> {
+    pub(super) fn numbered(&self) -> impl Iterator<Item = (u8, (&ElfFile, &SymbolTable))> {
         (0..).zip(self.tables())
     }
 
     /// A symbol table by its place in that order.
-    pub(super) fn table(&self, number: u8) -> Option<(&Source, &Table)> {
+    pub(super) fn table(&self, number: u8) -> Option<(&ElfFile, &SymbolTable)> {
         self.table_of(*self.tables.get(usize::from(number))?)
     }
 
@@ -165,7 +168,7 @@ impl Sources {
     }
 
     /// The file with the debug information (DWARF), and its path if it is not the image.
-    pub(super) fn debug_source(&self) -> Result<(&Source, Option<&Name>), NoSymbols> {
+    pub(super) fn debug_source(&self) -> Result<(&ElfFile, Option<&Name>), NoSymbols> {
         if self.image.has_section(b".debug_info") {
             return Ok((&self.image, None));
         }
@@ -175,12 +178,12 @@ impl Sources {
         }
     }
 
-    fn table_of(&self, (origin, number): (Origin, usize)) -> Option<(&Source, &Table)> {
+    fn table_of(&self, (origin, number): (Origin, usize)) -> Option<(&ElfFile, &SymbolTable)> {
         let source = self.source(origin)?;
         Some((source, source.elf.tables.get(number)?))
     }
 
-    fn source(&self, origin: Origin) -> Option<&Source> {
+    fn source(&self, origin: Origin) -> Option<&ElfFile> {
         match origin {
             Origin::Image => Some(&self.image),
             Origin::Separate => self.separate().ok().map(|one| &one.source),
@@ -189,21 +192,21 @@ impl Sources {
     }
 
     /// The file that gives the names of the module; `None` if none does.
-    pub(super) fn answers(&self) -> Option<Answers> {
+    pub(super) fn answers(&self) -> Option<NamesFrom> {
         let &(origin, number) = self.tables.first()?;
         let (_, table) = self.table_of((origin, number))?;
         Some(match origin {
-            Origin::Image if table.full => Answers::Itself,
-            Origin::Image => Answers::DynamicTable,
-            Origin::Separate => Answers::DebugFile,
-            Origin::Mini => Answers::DebugData,
+            Origin::Image if table.full => NamesFrom::Itself,
+            Origin::Image => NamesFrom::DynamicTable,
+            Origin::Separate => NamesFrom::DebugFile,
+            Origin::Mini => NamesFrom::DebugData,
         })
     }
 }
 
 /// The file that gives the names of a module.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Answers {
+pub enum NamesFrom {
     /// The file that is mapped.
     Itself,
     /// A separate debug file.
@@ -215,7 +218,11 @@ pub enum Answers {
 }
 
 /// The small ELF file in `.gnu_debugdata`, as Fedora adds it: a table of the functions that `.dynsym` lacks.
-fn mini(image: &Source, expanded: &Expanded, budget: &mut Budget) -> Result<Option<(Source, Kept)>, NoSymbols> {
+fn mini(
+    image: &ElfFile,
+    expanded: &ExpandedMemory,
+    budget: &mut Budget,
+) -> Result<Option<(ElfFile, ExpandedBytes)>, NoSymbols> {
     let Some(bytes) = image.section(b".gnu_debugdata", LARGEST_MINI, budget)? else {
         return Ok(None);
     };
@@ -223,7 +230,7 @@ fn mini(image: &Source, expanded: &Expanded, budget: &mut Budget) -> Result<Opti
     let bytes = expand_xz(&bytes, LARGEST_MINI.min(left), budget)?;
     let bytes = bytes.ok_or(if left < LARGEST_MINI { NoSymbols::NoRoom } else { TOO_LARGE })?;
     let kept = expanded.keep(bytes.len() as u64);
-    let source = Source::read(File::new(Box::new(InMemory::file(bytes))), budget)?;
+    let source = ElfFile::read(BoundedFile::new(Box::new(InMemory::file(bytes))), budget)?;
     Ok(Some((source, kept)))
 }
 
@@ -241,21 +248,21 @@ const MOST: u64 = 512 << 20;
 
 /// The count. Clones share it.
 #[derive(Clone)]
-pub(super) struct Expanded {
+pub(super) struct ExpandedMemory {
     held: Arc<AtomicU64>,
     most: u64,
 }
 
-impl Default for Expanded {
+impl Default for ExpandedMemory {
     fn default() -> Self {
-        Expanded::at_most(MOST)
+        ExpandedMemory::at_most(MOST)
     }
 }
 
-impl Expanded {
+impl ExpandedMemory {
     /// An empty count with this limit.
-    pub(super) fn at_most(most: u64) -> Expanded {
-        Expanded { held: Arc::default(), most }
+    pub(super) fn at_most(most: u64) -> ExpandedMemory {
+        ExpandedMemory { held: Arc::default(), most }
     }
 
     /// Bytes that may still be kept.
@@ -269,19 +276,19 @@ impl Expanded {
     }
 
     /// Counts bytes until the result is dropped.
-    pub(super) fn keep(&self, bytes: u64) -> Kept {
+    pub(super) fn keep(&self, bytes: u64) -> ExpandedBytes {
         self.held.fetch_add(bytes, Ordering::Relaxed);
-        Kept { held: Arc::clone(&self.held), bytes }
+        ExpandedBytes { held: Arc::clone(&self.held), bytes }
     }
 }
 
 /// Bytes that are counted.
-pub(super) struct Kept {
+pub(super) struct ExpandedBytes {
     held: Arc<AtomicU64>,
     bytes: u64,
 }
 
-impl Drop for Kept {
+impl Drop for ExpandedBytes {
     fn drop(&mut self) {
         self.held.fetch_sub(self.bytes, Ordering::Relaxed);
     }

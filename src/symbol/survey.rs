@@ -3,7 +3,7 @@
 use super::elf::build_id_digits;
 use super::module_symbols::LoadedModule;
 use super::search::Limits;
-use super::sources::{Answers, Sources};
+use super::sources::{NamesFrom, Sources};
 use super::target_symbols::TargetSymbols;
 use super::{Module, NoBuildId, NoSeparate, NoSymbols, SymbolAt, table};
 use crate::budget::{Budget, OutOfBudget};
@@ -32,7 +32,7 @@ pub struct Survey<'a> {
     /// The build-id in hexadecimal digits, or why it is unknown.
     pub build_id: Result<String, NoBuildId>,
     /// The file that gives its names, and its number of symbols; or why none does.
-    pub answers: Result<(Answers, u64), NoSymbols>,
+    pub answers: Result<(NamesFrom, u64), NoSymbols>,
     /// Why the file's `.gnu_debugdata` is not used though there is no fuller table.
     pub no_debugdata: Option<NoSymbols>,
     /// The separate debug file, whether or not it is needed for names; or why there is none.
@@ -237,12 +237,12 @@ impl TargetSymbols<'_> {
 }
 
 /// The file that gives the names, and its number of symbols.
-fn count(sources: &Sources, budget: &mut Budget) -> Result<(Answers, u64), NoSymbols> {
+fn count(sources: &Sources, budget: &mut Budget) -> Result<(NamesFrom, u64), NoSymbols> {
     let answers = sources.answers().ok_or(NoSymbols::Stripped)?;
     let mut symbols = 0;
     table::visit(sources, budget, &mut |symbol| {
         // A full table has what the dynamic one has.
-        if symbol.table > 0 && answers != Answers::DebugData {
+        if symbol.table > 0 && answers != NamesFrom::DebugData {
             return ControlFlow::Break(());
         }
         symbols += 1;

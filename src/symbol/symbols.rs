@@ -1,20 +1,20 @@
 //! The files behind regions, kept from one command to the next; and the regions, read when they are first needed.
 
-use super::elf::{File, Source};
+use super::elf::{BoundedFile, ElfFile};
 use super::lines::DebugInfoCache;
 use super::module::{self, Module};
 use super::module_symbols::ModuleSymbols;
-use super::perf_map::{Listed, PerfMap, is_jit_region};
+use super::perf_map::{PerfMap, PerfMapRead, is_jit_region};
 use super::reason::NoSymbols;
 use super::separate;
-use super::sources::{Expanded, Sources};
+use super::sources::{ExpandedMemory, Sources};
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, Device, Name, Region, VirtualAddress};
 use crate::process::{FEW_REGIONS, Target};
 use crate::source::{self, Identity};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 /// The most modules whose files are kept open for their symbols.
@@ -26,17 +26,17 @@ pub struct Symbols {
     files: Mutex<HashMap<FileKey, Arc<ModuleSymbols>>>,
     users: AtomicU64,
     budget: Budget,
-    pub(super) expanded: Expanded,
+    pub(super) expanded: ExpandedMemory,
     debug_info: DebugInfoCache,
     perf_maps: AtomicBool,
     /// Of the last target.
     perf_map: Mutex<Option<Arc<PerfMap>>>,
-    regions: Mutex<Regions>,
+    regions: Mutex<SharedRegions>,
 }
 
 /// The regions that a command has read.
 #[derive(Default)]
-struct Regions {
+struct SharedRegions {
     /// Whether a command runs: between commands regions are read anew each time.
     are_shared: bool,
     read: Option<(Identity, Arc<[Region]>)>,
@@ -75,11 +75,18 @@ impl Symbols {
         self.use_perf_maps(uses_perf_maps);
     }
 
-    /// Begins or ends a command: in between the regions of a target are read once, and never kept from one command to
-    /// the next.
-    pub fn share_regions(&self, are_shared: bool) {
-        let mut regions = self.regions.lock().unwrap_or_else(PoisonError::into_inner);
-        *regions = Regions { are_shared, ..Regions::default() };
+    /// Until [`end_command`](Self::end_command), the regions of a target are read only once.
+    pub fn begin_command(&self) {
+        *self.lock_regions() = SharedRegions { are_shared: true, ..SharedRegions::default() };
+    }
+
+    /// Forgets the regions: they are never kept from one command to the next.
+    pub fn end_command(&self) {
+        *self.lock_regions() = SharedRegions::default();
+    }
+
+    fn lock_regions(&self) -> MutexGuard<'_, SharedRegions> {
+        self.regions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The regions of `target` in address order, as they were when the command first needed them.
@@ -87,7 +94,7 @@ impl Symbols {
     /// # Errors
     /// If they cannot be read.
     pub fn regions(&self, target: &Target) -> source::Result<Arc<[Region]>> {
-        let mut regions = self.regions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut regions = self.lock_regions();
         let identity = target.process.identity();
         if let Some((of, read)) = &regions.read
             && *of == identity
@@ -109,12 +116,11 @@ impl Symbols {
             return self.regions(target).map(ModuleRegions::All);
         }
         let identity = target.process.identity();
-        let lock = || self.regions.lock().unwrap_or_else(PoisonError::into_inner);
         let known = |of: &Option<(Identity, Arc<[Region]>)>| {
             let (_, known) = of.as_ref().filter(|(of, _)| *of == identity)?;
             Some(Arc::clone(known))
         };
-        let regions = lock();
+        let regions = self.lock_regions();
         let all = known(&regions.read).map(ModuleRegions::All);
         if let Some(known) = all.or_else(|| known(&regions.of_modules).map(ModuleRegions::Some)) {
             return Ok(known);
@@ -122,7 +128,7 @@ impl Symbols {
         drop(regions);
         if let Some(few) = target.process.few_regions(&mut self.budget())? {
             let few: Arc<[Region]> = few.into();
-            let mut regions = lock();
+            let mut regions = self.lock_regions();
             regions.read = regions.are_shared.then(|| (identity, Arc::clone(&few)));
             return Ok(ModuleRegions::All(few));
         }
@@ -130,7 +136,7 @@ impl Symbols {
             return self.regions(target).map(ModuleRegions::All);
         };
         let some: Arc<[Region]> = some.into();
-        let mut regions = lock();
+        let mut regions = self.lock_regions();
         regions.of_modules = regions.are_shared.then(|| (identity, Arc::clone(&some)));
         Ok(ModuleRegions::Some(some))
     }
@@ -182,7 +188,7 @@ impl Symbols {
     }
 
     /// The perf map of the target, read again if it has changed; `None` if there is none, or it is not used.
-    pub(super) fn perf_map(&self, target: &Target) -> Listed {
+    pub(super) fn perf_map(&self, target: &Target) -> PerfMapRead {
         if !self.uses_perf_maps() {
             return Ok(None);
         }
@@ -243,7 +249,7 @@ impl Symbols {
         budget.look()?;
         // Read without the lock: modules may be loaded in parallel.
         let bytes = if module.is_vdso() { target.modules.image(region)? } else { target.modules.open(region)? };
-        let image = Source::read(File::new(bytes), &mut budget)?;
+        let image = ElfFile::read(BoundedFile::new(bytes), &mut budget)?;
         let separate = separate::find(&target.modules, &module.name, &image, &self.budget)?;
         self.make_room(user);
         let sources = Sources::new(image, separate, &self.expanded)?;
@@ -286,12 +292,12 @@ impl Symbols {
 #[derive(Default)]
 pub(super) struct RegionsOnDemand {
     all: OnceLock<source::Result<Vec<Region>>>,
-    asked: Mutex<Asked>,
+    queries: Mutex<RegionQueries>,
 }
 
 /// The questions so far.
 #[derive(Default)]
-struct Asked {
+struct RegionQueries {
     count: usize,
     /// The last answer: memory without names.
     unnamed: Option<AddressRange>,
@@ -314,17 +320,17 @@ impl RegionsOnDemand {
         if self.all.get().is_some() {
             return false;
         }
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        if asked.unnamed.is_some_and(|range| range.contains(address)) {
+        let mut queries = self.queries.lock().unwrap_or_else(PoisonError::into_inner);
+        if queries.unnamed.is_some_and(|range| range.contains(address)) {
             return true;
         }
-        if asked.count == FEW_REGIONS {
+        if queries.count == FEW_REGIONS {
             return false;
         }
-        asked.count += 1;
+        queries.count += 1;
         match target.process.query_region_at(address) {
             Ok(Some(Some(region))) if !symbols.may_name(target, &region) => {
-                asked.unnamed = Some(region.range);
+                queries.unnamed = Some(region.range);
                 true
             }
             Ok(Some(None)) => true,

@@ -1,7 +1,7 @@
 //! The entries of a symbol table, in one streaming pass; and their names in memory, while many of them are needed.
 
 use super::NoSymbols;
-use super::elf::{Elf, File, FileRange, LONGEST_NAME, Source, Table};
+use super::elf::{BoundedFile, Elf, ElfFile, FileRange, LONGEST_NAME, SymbolTable};
 use super::sources::Sources;
 use crate::budget::Budget;
 use crate::kernel::Name;
@@ -83,7 +83,7 @@ impl Symbol {
 }
 
 /// Symbols, each with its name as the file spells it.
-pub(super) type Found = Vec<(Symbol, Name)>;
+pub(super) type NamedSymbols = Vec<(Symbol, Name)>;
 
 /// Visits the symbols of every table of a module, `.symtab` first, until `visit` breaks. Undefined, absolute, section
 /// and file symbols are left out.
@@ -123,13 +123,13 @@ pub(super) fn visit_some(
 
 fn visit_table<S: Sym<Endian = Endianness> + Pod>(
     sources: &Sources,
-    source: &Source,
-    table: &Table,
+    source: &ElfFile,
+    table: &SymbolTable,
     number: u8,
     budget: &mut Budget,
     visit: &mut dyn FnMut(Symbol) -> ControlFlow<()>,
 ) -> Result<ControlFlow<()>, NoSymbols> {
-    let Source { file, elf } = source;
+    let ElfFile { file, elf } = source;
     let mut positions = 0..;
     // Thousands of symbols share the one string `$x`: the last answer is cached.
     let mut mapping = (u32::MAX, false);
@@ -162,13 +162,13 @@ fn visit_table<S: Sym<Endian = Endianness> + Pod>(
 
 /// Visits the name offset of each symbol in `range` of a table, defined or not, in order.
 pub(super) fn visit_names(
-    source: &Source,
+    source: &ElfFile,
     range: FileRange,
     budget: &mut Budget,
     visit: &mut dyn FnMut(u32) -> ControlFlow<()>,
 ) -> Result<(), NoSymbols> {
     fn each<S: Sym<Endian = Endianness> + Pod>(
-        Source { file, elf }: &Source,
+        ElfFile { file, elf }: &ElfFile,
         range: FileRange,
         budget: &mut Budget,
         visit: &mut dyn FnMut(u32) -> ControlFlow<()>,
@@ -295,7 +295,7 @@ impl Names {
         is_wanted: &dyn Fn(u8) -> bool,
         budget: &mut Budget,
     ) -> Result<Names, NoSymbols> {
-        let read = |(number, (source, table)): (u8, (&Source, &Table))| {
+        let read = |(number, (source, table)): (u8, (&ElfFile, &SymbolTable))| {
             if is_wanted(number) { strings(&source.file, table.strings, budget) } else { Ok(Vec::new()) }
         };
         sources.numbered().map(read).collect::<Result<_, _>>().map(Names)
@@ -330,7 +330,7 @@ impl Names {
 /// Whether `is_there` finds what it looks for, which has `length` bytes at most, in one of the parts of a string table.
 /// The table is not kept: to make room for a large one takes longer than to search it.
 pub(super) fn has(
-    file: &File,
+    file: &BoundedFile,
     range: FileRange,
     length: usize,
     is_there: &dyn Fn(&[u8]) -> bool,
@@ -350,7 +350,7 @@ pub(super) fn has(
 }
 
 /// A string table, read whole.
-pub(super) fn strings(file: &File, range: FileRange, budget: &mut Budget) -> Result<Vec<u8>, NoSymbols> {
+pub(super) fn strings(file: &BoundedFile, range: FileRange, budget: &mut Budget) -> Result<Vec<u8>, NoSymbols> {
     check_size(range)?;
     file.read(range, WHAT, budget)
 }

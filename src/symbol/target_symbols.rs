@@ -2,7 +2,7 @@
 
 use super::module::{self, LoadedCopy, MOST_BSS_REGIONS, Module, WIDEST_GAP, in_segment, place};
 use super::module_symbols::LoadedModule;
-use super::perf_map::Listed;
+use super::perf_map::PerfMapRead;
 use super::symbols::RegionsOnDemand;
 use super::{Error, Kind, NoSymbols, SymbolAt, Symbols};
 use crate::budget::OutOfBudget;
@@ -16,20 +16,20 @@ use std::time::Duration;
 pub struct TargetSymbols<'a> {
     pub(super) symbols: &'a Symbols,
     pub(super) target: &'a Target,
-    regions: Regions<'a>,
+    regions: RegionList<'a>,
     number: u64,
-    grouped: OnceLock<Grouped>,
-    pub(super) perf_map: OnceLock<Listed>,
+    by_region: OnceLock<ModulesByRegion>,
+    pub(super) perf_map: OnceLock<PerfMapRead>,
 }
 
 /// The regions of a target, in address order.
-enum Regions<'a> {
+enum RegionList<'a> {
     Given(Vec<&'a Region>),
     OnDemand(RegionsOnDemand),
 }
 
 /// The modules among the regions, each with its file and load bias once these are known.
-struct Grouped {
+struct ModulesByRegion {
     modules: Vec<Module>,
     of_region: Vec<Option<usize>>,
     loaded: Vec<OnceLock<Result<LoadedModule, NoSymbols>>>,
@@ -37,7 +37,7 @@ struct Grouped {
 
 /// What a search by name found.
 #[derive(Default)]
-struct Matches {
+struct NameMatches {
     found: Vec<SymbolAt>,
     /// Copies of libraries' variables, which are used instead.
     copied: Vec<SymbolAt>,
@@ -49,21 +49,21 @@ impl Symbols {
     /// The names of `target` as its `regions` (in address order) are now. Made for one command: it checks once for
     /// each file it uses that the file has not changed, and reads it again if it has.
     pub fn over<'a>(&'a self, target: &'a Target, regions: impl IntoIterator<Item = &'a Region>) -> TargetSymbols<'a> {
-        self.among(target, Regions::Given(regions.into_iter().collect()))
+        self.among(target, RegionList::Given(regions.into_iter().collect()))
     }
 
     /// The same names. The regions are read when an address is first asked about that may have one.
     pub fn on_demand<'a>(&'a self, target: &'a Target) -> TargetSymbols<'a> {
-        self.among(target, Regions::OnDemand(RegionsOnDemand::default()))
+        self.among(target, RegionList::OnDemand(RegionsOnDemand::default()))
     }
 
-    fn among<'a>(&'a self, target: &'a Target, regions: Regions<'a>) -> TargetSymbols<'a> {
+    fn among<'a>(&'a self, target: &'a Target, regions: RegionList<'a>) -> TargetSymbols<'a> {
         TargetSymbols {
             symbols: self,
             target,
             regions,
             number: self.next_number(),
-            grouped: OnceLock::new(),
+            by_region: OnceLock::new(),
             perf_map: OnceLock::new(),
         }
     }
@@ -72,7 +72,7 @@ impl Symbols {
 impl TargetSymbols<'_> {
     /// The modules, in order of their first address.
     pub fn modules(&self) -> &[Module] {
-        &self.grouped().modules
+        &self.by_region().modules
     }
 
     /// The module that `address` belongs to: by its region, or as memory of `.bss` after one.
@@ -81,7 +81,7 @@ impl TargetSymbols<'_> {
             return Some(module);
         }
         let region = self.region_number(address)?;
-        let number = self.grouped().of_region.get(region).copied()??;
+        let number = self.by_region().of_region.get(region).copied()??;
         self.modules().get(number)
     }
 
@@ -111,7 +111,7 @@ impl TargetSymbols<'_> {
         {
             return self.jit_symbols_called(name).map_err(given_up_jit);
         }
-        let mut matches = Matches::default();
+        let mut matches = NameMatches::default();
         // A module whose search was given up: another one may find the name.
         let mut given_up = None;
         for (number, one) in self.wanted(module)? {
@@ -128,7 +128,7 @@ impl TargetSymbols<'_> {
                 Err(_) => {}
             }
         }
-        let Matches { mut found, copied, thread_local } = matches;
+        let NameMatches { mut found, copied, thread_local } = matches;
         // A library's variable is not used if the program has a copy of it. Static variables are never copied.
         let is_used = |one: &SymbolAt| {
             let is_here = || copied.iter().any(|copy| copy.module == one.module);
@@ -153,7 +153,7 @@ impl TargetSymbols<'_> {
         number: usize,
         name: &str,
         are_all_searched: bool,
-        matches: &mut Matches,
+        matches: &mut NameMatches,
     ) -> Result<(), NoSymbols> {
         self.symbols.budget().look()?;
         let loaded = self.loaded(number)?;
@@ -164,7 +164,7 @@ impl TargetSymbols<'_> {
             }
             let is_copy = are_all_searched
                 && symbol.kind == Kind::Object
-                && match loaded.symbols.holds_copy(symbol.address) {
+                && match loaded.symbols.is_copied_variable(symbol.address) {
                     Err(NoSymbols::Interrupted) => return Err(NoSymbols::Interrupted),
                     held => held.unwrap_or(false),
                 };
@@ -255,7 +255,7 @@ impl TargetSymbols<'_> {
     /// Why the program or library that `address` belongs to gives no symbols, if it does not.
     pub fn why_unnamed(&self, address: VirtualAddress) -> Option<NoSymbols> {
         let region = self.region_number(address)?;
-        let number = match self.grouped().of_region.get(region).copied()? {
+        let number = match self.by_region().of_region.get(region).copied()? {
             Some(number) => number,
             None => self.module_before(region)?,
         };
@@ -270,7 +270,7 @@ impl TargetSymbols<'_> {
     /// If reading one was given up.
     pub fn bss_of(&self, name: &Name) -> Result<Vec<AddressRange>, OutOfBudget> {
         let anonymous = || {
-            let regions = self.regions().zip(&self.grouped().of_region);
+            let regions = self.regions().zip(&self.by_region().of_region);
             let anonymous = regions.filter(|(region, of)| of.is_none() && region.inode == 0);
             anonymous.map(|(region, _)| region.range)
         };
@@ -301,10 +301,10 @@ impl TargetSymbols<'_> {
         self.loaded(number.ok_or(NoSymbols::NotLoaded)?)
     }
 
-    fn grouped(&self) -> &Grouped {
-        self.grouped.get_or_init(|| {
+    fn by_region(&self) -> &ModulesByRegion {
+        self.by_region.get_or_init(|| {
             let (modules, of_region) = module::group(self.regions());
-            Grouped { loaded: modules.iter().map(|_| OnceLock::new()).collect(), modules, of_region }
+            ModulesByRegion { loaded: modules.iter().map(|_| OnceLock::new()).collect(), modules, of_region }
         })
     }
 
@@ -327,8 +327,8 @@ impl TargetSymbols<'_> {
 
     /// The file of a module and where it was loaded, found out once.
     fn loaded(&self, number: usize) -> Result<&LoadedModule, NoSymbols> {
-        let grouped = self.grouped();
-        let (Some(module), Some(slot)) = (grouped.modules.get(number), grouped.loaded.get(number)) else {
+        let by_region = self.by_region();
+        let (Some(module), Some(slot)) = (by_region.modules.get(number), by_region.loaded.get(number)) else {
             return Err(NoSymbols::NotLoaded);
         };
         slot.get_or_init(|| {
@@ -343,21 +343,21 @@ impl TargetSymbols<'_> {
 
     pub(super) fn regions(&self) -> impl DoubleEndedIterator<Item = &Region> {
         let (given, read) = match &self.regions {
-            Regions::Given(given) => (&given[..], &[][..]),
-            Regions::OnDemand(lazy) => (&[][..], lazy.read(self.symbols, self.target)),
+            RegionList::Given(given) => (&given[..], &[][..]),
+            RegionList::OnDemand(lazy) => (&[][..], lazy.read(self.symbols, self.target)),
         };
         given.iter().copied().chain(read)
     }
 
     /// Whether the regions could not be read: then no address has a name.
     pub(super) fn lacks_regions(&self) -> bool {
-        matches!(&self.regions, Regions::OnDemand(lazy) if lazy.are_unreadable())
+        matches!(&self.regions, RegionList::OnDemand(lazy) if lazy.are_unreadable())
     }
 
     pub(super) fn region(&self, number: usize) -> Option<&Region> {
         match &self.regions {
-            Regions::Given(given) => given.get(number).copied(),
-            Regions::OnDemand(lazy) => lazy.read(self.symbols, self.target).get(number),
+            RegionList::Given(given) => given.get(number).copied(),
+            RegionList::OnDemand(lazy) => lazy.read(self.symbols, self.target).get(number),
         }
     }
 
@@ -366,9 +366,9 @@ impl TargetSymbols<'_> {
     pub(super) fn region_number(&self, address: VirtualAddress) -> Option<usize> {
         let starts_before = |region: &Region| region.range.start() <= address;
         let after = match &self.regions {
-            Regions::Given(given) => given.partition_point(|region| starts_before(region)),
-            Regions::OnDemand(lazy) if lazy.is_unnamed(self.symbols, self.target, address) => return None,
-            Regions::OnDemand(lazy) => lazy.read(self.symbols, self.target).partition_point(starts_before),
+            RegionList::Given(given) => given.partition_point(|region| starts_before(region)),
+            RegionList::OnDemand(lazy) if lazy.is_unnamed(self.symbols, self.target, address) => return None,
+            RegionList::OnDemand(lazy) => lazy.read(self.symbols, self.target).partition_point(starts_before),
         };
         let number = after.checked_sub(1)?;
         self.region(number)?.range.contains(address).then_some(number)
@@ -377,7 +377,7 @@ impl TargetSymbols<'_> {
     /// The module and the copy of it that `address` belongs to.
     pub(super) fn copy_at(&self, address: VirtualAddress) -> Option<(&Module, &LoadedModule, &LoadedCopy)> {
         let region = self.region_number(address)?;
-        let of_region = &self.grouped().of_region;
+        let of_region = &self.by_region().of_region;
         // Mapped data files are not searched for names: a read would bring their pages into the page cache, or back
         // from swap.
         let program = |number: usize| self.modules().get(number).filter(|one| one.is_executable());
@@ -398,7 +398,7 @@ impl TargetSymbols<'_> {
 
     /// The module that the anonymous regions up to `region` follow.
     fn module_before(&self, region: usize) -> Option<usize> {
-        let of_region = &self.grouped().of_region;
+        let of_region = &self.by_region().of_region;
         (0..region)
             .rev()
             .take(MOST_BSS_REGIONS)

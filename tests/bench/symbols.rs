@@ -7,7 +7,7 @@ use super::target::Target;
 use super::{Size, peers};
 use Required::{Bytes, Time};
 use pmdb::kernel::VirtualAddress;
-use pmdb::symbol::{Answers, MatchStep, Symbols};
+use pmdb::symbol::{MatchStep, NamesFrom, Symbols};
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -22,7 +22,7 @@ struct Library {
     name: &'static str,
     missing: &'static str,
     path: Option<PathBuf>,
-    answers: Answers,
+    answers: NamesFrom,
     first: Duration,
     memory: u64,
 }
@@ -43,7 +43,7 @@ pub fn symbols(size: &Size, table: &mut Table) {
             path: in_folder(Path::new(FOLDER), |name| {
                 name.starts_with("libpython3.") && name.contains(".so") && !name.contains("d.so")
             }),
-            answers: Answers::DebugFile,
+            answers: NamesFrom::DebugFile,
             first: FIRST_OF_PYTHON,
             memory: 100 * MIB,
         },
@@ -51,7 +51,7 @@ pub fn symbols(size: &Size, table: &mut Table) {
             name: "(s) libpython3-dbg",
             missing: "libpython3-dbg is not installed",
             path: debug,
-            answers: Answers::Itself,
+            answers: NamesFrom::Itself,
             first: FIRST_OF_PYTHON,
             memory: 100 * MIB,
         },
@@ -59,7 +59,7 @@ pub fn symbols(size: &Size, table: &mut Table) {
             name: "(s) the same, stripped to a debug file",
             missing: "libpython3-dbg or objcopy is not installed",
             path: apart,
-            answers: Answers::DebugFile,
+            answers: NamesFrom::DebugFile,
             first: FIRST_OF_PYTHON,
             memory: 100 * MIB,
         },
@@ -71,7 +71,7 @@ pub fn symbols(size: &Size, table: &mut Table) {
                     name.starts_with("librustc_driver-") && name.contains(".so")
                 })
             }),
-            answers: Answers::Itself,
+            answers: NamesFrom::Itself,
             first: Duration::from_millis(300),
             memory: 100 * MIB,
         },

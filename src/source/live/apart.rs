@@ -67,9 +67,9 @@ pub(super) fn ask(storage: Device, work: impl FnOnce() -> Vec<u8>) -> rustix::io
         _ = write_all(&pen, &length).and_then(|()| write_all(&pen, &answer));
     })?;
     drop(pen);
-    let told = read_answer(&answer);
+    let answer_bytes = read_answer(&answer);
     let mut children = children();
-    match told {
+    match answer_bytes {
         // It may wait for the storage again when it ends, as its files are closed.
         Ok(_) => children.ending.push(child),
         Err(_) => {
@@ -77,7 +77,7 @@ pub(super) fn ask(storage: Device, work: impl FnOnce() -> Vec<u8>) -> rustix::io
             children.left.insert(storage, child);
         }
     }
-    told
+    answer_bytes
 }
 
 fn has_ended(child: Pid) -> bool {
@@ -198,35 +198,35 @@ impl DistantFile {
 
 /// Length and fingerprint of the file as it is now.
 fn look(storage: Device, name: &Name, open: &Open) -> Result<Option<(u64, [u64; 4])>> {
-    let told = answer(storage, name, || {
+    let answer_bytes = answer(storage, name, || {
         let Some(file) = open()? else {
             return Ok(Vec::new());
         };
         let [a, b, c, d] = file.fingerprint();
         Ok([file.len(), a, b, c, d].map(u64::to_ne_bytes).concat())
     })?;
-    let words: Vec<u64> = words(&told).collect();
+    let words: Vec<u64> = words(&answer_bytes).collect();
     match words[..] {
         [] => Ok(None),
         [length, a, b, c, d] => Ok(Some((length, [a, b, c, d]))),
-        _ => Err(silent(name, Errno::IO)),
+        _ => Err(no_answer(name, Errno::IO)),
     }
 }
 
 /// The answer of `work`, which reads the file `name` on `storage`.
 pub(super) fn answer(storage: Device, name: &Name, work: impl FnOnce() -> Result<Vec<u8>>) -> Result<Vec<u8>> {
     const DONE: u8 = 1;
-    let mut told = ask(storage, || match work() {
+    let mut answer_bytes = ask(storage, || match work() {
         Ok(mut bytes) => {
             bytes.push(DONE);
             bytes
         }
         Err(error) => in_bytes(&error),
     })
-    .map_err(|error| silent(name, error))?;
-    match told.pop() {
-        Some(DONE) => Ok(told),
-        _ => Err(error_from_bytes(&told)),
+    .map_err(|error| no_answer(name, error))?;
+    match answer_bytes.pop() {
+        Some(DONE) => Ok(answer_bytes),
+        _ => Err(error_from_bytes(&answer_bytes)),
     }
 }
 
@@ -254,7 +254,7 @@ pub(super) fn error_from_bytes(bytes: &[u8]) -> Error {
 }
 
 /// The error that the storage of a file did not answer, or that the query failed.
-fn silent(name: &Name, error: Errno) -> Error {
+fn no_answer(name: &Name, error: Errno) -> Error {
     match error {
         Errno::TIMEDOUT => Error::not_available(format!("the storage of {name} does not respond")),
         error => Error::io(format!("asking for {name}"), error),
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn silent_storage_is_left_behind_and_not_asked_again_until_the_child_ends() {
+    fn no_answer_storage_is_left_behind_and_not_asked_again_until_the_child_ends() {
         let (wait, _never_written) = pipe_with(PipeFlags::CLOEXEC).expect("a pipe");
         let silent = storage(u32::MAX - 1);
         let asked = Instant::now();

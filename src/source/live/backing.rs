@@ -19,11 +19,11 @@ pub(super) fn runs(file: &ModuleFile, region: &Region, range: AddressRange, page
     let Some(range) = range.to_pages(page).intersection(region.range) else {
         return Ok(Vec::new());
     };
-    let asked = Asked::about(file, region, page)?;
+    let asked = BackingQuery::about(file, region, page)?;
     let into = range.start().get() - region.range.start().get();
     let first = region.offset.saturating_add(into);
     let end = first.saturating_add(range.len());
-    let mut runs = Runs { start: range.start(), first, found: Vec::new() };
+    let mut runs = RunBuilder { start: range.start(), first, found: Vec::new() };
     let inside = asked.size.clamp(first, end);
     asked.contents(first, inside, &mut runs)?;
     runs.add(inside, end, Ok(BackingContent::PastEnd));
@@ -75,13 +75,13 @@ pub(super) fn from_bytes(bytes: &[u8]) -> Vec<BackingRun> {
 }
 
 /// Converts runs of a file to runs of addresses, and joins them.
-struct Runs {
+struct RunBuilder {
     start: VirtualAddress,
     first: u64,
     found: Vec<BackingRun>,
 }
 
-impl Runs {
+impl RunBuilder {
     /// Adds the content of the bytes of the file from `from` up to `to`.
     fn add(&mut self, from: u64, to: u64, content: Result<BackingContent>) {
         let at = |offset: u64| self.start.checked_add(offset.saturating_sub(self.first));
@@ -99,7 +99,7 @@ impl Runs {
 
 /// How the page cache is queried.
 #[derive(Clone, Copy)]
-enum Way {
+enum CacheQuery {
     /// cachestat(2)
     Counts,
     /// mincore(2), which sees the file below an overlay. It tells the truth only to those who could write the file.
@@ -107,7 +107,7 @@ enum Way {
 }
 
 /// An object whose content is queried.
-struct Asked<'f> {
+struct BackingQuery<'f> {
     file: &'f ModuleFile,
     region: &'f Region,
     page: PageSize,
@@ -116,10 +116,10 @@ struct Asked<'f> {
     shared_memory: bool,
     /// For a file on hugetlbfs: the bytes of its allocated pages.
     pool_bytes: Option<u64>,
-    way: Way,
+    way: CacheQuery,
 }
 
-impl<'f> Asked<'f> {
+impl<'f> BackingQuery<'f> {
     fn about(file: &'f ModuleFile, region: &'f Region, page: PageSize) -> Result<Self> {
         /// include/uapi/linux/magic.h
         const OVERLAYFS: u64 = 0x794c_7630;
@@ -128,7 +128,7 @@ impl<'f> Asked<'f> {
         let stat = fstat(file).map_err(failed)?;
         let size = u64::try_from(stat.st_size).unwrap_or(0);
         let filesystem = file.filesystem().map_err(failed)?;
-        Ok(Asked {
+        Ok(BackingQuery {
             file,
             region,
             page,
@@ -136,12 +136,12 @@ impl<'f> Asked<'f> {
             shared_memory: filesystem == TMPFS,
             pool_bytes: (filesystem == HUGETLBFS).then_some(stat.st_blocks as u64 * 512),
             // A file of an overlay is cached in the file below; cachestat sees only its own cache, which is empty.
-            way: if filesystem == OVERLAYFS { Way::Map } else { Way::Counts },
+            way: if filesystem == OVERLAYFS { CacheQuery::Map } else { CacheQuery::Counts },
         })
     }
 
     /// The bytes from `from` up to `to`, all of them before the end of the file.
-    fn contents(&self, from: u64, to: u64, runs: &mut Runs) -> Result<()> {
+    fn contents(&self, from: u64, to: u64, runs: &mut RunBuilder) -> Result<()> {
         if let Some(bytes) = self.pool_bytes {
             let content = match bytes {
                 0 => Ok(BackingContent::Hole),
@@ -186,20 +186,20 @@ impl<'f> Asked<'f> {
     }
 
     /// Finds which of the bytes from `from` up to `to` are in the page cache.
-    fn cached(&self, from: u64, to: u64, runs: &mut Runs) -> Result<()> {
+    fn cached(&self, from: u64, to: u64, runs: &mut RunBuilder) -> Result<()> {
         let window = WINDOW_PAGES * self.page.bytes();
         let mut way = self.way;
         let mut at = from;
         while at < to {
             let end = to.min(at.saturating_add(window));
             let asked = match way {
-                Way::Counts => self.halve(at, end, runs),
-                Way::Map => self.map(at, end, runs),
+                CacheQuery::Counts => self.halve(at, end, runs),
+                CacheQuery::Map => self.map(at, end, runs),
             };
             match asked {
                 Ok(()) => at = end,
                 // Before Linux 6.5.
-                Err(Errno::NOSYS) if matches!(way, Way::Counts) => way = Way::Map,
+                Err(Errno::NOSYS) if matches!(way, CacheQuery::Counts) => way = CacheQuery::Map,
                 Err(error) => {
                     runs.add(at, to, Err(self.refused(error)));
                     return Ok(());
@@ -210,7 +210,7 @@ impl<'f> Asked<'f> {
     }
 
     /// Bisects ranges that are partly cached, until each is cached whole or not at all.
-    fn halve(&self, from: u64, to: u64, runs: &mut Runs) -> rustix::io::Result<()> {
+    fn halve(&self, from: u64, to: u64, runs: &mut RunBuilder) -> rustix::io::Result<()> {
         let mut left = vec![(from, to)];
         while let Some((from, to)) = left.pop() {
             let pages = (to - from) / self.page.bytes();
@@ -226,7 +226,7 @@ impl<'f> Asked<'f> {
         Ok(())
     }
 
-    fn map(&self, from: u64, to: u64, runs: &mut Runs) -> rustix::io::Result<()> {
+    fn map(&self, from: u64, to: u64, runs: &mut RunBuilder) -> rustix::io::Result<()> {
         if !self.could_write() {
             return Err(Errno::PERM);
         }

@@ -13,12 +13,12 @@ use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
 
 /// The mounted hierarchy that memory is charged to. It is not held open, so that it can be unmounted.
-pub(super) struct Hierarchy {
+pub(super) struct CgroupMount {
     mount: Mount,
     top: OwnedFd,
 }
 
-impl Hierarchy {
+impl CgroupMount {
     pub(super) fn open() -> Result<Self> {
         let text = storage::own_text().map_err(|error| Error::io("reading /proc/self/mountinfo", error))?;
         let mounts = mounts::parse(&text)?;
@@ -32,7 +32,7 @@ impl Hierarchy {
         let (device, _) = numbers(&fstat(&top).map_err(failed)?);
         match device == mount.device {
             true if mount.filesystem == "cgroup2" && !has_memory(&top) => Err(none()),
-            true => Ok(Hierarchy { mount, top }),
+            true => Ok(CgroupMount { mount, top }),
             false => Err(failed(Errno::STALE)),
         }
     }

@@ -1,11 +1,11 @@
 //! Which features this kernel and pmdb's rights make available, found out by trying each on pmdb itself.
 
-use super::cgroups::Hierarchy;
+use super::cgroups::CgroupMount;
 use super::directory::{Directory, own_file};
 use super::rights;
 use super::words::{self, FrameFile};
 use crate::kernel::{AddressRange, PageFlags, VirtualAddress};
-use crate::source::feature::{no, tried, unknown, yes};
+use crate::source::feature::{available, by_trying, unavailable, undetermined};
 use crate::source::file::mapped_file;
 use crate::source::{Categories, Error, Feature, Finding, Query, Result, sys};
 use rustix::fd::OwnedFd;
@@ -18,15 +18,19 @@ const SYS_ADMIN: &str = "CAP_SYS_ADMIN";
 pub(super) fn frame_numbers() -> Finding {
     let feature = Feature::FrameNumbers;
     match words::own_entry() {
-        Some(entry) if entry.is_frame_hidden() => no(
+        Some(entry) if entry.is_frame_hidden() => unavailable(
             feature,
             "the page map shows no frame for a page of pmdb's own that is present",
             rights::way_to(SYS_ADMIN),
         ),
-        Some(_) => yes(feature, "the page map shows the frame of a page of pmdb's own"),
+        Some(_) => available(feature, "the page map shows the frame of a page of pmdb's own"),
         None => {
             let found = "pmdb's own page map could not be read; judged by its rights";
-            if rights::has_sys_admin() { yes(feature, found) } else { no(feature, found, rights::way_to(SYS_ADMIN)) }
+            if rights::has_sys_admin() {
+                available(feature, found)
+            } else {
+                unavailable(feature, found, rights::way_to(SYS_ADMIN))
+            }
         }
     }
 }
@@ -37,30 +41,30 @@ pub(super) fn other_users() -> Finding {
     let missing = rights::missing_for_other_users();
     if !missing.is_empty() {
         let remedy = rights::way_to(&missing.join(" and "));
-        return no(feature, format!("{} not held", missing.join(", ")), remedy);
+        return unavailable(feature, format!("{} not held", missing.join(", ")), remedy);
     }
     match rights::in_first_user_namespace() {
-        Some(false) => no(
+        Some(false) => unavailable(
             feature,
             "the rights are held, but only over processes of this user namespace",
             "run pmdb outside of this user namespace (container)",
         ),
-        _ => yes(feature, "CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH are held"),
+        _ => available(feature, "CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH are held"),
     }
 }
 
 /// One of the files with a word for each frame, by reading a word.
 pub(super) fn frame_file(feature: Feature, name: &str, file: &FrameFile) -> Finding {
     let read = file.read(0, &mut [0]);
-    tried(feature, read, &format!("/proc/{name} can be read"))
+    by_trying(feature, read, &format!("/proc/{name} can be read"))
 }
 
 /// Whether cgroups have paths here.
 pub(super) fn cgroup_paths() -> Finding {
     let feature = Feature::CgroupPaths;
-    match Hierarchy::open() {
-        Ok(hierarchy) => yes(feature, format!("mounted at {}", hierarchy.point())),
-        error => tried(feature, error, ""),
+    match CgroupMount::open() {
+        Ok(hierarchy) => available(feature, format!("mounted at {}", hierarchy.point())),
+        error => by_trying(feature, error, ""),
     }
 }
 
@@ -70,25 +74,25 @@ pub(super) fn calls() -> Vec<Finding> {
     let known =
         own_file("pagemap").map(|own| Categories::supported(|question| sys::scan(&own, question, &mut []).is_ok()));
     findings.push(match &known {
-        Ok(known) if known.is_empty() => no(
+        Ok(known) if known.is_empty() => unavailable(
             Feature::Scan,
             "the kernel does not know the call PAGEMAP_SCAN",
             "Linux 6.7 or later; no sandbox that refuses it",
         ),
-        Ok(known) => yes(
+        Ok(known) => available(
             Feature::Scan,
             format!("PAGEMAP_SCAN answers for pmdb's own page map; it supports {}", category_names(*known).join(" ")),
         ),
-        Err(error) => unknown(Feature::Scan, not_opened("pagemap", *error), ""),
+        Err(error) => undetermined(Feature::Scan, not_opened("pagemap", *error), ""),
     });
     findings.extend(CATEGORIES.iter().map(|&(feature, category, tells)| match known {
-        Ok(known) if known.contains(category) => yes(feature, tells),
-        Ok(_) => no(feature, "PAGEMAP_SCAN does not take its category", "Linux 6.7 or later"),
-        Err(_) => unknown(feature, "not asked: pmdb's own page map cannot be read", ""),
+        Ok(known) if known.contains(category) => available(feature, tells),
+        Ok(_) => unavailable(feature, "PAGEMAP_SCAN does not take its category", "Linux 6.7 or later"),
+        Err(_) => undetermined(feature, "not asked: pmdb's own page map cannot be read", ""),
     }));
     findings.push(match own_file("maps") {
         Ok(maps) => maps_query(maps),
-        Err(error) => unknown(Feature::MapsQuery, not_opened("maps", error), ""),
+        Err(error) => undetermined(Feature::MapsQuery, not_opened("maps", error), ""),
     });
     findings
 }
@@ -125,8 +129,8 @@ fn maps_query(maps: OwnedFd) -> Finding {
     let feature = Feature::MapsQuery;
     let here = 0u8;
     match sys::query_mapping(maps, Query::At(VirtualAddress::new((&raw const here).addr() as u64))) {
-        Ok(_) => yes(feature, "PROCMAP_QUERY finds a region of pmdb's own"),
-        Err(error) => no(
+        Ok(_) => available(feature, "PROCMAP_QUERY finds a region of pmdb's own"),
+        Err(error) => unavailable(
             feature,
             format!("PROCMAP_QUERY fails on pmdb's own regions: {error}"),
             "Linux 6.11 or later; no sandbox that refuses it",
@@ -145,13 +149,13 @@ pub(super) fn guard_bit() -> Finding {
         Ok(page) => page,
         Err(error) => {
             let found = format!("pmdb cannot make a guard page (MADV_GUARD_INSTALL): {error}");
-            return no(feature, found, "Linux 6.13 or later, the first with guard pages");
+            return unavailable(feature, found, "Linux 6.13 or later, the first with guard pages");
         }
     };
     match words::own_entry_at(page.address()) {
-        Some(entry) if entry.is_guard() => yes(feature, "the entry of a guard page of pmdb's own has bit 58"),
-        Some(_) => no(feature, "the entry of a guard page of pmdb's own has no bit 58", "Linux 6.15 or later"),
-        None => unknown(feature, "pmdb's own page map cannot be read", ""),
+        Some(entry) if entry.is_guard() => available(feature, "the entry of a guard page of pmdb's own has bit 58"),
+        Some(_) => unavailable(feature, "the entry of a guard page of pmdb's own has no bit 58", "Linux 6.15 or later"),
+        None => undetermined(feature, "pmdb's own page map cannot be read", ""),
     }
 }
 
@@ -161,11 +165,13 @@ pub(super) fn idle_bitmap() -> Finding {
     let opened = Directory::open("/sys").and_then(|sys| sys.file(PATH));
     let (feature, path) = (Feature::IdleBitmap, format!("/sys/{PATH}"));
     match opened {
-        Ok(_) => yes(feature, format!("{path} can be opened")),
+        Ok(_) => available(feature, format!("{path} can be opened")),
         Err(Errno::NOENT) => {
-            no(feature, format!("there is no {path}"), "a kernel built with CONFIG_IDLE_PAGE_TRACKING")
+            unavailable(feature, format!("there is no {path}"), "a kernel built with CONFIG_IDLE_PAGE_TRACKING")
         }
-        Err(error) => no(feature, format!("{path} cannot be opened: {error}"), rights::way_to("CAP_DAC_READ_SEARCH")),
+        Err(error) => {
+            unavailable(feature, format!("{path} cannot be opened: {error}"), rights::way_to("CAP_DAC_READ_SEARCH"))
+        }
     }
 }
 
@@ -187,13 +193,13 @@ pub(super) fn follow(directory: &Directory, range: AddressRange) -> Result<()> {
 pub(super) fn ksm_flag(flags: &FrameFile) -> Finding {
     let feature = Feature::KsmFlag;
     match words::own_flags(flags) {
-        Some(flags) if flags.contains(PageFlags::KSM) => no(
+        Some(flags) if flags.contains(PageFlags::KSM) => unavailable(
             feature,
             "a page of pmdb's own, which nobody merged, has the flag",
             "a kernel that does not set it on all anonymous pages",
         ),
-        Some(_) => yes(feature, "a page of pmdb's own, which nobody merged, does not have the flag"),
-        None => unknown(
+        Some(_) => available(feature, "a page of pmdb's own, which nobody merged, does not have the flag"),
+        None => undetermined(
             feature,
             "the flags of a page of pmdb's own cannot be read",
             "what frame_numbers and kpageflags take",

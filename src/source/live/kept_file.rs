@@ -27,13 +27,13 @@ pub(super) struct KeptFile {
 
 /// A place for a file while it is open.
 struct OpenFile {
-    file: Mutex<Held>,
+    file: Mutex<FileState>,
     /// Whether it was read since it was last spared.
     used: AtomicBool,
 }
 
 /// The file, or how it was left.
-enum Held {
+enum FileState {
     Open(Arc<ModuleFile>),
     Closed {
         /// When it was last changed (ctime). An open file stays the same file, even if it is renamed. A name that is
@@ -44,10 +44,10 @@ enum Held {
 
 impl OpenFile {
     fn close(&self) {
-        let mut held = lock(&self.file);
-        if let Held::Open(file) = &*held {
+        let mut state = lock(&self.file);
+        if let FileState::Open(file) = &*state {
             let changed = file.changed();
-            *held = Held::Closed { changed };
+            *state = FileState::Closed { changed };
         }
     }
 }
@@ -59,7 +59,8 @@ impl KeptFile {
     /// Keeps a file, which `again` opens once more.
     pub(super) fn new(file: ModuleFile, again: Again) -> KeptFile {
         let (length, fingerprint) = (file.len(), file.first_fingerprint());
-        let place = Arc::new(OpenFile { file: Mutex::new(Held::Open(Arc::new(file))), used: AtomicBool::new(true) });
+        let place =
+            Arc::new(OpenFile { file: Mutex::new(FileState::Open(Arc::new(file))), used: AtomicBool::new(true) });
         keep_open(&place, most());
         KeptFile { place, again, length, fingerprint }
     }
@@ -68,17 +69,17 @@ impl KeptFile {
     /// reads are void.
     fn open(&self) -> io::Result<Arc<ModuleFile>> {
         self.place.used.store(true, Ordering::Relaxed);
-        let mut held = lock(&self.place.file);
-        let before = match &*held {
-            Held::Open(file) => return Ok(Arc::clone(file)),
-            Held::Closed { changed } => *changed,
+        let mut state = lock(&self.place.file);
+        let before = match &*state {
+            FileState::Open(file) => return Ok(Arc::clone(file)),
+            FileState::Closed { changed } => *changed,
         };
         let is_same = |file: &ModuleFile| file.fingerprint() == self.fingerprint && file.changed() == before;
         let file = (self.again)().filter(is_same);
         let changed = || io::Error::other("it is gone or has changed since it was closed");
         let file = Arc::new(file.ok_or_else(changed)?);
-        *held = Held::Open(Arc::clone(&file));
-        drop(held);
+        *state = FileState::Open(Arc::clone(&file));
+        drop(state);
         keep_open(&self.place, most());
         Ok(file)
     }

@@ -3,7 +3,7 @@
 use super::directory::{Directory, read_all};
 use super::words::{self, FrameFile};
 use super::{features, rights, storage};
-use crate::source::feature::tried;
+use crate::source::feature::by_trying;
 use crate::source::file::ConfigPlace;
 use crate::source::{Error, Feature, File, Finding, Probe, Result, sys};
 use rustix::fs::{CWD, MemfdFlags, Mode, OFlags, fstat, major, memfd_create, minor, openat};
@@ -78,14 +78,14 @@ impl LiveMachine {
     /// The findings that take no decoding.
     pub(super) fn findings(&self) -> Vec<Finding> {
         let mut findings = vec![
-            tried(Feature::PageMap, features::own("pagemap"), "pmdb's own page map can be opened"),
+            by_trying(Feature::PageMap, features::own("pagemap"), "pmdb's own page map can be opened"),
             features::other_users(),
             features::frame_numbers(),
             features::frame_file(Feature::FrameFlags, "kpageflags", &self.flags),
             features::frame_file(Feature::MapCounts, "kpagecount", &self.counts),
             features::frame_file(Feature::FrameCgroups, "kpagecgroup", &self.cgroups),
             features::cgroup_paths(),
-            tried(Feature::Memory, features::own("mem"), "pmdb's own memory can be opened"),
+            by_trying(Feature::Memory, features::own("mem"), "pmdb's own memory can be opened"),
             features::guard_bit(),
             features::idle_bitmap(),
             features::ksm_flag(&self.flags),

@@ -143,7 +143,7 @@ impl Source for Live {
     }
 
     fn cgroups(&self, which: Groups<'_>) -> Result<Vec<Group>> {
-        let hierarchy = cgroups::Hierarchy::open()?;
+        let hierarchy = cgroups::CgroupMount::open()?;
         match which {
             Groups::All => hierarchy.groups(),
             Groups::At(path) => Ok(hierarchy.group(path).into_iter().collect()),
@@ -151,7 +151,7 @@ impl Source for Live {
     }
 
     fn cgroup_file(&self, path: &[u8], file: GroupFile) -> Result<Vec<u8>> {
-        cgroups::Hierarchy::open()?.file(path, file)
+        cgroups::CgroupMount::open()?.file(path, file)
     }
 
     fn open(&self, pid: u32, held: &Held) -> Result<Arc<dyn Source>> {

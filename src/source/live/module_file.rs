@@ -53,7 +53,7 @@ pub(super) struct ModuleFile {
 
 /// How a path handle was found.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum FoundBy {
     /// Through `map_files`: the kernel led to the file that the target has mapped, and so could open itself.
     Mapping,
     /// By a path, which the target can make lead to another file.
@@ -67,7 +67,7 @@ impl ModuleFile {
     pub(super) fn open(
         found: OwnedFd,
         region: &Region,
-        way: Way,
+        way: FoundBy,
         process: (&Memory, &Directory),
     ) -> std::result::Result<Self, Refusal> {
         let (stat, kind) = keeps_bytes(&found)?;
@@ -81,7 +81,7 @@ impl ModuleFile {
         if !cannot_be_leased {
             without_lease([stat.st_ino, region.inode])?;
         }
-        let file = if is_it || way == Way::Mapping { raised(|| reopen(&found))? } else { reopen(&found)? };
+        let file = if is_it || way == FoundBy::Mapping { raised(|| reopen(&found))? } else { reopen(&found)? };
         if is_it || as_maps_says(&file)? == Some(mapped) {
             Ok(ModuleFile { file, stat })
         } else {
@@ -126,7 +126,7 @@ impl ModuleFile {
     /// Whether a path handle (O_PATH) is of the file behind `region`. Opens the file only if `stat` does not tell.
     pub(super) fn is_behind(found: OwnedFd, region: &Region, process: (&Memory, &Directory)) -> bool {
         let is_so = |stat: Stat| numbers(&stat) == (region.device, region.inode);
-        fstat(&found).is_ok_and(is_so) || ModuleFile::open(found, region, Way::Path, process).is_ok()
+        fstat(&found).is_ok_and(is_so) || ModuleFile::open(found, region, FoundBy::Path, process).is_ok()
     }
 }
 
@@ -378,7 +378,7 @@ mod tests {
         };
         let own = Handle::open(std::process::id()).expect("this process");
         let memory = Memory::open(&own).expect("its memory");
-        for way in [Way::Path, Way::Mapping] {
+        for way in [FoundBy::Path, FoundBy::Mapping] {
             let refused = ModuleFile::open(found(&path), &region(&path, false), way, (&memory, own.directory())).err();
             assert!(refused == Some(Refusal::Replaced) && !opens());
             assert!(ModuleFile::open(found(&path), &region(&path, true), way, (&memory, own.directory())).is_ok());
@@ -395,7 +395,7 @@ mod tests {
             if !path.exists() {
                 continue;
             }
-            let refused = ModuleFile::open(found(path), &region(path, true), Way::Path, (&memory, own.directory()));
+            let refused = ModuleFile::open(found(path), &region(path, true), FoundBy::Path, (&memory, own.directory()));
             assert!(refused.err() == Some(Refusal::MadeUp), "{}", path.display());
         }
     }

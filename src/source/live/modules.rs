@@ -5,7 +5,7 @@ use super::attached::Attached;
 use super::backing::{self, from_bytes, in_bytes};
 use super::kept_file::KeptFile;
 use super::machine;
-use super::module_file::{ModuleFile, Refusal, Root, TMPFS, Way};
+use super::module_file::{FoundBy, ModuleFile, Refusal, Root, TMPFS};
 use super::rights::{SETCAP, raised};
 use super::storage::{Storage, is_kernels_own};
 use crate::kernel::{AddressRange, Device, Name, Region, VirtualAddress, maps};
@@ -73,7 +73,7 @@ impl LiveModules {
             match root
                 .find(name)
                 .map_err(Refusal::Failed)
-                .and_then(|found| ModuleFile::open(found, region, Way::Path, (&memory, self.attached.directory())))
+                .and_then(|found| ModuleFile::open(found, region, FoundBy::Path, (&memory, self.attached.directory())))
             {
                 Ok(file) => return Ok(file),
                 Err(Refusal::Failed(Errno::NOENT)) => {}
@@ -93,7 +93,7 @@ impl LiveModules {
     fn file(&self, region: &Region) -> Result<ModuleFile> {
         let mapped = self.by_mapping(region).map_err(Refusal::Failed);
         let (memory, directory) = (self.attached.memory(), self.attached.directory());
-        let open = |found| ModuleFile::open(found, region, Way::Mapping, (&memory, directory));
+        let open = |found| ModuleFile::open(found, region, FoundBy::Mapping, (&memory, directory));
         let file = match mapped.and_then(open) {
             // The right is missing, or the region has changed meanwhile.
             Err(Refusal::Failed(_) | Refusal::Replaced) => match self.by_path(region) {
@@ -272,11 +272,11 @@ impl LiveModules {
         if let Some(file) = self.held_or_opened(region)? {
             return backing::runs(&file, region, range, page);
         }
-        let told = answer(region.device, &region.name, || {
+        let bytes_of_runs = answer(region.device, &region.name, || {
             let runs = backing::runs(&self.file(region)?, region, range, page)?;
             Ok(in_bytes(&runs))
         })?;
-        Ok(from_bytes(&told))
+        Ok(from_bytes(&bytes_of_runs))
     }
 
     pub(super) fn cached(&self, region: &Region, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
@@ -284,13 +284,13 @@ impl LiveModules {
             return self.cached_here(&file, region, address, into);
         }
         let mut bytes = vec![0; into.len()];
-        let told = answer(region.device, &region.name, || {
+        let cached = answer(region.device, &region.name, || {
             let read = self.cached_here(&self.file(region)?, region, address, &mut bytes)?;
             bytes.truncate(read);
             Ok(bytes)
         })?;
         // A slice never fails.
-        Ok(told.as_slice().read(into).unwrap_or(0))
+        Ok(cached.as_slice().read(into).unwrap_or(0))
     }
 }
 

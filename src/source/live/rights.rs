@@ -14,7 +14,7 @@ const WANTED: CapabilitySet = CapabilitySet::SYS_ADMIN
 
 /// Which of the wanted capabilities this thread holds.
 #[derive(Clone, Copy)]
-enum Held {
+enum Rights {
     /// All that it was permitted.
     All,
     /// Not all, except during an open: these are its sets otherwise.
@@ -24,13 +24,13 @@ enum Held {
 thread_local! {
     /// Each thread has sets of its own, which only it can change (kernel/capability.c): they are read once, not at each
     /// of the very many opens.
-    static HELD: Cell<Option<Held>> = const { Cell::new(None) };
+    static HELD: Cell<Option<Rights>> = const { Cell::new(None) };
 }
 
-fn held_now() -> Held {
+fn held_now() -> Rights {
     let held = HELD.get().unwrap_or_else(|| match capabilities(None) {
-        Ok(sets) if !sets.effective.contains(sets.permitted & WANTED) => Held::Lowered(sets),
-        _ => Held::All,
+        Ok(sets) if !sets.effective.contains(sets.permitted & WANTED) => Rights::Lowered(sets),
+        _ => Rights::All,
     });
     HELD.set(Some(held));
     held
@@ -42,23 +42,23 @@ pub(super) fn raised<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
-fn raise() -> Option<Lower> {
-    let Held::Lowered(before) = held_now() else {
+fn raise() -> Option<LowerOnDrop> {
+    let Rights::Lowered(before) = held_now() else {
         return None;
     };
     let raised = CapabilitySets { effective: before.effective | (before.permitted & WANTED), ..before };
     set_capabilities(None, raised).ok()?;
-    HELD.set(Some(Held::All));
-    Some(Lower(before))
+    HELD.set(Some(Rights::All));
+    Some(LowerOnDrop(before))
 }
 
-struct Lower(CapabilitySets);
+struct LowerOnDrop(CapabilitySets);
 
-impl Drop for Lower {
+impl Drop for LowerOnDrop {
     fn drop(&mut self) {
         // Dropping capabilities is always allowed.
         _ = set_capabilities(None, self.0);
-        HELD.set(Some(Held::Lowered(self.0)));
+        HELD.set(Some(Rights::Lowered(self.0)));
     }
 }
 
@@ -247,7 +247,7 @@ mod tests {
             raised(|| ());
             assert!(HELD.get().is_some());
             // The known sets are not read again.
-            HELD.set(Some(Held::All));
+            HELD.set(Some(Rights::All));
             raised(|| assert_eq!(effective(), without));
         });
     }

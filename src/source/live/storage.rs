@@ -87,7 +87,7 @@ fn own_outlook() -> &'static Option<Outlook> {
 }
 
 /// The mounts of pmdb itself, as they were last read.
-static OWN: Mutex<Option<Own>> = Mutex::new(None);
+static OWN: Mutex<Option<OwnMounts>> = Mutex::new(None);
 
 /// The text of mountinfo of pmdb itself.
 pub(super) fn own_text() -> Result<Vec<u8>, Errno> {
@@ -96,27 +96,27 @@ pub(super) fn own_text() -> Result<Vec<u8>, Errno> {
 
 /// What `wanted` takes of the mounts of pmdb itself. One answer needs them several times, so they are read again only
 /// after they have changed.
-fn own<T>(wanted: impl Fn(&Own) -> T) -> Result<T, Errno> {
+fn own<T>(wanted: impl Fn(&OwnMounts) -> T) -> Result<T, Errno> {
     let mut kept = OWN.lock().unwrap_or_else(PoisonError::into_inner);
     match kept.take() {
         Some(own) if own.is_current() => Ok(wanted(kept.insert(own))),
-        _ => Ok(wanted(kept.insert(Own::read()?))),
+        _ => Ok(wanted(kept.insert(OwnMounts::read()?))),
     }
 }
 
 /// Mounts, with the open file that they were read from, and its text.
-struct Own {
+struct OwnMounts {
     mountinfo: OwnedFd,
     text: Vec<u8>,
     storage: Arc<Storage>,
 }
 
-impl Own {
-    fn read() -> Result<Own, Errno> {
+impl OwnMounts {
+    fn read() -> Result<OwnMounts, Errno> {
         let mountinfo = own_file("mountinfo")?;
         let text = read_to_end(|bytes, from| pread(&mountinfo, spare_capacity(bytes), from))?;
         let storage = Arc::new(Storage(mounts::parse(&text).unwrap_or_default()));
-        Ok(Own { mountinfo, text, storage })
+        Ok(OwnMounts { mountinfo, text, storage })
     }
 
     /// Whether no mount has changed since the file was opened. A poll of the open file reports each change once

@@ -48,10 +48,10 @@ pub struct Reads {
 
 /// Collects reads, from several threads if a sweep has several.
 #[derive(Default)]
-pub struct Log(Mutex<Kept>);
+pub struct Log(Mutex<LogState>);
 
 #[derive(Default)]
-struct Kept {
+struct LogState {
     reads: Reads,
     /// The number of reads kept for each kind of file.
     by_kind: BTreeMap<&'static str, usize>,
@@ -67,7 +67,7 @@ impl Log {
     /// Records a read of a file of the kind `kind`.
     pub(super) fn add(&self, kind: &'static str, mut read: Read) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Kept { reads, by_kind } = &mut *kept;
+        let LogState { reads, by_kind } = &mut *kept;
         let again = reads.kept.iter_mut().find(|before| {
             read.times = before.times;
             **before == read
@@ -135,7 +135,7 @@ fn quoted(path: &str) -> String {
 }
 
 /// What was found, in a few words, or the error.
-pub(super) fn told<T>(result: &Result<T>, tell: impl FnOnce(&T) -> String) -> String {
+pub(super) fn result_words<T>(result: &Result<T>, tell: impl FnOnce(&T) -> String) -> String {
     match result {
         Ok(found) => tell(found),
         Err(error) => error.to_string(),
@@ -216,13 +216,13 @@ pub(super) fn bytes(read: &[u8]) -> String {
 
 /// `0x1000..0x3000 present file; and 3 more`
 pub(super) fn stretches(found: &[PageRegion]) -> String {
-    let mut told: Vec<String> = found.iter().take(STRETCHES).map(stretch).collect();
+    let mut listed: Vec<String> = found.iter().take(STRETCHES).map(stretch).collect();
     match found.len().saturating_sub(STRETCHES) {
-        0 if told.is_empty() => told.push("nothing".to_owned()),
+        0 if listed.is_empty() => listed.push("nothing".to_owned()),
         0 => {}
-        more => told.push(format!("and {more} more")),
+        more => listed.push(format!("and {more} more")),
     }
-    told.join("; ")
+    listed.join("; ")
 }
 
 fn stretch(one: &PageRegion) -> String {
@@ -257,7 +257,7 @@ pub(super) fn cgroups(which: Groups<'_>, answer: &Result<Vec<Group>>, file: Stri
     let (what, found) = match which {
         Groups::All => (
             "all cgroup directories and their inodes".to_owned(),
-            told(answer, |all| counted(all.len(), "cgroup", "cgroups")),
+            result_words(answer, |all| counted(all.len(), "cgroup", "cgroups")),
         ),
         Groups::At(path) => (
             if path.is_empty() {
@@ -265,7 +265,7 @@ pub(super) fn cgroups(which: Groups<'_>, answer: &Result<Vec<Group>>, file: Stri
             } else {
                 format!("the inode of the cgroup directory {}", Name::copied(path))
             },
-            told(answer, |found| match found.first() {
+            result_words(answer, |found| match found.first() {
                 Some(group) => group.inode.to_string(),
                 None => "none".to_owned(),
             }),
@@ -284,14 +284,14 @@ pub(super) fn runs(runs: &[BackingRun]) -> String {
     let Some((first, more)) = runs.split_first() else {
         return "nothing".to_owned();
     };
-    let content = told(&first.content, |content| word(*content).to_owned());
+    let content = result_words(&first.content, |content| content_word(*content).to_owned());
     match more.len() {
         0 => content,
         more => format!("{} {content}; and {more} more", first.range),
     }
 }
 
-fn word(content: BackingContent) -> &'static str {
+fn content_word(content: BackingContent) -> &'static str {
     match content {
         BackingContent::PastEnd => "past the end",
         BackingContent::Hole => "a hole",

@@ -14,7 +14,7 @@ use super::{
 use crate::budget::Budget;
 use crate::kernel::mounts;
 use crate::kernel::{AddressRange, PageSize, Region, VirtualAddress};
-use log::{WORD, counted, dump, told};
+use log::{WORD, counted, dump, result_words};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -84,7 +84,7 @@ impl Source for Recorded {
         let is_written =
             !matches!(file, File::Release | File::Auxiliary | File::Uptime | File::OwnMaps | File::OwnSmaps);
         if is_written {
-            let found = told(&answer, |bytes| log::contents(file, bytes));
+            let found = result_words(&answer, |bytes| log::contents(file, bytes));
             let path = file.path(self.pid);
             self.log.add_file(log::kind(file), path, file.what(), found);
         }
@@ -102,7 +102,7 @@ impl Source for Recorded {
         let lines = lines + self.lines.fetch_add(lines, Ordering::Relaxed);
         // A text that is read piece by piece is recorded only once, at its end.
         if !matches!(answer, Ok(1..)) {
-            let found = told(&answer, |_| counted(lines, "region", "regions"));
+            let found = result_words(&answer, |_| counted(lines, "region", "regions"));
             let what = "all regions (the text)";
             self.log.add_file("maps", self.file("maps"), what, found);
         }
@@ -153,7 +153,7 @@ impl Source for Recorded {
                 offset: Some(address.get()),
                 length: Some(length as u64),
                 what: format!("memory at {address}"),
-                found: Some(told(&answer, |&read| log::bytes(into.get(..read).unwrap_or_default()))),
+                found: Some(result_words(&answer, |&read| log::bytes(into.get(..read).unwrap_or_default()))),
                 ..Read::default()
             },
         );
@@ -167,7 +167,7 @@ impl Source for Recorded {
             "clear_refs",
             Read {
                 what: "written to: clears the soft-dirty bits of all pages".to_owned(),
-                found: Some(told(&answer, |()| "done".to_owned())),
+                found: Some(result_words(&answer, |()| "done".to_owned())),
                 repeat: Some(format!("echo 4 > {file}")),
                 file,
                 ..Read::default()
@@ -182,7 +182,7 @@ impl Source for Recorded {
         if question.start < question.end {
             let (start, end) = (VirtualAddress::new(question.start), VirtualAddress::new(question.end));
             let (offset, bytes) = (self.page.index(start) * 8, end.get() - start.get());
-            let found = told(&answer, |&(found, _)| log::stretches(into.get(..found).unwrap_or_default()));
+            let found = result_words(&answer, |&(found, _)| log::stretches(into.get(..found).unwrap_or_default()));
             self.log.add(
                 "scan",
                 Read {
@@ -221,7 +221,7 @@ impl Source for Recorded {
                         }
                         _ => format!("cat {file}"),
                     }),
-                    found: Some(told(&answer, log::mapping)),
+                    found: Some(result_words(&answer, log::mapping)),
                     file,
                     ..Read::default()
                 },
@@ -232,7 +232,7 @@ impl Source for Recorded {
 
     fn file_mappings(&self, budget: &mut Budget) -> Result<Option<Vec<Mapping>>> {
         let answer = self.source.file_mappings(budget);
-        let found = told(&answer, |all| counted(all.iter().flatten().count(), "region", "regions"));
+        let found = result_words(&answer, |all| counted(all.iter().flatten().count(), "region", "regions"));
         let file = self.file("map_files");
         self.log.add(
             "map_files",
@@ -253,7 +253,7 @@ impl Source for Recorded {
             List::Threads => (self.file("task"), "the threads", ("thread", "threads")),
             _ => ("/proc".to_owned(), "the processes", ("process", "processes")),
         };
-        let found = told(&answer, |all| counted(all.len(), one.0, one.1));
+        let found = result_words(&answer, |all| counted(all.len(), one.0, one.1));
         self.log.add(
             "proc",
             Read {
@@ -277,7 +277,7 @@ impl Source for Recorded {
     fn cgroup_file(&self, path: &[u8], file: GroupFile) -> Result<Vec<u8>> {
         let answer = self.source.cgroup_file(path, file);
         let file = format!("{}{}/{}", self.cgroup_mount(), crate::kernel::Name::copied(path), file.name());
-        let found = told(&answer, |text| format!("{} bytes", text.len()));
+        let found = result_words(&answer, |text| format!("{} bytes", text.len()));
         let repeat = Some(log::cat(&file));
         let read = Read { what: "a file of a cgroup".to_owned(), found: Some(found), repeat, file, ..Read::default() };
         self.log.add("cgroup", read);
@@ -301,7 +301,7 @@ impl Source for Recorded {
         let read = Read {
             length: Some(range.len()),
             what: format!("what is behind {range} (SEEK_DATA, cachestat)"),
-            found: Some(told(&answer, |runs| log::runs(runs))),
+            found: Some(result_words(&answer, |runs| log::runs(runs))),
             ..Read::default()
         };
         self.behind_region(region, range.start(), read);
@@ -313,7 +313,7 @@ impl Source for Recorded {
         let read = Read {
             length: Some(into.len() as u64),
             what: format!("bytes of the page cache behind {address}"),
-            found: Some(told(&answer, |read| format!("{read} bytes"))),
+            found: Some(result_words(&answer, |read| format!("{read} bytes"))),
             ..Read::default()
         };
         self.behind_region(region, address, read);
@@ -326,7 +326,7 @@ impl Source for Recorded {
             let read = Read {
                 file: "memfd_create".to_owned(),
                 what: what.to_owned(),
-                found: Some(told(&answer, |words| log::devices(words))),
+                found: Some(result_words(&answer, |words| log::devices(words))),
                 ..Read::default()
             };
             self.log.add("probe", read);

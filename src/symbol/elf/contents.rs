@@ -1,7 +1,7 @@
 //! An ELF file whose headers were read, and the bytes of its sections, decompressed if they are compressed. The file's
 //! own claim of their size is not trusted: it is bounded.
 
-use super::file::{BETWEEN_LOOKS, File};
+use super::file::{BETWEEN_LOOKS, BoundedFile};
 use super::headers::Elf;
 use super::section::Section;
 use crate::budget::Budget;
@@ -17,16 +17,16 @@ use std::cell::RefCell;
 use std::io::{self, Read};
 
 /// An ELF file whose headers were read.
-pub(in crate::symbol) struct Source {
-    pub(in crate::symbol) file: File,
+pub(in crate::symbol) struct ElfFile {
+    pub(in crate::symbol) file: BoundedFile,
     pub(in crate::symbol) elf: Elf,
 }
 
-impl Source {
+impl ElfFile {
     /// Reads the headers.
-    pub(in crate::symbol) fn read(file: File, budget: &mut Budget) -> Result<Source, NoSymbols> {
+    pub(in crate::symbol) fn read(file: BoundedFile, budget: &mut Budget) -> Result<ElfFile, NoSymbols> {
         let elf = Elf::read(&file, budget)?;
-        Ok(Source { file, elf })
+        Ok(ElfFile { file, elf })
     }
 
     /// The bytes of the first section of that name, expanded if they are compressed; `None` if there is no such
@@ -52,7 +52,7 @@ impl Source {
 
 /// The bytes of `section`; `None` if it has none in this file.
 pub(in crate::symbol) fn of(
-    file: &File,
+    file: &BoundedFile,
     elf: &Elf,
     section: &Section,
     most: u64,
@@ -119,7 +119,7 @@ pub(in crate::symbol) fn old_spelling(name: &[u8]) -> Option<Vec<u8>> {
 
 /// The same for files of binutils before 2.26: `.zdebug_info` begins with `ZLIB` and the size, in big-endian order.
 fn of_old_compressed(
-    file: &File,
+    file: &BoundedFile,
     elf: &Elf,
     name: &[u8],
     most: u64,

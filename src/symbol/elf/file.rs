@@ -55,15 +55,15 @@ impl FileRange {
 }
 
 /// A file, or an image in memory, that claims to be an ELF file.
-pub(in crate::symbol) struct File {
+pub(in crate::symbol) struct BoundedFile {
     bytes: Box<dyn ReadAt>,
     length: u64,
     fingerprint: [u64; 4],
 }
 
-impl File {
+impl BoundedFile {
     pub(in crate::symbol) fn new(bytes: Box<dyn ReadAt>) -> Self {
-        File { length: bytes.len(), fingerprint: bytes.fingerprint(), bytes }
+        BoundedFile { length: bytes.len(), fingerprint: bytes.fingerprint(), bytes }
     }
 
     /// Whether the file is still as it was when it was opened.
@@ -77,7 +77,7 @@ impl File {
     }
 
     /// Whether both are one file: device and inode are the same.
-    pub(in crate::symbol) fn is_same_as(&self, other: &File) -> bool {
+    pub(in crate::symbol) fn is_same_as(&self, other: &BoundedFile) -> bool {
         self.fingerprint.first_chunk::<2>() == other.fingerprint.first_chunk::<2>() && self.length == other.length
     }
 
@@ -188,7 +188,7 @@ impl File {
 
 /// The parts of a file that were read.
 pub(in crate::symbol) struct Reader<'a> {
-    file: &'a File,
+    file: &'a BoundedFile,
     start: &'a [u8],
     budget: RefCell<Budget>,
     parts: FrozenVec<Vec<u8>>,
@@ -198,13 +198,13 @@ pub(in crate::symbol) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     /// Nothing is allocated beyond the bytes of the budget. `start` has the first bytes of the file.
-    pub(in crate::symbol) fn new(file: &'a File, start: &'a [u8], budget: Budget) -> Reader<'a> {
+    pub(in crate::symbol) fn new(file: &'a BoundedFile, start: &'a [u8], budget: Budget) -> Reader<'a> {
         Reader { file, start, budget: RefCell::new(budget), parts: FrozenVec::new(), fault: OnceCell::new() }
     }
 
     /// For reading `what`, of which there may be `too_much`.
-    pub(in crate::symbol) fn part(&'a self, what: &'static str, too_much: &'static str) -> Part<'a> {
-        Part { reader: self, what, too_much }
+    pub(in crate::symbol) fn part(&'a self, what: &'static str, too_much: &'static str) -> LabelledPart<'a> {
+        LabelledPart { reader: self, what, too_much }
     }
 
     /// Whether all that `object` asked for was read within the budget: it may do without what it did not get.
@@ -220,13 +220,13 @@ impl<'a> Reader<'a> {
 
 /// What is read, and what it is called where it cannot be.
 #[derive(Clone, Copy)]
-pub(in crate::symbol) struct Part<'a> {
+pub(in crate::symbol) struct LabelledPart<'a> {
     reader: &'a Reader<'a>,
     what: &'static str,
     too_much: &'static str,
 }
 
-impl<'a> ReadRef<'a> for Part<'a> {
+impl<'a> ReadRef<'a> for LabelledPart<'a> {
     fn len(self) -> Result<u64, ()> {
         Ok(self.reader.file.length())
     }
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn what_was_read_stays_and_the_first_failure_is_kept() {
-        let file = File::new(Box::new(InMemory::file(b"one\0two\0three".to_vec())));
+        let file = BoundedFile::new(Box::new(InMemory::file(b"one\0two\0three".to_vec())));
         let reader = Reader::new(&file, b"one", Budget::unlimited().holding(19));
         let read = reader.part("words", "too many words");
         let words = [read.read_bytes_at_until(0..8, 0), read.read_bytes_at_until(4..u64::MAX, 0)];

@@ -4,8 +4,10 @@
 //! Every count and offset in the file may be a lie. Each is checked against the file's length and a limit before it is
 //! used.
 
-use super::file::{File, Part, Reader};
-use super::section::{self, AddressedSection, Section, Segment, Table, VersionTable, layout, tables, version_table};
+use super::file::{BoundedFile, LabelledPart, Reader};
+use super::section::{
+    self, AddressedSection, Section, Segment, SymbolTable, VersionTable, layout, tables, version_table,
+};
 use crate::budget::Budget;
 use crate::symbol::NoSymbols;
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
@@ -37,12 +39,12 @@ pub(in crate::symbol) struct Elf {
     /// `.gnu.version_r`: the version names of symbols that it needs from others.
     pub(in crate::symbol) versions_needed: Option<VersionTable>,
     /// `.symtab` first, then `.dynsym`.
-    pub(in crate::symbol) tables: Vec<Table>,
+    pub(in crate::symbol) tables: Vec<SymbolTable>,
 }
 
 impl Elf {
     /// Reads the headers, not the tables.
-    pub(in crate::symbol) fn read(file: &File, budget: &mut Budget) -> Result<Elf, NoSymbols> {
+    pub(in crate::symbol) fn read(file: &BoundedFile, budget: &mut Budget) -> Result<Elf, NoSymbols> {
         let mut start = [0; START];
         let length = file.read_up_to(0, &mut start)?;
         let start = start.get(..length).unwrap_or_default();
@@ -118,7 +120,11 @@ impl Elf {
     }
 }
 
-fn parse<H: FileHeader<Endian = Endianness>>(file: &File, start: &[u8], budget: &mut Budget) -> Result<Elf, NoSymbols> {
+fn parse<H: FileHeader<Endian = Endianness>>(
+    file: &BoundedFile,
+    start: &[u8],
+    budget: &mut Budget,
+) -> Result<Elf, NoSymbols> {
     let (header, _) = pod::from_bytes::<H>(start).map_err(|()| NoSymbols::CutShort("file header"))?;
     let endian = header.endian().ok().filter(|_| header.is_supported());
     let endian = endian.ok_or(NoSymbols::Damaged("unknown byte order or version"))?;
@@ -179,7 +185,7 @@ pub(super) fn build_id<H: FileHeader<Endian = Endianness>>(
     endian: Endianness,
     sections: &[H::SectionHeader],
     segments: &[H::ProgramHeader],
-    data: Part<'_>,
+    data: LabelledPart<'_>,
 ) -> Option<Vec<u8>> {
     let has_sections = sections.iter().any(|one| one.sh_type(endian) == elf::SHT_NOTE);
     // A file without section headers still has segments.

@@ -15,15 +15,15 @@ mod headers;
 mod relocations;
 mod section;
 
-pub(super) use contents::Source;
+pub(super) use contents::ElfFile;
 #[cfg(test)]
 pub(super) use contents::old_spelling;
 pub(super) use contents::{TOO_LARGE, expand_xz};
 #[cfg(test)]
 pub(super) use file::BETWEEN_LOOKS;
-pub(super) use file::{File, FileRange, LONGEST_NAME};
+pub(super) use file::{BoundedFile, FileRange, LONGEST_NAME};
 pub(super) use headers::{Elf, build_id_digits};
 pub(super) use relocations::Relocations;
 #[cfg(test)]
 pub(super) use relocations::visit as visit_relocations;
-pub(super) use section::{Section, Segment, Table, VersionTable};
+pub(super) use section::{Section, Segment, SymbolTable, VersionTable};

@@ -1,7 +1,7 @@
 //! The places that a program's relocations fill: the slots of its global offset table, and its copies of libraries'
 //! variables. They are found in one bounded pass, as a file may have any number of sections, which may overlap.
 
-use super::contents::Source;
+use super::contents::ElfFile;
 use super::section::Section;
 use crate::budget::Budget;
 use crate::symbol::NoSymbols;
@@ -21,17 +21,17 @@ const MOST_SLOTS: usize = 1 << 18;
 const MOST_COPIES: usize = 1 << 16;
 
 /// A slot that functions of other files are called through.
-pub(in crate::symbol) struct Slot {
+pub(in crate::symbol) struct GotSlot {
     /// Number in `.dynsym` of the function.
     pub(in crate::symbol) function: u32,
     /// Whether nothing but stubs uses the slot.
     pub(in crate::symbol) is_jump: bool,
 }
 
-/// The filled places, by file address.
+/// What the relocations of a file fill, by file address.
 #[derive(Default)]
-pub(in crate::symbol) struct Filled {
-    pub(in crate::symbol) slots: HashMap<u64, Slot>,
+pub(in crate::symbol) struct RelocationTargets {
+    pub(in crate::symbol) slots: HashMap<u64, GotSlot>,
     /// The program's copies of libraries' variables, which everybody uses. A program that is not all
     /// position-independent code has them in its own `.bss`, where copy relocations make the dynamic linker fill them.
     pub(in crate::symbol) copies: HashSet<u64>,
@@ -39,37 +39,37 @@ pub(in crate::symbol) struct Filled {
 
 /// The places that the relocations of a file fill, found on the first query.
 #[derive(Default)]
-pub(in crate::symbol) struct Relocations(OnceLock<Filled>);
+pub(in crate::symbol) struct Relocations(OnceLock<RelocationTargets>);
 
 impl Relocations {
     /// The first query makes a pass over the relocations.
-    pub(in crate::symbol) fn of(&self, source: &Source, budget: &mut Budget) -> Result<&Filled, NoSymbols> {
+    pub(in crate::symbol) fn of(&self, source: &ElfFile, budget: &mut Budget) -> Result<&RelocationTargets, NoSymbols> {
         match self.0.get() {
             Some(known) => Ok(known),
             None => {
-                let filled = filled(source, budget)?;
-                Ok(self.0.get_or_init(|| filled))
+                let targets = read_targets(source, budget)?;
+                Ok(self.0.get_or_init(|| targets))
             }
         }
     }
 }
 
-fn filled(source: &Source, budget: &mut Budget) -> Result<Filled, NoSymbols> {
-    let mut filled = Filled::default();
+fn read_targets(source: &ElfFile, budget: &mut Budget) -> Result<RelocationTargets, NoSymbols> {
+    let mut targets = RelocationTargets::default();
     let Some((copy, jump, data)) = kinds(source.elf.machine) else {
-        return Ok(filled);
+        return Ok(targets);
     };
-    let Filled { slots, copies } = &mut filled;
+    let RelocationTargets { slots, copies } = &mut targets;
     visit(source, budget, &mut |one| {
         let is_jump = one.r_type == jump;
         if one.r_type == copy && copies.len() < MOST_COPIES {
             copies.insert(one.r_offset);
         } else if one.r_sym != 0 && (is_jump || Some(one.r_type) == data) && slots.len() < MOST_SLOTS {
-            slots.entry(one.r_offset).or_insert(Slot { function: one.r_sym, is_jump });
+            slots.entry(one.r_offset).or_insert(GotSlot { function: one.r_sym, is_jump });
         }
         ControlFlow::Continue(())
     })?;
-    Ok(filled)
+    Ok(targets)
 }
 
 /// The machine's types of relocations: of copied variables; of slots that only stubs use; and of slots that stubs share
@@ -90,7 +90,7 @@ fn kinds(machine: format::Machine) -> Option<(RelocationType, RelocationType, Op
 
 /// Visits the relocations of `source` until `visit` breaks.
 pub(in crate::symbol) fn visit(
-    source: &Source,
+    source: &ElfFile,
     budget: &mut Budget,
     visit: &mut dyn FnMut(Crel) -> ControlFlow<()>,
 ) -> Result<(), NoSymbols> {
@@ -118,7 +118,7 @@ pub(in crate::symbol) fn visit(
 }
 
 fn visit_section<H: FileHeader<Endian = Endianness>>(
-    source: &Source,
+    source: &ElfFile,
     section: &Section,
     budget: &mut Budget,
     visit: &mut dyn FnMut(Crel) -> ControlFlow<()>,
@@ -133,7 +133,7 @@ fn visit_section<H: FileHeader<Endian = Endianness>>(
 }
 
 fn pass<T: Pod>(
-    source: &Source,
+    source: &ElfFile,
     section: &Section,
     budget: &mut Budget,
     visit: &mut dyn FnMut(&T) -> ControlFlow<()>,

@@ -4,7 +4,7 @@
 //! That segment gives addresses, not offsets, and no count of symbols. The count follows from the hash table, which
 //! reaches every symbol that can be found by name.
 
-use super::file::{File, FileRange, Part};
+use super::file::{BoundedFile, FileRange, LabelledPart};
 use crate::budget::Budget;
 use crate::symbol::NoSymbols;
 use object::read::elf::{Dyn, FileHeader, GnuHashTable, ProgramHeader, SectionHeader};
@@ -85,7 +85,7 @@ impl Segment {
 
 /// A symbol table, with its strings and versions.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::symbol) struct Table {
+pub(in crate::symbol) struct SymbolTable {
     pub(in crate::symbol) symbols: FileRange,
     pub(in crate::symbol) strings: FileRange,
     /// `.symtab`, which knows static functions too; otherwise `.dynsym`.
@@ -160,7 +160,7 @@ pub(in crate::symbol) fn version_table(sections: &[Section], wanted: elf::Sectio
 }
 
 /// The symbol tables, `.symtab` first: it knows more.
-pub(in crate::symbol) fn tables(file: &File, sections: &[Section]) -> Result<Vec<Table>, NoSymbols> {
+pub(in crate::symbol) fn tables(file: &BoundedFile, sections: &[Section]) -> Result<Vec<SymbolTable>, NoSymbols> {
     let mut found = Vec::new();
     for wanted in [elf::SHT_SYMTAB, elf::SHT_DYNSYM] {
         let is_wanted = |(_, one): &(u32, &Section)| one.kind == wanted && one.size > 0;
@@ -183,7 +183,7 @@ pub(in crate::symbol) fn tables(file: &File, sections: &[Section]) -> Result<Vec
         }
         let mut versions = sections.iter();
         let versions = versions.find(|one| one.kind == elf::SHT_GNU_VERSYM && one.link == number);
-        found.push(Table {
+        found.push(SymbolTable {
             full: wanted == elf::SHT_SYMTAB,
             symbols: section.in_file(),
             strings: strings.in_file(),
@@ -202,13 +202,13 @@ const LARGEST_HASH: u64 = 64 << 20;
 /// The symbol table that the entries of a dynamic segment name; `None` if they name none, or one that is not in the
 /// file.
 pub(in crate::symbol) fn table<H: FileHeader<Endian = Endianness>>(
-    file: &File,
+    file: &BoundedFile,
     endian: Endianness,
     segments: &[Segment],
     entries: &[H::Dyn],
-    read: Part<'_>,
+    read: LabelledPart<'_>,
     budget: &mut Budget,
-) -> Option<Table> {
+) -> Option<SymbolTable> {
     let entries = entries.iter().take(MOST_ENTRIES).map(|one| (one.tag(endian), one.val(endian)));
     let values: HashMap<_, _> = entries.take_while(|one| one.0 != elf::DT_NULL).collect();
     let place = |tag| offset_of(segments, *values.get(&tag)?);
@@ -219,11 +219,11 @@ pub(in crate::symbol) fn table<H: FileHeader<Endian = Endianness>>(
     };
     let symbols = FileRange { offset: place(elf::DT_SYMTAB)?, size: u64::from(count) * size_of::<H::Sym>() as u64 };
     let is_sound = symbols.size <= LARGEST_TABLE && file.holds(symbols) && file.holds(strings);
-    is_sound.then(|| Table { symbols, strings, full: false, versions: place(elf::DT_VERSYM) })
+    is_sound.then(|| SymbolTable { symbols, strings, full: false, versions: place(elf::DT_VERSYM) })
 }
 
 /// The number of symbols: each has a link in the chains.
-fn count_by_hash(endian: Endianness, offset: u64, read: Part<'_>) -> Option<u32> {
+fn count_by_hash(endian: Endianness, offset: u64, read: LabelledPart<'_>) -> Option<u32> {
     let header = read.read_at::<elf::HashHeader<Endianness>>(offset).ok()?;
     Some(header.chain_count.get(endian))
 }
@@ -231,7 +231,7 @@ fn count_by_hash(endian: Endianness, offset: u64, read: Part<'_>) -> Option<u32>
 /// The number of symbols: one more than the last symbol of the last chain. The size of the table is not recorded, so
 /// more of it is read until that chain ends. Without chains there are only the symbols before the table's first.
 fn count_by_gnu_hash<H: FileHeader<Endian = Endianness>>(
-    file: &File,
+    file: &BoundedFile,
     endian: Endianness,
     offset: u64,
     budget: &mut Budget,

@@ -1,7 +1,7 @@
 //! The queries about lines, and the names of source files for completion.
 
 use super::path::ends_begun;
-use super::table::{Found, LineQuery, Lines};
+use super::table::{AddressLine, LineQuery, Lines};
 use super::{Frame, NoLines, cache};
 use crate::budget::{Budget, OutOfBudget};
 use crate::kernel::{Name, VirtualAddress};
@@ -55,7 +55,7 @@ pub struct LineSearch {
     /// Whether any module was compiled from such a file.
     pub has_file: bool,
     /// Modules whose debug information could not be searched, and why.
-    pub silent: Vec<(Name, NoLines)>,
+    pub unsearched: Vec<(Name, NoLines)>,
 }
 
 impl LineAt {
@@ -111,7 +111,7 @@ impl TargetSymbols<'_> {
     /// Ctrl-C.
     pub fn find_line(&self, file: &str, line: u64, with_frames: usize) -> Result<LineSearch, OutOfBudget> {
         let mut search = LineSearch::default();
-        let mut untold = with_frames;
+        let mut frames_left = with_frames;
         let mut budget = self.budget();
         let query = LineQuery { file: file.as_bytes(), line, with_frames };
         for (module, loaded) in self.programs() {
@@ -124,11 +124,11 @@ impl TargetSymbols<'_> {
             });
             match places {
                 Err(NoLines::Interrupted) => return Err(OutOfBudget::Interrupted),
-                Err(why) => search.silent.push((module.file_name(), why)),
+                Err(why) => search.unsearched.push((module.file_name(), why)),
                 Ok((loaded, places)) => {
                     search.has_file |= places.has_file;
                     if let Some(why) = places.missing {
-                        search.silent.push((module.file_name(), why));
+                        search.unsearched.push((module.file_name(), why));
                     }
                     let Some(line) = places.line else {
                         continue;
@@ -136,21 +136,21 @@ impl TargetSymbols<'_> {
                     if search.line.is_none_or(|known| line < known) {
                         search.line = Some(line);
                         search.places.clear();
-                        untold = with_frames;
+                        frames_left = with_frames;
                     }
                     if search.line != Some(line) {
                         continue;
                     }
                     let more = places.places.len().saturating_mul(loaded.copies.len());
                     if search.places.len().saturating_add(more) > MOST_PLACES {
-                        search.silent.push((module.file_name(), NoLines::TooLarge));
+                        search.unsearched.push((module.file_name(), NoLines::TooLarge));
                     }
                     for (place, found) in places.places {
                         let room = MOST_PLACES.saturating_sub(search.places.len());
                         let copies = loaded.copies.iter().take(room);
                         search.places.extend(copies.map(|copy| {
-                            let found = found.as_ref().filter(|_| untold > 0).cloned();
-                            untold = untold.saturating_sub(usize::from(found.is_some()));
+                            let found = found.as_ref().filter(|_| frames_left > 0).cloned();
+                            frames_left = frames_left.saturating_sub(usize::from(found.is_some()));
                             LinePlace {
                                 start: copy.address(place.row.address),
                                 end: copy.address(place.end),
@@ -203,7 +203,7 @@ fn symbol_around(loaded: &ModuleSymbols, address: u64) -> Option<Name> {
     (symbol.size > 0).then_some(name)
 }
 
-fn line_at(module: &Module, copy: &LoadedCopy, found: Found) -> LineAt {
+fn line_at(module: &Module, copy: &LoadedCopy, found: AddressLine) -> LineAt {
     let (row, end) = found.row;
     LineAt {
         module: Some(module.name.clone()),

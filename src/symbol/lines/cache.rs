@@ -13,11 +13,11 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 const MOST_BYTES: u64 = 1 << 30;
 
 /// The debug information of one module, if it was read and is still cached.
-type Slot = Mutex<Option<Result<Arc<Lines>, NoLines>>>;
+type CacheEntry = Mutex<Option<Result<Arc<Lines>, NoLines>>>;
 
 /// The debug information of a module, once somebody has asked for it.
 #[derive(Default)]
-pub(in crate::symbol) struct CachedLines(Arc<Slot>);
+pub(in crate::symbol) struct CachedLines(Arc<CacheEntry>);
 
 impl CachedLines {
     /// The cached debug information, or what `read` reads.
@@ -53,7 +53,7 @@ impl CachedLines {
 /// The least-recently-used cache for all modules.
 pub(in crate::symbol) struct DebugInfoCache {
     /// With the bytes of each, the last used at the end.
-    kept: Mutex<VecDeque<(Weak<Slot>, u64)>>,
+    kept: Mutex<VecDeque<(Weak<CacheEntry>, u64)>>,
     most: u64,
 }
 
@@ -72,7 +72,7 @@ impl DebugInfoCache {
         });
     }
 
-    fn put(&self, slot: &Arc<Slot>, bytes: u64) {
+    fn put(&self, slot: &Arc<CacheEntry>, bytes: u64) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         // Entries of closed files have already been dropped.
         kept.retain(|(one, _)| one.strong_count() > 0 && one.as_ptr() != Arc::as_ptr(slot));

@@ -55,12 +55,12 @@ impl Compiled<'_, '_> {
             // An inlined function has no symbol of its own.
             let symbol = symbol.filter(|_| scope.call.is_none());
             let (function, by_symbol) = match (called, symbol) {
-                (Some(Called::Linked(name)), _) => (Some(name), false),
+                (Some(FunctionName::Linked(name)), _) => (Some(name), false),
                 // A name such as `operator()` lacks its class; the symbol has it.
-                (Some(Called::Plain(_)), Some(symbol)) if may_be_mangled(symbol.as_bytes()) => {
+                (Some(FunctionName::Plain(_)), Some(symbol)) if may_be_mangled(symbol.as_bytes()) => {
                     (Some(symbol.clone()), false)
                 }
-                (Some(Called::Plain(name)), _) => (Some(name), false),
+                (Some(FunctionName::Plain(name)), _) => (Some(name), false),
                 (None, symbol) => (symbol.cloned(), symbol.is_some()),
             };
             if let Some(last) = frames.last_mut() {
@@ -87,7 +87,7 @@ const MOST_HOPS: usize = 16;
 const LONGEST: usize = 64 * 1024;
 
 /// The name of a function, of two kinds.
-enum Called {
+enum FunctionName {
     /// The linkage name.
     Linked(Name),
     /// The name in the source, without its class or namespace: there is no linkage name.
@@ -99,7 +99,7 @@ fn of_function(
     described: Described<'_, '_>,
     entry: UnitOffset,
     budget: &mut Budget,
-) -> Result<Option<Called>, NoLines> {
+) -> Result<Option<FunctionName>, NoLines> {
     let Described { mut dwarf, mut units, unit, shared } = described;
     let mut elsewhere: Option<Unit<Bytes<'_>>> = None;
     let mut entry = entry;
@@ -118,7 +118,7 @@ fn of_function(
             match attribute.name() {
                 gimli::DW_AT_linkage_name | gimli::DW_AT_MIPS_linkage_name => {
                     if let Some(name) = text(dwarf, unit, value).and_then(named) {
-                        return Ok(Some(Called::Linked(name)));
+                        return Ok(Some(FunctionName::Linked(name)));
                     }
                 }
                 gimli::DW_AT_name if plain.is_none() => {
@@ -158,7 +158,7 @@ fn of_function(
         elsewhere = Some(other);
         entry = offset;
     }
-    Ok(plain.map(Called::Plain))
+    Ok(plain.map(FunctionName::Plain))
 }
 
 fn named(bytes: &[u8]) -> Option<Name> {

@@ -11,7 +11,7 @@ use super::{NoLines, path};
 use crate::budget::Budget;
 use crate::kernel::Name;
 use crate::process::Modules;
-use crate::symbol::elf::{File, Source};
+use crate::symbol::elf::{BoundedFile, ElfFile};
 use crate::symbol::reason::NoPart;
 use crate::symbol::separate::{self, as_elf};
 use gimli::{Dwarf, DwoId, SectionId, Unit};
@@ -52,19 +52,19 @@ pub(super) struct Shared {
 }
 
 /// A file's reference to shared debug information, and that, once it is found.
-pub(super) struct Sharing {
-    link: Link,
+pub(super) struct SharedLink {
+    link: AltLink,
     /// The path of the file itself.
     path: Name,
     found: UntilFound<Shared>,
 }
 
-impl Sharing {
+impl SharedLink {
     /// The reference in `source`, whose path is `path`; `None` if it shares nothing.
-    pub(super) fn of(source: &Source, path: &Name, budget: &mut Budget) -> Result<Option<Sharing>, NoLines> {
-        let link = Link::of(source, budget);
+    pub(super) fn of(source: &ElfFile, path: &Name, budget: &mut Budget) -> Result<Option<SharedLink>, NoLines> {
+        let link = AltLink::of(source, budget);
         budget.check()?;
-        Ok(link.map(|link| Sharing { link, path: path.clone(), found: UntilFound::default() }))
+        Ok(link.map(|link| SharedLink { link, path: path.clone(), found: UntilFound::default() }))
     }
 
     /// The shared debug information, read on the first call.
@@ -89,22 +89,22 @@ impl Sharing {
 }
 
 /// The contents of `.gnu_debugaltlink`.
-struct Link {
+struct AltLink {
     path: Vec<u8>,
     build_id: Vec<u8>,
 }
 
-impl Link {
-    fn of(source: &Source, budget: &mut Budget) -> Option<Link> {
+impl AltLink {
+    fn of(source: &ElfFile, budget: &mut Budget) -> Option<AltLink> {
         let bytes = source.section(b".gnu_debugaltlink", LONGEST_LINK, budget).ok()??;
         let mut id = object::read::Bytes(&bytes);
         let path = id.read_string().ok()?;
-        (!path.is_empty() && !id.is_empty()).then(|| Link { path: path.to_vec(), build_id: id.0.to_vec() })
+        (!path.is_empty() && !id.is_empty()).then(|| AltLink { path: path.to_vec(), build_id: id.0.to_vec() })
     }
 
     /// Opens the file: at its path relative to `path`, or by its build-id; in the target's root, or else in this
     /// machine's, as debug files for a program in another root are often installed only there.
-    fn find(&self, path: &Name, files: &Modules, budget: &mut Budget) -> Result<Source, NoLines> {
+    fn find(&self, path: &Name, files: &Modules, budget: &mut Budget) -> Result<ElfFile, NoLines> {
         let places = [self.place(path), separate::place_of(&self.build_id)];
         let theirs = places.iter().map(|place| files.at_path(place));
         let ours = places.iter().map(|place| files.at_own_path(place));
@@ -181,7 +181,7 @@ impl<'a> Split<'a> {
 
     /// The same, from a file of its own; an error if the file lacks it.
     pub(super) fn in_object(
-        object: &'a Object,
+        object: &'a DwoFile,
         dwarf: &Dwarf<Bytes<'a>>,
         skeleton: &Unit<Bytes<'a>>,
         id: DwoId,
@@ -214,33 +214,33 @@ impl<'a> Split<'a> {
 }
 
 /// A file that describes the functions of a unit (`.dwo`).
-pub(super) struct Object {
+pub(super) struct DwoFile {
     path: Name,
     /// Kept to notice changes.
-    file: File,
+    file: BoundedFile,
     pub(super) sections: Sections,
 }
 
-impl Object {
+impl DwoFile {
     /// Reads the file at `path`.
-    pub(super) fn read(path: &Name, files: &Modules, room: u64, budget: &mut Budget) -> Result<Object, NoLines> {
+    pub(super) fn read(path: &Name, files: &Modules, room: u64, budget: &mut Budget) -> Result<DwoFile, NoLines> {
         let refused = |why| NoLines::Split { file: path.clone(), why };
         let found = files.at_path(path.as_bytes());
         let found = found.map_err(|error| refused(error.into()))?;
         let source = as_elf(found, budget)?.ok_or_else(|| refused(NoPart::NotFound))?;
         let sections = Sections::read_within(&source, room, SectionId::dwo_name, budget)?
             .ok_or_else(|| refused(NoPart::NotFound))?;
-        Ok(Object { path: path.clone(), file: source.file, sections })
+        Ok(DwoFile { path: path.clone(), file: source.file, sections })
     }
 }
 
 /// A cache of these files, of limited size: the last used at the end.
 #[derive(Default)]
-pub(super) struct Objects(Mutex<VecDeque<Arc<Object>>>);
+pub(super) struct DwoCache(Mutex<VecDeque<Arc<DwoFile>>>);
 
-impl Objects {
+impl DwoCache {
     /// The file at `path`, if it is cached and unchanged.
-    pub(super) fn get(&self, path: &Name) -> Option<Arc<Object>> {
+    pub(super) fn get(&self, path: &Name) -> Option<Arc<DwoFile>> {
         let mut kept = self.lock();
         let number = kept.iter().position(|one| one.path == *path)?;
         let object = kept.remove(number)?;
@@ -252,7 +252,7 @@ impl Objects {
     }
 
     /// Caches a file that had the wanted unit: a wrong one may be replaced later.
-    pub(super) fn keep(&self, object: &Arc<Object>) {
+    pub(super) fn keep(&self, object: &Arc<DwoFile>) {
         let mut kept = self.lock();
         kept.retain(|one| one.path != object.path);
         kept.push_back(Arc::clone(object));
@@ -269,12 +269,12 @@ impl Objects {
         total(&self.lock())
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<Object>>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<DwoFile>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn total(kept: &VecDeque<Arc<Object>>) -> u64 {
+fn total(kept: &VecDeque<Arc<DwoFile>>) -> u64 {
     kept.iter().map(|one| one.sections.size).sum()
 }
 

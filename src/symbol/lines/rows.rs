@@ -118,7 +118,7 @@ pub(super) const MOST_ROWS: usize = 1 << 16;
 
 /// Code of a line in one function, or in one copy of an inlined one.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Place {
+pub(super) struct CodePlace {
     /// Its first row.
     pub(super) row: Row,
     /// The address after it: its own, if the line only begins here and the code belongs to the next one.
@@ -192,9 +192,9 @@ pub(super) fn rows_of(
 }
 
 /// Joins adjoining rows of one statement; `chains` has the functions around each.
-pub(super) fn joined(rows: Vec<Stretch>, chains: Vec<Vec<Scope>>) -> Vec<Place> {
+pub(super) fn joined(rows: Vec<Stretch>, chains: Vec<Vec<Scope>>) -> Vec<CodePlace> {
     let mut seen = HashSet::new();
-    let mut places: Vec<Place> = Vec::new();
+    let mut places: Vec<CodePlace> = Vec::new();
     for ((row, end), mut chain) in rows.into_iter().zip(chains) {
         if row.address == end {
             leave_call(&row, &mut chain);
@@ -216,7 +216,7 @@ pub(super) fn joined(rows: Vec<Stretch>, chains: Vec<Vec<Scope>>) -> Vec<Place> 
         let is_first = row.is_statement && function.is_none_or(|function| seen.insert(function));
         // A statement without code, between two others, is left out.
         if is_first || row.address < end {
-            places.push(Place { row, end, is_first, chain });
+            places.push(CodePlace { row, end, is_first, chain });
         }
     }
     for place in &mut places {
@@ -246,7 +246,7 @@ fn leave_call(row: &Row, chain: &mut Vec<Scope>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::symbol::lines::scopes::Call;
+    use crate::symbol::lines::scopes::InlinedCall;
     use gimli::UnitOffset;
 
     fn stretch(begin: u64, end: u64, column: u64, is_statement: bool) -> Stretch {
@@ -303,7 +303,7 @@ mod tests {
     #[test]
     fn an_inlined_call_is_not_in_the_called_function() {
         let called =
-            |line| Scope { entry: UnitOffset(2), call: Some(Call { file: 1, line: Some(line), column: None }) };
+            |line| Scope { entry: UnitOffset(2), call: Some(InlinedCall { file: 1, line: Some(line), column: None }) };
         for (line, functions) in [(7, 1), (6, 2)] {
             let chain = [within(1), vec![called(line)]].concat();
             let places = joined(vec![stretch(10, 10, 5, true)], vec![chain]);

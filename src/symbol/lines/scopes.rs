@@ -14,7 +14,7 @@ pub(super) const NOWHERE: u64 = 0;
 
 /// The addresses of an entry.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Claimed {
+pub(super) struct EntryRanges {
     low: Option<u64>,
     high: Option<High>,
     list: Option<RangeListsOffset>,
@@ -26,7 +26,7 @@ enum High {
     Size(u64),
 }
 
-impl Claimed {
+impl EntryRanges {
     /// Takes an attribute into account.
     pub(super) fn take(
         &mut self,
@@ -50,9 +50,9 @@ impl Claimed {
 }
 
 /// The addresses in the first entry of a unit.
-pub(super) fn root_ranges(dwarf: &Dwarf<Bytes<'_>>, unit: &Unit<Bytes<'_>>) -> Result<Claimed, NoLines> {
+pub(super) fn root_ranges(dwarf: &Dwarf<Bytes<'_>>, unit: &Unit<Bytes<'_>>) -> Result<EntryRanges, NoLines> {
     let mut entries = unit.entries_raw(None)?;
-    let mut claimed = Claimed::default();
+    let mut claimed = EntryRanges::default();
     if let Some(abbreviation) = entries.read_abbreviation()? {
         for &specification in abbreviation.attributes() {
             let attribute = entries.read_attribute(specification)?;
@@ -66,7 +66,7 @@ pub(super) fn root_ranges(dwarf: &Dwarf<Bytes<'_>>, unit: &Unit<Bytes<'_>>) -> R
 pub(super) fn each_range(
     dwarf: &Dwarf<Bytes<'_>>,
     unit: &Unit<Bytes<'_>>,
-    claimed: &Claimed,
+    claimed: &EntryRanges,
     budget: &mut Budget,
     visit: &mut dyn FnMut(u64, u64, &mut Budget) -> Result<(), NoLines>,
 ) -> Result<(), NoLines> {
@@ -106,19 +106,19 @@ pub(super) struct Scope {
     /// Its entry.
     pub(super) entry: UnitOffset,
     /// Where it was called, if it was inlined.
-    pub(super) call: Option<Call>,
+    pub(super) call: Option<InlinedCall>,
 }
 
 /// The place of a call that was inlined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Call {
+pub(super) struct InlinedCall {
     pub(super) file: u64,
     pub(super) line: Option<u64>,
     pub(super) column: Option<u64>,
 }
 
 /// A function whose entries are being read.
-struct Open {
+struct OpenFunction {
     depth: isize,
     entry: UnitOffset,
     /// Whether any of the addresses lies in it.
@@ -133,7 +133,7 @@ pub(super) fn around(
     budget: &mut Budget,
 ) -> Result<Vec<Vec<Scope>>, NoLines> {
     let mut chains: Vec<Vec<Scope>> = vec![Vec::new(); addresses.len()];
-    let mut open: Vec<Open> = Vec::new();
+    let mut open: Vec<OpenFunction> = Vec::new();
     let mut taken = 0;
     let mut entries = unit.entries_raw(None)?;
     while !entries.is_empty() {
@@ -156,8 +156,8 @@ pub(super) fn around(
             entries.skip_attributes(abbreviation.attributes())?;
             continue;
         }
-        let mut claimed = Claimed::default();
-        let mut call = Call::default();
+        let mut claimed = EntryRanges::default();
+        let mut call = InlinedCall::default();
         for &specification in abbreviation.attributes() {
             let attribute = entries.read_attribute(specification)?;
             claimed.take(dwarf, unit, &attribute)?;
@@ -184,13 +184,13 @@ pub(super) fn around(
             }
             if taken <= MOST_SCOPES { Ok(()) } else { Err(NoLines::TooLarge) }
         })?;
-        open.push(Open { depth, entry, holds });
+        open.push(OpenFunction { depth, entry, holds });
     }
     Ok(chains)
 }
 
 /// Adds `scope` to a chain, if it lies within the chain's last function. Returns whether it did.
-fn take(chain: &mut Vec<Scope>, scope: Scope, open: &[Open]) -> bool {
+fn take(chain: &mut Vec<Scope>, scope: Scope, open: &[OpenFunction]) -> bool {
     let Some(last) = chain.last() else {
         if scope.call.is_none() {
             chain.push(scope);

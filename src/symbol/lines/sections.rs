@@ -2,7 +2,7 @@
 
 use super::NoLines;
 use crate::budget::Budget;
-use crate::symbol::elf::Source;
+use crate::symbol::elf::ElfFile;
 use gimli::{Dwarf, DwarfPackage, DwarfPackageSections, DwarfSections, EndianSlice, RunTimeEndian, SectionId};
 use object::Endianness;
 
@@ -38,13 +38,13 @@ pub(super) struct Sections {
 
 impl Sections {
     /// Reads them, and decompresses them if needed; `None` if the file has no debug information.
-    pub(super) fn read(source: &Source, budget: &mut Budget) -> Result<Option<Sections>, NoLines> {
+    pub(super) fn read(source: &ElfFile, budget: &mut Budget) -> Result<Option<Sections>, NoLines> {
         Sections::read_within(source, MOST_BYTES, |id| Some(id.name()), budget)
     }
 
     /// The same for the sections that `name` names, in at most `room` bytes.
     pub(super) fn read_within(
-        source: &Source,
+        source: &ElfFile,
         room: u64,
         name: fn(SectionId) -> Option<&'static str>,
         budget: &mut Budget,
@@ -82,7 +82,7 @@ pub(super) struct PackageSections {
 impl PackageSections {
     /// Reads them; `None` if the file is no such package.
     pub(super) fn read_within(
-        source: &Source,
+        source: &ElfFile,
         room: u64,
         budget: &mut Budget,
     ) -> Result<Option<PackageSections>, NoLines> {
@@ -107,7 +107,7 @@ impl PackageSections {
 
 /// Reads sections while there is room.
 struct Loader<'a> {
-    source: &'a Source,
+    source: &'a ElfFile,
     room: u64,
     budget: &'a mut Budget,
 }
@@ -125,7 +125,7 @@ impl Loader<'_> {
     }
 }
 
-fn endian_of(source: &Source) -> RunTimeEndian {
+fn endian_of(source: &ElfFile) -> RunTimeEndian {
     match source.elf.endian {
         Endianness::Little => RunTimeEndian::Little,
         Endianness::Big => RunTimeEndian::Big,

@@ -1,15 +1,15 @@
 //! The debug information of one file: look-ups of an address, and of a line.
 
 use super::frames::{Compiled, Described};
-use super::further_files::{self, Object, Objects, Shared, Sharing, Split, UntilFound};
-use super::rows::{self, Place, Stretch};
+use super::further_files::{self, DwoCache, DwoFile, Shared, SharedLink, Split, UntilFound};
+use super::rows::{self, CodePlace, Stretch};
 use super::sections::{Bytes, PackageSections, Sections};
 use super::units::{Opener, Units};
 use super::{Frame, NoLines, path, scopes};
 use crate::budget::Budget;
 use crate::kernel::Name;
 use crate::process::Modules;
-use crate::symbol::elf::Source;
+use crate::symbol::elf::ElfFile;
 use crate::symbol::reason::or_fault;
 use gimli::{Dwarf, Unit};
 use std::sync::Arc;
@@ -21,19 +21,19 @@ pub(in crate::symbol) struct Lines {
     /// Its path.
     path: Name,
     /// What it shares with other modules; `None` if it shares nothing.
-    sharing: Option<Sharing>,
+    sharing: Option<SharedLink>,
     /// The package with split units.
     package: UntilFound<PackageSections>,
     /// The files of split units that are in no package.
-    objects: Objects,
+    objects: DwoCache,
 }
 
 /// The shared debug information, or why it is unknown.
-type Known<'a> = Result<&'a Shared, NoLines>;
+type SharedOrReason<'a> = Result<&'a Shared, NoLines>;
 
 /// What is known of an address.
 #[derive(Clone)]
-pub(super) struct Found {
+pub(super) struct AddressLine {
     /// The row it lies in.
     pub(super) row: Stretch,
     /// The innermost first.
@@ -48,7 +48,7 @@ pub(super) struct Places {
     /// The line that has code: the requested one, or the next one with code.
     pub(super) line: Option<u64>,
     /// In order, with what is known of the first ones.
-    pub(super) places: Vec<(Place, Option<Found>)>,
+    pub(super) places: Vec<(CodePlace, Option<AddressLine>)>,
     /// Whether a unit has the file at all.
     pub(super) has_file: bool,
     /// Why some of the debug information could not be searched.
@@ -71,7 +71,7 @@ pub(super) struct LineQuery<'a> {
 impl Lines {
     /// Reads the sections of `source`, whose path is `path`, and finds the units; `None` if it has no debug
     /// information.
-    pub(super) fn read(source: &Source, path: &Name, budget: &mut Budget) -> Result<Option<Lines>, NoLines> {
+    pub(super) fn read(source: &ElfFile, path: &Name, budget: &mut Budget) -> Result<Option<Lines>, NoLines> {
         let Some(sections) = Sections::read(source, budget)? else {
             return Ok(None);
         };
@@ -80,9 +80,9 @@ impl Lines {
             sections,
             units,
             path: path.clone(),
-            sharing: Sharing::of(source, path, budget)?,
+            sharing: SharedLink::of(source, path, budget)?,
             package: UntilFound::default(),
-            objects: Objects::default(),
+            objects: DwoCache::default(),
         }))
     }
 
@@ -96,11 +96,11 @@ impl Lines {
     }
 
     fn shared_size(&self) -> u64 {
-        self.sharing.as_ref().map_or(0, Sharing::size)
+        self.sharing.as_ref().map_or(0, SharedLink::size)
     }
 
     /// The debug information that it shares with others, or why that is unknown.
-    fn shared(&self, files: &Modules, budget: &mut Budget) -> Result<Known<'_>, NoLines> {
+    fn shared(&self, files: &Modules, budget: &mut Budget) -> Result<SharedOrReason<'_>, NoLines> {
         let sharing = self.sharing.as_ref();
         let shared = sharing.map(|one| one.get(files, self.sections.room(), budget));
         match shared.unwrap_or(Err(NoLines::NotNamed)) {
@@ -109,7 +109,7 @@ impl Lines {
         }
     }
 
-    fn dwarf<'a>(&'a self, shared: &Known<'a>) -> Dwarf<Bytes<'a>> {
+    fn dwarf<'a>(&'a self, shared: &SharedOrReason<'a>) -> Dwarf<Bytes<'a>> {
         let mut dwarf = self.sections.dwarf();
         if let Ok(shared) = shared {
             dwarf.set_sup(shared.sections.dwarf());
@@ -131,7 +131,7 @@ impl Lines {
         symbol: Option<&Name>,
         files: &Modules,
         budget: &mut Budget,
-    ) -> Result<Found, NoLines> {
+    ) -> Result<AddressLine, NoLines> {
         let shared = self.shared(files, budget)?;
         let dwarf = self.dwarf(&shared);
         let mut why = NoLines::NotCovered;
@@ -153,7 +153,7 @@ impl Lines {
             return self.describing(&dwarf, &shared, &unit, files, budget, |unit, mut missing, budget| {
                 let chains = chains(unit, &[address], &mut missing, budget)?;
                 let chain = chains.into_iter().next().unwrap_or_default();
-                Ok(Found { row, frames: unit.frames(&row.0, &chain, symbol, &mut missing, budget)?, missing })
+                Ok(AddressLine { row, frames: unit.frames(&row.0, &chain, symbol, &mut missing, budget)?, missing })
             });
         }
         match (why, &self.units.fault) {
@@ -217,7 +217,7 @@ impl Lines {
                         let mut missing = missing.clone();
                         let frames = unit.frames(&place.row, &place.chain, symbol.as_ref(), &mut missing, budget)?;
                         text += frames.iter().map(Frame::text).sum::<usize>();
-                        Some(Found { row: (place.row, place.end), frames, missing })
+                        Some(AddressLine { row: (place.row, place.end), frames, missing })
                     } else {
                         None
                     };
@@ -261,7 +261,7 @@ impl Lines {
         unit: &Unit<Bytes<'a>>,
         files: &Modules,
         budget: &mut Budget,
-        object: &'a mut Option<Arc<Object>>,
+        object: &'a mut Option<Arc<DwoFile>>,
     ) -> Result<Option<Split<'a>>, NoLines> {
         let Some(id) = unit.dwo_id else {
             return Ok(None);
@@ -276,7 +276,7 @@ impl Lines {
         };
         let object = object.insert(match self.objects.get(&path) {
             Some(kept) => kept,
-            None => Arc::new(Object::read(&path, files, self.sections.room(), budget)?),
+            None => Arc::new(DwoFile::read(&path, files, self.sections.room(), budget)?),
         });
         let split = Split::in_object(object, dwarf, unit, id, budget)?;
         self.objects.keep(object);
@@ -287,7 +287,7 @@ impl Lines {
     fn describing<T>(
         &self,
         dwarf: &Dwarf<Bytes<'_>>,
-        shared: &Known,
+        shared: &SharedOrReason,
         unit: &Unit<Bytes<'_>>,
         files: &Modules,
         budget: &mut Budget,

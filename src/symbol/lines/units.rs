@@ -19,7 +19,7 @@ pub(super) struct Units {
     /// Where each begins in `.debug_info`, in order.
     pub(super) offsets: Vec<usize>,
     /// By start.
-    covered: Vec<Covered>,
+    covered: Vec<UnitRange>,
     /// Whether some are described in files of their own.
     has_split: bool,
     /// Why some units were skipped.
@@ -27,7 +27,7 @@ pub(super) struct Units {
 }
 
 /// A range of file addresses that a unit claims.
-struct Covered {
+struct UnitRange {
     begin: u64,
     end: u64,
     unit: usize,
@@ -98,7 +98,7 @@ impl Units {
             if self.covered.len() >= MOST_RANGES {
                 return Err(NoLines::TooLarge);
             }
-            self.covered.push(Covered { begin, end, unit: offset, reach: 0 });
+            self.covered.push(UnitRange { begin, end, unit: offset, reach: 0 });
             Ok(())
         };
         let claimed = root_ranges(dwarf, unit)?;
@@ -121,7 +121,7 @@ impl Units {
 
     /// Bytes of memory.
     pub(super) fn size(&self) -> u64 {
-        let covered = self.covered.capacity() * size_of::<Covered>();
+        let covered = self.covered.capacity() * size_of::<UnitRange>();
         (covered + self.offsets.capacity() * size_of::<usize>()) as u64
     }
 

@@ -1,6 +1,6 @@
 //! Small ELF files, written field by field from the format's tables, in either width and byte order.
 
-use super::super::elf::{File, Source};
+use super::super::elf::{BoundedFile, ElfFile};
 use super::super::sources::Sources;
 use crate::budget::Budget;
 use crate::process::{InMemory, ReadAt};
@@ -124,8 +124,8 @@ impl Builder {
     }
 
     pub(in crate::symbol) fn sources(&self) -> Sources {
-        let file = File::new(Box::new(InMemory::file(self.bytes())));
-        Sources::alone(Source::read(file, &mut Budget::unlimited()).expect("a sound file"))
+        let file = BoundedFile::new(Box::new(InMemory::file(self.bytes())));
+        Sources::alone(ElfFile::read(file, &mut Budget::unlimited()).expect("a sound file"))
     }
 
     pub(crate) fn bytes(&self) -> Vec<u8> {

@@ -1,8 +1,8 @@
 //! Symbols of a file without section headers.
 
-use super::super::elf::{File, Source};
+use super::super::elf::{BoundedFile, ElfFile};
 use super::super::module_symbols::ModuleSymbols;
-use super::super::sources::{Answers, Sources};
+use super::super::sources::{NamesFrom, Sources};
 use super::super::table::{self, Kind};
 use crate::budget::Budget;
 use crate::process::InMemory;
@@ -19,7 +19,7 @@ fn c_library() -> Option<Vec<u8>> {
 }
 
 fn loaded(bytes: Vec<u8>) -> ModuleSymbols {
-    let source = Source::read(File::new(Box::new(InMemory::file(bytes))), &mut Budget::unlimited()).unwrap();
+    let source = ElfFile::read(BoundedFile::new(Box::new(InMemory::file(bytes))), &mut Budget::unlimited()).unwrap();
     ModuleSymbols::new(Sources::alone(source), 1)
 }
 
@@ -50,7 +50,7 @@ fn a_file_without_section_headers_answers_by_its_dynamic_segment() {
     bare[58..64].fill(0);
     let (whole, bare) = (loaded(bytes), loaded(bare));
     assert!(bare.elf().sections.is_empty());
-    assert_eq!(bare.sources.answers(), Some(Answers::DynamicTable));
+    assert_eq!(bare.sources.answers(), Some(NamesFrom::DynamicTable));
     let names = exported(&whole);
     assert!(names.len() > 1000, "{}", names.len());
     assert_eq!(exported(&bare), names);

@@ -1,6 +1,6 @@
 //! Damaged and hostile files: no panic, no hang, no unbounded memory, and a reason.
 
-use super::super::elf::{File, Relocations, Source, visit_relocations};
+use super::super::elf::{BoundedFile, ElfFile, Relocations, visit_relocations};
 use super::super::module_symbols::ModuleSymbols;
 use super::super::sources::Sources;
 use super::super::{NoSeparate, NoSymbols, Symbols, demangle, plt_got, search, separate};
@@ -20,7 +20,8 @@ const MINUTE: std::time::Duration = std::time::Duration::from_secs(60);
 
 /// Makes every query on one file.
 fn exercise(bytes: Box<dyn ReadAt>) -> Result<(), NoSymbols> {
-    let loaded = ModuleSymbols::new(Sources::alone(Source::read(File::new(bytes), &mut Budget::unlimited())?), 1);
+    let loaded =
+        ModuleSymbols::new(Sources::alone(ElfFile::read(BoundedFile::new(bytes), &mut Budget::unlimited())?), 1);
     for address in [0, 0x1004, 0x1010, 0x2004, 0x3fff, u64::MAX, 0x1004] {
         loaded.symbol_at(address);
         if let Some(number) = loaded.elf().section_at(address) {
@@ -34,7 +35,7 @@ fn exercise(bytes: Box<dyn ReadAt>) -> Result<(), NoSymbols> {
     }
     let modules = Fake::new().target().modules;
     _ = separate::find(&modules, &Name::from("/p"), image, &Budget::unlimited()).unwrap().chosen();
-    loaded.holds_copy(0x1004)?;
+    loaded.is_copied_variable(0x1004)?;
     for address in [0x1004, 0x2004, u64::MAX] {
         loaded.symbol_at(address);
     }
@@ -167,7 +168,7 @@ fn headers_are_read_within_a_limit() {
     let read = |damage: &[(usize, &[u8])]| {
         let mut start = bytes.clone();
         damage.iter().for_each(|(at, value)| start[*at..at + value.len()].copy_from_slice(value));
-        Source::read(File::new(Box::new(Sparse { start, length: 1 << 40 })), &mut Budget::unlimited())
+        ElfFile::read(BoundedFile::new(Box::new(Sparse { start, length: 1 << 40 })), &mut Budget::unlimited())
     };
     let reason = |damage: &[(usize, &[u8])]| read(damage).err().map(|reason| reason.to_string());
     // e_shnum, and sh_size of the first section header
@@ -201,7 +202,7 @@ impl ReadAt for Broken {
 
 #[test]
 fn a_read_that_fails_is_the_reason() {
-    let source = Source::read(File::new(Box::new(Broken(sound().bytes()))), &mut Budget::unlimited());
+    let source = ElfFile::read(BoundedFile::new(Box::new(Broken(sound().bytes()))), &mut Budget::unlimited());
     let reason = source.err().map(|reason| reason.to_string());
     assert!(reason.as_ref().is_some_and(|reason| reason.contains("os error 5")), "{reason:?}");
 }
@@ -212,7 +213,8 @@ fn checksums_of_huge_files_are_not_computed() {
     let length = 4 << 30;
     let huge = move || -> Box<dyn ReadAt> { Box::new(Sparse { start: Builder::default().bytes(), length }) };
     let program = Builder { sections: vec![Extra::debuglink(b"p.debug", 7)], ..Builder::default() };
-    let image = Source::read(File::new(Box::new(InMemory::file(program.bytes()))), &mut Budget::unlimited()).unwrap();
+    let image =
+        ElfFile::read(BoundedFile::new(Box::new(InMemory::file(program.bytes()))), &mut Budget::unlimited()).unwrap();
     let everywhere = Modules::new(Arc::new(Everywhere(huge)));
     let found = separate::find(&everywhere, &Name::from("/p"), &image, &Arc::default());
     let refusal = found.unwrap().chosen().err();
@@ -262,7 +264,7 @@ fn relocations_are_read_once_and_within_a_limit() {
             reads: Arc::clone(&reads),
             bytes: Arc::clone(&bytes),
         };
-        let image = Source::read(File::new(Box::new(counting)), &mut Budget::unlimited()).unwrap();
+        let image = ElfFile::read(BoundedFile::new(Box::new(counting)), &mut Budget::unlimited()).unwrap();
         let before = bytes.load(Ordering::Relaxed);
         Relocations::default().of(&image, &mut Budget::unlimited().within(MINUTE)).unwrap();
         bytes.load(Ordering::Relaxed) - before
@@ -418,7 +420,8 @@ fn a_search_for_names_of_stubs_can_be_interrupted() {
         dynamic: (0..5000).map(|_| entry("exported", 0x1010, 8, GLOBAL, FUNCTION)).collect(),
         ..Builder::default()
     };
-    let image = Source::read(File::new(Box::new(InMemory::file(program.bytes()))), &mut Budget::unlimited()).unwrap();
+    let image =
+        ElfFile::read(BoundedFile::new(Box::new(InMemory::file(program.bytes()))), &mut Budget::unlimited()).unwrap();
     let found = |mut budget: Budget| {
         let found = plt_got::Import::called(&image, "exported", &mut budget);
         found.map(|found| found.len())
@@ -430,7 +433,8 @@ fn a_search_for_names_of_stubs_can_be_interrupted() {
 
 #[test]
 fn a_pass_over_relocations_can_be_interrupted() {
-    let image = Source::read(File::new(Box::new(InMemory::file(sound().bytes()))), &mut Budget::unlimited()).unwrap();
+    let image =
+        ElfFile::read(BoundedFile::new(Box::new(InMemory::file(sound().bytes()))), &mut Budget::unlimited()).unwrap();
     let pressed = Arc::new(AtomicBool::new(true));
     let visited = |budget: &mut Budget| {
         let mut visited = 0;
@@ -460,7 +464,8 @@ fn a_pass_over_relocations_can_be_interrupted() {
 #[test]
 fn addresses_have_names_even_after_a_search_was_given_up() {
     let loaded = || {
-        let image = Source::read(File::new(Box::new(InMemory::file(sound().bytes()))), &mut Budget::unlimited());
+        let image =
+            ElfFile::read(BoundedFile::new(Box::new(InMemory::file(sound().bytes()))), &mut Budget::unlimited());
         ModuleSymbols::new(Sources::alone(image.unwrap()), 1)
     };
     for passing in [NoSymbols::TooCostly, NoSymbols::Interrupted] {

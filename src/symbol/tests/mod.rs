@@ -8,7 +8,7 @@ mod hostile;
 mod separate;
 mod within_budget;
 
-use super::elf::{File, Source};
+use super::elf::{BoundedFile, ElfFile};
 use super::lookup;
 use super::lookup::Index;
 use super::module_symbols::ModuleSymbols;
@@ -345,7 +345,7 @@ fn one_look_up_reads_the_table_once_and_one_name() {
     let (reads, bytes) = Default::default();
     let counting = Counting { inner, reads: std::sync::Arc::clone(&reads), bytes: std::sync::Arc::clone(&bytes) };
     let loaded = ModuleSymbols::new(
-        Sources::alone(Source::read(File::new(Box::new(counting)), &mut Budget::unlimited()).unwrap()),
+        Sources::alone(ElfFile::read(BoundedFile::new(Box::new(counting)), &mut Budget::unlimited()).unwrap()),
         1,
     );
     assert!(loaded.symbol_at(0x1234).is_some());
@@ -370,7 +370,7 @@ fn a_search_passes_over_symbols_only_if_a_name_may_be_among_them() {
         let inner = Box::new(InMemory::file(file.clone()));
         let counting = Counting { inner, reads: std::sync::Arc::default(), bytes: std::sync::Arc::clone(&bytes) };
         let loaded = ModuleSymbols::new(
-            Sources::alone(Source::read(File::new(Box::new(counting)), &mut Budget::unlimited()).unwrap()),
+            Sources::alone(ElfFile::read(BoundedFile::new(Box::new(counting)), &mut Budget::unlimited()).unwrap()),
             1,
         );
         let found = loaded.find(query).unwrap().len();
@@ -408,7 +408,7 @@ fn a_repeated_search_for_a_name_reads_nothing() {
         reads: std::sync::Arc::clone(&reads),
         bytes: std::sync::Arc::default(),
     };
-    let source = Source::read(File::new(Box::new(counting)), &mut Budget::unlimited()).unwrap();
+    let source = ElfFile::read(BoundedFile::new(Box::new(counting)), &mut Budget::unlimited()).unwrap();
     let loaded = ModuleSymbols::new(Sources::alone(source), 1);
     let find = |name: &str| loaded.find(name).unwrap().len();
     let count = || reads.load(std::sync::atomic::Ordering::Relaxed);

@@ -1,8 +1,8 @@
 //! Separate debug files and compressed sections: which are found, which are refused.
 
-use super::super::elf::{File, Source, expand_xz, old_spelling};
+use super::super::elf::{BoundedFile, ElfFile, expand_xz, old_spelling};
 use super::super::module_symbols::ModuleSymbols;
-use super::super::sources::{Answers, BETWEEN_LOOKS, Expanded, Sources};
+use super::super::sources::{BETWEEN_LOOKS, ExpandedMemory, NamesFrom, Sources};
 use super::super::{NoSeparate, NoSymbols, Symbols, TargetSymbols, separate};
 use super::builder::*;
 use crate::budget::Budget;
@@ -18,8 +18,8 @@ const PROGRAM: &str = "/usr/bin/program";
 const ID: &[u8] = &[0xab, 0xcd, 0xef, 0x01];
 const BY_ID: &str = "/usr/lib/debug/.build-id/ab/cdef01.debug";
 
-fn source(bytes: Vec<u8>) -> Source {
-    Source::read(File::new(Box::new(InMemory::file(bytes))), &mut Budget::unlimited()).unwrap()
+fn source(bytes: Vec<u8>) -> ElfFile {
+    ElfFile::read(BoundedFile::new(Box::new(InMemory::file(bytes))), &mut Budget::unlimited()).unwrap()
 }
 
 /// A stripped program with these sections.
@@ -40,7 +40,7 @@ fn find(program: &Builder, files: &[(&str, Vec<u8>)]) -> Result<String, NoSepara
     let modules = &target.modules;
     let separate = separate::find(modules, &Name::from(PROGRAM), &image, &Arc::default()).unwrap();
     let path = separate.chosen().map(|one| one.path.to_string());
-    let loaded = ModuleSymbols::new(Sources::new(image, separate, &Expanded::default()).unwrap(), 1);
+    let loaded = ModuleSymbols::new(Sources::new(image, separate, &ExpandedMemory::default()).unwrap(), 1);
     let name = |address| loaded.symbol_at(address).map(|(_, name)| name.to_string());
     assert_eq!(name(0x1108).as_deref(), Some("exported"));
     assert_eq!(name(0x1004).as_deref(), path.is_ok().then_some("hidden"));
@@ -112,7 +112,7 @@ fn debug_files_are_searched_for_again_after_a_while() {
     let image = source(program.bytes());
     let modules = Fake::new().target().modules;
     let separate = separate::find(&modules, &Name::from(PROGRAM), &image, &Arc::default()).unwrap();
-    let sources = Sources::new(image, separate, &Expanded::default()).unwrap();
+    let sources = Sources::new(image, separate, &ExpandedMemory::default()).unwrap();
     let wanted = debug_file(vec![Extra::build_id(ID)]);
     let installed = Fake::new().file(BY_ID, wanted).target().modules;
     assert!(sources.are_unchanged(&installed, start));
@@ -141,31 +141,34 @@ fn by_name_and_checksum() {
 fn a_checksum_waits_until_it_is_needed_and_ends_with_ctrl_c() {
     let good = debug_file(vec![]);
     let target = Fake::new().file("/usr/bin/p.debug", good.clone()).target();
-    let interrupts = Arc::new(AtomicBool::new(true));
-    let candidates = |program: &Builder| {
+    let interrupts = Arc::new(AtomicBool::new(false));
+    let interrupt = |is_on| interrupts.store(is_on, Ordering::Relaxed);
+    let search = |program: &Builder| {
         let image = source(program.bytes());
-        let separate =
-            separate::find(&target.modules, &Name::from(PROGRAM), &image, &Budget::until(Arc::clone(&interrupts)))
-                .unwrap();
-        (image, separate)
+        let budget = Budget::until(Arc::clone(&interrupts));
+        separate::find(&target.modules, &Name::from(PROGRAM), &image, &budget).map(|separate| (image, separate))
     };
     let link = || vec![Extra::debuglink(b"p.debug", sum(&good))];
     // Without a table of its own the file is needed at once.
-    let (image, separate) = candidates(&stripped(link()));
-    let refused = Sources::new(image, separate, &Expanded::default()).err();
+    let (image, separate) = search(&stripped(link())).unwrap();
+    interrupt(true);
+    let refused = Sources::new(image, separate, &ExpandedMemory::default()).err();
     assert!(matches!(refused, Some(NoSymbols::Interrupted)));
+    assert!(search(&stripped(link())).is_err(), "the search itself ends");
     // With one its names are known at once, and the file is chosen when lines are needed.
+    interrupt(false);
     let full = Builder { sections: link(), ..Builder::with(vec![entry("main", 0x1000, 8, GLOBAL, FUNCTION)]) };
-    let (image, separate) = candidates(&full);
-    let sources = Sources::new(image, separate, &Expanded::default()).unwrap();
+    let (image, separate) = search(&full).unwrap();
+    interrupt(true);
+    let sources = Sources::new(image, separate, &ExpandedMemory::default()).unwrap();
     let is_interrupted = |sources: &Sources| {
         matches!(sources.separate(), Err(NoSeparate::Interrupted))
             && matches!(sources.debug_source(), Err(NoSymbols::Interrupted))
     };
     assert!(is_interrupted(&sources));
-    interrupts.store(false, Ordering::Relaxed);
+    interrupt(false);
     assert!(sources.debug_source().is_ok());
-    interrupts.store(true, Ordering::Relaxed);
+    interrupt(true);
     assert!(sources.debug_source().is_ok(), "it is known by now");
 }
 
@@ -305,7 +308,7 @@ fn xz(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// The file that gives the names of a stripped program with this `.gnu_debugdata`, and its symbol at 0x1004.
-fn by_debugdata(bytes: Vec<u8>) -> (Option<Answers>, Option<String>) {
+fn by_debugdata(bytes: Vec<u8>) -> (Option<NamesFrom>, Option<String>) {
     let program = stripped(vec![Extra::new(".gnu_debugdata", bytes)]);
     let loaded = ModuleSymbols::new(Sources::alone(source(program.bytes())), 1);
     let name = |address| loaded.symbol_at(address).map(|(_, name)| name.to_string());
@@ -317,11 +320,11 @@ fn by_debugdata(bytes: Vec<u8>) -> (Option<Answers>, Option<String>) {
 fn a_small_table_within_the_file() {
     let small = xz(&debug_file(vec![]));
     let (answers, name) = by_debugdata(small.clone());
-    assert_eq!(answers, Some(Answers::DebugData));
+    assert_eq!(answers, Some(NamesFrom::DebugData));
     assert_eq!(name.as_deref(), Some("hidden"));
     for damaged in [vec![1, 2, 3], small[..small.len() / 2].to_vec(), xz(b"no ELF file")] {
         let (answers, name) = by_debugdata(damaged);
-        assert_eq!(answers, Some(Answers::DynamicTable));
+        assert_eq!(answers, Some(NamesFrom::DynamicTable));
         assert_eq!(name, None);
     }
 }
@@ -379,7 +382,7 @@ fn the_memory_of_many_compressed_tables_is_limited() {
     let target = fake.target();
     let regions = target.process.regions().unwrap();
     let mut symbols = Symbols::default();
-    symbols.expanded = Expanded::at_most(4 * size);
+    symbols.expanded = ExpandedMemory::at_most(4 * size);
     let name = |view: &TargetSymbols, number: u64| {
         let found = view.at(VirtualAddress::new(start(number) + 4));
         found.map(|one| one.name().to_string())
@@ -400,8 +403,8 @@ fn the_memory_of_many_compressed_tables_is_limited() {
     for survey in view.surveys() {
         let survey = survey.unwrap();
         match (&survey.answers, survey.no_debugdata) {
-            (Ok((Answers::DebugData, _)), None) => told.0 += 1,
-            (Ok((Answers::DynamicTable, _)), Some(NoSymbols::NoRoom)) => told.1 += 1,
+            (Ok((NamesFrom::DebugData, _)), None) => told.0 += 1,
+            (Ok((NamesFrom::DynamicTable, _)), Some(NoSymbols::NoRoom)) => told.1 += 1,
             (answers, why) => panic!("{answers:?}, {why:?}"),
         }
     }

@@ -4,7 +4,7 @@ use super::super::support::{at, skip};
 use super::super::target::Target;
 use super::programs::{compile, is_installed};
 use super::with_names;
-use pmdb::symbol::{Answers, NoSeparate, NoSymbols, Symbols};
+use pmdb::symbol::{NamesFrom, NoSeparate, NoSymbols, Symbols};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -53,7 +53,7 @@ fn stripped(test: &str, folder: &Path) -> Option<PathBuf> {
 }
 
 /// The file that gives the names of `program` in a target, and whether the static function at `hidden` has its name.
-fn answers(target: &Target, hidden: u64) -> (Result<Answers, NoSymbols>, Result<String, NoSeparate>, bool) {
+fn answers(target: &Target, hidden: u64) -> (Result<NamesFrom, NoSymbols>, Result<String, NoSeparate>, bool) {
     let symbols = Symbols::default();
     with_names(&symbols, &target.attach(), |names, _| {
         let mut surveys = names.surveys().map(|survey| survey.expect("nobody stops it"));
@@ -80,7 +80,7 @@ pub(super) fn what_was_stripped_is_found_by_name_and_checksum() {
     let hidden = target.numbers()[0];
     let debug = folder.path().join("program.debug");
     let (by, separate, is_named) = answers(&target, hidden);
-    assert_eq!(by.expect("symbols"), Answers::DebugFile);
+    assert_eq!(by.expect("symbols"), NamesFrom::DebugFile);
     assert_eq!(separate.expect("its path"), debug.to_str().expect("plain"));
     assert!(is_named);
 
@@ -90,7 +90,7 @@ pub(super) fn what_was_stripped_is_found_by_name_and_checksum() {
     *other.last_mut().expect("bytes") ^= 1;
     std::fs::write(&debug, other).expect("to overwrite");
     let (by, separate, is_named) = answers(&target, hidden);
-    assert_eq!(by.expect("symbols"), Answers::DynamicTable);
+    assert_eq!(by.expect("symbols"), NamesFrom::DynamicTable);
     assert!(matches!(separate, Err(NoSeparate::OfAnotherBuild { .. })));
     assert!(!is_named);
 
@@ -160,7 +160,7 @@ pub(super) fn debug_files_for_a_program_in_another_root() {
     idle.line();
     let is_c = |name: &[u8]| name.ends_with(b"/libc.so.6");
     let found = surveyed(&idle, is_c);
-    let Some((Ok(Answers::DebugFile), Ok(path))) = found else {
+    let Some((Ok(NamesFrom::DebugFile), Ok(path))) = found else {
         return skip(test, "no debug file of the C library is installed here");
     };
     assert!(path.starts_with("/usr/lib/debug/.build-id/"), "{path}");
@@ -188,7 +188,7 @@ pub(super) fn debug_files_for_a_program_in_another_root() {
     let mut target = Target::spawn(unshare().args(["-c", "echo ready; read line"]));
     target.line();
     match surveyed(&target, is_c) {
-        Some((Ok(Answers::DebugFile), Ok(there))) => assert_eq!(there, path),
+        Some((Ok(NamesFrom::DebugFile), Ok(there))) => assert_eq!(there, path),
         Some((_, Err(NoSeparate::Unreadable(reason)))) => {
             skip(test, &format!("the root of the process cannot be entered: {reason}"));
         }
@@ -199,7 +199,7 @@ pub(super) fn debug_files_for_a_program_in_another_root() {
     let mut target = Target::spawn(unshare().args(["-c", "exec /program"]));
     let hidden = target.numbers()[0];
     let (by, separate, is_named) = answers(&target, hidden);
-    assert_eq!(by.expect("symbols"), Answers::DebugFile);
+    assert_eq!(by.expect("symbols"), NamesFrom::DebugFile);
     assert!(separate.expect("its path").ends_with("/program.debug"));
     assert!(is_named);
     target.send("");
@@ -209,7 +209,7 @@ pub(super) fn debug_files_for_a_program_in_another_root() {
 fn surveyed(
     target: &Target,
     is_it: impl Fn(&[u8]) -> bool,
-) -> Option<(Result<Answers, NoSymbols>, Result<String, NoSeparate>)> {
+) -> Option<(Result<NamesFrom, NoSymbols>, Result<String, NoSeparate>)> {
     let symbols = Symbols::default();
     with_names(&symbols, &target.attach(), |names, _| {
         let mut surveys = names.surveys().map(|survey| survey.expect("nobody stops it"));
@@ -280,7 +280,7 @@ pub(super) fn a_program_in_another_mount_namespace() {
         }
         Err(reason) => panic!("{reason}"),
     }
-    assert_eq!(by.expect("symbols"), Answers::DebugFile);
+    assert_eq!(by.expect("symbols"), NamesFrom::DebugFile);
     assert!(is_named);
     target.send("");
 }
@@ -299,7 +299,7 @@ pub(super) fn a_program_whose_file_is_gone() {
     std::fs::copy("/bin/sh", &other).expect("another file");
     std::fs::rename(&other, &program).expect("to put it there");
     match answers(&target, hidden) {
-        (Ok(Answers::Itself), _, is_named) => assert!(is_named),
+        (Ok(NamesFrom::Itself), _, is_named) => assert!(is_named),
         (Err(NoSymbols::Unreadable(reason)), ..) => {
             assert!(reason.to_string().contains("gone or was replaced"), "{reason}");
             skip(test, &format!("without rights there is no way to the file: {reason}"));
@@ -308,7 +308,7 @@ pub(super) fn a_program_whose_file_is_gone() {
     }
     std::fs::remove_file(&program).expect("to remove it");
     match answers(&target, hidden) {
-        (Ok(Answers::Itself), _, is_named) => assert!(is_named),
+        (Ok(NamesFrom::Itself), _, is_named) => assert!(is_named),
         (Err(NoSymbols::Unreadable(_)), ..) => {}
         other => panic!("{other:?}"),
     }

@@ -112,7 +112,7 @@ impl TargetSymbols<'_> {
             return self.jit_symbols_called(name).map_err(given_up_jit);
         }
         let mut matches = NameMatches::default();
-        // A module whose search was given up: another one may find the name.
+        // A module whose search was given up: it may have the name too.
         let mut given_up = None;
         for (number, one) in self.wanted(module)? {
             match self.find_in(number, name, module.is_none(), &mut matches) {
@@ -140,6 +140,7 @@ impl TargetSymbols<'_> {
             found.extend(self.jit_symbols_called(name).map_err(given_up_jit)?);
         }
         match (thread_local, given_up) {
+            (_, Some((module, reason))) if reason.out_of_budget().is_some() => Err(Error::NoSymbols { module, reason }),
             _ if !found.is_empty() => Ok(found),
             (Some(module), _) => Err(Error::ThreadLocal { name: name.into(), module }),
             (None, Some((module, reason))) => Err(Error::NoSymbols { module, reason }),

@@ -1,11 +1,10 @@
-//! `attach PID|NAME`: choose the process to examine.
+//! `attach PID|NAME`, `detach`: chooses the process to look at.
 
-use super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example, ps};
+use crate::command::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example, ps};
 use crate::eval::{Scope, Value};
-use crate::lang::grammar;
 use crate::lang::habits::{self, Does};
 use crate::lang::parser::{Parsed, Raw, Tokens, raw};
-use crate::lang::{Expected, Spanned, SyntaxError, escape};
+use crate::lang::{Expected, Spanned, SyntaxError, escape, grammar};
 use crate::process::{self, Target};
 use crate::render::Sink;
 use crate::report::TargetReport;
@@ -179,5 +178,43 @@ pub(super) fn resolve(asked: &str, sink: &mut dyn Sink) -> Result<process::Resol
             Err(process::Error::no_such_process(what).into())
         }
         resolved => Ok(resolved?),
+    }
+}
+
+/// `detach`
+#[derive(Debug)]
+pub struct Detach;
+
+impl Command for Detach {
+    const ABOUT: About = About {
+        name: CommandName::new("detach"),
+        group: Group::Target,
+        summary: "detach from the process",
+        text: "Stops examining the process. The process itself is not affected.",
+        examples: &[example("detach", "detach from the process")],
+    };
+
+    fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
+        Ok((input, Detach))
+    }
+
+    fn nature(&self) -> Nature {
+        Nature { chooses_target: true, ..Nature::default() }
+    }
+
+    fn run(&self, context: &mut Context) -> Outcome {
+        let Some(target) = context.state.detach() else {
+            return Err(Error::no_target());
+        };
+        let identity = target.process.identity();
+        context.sink.emit(&TargetReport {
+            event: "detached",
+            pid: identity.pid,
+            name: identity.name,
+            executable: None,
+            regions: None,
+            remarks: Vec::new(),
+        })?;
+        Ok(Flow::Done)
     }
 }

@@ -2,8 +2,8 @@
 
 use super::about::Group;
 use super::entry::Commands;
-use super::home::expand_home;
 use super::subjects::SUBJECTS;
+use crate::command::source::expand_home;
 use crate::kernel::Name as Bytes;
 use crate::kernel::page_flags::FLAGS;
 use crate::kernel::physical::Zones;

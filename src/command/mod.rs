@@ -16,7 +16,6 @@ mod control;
 mod counterpart;
 mod cut;
 mod decode;
-mod detach;
 mod diff;
 mod display;
 mod echo;
@@ -30,7 +29,6 @@ mod frames;
 mod groups;
 mod help;
 mod history;
-mod home;
 mod how;
 mod line;
 mod map;
@@ -76,13 +74,6 @@ pub use attach::{Attach, TargetName};
 pub use completion::Offer;
 pub use cut::CUT;
 pub use display::Display;
-use entry::{Command, Entry, Run};
-pub use entry::{Commands, Context, Flow, Nature, Outcome, Resume};
-pub use error::Error;
-pub use home::expand_home;
-pub use print::Print;
-pub use set::{Set, assign};
-pub use source::Source;
 
 use crate::eval;
 use crate::lang::{CommandName, Expected, Language, ParsedCommand, Spanned, Syntax};
@@ -90,8 +81,16 @@ use crate::render::Sink;
 use crate::report::{SHARED, Shape};
 use crate::state::DebugState;
 use about::example;
+use entry::{Command, Entry, Run};
 use shown::Shown;
 use std::sync::LazyLock;
+
+pub use entry::{Commands, Context, Flow, Nature, Outcome, Resume};
+pub use error::Error;
+pub use print::Print;
+pub use set::{Set, assign};
+pub use source::Source;
+pub use source::expand_home;
 
 /// All commands, and their language.
 pub static COMMANDS: Commands = Commands { entries: &ENTRIES, records: &RECORDS, language: LANGUAGE };
@@ -102,7 +101,7 @@ pub const LANGUAGE: Language = Language(&SYNTAX);
 /// Every command, in the order of `help`.
 static ENTRIES: [Entry; 61] = [
     Entry::of::<attach::Attach>(),
-    Entry::of::<detach::Detach>(),
+    Entry::of::<attach::Detach>(),
     Entry::of::<process::InfoProcess>(),
     Entry::of::<threads::InfoThreads>(),
     Entry::of::<threads::InfoRegisters>(),

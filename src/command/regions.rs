@@ -14,7 +14,7 @@ use crate::lang::{self, Filter, FilterField as _, RegionField, Spanned, display}
 use crate::render::Record;
 use crate::render::text::Text;
 use crate::render::text::lines::Lines;
-use crate::render::text::totals::{remarks, total};
+use crate::render::text::pages::{remarks, total};
 use crate::render::units::{percent, size};
 use crate::report::record::record;
 use crate::report::{Declared, Fact, Reason, RegionReport, Shape, Stopped};

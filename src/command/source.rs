@@ -1,11 +1,12 @@
-//! `source PATH`
+//! `source FILE [ARGUMENT …]`, and paths that begin with `~`.
 
-use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
+use crate::command::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use crate::eval;
 use crate::lang::display::quoted;
 use crate::lang::parser::{Parsed, Tokens, arguments_of, pattern, split_text};
 use crate::lang::{Argument, Expected, Spanned};
 use std::fmt::{self, Formatter};
+use std::path::{Path, PathBuf};
 
 /// `source PATH ARGUMENT …`
 #[derive(Debug)]
@@ -53,5 +54,13 @@ comments are its help: pmdb -x FILE --help.",
         let arguments =
             self.arguments.iter().map(|argument| eval::argument(argument, context.state)).collect::<Result<_, _>>()?;
         Ok(Flow::Source(self.path.node.clone().into(), arguments))
+    }
+}
+
+/// The path that the user meant: a leading `~/` is the home folder.
+pub fn expand_home(path: &str) -> PathBuf {
+    match (path.strip_prefix("~/"), std::env::var_os("HOME")) {
+        (Some(rest), Some(home)) if !home.as_os_str().is_empty() => Path::new(&home).join(rest),
+        _ => PathBuf::from(path),
     }
 }

@@ -4,19 +4,16 @@
 
 pub(crate) use super::line::{clause, cut, quoted, word_if};
 
-use std::fmt::{self, Display, Formatter};
-
 use super::lexer::{escape, is_plain_name};
-use super::operators::is_operator_word;
 use super::setting::SettingValue;
 use crate::kernel::words::Worded;
 use crate::lang::ctype::CType;
 use crate::lang::expression::{
-    BinaryOperator, Changes, Expression, Filter, HistoryReference, LAST_ADDRESS, NOW, Name, Range, SymbolName,
-    UnaryOperator,
+    BinaryOperator, Changes, Expression, Filter, HistoryReference, LAST_ADDRESS, Level, NOW, Name, Range, SymbolName,
+    UnaryOperator, is_operator_word,
 };
-use crate::lang::operators::Level;
 use crate::lang::span::Spanned;
+use std::fmt::{self, Display, Formatter};
 
 impl Display for Name {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {

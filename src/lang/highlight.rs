@@ -1,6 +1,6 @@
 //! What each part of a line is, for its colour: as the parser takes it, not as it looks.
 
-pub use super::class::Class;
+pub use super::span::Class;
 
 use super::lexer::{self, TokenKind};
 use super::parser;

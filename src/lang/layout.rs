@@ -1,6 +1,8 @@
-//! The format, size and count behind a `/`, as in gdb.
+//! The format, size and count behind a `/`, as in gdb; counts and times, as literals or variables.
 
 use crate::kernel::words::worded;
+use crate::lang::span::Spanned;
+use std::time::Duration;
 
 /// The format after `/`. Each part is optional.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -84,5 +86,43 @@ impl Unit {
             Unit::Word => 4,
             Unit::GiantWord => 8,
         }
+    }
+}
+
+/// How many.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Count {
+    /// `20`
+    Number(u64),
+    /// `$n`, without the `$`.
+    Variable(String),
+}
+
+/// A length of time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Time {
+    /// `100ms`
+    Duration(Duration),
+    /// `$t`, without the `$`: seconds, or a text such as `100ms`.
+    Variable(String),
+}
+
+/// How many rows are shown, and which.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// `limit` or `top`.
+    pub which: Which,
+    /// The number of rows.
+    pub rows: Spanned<Count>,
+}
+
+worded! {
+    /// Which rows are shown, where not all are.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Which, word {
+        /// The first ones.
+        First = "limit",
+        /// The largest ones, the largest first.
+        Largest = "top",
     }
 }

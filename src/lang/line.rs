@@ -1,9 +1,9 @@
 //! Lines and their parts as text that parses to the same.
 
-use super::amount::{Count, Cut, Time};
 use super::layout::{Format, Layout};
 use super::lexer::escape;
 use super::syntax::{Control, Line, Opening, Output, Rows};
+use crate::lang::layout::{Count, Cut, Time};
 use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
 

@@ -11,14 +11,12 @@
 //! script                    lines → blocks
 //! parser      display       tokens → tree               expression → text
 //! lexer                     text → tokens
-//! commands    operators     setting    field    ctype   the tables: each fact declared once
+//! commands    setting       field      ctype          the tables: each fact declared once
 //! habits                    the words of other programs, for a line that does not parse
-//! expected    error         class                       what is known about a place in the line
-//! syntax      arguments     expression    amount  span  the tree
+//! expected    error                                    what is known about a place in the line
+//! syntax      expression    layout     span            the tree
 //! ```
 
-mod amount;
-mod class;
 mod commands;
 pub mod complete;
 mod ctype;
@@ -33,7 +31,6 @@ pub mod highlight;
 mod layout;
 mod lexer;
 mod line;
-mod operators;
 pub(crate) mod parser;
 pub mod script;
 pub mod setting;

@@ -7,13 +7,13 @@ use std::any::Any;
 use std::fmt::{self, Debug, Display, Formatter};
 use std::rc::Rc;
 
-pub use super::amount::{Count, Cut, Time, Which};
 pub use super::ctype::{CType, UNKNOWN_TYPE_HINT, Width, type_words, unknown_type};
 pub use super::expression::{
     BinaryOperator, ChangeFunction, Changes, Expression, Filter, Function, HistoryReference, NOW, Name, NumberType,
     Range, Register, SymbolName, UnaryOperator, fixed_variables,
 };
 pub use super::field::{FilterField, PageField, RegionField, Subject, ValueType};
+pub use super::layout::{Count, Cut, Time, Which};
 pub use super::layout::{Format, Layout, Unit};
 pub use super::setting::{ColorChoice, Editing, PagerChoice, Setting, SettingValue, StyleChoice};
 pub use super::span::{Span, Spanned};

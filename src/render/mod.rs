@@ -11,23 +11,18 @@ pub(crate) mod line;
 pub(crate) mod marks;
 pub(crate) mod printable;
 mod record;
-mod sink;
 pub(crate) mod svg;
 pub(crate) mod text;
 pub mod theme;
-pub(crate) mod timeline;
 pub mod units;
 
 pub use crate::lang::ColorChoice;
 pub use ascii::Ascii;
 pub use json::{Json, TextInJson};
 pub use printable::{cut, printable};
-pub use record::{Erased, Record, RowRange};
-pub use sink::Sink;
+pub use record::{Erased, Record, RowRange, Sink};
 pub use svg::Svg;
 pub use text::Text;
-#[cfg(test)]
-pub(crate) use text::headings;
 pub use theme::{Background, ColorContext, Role, Theme};
 
 use std::io::{self, Write};

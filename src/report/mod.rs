@@ -22,8 +22,6 @@ pub(crate) mod record;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod records;
-#[cfg(feature = "cli")]
-pub(crate) mod shapes;
 mod stopped;
 mod who_counts;
 mod why;

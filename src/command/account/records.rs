@@ -3,11 +3,9 @@
 use crate::kernel::{Name, PageSize};
 use crate::render::Record;
 use crate::render::columns::{Cell, Column};
-use crate::render::text::Text;
-use crate::render::text::cells::amount;
 use crate::render::text::lines::Lines;
-use crate::render::text::tables::{MakeCell, Table};
-use crate::render::text::totals;
+use crate::render::text::tables::{MakeCell, Table, amount};
+use crate::render::text::{Text, pages};
 use crate::render::theme::Role;
 use crate::render::units::{percent, size};
 use crate::report::AccountClass::{
@@ -261,7 +259,7 @@ fn summary(lines: &mut Lines, summary: &AccountSummary) {
     if summary.map_count_average {
         lines.line().indent(2).word("", Role::Warn, "sharing of large folios rests on averages of map counts");
     }
-    totals::remarks(lines, summary.cut_short, summary.changed);
+    pages::remarks(lines, summary.cut_short, summary.changed);
 }
 
 /// The sum compared with the kernel's.

@@ -2,9 +2,8 @@
 
 use crate::kernel::{State, VirtualAddress};
 use crate::render::Record;
-use crate::render::text::block::symbol;
+use crate::render::text::block::{of_region, symbol};
 use crate::render::text::lines::Lines;
-use crate::render::text::memory::of_region;
 use crate::render::text::{Text, words};
 use crate::render::theme::Role;
 use crate::render::units::{counted, size};

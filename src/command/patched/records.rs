@@ -3,9 +3,8 @@
 use crate::kernel::VirtualAddress;
 use crate::render::Record;
 use crate::render::text::Text;
-use crate::render::text::block::symbol;
+use crate::render::text::block::{of_region, symbol};
 use crate::render::text::lines::Lines;
-use crate::render::text::memory::of_region;
 use crate::render::theme::Role;
 use crate::render::units::{count, counted, size};
 use crate::report::record::record;

@@ -2,7 +2,7 @@
 
 use super::super::COMMANDS;
 use crate::lang::{Line, grammar, script};
-use crate::render::headings;
+use crate::render::text::region::headings;
 
 #[test]
 fn every_command_has_a_usage_that_begins_with_its_name() {
@@ -18,7 +18,7 @@ fn every_heading_can_be_typed() {
     for title in crate::command::ps::headings() {
         assert!(parses(format!("ps by {title}")), "ps by {title}");
     }
-    for title in headings::regions() {
+    for title in headings() {
         assert!(parses(format!("regions by {title}")), "regions by {title}");
         let conditions = [format!("{title} > 1M"), format!("{title} == \"text\"")];
         assert!(conditions.into_iter().any(|one| parses(format!("regions where {one}"))), "where {title}");

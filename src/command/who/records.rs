@@ -3,10 +3,9 @@
 use crate::kernel::{FrameNumber, Name, PhysicalAddress, VirtualAddress};
 use crate::render::Record;
 use crate::render::columns::{Cell, Column};
-use crate::render::text::footnotes::Footnotes;
-use crate::render::text::lines::Lines;
+use crate::render::text::lines::{Footnotes, Lines};
 use crate::render::text::tables::{PERMISSIONS, PID, Table};
-use crate::render::text::{Text, cells, words};
+use crate::render::text::{Text, tables, words};
 use crate::render::theme::Role;
 use crate::render::units::{count, counted};
 use crate::report::json::{Form, leaf};
@@ -91,10 +90,10 @@ pub static MAPPERS: Table<Mapper> = Table::of(&[
         None => Cell::new("-"),
     }),
     Column::name("region", 14, Role::Name).cell(|style, mapper| match &mapper.region {
-        Some(region) => cells::region(style, &region.name, region.deleted),
+        Some(region) => tables::region(style, &region.name, region.deleted),
         None => Cell::of(Role::Dim, "gone"),
     }),
-    Column::name("symbol", 16, Role::Symbol).cell(|_, mapper| cells::symbol(&mapper.symbol)),
+    Column::name("symbol", 16, Role::Symbol).cell(|_, mapper| tables::symbol(&mapper.symbol)),
 ]);
 
 impl Record for WhoSummary {

@@ -6,10 +6,6 @@
 
 mod number;
 mod pasted;
-mod pasted_number;
-mod pasted_row;
-mod quoted;
-mod rule;
 mod token;
 mod word;
 
@@ -17,13 +13,13 @@ use super::commands::Resolved;
 use super::expression::is_fixed;
 use super::parser::Language;
 use super::span::Span;
-pub(super) use pasted_number::{Shown, only_number};
-pub(super) use pasted_row::pasted_row;
-pub use quoted::escape;
-pub(crate) use quoted::unescape;
-use rule::Lexed;
-pub(super) use rule::is_blank;
-pub(super) use token::{NumberFault, Pasted};
+use token::Lexed;
+
+pub(super) use pasted::{Shown, only_number, pasted_row};
+pub use word::escape;
+pub(crate) use word::unescape;
+
+pub(super) use token::{NumberFault, Pasted, is_blank};
 pub(crate) use token::{Token, TokenKind};
 pub(super) use word::{OPTIONS, is_plain_name};
 
@@ -82,18 +78,18 @@ struct LexContext {
 fn longest(language: Language, text: &str, context: LexContext) -> (TokenKind, usize) {
     type Rule = fn(&str) -> Lexed<'_, TokenKind>;
     let rules: [(bool, &[Rule]); 7] = [
-        (context.first, &[quoted::comment_line, quoted::shell]),
-        (!context.inside_parentheses, &[quoted::pipe, quoted::lone_pipe, quoted::redirect]),
+        (context.first, &[word::comment_line, word::shell]),
+        (!context.inside_parentheses, &[word::pipe, word::lone_pipe, word::redirect]),
         (context.behind_command, &[number::format]),
         (!context.inside_braces, &[word::indexed]),
         (context.inside_braces || context.behind_value, &[word::dimension]),
         (
             true,
             &[
-                quoted::comment,
+                word::comment,
                 word::name,
-                quoted::name,
-                quoted::text,
+                word::quoted_name,
+                word::text,
                 word::bracketed,
                 word::variable,
                 word::history,
@@ -107,7 +103,7 @@ fn longest(language: Language, text: &str, context: LexContext) -> (TokenKind, u
                 word::other,
             ],
         ),
-        (context.begins_arguments, &[pasted_row::row]),
+        (context.begins_arguments, &[pasted::row]),
     ];
     let mut best = (TokenKind::Other, 0);
     if context.begins_command

@@ -1,8 +1,11 @@
 //! Numbers, sizes in pages, durations, and what is wrong with words that only look like numbers; `/8xg` behind the name
 //! of a command, and bytes in hexadecimal.
 
-use std::time::Duration;
-
+use super::token::{NumberFault, TokenKind};
+use super::word::word_ends;
+use crate::kernel::words::Worded;
+use crate::lang::layout::{Format, Layout, Unit};
+use crate::lang::lexer::token::{Lexed, blanks0, digits1, is_word_character};
 use nom::Parser;
 use nom::branch::alt;
 use nom::bytes::complete::{tag, take_while_m_n};
@@ -10,12 +13,7 @@ use nom::character::complete::{char, one_of, satisfy};
 use nom::combinator::{map_opt, map_res, opt, recognize};
 use nom::multi::many1;
 use nom::sequence::{delimited, pair, preceded, terminated};
-
-use super::rule::{Lexed, blanks0, digits1, is_word_character};
-use super::token::{NumberFault, TokenKind};
-use super::word::word_ends;
-use crate::kernel::words::Worded;
-use crate::lang::layout::{Format, Layout, Unit};
+use std::time::Duration;
 
 /// NUMBER, PAGES, FRACTION, DURATION or BAD_NUMBER.
 pub(super) fn number(text: &str) -> Lexed<'_, TokenKind> {

@@ -1,17 +1,24 @@
-//! Values and addresses as gdb prints them, which may stand in an expression. Whole rows: `pasted_row`.
+//! What other programs print, pasted.
+//!
+//! Values and addresses as gdb prints them may stand in an expression. Rows that gdb, lldb, coredumpctl, `/proc`, pmap,
+//! perf, valgrind, the sanitizers, the kernel's log and nm print each stand for the address, range or symbol that they
+//! show. Of text of no known form the one number counts that matters.
+//!
+//! A row is recognised only where the arguments of a command begin. The table has the beginning of each form, as much
+//! as identifies it; the rest is skipped, up to a clause. `grammar/language.ebnf` has the same forms.
 
+use crate::lang::ctype::CType;
+use crate::lang::lexer::number::decimal;
+use crate::lang::lexer::token::{Lexed, Pasted, TokenKind, blanks0, digits1, is_blank, is_letter, no_match};
+use crate::lang::lexer::word;
 use nom::Parser;
 use nom::branch::alt;
 use nom::bytes::complete::{tag, take_while1};
 use nom::character::complete::{char, satisfy};
 use nom::combinator::opt;
 use nom::sequence::{preceded, terminated};
-
-use super::number::decimal;
-use super::quoted;
-use super::rule::{Lexed, blanks0, digits1, is_letter, no_match};
-use super::token::TokenKind;
-use crate::lang::ctype::CType;
+use regex_lite::{Captures, Regex};
+use std::sync::LazyLock;
 
 /// The most characters of a type or symbol. Without a limit, every opening bracket of such a line would be read to the
 /// end of the line.
@@ -64,7 +71,7 @@ fn pointed_at(mut remaining: &str) -> &str {
     if let Ok((behind, _)) = preceded(blanks0, symbol_offset).parse(remaining) {
         remaining = behind;
     }
-    if let Ok((behind, _)) = (blanks0, quoted::text_content, opt(tag("..."))).parse(remaining) {
+    if let Ok((behind, _)) = (blanks0, word::text_content, opt(tag("..."))).parse(remaining) {
         remaining = behind;
     }
     remaining
@@ -135,4 +142,310 @@ fn symbol_offset(text: &str) -> Lexed<'_, ()> {
         }
     }
     no_match(text)
+}
+
+/// What the groups of a form capture.
+#[derive(Clone, Copy)]
+enum Groups {
+    /// An address in hexadecimal.
+    Address,
+    /// Two of them.
+    Span,
+    /// An address, and a number of KiB.
+    Kibibytes,
+    /// A name, perhaps with an offset; and, in a second group, the path of its file.
+    Symbol,
+}
+
+/// Each form. `@` is an address with its `0x`, `#` one of at least five digits, `%` one without `0x`; `_` are blanks,
+/// `~` is any text, `&` a cast to a pointer or reference, or a type in braces.
+const FORMS: &[(&str, Groups)] = &[
+    // gdb: x, disassemble; also the shadow bytes of AddressSanitizer.
+    (r"(?:=>_?)?@(?:_<~>)?:", Groups::Address),
+    // gdb: info line
+    (r#"Line \d+ of "[^|"]*" starts at address @(?: <~>)? and ends at @"#, Groups::Span),
+    (r#"(?:Line \d+ of "[^|"]*" is at|No line number information available for) address @"#, Groups::Address),
+    // gdb: info symbol, info address
+    (r#"([^|"']+) in section [^|" \t\r\n]+(?: of (/[^|" \t\r\n]*))?"#, Groups::Symbol),
+    (r#"Symbol "[^|"]*" is (?:(?:a function|a label|static storage) at address|at) @"#, Groups::Address),
+    // gdb: frames
+    (r"(?:Run till exit from )?\x23\d+_@", Groups::Address),
+    // lldb: frames
+    (r"(?:\*_)?frame \x23\d+: @", Groups::Address),
+    (r"# in [^|\x22]+ \(", Groups::Address),
+    (r#"(?:\*_)?\d+_Thread 0x[0-9a-fA-F]+ \(LWP \d+\)(?: "[^|"]*")?_@ in "#, Groups::Address),
+    // gdb: info frame
+    (r"(?:Stack level \d+, frame|Stack frame|called by frame|caller of frame|Arglist|Locals) at @,?", Groups::Address),
+    (r"[a-z]\w* at #,?", Groups::Address),
+    // gdb: breakpoints
+    (r"(?:Temporary breakpoint|Hardware assisted breakpoint|Breakpoint) [\d.]+(?: at |, )@", Groups::Address),
+    (r"\d+(?:\.\d+)?_(?:[a-zA-Z][a-zA-Z -]*_(?:keep|del|dis|dstp)_)?[yn]_@", Groups::Address),
+    // gdb: info sharedlibrary, info files, disassemble, info proc mappings
+    (r"@_@_(?:Yes|No)", Groups::Span),
+    (r"@ - @ is ", Groups::Span),
+    (r"Entry point: @", Groups::Address),
+    (r"Dump of assembler code from @ to @:", Groups::Span),
+    // A half-open interval, as the sanitizers write regions.
+    (r"\[@, ?@\)", Groups::Span),
+    (r"@_@_@_@", Groups::Span),
+    // gdb: info registers
+    (r"[a-z]\w*_@_(?:0x[0-9a-f]*|-?\d+|\[)", Groups::Address),
+    // gdb: info locals, info args, bt full, display, print of a reference, output
+    (r"[A-Za-z]\w* = (?:&_?)?\x40?#", Groups::Address),
+    (r"[A-Za-z]\w* = (?:&_?)?\x40?@_[\x22<]", Groups::Address),
+    (r"\d+: (?:/[0-9a-z]+ )?[^|\x22=]+ = (?:&_?)?\x40?@", Groups::Address),
+    (r"\$\d+ = (?:&_?)?\x40@", Groups::Address),
+    // /proc/PID/maps and smaps, pmap, pmap -x and -d, pmap -X
+    (r"%-%_[r-][w-][x-][ps]", Groups::Span),
+    (r"%_(\d+)K_[r-][w-][x-][s-][R-]", Groups::Kibibytes),
+    (r"%_(\d+)(?:_\d+_\d+)?_[r-][w-][x-][s-][R-]", Groups::Kibibytes),
+    (r"%_[r-][w-][x-][ps]_[0-9a-f]+_[0-9a-f]+:[0-9a-f]+_\d+_(\d+)", Groups::Kibibytes),
+    // perf script
+    (r"(?:~:_)?%_(?:~\+0x[0-9a-f]+|\[unknown\])_\(", Groups::Address),
+    // valgrind, the sanitizers
+    (r"==\d+==_(?:at|by|Address|Access not within mapped region at address) @", Groups::Address),
+    (r"==\d+==ERROR: \w+: [\w-]+ on (?:unknown )?address @", Groups::Address),
+    (r"[A-Za-z ]+ of size \d+ at @", Groups::Address),
+    (r"(?:Address )?@ is located ", Groups::Address),
+    // The kernel's log: the address of a page fault, or the instruction of another fault.
+    (r"~\[\d+\]: segfault at ([0-9a-f]+) ip ", Groups::Address),
+    (r"~traps: ~ ip:([0-9a-f]+) ", Groups::Address),
+    // nm: its address is one in a file that the row does not name, so the symbol is taken.
+    (
+        r"(?:[0-9a-f]{16}|[0-9a-f]{8})(?:_(?:[0-9a-f]{16}|[0-9a-f]{8}))?_[A-Za-z]_([^|\x22 \t\r\n][^|\x22\t\r\n]*)",
+        Groups::Symbol,
+    ),
+];
+
+/// What the letters of [`FORMS`] stand for.
+const LETTERS: &[(char, &str)] = &[
+    ('@', r"0x([0-9a-fA-F]+)"),
+    ('#', r"0x([0-9a-fA-F]{5,})"),
+    ('%', r"([0-9a-f]{4,})"),
+    ('_', r"(?:[ \t\r\n]+)"),
+    ('~', r"(?:[^|\x22]*)"),
+    ('&', r"(?:\{[^{}|\x22]+\}|\((?:[*&][^|\x22+/=-]+|[A-Za-z][^|\x22+/=-]*(?:[*&)\]]|[*&] *const))\))"),
+];
+
+static FORM_REGEXES: LazyLock<Vec<(Regex, Groups)>> = LazyLock::new(|| {
+    let compiled = FORMS.iter().filter_map(|(form, groups)| {
+        let regex = Regex::new(&format!("^(?:{})", spelled_out(form))).ok()?;
+        Some((regex, *groups))
+    });
+    compiled.collect()
+});
+
+/// The regular expression of a form, its letters replaced by what they stand for.
+fn spelled_out(form: &str) -> String {
+    let spelled = form.chars().map(|letter| {
+        let meaning = LETTERS.iter().find(|(known, _)| *known == letter);
+        meaning.map_or_else(|| letter.to_string(), |(_, regex)| (*regex).to_owned())
+    });
+    spelled.collect()
+}
+
+/// The longest form that the text begins with.
+pub(super) fn row(text: &str) -> Lexed<'_, TokenKind> {
+    let beginning = text.get(..text.floor_char_boundary(LONGEST)).unwrap_or("");
+    if !may_be_row(beginning) {
+        return no_match(text);
+    }
+    let matches = FORM_REGEXES.iter().filter_map(|(regex, groups)| {
+        let captures = regex.captures(beginning)?;
+        let length = captures.get(0)?.end();
+        Some((length, shown(*groups, &captures)?))
+    });
+    let mut best = None;
+    for (length, pasted) in matches {
+        if best.as_ref().is_none_or(|(longest, _)| length > *longest) {
+            best = Some((length, pasted));
+        }
+    }
+    match best {
+        Some((length, pasted)) => Ok((text.get(length..).unwrap_or(""), TokenKind::PastedRow(pasted))),
+        None => no_match(text),
+    }
+}
+
+/// What the form shows that a text begins with.
+pub(in crate::lang) fn pasted_row(text: &str) -> Option<Pasted> {
+    match row(text) {
+        Ok((_, TokenKind::PastedRow(pasted))) => Some(pasted),
+        _ => None,
+    }
+}
+
+/// A quick test that excludes nearly everything that people type.
+fn may_be_row(text: &str) -> bool {
+    const SIGNS: &[&str] = &["0x", " in section ", "segfault at ", "traps: "];
+    let is_address = |bytes: &[u8]| bytes.iter().all(u8::is_ascii_hexdigit);
+    // An address alone, which is what most people type, is no row: every form has a blank, a colon or a comma.
+    let has_parts = text.trim_end().contains([' ', '\t', '\r', '\n', ':', ',']);
+    has_parts && (SIGNS.iter().any(|sign| text.contains(sign)) || text.as_bytes().windows(4).any(is_address))
+}
+
+/// What the groups of a match hold, unless a number is too large.
+fn shown(groups: Groups, captures: &Captures<'_>) -> Option<Pasted> {
+    let mut found = captures.iter().skip(1).flatten().map(|group| group.as_str());
+    let hexadecimal = |digits: &str| u64::from_str_radix(digits, 16).ok();
+    let first = found.next()?;
+    Some(match groups {
+        Groups::Address => Pasted::Address(hexadecimal(first)?),
+        Groups::Span => Pasted::Span(hexadecimal(first)?, hexadecimal(found.next()?)?),
+        Groups::Kibibytes => {
+            Pasted::Length { start: hexadecimal(first)?, length: found.next()?.parse::<u64>().ok()?.checked_mul(1024)? }
+        }
+        Groups::Symbol => {
+            let parts = first.rsplit_once(" + ");
+            let with_offset = parts.and_then(|(name, digits)| {
+                let is_number = digits.starts_with(|first: char| first.is_ascii_digit());
+                Some((name, digits.parse().ok().filter(|_| is_number)?))
+            });
+            let (name, offset) = with_offset.unwrap_or((first, 0));
+            let file = found.next().and_then(|path| path.rsplit('/').next());
+            Pasted::Symbol {
+                module: file.filter(|name| !name.is_empty()).map(str::to_owned),
+                name: name.trim_end_matches(is_blank).to_owned(),
+                offset,
+            }
+        }
+    })
+}
+
+/// What a number in pasted text is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::lang) enum Shown {
+    /// An address of the process.
+    Address(u64),
+    /// An address in a file, which perf, the sanitizers and coredumpctl show behind its name.
+    InFile { module: String, address: u64 },
+    /// The number of a page frame.
+    Frame(u64),
+    /// The frame in an entry of the processor's page table, in the format of x86.
+    Entry(u64),
+    /// A pointer of the kernel, which is no address here.
+    Pointer,
+}
+
+/// What a number at a place is.
+type Meaning = fn(u64) -> Shown;
+
+/// Where the number stands: in the last group. The first row that matches counts.
+const PLACES: &[(&str, Meaning)] = &[
+    // BUG: Bad page map: the address is named, beside the entry.
+    (r"\baddr:([0-9a-f]{8,16})\b", Shown::Address),
+    // Memory failure: 0x1a4eac: recovery action for dirty LRU page: Recovered
+    (r"Memory failure: 0x([0-9a-f]+)", Shown::Frame),
+    // EDAC MC0: 1 CE … (channel:1 slot:0 page:0x1a4eac offset:0x0 grain:32)
+    (r"\bpage:0x([0-9a-f]+) offset:", Shown::Frame),
+    // BUG: Bad page state in process a pfn:1a4eac; dump_page()
+    (r"\bpfn[:=] ?(?:0x)?([0-9a-f]+)", Shown::Frame),
+    // page-types -p PID -L: page of the process, frame, flags; with -l also a number of pages. Its flags have a place
+    // each.
+    (r"^(?:[0-9a-f]{9,13}[ \t]+)([0-9a-f]{1,8})[ \t]+(?:[0-9a-f]+[ \t]+)?[A-Za-z0-9_]{30,}", Shown::Frame),
+    (r"^([0-9a-f]{1,8})[ \t]+[A-Za-z_][A-Za-z0-9_]{29,}", Shown::Frame),
+    // BUG: Bad page map in process a pte:8000000123456867 pmd:…
+    (r"\bpte:([0-9a-f]{8,16})\b", |entry| Shown::Entry((entry & 0x000f_ffff_ffff_f000) >> 12)),
+    // page:00000000c6ca4b3e refcount:1 mapcount:0 mapping:0000000000000000
+    (r"\bpage:([0-9a-f]{8,16})\b", |_| Shown::Pointer),
+];
+
+/// `libc.so.6+0x85f14`, `(cont+0x11200)`, `(libc.so.6 + 0x85f14)`, `libc.so.6(+0x85f14)`, `cont[0x11200]`
+const IN_FILE: &[&str] = &[
+    r"(?:^|[/ \t(])([\w.+-]+\.so[\w.]*) ?\+ ?0x([0-9a-f]+)",
+    r"(?:^|[ \t])\((?:[^() \t]*/)?([^()/ \t]+?) ?\+ ?0x([0-9a-f]+)\)",
+    r"([^()/ \t]+)\(\+0x([0-9a-f]+)\)",
+    r"/([^()/ \t]+)\+0x([0-9a-f]+)",
+    r"(?:^|[/ \t(])([A-Za-z_][\w.+-]*)\[0x([0-9a-f]+)\]",
+];
+
+/// Numbers with digits of addresses, which are none: kernel pointers, which are hashed, and words of the kernel.
+const NO_ADDRESS: &str = r"\b(?:page|pte|pmd|pud|p4d|pgd|head|mapping|anon_vma|index|pgoff|flags|vm_flags|private|raw|memcg|cookie|error_code|cs|cr2|cr3):(?:0x)?[0-9a-f]{8,16}\b";
+
+static PLACE_REGEXES: LazyLock<Vec<(Regex, Meaning)>> = LazyLock::new(|| {
+    let compiled = PLACES.iter().filter_map(|(place, meaning)| Some((Regex::new(place).ok()?, *meaning)));
+    compiled.collect()
+});
+static FILE_REGEXES: LazyLock<Vec<Regex>> =
+    LazyLock::new(|| IN_FILE.iter().filter_map(|form| Regex::new(form).ok()).collect());
+static NO_ADDRESS_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(NO_ADDRESS).ok());
+
+/// The one number in a text that says what its author looks at.
+pub(in crate::lang) fn only_number(text: &str) -> Option<Shown> {
+    let text = text.get(..text.floor_char_boundary(LONGEST)).unwrap_or("").trim_start();
+    let number = |captures: &Captures<'_>, group| {
+        let digits = captures.get(group)?.as_str();
+        u64::from_str_radix(digits, 16).ok()
+    };
+    let placed = PLACE_REGEXES.iter().find_map(|(regex, meaning)| Some(meaning(number(&regex.captures(text)?, 1)?)));
+    if placed.is_some() {
+        return placed;
+    }
+    let in_file = FILE_REGEXES.iter().find_map(|regex| {
+        let captures = regex.captures(text)?;
+        let module = captures.get(1)?.as_str().to_owned();
+        Some((captures.get(0)?.range(), Shown::InFile { module, address: number(&captures, 2)? }))
+    });
+    let rest = match &in_file {
+        Some((at, _)) => format!("{} {}", text.get(..at.start).unwrap_or(""), text.get(at.end..).unwrap_or("")),
+        None => text.to_owned(),
+    };
+    only_address(&rest).map(Shown::Address).or(in_file.map(|(_, shown)| shown))
+}
+
+/// The address in a text that contains exactly one: with `0x`, or with as many digits as only addresses have.
+fn only_address(text: &str) -> Option<u64> {
+    let text = match &*NO_ADDRESS_REGEX {
+        Some(regex) => regex.replace_all(text, " "),
+        None => text.into(),
+    };
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    let addresses = words.filter_map(|word| {
+        let address = match word.strip_prefix("0x") {
+            Some(digits) => u64::from_str_radix(digits, 16).ok()?,
+            None if matches!(word.len(), 12 | 16) => u64::from_str_radix(word, 16).ok()?,
+            None => return None,
+        };
+        // Nothing is mapped below: smaller numbers are sizes, offsets and flags.
+        (address >= 0x1_0000).then_some(address)
+    });
+    let mut found: Vec<u64> = addresses.collect();
+    found.dedup();
+    match found[..] {
+        [address] => Some(address),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_is_a_regular_expression_with_its_groups() {
+        assert_eq!(FORM_REGEXES.len(), FORMS.len());
+        for (regex, groups) in FORM_REGEXES.iter() {
+            let groups_of = regex.captures_len() - 1;
+            let wanted = match groups {
+                Groups::Address => 1..=1,
+                Groups::Span | Groups::Kibibytes => 2..=4,
+                Groups::Symbol => 1..=2,
+            };
+            assert!(wanted.contains(&groups_of), "{regex}");
+        }
+    }
+
+    #[test]
+    fn a_long_line_costs_no_more_than_its_beginning() {
+        let long = format!("{}+0x10 (libc)", "dead beef: ".repeat(100_000));
+        assert!(row(&long).is_err());
+        let text = "\u{e9}".repeat(LONGEST);
+        assert!(row(&format!("x{text} 0x1")).is_err());
+    }
+
+    #[test]
+    fn every_form_is_a_regular_expression() {
+        assert_eq!((PLACE_REGEXES.len(), FILE_REGEXES.len()), (PLACES.len(), IN_FILE.len()));
+        assert!(NO_ADDRESS_REGEX.is_some());
+    }
 }

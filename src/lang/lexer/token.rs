@@ -1,11 +1,11 @@
-//! Tokens.
-
-use std::time::Duration;
+//! Tokens, and the rules that make them.
 
 use crate::lang::ctype::CType;
 use crate::lang::expression::HistoryReference;
 use crate::lang::layout::Layout;
 use crate::lang::span::Span;
+use nom::bytes::complete::{take_while, take_while1};
+use std::time::Duration;
 
 /// What a token is, with its value where it has one. The names are those of the grammar's rules.
 #[derive(Clone, Debug, PartialEq)]
@@ -120,4 +120,32 @@ pub enum NumberFault {
     Suffix,
     /// Anything else.
     Malformed,
+}
+
+/// What nom's parsers return here: the rest, and what was found.
+pub(super) type Lexed<'a, T> = nom::IResult<&'a str, T>;
+
+pub(in crate::lang) fn is_blank(character: char) -> bool {
+    matches!(character, ' ' | '\t' | '\r' | '\n')
+}
+
+pub(super) fn is_letter(character: char) -> bool {
+    character.is_ascii_alphabetic() || character == '_'
+}
+
+pub(super) fn is_word_character(character: char) -> bool {
+    character.is_ascii_alphanumeric() || character == '_'
+}
+
+pub(super) fn blanks0(text: &str) -> Lexed<'_, &str> {
+    take_while(is_blank)(text)
+}
+
+pub(super) fn digits1(text: &str) -> Lexed<'_, &str> {
+    take_while1(|c: char| c.is_ascii_digit())(text)
+}
+
+/// The rule does not match here.
+pub(super) fn no_match<T>(text: &str) -> Lexed<'_, T> {
+    Err(nom::Err::Error(nom::error::Error::new(text, nom::error::ErrorKind::Verify)))
 }

@@ -1,28 +1,27 @@
 //! Expressions: precedence climbing over the table of operators, and the operands.
 
-use nom::Parser;
-use nom::branch::alt;
-use nom::combinator::{cut, opt};
-use nom::sequence::preceded;
-
-use super::atoms::{self, bracketed, constant, fraction, indexed, text};
 use super::filter::{field, fitting};
 use super::input::{Failed, Parsed, Scope, Tokens, Types};
 use super::names::{named, symbol};
-use super::snapshots::{later, snapshot_name};
 use super::stream::{glued, is_mark, mark, silent_mark, silent_word, word};
 use crate::kernel::words::Worded;
-use crate::lang::class::Class;
 use crate::lang::ctype::{self, CType, KNOWN, UNKNOWN_TYPE_HINT};
 use crate::lang::error::SyntaxError;
 use crate::lang::expected::Expected;
 use crate::lang::expression::{
-    BinaryOperator, ChangeFunction, Changes, Expression, Filter, Function, Name, NumberType, Range, UnaryOperator,
+    BinaryOperator, ChangeFunction, Changes, Expression, Filter, Function, Level, Name, NumberType, Range,
+    UnaryOperator, is_operator_word,
 };
 use crate::lang::field::{FilterField, PageField};
 use crate::lang::lexer::{Token, TokenKind};
-use crate::lang::operators::{Level, is_operator_word};
-use crate::lang::span::{Span, Spanned};
+use crate::lang::parser::clause::{later, snapshot_name};
+use crate::lang::parser::names;
+use crate::lang::parser::names::{bracketed, constant, fraction, indexed, text};
+use crate::lang::span::{Class, Span, Spanned};
+use nom::Parser;
+use nom::branch::alt;
+use nom::combinator::{cut, opt};
+use nom::sequence::preceded;
 
 /// `expression`, or in a filter what its scope needs.
 pub(crate) fn expression(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
@@ -217,7 +216,7 @@ fn cast_operand(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     let (behind, operand) = input.nested(|| behind.parsed_within(Scope::Value, unary))?;
     let at = to.at.to(operand.at);
     let reads = input.first().is_some_and(|token| token.text == "{");
-    Ok((behind, Spanned::new(atoms::cast(to, reads, operand), at)))
+    Ok((behind, Spanned::new(names::cast(to, reads, operand), at)))
 }
 
 /// `c_cast`

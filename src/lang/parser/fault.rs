@@ -8,10 +8,9 @@ use crate::kernel::words::Worded;
 use crate::lang::commands::Resolved;
 use crate::lang::error::SyntaxError;
 use crate::lang::expected::{Expected, describe_all};
-use crate::lang::expression::{ChangeFunction, Name};
+use crate::lang::expression::{ChangeFunction, Name, is_operator_word};
 use crate::lang::field::{FilterField, PageField, RegionField};
 use crate::lang::lexer::{self, NumberFault, Pasted, Shown, Token, TokenKind};
-use crate::lang::operators::is_operator_word;
 use crate::lang::span::{Span, Spanned};
 
 /// The error of a line that failed.

@@ -1,20 +1,17 @@
 //! Filters are expressions in which bare words are fields, and whose parts have types. Fields show the types, so that nothing
 //! is parsed twice: a parenthesis may hold a condition, `(dirty or guard)`, or a number, `(pfn & 511) == 0`.
 
+use super::input::{Failed, Parsed, Scope, Tokens, Types};
+use super::stream::{mark, silent_word, word};
+use crate::lang::error::SyntaxError;
+use crate::lang::expected::Expected;
+use crate::lang::expression::{BinaryOperator as Op, Expression, Level, UnaryOperator};
+use crate::lang::field::{Subject, ValueType};
+use crate::lang::lexer::TokenKind;
+use crate::lang::span::{Class, Spanned};
 use nom::Parser;
 use nom::branch::alt;
 use nom::combinator::cut;
-
-use super::input::{Failed, Parsed, Scope, Tokens, Types};
-use super::stream::{mark, silent_word, word};
-use crate::lang::class::Class;
-use crate::lang::error::SyntaxError;
-use crate::lang::expected::Expected;
-use crate::lang::expression::{BinaryOperator as Op, Expression, UnaryOperator};
-use crate::lang::field::{Subject, ValueType};
-use crate::lang::lexer::TokenKind;
-use crate::lang::operators::Level;
-use crate::lang::span::Spanned;
 
 impl Subject {
     /// What the fields of that name are. `shared` of regions is a condition and a number.

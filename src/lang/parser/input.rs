@@ -1,19 +1,16 @@
 //! What the parsers read: tokens, the language that they are of, and the notes that all attempts at a line share.
 
-use std::cell::{Cell, RefCell};
-
-use bitflags::bitflags;
-use nom::IResult;
-use nom::error::{ErrorKind, ParseError};
-
-use crate::lang::class::Class;
 use crate::lang::commands::{BlockLine, CommandName, Resolved, resolve};
 use crate::lang::error::SyntaxError;
 use crate::lang::expected::Expected;
 use crate::lang::field::Subject;
 use crate::lang::lexer::Token;
-use crate::lang::span::{Span, Spanned};
+use crate::lang::span::{Class, Span, Spanned};
 use crate::lang::syntax::Statement;
+use bitflags::bitflags;
+use nom::IResult;
+use nom::error::{ErrorKind, ParseError};
+use std::cell::{Cell, RefCell};
 
 /// A command as the parser knows it.
 #[derive(Clone, Copy)]

@@ -1,49 +1,42 @@
 //! Level 2 of the grammar: tokens into a tree, with nom.
 
-mod arguments;
-mod atoms;
 mod clause;
 mod command;
 mod expression;
 mod fault;
 mod filter;
 mod input;
-mod layout;
 mod names;
 mod range;
-mod raw;
-mod setting;
 mod slips;
-mod snapshots;
 mod stream;
 
-use nom::Parser;
-use nom::combinator::cut;
-
-use super::class::Class;
 use super::error::SyntaxError;
 use super::expected::Expected;
 use super::habits::{self, Does};
 use super::lexer;
 use super::span::{Span, Spanned};
 use super::syntax::{Argument, Line, Output, Statement};
+use crate::lang::span::Class;
 use input::Notes;
+use nom::Parser;
+use nom::combinator::cut;
 
 pub(crate) use super::lexer::{Token, TokenKind, unescape};
-pub(crate) use arguments::of_tokens as arguments_of;
-pub(crate) use atoms::text;
-pub(crate) use clause::{after, clause, hint_at_missing_with, list_once};
-pub(crate) use command::{arguments as command_arguments, command_name, option, with_how};
+pub(crate) use clause::{
+    after, clause, format, hint_at_missing_with, later, layout, list_once, search, setting, setting_value,
+    snapshot_name,
+};
+pub(crate) use command::{
+    Raw, arguments as command_arguments, command_name, end_of_text, option, part, part_of_name, pattern, raw, raw_text,
+    split_text, with_how,
+};
 pub(crate) use expression::{expression, filter, page_filter, place, span_with};
 pub(crate) use filter::quoted_text;
 pub(crate) use input::{Failed, Parsed, Tokens};
 pub use input::{Language, Syntax};
-pub(crate) use layout::{format, layout, search};
-pub(crate) use names::symbol;
-pub(crate) use range::{address, listed, range, value, watched};
-pub(crate) use raw::{Raw, end_of_text, part, part_of_name, pattern, raw, raw_text, split_text};
-pub(crate) use setting::{setting, setting_value};
-pub(crate) use snapshots::{later, snapshot_name};
+pub(crate) use names::{symbol, text};
+pub(crate) use range::{address, listed, of_tokens as arguments_of, range, value, watched};
 pub(crate) use stream::{
     count, cut_to, is_mark, many, mark, number, one_of, silent_mark, time, variable, with_commas, word,
 };
@@ -92,7 +85,7 @@ pub(super) fn meant_for_gdb(language: Language, line: &str) -> Option<String> {
 
 /// The arguments in a text.
 pub(super) fn arguments(language: Language, text: &str) -> Vec<Spanned<Argument>> {
-    arguments::of_text(language, text)
+    range::of_text(language, text)
 }
 
 /// The arguments of a user-defined command, and its output.
@@ -100,8 +93,8 @@ pub(super) fn call(language: Language, text: &str) -> Result<(Vec<Spanned<Argume
     let tokens = lexer::tokens(language, text);
     let notes = Notes::new(language, text, tokens.len());
     let input = notes.input(&tokens);
-    let arguments = arguments::of_tokens(input);
-    let (_, behind) = raw::split_text(input);
+    let arguments = range::of_tokens(input);
+    let (_, behind) = command::split_text(input);
     let called = output(behind, false).and_then(|(behind, output)| {
         let (behind, ()) = end(behind)?;
         Ok((behind, output))

@@ -1,17 +1,17 @@
-//! Ranges, addresses, and what was pasted in their place.
+//! Ranges and values, and the arguments of user-defined commands and of command files.
 
+use crate::lang::expected::Expected;
+use crate::lang::expression::{BinaryOperator, Expression, Name, Range};
+use crate::lang::lexer::{self, Pasted, Token, TokenKind};
+use crate::lang::parser::command::split_text;
+use crate::lang::parser::expression::{expression, span, whole};
+use crate::lang::parser::input::{Failed, Language, Notes, Parsed, Tokens};
+use crate::lang::parser::stream::mark;
+use crate::lang::span::{Span, Spanned};
+use crate::lang::syntax::Argument;
 use nom::Parser;
 use nom::branch::alt;
 use nom::combinator::cut;
-
-use super::expression::{expression, span, whole};
-use super::input::{Failed, Parsed, Tokens};
-use super::raw::split_text;
-use super::stream::mark;
-use crate::lang::expected::Expected;
-use crate::lang::expression::{BinaryOperator, Expression, Name, Range};
-use crate::lang::lexer::{Pasted, Token, TokenKind};
-use crate::lang::span::{Span, Spanned};
 
 /// Words that begin a clause behind every pasted row.
 const CLAUSES: [&str; 8] = ["where", "by", "limit", "top", "every", "until", "with", "full"];
@@ -135,4 +135,51 @@ pub(crate) fn listed(input: Tokens<'_>) -> Parsed<'_, Spanned<Range>> {
         }
         Err(_) => Ok((behind, whole(start, true))),
     }
+}
+
+/// The arguments in a text.
+pub(crate) fn of_text(language: Language, text: &str) -> Vec<Spanned<Argument>> {
+    let tokens = lexer::tokens(language, text);
+    let notes = Notes::new(language, text, tokens.len());
+    of_tokens(notes.input(&tokens))
+}
+
+/// The arguments up to the end of the command. Blanks outside parentheses separate them.
+pub(crate) fn of_tokens(input: Tokens<'_>) -> Vec<Spanned<Argument>> {
+    let (mut rest, _) = split_text(input);
+    let mut arguments = Vec::new();
+    while !rest.is_empty() {
+        let (group, behind) = rest.split_at(length(rest));
+        arguments.extend(argument(group, input.notes));
+        rest = behind;
+    }
+    arguments
+}
+
+/// How many tokens the first argument has.
+fn length(tokens: &[Token<'_>]) -> usize {
+    let mut depth = 0_usize;
+    for (index, token) in tokens.iter().enumerate() {
+        if index > 0 && depth == 0 && !token.glued {
+            return index;
+        }
+        match token.text {
+            "(" => depth += 1,
+            ")" => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    tokens.len()
+}
+
+/// A range or an expression if all of it is one, else text.
+fn argument(group: &[Token<'_>], all: &Notes<'_>) -> Option<Spanned<Argument>> {
+    let at = group.first()?.at.to(group.last()?.at);
+    let notes = Notes::new(all.language, all.line, group.len());
+    let value = match range(notes.input(group)) {
+        Ok((behind, range)) if behind.rest.is_empty() => Some(range),
+        _ => None,
+    };
+    let text = all.line.get(at.start..at.end)?.to_owned();
+    Some(Spanned::new(Argument { text, value }, at))
 }

@@ -1,18 +1,16 @@
 //! Combinators over tokens: words, marks, numbers, lists.
 
+use super::input::{Failed, Parsed, Tokens};
+use crate::kernel::words::Worded;
+use crate::lang::expected::Expected;
+use crate::lang::expression::is_fixed;
+use crate::lang::lexer::{Token, TokenKind};
+use crate::lang::span::{Class, Span, Spanned};
+use crate::lang::syntax::{Count, Cut, Time};
 use nom::Parser;
 use nom::branch::alt;
 use nom::combinator::cut;
 use nom::sequence::preceded;
-
-use super::input::{Failed, Parsed, Tokens};
-use crate::kernel::words::Worded;
-use crate::lang::class::Class;
-use crate::lang::expected::Expected;
-use crate::lang::expression::is_fixed;
-use crate::lang::lexer::{Token, TokenKind};
-use crate::lang::span::{Span, Spanned};
-use crate::lang::syntax::{Count, Cut, Time};
 
 /// Exactly this word.
 pub(crate) fn word<'a>(word: &'static str) -> impl Fn(Tokens<'a>) -> Parsed<'a, Span> {

@@ -5,12 +5,11 @@ mod renderer;
 
 use super::marks::{Cell, Legend};
 use super::printable::cut;
-use super::text::Text;
 use super::text::lines::Lines;
-use super::text::style::Style;
-use super::text::timeline;
+use super::text::{Text, timeline};
 use super::theme::Theme;
-use super::timeline::{Timeline, ruler};
+use crate::render::marks::{Timeline, ruler};
+use crate::render::text::lines::Style;
 use crate::report::{TimelineRow, TimelineSample};
 use canvas::Canvas;
 

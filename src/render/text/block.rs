@@ -1,11 +1,12 @@
-//! Blocks of labelled lines, and the parts that several blocks share.
+//! Blocks of labelled lines, and the parts that several blocks and lines share.
 
-use super::lines::{Lines, VALUE};
-use crate::kernel::Name;
+use crate::kernel::{Kind, Name, State};
 use crate::render::line::Line;
+use crate::render::text::lines::{Lines, VALUE};
+use crate::render::text::words;
 use crate::render::theme::Role;
 use crate::render::units::{count, size};
-use crate::report::{CgroupPath, FolioReport, FramePlace, Hex, Reason, RegionBrief, SwapSlot, SymbolBrief};
+use crate::report::{CgroupPath, FolioReport, FramePlace, Hex, Reason, RegionBrief, SwapSlot, SymbolBrief, Why};
 use std::borrow::Cow;
 
 /// The column of remarks behind values: the longest values are 64-bit numbers and `present, private_copy`.
@@ -148,4 +149,36 @@ pub fn missing(reason: Option<&Reason>) -> (Role, &'static str) {
         }
         None => (Role::Dim, "-"),
     }
+}
+
+/// `<not resident: untouched>`
+pub fn absent(line: &mut Line, state: State, kind: Option<Kind>, unread: Option<&str>, uncertain: bool) {
+    let word = state.word();
+    let told = match (unread, kind) {
+        (Some(why), _) => format!("<not read: {why}>"),
+        // Mapped device memory: a read could be a command to the device.
+        (None, _) if state == State::PfnMapped => format!("<not read: {word}>"),
+        (None, _) if uncertain => format!("<not resident: most likely {word}>"),
+        (None, Some(kind @ (Kind::Cached | Kind::NotCached | Kind::PastEnd | Kind::MaybeSwapped))) => {
+            format!("<not resident: {word}, {}>", kind.word())
+        }
+        (None, _) => format!("<not resident: {word}>"),
+    };
+    line.push(words::state_role(state), told);
+}
+
+pub fn of_region(line: &mut Line, region: &RegionBrief) {
+    let name = region_file_name(&region.name).1;
+    line.push(Role::Dim, format!("  {name} {}", region.perms));
+}
+
+/// Marks a word of the page cache that the process has not mapped.
+pub fn of_file(line: &mut Line, source: Option<&str>) {
+    if source == Some("file") {
+        line.push(Role::Note, " (file)");
+    }
+}
+
+pub fn is_uncertain(why: &Why) -> bool {
+    why.of("state").is_some()
 }

@@ -1,10 +1,11 @@
 //! Changes of pages and regions, as `watch` and `diff` write them.
 
 use super::lines::Lines;
-use super::style::Style;
-use super::{footnotes, words};
+use super::words;
 use crate::render::columns::{Cell, Column};
 use crate::render::line::Line;
+use crate::render::text::lines;
+use crate::render::text::lines::Style;
 use crate::render::theme::Role;
 use crate::render::units::{count, counted, size, time_of_day};
 use crate::report::{Blind, EventKind, FlagNames, NetEffect, Numbers, PageFacts};
@@ -86,7 +87,7 @@ pub fn blind(lines: &mut Lines, blind: &[Blind]) {
         by_reason.entry(blind.reason.as_str()).or_default().push(blind.kind.words());
     }
     for (reason, kinds) in by_reason {
-        footnotes::line(lines, "unseen", Role::Note, &kinds, reason);
+        lines::line(lines, "unseen", Role::Note, &kinds, reason);
     }
 }
 

@@ -1,13 +1,11 @@
 //! `explain`: a paragraph about a page, and what the next accesses will do.
 
-use super::Text;
-use super::block;
-use super::footnotes::Footnotes;
 use super::lines::Lines;
-use super::words;
+use super::{Text, block, words};
 use crate::kernel::{Kind, State};
 use crate::render::Record;
 use crate::render::line::Line;
+use crate::render::text::lines::Footnotes;
 use crate::render::theme::Role;
 use crate::render::units::size;
 use crate::report::{Effect, Explanation, Fault, Outcome, Owner, Reason, SwapSlot, Translation, Why};

@@ -1,43 +1,28 @@
 //! Records as text for a person at a terminal.
 
 pub(crate) mod block;
-pub(crate) mod cells;
 pub(crate) mod changes;
 pub(crate) mod explanation;
-pub(crate) mod footnotes;
 pub(crate) mod lines;
-pub(crate) mod memory;
 pub(crate) mod message;
 pub(crate) mod pages;
 pub(crate) mod region;
-pub(crate) mod regions;
 mod renderer;
-pub(crate) mod session;
-pub(crate) mod style;
 pub(crate) mod tables;
 pub(crate) mod timeline;
 mod timeline_rows;
-pub(crate) mod totals;
 pub(crate) mod translation;
 pub(crate) mod words;
 
 use super::columns::Layout;
 use super::marks::Legend;
 use super::theme::{Role, Theme};
-use super::timeline::Timeline;
+use crate::render::marks::Timeline;
 use crate::report::{Field, Why};
-use footnotes::Footnotes;
 use jiff::tz::TimeZone;
-use lines::Lines;
+use lines::{Footnotes, Lines, Style};
 use std::io::{self, Write};
-use style::Style;
 use tables::{Table, TableId};
-
-/// The headings of tables whose columns can be typed after `by`.
-#[cfg(test)]
-pub(crate) mod headings {
-    pub(crate) use super::regions::headings as regions;
-}
 
 /// Writes records as text: tables with headings, blocks of labelled lines, single lines.
 pub struct Text {
@@ -151,7 +136,7 @@ impl Text {
         let left_out = std::mem::take(&mut self.left_out);
         if !left_out.is_empty() {
             let why = "the terminal is too narrow; a pipe shows all";
-            footnotes::line(&mut self.lines, "no room", Role::Dim, &left_out, why);
+            lines::line(&mut self.lines, "no room", Role::Dim, &left_out, why);
         }
         self.footnotes.write(&mut self.lines);
     }

@@ -1,10 +1,11 @@
-//! `region`: one region in full.
+//! A region: in full for `region`, a row for `regions`.
 
-use super::block::{self, REMARK, missing};
-use super::footnotes::Footnotes;
-use super::lines::Lines;
-use super::{Text, regions, totals, words};
 use crate::kernel::{AddressRange, Permissions, State, VirtualAddress};
+use crate::render::columns::{Cell, Column};
+use crate::render::text::block::{self, REMARK, missing};
+use crate::render::text::lines::{Footnotes, Lines};
+use crate::render::text::tables::{END, PERMISSIONS, SIZE, START, Table, amount, reason, region as name, unknown};
+use crate::render::text::{Text, pages, words};
 use crate::render::theme::Role;
 use crate::render::units::{count, exact_size, percent, size};
 use crate::render::{Record, RowRange};
@@ -13,7 +14,7 @@ use crate::report::{HowMapped, LargeFolios, Reason, RegionPlace, RegionReport};
 impl Record for RegionReport {
     fn write(&self, text: &mut Text) {
         if is_row(self) {
-            text.row_with_reasons(&regions::table(self), self, &self.why, self.present.is_some());
+            text.row_with_reasons(&table(self), self, &self.why, self.present.is_some());
         } else {
             text.block(write, self);
         }
@@ -66,7 +67,7 @@ pub fn write(lines: &mut Lines, region: &RegionReport) {
     }
     Footnotes::of(&region.why, |_, _| true).write(lines);
     if region.changed {
-        totals::changed(lines, "the region");
+        pages::changed(lines, "the region");
     }
 }
 
@@ -215,4 +216,45 @@ fn smaps(lines: &mut Lines, fields: &[(String, u64)]) {
     }
     let line = lines.field("");
     line.prose(Role::Dim, format!("0: {}", zero.join(", ")));
+}
+
+const NAME: Column = Column::name("name", 16, Role::Name);
+
+static REGIONS: Table<RegionReport> = Table::of(&[
+    START.cell(|_, region| Cell::new(&region.start)),
+    END.rank(4).cell(|_, region| Cell::new(&region.end)),
+    PERMISSIONS.cell(|_, region| Cell::new(region.perms.letters())),
+    SIZE.cell(|_, region| Cell::size(region.size)),
+    part("present", 0).cell(|_, region| bytes(region, region.present, "present")),
+    part("pss", 0).cell(|_, region| bytes(region, region.pss, "pss")),
+    part("swapped", 1).cell(|_, region| bytes(region, region.swapped, "swapped")),
+    part("shared", 2).cell(|_, region| bytes(region, region.shared, "shared")),
+    part("private", 5).cell(|_, region| bytes(region, region.private, "private")),
+    part("huge", 3).cell(|_, region| bytes(region, region.huge, "huge")),
+    NAME.cell(|style, region| name(style, &region.name, region.deleted)),
+]);
+
+const fn part(title: &'static str, rank: u8) -> Column {
+    Column::number(title, 8, Role::Size).rank(rank)
+}
+
+/// The table of a region: with the share of each page, where that was asked for.
+pub fn table(region: &RegionReport) -> Table<RegionReport> {
+    let has_share = region.pss.is_some() || region.why.of("pss").is_some();
+    REGIONS.without((!has_share).then_some("pss"))
+}
+
+/// The bytes of a part of the region. Without a reason, what is missing is `?`: a present page has it.
+fn bytes(region: &RegionReport, part: Option<u64>, field: &str) -> Cell<'static> {
+    match (part, region.why.of(field)) {
+        (Some(bytes), _) => amount(bytes),
+        (None, Some(why)) => reason(why),
+        (None, None) => unknown(),
+    }
+}
+
+/// The headings of its columns.
+#[cfg(test)]
+pub(crate) fn headings() -> Vec<&'static str> {
+    REGIONS.columns().iter().map(|column| column.title).collect()
 }

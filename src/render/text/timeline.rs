@@ -1,11 +1,10 @@
 //! `watch … as timeline`: a row a page or a stretch of pages, a column a sample.
 
 use super::lines::Lines;
-use super::style::Style;
-use crate::render::marks::Legend;
+use crate::render::marks::{Legend, Timeline, ruler};
 use crate::render::printable::cut;
+use crate::render::text::lines::Style;
 use crate::render::theme::Role;
-use crate::render::timeline::{Timeline, ruler};
 use crate::render::units::{counted, size, time_of_day};
 
 /// The most columns of a name.

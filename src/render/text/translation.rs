@@ -1,12 +1,11 @@
 //! `translate ADDR`: all facts about one address, a line for each question.
 
-use super::Text;
 use super::block::{self, REMARK};
-use super::footnotes::Footnotes;
 use super::lines::Lines;
-use super::words;
+use super::{Text, words};
 use crate::kernel::{PageMapEntry, State};
 use crate::render::Record;
+use crate::render::text::lines::Footnotes;
 use crate::render::theme::Role;
 use crate::render::units::size;
 use crate::report::{Hex, Nearest, Reason, RegionBrief, Translation, Why};

@@ -7,24 +7,12 @@
 //! [`SHARED`] describes each with its fields: the JSON reference follows from that.
 
 mod explanation;
-mod map;
 mod page;
-mod region;
-mod serve;
 mod session;
-mod timeline;
-mod walk;
-mod watch;
 
 pub use explanation::*;
-pub use map::*;
 pub use page::*;
-pub use region::*;
-pub use serve::*;
 pub use session::*;
-pub use timeline::*;
-pub use walk::*;
-pub use watch::*;
 
 use super::json::{Declared, Shape};
 

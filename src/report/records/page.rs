@@ -1,9 +1,12 @@
-//! Records about one page: `translate`, and the parts that other records share.
+//! Records about pages, frames and regions, the marks of pictures, and the parts that other records share.
 
-use crate::kernel::{FrameNumber, Kind, Name, Permissions, PhysicalAddress, Region, State, VirtualAddress};
-use crate::report::json::Hex;
+use crate::kernel::words::worded;
+use crate::kernel::{Device, FrameNumber, Kind, Name, Permissions, PhysicalAddress, Region, State, VirtualAddress};
+use crate::report::json::{EveryState, Form, Hex, Numbers, leaf};
 use crate::report::record::record;
-use crate::report::{Fact, FolioReport, FramePlace, FrameWords, Why};
+use crate::report::{EventKind, Fact, FolioReport, FramePlace, FrameWords, LargeFolios, Why};
+use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fmt;
 
 record! {
@@ -142,5 +145,291 @@ record! {
         below: Option<RegionBrief>,
         /// The region that starts above it.
         above: Option<RegionBrief>,
+    }
+}
+
+record! {
+    /// A row of `walk`.
+    pub struct Pages as "pages" with why if any {
+        /// First virtual address.
+        start: VirtualAddress,
+        /// The address after the last one.
+        end: VirtualAddress,
+        /// Pages in it.
+        pages: u64,
+        /// Their state.
+        state: State,
+        /// Their kind.
+        kind: Fact<Kind>,
+        /// First frame.
+        pfn: Fact<FrameNumber>,
+        /// Number of frames that the pages share, if they repeat; otherwise each page has its own.
+        [optional] frames: Option<u64>,
+        /// The words of the frames. A row of whole folios leaves out flags for the place in the folio; the map count is
+        /// the same for all.
+        [flat] words: FrameWords,
+        /// The order of the folios that the frames belong to: each has 2^order pages.
+        order: Fact<u8>,
+        /// Whether the pages are mapped as huge pages, by a PMD or from the hugetlb pool.
+        huge: Fact<bool>,
+        /// Name of the region; `null` in no region.
+        region: Option<Name>,
+        /// Why a value is only the most likely one.
+        [flat] why: Why,
+    }
+
+    /// A row of `walk pfn:A..pfn:B`.
+    pub struct Frames as "frames" with why if any {
+        /// First frame.
+        pfn: FrameNumber,
+        /// Physical address of the first byte; `null` if that does not fit 64 bits.
+        physical: Option<PhysicalAddress>,
+        /// Frames in it.
+        frames: u64,
+        /// The same in bytes; `null` if that does not fit 64 bits.
+        bytes: Option<u64>,
+        /// The words of the frames, the same for all.
+        [flat] words: FrameWords,
+        /// Memory zone.
+        zone: Fact<String>,
+        /// NUMA node.
+        node: Fact<u32>,
+    }
+
+    /// The totals of a walk.
+    pub struct WalkSummary as "walk-summary" {
+        /// Pages that matched.
+        pages: u64,
+        /// The same in bytes.
+        bytes: u64,
+        /// Physically contiguous runs among the present ones; `null` when frames are hidden, or were not looked at.
+        runs: Option<u64>,
+        /// Bytes in the longest of them.
+        longest_run_bytes: Option<u64>,
+        /// Its first address; `null` if there is none.
+        longest_run_start: Option<VirtualAddress>,
+        /// Whether regions changed during the walk.
+        changed: bool,
+        /// Whether `limit` or Ctrl-C ended it early: the counts then cover what was seen.
+        cut_short: bool,
+        /// Pages in each state; in JSON every state has its count, 0 where there are none.
+        [flat] states: EveryState,
+    }
+
+    /// The totals of a walk of frames.
+    pub struct FramesSummary as "frames-summary" {
+        /// Frames that matched.
+        frames: u64,
+        /// The same in bytes.
+        bytes: u64,
+        /// Whether `limit` or Ctrl-C ended it early: the counts then cover what was seen.
+        cut_short: bool,
+        /// The end of physical memory, if the range extends beyond it.
+        memory_ends: Option<FrameNumber>,
+    }
+
+    /// A row of `walk … by`.
+    pub struct Group as "group" with why if any {
+        /// The key that pages are grouped by: `state`, `kind`, …
+        by: &'static str,
+        /// The value of the key for this group.
+        key: String,
+        /// The second key, if there are two.
+        [optional] second_by: Option<&'static str>,
+        /// The value of the second key.
+        [optional] second_key: Option<String>,
+        /// Pages in it.
+        pages: u64,
+        /// The same in bytes.
+        bytes: u64,
+        /// Why the pages may not be what `key` says, under the name of the key.
+        [flat] why: Why,
+    }
+}
+
+record! {
+    /// `region`, and a row of `regions`.
+    pub struct RegionReport as "region" with why {
+        /// First address.
+        start: VirtualAddress,
+        /// The address after the last one.
+        end: VirtualAddress,
+        /// Permissions, as `maps` writes them: `rw-p`.
+        perms: Permissions,
+        /// Offset in the file of its first byte.
+        offset: Hex,
+        /// Device of the file: `08:02`.
+        device: Device,
+        /// Inode of the file; 0 without one.
+        inode: u64,
+        /// Name, as in `maps`.
+        name: Name,
+        /// Whether its file was deleted.
+        deleted: bool,
+        /// Bytes it spans.
+        size: u64,
+        /// Bytes with a frame mapped.
+        present: Option<u64>,
+        /// Bytes in swap.
+        swapped: Option<u64>,
+        /// Present bytes that are mapped elsewhere too.
+        shared: Option<u64>,
+        /// Of these, bytes that nobody else but pmdb itself maps: it maps libraries too.
+        [optional] shared_with_pmdb: Option<u64>,
+        /// Present bytes that are mapped only here.
+        private: Option<u64>,
+        /// Present bytes that are the zero page: they count neither as shared nor as private.
+        zero: Option<u64>,
+        /// Bytes mapped as huge pages, by a PMD or from the hugetlb pool.
+        huge: Option<u64>,
+        /// Whether shared, private and pss rest on map counts that are averages over large folios.
+        [optional] map_count_average: bool,
+        /// For `region`: large folios by size and by how they are mapped.
+        [optional] folios: Option<Vec<LargeFolios>>,
+        /// For `region`: pages in each state. Text shows a report with them as a block, and one without as a row.
+        [optional] states: BTreeMap<State, u64>,
+        /// For `region ADDR`: the requested address.
+        [optional] at: Option<RegionPlace>,
+        /// For `region`, and with `full`: proportional share (PSS) in bytes; `null` for the hugetlb pool, which has
+        /// none.
+        [optional] pss: Option<u64>,
+        /// With `full`: VmFlags, two letters and words each.
+        [optional] vm_flags: Option<Vec<VmFlag>>,
+        /// The protection key (with `full`, if the machine has such keys); 0 is the default.
+        [optional] protection_key: Option<u64>,
+        /// With `full`: the fields of smaps as the kernel spells them, in bytes.
+        [optional] smaps: Option<Numbers<String>>,
+        /// For `region`: whether the region changed or vanished during the command, so that numbers may be
+        /// inconsistent.
+        [optional] changed: bool,
+        /// Reasons for what is `null`.
+        [flat] why: Why,
+    }
+
+    /// One VmFlag of smaps.
+    #[derive(Eq)]
+    pub struct VmFlag {
+        /// Two letters.
+        code: String,
+        /// Their meanings.
+        meaning: &'static str,
+    }
+
+    /// Where in a region the address of `region ADDR` lies.
+    #[derive(Eq)]
+    pub struct RegionPlace {
+        /// The address.
+        address: VirtualAddress,
+        /// Bytes from the start of the region.
+        region_offset: u64,
+        /// Offset in the file.
+        file_offset: Option<Hex>,
+        /// ELF section.
+        section: Option<Name>,
+        /// Symbol.
+        symbol: Option<SymbolBrief>,
+    }
+}
+
+record! {
+    /// Neighbouring cells that are alike.
+    #[derive(Copy, Eq)]
+    pub struct MapCells {
+        /// Their number.
+        cells: u64,
+        /// The most important that is in each.
+        mark: Mark,
+        /// Whether there is something else in each.
+        mixed: bool,
+    }
+}
+
+worded! {
+    /// What a cell shows: the first in this order that it contains.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Mark, word {
+        /// Broken memory, or an access that is poisoned.
+        Poisoned = "poisoned",
+        /// A guard page.
+        Guard = "guard",
+        /// In swap, or on its way to another frame.
+        Swapped = "swapped",
+        /// Mapped by one entry for a whole huge page.
+        Huge = "huge",
+        /// A private copy of a page of a file.
+        PrivateCopy = "private_copy",
+        /// Memory without a file.
+        Anonymous = "anonymous",
+        /// Merged with equal pages.
+        Ksm = "ksm",
+        /// Shared memory.
+        Shmem = "shmem",
+        /// A page of a file.
+        File = "file",
+        /// Memory of a device.
+        Device = "device",
+        /// Code and data that the kernel lends to the process: `[vdso]`, `[vvar]`, `[vsyscall]`.
+        Vdso = "vdso",
+        /// The shared page of zeros.
+        Zero = "zero",
+        /// Present, of unknown kind; or hidden.
+        Unknown = "unknown",
+        /// Nothing is there.
+        Untouched = "untouched",
+        /// Left out by the filter, or in no region.
+        Nothing = "nothing",
+    }
+}
+
+leaf!(Mark => Form::Text);
+
+record! {
+    /// A row of `watch … as timeline`.
+    pub struct TimelineRow as "timeline-row" {
+        /// Its place among the rows, from 0.
+        row: u64,
+        /// First address.
+        start: VirtualAddress,
+        /// The address after the last one.
+        end: VirtualAddress,
+        /// Pages of regions in it.
+        pages: u64,
+        /// The region that it began in, as `maps` names it.
+        region: Option<Name>,
+        /// Regions that share the row.
+        regions: u64,
+    }
+
+    /// A column of `watch … as timeline`.
+    pub struct TimelineSample as "timeline-sample" {
+        /// Seconds since the epoch.
+        time: f64,
+        /// A cell for each row so far, in order, neighbours that are alike together.
+        cells: Vec<TimelineCells>,
+    }
+
+    /// Neighbouring rows that are alike in a sample.
+    #[derive(Copy, Eq)]
+    pub struct TimelineCells {
+        /// Their number.
+        cells: u64,
+        /// The most important that is in each, as in `map-region`.
+        mark: Mark,
+        /// Whether there is something else in each.
+        mixed: bool,
+        /// Whether something has changed in each since the sample before.
+        changed: bool,
+    }
+}
+
+record! {
+    /// A kind of event that cannot be seen.
+    #[derive(Eq)]
+    pub struct Blind {
+        /// The kind.
+        kind: EventKind,
+        /// Why not.
+        reason: String,
     }
 }

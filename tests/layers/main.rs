@@ -4,7 +4,10 @@
 //! The files are read as tokens, so that a path in a macro counts and one in a comment or a text does not.
 
 mod circles;
+#[path = "../english/mod.rs"]
+mod english;
 mod interface;
+mod texts;
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::fs;

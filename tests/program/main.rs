@@ -5,6 +5,8 @@ mod capabilities;
 mod codes;
 mod completion;
 mod control;
+#[path = "../english/mod.rs"]
+mod english;
 mod executable;
 mod generated;
 mod golden;

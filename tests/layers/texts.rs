@@ -1,0 +1,160 @@
+//! Every text of the program in one file, to be read from top to bottom: the literals of `src` that a person can see.
+//! `PMDB_BLESS=1` writes it anew. All of them are held to the rules of our English.
+
+use super::english::{faults, meaning};
+use super::{Source, sources};
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Macros and methods whose texts only somebody who changes the program can see.
+const INTERNAL: [&str; 9] =
+    ["expect", "unreachable", "panic", "assert", "assert_eq", "assert_ne", "debug_assert", "debug_assert_eq", "cfg"];
+
+/// The macros in which a comment is shown: it says in the help what a field of a record means.
+const SHOWN_COMMENTS: [&str; 2] = ["record", "records"];
+
+/// The texts among `tokens`, in their order.
+fn texts(tokens: TokenStream, has_shown_comments: bool, found: &mut Vec<String>) {
+    let tokens = Vec::from_iter(tokens);
+    let mut rest = &tokens[..];
+    while let [first, after @ ..] = rest {
+        rest = after;
+        match (first, after) {
+            // The comment at the beginning of a file.
+            (TokenTree::Punct(mark), [TokenTree::Punct(_), TokenTree::Group(_), after @ ..])
+                if mark.as_char() == '#' =>
+            {
+                rest = after;
+            }
+            (TokenTree::Punct(mark), [TokenTree::Group(attribute), after @ ..]) if mark.as_char() == '#' => {
+                rest = after;
+                let inside = attribute.stream().to_string();
+                if inside.replace(' ', "").starts_with("cfg(test") {
+                    rest = after_item(after);
+                } else if has_shown_comments || !inside.starts_with("doc") {
+                    texts(attribute.stream(), has_shown_comments, found);
+                }
+            }
+            (TokenTree::Ident(word), [TokenTree::Group(_), after @ ..]) if is_internal(&word.to_string()) => {
+                rest = after;
+            }
+            (TokenTree::Ident(word), [TokenTree::Punct(mark), TokenTree::Group(body), after @ ..])
+                if mark.as_char() == '!' =>
+            {
+                let word = word.to_string();
+                if !is_internal(&word) {
+                    texts(body.stream(), has_shown_comments || SHOWN_COMMENTS.contains(&&*word), found);
+                }
+                rest = after;
+            }
+            (TokenTree::Group(group), _) => texts(group.stream(), has_shown_comments, found),
+            (TokenTree::Literal(literal), _) => {
+                found.extend(text_of(&literal.to_string()).filter(|text| is_prose(text)))
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What follows the item at the beginning of `tokens`.
+fn after_item(tokens: &[TokenTree]) -> &[TokenTree] {
+    let is_end = |token: &TokenTree| match token {
+        TokenTree::Group(group) => group.delimiter() == Delimiter::Brace,
+        TokenTree::Punct(mark) => matches!(mark.as_char(), ';' | ','),
+        _ => false,
+    };
+    let end = tokens.iter().position(is_end).map_or(tokens.len(), |end| end + 1);
+    &tokens[end..]
+}
+
+fn is_internal(word: &str) -> bool {
+    INTERNAL.contains(&word)
+}
+
+/// The text of a literal, if it is one.
+fn text_of(literal: &str) -> Option<String> {
+    if literal.starts_with('r') {
+        let text = literal.trim_start_matches('r').trim_matches('#');
+        return Some(text.trim_matches('"').to_owned());
+    }
+    let inside = literal.strip_prefix('"')?.strip_suffix('"')?;
+    let mut text = String::new();
+    let mut letters = inside.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match (letter, letters.peek()) {
+            ('\\', Some('n')) => text.push('\n'),
+            ('\\', Some('t')) => text.push('\t'),
+            // The end of a line, and the blanks after it.
+            ('\\', Some('\n')) => {
+                while letters.next_if(|letter| letter.is_whitespace()).is_some() {}
+                continue;
+            }
+            ('\\', Some(&other)) => text.push(other),
+            _ => {
+                text.push(letter);
+                continue;
+            }
+        }
+        letters.next();
+    }
+    Some(text)
+}
+
+/// Whether a text has words that follow each other.
+fn is_prose(text: &str) -> bool {
+    let words: Vec<&str> = text.split(' ').collect();
+    let is_word = |word: &&str| word.chars().filter(|letter| letter.is_alphabetic()).count() > 1;
+    words.windows(2).any(|pair| pair.iter().all(is_word))
+}
+
+/// Each file with the texts in it.
+fn all() -> Vec<(String, Vec<String>)> {
+    let mut files = Vec::new();
+    sources(&PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src"), "", &mut files);
+    files.sort_by(|one, other| one.path.cmp(&other.path));
+    files.retain(|file| !is_test(&file.path));
+    let with_texts = |file: Source| {
+        let mut found = Vec::new();
+        texts(TokenStream::from_iter(file.tokens()), false, &mut found);
+        (file.path, found)
+    };
+    files.into_iter().map(with_texts).filter(|(_, found)| !found.is_empty()).collect()
+}
+
+fn is_test(path: &str) -> bool {
+    path.split('/').any(|part| matches!(part, "tests" | "tests.rs" | "fake"))
+}
+
+#[test]
+fn every_text_is_listed() {
+    let mut listed =
+        String::from("Every text that the program has, by file. Written by a test: tests/layers/texts.rs.\n");
+    for (path, texts) in all() {
+        listed += &format!("\n== {path}\n");
+        for text in texts {
+            listed += &text.lines().map(|line| format!("{}\n", line.trim_end())).collect::<String>();
+        }
+    }
+    let help = Command::new(env!("CARGO_BIN_EXE_pmdb")).arg("--help").env("COLUMNS", "80").output().expect("pmdb runs");
+    listed += "\n== pmdb --help\n";
+    listed += &String::from_utf8(help.stdout).expect("text");
+    let kept = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/layers/texts.txt");
+    if std::env::var_os("PMDB_BLESS").is_some() {
+        fs::write(&kept, &listed).expect("written");
+    }
+    let before = fs::read_to_string(&kept).unwrap_or_default();
+    snapbox::assert_data_eq!(listed, snapbox::Data::text(before));
+}
+
+#[test]
+fn every_text_is_written_by_the_rules() {
+    let mut found = Vec::new();
+    for (path, texts) in all() {
+        for line in texts.iter().flat_map(|text| text.lines()) {
+            found.extend(faults(meaning(line)).into_iter().map(|fault| format!("{path}: {fault}: {line}")));
+        }
+    }
+    assert_eq!(found.join("\n"), "");
+}

@@ -1116,8 +1116,8 @@ class OfPages(gdb.Function):
 
 
 FUNCTIONS = [
-    ("_pfn", "pfn({:#x})", False, "The number of the page frame behind an address."),
-    ("_phys", "phys({:#x})", False, "The physical address behind an address."),
+    ("_pfn", "pfn({:#x})", False, "The number of the page frame of an address."),
+    ("_phys", "phys({:#x})", False, "The physical address of an address."),
     ("_page_state", "state({:#x})", False, """The state of the page at an address, a word: present, swapped, untouched.
 
 Compare it with $_streq. gdb allocates memory in the inferior for texts that
@@ -1126,9 +1126,9 @@ are compared with == or passed to printf. This does not:
   break fill if $_streq($_page_state(p), "present")
   set $state = $_page_state(p)
   printf "%s\\n", $state"""),
-    ("_map_count", "mapcount({:#x})", False, "How often the page frame behind an address is mapped."),
+    ("_map_count", "mapcount({:#x})", False, "The map count of the page frame of an address."),
     ("_huge", "pmd_mapped({:#x})", False, "1 if the page at an address is mapped as a huge page, by one PMD; otherwise 0."),
-    ("_exclusive", "exclusive({:#x})", False, "1 if the page frame behind an address is mapped there alone; otherwise 0."),
+    ("_exclusive", "exclusive({:#x})", False, "1 if the page frame of an address is mapped only there; otherwise 0."),
     ("_resident", "count({:#x}..{:#x} where present)", True, "How many pages of LENGTH bytes at an address are resident; 0 where nothing is mapped."),
     ("_swapped", "count({:#x}..{:#x} where swapped)", True, "How many pages of LENGTH bytes at an address are in swap; 0 where nothing is mapped."),
 ]

@@ -92,11 +92,11 @@ fn regions_and_letters(svg: &str) -> (Vec<String>, Vec<String>) {
     };
     let body = document.descendants().find(|node| node.has_tag_name("g")).expect("what is drawn");
     let lines = texts(body);
-    let legend = lines.iter().position(|line| line.starts_with("letters"));
+    let legend = lines.iter().position(|line| line.starts_with("legend"));
     let (regions, legend) = lines.split_at(legend.expect("a legend"));
     let regions = regions
         .iter()
-        .filter(|line| line.ends_with("a cell is 4 KiB"))
+        .filter(|line| line.ends_with("4 KiB per cell"))
         .filter_map(|line| Some(line.split_once("  ")?.1.to_owned()));
     let letters = legend[1..legend.len() - 1].to_vec();
     (regions.collect(), letters)

@@ -319,7 +319,7 @@ fn a_file_of_the_pool() {
         assert!(!said.contains("walk-summary"), "{filter}: {said}");
     }
     let told = program(&[], pid, false, &[format!("translate {untouched:#x}")]);
-    assert!(told.contains("the page that its file has, or takes one from the hugetlb pool"), "{told}");
+    assert!(told.contains("the page of its file, or one from the hugetlb pool"), "{told}");
     puppet.writes(filled + bytes / 2, 1);
     matches("cached", pages);
     matches("not cached", 0);

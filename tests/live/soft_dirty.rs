@@ -88,7 +88,7 @@ fn cleared_by_the_command() {
 
     let said = records(pid, "soft-dirty clear".to_owned());
     let errors = of_type(&said, "error");
-    assert_eq!(errors[0]["hint"], "--yes does it without a question", "{said:?}");
+    assert_eq!(errors[0]["hint"], "use --yes to skip the confirmation", "{said:?}");
     assert!((0..PAGES).all(|index| is_marked(pid, page(index))));
 
     let said = records(pid, "soft-dirty --how clear --yes".to_owned());

@@ -26,13 +26,13 @@ fn commands_of_your_own_take_values() {
         "$1 = 3\n$2 = 6\n$3 = a b\ntwice\n  Doubles it.\n  More of it.\nuser-defined: commands that you made\n  twice               Doubles it.\n$4 = 2\n$5 = 6\n$6 = x\n"
     );
     for (text, says) in [
-        ("define walk\nend", "f.pmdb:1:8: error: `walk` is a command"),
-        ("define w\nend", "f.pmdb:1:8: error: `w` is a command"),
-        ("alias xx = echo a\nalias p = xx", "f.pmdb:2:7: error: `p` is a command"),
+        ("define walk\nend", "f.pmdb:1:8: error: `walk` is already a pmdb command"),
+        ("define w\nend", "f.pmdb:1:8: error: `w` is already a pmdb command"),
+        ("alias xx = echo a\nalias p = xx", "f.pmdb:2:7: error: `p` is already a pmdb command"),
         ("document mine\nend", "f.pmdb:1:10: error: you have defined no command"),
         ("define again\nagain\nend\nagain", "100 levels deep"),
-        ("alias again = again\nagain", "stands for itself"),
-        ("print $arg0", "$arg0 has no value: fewer arguments were given"),
+        ("alias again = again\nagain", "is an alias for itself"),
+        ("print $arg0", "$arg0 has no value: there were fewer arguments"),
         ("print $arg0", "arguments follow the name of your command"),
         ("define mine\nprint $arg1\nend\nmine 1", "f.pmdb:2:7: error: $arg1"),
         ("define mine\nend\nmine 1 1/0", "f.pmdb:3:"),
@@ -51,7 +51,7 @@ fn a_block_that_is_not_closed_is_an_error_before_anything_runs() {
         ("echo a\n  while 1\necho b\n", "f.pmdb:2:3: error: this `while` has no `end`"),
         ("echo a\nend\n", "f.pmdb:2:1: error: there is no block"),
         ("echo a\nloop_break\n", "f.pmdb:2:1: error: there is no loop"),
-        ("echo a\nif\nend\n", "f.pmdb:2:3: error: something is missing"),
+        ("echo a\nif\nend\n", "f.pmdb:2:3: error: incomplete command"),
     ] {
         assert_eq!(run_file(text, &[]).failed(1, says).out, "", "{text}");
     }
@@ -71,7 +71,7 @@ fn a_large_file_is_refused_at_a_line_and_runs_no_command() {
 
 #[test]
 fn ex_cannot_hold_a_block_and_says_so() {
-    Home::new().run(&["-batch", "-ex", "if 1", "-ex", "end"]).failed(1, "-ex takes one line");
+    Home::new().run(&["-batch", "-ex", "if 1", "-ex", "end"]).failed(1, "-ex is one line");
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn rows_of_regions_and_walks_are_gone_through() {
     let out = &run.is_fine().out;
     assert!(out.contains("= [stack]\n") && out.contains("demo_counter"), "{out}");
     home.file("g", "foreach $r in regions\ndetach\nend\n");
-    home.run(&["demo", "-batch", "-x", "g"]).failed(1, "g:2:1: error: `detach` cannot stand in `foreach`");
+    home.run(&["demo", "-batch", "-x", "g"]).failed(1, "g:2:1: error: `detach` is not allowed inside `foreach`");
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn printf_and_output_add_no_line_end() {
         ("printf \"%d\"", "f.pmdb:1:8: error: the format has 1 conversion, and the line 0 values"),
         ("printf \"%d\", 1, 2", "f.pmdb:1:17: error: the format has 1 conversion, and the line 2 values"),
         ("printf \"%q\", 1", "no conversion `%q`"),
-        ("printf \"%d\", \"a\"", "f.pmdb:1:14: error: %d takes a number"),
+        ("printf \"%d\", \"a\"", "f.pmdb:1:14: error: %d needs a number"),
     ] {
         run_file(text, &[]).failed(1, says);
     }
@@ -267,7 +267,7 @@ fn the_log_takes_what_is_printed_and_errors_too() {
         "set logging file ./log.txt\nset logging overwrite on\nset logging redirect on\nset logging enabled on\necho alone\nfrobnicate\n",
     );
     let run = home.run(&["-batch", "-x", "g"]);
-    assert_eq!(run.failed(1, "g:6:1: error: there is no command").out, "note: output goes to ./log.txt\n");
+    assert_eq!(run.failed(1, "g:6:1: error: there is no command").out, "note: output is written to ./log.txt\n");
     let log = home.read("log.txt");
     assert!(log.starts_with("alone\n") && log.contains("no command `frobnicate`") && !log.contains("logged"), "{log}");
     home.file("h", "set logging file ./no/such/folder\nset logging on\n");
@@ -312,7 +312,7 @@ fn snapshots_of_programs_are_kept_apart() {
     let home = Home::new();
     let run = |line: &str| home.run(&["demo", "-q", "-batch", "-ex", "snapshot _mine", "-ex", line]);
     for line in ["info snapshots", "diff"] {
-        run(line).failed(1, "no snapshot has been taken");
+        run(line).failed(1, "there is no snapshot");
     }
     run("diff _mine").is_fine();
 }
@@ -406,7 +406,7 @@ fn variables_stand_for_counts_times_processes_and_texts() {
     for (line, says) in [
         ("walk all limit $x", "$x has not been set"),
         ("set $x = \"a\"", "$x is text, not an integer"),
-        ("set $x = 0", "`limit 0` asks for nothing"),
+        ("set $x = 0", "`limit` must be at least 1"),
         ("set $x = \"soon\"", "$x is \"soon\", not a time"),
         ("set $x = 0.5 - 1", "$x is -0.5, not a time"),
         ("set $x = 1.5", "$x is a floating-point number, not an integer"),

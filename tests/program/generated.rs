@@ -139,7 +139,7 @@ fn everything_is_written_where_packages_expect_it() {
     home.file("taken", "");
     home.run(&["--generate", "all", "taken"]).failed(1, "cannot be written");
     home.run(&["--generate", "all"]).failed(2, "needs a directory");
-    home.run(&["--generate", "man", "usr"]).failed(2, "takes no directory");
+    home.run(&["--generate", "man", "usr"]).failed(2, "no directory is expected");
     home.run(&["--generate", "woman"]).failed(2, "man-json");
 }
 

@@ -11,7 +11,7 @@ use std::process::Stdio;
 fn command_files_that_are_none() {
     let home = Home::new();
     home.run(&["-batch", "-x", "missing"]).failed(1, "missing cannot be read: no such file");
-    home.run(&["-batch", "-x", "/"]).failed(1, "/ cannot be read: it is a folder");
+    home.run(&["-batch", "-x", "/"]).failed(1, "/ cannot be read: it is a directory");
     home.run(&["-batch", "-x", PMDB]).failed(1, "binary file");
     home.run(&["-batch", "-x", "/dev/zero"]).failed(1, "binary file");
     // Whole, even of somebody who wants to carry on: a line of it could happen to be one for the shell.

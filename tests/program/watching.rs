@@ -12,7 +12,7 @@ fn looks_without_a_time_between_them_are_refused() {
     let home = Home::new();
     for every in ["0", "0ms", "0.5ms"] {
         let line = format!("watch [stack] every {every} for 1ms");
-        home.run(&["self", "-batch", "-ex", &line]).failed(1, "less than a millisecond");
+        home.run(&["self", "-batch", "-ex", &line]).failed(1, "`every` must be at least 1 ms");
     }
     home.run(&["self", "-batch", "-ex", "watch [stack] every 1ms for 1ms"]).is_fine();
 }
@@ -82,9 +82,9 @@ fn a_watch_that_nobody_reads_ends_although_nothing_happens() {
 #[test]
 fn nothing_is_waited_for_in_vain() {
     let home = Home::new();
-    home.run(&["-batch", "-p", "self", "-ex", "watch [stack] count 0"]).failed(1, "`count 0` asks for nothing");
-    home.run(&["-batch", "-p", "self", "-ex", "walk [stack] limit 0"]).failed(1, "`limit 0` asks for nothing");
-    home.run(&["-batch", "-p", "self", "-ex", "watch [stack] for 0"]).failed(1, "`for 0` asks for nothing");
+    home.run(&["-batch", "-p", "self", "-ex", "watch [stack] count 0"]).failed(1, "`count` must be at least 1");
+    home.run(&["-batch", "-p", "self", "-ex", "walk [stack] limit 0"]).failed(1, "`limit` must be at least 1");
+    home.run(&["-batch", "-p", "self", "-ex", "watch [stack] for 0"]).failed(1, "`for` must be longer than 0");
 }
 
 #[test]

@@ -367,10 +367,10 @@ fn a_timeline_ends_in_order_by_ctrl_c_and_by_the_end_of_the_process() {
     let mut terminal = Terminal::new(&["-p", &watched.0.id().to_string()]);
     let ends_in_order = |shown: &str, end: &str| {
         let (_, picture) = shown.rsplit_once("samples 1 to ").expect("a picture");
-        let parts = ["letters, the most important first: ", "watched for ", end];
+        let parts = ["legend: ", "watched for ", end];
         let places = parts.map(|part| picture.find(part).unwrap_or_else(|| panic!("{part} is missing in {picture}")));
         assert!(places.is_sorted(), "{picture}");
-        assert_eq!(picture.matches("letters, the most").count(), 1, "{picture}");
+        assert_eq!(picture.matches("legend: ").count(), 1, "{picture}");
     };
     // This terminal does not say how high it is.
     terminal.answer("set height 24");
@@ -388,7 +388,7 @@ fn a_timeline_ends_in_order_by_ctrl_c_and_by_the_end_of_the_process() {
     watched.0.kill().expect("it is there");
     watched.0.wait().expect("it ends");
     let shown = format!("samples 1 to 3, {}", terminal.sees(PROMPT));
-    ends_in_order(&shown, "ended as the process exited");
+    ends_in_order(&shown, "ended because the process exited");
 }
 
 #[test]

@@ -95,19 +95,19 @@ fn what_cannot_be_known_is_an_error_with_its_reason() {
     let mut session = Session::new(|world| world.hidden = true);
     for text in ["runs(all)", "longest(all)", "count(all where dirty)"] {
         let message = session.refusal(text);
-        assert!(message.contains("cannot be known"), "{text}: {message}");
+        assert!(message.contains("cannot be determined"), "{text}: {message}");
     }
     // What needs no frame is known all the same.
     assert_eq!(session.value("count(all where present)"), "12");
     let mut session = Session::new(|_| {});
     for (text, says) in [
         ("first(all where swapped)", "matches the filter"),
-        ("longest(0x3000000, +4p)", "has a frame of its own"),
+        ("longest(0x3000000, +4p)", "in the range has a frame"),
         ("state(0x1000000, +4p)", "differ, untouched and present"),
         ("state(0x1000000) == \"presnt\"", "\"presnt\" is not a state of a page"),
         ("\"anon\" != kind(0x1002000)", "\"anon\" is not a kind of a page"),
-        ("runs(pfn:1..pfn:2)", "not at frames"),
-        ("rss(pfn:1..pfn:2)", "not at frames"),
+        ("runs(pfn:1..pfn:2)", "not on frames"),
+        ("rss(pfn:1..pfn:2)", "not on frames"),
         ("kind(0x2000000)", "in no region"),
         ("name(0x2000000)", "nothing is mapped"),
     ] {
@@ -220,7 +220,7 @@ fn the_first_or_the_largest_rows_are_shown_and_the_totals_are_of_all() {
         ("walk all by run, state", "cannot be combined"),
         ("walk all by state, state", "are the same"),
         ("regions by name top 2", "`name` has no size"),
-        ("walk all top 0", "asks for nothing"),
+        ("walk all top 0", "must be at least 1"),
     ] {
         let refused = session.run(line).map(|_| ());
         assert!(format!("{refused:?}").contains(says), "{line}: {refused:?}");

@@ -115,7 +115,7 @@ fn numbers_are_typed_and_evaluated_once() {
         ("address + &main > 0", "+", "two addresses cannot be added"),
         ("-pfn > 0", "-", "page frames have no such opposite"),
         ("mapcount > 1 / 0", "1 / 0", "division by zero"),
-        ("mapcount > u8(0x508000)", "0x508000", "memory at 0x508000 was not read: the page is untouched"),
+        ("mapcount > u8(0x508000)", "0x508000", "cannot read 0x508000: its page is untouched"),
         ("flags(drity)", "drity", "no page flag is called 'drity'"),
         ("mapcount > $no", "$no", "$no has not been set"),
         ("dirty and size(heap) ~ \"1\"", "~", "`~` needs two texts"),

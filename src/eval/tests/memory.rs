@@ -56,14 +56,14 @@ fn the_targets_own_order_and_width() {
 fn pages_that_are_not_resident_are_not_touched() {
     let world = World::of(heap());
     for (text, refusal) in [
-        ("*0x502008", "*0x502008: memory at 0x502008 was not read: the page is swapped"),
-        ("u8(0x503000)", "0x503000: memory at 0x503000 was not read: the page is guard"),
-        ("u8(0x504000)", "0x504000: memory at 0x504000 was not read: the page is untouched"),
+        ("*0x502008", "*0x502008: cannot read 0x502008: its page is swapped"),
+        ("u8(0x503000)", "0x503000: cannot read 0x503000: its page is guard"),
+        ("u8(0x504000)", "0x504000: cannot read 0x504000: its page is untouched"),
         // The first byte is resident, the last is not.
-        ("u32(0x501ffe)", "0x501ffe: memory at 0x502000 was not read: the page is swapped"),
-        ("u8(0x100)", "0x100: memory at 0x100 was not read: the page is unmapped"),
-        ("u8([vsyscall])", "[vsyscall]: memory at 0xffffffffff600000 was not read: the page is outside"),
-        ("u64(0xfffffffffffffffc)", "0xfffffffffffffffc: reading at 0xfffffffffffffffc would pass 2^64-1"),
+        ("u32(0x501ffe)", "0x501ffe: cannot read 0x502000: its page is swapped"),
+        ("u8(0x100)", "0x100: cannot read 0x100: its page is unmapped"),
+        ("u8([vsyscall])", "[vsyscall]: cannot read 0xffffffffff600000: its page is outside"),
+        ("u64(0xfffffffffffffffc)", "0xfffffffffffffffc: a read at 0xfffffffffffffffc would pass 2^64-1"),
     ] {
         assert_eq!(world.refusal(text), refusal);
     }
@@ -75,7 +75,7 @@ fn a_page_that_goes_during_the_read_is_an_error() {
     let world = World::of(heap());
     world.watched.gone_after_read.lock().unwrap().push(0x500);
     let refusal = world.refusal("u8(0x500010)");
-    assert!(refusal.contains("changed while it was being read"), "{refusal}");
+    assert!(refusal.contains("changed during the read"), "{refusal}");
 }
 
 #[test]

@@ -199,8 +199,8 @@ fn suggestions() {
         ("vector[3]", "vector", "MODULE[N] is a region of a module; for an element of an array, write vector + 3*SIZE"),
         ("heap > x.svg", "x.svg", "a file's path begins with / ./ ../ ~/ or a quote: > ./x.svg"),
         ("bufer[3]", "bufer", "did you mean buffer?"),
-        ("c0ffee", "c0ffee", "a hexadecimal number is written 0xc0ffee"),
-        ("nothing_like_it", "nothing_like_it", "regions lists what is mapped"),
+        ("c0ffee", "c0ffee", "write a hexadecimal number as 0xc0ffee"),
+        ("nothing_like_it", "nothing_like_it", "`regions` lists the mapped regions"),
     ] {
         let (meant, error) = world.error(text);
         assert_eq!(meant, part, "{text}: {error}");
@@ -273,7 +273,7 @@ fn subjects_of_translate() {
     let path = Name::from("/usr/lib/libc.so.6");
     assert_eq!(origin("libc.so.6"), Origin::Module(path));
     assert_eq!(origin("heap"), Origin::Region(Name::from("[heap]")));
-    assert!(subject("pfn:1..pfn:2").is_err_and(|message| message.contains("physical already")));
+    assert!(subject("pfn:1..pfn:2").is_err_and(|message| message.contains("already physical")));
     assert!(subject("pfn:1").is_err());
 }
 

@@ -57,13 +57,13 @@ fn ranges_that_are_none() {
         ("0x2000..0x2000", "0x2000..0x2000: the range from 0x2000 to 0x2000 is empty"),
         ("pfn:2..pfn:1", "pfn:2..pfn:1: the range is reversed: pfn:0x2 lies after pfn:0x1"),
         ("0xfffffffffffff000, +1p", "0xfffffffffffff000, +1p: the range passes 2^64-1, the last address there is"),
-        ("0x1000, +0", "0: a length is more than zero"),
-        ("0x1000, +main", "main: a length is an integer, not an address"),
+        ("0x1000, +0", "0: a length must be more than zero"),
+        ("0x1000, +main", "main: a length must be an integer, not an address"),
         ("0x1000..pfn:5", "0x1000..pfn:5: an integer and a page frame do not form a range"),
         ("pfn:5..main", "main: a page frame and an address do not form a range"),
         ("heap / 2", "heap: a range is not a number"),
         ("1 << heap", "heap: a range is not a number"),
-        ("pfn:5, +1", "1: a length of frames is in whole pages"),
+        ("pfn:5, +1", "1: a length of frames must be whole pages"),
     ] {
         assert_eq!(world.refusal(text), refusal);
     }
@@ -155,7 +155,7 @@ fn two_addresses_with_a_minus_are_told_how_a_range_is_written() {
             other => panic!("{other:?}"),
         };
         let hint = error.and_then(|error| error.hint).unwrap_or_default();
-        assert_eq!(hint, "a range is written A..B: 0x500000..0x501000", "{line}");
+        assert_eq!(hint, "write a range as A..B: 0x500000..0x501000", "{line}");
     }
     assert_eq!(world.print("0x500000-0x501000"), "integer -4096");
 }

@@ -43,13 +43,13 @@ fn arithmetic_needs_no_target() {
 fn an_overflow_is_an_error_at_its_place() {
     let world = World::default();
     for (text, refusal) in [
-        ("0xffffffffffffffff + 1", "+: the result does not fit: integers go from -2^63 to 2^64-1"),
-        ("1 << 64", "<<: the result does not fit: integers go from -2^63 to 2^64-1"),
-        ("-0x8000000000000001", "-: the result does not fit: integers go from -2^63 to 2^64-1"),
-        ("pfn:1 - 2", "-: the result does not fit: page frames go from 0 to 2^64-1"),
+        ("0xffffffffffffffff + 1", "+: the result does not fit: integers range from -2^63 to 2^64-1"),
+        ("1 << 64", "<<: the result does not fit: integers range from -2^63 to 2^64-1"),
+        ("-0x8000000000000001", "-: the result does not fit: integers range from -2^63 to 2^64-1"),
+        ("pfn:1 - 2", "-: the result does not fit: page frames range from 0 to 2^64-1"),
         ("1 / (3 - 3)", "(3 - 3): division by zero"),
         ("5 % 0", "0: division by zero"),
-        ("1 << -1", "-1: a shift by less than zero"),
+        ("1 << -1", "-1: cannot shift by a negative number"),
         ("pfn:1 + pfn:2", "+: two page frames cannot be added"),
         ("pfn:1 + phys:2", "+: page frames and physical addresses cannot be added"),
         ("phys:1 < pfn:2", "<: physical addresses and page frames cannot be compared"),

@@ -301,7 +301,7 @@ pub(super) fn a_program_whose_file_is_gone() {
     match answers(&target, hidden) {
         (Ok(NamesFrom::Itself), _, is_named) => assert!(is_named),
         (Err(NoSymbols::Unreadable(reason)), ..) => {
-            assert!(reason.to_string().contains("gone or was replaced"), "{reason}");
+            assert!(reason.to_string().contains("was removed or replaced"), "{reason}");
             skip(test, &format!("without rights there is no way to the file: {reason}"));
         }
         other => panic!("{other:?}"),

@@ -69,7 +69,7 @@ fn find_writes_numbers_as_the_target_does_and_refuses_what_does_not_fit() {
         panic!("a number that is too large");
     };
     assert_eq!(error.message, "256 does not fit 1 byte");
-    let hint = "for a larger size put its letter after the slash: h (2 bytes)";
+    let hint = "for a larger size, put its letter after the slash: h (2 bytes)";
     assert_eq!(error.hint.as_deref(), Some(hint));
 }
 
@@ -117,6 +117,6 @@ fn a_word_that_names_nothing_is_likely_to_be_text() {
     let (_, Err(Error::Evaluation(error))) = session.run("find 0x500000, +2p, hunter2", None) else {
         panic!("hunter2 is nothing");
     };
-    let hint = "text goes in double quotes: \"hunter2\"";
+    let hint = "text needs double quotes: \"hunter2\"";
     assert_eq!(error.hint.as_deref(), Some(hint));
 }

@@ -378,7 +378,7 @@ fn an_uncertain_state_is_only_most_likely() {
     let Error::Evaluation(error) = session.refuses("print *0x502000") else {
         panic!("no page is there");
     };
-    assert!(error.message.ends_with("the page is most likely poisoned"), "{error:?}");
+    assert!(error.message.ends_with("its page is most likely poisoned"), "{error:?}");
     let said = session.says("find [heap], \"not there\"");
     assert!(said.contains("not certain"), "{said}");
     // What is certain is said as such.
@@ -443,13 +443,13 @@ fn a_soft_dirty_bit_on_every_entry_changes_no_answer() {
 fn print_says_where_the_contents_of_a_cached_page_are_shown() {
     let mut session = Session::on(heap_and_file());
     for (line, hint) in [
-        ("print u64(0x601018)", "the process has no page there; what the page cache of the file holds: x/xg 0x601018"),
-        ("print *0x602000", "reading it would fault it in and so change what is looked at"),
+        ("print u64(0x601018)", "the process has no page there; to read the page cache of the file: x/xg 0x601018"),
+        ("print *0x602000", "a read would fault it in, and so change the process"),
     ] {
         let Error::Evaluation(error) = session.refuses(line) else {
             panic!("{line}");
         };
-        assert!(error.message.ends_with("the page is untouched"), "{line}");
+        assert!(error.message.ends_with("its page is untouched"), "{line}");
         assert_eq!(error.hint.as_deref(), Some(hint), "{line}");
     }
 }
@@ -515,8 +515,8 @@ fn after_info_line_x_begins_at_that_line() {
 fn info_line_of_a_file_alone_says_that_a_line_is_missing() {
     let mut session = Session::on(heap());
     for (line, hint) in [
-        ("info line c.c", "a file needs a line too: info line c.c:1"),
-        ("info line nothing", "regions lists what is mapped"),
+        ("info line c.c", "add a line to the file: info line c.c:1"),
+        ("info line nothing", "`regions` lists the mapped regions"),
     ] {
         let Error::Evaluation(error) = session.refuses(line) else {
             panic!("{line}");

@@ -186,7 +186,7 @@ state     untouched, private_copy  a private copy of a page of a file
 state     untouched, zero        the shared page of zeros: a write gets a new page
 state     untouched, huge_zero   the shared huge page of zeros
 state     untouched, ksm         a page merged with equal pages (samepage merging)
-state     untouched, hugetlb     nothing mapped here: an access maps the page that its file has, or takes one from the hugetlb pool
+state     untouched, hugetlb     nothing mapped here: an access maps the page of its file, or one from the hugetlb pool
 state     untouched, vdso        code that the kernel provides to the process
 state     untouched, device_memory  memory of a device
 state     untouched, cached      a page in the page cache: an access maps it without reading the file
@@ -303,7 +303,7 @@ start          end                size  pages  state      kind           frame  
 0x555555579000 0x555555679000    1 MiB    256  untouched  anonymous      -             -  [heap]       -
 40,512 pages, 158 MiB: 40,000 present, 2 swapped, 510 untouched; 1201 physical runs, the longest 2 MiB at 0x555555558000
 stopped early: the totals cover only the first part
-the regions changed meanwhile: run it again for a consistent picture
+the regions changed during the command: run it again for a consistent answer
 hidden    frame: frame numbers are hidden without CAP_SYS_ADMIN (run pmdb as root outside of containers, or give it
           that capability with setcap)
 unknown   flags, map count, order: /proc/kpageflags may be read by root alone

@@ -221,3 +221,18 @@ fn the_overview_fits_a_screen_and_names_everything() {
         assert!(listed.starts_with(group) && listed.lines().count() > 5, "{listed}");
     }
 }
+
+#[test]
+fn an_error_lists_six_alternatives_and_names_the_help_with_the_others() {
+    let home = Home::new();
+    for (line, topic) in [("walk all by", "walk"), ("set", "set")] {
+        let run = home.run(&["-batch", "-ex", line]);
+        let expected =
+            run.failed(1, "expected ").err.lines().filter(|line| !line.contains("error: ")).collect::<Vec<_>>();
+        let expected = expected.join(" ");
+        let (_, expected) = expected.split_once("expected ").expect("alternatives");
+        assert_eq!(expected.matches(", ").count(), 5, "{line}: {expected}");
+        assert!(expected.contains(&format!(" or … (help {topic})")), "{line}: {expected}");
+        home.run(&["help", topic]).is_fine();
+    }
+}

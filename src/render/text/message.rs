@@ -232,16 +232,7 @@ pub fn error(lines: &mut Lines, error: &ErrorReport) {
         drawing(lines, place);
     }
     if !error.expected.is_empty() {
-        let line = lines.line();
-        line.plain("  ").push(Role::Dim, "expected").plain(" ");
-        line.indent_here();
-        for (index, one) in error.expected.iter().enumerate() {
-            if index > 0 && index + 1 == error.expected.len() {
-                line.word(" ", Role::Plain, format!("or {one}"))
-            } else {
-                line.word(", ", Role::Plain, one)
-            };
-        }
+        expected(lines, error);
     }
     callers(lines, &error.callers);
     for region in &error.nearest {
@@ -253,6 +244,28 @@ pub fn error(lines: &mut Lines, error: &ErrorReport) {
         let line = lines.line();
         line.plain("  ").push(Role::Note, "hint: ").indent_here();
         line.prose(Role::Plain, hint);
+    }
+}
+
+/// Writes the alternatives, the first of many with the help that lists the others.
+fn expected(lines: &mut Lines, error: &ErrorReport) {
+    const SHOWN: usize = 6;
+    let (shown, others) = error.expected.split_at(error.expected.len().min(SHOWN));
+    let line = lines.line();
+    line.plain("  ").push(Role::Dim, "expected").plain(" ");
+    line.indent_here();
+    for (index, one) in shown.iter().enumerate() {
+        if index > 0 && index + 1 == error.expected.len() {
+            line.word(" ", Role::Plain, format!("or {one}"))
+        } else {
+            line.word(", ", Role::Plain, one)
+        };
+    }
+    if !others.is_empty() {
+        let typed = error.place.as_ref().map_or("", |place| place.text.trim_start());
+        let command = typed.split(|c: char| !c.is_alphanumeric() && !matches!(c, '-' | '_')).next().unwrap_or_default();
+        let topic = if command.is_empty() { "language" } else { command };
+        line.word(" ", Role::Plain, format!("or … (help {topic})"));
     }
 }
 

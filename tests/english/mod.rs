@@ -82,6 +82,32 @@ pub fn faults(line: &str) -> Vec<String> {
     faults
 }
 
+/// A line in which each placeholder has a value.
+pub fn filled(line: &str) -> String {
+    const VALUES: [(&str, &str); 14] = [
+        ("RANGE", "heap"),
+        ("ADDRESS", "0x1000"),
+        ("FILTER", "dirty"),
+        ("VALUE", "1"),
+        ("COMMAND", "walk"),
+        ("GROUP", "look"),
+        ("SUBJECT", "filters"),
+        ("WORD", "dirty"),
+        ("NAME", "width"),
+        ("FILE", "./f"),
+        ("ROW", "0x1000"),
+        ("N", "1"),
+        ("PID", "1"),
+        ("EXPRESSION", "1"),
+    ];
+    let words = line.split(' ').filter(|word| *word != "…");
+    let words = words.map(|word| {
+        let value = VALUES.iter().find(|(name, _)| *name == word);
+        value.map_or(word, |(_, value)| value)
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
 #[test]
 fn the_rules_find_faults() {
     for line in [

@@ -1,8 +1,9 @@
 //! Every text of the program in one file, to be read from top to bottom: the literals of `src` that a person can see.
 //! `PMDB_BLESS=1` writes it anew. All of them are held to the rules of our English.
 
-use super::english::{faults, meaning};
+use super::english::{faults, filled, meaning};
 use super::{Source, sources};
+use pmdb::command::LANGUAGE;
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::fs;
 use std::path::PathBuf;
@@ -157,4 +158,32 @@ fn every_text_is_written_by_the_rules() {
         }
     }
     assert_eq!(found.join("\n"), "");
+}
+
+/// The commands in a text: in backticks, or after a colon.
+fn commands(text: &str) -> Vec<String> {
+    let quoted = text.split('`').skip(1).step_by(2);
+    let after_colon = text.split(": ").skip(1).map(|rest| rest.split([';', '`']).next().unwrap_or_default());
+    let without_remark = |line: &str| line.split(" (").next().unwrap_or_default().trim_end_matches('.').to_owned();
+    let begins = |line: &String| LANGUAGE.names().any(|command| line.starts_with(&format!("{} ", command.name)));
+    quoted.chain(after_colon).map(without_remark).filter(begins).collect()
+}
+
+#[test]
+fn commands_in_texts_can_be_typed() {
+    let (mut seen, mut refused) = (0, Vec::new());
+    for (path, texts) in all() {
+        let lines = texts.iter().flat_map(|text| text.lines());
+        for command in lines.flat_map(commands).filter(|command| !command.contains(['{', '…'])) {
+            seen += 1;
+            // Words may follow it: `info threads lists them`.
+            let filled = filled(&command);
+            let ends = filled.match_indices([' ', ',', '.']).map(|(end, _)| end).skip(1).chain([filled.len()]);
+            if !ends.into_iter().any(|end| LANGUAGE.parse_line(&filled[..end]).is_ok()) {
+                refused.push(format!("{path}: {command}"));
+            }
+        }
+    }
+    assert!(seen > 50, "{seen}");
+    assert_eq!(refused.join("\n"), "");
 }

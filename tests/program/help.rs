@@ -1,6 +1,6 @@
 //! The English of the help: how its texts begin, how long a sentence may be, and that what they quote can be typed.
 
-use crate::english::{faults, meaning};
+use crate::english::{faults, filled, meaning};
 use crate::run::Home;
 use pmdb::command::LANGUAGE;
 use pmdb::lang;
@@ -152,30 +152,6 @@ fn quoted() -> BTreeSet<String> {
         }
     }
     all
-}
-
-/// A line in which each placeholder has a value.
-fn filled(line: &str) -> String {
-    const VALUES: [(&str, &str); 12] = [
-        ("RANGE", "heap"),
-        ("ADDRESS", "0x1000"),
-        ("FILTER", "dirty"),
-        ("VALUE", "1"),
-        ("COMMAND", "walk"),
-        ("GROUP", "look"),
-        ("SUBJECT", "filters"),
-        ("WORD", "dirty"),
-        ("NAME", "width"),
-        ("FILE", "./f"),
-        ("ROW", "0x1000"),
-        ("N", "1"),
-    ];
-    let words = line.split(' ').filter(|word| *word != "…");
-    let words = words.map(|word| {
-        let value = VALUES.iter().find(|(name, _)| *name == word);
-        value.map_or(word, |(_, value)| value)
-    });
-    words.collect::<Vec<_>>().join(" ")
 }
 
 #[test]

@@ -73,7 +73,7 @@ record! {
         not_counted: u64,
     }
 
-    /// What is charged to the cgroup of `account cgroup`.
+    /// The memory that is charged to the cgroup of `account cgroup`.
     pub struct AccountCgroup as "account-cgroup" with why {
         /// Its path.
         path: Name,

@@ -232,7 +232,7 @@ impl Arguments {
             [] => Ok(()),
             [all, _] if all == "all" => Ok(()),
             [all] if all == "all" => refused("`--generate all` needs a directory: --generate all DIR".to_owned()),
-            [what, _] => refused(format!("`--generate {what}` prints to standard output: it takes no directory")),
+            [what, _] => refused(format!("`--generate {what}` prints to standard output: no directory is expected")),
             [what, ..] if Generated::from_str(what, false).is_err() => {
                 let all = Generated::value_variants().iter().filter_map(ValueEnum::to_possible_value);
                 let all: Vec<String> = all.map(|value| value.get_name().to_owned()).collect();

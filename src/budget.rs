@@ -19,13 +19,13 @@ pub enum OutOfBudget {
     #[error("interrupted")]
     Interrupted,
     /// The time is up.
-    #[error("it takes too long")]
+    #[error("the time limit is reached")]
     Time,
     /// It took more steps than it may.
-    #[error("it takes too many steps")]
+    #[error("the limit of steps is reached")]
     Steps,
     /// It took more memory than it may.
-    #[error("it takes too much memory")]
+    #[error("the memory limit is reached")]
     Bytes,
 }
 

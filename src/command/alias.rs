@@ -60,7 +60,7 @@ pub(super) fn refuse_taken(language: Language, name: &Spanned<String>) -> Result
     let is_taken = language.first_words().any(|word| word == name.node)
         || language.names().any(|command| command.short.contains(&name.node.as_str()));
     if is_taken {
-        let message = format!("`{}` is a command of pmdb's own", name.node);
+        let message = format!("`{}` is already a pmdb command", name.node);
         Err(eval::Error::new(name.at, message).hint("choose another name"))
     } else {
         Ok(())

@@ -75,35 +75,33 @@ fn capability(finding: Finding) -> Capability {
 /// The name of a feature, and what is missing without it.
 fn words(feature: Feature) -> (&'static str, &'static str) {
     match feature {
-        Feature::PageMap => ("page_map", "nothing is known of the pages of a process"),
+        Feature::PageMap => ("page_map", "the pages of a process are unknown"),
         Feature::OtherUsers => ("other_users", "only processes of this user can be attached to"),
         Feature::FrameNumbers => (
             "frame_numbers",
-            "frame numbers, physical addresses and swap slots are hidden; so are flags, map counts and cgroups \
-             of the frames behind addresses",
+            "frame numbers, physical addresses and swap slots are hidden, and with them the flags, map counts and cgroups of pages",
         ),
         Feature::FrameFlags => (
             "kpageflags",
             "the flags of frames are unknown, and with them which pages are merged (ksm), dirty or locked",
         ),
         Feature::MapCounts => {
-            ("kpagecount", "map counts are unknown, and so is whether a page of a huge mapping is exclusive")
+            ("kpagecount", "map counts are unknown, and with them whether a page of a huge mapping is exclusive")
         }
         Feature::ExactMapCounts => (
             "exact_map_counts",
             "the map count of a page of a large folio is an average over the folio, and marked with ~",
         ),
-        Feature::FrameCgroups => ("kpagecgroup", "which memory cgroup a frame is charged to is not known"),
+        Feature::FrameCgroups => ("kpagecgroup", "the memory cgroup of a frame is unknown"),
         Feature::CgroupPaths => ("cgroup_paths", "memory cgroups are shown by inode number only"),
-        Feature::Iomem => ("iomem", "what lies at a physical address is unknown"),
+        Feature::Iomem => ("iomem", "the use of a physical address is unknown"),
         Feature::MapFiles => {
             ("map_files", "mapped files are looked for by path: one that was deleted or replaced gives no symbols")
         }
         Feature::Memory => ("memory", "memory cannot be read: no *ADDR, no u8() to f64(), no symbols of the vdso"),
         Feature::Scan => (
             "pagemap_scan",
-            "every entry of a range is read, which takes long in sparse regions; only smaps shows pfn_mapped \
-             regions",
+            "every entry of a range is read, which is slow in sparse regions; only smaps shows pfn_mapped regions",
         ),
         Feature::ScanWriteTracked => ("scan_wpallowed", "regions whose writes userfaultfd tracks look like others"),
         Feature::ScanZero => ("scan_zero", "only the flags of the frame identify the page of zeros"),
@@ -118,7 +116,7 @@ fn words(feature: Feature) -> (&'static str, &'static str) {
             ("guard_bit", "guard pages are identified by the marker in their entries, which kernels have from 6.13 on")
         }
         Feature::IdleBitmap => {
-            ("idle_bitmap", "nothing marks pages idle on request, and the idle flag of a frame says little")
+            ("idle_bitmap", "the idle flag of a frame has little meaning, because nothing sets it on request")
         }
         Feature::KsmFlag => ("ksm_flag", "the KSM flag is not trusted: merged pages are shown as anonymous"),
         Feature::SwapTypes => {
@@ -179,7 +177,7 @@ fn write_block(lines: &mut Lines, report: &Capabilities) {
         line.plain(format!("runs as user {user}"));
         match report.rights.as_deref() {
             None => {}
-            Some([]) => _ = line.word(", ", Role::Plain, "without rights of its own"),
+            Some([]) => _ = line.word(", ", Role::Plain, "without capabilities"),
             Some(rights) => {
                 for (index, right) in rights.iter().enumerate() {
                     let text = match index {
@@ -211,10 +209,10 @@ fn row(lines: &mut Lines, capability: &Capability) {
     let line = lines.line();
     line.push(role, word).tab_to(NAME).plain(capability.name).indent_at(FOUND).prose(Role::Plain, &capability.found);
     if capability.available != Some(true) {
-        line.new_line().push(Role::Label, "without it: ");
+        line.new_line().push(Role::Label, "otherwise: ");
         line.prose(Role::Dim, capability.without);
         if let Some(remedy) = &capability.remedy {
-            line.new_line().push(Role::Label, "it takes: ");
+            line.new_line().push(Role::Label, "needs: ");
             line.prose(Role::Note, remedy);
         }
     }

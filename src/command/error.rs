@@ -90,7 +90,7 @@ impl From<inspect::Error> for Error {
             inspect::Error::OutOfBudget(why) => why.into(),
             inspect::Error::Exited | inspect::Error::Executed => Error::Target(process::Error::gone(error.to_string())),
             inspect::Error::Unknown { what, reason } if reason.is_refusal() => {
-                Error::Unknown { message: format!("{what} cannot be known here: {}", reason.cause()), reason }
+                Error::Unknown { message: format!("{what} cannot be determined: {}", reason.cause()), reason }
             }
             inspect::Error::Unknown { ref reason, .. } => {
                 Error::Unknown { message: error.to_string(), reason: reason.clone() }
@@ -112,14 +112,14 @@ impl Error {
 
     /// `count 0`, `limit 0`: a clause that asks for nothing.
     pub(super) fn nothing_wanted(clause: &str) -> Self {
-        let hint = format!("leave it out, or write `{clause} 1` or more");
-        Error::refused(format!("`{clause} 0` asks for nothing"), hint)
+        let hint = format!("leave it out, or write `{clause} 1`");
+        Error::refused(format!("`{clause}` must be at least 1"), hint)
     }
 
     /// `x/0`: a count of nothing.
     pub(super) fn nothing_counted(written: &str) -> Self {
-        let hint = "leave the count out, or write 1 or more";
-        Error::refused(format!("`{written}` asks for nothing"), hint)
+        let hint = "leave the count out, or write 1";
+        Error::refused(format!("the count in `{written}` must be at least 1"), hint)
     }
 
     /// What is wrong, in one sentence.
@@ -140,7 +140,7 @@ impl Error {
         match self {
             Error::Target(error) => error.remedy(),
             Error::Unknown { reason, .. } => reason.remedy(),
-            Error::NoTarget => Some("attach to one with: attach PID (ps lists them)"),
+            Error::NoTarget => Some("attach to one: attach PID (ps lists them)"),
             Error::Evaluation(error) => error.hint.as_deref(),
             Error::Refused { hint, .. } => hint.as_deref(),
             Error::Stopped(_) | Error::Unmapped { .. } | Error::Unmet { .. } => None,

@@ -97,10 +97,10 @@ fn reason(unknown: OwnerUnknown, detail: &PageDetail) -> Option<Reason> {
         OwnerUnknown::Kind => Some(kind_unknown(&detail.page)),
         OwnerUnknown::Exclusive => detail.exclusive.clone().err(),
         OwnerUnknown::SwapCache => {
-            limit("it is in the swap cache, and the kernel does not show whether another process has the same slot")
+            limit("it is in the swap cache, and the kernel does not show whether another process uses the slot")
         }
         OwnerUnknown::MarkOfFolio => {
-            limit("it is mapped here alone, but of a large folio only the first page shows whether it was ever shared")
+            limit("it is mapped only here, but in a large folio only the first page shows whether it was shared")
         }
     }
 }

@@ -92,7 +92,8 @@ fn frame_at(
     let (_, detail) = AddressSpace::detail_at(&target, address)?;
     match detail.frame {
         Err(reason) if reason != Reason::FrameHidden => {
-            let message = format!("no flags for {address}: its page is {}: {reason}", detail.page.state().word());
+            let message =
+                format!("no flags for {address}, because its page is {}: {reason}", detail.page.state().word());
             Err(eval::Error::new(place.at, message).into())
         }
         frame => Ok((frame, detail.own_mappings)),
@@ -151,7 +152,7 @@ record! {
         meanings: Vec<FlagMeaning>,
     }
 
-    /// A flag and what it says of this frame.
+    /// A flag and its meaning for this frame.
     #[derive(Eq)]
     pub struct FlagMeaning {
         /// Its bit.

@@ -239,7 +239,7 @@ pub(in crate::command) mod samples {
             offset: Some(Hex(0x3000)),
             length: Some(4096),
             words: Vec::new(),
-            what: "what is behind 0x7ffff7dc3000..0x7ffff7dc4000 (SEEK_DATA, cachestat)".into(),
+            what: "the page cache of 0x7ffff7dc3000..0x7ffff7dc4000 (SEEK_DATA, cachestat)".into(),
             found: Some("contents, cached".into()),
             times: 1,
             repeat: None,

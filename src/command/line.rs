@@ -89,7 +89,7 @@ As in gdb, a * may precede an address. Only this command reads debug information
                 && regions.iter().all(|region| !region.range.contains(address))
             {
                 // In gdb a number is a line of the current file.
-                let message = format!("a number is an address; a line takes its file too: FILE:{number}");
+                let message = format!("a number is an address; for a line, name its file: FILE:{number}");
                 context.sink.note(message)?;
             }
         }
@@ -129,7 +129,7 @@ fn run_line(context: &mut Context, file: &Spanned<Name>, line: &Spanned<u64>) ->
         context.sink.note(message)?;
     }
     if let Some(unasked) = eval::unasked(&found) {
-        let message = format!("not all modules could be searched: {unasked}");
+        let message = format!("some modules could not be searched: {unasked}");
         context.sink.note(message)?;
     }
     Ok(Flow::Done)
@@ -163,7 +163,7 @@ fn left_out(count: usize) -> Option<String> {
 fn without_line(place: &Spanned<Expression>, error: eval::Error) -> eval::Error {
     match &place.node {
         Expression::Name(name) if name.0.contains('.') => {
-            error.hint(format!("a file needs a line too: info line {name}:1"))
+            error.hint(format!("add a line to the file: info line {name}:1"))
         }
         _ => error,
     }

@@ -91,10 +91,7 @@ a cell with other pages too.",
             None => None,
             Some(Ok(Extent::Addresses(spans))) => Some(spans),
             Some(Ok(Extent::Frames(_))) => {
-                return Err(Error::refused(
-                    "map draws addresses, and these are page frames",
-                    "walk pfn:A..pfn:B lists them",
-                ));
+                return Err(Error::refused("map draws addresses, not page frames", "walk pfn:A..pfn:B lists them"));
             }
             Some(Err(error)) => return Err(error.into()),
         };
@@ -306,7 +303,7 @@ fn head(lines: &mut Lines, region: &MapRegion, together: u64) {
         true => "nothing".to_owned(),
         false => {
             let cell = cell_bytes(region).saturating_mul(together);
-            format!("a cell is {}", size(cell))
+            format!("{} per cell", size(cell))
         }
     };
     line.push(Role::Dim, format!("  {told}"));

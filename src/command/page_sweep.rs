@@ -48,7 +48,7 @@ impl Ended {
             }
             let pages = self.selection.unknown_content.pages();
             let message = format!(
-                "left out: {pages} untouched {} whose contents are unknown (cached, swapped or past the end): {reason}",
+                "left out: {pages} untouched {} whose contents are unknown ({reason})",
                 if pages == 1 { "page" } else { "pages" },
             );
             sink.note(message)?;
@@ -82,7 +82,7 @@ pub(super) fn finish(last: &dyn Record, stopped: Option<Stopped>, sink: &mut dyn
 /// Says that a filter leaves out so many pages or regions (`what`) because it cannot be evaluated for them.
 pub(super) fn say_left_out(count: u64, what: &str, why: &str, sink: &mut dyn Sink) -> Result<(), Stopped> {
     let pages = counted(count, what);
-    sink.note(format!("left out: {pages} for which the filter cannot be evaluated: {why}"))
+    sink.note(format!("left out: {pages} for which the filter cannot be evaluated ({why})"))
 }
 
 /// The note that states of pages are uncertain, and why.

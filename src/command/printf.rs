@@ -173,7 +173,7 @@ fn conversion(text: &str) -> Result<(Conversion, &str), String> {
         Some(letter) => {
             Err(format!("there is no conversion `%{letter}`; there are %d %i %u %x %X %o %c %f %s %p %B and %%"))
         }
-        None => Err("the format ends within a conversion; a per cent sign is written %%".to_owned()),
+        None => Err("the format ends within a conversion; write a per cent sign as %%".to_owned()),
     }
 }
 
@@ -295,7 +295,7 @@ fn number(letter: char, value: &Spanned<Value>) -> Result<i128, Error> {
                 Value::Float(_) => ("an integer, not a floating-point number", "%f prints it"),
                 _ => ("a number, not text", "%s prints text"),
             };
-            let error = eval::Error::new(value.at, format!("%{letter} takes {kind}"));
+            let error = eval::Error::new(value.at, format!("%{letter} needs {kind}"));
             Err(error.hint(hint).into())
         }
     }

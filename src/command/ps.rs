@@ -188,7 +188,7 @@ if it is swapped out: a read would swap it in. For pmdb itself, TEXT matches the
         }
         if hidden > 0 {
             let processes = counted(hidden as u64, "process");
-            context.sink.note(format!("not known of {processes}, which you may not look at"))?;
+            context.sink.note(format!("unknown for {processes}, which you may not examine"))?;
         }
         Ok(Flow::Done)
     }
@@ -198,13 +198,13 @@ if it is swapped out: a read would swap it in. For pmdb itself, TEXT matches the
 fn clause_in(text: &str, is_in_none: bool) -> Option<&'static str> {
     let mut words = text.split_whitespace().peekable();
     if words.peek() == Some(&"where") {
-        return Some("`where` was searched for: ps takes a text, and no filter; `ps by rss top 10` lists the largest");
+        return Some("ps searches for the text `where` here: it has no filters; `ps by rss top 10` lists the largest");
     }
     while let Some(word) = words.next() {
         let is_order = words.peek().is_some_and(|next| ProcessOrder::from_word(next).is_some());
         match word {
             "by" if is_order => {
-                return Some("taken for text: only `top N` or `limit N` can follow the order");
+                return Some("read as text: only `top N` or `limit N` can follow the order");
             }
             "by" if is_in_none => {
                 return Some(
@@ -316,7 +316,7 @@ record! {
         command_line: Option<Name>,
     }
 
-    /// What the kernel counts of the memory of a process, in bytes.
+    /// The kernel's counts for the memory of a process, in bytes.
     #[derive(Eq)]
     pub struct ProcessMemory {
         /// Resident bytes at the moment when the others were counted. Without the hugetlb pool.

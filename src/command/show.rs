@@ -92,7 +92,7 @@ Lists every setting with its value and meaning.
                 context.sink.emit(&SettingReport {
                     name: "logging file".into(),
                     value: context.state.settings.log_file.clone(),
-                    meaning: "where it is written".into(),
+                    meaning: "path of the log".into(),
                 })?;
             }
             Show::Setting(setting) => show_setting(context, *setting)?,
@@ -124,7 +124,7 @@ fn facts() -> [(&'static str, &'static str, &'static str); 4] {
         ("version", env!("CARGO_PKG_VERSION"), "of pmdb"),
         ("commit", env!("PMDB_COMMIT"), "of the source, recorded in release builds"),
         ("target", env!("PMDB_TARGET"), "processor, system and C library"),
-        ("build", env!("PMDB_PROFILE"), "how it was compiled"),
+        ("build", env!("PMDB_PROFILE"), "kind of build"),
     ]
 }
 

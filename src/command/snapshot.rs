@@ -158,7 +158,7 @@ facts kept besides the page map, and the memory that it uses.",
             context.sink.emit(&row(snapshot))?;
         }
         if context.state.snapshots.iter().next().is_none() {
-            return Err(Error::refused("no snapshot has been taken", "snapshot NAME takes one"));
+            return Err(Error::refused("there is no snapshot", "make one with `snapshot NAME`"));
         }
         Ok(Flow::Done)
     }

@@ -251,7 +251,7 @@ record! {
         process: Name,
         /// Seconds that the kernel needed, while faults of the process waited.
         seconds: f64,
-        /// Writable pages that are soft-dirty again, or still.
+        /// Writable pages that are still or again soft-dirty.
         pages: u64,
     }
 }
@@ -275,7 +275,7 @@ fn soft_dirty(lines: &mut Lines, report: &SoftDirtyReport) {
     let pages = counted(report.pages, "writable page");
     let mut effects = vec![
         format!("{pages} will be write-protected: the next write to each is a page fault{huge}"),
-        "page faults, mmap and munmap of the process wait while the kernel goes through its page tables".to_owned(),
+        "page faults, mmap and munmap of the process wait while the kernel walks its page tables".to_owned(),
         "other readers of these bits (CRIU, another pmdb) do not see what was written before".to_owned(),
     ];
     if report.hugetlb > 0 {
@@ -294,14 +294,14 @@ impl Record for SoftDirtyCleared {
     }
 }
 
-/// `cleared in 1.2 ms; 3 writable pages are soft-dirty again, or still`
+/// `cleared in 1.2 ms; 3 writable pages are still or again soft-dirty`
 fn soft_dirty_cleared(lines: &mut Lines, report: &SoftDirtyCleared) {
     let line = lines.line();
     line.indent(2).plain(format!("cleared in {}", duration(report.seconds)));
     if report.pages > 0 {
         let pages = counted(report.pages, "writable page");
         let verb = if report.pages == 1 { "is" } else { "are" };
-        line.word("; ", Role::Note, format!("{pages} {verb} soft-dirty again, or still"));
+        line.word("; ", Role::Note, format!("{pages} {verb} still or again soft-dirty"));
     }
 }
 

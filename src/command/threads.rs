@@ -136,7 +136,7 @@ static THREADS: Table<ThreadRow> = Table::of(&[
     Column::name("name", 15, Role::Name).cell(|_, thread| Cell::new(&thread.name)),
     Column::word("state", 5, Role::Plain).cell(|_, thread| Cell::new(&thread.state)),
     Column::word("stack pointer", 14, Role::Address).cell(|_, thread| fact(&thread.sp)),
-    Column::word("stands at", 14, Role::Address).rank(1).cell(|_, thread| fact(&thread.pc)),
+    Column::word("program counter", 14, Role::Address).rank(1).cell(|_, thread| fact(&thread.pc)),
     Column::name("symbol", 16, Role::Symbol).cell(|_, thread| symbol(&thread.symbol)),
 ]);
 

@@ -116,7 +116,7 @@ pub(super) fn set_up(page: usize) -> io::Result<Areas> {
     set_up_guard(&mut areas, page)?;
 
     let busy = Busy::new(demo_busy.pages(page).slice(0..8));
-    areas.add("busy", busy.pages, "8 pages of demo_busy: they come, move and go");
+    areas.add("busy", busy.pages, "8 pages of demo_busy, mapped, moved and unmapped in turn");
 
     Ok(Areas { areas: areas.0, copied: [buffer.slice(0..2), anonymous.slice(0..4)], shared: written, busy })
 }

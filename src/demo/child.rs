@@ -25,7 +25,7 @@ pub fn become_child_if_asked() {
     }
     let parent = arguments.next().and_then(|pid| pid.to_str()?.parse().ok()).and_then(Pid::from_raw);
     let Some(parent) = parent else {
-        eprintln!("pmdb: {CHILD_ARGUMENT} is internal to pmdb; to start the demonstration: pmdb demo");
+        eprintln!("pmdb: {CHILD_ARGUMENT} is internal; use `pmdb demo` to start the demonstration");
         exit(2)
     };
     if let Err(error) = live(parent) {

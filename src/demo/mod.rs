@@ -111,7 +111,7 @@ impl Demonstration {
 fn lines(pipe: impl io::Read) -> impl Iterator<Item = Result<String>> {
     BufReader::new(pipe)
         .lines()
-        .map(|line| line.map_err(|error| failed("reading what the demonstration process says", &error)))
+        .map(|line| line.map_err(|error| failed("reading the output of the demonstration process", &error)))
 }
 
 fn failed(what: &str, error: &io::Error) -> Error {

@@ -115,8 +115,11 @@ impl<'a> Evaluator<'a> {
 /// No snapshot has that name.
 pub fn unknown_snapshot(name: &Spanned<String>, all: &[NamedSnapshot]) -> Error {
     let names: Vec<&str> = all.iter().map(|one| &*one.name).collect();
-    let hint =
-        if names.is_empty() { "snapshot NAME takes one".to_owned() } else { format!("there is {}", names.join(", ")) };
+    let hint = if names.is_empty() {
+        "make one with `snapshot NAME`".to_owned()
+    } else {
+        format!("there is {}", names.join(", "))
+    };
     Error::new(name.at, format!("no snapshot is called '{}'", name.node)).hint(hint)
 }
 

@@ -77,7 +77,7 @@ impl Error {
         match cause {
             inspect::Error::Target(cause) => Error::target(at, cause),
             inspect::Error::Unknown { what: fact, reason } => {
-                let what = format_args!("{what} asks for {fact}, which cannot be known here");
+                let what = format_args!("{what} needs {fact}, which cannot be determined");
                 Error::unknown(at, what, &reason)
             }
             inspect::Error::Exited | inspect::Error::Executed => {
@@ -103,13 +103,13 @@ impl Error {
 
     /// No process is attached, and `what` needs one.
     pub fn no_target(at: Span, what: impl fmt::Display) -> Self {
-        let hint = "attach to one with: attach PID (ps lists them)";
+        let hint = "attach to one: attach PID (ps lists them)";
         Error { code: ErrorCode::NoTarget, ..Error::new(at, format!("{what}: no process is attached")).hint(hint) }
     }
 
     /// A field where there is no page or region that has it.
     pub(super) fn no_page(at: Span) -> Self {
-        Error::new(at, "there is no page to ask this of")
+        Error::new(at, "there is no page here")
     }
 
     /// The exit status it ends a batch with.

@@ -200,7 +200,7 @@ impl<'a> Evaluator<'a> {
         let unset = || match VOID.iter().find(|(void, _)| *void == name) {
             Some((_, why)) => Error::new(at, format!("${name} has no value: {why}")),
             None if is_argument(name) => {
-                let message = format!("${name} has no value: fewer arguments were given");
+                let message = format!("${name} has no value: there were fewer arguments");
                 Error::new(at, message).hint(
                     "arguments follow the name of your command, source FILE, or on the command line the process: pmdb -batch -x FILE PID VALUE …",
                 )
@@ -279,14 +279,14 @@ pub(super) fn to_address(value: &Spanned<Value>) -> Result<VirtualAddress> {
         Value::Range(spans) | Value::Symbol(spans) => Ok(spans.start()),
         Value::Frame(_) | Value::Frames(_) | Value::Physical(_) => {
             Err(Error::new(value.at, format!("{} is not an address of the process", value.node.phrase()))
-                .hint("flags takes page frames and physical addresses: flags pfn:N, flags phys:N"))
+                .hint("flags also works on page frames and physical addresses: flags pfn:N, flags phys:N"))
         }
         Value::Typed(number) => to_address(&Spanned::new(number.get().into(), value.at)),
         Value::Float(_) | Value::Array(_) => {
             Err(Error::new(value.at, format!("{} is not an address", value.node.phrase())))
         }
         Value::Text(text) => Err(Error::new(value.at, format!("the text \"{text}\" is not an address"))
-            .hint("no symbol, region or module has this name; names with blanks go in 'single quotes'")),
+            .hint("no symbol, region or module has this name; put names with blanks in 'single quotes'")),
     }
 }
 
@@ -300,7 +300,7 @@ pub(super) fn as_range(written: &Expression, error: Error) -> Error {
         (BinaryOperator::Subtract, Expression::Integer(start), Expression::Integer(end))
             if (LEAST..*end).contains(start) =>
         {
-            error.hint(format!("a range is written A..B: {start:#x}..{end:#x}"))
+            error.hint(format!("write a range as A..B: {start:#x}..{end:#x}"))
         }
         _ => error,
     }

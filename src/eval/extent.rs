@@ -121,17 +121,17 @@ impl Evaluator<'_> {
         let bytes = match self.evaluate(length)? {
             value if let Some(bytes) = value.integer() => bytes.to_u64().filter(|&bytes| bytes > 0),
             other => {
-                return Err(Error::new(length.at, format!("a length is an integer, not {}", other.phrase())));
+                return Err(Error::new(length.at, format!("a length must be an integer, not {}", other.phrase())));
             }
         };
-        let bytes = bytes.ok_or_else(|| Error::new(length.at, "a length is more than zero"))?;
+        let bytes = bytes.ok_or_else(|| Error::new(length.at, "a length must be more than zero"))?;
         if !is_physical(&start.node) {
             let start = to_address(&start)?;
             return addresses(start, start.checked_add(bytes), at);
         }
         let page = self.scope.page_size();
         if bytes % page.bytes() != 0 {
-            return Err(Error::new(length.at, "a length of frames is in whole pages").hint("`+16p` is sixteen pages"));
+            return Err(Error::new(length.at, "a length of frames must be whole pages").hint("`+16p` is sixteen pages"));
         }
         let first = self.whole_frame(&start)?;
         let end = first.checked_add(page.pages_in(bytes)).ok_or_else(|| past_the_end(at))?;
@@ -224,8 +224,8 @@ impl Evaluator<'_> {
             Value::Integer(_) | Value::Typed(_) => {
                 self.like(&Value::Frame(FrameNumber::default()), &value).map(|value| value.node)
             }
-            _ => Err(Error::new(value.at, format!("pfn: takes a number, not {}", value.node.phrase()))
-                .hint("pfn(ADDRESS) is the frame behind an address")),
+            _ => Err(Error::new(value.at, format!("pfn: needs a number, not {}", value.node.phrase()))
+                .hint("pfn(ADDRESS) is the frame of an address")),
         }
     }
 
@@ -237,8 +237,8 @@ impl Evaluator<'_> {
             Value::Integer(_) | Value::Typed(_) => {
                 self.like(&Value::Physical(PhysicalAddress::default()), &value).map(|value| value.node)
             }
-            _ => Err(Error::new(value.at, format!("phys: takes a number, not {}", value.node.phrase()))
-                .hint("phys(ADDRESS) is the physical address behind an address")),
+            _ => Err(Error::new(value.at, format!("phys: needs a number, not {}", value.node.phrase()))
+                .hint("phys(ADDRESS) is the physical address of an address")),
         }
     }
 }
@@ -309,7 +309,7 @@ impl Evaluator<'_> {
             };
         }
         let spans = self.extent(range)?.addresses(|| {
-            let message = "page frames are physical already: there is nothing to translate";
+            let message = "page frames are already physical";
             Error::new(range.at, message).hint("walk pfn:A..pfn:B shows frames, flags pfn:N one of them")
         });
         spans.map(Subject::Range)

@@ -63,8 +63,8 @@ impl Evaluator<'_> {
     fn spans(&self, argument: &Spanned<Range>, function: Function) -> Result<Spans> {
         self.extent(argument)?.addresses(|| {
             let called = function.name();
-            let message = format!("{called}() looks at pages of a process, not at frames");
-            let hint = "count(pfn:A..pfn:B), bytes(), first() and last() take frames";
+            let message = format!("{called}() works on pages of a process, not on frames");
+            let hint = "count(pfn:A..pfn:B), bytes(), first() and last() work on frames";
             Error::new(argument.at, message).hint(hint)
         })
     }

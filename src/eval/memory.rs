@@ -28,7 +28,7 @@ impl Evaluator<'_> {
     /// Memory is read only where frames are mapped before and after.
     fn read(&self, target: &Target, address: VirtualAddress, into: &mut [u8], at: Span) -> Result<()> {
         let range = AddressRange::of_length(address, into.len() as u64)
-            .ok_or_else(|| Error::new(at, format!("reading at {address} would pass 2^64-1")))?;
+            .ok_or_else(|| Error::new(at, format!("a read at {address} would pass 2^64-1")))?;
         let page = target.process.layout().page;
         let failed = |cause| Error::inspection(at, "reading memory", cause);
         let absent = inspect::first_absent(target, range).map_err(failed)?;
@@ -49,12 +49,10 @@ impl Evaluator<'_> {
         };
         match why {
             ReadEnd::NotResident => Err(not_there()?),
-            ReadEnd::Unreadable => {
-                Err(Error::new(at, format!("memory at {stop} cannot be read, though a frame is mapped there")))
-            }
+            ReadEnd::Unreadable => Err(Error::new(at, format!("cannot read {stop}, although a frame is mapped there"))),
             ReadEnd::Changed => {
                 let error = not_there()?;
-                let message = format!("the page changed while it was being read: {}", error.message);
+                let message = format!("the page changed during the read: {}", error.message);
                 Err(Error::new(error.at, message))
             }
         }
@@ -154,15 +152,15 @@ fn entry_at(target: &Target, address: VirtualAddress, at: Span) -> Result<Option
 
 /// Why memory at `address` was not read, from the state that its page was found in just now.
 fn not_resident(address: VirtualAddress, found: FoundState, at: Span) -> Error {
-    let error = Error::new(at, format!("memory at {address} was not read: the page is {found}"));
+    let error = Error::new(at, format!("cannot read {address}: its page is {found}"));
     match found.state {
-        State::Unmapped => error.hint("regions lists what is mapped"),
+        State::Unmapped => error.hint("`regions` lists the mapped regions"),
         // An expression never reads the page cache: its value could not say so, as a row of x does.
         State::Untouched if found.is_cached => {
-            error.hint(format!("the process has no page there; what the page cache of the file holds: x/xg {address}"))
+            error.hint(format!("the process has no page there; to read the page cache of the file: x/xg {address}"))
         }
         State::Swapped | State::Untouched | State::UffdWp | State::Migrating | State::Device => {
-            error.hint("reading it would fault it in and so change what is looked at")
+            error.hint("a read would fault it in, and so change the process")
         }
         State::Present => came_meanwhile(address, at),
         State::Guard | State::Poisoned | State::Hwpoison | State::PfnMapped | State::Outside => error,
@@ -197,5 +195,5 @@ impl fmt::Display for FoundState {
 
 /// The page was absent at first, and present when its state was read.
 fn came_meanwhile(address: VirtualAddress, at: Span) -> Error {
-    Error::new(at, format!("the page of {address} came while it was being looked at")).hint("ask again")
+    Error::new(at, format!("the page of {address} was mapped during the read")).hint("ask again")
 }

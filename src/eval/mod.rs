@@ -112,10 +112,10 @@ pub fn argument(argument: &Spanned<lang::Argument>, scope: &dyn Scope) -> Result
     let text = || Value::Text(argument.node.text.clone());
     if let mark @ ("&" | ">" | ">>" | "|") = argument.node.text.as_str() {
         let message = match mark {
-            "&" => "a lone `&` is not an argument; pmdb runs nothing in the background".to_owned(),
-            mark => format!("a lone `{mark}` is not an argument: what follows it is missing"),
+            "&" => "a lone `&` is not an argument, and pmdb runs nothing in the background".to_owned(),
+            mark => format!("a lone `{mark}` is not an argument: its operand is missing"),
         };
-        let hint = format!("as a text it stands in quotes: \"{mark}\"");
+        let hint = format!("as a text it needs quotes: \"{mark}\"");
         return Err(Error::new(argument.at, message).hint(hint));
     }
     let Some(range) = &argument.node.value else {

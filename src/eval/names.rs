@@ -81,7 +81,7 @@ impl Evaluator<'_> {
         let hint = if !near.is_empty() {
             did_you_mean(near)
         } else {
-            let silent = || self.silent_modules().unwrap_or_else(|| "regions lists what is mapped".to_owned());
+            let silent = || self.silent_modules().unwrap_or_else(|| "`regions` lists the mapped regions".to_owned());
             lang::field::as_value(name).unwrap_or_else(silent)
         };
         error.hint(hint)
@@ -94,7 +94,7 @@ fn without_target(error: Error, name: &str) -> Error {
 }
 
 fn hexadecimal_hint(name: &str) -> String {
-    format!("a hexadecimal number is written 0x{name}")
+    format!("write a hexadecimal number as 0x{name}")
 }
 
 /// The regions of one mapped thing, in address order and never empty: a file, or all that bears a name like `[heap]`.
@@ -183,7 +183,7 @@ impl Evaluator<'_> {
         let name = &symbol.node.0;
         let found = self.symbols_called(name, symbol.at).ok()?;
         found.first()?;
-        let message = format!("'{name}' is a symbol, and pmdb knows neither its type nor the size of its elements");
+        let message = format!("'{name}' is a symbol; the type and the size of its elements are unknown");
         let spelled = &symbol.node;
         Some(Error::new(symbol.at, message).hint(format!(
             "multiply the index by the element size: {spelled} + {index}*SIZE; a 4-byte element is i32({spelled} + {index}*4)"
@@ -219,7 +219,7 @@ impl Evaluator<'_> {
     /// Adds what is mapped under a similar name.
     pub(super) fn did_you_mean_mapping(&self, error: Error, name: &str) -> Error {
         let near = self.similar_mappings(name);
-        if near.is_empty() { error.hint("regions lists what is mapped") } else { error.hint(did_you_mean(near)) }
+        if near.is_empty() { error.hint("`regions` lists the mapped regions") } else { error.hint(did_you_mean(near)) }
     }
 
     /// What is mapped under a similar name, if regions can be had.

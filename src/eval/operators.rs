@@ -33,7 +33,7 @@ impl Operand {
             }
             None => {
                 let message = format!("the text \"{}\" is not a number", value.node);
-                Err(Error::new(value.at, message).hint("text can only be compared with text, by == and !="))
+                Err(Error::new(value.at, message).hint("compare text with text, by == and !="))
             }
         }
     }
@@ -105,7 +105,9 @@ pub(super) fn binary(
     let typed = typed(&left.node, operator.node, &right.node);
     match operator.node {
         Op::Divide | Op::Remainder if b.number == zero => Err(Error::new(right.at, "division by zero")),
-        Op::ShiftLeft | Op::ShiftRight if b.number < zero => Err(Error::new(right.at, "a shift by less than zero")),
+        Op::ShiftLeft | Op::ShiftRight if b.number < zero => {
+            Err(Error::new(right.at, "cannot shift by a negative number"))
+        }
         op if let Some((a, b)) = typed => Ok(Value::Typed(a.binary(op, b))),
         op => finish(operator, space, calculate(op, a.number, b.number)),
     }
@@ -203,8 +205,8 @@ fn finish<T>(operator: &Spanned<T>, space: Option<Space>, number: Option<Integer
     };
     value.ok_or_else(|| {
         let limits = match space {
-            None => "integers go from -2^63 to 2^64-1".to_owned(),
-            Some(space) => format!("{} go from 0 to 2^64-1", space.plural()),
+            None => "integers range from -2^63 to 2^64-1".to_owned(),
+            Some(space) => format!("{} range from 0 to 2^64-1", space.plural()),
         };
         Error::new(operator.at, format!("the result does not fit: {limits}"))
     })

@@ -112,12 +112,12 @@ impl NamedSnapshot {
                     "the snapshot '{this}' is of the program that process {pid} ran as {name}: it has executed \
                      another one since, and has none of these pages"
                 ),
-                hint: "snapshot NAME takes one of the program that it runs now".to_owned(),
+                hint: "`snapshot NAME` makes one of the program that it runs now".to_owned(),
             }
         } else if *pid == attached {
             Refusal {
                 message: format!("the snapshot '{this}' is of an earlier process {pid} ({name}), which has ended"),
-                hint: "snapshot NAME takes one of this process".to_owned(),
+                hint: "`snapshot NAME` makes one of this process".to_owned(),
             }
         } else {
             Refusal {
@@ -152,7 +152,7 @@ impl NamedSnapshot {
             let (from, to) = (self.coverage(), to.coverage());
             return Err(Refusal {
                 message: format!("there is nothing to compare: {from}, {to}"),
-                hint: "`in RANGE` has to lie in what both snapshots cover".to_owned(),
+                hint: "both snapshots must cover `in RANGE`".to_owned(),
             });
         }
         Ok(Compared { ranges, is_part })

@@ -54,8 +54,8 @@ impl<'a> Evaluator<'a> {
         })?;
         let none = || {
             call.error(match (function, &filter) {
-                (Function::Longest, None) => "no page of the range has a frame of its own",
-                (Function::Longest, Some(_)) => "no page that matches the filter has a frame of its own",
+                (Function::Longest, None) => "no page in the range has a frame",
+                (Function::Longest, Some(_)) => "no page that matches the filter has a frame",
                 (_, None) => "nothing is mapped in the range",
                 (_, Some(_)) => "no page of the range matches the filter",
             })
@@ -105,10 +105,8 @@ impl<'a> Evaluator<'a> {
             }
         }
         if !pages.changed().is_empty() {
-            self.scope.note(format!(
-                "the regions changed while {} looked at them: ask again for a consistent number",
-                call.called
-            ));
+            self.scope
+                .note(format!("the regions changed during {}: run it again for a consistent number", call.called));
         }
         let unknown = |pages, reason| {
             let pages = counted(pages, "page");
@@ -201,7 +199,7 @@ impl<'a> Evaluator<'a> {
             Some(other) => {
                 let why = format!("the range has several, {first} and {other} among them");
                 let error = call.error(why);
-                Err(error.hint("foreach $r in regions takes them one by one"))
+                Err(error.hint("foreach $r in regions covers them one by one"))
             }
         }
     }
@@ -295,7 +293,7 @@ impl Evaluator<'_> {
         let call = Call::of(function.name(), at);
         let called = &call.called;
         if matches!(function, Function::Runs | Function::Longest) {
-            let message = format!("{called} looks at pages of a process, not at frames");
+            let message = format!("{called} works on pages of a process, not on frames");
             let hint = "count(pfn:A..pfn:B where FILTER) counts frames";
             return Err(Error::new(at, message).hint(hint));
         }

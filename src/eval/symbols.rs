@@ -134,7 +134,7 @@ impl Evaluator<'_> {
     pub(super) fn symbol_text(&self, address: VirtualAddress, at: Span) -> Result<Value> {
         let symbol = self.names_by_address(at, "finding the symbol of an address")?.at(address).ok_or_else(|| {
             Error::new(at, format!("{address} is in no symbol"))
-                .hint(format!("region {address} shows what is mapped there"))
+                .hint(format!("`region {address}` shows the region there"))
         })?;
         Ok(Value::Text(match symbol.offset {
             0 => symbol.name().to_string(),
@@ -278,7 +278,7 @@ impl Evaluator<'_> {
         }));
         let place = format!("{}:{}", file.node, line.node);
         let message = format!("{place} has code at several places: {listed}");
-        let hint = format!("write the address itself; info line {place} says more");
+        let hint = format!("write the address itself; `info line {place}` lists them");
         Err(Error::new(at, message).hint(hint))
     }
 
@@ -311,7 +311,7 @@ fn no_code(file: &Spanned<Name>, line: &Spanned<u64>, found: &LineSearch) -> Err
 fn no_line(file: &Spanned<Name>, line: &Spanned<u64>, found: &LineSearch) -> Error {
     let (name, number) = (&file.node, line.node);
     let error = if found.has_file {
-        let message = format!("{name} has no code at line {number} or behind it");
+        let message = format!("{name} has no code at or after line {number}");
         Error::new(line.at, message)
     } else {
         let message = format!("no module was compiled from a file called {name}");

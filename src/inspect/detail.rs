@@ -151,9 +151,9 @@ impl AddressSpace {
                 let first = self.backing_content(viewed, range).into_iter().next();
                 first.ok_or(Reason::Changed).and_then(|run| Ok(run.content?))
             }
-            _ => {
-                Err(Reason::NotApplicable("asked only of untouched pages of files, shared memory and the hugetlb pool"))
-            }
+            _ => Err(Reason::NotApplicable(
+                "only untouched pages of files, shared memory and the hugetlb pool have this state",
+            )),
         };
         Ok(PageReading { entry, categories, content })
     }

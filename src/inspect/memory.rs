@@ -381,7 +381,7 @@ impl AddressSpace {
     /// # Errors
     /// The target is gone.
     pub fn cached(&self, start: VirtualAddress, into: &mut [u8]) -> Result<Fact<usize>> {
-        let none = || Ok(Err(Reason::NotApplicable("no file is behind this address")));
+        let none = || Ok(Err(Reason::NotApplicable("no file is mapped at this address")));
         let viewed = self.region(start);
         let Some(viewed) = viewed.filter(|viewed| self.has_object(viewed)) else {
             return none();

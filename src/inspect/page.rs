@@ -356,7 +356,7 @@ impl StateSet {
                 )));
             }
             Cause::Special => {
-                "not certain: without the kernel's configuration, the states migrating, hwpoison and device cannot be told apart"
+                "not certain: without the kernel's configuration, the states migrating, hwpoison and device cannot be distinguished"
             }
             Cause::Pool => {
                 "not certain: the page map does not show which marker a hugetlb page has; the state may be poisoned, migrating or hwpoison"

@@ -1,4 +1,4 @@
-//! `/proc/PID/smaps`: what the kernel counts in each region.
+//! `/proc/PID/smaps`: the kernel's counts for each region.
 
 use super::text::{self, BadLine, Line};
 use super::{AddressRange, VirtualAddress, maps};
@@ -103,8 +103,8 @@ pub fn vm_flag_meaning(code: &str) -> &'static str {
         "pf" => "page frames without struct page (VM_PFNMAP): the page map hides them",
         "lo" => "locked: its pages stay resident",
         "io" => "memory-mapped I/O",
-        "sr" => "the program says it reads in order",
-        "rr" => "the program says it reads at random",
+        "sr" => "sequential reads expected (MADV_SEQUENTIAL)",
+        "rr" => "random reads expected (MADV_RANDOM)",
         "dc" => "not copied by fork",
         "de" => "cannot be grown by mremap",
         "ac" => "counts against the commit limit",
@@ -116,7 +116,7 @@ pub fn vm_flag_meaning(code: &str) -> &'static str {
         "dd" => "left out of core dumps",
         "sd" => "soft-dirty",
         "mm" => "device pages and normal ones mixed (VM_MIXEDMAP)",
-        "hg" => "huge pages asked for (MADV_HUGEPAGE)",
+        "hg" => "huge pages requested (MADV_HUGEPAGE)",
         "nh" => "huge pages refused (MADV_NOHUGEPAGE)",
         "mg" => "open to samepage merging (KSM)",
         "bt" => "arm64: branch targets are guarded",

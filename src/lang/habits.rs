@@ -51,7 +51,7 @@ pub static HABITS: &[Habit] = &[
     // ---- Commands that have another name here.
     run("quit", &["exit"]),
     run_or("set", "a variable of pmdb begins with $: set $x = 3; those of the process gdb -p PID sets", &["set var", "set variable"]),
-    run_or("regions", "regions where FILTER narrows the list; region ADDRESS full says everything about one", &[
+    run_or("regions", "regions where FILTER narrows the list; region ADDRESS full describes one in full", &[
         "info proc mappings", "info proc map", "info proc m", "i proc m", "info mappings", "info maps", "vmmap", "vmap", "maps", "vm", "libs",
     ]),
     run("info modules", &[
@@ -69,12 +69,12 @@ pub static HABITS: &[Habit] = &[
     run("info threads", &["info thr", "info th"]),
     run("translate", &["vtop", "v2p", "virt2phys", "pagewalk"]),
     run_or("region", "one address follows: xinfo $sp", &["xinfo"]),
-    run_or("x/64xb", "the count stands in the format: x/64xb ADDRESS", &["hexdump", "db", "xxd", "hd"]),
-    run_or("x/2xg", "the count stands in the format: x/8xg ADDRESS", &["rd", "mem"]),
-    run_or("x/8xg", "the count stands in the format: x/8xg ADDRESS", &["dq"]),
+    run_or("x/64xb", "put the count in the format: x/64xb ADDRESS", &["hexdump", "db", "xxd", "hd"]),
+    run_or("x/2xg", "put the count in the format: x/8xg ADDRESS", &["rd", "mem"]),
+    run_or("x/8xg", "put the count in the format: x/8xg ADDRESS", &["dq"]),
     run_or("x/32xb", "the count, the format and the size follow x/: x/8xw ADDRESS", &["memory read"]),
-    run_or("x/16xw", "the count stands in the format: x/16xw ADDRESS", &["dd"]),
-    run_or("x/32xh", "the count stands in the format: x/32xh ADDRESS", &["dw"]),
+    run_or("x/16xw", "put the count in the format: x/16xw ADDRESS", &["dd"]),
+    run_or("x/32xh", "put the count in the format: x/32xh ADDRESS", &["dw"]),
     run("x/s", &["da", "ds"]),
     run("telescope", &["dereference", "deref", "dps", "dqs"]),
     run("telescope $sp", &["stack"]),
@@ -89,7 +89,7 @@ pub static HABITS: &[Habit] = &[
     // The typed word is not passed on as the topic, so each topic has a row.
     run("help cookbook", &["cookbook"]),
     run("help faq", &["faq"]),
-    refuse("help cookbook says which commands answer which question; from a shell, pmdb demo -x :tour shows them", &["recipes", "tutorial", "tour"]),
+    refuse("help cookbook lists commands by question; from a shell, pmdb demo -x :tour shows them", &["recipes", "tutorial", "tour"]),
     refuse("{} is a command of pmdb in gdb (help gdb); at this prompt, watch RANGE reports what changes, and diff what changed since a snapshot", &["track", "until-change"]),
     refuse("this is pmdb's own prompt: leave the word out", &["pmdb"]),
 
@@ -128,17 +128,17 @@ pub static HABITS: &[Habit] = &[
         "info handle", "info record", "info checkpoints", "info tracepoints", "info skip", "info tvariables", "breakrva", "brva", "name-break", "memory",
         "trace-run",
     ]),
-    refuse("pmdb does not unwind the stack; in gdb -p PID: {}. Here telescope $sp shows what the stack holds, info line $pc where it stands", &[
+    refuse("pmdb does not unwind the stack; in gdb -p PID: {}. Here telescope $sp shows the stack's contents, and info line $pc the source line", &[
         "bt", "backtrace", "where", "frame", "up", "down", "select-frame", "faas", "frame apply", "info frame", "info f", "info stack", "info s",
         "stackf", "retaddr", "context", "ctx", "ctxp", "info unwinder",
     ]),
-    refuse("pmdb looks at one address space, which all threads share: info threads lists them; in gdb -p PID: {}", &[
+    refuse("all threads share the address space, and info threads lists them; in gdb -p PID: {}", &[
         "thread", "threads", "t a a", "thread apply", "taas", "tfaas", "thread name", "thread find", "info tasks",
     ]),
     refuse("pmdb shows no source text; info line ADDRESS names file and line, and gdb -p PID shows it: {}", &[
         "list", "l", "edit", "directory", "dir", "forward-search", "reverse-search", "info source", "info sources", "tags",
     ]),
-    refuse("pmdb knows no types and no local variables; in gdb -p PID: {}. Here info address NAME says where a symbol is, x/8xg NAME shows its memory", &[
+    refuse("pmdb has no types and no local variables; in gdb -p PID: {}. Here info address NAME finds a symbol, and x/8xg NAME shows its memory", &[
         "ptype", "whatis", "explore", "info types", "info locals", "info args", "info scope", "info vtbl", "info macro", "info macros", "macro",
         "info type-printers", "info pretty-printer", "struct", "union", "tree", "pcustom", "dt", "info selectors", "info classic",
         "info common", "info exceptions",
@@ -146,7 +146,7 @@ pub static HABITS: &[Habit] = &[
     refuse("pmdb does not decode instructions; in gdb, which can look at the same process: x/i. Here x/xb shows the bytes, info symbol ADDRESS the function", &[
         "disassemble", "disas", "disass", "nearpc", "pdisass", "u-disassemble", "emulate", "dis", "capstone-disassemble", "unicorn-emulate", "asm",
     ]),
-    refuse("pmdb changes nothing in the process; gdb -p PID does: set var, call", &[
+    refuse("pmdb changes nothing in the process; use gdb -p PID, with set var or call", &[
         "call", "compile", "restore", "wr", "eb", "ed", "ew", "eq", "ez", "eza", "patch", "patch_list", "nop", "mprotect", "memfrob", "xor", "mmap",
         "edit-flags", "hijack-fd", "sigreturn", "load", "vmmap_load", "inject",
     ]),
@@ -169,11 +169,11 @@ pub static HABITS: &[Habit] = &[
         "mt", "maint", "with", "add-auto-load-safe-path", "memoize", "reload", "plugins", "theme", "config", "info guile", "interpreter-exec",
     ]),
     refuse("print EXPRESSION shows a value, echo TEXT a text", &["po", "p2p", "probeleak", "leakfind", "xaddr", "hex2ptr"]),
-    refuse("an expression says how far it is: print B - A", &["distance", "dist", "offset"]),
+    refuse("an expression gives the distance: print B - A", &["distance", "dist", "offset"]),
     refuse("print start(NAME) is where a module begins, info modules lists them all", &["piebase", "codebase", "libcbase", "kbase", "rebase"]),
 
     // ---- Of pwndbg and gef: allocators, exploits.
-    refuse("pmdb knows pages, not the blocks of malloc: walk heap and summary heap show its pages, pwndbg and gef its blocks", &[
+    refuse("pmdb shows pages, not the blocks of malloc: walk heap, summary heap; pwndbg and gef show its blocks", &[
         "heap", "arena", "arenas", "bins", "fastbins", "smallbins", "largebins", "unsortedbin", "tcache", "tcachebins", "vis_heap_chunks", "vis",
         "malloc_chunk", "malloc-chunk", "mp", "find_fake_fast", "heap-info", "heap_config", "top_chunk", "try_free", "jemalloc_heap", "mallocng-explain",
         "slab", "slub", "kmalloc", "ptmalloc",
@@ -196,14 +196,14 @@ pub static HABITS: &[Habit] = &[
     refuse("find RANGE, VALUE looks for a value, telescope ADDRESS follows pointers", &["scan", "functions", "pointer", "references"]),
 
     // ---- Of crash.
-    refuse("who phys:ADDRESS says which processes map a physical address, flags phys:ADDRESS what its page frame is", &["ptov", "p2v", "phys2virt"]),
+    refuse("who phys:ADDRESS lists the processes that map a physical address, flags phys:ADDRESS describes its page frame", &["ptov", "p2v", "phys2virt"]),
     refuse("decode VALUE as entry explains a page-map entry, translate --how ADDRESS shows the one of an address", &["pte", "pgd"]),
     refuse("print pfn(ADDRESS) and print phys(ADDRESS) are the frame and the physical address", &["btop", "ptob"]),
     refuse("flags phys:ADDRESS explains a page frame, summary frames counts all of the machine", &["kmem", "page_owner", "buddydump", "pcplist", "page"]),
     refuse("regions by {} lists the largest regions first, info process has the sums of the process", &["rss", "pss"]),
     refuse("walk all where swapped lists the pages in swap, regions where swapped > 0 their regions", &["swap", "swaps", "swapon"]),
-    refuse("who ADDRESS says which processes map a page", &["fuser", "lsof", "files", "filemap"]),
-    refuse("pmdb looks at the memory of processes, crash and drgn at the kernel's own: in crash: {}", &[
+    refuse("who ADDRESS lists the processes that map a page", &["fuser", "lsof", "files", "filemap"]),
+    refuse("pmdb examines the memory of processes; for the kernel's own use crash or drgn, in crash: {}", &[
         "bpf", "dev", "irq", "log", "dmesg", "kdmesg", "mach", "mount", "net", "runq", "sig", "sys", "timer", "waitq", "ipcs", "ascii", "repeat", "sbitmapq",
         "ktask", "kversion", "kcmdline", "ksymaddr-remote", "slabinfo", "kmod",
     ]),

@@ -211,7 +211,7 @@ impl Builder {
         };
         let opening = match *control {
             Control::Open(Opening::Define(name) | Opening::Document(name)) if self.is_open() => {
-                let message = "`define` and `document` cannot stand in a block".to_owned();
+                let message = "`define` and `document` are not allowed inside a block".to_owned();
                 return Err(fault(name.at, message, "`end` of the block around it"));
             }
             Control::Open(opening) => opening,
@@ -240,7 +240,7 @@ impl Builder {
 
     fn end(&mut self, word: Span) -> Result<Option<Statement>, SyntaxError> {
         let Some(open) = self.open.pop() else {
-            let message = "there is no block for this `end` to close".into();
+            let message = "there is no block for this `end`".into();
             return Err(fault(word, message, "a command"));
         };
         let body = Block(open.body);

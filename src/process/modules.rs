@@ -27,7 +27,7 @@ impl Modules {
     /// path under the target's own root).
     pub fn open(&self, region: &Region) -> Result<Box<dyn ReadAt>> {
         let file = self.source.file(FileLocation::Region(region))?;
-        file.ok_or_else(|| Error::not_available(format!("there is no file behind {}", region.range)))
+        file.ok_or_else(|| Error::not_available(format!("{} has no file", region.range)))
     }
 
     /// Opens the regular file that bears `path` in the target's own root, links followed as the target would: for files

@@ -73,7 +73,7 @@ pub(crate) struct Legend {
 }
 
 impl Legend {
-    pub const TITLE: &str = "letters, the most important first:";
+    pub const TITLE: &str = "legend:";
 
     pub fn add(&mut self, cell: Cell) {
         if cell.is_blank() {
@@ -87,8 +87,7 @@ impl Legend {
     /// Takes the marks, the most important first, and the remarks out of the legend.
     pub fn take(&mut self) -> (impl Iterator<Item = Mark> + use<>, Vec<&'static str>) {
         let Legend { marks, mixed, again } = std::mem::take(self);
-        let remarks =
-            [(mixed, "a small letter: others too"), (again, "a star: changed, with the same letter as before")];
+        let remarks = [(mixed, "lower case: mixed cell"), (again, "star: changed, with the same letter as before")];
         let remarks = remarks.into_iter().filter(|(is, _)| *is);
         (marks.into_iter(), remarks.map(|(_, words)| words).collect())
     }

@@ -215,7 +215,7 @@ impl History {
     fn stop_saving(&mut self, session: &mut Session, error: &ReadlineError) {
         if let Some(path) = self.file.take() {
             let path = path.display();
-            session.note(format!("what you type is not kept for the next session: {path}: {}", words(error)));
+            session.note(format!("the history is not kept: cannot write {path}, {}", words(error)));
         }
     }
 }

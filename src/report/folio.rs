@@ -15,11 +15,11 @@ record! {
         head: FrameNumber,
         /// The index of this page in it, from 0.
         index: u64,
-        /// How the folio is mapped around this page, if the frame was reached by an address.
+        /// The mapping of the folio around this page, if the frame was reached by an address.
         [flat] mapped: Option<FolioMapping>,
     }
 
-    /// How a folio is mapped around one of its pages.
+    /// The mapping of a folio around one of its pages.
     #[derive(Copy, Eq)]
     pub struct FolioMapping {
         /// Pages of the folio that are mapped in this region at their places in the folio.
@@ -36,7 +36,7 @@ record! {
         order: u8,
         /// The same in bytes.
         size: u64,
-        /// How they are mapped: `pmd`, `pte` or `hugetlb`; `null` if this kernel does not show it.
+        /// The mapping: `pmd`, `pte` or `hugetlb`; `null` if this kernel does not show it.
         mapped: HowMapped,
         /// Mapped bytes of all of them.
         bytes: u64,

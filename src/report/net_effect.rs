@@ -26,7 +26,7 @@ impl AddAssign for NetEffect {
 }
 
 record! {
-    /// What changes did to the memory of a process.
+    /// The net effect of changes on the memory of a process.
     #[derive(Copy, Default, Eq)]
     pub struct NetEffect {
         /// Bytes that are present now and were not before.

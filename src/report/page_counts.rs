@@ -60,7 +60,7 @@ mod tests {
         assert!(reason.is_refusal());
         assert_eq!(
             reason.to_string(),
-            "1 page: the page cache of libc.so.6 is not shown; 3 pages: the target changed while it was being read"
+            "1 page: the page cache of libc.so.6 is not shown; 3 pages: the target changed during the read"
         );
         assert_eq!(counts.pages(), 4);
     }

@@ -6,7 +6,7 @@ use crate::kernel::Name;
 use std::fmt;
 
 record! {
-    /// Where a frame lies, and which cgroup is charged for it.
+    /// The place of a frame, and the cgroup that is charged for it.
     #[derive(Eq)]
     pub struct FramePlace {
         /// Memory zone.

@@ -53,7 +53,7 @@ impl Reason {
             Reason::NotPermitted { what, .. } => what,
             Reason::NotOnThisKernel(text) | Reason::NotInFile(text) => text,
             Reason::NotApplicable(text) => text,
-            Reason::Changed => "the target changed while it was being read",
+            Reason::Changed => "the target changed during the read",
         }
     }
 

@@ -254,7 +254,7 @@ impl Session {
         let rest = input.text.get(word.end..).unwrap_or_default();
         if let Some(alias) = &command.alias {
             if self.alias_depth >= LONGEST_CHAIN {
-                let message = format!("the alias `{name}` stands for itself");
+                let message = format!("the alias `{name}` is an alias for itself");
                 return self.fail(input.about_line(message));
             }
             self.alias_depth += 1;
@@ -312,7 +312,7 @@ impl Session {
                 if self.state.settings.serving {
                     "send the whole block in one request: \"line\":\"if …\\nend\""
                 } else {
-                    "-ex takes one line: write the block into a command file for -x or source"
+                    "-ex is one line: write the block into a command file for -x or source"
                 },
             ),
         };

@@ -147,8 +147,8 @@ impl Session {
         let is_answered = self.options.interactive && self.is_at_the_prompt();
         if !is_seen || !is_answered || !io::stdin().is_terminal() {
             let error = command::Error::refused(
-                "this changes how the process runs, and pmdb cannot ask for confirmation here",
-                "--yes does it without a question",
+                "this affects the process, and there is no terminal for a confirmation",
+                "use --yes to skip the confirmation",
             );
             return self.act_on(job, Err(error));
         }
@@ -302,7 +302,7 @@ impl Session {
         let reader = self.wait_for_reader(input, destination);
         match (outcome, flushed) {
             (Outcome::Done, Err(error)) if error.kind() != io::ErrorKind::BrokenPipe => {
-                let message = format!("what it prints cannot be written: {}", words(error));
+                let message = format!("its output cannot be written: {}", words(error));
                 self.fail(input.about_line(message).with_code(ErrorCode::Io))
             }
             (Outcome::Done, _) => reader,
@@ -321,7 +321,7 @@ impl Session {
                 Output::File { path, .. } => (path.node.as_str(), Outcome::Done),
                 Output::Screen | Output::Pipe(_) => ("the file", Outcome::Done),
             },
-            Destination::Shared(_) => ("what the commands write to", Outcome::Done),
+            Destination::Shared(_) => ("the output of the commands", Outcome::Done),
         };
         let reader = self.wait_for_reader(job.input, destination);
         match ended {

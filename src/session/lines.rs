@@ -66,7 +66,7 @@ pub fn open(path: &Path) -> Result<OwnedFd, String> {
     let file = rustix::fs::open(path, flags, Mode::empty()).map_err(words)?;
     let stat = rustix::fs::fstat(&file).map_err(words)?;
     match FileType::from_raw_mode(stat.st_mode) {
-        FileType::Directory => Err("it is a folder".into()),
+        FileType::Directory => Err("it is a directory".into()),
         _ => Ok(file),
     }
 }

@@ -90,7 +90,7 @@ pub fn ask_yes_or_no(question: &str, interrupts: &Interrupts) -> io::Result<bool
 /// `Interrupted` at Ctrl-C, and those of the terminal.
 pub fn wait_for_enter(interrupts: &Interrupts) -> io::Result<bool> {
     let mut output = io::stdout();
-    write!(output, "-- Enter: continue, q: stop --")?;
+    write!(output, "-- Enter continues, q stops --")?;
     output.flush()?;
     Ok(read_answer(io::stdin().as_fd(), interrupts)? != Answer::Leave)
 }

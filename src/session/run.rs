@@ -156,7 +156,7 @@ impl Session {
         if let Some(refused) = self.place_refused_in_foreach(line) {
             let name = line.to_string();
             let name = name.split(' ').next().unwrap_or_default();
-            let message = format!("`{name}` cannot stand in `foreach`: its rows are of the process that is attached");
+            let message = format!("`{name}` is not allowed inside `foreach`");
             let error = eval::Error::new(refused, message);
             return (self.evaluation_failed(input, error), None);
         }

@@ -143,7 +143,8 @@ impl Session {
                 });
                 match opened {
                     Ok(log) => {
-                        let how = if self.state.settings.logging_redirect { "goes to" } else { "is also written to" };
+                        let how =
+                            if self.state.settings.logging_redirect { "is written to" } else { "is also written to" };
                         self.note(format!("output {how} {path}"));
                         self.log = Some(log);
                     }
@@ -235,7 +236,7 @@ pub(super) fn refuse_several(output: &Output) -> eval::Result<()> {
         return Ok(());
     };
     let message = "an SVG file holds the picture of one command; here several commands write";
-    let hint = "write `> FILE.svg` behind the command that draws";
+    let hint = "write `> FILE.svg` after the command that draws";
     Err(eval::Error::new(path.at, message).hint(hint))
 }
 

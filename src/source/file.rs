@@ -108,8 +108,8 @@ impl File {
             File::Limits => ("limits", "the limits of the process"),
             File::Syscall => ("syscall", "registers"),
             File::ThreadSyscall(_) => ("task", "registers"),
-            File::Smaps => ("smaps", "what the kernel counts in each region"),
-            File::SmapsRollup => ("smaps_rollup", "what the kernel counts of the process"),
+            File::Smaps => ("smaps", "the kernel's counts for each region"),
+            File::SmapsRollup => ("smaps_rollup", "the kernel's counts for the process"),
             File::CommandLine => ("cmdline", "the command line"),
             File::Cgroup => ("cgroup", "the cgroups of the process"),
             File::Mounts => ("mountinfo", "the mounted filesystems"),
@@ -118,14 +118,14 @@ impl File {
             File::UserNamespace => ("ns/user", "the user namespace"),
             File::MappedFile(_) => ("map_files", "the name of a mapped file"),
             File::OwnMaps => ("/proc/self/maps", "the regions of pmdb itself"),
-            File::OwnSmaps => ("/proc/self/smaps", "what the kernel counts in the regions of pmdb itself"),
+            File::OwnSmaps => ("/proc/self/smaps", "the kernel's counts for the regions of pmdb itself"),
             File::OwnMounts => ("/proc/self/mountinfo", "the mounted filesystems"),
             File::OwnUserNamespace => ("/proc/self/ns/user", "the user namespace"),
             File::Release => ("/proc/sys/kernel/osrelease", "the release of the kernel"),
             File::Uptime => ("/proc/uptime", "the uptime"),
             File::Swaps => ("/proc/swaps", "swap areas"),
             File::Zones => ("/proc/zoneinfo", "zones and nodes of frames"),
-            File::Iomem => ("/proc/iomem", "what lies at physical addresses"),
+            File::Iomem => ("/proc/iomem", "the use of physical addresses"),
             File::Config(_) => ("/", "the options that the kernel was built with"),
             File::Setting(setting) => ("/sys", setting.what()),
         }
@@ -191,7 +191,7 @@ impl Setting {
 
     fn what(self) -> &'static str {
         match self {
-            Setting::MergedPages => "how many pages KSM has merged: with none, its flag means nothing",
+            Setting::MergedPages => "the number of pages that KSM has merged: with none, its flag means nothing",
             Setting::ZeroPageIsMerged => "whether KSM uses the page of zeros",
             Setting::HugePageBytes => "bytes that one PMD maps",
             Setting::FreePoolPages(_) => "free pages of the hugetlb pool",

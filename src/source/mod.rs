@@ -170,7 +170,7 @@ pub trait Source: Send + Sync {
     /// object is not read, and nothing is brought into memory. The number of system calls follows the number of runs,
     /// not of pages.
     fn backing_content(&self, region: &Region, _range: AddressRange) -> Result<Vec<BackingRun>> {
-        lacks(&format!("what is behind {}", region.range))
+        lacks(&format!("the page cache of {}", region.range))
     }
 
     /// Reads the page cache of the object behind `region` at `address`, without filling it. Returns the number of bytes

@@ -38,7 +38,7 @@ impl ValueHistory {
             .ok_or_else(|| match (count, reference) {
                 (0, _) => "the value history is empty: print fills it".to_owned(),
                 (1, _) => "the value history has only $1".to_owned(),
-                _ => format!("the value history goes from $1 to ${count}"),
+                _ => format!("the value history has $1 to ${count}"),
             })
     }
 }

@@ -5,7 +5,7 @@ use thiserror::Error as ThisError;
 
 /// A value of the wrong type for a setting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ThisError)]
-#[error("'{}' does not take such a value", .0.name())]
+#[error("'{}' cannot have such a value", .0.name())]
 pub struct WrongType(pub Setting);
 
 /// How pmdb works, setting by setting.

@@ -27,7 +27,7 @@ pub enum NoSymbols {
     #[error("the file has no symbol table (stripped)")]
     Stripped,
     /// It has so many names, or so complex ones, that a search was given up.
-    #[error("looking through its names takes too long")]
+    #[error("its names are too many to search in time")]
     TooCostly,
     /// More names match an expression than are kept in memory: the last ones are left out.
     #[error("so many of its names match that the last ones are left out")]
@@ -36,7 +36,7 @@ pub enum NoSymbols {
     #[error("looking through its names was interrupted")]
     Interrupted,
     /// Decompressed tables of other modules take all the memory reserved for them.
-    #[error("the decompressed tables of other modules take all the memory reserved for them")]
+    #[error("the decompressed tables of other modules fill the memory reserved for them")]
     NoRoom,
     /// Memory is too short for the file's tables.
     #[error("there is too little free memory for what the file holds")]
@@ -122,7 +122,7 @@ pub enum NoSeparate {
         path: Name,
     },
     /// Checking it was given up.
-    #[error("looking for it takes too long")]
+    #[error("looking for the time limit is reached")]
     TooCostly,
     /// Ctrl-C.
     #[error("looking for it was interrupted")]
@@ -136,7 +136,7 @@ pub enum NoSeparate {
 #[derive(Clone, Debug, ThisError)]
 pub enum NoBuildId {
     /// The file was read, and has none.
-    #[error("the file has none: the linker was not asked for one")]
+    #[error("the file has none: it was linked without one")]
     None,
     /// The file was not read.
     #[error("{0}")]
@@ -230,7 +230,7 @@ pub enum NoLines {
         why: NoPart,
     },
     /// The same, but nothing names the file.
-    #[error("names are in a file that several modules share (dwz), and nothing says in which")]
+    #[error("names are in a file that several modules share (dwz), and the module does not name it")]
     NotNamed,
     /// The debug information contradicts itself.
     #[error("damaged debug information: {0}")]
@@ -239,7 +239,7 @@ pub enum NoLines {
     #[error("the debug information is too large")]
     TooLarge,
     /// It is so complex that the query was given up.
-    #[error("looking through the debug information takes too long")]
+    #[error("the debug information is too large to search in time")]
     TooCostly,
     /// Ctrl-C.
     #[error("stopped")]

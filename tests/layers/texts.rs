@@ -146,15 +146,30 @@ fn every_text_is_listed() {
         fs::write(&kept, &listed).expect("written");
     }
     let before = fs::read_to_string(&kept).unwrap_or_default();
-    snapbox::assert_data_eq!(listed, snapbox::Data::text(before));
+    snapbox::assert_data_eq!(listed, snapbox::Data::text(before).raw());
+}
+
+/// Texts that are no English: the beginning of each.
+const NO_ENGLISH: [&str; 4] = ["__float128", "==\\d+", ": ${{LESS", "{open}"];
+
+/// Without what is filled in.
+fn without_placeholders(line: &str) -> String {
+    let mut parts = line.split('{');
+    let begin = parts.next().unwrap_or_default().to_owned();
+    parts.fold(begin, |line, part| line + "it" + part.split_once('}').map_or("", |(_, rest)| rest))
 }
 
 #[test]
 fn every_text_is_written_by_the_rules() {
     let mut found = Vec::new();
     for (path, texts) in all() {
-        for line in texts.iter().flat_map(|text| text.lines()) {
-            found.extend(faults(meaning(line)).into_iter().map(|fault| format!("{path}: {fault}: {line}")));
+        let is_english = |text: &&String| !NO_ENGLISH.iter().any(|begin| text.starts_with(begin));
+        for line in texts.iter().filter(is_english).flat_map(|text| text.lines()) {
+            found.extend(
+                faults(&without_placeholders(meaning(line)))
+                    .into_iter()
+                    .map(|fault| format!("{path}: {fault}: {line}")),
+            );
         }
     }
     assert_eq!(found.join("\n"), "");

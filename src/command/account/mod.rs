@@ -487,7 +487,7 @@ impl Sum<'_> {
                 causes.push("the page map does not show private copies of device pages, which smaps counts".to_owned());
             }
             if differing.iter().all(|check| matches!(check.field, "Private" | "Shared")) {
-                causes.push("other processes mapped or unmapped the same pages meanwhile".to_owned());
+                causes.push("other processes mapped or unmapped the same pages during the count".to_owned());
             }
         }
         AccountProof {

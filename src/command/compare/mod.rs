@@ -189,8 +189,8 @@ impl Compare {
         };
         if given.as_ref().is_some_and(|given| given.contains(&mine)) {
             return Err(Error::refused(
-                format!("process {mine} is the attached one: it would be compared with itself"),
-                "compare takes other processes; ps lists them",
+                format!("process {mine} is the attached one: name another process"),
+                "name another process: ps lists them",
             ));
         }
         let spans = self.range.as_ref().map(|range| snapshot::spans(range, context.state)).transpose()?;
@@ -211,5 +211,5 @@ fn pid(value: &Spanned<lang::Expression>, context: &mut Context) -> Result<u32, 
 }
 
 fn no_children(parent: u32) -> Error {
-    Error::refused(format!("process {parent} has no children"), "compare PID takes any process")
+    Error::refused(format!("process {parent} has no children"), "compare PID compares with any process")
 }

@@ -100,8 +100,8 @@ pub(super) fn run(round: &Round, times: &Times<'_>, context: &mut Context) -> Ou
     let every = every.unwrap_or(USUAL);
     let bytes = until.map(|until| eval::count(&until.bytes, context.state)).transpose()?.unwrap_or(0);
     if every < SHORTEST {
-        let message = "`every` is less than a millisecond: no sample would be done by then";
-        return Err(Error::refused(message, "write `every 1ms` or more"));
+        let message = "`every` must be at least 1 ms";
+        return Err(Error::refused(message, "write `every 1ms`"));
     }
     let page_size = round.page().bytes();
     let began = Instant::now();
@@ -167,10 +167,10 @@ pub(super) fn run(round: &Round, times: &Times<'_>, context: &mut Context) -> Ou
     }
     match (until, ended) {
         (Some(_), Ended::Duration) => {
-            Err(Error::Unmet { message: "`until` did not come true within `for`".to_owned() })
+            Err(Error::Unmet { message: "timed out: `until` did not become true within `for`".to_owned() })
         }
         (Some(_), Ended::Exited) => {
-            Err(crate::process::Error::gone("`until` did not come true: the process has exited").into())
+            Err(crate::process::Error::gone("`until` did not become true: the process has exited").into())
         }
         // The next lines of a command file rely on the condition.
         (Some(_), Ended::Interrupted) => Err(Stopped::Interrupted.into()),

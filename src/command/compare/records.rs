@@ -18,8 +18,8 @@ pub(in crate::command) const RECORDS: &[Shape] =
     &[Comparison::SHAPE, ComparisonGroup::SHAPE, ComparisonSample::SHAPE, ComparisonSummary::SHAPE];
 
 record! {
-    /// How the attached process and another one share pages, in one region or in all. A page in swap counts for the
-    /// processes that have it.
+    /// Sharing of pages between the attached process and another one, in one region or in all. A page in swap counts
+    /// for the processes that have it.
     #[derive(Copy, Default)]
     pub struct SharedCounts {
         /// Pages that both map in the same frame.

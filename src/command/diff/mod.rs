@@ -218,7 +218,7 @@ fn contents_of_one(from: &NamedSnapshot, to: &NamedSnapshot) -> Option<Blind> {
     };
     Some(Blind {
         kind: EventKind::Written,
-        reason: format!("'{}' has no contents (snapshot with content)", without.name),
+        reason: format!("the snapshot '{}' has no contents: make it `with content`", without.name),
     })
 }
 
@@ -244,7 +244,7 @@ fn earlier<'a>(state: &'a crate::state::DebugState, asked: &Diff) -> Result<&'a 
 }
 
 fn no_snapshot() -> Error {
-    Error::refused("no snapshot has been taken", "snapshot NAME takes one; diff then shows what changed since")
+    Error::refused("there is no snapshot", "make one with `snapshot NAME`; later, `diff` shows the changes since then")
 }
 
 /// A snapshot of the present, with the range and the kept facts of the earlier one.

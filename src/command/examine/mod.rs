@@ -178,7 +178,7 @@ device may interpret a read as a command.",
         context.state.last_address = last;
         if faulted > 0 {
             let message = format!(
-                "--fault: {faulted} {} not there before, and may be now: reading brings a page in",
+                "--fault: {faulted} {} not resident before, and may be now",
                 if faulted == 1 { "page was" } else { "pages were" }
             );
             context.sink.note(message)?;
@@ -223,12 +223,7 @@ fn start(context: &Context, written: Option<&Spanned<Expression>>) -> Result<Vir
         (_, None) => {
             let state = &context.state;
             let next = state.examined.next.or(state.last_address);
-            next.ok_or_else(|| {
-                Error::refused(
-                    "x has no address to continue from: none has been examined yet",
-                    "give it one: x/8xb ADDRESS",
-                )
-            })
+            next.ok_or_else(|| Error::refused("x has no address to continue from", "give an address: x/8xb ADDRESS"))
         }
     }
 }

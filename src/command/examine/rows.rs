@@ -122,7 +122,7 @@ impl Examination<'_> {
     }
 
     fn past_the_end(&self) -> Error {
-        Error::Refused { message: format!("reading at {} would pass 2^64-1", self.next), hint: None }
+        Error::Refused { message: format!("a read at {} would pass 2^64-1", self.next), hint: None }
     }
 
     /// Rows of whole units, as many to a row as in gdb.

@@ -110,7 +110,7 @@ are read as used: the flags referenced, active and idle of their frames may chan
             && let Pattern::Value(Expression::Unary { operator, .. }) = &only.node
             && operator.node == UnaryOperator::Plus
         {
-            let error = eval::Error::new(only.at, "this is a length: what to look for is missing");
+            let error = eval::Error::new(only.at, "this is a length, and the value to search for is missing");
             return Err(error.hint("find A, +LENGTH, VALUE").into());
         }
         let hint = "find A..B, VALUE or find A, +LENGTH, VALUE";
@@ -121,8 +121,8 @@ are read as used: the flags referenced, active and idle of their frames may chan
         }
         if wanted.is_empty() || wanted.len() > LONGEST {
             let message = match wanted.len() {
-                0 => "no bytes to look for".to_owned(),
-                _ => format!("more than {LONGEST} bytes to look for"),
+                0 => "no bytes to search for".to_owned(),
+                _ => format!("more than {LONGEST} bytes to search for"),
             };
             return Err(Error::Refused { message, hint: None });
         }
@@ -230,7 +230,7 @@ fn bytes(pattern: &Spanned<Pattern>, layout: Layout, context: &Context, target: 
         let error = eval::Error::new(pattern.at, message);
         return Err(match size {
             8 => error,
-            _ => error.hint(format!("for a larger size put its letter after the slash: {larger}")),
+            _ => error.hint(format!("for a larger size, put its letter after the slash: {larger}")),
         }
         .into());
     }
@@ -241,7 +241,7 @@ fn bytes(pattern: &Spanned<Pattern>, layout: Layout, context: &Context, target: 
 fn with_quotes(error: eval::Error, pattern: &Expression) -> eval::Error {
     match pattern {
         Expression::Name(word) if error.cause.is_none() => {
-            let quotes = format!("text goes in double quotes: \"{}\"", word.0);
+            let quotes = format!("text needs double quotes: \"{}\"", word.0);
             let hint = match &error.hint {
                 Some(meant) if meant.starts_with("did you mean") || meant.starts_with("a hexadecimal") => {
                     format!("{quotes}; {meant}")

@@ -167,13 +167,13 @@ replaces the one before. `> ./FILE.svg` writes it as SVG.",
         let count = self.count.as_ref().map(count).transpose()?;
         let target = context.target()?;
         let spans = eval::range(&self.range, context.state)?.addresses(|| {
-            let message = "only pages of the process can be watched, not frames";
+            let message = "watch works on pages of the process, not on frames";
             eval::Error::new(self.range.at, message).hint("walk pfn:A..pfn:B shows frames as they are now")
         })?;
         if self.is_timeline && self.by.is_some() {
             return Err(Error::refused(
                 "a timeline shows each sample, and `by region` adds samples up",
-                "leave one of both out",
+                "leave one of the two out",
             ));
         }
         if count == Some(0) {
@@ -181,14 +181,11 @@ replaces the one before. `> ./FILE.svg` writes it as SVG.",
         }
         if duration == Some(Duration::ZERO) {
             let hint = "leave it out, or write a time: for 1s";
-            return Err(Error::refused("`for 0` asks for nothing: one sample shows no change", hint));
+            return Err(Error::refused("`for` must be longer than 0: a change needs two samples", hint));
         }
         let every = match every {
             Some(every) if every < SHORTEST => {
-                return Err(Error::refused(
-                    "`every` is less than a millisecond: no sample would be done by then",
-                    "write `every 1ms` or more",
-                ));
+                return Err(Error::refused("`every` must be at least 1 ms", "write `every 1ms`"));
             }
             every => every.unwrap_or(USUAL),
         };
@@ -238,9 +235,11 @@ replaces the one before. `> ./FILE.svg` writes it as SVG.",
             ended,
         })?;
         match (&self.until, ended) {
-            (Some(_), "duration") => Err(Error::Unmet { message: "`until` did not come true within `for`".to_owned() }),
+            (Some(_), "duration") => {
+                Err(Error::Unmet { message: "timed out: `until` did not become true within `for`".to_owned() })
+            }
             (Some(_), "exited") => {
-                Err(process::Error::gone("`until` did not come true: the process has exited").into())
+                Err(process::Error::gone("`until` did not become true: the process has exited").into())
             }
             // The next lines of a command file rely on the condition.
             (Some(_), "interrupted") => Err(Stopped::Interrupted.into()),

@@ -227,8 +227,8 @@ fn ended(word: &str) -> Option<String> {
         "interrupted" => "ended by Ctrl-C".into(),
         "count" => "ended by `count`".into(),
         "duration" => "ended by `for`".into(),
-        "until" => "ended as `until` came true".into(),
-        "exited" => "ended as the process exited".into(),
+        "until" => "ended because `until` became true".into(),
+        "exited" => "ended because the process exited".into(),
         other => format!("ended: {other}"),
     })
 }

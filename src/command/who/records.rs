@@ -126,9 +126,9 @@ pub fn summary(lines: &mut Lines, summary: &WhoSummary) {
         let times = words::map_count(count(times), summary.words.map_count_average);
         line.word("; ", Role::Plain, format!("the kernel counts {times}"));
     }
-    let looked_at = format!("looked at {}", of(summary));
+    let looked_at = format!("searched {}", of(summary));
     let (role, text) = match summary.ended {
-        SearchEnd::Counted => (Role::Note, format!("all mappings found, after looking at {}", of(summary))),
+        SearchEnd::Counted => (Role::Note, format!("all mappings found, in {}", of(summary))),
         SearchEnd::Limit => {
             let more = match missing(summary) {
                 Some(missing) => format!("the kernel counts {} more", counted(missing, "mapping")),
@@ -151,8 +151,8 @@ pub fn summary(lines: &mut Lines, summary: &WhoSummary) {
         let what = "could not be read";
         remark(Role::Warn, counts.unreadable, "process", what);
     }
-    remark(Role::Note, counts.gone, "process", "ended meanwhile");
-    let what = "not shown: the same memory as a process shown above";
+    remark(Role::Note, counts.gone, "process", "ended during the search");
+    let what = "not shown: they share the memory of a process shown above";
     remark(Role::Note, counts.same_memory, "process", what);
     let what = "shown above ended during the search: the frame is no longer mapped there";
     remark(Role::Warn, counts.left, "mapping", what);
@@ -165,7 +165,7 @@ pub fn summary(lines: &mut Lines, summary: &WhoSummary) {
 
 fn moved(lines: &mut Lines, summary: &WhoSummary) {
     if summary.moved {
-        let text = "the page has moved to another frame meanwhile: run it again";
+        let text = "the page moved to another frame during the search: run it again";
         prose(lines, Role::Warn, text);
     }
 }
@@ -179,7 +179,7 @@ fn of(summary: &WhoSummary) -> String {
 /// The result of a search through everything.
 fn searched(summary: &WhoSummary, looked_at: String) -> String {
     if let Some(because) = &summary.because {
-        return format!("{looked_at}, because the count does not show when all are found: {because}");
+        return format!("{looked_at}, because the count cannot end the search: {because}");
     }
     let Some(missing) = missing(summary) else {
         return looked_at;

@@ -146,7 +146,7 @@ impl Fields<PageField> for FrameFields<'_> {
         let need = field::require_for_frames(field, self.machine)
             .map_err(|cause| Error::inspection(at, format_args!("'{}'", field.name()), cause))?;
         self.need |= need.ok_or_else(|| {
-            let message = format!("'{}' is asked of pages of a process, not of frames", field.name());
+            let message = format!("'{}' works on pages of a process, not on frames", field.name());
             Error::new(at, message).hint("frames have flags(NAME), dirty, referenced and the like, mapcount, pfn, phys")
         })?;
         Ok(())

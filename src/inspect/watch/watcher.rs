@@ -91,7 +91,7 @@ impl Watcher {
         }
         let mut shared_memory = space.regions().iter().filter(|viewed| viewed.backing == Backing::Shmem);
         if space.swap_in_use() && shared_memory.any(is_watched) {
-            let nothing_left = "shared memory that goes to swap shows as went";
+            let nothing_left = "shared memory that is swapped out shows as went";
             let reason = Reason::NotOnThisKernel(nothing_left.into());
             blind.push((EventKind::SwappedOut, reason));
         }

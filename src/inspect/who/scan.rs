@@ -253,12 +253,10 @@ pub fn is_counted(flags: &Fact<PageFlags>, count: &Fact<u64>, machine: &Machine)
     if flags.contains(PageFlags::ZERO_PAGE) {
         Err(Reason::NotApplicable("the kernel does not count who maps the page of zeros"))
     } else if count == 0 {
-        Err(Reason::NotApplicable("the kernel counts no mapping; those that it makes itself need not be counted"))
+        Err(Reason::NotApplicable("kernel mappings are not counted"))
     } else if flags.contains(PageFlags::HUGE) && !flags.contains(PageFlags::ANON) {
         // Since 2.6.20 (CONFIG_ARCH_WANT_HUGE_PMD_SHARE): one page table, and one count, for several processes.
-        Err(Reason::NotApplicable(
-            "processes may share page tables for memory of the hugetlb pool, and count as one then",
-        ))
+        Err(Reason::NotApplicable("processes that share page tables of hugetlb memory count as one"))
     } else if is_average(machine, Some(flags), Some(count)) {
         Err(Reason::NotOnThisKernel(
             "its map count may be an average over a large folio (CONFIG_NO_PAGE_MAPCOUNT)".to_owned(),

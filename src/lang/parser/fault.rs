@@ -33,7 +33,7 @@ fn without_pasted(line: &str, tokens: &[Token<'_>], notes: &Notes<'_>) -> Syntax
         let end = comment.map_or(line.trim_end().len(), |comment| comment.at.start);
         return SyntaxError {
             at: Span::new(end, end),
-            message: "something is missing at the end".into(),
+            message: "incomplete command".into(),
             expected: describe_all(&failed.expected),
             hint: slips::quotes_around(&failed).or_else(|| alone(&failed)).or_else(|| slips::trailing_comma(&failed)),
         };
@@ -206,7 +206,7 @@ fn bytes(failed: &Failure<'_>) -> Option<SyntaxError> {
     let at = name.at.to(text.at);
     let message = match text.kind {
         TokenKind::Text(_) => "these are not bytes in hexadecimal",
-        _ => "this quote is not closed",
+        _ => "this quote has no end",
     };
     is.then(|| SyntaxError {
         at,
@@ -226,7 +226,7 @@ fn path_without_quotes(failed: &Failure<'_>) -> Option<String> {
     let path = failed.line.get(token.at.start..)?.split_whitespace().next()?;
     let is_format = |c: char| c.is_ascii_digit() || "xduotaczsfbhwg-".contains(c);
     let is_path = path.len() > 1 && !path.contains('\'') && !path.chars().skip(1).all(is_format);
-    is_path.then(|| format!("a path goes in 'single quotes': '{path}'"))
+    is_path.then(|| format!("put a path in 'single quotes': '{path}'"))
 }
 
 /// Commands in which two names without `..` probably mean a range.
@@ -257,7 +257,7 @@ fn second_operand(failed: &Failure<'_>) -> Option<String> {
         if is_length {
             format!("a length follows a comma: {}, +{}", before.text, token.text)
         } else {
-            format!("a range is written A..B: {}..{}", before.text, token.text)
+            format!("write a range as A..B: {}..{}", before.text, token.text)
         }
     })
 }
@@ -294,7 +294,7 @@ fn message_and_hint(failed: &Failure<'_>, token: &Token<'_>) -> (String, Option<
             let hint = "before a path or a quote it writes a file; as an operator it needs parentheses: (a > 'b')";
             ("the command is not complete before `>`".into(), Some(hint.into()))
         }
-        (TokenKind::Other, "'" | "\"") => ("this quote is not closed".into(), None),
+        (TokenKind::Other, "'" | "\"") => ("this quote has no end".into(), None),
         (_, "!") if expected.contains(&Expected::Command) => {
             ("a shell command must follow `!`".into(), Some("!ls runs ls".into()))
         }
@@ -302,7 +302,7 @@ fn message_and_hint(failed: &Failure<'_>, token: &Token<'_>) -> (String, Option<
             let words = failed.language.words(Expected::Command);
             (format!("there is no command `{word}`"), SyntaxError::did_you_mean(word, words))
         }
-        (_, text) => (format!("`{}` cannot stand here", short(text)), hint_for(failed, token)),
+        (_, text) => (format!("unexpected `{}`", short(text)), hint_for(failed, token)),
     }
 }
 
@@ -331,7 +331,7 @@ fn hint_for(failed: &Failure<'_>, token: &Token<'_>) -> Option<String> {
             .find(|(field, quantity, _)| wanted(*field) || wanted(*quantity));
     match (&token.kind, token.text) {
         (TokenKind::Name, word) if is_operator_word(word) && wanted(Expected::Expression) => {
-            Some(format!("`{word}` is an operator; a symbol of that name goes in 'single quotes'"))
+            Some(format!("`{word}` is an operator; put a symbol of that name in 'single quotes'"))
         }
         (TokenKind::Name, word) => {
             let words: Vec<&str> = expected.iter().flat_map(|one| failed.language.words(*one)).collect();
@@ -351,7 +351,7 @@ fn hint_for(failed: &Failure<'_>, token: &Token<'_>) -> Option<String> {
                     })
                 }
                 Some((_, _, false)) if ChangeFunction::from_word(word).is_some() => Some(format!(
-                    "`{word}` is what diff shows, not what a page is now: diff by change; print {word}(SNAPSHOT, now)"
+                    "`{word}` is a change, not a state of a page: diff by change; print {word}(SNAPSHOT, now)"
                 )),
                 Some(_) => SyntaxError::did_you_mean(word, words)
                     .or_else(|| Some(format!("bare words are fields in a filter; the symbol is &{word}"))),
@@ -360,16 +360,16 @@ fn hint_for(failed: &Failure<'_>, token: &Token<'_>) -> Option<String> {
             }
         }
         (_, "=") if wanted(Expected::Comparison) || wanted(Expected::Mark("==")) || wanted(Expected::Operator) => {
-            Some("a comparison for equality is written ==".into())
+            Some("write a test for equality as ==".into())
         }
         (TokenKind::Number(_), number) if wanted(Expected::Command) => {
-            Some(format!("to see what is behind an address: translate {number}"))
+            Some(format!("to translate an address: translate {number}"))
         }
-        (_, "|" | "&") if wanted(Expected::Word("or")) => Some("conditions are joined with `and`, `or`".into()),
+        (_, "|" | "&") if wanted(Expected::Word("or")) => Some("join conditions with `and`, `or`".into()),
         (_, sign @ ("&" | "^" | "|")) if wanted(Expected::Comparison) => {
             Some(format!("in a filter {sign} needs parentheses: (pfn {sign} 1) == 0"))
         }
-        (_, "/") if wanted(Expected::Range) => Some("write the format right behind the command: print/x".into()),
+        (_, "/") if wanted(Expected::Range) => Some("write the format directly after the command: print/x".into()),
         (_, "#") => Some("a frame can be pasted if it has an address: #1 0x401136 in main ()".into()),
         _ => None,
     }
@@ -378,7 +378,7 @@ fn hint_for(failed: &Failure<'_>, token: &Token<'_>) -> Option<String> {
 fn number(fault: NumberFault, word: &str) -> (String, Option<String>) {
     let hexadecimal = || {
         let digits = word.trim_start_matches('0');
-        Some(format!("hexadecimal is written 0x{}", if digits.is_empty() { "0" } else { digits }))
+        Some(format!("write hexadecimal as 0x{}", if digits.is_empty() { "0" } else { digits }))
     };
     match fault {
         NumberFault::TooLarge => ("this number is larger than 2^64-1".into(), None),
@@ -386,7 +386,7 @@ fn number(fault: NumberFault, word: &str) -> (String, Option<String>) {
         NumberFault::LooksHexadecimal => (format!("`{}` is not a decimal number", short(word)), hexadecimal()),
         NumberFault::Suffix => (
             format!("`{}` has an unknown suffix", short(word)),
-            Some("sizes end in K M G T, or p for pages; times in ms s m h".into()),
+            Some("write sizes with K M G T, or p for pages; times with ms s m h".into()),
         ),
         NumberFault::Malformed => (format!("`{}` is not a number", short(word)), None),
     }

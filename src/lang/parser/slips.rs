@@ -14,7 +14,7 @@ pub(super) struct Failure<'a> {
     pub language: Language,
     pub line: &'a str,
     pub tokens: &'a [Token<'a>],
-    /// The number of the token that cannot stand where it does. There is none if something is missing at the end.
+    /// The number of the token that cannot stand where it does. There is none if incomplete command.
     pub position: usize,
     /// What could have stood there.
     pub expected: Vec<Expected>,
@@ -97,7 +97,7 @@ fn of_c(failed: &Failure<'_>) -> Option<String> {
         // NAME->MEMBER
         ("-", ">") if token.glued => {
             let pointer = failed.tokens.get(failed.position.checked_sub(2)?)?.text;
-            Some(format!("if you know the offset of the member: print *(*{pointer} + OFFSET)"))
+            Some(format!("with the offset of the member: print *(*{pointer} + OFFSET)"))
         }
         // &NAME[N]
         ("&", _) => match &token.kind {
@@ -155,7 +155,7 @@ fn maps_range(failed: &Failure<'_>) -> Option<String> {
         command => command,
     };
     (is_span && is_number(start) && is_number(end))
-        .then(|| format!("a range is written A..B: {command} 0x{}..0x{}", digits(start), digits(end)))
+        .then(|| format!("write a range as A..B: {command} 0x{}..0x{}", digits(start), digits(end)))
 }
 
 /// Commands whose argument is a value.
@@ -179,7 +179,7 @@ fn filter_word_in_value(failed: &Failure<'_>) -> Option<String> {
             Some(format!("count(RANGE where FILTER) counts pages: {command} count({pages} where FILTER){than}"))
         }
         "then" | "do" | "{" | ":" | ";" if matches!(command, "if" | "while") => {
-            Some(format!("`{}` is left out: the lines follow, each on its own, and `end` closes them", token.text))
+            Some(format!("leave `{}` out: write each command on its own line, and `end` after them", token.text))
         }
         _ => None,
     }
@@ -190,7 +190,7 @@ fn missing_in(failed: &Failure<'_>) -> Option<String> {
     let token = failed.token()?;
     let is_range = !matches!(token.kind, TokenKind::Mark | TokenKind::Other);
     (is_range && failed.expects(Expected::Word("in")))
-        .then(|| format!("a snapshot has one name; a range comes behind `in`: in {}", short(token.text)))
+        .then(|| format!("to limit a snapshot to a range, write: snapshot NAME in {}", short(token.text)))
 }
 
 /// Mistakes that belong to one command.
@@ -229,15 +229,14 @@ fn mistake_in_command(failed: &Failure<'_>) -> Option<String> {
         }
         (name, 2.., _) if failed.language.takes_how(name) && first.text != "--how" => {
             let is_how = failed.token()?.text == "--how";
-            is_how.then(|| format!("--how comes right after the name of the command: {name} --how \u{2026}"))
+            is_how.then(|| format!("put --how directly after the name of the command: {name} --how \u{2026}"))
         }
         _ => None,
     }
 }
 
 /// The hint for such a name.
-pub(super) const QUOTES: &str =
-    "a name with `<`, `(` or blanks in it goes in 'single quotes', as 'shapes::area(int)' does";
+pub(super) const QUOTES: &str = "put a name with `<`, `(` or blanks in 'single quotes', as in 'shapes::area(int)'";
 
 /// A hint to quote the name that contains the token at `position` or ends right before it; `None` if there is no such
 /// name.
@@ -260,7 +259,7 @@ pub(super) fn quotes(line: &str, tokens: &[Token<'_>]) -> Option<String> {
     let last = length(tokens)?.checked_sub(1)?;
     let name = line.get(tokens.first()?.at.start..tokens.get(last)?.at.end)?;
     let quotable = !name.contains(['\'', '\\']);
-    quotable.then(|| format!("a name with such characters goes in 'single quotes': '{name}'"))
+    quotable.then(|| format!("put a name with such characters in 'single quotes': '{name}'"))
 }
 
 /// How many tokens a name that needs quotes has; `None` if it has no brackets, or does not close them.

@@ -103,18 +103,16 @@ fn whose(owner: Owner, map_count: Option<u64>) -> String {
         _ => "several mappings".to_owned(),
     };
     match (owner, map_count) {
-        (Owner::Sole, _) => "only this mapping uses it".into(),
+        (Owner::Sole, _) => "mapped only here".into(),
         (Owner::CopyOnWrite, _) => {
             format!("copy-on-write, not yet broken: {others} share it until one of them writes")
         }
-        (Owner::LeftOver, _) => {
-            "only this mapping uses it now; it was shared by a fork, but nobody else maps it any more".into()
-        }
+        (Owner::LeftOver, _) => "mapped only here now (it was shared after a fork)".into(),
         (Owner::Merged, _) => format!("merged with equal pages: {others} share it until one of them writes"),
-        (Owner::Object, Some(0 | 1)) => "the file's or shared memory's, mapped here alone".into(),
-        (Owner::Object, Some(_)) => format!("the file's or shared memory's: {others} share it"),
-        (Owner::Object, None) => "the file's or shared memory's, for whoever maps it".into(),
-        (Owner::Kernel, _) => "the kernel's, the same for all processes".into(),
+        (Owner::Object, Some(0 | 1)) => "the file or shared memory, mapped only here".into(),
+        (Owner::Object, Some(_)) => format!("the file or shared memory: {others} share it"),
+        (Owner::Object, None) => "the file or shared memory, for every process that maps it".into(),
+        (Owner::Kernel, _) => "the kernel: the same page for all processes".into(),
         (Owner::Device, _) => "a device's".into(),
     }
 }
@@ -219,7 +217,7 @@ fn fault(effect: Effect) -> (Role, &'static str) {
 
 fn does(effect: Effect, is_write: bool) -> &'static str {
     match effect {
-        Effect::Nothing => "nothing happens but the access itself",
+        Effect::Nothing => "no other effect",
         Effect::Zeros if is_write => "a new page of zeros is mapped",
         Effect::Zeros => "zeros are mapped",
         Effect::HugeZeros if is_write => "a whole huge page of zeros is mapped",

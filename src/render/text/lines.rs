@@ -79,6 +79,12 @@ impl Style {
         Style { zone: OnceCell::from(zone), ..self }
     }
 
+    /// Whether tables need short forms of long cells, such as letters in the place of flags.
+    pub(crate) fn is_narrow(&self) -> bool {
+        const WIDE: usize = 110;
+        self.width.is_some_and(|width| width < WIDE)
+    }
+
     /// The width of a picture.
     pub(crate) fn columns(&self) -> usize {
         self.width.unwrap_or(80)

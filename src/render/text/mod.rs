@@ -135,8 +135,8 @@ impl Text {
     pub(crate) fn notes(&mut self) {
         let left_out = std::mem::take(&mut self.left_out);
         if !left_out.is_empty() {
-            let why = "the terminal is too narrow; a pipe shows all";
-            lines::line(&mut self.lines, "no room", Role::Dim, &left_out, why);
+            let why = "widen the terminal, or use a pipe";
+            lines::line(&mut self.lines, "not shown", Role::Dim, &left_out, why);
         }
         self.footnotes.write(&mut self.lines);
     }

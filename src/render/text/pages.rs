@@ -47,31 +47,36 @@ impl Record for Group {
     }
 }
 
-pub const STATE: Column = Column::word("state", 10, Role::Plain);
+pub const STATE: Column = Column::word("state", 9, Role::Plain);
 pub const FRAME: Column = Column::word("frame", 9, Role::Frame);
 pub const MANY_PAGES: Column = Column::number("pages", 10, Role::Size);
 pub const PHYSICAL: Column = Column::word("physical", 13, Role::Physical);
 const COUNT: Column = Column::number("count", 5, Role::Size);
 pub const FLAGS: Column = Column::name("flags", 17, Role::Flag);
+/// The same as letters where the terminal is narrow.
+const LETTERS: Column = Column::name("flags", 6, Role::Flag).uncut(17).rank(1);
 
 /// `walk`
 pub static PAGE_ROWS: Table<Pages> = Table::of(&[
     START.cell(|_, pages| Cell::new(&pages.start)),
-    END.rank(3).cell(|_, pages| Cell::new(&pages.end)),
+    END.rank(5).cell(|_, pages| Cell::new(&pages.end)),
     SIZE.cell(|_, pages| length(pages.start, pages.end)),
     PAGES.rank(4).cell(|_, pages| Cell::count(pages.pages)),
     STATE.cell(|_, pages| state(pages.state)),
-    Column::word("kind", 14, Role::Plain).cell(|_, pages| kind(pages)),
-    FRAME.rank(1).cell(|_, pages| fact(&pages.pfn)),
-    COUNT.rank(2).cell(|_, pages| map_count(&pages.words)),
-    Column::name("region", 12, Role::Name).cell(|_, pages| region(pages)),
-    FLAGS.rank(5).cell(|_, pages| flags(&pages.words.flags, pages.huge == Ok(true))),
+    Column::word("kind", 12, Role::Plain).cell(|_, pages| kind(pages)),
+    FRAME.rank(2).cell(|_, pages| fact(&pages.pfn)),
+    COUNT.rank(3).cell(|_, pages| map_count(&pages.words)),
+    Column::name("region", 9, Role::Name).cell(|_, pages| region(pages)),
+    LETTERS.cell(|style, pages| {
+        let flags = &pages.words.flags;
+        if style.is_narrow() { letters(flags) } else { self::flags(flags, pages.huge == Ok(true)) }
+    }),
 ]);
 
 /// `walk` of frames
 pub static FRAME_ROWS: Table<Frames> = Table::of(&[
     FRAME.cell(|_, frames| Cell::new(&frames.pfn)),
-    PHYSICAL.cell(|_, frames| frames.physical.as_ref().map_or_else(unknown, Cell::new)),
+    PHYSICAL.rank(3).cell(|_, frames| frames.physical.as_ref().map_or_else(unknown, Cell::new)),
     SIZE.cell(|_, frames| frames.bytes.map_or_else(unknown, Cell::size)),
     Column::number("frames", 7, Role::Size).rank(1).cell(|_, frames| Cell::count(frames.frames)),
     COUNT.cell(|_, frames| map_count(&frames.words)),
@@ -162,6 +167,15 @@ const EVERYDAY: PageFlags = PageFlags::UPTODATE
     .union(PageFlags::COMPOUND_HEAD)
     .union(PageFlags::COMPOUND_TAIL);
 
+/// Flags as the letters of page-types, without places for those that are not set.
+fn letters<'a>(flags: &Fact<PageFlags>) -> Cell<'a> {
+    match flags {
+        Ok(flags) if flags.is_empty() => Cell::of(Role::Dim, "none set"),
+        Ok(flags) => Cell::new(flags.letters().replace('_', "")),
+        Err(why) => reason(why),
+    }
+}
+
 /// Flags by name. If there is no room for all, `…` stands for the everyday ones.
 pub fn flags<'a>(flags: &Fact<PageFlags>, pmd_mapped: bool) -> Cell<'a> {
     let flags = match flags {
@@ -248,7 +262,7 @@ pub fn total(number: u64, noun: &str, bytes: u64) -> String {
 /// Notes that `what` changed during the command.
 pub fn changed(lines: &mut Lines, what: &str) {
     let line = lines.line();
-    line.prose(Role::Warn, format!("{what} changed meanwhile: run it again for a consistent picture"));
+    line.prose(Role::Warn, format!("{what} changed during the command: run it again for a consistent answer"));
 }
 
 /// `512 frames, 2 MiB`, and where memory ends if the range goes past that.

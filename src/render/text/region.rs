@@ -189,7 +189,7 @@ fn part_words(name: &str) -> &'static str {
     match name {
         "present" => "in memory and mapped",
         "private" => "mapped only here",
-        "shared" => "mapped elsewhere too",
+        "shared" => "also mapped elsewhere",
         "swapped" => "in swap",
         "zero" => "the shared page of zeros",
         "huge" => "mapped by whole huge pages",
@@ -200,7 +200,7 @@ fn part_words(name: &str) -> &'static str {
 fn whole_words(name: &str) -> &'static str {
     match name {
         "present" | "swapped" => "the region",
-        _ => "what is present",
+        _ => "the resident part",
     }
 }
 

@@ -135,5 +135,5 @@ pub(crate) fn head(lines: &mut Lines, timeline: &Timeline, together: usize) {
         0 | 1 => size(timeline.row_bytes().saturating_mul(together as u64)),
         regions => counted(regions.saturating_mul(together as u64), "region"),
     };
-    line.word("; ", Role::Dim, format!("a row is at most {told}"));
+    line.word("; ", Role::Dim, format!("at most {told} per row"));
 }

@@ -49,9 +49,7 @@ pub fn untouched(kind: Kind) -> Cow<'static, str> {
         Kind::Anonymous => "nothing there yet: a read maps the page of zeros, a write a new page",
         Kind::File => "nothing mapped here: an access maps a page of the file",
         Kind::Shmem => "nothing mapped here: an access maps a page of the shared memory",
-        Kind::Hugetlb => {
-            "nothing mapped here: an access maps the page that its file has, or takes one from the hugetlb pool"
-        }
+        Kind::Hugetlb => "nothing mapped here: an access maps the page of its file, or one from the hugetlb pool",
         other => return meaning(other),
     };
     does.into()

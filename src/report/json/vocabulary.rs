@@ -22,13 +22,13 @@ leaf! {
 
 /// The fields of an [`Outcome`].
 const OUTCOME: &[FieldDescription] = &[
-    FieldDescription::new("effects", "What may happen, one word each.", Form::List(&Form::Text)),
+    FieldDescription::new("effects", "The possible effects, one word each.", Form::List(&Form::Text)),
     FieldDescription::new(
         "copies",
         "Whether the process has a private copy afterwards, made by this access.",
         Form::OrNull(&Form::Bool),
     ),
-    FieldDescription::new("fault", "How the target notices: a fault, or a signal.", Form::OrNull(&Form::Text)),
+    FieldDescription::new("fault", "The effect on the thread: a fault, or a signal.", Form::OrNull(&Form::Text)),
 ];
 
 /// The words for events, as they are serialized.

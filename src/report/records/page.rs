@@ -242,7 +242,7 @@ record! {
         pages: u64,
         /// The same in bytes.
         bytes: u64,
-        /// Why the pages may not be what `key` says, under the name of the key.
+        /// Why `key` may not hold for the pages, under the name of the key.
         [flat] why: Why,
     }
 }
@@ -315,7 +315,7 @@ record! {
         meaning: &'static str,
     }
 
-    /// Where in a region the address of `region ADDR` lies.
+    /// The place in its region of the address of `region ADDR`.
     #[derive(Eq)]
     pub struct RegionPlace {
         /// The address.

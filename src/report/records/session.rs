@@ -108,7 +108,7 @@ record! {
 
     /// The user-defined commands.
     pub struct UserCommands {
-        /// Their names, and the first line of what `document` says.
+        /// Their names, and the first line of the text of `document`.
         commands: Vec<UserHelp>,
     }
 
@@ -159,7 +159,7 @@ record! {
         expression: String,
         /// Its value.
         value: String,
-        /// What it should have been.
+        /// The value that was expected.
         [optional] wanted: Option<String>,
     }
 
@@ -207,7 +207,7 @@ impl ErrorReport {
 }
 
 record! {
-    /// Where in the input an error lies.
+    /// The place of an error in the input.
     #[derive(Eq)]
     pub struct ErrorPlace {
         /// Command file, if it was one.
@@ -216,7 +216,7 @@ record! {
         line: Option<usize>,
         /// Column in characters, from 1; `null` for the whole line.
         column: Option<usize>,
-        /// How many characters the place has.
+        /// The length of the place in characters.
         width: usize,
         /// The line.
         text: String,

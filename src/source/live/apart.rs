@@ -185,7 +185,7 @@ impl DistantFile {
         let failed = |error| Error::not_available(format!("reading {}: {error}", self.name));
         let bytes = answer(self.storage, &self.name, || {
             let file = (self.open)()?.filter(|file| file.fingerprint() == self.fingerprint);
-            let changed = || failed(io::Error::other("it is gone or has changed since it was opened"));
+            let changed = || failed(io::Error::other("it was removed or changed since it was opened"));
             let file = file.ok_or_else(changed)?;
             let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
             let read = file.read_up_to(offset, &mut bytes).map_err(failed)?;

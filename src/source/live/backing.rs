@@ -124,7 +124,7 @@ impl<'f> BackingQuery<'f> {
         /// include/uapi/linux/magic.h
         const OVERLAYFS: u64 = 0x794c_7630;
         const HUGETLBFS: u64 = 0x9584_58f6;
-        let failed = |error| Error::io(format!("looking at the file behind {}", region.name), error);
+        let failed = |error| Error::io(format!("examining the file of {}", region.name), error);
         let stat = fstat(file).map_err(failed)?;
         let size = u64::try_from(stat.st_size).unwrap_or(0);
         let filesystem = file.filesystem().map_err(failed)?;
@@ -181,7 +181,7 @@ impl<'f> BackingQuery<'f> {
         match seek(self.file, to) {
             Ok(offset) => Ok(Some(offset)),
             Err(Errno::NXIO) => Ok(None),
-            Err(error) => Err(Error::io(format!("seeking in the file behind {}", self.region.name), error)),
+            Err(error) => Err(Error::io(format!("seeking in the file of {}", self.region.name), error)),
         }
     }
 
@@ -253,10 +253,10 @@ impl<'f> BackingQuery<'f> {
         let name = &self.region.name;
         match error {
             Errno::PERM | Errno::ACCESS => Error::not_permitted(
-                format!("may not ask what the page cache holds of {name}"),
+                format!("may not query the page cache of {name}"),
                 "only the file's owner, those who may write it, and root can",
             ),
-            error => Error::io(format!("asking what the page cache holds of {name}"), error),
+            error => Error::io(format!("querying the page cache of {name}"), error),
         }
     }
 }

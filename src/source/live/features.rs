@@ -76,7 +76,7 @@ pub(super) fn calls() -> Vec<Finding> {
     findings.push(match &known {
         Ok(known) if known.is_empty() => unavailable(
             Feature::Scan,
-            "the kernel does not know the call PAGEMAP_SCAN",
+            "the kernel has no PAGEMAP_SCAN",
             "Linux 6.7 or later; no sandbox that refuses it",
         ),
         Ok(known) => available(
@@ -87,8 +87,8 @@ pub(super) fn calls() -> Vec<Finding> {
     });
     findings.extend(CATEGORIES.iter().map(|&(feature, category, tells)| match known {
         Ok(known) if known.contains(category) => available(feature, tells),
-        Ok(_) => unavailable(feature, "PAGEMAP_SCAN does not take its category", "Linux 6.7 or later"),
-        Err(_) => undetermined(feature, "not asked: pmdb's own page map cannot be read", ""),
+        Ok(_) => unavailable(feature, "PAGEMAP_SCAN does not support its category", "Linux 6.7 or later"),
+        Err(_) => undetermined(feature, "not tested: pmdb's own page map cannot be read", ""),
     }));
     findings.push(match own_file("maps") {
         Ok(maps) => maps_query(maps),
@@ -202,7 +202,7 @@ pub(super) fn ksm_flag(flags: &FrameFile) -> Finding {
         None => undetermined(
             feature,
             "the flags of a page of pmdb's own cannot be read",
-            "what frame_numbers and kpageflags take",
+            "the needs of frame_numbers and kpageflags",
         ),
     }
 }

@@ -76,7 +76,7 @@ impl KeptFile {
         };
         let is_same = |file: &ModuleFile| file.fingerprint() == self.fingerprint && file.changed() == before;
         let file = (self.again)().filter(is_same);
-        let changed = || io::Error::other("it is gone or has changed since it was closed");
+        let changed = || io::Error::other("it was removed or changed since the last read");
         let file = Arc::new(file.ok_or_else(changed)?);
         *state = FileState::Open(Arc::clone(&file));
         drop(state);

@@ -196,10 +196,10 @@ pub(super) fn refused(handle: &Handle, name: &Name, file: &str, error: Errno) ->
         Some(status) if status.user != us => {
             format!("it runs as user {}, pmdb as user {us}", status.user)
         }
-        Some(_) => "it runs as the same user, but is not dumpable (it changed its ids, or asked for it), \
+        Some(_) => "it runs as the same user, but is not dumpable (it changed its ids, or requested that), \
                     is in another user namespace, or is kept by a security module"
             .into(),
-        None => "the kernel does not say more".into(),
+        None => "the kernel gives no other reason".into(),
     };
     Error::not_permitted(format!("{what}: {why}"), rights::way_to("CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH"))
 }

@@ -109,15 +109,11 @@ impl LiveModules {
     fn refused(&self, region: &Region, refusal: Refusal) -> Error {
         let name = &region.name;
         match refusal {
-            Refusal::Replaced | Refusal::Failed(Errno::NOENT) if region.is_without_path() => {
-                Error::not_available(format!(
-                    "{name} is memory that stands in no folder: only CAP_SYS_ADMIN or \
-                         CAP_CHECKPOINT_RESTORE reaches it"
-                ))
-            }
+            Refusal::Replaced | Refusal::Failed(Errno::NOENT) if region.is_without_path() => Error::not_available(
+                format!("{name} is memory without a path: only CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE can open it"),
+            ),
             Refusal::Replaced | Refusal::Failed(Errno::NOENT) => Error::not_available(format!(
-                "the file behind {name} is gone or was replaced: only CAP_SYS_ADMIN or \
-                     CAP_CHECKPOINT_RESTORE still reaches it"
+                "the file of {name} was removed or replaced: only CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE can still open it"
             )),
             refusal => not_opened(&Name::new([b"the file behind ", name.as_bytes()].concat()), refusal),
         }
@@ -328,7 +324,7 @@ fn unmapped(path: &[u8], found: rustix::io::Result<OwnedFd>) -> Result<Option<Mo
 }
 
 fn no_file(region: &Region) -> Error {
-    Error::not_available(format!("there is no file behind {}", region.range))
+    Error::not_available(format!("{} has no file", region.range))
 }
 
 /// The vdso of this program, if it is as large as `region`.

@@ -123,7 +123,7 @@ pub fn way_to(needed: &str) -> String {
             "pmdb has {needed}, and that does not suffice here: another user namespace, kernel lockdown or a security module is in the way"
         ),
         _ if rustix::process::geteuid().is_root() => {
-            format!("give pmdb {needed}, which root has unless something took it (a container, a bounding set)")
+            format!("give pmdb {needed}, which root has unless a container or a bounding set removes it")
         }
         _ => format!("run pmdb with {needed}: with sudo, or {SETCAP}"),
     }

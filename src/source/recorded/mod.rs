@@ -300,7 +300,7 @@ impl Source for Recorded {
         let answer = self.source.backing_content(region, range);
         let read = Read {
             length: Some(range.len()),
-            what: format!("what is behind {range} (SEEK_DATA, cachestat)"),
+            what: format!("the page cache of {range} (SEEK_DATA, cachestat)"),
             found: Some(result_words(&answer, |runs| log::runs(runs))),
             ..Read::default()
         };
@@ -312,7 +312,7 @@ impl Source for Recorded {
         let answer = self.source.cached(region, address, into);
         let read = Read {
             length: Some(into.len() as u64),
-            what: format!("bytes of the page cache behind {address}"),
+            what: format!("bytes of the page cache at {address}"),
             found: Some(result_words(&answer, |read| format!("{read} bytes"))),
             ..Read::default()
         };

@@ -191,6 +191,9 @@ impl Evaluator<'_> {
             symbol::Error::NoSymbols { reason: NoSymbols::Unreadable(below), .. } => {
                 Error { message, ..Error::target(module.at, below) }
             }
+            symbol::Error::NoSymbols { reason: NoSymbols::TooCostly, .. } => {
+                Error::new(module.at, message).hint("name the module of the symbol: MODULE!NAME")
+            }
             symbol::Error::NoSymbols { .. } => Error::new(module.at, message),
             symbol::Error::ThreadLocal { .. } | symbol::Error::Interrupted { .. } | symbol::Error::NotInFile { .. } => {
                 Error::new(inside, message)

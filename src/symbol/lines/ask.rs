@@ -86,6 +86,7 @@ impl TargetSymbols<'_> {
             let reason = module.and_then(|module| self.reason(module));
             let why = match (module, reason) {
                 (None, _) => NoLines::NoModule,
+                (Some(_), Some(NoSymbols::Interrupted)) => return Err(OutOfBudget::Interrupted),
                 (Some(_), Some(reason)) => reason.into(),
                 (Some(_), None) => NoLines::NotCovered,
             };

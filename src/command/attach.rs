@@ -100,14 +100,16 @@ is noticed. Reports when the process exits or executes another program.",
             TargetName::Name(name) => name.clone(),
             TargetName::Itself => "self".to_owned(),
             TargetName::Variable(name) => match context.state.variable(name) {
-                Some(value) if let Some(number) = value.integer() => number.to_string(),
                 Some(Value::Text(text)) => text,
-                _ => {
-                    return Err(Error::refused(
-                        format!("${name} holds no process: a number or a name is expected"),
-                        "ps lists the processes",
-                    ));
-                }
+                value => match value.and_then(|value| value.integer()) {
+                    Some(number) => number.to_string(),
+                    None => {
+                        return Err(Error::refused(
+                            format!("${name} holds no process: a number or a name is expected"),
+                            "ps lists the processes",
+                        ));
+                    }
+                },
             },
         };
         let resolved = resolve(&asked, context.sink)?;

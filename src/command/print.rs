@@ -81,13 +81,9 @@ all of it. &name is its address alone.",
         if let Some(address) = value.address() {
             context.state.last_address = Some(address);
         }
-        let address = match (self.format, &value) {
-            // A number that is shown as an address gets its symbol and region too.
-            (Some(Format::Address), _) if let Some(number) = value.integer() => {
-                Some(VirtualAddress::new(wrapped(number)))
-            }
-            _ => value.address(),
-        };
+        // A number that is shown as an address gets its symbol and region too.
+        let number = value.integer().filter(|_| self.format == Some(Format::Address));
+        let address = number.map(|number| VirtualAddress::new(wrapped(number))).or_else(|| value.address());
         let mut report = described(context.state, &value, text, address);
         report.number = Some(context.state.values.push(value));
         context.sink.emit(&report)?;

@@ -38,13 +38,9 @@ pub fn time(time: &Spanned<Time>, scope: &dyn Scope) -> Result<Duration> {
 }
 
 fn number(name: &str, at: Span, scope: &dyn Scope) -> Result<u64> {
-    match Evaluator::new(scope).variable(name, at)? {
-        value if let Some(number) = value.integer() => {
-            number.to_u64().ok_or_else(|| Error::new(at, format!("${name} is {number}, not a count")))
-        }
-        other => {
-            let message = format!("${name} is {}, not an integer", other.phrase());
-            Err(Error::new(at, message))
-        }
-    }
+    let value = Evaluator::new(scope).variable(name, at)?;
+    let Some(number) = value.integer() else {
+        return Err(Error::new(at, format!("${name} is {}, not an integer", value.phrase())));
+    };
+    number.to_u64().ok_or_else(|| Error::new(at, format!("${name} is {number}, not a count")))
 }

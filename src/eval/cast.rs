@@ -159,14 +159,17 @@ impl Evaluator<'_> {
         right: &Spanned<Value>,
     ) -> Result<Value> {
         use BinaryOperator as Op;
-        let steps = (left.node.integer(), right.node.integer());
+        if let (Value::Pointer { to, .. }, Op::Add | Op::Subtract) = (&left.node, operator.node)
+            && let Some(steps) = right.node.integer()
+        {
+            return self.moved(left, to, operator, steps, right.at);
+        }
+        if let (Op::Add, Value::Pointer { to, .. }) = (operator.node, &right.node)
+            && let Some(steps) = left.node.integer()
+        {
+            return self.moved(right, to, operator, steps, left.at);
+        }
         match (&left.node, operator.node, &right.node) {
-            (Value::Pointer { to, .. }, Op::Add | Op::Subtract, _) if let (_, Some(steps)) = steps => {
-                self.moved(left, to, operator, steps, right.at)
-            }
-            (_, Op::Add, Value::Pointer { to, .. }) if let (Some(steps), _) = steps => {
-                self.moved(right, to, operator, steps, left.at)
-            }
             (Value::Pointer { to, .. }, Op::Subtract, Value::Pointer { to: other, .. }) if to == other => {
                 let size = self.step(to, left.at)?;
                 match operators::binary(left, operator, right)? {

@@ -77,7 +77,7 @@ impl Error {
         match cause {
             inspect::Error::Target(cause) => Error::target(at, cause),
             inspect::Error::Unknown { what: fact, reason } => {
-                let what = format_args!("{what} needs {fact}, which cannot be determined");
+                let what = format!("{what} needs {fact}, which cannot be determined");
                 Error::unknown(at, what, &reason)
             }
             inspect::Error::Exited | inspect::Error::Executed => {
@@ -144,7 +144,7 @@ impl Call {
 
     /// The value cannot be known for this reason; `why` follows these words.
     pub(super) fn unknown(&self, why: impl fmt::Display, reason: &Reason) -> Error {
-        let what = format_args!("{} cannot be known{why}", self.called);
+        let what = format!("{} cannot be known{why}", self.called);
         Error::unknown(self.at, what, reason)
     }
 }

@@ -118,12 +118,11 @@ impl Evaluator<'_> {
     }
 
     fn length(&self, start: Spanned<Value>, length: &Spanned<Expression>, at: Span) -> Result<Extent> {
-        let bytes = match self.evaluate(length)? {
-            value if let Some(bytes) = value.integer() => bytes.to_u64().filter(|&bytes| bytes > 0),
-            other => {
-                return Err(Error::new(length.at, format!("a length must be an integer, not {}", other.phrase())));
-            }
+        let value = self.evaluate(length)?;
+        let Some(bytes) = value.integer() else {
+            return Err(Error::new(length.at, format!("a length must be an integer, not {}", value.phrase())));
         };
+        let bytes = bytes.to_u64().filter(|&bytes| bytes > 0);
         let bytes = bytes.ok_or_else(|| Error::new(length.at, "a length must be more than zero"))?;
         if !is_physical(&start.node) {
             let start = to_address(&start)?;

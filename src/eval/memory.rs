@@ -66,7 +66,7 @@ impl Evaluator<'_> {
             return Err(no_frame(address, state, at));
         };
         entry.frame().ok_or_else(|| {
-            let what = format_args!("the frame of {address} cannot be known");
+            let what = format!("the frame of {address} cannot be known");
             Error::unknown(at, what, &Reason::FrameHidden)
         })
     }

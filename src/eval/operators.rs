@@ -108,8 +108,10 @@ pub(super) fn binary(
         Op::ShiftLeft | Op::ShiftRight if b.number < zero => {
             Err(Error::new(right.at, "cannot shift by a negative number"))
         }
-        op if let Some((a, b)) = typed => Ok(Value::Typed(a.binary(op, b))),
-        op => finish(operator, space, calculate(op, a.number, b.number)),
+        op => match typed {
+            Some((a, b)) => Ok(Value::Typed(a.binary(op, b))),
+            None => finish(operator, space, calculate(op, a.number, b.number)),
+        },
     }
 }
 

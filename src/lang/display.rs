@@ -97,12 +97,10 @@ impl Display for Expression {
                 }
                 _ => write!(f, "({})[{}]", of.node, index.node),
             },
-            Expression::Unary { operator, operand }
-                if let Some((array, operand)) = array_at(operator.node, &operand.node) =>
-            {
-                write!(f, "{{{array}}}{}", Tree::value(operand).at(Level::Unary))
-            }
-            Expression::Unary { operator, operand } => unary(f, operator.node, Tree::value(&operand.node)),
+            Expression::Unary { operator, operand } => match array_at(operator.node, &operand.node) {
+                Some((array, operand)) => write!(f, "{{{array}}}{}", Tree::value(operand).at(Level::Unary)),
+                None => unary(f, operator.node, Tree::value(&operand.node)),
+            },
             Expression::Binary { .. } => Tree::value(self).fmt(f),
             Expression::Field(field) => f.write_str(field),
             Expression::Flag(name) => write!(f, "flags({})", name.node),

@@ -246,7 +246,7 @@ fn spelled_out(form: &str) -> String {
 
 /// The longest form that the text begins with.
 pub(super) fn row(text: &str) -> Lexed<'_, TokenKind> {
-    let beginning = text.get(..text.floor_char_boundary(LONGEST)).unwrap_or("");
+    let beginning = beginning(text, LONGEST);
     if !may_be_row(beginning) {
         return no_match(text);
     }
@@ -372,7 +372,7 @@ static NO_ADDRESS_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(N
 
 /// The one number in a text that says what its author looks at.
 pub(in crate::lang) fn only_number(text: &str) -> Option<Shown> {
-    let text = text.get(..text.floor_char_boundary(LONGEST)).unwrap_or("").trim_start();
+    let text = beginning(text, LONGEST).trim_start();
     let number = |captures: &Captures<'_>, group| {
         let digits = captures.get(group)?.as_str();
         u64::from_str_radix(digits, 16).ok()

@@ -145,6 +145,12 @@ pub(super) fn digits1(text: &str) -> Lexed<'_, &str> {
     take_while1(|c: char| c.is_ascii_digit())(text)
 }
 
+/// The first `longest` bytes of the text, or some fewer, so that no character is cut.
+pub(super) fn beginning(text: &str, longest: usize) -> &str {
+    let end = (0..=longest.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
+    text.get(..end.unwrap_or_default()).unwrap_or_default()
+}
+
 /// The rule does not match here.
 pub(super) fn no_match<T>(text: &str) -> Lexed<'_, T> {
     Err(nom::Err::Error(nom::error::Error::new(text, nom::error::ErrorKind::Verify)))

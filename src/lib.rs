@@ -1,3 +1,5 @@
+// The map of the house is below, after the documentation of the library.
+
 //! The memory *behind* a Linux process: where each byte physically lies, why a page is or is not there, what the kernel
 //! records about it, who else maps it, and what changes over time.
 //!
@@ -167,7 +169,8 @@
 // - **`command`**: one file or folder a command: its help, its arguments with their parser and their printed form, what
 //   it does, and the records that only it emits. The trait `Command` in `entry.rs` says what a command is, and one
 //   list in `mod.rs` names them all: the parser, help, completion, manual pages and tests walk it. A command of two
-//   words (`info symbol`) is one like any other. Lines of blocks are in `control.rs`; `session` runs them.
+//   words (`info symbol`) is one like any other. Lines of blocks are in `control.rs`; `session` runs them. The texts
+//   of `help SUBJECT` are in `subjects/`.
 // - **`state`**: what lasts from line to line: target, variables, kept values, settings.
 // - **`eval`**: evaluates expressions and ranges, and turns filters into `inspect` filters, for a target.
 // - **`inspect`**: the engine: classifies pages, sweeps ranges, adds up, watches. No output, no parsing.
@@ -178,11 +181,14 @@
 // - **`source`**: where bytes come from: one trait. The live source reads `/proc`; a recorded one logs each read
 //   (`--how`). The only `unsafe` outside `demo` is in `source/sys.rs`.
 // - **`render`**: what a record is (`Record`): how it becomes text, JSON or part of a picture; and the sink that takes
-//   records.
+//   records. In `text/` are the sentences and tables of records that several commands share, and those of `explain`
+//   (`text/explanation.rs`).
 // - **`report`**: words for facts, and for what is unknown and why. With `cli` also the records that several commands
 //   emit, plain data.
 // - **`lang`**: the command language: tokens, expressions (a filter is one), ranges, clauses, and errors with a place.
 //   Pure. It knows no command: `Language` is made of the list of them. The words of other programs are in `habits.rs`.
+//   The words of filters are in `field.rs`; what each means is in `eval/filter/field/`, and what it needs in
+//   `command/subjects/tables.rs`.
 //   Its truth is in `grammar/`.
 // - **`kernel`**: bytes become types: maps, page-map entries, page flags, zones, swaps. Pure. The state that a page
 //   is in follows from them in `inspect::classify`.

@@ -215,7 +215,7 @@ fn freed_by(class: FamilyClass) -> &'static str {
         FamilyClass::PrivateOne => "the end of its process",
         FamilyClass::PrivateSeveral | FamilyClass::Merged => "the end of all that share it",
         FamilyClass::ShmemOne | FamilyClass::ShmemSeveral => "deleting the file, or ftruncate",
-        FamilyClass::FileOne | FamilyClass::FileSeveral => "the kernel, if clean",
+        FamilyClass::FileOne | FamilyClass::FileSeveral => "reclaim, if clean",
         FamilyClass::Kernel => "nothing: every process has it",
         _ => "munmap",
     }

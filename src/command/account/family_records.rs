@@ -110,13 +110,13 @@ static CLASSES: Table<AccountFamilyClass> = Table::of(&[
 
 fn words(class: FamilyClass) -> &'static str {
     match class {
-        FamilyClass::PrivateOne => "private, of one process",
+        FamilyClass::PrivateOne => "private, in one process",
         FamilyClass::PrivateSeveral => "private, shared by forks",
         FamilyClass::Merged => "merged (KSM)",
-        FamilyClass::ShmemOne => "shared memory, of one",
-        FamilyClass::ShmemSeveral => "shared memory, of several",
-        FamilyClass::FileOne => "file pages, of one",
-        FamilyClass::FileSeveral => "file pages, of several",
+        FamilyClass::ShmemOne => "shared memory, in one",
+        FamilyClass::ShmemSeveral => "shared memory, in several",
+        FamilyClass::FileOne => "file pages, in one",
+        FamilyClass::FileSeveral => "file pages, in several",
         FamilyClass::Kernel => "of the kernel (vdso)",
         FamilyClass::Elsewhere => "moving, at a device, failed",
         _ => "of unknown kind",
@@ -141,8 +141,8 @@ const PID: Column = Column::number("pid", 8, Role::Plain);
 static MEMBERS: Table<AccountMember> = Table::of(&[
     PID.cell(|_, row| Cell::of(Role::Plain, row.pid.to_string())),
     bytes("rss").cell(|_, row| Cell::size(row.rss)),
-    bytes("only it").cell(|_, row| known(&row.alone)),
-    Column::number("ends with it", 12, Role::Size).cell(|_, row| known(&row.ends)),
+    bytes("only here").cell(|_, row| known(&row.alone)),
+    Column::number("freed at exit", 13, Role::Size).cell(|_, row| known(&row.ends)),
     Column::word("process", 16, Role::Name).cell(|_, row| process(row)),
 ]);
 
@@ -150,7 +150,7 @@ static MEMBERS_BY_PSS: Table<AccountMember> = Table::of(&[
     PID.cell(|_, row| Cell::of(Role::Plain, row.pid.to_string())),
     bytes("rss").cell(|_, row| Cell::size(row.rss)),
     bytes("pss").cell(|_, row| row.pss.map_or_else(|| Cell::of(Role::Dim, "-"), Cell::size)),
-    bytes("only it").cell(|_, row| known(&row.alone)),
+    bytes("only here").cell(|_, row| known(&row.alone)),
     Column::word("process", 16, Role::Name).cell(|_, row| process(row)),
 ]);
 
@@ -306,7 +306,7 @@ pub(super) mod samples {
                 of: 120 << 20,
                 mapped: 3 << 20,
                 outside: Ok(2 << 20),
-                freed_by: "the kernel, if clean",
+                freed_by: "reclaim, if clean",
             }),
             Box::new(alike(4711, Ok(3 << 20))),
             Box::new(AccountMember { same_memory: vec![4713, 4714], ..alike(4712, Ok(2 << 20)) }),

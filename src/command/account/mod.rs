@@ -111,7 +111,7 @@ class, so that the classes add up to Rss. The first class that applies counts:
   merged                       pages merged with equal ones (KSM)
   anonymous, only here         memory without a file, mapped once: heap, stacks, buffers
   copies of files, only here   pages of private file mappings that were written
-  shared since a fork          both of these, if other processes map them too
+  shared since a fork          anonymous memory and copies of files that others map too
   shared memory                memfd, tmpfs, System V and shared anonymous memory
   file pages                   the page cache, for as long as it is mapped
 
@@ -146,8 +146,8 @@ Of several processes, each frame is counted once:
   \"NAME\"         all processes of this name
   cgroup PATH    the processes of a memory cgroup and of those below it
 
-Rows show the classes, then the processes. `in rss` is the sum of the Rss of all of them. `only it` is what no other \
-process maps. `ends with it` is the private part of that, which the end of the process frees unless a driver or the \
+Rows show the classes, then the processes. `in rss` is the sum of the Rss of all of them. `only here` is what no other \
+process maps. `freed at exit` is the private part of that, which the end of the process frees unless a driver or the \
 kernel holds it. File pages and shared memory stay. Processes that share one address space are one row. For a cgroup, \
 memory.current and memory.stat follow, with what no process maps.
 
@@ -521,7 +521,7 @@ fn freed_by(class: AccountClass) -> &'static str {
         AccountClass::ShmemHere | AccountClass::ShmemOthers | AccountClass::ShmemUnclear => {
             "deleting the file, or ftruncate"
         }
-        AccountClass::FileHere | AccountClass::FileOthers | AccountClass::FileUnclear => "the kernel, if clean",
+        AccountClass::FileHere | AccountClass::FileOthers | AccountClass::FileUnclear => "reclaim, if clean",
         AccountClass::Kernel => "nothing: every process has it",
         _ => "munmap",
     }

@@ -89,7 +89,7 @@ is an error with status 5.
 Several processes, or all `children`, are compared one after the other. Then only the sums of each are shown, with \
 the kernel's own uss and pss (smaps_rollup). $_shared, $_copied and $_about_to_copy are the bytes of all.
 
-Pages of a file never count as `to copy`: the first write copies them in any case. Pages of files and of shared \
+Pages of a file never count as `to copy`: the first write copies them also without a fork. Pages of files and of shared \
 memory under `here` and `there` need no copy: the other process can map them.
 
 Regions match by address. A file that is mapped elsewhere matches by file and offset. A frame that the other process \

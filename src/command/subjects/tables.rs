@@ -165,7 +165,8 @@ fn region_fields() -> String {
 fn flags() -> String {
     let flags = FLAGS.iter().map(|info| {
         let bit = info.flag.bits().trailing_zeros();
-        row(&format!("{bit:>2} {}", info.name), 22, info.meaning)
+        let letter = info.flag.letters().replace('_', "");
+        row(&format!("{bit:>2} {letter} {}", info.name), 22, info.meaning)
     });
     flags.collect()
 }

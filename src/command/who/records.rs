@@ -128,7 +128,7 @@ pub fn summary(lines: &mut Lines, summary: &WhoSummary) {
     }
     let looked_at = format!("searched {}", of(summary));
     let (role, text) = match summary.ended {
-        SearchEnd::Counted => (Role::Note, format!("all mappings found, in {}", of(summary))),
+        SearchEnd::Counted => (Role::Note, format!("all mappings found, after searching {}", of(summary))),
         SearchEnd::Limit => {
             let more = match missing(summary) {
                 Some(missing) => format!("the kernel counts {} more", counted(missing, "mapping")),

@@ -9,7 +9,7 @@
 
 use crate::lang::ctype::CType;
 use crate::lang::lexer::number::decimal;
-use crate::lang::lexer::token::{Lexed, Pasted, TokenKind, blanks0, digits1, is_blank, is_letter, no_match};
+use crate::lang::lexer::token::{Lexed, Pasted, TokenKind, beginning, blanks0, digits1, is_blank, is_letter, no_match};
 use crate::lang::lexer::word;
 use nom::Parser;
 use nom::branch::alt;

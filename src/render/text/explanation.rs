@@ -217,7 +217,7 @@ fn fault(effect: Effect) -> (Role, &'static str) {
 
 fn does(effect: Effect, is_write: bool) -> &'static str {
     match effect {
-        Effect::Nothing => "no other effect",
+        Effect::Nothing => "just the access",
         Effect::Zeros if is_write => "a new page of zeros is mapped",
         Effect::Zeros => "zeros are mapped",
         Effect::HugeZeros if is_write => "a whole huge page of zeros is mapped",

@@ -54,7 +54,7 @@ pub const PHYSICAL: Column = Column::word("physical", 13, Role::Physical);
 const COUNT: Column = Column::number("count", 5, Role::Size);
 pub const FLAGS: Column = Column::name("flags", 17, Role::Flag);
 /// The same as letters where the terminal is narrow.
-const LETTERS: Column = Column::name("flags", 6, Role::Flag).uncut(17).rank(1);
+const LETTERS: Column = Column::name("flags", 6, Role::Flag).uncut(17).rank(3);
 
 /// `walk`
 pub static PAGE_ROWS: Table<Pages> = Table::of(&[
@@ -64,8 +64,8 @@ pub static PAGE_ROWS: Table<Pages> = Table::of(&[
     PAGES.rank(4).cell(|_, pages| Cell::count(pages.pages)),
     STATE.cell(|_, pages| state(pages.state)),
     Column::word("kind", 12, Role::Plain).cell(|_, pages| kind(pages)),
-    FRAME.rank(2).cell(|_, pages| fact(&pages.pfn)),
-    COUNT.rank(3).cell(|_, pages| map_count(&pages.words)),
+    FRAME.rank(1).cell(|_, pages| fact(&pages.pfn)),
+    COUNT.rank(2).cell(|_, pages| map_count(&pages.words)),
     Column::name("region", 9, Role::Name).cell(|_, pages| region(pages)),
     LETTERS.cell(|style, pages| {
         let flags = &pages.words.flags;

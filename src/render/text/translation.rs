@@ -158,7 +158,7 @@ fn mapped(lines: &mut Lines, t: &Translation) {
     let counted = t.words.map_count.as_ref().ok();
     let times = counted.map(|times| words::times(*times, &t.words));
     let by = match t.exclusive {
-        Ok(true) => Some("exclusive: mapped once"),
+        Ok(true) => Some("exclusive"),
         Ok(false) if t.words.is_once_besides_pmdb() => Some("not exclusive only because of pmdb itself"),
         Ok(false) if times.is_none() && t.words.own_mappings.is_some() => {
             Some("not exclusive: pmdb itself maps it too")

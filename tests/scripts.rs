@@ -128,7 +128,7 @@ fn the_picture_of_the_readme_is_what_its_script_draws() {
 #[test]
 fn the_tour_shows_each_command_before_its_answer() {
     let tour = answer(&["-x", "scripts/tour.pmdb"]);
-    // What only the answers of translate, region, walk, map, who, flags and watch hold.
+    // What only the answers of translate, region, walk, map, flags and watch hold.
     for words in [
         "<demo_buffer+291>",
         "section .data",
@@ -516,16 +516,16 @@ fn what_is_swapped_is_listed_or_none_is() {
     assert_eq!(run.status.success(), is_none, "{run:?}");
 }
 
-/// What the package needs is Debian's.
+/// What the package needs is Debian's, and cargo for the list of licences.
 fn has_dpkg() -> bool {
     let has = |program| Command::new(program).arg("--version").output().is_ok();
-    has("dpkg-deb") && has("gzip")
+    has("dpkg-deb") && has("gzip") && has("cargo")
 }
 
 #[test]
 fn the_debian_package_is_installed_used_and_removed() {
     if !has_dpkg() {
-        return skip("the_debian_package_is_installed_used_and_removed", "there is no dpkg here");
+        return skip("the_debian_package_is_installed_used_and_removed", "there is no dpkg or no cargo here");
     }
     let root = tempfile::tempdir().expect("a folder");
     let folder = root.path().to_str().expect("a plain path");

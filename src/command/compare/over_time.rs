@@ -2,15 +2,13 @@
 
 use super::records::{ComparisonSample, SharedCounts};
 use super::round::{Found, Round, add_counts};
-use crate::command::schedule::Schedule;
+use crate::command::schedule::{SamplesEnd, Schedule};
 use crate::command::snapshot::seconds;
 use crate::command::{Context, Error, Outcome};
 use crate::eval;
 use crate::kernel::words::worded;
 use crate::lang::parser::{Parsed, Tokens, count, mark, one_of};
 use crate::lang::{Count, Spanned};
-use crate::render::Sink;
-use crate::report::Stopped;
 use nom::Parser;
 use nom::branch::alt;
 use nom::combinator::map;
@@ -21,8 +19,6 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// Time between two samples when none is given: a sample reads the page maps of all processes.
 const USUAL: Duration = Duration::from_secs(1);
-/// Samples closer together than this would take longer than the time between them.
-const SHORTEST: Duration = Duration::from_millis(1);
 
 worded! {
     /// What `until` compares, in bytes.
@@ -78,15 +74,6 @@ impl UntilCopied {
     }
 }
 
-/// Why the samples ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Ended {
-    Duration,
-    Until,
-    Exited,
-    Interrupted,
-}
-
 /// When samples are taken, and until when.
 pub(super) struct Times<'a> {
     pub every: Option<Duration>,
@@ -97,15 +84,10 @@ pub(super) struct Times<'a> {
 /// Takes samples, and shows what the last of them found of each process.
 pub(super) fn run(round: &Round, times: &Times<'_>, context: &mut Context) -> Outcome {
     let &Times { every, duration, until } = times;
-    let every = every.unwrap_or(USUAL);
     let bytes = until.map(|until| eval::count(&until.bytes, context.state)).transpose()?.unwrap_or(0);
-    if every < SHORTEST {
-        let message = "`every` must be at least 1 ms";
-        return Err(Error::refused(message, "write `every 1ms`"));
-    }
+    let mut schedule = Schedule::new(every.unwrap_or(USUAL))?;
     let page_size = round.page().bytes();
     let began = Instant::now();
-    let mut schedule = Schedule::new(every);
     // By process: copied pages of the sample before.
     let mut before: Option<(Instant, BTreeMap<u32, u64>)> = None;
     let mut last: Vec<Found> = Vec::new();
@@ -119,9 +101,9 @@ pub(super) fn run(round: &Round, times: &Times<'_>, context: &mut Context) -> Ou
         });
         match taken {
             Ok(()) => {}
-            Err(Error::Stopped(stopped)) => break stop(stopped, context.sink)?,
+            Err(error @ Error::Stopped(_)) => break SamplesEnd::of_error(error, context.sink)?,
             // The attached process went: the last sample stands.
-            Err(error) if error.status() == 3 => break Ended::Exited,
+            Err(error) if error.status() == 3 => break SamplesEnd::Exited,
             Err(error) => return Err(error),
         }
         let mut counts = SharedCounts::default();
@@ -142,46 +124,24 @@ pub(super) fn run(round: &Round, times: &Times<'_>, context: &mut Context) -> Ou
         last.extend(found);
         before = Some((now, copied));
         if let Err(stopped) = emitted {
-            break stop(stopped, context.sink)?;
+            break SamplesEnd::of_error(stopped.into(), context.sink)?;
         }
         if until.is_some_and(|until| processes > 0 && until.holds(&counts, page_size, bytes)) {
-            break Ended::Until;
+            break SamplesEnd::Until;
         }
         if is_over {
-            break Ended::Exited;
+            break SamplesEnd::Exited;
         }
-        let elapsed = began.elapsed();
-        let wait = schedule.wait(duration.map_or(elapsed, |duration| duration.min(elapsed)));
-        let pause = match duration.map(|duration| duration.saturating_sub(elapsed)) {
-            Some(Duration::ZERO) => break Ended::Duration,
-            Some(left) => wait.min(left),
-            None => wait,
+        let Some(pause) = schedule.pause(began.elapsed(), duration) else {
+            break SamplesEnd::Duration;
         };
         if let Err(stopped) = context.sink.wait(pause) {
-            break stop(stopped, context.sink)?;
+            break SamplesEnd::of_error(stopped.into(), context.sink)?;
         }
     };
     last.sort_by_key(|one| one.other.pid);
     for found in last {
         round.show(found, round.by.is_some(), None, context.sink)?;
     }
-    match (until, ended) {
-        (Some(_), Ended::Duration) => {
-            Err(Error::Unmet { message: "timed out: `until` did not become true within `for`".to_owned() })
-        }
-        (Some(_), Ended::Exited) => {
-            Err(crate::process::Error::gone("`until` did not become true: the process has exited").into())
-        }
-        // The next lines of a command file rely on the condition.
-        (Some(_), Ended::Interrupted) => Err(Stopped::Interrupted.into()),
-        _ => Ok(crate::command::Flow::Done),
-    }
-}
-
-/// Ctrl-C is a normal end; a closed pipe is not.
-fn stop(stopped: Stopped, sink: &mut dyn Sink) -> Result<Ended, Error> {
-    match sink.check().err().unwrap_or(stopped) {
-        Stopped::Closed => Err(Stopped::Closed.into()),
-        _ => Ok(Ended::Interrupted),
-    }
+    ended.outcome(until.is_some())
 }

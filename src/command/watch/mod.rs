@@ -2,16 +2,16 @@
 
 pub(super) mod records;
 
-use super::page_sweep::{say_left_out, states_are, stopped};
+use super::page_sweep::{say_left_out, states_are};
 use super::region::unmapped;
-use super::schedule::Schedule;
+use super::schedule::{SamplesEnd, Schedule};
 use super::snapshot::seconds;
 use super::timeline::Timeline;
 use super::translate::brief;
 use super::unobserved::{copies_elsewhere, unobservable};
 use super::until::{self, Quantifier, Until};
 use super::watch_groups::{Sums, WatchKey, tally};
-use super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example};
+use super::{About, Command, CommandName, Context, Error, Group, Nature, Outcome, example};
 use crate::eval::{self, Spans, current_ranges};
 use crate::inspect::{AddressSpace, Change, Facts, StateSet, Survival, Watcher, is_average};
 use crate::kernel::words::worded;
@@ -19,11 +19,11 @@ use crate::lang::parser::{
     self, Parsed, Tokens, after, clause, hint_at_missing_with, list_once, one_of, time, watched, word,
 };
 use crate::lang::{Count, Range, Span, Spanned, Time, display};
-use crate::process::{self, Target};
+use crate::process::Target;
 #[cfg(test)]
 use crate::render::Record;
 use crate::render::Sink;
-use crate::report::{EventKind, NetEffect, Numbers, PageFacts, Shape, Stopped, SymbolBrief};
+use crate::report::{EventKind, NetEffect, Numbers, PageFacts, Shape, SymbolBrief};
 use crate::state::DebugState;
 pub(super) use records::EventGroup;
 use records::{Event, WatchStart, WatchSummary};
@@ -183,12 +183,8 @@ replaces the one before. `> ./FILE.svg` writes it as SVG.",
             let hint = "leave it out, or write a time: for 1s";
             return Err(Error::refused("`for` must be longer than 0: a change needs two samples", hint));
         }
-        let every = match every {
-            Some(every) if every < SHORTEST => {
-                return Err(Error::refused("`every` must be at least 1 ms", "write `every 1ms`"));
-            }
-            every => every.unwrap_or(USUAL),
-        };
+        let every = every.unwrap_or(USUAL);
+        let schedule = Schedule::new(every)?;
         context.state.last_address = None;
         let space = eval::current_space(&spans, &target)?;
         refuse_unmapped(self.range.at, &spans, &space, &target)?;
@@ -212,7 +208,7 @@ replaces the one before. `> ./FILE.svg` writes it as SVG.",
             tally: Tally::until(count),
             sums: self.by.map(Sums::new),
             samples: 0,
-            schedule: Schedule::new(every),
+            schedule,
             undecided_said: false,
             timeline: self.is_timeline.then(|| Timeline::new(space.page())),
         };
@@ -232,26 +228,14 @@ replaces the one before. `> ./FILE.svg` writes it as SVG.",
             events: Numbers(watch.tally.events.into_iter().collect()),
             rows: Numbers(watch.tally.rows.into_iter().collect()),
             effect: watch.tally.effect,
-            ended,
+            ended: ended.word(),
         })?;
-        match (&self.until, ended) {
-            (Some(_), "duration") => {
-                Err(Error::Unmet { message: "timed out: `until` did not become true within `for`".to_owned() })
-            }
-            (Some(_), "exited") => {
-                Err(process::Error::gone("`until` did not become true: the process has exited").into())
-            }
-            // The next lines of a command file rely on the condition.
-            (Some(_), "interrupted") => Err(Stopped::Interrupted.into()),
-            _ => Ok(Flow::Done),
-        }
+        ended.outcome(self.until.is_some())
     }
 }
 
 /// Time between two samples when none is given: short enough for a person, long enough to cost next to nothing.
 const USUAL: Duration = Duration::from_millis(100);
-/// Samples closer together than this would take longer than the time between them.
-const SHORTEST: Duration = Duration::from_millis(1);
 
 /// Refuses a lone address in no region, as `region` does: `watch *p` means the page at the *value* of p. A range that
 /// was written out is accepted, because a region may appear there.
@@ -302,14 +286,6 @@ fn need(with: OnRequest) -> Facts {
     }
 }
 
-/// That Ctrl-C ended the watch; other errors are passed on.
-fn interrupted(error: Error, sink: &mut dyn Sink) -> Result<&'static str, Error> {
-    match stopped(Err(error), sink)? {
-        Some(Stopped::Closed) => Err(Stopped::Closed.into()),
-        _ => Ok("interrupted"),
-    }
-}
-
 struct Watching<'a> {
     target: &'a Target,
     state: &'a DebugState,
@@ -333,37 +309,31 @@ impl Watching<'_> {
         sink: &mut dyn Sink,
         mut watcher: Watcher,
         duration: Option<Duration>,
-    ) -> Result<&'static str, Error> {
+    ) -> Result<SamplesEnd, Error> {
         let began = Instant::now();
         loop {
             let sampled = self.sample(sink, &mut watcher);
             self.samples += 1;
             match sampled {
-                Ok(Survival::Alive) if self.tally.left == 0 => return Ok("count"),
+                Ok(Survival::Alive) if self.tally.left == 0 => return Ok(SamplesEnd::Count),
                 Ok(Survival::Alive) => {}
-                Ok(Survival::Exited) => return Ok("exited"),
-                Err(Error::Stopped(_)) if self.tally.left == 0 => return Ok("count"),
-                Err(error) => return interrupted(error, sink),
+                Ok(Survival::Exited) => return Ok(SamplesEnd::Exited),
+                Err(Error::Stopped(_)) if self.tally.left == 0 => return Ok(SamplesEnd::Count),
+                Err(error) => return SamplesEnd::of_error(error, sink),
             }
             match self.is_reached(sink) {
-                Ok(true) => return Ok("until"),
+                Ok(true) => return Ok(SamplesEnd::Until),
                 Ok(false) => {}
-                Err(error @ Error::Stopped(_)) => return interrupted(error, sink),
+                Err(error @ Error::Stopped(_)) => return SamplesEnd::of_error(error, sink),
                 // The target went during the sweep: the next sample reports it.
                 Err(error) if error.status() == 3 => continue,
                 Err(error) => return Err(error),
             }
-            let elapsed = began.elapsed();
-            let wait = self.schedule.wait(duration.map_or(elapsed, |duration| duration.min(elapsed)));
-            let pause = match duration.map(|duration| duration.saturating_sub(elapsed)) {
-                Some(Duration::ZERO) => return Ok("duration"),
-                Some(left) => wait.min(left),
-                None => wait,
+            let Some(pause) = self.schedule.pause(began.elapsed(), duration) else {
+                return Ok(SamplesEnd::Duration);
             };
-            match sink.wait(pause) {
-                Ok(()) => {}
-                Err(Stopped::Interrupted) => return Ok("interrupted"),
-                Err(stopped) => return Err(stopped.into()),
+            if let Err(stopped) = sink.wait(pause) {
+                return SamplesEnd::of_error(stopped.into(), sink);
             }
         }
     }

@@ -126,6 +126,11 @@ impl PageFlags {
 const LETTERS: &str = "LERUDlASWIBMasbHTGuXnxtozigrmdPpOhcf23";
 
 impl PageFlags {
+    /// The letters of the flags that are set, without places for the others.
+    pub fn set_letters(self) -> String {
+        self.letters().replace('_', "")
+    }
+
     /// One place for each known flag: its letter if it is set, `_` if not. A `+` behind them stands for flags without a
     /// name.
     pub fn letters(self) -> String {
@@ -301,7 +306,7 @@ mod tests {
         assert_eq!(LETTERS.chars().count(), FLAGS.len());
         let different: BTreeSet<char> = LETTERS.chars().collect();
         assert_eq!(different.len(), FLAGS.len());
-        let letter = |flag: PageFlags| flag.letters().replace('_', "");
+        let letter = PageFlags::set_letters;
         assert_eq!(letter(PageFlags::REFERENCED), "R");
         assert_eq!(letter(PageFlags::MMAP), "M");
         assert_eq!(letter(PageFlags::COMPOUND_TAIL), "T");

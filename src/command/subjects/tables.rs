@@ -165,7 +165,7 @@ fn region_fields() -> String {
 fn flags() -> String {
     let flags = FLAGS.iter().map(|info| {
         let bit = info.flag.bits().trailing_zeros();
-        let letter = info.flag.letters().replace('_', "");
+        let letter = info.flag.set_letters();
         row(&format!("{bit:>2} {letter} {}", info.name), 22, info.meaning)
     });
     flags.collect()

@@ -171,7 +171,7 @@ const EVERYDAY: PageFlags = PageFlags::UPTODATE
 fn letters<'a>(flags: &Fact<PageFlags>) -> Cell<'a> {
     match flags {
         Ok(flags) if flags.is_empty() => Cell::of(Role::Dim, "none set"),
-        Ok(flags) => Cell::new(flags.letters().replace('_', "")),
+        Ok(flags) => Cell::new(flags.set_letters()),
         Err(why) => reason(why),
     }
 }

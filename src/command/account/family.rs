@@ -1,6 +1,7 @@
 //! `account children`, `account "NAME"`, `account cgroup PATH`.
 
 use super::family_records::{AccountCgroup, AccountFamily, AccountFamilyClass, AccountMember};
+use super::records::{FREES_FILE_PAGES, FREES_KERNEL_PAGES, FREES_SHARED_MEMORY};
 use crate::command::cut::{self, Cut, say_cut};
 use crate::command::page_sweep::stopped;
 use crate::command::{Context, Error, Flow, Outcome};
@@ -214,9 +215,9 @@ fn freed_by(class: FamilyClass) -> &'static str {
     match class {
         FamilyClass::PrivateOne => "the end of its process",
         FamilyClass::PrivateSeveral | FamilyClass::Merged => "the end of all that share it",
-        FamilyClass::ShmemOne | FamilyClass::ShmemSeveral => "deleting the file, or ftruncate",
-        FamilyClass::FileOne | FamilyClass::FileSeveral => "reclaim, if clean",
-        FamilyClass::Kernel => "nothing: every process has it",
+        FamilyClass::ShmemOne | FamilyClass::ShmemSeveral => FREES_SHARED_MEMORY,
+        FamilyClass::FileOne | FamilyClass::FileSeveral => FREES_FILE_PAGES,
+        FamilyClass::Kernel => FREES_KERNEL_PAGES,
         _ => "munmap",
     }
 }

@@ -28,7 +28,10 @@ use crate::report::{AccountClass, AccountMark, BesideRss, Declared, Fact, Number
 use nom::Parser;
 use nom::combinator::opt;
 use nom::sequence::preceded;
-use records::{AccountCheck, AccountGroup, AccountProof, AccountRow, AccountSummary};
+use records::{
+    AccountCheck, AccountGroup, AccountProof, AccountRow, AccountSummary, FREES_FILE_PAGES, FREES_KERNEL_PAGES,
+    FREES_SHARED_MEMORY,
+};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::{self, Formatter};
@@ -518,11 +521,9 @@ fn freed_by(class: AccountClass) -> &'static str {
         AccountClass::PrivateCopies => "munmap",
         AccountClass::Forked => "free or munmap in all processes that share it",
         AccountClass::Merged => "munmap of all pages that share it",
-        AccountClass::ShmemHere | AccountClass::ShmemOthers | AccountClass::ShmemUnclear => {
-            "deleting the file, or ftruncate"
-        }
-        AccountClass::FileHere | AccountClass::FileOthers | AccountClass::FileUnclear => "reclaim, if clean",
-        AccountClass::Kernel => "nothing: every process has it",
+        AccountClass::ShmemHere | AccountClass::ShmemOthers | AccountClass::ShmemUnclear => FREES_SHARED_MEMORY,
+        AccountClass::FileHere | AccountClass::FileOthers | AccountClass::FileUnclear => FREES_FILE_PAGES,
+        AccountClass::Kernel => FREES_KERNEL_PAGES,
         _ => "munmap",
     }
 }

@@ -15,6 +15,13 @@ use crate::report::AccountClass::{
 use crate::report::record::record;
 use crate::report::{AccountClass, BesideRss, Fact, Numbers};
 
+/// What gives shared memory back, of one process or of several.
+pub(super) const FREES_SHARED_MEMORY: &str = "deleting the file, or ftruncate";
+/// The same of pages of files.
+pub(super) const FREES_FILE_PAGES: &str = "reclaim, if clean";
+/// The same of pages of the kernel.
+pub(super) const FREES_KERNEL_PAGES: &str = "nothing: every process has it";
+
 record! {
     /// A row of `account`.
     pub struct AccountRow as "account" with why if any {

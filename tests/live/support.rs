@@ -141,6 +141,17 @@ pub fn plain_maps(pid: u32) -> Vec<(u64, u64, Vec<u8>)> {
     rows.map(row).collect()
 }
 
+/// The page-map entries of a range, in order, read without pmdb: the page's index and the word. Without those that the
+/// page map does not cover.
+pub fn plain_entries(pid: u32, start: u64, end: u64) -> Vec<(u64, u64)> {
+    let file = File::open(format!("/proc/{pid}/pagemap")).expect("its page map");
+    let first = start / page_bytes();
+    let mut bytes = vec![0; ((end - start) / page_bytes() * 8) as usize];
+    let Ok(read) = file.read_at(&mut bytes, first * 8) else { panic!("its page map can be read") };
+    let words = bytes[..read].chunks_exact(8);
+    (first..).zip(words.map(|word| u64::from_ne_bytes(word.try_into().expect("8 bytes")))).collect()
+}
+
 /// Numbers that look random and are the same each time (SplitMix64).
 pub struct Numbers(pub u64);
 

@@ -67,20 +67,9 @@ fn still() -> Puppet {
     puppet
 }
 
-/// Every page-map entry of every region, in order: the page's index and the word. Without those that the page map does
-/// not cover.
+/// Every page-map entry of every region, in order, as [`support::plain_entries`] gives them.
 fn plain_entries(pid: u32) -> Vec<(u64, u64)> {
-    let file = File::open(format!("/proc/{pid}/pagemap")).expect("its page map");
-    let mut all = Vec::new();
-    for (start, end, _) in plain_maps(pid) {
-        let mut bytes = vec![0; ((end - start) / page_bytes() * 8) as usize];
-        let first = start / page_bytes();
-        let Ok(read) = file.read_at(&mut bytes, first * 8) else { panic!("its page map can be read") };
-        let words = bytes[..read].chunks_exact(8);
-        let words = words.map(|word| u64::from_ne_bytes(word.try_into().expect("8 bytes")));
-        all.extend((first..).zip(words));
-    }
-    all
+    plain_maps(pid).into_iter().flat_map(|(start, end, _)| support::plain_entries(pid, start, end)).collect()
 }
 
 /// All bits except 56, which in a huge mapping is that of its first page.

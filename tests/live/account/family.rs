@@ -30,15 +30,14 @@ fn word(file: &File, index: u64) -> u64 {
 fn frames(pid: u32) -> HashMap<u64, u64> {
     const HUGE: u64 = 1 << 17;
     const ZERO: u64 = 1 << 24;
-    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).expect("its regions");
-    let (entries, flags) = (File::open(format!("/proc/{pid}/pagemap")), File::open("/proc/kpageflags"));
-    let (entries, flags) = (entries.expect("its page map"), flags.expect("flags"));
+    let flags = File::open("/proc/kpageflags").expect("flags");
     let mut found = HashMap::new();
-    for line in maps.lines().filter(|line| !line.contains("[vvar") && !line.contains("[vsyscall]")) {
-        let (start, end) = line.split_once(' ').and_then(|(range, _)| range.split_once('-')).expect("a range");
-        let page = |hex: &str| u64::from_str_radix(hex, 16).expect("an address") / page_bytes();
-        for index in page(start)..page(end) {
-            let entry = word(&entries, index);
+    for (start, end, rest) in support::plain_maps(pid) {
+        let rest = String::from_utf8_lossy(&rest);
+        if rest.contains("[vvar") || rest.contains("[vsyscall]") {
+            continue;
+        }
+        for (_, entry) in support::plain_entries(pid, start, end) {
             let frame = entry & ((1 << 55) - 1);
             if entry >> 63 == 1 && word(&flags, frame) & (HUGE | ZERO) == 0 {
                 *found.entry(frame).or_default() += 1;

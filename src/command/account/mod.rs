@@ -13,7 +13,7 @@ use super::named_pages::{PagesOfSymbols, name_among_symbols};
 use super::page_sweep::{finish, stopped};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, groups};
 use crate::eval::{self, Origin};
-use crate::inspect::account::{Account, Accounting, Counted, Step, checks};
+use crate::inspect::account::{Account, Accounting, Counted, checks};
 use crate::inspect::{AddressSpace, Facts, GroupKey as Key, OfFrame, Page};
 use crate::kernel::smaps::Smaps;
 use crate::kernel::words::worded;
@@ -292,12 +292,15 @@ impl Sum<'_> {
         let mut pull = || {
             loop {
                 sink.progress(done, total, "pages")?;
-                let step =
-                    accounting.next(&mut |page, counted| self.add_page(page, counted, symbols.as_deref_mut()))?;
-                match step {
-                    None => return Ok(()),
-                    Some(Step::Pages(pages)) => done = done.saturating_add(pages),
-                    Some(Step::Region(index, account)) => self.add_region(index, &account),
+                let Some(step) = accounting.next()? else {
+                    return Ok(());
+                };
+                done = done.saturating_add(step.pages);
+                for (page, counted) in step.counted {
+                    self.add_page(page, counted, symbols.as_deref_mut());
+                }
+                if let Some((index, account)) = step.region {
+                    self.add_region(index, account);
                 }
             }
         };

@@ -16,12 +16,16 @@ use crate::kernel::{AddressRange, Kind, PageSize, State};
 use crate::report::{AccountClass, AccountMark, Fact, Reason};
 
 /// A step of an account.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Step {
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Step<'a> {
     /// So many pages were looked at.
-    Pages(u64),
-    /// The account of a region, or of its part in the ranges: its index among [`AddressSpace::regions`].
-    Region(usize, Box<Account>),
+    pub pages: u64,
+    /// Those of them that count, in address order, and where.
+    pub counted: &'a [(Page, Counted)],
+    /// The account of a region that the pages before completed, or of its part in the ranges, and the region's index
+    /// among [`AddressSpace::regions`].
+    pub region: Option<(usize, &'a Account)>,
 }
 
 /// The account of some ranges, region by region. Dropping it ends what is under way.
@@ -38,10 +42,12 @@ pub struct Accounting {
     pages: Sweep,
     zeros: Option<ZeroPieces>,
     current: Option<(usize, Account)>,
+    /// The pages of the last step, and the region that it completed.
+    counted: Vec<(Page, Counted)>,
+    done: Option<(usize, Account)>,
     /// The counted pages whose frames others here may map too.
     repeated: Repeated,
     is_average: bool,
-    unsettled: bool,
 }
 
 /// Pages whose frames may be mapped several times.
@@ -84,9 +90,10 @@ impl AddressSpace {
             pages: self.pages(ranges, self.obtainable(need) | Facts::ENTRIES),
             zeros: content.then(ZeroPieces::default),
             current: None,
+            counted: Vec::new(),
+            done: None,
             repeated: Repeated::default(),
             is_average: false,
-            unsettled: false,
         }
     }
 }
@@ -102,11 +109,13 @@ impl Accounting {
         }
     }
 
-    /// The next step; `None` after the last one. `each` gets the pages in address order, with where they are counted.
+    /// The next step; `None` after the last one.
     ///
     /// # Errors
     /// Those of [`Sweep::next`].
-    pub fn next(&mut self, each: &mut dyn FnMut(&Page, &Counted)) -> Result<Option<Step>> {
+    pub fn next(&mut self) -> Result<Option<Step<'_>>> {
+        self.counted.clear();
+        self.done = None;
         if let (Some(first), Some(times)) = (&mut self.first, &mut self.times) {
             match first.next()? {
                 // They come again among the pages that are counted.
@@ -114,23 +123,23 @@ impl Accounting {
                     for page in chunk.pages().filter(may_be_repeated) {
                         page.frame().into_iter().for_each(|frame| times.add(frame, page.pages));
                     }
-                    return Ok(Some(Step::Pages(0)));
+                    return Ok(Some(self.step(0)));
                 }
                 None => self.first = None,
             }
         }
         let Some(chunk) = self.pages.next()? else {
-            return Ok(self.current.take().map(|(index, account)| self.finish(index, account)));
+            self.done = self.current.take();
+            self.settle_done()?;
+            return Ok(self.done.is_some().then(|| self.step(0)));
         };
         let pages = chunk.pages;
         let (Some(index), Some(viewed)) = (chunk.region_index, chunk.region) else {
-            return Ok(Some(Step::Pages(pages)));
+            return Ok(Some(self.step(pages)));
         };
-        let done = match &self.current {
-            Some((last, _)) if *last != index => self.current.take(),
-            _ => None,
-        };
+        self.done = self.current.take_if(|(last, _)| *last != index);
         let (_, account) = self.current.get_or_insert_with(|| (index, Account::default()));
+        let size = self.space.page();
         for page in chunk.pages() {
             self.is_average |= page.count_is_average;
             let mut count = |page: &Page, times: Times| -> Result<()> {
@@ -141,10 +150,10 @@ impl Accounting {
                     _ if counted.class().is_none() => Amount::default(),
                     (_, Some(false)) => Amount::default(),
                     (Some(zeros), Some(true)) => zeros.of(&self.space, page, &mut self.budget)?,
-                    _ => Amount { known: 0, unknown: page.bytes(self.space.page()) },
+                    _ => Amount { known: 0, unknown: page.bytes(size) },
                 };
-                account.add(&counted, page.bytes(self.space.page()));
-                each(page, &counted);
+                account.add(&counted, page.bytes(size));
+                self.counted.push((*page, counted));
                 Ok(())
             };
             let is_object = matches!(page.kind, Some(Kind::File | Kind::Shmem));
@@ -153,7 +162,7 @@ impl Accounting {
                 (Some(times), Some(frame)) if is_repeated => {
                     let mut from = 0;
                     for (pages, times) in times.runs(frame, page.pages) {
-                        let part = Page { pages, ..page.nth(from, self.space.page()) };
+                        let part = Page { pages, ..page.nth(from, size) };
                         from += pages;
                         if times != Some(0) && times != Some(1) {
                             self.repeated.add_pages(&part);
@@ -162,7 +171,7 @@ impl Accounting {
                     }
                 }
                 (None, _) if is_repeated => {
-                    for (part, overlaps) in parts(&page, &self.overlaps, self.space.page()) {
+                    for (part, overlaps) in parts(&page, &self.overlaps, size) {
                         count(&part, if overlaps { Times::Unknown } else { Times::Known(1) })?;
                     }
                 }
@@ -174,27 +183,27 @@ impl Accounting {
                 }
             }
         }
-        Ok(Some(match done {
-            Some((index, account)) => self.finish(index, account),
-            None => Step::Pages(pages),
-        }))
+        self.settle_done()?;
+        Ok(Some(self.step(pages)))
     }
 
-    /// Settles what the pages of a region did not tell, from what smaps says of it.
-    fn finish(&mut self, index: usize, mut account: Account) -> Step {
-        let space = self.space.clone();
-        if let Some(viewed) = space.regions().get(index)
-            && needs_settling(&account)
+    fn step(&self, pages: u64) -> Step<'_> {
+        Step { pages, counted: &self.counted, region: self.done.as_ref().map(|(index, account)| (*index, account)) }
+    }
+
+    /// Settles what the pages of the region that is done did not tell, from what smaps says of it.
+    fn settle_done(&mut self) -> Result<()> {
+        if let Some((index, account)) = &mut self.done
+            && needs_settling(account)
+            && let Some(viewed) = self.space.regions().get(*index)
         {
-            let smaps = space.smaps_within(&mut self.budget).unwrap_or_default();
+            let smaps = self.space.smaps_within(&mut self.budget).unwrap_or_default();
             let of_region = Smaps::at(smaps, viewed.range().start()).filter(|one| one.range == viewed.range());
             if let Some(smaps) = of_region {
-                let counts_zeros = space.counts_zeros_as_merged();
-                settle(&mut account, smaps, viewed, counts_zeros);
+                settle(account, smaps, viewed, self.space.counts_zeros_as_merged());
             }
-            self.unsettled |= needs_settling(&account);
         }
-        Step::Region(index, Box::new(account))
+        Ok(self.budget.check()?)
     }
 
     /// Bytes of the different frames of `total`, the sum of all its regions: what the memory is without the frames that

@@ -12,7 +12,7 @@
 //! has of a region, if only one answer fits them; otherwise it stays in a class of its own.
 //!
 //! ```
-//! use pmdb::inspect::account::{Account, Step, checks};
+//! use pmdb::inspect::account::{Account, checks};
 //! use pmdb::report::AccountClass;
 //! use pmdb::{AddressSpace, Facts, Target};
 //!
@@ -20,15 +20,16 @@
 //! let space = AddressSpace::of(&target)?;
 //! let mut accounting = space.account(&space.spans(), Facts::empty(), false);
 //! let mut all = Account::default();
-//! while let Some(step) = accounting.next(&mut |_, _| ())? {
-//!     if let Step::Region(_, account) = step {
-//!         all.merge(&account);
+//! while let Some(step) = accounting.next()? {
+//!     if let Some((_, account)) = step.region {
+//!         all.merge(account);
 //!     }
 //! }
 //! for class in AccountClass::ALL {
 //!     println!("{} bytes {}", all.of(*class), class.word());
-//! } let rollup = target.machine.rollup_of(std::process::id())?; for check in checks(&all, &rollup,
-//! space.counts_zeros_as_merged()) {
+//! }
+//! let rollup = target.machine.rollup_of(std::process::id())?;
+//! for check in checks(&all, &rollup, space.counts_zeros_as_merged()) {
 //!     println!("{}: {} counted, {} in smaps_rollup", check.field, check.counted, check.kernel);
 //! }
 //! # assert!(all.of(AccountClass::Anonymous) > 0);

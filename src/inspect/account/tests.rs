@@ -1,6 +1,6 @@
 //! Accounts of fake processes, and what sums of smaps settle.
 
-use super::{Account, Accounting, Check, Step, checks};
+use super::{Account, Accounting, Check, checks};
 use crate::inspect::{AddressSpace, Facts};
 use crate::kernel::smaps::Smaps;
 use crate::kernel::{Device, PageFlags, Region};
@@ -13,9 +13,9 @@ fn account(world: World) -> (Account, Accounting) {
     let space = AddressSpace::of(&target).expect("a space");
     let mut accounting = space.account(&space.spans(), Facts::empty(), false);
     let mut all = Account::default();
-    while let Some(step) = accounting.next(&mut |_, _| ()).expect("an account") {
-        if let Step::Region(_, one) = step {
-            all.merge(&one);
+    while let Some(step) = accounting.next().expect("an account") {
+        if let Some((_, one)) = step.region {
+            all.merge(one);
         }
     }
     (all, accounting)

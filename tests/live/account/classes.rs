@@ -154,9 +154,9 @@ pub fn a_memfd_mapped_twice() {
         ranges.sort_unstable();
         let mut accounting = space.account(&ranges, Facts::empty(), false);
         let mut all = Account::default();
-        while let Some(step) = accounting.next(&mut |_, _| ()).expect("an account") {
-            if let Step::Region(_, region) = step {
-                all.merge(&region);
+        while let Some(step) = accounting.next().expect("an account") {
+            if let Some((_, region)) = step.region {
+                all.merge(region);
             }
         }
         assert_eq!(all.total(), (12 + twice) * page_bytes());

@@ -5,7 +5,7 @@ use super::Test;
 use super::puppet::Puppet;
 use super::support::{self, page_bytes, skip};
 use super::target::Target;
-use pmdb::inspect::account::{Account, Accounting, Step, checks};
+use pmdb::inspect::account::{Account, Accounting, checks};
 use pmdb::inspect::{AddressSpace, Facts};
 use pmdb::report::AccountClass::{self, *};
 use pmdb::report::AccountMark::{self, *};
@@ -81,16 +81,14 @@ pub fn account(target: &pmdb::Target, ranges: Option<(u64, u64)>, content: bool)
     let mut accounting = space.account(&ranges, Facts::empty(), content);
     let (mut all, mut by_page) = (Account::default(), Account::default());
     let mut classes = BTreeMap::new();
-    while let Some(step) = accounting
-        .next(&mut |page, counted| {
+    while let Some(step) = accounting.next().expect("an account") {
+        for (page, counted) in step.counted {
             by_page.add(counted, page.bytes(support::page()));
             let key = page.address;
             assert!(classes.insert(key, page.pages).is_none(), "{key} comes twice");
-        })
-        .expect("an account")
-    {
-        if let Step::Region(_, region) = step {
-            all.merge(&region);
+        }
+        if let Some((_, region)) = step.region {
+            all.merge(region);
         }
     }
     assert_eq!(by_page.total(), all.total(), "what is settled adds nothing here");

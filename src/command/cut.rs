@@ -106,7 +106,7 @@ pub(super) fn show_largest<T>(
     largest: Option<Largest<T>>,
     what: &str,
     sink: &mut dyn Sink,
-    emit: impl Fn(&T, &mut dyn Sink) -> Result<(), Stopped>,
+    mut emit: impl FnMut(&T, &mut dyn Sink) -> Result<(), Stopped>,
 ) -> Result<(), Stopped> {
     let Some(largest) = largest else {
         return Ok(());

@@ -6,14 +6,13 @@ use super::page_sweep::{finish, stopped};
 use super::{Context, Error, Flow, Outcome, Resume};
 use crate::eval;
 use crate::inspect::{
-    self, Facts, FrameRow, GroupBy, Groups, Question, frame_words, machine_frames, require_of_frames,
+    self, Facts, FrameRow, FrameSweep, GroupBy, Groups, Question, frame_words, machine_frames, require_of_frames,
 };
 use crate::kernel::{FrameNumber, FrameRange, PageSize};
 use crate::lang::{Filter, PageField, Spanned};
 use crate::process::Machine;
 use crate::render::Sink;
 use crate::report::{self, FramesSummary, Reason, Stopped};
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 pub(super) fn walk(
@@ -57,19 +56,24 @@ pub(super) fn walk(
     let mut left = Cut::limit(cut).unwrap_or(u64::MAX);
     let mut largest = Cut::top(cut).map(Largest::new);
     let mut more = None;
-    let ended = sweep(&machine, range, question, context.sink, |frames, counted, sink| {
-        if grouped.is_none() && left == 0 {
-            more = Some(frames.first);
-            return Ok(ControlFlow::Break(()));
+    let mut counted = 0;
+    let ended = sweep(&machine, range, question, context.sink, |sweep, sink| {
+        while let Some(rows) = sweep.next(sink)? {
+            for frames in rows {
+                if grouped.is_none() && left == 0 {
+                    more = Some(frames.first);
+                    return Ok(());
+                }
+                counted += frames.frames;
+                left -= u64::from(grouped.is_none());
+                match (&mut grouped, &mut largest) {
+                    (Some(groups), _) => groups.add(&frames.as_page(&machine), None),
+                    (None, Some(largest)) => largest.add(frames.frames, *frames),
+                    (None, None) => sink.emit(&row(&machine, frames))?,
+                }
+            }
         }
-        *counted += frames.frames;
-        left -= u64::from(grouped.is_none());
-        match (&mut grouped, &mut largest) {
-            (Some(groups), _) => groups.add(&frames.as_page(&machine), None),
-            (None, Some(largest)) => largest.add(frames.frames, *frames),
-            (None, None) => sink.emit(&row(&machine, frames))?,
-        }
-        Ok(ControlFlow::Continue(()))
+        Ok(())
     })?;
     if let Some(grouped) = grouped {
         let name = |key| groups::name(&machine, key);
@@ -77,28 +81,26 @@ pub(super) fn walk(
         groups::emit(keys, rows, cut, size, name, context.sink)?;
     }
     show_largest(largest, "row", context.sink, |frames, sink| sink.emit(&row(&machine, frames)))?;
-    ended.close(size, context.sink)?;
+    ended.close(counted, size, context.sink)?;
     Ok(more.map_or(Flow::Done, |frame| Flow::More(Resume::Frame(frame))))
 }
 
 /// The result of a sweep of frames.
 pub(super) struct Ended {
-    /// Frames that were counted.
-    counted: u64,
     /// Whether frames of the range were left out.
     cut_short: bool,
-    /// Why the sweep was stopped, unless `each` stopped it.
+    /// Why the sweep was stopped, if it was.
     stopped: Option<Stopped>,
     /// The frame at which memory ends, if that is within the range.
     memory_ends: Option<FrameNumber>,
 }
 
 impl Ended {
-    /// Emits the totals. Returns the error of an interrupted sweep.
-    pub fn close(self, size: PageSize, sink: &mut dyn Sink) -> Result<(), Error> {
+    /// Emits the totals of the frames that were counted. Returns the error of an interrupted sweep.
+    pub fn close(self, frames: u64, size: PageSize, sink: &mut dyn Sink) -> Result<(), Error> {
         let summary = FramesSummary {
-            frames: self.counted,
-            bytes: self.counted.saturating_mul(size.bytes()),
+            frames,
+            bytes: frames.saturating_mul(size.bytes()),
             cut_short: self.cut_short,
             memory_ends: self.memory_ends,
         };
@@ -106,42 +108,40 @@ impl Ended {
     }
 }
 
-/// Sweeps frames. `each` gets the matching frames and adds those that it takes to the count. It returns `Break` to stop
-/// before frames over the limit.
+/// The frames of a sweep that its question keeps.
+pub(super) struct FrameRows {
+    frames: FrameSweep,
+    total: u64,
+    is_whole: bool,
+}
+
+impl FrameRows {
+    /// The next frames, perhaps none; `None` after the last.
+    pub fn next(&mut self, sink: &mut dyn Sink) -> Result<Option<&[FrameRow]>, Error> {
+        sink.progress(self.frames.read(), self.total, "frames")?;
+        let rows = self.frames.next()?;
+        self.is_whole = rows.is_none();
+        Ok(rows)
+    }
+}
+
+/// Sweeps frames: `pull` takes those that it wants.
 pub(super) fn sweep(
     machine: &Arc<Machine>,
     range: FrameRange,
     question: impl Into<Question>,
     sink: &mut dyn Sink,
-    mut each: impl FnMut(&FrameRow, &mut u64, &mut dyn Sink) -> Result<ControlFlow<()>, Stopped>,
+    pull: impl FnOnce(&mut FrameRows, &mut dyn Sink) -> Result<(), Error>,
 ) -> Result<Ended, Error> {
-    let mut counted = 0;
-    let mut memory_ends = None;
-    let mut is_whole = false;
-    let mut frames = machine_frames(machine, range, question).within(sink.budget());
-    let mut pull = || {
-        loop {
-            sink.progress(frames.read(), range.frames(), "frames")?;
-            let Some(rows) = frames.next()? else {
-                break;
-            };
-            for row in rows {
-                if each(row, &mut counted, sink)?.is_break() {
-                    return Ok(());
-                }
-            }
-        }
-        is_whole = true;
-        memory_ends = Some(frames.read()).filter(|&read| read < range.frames());
-        Ok(())
-    };
-    let pulled = pull();
-    let stopped = stopped(pulled, sink)?;
+    let frames = machine_frames(machine, range, question).within(sink.budget());
+    let mut sweep = FrameRows { frames, total: range.frames(), is_whole: false };
+    let stopped = stopped(pull(&mut sweep, sink), sink)?;
     if stopped == Some(Stopped::Closed) {
         return Err(Stopped::Closed.into());
     }
-    let memory_ends = memory_ends.and_then(|read| range.start().checked_add(read));
-    Ok(Ended { counted, cut_short: !is_whole, stopped, memory_ends })
+    let read = Some(sweep.frames.read()).filter(|&read| sweep.is_whole && read < range.frames());
+    let memory_ends = read.and_then(|read| range.start().checked_add(read));
+    Ok(Ended { cut_short: !sweep.is_whole, stopped, memory_ends })
 }
 
 /// Neighbouring frames as a row.

@@ -21,7 +21,6 @@ use nom::Parser;
 use nom::combinator::opt;
 use nom::sequence::preceded;
 use std::fmt::{self, Formatter};
-use std::ops::ControlFlow;
 
 /// The most cells of a region.
 const MOST_CELLS: u64 = 512;
@@ -103,18 +102,22 @@ a cell with other pages too.",
         let need = space.obtainable(Facts::KINDS | Facts::HUGE) | holes;
         let question = Question::new(filter.as_ref(), need);
         let mut drawing: Option<Drawing> = None;
-        let mut ended = page_sweep::sweep(&space, &ranges, question, context.sink, |page, region, totals, sink| {
-            totals.add(page);
-            let goes_on = drawing.as_mut().is_some_and(|drawing| drawing.add(page, region));
-            if !goes_on {
-                let next = Drawing::begin(&space, &ranges, page, region);
-                let done = std::mem::replace(&mut drawing, next);
-                if let Some(drawing) = &mut drawing {
-                    drawing.add(page, region);
+        let mut ended = page_sweep::sweep(&space, &ranges, question, context.sink, |sweep, sink| {
+            while let Some(kept) = sweep.next(sink)? {
+                for page in kept.pages {
+                    kept.totals.add(&page);
+                    let goes_on = drawing.as_mut().is_some_and(|drawing| drawing.add(&page, kept.region));
+                    if !goes_on {
+                        let next = Drawing::begin(&space, &ranges, &page, kept.region);
+                        let done = std::mem::replace(&mut drawing, next);
+                        if let Some(drawing) = &mut drawing {
+                            drawing.add(&page, kept.region);
+                        }
+                        done.map_or(Ok(()), |done| sink.emit(&done.record(&space)))?;
+                    }
                 }
-                done.map_or(Ok(()), |done| sink.emit(&done.record(&space)))?;
             }
-            Ok(ControlFlow::Continue(()))
+            Ok(())
         })?;
         if let Some(done) = drawing.filter(|_| ended.stopped.is_none()) {
             ended.add_stop(context.sink.emit(&done.record(&space)));

@@ -37,35 +37,32 @@ impl<'a> PagesOfSymbols<'a> {
         name.cloned().unwrap_or_default()
     }
 
-    /// Passes on the pages in parts, each with the number of the symbol in which its pages begin.
-    pub fn part(&mut self, pages: &Page, mut each: impl FnMut(&Page, Option<u32>)) {
-        self.split(pages.address, pages.pages, |address, count, symbol| {
-            let part = Page { address, pages: count, ..*pages };
-            each(&part, symbol);
-        });
+    /// The pages in parts, each with the number of the symbol in which its pages begin.
+    pub fn part(&mut self, pages: &Page) -> impl Iterator<Item = (Page, Option<u32>)> {
+        let parts = self.split(pages.address, pages.pages);
+        parts.map(|(address, count, symbol)| (Page { address, pages: count, ..*pages }, symbol))
     }
 
-    /// Passes on neighbouring pages in parts, each with the number of the symbol in which its pages begin. Memory that
-    /// can have no symbol, and the inside of a symbol that is longer than a page, needs no look-up for each page.
+    /// Neighbouring pages in parts, each with the number of the symbol in which its pages begin. Memory that can have
+    /// no symbol, and the inside of a symbol that is longer than a page, needs no look-up for each page.
     pub fn split(
         &mut self,
         mut address: VirtualAddress,
         mut pages: u64,
-        mut each: impl FnMut(VirtualAddress, u64, Option<u32>),
-    ) {
-        while pages > 0 {
+    ) -> impl Iterator<Item = (VirtualAddress, u64, Option<u32>)> {
+        std::iter::from_fn(move || {
+            if pages == 0 {
+                return None;
+            }
             let (symbol, length) = match self.names.unnamed_bytes(address) {
                 0 => self.at(address),
                 bytes => (None, bytes.div_ceil(self.size.bytes())),
             };
-            let part = length.clamp(1, pages);
-            each(address, part, symbol);
-            pages -= part;
-            match address.checked_add(part * self.size.bytes()) {
-                Some(next) => address = next,
-                None => break,
-            }
-        }
+            let (start, part) = (address, length.clamp(1, pages));
+            let next = address.checked_add(part * self.size.bytes());
+            (address, pages) = next.map_or((address, 0), |next| (next, pages - part));
+            Some((start, part, symbol))
+        })
     }
 
     /// The symbol at an address where a page begins, and how many pages begin in it from there on.

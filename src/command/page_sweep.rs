@@ -2,12 +2,11 @@
 
 use super::Error;
 use super::cut::{Cut, Largest, show_largest};
-use crate::inspect::{self, AddressSpace, Neighbours, Page, Question, Selection, StateSet, Totals};
+use crate::inspect::{self, AddressSpace, Neighbours, Page, Question, Selection, StateSet, Sweep, Totals};
 use crate::kernel::{AddressRange, VirtualAddress};
 use crate::render::units::counted;
 use crate::render::{Record, Sink};
 use crate::report::{EveryState, Stopped, WalkSummary};
-use std::ops::ControlFlow;
 
 /// The result of a sweep.
 pub(super) struct Ended {
@@ -91,36 +90,61 @@ pub(super) fn states_are(states: StateSet) -> String {
     format!("states are {}", reason.unwrap_or_default())
 }
 
-/// Sweeps `spans`. `each` gets every matching page with the index of its region, and adds to the totals what it takes.
-/// It returns `Break` to stop before a page over the limit. Errors other than the sink's end the sweep.
+/// The pages of a sweep that its question keeps.
+pub(super) struct PageSweep {
+    pages: Sweep,
+    question: Question,
+    done: u64,
+    total: u64,
+    totals: Totals,
+    selection: Selection,
+}
+
+/// Pages of one region or hole.
+pub(super) struct KeptPages<'s, Pages> {
+    /// The index of the region.
+    pub region: Option<usize>,
+    pub pages: Pages,
+    /// To which the caller adds what it takes.
+    pub totals: &'s mut Totals,
+}
+
+impl PageSweep {
+    /// The next pages; `None` after the last.
+    pub fn next<'s>(
+        &'s mut self,
+        sink: &mut dyn Sink,
+    ) -> Result<Option<KeptPages<'s, impl Iterator<Item = Page> + use<'s>>>, Error> {
+        let Some(chunk) = self.pages.next()? else {
+            return Ok(None);
+        };
+        sink.progress(self.done, self.total, "pages")?;
+        self.done = self.done.saturating_add(chunk.pages);
+        let pages = self.selection.kept(chunk, &self.question);
+        Ok(Some(KeptPages { region: chunk.region_index, pages, totals: &mut self.totals }))
+    }
+}
+
+/// Sweeps `spans`: `pull` takes the pages that it wants. Errors other than the sink's are passed on.
 pub(super) fn sweep(
     space: &AddressSpace,
     spans: &[AddressRange],
     question: impl Into<Question>,
     sink: &mut dyn Sink,
-    mut each: impl FnMut(&Page, Option<usize>, &mut Totals, &mut dyn Sink) -> Result<ControlFlow<()>, Error>,
+    pull: impl FnOnce(&mut PageSweep, &mut dyn Sink) -> Result<(), Error>,
 ) -> Result<Ended, Error> {
     let question = question.into();
-    let mut totals = Totals::new(space.page(), question.need());
-    let mut selection = Selection::default();
-    let total = spans.iter().map(|span| span.pages(space.page())).sum();
-    let mut done = 0u64;
-    let mut pages = space.pages(spans, question.clone()).within(sink.budget());
-    let mut pull = || {
-        while let Some(chunk) = pages.next()? {
-            sink.progress(done, total, "pages")?;
-            done = done.saturating_add(chunk.pages);
-            for page in selection.kept(&chunk, &question) {
-                if each(&page, chunk.region_index, &mut totals, sink)?.is_break() {
-                    return Ok(());
-                }
-            }
-        }
-        Ok(())
+    let mut sweep = PageSweep {
+        pages: space.pages(spans, question.clone()).within(sink.budget()),
+        totals: Totals::new(space.page(), question.need()),
+        question,
+        done: 0,
+        total: spans.iter().map(|span| span.pages(space.page())).sum(),
+        selection: Selection::default(),
     };
-    let pulled = pull();
-    let stopped = stopped(pulled, sink)?;
-    Ok(Ended { totals, changed: !pages.changed().is_empty(), selection, stopped })
+    let stopped = stopped(pull(&mut sweep, sink), sink)?;
+    let changed = !sweep.pages.changed().is_empty();
+    Ok(Ended { totals: sweep.totals, changed, selection: sweep.selection, stopped })
 }
 
 /// Why a sweep was stopped, if it was. Other errors are passed on.
@@ -133,37 +157,41 @@ pub(super) fn stopped(pulled: Result<(), Error>, sink: &mut dyn Sink) -> Result<
     }
 }
 
-/// Sweeps `spans` and emits the rows of neighbours that are wanted, then the totals. Returns where the row begins that
-/// would be one too many.
-pub(super) fn rows<N: Neighbours>(
+/// Sweeps `spans` and emits the records of the rows of neighbours that are wanted, then the totals. Returns where the
+/// row begins that would be one too many.
+pub(super) fn rows<N: Neighbours, R: Record>(
     space: &AddressSpace,
     spans: &[AddressRange],
     question: Question,
     cut: Option<Cut>,
     sink: &mut dyn Sink,
-    emit: impl Fn(&N::Row, &mut dyn Sink) -> Result<(), Stopped>,
+    mut record: impl FnMut(&N::Row) -> R,
 ) -> Result<Option<VirtualAddress>, Error> {
     let mut rows = N::new(space.page());
     let mut left = Cut::limit(cut).unwrap_or(u64::MAX);
     let mut largest = Cut::top(cut).map(Largest::new);
     let mut more = None;
-    let mut ended = sweep(space, spans, question, sink, |page, region, totals, sink| {
-        // Pages in the totals must also be in a row, even if the sink says to stop.
-        let row = rows.push(page, region);
-        left = left.saturating_sub(u64::from(row.is_some()));
-        match left {
-            0 => more = Some(page.address),
-            _ => totals.add(page),
+    let mut ended = sweep(space, spans, question, sink, |sweep, sink| {
+        while let Some(kept) = sweep.next(sink)? {
+            for page in kept.pages {
+                // Pages in the totals must also be in a row, even if the sink says to stop.
+                let row = rows.push(&page, kept.region);
+                left = left.saturating_sub(u64::from(row.is_some()));
+                match left {
+                    0 => more = Some(page.address),
+                    _ => kept.totals.add(&page),
+                }
+                match (row, &mut largest) {
+                    (None, _) => {}
+                    (Some(row), Some(largest)) => largest.add(N::pages(&row), row),
+                    (Some(row), None) => sink.emit(&record(&row))?,
+                }
+                if more.is_some() {
+                    return Ok(());
+                }
+            }
         }
-        match (row, &mut largest) {
-            (None, _) => {}
-            (Some(row), Some(largest)) => largest.add(N::pages(&row), row),
-            (Some(row), None) => emit(&row, sink)?,
-        }
-        Ok(match more {
-            Some(_) => ControlFlow::Break(()),
-            None => ControlFlow::Continue(()),
-        })
+        Ok(())
     })?;
     if more.is_none()
         && ended.stopped != Some(Stopped::Closed)
@@ -171,10 +199,10 @@ pub(super) fn rows<N: Neighbours>(
     {
         match &mut largest {
             Some(largest) => largest.add(N::pages(&row), row),
-            None => ended.add_stop(emit(&row, sink)),
+            None => ended.add_stop(sink.emit(&record(&row))),
         }
     }
-    show_largest(largest, "row", sink, emit)?;
+    show_largest(largest, "row", sink, |row, sink| sink.emit(&record(row)))?;
     ended.close(sink, more.is_some())?;
     Ok(more)
 }

@@ -22,7 +22,6 @@ use nom::Parser;
 use nom::branch::alt;
 use nom::combinator::{map, opt};
 use std::fmt::{self, Formatter};
-use std::ops::ControlFlow;
 use std::time::{Instant, SystemTime};
 
 /// `soft-dirty [RANGE]`, `soft-dirty clear [--yes]`
@@ -202,18 +201,22 @@ fn marked(context: &mut Context, target: &Target) -> Result<SoftDirtyReport, Err
     let mut marked = SoftDirtyReport { pid: identity.pid, process: identity.name, pages: 0, huge: Ok(0), hugetlb: 0 };
     let question = Question::of_kept(&filter, need);
     let spans = space.spans();
-    let ended = page_sweep::sweep(&space, &spans, question, context.sink, |page, _, _, _| {
-        if page.kind == Some(Kind::Hugetlb) {
-            marked.hugetlb += page.pages;
-        } else if page.entry.is_present() {
-            marked.pages += page.pages;
-            if page.huge == Some(true)
-                && let Ok(huge) = &mut marked.huge
-            {
-                *huge += page.pages;
+    let ended = page_sweep::sweep(&space, &spans, question, context.sink, |sweep, sink| {
+        while let Some(kept) = sweep.next(sink)? {
+            for page in kept.pages {
+                if page.kind == Some(Kind::Hugetlb) {
+                    marked.hugetlb += page.pages;
+                } else if page.entry.is_present() {
+                    marked.pages += page.pages;
+                    if page.huge == Some(true)
+                        && let Ok(huge) = &mut marked.huge
+                    {
+                        *huge += page.pages;
+                    }
+                }
             }
         }
-        Ok(ControlFlow::Continue(()))
+        Ok(())
     })?;
     if let Some(stopped) = ended.stopped {
         return Err(stopped.into());

@@ -18,7 +18,6 @@ use crate::report::{Declared, Fact, Reason, Shape, Why};
 use nom::Parser;
 use nom::combinator::{map, opt};
 use std::fmt::{self, Formatter};
-use std::ops::ControlFlow;
 
 /// `summary [frames | RANGE]`
 #[derive(Debug)]
@@ -124,20 +123,19 @@ fn pages(context: &mut Context, spans: Option<Spans>) -> Outcome {
     };
     let mut by_flags = Groups::new(GroupBy::Flags);
     let mut by_state = Groups::new(GroupBy::State);
-    let ended = page_sweep::sweep(
-        &space,
-        &ranges,
-        space.obtainable(Facts::FLAGS) | Facts::ENTRIES | holes,
-        context.sink,
-        |page, region, totals, _| {
-            totals.add(page);
-            match page.flags {
-                Some(_) => by_flags.add(page, region),
-                None => by_state.add(page, region),
+    let facts = space.obtainable(Facts::FLAGS) | Facts::ENTRIES | holes;
+    let ended = page_sweep::sweep(&space, &ranges, facts, context.sink, |sweep, sink| {
+        while let Some(kept) = sweep.next(sink)? {
+            for page in kept.pages {
+                kept.totals.add(&page);
+                match page.flags {
+                    Some(_) => by_flags.add(&page, kept.region),
+                    None => by_state.add(&page, kept.region),
+                }
             }
-            Ok(ControlFlow::Continue(()))
-        },
-    )?;
+        }
+        Ok(())
+    })?;
     let with_flags = by_flags.finish().into_iter().map(|(key, pages)| {
         let key: Key = (State::Present.into(), key.flags());
         (key, pages)
@@ -164,20 +162,24 @@ fn frames(context: &mut Context, range: FrameRange) -> Outcome {
     let machine = context.state.machine().clone();
     let size = machine.page();
     let mut groups = Groups::new(GroupBy::Flags);
-    let sink = &mut *context.sink;
-    let ended = frames::sweep(&machine, range, Facts::FLAGS, sink, |frames, counted, _| {
-        let flags = frames.flags.map(|flags| OfFrame::Is(flags.bits()));
-        let key = GroupKey::Flags(flags.unwrap_or(OfFrame::Unknown));
-        groups.count(key, frames.frames);
-        *counted += frames.frames;
-        Ok(ControlFlow::Continue(()))
+    let mut counted = 0;
+    let ended = frames::sweep(&machine, range, Facts::FLAGS, context.sink, |sweep, sink| {
+        while let Some(rows) = sweep.next(sink)? {
+            for frames in rows {
+                let flags = frames.flags.map(|flags| OfFrame::Is(flags.bits()));
+                let key = GroupKey::Flags(flags.unwrap_or(OfFrame::Unknown));
+                groups.count(key, frames.frames);
+                counted += frames.frames;
+            }
+        }
+        Ok(())
     })?;
     for (key, frames) in groups.finish() {
         let flags = key.flags().ok_or(Reason::Changed);
         let row = row(flags, None, frames, size, Why::default());
         context.sink.emit(&row)?;
     }
-    ended.close(size, context.sink)?;
+    ended.close(counted, size, context.sink)?;
     Ok(Flow::Done)
 }
 

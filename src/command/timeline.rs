@@ -103,7 +103,7 @@ impl Timeline {
         for page in chunk.pages() {
             if let Some(range) = page.range(self.size) {
                 let mark = mark(&page);
-                self.within(range, |row| row.cell.add(mark));
+                self.within(range).for_each(|row| row.cell.add(mark));
             }
         }
     }
@@ -118,7 +118,7 @@ impl Timeline {
         let start = change.address;
         let pages = start.and_then(|start| AddressRange::of_length(start, bytes));
         if let Some(range) = change.range.or(pages) {
-            self.within(range, |row| row.changed = true);
+            self.within(range).for_each(|row| row.changed = true);
         }
     }
 
@@ -158,14 +158,9 @@ impl Timeline {
         Ok(())
     }
 
-    fn within(&mut self, range: AddressRange, mut each: impl FnMut(&mut Row)) {
+    fn within(&mut self, range: AddressRange) -> impl Iterator<Item = &mut Row> {
         let first = self.rows.partition_point(|row| row.range.end() <= range.start());
-        for row in self.rows.iter_mut().skip(first) {
-            if row.range.start() >= range.end() {
-                break;
-            }
-            each(row);
-        }
+        self.rows.iter_mut().skip(first).take_while(move |row| row.range.start() < range.end())
     }
 }
 

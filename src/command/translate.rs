@@ -238,14 +238,9 @@ fn runs(context: &mut Context, target: &Target, spans: &Spans, cut: Option<Cut>)
     context.state.last_address = None;
     let space = AddressSpace::within(target, spans.ranges())?;
     let need = space.obtainable(Facts::KINDS) | spans.holes();
-    let more = page_sweep::rows::<PhysicalRuns>(
-        &space,
-        &walk::rest(spans, context.resume),
-        need.into(),
-        cut,
-        context.sink,
-        |run, sink| sink.emit(&row(run, space.page())),
-    )?;
+    let rest = walk::rest(spans, context.resume);
+    let record = |run: &inspect::PhysicalRun| row(run, space.page());
+    let more = page_sweep::rows::<PhysicalRuns, _>(&space, &rest, need.into(), cut, context.sink, record)?;
     Ok(more.map_or(Flow::Done, |address| Flow::More(Resume::Address(address))))
 }
 

@@ -13,14 +13,11 @@ use crate::inspect::{
 use crate::kernel::{AddressRange, Name, State};
 use crate::lang::parser::{Parsed, Tokens, after, clause, cut_to, filter, mark, one_of, range};
 use crate::lang::{self, PageField, Range, Spanned, display};
-use crate::render::Sink;
-use crate::report::{self, Fact, FrameWords, Pages, Reason, Stopped, Why};
+use crate::report::{self, Fact, FrameWords, Pages, Reason, Why};
 use nom::Parser;
 use nom::combinator::{cut, map, opt};
 use nom::sequence::preceded;
-use std::cell::Cell;
 use std::fmt::{self, Formatter};
-use std::ops::ControlFlow;
 
 /// `walk RANGE [where FILTER] [by KEY[, KEY]] [limit N|top N]`
 #[derive(Debug)]
@@ -159,21 +156,14 @@ impl Walking<'_> {
     fn rows(&self, context: &mut Context) -> Outcome {
         let spans = rest(self.spans, context.resume);
         let shown = Facts::KINDS | Facts::FLAGS | Facts::COUNTS | Facts::HUGE | Facts::ORDER;
-        let with_own = Cell::new(0);
-        let more = page_sweep::rows::<PageRows>(
-            self.space,
-            &spans,
-            self.question(shown),
-            self.cut,
-            context.sink,
-            |row, sink| {
-                if row.page.own_mappings > 0 {
-                    with_own.set(with_own.get() + row.page.pages);
-                }
-                self.emit(row, sink)
-            },
-        )?;
-        let with_own = with_own.get();
+        let mut with_own = 0;
+        let question = self.question(shown);
+        let more = page_sweep::rows::<PageRows, _>(self.space, &spans, question, self.cut, context.sink, |row| {
+            if row.page.own_mappings > 0 {
+                with_own += row.page.pages;
+            }
+            self.record(row)
+        })?;
         if with_own > 0 {
             let plural = if with_own == 1 { "" } else { "s" };
             context.sink.note(format!("pmdb itself maps {with_own} of these page{plural}: map counts include that"))?;
@@ -184,7 +174,7 @@ impl Walking<'_> {
         Ok(more.map_or(Flow::Done, |address| Flow::More(Resume::Address(address))))
     }
 
-    fn emit(&self, row: &PageRow, sink: &mut dyn Sink) -> Result<(), Stopped> {
+    fn record(&self, row: &PageRow) -> Pages {
         let page = &row.page;
         let available = self.space.availability();
         // Only a present page has a frame whose facts may be unknown.
@@ -194,7 +184,7 @@ impl Walking<'_> {
         };
         let unread =
             |fact: &Fact<()>| absent().unwrap_or_else(|| fact.as_ref().err().unwrap_or(&Reason::Changed).clone());
-        sink.emit(&Pages {
+        Pages {
             start: page.address,
             end: page.end(self.space.page()),
             pages: page.pages,
@@ -217,7 +207,7 @@ impl Walking<'_> {
             huge: page.huge.ok_or_else(|| absent().unwrap_or_else(no_scan)),
             region: self.region_name(row.region),
             why: page.states.why("state"),
-        })
+        }
     }
 
     fn region_name(&self, region: Option<usize>) -> Option<Name> {
@@ -233,22 +223,21 @@ impl Walking<'_> {
         let mut groups = Groups::new(by).and(and);
         let names = has(GroupBy::Symbol).then(|| names_in(self.space, &context.state.symbols));
         let mut symbols = names.map(|names| PagesOfSymbols::new(names, self.space.page()));
-        let ended = page_sweep::sweep(
-            self.space,
-            self.spans.ranges(),
-            self.question(need),
-            context.sink,
-            |page, region, totals, _| {
-                totals.add(page);
-                match &mut symbols {
-                    None => groups.add(page, region),
-                    Some(symbols) => symbols.part(page, |part, symbol| {
-                        groups.add_named(part, region, symbol);
-                    }),
+        let (spans, question) = (self.spans.ranges(), self.question(need));
+        let ended = page_sweep::sweep(self.space, spans, question, context.sink, |sweep, sink| {
+            while let Some(kept) = sweep.next(sink)? {
+                for page in kept.pages {
+                    kept.totals.add(&page);
+                    match &mut symbols {
+                        None => groups.add(&page, kept.region),
+                        Some(symbols) => {
+                            symbols.part(&page).for_each(|(part, symbol)| groups.add_named(&part, kept.region, symbol));
+                        }
+                    }
                 }
-                Ok(ControlFlow::Continue(()))
-            },
-        )?;
+            }
+            Ok(())
+        })?;
         let size = self.space.page();
         let name = |key| match (key, &symbols) {
             (Key::Symbol(Some(number)), Some(symbols)) => (symbols.name(number), Why::default()),
@@ -282,12 +271,12 @@ impl Walking<'_> {
     fn runs(&self, context: &mut Context) -> Outcome {
         self.space.require(Facts::FRAMES)?;
         let size = self.space.page();
-        let emit = |run: &PhysicalRun, sink: &mut dyn Sink| {
+        let record = |run: &PhysicalRun| {
             let frame =
                 run.frame.map_or_else(|| run.states.likeliest().word().to_owned(), |frame| format!("pfn:{frame}"));
             let key = format!("{}..{} {frame}", run.start, run.end(size));
             let bytes = run.pages.saturating_mul(size.bytes());
-            sink.emit(&report::Group {
+            report::Group {
                 by: GroupKey::Run.word(),
                 key,
                 second_by: None,
@@ -295,16 +284,10 @@ impl Walking<'_> {
                 pages: run.pages,
                 bytes,
                 why: run.states.why("state"),
-            })
+            }
         };
-        page_sweep::rows::<PhysicalRuns>(
-            self.space,
-            self.spans.ranges(),
-            self.question(Facts::FRAMES),
-            self.cut,
-            context.sink,
-            emit,
-        )?;
+        let (spans, question) = (self.spans.ranges(), self.question(Facts::FRAMES));
+        page_sweep::rows::<PhysicalRuns, _>(self.space, spans, question, self.cut, context.sink, record)?;
         Ok(Flow::Done)
     }
 }

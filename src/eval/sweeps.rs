@@ -98,7 +98,7 @@ impl<'a> Evaluator<'a> {
         'pages: while let Some(chunk) = pages.next().map_err(|cause| call.failed(cause))? {
             done = done.saturating_add(chunk.pages);
             self.scope.progress(done, total, "pages");
-            for page in selection.kept(&chunk, &question) {
+            for page in selection.kept(chunk, &question) {
                 if each(&page).is_break() {
                     break 'pages;
                 }

@@ -19,11 +19,11 @@ pub struct Selection {
 
 impl Selection {
     /// The pages of a chunk that are kept.
-    pub fn kept<'c>(&'c mut self, chunk: &'c Chunk<'_>, question: &'c Question) -> impl Iterator<Item = Page> + 'c {
+    pub fn kept<'c>(&'c mut self, chunk: Chunk<'c>, question: &'c Question) -> impl Iterator<Item = Page> + 'c {
         for (pages, reason) in chunk.unknown_content() {
             self.unknown_content.add(pages, reason);
         }
-        chunk.pages().filter(|page| {
+        chunk.pages().filter(move |page| {
             let is_kept = question.keeps(page, chunk.region);
             if is_kept {
                 self.uncertain = self.uncertain.or(page.states.if_uncertain());

@@ -338,10 +338,10 @@ impl Sum<'_> {
             Some(AccountKey::Symbol) => {
                 let region = self.region;
                 if let Some(symbols) = symbols {
-                    symbols.split(page.address, page.pages, |_, pages, symbol| {
+                    for (_, pages, symbol) in symbols.split(page.address, page.pages) {
                         let group = symbol.map_or(GroupOf::NoSymbol(region), GroupOf::Symbol);
                         groups.entry(group).or_default().add(counted, pages * size.bytes());
-                    });
+                    }
                 }
                 return;
             }

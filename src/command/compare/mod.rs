@@ -9,6 +9,7 @@ use over_time::{Times, UntilCopied, until_copied};
 use super::cut::Cut;
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, attach, example, ps, snapshot};
 use crate::eval::{self, Value};
+use crate::inspect::AddressSpace;
 use crate::lang::parser::{Parsed, Tokens, after, clause, cut_to, many, one_of, place, range, text, time, word};
 use crate::lang::{self, Expected, Expression, Spanned, Time, display};
 #[cfg(test)]
@@ -162,11 +163,13 @@ Needs frame numbers (CAP_SYS_ADMIN).",
         let is_single = others.len() == 1;
         let mut is_any = false;
         let is_shown = self.by.is_some() || is_single;
-        round.take(&others, context.state, &mut *context.sink, |found, sink| {
+        let space = AddressSpace::of(&round.target)?;
+        let mut sample = round.sample(&space, &others, context.state, context.sink)?;
+        while let Some(found) = sample.next(context.sink)? {
             is_any = true;
             let memory = (!is_single).then(|| ps::memory(&round.target.machine, found.other.pid));
-            round.show(found, is_shown, memory, sink)
-        })?;
+            round.show(found, is_shown, memory, context.sink)?;
+        }
         if is_any { Ok(Flow::Done) } else { Err(no_children(round.mine)) }
     }
 }

@@ -6,6 +6,7 @@ use crate::command::schedule::{SamplesEnd, Schedule};
 use crate::command::snapshot::seconds;
 use crate::command::{Context, Error, Outcome};
 use crate::eval;
+use crate::inspect::AddressSpace;
 use crate::kernel::words::worded;
 use crate::lang::parser::{Parsed, Tokens, count, mark, one_of};
 use crate::lang::{Count, Spanned};
@@ -93,19 +94,14 @@ pub(super) fn run(round: &Round, times: &Times<'_>, context: &mut Context) -> Ou
     let mut last: Vec<Found> = Vec::new();
     let ended = loop {
         let now = Instant::now();
-        let mut found = Vec::new();
         let others = round.others()?;
-        let taken = round.take(&others, context.state, &mut *context.sink, |one, _| {
-            found.push(one);
-            Ok(())
-        });
-        match taken {
-            Ok(()) => {}
+        let found = match take(round, &others, context) {
+            Ok(found) => found,
             Err(error @ Error::Stopped(_)) => break SamplesEnd::of_error(error, context.sink)?,
             // The attached process went: the last sample stands.
             Err(error) if error.status() == 3 => break SamplesEnd::Exited,
             Err(error) => return Err(error),
-        }
+        };
         let mut counts = SharedCounts::default();
         found.iter().for_each(|one| add_counts(&mut counts, one.total));
         let copied: BTreeMap<u32, u64> = found.iter().map(|one| (one.other.pid, one.total.copied)).collect();
@@ -144,4 +140,15 @@ pub(super) fn run(round: &Round, times: &Times<'_>, context: &mut Context) -> Ou
         round.show(found, round.by.is_some(), None, context.sink)?;
     }
     ended.outcome(until.is_some())
+}
+
+/// Takes a sample: what it finds of each process.
+fn take(round: &Round, others: &[u32], context: &mut Context) -> Result<Vec<Found>, Error> {
+    let space = AddressSpace::of(&round.target)?;
+    let mut sample = round.sample(&space, others, context.state, context.sink)?;
+    let mut found = Vec::new();
+    while let Some(one) = sample.next(context.sink)? {
+        found.push(one);
+    }
+    Ok(found)
 }

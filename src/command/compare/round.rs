@@ -7,10 +7,10 @@ use crate::command::cut::{self, Cut, say_cut};
 use crate::command::named_pages::{PagesOfSymbols, name_among_symbols};
 use crate::command::ps::ProcessMemory;
 use crate::eval::{Origin, Spans};
-use crate::inspect::{AddressSpace, Facts, PageRelation, SharedPages, Snapshot};
+use crate::inspect::{self, AddressSpace, Facts, PageRelation, SharedPages, Snapshot};
 use crate::kernel::words::worded;
 use crate::kernel::{AddressRange, PageSize, Region};
-use crate::process::{self, Target};
+use crate::process::Target;
 use crate::render::Sink;
 use crate::report::Stopped;
 use crate::source::Identity;
@@ -65,16 +65,14 @@ impl Round {
         Ok(all.iter().filter(|one| one.parent == self.mine).map(|one| one.pid).collect())
     }
 
-    /// Takes a sample, and hands over what it finds of each process.
-    pub fn take(
-        &self,
-        others: &[u32],
-        state: &DebugState,
+    /// Begins a sample: of the attached process, whose address space is given.
+    pub fn sample<'a>(
+        &'a self,
+        space: &'a AddressSpace,
+        others: &'a [u32],
+        state: &'a DebugState,
         sink: &mut dyn Sink,
-        mut each: impl FnMut(Found, &mut dyn Sink) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        let target = &*self.target;
-        let space = AddressSpace::of(target)?;
+    ) -> Result<Sample<'a>, Error> {
         space.require(Facts::FRAMES)?;
         // With a range, only its addresses are compared.
         let is_all = self.spans.as_ref().is_none_or(|spans| *spans.origin() == Origin::All);
@@ -82,48 +80,12 @@ impl Round {
             Some(spans) if !is_all => spans.ranges().to_vec(),
             _ => space.spans(),
         };
-        let mut symbols = (self.by == Some(CompareKey::Symbol)).then(|| {
-            let names = state.symbols.over(target, space.maps());
+        let symbols = (self.by == Some(CompareKey::Symbol)).then(|| {
+            let names = state.symbols.over(&self.target, space.maps());
             PagesOfSymbols::new(names, self.page())
         });
-        let frames_of = |space: &AddressSpace, ranges: Vec<AddressRange>, sink: &mut dyn Sink| {
-            Snapshot::take(space, ranges, Facts::FRAMES | Facts::KINDS, false, sink.budget())
-        };
-        let here = frames_of(&space, ranges.clone(), sink)?;
-        let total = others.len() as u64;
-        for (done, &other) in (0..).zip(others) {
-            sink.progress(done, total, "processes")?;
-            // An exited child has no memory, even if its parent has not waited for it yet.
-            let may_be_gone = self.given.is_none() || self.is_over_time;
-            let other = match Target::attach(other) {
-                Err(process::Error::Gone { .. }) if may_be_gone => continue,
-                attached => attached?,
-            };
-            let there = AddressSpace::of(&other)
-                .map_err(Error::from)
-                .and_then(|space| Ok(frames_of(&space, space.spans(), sink)?));
-            let there = match there {
-                Err(error) if may_be_gone && error.status() == 3 => continue,
-                there => there?,
-            };
-            let mut side = Side {
-                here: &here,
-                there: &there,
-                other: other.process.identity(),
-                rows: Vec::new(),
-                symbols: symbols.as_mut(),
-                groups: BTreeMap::new(),
-                total: SharedCounts::default(),
-            };
-            let compared = side.regions_here(&ranges, sink)?;
-            if is_all {
-                side.regions_there(compared, sink)?;
-            }
-            let Side { other, rows, groups, total, .. } = side;
-            let groups = (self.by == Some(CompareKey::Symbol)).then_some(groups);
-            each(Found { other, rows, groups, total }, sink)?;
-        }
-        Ok(())
+        let here = frames_of(space, ranges.clone(), sink)?;
+        Ok(Sample { round: self, others, done: 0, is_all, ranges, here, symbols })
     }
 
     /// Shows the rows of a process, if asked for, and its sums.
@@ -149,6 +111,58 @@ impl Round {
             counts: total,
         })?;
         Ok(())
+    }
+}
+
+fn frames_of(space: &AddressSpace, ranges: Vec<AddressRange>, sink: &mut dyn Sink) -> inspect::Result<Snapshot> {
+    Snapshot::take(space, ranges, Facts::FRAMES | Facts::KINDS, false, sink.budget())
+}
+
+/// A sample of the attached process, which is compared with the others one by one.
+pub(super) struct Sample<'a> {
+    round: &'a Round,
+    others: &'a [u32],
+    /// Of the others, those that were compared.
+    done: usize,
+    is_all: bool,
+    ranges: Vec<AddressRange>,
+    here: Snapshot,
+    symbols: Option<PagesOfSymbols<'a>>,
+}
+
+impl Sample<'_> {
+    /// What it finds of the next process; `None` after the last one.
+    pub fn next(&mut self, sink: &mut dyn Sink) -> Result<Option<Found>, Error> {
+        while let Some(&other) = self.others.get(self.done) {
+            sink.progress(self.done as u64, self.others.len() as u64, "processes")?;
+            self.done += 1;
+            match self.compare(other, sink) {
+                // An exited child has no memory, even if its parent has not waited for it yet.
+                Err(error) if error.status() == 3 && (self.round.given.is_none() || self.round.is_over_time) => {}
+                found => return found.map(Some),
+            }
+        }
+        Ok(None)
+    }
+
+    fn compare(&mut self, other: u32, sink: &mut dyn Sink) -> Result<Found, Error> {
+        let other = Target::attach(other)?;
+        let space = AddressSpace::of(&other)?;
+        let mut side = Side {
+            here: &self.here,
+            there: &frames_of(&space, space.spans(), sink)?,
+            other: other.process.identity(),
+            rows: Vec::new(),
+            symbols: self.symbols.as_mut(),
+            groups: BTreeMap::new(),
+            total: SharedCounts::default(),
+        };
+        let compared = side.regions_here(&self.ranges, sink)?;
+        if self.is_all {
+            side.regions_there(compared, sink)?;
+        }
+        let Side { other, rows, groups, total, .. } = side;
+        Ok(Found { other, rows, groups: self.symbols.is_some().then_some(groups), total })
     }
 }
 
@@ -248,14 +262,11 @@ impl Side<'_, '_> {
             return;
         };
         let groups = &mut self.groups;
-        let mut parts = Vec::new();
-        match pages.relation {
-            PageRelation::OnlySecond => parts.push((pages.pages, None)),
-            _ => symbols.split(pages.address, pages.pages, |_, count, symbol| {
-                parts.push((count, symbol));
-            }),
-        }
-        for (count, symbol) in parts {
+        let parts = match pages.relation {
+            PageRelation::OnlySecond => vec![(pages.address, pages.pages, None)],
+            _ => symbols.split(pages.address, pages.pages).collect(),
+        };
+        for (_, count, symbol) in parts {
             let name = symbol.map_or_else(|| name_among_symbols(&region.name), |symbol| symbols.name(symbol));
             let part = SharedPages { pages: count, ..pages.clone() };
             add(groups.entry(name).or_default(), &part, is_writable);

@@ -368,11 +368,8 @@ fn groups(by: DiffKey, rows: &[Row], mut symbols: PagesOfSymbols, regions: &Regi
         match by {
             DiffKey::Change => add(row.change.words().to_owned(), whole, row.pages),
             DiffKey::Symbol if row.change.is_of_pages() => {
-                let mut parts = Vec::new();
-                symbols.split(row.start, row.pages, |_, pages, symbol| {
-                    parts.push((pages, symbol));
-                });
-                for (pages, symbol) in parts {
+                let parts: Vec<_> = symbols.split(row.start, row.pages).collect();
+                for (_, pages, symbol) in parts {
                     let key = symbol.map_or_else(region, |symbol| symbols.name(symbol));
                     add(key, whole, pages);
                 }

@@ -3,7 +3,7 @@
 mod records;
 
 use super::named_pages::names_in;
-use super::page_sweep::{self, finish};
+use super::page_sweep::{self, PageSweep, finish};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, translate};
 use crate::eval::{self, Integer, Spans, Value};
 use crate::inspect::{self, AddressSpace, ByteSource, Facts, Page, Question, read_resident};
@@ -25,7 +25,6 @@ use nom::combinator::{cut, opt};
 use nom::sequence::preceded;
 use records::{FindSummary, Match};
 use std::fmt::{self, Formatter};
-use std::ops::ControlFlow;
 
 /// `find[/UN] RANGE, PATTERN, …`
 #[derive(Debug)]
@@ -283,15 +282,8 @@ impl Search<'_> {
     fn through(&mut self, spans: &Spans, filter: Option<&inspect::Filter>, sink: &mut dyn Sink) -> Result<(), Error> {
         let need = spans.holes() | Facts::CONTENT;
         let question = Question::new(filter, need);
-        let mut ended = page_sweep::sweep(self.space, spans.ranges(), question, sink, |page, _, totals, sink| {
-            totals.add(page);
-            let source = match (page.state(), page.kind) {
-                (State::Present, _) => ByteSource::Memory,
-                (State::Untouched, Some(Kind::Cached)) => ByteSource::File,
-                _ => return Ok(ControlFlow::Continue(())),
-            };
-            self.page(page, source, spans, sink)?;
-            Ok(if self.is_enough() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        let mut ended = page_sweep::sweep(self.space, spans.ranges(), question, sink, |sweep, sink| {
+            self.pages(sweep, spans, sink)
         })?;
         self.cache_unread.extend(std::mem::take(&mut ended.selection.unknown_content));
         let mut summary = self.summary.clone();
@@ -303,6 +295,25 @@ impl Search<'_> {
         summary.states = EveryState(ended.totals.states().map());
         ended.say_uncertain(sink)?;
         finish(&summary, ended.stopped, sink)
+    }
+
+    /// Searches the resident and the cached pages, up to the last match that is wanted.
+    fn pages(&mut self, sweep: &mut PageSweep, spans: &Spans, sink: &mut dyn Sink) -> Result<(), Error> {
+        while let Some(kept) = sweep.next(sink)? {
+            for page in kept.pages {
+                kept.totals.add(&page);
+                let source = match (page.state(), page.kind) {
+                    (State::Present, _) => ByteSource::Memory,
+                    (State::Untouched, Some(Kind::Cached)) => ByteSource::File,
+                    _ => continue,
+                };
+                self.page(&page, source, spans, sink)?;
+                if self.is_enough() {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
     }
 
     fn is_enough(&self) -> bool {

@@ -21,7 +21,6 @@ use nom::combinator::{map, opt};
 use records::{Patch, PatchedSummary};
 use std::collections::BTreeMap;
 use std::fmt::{self, Formatter};
-use std::ops::ControlFlow;
 
 /// `patched [RANGE]`: code that differs from its file.
 #[derive(Debug)]
@@ -95,10 +94,14 @@ not change. Code in anonymous memory has no file to compare with.",
             uncompared: PagesByReason::default(),
             equal: None,
         };
-        let mut ended = page_sweep::sweep(&space, &code, Facts::ENTRIES, context.sink, |page, _, totals, sink| {
-            totals.add(page);
-            comparison.pages(page, &code, sink)?;
-            Ok(ControlFlow::Continue(()))
+        let mut ended = page_sweep::sweep(&space, &code, Facts::ENTRIES, context.sink, |sweep, sink| {
+            while let Some(kept) = sweep.next(sink)? {
+                for page in kept.pages {
+                    kept.totals.add(&page);
+                    comparison.pages(&page, &code, sink)?;
+                }
+            }
+            Ok(())
         })?;
         let answer = comparison.say_equal(context.sink);
         ended.add_stop(answer);

@@ -190,8 +190,8 @@
 //   The words of filters are in `field.rs`; what each means is in `eval/filter/field/`, and what it needs in
 //   `command/subjects/tables.rs`.
 //   Its truth is in `grammar/`.
-// - **`kernel`**: bytes become types: maps, page-map entries, page flags, zones, swaps. Pure. The state that a page
-//   is in follows from them in `inspect::classify`.
+// - **`kernel`**: bytes become types: maps, page-map entries, page flags, zones, swaps, and the layout of the kernel's
+//   own structures (`btf`). Pure. The state that a page is in follows from them in `inspect::classify`.
 // - **`budget`**: what work on foreign bytes may cost, and Ctrl-C.
 //
 // Beside them stands **`demo`**, the demonstration process, which uses only `process` and what is below it.

@@ -1,6 +1,8 @@
 //! Bytes into types: the kernel's page interfaces, decoded. Pure; no I/O.
 
 pub mod address;
+#[doc(hidden)]
+pub mod btf;
 pub mod maps;
 pub mod mounts;
 pub mod page;

@@ -9,6 +9,7 @@
 //! have to be compiled each time. Mutating single fields of valid inputs finds errors with offsets and counts, and
 //! needs no further tools.
 
+mod btf;
 mod budget;
 mod dwarf;
 mod elf;
@@ -60,7 +61,11 @@ fn main() {
         budget::run();
         Ok(())
     });
-    libtest_mimic::run(&arguments, trials.chain([within_budget]).collect()).exit();
+    let layouts_within_budget = Trial::test("layouts-within-a-budget", || {
+        btf::within_budget();
+        Ok(())
+    });
+    libtest_mimic::run(&arguments, trials.chain([within_budget, layouts_within_budget]).collect()).exit();
 }
 
 fn number_of(variable: &str) -> Option<u64> {

@@ -1,6 +1,6 @@
 //! The fuzz targets and their seeds.
 
-use crate::{Fuzzed, elf, made, names};
+use crate::{Fuzzed, btf, elf, made, names};
 use pmdb::command::LANGUAGE;
 use pmdb::kernel::status::ThreadState;
 use pmdb::kernel::{PageFlags, PageMapEntry, maps, mounts, physical, smaps, status, swaps};
@@ -13,6 +13,13 @@ pub const ALL: &[Fuzzed] = &[
         words: &["\0\0\0\0", "\x7fELF", "ZLIB"],
         feed: elf::feed,
         longest: Duration::from_secs(1),
+    },
+    Fuzzed {
+        name: "btf",
+        seeds: btf::seeds,
+        words: &["\0\0\0\0", "page\0", "flags\0", "\x02\0\0\x04"],
+        feed: btf::feed,
+        longest: Duration::from_millis(100),
     },
     Fuzzed {
         name: "perf-map",

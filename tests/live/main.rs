@@ -23,6 +23,7 @@ mod files;
 mod how;
 mod huge;
 mod identity;
+mod layouts;
 mod lines;
 mod machine;
 mod memory;
@@ -81,6 +82,7 @@ const TESTS: &[&[Test]] = &[
     huge::TESTS,
     how::TESTS,
     identity::TESTS,
+    layouts::TESTS,
     lines::addr2line::TESTS,
     lines::back::TESTS,
     lines::elsewhere::TESTS,

@@ -45,6 +45,10 @@ pub struct Arguments {
     #[arg(short, long, value_name = "PID | NAME")]
     pid: Option<String>,
 
+    /// Examine a capture in place of a process
+    #[arg(short, long, value_name = "FILE", conflicts_with = "pid")]
+    capture: Option<PathBuf>,
+
     #[command(flatten)]
     steps: Steps,
 
@@ -131,6 +135,8 @@ pub enum Subject {
     Process(TargetName),
     /// The demonstration process, to be started.
     Demonstration,
+    /// A capture.
+    Capture(PathBuf),
 }
 
 /// Parses the value of `--color`.
@@ -247,7 +253,8 @@ impl Arguments {
         let refused = |message: String| Err(Arguments::command().error(ErrorKind::UnknownArgument, message));
         let mut words = Vec::new();
         let next = self.arguments.first().map(String::as_str);
-        if self.pid.is_some() || self.target.as_deref().is_some_and(|word| needs_no_process(word, next)) {
+        let is_complete = self.target.as_deref().is_some_and(|word| needs_no_process(word, next));
+        if self.pid.is_some() || self.capture.is_some() || is_complete {
             words.extend(self.target.take());
         }
         let Some(first) = words.first().or(self.arguments.first()) else {
@@ -308,6 +315,9 @@ impl Arguments {
 
     /// The initial target.
     pub fn subject(&self) -> Subject {
+        if let Some(path) = &self.capture {
+            return Subject::Capture(path.clone());
+        }
         match (&self.pid, &self.target) {
             (Some(name), _) => Subject::Process(TargetName::of(name)),
             (None, Some(name)) if name == "demo" => Subject::Demonstration,

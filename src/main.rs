@@ -215,6 +215,10 @@ fn prepare(
     match arguments.subject() {
         Subject::Nothing => {}
         Subject::Process(name) => tally.add(session.attach(name))?,
+        Subject::Capture(path) => tally.add(match path.into_os_string().into_string() {
+            Ok(path) => session.open_capture(path),
+            Err(path) => session.fail(ErrorReport::of(format!("{} is not UTF-8", path.display()))),
+        })?,
         Subject::Demonstration => tally.add(match demo::start() {
             Ok(started) => demonstrate(demonstration.insert(started), session, arguments),
             Err(error) => session.fail(ErrorReport::of(error.to_string())),

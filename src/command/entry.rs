@@ -63,6 +63,8 @@ pub struct Nature {
     pub draws: bool,
     /// It changes how the process runs.
     pub changes_process: bool,
+    /// It writes a file, which `--no-shell` refuses.
+    pub writes_file: bool,
     /// It attaches to a process, or detaches from it.
     pub chooses_target: bool,
     /// It has to do with displays, so that the next prompt need not show them.

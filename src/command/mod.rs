@@ -9,6 +9,7 @@ mod apropos;
 mod assert;
 mod attach;
 mod capabilities;
+mod capture;
 mod compare;
 mod complete;
 mod completion;
@@ -71,6 +72,7 @@ mod who;
 pub use about::{About, Group};
 pub use assert::Assert;
 pub use attach::{Attach, TargetName};
+pub use capture::TargetCapture;
 pub use completion::Offer;
 pub use cut::CUT;
 pub use display::Display;
@@ -99,9 +101,11 @@ pub static COMMANDS: Commands = Commands { entries: &ENTRIES, records: &RECORDS,
 pub const LANGUAGE: Language = Language(&SYNTAX);
 
 /// Every command, in the order of `help`.
-static ENTRIES: [Entry; 61] = [
+static ENTRIES: [Entry; 63] = [
     Entry::of::<attach::Attach>(),
     Entry::of::<attach::Detach>(),
+    Entry::of::<capture::TargetCapture>(),
+    Entry::of::<capture::WriteCapture>(),
     Entry::of::<process::InfoProcess>(),
     Entry::of::<threads::InfoThreads>(),
     Entry::of::<threads::InfoRegisters>(),

@@ -3,7 +3,7 @@
 use super::page_sweep::stopped;
 use super::{Error, Flow, Outcome};
 use crate::kernel::words::worded;
-use crate::process;
+use crate::process::{self, Process};
 use crate::render::Sink;
 use crate::report::Stopped;
 use std::time::Duration;
@@ -21,8 +21,15 @@ pub(super) struct Schedule {
 }
 
 impl Schedule {
-    /// Refused if `every` is shorter than a millisecond.
-    pub fn new(every: Duration) -> Result<Schedule, Error> {
+    /// Refused if `every` is shorter than a millisecond, and for a capture.
+    pub fn new(every: Duration, process: &Process) -> Result<Schedule, Error> {
+        if process.captured().is_some() {
+            return Err(Error::refused("nothing changes in a capture", "`diff` compares two moments of a process"));
+        }
+        Schedule::every(every)
+    }
+
+    fn every(every: Duration) -> Result<Schedule, Error> {
         if every < SHORTEST {
             return Err(Error::refused("`every` must be at least 1 ms", "write `every 1ms`"));
         }
@@ -102,7 +109,7 @@ mod tests {
     #[test]
     fn samples_that_come_late_are_counted() {
         let ms = Duration::from_millis;
-        let mut schedule = Schedule::new(ms(50)).expect("long enough");
+        let mut schedule = Schedule::every(ms(50)).expect("long enough");
         assert_eq!((schedule.wait(ms(10)), schedule.missed), (ms(40), 0));
         assert_eq!((schedule.wait(ms(70)), schedule.missed), (ms(30), 0));
         // The one at 150 is late, and taken at once.
@@ -110,13 +117,13 @@ mod tests {
         // Those at 200 and 250 are missed.
         assert_eq!((schedule.wait(ms(310)), schedule.missed), (ms(0), 2));
         assert_eq!((schedule.wait(ms(311)), schedule.missed), (ms(39), 2));
-        let mut rare = Schedule::new(Duration::MAX).expect("long enough");
+        let mut rare = Schedule::every(Duration::MAX).expect("long enough");
         assert_eq!(rare.wait(ms(10)), Duration::MAX - ms(10));
     }
 
     #[test]
     fn with_slow_samples_those_taken_and_those_missed_are_all_that_were_due() {
-        let mut schedule = Schedule::new(Duration::from_millis(50)).expect("long enough");
+        let mut schedule = Schedule::every(Duration::from_millis(50)).expect("long enough");
         let (mut now, mut taken) = (Duration::ZERO, 0);
         while now < Duration::from_secs(1) {
             taken += 1;

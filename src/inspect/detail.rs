@@ -107,10 +107,11 @@ impl AddressSpace {
             tries += 1;
             let reading = self.read_page(address, viewed)?;
             let detail = self.describe(address, viewed, &reading)?;
-            if self.entry(address)?.map(frame_bits) == reading.entry.map(frame_bits) {
+            let is_unsettled = self.target().process.is_unsettled(self.page().index(address));
+            if !is_unsettled && self.entry(address)?.map(frame_bits) == reading.entry.map(frame_bits) {
                 return Ok(detail);
             }
-            if tries == TRIES {
+            if is_unsettled || tries == TRIES {
                 return Ok(detail.without_unsettled());
             }
         }

@@ -189,13 +189,15 @@ impl ThreadState {
     }
 }
 
-/// Bytes in a pointer of the program. The entries are pairs of its words, in the byte order of this machine. The size
-/// of a program header (`AT_PHENT`, 4, of include/uapi/linux/auxvec.h) is 56 in a 64-bit program and 32 in a 32-bit
-/// one.
+/// Bytes in a pointer of the program. The entries are pairs of its words, in either byte order. The size of a program
+/// header (`AT_PHENT`, 4, of include/uapi/linux/auxvec.h) is 56 in a 64-bit program and 32 in a 32-bit one.
 pub fn pointer_bytes(bytes: &[u8]) -> Option<u8> {
-    let wide = [4u64, 56].map(u64::to_ne_bytes).concat();
-    let narrow = [4u32, 32].map(u32::to_ne_bytes).concat();
-    let has = |entry: &[u8]| bytes.chunks_exact(entry.len()).any(|pair| pair == entry);
+    let wide = [[4u64, 56].map(u64::to_le_bytes).concat(), [4u64, 56].map(u64::to_be_bytes).concat()];
+    let narrow = [[4u32, 32].map(u32::to_le_bytes).concat(), [4u32, 32].map(u32::to_be_bytes).concat()];
+    let has = |entries: &[Vec<u8>; 2]| {
+        let size = entries[0].len();
+        bytes.chunks_exact(size).any(|pair| entries.iter().any(|entry| entry == pair))
+    };
     match (has(&wide), has(&narrow)) {
         (true, _) => Some(8),
         (_, true) => Some(4),

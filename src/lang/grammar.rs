@@ -164,6 +164,7 @@ fn shown(word: &str) -> String {
         "HOW" => "--how".into(),
         "FAULT" => "--fault".into(),
         "YES" => "--yes".into(),
+        "OVERWRITE" => "--overwrite".into(),
         "FORMAT" => format!("/{}", choice_of_literals("format").unwrap_or_default()),
         "COUNT_OR_UNIT" => "/UN".into(),
         "nfu" => "/NFU".into(),

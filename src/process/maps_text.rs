@@ -37,6 +37,12 @@ impl MapsText {
         MapsText(text)
     }
 
+    /// The text itself.
+    #[cfg(feature = "cli")]
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
     /// Compares `later`, which follows `so_far` bytes that are the same. Returns how many bytes more are the same, 0 at
     /// the end of both; `None` if something differs.
     pub fn same_from(&self, so_far: usize, later: &[u8]) -> Option<usize> {

@@ -2,6 +2,8 @@
 //!
 //! Here and nowhere else bytes are fetched from a [`Source`] and decoded with `kernel`.
 
+#[cfg(feature = "cli")]
+mod capture;
 mod cgroups;
 #[cfg(test)]
 pub(crate) mod fake;
@@ -14,6 +16,10 @@ mod status;
 mod target_process;
 #[cfg(test)]
 mod tests;
+
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub use capture::{Capture, Captured};
 
 pub use crate::source::{
     BackingContent, BackingRun, Categories, Credentials, Error, Feature, Finding, Held, Identity, InMemory, Liveness,
@@ -65,6 +71,16 @@ impl Target {
             machine: Arc::new(Machine::new(Arc::clone(&source))),
             modules: Modules::new(source),
         }
+    }
+
+    /// The target in a capture.
+    ///
+    /// # Errors
+    /// The file is none, is damaged, or cannot be read.
+    #[cfg(feature = "cli")]
+    #[doc(hidden)]
+    pub fn of_capture(file: Box<dyn ReadAt>) -> Result<Self> {
+        crate::source::capture::open(file).map(Self::new)
     }
 
     /// The same target; `log` records what is read of it.

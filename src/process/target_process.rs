@@ -119,6 +119,17 @@ impl Process {
         self.source.exit_code()
     }
 
+    /// When it was captured (begun and ended, in seconds since 1970); `None` if it is no capture.
+    #[doc(hidden)]
+    pub fn captured(&self) -> Option<[u64; 2]> {
+        self.source.captured()
+    }
+
+    /// Whether a page changed while its entry and its frame were captured.
+    pub(crate) fn is_unsettled(&self, page: u64) -> bool {
+        self.source.is_unsettled(page)
+    }
+
     /// The address space that it has now; `None` if it never gets another one.
     #[doc(hidden)]
     pub fn memory_lifetime(&self) -> Option<Arc<dyn MemoryLifetime>> {

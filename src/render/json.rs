@@ -22,6 +22,28 @@ impl Renderer for Json {
     }
 }
 
+/// Writes each record as one line, with the field `capture`: the target is a capture.
+#[derive(Clone, Copy, Debug)]
+pub struct JsonOfCapture {
+    /// When it was begun, in seconds since 1970.
+    pub captured: u64,
+}
+
+impl Renderer for JsonOfCapture {
+    fn record(&mut self, record: &dyn Record, out: &mut dyn Write) -> io::Result<()> {
+        let mut line = Vec::with_capacity(512);
+        record.write_json(&mut line)?;
+        // Every record has a type, so that another field can follow.
+        line.pop();
+        writeln!(line, ",\"capture\":{}}}", self.captured)?;
+        out.write_all(&line)
+    }
+
+    fn finish(&mut self, _out: &mut dyn Write) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// Text for people in the `text` records of a program.
 pub struct TextInJson<R> {
     /// Makes the text.

@@ -18,7 +18,7 @@ pub mod units;
 
 pub use crate::lang::ColorChoice;
 pub use ascii::Ascii;
-pub use json::{Json, TextInJson};
+pub use json::{Json, JsonOfCapture, TextInJson};
 pub use printable::{cut, printable};
 pub use record::{Erased, Record, RowRange, Sink};
 pub use svg::Svg;

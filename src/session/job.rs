@@ -53,6 +53,11 @@ impl Session {
     /// Runs a command. Returns where it stopped, if an empty line can continue there.
     pub(super) fn run_job(&mut self, job: &Job) -> (Outcome, Option<Resume>) {
         self.report_target_change();
+        if command::nature(&*job.command.node).writes_file
+            && let Err(refused) = self.options.shell_permit()
+        {
+            return (self.evaluation_failed(job.input, eval::Error::new(job.command.at, refused)), None);
+        }
         let interrupts = Rc::clone(&self.interrupts);
         // A command that draws no picture must fail before the file is overwritten.
         let picture = self.picture(job.input.text, job.command, job.output);

@@ -4,7 +4,7 @@ use super::base::{Repeatable, Session};
 use super::job::Job;
 use super::outcome::{Input, Outcome, Tally};
 use crate::command::LANGUAGE;
-use crate::command::{self, Attach, Resume, TargetName};
+use crate::command::{self, Attach, Resume, TargetCapture, TargetName};
 use crate::command::{Display, Set};
 use crate::eval::{self, Value};
 use crate::lang::script::Builder;
@@ -14,8 +14,16 @@ use std::rc::Rc;
 impl Session {
     /// Attaches, as `attach` does.
     pub fn attach(&mut self, target: TargetName) -> Outcome {
-        let nowhere = Span::default();
-        let command = Spanned::new(parsed(Attach(Spanned::new(target, nowhere))), nowhere);
+        self.choose_target(parsed(Attach(Spanned::new(target, Span::default()))))
+    }
+
+    /// Opens a capture, as `target capture` does.
+    pub fn open_capture(&mut self, path: String) -> Outcome {
+        self.choose_target(parsed(TargetCapture(Spanned::new(path, Span::default()))))
+    }
+
+    fn choose_target(&mut self, command: Rc<dyn ParsedCommand>) -> Outcome {
+        let command = Spanned::new(command, Span::default());
         let mut job = Job::new(Input::typed(""), &command);
         job.is_quiet = self.options.quiet;
         self.run_job(&job).0
@@ -95,10 +103,8 @@ impl Session {
         }
         let (outcome, parsed) = self.run_line_or_user_command(input);
         self.repeatable = match parsed {
-            // An empty line never repeats a shell command, a redirection or a change of the process.
-            Some((Line::Command { command, output: Output::Screen }, resume))
-                if !command::nature(&*command.node).changes_process =>
-            {
+            // An empty line never repeats a shell command, a redirection, a change of the process or a written file.
+            Some((Line::Command { command, output: Output::Screen }, resume)) if !has_effects(&*command.node) => {
                 Some(Repeatable { text: text.to_owned(), command, resume })
             }
             _ => None,
@@ -198,4 +204,10 @@ fn opens_block(text: &str) -> bool {
     let mut builder = Builder::new(LANGUAGE);
     let first = builder.push(1, text.lines().next().unwrap_or_default());
     first.is_ok() && builder.is_open()
+}
+
+/// Whether a command changes more than pmdb: the process, or a file.
+fn has_effects(command: &dyn ParsedCommand) -> bool {
+    let nature = command::nature(command);
+    nature.changes_process || nature.writes_file
 }

@@ -63,6 +63,10 @@ impl Session {
             };
         }
         if self.is_json() {
+            let captured = self.state().target().and_then(|target| target.process.captured());
+            if let Some([captured, _]) = captured {
+                return Box::new(render::JsonOfCapture { captured });
+            }
             return Box::new(render::Json);
         }
         let theme = if is_screen { self.theme() } else { Theme::PLAIN };

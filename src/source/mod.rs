@@ -4,6 +4,9 @@
 //! `/sys`, and the files behind regions. It never ptraces, and never makes the target fault. One operation changes how
 //! the target runs, [`Source::clear_soft_dirty`], and one command calls it.
 
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod capture;
 mod error;
 mod feature;
 mod file;
@@ -82,6 +85,17 @@ pub trait Source: Send + Sync {
     /// How the process ended, as `wait` gives it; `None` where that is not known.
     fn exit_code(&self) -> Option<i32> {
         None
+    }
+
+    /// When it was begun and ended, in seconds since 1970, if this is a capture.
+    fn captured(&self) -> Option<[u64; 2]> {
+        None
+    }
+
+    /// Whether this page had another frame when the words of frames were read: what is known of the two does not belong
+    /// together.
+    fn is_unsettled(&self, _page: u64) -> bool {
+        false
     }
 
     /// The address space that the process has now; `None` if it never gets another one.

@@ -20,6 +20,8 @@
 //! beside      demangle, lines         names that people read; lines of the source
 //! ```
 
+#[cfg(feature = "cli")]
+mod capture;
 mod demangle;
 mod elf;
 mod jit;
@@ -41,6 +43,9 @@ mod target_symbols;
 #[cfg(test)]
 pub(crate) mod tests;
 
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub use capture::read_tables;
 pub use jit::JitSurvey;
 pub use lines::{Frame, LineAt, LinePlace, LineSearch, SourcesOf};
 pub use module::{Module, may_have_names, modules};

@@ -11,8 +11,11 @@
 
 mod btf;
 mod budget;
+mod capture;
 mod dwarf;
 mod elf;
+mod jit;
+#[path = "../captures/mod.rs"]
 mod made;
 mod mutate;
 mod names;

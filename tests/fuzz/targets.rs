@@ -1,6 +1,6 @@
 //! The fuzz targets and their seeds.
 
-use crate::{Fuzzed, btf, elf, made, names};
+use crate::{Fuzzed, btf, capture, elf, jit, names};
 use pmdb::command::LANGUAGE;
 use pmdb::kernel::status::ThreadState;
 use pmdb::kernel::{PageFlags, PageMapEntry, maps, mounts, physical, smaps, status, swaps};
@@ -23,10 +23,31 @@ pub const ALL: &[Fuzzed] = &[
     },
     Fuzzed {
         name: "perf-map",
-        seeds: made::seeds,
+        seeds: jit::seeds,
         words: &[" ", "\n", "0x", "7f0000000040 8 a\n", "ffffffffffffffff"],
-        feed: made::feed,
+        feed: jit::feed,
         longest: Duration::from_millis(100),
+    },
+    Fuzzed {
+        name: "capture",
+        seeds: capture::seeds,
+        words: &[
+            "18446744073709551615",
+            "4294967295",
+            "-1",
+            "0",
+            "[",
+            "]",
+            "{",
+            "}",
+            "null",
+            "\"Err\":{\"NotAvailable\":\"\"}",
+            "[[0,1,65536]]",
+            "\"backing\":[{\"start\":0,\"end\":18446744073709551615,\"runs\":{\"Ok\":[]}}],",
+            "[0,18446744073709551615,[512,9,8]],",
+        ],
+        feed: capture::feed,
+        longest: Duration::from_secs(1),
     },
     Fuzzed {
         name: "names",

@@ -41,7 +41,7 @@ struct Place {
 
 /// After the words of a command and its options, after `set $name =`, or after `in`.
 fn begins_arguments(tokens: &[Token]) -> bool {
-    const OPTIONS: &[&str] = &["HOW", "FAULT", "YES", "FORMAT", "COUNT_OR_UNIT", "LAYOUT", "BACKWARD"];
+    const OPTIONS: &[&str] = &["HOW", "FAULT", "YES", "OVERWRITE", "FORMAT", "COUNT_OR_UNIT", "LAYOUT", "BACKWARD"];
     let rule = |token: &Token| token.rule.clone().unwrap_or_default();
     let is_option = |token: &&Token| OPTIONS.contains(&rule(token).as_str());
     let options = tokens.iter().rev().take_while(is_option).count();

@@ -11,6 +11,7 @@ mod account;
 mod answers;
 mod behind;
 mod by_region;
+mod capture;
 mod cgroup;
 mod changes;
 mod devices;
@@ -69,6 +70,7 @@ const TESTS: &[&[Test]] = &[
     answers::threads::TESTS,
     behind::TESTS,
     by_region::TESTS,
+    capture::TESTS,
     cgroup::TESTS,
     changes::TESTS,
     devices::TESTS,

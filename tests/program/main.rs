@@ -2,6 +2,7 @@
 
 mod absent;
 mod capabilities;
+mod captures;
 mod codes;
 mod completion;
 mod control;
@@ -13,6 +14,8 @@ mod golden;
 mod help;
 mod hostile;
 mod language;
+#[path = "../captures/mod.rs"]
+mod made;
 mod output;
 mod outside;
 mod programs;

@@ -86,7 +86,7 @@ pub(super) struct Times<'a> {
 pub(super) fn run(round: &Round, times: &Times<'_>, context: &mut Context) -> Outcome {
     let &Times { every, duration, until } = times;
     let bytes = until.map(|until| eval::count(&until.bytes, context.state)).transpose()?.unwrap_or(0);
-    let mut schedule = Schedule::new(every.unwrap_or(USUAL))?;
+    let mut schedule = Schedule::new(every.unwrap_or(USUAL), &context.target()?.process)?;
     let page_size = round.page().bytes();
     let began = Instant::now();
     // By process: copied pages of the sample before.

@@ -52,6 +52,7 @@ subjects! {
     "jq": "filters of jq for JSON output",
     "rights": "use without root, and with more rights",
     "kernels": "the features of each Linux version",
+    "captures": "the contents and the format of a capture",
     "traces": "the effects of pmdb on the target",
     "files": "the files that pmdb reads, and exit statuses",
 }

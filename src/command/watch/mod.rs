@@ -184,7 +184,7 @@ replaces the one before. `> ./FILE.svg` writes it as SVG.",
             return Err(Error::refused("`for` must be longer than 0: a change needs two samples", hint));
         }
         let every = every.unwrap_or(USUAL);
-        let schedule = Schedule::new(every)?;
+        let schedule = Schedule::new(every, &target.process)?;
         context.state.last_address = None;
         let space = eval::current_space(&spans, &target)?;
         refuse_unmapped(self.range.at, &spans, &space, &target)?;

@@ -102,7 +102,7 @@ pub(super) fn command_name(language: Language, text: &str) -> Option<&'static st
 }
 
 /// Words that begin with two minus signs.
-pub(in crate::lang) const OPTIONS: [&str; 3] = ["--how", "--fault", "--yes"];
+pub(in crate::lang) const OPTIONS: [&str; 4] = ["--how", "--fault", "--yes", "--overwrite"];
 
 pub(super) fn option(text: &str) -> Lexed<'_, TokenKind> {
     match OPTIONS.iter().find(|option| text.starts_with(**option)) {

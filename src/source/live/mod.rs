@@ -89,6 +89,14 @@ impl Source for Live {
         self.attached().ok()?.handle().exit_code()
     }
 
+    fn captured(&self) -> Option<[u64; 2]> {
+        None
+    }
+
+    fn is_unsettled(&self, _: u64) -> bool {
+        false
+    }
+
     fn memory_lifetime(&self) -> Option<Arc<dyn MemoryLifetime>> {
         Some(self.attached().ok()?.memory())
     }

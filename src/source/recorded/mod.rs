@@ -74,6 +74,14 @@ impl Source for Recorded {
         self.source.exit_code()
     }
 
+    fn captured(&self) -> Option<[u64; 2]> {
+        self.source.captured()
+    }
+
+    fn is_unsettled(&self, page: u64) -> bool {
+        self.source.is_unsettled(page)
+    }
+
     fn memory_lifetime(&self) -> Option<Arc<dyn MemoryLifetime>> {
         self.source.memory_lifetime()
     }

@@ -94,7 +94,8 @@ impl Elf {
         })
     }
 
-    fn name_of(&self, section: &Section) -> Option<&[u8]> {
+    /// The name of a section.
+    pub(in crate::symbol) fn name_of(&self, section: &Section) -> Option<&[u8]> {
         let rest = self.section_names.get(usize::try_from(section.name).ok()?..)?;
         rest.get(..memchr::memchr(0, rest)?)
     }

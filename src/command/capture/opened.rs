@@ -1,0 +1,63 @@
+//! `target capture FILE`: examine a capture.
+
+use super::super::{About, Command, CommandName, Context, Flow, Group, Nature, Outcome, example, expand_home};
+use super::output;
+use crate::lang::display::quoted;
+use crate::lang::parser::{Parsed, Tokens, pattern};
+use crate::lang::{Expected, Spanned};
+use crate::process::Target;
+use crate::report::TargetReport;
+use nom::Parser;
+use nom::combinator::map;
+use std::fmt::{self, Formatter};
+
+/// `target capture FILE`
+#[derive(Debug)]
+pub struct TargetCapture(pub Spanned<String>);
+
+impl Command for TargetCapture {
+    const ABOUT: About = About {
+        name: CommandName::new("target capture"),
+        group: Group::Target,
+        summary: "examine a capture in place of a process",
+        text: "\
+Opens a file that `capture` wrote, on this machine or on another. Only the right to read the file is needed. The \
+commands that look at pages answer as they would have on the process. What the file lacks is reported as `not in \
+this capture`. In JSON every record has the field `capture`, the time when it was begun.
+
+pmdb opens no other file because of a capture, whatever names are in it. `pmdb -c FILE` does the same at the start.",
+        examples: &[example("target capture before.capture", "examine a capture")],
+    };
+
+    fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
+        map(pattern(Expected::File), TargetCapture).parse(input)
+    }
+
+    fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        quoted(f, Some(&self.0.node))
+    }
+
+    fn nature(&self) -> Nature {
+        Nature { chooses_target: true, ..Nature::default() }
+    }
+
+    fn run(&self, context: &mut Context) -> Outcome {
+        let file = output::open(&expand_home(&self.0.node))?;
+        let target = Target::of_capture(Box::new(file))?;
+        target.process.set_scan(context.state.settings.scan);
+        let target = context.state.attach(target);
+        if !context.sink.is_greeting() {
+            return Ok(Flow::Done);
+        }
+        let identity = target.process.identity();
+        context.sink.emit(&TargetReport {
+            event: "attached",
+            pid: identity.pid,
+            name: identity.name,
+            executable: target.process.executable(),
+            regions: target.process.regions().ok().map(|regions| regions.len() as u64),
+            remarks: vec!["it is a capture: nothing changes in it".to_owned()],
+        })?;
+        Ok(Flow::Done)
+    }
+}

@@ -1,0 +1,109 @@
+//! The flags of frames, and of the other frames of their folios.
+
+use super::pages::{FrameRun, read};
+use crate::budget::Budget;
+use crate::kernel::PageFlags;
+use crate::process::Result;
+use crate::source::capture::{Shared, Words};
+use crate::source::{Source, WordFile};
+
+/// Gaps of so many frames are read along. A sweep passes over gaps too, and those must be no larger.
+const GAP: u64 = 8;
+/// Frames in which the beginning or the end of a folio is looked for at a time.
+const FOLIO: u64 = 512;
+/// No folio has more frames.
+const LARGEST_FOLIO: u64 = 1 << 22;
+
+/// Sorted, and joined over small gaps.
+pub(super) fn joined(mut frames: Vec<FrameRun>) -> Vec<FrameRun> {
+    frames.sort_unstable();
+    let mut runs: Vec<FrameRun> = Vec::new();
+    for (first, count) in frames {
+        match runs.last_mut() {
+            Some((start, all)) if first <= *start + *all + GAP => *all = (*all).max(first + count - *start),
+            _ => runs.push((first, count)),
+        }
+    }
+    runs
+}
+
+/// Reads the flags of runs of frames and of the folios that these are part of.
+pub(super) struct Folios<'a> {
+    source: &'a dyn Source,
+    shared: &'a Shared,
+    pub(super) words: Words,
+    /// What was read.
+    pub(super) whole: Vec<FrameRun>,
+    /// Frames before this one were read.
+    next: u64,
+}
+
+impl<'a> Folios<'a> {
+    pub(super) fn new(source: &'a dyn Source, shared: &'a Shared, words: Words) -> Self {
+        Folios { source, shared, words, whole: Vec::new(), next: 0 }
+    }
+
+    pub(super) fn run(&mut self, (first, count): FrameRun, budget: &mut Budget) -> Result<()> {
+        let end = first + count;
+        let start = if first >= self.next { self.beginning(first)? } else { self.next };
+        self.read((start, end.saturating_sub(start)), budget)?;
+        // One frame more than the folio has shows where it ends.
+        let mut at = end.max(self.next);
+        while at < end.saturating_add(LARGEST_FOLIO) {
+            let mut flags = vec![0; FOLIO as usize];
+            let read = self.source.words(WordFile::FrameFlags, at, &mut flags)?;
+            flags.truncate(read);
+            let other = flags.iter().position(|&flags| !is_tail(flags));
+            let known = flags.get(..other.map_or(read, |other| other + 1)).unwrap_or_default();
+            self.words.add(&self.shared.archive, at, known)?;
+            self.took(at, known.len() as u64);
+            at += known.len() as u64;
+            if other.is_some() || read < FOLIO as usize {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the folio of a frame begins, unless it was read already.
+    fn beginning(&self, first: u64) -> Result<u64> {
+        let mut low = first;
+        let lowest = first.saturating_sub(LARGEST_FOLIO).max(self.next);
+        let mut flags = vec![0];
+        if self.source.words(WordFile::FrameFlags, first, &mut flags)? == 0 || !is_tail(flags[0]) {
+            return Ok(first);
+        }
+        while low > lowest {
+            let from = low.saturating_sub(FOLIO).max(lowest);
+            flags.resize((low - from) as usize, 0);
+            self.source.words(WordFile::FrameFlags, from, &mut flags)?;
+            if let Some(head) = flags.iter().rposition(|&flags| !is_tail(flags)) {
+                return Ok(from + head as u64);
+            }
+            low = from;
+        }
+        Ok(low)
+    }
+
+    fn read(&mut self, run: FrameRun, budget: &mut Budget) -> Result<()> {
+        let source = self.source;
+        read(source, WordFile::FrameFlags, run, budget, &mut |first, found| {
+            self.words.add(&self.shared.archive, first, found)?;
+            self.took(first, found.len() as u64);
+            Ok(())
+        })
+    }
+
+    fn took(&mut self, first: u64, count: u64) {
+        match self.whole.last_mut() {
+            Some((start, all)) if *start + *all == first => *all += count,
+            _ if count > 0 => self.whole.push((first, count)),
+            _ => {}
+        }
+        self.next = first + count;
+    }
+}
+
+fn is_tail(flags: u64) -> bool {
+    PageFlags::from_bits_retain(flags).contains(PageFlags::COMPOUND_TAIL)
+}

@@ -1,0 +1,230 @@
+//! Writing a capture: the pages of a process, the words of their frames, and all that the decoders ask beside that.
+
+mod folios;
+mod pages;
+
+use super::{Process, Result, Target};
+use crate::budget::Budget;
+use crate::kernel::{Device, Region};
+use crate::source::capture::{Archive, Index, Output, ProcessAnswers, Recorder, Shared, WordIndex, Words};
+use crate::source::{Held, Source, WordFile, covered_pages};
+use folios::{Folios, joined};
+use pages::{FrameRun, PageReader, read};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Frames that are asked for on any machine, to find out whether they may be.
+const FIRST: FrameRun = (0, 2);
+
+/// A capture that is being written.
+pub struct Capture {
+    /// Asked in place of the target; what it answers is kept.
+    target: Target,
+    source: Arc<dyn Source>,
+    recorder: Arc<Recorder>,
+    shared: Arc<Shared>,
+    index: Index,
+}
+
+/// What is in a capture.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Captured {
+    /// Regions of the process.
+    pub regions: u64,
+    /// Pages with something in their entries.
+    pub pages: u64,
+    /// Frames whose words were kept: those of the pages, and the rest of their folios.
+    pub frames: u64,
+    /// Pages that changed during the capture: the words of their frames may be of another page.
+    pub changed: u64,
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+impl Capture {
+    /// Begins a capture of `target`.
+    pub fn begin(target: &Target, out: Output) -> Self {
+        let source = Arc::clone(target.process.source());
+        let time = now();
+        let shared = Shared::new(Archive::new(out, time));
+        let recorder = Recorder::new(&source, &shared);
+        let index = Index { times: [time, time], ..Index::default() };
+        Capture { target: Target::new(Arc::clone(&recorder) as Arc<dyn Source>), source, recorder, shared, index }
+    }
+
+    /// The target; what is asked of it becomes part of the capture.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// Writes everything. `ask` asks what others want to know of the target, such as its symbols.
+    ///
+    /// # Errors
+    /// The capture cannot be written, the target is gone, the budget is over, and those of `ask`.
+    pub fn write<E: From<super::Error>>(
+        mut self,
+        budget: &mut Budget,
+        ask: impl FnOnce(&Target) -> std::result::Result<(), E>,
+    ) -> std::result::Result<Captured, E> {
+        let (page_map, captured) = self.pages(budget)?;
+        let own = self.own(budget)?;
+        self.questions(budget)?;
+        ask(&self.target)?;
+        self.index.processes.push(self.recorder.finish(page_map));
+        self.index.processes.extend(own);
+        self.index.times[1] = now();
+        let Capture { target, recorder, shared, index, .. } = self;
+        drop((target, recorder));
+        shared.finish(&index)?;
+        Ok(captured)
+    }
+
+    /// The pages of the process and the words of their frames.
+    fn pages(&mut self, budget: &mut Budget) -> Result<(WordIndex, Captured)> {
+        let (regions, text) = self.target.process.regions_and_text(budget)?;
+        self.recorder.keep_maps(text.bytes());
+        let (source, shared) = (Arc::clone(&self.source), Arc::clone(&self.shared));
+        let process = self.target.process.clone();
+        let mut reader = PageReader::new(&process, &*source, &shared);
+        for region in &regions {
+            reader.region(region.range, budget)?;
+        }
+        let frames = self.frames(reader.frames(), budget)?;
+        let changed = reader.changed(budget)?;
+        self.recorder.keep_changed(&changed);
+        let captured = Captured {
+            regions: regions.len() as u64,
+            pages: reader.pages,
+            frames,
+            changed: changed.iter().map(|(_, count)| count).sum(),
+        };
+        Ok((reader.finish(&self.recorder)?, captured))
+    }
+
+    /// pmdb's own mappings, as its map counts include them.
+    fn own(&self, budget: &mut Budget) -> Result<Option<ProcessAnswers>> {
+        let Ok(Some(number)) = self.target.machine.own_number() else {
+            return Ok(None);
+        };
+        let Ok(source) = self.source.open(number, &Held::default()) else {
+            return Ok(None);
+        };
+        if source.identity().pid == self.source.identity().pid {
+            return Ok(None);
+        }
+        let recorder = Recorder::new(&source, &self.shared);
+        let process = Process::new(Arc::clone(&recorder) as Arc<dyn Source>);
+        let (regions, text) = process.regions_and_text(budget)?;
+        recorder.keep_maps(text.bytes());
+        let mut reader = PageReader::new(&process, &*source, &self.shared);
+        for region in regions.iter().filter(|region| region.inode != 0) {
+            reader.region(region.range, budget)?;
+        }
+        let page_map = reader.finish(&recorder)?;
+        Ok(Some(recorder.finish(page_map)))
+    }
+
+    /// The words of these frames, and of the rest of their folios. Returns how many frames that are.
+    fn frames(&mut self, frames: impl Iterator<Item = FrameRun>, budget: &mut Budget) -> Result<u64> {
+        let runs = joined(frames.chain([FIRST]).collect());
+        let source = &*self.source;
+        let pid = source.identity().pid;
+        let page = self.target.machine.page();
+        let ends = |file: WordFile| covered_pages(page, |index| Ok(source.words(file, index, &mut [0])? == 1));
+        let mut whole = Vec::new();
+        self.index.flags = match ends(WordFile::FrameFlags) {
+            Ok(end) => {
+                let words = Words::new(&format!("{pid}/kpageflags"));
+                let mut folios = Folios::new(source, &self.shared, words);
+                for run in runs {
+                    folios.run(run, budget)?;
+                }
+                whole = folios.whole;
+                folios.words.finish(&self.shared.archive, end)?
+            }
+            Err(error) => {
+                whole.extend(runs);
+                WordIndex::refused(&error)
+            }
+        };
+        let mut groups = BTreeSet::new();
+        for (file, name) in [(WordFile::FrameCounts, "kpagecount"), (WordFile::FrameCgroups, "kpagecgroup")] {
+            let index = match ends(file) {
+                Ok(end) => {
+                    let mut words = Words::new(&format!("{pid}/{name}"));
+                    for &run in &whole {
+                        read(source, file, run, budget, &mut |first, found| {
+                            if file == WordFile::FrameCgroups {
+                                groups.extend(
+                                    found.chunk_by(|one, other| one == other).filter_map(|alike| alike.first()),
+                                );
+                            }
+                            words.add(&self.shared.archive, first, found)
+                        })?;
+                    }
+                    words.finish(&self.shared.archive, end)?
+                }
+                Err(error) => WordIndex::refused(&error),
+            };
+            if file == WordFile::FrameCounts { self.index.counts = index } else { self.index.cgroups = index }
+        }
+        for inode in groups {
+            _ = self.target.machine.cgroup_path(inode);
+        }
+        Ok(whole.iter().map(|(_, count)| count).sum())
+    }
+
+    /// What the decoders ask of a process and its machine. An answer that is refused is kept as that.
+    fn questions(&self, budget: &mut Budget) -> Result<()> {
+        let Target { process, machine, modules } = &self.target;
+        let regions = process.regions()?;
+        _ = process.layout();
+        _ = process.status();
+        _ = process.findings();
+        _ = process.stack_limit();
+        _ = process.registers();
+        _ = process.stack_pointers();
+        for thread in process.threads().unwrap_or_default() {
+            _ = process.thread_state(thread.id);
+        }
+        _ = machine.process_entry(process.identity().pid);
+        _ = machine.findings();
+        _ = machine.credentials();
+        _ = (machine.kernel(), machine.zones(), machine.iomem(), machine.swaps(), machine.swap_layout());
+        _ = (machine.false_flags(), machine.merging(), machine.huge_page_bytes(), machine.has_soft_dirty());
+        _ = (machine.has_protection_keys(), machine.has_exact_map_counts(), machine.pools_are_known());
+        _ = (machine.cgroup_mount(), machine.own_number(), modules.perf_map().map(drop));
+        let devices: BTreeSet<(u32, u32)> =
+            regions.iter().map(|region| (region.device.major, region.device.minor)).collect();
+        for (major, minor) in devices {
+            _ = machine.memory_files(Device { major, minor });
+        }
+        let smaps = process.smaps(budget);
+        _ = process.rollup();
+        let sizes =
+            smaps.iter().flatten().filter_map(|one| one.fields.iter().find(|(name, _)| name == "KernelPageSize"));
+        let sizes: BTreeSet<u64> = sizes.map(|(_, bytes)| *bytes).collect();
+        for bytes in sizes.into_iter().chain(machine.huge_page_bytes()) {
+            _ = machine.huge_pages_to_spare(bytes);
+        }
+        for region in &regions {
+            budget.go_on()?;
+            self.region(region);
+        }
+        Ok(())
+    }
+
+    /// What is asked about a region: whether the kernel hides its pages, and what is behind it.
+    fn region(&self, region: &Region) {
+        _ = self.target.process.is_pfn_mapped(region);
+        if region.inode != 0 {
+            _ = self.target.modules.backing_content(region, region.range);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

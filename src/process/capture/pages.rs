@@ -1,0 +1,180 @@
+//! The page map of a process, where it is populated.
+
+use crate::budget::Budget;
+use crate::kernel::{AddressRange, FrameNumber, PageMapEntry};
+use crate::process::{Error, Process, Result};
+use crate::source::capture::{Recorder, Shared, WordIndex, Words};
+use crate::source::{PageRegion, Source, WordFile, covered_pages};
+use std::ops::ControlFlow;
+
+/// Words of one read: 64 KiB.
+const READ: usize = 8192;
+
+/// Frames that follow each other: the first, and how many.
+pub(super) type FrameRun = (u64, u64);
+
+/// Reads the words of a run.
+pub(super) fn read(
+    source: &dyn Source,
+    file: WordFile,
+    (mut first, mut left): FrameRun,
+    budget: &mut Budget,
+    each: &mut dyn FnMut(u64, &[u64]) -> Result<()>,
+) -> Result<()> {
+    let mut words = vec![0; READ];
+    while left > 0 {
+        budget.go_on()?;
+        let wanted = usize::try_from(left).unwrap_or(READ).min(READ);
+        let read = source.words(file, first, words.get_mut(..wanted).unwrap_or_default())?;
+        each(first, words.get(..read).unwrap_or_default())?;
+        if read < wanted {
+            break;
+        }
+        (first, left) = (first + read as u64, left - read as u64);
+    }
+    Ok(())
+}
+
+/// Pages with frames that follow each other.
+struct Present {
+    page: u64,
+    /// The first one's; 0 if frames are hidden.
+    frame: u64,
+    count: u64,
+}
+
+impl Present {
+    /// The frame of one of the pages, or of the page after them.
+    fn frame_of(&self, page: u64) -> u64 {
+        if self.frame == 0 { 0 } else { self.frame + (page - self.page) }
+    }
+}
+
+/// Reads the page map of a process.
+pub(super) struct PageReader<'a> {
+    process: &'a Process,
+    source: &'a dyn Source,
+    shared: &'a Shared,
+    words: Words,
+    stretches: Vec<PageRegion>,
+    /// The present pages.
+    present: Vec<Present>,
+    /// The pages with something in their entries.
+    pub(super) pages: u64,
+}
+
+impl<'a> PageReader<'a> {
+    pub(super) fn new(process: &'a Process, source: &'a dyn Source, shared: &'a Shared) -> Self {
+        let words = Words::new(&format!("{}/pagemap", source.identity().pid));
+        PageReader { process, source, shared, words, stretches: Vec::new(), present: Vec::new(), pages: 0 }
+    }
+
+    /// The entries of a region: each where it is populated, one for each gap.
+    pub(super) fn region(&mut self, region: AddressRange, budget: &mut Budget) -> Result<()> {
+        let page = self.process.layout().page;
+        let mut at = page.index(region.start());
+        let mut failure = None;
+        let process = self.process;
+        process.visit_populated(region, process.categories(), &mut |stretch| {
+            let (start, end) = (stretch.range.start(), stretch.range.end());
+            self.stretches.push(PageRegion {
+                start: start.get(),
+                end: end.get(),
+                categories: stretch.categories.bits(),
+            });
+            let (first, count) = (page.index(start), stretch.range.pages(page));
+            let done = self.gap(at, first).and_then(|()| self.entries((first, count), budget));
+            at = first + count;
+            match done {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(error) => {
+                    failure = Some(error);
+                    ControlFlow::Break(())
+                }
+            }
+        })?;
+        match failure {
+            Some(error) => Err(error),
+            None => self.gap(at, page.index(region.start()) + region.pages(page)),
+        }
+    }
+
+    /// The entries of an empty stretch are all alike.
+    fn gap(&mut self, first: u64, end: u64) -> Result<()> {
+        let mut word = [0];
+        if first < end && self.source.words(WordFile::PageMap, first, &mut word)? == 1 && word != [0] {
+            self.words.repeat(&self.shared.archive, first, end - first, word[0])?;
+        }
+        Ok(())
+    }
+
+    fn entries(&mut self, run: FrameRun, budget: &mut Budget) -> Result<()> {
+        read(self.source, WordFile::PageMap, run, budget, &mut |first, found| {
+            self.pages += found.len() as u64;
+            for (page, &word) in (first..).zip(found) {
+                let entry = PageMapEntry::new(word);
+                if entry.is_present() {
+                    self.add_present(page, entry.frame().map_or(0, FrameNumber::get));
+                }
+            }
+            self.words.add(&self.shared.archive, first, found)
+        })
+    }
+
+    fn add_present(&mut self, page: u64, frame: u64) {
+        match self.present.last_mut() {
+            Some(run) if run.page + run.count == page && run.frame_of(page) == frame => run.count += 1,
+            _ => self.present.push(Present { page, frame, count: 1 }),
+        }
+    }
+
+    /// The frames of the pages.
+    pub(super) fn frames(&self) -> impl Iterator<Item = FrameRun> {
+        self.present.iter().filter(|run| run.frame != 0).map(|run| (run.frame, run.count))
+    }
+
+    /// Reads the entries again after the words of their frames: the pages that have another frame now, or none.
+    pub(super) fn changed(&self, budget: &mut Budget) -> Result<Vec<(u64, u64)>> {
+        let mut changed: Vec<(u64, u64)> = Vec::new();
+        let mut entries = vec![0; READ];
+        let mut left = self.present.as_slice();
+        while let Some(run) = left.first() {
+            budget.go_on()?;
+            // Runs that are close together are read together.
+            let near = left.iter().take_while(|other| other.page + other.count <= run.page + READ as u64).count();
+            let (now, later) = left.split_at(near.max(1));
+            left = later;
+            let end = now.last().map_or(0, |run| run.page + run.count);
+            let mut at = run.page;
+            while at < end {
+                let wanted = usize::try_from(end - at).unwrap_or(READ).min(READ);
+                let part = entries.get_mut(..wanted).unwrap_or_default();
+                let read = self.source.words(WordFile::PageMap, at, part)?;
+                part.get_mut(read..).unwrap_or_default().fill(0);
+                let next = at + wanted as u64;
+                for one in now {
+                    for page in one.page.max(at)..(one.page + one.count).min(next) {
+                        let entry = PageMapEntry::new(part.get((page - at) as usize).copied().unwrap_or_default());
+                        let frame = entry.frame().map_or(0, FrameNumber::get);
+                        match changed.last_mut() {
+                            _ if entry.is_present() && frame == one.frame_of(page) => {}
+                            Some((start, count)) if *start + *count == page => *count += 1,
+                            _ => changed.push((page, 1)),
+                        }
+                    }
+                }
+                at = next;
+            }
+        }
+        Ok(changed)
+    }
+
+    pub(super) fn finish(self, recorder: &Recorder) -> Result<WordIndex> {
+        let page = self.process.layout().page;
+        let source = self.source;
+        let end = covered_pages(page, |index| Ok::<_, Error>(source.words(WordFile::PageMap, index, &mut [0])? == 1))?;
+        let scannable = if self.process.has_scan() { self.process.categories().bits() } else { 0 };
+        recorder.keep_populated(&self.stretches, scannable);
+        self.words.finish(&self.shared.archive, end)
+    }
+}

@@ -1,0 +1,123 @@
+//! Captures of a made world, sound and damaged.
+
+use super::*;
+use crate::kernel::{AddressRange, PageFlags, PageMapEntry};
+use crate::kernel::{FrameNumber, VirtualAddress};
+use crate::process::fake::{PAGE, World, region};
+use crate::source::InMemory;
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::sync::Mutex;
+
+#[derive(Clone, Default)]
+struct Bytes(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Bytes {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().expect("a lock").write(bytes)
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The bytes of a capture of this world.
+fn captured(world: World) -> Vec<u8> {
+    let (_, target) = world.target();
+    let bytes = Bytes::default();
+    let capture = Capture::begin(&target, Box::new(bytes.clone()));
+    let written = capture.write(&mut Budget::unlimited(), |_| Ok::<(), super::super::Error>(()));
+    written.expect("a capture");
+    let bytes = bytes.0.lock().expect("a lock");
+    bytes.clone()
+}
+
+fn opened(bytes: &[u8]) -> Result<Target> {
+    Target::of_capture(Box::new(InMemory::file(bytes.to_vec())))
+}
+
+/// A region with pages here and there, a large one that is nearly empty, and a folio of which one page is mapped.
+fn world() -> World {
+    let mut world = World { soft_dirty: true, ..World::new([region(0x100, 50), region(1 << 20, 1 << 22)]) };
+    world.maps(0x100, 3, 0x7000);
+    world.maps(0x110, 1, 0x9005);
+    world.maps((1 << 20) + 77, 2, 0x8000);
+    for index in 0..8 {
+        let flag = if index == 0 { PageFlags::COMPOUND_HEAD } else { PageFlags::COMPOUND_TAIL };
+        world.flags.insert(0x9000 + index, (flag | PageFlags::ANON).bits());
+    }
+    world
+}
+
+/// What a target answers about its pages, as far as it answers.
+fn answers(target: &Target) -> Vec<String> {
+    let Target { process, machine, .. } = target;
+    let mut said = vec![format!("{:?} {:?}", process.identity(), process.regions())];
+    for first in [0x100, 0x120, 1 << 20, (1 << 20) + 70, 1 << 21] {
+        let mut entries = [PageMapEntry::default(); 16];
+        let read = process.entries(first, &mut entries);
+        said.push(format!("{read:?} {entries:?}"));
+    }
+    said.push(format!("{:?}", process.entries((1 << 35) - 3, &mut [PageMapEntry::default(); 16])));
+    let all = AddressRange::new(VirtualAddress::new(0), VirtualAddress::new((1 << 23) * PAGE)).expect("a range");
+    let mut stretches = Vec::new();
+    let visited = process.visit_populated(all, process.categories(), &mut |stretch| {
+        stretches.push(stretch);
+        // A damaged file may have very many.
+        if stretches.len() < 1000 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    said.push(format!("{visited:?} {stretches:?}"));
+    for (first, count) in [(0x7000, 3), (0x8000, 2), (0x9000, 9)] {
+        let mut flags = vec![PageFlags::empty(); count];
+        let mut counts = vec![0; count];
+        let read = machine.frame_flags(FrameNumber::new(first), &mut flags);
+        let counted = machine.frame_counts(FrameNumber::new(first), &mut counts);
+        said.push(format!("{read:?} {flags:?} {counted:?} {counts:?}"));
+    }
+    said.push(format!("{:?} {:?}", process.status(), process.threads()));
+    said.push(format!("{:?} {:?} {:?}", machine.kernel(), machine.swaps(), machine.swap_layout()));
+    said
+}
+
+#[test]
+fn a_capture_answers_as_its_target_did() {
+    for scans in [true, false] {
+        let capture = opened(&captured(World { scans, ..world() })).expect("a capture");
+        let (_, target) = World { scans, ..world() }.target();
+        assert_eq!(answers(&capture), answers(&target), "scans: {scans}");
+        assert!(capture.process.captured().is_some() && target.process.captured().is_none());
+    }
+}
+
+#[test]
+fn frames_that_were_not_read_are_no_zeros() {
+    let capture = opened(&captured(world())).expect("a capture");
+    let flags = |first| capture.machine.frame_flags(FrameNumber::new(first), &mut [PageFlags::empty(); 4]);
+    assert!(flags(0x9000).is_ok());
+    for missing in [0x6fff, 0x7100, 0x9007] {
+        let error = flags(missing).expect_err("not captured");
+        assert!(error.to_string().ends_with("not in this capture"), "{error}");
+    }
+}
+
+#[test]
+fn a_capture_that_is_cut_short_is_an_error_at_every_length() {
+    let whole = captured(world());
+    for length in (0..whole.len()).step_by(61).chain(whole.len() - 2000..whole.len()) {
+        assert!(opened(&whole[..length]).is_err(), "{length}");
+    }
+    let error = opened(&whole[..whole.len() / 2]).map(drop).expect_err("cut");
+    assert!(error.to_string().contains("members could be read"), "{error}");
+}
+
+#[test]
+fn a_damaged_capture_gives_answers_or_errors() {
+    let whole = captured(world());
+    for at in (0..whole.len()).step_by(7) {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 1 << (at % 8);
+        if let Ok(target) = opened(&damaged) {
+            _ = answers(&target);
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! The file: a tar of regular files with relative names. Each is a sequence of gzip members, so that `zcat` prints it
+//! and a part of it can be read in place.
+
+use crate::source::{Error, ReadAt, Result, memory};
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+use std::io::{self, Read, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Bytes of one block before compression.
+pub(super) const BLOCK: usize = 64 << 10;
+/// The unit of a tar.
+const RECORD: usize = 512;
+/// The longest name that a header holds.
+const LONGEST_NAME: usize = 100;
+/// The name of the last member, which says where the index is.
+const END: &str = "end";
+/// The name of the first member, and what it says.
+const FIRST: &str = "capture";
+const FIRST_TEXT: &str = "pmdb capture 1\n\nAnswers of a Linux kernel about a process. `pmdb -c FILE` opens it.\n";
+/// What that member begins with. The number is the version of the format.
+const MAGIC: &str = "pmdb capture 1";
+/// Larger indexes are not read.
+const LARGEST_INDEX: u64 = 64 << 20;
+
+/// Where a capture is written to.
+pub type Output = Box<dyn Write + Send>;
+
+/// A capture that is being written.
+pub struct Archive {
+    out: Output,
+    at: u64,
+    time: u64,
+}
+
+/// Bytes in the file, compressed. Written as offset, compressed length, and length.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(from = "(u64, u32, u32)", into = "(u64, u32, u32)")]
+pub(super) struct Block {
+    offset: u64,
+    packed: u32,
+    length: u32,
+}
+
+impl From<(u64, u32, u32)> for Block {
+    fn from((offset, packed, length): (u64, u32, u32)) -> Self {
+        Block { offset, packed, length }
+    }
+}
+
+impl From<Block> for (u64, u32, u32) {
+    fn from(block: Block) -> Self {
+        (block.offset, block.packed, block.length)
+    }
+}
+
+/// A text in the file.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Stored(Vec<Block>);
+
+impl Archive {
+    /// Writes to `out`. `time` is that of all its members, in seconds since 1970.
+    pub fn new(out: Output, time: u64) -> Self {
+        Archive { out, at: 0, time }
+    }
+
+    /// Adds a member.
+    pub(super) fn text(&mut self, name: &str, bytes: &[u8]) -> Result<Stored> {
+        let mut packed = Vec::new();
+        let mut blocks = Vec::new();
+        for part in bytes.chunks(BLOCK) {
+            let before = packed.len();
+            packed = pack(part, packed).map_err(failed)?;
+            let length = u32::try_from(packed.len() - before).unwrap_or(u32::MAX);
+            blocks.push((before as u64, length, part.len() as u32));
+        }
+        let start = self.member(name, &packed)?;
+        let block = |(offset, packed, length)| Block { offset: start + offset, packed, length };
+        Ok(Stored(blocks.into_iter().map(block).collect()))
+    }
+
+    /// Adds a member of blocks that are compressed already: their lengths before and after. Returns where they are.
+    pub(super) fn blocks(&mut self, name: &str, packed: &[u8], lengths: &[(u32, u32)]) -> Result<Vec<Block>> {
+        let mut offset = self.member(name, packed)?;
+        let block = |&(length, packed): &(u32, u32)| {
+            let block = Block { offset, packed, length };
+            offset += u64::from(packed);
+            block
+        };
+        Ok(lengths.iter().map(block).collect())
+    }
+
+    /// Adds the index and the end.
+    pub(super) fn finish(mut self, index: &[u8]) -> Result<()> {
+        let packed = pack(index, Vec::new()).map_err(failed)?;
+        let at = self.member("index.json.gz", &packed)?;
+        let text = format!("{MAGIC}\nindex {at} {} {}\n", packed.len(), index.len());
+        self.member(END, text.as_bytes())?;
+        self.out.write_all(&[0; 2 * RECORD]).and_then(|()| self.out.flush()).map_err(failed)
+    }
+
+    /// Adds a member as it is, and returns where its bytes begin. The first one says what the file is.
+    fn member(&mut self, name: &str, bytes: &[u8]) -> Result<u64> {
+        if self.at == 0 {
+            self.put(FIRST, FIRST_TEXT.as_bytes())?;
+        }
+        self.put(name, bytes)
+    }
+
+    fn put(&mut self, name: &str, bytes: &[u8]) -> Result<u64> {
+        let padding = bytes.len().next_multiple_of(RECORD) - bytes.len();
+        let parts = [&header(name, bytes.len(), self.time)[..], bytes, &[0; RECORD][..padding]];
+        parts.iter().try_for_each(|part| self.out.write_all(part)).map_err(failed)?;
+        let start = self.at + RECORD as u64;
+        self.at = start + (bytes.len() + padding) as u64;
+        Ok(start)
+    }
+}
+
+fn failed(error: io::Error) -> Error {
+    Error::io("writing the capture", Errno::from_io_error(&error).unwrap_or(Errno::IO))
+}
+
+/// Appends one gzip member.
+pub(super) fn pack(bytes: &[u8], into: Vec<u8>) -> io::Result<Vec<u8>> {
+    let mut encoder = GzEncoder::new(into, Compression::fast());
+    encoder.write_all(bytes)?;
+    encoder.finish()
+}
+
+/// A header of a regular file (POSIX ustar).
+fn header(name: &str, size: usize, time: u64) -> [u8; RECORD] {
+    let mut header = [0; RECORD];
+    let mut put = |at: usize, text: &str| {
+        let place = header.get_mut(at..at + text.len()).unwrap_or_default();
+        place.copy_from_slice(text.as_bytes());
+    };
+    put(0, name.get(..LONGEST_NAME).unwrap_or(name));
+    put(100, "0000600");
+    put(108, "0000000");
+    put(116, "0000000");
+    put(124, &format!("{size:011o}"));
+    put(136, &format!("{time:011o}"));
+    // The sum is taken with blanks in its place.
+    put(148, "        ");
+    put(156, "0");
+    put(257, "ustar\x0000");
+    let sum: u32 = header.iter().map(|&byte| u32::from(byte)).sum();
+    let sum = format!("{sum:06o}\0 ");
+    header.get_mut(148..156).unwrap_or_default().copy_from_slice(sum.as_bytes());
+    header
+}
+
+/// A capture that is read.
+pub(super) struct Contents {
+    file: Box<dyn ReadAt>,
+    length: u64,
+    /// The block of a text that was read last: texts are read in small parts.
+    last: Mutex<Option<(Block, Arc<Vec<u8>>)>>,
+}
+
+impl Contents {
+    /// Opens a capture, and returns the bytes of its index.
+    pub(super) fn open(file: Box<dyn ReadAt>) -> Result<(Contents, Vec<u8>)> {
+        let length = file.len();
+        let contents = Contents { file, length, last: Mutex::default() };
+        let end = length.checked_sub(3 * RECORD as u64).ok_or_else(|| contents.no_capture())?;
+        let mut last = [0; RECORD];
+        contents.file.read_up_to(end, &mut last).map_err(unreadable)?;
+        let text = std::str::from_utf8(&last).unwrap_or_default();
+        let Some(rest) = text.strip_prefix(MAGIC) else {
+            return Err(contents.no_capture());
+        };
+        let numbers = rest.trim_end_matches('\0').split_ascii_whitespace().skip(1);
+        let numbers: Vec<u64> = numbers.map_while(|number| number.parse().ok()).collect();
+        let [offset, packed, size] = numbers[..] else {
+            return Err(damaged("its last member"));
+        };
+        if size > LARGEST_INDEX || packed > LARGEST_INDEX {
+            return Err(damaged("its index (too large)"));
+        }
+        let index = contents.part(offset, packed, size).ok_or_else(|| damaged("its index"))?;
+        Ok((contents, index))
+    }
+
+    /// Why this is no whole capture.
+    fn no_capture(&self) -> Error {
+        let members = self.members();
+        if members.first().is_some_and(|first| first == FIRST) {
+            let (last, count) = (members.last().map_or("", |last| last), members.len());
+            return Error::not_available(format!(
+                "this capture is cut short: its index is missing ({count} members could be read, the last is {last}; \
+                 tar and zcat show them)"
+            ));
+        }
+        Error::not_available("this file is not a capture of pmdb, or one of another version of the format")
+    }
+
+    /// The names of the whole members at the beginning of the file: no more than a few are looked at.
+    fn members(&self) -> Vec<String> {
+        const MOST: usize = 10_000;
+        let mut names = Vec::new();
+        let mut at = 0u64;
+        let mut header = [0; RECORD];
+        while names.len() < MOST && matches!(self.file.read_up_to(at, &mut header), Ok(RECORD)) {
+            let text = |range: std::ops::Range<usize>| {
+                let bytes = header.get(range).unwrap_or_default();
+                let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+                std::str::from_utf8(bytes.get(..end).unwrap_or_default()).unwrap_or_default().to_owned()
+            };
+            let Ok(size) = u64::from_str_radix(&text(124..136), 8) else {
+                break;
+            };
+            let end = at.saturating_add(RECORD as u64).saturating_add(size.next_multiple_of(RECORD as u64));
+            if text(257..262) != "ustar" || end > self.length {
+                break;
+            }
+            names.push(text(0..LONGEST_NAME).chars().filter(|c| c.is_ascii_graphic()).collect());
+            at = end;
+        }
+        names
+    }
+
+    /// The bytes of a block; `None` if it is damaged.
+    pub(super) fn block(&self, block: Block) -> Option<Vec<u8>> {
+        (block.length as usize <= BLOCK).then_some(())?;
+        self.part(block.offset, block.packed.into(), block.length.into())
+    }
+
+    /// The bytes of a text.
+    pub(super) fn text(&self, stored: &Stored) -> Result<Vec<u8>> {
+        let size = stored.0.iter().map(|block| u64::from(block.length)).sum();
+        memory::check(size).map_err(unreadable)?;
+        let mut text = Vec::new();
+        for &block in &stored.0 {
+            text.extend(self.block(block).ok_or_else(|| damaged("a text"))?);
+        }
+        Ok(text)
+    }
+
+    /// Copies bytes of a text from an offset on, at most to the end of a block. 0: it ends there.
+    pub(super) fn read_text(&self, stored: &Stored, offset: u64, into: &mut [u8]) -> Result<usize> {
+        // All but the last have the same length.
+        let index = usize::try_from(offset / BLOCK as u64).unwrap_or(usize::MAX);
+        let Some(&block) = stored.0.get(index) else {
+            return Ok(0);
+        };
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = match &*last {
+            Some((known, bytes)) if *known == block => Arc::clone(bytes),
+            _ => {
+                let bytes = Arc::new(self.block(block).ok_or_else(|| damaged("a text"))?);
+                *last = Some((block, Arc::clone(&bytes)));
+                bytes
+            }
+        };
+        let rest = bytes.get((offset % BLOCK as u64) as usize..).unwrap_or_default();
+        let length = rest.len().min(into.len());
+        if let (Some(from), Some(to)) = (rest.get(..length), into.get_mut(..length)) {
+            to.copy_from_slice(from);
+        }
+        Ok(length)
+    }
+
+    /// Decompresses exactly `size` bytes from `packed` at `offset`.
+    fn part(&self, offset: u64, packed: u64, size: u64) -> Option<Vec<u8>> {
+        (offset.checked_add(packed)? <= self.length).then_some(())?;
+        let mut bytes = memory::zeroed(packed).ok()?;
+        (self.file.read_up_to(offset, &mut bytes).ok()? == bytes.len()).then_some(())?;
+        let mut whole = memory::zeroed(size).ok()?;
+        let mut decoder = GzDecoder::new(&bytes[..]);
+        decoder.read_exact(&mut whole).ok()?;
+        // The checksum is looked at with the end.
+        (decoder.read(&mut [0]).ok()? == 0).then_some(whole)
+    }
+}
+
+impl Stored {
+    /// Whether it has the blocks that a text has: whole ones, and a last one.
+    pub(super) fn is_regular(&self) -> bool {
+        let mut lengths = self.0.iter().map(|block| block.length as usize).rev();
+        lengths.next().is_none_or(|last| last <= BLOCK) && lengths.all(|length| length == BLOCK)
+    }
+}
+
+fn unreadable(error: io::Error) -> Error {
+    Error::io("reading the capture", Errno::from_io_error(&error).unwrap_or(Errno::IO))
+}
+
+/// A part of a capture that cannot be read.
+pub(super) fn damaged(what: &str) -> Error {
+    Error::not_available(format!("this capture is damaged: {what} cannot be read"))
+}

@@ -1,0 +1,275 @@
+//! The index: the answers that are short, and where the long ones are.
+
+use super::archive::{Block, Stored};
+use crate::kernel::{AddressRange, Name, VirtualAddress};
+use crate::source::{Access, BackingContent, BackingRun, Credentials, Error, Feature, Finding, Group, Listed, Result};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// An answer, or why there was none.
+pub(super) type Kept<T> = std::result::Result<T, Failure>;
+
+/// All of a capture but its long texts and its words.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Index {
+    /// When it was begun and ended, in seconds since 1970.
+    pub times: [u64; 2],
+    /// The processes: the first is the one that was captured.
+    pub processes: Vec<ProcessAnswers>,
+    /// The flags of its frames.
+    pub flags: WordIndex,
+    /// How often each is mapped.
+    pub counts: WordIndex,
+    /// The cgroups that they are charged to.
+    pub cgroups: WordIndex,
+}
+
+/// What one process was asked.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ProcessAnswers {
+    pub(super) pid: u32,
+    pub(super) start_time: u64,
+    pub(super) name: Vec<u8>,
+    /// `/proc/PID/maps`
+    pub(super) maps: Stored,
+    /// Its page map.
+    pub page_map: WordIndex,
+    /// Pages that changed during the capture: the first of each run, and how many.
+    pub(super) changed: Vec<(u64, u64)>,
+    /// The categories that the scan of its kernel knows; 0 if there is none.
+    pub(super) scannable: u64,
+    /// Populated stretches, as a scan gave them: starts, ends and categories in words of the machine.
+    pub(super) populated: Stored,
+    /// Where a scan without conditions began, and what it found: regions that scans pass over.
+    pub(super) looks: BTreeMap<u64, (usize, u64)>,
+    pub(super) texts: BTreeMap<String, Kept<Stored>>,
+    pub(super) probes: BTreeMap<String, Kept<Vec<u64>>>,
+    pub(super) lists: BTreeMap<String, Kept<Vec<OneListed>>>,
+    pub(super) groups: BTreeMap<String, Kept<Vec<OneGroup>>>,
+    pub(super) files: BTreeMap<String, Kept<Option<FileParts>>>,
+    pub(super) backing: Vec<Backing>,
+    /// Memory that the decoders needed: the vdso.
+    pub(super) memory: BTreeMap<u64, Stored>,
+    pub(super) memory_failure: Option<Failure>,
+    pub(super) access: Option<Rights>,
+}
+
+/// Where the words of a file are.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WordIndex {
+    /// Why there are none.
+    pub(super) failure: Option<Failure>,
+    /// The number of words that the file had.
+    pub(super) end: u64,
+    /// The first and the last word of each block.
+    pub(super) blocks: Vec<(u64, u64, Block)>,
+}
+
+/// The parts of a file that were read.
+#[derive(Default, Clone, Serialize, Deserialize)]
+pub(super) struct FileParts {
+    pub(super) length: u64,
+    pub(super) fingerprint: [u64; 4],
+    pub(super) parts: BTreeMap<u64, Stored>,
+}
+
+/// Runs of the backing content of a region.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Backing {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    /// The ends of each run, and its content: past the end, a hole, not cached, cached.
+    pub(super) runs: Kept<Vec<(u64, u64, Kept<u8>)>>,
+}
+
+/// A process or thread of a listing.
+#[derive(Serialize, Deserialize)]
+pub(super) struct OneListed {
+    pid: u32,
+    stat: Vec<u8>,
+    status: Vec<u8>,
+    program: Option<Vec<u8>>,
+}
+
+/// A directory of the hierarchy of cgroups: its inode and path.
+pub(super) type OneGroup = (u64, Vec<u8>);
+
+/// What the capturing pmdb might read.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Rights {
+    findings: Vec<(String, Option<bool>, String, Option<String>)>,
+    user: u32,
+    rights: Vec<String>,
+    in_first_user_namespace: Option<bool>,
+}
+
+/// Why there was no answer.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) enum Failure {
+    Gone(String),
+    NotPermitted(String, String),
+    NotAvailable(String),
+    Io(String, i32),
+}
+
+impl Failure {
+    pub(super) fn of(error: &Error) -> Self {
+        match error {
+            Error::Gone { what, .. } => Failure::Gone(what.clone()),
+            Error::NotPermitted { what, remedy } => Failure::NotPermitted(what.clone(), remedy.clone()),
+            Error::Io { what, error } => Failure::Io(what.clone(), error.raw_os_error()),
+            other => Failure::NotAvailable(other.to_string()),
+        }
+    }
+
+    pub(super) fn error(&self) -> Error {
+        match self {
+            Failure::Gone(what) => Error::gone(what.clone()),
+            Failure::NotPermitted(what, remedy) => Error::not_permitted(what.clone(), remedy.clone()),
+            Failure::NotAvailable(what) => Error::not_available(what.clone()),
+            Failure::Io(what, error) => Error::io(what.clone(), Errno::from_raw_os_error((*error).clamp(1, 4095))),
+        }
+    }
+}
+
+/// The answer as it is kept.
+pub(super) fn kept<T, U>(answer: &Result<T>, keep: impl FnOnce(&T) -> U) -> Kept<U> {
+    answer.as_ref().map(keep).map_err(Failure::of)
+}
+
+/// The answer as it was given.
+pub(super) fn given<T, U>(kept: &Kept<T>, give: impl FnOnce(&T) -> U) -> Result<U> {
+    kept.as_ref().map(give).map_err(Failure::error)
+}
+
+impl OneListed {
+    pub(super) fn of(one: &Listed) -> Self {
+        OneListed { pid: one.pid, stat: one.stat.clone(), status: one.status.clone(), program: one.program.clone() }
+    }
+
+    pub(super) fn listed(&self) -> Listed {
+        Listed {
+            pid: self.pid,
+            stat: self.stat.clone(),
+            status: self.status.clone(),
+            program: self.program.clone(),
+            ..Listed::default()
+        }
+    }
+}
+
+pub(super) fn group((inode, path): &OneGroup) -> Group {
+    Group { inode: *inode, path: path.clone() }
+}
+
+const CONTENTS: [BackingContent; 4] = [
+    BackingContent::PastEnd,
+    BackingContent::Hole,
+    BackingContent::Contents { cached: false },
+    BackingContent::Contents { cached: true },
+];
+
+impl Backing {
+    pub(super) fn of(range: AddressRange, answer: &Result<Vec<BackingRun>>) -> Self {
+        let code = |content: &BackingContent| CONTENTS.iter().position(|one| one == content).unwrap_or(0) as u8;
+        let run = |run: &BackingRun| {
+            let ends = (run.range.start().get(), run.range.end().get());
+            (ends.0, ends.1, kept(&run.content, code))
+        };
+        let runs = kept(answer, |runs| runs.iter().map(run).collect());
+        Backing { start: range.start().get(), end: range.end().get(), runs }
+    }
+
+    /// The runs within `range`.
+    pub(super) fn within(&self, range: AddressRange) -> Result<Vec<BackingRun>> {
+        given(&self.runs, |runs| {
+            let run = |(start, end, content): &(u64, u64, Kept<u8>)| {
+                let whole = AddressRange::new(VirtualAddress::new(*start), VirtualAddress::new(*end))?;
+                let content = given(content, |code| CONTENTS.get(usize::from(*code)).copied());
+                let content = match content {
+                    Ok(content) => Ok(content?),
+                    Err(error) => Err(error),
+                };
+                Some(BackingRun { range: whole.intersection(range)?, content })
+            };
+            runs.iter().filter_map(run).collect()
+        })
+    }
+}
+
+/// The features by the names that captures have for them.
+const FEATURES: [(Feature, &str); 21] = [
+    (Feature::PageMap, "page_map"),
+    (Feature::OtherUsers, "other_users"),
+    (Feature::FrameNumbers, "frame_numbers"),
+    (Feature::FrameFlags, "kpageflags"),
+    (Feature::MapCounts, "kpagecount"),
+    (Feature::ExactMapCounts, "exact_map_counts"),
+    (Feature::FrameCgroups, "kpagecgroup"),
+    (Feature::CgroupPaths, "cgroup_paths"),
+    (Feature::Iomem, "iomem"),
+    (Feature::MapFiles, "map_files"),
+    (Feature::Memory, "memory"),
+    (Feature::Scan, "scan"),
+    (Feature::ScanZero, "scan_zero"),
+    (Feature::ScanHuge, "scan_huge"),
+    (Feature::ScanWriteTracked, "scan_write_tracked"),
+    (Feature::MapsQuery, "maps_query"),
+    (Feature::SoftDirty, "soft_dirty"),
+    (Feature::GuardBit, "guard_bit"),
+    (Feature::IdleBitmap, "idle_bitmap"),
+    (Feature::KsmFlag, "ksm_flag"),
+    (Feature::SwapTypes, "swap_types"),
+];
+
+/// The rights that are known by name.
+const RIGHTS: [&str; 4] = ["CAP_SYS_ADMIN", "CAP_SYS_PTRACE", "CAP_DAC_READ_SEARCH", "CAP_CHECKPOINT_RESTORE"];
+
+impl Rights {
+    pub(super) fn of(access: &Access) -> Self {
+        let named = |one: &Finding| {
+            let (_, name) = FEATURES.iter().find(|(feature, _)| *feature == one.feature)?;
+            Some(((*name).to_owned(), one.available, one.found.clone(), one.remedy.clone()))
+        };
+        let credentials = &access.credentials;
+        Rights {
+            findings: access.findings.iter().filter_map(named).collect(),
+            user: credentials.user,
+            rights: credentials.rights.iter().map(|&right| right.to_owned()).collect(),
+            in_first_user_namespace: credentials.in_first_user_namespace,
+        }
+    }
+
+    pub(super) fn access(&self) -> Access {
+        let finding = |(name, available, found, remedy): &(String, Option<bool>, String, Option<String>)| {
+            let (feature, _) = FEATURES.iter().find(|(_, one)| one == name)?;
+            Some(Finding { feature: *feature, available: *available, found: found.clone(), remedy: remedy.clone() })
+        };
+        Access {
+            findings: self.findings.iter().filter_map(finding).collect(),
+            credentials: Credentials {
+                user: self.user,
+                rights: RIGHTS.into_iter().filter(|right| self.rights.iter().any(|one| one == right)).collect(),
+                in_first_user_namespace: self.in_first_user_namespace,
+            },
+        }
+    }
+}
+
+impl ProcessAnswers {
+    /// Its name.
+    pub(super) fn name(&self) -> Name {
+        Name::new(self.name.clone())
+    }
+
+    /// Whether all that is in it has the form that a capture has.
+    pub(super) fn is_sound(&self) -> bool {
+        let texts = self.texts.values().flatten().chain(self.memory.values()).chain([&self.maps, &self.populated]);
+        let parts = self.files.values().flatten().flatten().flat_map(|file| file.parts.values());
+        self.page_map.is_in_order() && texts.chain(parts).all(Stored::is_regular)
+    }
+}

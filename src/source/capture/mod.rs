@@ -1,0 +1,25 @@
+//! Captures: what the kernel said of a process, in one file that can be read later, elsewhere, and by others.
+//!
+//! A capture is a [`Source`](super::Source): it has answers as the kernel gave them, and what decodes them does not
+//! know whether they are old. Everything but pages is recorded while the decoders ask for it ([`Recorder`]), so that a
+//! capture has what they need. Words of page maps and of frames come in runs.
+//!
+//! ```text
+//! archive   a tar that is written as it goes, and members of compressed blocks
+//! index     what its last member says: the answers that are short, and where the long ones are
+//! words     runs of words in blocks: writing, and reading those of a range
+//! recorder  a source that keeps the answers of another
+//! replay    a source that gives them
+//! ```
+
+mod archive;
+mod index;
+mod recorder;
+mod replay;
+mod words;
+
+pub use archive::{Archive, Output};
+pub use index::{Index, ProcessAnswers, WordIndex};
+pub use recorder::{Recorder, Shared};
+pub use replay::open;
+pub use words::Words;

@@ -1,0 +1,343 @@
+//! A source that keeps the answers of another in a capture.
+
+use super::archive::{Archive, Stored};
+use super::index::{Backing, Failure, FileParts, Index, OneListed, ProcessAnswers, Rights, kept};
+use crate::budget::Budget;
+use crate::kernel::{AddressRange, Region, VirtualAddress};
+use crate::source::{
+    Access, Answer, BackingRun, File, FileLocation, Group, GroupFile, Groups, Held, Identity, List, Listed, Liveness,
+    Mapping, MemoryLifetime, PageRegion, Probe, Query, ReadAt, Result, Scan, Source, WordFile,
+};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The capture that is being written.
+pub struct Shared {
+    /// Where it is written.
+    pub archive: Mutex<Archive>,
+    failure: Mutex<Option<crate::source::Error>>,
+    /// Files that were read, each in its parts.
+    files: Mutex<BTreeMap<String, FileParts>>,
+}
+
+impl Shared {
+    /// For an archive.
+    pub fn new(archive: Archive) -> Arc<Self> {
+        Arc::new(Shared { archive: Mutex::new(archive), failure: Mutex::default(), files: Mutex::default() })
+    }
+
+    /// Adds a text; a failure to write is reported at the end.
+    fn store(&self, name: &str, bytes: &[u8]) -> Stored {
+        let stored = self.archive.lock().unwrap_or_else(PoisonError::into_inner).text(name, bytes);
+        stored.unwrap_or_else(|error| {
+            self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+            Stored::default()
+        })
+    }
+}
+
+/// A source that keeps what another answers. Pages are kept by whoever walks over them.
+pub struct Recorder {
+    source: Arc<dyn Source>,
+    shared: Arc<Shared>,
+    answers: Mutex<ProcessAnswers>,
+}
+
+fn hex(path: &[u8]) -> String {
+    path.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// How an answer about a file is found again. One region stands for all that map the same file.
+pub(super) fn place(place: FileLocation<'_>) -> String {
+    match place {
+        FileLocation::Region(region) => {
+            format!("region {} {} {}", region.device, region.inode, hex(region.name.as_bytes()))
+        }
+        FileLocation::Path(path) => format!("path {}", hex(path)),
+        FileLocation::OwnPath(path) => format!("own {}", hex(path)),
+        FileLocation::Trusted(path, user) => format!("trusted {user} {}", hex(path)),
+        FileLocation::OwnVdso(region) => format!("vdso {}", region.range.len()),
+    }
+}
+
+/// How an answer of a probe is found again.
+pub(super) fn probe_key(probe: Probe<'_>) -> String {
+    match probe {
+        Probe::IsNamed(region, path) => format!("IsNamed {} {:02x?}", region.range, path),
+        probe => format!("{probe:?}"),
+    }
+}
+
+/// How a text is found again.
+pub(super) fn text_key(file: File, pid: u32) -> String {
+    match file {
+        File::MainStatus => format!("/proc/{pid}/task/{pid}/status"),
+        file => file.path(pid).replace("$(uname -r)", "RELEASE"),
+    }
+}
+
+pub(super) fn groups_key(which: Groups<'_>) -> String {
+    format!("{which:?}")
+}
+
+/// How a file of a cgroup is found again.
+pub(super) fn group_file_key(path: &[u8], file: GroupFile) -> String {
+    format!("cgroup {} {}", hex(path), file.name())
+}
+
+impl Recorder {
+    /// Keeps what `source` answers.
+    pub fn new(source: &Arc<dyn Source>, shared: &Arc<Shared>) -> Arc<Self> {
+        let Identity { pid, start_time, name } = source.identity();
+        let answers = ProcessAnswers { pid, start_time, name: name.as_bytes().to_vec(), ..ProcessAnswers::default() };
+        Arc::new(Recorder { source: Arc::clone(source), shared: Arc::clone(shared), answers: Mutex::new(answers) })
+    }
+
+    fn answers(&self) -> std::sync::MutexGuard<'_, ProcessAnswers> {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn member(&self, name: &str) -> String {
+        format!("{}/{name}.gz", self.source.identity().pid)
+    }
+
+    /// Keeps the text of `maps`.
+    pub fn keep_maps(&self, text: &[u8]) {
+        self.answers().maps = self.shared.store(&self.member("maps"), text);
+    }
+
+    /// Keeps what is populated, and the categories that were asked for.
+    pub fn keep_populated(&self, stretches: &[PageRegion], scannable: u64) {
+        let words = stretches.iter().flat_map(|one| [one.start, one.end, one.categories]);
+        let bytes: Vec<u8> = words.flat_map(u64::to_ne_bytes).collect();
+        let stored = self.shared.store(&self.member("populated"), &bytes);
+        let mut answers = self.answers();
+        (answers.populated, answers.scannable) = (stored, scannable);
+    }
+
+    /// Keeps which pages changed during the capture.
+    pub fn keep_changed(&self, changed: &[(u64, u64)]) {
+        self.answers().changed = changed.to_vec();
+    }
+
+    /// Ends it: all answers, with the page map.
+    pub fn finish(&self, page_map: super::WordIndex) -> ProcessAnswers {
+        let mut answers = std::mem::take(&mut *self.answers());
+        answers.page_map = page_map;
+        let files = self.shared.files.lock().unwrap_or_else(PoisonError::into_inner);
+        for (key, file) in &mut answers.files {
+            if let (Ok(Some(place)), Some(parts)) = (file, files.get(key)) {
+                *place = parts.clone();
+            }
+        }
+        answers
+    }
+}
+
+impl Shared {
+    /// Writes the index.
+    ///
+    /// # Errors
+    /// Something could not be written.
+    pub fn finish(self: Arc<Self>, index: &Index) -> Result<()> {
+        if let Some(error) = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            return Err(error);
+        }
+        let text = serde_json::to_vec(index).unwrap_or_default();
+        let shared = Arc::into_inner(self);
+        let shared = shared.ok_or_else(|| crate::source::Error::not_available("the capture is still being written"))?;
+        shared.archive.into_inner().unwrap_or_else(PoisonError::into_inner).finish(&text)
+    }
+}
+
+// Forward every method: a trait default would answer differently from the source.
+#[deny(clippy::missing_trait_methods)]
+impl Source for Recorder {
+    fn identity(&self) -> Identity {
+        self.source.identity()
+    }
+
+    fn liveness(&self) -> Result<Liveness> {
+        self.source.liveness()
+    }
+
+    fn exit_code(&self) -> Option<i32> {
+        self.source.exit_code()
+    }
+
+    fn captured(&self) -> Option<[u64; 2]> {
+        self.source.captured()
+    }
+
+    fn is_unsettled(&self, page: u64) -> bool {
+        self.source.is_unsettled(page)
+    }
+
+    fn memory_lifetime(&self) -> Option<Arc<dyn MemoryLifetime>> {
+        self.source.memory_lifetime()
+    }
+
+    fn read(&self, file: File, budget: &mut Budget) -> Result<Vec<u8>> {
+        let answer = self.source.read(file, budget);
+        let key = text_key(file, self.identity().pid);
+        if !self.answers().texts.contains_key(&key) {
+            let name = key.trim_start_matches('/').replace('/', "_");
+            let stored = kept(&answer, |text| self.shared.store(&self.member(&name), text));
+            self.answers().texts.insert(key, stored);
+        }
+        answer
+    }
+
+    fn maps(&self, offset: u64, into: &mut Vec<u8>) -> Result<usize> {
+        self.source.maps(offset, into)
+    }
+
+    fn words(&self, file: WordFile, first: u64, into: &mut [u64]) -> Result<usize> {
+        self.source.words(file, first, into)
+    }
+
+    fn memory(&self, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
+        let answer = self.source.memory(address, into);
+        match &answer {
+            Ok(0) => {}
+            Ok(read) => {
+                let bytes = into.get(..*read).unwrap_or_default();
+                let stored = self.shared.store(&self.member(&format!("mem-{:x}", address.get())), bytes);
+                self.answers().memory.insert(address.get(), stored);
+            }
+            Err(error) => self.answers().memory_failure = Some(Failure::of(error)),
+        }
+        answer
+    }
+
+    fn clear_soft_dirty(&self) -> Result<()> {
+        self.source.clear_soft_dirty()
+    }
+
+    fn scan(&self, question: Scan, into: &mut [PageRegion]) -> Result<(usize, u64)> {
+        let answer = self.source.scan(question, into);
+        if question.any_of == 0
+            && question.start < question.end
+            && let Ok(found) = &answer
+        {
+            self.answers().looks.insert(question.start, *found);
+        }
+        answer
+    }
+
+    // A capture has the text alone, so what depends on the difference is asked as it will be there.
+    fn query(&self, _: Query) -> Result<Answer> {
+        Ok(Answer::Unavailable)
+    }
+
+    fn file_mappings(&self, _: &mut Budget) -> Result<Option<Vec<Mapping>>> {
+        Ok(None)
+    }
+
+    fn list(&self, which: List) -> Result<Vec<Listed>> {
+        let answer = self.source.list(which);
+        let listed = kept(&answer, |all| all.iter().map(OneListed::of).collect());
+        self.answers().lists.insert(format!("{which:?}"), listed);
+        answer
+    }
+
+    fn cgroups(&self, which: Groups<'_>) -> Result<Vec<Group>> {
+        let answer = self.source.cgroups(which);
+        let groups = kept(&answer, |all| all.iter().map(|one| (one.inode, one.path.clone())).collect());
+        self.answers().groups.insert(groups_key(which), groups);
+        answer
+    }
+
+    fn cgroup_file(&self, path: &[u8], file: GroupFile) -> Result<Vec<u8>> {
+        let answer = self.source.cgroup_file(path, file);
+        let key = group_file_key(path, file);
+        if !self.answers().texts.contains_key(&key) {
+            let name = self.member(&format!("cgroup-{}-{}", self.answers().texts.len(), file.name()));
+            let stored = kept(&answer, |text| self.shared.store(&name, text));
+            self.answers().texts.insert(key, stored);
+        }
+        answer
+    }
+
+    fn open(&self, pid: u32, held: &Held) -> Result<Arc<dyn Source>> {
+        self.source.open(pid, held)
+    }
+
+    fn file(&self, place: FileLocation<'_>) -> Result<Option<Box<dyn ReadAt>>> {
+        let key = self::place(place);
+        let answer = self.source.file(place);
+        self.answers().files.insert(key.clone(), kept(&answer, |file| file.as_ref().map(|_| FileParts::default())));
+        Ok(answer?.map(|file| {
+            let parts = FileParts { length: file.len(), fingerprint: file.fingerprint(), parts: BTreeMap::new() };
+            self.shared.files.lock().unwrap_or_else(PoisonError::into_inner).entry(key.clone()).or_insert(parts);
+            Box::new(RecordedFile { file, key, shared: Arc::clone(&self.shared) }) as Box<dyn ReadAt>
+        }))
+    }
+
+    fn hold(&self, region: &Region) -> Held {
+        self.source.hold(region)
+    }
+
+    fn backing_content(&self, region: &Region, range: AddressRange) -> Result<Vec<BackingRun>> {
+        let answer = self.source.backing_content(region, range);
+        self.answers().backing.push(Backing::of(range, &answer));
+        answer
+    }
+
+    fn cached(&self, region: &Region, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
+        self.source.cached(region, address, into)
+    }
+
+    fn probe(&self, probe: Probe<'_>) -> Result<Vec<u64>> {
+        let answer = self.source.probe(probe);
+        self.answers().probes.insert(probe_key(probe), kept(&answer, Clone::clone));
+        answer
+    }
+
+    fn access(&self) -> Option<Access> {
+        let access = self.source.access();
+        self.answers().access = access.as_ref().map(Rights::of);
+        access
+    }
+}
+
+/// A file of which the parts that are read are kept.
+struct RecordedFile {
+    file: Box<dyn ReadAt>,
+    key: String,
+    shared: Arc<Shared>,
+}
+
+/// Parts of a file are kept in pieces that begin at multiples of this.
+pub(super) const PIECE: u64 = 64 << 10;
+
+impl ReadAt for RecordedFile {
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.file.read_at(offset, into)?;
+        let (first, end) = (offset / PIECE, (offset + read as u64).div_ceil(PIECE));
+        for piece in first..end {
+            let lock = || self.shared.files.lock().unwrap_or_else(PoisonError::into_inner);
+            let number = match lock().get(&self.key) {
+                Some(file) if file.parts.contains_key(&piece) => continue,
+                Some(file) => file.fingerprint[1],
+                None => continue,
+            };
+            let mut bytes = vec![0; PIECE as usize];
+            let length = self.file.read_up_to(piece * PIECE, &mut bytes)?;
+            let name = format!("files/{number}-{piece:06}.gz");
+            let stored = self.shared.store(&name, bytes.get(..length).unwrap_or_default());
+            if let Some(file) = lock().get_mut(&self.key) {
+                file.parts.insert(piece, stored);
+            }
+        }
+        Ok(read)
+    }
+
+    fn len(&self) -> u64 {
+        self.file.len()
+    }
+
+    fn fingerprint(&self) -> [u64; 4] {
+        self.file.fingerprint()
+    }
+}

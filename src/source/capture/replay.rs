@@ -1,0 +1,333 @@
+//! A capture as a source.
+
+use super::archive::{Contents, Stored, damaged};
+use super::index::{FileParts, Index, ProcessAnswers, given, group};
+use super::recorder::{PIECE, group_file_key, groups_key, place, probe_key, text_key};
+use super::words::BlockReader;
+use crate::budget::Budget;
+use crate::kernel::{AddressRange, Region, VirtualAddress};
+use crate::source::{
+    Access, Answer, BackingRun, Error, File, FileLocation, Group, GroupFile, Groups, Held, Identity, List, Listed,
+    Liveness, Mapping, MemoryLifetime, PageRegion, Probe, Query, ReadAt, Result, Scan, Source, WordFile,
+};
+use std::sync::{Arc, OnceLock};
+
+/// Opens a capture. Nothing else is opened for it, whatever it says.
+///
+/// # Errors
+/// It cannot be read, it is none, or it is damaged.
+pub fn open(file: Box<dyn ReadAt>) -> Result<Arc<dyn Source>> {
+    let (contents, index) = Contents::open(file)?;
+    let index: Index = serde_json::from_slice(&index).map_err(|_| damaged("its index"))?;
+    let words = [&index.flags, &index.counts, &index.cgroups];
+    let are_sound = words.into_iter().all(|words| words.is_in_order());
+    if !are_sound || !index.processes.iter().all(ProcessAnswers::is_sound) || index.processes.is_empty() {
+        return Err(damaged("its index"));
+    }
+    let little = match index.processes.first().and_then(|one| one.probes.get(&probe_key(Probe::LittleEndian))) {
+        Some(Ok(words)) => words.first() == Some(&1),
+        _ => return Err(damaged("the byte order")),
+    };
+    let page = index.processes.first().and_then(|one| one.probes.get(&probe_key(Probe::PageBytes)));
+    if !matches!(page, Some(Ok(words)) if words.first().is_some_and(|bytes| PAGES.contains(bytes))) {
+        return Err(damaged("the size of a page"));
+    }
+    let contents = Arc::new(contents);
+    let blocks = BlockReader::new(Arc::clone(&contents), little != cfg!(target_endian = "little"));
+    let populated = index.processes.iter().map(|_| OnceLock::new()).collect();
+    let capture = Arc::new(Capture { contents, index, blocks, populated });
+    Ok(Arc::new(Replay { capture, process: 0 }))
+}
+
+/// The sizes of base pages that Linux has on any architecture.
+const PAGES: [u64; 7] = [4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10];
+
+struct Capture {
+    contents: Arc<Contents>,
+    index: Index,
+    blocks: BlockReader,
+    /// What is populated in each process, read when it is first needed.
+    populated: Vec<OnceLock<Result<Vec<PageRegion>>>>,
+}
+
+/// One process of a capture.
+struct Replay {
+    capture: Arc<Capture>,
+    process: usize,
+}
+
+fn lacks<T>(what: &str) -> Result<T> {
+    Err(Error::not_available(format!("{what}: not in this capture")))
+}
+
+impl Replay {
+    fn answers(&self) -> &ProcessAnswers {
+        static NONE: OnceLock<ProcessAnswers> = OnceLock::new();
+        self.capture.index.processes.get(self.process).unwrap_or_else(|| NONE.get_or_init(ProcessAnswers::default))
+    }
+
+    /// The answers of the process that was captured, which was asked about the machine.
+    fn first(&self) -> &ProcessAnswers {
+        self.capture.index.processes.first().unwrap_or_else(|| self.answers())
+    }
+
+    fn populated(&self) -> Result<&[PageRegion]> {
+        let read = || {
+            let bytes = self.capture.contents.text(&self.answers().populated)?;
+            let words = self.capture.blocks.words(&bytes);
+            let (found, _) = words.as_chunks();
+            let found: Vec<PageRegion> =
+                found.iter().map(|&[start, end, categories]| PageRegion { start, end, categories }).collect();
+            let is_whole = found.iter().all(|one| one.start < one.end);
+            let is_in_order = found.windows(2).all(|pair| pair[0].end <= pair[1].start);
+            if is_whole && is_in_order { Ok(found) } else { Err(damaged("the list of populated pages")) }
+        };
+        let kept = self.capture.populated.get(self.process).ok_or_else(|| damaged("its index"))?;
+        kept.get_or_init(read).as_deref().map_err(Clone::clone)
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl Source for Replay {
+    fn identity(&self) -> Identity {
+        let answers = self.answers();
+        Identity { pid: answers.pid, start_time: answers.start_time, name: answers.name() }
+    }
+
+    fn liveness(&self) -> Result<Liveness> {
+        Ok(Liveness::Alive)
+    }
+
+    fn exit_code(&self) -> Option<i32> {
+        None
+    }
+
+    fn captured(&self) -> Option<[u64; 2]> {
+        Some(self.capture.index.times)
+    }
+
+    fn is_unsettled(&self, page: u64) -> bool {
+        let changed = &self.answers().changed;
+        let below = changed.get(..changed.partition_point(|(first, _)| *first <= page)).and_then(<[_]>::last);
+        below.is_some_and(|(first, count)| page - first < *count)
+    }
+
+    fn memory_lifetime(&self) -> Option<Arc<dyn MemoryLifetime>> {
+        None
+    }
+
+    fn read(&self, file: File, budget: &mut Budget) -> Result<Vec<u8>> {
+        budget.go_on()?;
+        let key = text_key(file, self.answers().pid);
+        let kept = self.answers().texts.get(&key).or_else(|| self.first().texts.get(&key));
+        match kept {
+            Some(kept) => given(kept, |stored| self.capture.contents.text(stored))?,
+            None => lacks(file.what()),
+        }
+    }
+
+    fn maps(&self, offset: u64, into: &mut Vec<u8>) -> Result<usize> {
+        let (before, room) = (into.len(), into.capacity() - into.len());
+        into.resize(before + room.max(1), 0);
+        let place = into.get_mut(before..).unwrap_or_default();
+        let read = self.capture.contents.read_text(&self.answers().maps, offset, place);
+        into.truncate(before + read.as_ref().map_or(0, |read| *read));
+        read
+    }
+
+    fn words(&self, file: WordFile, first: u64, into: &mut [u64]) -> Result<usize> {
+        let index = &self.capture.index;
+        let words = match file {
+            WordFile::PageMap => &self.answers().page_map,
+            WordFile::FrameFlags => &index.flags,
+            WordFile::FrameCounts => &index.counts,
+            WordFile::FrameCgroups => &index.cgroups,
+        };
+        into.fill(0);
+        let (read, known) = words.read(&self.capture.blocks, first, into)?;
+        // Where a page map has nothing, its words are zero. A frame may have anything.
+        if file != WordFile::PageMap && known < read as u64 {
+            return lacks(&format!("{} from frame {first}", file.name()));
+        }
+        Ok(read)
+    }
+
+    fn memory(&self, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
+        let answers = self.answers();
+        if into.is_empty() {
+            return answers.memory_failure.as_ref().map_or(Ok(0), |failure| Err(failure.error()));
+        }
+        let mut done = 0;
+        while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
+            let at = address.get().saturating_add(done as u64);
+            let below = answers.memory.range(..=at).next_back();
+            let read = match below {
+                Some((start, stored)) => self.capture.contents.read_text(stored, at - start, rest)?,
+                None => 0,
+            };
+            match (read, done) {
+                (0, 0) => return lacks(&format!("memory at {address}")),
+                (0, _) => break,
+                _ => done += read,
+            }
+        }
+        Ok(done)
+    }
+
+    fn clear_soft_dirty(&self) -> Result<()> {
+        Err(Error::not_available("a capture does not run: its soft-dirty bits cannot be cleared"))
+    }
+
+    fn scan(&self, question: Scan, into: &mut [PageRegion]) -> Result<(usize, u64)> {
+        let answers = self.answers();
+        let is_known = answers.scannable != 0 && question.returned & !answers.scannable == 0;
+        if !is_known {
+            return lacks("a scan of the page map");
+        }
+        if question.any_of == 0 {
+            let found = answers.looks.get(&question.start);
+            return match found {
+                Some(&(count, stopped)) => Ok((count.min(into.len()), stopped)),
+                // As where no scan reaches.
+                None => Ok((0, question.start)),
+            };
+        }
+        scan(self.populated()?, question, into)
+    }
+
+    fn query(&self, _: Query) -> Result<Answer> {
+        Ok(Answer::Unavailable)
+    }
+
+    fn file_mappings(&self, _: &mut Budget) -> Result<Option<Vec<Mapping>>> {
+        Ok(None)
+    }
+
+    fn list(&self, which: List) -> Result<Vec<Listed>> {
+        match self.answers().lists.get(&format!("{which:?}")) {
+            Some(kept) => given(kept, |all| all.iter().map(|one| one.listed()).collect()),
+            None => lacks("the processes of the machine"),
+        }
+    }
+
+    fn cgroups(&self, which: Groups<'_>) -> Result<Vec<Group>> {
+        match self.first().groups.get(&groups_key(which)) {
+            Some(kept) => given(kept, |all| all.iter().map(group).collect()),
+            None => lacks("the hierarchy of cgroups"),
+        }
+    }
+
+    fn cgroup_file(&self, path: &[u8], file: GroupFile) -> Result<Vec<u8>> {
+        match self.answers().texts.get(&group_file_key(path, file)) {
+            Some(kept) => given(kept, |stored| self.capture.contents.text(stored))?,
+            None => lacks("this file of a cgroup"),
+        }
+    }
+
+    fn open(&self, pid: u32, _: &Held) -> Result<Arc<dyn Source>> {
+        match self.capture.index.processes.iter().position(|one| one.pid == pid) {
+            Some(process) => Ok(Arc::new(Replay { capture: Arc::clone(&self.capture), process })),
+            None => lacks(&format!("process {pid}")),
+        }
+    }
+
+    fn file(&self, location: FileLocation<'_>) -> Result<Option<Box<dyn ReadAt>>> {
+        let Some(kept) = self.answers().files.get(&place(location)) else {
+            return match location {
+                FileLocation::Region(region) => lacks(&region.name.to_string()),
+                _ => Ok(None),
+            };
+        };
+        let file = given(kept, Clone::clone)?;
+        Ok(file.map(|parts| {
+            let capture = Arc::clone(&self.capture);
+            Box::new(CapturedFile { parts, capture }) as Box<dyn ReadAt>
+        }))
+    }
+
+    fn hold(&self, _: &Region) -> Held {
+        Held::default()
+    }
+
+    fn backing_content(&self, region: &Region, range: AddressRange) -> Result<Vec<BackingRun>> {
+        let mut all = self.answers().backing.iter();
+        let holds = |start: u64, end: u64| start <= range.start().get() && range.end().get() <= end;
+        match all.find(|one| holds(one.start, one.end)) {
+            Some(backing) => backing.within(range),
+            None => lacks(&format!("the page cache of {}", region.range)),
+        }
+    }
+
+    fn cached(&self, region: &Region, _: VirtualAddress, _: &mut [u8]) -> Result<usize> {
+        lacks(&format!("the page cache of {}", region.range))
+    }
+
+    fn probe(&self, probe: Probe<'_>) -> Result<Vec<u64>> {
+        let key = probe_key(probe);
+        match self.answers().probes.get(&key).or_else(|| self.first().probes.get(&key)) {
+            Some(kept) => given(kept, Clone::clone),
+            None => lacks("this probe of the kernel"),
+        }
+    }
+
+    fn access(&self) -> Option<Access> {
+        self.first().access.as_ref().map(|rights| rights.access())
+    }
+}
+
+/// Answers a scan from the stretches that one scan of everything gave.
+fn scan(populated: &[PageRegion], question: Scan, into: &mut [PageRegion]) -> Result<(usize, u64)> {
+    let from = populated.partition_point(|one| one.end <= question.start);
+    let mut count = 0usize;
+    for one in populated.get(from..).unwrap_or_default() {
+        let (start, end) = (one.start.max(question.start), one.end.min(question.end));
+        if start >= end {
+            break;
+        }
+        if one.categories & question.any_of == 0 {
+            continue;
+        }
+        let categories = one.categories & question.returned;
+        match count.checked_sub(1).and_then(|last| into.get_mut(last)) {
+            Some(last) if last.end == start && last.categories == categories => last.end = end,
+            _ => match into.get_mut(count) {
+                Some(place) => {
+                    *place = PageRegion { start, end, categories };
+                    count += 1;
+                }
+                None => return Ok((count, start)),
+            },
+        }
+    }
+    Ok((count, question.end))
+}
+
+/// A file of which a capture has parts.
+struct CapturedFile {
+    parts: FileParts,
+    capture: Arc<Capture>,
+}
+
+impl ReadAt for CapturedFile {
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> std::io::Result<usize> {
+        if offset >= self.parts.length || into.is_empty() {
+            return Ok(0);
+        }
+        let missing = || std::io::Error::other("this part of the file is not in this capture");
+        let part: &Stored = self.parts.parts.get(&(offset / PIECE)).ok_or_else(missing)?;
+        let room = usize::try_from(self.parts.length - offset).unwrap_or(usize::MAX).min(into.len());
+        let place = into.get_mut(..room).unwrap_or_default();
+        match self.capture.contents.read_text(part, offset % PIECE, place).map_err(std::io::Error::other)? {
+            0 => Err(missing()),
+            read => Ok(read),
+        }
+    }
+
+    fn len(&self) -> u64 {
+        self.parts.length
+    }
+
+    fn fingerprint(&self) -> [u64; 4] {
+        self.parts.fingerprint
+    }
+}

@@ -1,0 +1,236 @@
+//! Words of a page map, or of the files with a word for each frame: runs in blocks.
+//!
+//! A block is a sequence of 64-bit words in the byte order of the machine: how many runs it has; for each its first
+//! index, how many words it stands for, and how many it has (one that repeats, or all); then these words.
+
+use super::archive::{Archive, BLOCK, Block, Contents, damaged, pack};
+use super::index::{Failure, WordIndex};
+use crate::source::{Error, Result};
+use rustix::io::Errno;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Bytes of a word.
+const WORD: usize = 8;
+/// The most words of a block.
+const MOST: usize = BLOCK / WORD;
+/// Compressed bytes of one member.
+const MEMBER: usize = 1 << 20;
+
+/// Writes the words of one file, in order.
+pub struct Words {
+    name: String,
+    runs: Vec<[u64; 3]>,
+    words: Vec<u64>,
+    packed: Vec<u8>,
+    /// The first and last word of each compressed block, and its lengths.
+    pending: Vec<(u64, u64, u32, u32)>,
+    members: u32,
+    index: WordIndex,
+}
+
+impl Words {
+    /// For the members of this name.
+    pub fn new(name: &str) -> Self {
+        Words {
+            name: name.to_owned(),
+            runs: Vec::new(),
+            words: Vec::new(),
+            packed: Vec::new(),
+            pending: Vec::new(),
+            members: 0,
+            index: WordIndex::default(),
+        }
+    }
+
+    /// Adds words from index `first` on.
+    ///
+    /// # Errors
+    /// The capture cannot be written.
+    pub fn add(&mut self, archive: &Mutex<Archive>, mut first: u64, mut words: &[u64]) -> Result<()> {
+        while !words.is_empty() {
+            let room = MOST.saturating_sub(1 + 3 * (self.runs.len() + 1) + self.words.len());
+            if room < 4 {
+                self.end_block(archive)?;
+                continue;
+            }
+            let (now, later) = words.split_at(room.min(words.len()));
+            let count = now.len() as u64;
+            match self.runs.last_mut() {
+                Some([start, all, stored]) if *start + *all == first && *all == *stored => {
+                    *all += count;
+                    *stored += count;
+                }
+                _ => self.runs.push([first, count, count]),
+            }
+            self.words.extend(now);
+            first += count;
+            words = later;
+        }
+        Ok(())
+    }
+
+    /// Adds `count` times the same word.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add).
+    pub fn repeat(&mut self, archive: &Mutex<Archive>, first: u64, count: u64, word: u64) -> Result<()> {
+        if 1 + 3 * (self.runs.len() + 1) + self.words.len() >= MOST {
+            self.end_block(archive)?;
+        }
+        self.runs.push([first, count, 1]);
+        self.words.push(word);
+        Ok(())
+    }
+
+    /// Ends it: the file had `end` words.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add).
+    pub fn finish(mut self, archive: &Mutex<Archive>, end: u64) -> Result<WordIndex> {
+        self.end_block(archive)?;
+        self.end_member(archive)?;
+        Ok(WordIndex { end, ..self.index })
+    }
+
+    fn end_block(&mut self, archive: &Mutex<Archive>) -> Result<()> {
+        let (Some([first, ..]), Some([last, count, _])) = (self.runs.first(), self.runs.last()) else {
+            return Ok(());
+        };
+        let ends = (*first, last + (count - 1));
+        let head = [self.runs.len() as u64];
+        let all = head.iter().chain(self.runs.as_flattened()).chain(&self.words);
+        let bytes: Vec<u8> = all.flat_map(|word| word.to_ne_bytes()).collect();
+        let before = self.packed.len();
+        self.packed = pack(&bytes, std::mem::take(&mut self.packed)).map_err(|_| Error::io("packing", Errno::IO))?;
+        self.pending.push((ends.0, ends.1, bytes.len() as u32, (self.packed.len() - before) as u32));
+        self.runs.clear();
+        self.words.clear();
+        if self.packed.len() >= MEMBER { self.end_member(archive) } else { Ok(()) }
+    }
+
+    fn end_member(&mut self, archive: &Mutex<Archive>) -> Result<()> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
+        let name = format!("{}.{:04}.gz", self.name, self.members);
+        self.members += 1;
+        let lengths: Vec<(u32, u32)> = self.pending.iter().map(|&(_, _, length, packed)| (length, packed)).collect();
+        let mut archive = archive.lock().unwrap_or_else(PoisonError::into_inner);
+        let blocks = archive.blocks(&name, &self.packed, &lengths)?;
+        let ends = self.pending.drain(..).map(|(first, last, ..)| (first, last));
+        self.index.blocks.extend(ends.zip(blocks).map(|((first, last), block)| (first, last, block)));
+        self.packed.clear();
+        Ok(())
+    }
+}
+
+impl WordIndex {
+    /// There are none, and why.
+    pub fn refused(error: &Error) -> Self {
+        WordIndex { failure: Some(Failure::of(error)), ..WordIndex::default() }
+    }
+
+    /// Whether its blocks are in order.
+    pub(super) fn is_in_order(&self) -> bool {
+        let is_block = |(first, last, _): &(u64, u64, Block)| first <= last;
+        self.blocks.iter().all(is_block) && self.blocks.windows(2).all(|pair| pair[0].1 < pair[1].0)
+    }
+
+    /// Reads words from `first` on, and returns how many lie before the end of the file, and how many of these are
+    /// known: the others stay as they are.
+    pub(super) fn read(&self, reader: &BlockReader, first: u64, into: &mut [u64]) -> Result<(usize, u64)> {
+        if let Some(failure) = &self.failure {
+            return Err(failure.error());
+        }
+        let asked = self.end.saturating_sub(first).min(into.len() as u64);
+        let end = first + asked;
+        let mut known = 0;
+        let from = self.blocks.partition_point(|(_, last, _)| *last < first);
+        let blocks = self.blocks.get(from..).unwrap_or_default();
+        for (_, _, block) in blocks.iter().take_while(|(begin, _, _)| *begin < end) {
+            let block = reader.block(*block)?;
+            for &(start, count, at, stored) in &block.runs {
+                let (low, high) = (start.max(first), start.saturating_add(count).min(end));
+                if low >= high {
+                    continue;
+                }
+                let place = into.get_mut((low - first) as usize..(high - first) as usize).unwrap_or_default();
+                if stored == 1 {
+                    place.fill(block.words.get(at).copied().unwrap_or_default());
+                } else {
+                    let skipped = at + (low - start) as usize;
+                    let words = block.words.get(skipped..skipped + place.len());
+                    place.copy_from_slice(words.ok_or_else(|| damaged("a block of words"))?);
+                }
+                known += high - low;
+            }
+        }
+        Ok((asked as usize, known))
+    }
+}
+
+/// A block, decoded.
+struct Decoded {
+    /// For each run its first index, how many words it stands for, where they begin, and how many are there.
+    runs: Vec<(u64, u64, usize, u64)>,
+    words: Vec<u64>,
+}
+
+/// Reads blocks, and keeps the last ones.
+pub(super) struct BlockReader {
+    contents: Arc<Contents>,
+    is_swapped: bool,
+    kept: Mutex<Vec<(Block, Arc<Decoded>)>>,
+}
+
+/// Blocks that are kept decoded: some megabytes.
+const KEPT: usize = 64;
+
+impl BlockReader {
+    pub(super) fn new(contents: Arc<Contents>, is_swapped: bool) -> Self {
+        BlockReader { contents, is_swapped, kept: Mutex::default() }
+    }
+
+    fn block(&self, block: Block) -> Result<Arc<Decoded>> {
+        let lock = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, decoded)) = lock().iter().find(|(one, _)| *one == block) {
+            return Ok(Arc::clone(decoded));
+        }
+        let bytes = self.contents.block(block).ok_or_else(|| damaged("a block of words"))?;
+        let decoded = Arc::new(Decoded::of(self.words(&bytes)).ok_or_else(|| damaged("a block of words"))?);
+        let mut kept = lock();
+        if kept.len() >= KEPT {
+            kept.remove(0);
+        }
+        kept.push((block, Arc::clone(&decoded)));
+        Ok(decoded)
+    }
+
+    /// Bytes as words.
+    pub(super) fn words(&self, bytes: &[u8]) -> Vec<u64> {
+        let (words, _) = bytes.as_chunks();
+        let word = |bytes: &[u8; WORD]| {
+            let word = u64::from_ne_bytes(*bytes);
+            if self.is_swapped { word.swap_bytes() } else { word }
+        };
+        words.iter().map(word).collect()
+    }
+}
+
+impl Decoded {
+    fn of(all: Vec<u64>) -> Option<Self> {
+        let (&count, rest) = all.split_first()?;
+        let heads = usize::try_from(count).ok()?.checked_mul(3)?;
+        let (heads, words) = rest.split_at_checked(heads)?;
+        let mut at = 0usize;
+        let mut runs = Vec::new();
+        for head in heads.chunks_exact(3) {
+            let &[first, count, stored] = head else { return None };
+            (stored == 1 || stored == count).then_some(())?;
+            first.checked_add(count)?;
+            runs.push((first, count, at, stored));
+            at = at.checked_add(usize::try_from(stored).ok()?)?;
+        }
+        (at <= words.len()).then(|| Decoded { runs, words: words.to_vec() })
+    }
+}

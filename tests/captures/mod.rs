@@ -1,0 +1,148 @@
+//! Captures that are written here field by field, from the description of the format alone: of machines that the tests
+//! do not run on, and as seeds of hostile ones.
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde_json::{Value, json};
+use std::io::Write;
+
+const RECORD: usize = 512;
+
+/// A machine, and a process on it with one region of 16 pages.
+#[derive(Clone, Copy)]
+pub struct Machine {
+    pub is_big: bool,
+    pub page: u64,
+    pub pointer: usize,
+}
+
+pub const BASE: u64 = 0x1000_0000;
+pub const PID: u32 = 77;
+/// The frame of the first page. Pages 0 to 3 have frames that follow each other, page 5 has another one.
+pub const FRAME: u64 = 0x5000;
+const PRESENT: u64 = 1 << 63;
+/// `/proc/kpageflags`: a page of anonymous memory on an LRU list.
+const FLAGS: u64 = 1 << 12 | 1 << 5;
+
+/// A capture with its members, before its index is written.
+pub struct Made {
+    file: Vec<u8>,
+    /// The index, to be changed.
+    pub index: Value,
+}
+
+fn packed(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(bytes).expect("memory");
+    encoder.finish().expect("memory")
+}
+
+/// Appends a member of a tar, and returns where its bytes begin.
+fn member(file: &mut Vec<u8>, name: &str, bytes: &[u8]) -> usize {
+    let mut header = [0; RECORD];
+    let mut put = |at: usize, text: &str| header[at..at + text.len()].copy_from_slice(text.as_bytes());
+    put(0, name);
+    put(100, "0000600");
+    put(124, &format!("{:011o}", bytes.len()));
+    put(136, "00000000000");
+    put(148, "        ");
+    put(156, "0");
+    put(257, "ustar\x0000");
+    let sum: u32 = header.iter().map(|&byte| u32::from(byte)).sum();
+    header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    file.extend(header);
+    let start = file.len();
+    file.extend(bytes);
+    file.resize(file.len().next_multiple_of(RECORD), 0);
+    start
+}
+
+impl Machine {
+    fn words(self, words: &[u64]) -> Vec<u8> {
+        words.iter().flat_map(|word| if self.is_big { word.to_be_bytes() } else { word.to_le_bytes() }).collect()
+    }
+
+    fn pointers(self, words: &[u64]) -> Vec<u8> {
+        let cut = |bytes: [u8; 8], from: usize| bytes[from..from + self.pointer].to_vec();
+        let one = |&word: &u64| {
+            if self.is_big { cut(word.to_be_bytes(), 8 - self.pointer) } else { cut(word.to_le_bytes(), 0) }
+        };
+        words.iter().flat_map(one).collect()
+    }
+
+    /// A capture of the process.
+    pub fn capture(self) -> Made {
+        let mut file = Vec::new();
+        member(&mut file, "capture", b"pmdb capture 1\n");
+        let mut text = |name: &str, bytes: &[u8]| {
+            let packed = packed(bytes);
+            let at = member(&mut file, &format!("{PID}/{name}.gz"), &packed);
+            json!([[at, packed.len(), bytes.len()]])
+        };
+        let end = BASE + 16 * self.page;
+        let maps = text("maps", format!("{BASE:08x}-{end:08x} rw-p 00000000 00:00 0 \n").as_bytes());
+        // AT_PHENT and AT_PAGESZ.
+        let header = if self.pointer == 8 { 56 } else { 32 };
+        let vector = text("auxv", &self.pointers(&[4, header, 6, self.page, 0, 0]));
+        let status = text(
+            "status",
+            format!("Name:\tmade\nState:\tT (stopped)\nTgid:\t{PID}\nPid:\t{PID}\nPPid:\t1\nTracerPid:\t0\n")
+                .as_bytes(),
+        );
+        let memory = text("mem", &[&self.pointers(&[0x1122_3344, BASE]), &[7; 100][..]].concat());
+        // Runs, then for each its first index, the words that it stands for, those that follow, and all words.
+        let first = BASE / self.page;
+        let frame = |index: u64| PRESENT | (FRAME + index);
+        let entries = [2, first, 4, 4, first + 5, 1, 1, frame(0), frame(1), frame(2), frame(3), PRESENT | (FRAME + 9)];
+        let entries = text("pagemap", &self.words(&entries));
+        let flags = text("kpageflags", &self.words(&[2, 0, 2, 1, FRAME, 10, 1, 0, FLAGS]));
+        let counts = text("kpagecount", &self.words(&[2, 0, 2, 1, FRAME, 10, 1, 0, 1]));
+        let stretch = |from: u64, to: u64| [BASE + from * self.page, BASE + to * self.page, 1 << 3];
+        let populated = text("populated", &self.words([stretch(0, 4), stretch(5, 6)].as_flattened()));
+        let blocks = |block: &Value, first: u64, last: u64| json!([[first, last, block[0]]]);
+        let words = |blocks: Value, end: u64| json!({ "end": end, "blocks": blocks });
+        let index = json!({
+            "times": [1_700_000_000, 1_700_000_001],
+            "processes": [{
+                "pid": PID,
+                "start_time": 1,
+                "name": b"made",
+                "maps": maps,
+                "page_map": words(blocks(&entries, first, first + 5), 1 << 36),
+                "scannable": 0x7f,
+                "populated": populated,
+                "texts": {
+                    format!("/proc/{PID}/auxv"): { "Ok": vector },
+                    format!("/proc/{PID}/task/{PID}/status"): { "Ok": status },
+                },
+                "probes": {
+                    "LittleEndian": { "Ok": [u64::from(!self.is_big)] },
+                    "PageBytes": { "Ok": [self.page] },
+                },
+                "memory": { BASE.to_string(): memory },
+            }],
+            "flags": words(blocks(&flags, 0, FRAME + 9), 1 << 20),
+            "counts": words(blocks(&counts, 0, FRAME + 9), 1 << 20),
+            "cgroups": { "failure": { "NotAvailable": "no kpagecgroup" } },
+        });
+        Made { file, index }
+    }
+}
+
+impl Made {
+    /// The whole file.
+    pub fn whole(&self) -> Vec<u8> {
+        self.with_index(self.index.to_string().as_bytes())
+    }
+
+    /// The file with these bytes as its index.
+    pub fn with_index(&self, index: &[u8]) -> Vec<u8> {
+        let mut file = self.file.clone();
+        let packed = packed(index);
+        let at = member(&mut file, "index.json.gz", &packed);
+        let end = format!("pmdb capture 1\nindex {at} {} {}\n", packed.len(), index.len());
+        member(&mut file, "end", end.as_bytes());
+        file.resize(file.len() + 2 * RECORD, 0);
+        file
+    }
+}

@@ -21,6 +21,7 @@ mod explain;
 mod expressions;
 mod failing;
 mod files;
+mod held;
 mod how;
 mod huge;
 mod identity;
@@ -81,6 +82,7 @@ const TESTS: &[&[Test]] = &[
     expressions::TESTS,
     failing::TESTS,
     files::TESTS,
+    held::TESTS,
     huge::TESTS,
     how::TESTS,
     identity::TESTS,
@@ -114,6 +116,7 @@ const SCENARIOS: &[&[Scenario]] = &[
     answers::swap::SCENARIOS,
     expressions::SCENARIOS,
     files::SCENARIOS,
+    held::SCENARIOS,
     identity::SCENARIOS,
     memory::SCENARIOS,
     page_map::SCENARIOS,

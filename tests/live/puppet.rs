@@ -23,7 +23,7 @@ pub const SCENARIOS: &[Scenario] = &[("puppet", |_| {
 
 /// A page that was just mapped waits in a batch of its processor, and is not paged out until that processor drains the
 /// batch (lru_add_drain in mm/swap.c). Paging out drains the batch of its own processor.
-fn stay_on_one_processor() {
+pub fn stay_on_one_processor() {
     let mut here = CpuSet::new();
     here.set(sched_getcpu());
     // Where it may not be chosen, the kernel keeps a page now and then.
@@ -256,7 +256,7 @@ fn act(verb: &str, numbers: &[usize]) -> i64 {
 }
 
 /// The result of a system call, or its negative error number.
-fn answer(result: i64) -> i64 {
+pub fn answer(result: i64) -> i64 {
     match result {
         -1 => -i64::from(std::io::Error::last_os_error().raw_os_error().unwrap_or(1)),
         result => result,
@@ -264,14 +264,14 @@ fn answer(result: i64) -> i64 {
 }
 
 /// Where a mapping begins. `MAP_FAILED` is -1 only in the width of a pointer.
-fn mapped(start: *mut libc::c_void) -> i64 {
+pub fn mapped(start: *mut libc::c_void) -> i64 {
     match start {
         libc::MAP_FAILED => answer(-1),
         start => start as i64,
     }
 }
 
-fn each_page(start: usize, pages: usize, act: impl Fn(*mut u8)) -> i64 {
+pub fn each_page(start: usize, pages: usize, act: impl Fn(*mut u8)) -> i64 {
     let size = page_bytes() as usize;
     for page in 0..pages {
         act((start + page * size) as *mut u8);
@@ -279,7 +279,7 @@ fn each_page(start: usize, pages: usize, act: impl Fn(*mut u8)) -> i64 {
     0
 }
 
-fn memfd(bytes: usize) -> OwnedFd {
+pub fn memfd(bytes: usize) -> OwnedFd {
     // SAFETY: a name that ends in zero; the number that comes back is ours.
     let fd = unsafe { OwnedFd::from_raw_fd(libc::memfd_create(c"pmdb-live".as_ptr(), 0)) };
     // SAFETY: a file of our own.
@@ -345,7 +345,7 @@ fn keyed(start: usize, bytes: usize, denied: usize) -> i64 {
 }
 
 /// Memory that begins where a huge page can, with huge pages wanted.
-fn huge(bytes: usize) -> i64 {
+pub fn huge(bytes: usize) -> i64 {
     let align = super::support::huge_page_bytes().unwrap_or(2 << 20) as usize;
     let rw = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
@@ -364,7 +364,7 @@ fn huge(bytes: usize) -> i64 {
 }
 
 /// A child that writes `pages` pages from `start` on, and then lives until it is killed.
-fn fork(start: usize, pages: usize) -> i64 {
+pub fn fork(start: usize, pages: usize) -> i64 {
     let mut ends = [0; 2];
     // SAFETY: room for two numbers.
     assert_eq!(unsafe { libc::pipe(ends.as_mut_ptr()) }, 0);
@@ -395,7 +395,7 @@ fn fork(start: usize, pages: usize) -> i64 {
     answer(child.into())
 }
 
-fn kill(child: usize) -> i64 {
+pub fn kill(child: usize) -> i64 {
     let mut status = 0;
     // SAFETY: a child of our own, that nobody else waits for.
     unsafe {

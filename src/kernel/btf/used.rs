@@ -148,6 +148,7 @@ pub const ENUMERATORS: &[(&str, &[&str])] = &[
             "PG_has_hwpoisoned",
             "PG_large_rmappable",
             "PG_partially_mapped",
+            "PG_double_map",
             "__NR_PAGEFLAGS",
         ],
     ),

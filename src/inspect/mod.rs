@@ -53,14 +53,12 @@ mod explain;
 mod filter;
 mod folio;
 mod frames;
-mod groups;
 mod memory;
 mod ordered_pool;
 mod outcome;
 mod page;
 mod region;
 mod rows;
-mod selection;
 mod stats;
 mod sweep;
 #[cfg(test)]
@@ -82,15 +80,16 @@ pub use folio::Folio;
 #[doc(hidden)]
 pub use frames::frame_words;
 pub use frames::{FrameDetail, FrameRow, FrameSweep, cgroup_path, frame_detail, is_average, machine_frames, zone};
-pub use groups::{GroupBy, GroupKey, Groups, Keys, OfFrame};
 pub use memory::{Absent, ByteSource, Contents, MemoryRead, ReadEnd, first_absent, read_resident};
 pub use outcome::{Access, OwnerUnknown};
 pub use page::{Facts, InZone, Page, StateSet};
 pub use region::ViewedRegion;
-pub use rows::{Neighbours, PageRow, PageRows, PhysicalRun, PhysicalRuns, StateCounts, Totals};
-pub use selection::Selection;
+pub use rows::{
+    GroupBy, GroupKey, Groups, Keys, Neighbours, OfFrame, PageRow, PageRows, PhysicalRun, PhysicalRuns, StateCounts,
+    Totals,
+};
 pub use stats::{RegionStats, RegionSweep};
-pub use sweep::{Chunk, Pages, Sweep};
+pub use sweep::{Chunk, Pages, Selection, Sweep};
 #[doc(hidden)]
 pub use watch::RegionGroups;
 pub use watch::{Change, Look, PageRelation, SharedPages, Snapshot, Survival, Watcher};

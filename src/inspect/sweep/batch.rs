@@ -7,9 +7,9 @@ use super::super::filter::Question;
 use super::super::ordered_pool::TaskSize;
 use super::super::page::Facts;
 use super::chunk::{CategoryMark, Chunk, PageStretch, PageStretches, StretchWords};
+use super::frames;
 use super::frames::WantedFrames;
 use super::plan::{Action, Plan, PlanStep, READ_PAGES};
-use super::{huge, lookup};
 use crate::kernel::{AddressRange, PageMapEntry, VirtualAddress};
 use crate::process::{self, BackingRun, Categories, PopulatedRange};
 use std::ops::{ControlFlow, Range};
@@ -68,7 +68,7 @@ impl Batch {
                 Action::Present => stretches.push(step.region, step.range, StretchWords::Present),
                 Action::Read => read_entries(stretches, space, now, question)?,
                 Action::ReadHuge => {
-                    if !huge::read_huge(stretches, space, step, question.need)? {
+                    if !frames::read_huge(stretches, space, step, question.need)? {
                         read_entries(stretches, space, now, question)?;
                     }
                 }
@@ -78,9 +78,9 @@ impl Batch {
         if question.need.contains(Facts::CONTENT) {
             find_backing(stretches, space);
         }
-        lookup::look_up_frames(stretches, wanted, space, question)?;
+        frames::look_up_frames(stretches, wanted, space, question)?;
         if question.need.contains(Facts::OWNERS) {
-            lookup::set_exclusive(stretches, wanted, space, question.need)?;
+            frames::set_exclusive(stretches, wanted, space, question.need)?;
         }
         Ok(())
     }

@@ -1,8 +1,16 @@
-//! Reads the words of frames by number: sorted, in runs, with small gaps read along.
+//! The words of the frames of all stretches: read by sorted frame number, in runs, with small gaps read along. Of a huge
+//! mapping a few words stand for all of its pages where this is certain, and map counts correct bit 56 of each page.
 
-use super::chunk::UNREAD;
-use crate::kernel::{FrameNumber, PageMapEntry};
-use crate::process::{self, Machine, WordFile};
+use super::super::address_space::AddressSpace;
+use super::super::classify::Backing;
+use super::super::filter::Question;
+use super::super::folio::Folio;
+use super::super::page::Facts;
+use super::chunk::{PageStretch, PageStretches, StretchWords, UNREAD};
+use super::plan::PlanStep;
+use crate::kernel::{FrameNumber, PageFlags, PageMapEntry};
+use crate::process::{self, Categories, Machine, Process, WordFile};
+use std::ops::Range;
 
 /// Frames that are cheaper to read along than to skip with a second system call (165 ns against 85 ns a frame).
 const GAP_FRAMES: u64 = 3;
@@ -10,7 +18,7 @@ const GAP_FRAMES: u64 = 3;
 const READ_FRAMES: u64 = 8192;
 
 /// The entries of a batch whose frames are looked up.
-pub(super) enum EntryChoice {
+enum EntryChoice {
     All,
     /// Those that a filter keeps, by index of entry.
     Some(Vec<bool>),
@@ -34,7 +42,7 @@ pub(super) struct WantedFrames {
 
 /// Consecutive entries with consecutive frames.
 #[derive(Clone, Copy)]
-pub(super) struct FrameRun {
+struct FrameRun {
     pub frame: u64,
     pages: u32,
     /// Index of the first entry.
@@ -58,12 +66,12 @@ impl WantedFrames {
     }
 
     /// What was gathered; in the order of frames after [`WantedFrames::sort`].
-    pub fn runs(&self) -> &[FrameRun] {
+    fn runs(&self) -> &[FrameRun] {
         &self.runs
     }
 
     /// Adds the frames of those of `entries`, the first of which has index `base`, that are chosen.
-    pub fn add(&mut self, entries: &[PageMapEntry], base: usize, chosen: &EntryChoice) {
+    fn add(&mut self, entries: &[PageMapEntry], base: usize, chosen: &EntryChoice) {
         let entries = entries.iter().enumerate();
         for (offset, entry) in entries.filter(|(offset, _)| chosen.contains(base + offset)) {
             let Some(frame) = entry.frame().map(FrameNumber::get) else {
@@ -119,4 +127,398 @@ impl WantedFrames {
         }
         Ok(())
     }
+}
+
+/// Looks up what the filter needs, then the rest for the pages that it keeps.
+pub(super) fn look_up_frames(
+    stretches: &mut PageStretches,
+    wanted: &mut WantedFrames,
+    space: &AddressSpace,
+    question: &Question,
+) -> process::Result<()> {
+    let machine = &*space.target().machine;
+    let first = question.needed_of_all(space);
+    look_up_words(stretches, wanted, machine, first & Facts::WORDS, &EntryChoice::All)?;
+    let rest = question.need.difference(first) & Facts::WORDS;
+    if !rest.is_empty() {
+        let chosen = choose_kept(stretches, space, question, first);
+        look_up_words(stretches, wanted, machine, rest, &chosen)?;
+    }
+    if (first | question.need).contains(Facts::COUNTS) {
+        count_own_mappings(stretches, space);
+    }
+    Ok(())
+}
+
+/// Counts pmdb's own mappings of the frames. After the map counts: pmdb may map another page of a library at any time,
+/// and must not subtract a mapping that is not counted.
+fn count_own_mappings(stretches: &mut PageStretches, space: &AddressSpace) {
+    let of_files = stretches.all.iter().filter_map(|stretch| {
+        let viewed = space.regions().get(stretch.region?)?;
+        match &stretch.words {
+            StretchWords::Read { at, stride: 1, .. } if viewed.region.inode != 0 => Some((stretch, viewed, at)),
+            _ => None,
+        }
+    });
+    for (stretch, viewed, at) in of_files {
+        // If they are unknown, the counts stay as the kernel has them.
+        let Some(observer) = space.observer().ok().filter(|observer| observer.maps(&viewed.region)) else {
+            continue;
+        };
+        stretches.own.resize(stretches.entries.len(), 0);
+        if let (Some(entries), Some(own)) = (stretches.entries.get(at.clone()), stretches.own.get_mut(at.clone())) {
+            observer.count(&viewed.region, stretch.range.start(), entries, space.page(), own);
+        }
+    }
+}
+
+/// The entries of pages that the filter keeps, for all that was read so far.
+fn choose_kept(stretches: &PageStretches, space: &AddressSpace, question: &Question, need: Facts) -> EntryChoice {
+    let Some(filter) = &question.filter else {
+        return EntryChoice::All;
+    };
+    let mut chosen = vec![false; stretches.entries.len()];
+    for stretch in &stretches.all {
+        let StretchWords::Read { at, stride, .. } = &stretch.words else {
+            continue;
+        };
+        let chunk = stretches.chunk(stretch, space, need);
+        let start = space.page().index(stretch.range.start());
+        for page in chunk.pages() {
+            if !filter.matches(&page, chunk.region) {
+                continue;
+            }
+            let first = space.page().index(page.address) - start;
+            let end = (first + page.pages).div_ceil(*stride) as usize;
+            let first = at.start + (first / stride) as usize;
+            let kept = chosen.get_mut(first..at.start + end).unwrap_or_default();
+            kept.fill(true);
+        }
+    }
+    EntryChoice::Some(chosen)
+}
+
+/// Looks up the words that `need` names.
+fn look_up_words(
+    stretches: &mut PageStretches,
+    wanted: &mut WantedFrames,
+    machine: &Machine,
+    need: Facts,
+    chosen: &EntryChoice,
+) -> process::Result<()> {
+    if need.is_empty() {
+        return Ok(());
+    }
+    wanted.clear();
+    for stretch in &stretches.all {
+        if let StretchWords::Read { at, stride: 1, .. } = &stretch.words {
+            let entries = stretches.entries.get(at.clone()).unwrap_or_default();
+            wanted.add(entries, at.start, chosen);
+        }
+    }
+    wanted.sort();
+    let entries = stretches.entries.len();
+    let files = [
+        (Facts::FLAGS, WordFile::FrameFlags, &mut stretches.flags),
+        (Facts::COUNTS, WordFile::FrameCounts, &mut stretches.counts),
+        (Facts::CGROUPS, WordFile::FrameCgroups, &mut stretches.cgroups),
+    ];
+    for (asked, file, words) in files {
+        if need.contains(asked) {
+            wanted.read(machine, file, entries, words)?;
+        }
+    }
+    if need.contains(Facts::ORDER) {
+        find_orders(stretches, wanted, machine)?;
+    }
+    look_up_huge(stretches, machine, need, chosen)
+}
+
+/// The folio orders of all frames whose flags have just been read. At the edges of runs a few more flags are read.
+fn find_orders(stretches: &mut PageStretches, wanted: &WantedFrames, machine: &Machine) -> process::Result<()> {
+    stretches.orders.clear();
+    stretches.orders.resize(stretches.entries.len(), UNREAD);
+    let mut last: Option<Folio> = None;
+    for run in wanted.runs() {
+        let slots = run.slots();
+        let words = stretches.flags.get(slots.clone()).unwrap_or_default();
+        let orders = stretches.orders.get_mut(slots).unwrap_or_default();
+        let flags = |index: usize| {
+            let word = words.get(index).filter(|&&word| word != UNREAD)?;
+            Some(PageFlags::from_bits_retain(*word))
+        };
+        let first = FrameNumber::new(run.frame);
+        Folio::each(machine, first, words.len(), &flags, &mut last, &mut |at, folio| {
+            let orders = orders.get_mut(at).unwrap_or_default();
+            orders.fill(folio.order.into());
+        })?;
+    }
+    Ok(())
+}
+
+/// Sets bit 56 of the pages that one PMD maps by their own map counts: the kernel gives all of them that of the first
+/// one (pagemap_pmd_range in fs/proc/task_mmu.c: up to Linux 6.10, and again after 6.12).
+///
+/// Fails when the target is gone, or when the kernel refuses map counts.
+pub(super) fn set_exclusive(
+    stretches: &mut PageStretches,
+    wanted: &mut WantedFrames,
+    space: &AddressSpace,
+    need: Facts,
+) -> process::Result<()> {
+    let huge = huge_entries(stretches, space);
+    // The kernel's configuration shows whether counts are exact: unpacking it takes milliseconds.
+    if !huge.contains(&true) || !space.has_exact_counts() {
+        return Ok(());
+    }
+    if !need.contains(Facts::COUNTS) {
+        look_up_words(stretches, wanted, &space.target().machine, Facts::COUNTS, &EntryChoice::Some(huge))?;
+    }
+    for stretch in &stretches.all {
+        let Some(at) = slots(stretch, space) else {
+            continue;
+        };
+        let counts = stretches.counts.get(at.clone()).unwrap_or_default();
+        let entries = stretches.entries.get_mut(at).unwrap_or_default();
+        for (entry, &count) in entries.iter_mut().zip(counts).filter(|(_, count)| **count != UNREAD) {
+            *entry = entry.with_exclusive(count == 1);
+        }
+    }
+    if !need.contains(Facts::COUNTS) {
+        stretches.counts.clear();
+    }
+    Ok(())
+}
+
+/// Which entries are those of huge mappings, as far as a scan or the flags of their frames tell.
+fn huge_entries(stretches: &PageStretches, space: &AddressSpace) -> Vec<bool> {
+    let mut huge = vec![false; stretches.entries.len()];
+    for stretch in &stretches.all {
+        let (Some(at), StretchWords::Read { marks, .. }) = (slots(stretch, space), &stretch.words) else {
+            continue;
+        };
+        let flags = stretches.flags.get(at.clone()).unwrap_or_default();
+        let chosen = huge.get_mut(at).unwrap_or_default();
+        match marks.as_ref().and_then(|marks| stretches.marks.get(marks.clone())) {
+            Some(marks) => {
+                for mark in marks.iter().filter(|mark| mark.categories.contains(Categories::HUGE)) {
+                    chosen.get_mut(mark.first..mark.end).unwrap_or_default().fill(true);
+                }
+            }
+            None => {
+                for (chosen, &flags) in chosen.iter_mut().zip(flags).filter(|(_, flags)| **flags != UNREAD) {
+                    *chosen = PageFlags::from_bits_retain(flags).is_in_large_folio();
+                }
+            }
+        }
+    }
+    huge
+}
+
+/// The entries of a stretch. Pages of the hugetlb pool are counted whole: their bit is right.
+fn slots(stretch: &PageStretch, space: &AddressSpace) -> Option<std::ops::Range<usize>> {
+    let StretchWords::Read { at, .. } = &stretch.words else {
+        return None;
+    };
+    let viewed = space.regions().get(stretch.region?)?;
+    (viewed.backing != Backing::Hugetlb).then(|| at.clone())
+}
+
+/// Reads one entry for each huge mapping of `step`. Returns false if one of them is no longer huge: then all entries
+/// have to be read.
+pub(super) fn read_huge(
+    stretches: &mut PageStretches,
+    space: &AddressSpace,
+    step: &PlanStep,
+    need: Facts,
+) -> process::Result<bool> {
+    let page = space.page();
+    let target = space.target();
+    let Some(bytes) = target.machine.huge_page_bytes() else {
+        return Ok(false);
+    };
+    let stride = (bytes >> page.shift()).max(1);
+    let indices = page.index(step.range.start())..page.index(step.range.end());
+    let first = stretches.entries.len();
+    read_heads(&target.process, indices, stride, &mut stretches.entries)?;
+    let heads = stretches.entries.get(first..).unwrap_or_default();
+    // A huge mapping is present, and its first frame is aligned.
+    let is_head = |entry: &PageMapEntry| {
+        entry.is_present() && entry.frame().is_none_or(|frame| frame.get().is_multiple_of(stride))
+    };
+    if !heads.iter().all(is_head) {
+        stretches.entries.truncate(first);
+        return Ok(false);
+    }
+    let at = first..stretches.entries.len();
+    // Marks are made only where they are needed.
+    let marks = need.intersects(Facts::HUGE | Facts::KINDS);
+    let marks = marks.then(|| stretches.mark_huge(at.len()));
+    stretches.push(step.region, step.range, StretchWords::Read { at, marks, stride });
+    Ok(true)
+}
+
+/// The first entries of the huge mappings of `stride` pages each at the page indices `indices`. One read returns the
+/// last entry of a mapping and the first of its neighbour: a system call costs more than the extra entry.
+fn read_heads(
+    process: &Process,
+    indices: Range<u64>,
+    stride: u64,
+    heads: &mut Vec<PageMapEntry>,
+) -> process::Result<()> {
+    let mut index = indices.start;
+    while index < indices.end {
+        let mut entries = [PageMapEntry::default(); 2];
+        let second = index.saturating_add(stride);
+        if second < indices.end {
+            process.entries(second - 1, &mut entries)?;
+            let [last, head] = entries;
+            let first = match last.frame() {
+                Some(_) => PageMapEntry::new(last.raw().wrapping_sub(stride - 1)),
+                None => last,
+            };
+            heads.extend([first, head]);
+            index = second.saturating_add(stride);
+        } else {
+            process.entries(index, &mut entries[..1])?;
+            heads.push(entries[0]);
+            index = second;
+        }
+    }
+    Ok(())
+}
+
+/// The map counts of a huge mapping.
+enum HugeCounts {
+    /// The same for all of its pages; [`UNREAD`] where there is none to read.
+    Same(u64),
+    /// One for each page.
+    Each(Vec<u64>),
+}
+
+/// Reads the flags of the heads and of one tail each, and as many map counts as it takes.
+fn look_up_huge(
+    stretches: &mut PageStretches,
+    machine: &Machine,
+    need: Facts,
+    chosen: &EntryChoice,
+) -> process::Result<()> {
+    for stretch in 0..stretches.all.len() {
+        look_up_piece(stretches, machine, need, chosen, stretch)?;
+    }
+    Ok(())
+}
+
+fn look_up_piece(
+    stretches: &mut PageStretches,
+    machine: &Machine,
+    need: Facts,
+    chosen: &EntryChoice,
+    stretch: usize,
+) -> process::Result<()> {
+    let (at, stride) = match stretches.all.get(stretch).map(|stretch| &stretch.words) {
+        Some(StretchWords::Read { at, stride, .. }) if *stride > 1 => (at.clone(), *stride),
+        _ => return Ok(()),
+    };
+    let mut differing = Vec::new();
+    for slot in at.clone().filter(|&slot| chosen.contains(slot)) {
+        let Some(head) = stretches.entries.get(slot).and_then(|entry| entry.frame()) else {
+            continue;
+        };
+        let mut flags = [PageFlags::empty(); 2];
+        let read = machine.frame_flags(head, &mut flags);
+        if need.contains(Facts::FLAGS) && read? == flags.len() {
+            stretches.tail_flags.resize(stretches.entries.len(), UNREAD);
+            set_word(&mut stretches.flags, slot, flags[0].bits());
+            set_word(&mut stretches.tail_flags, slot, flags[1].bits());
+        }
+        if need.contains(Facts::CGROUPS) {
+            let mut inode = [0];
+            if machine.frame_cgroups(head, &mut inode)? > 0 {
+                set_word(&mut stretches.cgroups, slot, inode[0]);
+            }
+        }
+        if need.contains(Facts::ORDER) {
+            let folio = Folio::find(machine, head, flags[0])?;
+            let order = folio.map_or(UNREAD, |folio| folio.order.into());
+            set_word(&mut stretches.orders, slot, order);
+        }
+        if need.contains(Facts::COUNTS) {
+            match map_counts(machine, head, flags[0], stride)? {
+                HugeCounts::Same(count) => set_word(&mut stretches.counts, slot, count),
+                HugeCounts::Each(counts) => differing.push((slot, counts)),
+            }
+        }
+    }
+    if !differing.is_empty() {
+        expand(stretches, stretch, at, stride, &differing);
+    }
+    Ok(())
+}
+
+/// Makes a word for each page of a stretch where one for each huge mapping is not enough.
+fn expand(
+    stretches: &mut PageStretches,
+    stretch: usize,
+    at: Range<usize>,
+    stride: u64,
+    differing: &[(usize, Vec<u64>)],
+) {
+    let first = stretches.entries.len();
+    let mut differing = differing.iter().peekable();
+    for slot in at {
+        let entry = stretches.entries.get(slot).copied().unwrap_or_default();
+        let step = u64::from(entry.frame().is_some());
+        let each = (0..stride).map(|page| PageMapEntry::new(entry.raw() + page * step));
+        stretches.entries.extend(each);
+        let end = stretches.entries.len();
+        // What was not read has no words at all.
+        let (flags, tail_flags) = (stretches.flags.get(slot).copied(), stretches.tail_flags.get(slot));
+        if let Some(head) = flags {
+            let tail = tail_flags.copied().unwrap_or(UNREAD);
+            stretches.flags.push(head);
+            stretches.flags.resize(end, tail);
+        }
+        for words in [&mut stretches.orders, &mut stretches.cgroups] {
+            if let Some(&word) = words.get(slot) {
+                words.resize(end, word);
+            }
+        }
+        match differing.next_if(|(differs, _)| *differs == slot) {
+            Some((_, counts)) => stretches.counts.extend(counts),
+            None => {
+                let count = stretches.counts.get(slot).copied().unwrap_or(UNREAD);
+                stretches.counts.resize(end, count);
+            }
+        }
+    }
+    let at = first..stretches.entries.len();
+    let marked = stretches.mark_huge(at.len());
+    if let Some(stretch) = stretches.all.get_mut(stretch)
+        && let StretchWords::Read { marks, .. } = &stretch.words
+    {
+        stretch.words = StretchWords::Read { marks: marks.is_some().then_some(marked), at, stride: 1 };
+    }
+}
+
+fn set_word(words: &mut [u64], slot: usize, word: u64) {
+    if let Some(place) = words.get_mut(slot) {
+        *place = word;
+    }
+}
+
+/// The map counts of the `pages` frames from `head` on. An anon-exclusive head (KPF_OWNER_2) proves that the folio has
+/// this one mapping; otherwise each page may have its own count, as after a forked child has copied one of them.
+fn map_counts(machine: &Machine, head: FrameNumber, flags: PageFlags, pages: u64) -> process::Result<HugeCounts> {
+    let pages = if flags.contains(PageFlags::ANON | PageFlags::OWNER_2) { 1 } else { pages };
+    let mut counts = vec![UNREAD; pages as usize];
+    let read = machine.frame_counts(head, &mut counts)?;
+    let first = counts.first().copied().unwrap_or(UNREAD);
+    if counts.iter().take(read).all(|&count| count == first) && read == counts.len() {
+        return Ok(HugeCounts::Same(first));
+    }
+    if read == 0 {
+        return Ok(HugeCounts::Same(UNREAD));
+    }
+    Ok(HugeCounts::Each(counts))
 }

@@ -4,37 +4,36 @@
 //! [`stretches`](chunk::PageStretches), and adds the words of their frames. Long sweeps read batches on several
 //! [`threads`](super::ordered_pool::Pool). Whoever pulls gets [`Chunk`]s in order. A chunk has the raw words of one
 //! stretch, and makes pages from them on the fly. At no time are more than a few batches in memory.
+//! A sweep compares its regions with those at its end, and reports those that changed.
 
 mod batch;
-mod changes;
 mod chunk;
 mod frames;
-mod huge;
-mod lookup;
-mod pages;
 mod plan;
 #[cfg(test)]
 mod tests;
 
-pub use chunk::Chunk;
-pub use pages::Pages;
+pub use chunk::{Chunk, Pages};
 
 /// The raw words, for callers that compare without decoding.
 pub(super) mod raw {
     pub(in crate::inspect) use super::chunk::{ChunkContent, EntryWords, UNREAD};
 }
 
-use super::Result;
 use super::address_space::AddressSpace;
 use super::filter::Question;
 use super::ordered_pool::{Pool, Work};
+use super::page::{Page, StateSet};
+use super::{Error, Result};
 use crate::budget::Budget;
-use crate::kernel::AddressRange;
+use crate::kernel::{AddressRange, Region, VirtualAddress};
+use crate::process::Liveness;
+use crate::report::PagesByReason;
 use batch::Batch;
-use changes::RegionChanges;
 use frames::WantedFrames;
 use plan::Plan;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The pages of some ranges, chunk by chunk. Dropping it ends what is under way.
 #[must_use]
@@ -119,5 +118,170 @@ impl Work for BatchReader {
     fn work(&self, batch: &mut Batch, wanted: &mut WantedFrames, _: &mut Budget) -> Result<()> {
         batch.fill(&self.space, &self.question, wanted)?;
         self.changes.compare()
+    }
+}
+
+/// Regions that are checked one by one: reading all takes longer.
+const FEW: usize = 8;
+/// Bytes of `maps` that the kernel may have written ahead of a read: the buffer that was asked for, and the rest of one
+/// line. Each of the 4,096 bytes of its path may be an escape of four bytes (`seq_read_iter` in fs/seq_file.c).
+const WRITTEN: usize = 32 << 10;
+
+/// Checks whether the regions of some spans are still the same.
+///
+/// If there are many, the text of `maps` is compared with the earlier text. The worker threads do so between their
+/// reads, each time as far as the sweep was pulled.
+struct RegionChanges {
+    space: AddressSpace,
+    spans: Vec<AddressRange>,
+    /// Where what was pulled ends.
+    pulled_to: AtomicU64,
+    text: Mutex<MapsComparison>,
+}
+
+/// The result of comparing the text of `maps` so far.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum MapsComparison {
+    /// This many bytes are the same.
+    Same(usize),
+    /// All of it is the same.
+    SameToTheEnd,
+    /// It differs, there is none, or it is not compared.
+    Other,
+}
+
+impl RegionChanges {
+    pub fn among(space: &AddressSpace, spans: &[AddressRange]) -> Self {
+        let is_compared = space.maps_text().is_known() && touched(space, spans).nth(FEW).is_some();
+        let text = if is_compared { MapsComparison::Same(0) } else { MapsComparison::Other };
+        RegionChanges {
+            space: space.clone(),
+            spans: spans.to_vec(),
+            pulled_to: AtomicU64::new(0),
+            text: Mutex::new(text),
+        }
+    }
+
+    /// All regions below `end` have been pulled.
+    pub fn set_pulled(&self, end: VirtualAddress) {
+        self.pulled_to.store(end.get(), Ordering::Release);
+    }
+
+    /// Compares as far as was pulled, unless another thread is doing so.
+    ///
+    /// Fails when the target is gone.
+    pub fn compare(&self) -> Result<()> {
+        let Ok(mut text) = self.text.try_lock() else {
+            return Ok(());
+        };
+        while let MapsComparison::Same(bytes) = *text {
+            let end = VirtualAddress::new(self.pulled_to.load(Ordering::Acquire));
+            let behind = self.space.maps_text().region_at(bytes + WRITTEN);
+            if behind.is_none_or(|behind| behind > end) {
+                break;
+            }
+            *text = self.compare_next(bytes)?;
+        }
+        Ok(())
+    }
+
+    fn compare_next(&self, bytes: usize) -> Result<MapsComparison> {
+        let process = &self.space.target().process;
+        Ok(match process.maps_unchanged_from(self.space.maps_text(), bytes)? {
+            Some(0) => MapsComparison::SameToTheEnd,
+            Some(more) => MapsComparison::Same(bytes + more),
+            None => MapsComparison::Other,
+        })
+    }
+
+    /// Returns the regions that have changed. All must have been pulled.
+    ///
+    /// Fails when the target is gone or runs another program.
+    pub fn finish(&self) -> Result<Vec<AddressRange>> {
+        let process = &self.space.target().process;
+        match process.liveness()? {
+            Liveness::Alive => {}
+            Liveness::Executed => return Err(Error::Executed),
+            Liveness::Exited => return Err(Error::Exited),
+        }
+        let mut text = *self.text.lock().unwrap_or_else(PoisonError::into_inner);
+        while let MapsComparison::Same(bytes) = text {
+            text = self.compare_next(bytes)?;
+        }
+        if text == MapsComparison::SameToTheEnd {
+            return Ok(Vec::new());
+        }
+        let touched = || touched(&self.space, &self.spans);
+        let mut changed = Vec::new();
+        if touched().nth(FEW).is_none() {
+            for before in touched() {
+                let now = process.region_at(before.range.start())?;
+                if now.is_none_or(|now| !is_same(before, &now)) {
+                    changed.push(before.range);
+                }
+            }
+        } else {
+            let mut now = process.regions()?.into_iter().peekable();
+            // Both are in the order of their addresses.
+            let mut is_there = |before: &Region| {
+                while now.next_if(|now| now.range.start() < before.range.start()).is_some() {}
+                now.peek().is_some_and(|now| is_same(before, now))
+            };
+            let gone = touched().filter(|before| !is_there(before));
+            changed.extend(gone.map(|before| before.range));
+        }
+        Ok(changed)
+    }
+}
+
+/// The regions that `spans` touch, in address order.
+fn touched<'v>(space: &'v AddressSpace, spans: &'v [AddressRange]) -> impl Iterator<Item = &'v Region> + use<'v> {
+    let regions = space.regions();
+    let mut first = 0;
+    let inside = spans.iter().flat_map(move |span| {
+        first = space.region_from(first, span.start());
+        let rest = regions.get(first..).unwrap_or_default().iter();
+        rest.take_while(|viewed| viewed.range().start() < span.end())
+    });
+    let mut last = None;
+    inside.map(|viewed| &viewed.region).filter(move |region| last.replace(region.range) != Some(region.range))
+}
+
+/// Whether both are the same region. The name does not count: `prctl` can set it without changing a page.
+fn is_same(before: &Region, now: &Region) -> bool {
+    before.range == now.range
+        && before.permissions == now.permissions
+        && before.offset == now.offset
+        && before.device == now.device
+        && before.inode == now.inode
+}
+
+/// What is not certain about the pages that a question keeps and leaves out.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Selection {
+    /// Untouched pages whose backing content is unknown.
+    pub unknown_content: PagesByReason,
+    /// The possible states of the first kept page whose state is uncertain.
+    pub uncertain: Option<StateSet>,
+    /// Pages that the question can neither keep nor leave out, and the possible states of the first.
+    pub undecided: Option<(u64, StateSet)>,
+}
+
+impl Selection {
+    /// The pages of a chunk that are kept.
+    pub fn kept<'c>(&'c mut self, chunk: Chunk<'c>, question: &'c Question) -> impl Iterator<Item = Page> + 'c {
+        for (pages, reason) in chunk.unknown_content() {
+            self.unknown_content.add(pages, reason);
+        }
+        chunk.pages().filter(move |page| {
+            let is_kept = question.keeps(page, chunk.region);
+            if is_kept {
+                self.uncertain = self.uncertain.or(page.states.if_uncertain());
+            } else if question.is_undecided(page, chunk.region) {
+                self.undecided.get_or_insert((0, page.states)).0 += page.pages;
+            }
+            is_kept
+        })
     }
 }

@@ -1,19 +1,20 @@
-//! Writes expressions, ranges, filters and the values of settings, with as few parentheses as their meaning needs. What
-//! is written parses to the same tree. In a filter `& ^ |` stand only in parentheses, conditions are joined with words,
-//! and a name that is no field is in quotes.
-
-pub(crate) use super::line::{clause, cut, quoted, word_if};
+//! Writes lines and their parts: expressions, ranges, filters and the values of settings, with as few parentheses as
+//! their meaning needs. What is written parses to the same tree. In a filter `& ^ |` stand only in parentheses,
+//! conditions are joined with words, and a name that is no field is in quotes.
 
 use super::lexer::{escape, is_plain_name};
 use super::setting::SettingValue;
+use super::syntax::{Control, Format, Layout, Line, Opening, Output, Rows};
 use crate::kernel::words::Worded;
 use crate::lang::ctype::CType;
+use crate::lang::error::Spanned;
 use crate::lang::expression::{
     BinaryOperator, Changes, Expression, Filter, HistoryReference, LAST_ADDRESS, Level, NOW, Name, Range, SymbolName,
     UnaryOperator, is_operator_word,
 };
-use crate::lang::span::Spanned;
+use crate::lang::syntax::{Count, Cut, Time};
 use std::fmt::{self, Display, Formatter};
+use std::time::Duration;
 
 impl Display for Name {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -269,4 +270,125 @@ fn unary(f: &mut Formatter<'_>, operator: UnaryOperator, operand: Tree<'_>) -> f
     // Two minus signs in a row would look like the start of `--how`.
     let blank = if sign == "-" && operand.starts_with('-') { " " } else { "" };
     write!(f, "{sign}{blank}{operand}")
+}
+
+/// " KEYWORD VALUE", or nothing.
+pub(crate) fn clause(f: &mut Formatter<'_>, keyword: &str, value: Option<impl Display>) -> fmt::Result {
+    value.map_or(Ok(()), |value| write!(f, " {keyword} {value}"))
+}
+
+/// " TEXT" in quotes, or nothing.
+pub(crate) fn quoted(f: &mut Formatter<'_>, text: Option<&str>) -> fmt::Result {
+    text.map_or(Ok(()), |text| write!(f, " {}", escape('"', text)))
+}
+
+/// " WORD" if it is given.
+pub(crate) fn word_if(f: &mut Formatter<'_>, is_given: bool, word: &str) -> fmt::Result {
+    if is_given { write!(f, " {word}") } else { Ok(()) }
+}
+
+/// " limit N", " top N", or nothing.
+pub(crate) fn cut(f: &mut Formatter<'_>, cut: Option<&Cut>) -> fmt::Result {
+    cut.map_or(Ok(()), |cut| clause(f, cut.which.word(), Some(&cut.rows.node)))
+}
+
+impl Display for Line {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Line::Empty => Ok(()),
+            Line::Comment => f.write_str("#"),
+            Line::Shell(text) => write!(f, "!{text}"),
+            Line::Command { command, output } => {
+                write!(f, "{}{}", command.node, output)
+            }
+            Line::Control(control) => control.fmt(f),
+        }
+    }
+}
+
+impl Display for Control {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Control::Open(Opening::If(condition)) => write!(f, "if {}", condition.node),
+            Control::Else => f.write_str("else"),
+            Control::End => f.write_str("end"),
+            Control::Open(Opening::While(condition)) => write!(f, "while {}", condition.node),
+            Control::Break => f.write_str("loop_break"),
+            Control::Continue => f.write_str("loop_continue"),
+            Control::Open(Opening::Foreach { variable, rows }) => {
+                write!(f, "foreach ${} in ", variable.node)?;
+                match rows {
+                    Rows::Of(command) => command.node.fmt(f),
+                    Rows::Threads => f.write_str("threads"),
+                    Rows::Values(values) => {
+                        let values: Vec<String> = values.iter().map(|value| value.node.to_string()).collect();
+                        match values.join(", ") {
+                            // Alone it would be the rows of that name.
+                            name if name == "threads" => f.write_str("'threads'"),
+                            values => f.write_str(&values),
+                        }
+                    }
+                }
+            }
+            Control::Open(Opening::Define(name)) => write!(f, "define {}", name.node),
+            Control::Open(Opening::Document(name)) => write!(f, "document {}", name.node),
+        }
+    }
+}
+
+impl Display for Output {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Output::Screen => Ok(()),
+            Output::Pipe(text) => write!(f, " | {}", text.node),
+            Output::File { path, append } => {
+                write!(f, " {} {}", if *append { ">>" } else { ">" }, escape('"', &path.node))
+            }
+        }
+    }
+}
+
+impl Display for Count {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Count::Number(number) => write!(f, "{number}"),
+            Count::Variable(name) => write!(f, "${name}"),
+        }
+    }
+}
+
+impl Display for Time {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Time::Duration(duration) => f.write_str(&time(*duration)),
+            Time::Variable(name) => write!(f, "${name}"),
+        }
+    }
+}
+
+/// A duration without loss: `2s`, `100ms`, `0.0005s`.
+fn time(duration: Duration) -> String {
+    let nanoseconds = duration.subsec_nanos();
+    if nanoseconds == 0 {
+        format!("{}s", duration.as_secs())
+    } else if duration.as_secs() == 0 && nanoseconds.is_multiple_of(1_000_000) {
+        format!("{}ms", nanoseconds / 1_000_000)
+    } else {
+        let fraction = format!("{nanoseconds:09}");
+        format!("{}.{}s", duration.as_secs(), fraction.trim_end_matches('0'))
+    }
+}
+
+impl Display for Layout {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let layout = self;
+        if *layout == Layout::default() {
+            return Ok(());
+        }
+        f.write_str(if layout.backward { "/-" } else { "/" })?;
+        layout.count.map_or(Ok(()), |count| write!(f, "{count}"))?;
+        f.write_str(layout.format.map_or("", Format::letter))?;
+        let unit = layout.unit.map(|unit| unit.letter());
+        f.write_str(unit.unwrap_or_default())
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::expression::{ChangeFunction, Function};
 use super::field::{FilterField, PageField, RegionField, Subject};
-use super::layout::{Format, Unit};
+use super::syntax::{Format, Unit};
 use crate::kernel::words::Worded;
 
 /// Something that could stand at a place.

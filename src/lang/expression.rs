@@ -2,8 +2,8 @@
 
 use crate::kernel::words::{Worded, worded};
 use crate::lang::ctype::CType;
+use crate::lang::error::{Span, Spanned};
 use crate::lang::field::{FilterField, PageField};
-use crate::lang::span::{Span, Spanned};
 use std::fmt;
 use std::marker::PhantomData;
 

@@ -4,11 +4,10 @@
 //! They count only in a line that does not parse, and only when they are typed whole: this table never changes the
 //! meaning of a command or of an abbreviation.
 
-use super::error::SyntaxError;
+use super::error::{Span, SyntaxError};
 use super::expected::Expected;
 use super::lexer::{self, Token, is_blank};
 use super::parser::Language;
-use super::span::Span;
 
 /// A row of [`HABITS`].
 #[derive(Clone, Copy, Debug)]

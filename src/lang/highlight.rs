@@ -1,11 +1,11 @@
 //! What each part of a line is, for its colour: as the parser takes it, not as it looks.
 
-pub use super::span::Class;
+pub use super::error::Class;
 
+use super::error::{Span, Spanned};
 use super::lexer::{self, TokenKind};
 use super::parser;
 use super::parser::Language;
-use super::span::{Span, Spanned};
 
 /// The parts of a line in order, without overlaps; blanks are part of none.
 pub(super) fn classes(language: Language, line: &str) -> Vec<Spanned<Class>> {

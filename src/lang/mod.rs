@@ -9,15 +9,14 @@
 //! ```text
 //! highlight, complete       a line while it is typed
 //! script                    lines → blocks
-//! parser      display       tokens → tree               expression → text
+//! parser      display       tokens → tree               tree → text
 //! lexer                     text → tokens
-//! commands    setting       field      ctype          the tables: each fact declared once
+//! setting     field         ctype                      the tables: each fact declared once
 //! habits                    the words of other programs, for a line that does not parse
 //! expected    error                                    what is known about a place in the line
-//! syntax      expression    layout     span            the tree
+//! syntax      expression                               the tree
 //! ```
 
-mod commands;
 pub mod complete;
 mod ctype;
 pub(crate) mod display;
@@ -28,16 +27,12 @@ pub mod field;
 pub mod grammar;
 pub mod habits;
 pub mod highlight;
-mod layout;
 mod lexer;
-mod line;
 pub(crate) mod parser;
 pub mod script;
 pub mod setting;
-mod span;
 mod syntax;
 
-pub use commands::{BlockLine, CommandName, Resolved};
 pub use error::{SyntaxError, near};
 pub use expected::Expected;
 pub use lexer::escape;

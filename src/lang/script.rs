@@ -6,12 +6,10 @@
 
 use std::rc::Rc;
 
-use super::commands::{BlockLine, Resolved};
-use super::error::SyntaxError;
+use super::error::{Span, Spanned, SyntaxError};
 use super::expression::Expression;
 use super::parser::Language;
-use super::span::{Span, Spanned};
-use super::syntax::{Control, Line, Opening, Rows};
+use super::syntax::{BlockLine, Control, Line, Opening, Resolved, Rows};
 
 /// Blocks nested deeper than this are an error.
 pub const DEEPEST: usize = 64;

@@ -1,22 +1,23 @@
 //! The syntax tree of a line: plain data, with the place of everything that an error may point at.
 //!
 //! Nothing here knows a target: `eval` finds out what names stand for. Nothing here knows a command: each has its own
-//! arguments and their parser, in `command`.
+//! arguments and their parser, in `command`. Here is only how commands are named, and how a shortened name finds its
+//! command.
 
+use crate::kernel::words::worded;
 use std::any::Any;
 use std::fmt::{self, Debug, Display, Formatter};
 use std::rc::Rc;
+use std::time::Duration;
 
 pub use super::ctype::{CType, UNKNOWN_TYPE_HINT, Width, type_words, unknown_type};
+pub use super::error::{Span, Spanned};
 pub use super::expression::{
     BinaryOperator, ChangeFunction, Changes, Expression, Filter, Function, HistoryReference, NOW, Name, NumberType,
     Range, Register, SymbolName, UnaryOperator, fixed_variables,
 };
 pub use super::field::{FilterField, PageField, RegionField, Subject, ValueType};
-pub use super::layout::{Count, Cut, Time, Which};
-pub use super::layout::{Format, Layout, Unit};
 pub use super::setting::{ColorChoice, Editing, PagerChoice, Setting, SettingValue, StyleChoice};
-pub use super::span::{Span, Spanned};
 
 /// A command with its arguments, as its own parser made it.
 pub trait ParsedCommand: Any + Debug {
@@ -192,5 +193,223 @@ impl Debug for Typed {
 impl PartialEq for Typed {
     fn eq(&self, _: &Self) -> bool {
         true
+    }
+}
+
+/// The format after `/`. Each part is optional.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Layout {
+    /// How many units; for `find` the most matches.
+    pub count: Option<u64>,
+    /// A `-` before the count: the units before the address. Only for `x`.
+    pub backward: bool,
+    /// The format of each unit.
+    pub format: Option<Format>,
+    /// The size of a unit.
+    pub unit: Option<Unit>,
+}
+
+worded! {
+    /// The letter of a form, as in gdb.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Format, letter {
+        /// `x`
+        Hexadecimal = "x",
+        /// `d`
+        Signed = "d",
+        /// `u`
+        Unsigned = "u",
+        /// `o`
+        Octal = "o",
+        /// `t`
+        Binary = "t",
+        /// `a`: an address with its symbol.
+        Address = "a",
+        /// `c`
+        Character = "c",
+        /// `z`: hexadecimal, padded with zeros to the size of the value.
+        PaddedHexadecimal = "z",
+        /// `s`: text that ends with a zero.
+        Text = "s",
+        /// `f`: the bits of a floating-point number.
+        Float = "f",
+    }
+}
+
+worded! {
+    /// The letter of a size, as in gdb.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Unit, letter {
+        /// `b`
+        Byte = "b",
+        /// `h`: two bytes.
+        HalfWord = "h",
+        /// `w`: four bytes.
+        Word = "w",
+        /// `g`: eight bytes.
+        GiantWord = "g",
+    }
+}
+
+impl Format {
+    /// What it is, for the help.
+    pub const fn doc(self) -> &'static str {
+        match self {
+            Format::Hexadecimal => "hexadecimal",
+            Format::Signed => "decimal, signed",
+            Format::Unsigned => "decimal, unsigned",
+            Format::Octal => "octal",
+            Format::Binary => "binary",
+            Format::Address => "an address with its symbol",
+            Format::Character => "a character",
+            Format::PaddedHexadecimal => "hexadecimal, padded with zeros",
+            Format::Text => "text up to a zero",
+            Format::Float => "a floating-point number",
+        }
+    }
+}
+
+impl Unit {
+    /// Bytes in it.
+    pub const fn bytes(self) -> u8 {
+        match self {
+            Unit::Byte => 1,
+            Unit::HalfWord => 2,
+            Unit::Word => 4,
+            Unit::GiantWord => 8,
+        }
+    }
+}
+
+/// How many.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Count {
+    /// `20`
+    Number(u64),
+    /// `$n`, without the `$`.
+    Variable(String),
+}
+
+/// A length of time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Time {
+    /// `100ms`
+    Duration(Duration),
+    /// `$t`, without the `$`: seconds, or a text such as `100ms`.
+    Variable(String),
+}
+
+/// How many rows are shown, and which.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// `limit` or `top`.
+    pub which: Which,
+    /// The number of rows.
+    pub rows: Spanned<Count>,
+}
+
+worded! {
+    /// Which rows are shown, where not all are.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Which, word {
+        /// The first ones.
+        First = "limit",
+        /// The largest ones, the largest first.
+        Largest = "top",
+    }
+}
+
+/// The name of a command, and how it may be typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommandName {
+    /// In full; a blank stands between a command and its subcommand.
+    pub name: &'static str,
+    /// Fixed short forms, valid even where the bare prefix would be ambiguous.
+    pub short: &'static [&'static str],
+    /// Whether its last word must be typed in full, so that it takes no existing abbreviation.
+    pub whole: bool,
+    /// Whether it looks at pages, so that it can show its reads: `--how`.
+    pub how: bool,
+    /// Whether `display` may run it: it changes nothing.
+    pub displayed: bool,
+    /// What the line does, if blocks are made of such lines.
+    pub block: Option<BlockLine>,
+}
+
+/// What a line of blocks does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlockLine {
+    /// It opens one.
+    Opens,
+    /// It stands in one.
+    Inside,
+}
+
+impl CommandName {
+    /// A name that may be shortened.
+    pub const fn new(name: &'static str) -> Self {
+        CommandName { name, short: &[], whole: false, how: false, displayed: false, block: None }
+    }
+
+    /// With fixed short forms.
+    pub const fn short(self, short: &'static [&'static str]) -> Self {
+        CommandName { short, ..self }
+    }
+
+    /// Typed in full.
+    pub const fn whole(self) -> Self {
+        CommandName { whole: true, ..self }
+    }
+
+    /// With `--how`; such a command changes nothing.
+    pub const fn how(self) -> Self {
+        CommandName { how: true, displayed: true, ..self }
+    }
+
+    /// Of a command that `display` may run.
+    pub const fn displayed(self) -> Self {
+        CommandName { displayed: true, ..self }
+    }
+
+    /// A line of blocks, typed in full.
+    pub const fn block(self, line: BlockLine) -> Self {
+        CommandName { block: Some(line), ..self.whole() }
+    }
+
+    pub(super) fn first(&self) -> &'static str {
+        self.name.split_once(' ').map_or(self.name, |(first, _)| first)
+    }
+
+    pub(super) fn second(&self) -> Option<&'static str> {
+        self.name.split_once(' ').map(|(_, second)| second)
+    }
+}
+
+/// The command that a word means, which may be an abbreviation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Resolved {
+    /// One command, in full.
+    One(&'static str),
+    /// An abbreviation of several.
+    Ambiguous(Vec<&'static str>),
+    /// No command.
+    Unknown,
+}
+
+/// Finds the one of `words` that `word` begins; those that are whole must be typed in full.
+pub(super) fn resolve(
+    word: &str,
+    words: impl Iterator<Item = &'static str>,
+    is_whole: impl Fn(&str) -> bool,
+) -> Resolved {
+    let candidates: Vec<&'static str> = words.filter(|candidate| candidate.starts_with(word)).collect();
+    if let Some(exact) = candidates.iter().find(|candidate| **candidate == word) {
+        return Resolved::One(exact);
+    }
+    let candidates: Vec<&'static str> = candidates.into_iter().filter(|candidate| !is_whole(candidate)).collect();
+    match candidates.as_slice() {
+        [] => Resolved::Unknown,
+        [one] => Resolved::One(one),
+        _ => Resolved::Ambiguous(candidates),
     }
 }

@@ -4,15 +4,14 @@
 //! have stood there. Each token rule is a nom parser over the text. The longest match wins; among equals, the earlier
 //! rule.
 
-mod number;
 mod pasted;
 mod token;
 mod word;
 
-use super::commands::Resolved;
+use super::error::Span;
 use super::expression::is_fixed;
 use super::parser::Language;
-use super::span::Span;
+use super::syntax::Resolved;
 use token::Lexed;
 
 pub(super) use pasted::{Shown, only_number, pasted_row};
@@ -80,7 +79,7 @@ fn longest(language: Language, text: &str, context: LexContext) -> (TokenKind, u
     let rules: [(bool, &[Rule]); 7] = [
         (context.first, &[word::comment_line, word::shell]),
         (!context.inside_parentheses, &[word::pipe, word::lone_pipe, word::redirect]),
-        (context.behind_command, &[number::format]),
+        (context.behind_command, &[word::format]),
         (!context.inside_braces, &[word::indexed]),
         (context.inside_braces || context.behind_value, &[word::dimension]),
         (
@@ -93,12 +92,12 @@ fn longest(language: Language, text: &str, context: LexContext) -> (TokenKind, u
                 word::bracketed,
                 word::variable,
                 word::history,
-                number::number,
+                word::number,
                 pasted::value,
                 pasted::address,
                 pasted::cast_address,
                 word::option,
-                number::bytes,
+                word::bytes,
                 word::mark,
                 word::other,
             ],

@@ -8,9 +8,9 @@
 //! as identifies it; the rest is skipped, up to a clause. `grammar/language.ebnf` has the same forms.
 
 use crate::lang::ctype::CType;
-use crate::lang::lexer::number::decimal;
 use crate::lang::lexer::token::{Lexed, Pasted, TokenKind, beginning, blanks0, digits1, is_blank, is_letter, no_match};
 use crate::lang::lexer::word;
+use crate::lang::lexer::word::decimal;
 use nom::Parser;
 use nom::branch::alt;
 use nom::bytes::complete::{tag, take_while1};

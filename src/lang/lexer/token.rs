@@ -1,9 +1,9 @@
 //! Tokens, and the rules that make them.
 
 use crate::lang::ctype::CType;
+use crate::lang::error::Span;
 use crate::lang::expression::HistoryReference;
-use crate::lang::layout::Layout;
-use crate::lang::span::Span;
+use crate::lang::syntax::Layout;
 use nom::bytes::complete::{take_while, take_while1};
 use std::time::Duration;
 

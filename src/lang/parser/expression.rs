@@ -1,12 +1,10 @@
 //! Expressions: precedence climbing over the table of operators, and the operands.
 
-use super::filter::{field, fitting};
-use super::input::{Failed, Parsed, Scope, Tokens, Types};
-use super::names::{named, symbol};
-use super::stream::{glued, is_mark, mark, silent_mark, silent_word, word};
+use super::input::{Failed, Parsed, Scope, Tokens, Types, glued, is_mark, mark, silent_mark, silent_word, word};
+use super::names::{field, fitting, named, symbol};
 use crate::kernel::words::Worded;
 use crate::lang::ctype::{self, CType, KNOWN, UNKNOWN_TYPE_HINT};
-use crate::lang::error::SyntaxError;
+use crate::lang::error::{Class, Span, Spanned, SyntaxError};
 use crate::lang::expected::Expected;
 use crate::lang::expression::{
     BinaryOperator, ChangeFunction, Changes, Expression, Filter, Function, Level, Name, NumberType, Range,
@@ -14,10 +12,9 @@ use crate::lang::expression::{
 };
 use crate::lang::field::{FilterField, PageField};
 use crate::lang::lexer::{Token, TokenKind};
-use crate::lang::parser::clause::{later, snapshot_name};
+use crate::lang::parser::command::{later, snapshot_name};
 use crate::lang::parser::names;
 use crate::lang::parser::names::{bracketed, constant, fraction, indexed, text};
-use crate::lang::span::{Class, Span, Spanned};
 use nom::Parser;
 use nom::branch::alt;
 use nom::combinator::{cut, opt};

@@ -5,13 +5,12 @@ use super::range::is_clause;
 use super::slips::{self, Failure, short};
 use crate::kernel::PageFlags;
 use crate::kernel::words::Worded;
-use crate::lang::commands::Resolved;
-use crate::lang::error::SyntaxError;
+use crate::lang::error::{Span, Spanned, SyntaxError};
 use crate::lang::expected::{Expected, describe_all};
 use crate::lang::expression::{ChangeFunction, Name, is_operator_word};
 use crate::lang::field::{FilterField, PageField, RegionField};
 use crate::lang::lexer::{self, NumberFault, Pasted, Shown, Token, TokenKind};
-use crate::lang::span::{Span, Spanned};
+use crate::lang::syntax::Resolved;
 
 /// The error of a line that failed.
 pub(super) fn error(line: &str, tokens: &[Token<'_>], notes: &Notes<'_>) -> SyntaxError {

@@ -1,45 +1,37 @@
 //! Level 2 of the grammar: tokens into a tree, with nom.
 
-mod clause;
 mod command;
 mod expression;
 mod fault;
-mod filter;
 mod input;
 mod names;
 mod range;
 mod slips;
-mod stream;
 
-use super::error::SyntaxError;
+use super::error::{Span, Spanned, SyntaxError};
 use super::expected::Expected;
 use super::habits::{self, Does};
 use super::lexer;
-use super::span::{Span, Spanned};
 use super::syntax::{Argument, Line, Output, Statement};
-use crate::lang::span::Class;
+use crate::lang::error::Class;
 use input::Notes;
 use nom::Parser;
 use nom::combinator::cut;
 
 pub(crate) use super::lexer::{Token, TokenKind, unescape};
-pub(crate) use clause::{
-    after, clause, format, hint_at_missing_with, later, layout, list_once, search, setting, setting_value,
-    snapshot_name,
-};
 pub(crate) use command::{
-    Raw, arguments as command_arguments, command_name, end_of_text, option, part, part_of_name, pattern, raw, raw_text,
-    split_text, with_how,
+    Raw, after, arguments as command_arguments, clause, command_name, end_of_text, format, hint_at_missing_with, later,
+    layout, list_once, option, part, part_of_name, pattern, raw, raw_text, search, setting, setting_value,
+    snapshot_name, split_text, with_how,
 };
 pub(crate) use expression::{expression, filter, page_filter, place, span_with};
-pub(crate) use filter::quoted_text;
-pub(crate) use input::{Failed, Parsed, Tokens};
-pub use input::{Language, Syntax};
-pub(crate) use names::{symbol, text};
-pub(crate) use range::{address, listed, of_tokens as arguments_of, range, value, watched};
-pub(crate) use stream::{
-    count, cut_to, is_mark, many, mark, number, one_of, silent_mark, time, variable, with_commas, word,
+pub(crate) use input::{
+    Failed, Parsed, Tokens, count, cut_to, is_mark, many, mark, number, one_of, silent_mark, time, variable,
+    with_commas, word,
 };
+pub use input::{Language, Syntax};
+pub(crate) use names::{quoted_text, symbol, text};
+pub(crate) use range::{address, listed, of_tokens as arguments_of, range, value, watched};
 
 /// Parses one line. A line that does not parse may begin with the words of another program.
 pub(super) fn parse(language: Language, line: &str) -> Result<Line, SyntaxError> {

@@ -1,13 +1,12 @@
 //! Ranges and values, and the arguments of user-defined commands and of command files.
 
+use crate::lang::error::{Span, Spanned};
 use crate::lang::expected::Expected;
 use crate::lang::expression::{BinaryOperator, Expression, Name, Range};
 use crate::lang::lexer::{self, Pasted, Token, TokenKind};
 use crate::lang::parser::command::split_text;
 use crate::lang::parser::expression::{expression, span, whole};
-use crate::lang::parser::input::{Failed, Language, Notes, Parsed, Tokens};
-use crate::lang::parser::stream::mark;
-use crate::lang::span::{Span, Spanned};
+use crate::lang::parser::input::{Failed, Language, Notes, Parsed, Tokens, mark};
 use crate::lang::syntax::Argument;
 use nom::Parser;
 use nom::branch::alt;

@@ -3,11 +3,11 @@
 
 use super::input::Language;
 use crate::kernel::words::Worded;
-use crate::lang::commands::Resolved;
 use crate::lang::ctype::{KNOWN, unknown_type};
 use crate::lang::expected::Expected;
 use crate::lang::expression::{ChangeFunction, Function, Name, NumberType};
 use crate::lang::lexer::{Token, TokenKind};
+use crate::lang::syntax::Resolved;
 
 /// The furthest failure of a line.
 pub(super) struct Failure<'a> {

@@ -9,7 +9,6 @@
 pub mod capture;
 mod error;
 mod feature;
-mod file;
 pub mod live;
 pub mod memory;
 mod question;
@@ -19,10 +18,9 @@ mod sys;
 pub use error::{Error, ProcessEntry, Result, words};
 pub use feature::{Access, Credentials, Feature, Finding};
 pub(crate) use feature::{available, by_trying, unavailable, undetermined};
-pub use file::{ConfigPlace, File, Setting, WordFile, covered_pages};
 pub use question::{
-    Answer, BackingContent, BackingRun, Categories, FileLocation, Group, GroupFile, Groups, Held, InMemory, List,
-    Listed, Mapping, PageRegion, Probe, Query, ReadAt, Scan,
+    Answer, BackingContent, BackingRun, Categories, ConfigPlace, File, FileLocation, Group, GroupFile, Groups, Held,
+    InMemory, List, Listed, Mapping, PageRegion, Probe, Query, ReadAt, Scan, Setting, WordFile, covered_pages,
 };
 pub use sys::{Word, as_words};
 

@@ -1,11 +1,11 @@
 //! An attached process: its identity, and its current address space.
 
+use super::apart::Storage;
 use super::directory::{Directory, read_to_end};
 use super::handle::{Handle, named};
+use super::memory;
 use super::memory::Memory;
 use super::module_file::ModuleFile;
-use super::storage::Storage;
-use super::words;
 use crate::kernel::{Region, VirtualAddress};
 use crate::source::{Error, Identity, Liveness, Result};
 use rustix::buffer::spare_capacity;
@@ -165,8 +165,8 @@ impl Attached {
 
     pub(super) fn entries(&self, first: u64, into: &mut [u64]) -> Result<usize> {
         let memory = self.memory();
-        let read =
-            words::read(&memory.page_map, first, into).map_err(|error| self.failed(&memory, "pagemap", error))?;
+        let read = memory::read_words(&memory.page_map, first, into)
+            .map_err(|error| self.failed(&memory, "pagemap", error))?;
         // The page map of a dead address space ends at once: only that of a live one tells where memory ends.
         if read < into.len() && !memory.is_alive() {
             return Err(self.lost(&memory));

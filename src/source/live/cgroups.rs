@@ -1,8 +1,8 @@
 //! Memory cgroups: from an inode number, as `/proc/kpagecgroup` gives it, to the path of a directory.
 
+use super::apart;
 use super::directory::read_all;
 use super::module_file::numbers;
-use super::storage;
 use crate::kernel::Name;
 use crate::kernel::mounts::{self, Mount};
 use crate::source::{Error, Group, GroupFile, Result};
@@ -20,7 +20,7 @@ pub(super) struct CgroupMount {
 
 impl CgroupMount {
     pub(super) fn open() -> Result<Self> {
-        let text = storage::own_text().map_err(|error| Error::io("reading /proc/self/mountinfo", error))?;
+        let text = apart::own_text().map_err(|error| Error::io("reading /proc/self/mountinfo", error))?;
         let mounts = mounts::parse(&text)?;
         let none = || Error::not_available("no hierarchy of memory cgroups is mounted here: their paths are not known");
         let mount = mounts::memory_hierarchy(&mounts);

@@ -1,12 +1,12 @@
 //! Which features this kernel and pmdb's rights make available, found out by trying each on pmdb itself.
 
 use super::cgroups::CgroupMount;
+use super::directory;
 use super::directory::{Directory, own_file};
-use super::rights;
-use super::words::{self, FrameFile};
+use super::memory::{self, FrameFile};
 use crate::kernel::{AddressRange, PageFlags, VirtualAddress};
 use crate::source::feature::{available, by_trying, unavailable, undetermined};
-use crate::source::file::mapped_file;
+use crate::source::question::mapped_file;
 use crate::source::{Categories, Error, Feature, Finding, Query, Result, sys};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, openat};
@@ -17,19 +17,19 @@ const SYS_ADMIN: &str = "CAP_SYS_ADMIN";
 /// Frame numbers, by a page of pmdb's own.
 pub(super) fn frame_numbers() -> Finding {
     let feature = Feature::FrameNumbers;
-    match words::own_entry() {
+    match memory::own_entry() {
         Some(entry) if entry.is_frame_hidden() => unavailable(
             feature,
             "the page map shows no frame for a page of pmdb's own that is present",
-            rights::way_to(SYS_ADMIN),
+            directory::way_to(SYS_ADMIN),
         ),
         Some(_) => available(feature, "the page map shows the frame of a page of pmdb's own"),
         None => {
             let found = "pmdb's own page map could not be read; judged by its rights";
-            if rights::has_sys_admin() {
+            if directory::has_sys_admin() {
                 available(feature, found)
             } else {
-                unavailable(feature, found, rights::way_to(SYS_ADMIN))
+                unavailable(feature, found, directory::way_to(SYS_ADMIN))
             }
         }
     }
@@ -38,12 +38,12 @@ pub(super) fn frame_numbers() -> Finding {
 /// Processes of other users, by the rights that they take.
 pub(super) fn other_users() -> Finding {
     let feature = Feature::OtherUsers;
-    let missing = rights::missing_for_other_users();
+    let missing = directory::missing_for_other_users();
     if !missing.is_empty() {
-        let remedy = rights::way_to(&missing.join(" and "));
+        let remedy = directory::way_to(&missing.join(" and "));
         return unavailable(feature, format!("{} not held", missing.join(", ")), remedy);
     }
-    match rights::in_first_user_namespace() {
+    match directory::in_first_user_namespace() {
         Some(false) => unavailable(
             feature,
             "the rights are held, but only over processes of this user namespace",
@@ -152,7 +152,7 @@ pub(super) fn guard_bit() -> Finding {
             return unavailable(feature, found, "Linux 6.13 or later, the first with guard pages");
         }
     };
-    match words::own_entry_at(page.address()) {
+    match memory::own_entry_at(page.address()) {
         Some(entry) if entry.is_guard() => available(feature, "the entry of a guard page of pmdb's own has bit 58"),
         Some(_) => unavailable(feature, "the entry of a guard page of pmdb's own has no bit 58", "Linux 6.15 or later"),
         None => undetermined(feature, "pmdb's own page map cannot be read", ""),
@@ -170,7 +170,7 @@ pub(super) fn idle_bitmap() -> Finding {
             unavailable(feature, format!("there is no {path}"), "a kernel built with CONFIG_IDLE_PAGE_TRACKING")
         }
         Err(error) => {
-            unavailable(feature, format!("{path} cannot be opened: {error}"), rights::way_to("CAP_DAC_READ_SEARCH"))
+            unavailable(feature, format!("{path} cannot be opened: {error}"), directory::way_to("CAP_DAC_READ_SEARCH"))
         }
     }
 }
@@ -179,11 +179,11 @@ pub(super) fn idle_bitmap() -> Finding {
 pub(super) fn follow(directory: &Directory, range: AddressRange) -> Result<()> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let link = mapped_file(range);
-    let followed = rights::raised(|| openat(directory.fd(), link, flags, Mode::empty()));
+    let followed = directory::raised(|| openat(directory.fd(), link, flags, Mode::empty()));
     followed.map(drop).map_err(|error| {
         let remedy = match error {
             Errno::NOENT => "a kernel whose /proc/PID/map_files is not hidden".to_owned(),
-            _ => rights::way_to(SYS_ADMIN),
+            _ => directory::way_to(SYS_ADMIN),
         };
         Error::not_permitted(error.to_string(), remedy)
     })
@@ -192,7 +192,7 @@ pub(super) fn follow(directory: &Directory, range: AddressRange) -> Result<()> {
 /// Whether the KSM flag can be believed, by the flags of a private page of pmdb's own.
 pub(super) fn ksm_flag(flags: &FrameFile) -> Finding {
     let feature = Feature::KsmFlag;
-    match words::own_flags(flags) {
+    match memory::own_flags(flags) {
         Some(flags) if flags.contains(PageFlags::KSM) => unavailable(
             feature,
             "a page of pmdb's own, which nobody merged, has the flag",

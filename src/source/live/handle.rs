@@ -1,8 +1,8 @@
 //! The identity of a process: a pidfd, a handle on its directory and its start time, as its number may be reused; and
 //! lists of processes.
 
+use super::directory;
 use super::directory::Directory;
-use super::rights;
 use crate::kernel::Name;
 use crate::kernel::status::{Stat, Status};
 use crate::source::{Error, Held, Listed, Result, sys};
@@ -257,7 +257,7 @@ pub(super) fn held_processes() -> Result<Vec<Listed>> {
     const MOST: usize = 4;
     let numbers = process_ids()?;
     // A handle is an open file: half of those allowed are left for everything else.
-    let may_hold = numbers.len() <= rights::open_files() / 2;
+    let may_hold = numbers.len() <= directory::open_files() / 2;
     if may_hold {
         make_room(numbers.len())?;
     }
@@ -271,7 +271,8 @@ pub(super) fn held_processes() -> Result<Vec<Listed>> {
         let handle = may_hold.then(|| Arc::new(handle) as Arc<dyn Any + Send + Sync>);
         Some(Ok(Listed { pid, stat, held: Held(handle), ..Listed::default() }))
     };
-    let all_of = |share: &[u32]| -> Result<Vec<Listed>> { rights::raised(|| share.iter().filter_map(held).collect()) };
+    let all_of =
+        |share: &[u32]| -> Result<Vec<Listed>> { directory::raised(|| share.iter().filter_map(held).collect()) };
     let cores = available_parallelism().map_or(1, |cores| cores.get().min(MOST));
     let share = numbers.len().div_ceil(cores).max(FEW);
     let (own, others) = numbers.split_at(share.min(numbers.len()));

@@ -1,10 +1,10 @@
 //! The machine that pmdb runs on.
 
 use super::directory::{Directory, read_all};
-use super::words::{self, FrameFile};
-use super::{features, rights, storage};
+use super::memory::{self, FrameFile};
+use super::{apart, directory, features};
 use crate::source::feature::by_trying;
-use crate::source::file::ConfigPlace;
+use crate::source::question::ConfigPlace;
 use crate::source::{Error, Feature, File, Finding, Probe, Result, sys};
 use rustix::fs::{CWD, MemfdFlags, Mode, OFlags, fstat, major, memfd_create, minor, openat};
 use rustix::io::Errno;
@@ -40,7 +40,7 @@ impl LiveMachine {
             File::OwnUserNamespace => Directory::open("/proc/self").and_then(|own| own.link("ns/user")),
             File::OwnMaps => below("/proc/self"),
             File::OwnSmaps => Directory::open("/proc/self").and_then(|own| own.beginning("smaps")),
-            File::OwnMounts => storage::own_text(),
+            File::OwnMounts => apart::own_text(),
             File::Setting(_) => below("/sys"),
             File::Config(place @ (ConfigPlace::Boot | ConfigPlace::Modules)) => {
                 beside(&place.path(&String::from_utf8_lossy(&release())))
@@ -57,9 +57,9 @@ impl LiveMachine {
             Probe::LittleEndian => Some(vec![u64::from(cfg!(target_endian = "little"))]),
             Probe::Machine => own_machine().map(|machine| vec![machine.into()]),
             Probe::TicksPerSecond => Some(vec![procfs::ticks_per_second()]),
-            Probe::OwnEntry => words::own_entry().map(|entry| vec![entry.raw()]),
-            Probe::OwnFlags => words::own_flags(&self.flags).map(|flags| vec![flags.bits()]),
-            Probe::FrameRight => Some(vec![u64::from(rights::has_sys_admin())]),
+            Probe::OwnEntry => memory::own_entry().map(|entry| vec![entry.raw()]),
+            Probe::OwnFlags => memory::own_flags(&self.flags).map(|flags| vec![flags.bits()]),
+            Probe::FrameRight => Some(vec![u64::from(directory::has_sys_admin())]),
             Probe::OwnNumber => return own_number().map(|number| vec![number.into()]),
             Probe::User => Some(vec![rustix::process::geteuid().as_raw().into()]),
             Probe::SharedMemory => shared_memory().map(Vec::from),
@@ -129,7 +129,7 @@ fn beside(path: &str) -> rustix::io::Result<Vec<u8>> {
 
 /// As `kcmp` numbers it.
 fn compare(one: u32, other: u32) -> Option<u64> {
-    let order = rights::raised(|| sys::compare_memory(one, other))?;
+    let order = directory::raised(|| sys::compare_memory(one, other))?;
     Some(match order {
         Ordering::Equal => 0,
         Ordering::Less => 1,

@@ -7,17 +7,13 @@ mod cgroups;
 mod directory;
 mod features;
 mod handle;
-mod kept_file;
 mod machine;
 mod memory;
 mod module_file;
 mod modules;
-mod rights;
-mod storage;
-mod words;
 
 pub use apart::heed;
-pub use rights::{allow_open_files, hold_back as hold_back_rights, way_to};
+pub use directory::{allow_open_files, hold_back as hold_back_rights, way_to};
 
 use super::{
     Access, Answer, BackingRun, Error, File, FileLocation, Group, GroupFile, Groups, Held, Identity, List, Listed,
@@ -207,7 +203,7 @@ impl Source for Live {
     }
 
     fn access(&self) -> Option<Access> {
-        Some(Access { findings: self.machine.findings(), credentials: rights::credentials() })
+        Some(Access { findings: self.machine.findings(), credentials: directory::credentials() })
     }
 }
 
@@ -253,7 +249,7 @@ impl Attached {
     /// which is smaller than the target's if a 32-bit pmdb inspects a 64-bit process.
     fn scan(&self, question: Scan, into: &mut [PageRegion]) -> Result<(usize, u64)> {
         let memory = self.memory();
-        let end = words::end_of_scan(question.end, memory.page);
+        let end = memory::end_of_scan(question.end, memory.page);
         if question.start > end {
             return Ok((0, question.start));
         }

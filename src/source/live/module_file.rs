@@ -6,9 +6,8 @@
 //! that is taken between reading the list and the open, and one whose holder is in a pid namespace that the mounted
 //! `/proc` does not show.
 
-use super::directory::{Directory, own_file, read_all, read_to_end};
+use super::directory::{Directory, own_file, raised, read_all, read_to_end};
 use super::memory::Memory;
-use super::rights::raised;
 use crate::kernel::mounts::{self, Lease};
 use crate::kernel::{Device, Region, VirtualAddress, maps};
 use crate::source::{Query, ReadAt, sys};

@@ -13,7 +13,7 @@
 use super::NoSymbols;
 use super::demangle::split_version;
 use super::elf::Elf;
-use super::sources::Sources;
+use super::files::Sources;
 use super::table::{self, Beginning, Kind, NO_NAME, Names, Rank, Spot, Symbol};
 use crate::budget::{Budget, OutOfBudget};
 use crate::source::memory;

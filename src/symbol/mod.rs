@@ -9,21 +9,22 @@
 //! queries     target_symbols          queries about one target; survey: about all modules at once
 //!             symbols                 the files, kept for the session, and the regions
 //!             reason                  why nothing is found
-//! names       query, search           a name that a user types → symbols
+//! names       demangle, search        a name that a user types → symbols, with the names that people read
 //! addresses   lookup                  an address → a symbol: the rule, and the index
 //! modules     module                  regions → modules, and where each was loaded
 //!             module_symbols          a module with its files, index and caches, and its symbols in the process
-//!             sources, separate       its files together; separate debug files
+//!             files                   its files together; the search for its separate debug file
 //! files       elf                     one file, read by offset within bounds
 //!             table                   one pass over its symbols, and their names; plt_got: stubs and slots for imports
 //! JIT code    jit, perf_map           code that the target makes while it runs, and the names that it writes for it
-//! beside      demangle, lines         names that people read; lines of the source
+//! beside      lines                   lines of the source
 //! ```
 
 #[cfg(feature = "cli")]
 mod capture;
 mod demangle;
 mod elf;
+mod files;
 mod jit;
 mod lines;
 mod lookup;
@@ -31,11 +32,8 @@ mod module;
 mod module_symbols;
 mod perf_map;
 mod plt_got;
-mod query;
 mod reason;
 mod search;
-mod separate;
-mod sources;
 mod survey;
 mod symbols;
 mod table;
@@ -46,12 +44,12 @@ pub(crate) mod tests;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub use capture::read_tables;
+pub use files::NamesFrom;
 pub use jit::JitSurvey;
 pub use lines::{Frame, LineAt, LinePlace, LineSearch, SourcesOf};
 pub use module::{Module, may_have_names, modules};
 pub use module_symbols::SymbolAt;
 pub use reason::{Error, NoBuildId, NoLines, NoPart, NoSeparate, NoSymbols};
-pub use sources::NamesFrom;
 pub use survey::{MatchStep, Matching, Survey, Surveys};
 pub use symbols::{ModuleRegions, Symbols};
 pub use table::Kind;

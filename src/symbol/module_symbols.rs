@@ -1,13 +1,12 @@
 //! A module whose files were opened: their headers, the index that is built after several look-ups, the latest searches
 //! by name, and where it was loaded.
 
-use super::demangle::{plt_got_suffix, readable};
+use super::demangle::{Query, plt_got_suffix, readable};
 use super::elf::{Elf, Relocations, Segment};
+use super::files::Sources;
 use super::lines::CachedLines;
 use super::lookup::{self, Index};
 use super::module::LoadedCopy;
-use super::query::Query;
-use super::sources::Sources;
 use super::table::{self, NamedSymbols, Names, Symbol};
 use super::{Kind, NoSymbols, plt_got};
 use crate::budget::Budget;
@@ -305,8 +304,8 @@ mod tests {
     use super::*;
     use crate::symbol::NoSeparate;
     use crate::symbol::elf::{BoundedFile, ElfFile};
-    use crate::symbol::separate::Candidates;
-    use crate::symbol::sources::ExpandedMemory;
+    use crate::symbol::files::Candidates;
+    use crate::symbol::files::ExpandedMemory;
     use crate::symbol::tests::builder::{Builder, FUNCTION, GLOBAL, entry};
     use std::sync::Arc;
     use std::sync::atomic::AtomicBool;

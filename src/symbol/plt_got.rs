@@ -5,9 +5,8 @@
 //! so stubs of every layout are decoded in one way.
 
 use super::NoSymbols;
-use super::demangle::{GOT, PLT};
+use super::demangle::{GOT, PLT, Query};
 use super::elf::{Elf, ElfFile, Relocations, Section, SymbolTable};
-use super::query::Query;
 use super::table::{self, Kind, NamedSymbols, Symbol};
 use crate::budget::Budget;
 use crate::kernel::Name;

@@ -2,11 +2,10 @@
 //! read only for symbols that already match by name.
 
 use super::NoSymbols;
-use super::demangle::{GOT, PLT, may_be_mangled, readable, split_version};
+use super::demangle::{GOT, PLT, Query, may_be_mangled, readable, split_version};
 use super::elf::{BoundedFile, ElfFile, FileRange, VersionTable};
+use super::files::Sources;
 use super::module_symbols::ModuleSymbols;
-use super::query::Query;
-use super::sources::Sources;
 use super::table::{Kind, NamedSymbols, Symbol};
 use crate::budget::Budget;
 use crate::kernel::Name;

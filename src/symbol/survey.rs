@@ -1,9 +1,9 @@
 //! Queries about a whole process: the files of every module, and all symbols that match.
 
 use super::elf::build_id_digits;
+use super::files::{NamesFrom, Sources};
 use super::module_symbols::LoadedModule;
 use super::search::Limits;
-use super::sources::{NamesFrom, Sources};
 use super::target_symbols::TargetSymbols;
 use super::{Module, NoBuildId, NoSeparate, NoSymbols, SymbolAt, table};
 use crate::budget::{Budget, OutOfBudget};

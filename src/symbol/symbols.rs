@@ -1,13 +1,13 @@
 //! The files behind regions, kept from one command to the next; and the regions, read when they are first needed.
 
 use super::elf::{BoundedFile, ElfFile};
+use super::files;
+use super::files::{ExpandedMemory, Sources};
 use super::lines::DebugInfoCache;
 use super::module::{self, Module};
 use super::module_symbols::ModuleSymbols;
 use super::perf_map::{PerfMap, PerfMapRead, is_jit_region};
 use super::reason::NoSymbols;
-use super::separate;
-use super::sources::{ExpandedMemory, Sources};
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, Device, Name, Region, VirtualAddress};
 use crate::process::{FEW_REGIONS, Target};
@@ -250,7 +250,7 @@ impl Symbols {
         // Read without the lock: modules may be loaded in parallel.
         let bytes = if module.is_vdso() { target.modules.image(region)? } else { target.modules.open(region)? };
         let image = ElfFile::read(BoundedFile::new(bytes), &mut budget)?;
-        let separate = separate::find(&target.modules, &module.name, &image, &self.budget)?;
+        let separate = files::find(&target.modules, &module.name, &image, &self.budget)?;
         self.make_room(user);
         let sources = Sources::new(image, separate, &self.expanded)?;
         let loaded = Arc::new(ModuleSymbols::new(sources, user));

@@ -2,7 +2,7 @@
 
 use super::NoSymbols;
 use super::elf::{BoundedFile, Elf, ElfFile, FileRange, LONGEST_NAME, SymbolTable};
-use super::sources::Sources;
+use super::files::Sources;
 use crate::budget::Budget;
 use crate::kernel::Name;
 use object::pod::Pod;

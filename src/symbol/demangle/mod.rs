@@ -2,12 +2,18 @@
 //!
 //! The bounds count work and do not ask a clock, so that a name is always spelled alike: with optimisation a name takes
 //! less than 5 ms of CPU time, or stays mangled.
+//!
+//! And compares names as people type them with names as files spell them. To demangle every name would take long. The schemes of Rust and C++ spell identifiers out, each with its length
+//! before it, except for words with codes of their own: names without the longest identifier of the query need not be
+//! demangled.
 
 mod cost;
 
-use self::cost::{DEEPEST, LONGEST_MANGLED};
 use crate::kernel::Name;
+use crate::kernel::text::unescape;
+use cost::{DEEPEST, LONGEST_MANGLED};
 use cpp_demangle::{BorrowedSymbol, DemangleOptions, ParseOptions};
+use memchr::memmem;
 use std::fmt::{self, Write};
 
 /// A demangled name that grows longer than this (back references can grow exponentially) is given up.
@@ -187,9 +193,194 @@ impl Write for Bounded {
     }
 }
 
+/// A typed name: mangled, demangled, or demangled without parameters; whole, or the beginning of one.
+pub(super) struct Query<'a> {
+    text: &'a [u8],
+    /// The raw bytes, if the text is their escaped form.
+    displayed: Option<Vec<u8>>,
+    squeezed: Vec<u8>,
+    /// For `f@@V` and `f@V`: `f`, `V`, and whether only the current version is meant.
+    version: Option<(&'a [u8], &'a [u8], bool)>,
+    /// Bytes that the mangled spelling must contain: only such names are demangled.
+    needle: Vec<u8>,
+}
+
+impl<'a> Query<'a> {
+    /// A whole name.
+    pub(super) fn whole(text: &'a str) -> Self {
+        Query::new(text, needle_of_whole(text))
+    }
+
+    /// The beginning of a name.
+    pub(super) fn beginning(text: &'a str) -> Self {
+        Query::new(text, needle_of_beginning(text))
+    }
+
+    fn new(text: &'a str, needle: Vec<u8>) -> Self {
+        let displayed = unescape(text);
+        Query {
+            text: text.as_bytes(),
+            displayed: Some(displayed).filter(|bytes| bytes != text.as_bytes()),
+            squeezed: squeeze(text.as_bytes()),
+            version: text.split_once('@').filter(|(base, _)| !base.is_empty()).map(|(base, version)| {
+                match version.strip_prefix('@') {
+                    Some(current) => (base.as_bytes(), current.as_bytes(), true),
+                    None => (base.as_bytes(), version.as_bytes(), false),
+                }
+            }),
+            needle,
+        }
+    }
+
+    /// Whether `name`, which has no version, is the query: raw, as displayed, or demangled.
+    pub(super) fn is(&self, name: &[u8]) -> bool {
+        self.spellings().any(|text| name == text) || self.is_meant_by(name)
+    }
+
+    /// The bytes of a name that is the query, raw or as displayed.
+    fn spellings(&self) -> impl Iterator<Item = &[u8]> {
+        std::iter::once(self.text).chain(self.displayed.as_deref())
+    }
+
+    /// Whether the bytes at the beginning of `rest` (a name, its end, and what follows) spell the query.
+    pub(super) fn is_spelled_by(&self, rest: &[u8]) -> bool {
+        let after = |beginning: &[u8]| rest.strip_prefix(beginning).map(|after| after.split_first());
+        match self.version {
+            None => {
+                let mut spellings = self.spellings();
+                spellings.any(|text| matches!(after(text), Some(Some((0 | b'@', _)))))
+            }
+            // `f@V` means the current `f@@V` too.
+            Some((base, version, current_only)) => match after(base) {
+                Some(Some((b'@', after))) => {
+                    let current = after.strip_prefix(b"@");
+                    let after = current.unwrap_or(after).strip_prefix(version);
+                    (current.is_some() || !current_only) && matches!(after, Some([0, ..]))
+                }
+                _ => false,
+            },
+        }
+    }
+
+    /// The version in the query, and whether only a current one is meant, if the name at the beginning of `rest` is the
+    /// query without its version. The symbol's version is then elsewhere in the file.
+    pub(super) fn version_of(&self, rest: &[u8]) -> Option<(&[u8], bool)> {
+        let (base, version, current_only) = self.version?;
+        let spelled = matches!(rest.strip_prefix(base), Some([0, ..]));
+        spelled.then_some((version, current_only))
+    }
+
+    /// Whether a part of a string table may have the name or its end. This takes a hundredth of a pass over the
+    /// symbols, and sees what the hash tables of a file (`.gnu.hash`) lack: local symbols, those of separate debug
+    /// files, and functions of C++, which are meant also without their parameters.
+    pub(super) fn may_be_among(&self, strings: &[u8]) -> bool {
+        let is_spelled = |text: &[u8]| {
+            let after = |at: usize| strings.get(at + text.len());
+            memmem::find_iter(strings, text).any(|at| matches!(after(at), Some(0 | b'@')))
+        };
+        let without_version = self.version.map(|(base, ..)| base);
+        let may_be_meant = || self.needle.is_empty() || memmem::find(strings, &self.needle).is_some();
+        self.spellings().chain(without_version).any(is_spelled) || may_be_meant()
+    }
+
+    /// How many bytes tell whether a name is the query: parts of a table that are searched apart must share as many.
+    pub(super) fn length(&self) -> usize {
+        let spelled = self.spellings().map(<[u8]>::len);
+        // What follows a name tells that it ends there.
+        1 + spelled.chain([self.needle.len()]).max().unwrap_or(0)
+    }
+
+    /// Whether the query is the demangled form of `name`, with or without parameters.
+    pub(super) fn is_meant_by(&self, name: &[u8]) -> bool {
+        let (base, _) = split_version(name);
+        let demangled = |form| demangle(base, form).map(|text| squeeze(text.as_bytes()));
+        if !self.may_be_in(base) {
+            return false;
+        }
+        demangled(Form::Full).is_some_and(|full| {
+            full == self.squeezed
+                || (memmem::find(&full, &self.squeezed).is_some()
+                    && demangled(Form::Path).is_some_and(|path| path == self.squeezed))
+        })
+    }
+
+    /// `name` as a user would type it, if it begins with the query.
+    pub(super) fn completed_by(&self, name: &[u8]) -> Option<Vec<u8>> {
+        let (base, _) = split_version(name);
+        if self.may_be_in(base)
+            && let Some(demangled) = demangle(base, Form::Path)
+            && squeeze(demangled.as_bytes()).starts_with(&self.squeezed)
+        {
+            return Some(demangled.into_bytes());
+        }
+        // Mangled names are offered only if the query begins like one.
+        let wanted = !may_be_mangled(base) || may_be_mangled(self.text);
+        (wanted && base.starts_with(self.text)).then(|| base.to_vec())
+    }
+
+    fn may_be_in(&self, name: &[u8]) -> bool {
+        may_be_mangled(name) && (self.needle.is_empty() || memmem::find(name, &self.needle).is_some())
+    }
+}
+
+/// Without blanks: `f(int, char)` and `f(int,char)` are one name.
+fn squeeze(text: &[u8]) -> Vec<u8> {
+    text.iter().copied().filter(|&byte| byte != b' ').collect()
+}
+
+/// Words of demangled names that stand for a letter or two in the mangled ones (`std` is `St`), or for nothing.
+const NOT_SPELLED_OUT: &str = "__float128 __int128 __restrict __vector _complex _float16 _imaginary \
+    abi alias allocator anonymous array as atomic auto basic_iostream basic_istream \
+    basic_ostream basic_string bfloat16_t bool char char16_t char32_t char8_t char_traits clone closure co_await complex const \
+    const_cast construction covariant decimal128 decimal32 decimal64 decltype delete double dyn dynamic_cast enable_if extern f128 f16 f32 f64 false float fn \
+    for function guard hidden i128 i16 i32 i64 i8 imaginary impl in init initialization int iostream isize istream \
+    lambda long mut name namespace new noexcept non nullptr nullptr_t operator ostream reference reinterpret_cast \
+    restrict return shim short signed sizeof static_cast std str string temporary throw thunk tls to transaction true \
+    type typeid typeinfo typename u128 u16 u32 u64 u8 unnamed unsafe unsigned usize variable virtual void volatile \
+    vtable vtt wchar_t wrapper";
+
+/// Bytes that the mangled spelling of the whole name `text` contains; empty if none are certain.
+fn needle_of_whole(text: &str) -> Vec<u8> {
+    let word = longest(text, |_| true);
+    // Rust's older scheme writes `<impl …>` as one identifier, and both of its schemes separate a leading underscore
+    // from the length.
+    if word.is_empty() || word.starts_with('_') || text.contains('<') {
+        word.as_bytes().to_vec()
+    } else {
+        format!("{}{word}", word.len()).into_bytes()
+    }
+}
+
+/// Bytes that the mangled spelling of any name that begins with `text` contains.
+fn needle_of_beginning(text: &str) -> Vec<u8> {
+    // The last word may be incomplete.
+    let begins_one = |word: &str| {
+        text.ends_with(word)
+            && NOT_SPELLED_OUT.split_whitespace().any(|other| other.starts_with(&word.to_ascii_lowercase()))
+    };
+    longest(text, |word| !begins_one(word)).as_bytes().to_vec()
+}
+
+/// The longest word of `text` that is spelled out and that `counts`.
+fn longest(text: &str, counts: impl Fn(&str) -> bool) -> &str {
+    // Identifiers outside ASCII are spelled in punycode.
+    if !text.is_ascii() {
+        return "";
+    }
+    let (name, _clone) = text.split_once(" [").unwrap_or((text, ""));
+    name.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .filter(|word| !word.starts_with(|c: char| c.is_ascii_digit()))
+        .filter(|word| NOT_SPELLED_OUT.split_whitespace().all(|other| !other.eq_ignore_ascii_case(word)))
+        .filter(|word| counts(word))
+        .max_by_key(|word| word.len())
+        .unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
 
     #[test]
     fn arguments_of_templates_are_spelled_as_nm_does() {
@@ -250,6 +441,73 @@ mod tests {
         ] {
             let path = demangle(mangled.as_bytes(), Form::Path);
             assert_eq!(path.as_deref(), Some(expected), "{mangled}");
+        }
+    }
+
+    #[test]
+    fn a_name_may_be_typed_as_it_is_displayed() {
+        for (name, typed) in [
+            (&b"plain"[..], "plain"),
+            (b"esc\x1b[31m\xff", "esc\\x1b[31m\\xff"),
+            (b"esc\x1b[31m", "esc\x1b[31m"),
+            ("right\u{202e}left".as_bytes(), "right\\u{202e}left"),
+            (b"back\\x41", "back\\x41"),
+        ] {
+            let query = Query::whole(typed);
+            let in_table = [name, b"\0next"].concat();
+            assert!(query.is(name) && query.is_spelled_by(&in_table), "{typed}");
+            let longer = [name, b"r\0"].concat();
+            assert!(!query.is(b"other") && !query.is_spelled_by(&longer), "{typed}");
+        }
+    }
+
+    proptest! {
+        /// What a search passes over cannot have the name.
+        #[test]
+        fn a_name_that_is_meant_may_be_among_the_strings(
+            words in vec("[a-c_]{1,3}", 1..4),
+            scheme in 0..5,
+            typed in prop_oneof!["[a-c_]{1,3}", "[a-c_]{1,2}(::[a-c]{1,2}){0,2}", "[a-c]{1,2}@{1,2}[A-C]"],
+        ) {
+            let spelled: String = words.iter().map(|word| format!("{}{word}", word.len())).collect();
+            let name = match scheme {
+                0 => words.concat(),
+                1 => format!("{}@@{}", words[0], words.concat().to_uppercase()),
+                2 => format!("_ZN{spelled}Ei"),
+                3 => format!("_Z{}{}v", words[0].len(), words[0]),
+                _ => format!("_ZN{spelled}17h0123456789abcdefE"),
+            };
+            let table = ["other", &name, "last", ""].join("\0").into_bytes();
+            let rest = table.get(6..).expect("its name");
+            let demangled = |form| demangle(name.as_bytes(), form).unwrap_or_default();
+            for typed in [typed, name.clone(), demangled(Form::Full), demangled(Form::Path), words[0].clone()] {
+                let query = Query::whole(&typed);
+                let is_found = query.is_spelled_by(rest)
+                    || query.version_of(rest).is_some()
+                    || (may_be_mangled(rest) && query.is_meant_by(name.as_bytes()));
+                prop_assert!(!is_found || query.may_be_among(&table), "{typed} {name}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_longest_word_that_is_spelled_out() {
+        for (text, whole, beginning) in [
+            ("main", "4main", "main"),
+            ("shapes::area(unsigned long)", "6shapes", "shapes"),
+            ("std::string", "", ""),
+            ("std::stri", "4stri", ""),
+            ("_start", "_start", "_start"),
+            ("vtable for circle", "6circle", "circle"),
+            ("<core::Other as Debug>::fmt", "Debug", "Debug"),
+            ("f1() [clone .cold]", "2f1", "f1"),
+            ("größe", "", ""),
+            ("", "", ""),
+            ("(anonymous namespace)::f1", "2f1", ""),
+        ] {
+            let text_of = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+            assert_eq!(text_of(needle_of_whole(text)), whole, "{text}");
+            assert_eq!(text_of(needle_of_beginning(text)), beginning, "{text}");
         }
     }
 }

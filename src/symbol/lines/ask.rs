@@ -2,7 +2,7 @@
 
 use super::path::ends_begun;
 use super::table::{AddressLine, LineQuery, Lines};
-use super::{Frame, NoLines, cache};
+use super::{Frame, NoLines, table};
 use crate::budget::{Budget, OutOfBudget};
 use crate::kernel::{Name, VirtualAddress};
 use crate::process::Modules;
@@ -184,7 +184,7 @@ impl TargetSymbols<'_> {
         ask: impl FnOnce(&Lines, &Modules, &mut Budget) -> Result<T, NoLines>,
     ) -> Result<T, NoLines> {
         let ModuleSymbols { lines, sources, .. } = loaded;
-        let read = |budget: &mut Budget| cache::read(sources, &module.name, budget);
+        let read = |budget: &mut Budget| table::read(sources, &module.name, budget);
         let mut known = lines.get(budget, read);
         if matches!(known, Err(NoLines::NoFile(NoSymbols::OutOfMemory))) {
             // That of other modules makes room.

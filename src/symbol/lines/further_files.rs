@@ -12,8 +12,8 @@ use crate::budget::Budget;
 use crate::kernel::Name;
 use crate::process::Modules;
 use crate::symbol::elf::{BoundedFile, ElfFile};
+use crate::symbol::files::{self, as_elf};
 use crate::symbol::reason::NoPart;
-use crate::symbol::separate::{self, as_elf};
 use gimli::{Dwarf, DwoId, SectionId, Unit};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -105,7 +105,7 @@ impl AltLink {
     /// Opens the file: at its path relative to `path`, or by its build-id; in the target's root, or else in this
     /// machine's, as debug files for a program in another root are often installed only there.
     fn find(&self, path: &Name, files: &Modules, budget: &mut Budget) -> Result<ElfFile, NoLines> {
-        let places = [self.place(path), separate::place_of(&self.build_id)];
+        let places = [self.place(path), files::place_of(&self.build_id)];
         let theirs = places.iter().map(|place| files.at_path(place));
         let ours = places.iter().map(|place| files.at_own_path(place));
         let mut refusal = NoPart::NotFound;

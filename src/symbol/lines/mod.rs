@@ -14,7 +14,6 @@
 //! ```
 
 mod ask;
-mod cache;
 mod frames;
 mod further_files;
 mod path;
@@ -27,7 +26,7 @@ mod tests;
 mod units;
 
 pub use ask::{LineAt, LinePlace, LineSearch, SourcesOf};
-pub(super) use cache::{CachedLines, DebugInfoCache};
+pub(super) use table::{CachedLines, DebugInfoCache};
 
 use super::demangle::readable;
 use super::reason::NoLines;

@@ -5,7 +5,7 @@ use super::{Frame, NoLines};
 use crate::budget::Budget;
 use crate::kernel::Name;
 use crate::process::fake::Fake;
-use crate::symbol::sources::Sources;
+use crate::symbol::files::Sources;
 use crate::symbol::tests::builder::{Builder, Extra};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,7 +1,7 @@
 //! Small ELF files, written field by field from the format's tables, in either width and byte order.
 
 use super::super::elf::{BoundedFile, ElfFile};
-use super::super::sources::Sources;
+use super::super::files::Sources;
 use crate::budget::Budget;
 use crate::process::{InMemory, ReadAt};
 

@@ -1,8 +1,8 @@
 //! Symbols of a file without section headers.
 
 use super::super::elf::{BoundedFile, ElfFile};
+use super::super::files::{NamesFrom, Sources};
 use super::super::module_symbols::ModuleSymbols;
-use super::super::sources::{NamesFrom, Sources};
 use super::super::table::{self, Kind};
 use crate::budget::Budget;
 use crate::process::InMemory;

@@ -1,9 +1,9 @@
 //! Damaged and hostile files: no panic, no hang, no unbounded memory, and a reason.
 
 use super::super::elf::{BoundedFile, ElfFile, Relocations, visit_relocations};
+use super::super::files::Sources;
 use super::super::module_symbols::ModuleSymbols;
-use super::super::sources::Sources;
-use super::super::{NoSeparate, NoSymbols, Symbols, demangle, plt_got, search, separate};
+use super::super::{NoSeparate, NoSymbols, Symbols, demangle, files, plt_got, search};
 use super::Counting;
 use super::builder::*;
 use crate::budget::Budget;
@@ -34,7 +34,7 @@ fn exercise(bytes: Box<dyn ReadAt>) -> Result<(), NoSymbols> {
         image.has_section(name);
     }
     let modules = Fake::new().target().modules;
-    _ = separate::find(&modules, &Name::from("/p"), image, &Budget::unlimited()).unwrap().chosen();
+    _ = files::find(&modules, &Name::from("/p"), image, &Budget::unlimited()).unwrap().chosen();
     loaded.is_copied_variable(0x1004)?;
     for address in [0x1004, 0x2004, u64::MAX] {
         loaded.symbol_at(address);
@@ -216,7 +216,7 @@ fn checksums_of_huge_files_are_not_computed() {
     let image =
         ElfFile::read(BoundedFile::new(Box::new(InMemory::file(program.bytes()))), &mut Budget::unlimited()).unwrap();
     let everywhere = Modules::new(Arc::new(Everywhere(huge)));
-    let found = separate::find(&everywhere, &Name::from("/p"), &image, &Arc::default());
+    let found = files::find(&everywhere, &Name::from("/p"), &image, &Arc::default());
     let refusal = found.unwrap().chosen().err();
     assert!(matches!(refusal, Some(NoSeparate::TooLarge { .. })), "{refusal:?}");
 }

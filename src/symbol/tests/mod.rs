@@ -9,10 +9,10 @@ mod separate;
 mod within_budget;
 
 use super::elf::{BoundedFile, ElfFile};
+use super::files::Sources;
 use super::lookup;
 use super::lookup::Index;
 use super::module_symbols::ModuleSymbols;
-use super::sources::Sources;
 use super::table::{self, Kind};
 use crate::budget::Budget;
 use crate::process::InMemory;

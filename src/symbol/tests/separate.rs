@@ -1,9 +1,9 @@
 //! Separate debug files and compressed sections: which are found, which are refused.
 
 use super::super::elf::{BoundedFile, ElfFile, expand_xz, old_spelling};
+use super::super::files::{BETWEEN_LOOKS, ExpandedMemory, NamesFrom, Sources};
 use super::super::module_symbols::ModuleSymbols;
-use super::super::sources::{BETWEEN_LOOKS, ExpandedMemory, NamesFrom, Sources};
-use super::super::{NoSeparate, NoSymbols, Symbols, TargetSymbols, separate};
+use super::super::{NoSeparate, NoSymbols, Symbols, TargetSymbols, files};
 use super::builder::*;
 use crate::budget::Budget;
 use crate::kernel::{Name, VirtualAddress};
@@ -38,7 +38,7 @@ fn find(program: &Builder, files: &[(&str, Vec<u8>)]) -> Result<String, NoSepara
     let target = fake.target();
     let image = source(program.bytes());
     let modules = &target.modules;
-    let separate = separate::find(modules, &Name::from(PROGRAM), &image, &Arc::default()).unwrap();
+    let separate = files::find(modules, &Name::from(PROGRAM), &image, &Arc::default()).unwrap();
     let path = separate.chosen().map(|one| one.path.to_string());
     let loaded = ModuleSymbols::new(Sources::new(image, separate, &ExpandedMemory::default()).unwrap(), 1);
     let name = |address| loaded.symbol_at(address).map(|(_, name)| name.to_string());
@@ -83,7 +83,7 @@ fn a_debug_file_that_is_installed_later_is_noticed() {
     };
     let (beside, last) = ("/usr/bin/p.debug", "/usr/lib/debug/usr/bin/p.debug");
     let found_with = |files: &[(&str, &[u8])]| {
-        let found = separate::find(&at(files), &Name::from(PROGRAM), &image, &Arc::default()).unwrap();
+        let found = files::find(&at(files), &Name::from(PROGRAM), &image, &Arc::default()).unwrap();
         let path = found.chosen().map(|one| one.path.to_string()).ok();
         assert!(found.are_all(&at(files)), "{files:?}");
         (found, path)
@@ -111,7 +111,7 @@ fn debug_files_are_searched_for_again_after_a_while() {
     let program = stripped(vec![Extra::build_id(ID)]);
     let image = source(program.bytes());
     let modules = Fake::new().target().modules;
-    let separate = separate::find(&modules, &Name::from(PROGRAM), &image, &Arc::default()).unwrap();
+    let separate = files::find(&modules, &Name::from(PROGRAM), &image, &Arc::default()).unwrap();
     let sources = Sources::new(image, separate, &ExpandedMemory::default()).unwrap();
     let wanted = debug_file(vec![Extra::build_id(ID)]);
     let installed = Fake::new().file(BY_ID, wanted).target().modules;
@@ -146,7 +146,7 @@ fn a_checksum_waits_until_it_is_needed_and_ends_with_ctrl_c() {
     let search = |program: &Builder| {
         let image = source(program.bytes());
         let budget = Budget::until(Arc::clone(&interrupts));
-        separate::find(&target.modules, &Name::from(PROGRAM), &image, &budget).map(|separate| (image, separate))
+        files::find(&target.modules, &Name::from(PROGRAM), &image, &budget).map(|separate| (image, separate))
     };
     let link = || vec![Extra::debuglink(b"p.debug", sum(&good))];
     // Without a table of its own the file is needed at once.

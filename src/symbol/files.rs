@@ -1,0 +1,593 @@
+//! The files of one module together: its own, its separate debug file, and the table that is compressed within its own.
+//!
+//! The search for the separate debug file is gdb's, in the target's own root: by build-id under `/usr/lib/debug/.build-id`, then by the name in
+//! `.gnu_debuglink` beside the file, in `.debug` beside it, and under `/usr/lib/debug`; and last, for processes in
+//! containers, by build-id where pmdb itself runs. A file is used only if it has the same build-id, or the checksum in
+//! `.gnu_debuglink`. Places without a matching file are checked again now and then, as packages may be installed
+//! meanwhile.
+
+use super::elf::{BoundedFile, Elf, ElfFile, FileRange, SymbolTable, TOO_LARGE, build_id_digits, expand_xz};
+use super::{NoSeparate, NoSymbols};
+use crate::budget::{Budget, OutOfBudget};
+use crate::kernel::Name;
+use crate::process::{self, InMemory, Modules, ReadAt};
+use flate2::Crc;
+use object::read::Bytes;
+use object::{Endianness, U32};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Larger `.gnu_debugdata`, compressed or not, is ignored: a browser's takes some megabytes.
+const LARGEST_MINI: u64 = 256 << 20;
+/// A longer decompression is given up; Ctrl-C ends it sooner.
+const LONGEST_EXPANSION: Duration = Duration::from_secs(60);
+
+/// Missing debug files are searched for again after this time. A search costs some dozen system calls a module, which a
+/// loop in a command file would otherwise pay on each iteration.
+pub(super) const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
+
+/// A module's files, and the symbol tables in them.
+pub(super) struct Sources {
+    /// The file that is mapped, or an image of it in memory.
+    pub(super) image: ElfFile,
+    /// The candidates for its separate debug file.
+    separate: Candidates,
+    /// When it was last searched for.
+    looked: Mutex<Instant>,
+    /// `.gnu_debugdata`, a small ELF file within the image, if there is no better table; or why it is not read.
+    mini: Result<Option<(ElfFile, ExpandedBytes)>, NoSymbols>,
+    /// The symbol tables that are searched, the fullest first.
+    tables: Vec<(Origin, usize)>,
+    /// For each section of the other file, its number in the image.
+    renumbered: Vec<Option<u16>>,
+}
+
+/// Which of a module's files.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Origin {
+    Image,
+    Separate,
+    Mini,
+}
+
+impl Sources {
+    /// The files together. Whether `separate` belongs to `image` is checked at once only if its table is needed. An
+    /// interrupted check, or an interrupted decompression, is an error.
+    pub(super) fn new(image: ElfFile, separate: Candidates, expanded: &ExpandedMemory) -> Result<Sources, NoSymbols> {
+        let is_full = |source: &ElfFile| source.elf.has_full_table();
+        let has_table = is_full(&image)
+            || match separate.chosen() {
+                Ok(one) => is_full(&one.source),
+                Err(reason) => reason.given_up().map_or(Ok(false), Err)?,
+            };
+        let mini = if has_table {
+            Ok(None)
+        } else {
+            match mini(&image, expanded, &mut separate.budget().within(LONGEST_EXPANSION)) {
+                Err(NoSymbols::Interrupted) => return Err(NoSymbols::Interrupted),
+                mini => mini,
+            }
+        };
+        let mut sources = Sources {
+            image,
+            separate,
+            looked: Mutex::new(Instant::now()),
+            mini,
+            tables: Vec::new(),
+            renumbered: Vec::new(),
+        };
+        if !is_full(&sources.image) {
+            for origin in [Origin::Separate, Origin::Mini] {
+                let Some(source) = sources.source(origin) else {
+                    continue;
+                };
+                let full = source.elf.tables.iter().position(|table| table.full);
+                if let Some(number) = full {
+                    sources.renumbered = renumbered(&source.elf, &sources.image.elf);
+                    sources.tables.push((origin, number));
+                    break;
+                }
+            }
+        }
+        let own = 0..sources.image.elf.tables.len();
+        sources.tables.extend(own.map(|number| (Origin::Image, number)));
+        Ok(sources)
+    }
+
+    /// The image alone.
+    #[cfg(test)]
+    pub(super) fn alone(image: ElfFile) -> Sources {
+        let sources = Sources::new(
+            image,
+            Candidates::none(NoSeparate::NotFound, &Budget::unlimited()),
+            &ExpandedMemory::default(),
+        );
+        sources.unwrap_or_else(|reason| panic!("{reason}"))
+    }
+
+    /// Whether decompressed tables of it are in memory.
+    pub(super) fn is_expanded(&self) -> bool {
+        matches!(self.mini, Ok(Some(_)))
+    }
+
+    /// Why `.gnu_debugdata` is not used though there is no better table. A damaged or too large one counts as none.
+    pub(super) fn no_debugdata(&self) -> Option<&NoSymbols> {
+        self.mini.as_ref().err()
+    }
+
+    /// Whether it is not used because memory was short: there may be more later.
+    pub(super) fn lacks_room(&self) -> bool {
+        matches!(self.mini, Err(NoSymbols::NoRoom))
+    }
+
+    /// The budget of a query.
+    pub(super) fn budget(&self) -> Budget {
+        self.separate.budget()
+    }
+
+    /// Whether no file has changed since it was opened, and no debug file was installed.
+    pub(super) fn are_unchanged(&self, modules: &Modules, now: Instant) -> bool {
+        self.image.file.is_unchanged()
+            && self.separate.are_unchanged()
+            && (!self.looks_again(now) || self.separate.are_all(modules))
+    }
+
+    /// Whether it is time to look for new debug files.
+    fn looks_again(&self, now: Instant) -> bool {
+        let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_time = now.saturating_duration_since(*looked) >= BETWEEN_LOOKS;
+        if is_time {
+            *looked = now;
+        }
+        is_time
+    }
+
+    /// The separate debug file of the image. The first call may take a pass over the file.
+    pub(super) fn separate(&self) -> Result<&Separate, NoSeparate> {
+        self.separate.chosen()
+    }
+
+    /// The symbol tables in the order of the search.
+    pub(super) fn tables(&self) -> impl Iterator<Item = (&ElfFile, &SymbolTable)> {
+        self.tables.iter().filter_map(|&place| self.table_of(place))
+    }
+
+    /// The same, each with its place in that order.
+    pub(super) fn numbered(&self) -> impl Iterator<Item = (u8, (&ElfFile, &SymbolTable))> {
+        (0..).zip(self.tables())
+    }
+
+    /// A symbol table by its place in that order.
+    pub(super) fn table(&self, number: u8) -> Option<(&ElfFile, &SymbolTable)> {
+        self.table_of(*self.tables.get(usize::from(number))?)
+    }
+
+    /// The number in the image of the section of a symbol; without sections in the image, the number of the segment of
+    /// its address.
+    pub(super) fn section_in_image(&self, table: u8, section: u16, address: u64) -> Option<u16> {
+        if self.image.elf.sections.is_empty() {
+            return u16::try_from(self.image.elf.section_at(address)?).ok();
+        }
+        match self.tables.get(usize::from(table))? {
+            (Origin::Image, _) => Some(section),
+            _ => *self.renumbered.get(usize::from(section))?,
+        }
+    }
+
+    /// The file with the debug information (DWARF), and its path if it is not the image.
+    pub(super) fn debug_source(&self) -> Result<(&ElfFile, Option<&Name>), NoSymbols> {
+        if self.image.has_section(b".debug_info") {
+            return Ok((&self.image, None));
+        }
+        match self.separate() {
+            Ok(separate) => Ok((&separate.source, Some(&separate.path))),
+            Err(reason) => Err(reason.given_up().unwrap_or(NoSymbols::NoDebugInformation(reason))),
+        }
+    }
+
+    fn table_of(&self, (origin, number): (Origin, usize)) -> Option<(&ElfFile, &SymbolTable)> {
+        let source = self.source(origin)?;
+        Some((source, source.elf.tables.get(number)?))
+    }
+
+    fn source(&self, origin: Origin) -> Option<&ElfFile> {
+        match origin {
+            Origin::Image => Some(&self.image),
+            Origin::Separate => self.separate().ok().map(|one| &one.source),
+            Origin::Mini => self.mini.as_ref().ok()?.as_ref().map(|(mini, _)| mini),
+        }
+    }
+
+    /// The file that gives the names of the module; `None` if none does.
+    pub(super) fn answers(&self) -> Option<NamesFrom> {
+        let &(origin, number) = self.tables.first()?;
+        let (_, table) = self.table_of((origin, number))?;
+        Some(match origin {
+            Origin::Image if table.full => NamesFrom::Itself,
+            Origin::Image => NamesFrom::DynamicTable,
+            Origin::Separate => NamesFrom::DebugFile,
+            Origin::Mini => NamesFrom::DebugData,
+        })
+    }
+}
+
+/// The file that gives the names of a module.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NamesFrom {
+    /// The file that is mapped.
+    Itself,
+    /// A separate debug file.
+    DebugFile,
+    /// `.gnu_debugdata`, compressed within the file that is mapped.
+    DebugData,
+    /// The file that is mapped, but only with its exported and imported symbols.
+    DynamicTable,
+}
+
+/// The small ELF file in `.gnu_debugdata`, as Fedora adds it: a table of the functions that `.dynsym` lacks.
+fn mini(
+    image: &ElfFile,
+    expanded: &ExpandedMemory,
+    budget: &mut Budget,
+) -> Result<Option<(ElfFile, ExpandedBytes)>, NoSymbols> {
+    let Some(bytes) = image.section(b".gnu_debugdata", LARGEST_MINI, budget)? else {
+        return Ok(None);
+    };
+    let left = expanded.left();
+    let bytes = expand_xz(&bytes, LARGEST_MINI.min(left), budget)?;
+    let bytes = bytes.ok_or(if left < LARGEST_MINI { NoSymbols::NoRoom } else { TOO_LARGE })?;
+    let kept = expanded.keep(bytes.len() as u64);
+    let source = ElfFile::read(BoundedFile::new(Box::new(InMemory::file(bytes))), budget)?;
+    Ok(Some((source, kept)))
+}
+
+/// The numbers in `image` of the sections of `other`: those at the same addresses.
+fn renumbered(other: &Elf, image: &Elf) -> Vec<Option<u16>> {
+    let of = |section: &super::elf::Section| {
+        let number = section.is_loaded().then(|| image.section_at(section.address))??;
+        u16::try_from(number).ok()
+    };
+    other.sections.iter().map(of).collect()
+}
+
+/// Bytes that are kept by default, of all modules together: a Fedora desktop's libraries take some tens of megabytes.
+const MOST: u64 = 512 << 20;
+
+/// The count. Clones share it.
+#[derive(Clone)]
+pub(super) struct ExpandedMemory {
+    held: Arc<AtomicU64>,
+    most: u64,
+}
+
+impl Default for ExpandedMemory {
+    fn default() -> Self {
+        ExpandedMemory::at_most(MOST)
+    }
+}
+
+impl ExpandedMemory {
+    /// An empty count with this limit.
+    pub(super) fn at_most(most: u64) -> ExpandedMemory {
+        ExpandedMemory { held: Arc::default(), most }
+    }
+
+    /// Bytes that may still be kept.
+    pub(super) fn left(&self) -> u64 {
+        self.most.saturating_sub(self.held.load(Ordering::Relaxed))
+    }
+
+    /// Whether so much is kept that tables not used for long should be dropped.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.left() < self.most / 2
+    }
+
+    /// Counts bytes until the result is dropped.
+    pub(super) fn keep(&self, bytes: u64) -> ExpandedBytes {
+        self.held.fetch_add(bytes, Ordering::Relaxed);
+        ExpandedBytes { held: Arc::clone(&self.held), bytes }
+    }
+}
+
+/// Bytes that are counted.
+pub(super) struct ExpandedBytes {
+    held: Arc<AtomicU64>,
+    bytes: u64,
+}
+
+impl Drop for ExpandedBytes {
+    fn drop(&mut self) {
+        self.held.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// Where distributions keep them.
+const FOLDER: &[u8] = b"/usr/lib/debug";
+/// `.gnu_debuglink` is a file name and a checksum.
+const LONGEST_LINK: u64 = 4096;
+/// Longer names are not those of a file (NAME_MAX).
+const LONGEST_NAME: usize = 255;
+/// The most bytes that are read for checksums of one module: each takes a pass over a whole file. Larger debug files
+/// have a build-id these days.
+const MOST_CHECKED: u64 = 1 << 30;
+
+/// A separate debug file that belongs to a module.
+pub(super) struct Separate {
+    /// Where it is, in the target's root.
+    pub(super) path: Name,
+    /// The index of the place where it was found.
+    place: usize,
+    pub(super) source: ElfFile,
+    /// Whether it has the module's build-id: then nothing is left to check.
+    has_build_id: bool,
+}
+
+/// The files that may be the separate debug file of a module. The choice may take a checksum, so it is made on the
+/// first query.
+pub(super) struct Candidates {
+    files: Vec<Separate>,
+    /// The places that were searched, and what was found there.
+    places: Vec<(DebugFileLocation, PlaceState)>,
+    /// The checksum in `.gnu_debuglink`, if there is no build-id.
+    checksum: Option<u32>,
+    /// Why, if it is none of them.
+    refusal: NoSeparate,
+    /// Which of `files` it is.
+    chosen: OnceLock<Result<usize, NoSeparate>>,
+    budget: Budget,
+}
+
+impl Candidates {
+    /// None, and why.
+    pub(super) fn none(refusal: NoSeparate, budget: &Budget) -> Candidates {
+        Candidates {
+            files: Vec::new(),
+            places: Vec::new(),
+            checksum: None,
+            chosen: OnceLock::from(Err(refusal.clone())),
+            refusal,
+            budget: budget.clone(),
+        }
+    }
+
+    /// The one that belongs to the module. The end of the budget ends a long search, which can then be repeated.
+    pub(super) fn chosen(&self) -> Result<&Separate, NoSeparate> {
+        let number = match self.chosen.get() {
+            Some(chosen) => chosen.clone(),
+            None => match self.choose() {
+                Err(reason) if reason.given_up().is_some() => Err(reason),
+                chosen => self.chosen.get_or_init(|| chosen).clone(),
+            },
+        }?;
+        self.files.get(number).ok_or(NoSeparate::NotFound)
+    }
+
+    fn choose(&self) -> Result<usize, NoSeparate> {
+        let mut refusal = self.refusal.clone();
+        let mut room = MOST_CHECKED;
+        for (number, one) in self.files.iter().enumerate() {
+            let file = &one.source.file;
+            let Some(wanted) = self.checksum.filter(|_| !one.has_build_id) else {
+                return Ok(number);
+            };
+            let path = || one.path.clone();
+            room = match room.checked_sub(file.length()) {
+                Some(rest) => rest,
+                None => {
+                    refusal = NoSeparate::TooLarge { path: path() };
+                    continue;
+                }
+            };
+            match checksum(file, &mut self.budget())? {
+                Some(checksum) if checksum == wanted => return Ok(number),
+                _ => refusal = NoSeparate::OfAnotherBuild { path: path() },
+            }
+        }
+        Err(refusal)
+    }
+
+    /// The budget of a query.
+    pub(super) fn budget(&self) -> Budget {
+        self.budget.clone()
+    }
+
+    /// Whether the files found are unchanged since they were opened.
+    pub(super) fn are_unchanged(&self) -> bool {
+        let mut files = self.files.iter();
+        files.all(|one| one.source.file.is_unchanged())
+    }
+
+    /// Whether the other places have no new file.
+    pub(super) fn are_all(&self, modules: &Modules) -> bool {
+        // The chosen file stays valid, even if it is renamed.
+        let chosen = match self.chosen.get() {
+            Some(Ok(number)) => self.files.get(*number).map(|one| one.place),
+            _ => None,
+        };
+        let places = self.places.iter().enumerate();
+        let mut others = places.filter(|(number, _)| Some(*number) != chosen);
+        others.all(|(_, (place, found))| PlaceState::of(&place.open(modules)) == *found)
+    }
+}
+
+/// Where a debug file may be.
+enum DebugFileLocation {
+    /// In the target's root.
+    Theirs(Vec<u8>),
+    /// Where pmdb runs.
+    Ours(Vec<u8>),
+}
+
+impl DebugFileLocation {
+    fn path(&self) -> Name {
+        let (DebugFileLocation::Theirs(path) | DebugFileLocation::Ours(path)) = self;
+        Name::new(&**path)
+    }
+
+    fn open(&self, modules: &Modules) -> Opened {
+        match self {
+            DebugFileLocation::Theirs(path) => modules.at_path(path),
+            DebugFileLocation::Ours(path) => modules.at_own_path(path),
+        }
+    }
+}
+
+type Opened = process::Result<Option<Box<dyn ReadAt>>>;
+
+/// What was found at a place.
+#[derive(PartialEq, Eq)]
+enum PlaceState {
+    Nothing,
+    /// A file that is not opened.
+    Refused,
+    BoundedFile([u64; 4]),
+}
+
+impl PlaceState {
+    fn of(opened: &Opened) -> PlaceState {
+        match opened {
+            Ok(None) => PlaceState::Nothing,
+            Ok(Some(file)) => PlaceState::BoundedFile(file.fingerprint()),
+            Err(_) => PlaceState::Refused,
+        }
+    }
+}
+
+/// The files that may be the separate debug file of `image`, whose path is `path`.
+///
+/// # Errors
+/// If the budget was over before all places were searched.
+pub(super) fn find(
+    modules: &Modules,
+    path: &Name,
+    image: &ElfFile,
+    budget: &Budget,
+) -> Result<Candidates, OutOfBudget> {
+    if image.elf.has_full_table() && image.has_section(b".debug_info") {
+        return Ok(Candidates::none(NoSeparate::NotNeeded, budget));
+    }
+    let id = &image.elf.build_id;
+    let mut searching = budget.clone();
+    let link = DebugLink::of(image, &mut searching)?;
+    if id.is_none() && link.is_none() {
+        return Ok(Candidates::none(NoSeparate::NotNamed, budget));
+    }
+    let ids = || id.iter().map(|id| place_of(id));
+    let links = link.iter().flat_map(|link| link.places(path));
+    let places = ids().map(|place| (DebugFileLocation::Theirs(place), true));
+    let places = places.chain(links.map(|place| (DebugFileLocation::Theirs(place), false)));
+    let places = places.chain(ids().map(|place| (DebugFileLocation::Ours(place), true)));
+    let mut found = Candidates {
+        files: Vec::new(),
+        places: Vec::new(),
+        checksum: link.as_ref().map(|link| link.checksum),
+        refusal: NoSeparate::NotFound,
+        chosen: OnceLock::new(),
+        budget: budget.clone(),
+    };
+    for (place, is_by_id) in places {
+        searching.look()?;
+        let opened = place.open(modules);
+        let (number, path) = (found.places.len(), place.path());
+        found.places.push((place, PlaceState::of(&opened)));
+        let source = match opened {
+            Ok(bytes) => as_elf(bytes, &mut searching)?,
+            Err(error) => {
+                found.refusal = error.into();
+                continue;
+            }
+        };
+        let Some(source) = source else {
+            continue;
+        };
+        let (has_build_id, may_be) = match (id, &source.elf.build_id) {
+            (Some(id), Some(other)) => (true, id == other),
+            _ => (false, !is_by_id),
+        };
+        if !is_like(image, &source) || !may_be {
+            found.refusal = NoSeparate::OfAnotherBuild { path };
+            continue;
+        }
+        found.files.push(Separate { path, place: number, source, has_build_id });
+        if has_build_id {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+/// The file, if it is an ELF file: others are no debug files.
+pub(super) fn as_elf(bytes: Option<Box<dyn ReadAt>>, budget: &mut Budget) -> Result<Option<ElfFile>, OutOfBudget> {
+    let source = bytes.and_then(|bytes| ElfFile::read(BoundedFile::new(bytes), budget).ok());
+    budget.check().map(|()| source)
+}
+
+/// The path of the debug file of a build.
+pub(super) fn place_of(id: &[u8]) -> Vec<u8> {
+    let digits = build_id_digits(id);
+    let (folder, name) = digits.split_at_checked(2).unwrap_or((&digits, ""));
+    [FOLDER, b"/.build-id/", folder.as_bytes(), b"/", name.as_bytes(), b".debug"].concat()
+}
+
+/// Whether `other` could have been stripped from `image`, and is not the same file.
+fn is_like(image: &ElfFile, other: &ElfFile) -> bool {
+    image.elf.is_64 == other.elf.is_64
+        && image.elf.machine == other.elf.machine
+        && image.elf.endian == other.elf.endian
+        && !image.file.is_same_as(&other.file)
+}
+
+/// The contents of `.gnu_debuglink`.
+struct DebugLink {
+    name: Vec<u8>,
+    checksum: u32,
+}
+
+impl DebugLink {
+    fn of(image: &ElfFile, budget: &mut Budget) -> Result<Option<DebugLink>, OutOfBudget> {
+        let bytes = image.section(b".gnu_debuglink", LONGEST_LINK, budget).ok().flatten();
+        budget.check()?;
+        Ok(bytes.and_then(|bytes| DebugLink::parse(&bytes, image.elf.endian)))
+    }
+
+    /// A name, a zero byte, zeros up to a multiple of four, and the checksum of the file.
+    fn parse(bytes: &[u8], endian: Endianness) -> Option<DebugLink> {
+        let name = Bytes(bytes).read_string_at(0).ok()?;
+        let checksum: &U32<Endianness> = Bytes(bytes).read_at((name.len() + 1).next_multiple_of(4)).ok()?;
+        // It must be a file name, not a path: the folders are fixed.
+        let is_a_name =
+            !name.is_empty() && name.len() <= LONGEST_NAME && !name.contains(&b'/') && name != b"." && name != b"..";
+        is_a_name.then(|| DebugLink { name: name.to_vec(), checksum: checksum.get(endian) })
+    }
+
+    /// Where it may be, for a file called `path`.
+    fn places(&self, path: &Name) -> Vec<Vec<u8>> {
+        let path = path.as_bytes();
+        let Some(end) = memchr::memrchr(b'/', path) else {
+            return Vec::new();
+        };
+        let folder = path.get(..=end).unwrap_or_default();
+        vec![
+            [folder, &self.name].concat(),
+            [folder, b".debug/", &self.name].concat(),
+            [FOLDER, folder, &self.name].concat(),
+        ]
+    }
+}
+
+/// The checksum of a whole file, as `.gnu_debuglink` has it; `None` if it cannot be read.
+fn checksum(file: &BoundedFile, budget: &mut Budget) -> Result<Option<u32>, NoSeparate> {
+    let mut crc = Crc::new();
+    let whole = FileRange { offset: 0, size: file.length() };
+    let passed = file.pass::<u8>(whole, "contents", budget, &mut |bytes, _| {
+        crc.update(bytes);
+        Ok(ControlFlow::Continue(()))
+    });
+    match passed {
+        Err(NoSymbols::Interrupted) => Err(NoSeparate::Interrupted),
+        Err(NoSymbols::TooCostly) => Err(NoSeparate::TooCostly),
+        passed => Ok(passed.ok().map(|_| crc.sum())),
+    }
+}

@@ -1,12 +1,10 @@
 //! The session's data, and its own messages.
 
-use super::assertions::Assertions;
 use super::destination::{Destination, SharedDestination};
 use super::interrupt::Interrupts;
-use super::log::Log;
-use super::outcome::Outcome;
+use super::outcome::{Assertions, Outcome};
 use super::printer::{Ended, Printer, Progress};
-use super::shell::{ShellIo, ShellPermit};
+use super::shell::{Log, ShellIo, ShellPermit};
 use crate::budget::Budget;
 use crate::command::Resume;
 use crate::eval::{Integer, Value};

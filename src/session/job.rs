@@ -1,10 +1,9 @@
 //! Runs one command: opens its destination, runs it, and acts on its result.
 
-use super::assertions::{self, Verdict};
 use super::base::Session;
 use super::destination::{Destination, SharedDestination};
 use super::interrupt::Interrupts;
-use super::outcome::{Input, Outcome, words};
+use super::outcome::{self, Input, Outcome, Verdict, words};
 use super::pager::HeldRows;
 use super::pager::{self, Pager};
 use super::printer::Ended;
@@ -175,7 +174,7 @@ impl Session {
         };
         let place = job.input.place(Some(at));
         report.place = Some(place.clone());
-        let failure = (!report.holds).then(|| assertions::failure(&report));
+        let failure = (!report.holds).then(|| outcome::failure(&report));
         let verdict = failure.clone().map_or(Verdict::Held, Verdict::Failed);
         self.add_assertion(place.clone(), &report.expression, verdict);
         if self.is_json() && self.print(&report) == Outcome::Closed {

@@ -14,14 +14,12 @@
 //! * `destination`, `pager`, `log`, `shell`: where output goes
 //! * `interrupt`: Ctrl-C
 
-mod assertions;
 mod base;
 mod block;
 mod destination;
 mod interrupt;
 mod job;
 mod lines;
-mod log;
 mod outcome;
 mod pager;
 mod printer;
@@ -31,9 +29,8 @@ mod serve;
 mod shell;
 mod view;
 
-pub use assertions::Assertions;
 pub use base::{Session, SessionOptions, init_file};
-pub use outcome::{Input, Outcome, Tally};
+pub use outcome::{Assertions, Input, Outcome, Tally};
 pub use script::{PROMPT, SCRIPTS, help_of_file, list_of_scripts};
 pub use shell::ShellIo;
 pub use view::is_coloured;

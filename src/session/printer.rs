@@ -2,7 +2,7 @@
 
 use super::destination::Destination;
 use super::interrupt::Interrupts;
-use super::log::LogWriter;
+use super::shell::LogWriter;
 use crate::budget::Budget;
 use crate::render::{Record, Renderer, Sink};
 use crate::report::Stopped;

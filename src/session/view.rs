@@ -2,9 +2,8 @@
 //! `.svg`; and the log.
 
 use super::base::Session;
-use super::log::{Log, LogWriter};
 use super::outcome::words;
-use super::shell::ShellPermit;
+use super::shell::{Log, LogWriter, ShellPermit};
 use crate::command::{self, expand_home};
 use crate::eval;
 use crate::lang::{ColorChoice, Output, PagerChoice, ParsedCommand, Spanned};

@@ -299,20 +299,6 @@ pub struct BackingRun {
     pub content: Result<BackingContent>,
 }
 
-impl ReadAt for std::fs::File {
-    fn read_at(&self, offset: u64, into: &mut [u8]) -> std::io::Result<usize> {
-        std::os::unix::fs::FileExt::read_at(self, into, offset)
-    }
-    fn len(&self) -> u64 {
-        self.metadata().map_or(0, |metadata| metadata.len())
-    }
-    fn fingerprint(&self) -> [u64; 4] {
-        use std::os::unix::fs::MetadataExt;
-        let of = |found: std::fs::Metadata| [found.dev(), found.ino(), found.size(), found.mtime_nsec() as u64];
-        self.metadata().map_or([0; 4], of)
-    }
-}
-
 /// Contents that were already read: expanded from another file, or a mapping without a file.
 #[derive(Clone, Debug)]
 pub struct InMemory {

@@ -209,6 +209,20 @@ fn as_maps_says(file: &OwnedFd) -> Result<Option<(Device, u64)>> {
     Ok(region.map(|region| (region.device, region.inode)))
 }
 
+impl ReadAt for std::fs::File {
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> std::io::Result<usize> {
+        std::os::unix::fs::FileExt::read_at(self, into, offset)
+    }
+    fn len(&self) -> u64 {
+        self.metadata().map_or(0, |metadata| metadata.len())
+    }
+    fn fingerprint(&self) -> [u64; 4] {
+        use std::os::unix::fs::MetadataExt;
+        let of = |found: std::fs::Metadata| [found.dev(), found.ino(), found.size(), found.mtime_nsec() as u64];
+        self.metadata().map_or([0; 4], of)
+    }
+}
+
 impl ReadAt for ModuleFile {
     fn read_at(&self, offset: u64, into: &mut [u8]) -> std::io::Result<usize> {
         Ok(retry_on_intr(|| pread(&self.file, &mut *into, offset))?)

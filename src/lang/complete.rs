@@ -37,14 +37,19 @@ fn source_path_begun(language: Language, before: &str) -> Option<usize> {
     if !word.contains('/') || word.starts_with(|first| "'\"*".contains(first)) {
         return None;
     }
-    let (kinds, _) = parser::expected_at_end(language, command, &lexer::tokens(language, command));
-    kinds.contains(&Expected::SourceFile).then_some(start)
+    expected_after(language, command).contains(&Expected::SourceFile).then_some(start)
+}
+
+/// What could follow the text before a word. The word is no part of it: `info thr` is another spelling of a command,
+/// and the beginning of one.
+fn expected_after(language: Language, text: &str) -> Vec<Expected> {
+    parser::expected_at_end(language, text, &lexer::tokens(language, text)).0
 }
 
 /// What could stand at `cursor`, a byte offset in `line`.
 pub(super) fn expectation(language: Language, line: &str, cursor: usize) -> Expectation {
     let before = line.get(..cursor).unwrap_or(line);
-    let mut tokens = lexer::tokens(language, before);
+    let tokens = lexer::tokens(language, before);
     let mut quote = None;
     let mut start = before.len();
 
@@ -55,8 +60,7 @@ pub(super) fn expectation(language: Language, line: &str, cursor: usize) -> Expe
     let command = word.contains('-') && language.first_words().any(is_begun);
     if option || command {
         start -= word.len();
-        let tokens = lexer::tokens(language, before.get(..start).unwrap_or_default());
-        let (kinds, _) = parser::expected_at_end(language, before, &tokens);
+        let kinds = expected_after(language, before.get(..start).unwrap_or_default());
         let is_meant =
             |kind: &Expected| if command { *kind == Expected::Command } else { matches!(kind, Expected::Option(_)) };
         let kinds: Vec<Expected> = kinds.into_iter().filter(is_meant).collect();
@@ -74,10 +78,8 @@ pub(super) fn expectation(language: Language, line: &str, cursor: usize) -> Expe
     if let Some(open) = open {
         start = tokens.get(open).map_or(start, |token| token.at.start);
         quote = before.get(start..).and_then(|text| text.chars().next()).filter(|opener| *opener != '[');
-        tokens.truncate(open);
     } else if let Some(begun) = path_begun(before, &tokens) {
         start = tokens.get(begun).map_or(start, |name| name.at.start);
-        tokens.truncate(begun);
     } else if let Some(last) = tokens.last().filter(|last| last.at.end == before.len()) {
         match &last.kind {
             TokenKind::Redirect { offset, .. } => {
@@ -87,19 +89,15 @@ pub(super) fn expectation(language: Language, line: &str, cursor: usize) -> Expe
                 return Expectation::of(start, Expected::ShellCommand);
             }
             TokenKind::Mark | TokenKind::LonePipe => {}
-            _ => {
-                start = last.at.start;
-                tokens.pop();
-            }
+            _ => start = last.at.start,
         }
     }
 
-    let whole = lexer::tokens(language, before);
-    if let (_, Some((kind, raw_start))) = parser::expected_at_end(language, before, &whole) {
+    if let (_, Some((kind, raw_start))) = parser::expected_at_end(language, before, &tokens) {
         let quote = before.get(raw_start..).and_then(|text| text.chars().next());
         let quote = quote.filter(|first| matches!(first, '\'' | '"'));
         return Expectation { quote, ..Expectation::of(raw_start, kind) };
     }
-    let (kinds, _) = parser::expected_at_end(language, before, &tokens);
+    let kinds = expected_after(language, before.get(..start).unwrap_or_default());
     Expectation { start, kinds, quote }
 }

@@ -70,6 +70,8 @@ fn options_their_values_topics_and_commands_are_offered() {
         (&["self", "-ex", "walk all wh"], &["walk all where"]),
         (&["self", "--ex=walk all wh"], &["--ex=walk all where"]),
         (&["-p", "self", "info", "snap"], &["snapshots"]),
+        (&["self", "info", "thr"], &["threads"]),
+        (&["self", "-ex", "info reg"], &["info registers"]),
         (&["help", "inf"], &["info"]),
         (&["help", "info", "sn"], &["snapshots"]),
         (&["--", "--keep"], &[]),

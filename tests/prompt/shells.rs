@@ -149,6 +149,11 @@ fn completes(test: &str, name: &str) {
         ("pmdb -x 'lo\t", "-x|look at.pmdb"),
         ("pmdb help filt\t", "help|filters"),
         ("pmdb self info snap\t", "self|info|snapshots"),
+        ("pmdb self info thr\t", "self|info|threads"),
+        // Without the backslash, zsh itself completes it as the index of an array.
+        ("pmdb self region \\[st\t", "self|region|[stack]"),
+        ("pmdb self -ex 'region [st\t full'", "self|-ex|region [stack] full"),
+        ("pmdb self -ex \"region [st\t\"", "self|-ex|region [stack]"),
         ("pmdb -p sel\twalk all by zon\t", "-p|self|walk|all|by|zone"),
         // Within a quote the command goes on, and a quote is closed only behind a word to which nothing can be added.
         ("pmdb self -ex \"wal\tall wh\tpresent\"", "self|-ex|walk all where present"),
@@ -158,6 +163,9 @@ fn completes(test: &str, name: &str) {
     ] {
         let seen = shell.given(keys);
         assert_eq!(seen, given, "{keys:?}");
+    }
+    if name != "zsh" {
+        assert_eq!(shell.given("pmdb self region [st\t"), "self|region|[stack]");
     }
     drop(hostile);
     shell.types("pmdb demo wa\t\t\t");

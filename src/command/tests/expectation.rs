@@ -89,6 +89,18 @@ fn a_half_typed_how_is_no_minus_sign() {
 }
 
 #[test]
+fn a_word_of_another_program_is_completed_as_a_command() {
+    // Each is a whole line too.
+    for line in ["info th", "info thr", "info reg", "pipe info r", "help info thr"] {
+        let found = at_end(line);
+        let before = &line[..line.len() - line.rsplit(' ').next().map_or(0, str::len)];
+        assert_eq!(found, at_end(before), "{line}");
+        assert!(!found.kinds.is_empty(), "{line}");
+    }
+    assert_eq!(kinds("info th "), kinds("info threads "));
+}
+
+#[test]
 fn raw_text_and_files_begin_where_they_begin() {
     assert_eq!(at_end("source ~/a"), Expectation { start: 7, kinds: vec![Expected::File], quote: None });
     assert_eq!(at_end("source "), Expectation { start: 7, kinds: vec![Expected::File], quote: None });

@@ -44,7 +44,7 @@ shown before.
 As in gdb, a * may precede an address. Only this command reads debug information, from the module or its debug files.",
         examples: &[
             example("info line pmdb::main", "show the first line of a function"),
-            example("info line areas.rs:66", "list the addresses of a line"),
+            example("info line pmdb::main + 8", "show the line of code inside a function"),
         ],
     };
 

@@ -68,6 +68,7 @@ impl<'a> Prompt<'a> {
 
     fn run(&mut self) -> Result<Outcome, ReadlineError> {
         loop {
+            self.session.borrow_mut().finish_answer_row();
             self.session.borrow_mut().report_target_change();
             if self.block.is_empty() {
                 self.session.borrow_mut().show_displays();

@@ -79,6 +79,8 @@ pub struct Session {
     pub(super) text_reply: Option<TextReply>,
     /// The last command typed, if an empty line repeats it.
     pub(super) repeatable: Option<Repeatable>,
+    /// Whether the last answer on the screen ends within a row.
+    pub(super) ends_in_row: bool,
 }
 
 /// A command file that is being run.
@@ -139,6 +141,7 @@ impl Session {
             printed_notes: HashSet::new(),
             text_reply: None,
             repeatable: None,
+            ends_in_row: false,
         })
     }
 
@@ -162,6 +165,13 @@ impl Session {
         if self.options.interactive && !self.options.quiet && !self.is_json() {
             let text = concat!("pmdb ", env!("CARGO_PKG_VERSION"), ". For help, type: help\n");
             self.print(&Text { text: text.into() });
+        }
+    }
+
+    /// Ends the row of an answer without a line end, because the editor would draw the prompt over it.
+    pub fn finish_answer_row(&mut self) {
+        if std::mem::take(&mut self.ends_in_row) && io::stdout().is_terminal() {
+            self.print(&Text { text: "\n".to_owned() });
         }
     }
 

@@ -30,6 +30,8 @@ pub enum Destination<'a> {
         held_rows: Option<HeldRows>,
         /// Whether each record is shown at once: on a terminal.
         is_live: bool,
+        /// Whether the text so far ends within a row; `None` if there is none.
+        ends_in_row: Option<bool>,
     },
     /// The standard input of a shell command.
     Pipe {
@@ -81,7 +83,8 @@ impl SharedDestination {
 impl<'a> Destination<'a> {
     /// Standard output.
     pub fn screen(pager: Option<Pager<'a>>, held_rows: Option<HeldRows>, is_live: bool) -> Self {
-        Destination::Screen { output: BufWriter::with_capacity(BUFFER, io::stdout()), pager, held_rows, is_live }
+        let output = BufWriter::with_capacity(BUFFER, io::stdout());
+        Destination::Screen { output, pager, held_rows, is_live, ends_in_row: None }
     }
 
     /// A shell command, or the user's pager, whose input was left open for us.
@@ -115,6 +118,9 @@ impl<'a> Destination<'a> {
     /// # Errors
     /// `BrokenPipe` also when the reader has left the pager.
     pub fn write(&mut self, text: &[u8]) -> io::Result<()> {
+        if let (Destination::Screen { ends_in_row, .. }, Some(last)) = (&mut *self, text.last()) {
+            *ends_in_row = Some(*last != b'\n');
+        }
         match self {
             Destination::Screen { held_rows: Some(held_rows), .. } => {
                 if held_rows.hold(text) {

@@ -35,8 +35,11 @@ Put a path with blanks in quotes. ~/ is your home directory. In a command file a
 that file.
 
 With #!/usr/bin/env -S pmdb -batch -x as its first line, a file is a program: ./FILE PID ARGUMENTS. Its first \
-comments are its help: pmdb -x FILE --help.",
-        examples: &[example("source scripts/cow.pmdb", "run a command file")],
+comments are its help, which `source FILE --help` prints, or in a shell `pmdb -x FILE --help`.",
+        examples: &[
+            example("source scripts/cow.pmdb", "run a command file"),
+            example("source :dma --help", "explain a built-in command file"),
+        ],
     };
 
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
@@ -51,9 +54,19 @@ comments are its help: pmdb -x FILE --help.",
     }
 
     fn run(&self, context: &mut Context) -> Outcome {
+        if self.wants_help() {
+            return Ok(Flow::Source(self.path.node.clone().into(), Vec::new()));
+        }
         let arguments =
             self.arguments.iter().map(|argument| eval::argument(argument, context.state)).collect::<Result<_, _>>()?;
         Ok(Flow::Source(self.path.node.clone().into(), arguments))
+    }
+}
+
+impl Source {
+    /// Whether the comments at the beginning of the file are to be printed, instead of running it.
+    pub fn wants_help(&self) -> bool {
+        matches!(&self.arguments[..], [only] if only.node.text == "--help")
     }
 }
 

@@ -16,7 +16,7 @@ use crate::eval::{self, Integer, Value};
 use crate::kernel::Name;
 use crate::lang::{Output, ParsedCommand, Spanned};
 use crate::render::Sink;
-use crate::report::{AssertionReport, ErrorCode, ErrorPlace, ErrorReport, Stopped};
+use crate::report::{AssertionReport, ErrorCode, ErrorPlace, ErrorReport, Stopped, Text};
 use std::ffi::OsStr;
 use std::io::{self, IsTerminal};
 use std::os::unix::ffi::OsStrExt;
@@ -116,6 +116,12 @@ impl Session {
             Ok(Flow::Source(path, arguments)) => {
                 let path = path.to_str().map_or(path.clone(), expand_home);
                 let path = resolve_beside(job.input.file.map(|(name, _)| name), path);
+                if job.command().is_some_and(Source::wants_help) {
+                    return match script::help_of_file(&path) {
+                        Ok(text) => self.print(&Text { text }),
+                        Err(message) => self.fail(job.input.about_line(message).with_code(ErrorCode::Io)),
+                    };
+                }
                 let at = match job.command() {
                     Some(Source { path, .. }) => path.at,
                     _ => job.command.at,
@@ -152,7 +158,7 @@ impl Session {
         if !is_seen || !is_answered || !io::stdin().is_terminal() {
             let error = command::Error::refused(
                 "this affects the process, and there is no terminal for a confirmation",
-                "use --yes to skip the confirmation",
+                "add `--yes` to skip the confirmation",
             );
             return self.act_on(job, Err(error));
         }
@@ -232,7 +238,7 @@ impl Session {
             self.note(remark);
             return Outcome::Done;
         }
-        let hint = Some("set shell errors off makes it a remark".to_owned());
+        let hint = Some("`set shell errors off` makes it a remark".to_owned());
         let report = input.about_line(remark);
         self.fail(ErrorReport { hint, code: ErrorCode::Shell, ..report })
     }
@@ -327,6 +333,9 @@ impl Session {
             },
             Destination::Shared(_) => ("the output of the commands", Outcome::Done),
         };
+        if let Destination::Screen { ends_in_row: Some(ends_in_row), .. } = destination {
+            self.ends_in_row = ends_in_row;
+        }
         let reader = self.wait_for_reader(job.input, destination);
         match ended {
             Ended::Whole => reader,

@@ -300,7 +300,7 @@ fn all_pages_of_an_array_are_checked() {
         let refused = self::run(&[&set[..], &["-x", ":dma", "--args", "1"]].concat());
         assert_eq!(refused.status.code(), Some(1), "{refused:?}");
         let errors = String::from_utf8_lossy(&refused.stderr);
-        assert!(errors.contains(&format!("= {pages}, 0 wanted")), "{errors}");
+        assert!(errors.contains(&format!("= {pages}, expected 0")), "{errors}");
     }
 }
 
@@ -438,10 +438,10 @@ fn what_a_fork_has_copied_is_added_up_and_bounded() {
     assert!(errors.contains("copy-on-write has cost too much: $_copied = "), "{errors}");
     // In JSON: exactly what was written, and exactly what is left to write.
     let json = succeed(&["--json", "-p", &pid, "-ex", "compare children in buffer by symbol"]);
-    let pages = |bytes: usize| bytes / rustix::param::page_size();
-    let (copied, shared) = (pages(2 << 20), pages(14 << 20));
+    let page = rustix::param::page_size();
+    let (copied, shared) = ((2 << 20) / page, (14 << 20) / page);
     let wanted = format!(
-        "\"symbol\":\"buffer of array\",\"shared\":{shared},\"shared_elsewhere\":0,\"copied\":{copied},\"only_here\":0,\"only_there\":0,\"about_to_copy\":{shared}"
+        "\"symbol\":\"buffer of array\",\"page_size\":{page},\"shared\":{shared},\"shared_elsewhere\":0,\"copied\":{copied},\"only_here\":0,\"only_there\":0,\"about_to_copy\":{shared}"
     );
     assert!(json.contains(&wanted), "{wanted}\n{json}");
 }

@@ -57,7 +57,7 @@ impl Command for Compare {
         group: Group::Time,
         summary: "compare the memory of two processes, as after a fork",
         text: "\
-Compares the attached process with another one, region by region, and counts pages:
+Compares the attached process with another one, region by region, and adds up pages:
 
   shared   both map the same frame
   to copy  shared pages that the next write of the attached process copies
@@ -65,7 +65,8 @@ Compares the attached process with another one, region by region, and counts pag
   here     only the attached process maps the page
   there    only the other process maps the page
 
-After a fork, `copied` is the cost of copy-on-write so far, and `to copy` is the cost still possible.
+After a fork, `copied` is the cost of copy-on-write so far, and `to copy` is the cost still possible. Without a fork \
+between the two, pages in different frames count under `here` and `there`.
 
   PROCESS    a process id, or a name as a text
   children   all child processes
@@ -192,8 +193,8 @@ impl Compare {
         };
         if given.as_ref().is_some_and(|given| given.contains(&mine)) {
             return Err(Error::refused(
-                format!("process {mine} is the attached one: name another process"),
-                "name another process: ps lists them",
+                format!("process {mine} is the attached one: expected another process"),
+                "`ps` lists the processes",
             ));
         }
         let spans = self.range.as_ref().map(|range| snapshot::spans(range, context.state)).transpose()?;
@@ -209,10 +210,10 @@ fn pid(value: &Spanned<lang::Expression>, context: &mut Context) -> Result<u32, 
     }
     let number = eval::integer(value, context.state)?.get();
     u32::try_from(number).map_err(|_| {
-        eval::Error::new(value.at, format!("{number} is not a process id")).hint("ps lists the processes").into()
+        eval::Error::new(value.at, format!("{number} is not a process id")).hint("`ps` lists the processes").into()
     })
 }
 
 fn no_children(parent: u32) -> Error {
-    Error::refused(format!("process {parent} has no children"), "compare PID compares with any process")
+    Error::refused(format!("process {parent} has no children"), "`compare PID` compares with any process")
 }

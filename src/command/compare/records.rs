@@ -7,7 +7,7 @@ use crate::render::columns::{Cell, Column};
 use crate::render::text::Text;
 use crate::render::text::changes::{TIME, time};
 use crate::render::text::lines::Lines;
-use crate::render::text::tables::{END, REGION, START, Table, region_file};
+use crate::render::text::tables::{END, REGION, START, Table, amount, region_file};
 use crate::render::theme::Role;
 use crate::render::units::size;
 use crate::report::record::record;
@@ -26,7 +26,8 @@ record! {
         shared: u64,
         /// Of these, pages whose frame the other process maps only at other addresses (merged pages, for example).
         shared_elsewhere: u64,
-        /// Pages that both have, in different frames.
+        /// Pages that both have, in different frames, after a fork. Without one, each is one of `only_here` and one of
+        /// `only_there`.
         copied: u64,
         /// Pages that only the attached process has.
         only_here: u64,
@@ -46,6 +47,8 @@ record! {
         end: VirtualAddress,
         /// Its name.
         region: Name,
+        /// Bytes in a page.
+        page_size: u64,
         /// Pages by how both share them.
         [flat] counts: SharedCounts,
     }
@@ -56,6 +59,8 @@ record! {
         other: u32,
         /// The symbol, or the name of the region where pages begin in no symbol.
         symbol: String,
+        /// Bytes in a page.
+        page_size: u64,
         /// Pages by how both share them.
         [flat] counts: SharedCounts,
     }
@@ -84,6 +89,8 @@ record! {
         process: Name,
         /// Bytes in a page.
         page_size: u64,
+        /// Whether both have the layout of one program, as after a fork.
+        forked: bool,
         /// The kernel's own amounts of the other process, where several are compared.
         [optional] memory: Option<ProcessMemory>,
         /// Pages by how both share them.
@@ -101,11 +108,11 @@ impl Record for Comparison {
 static COMPARISONS: Table<Comparison> = Table::of(&[
     START.cell(|_, row| Cell::new(&row.start)),
     END.rank(2).cell(|_, row| Cell::new(&row.end)),
-    of_pages("shared").cell(|_, row| pages(row.counts.shared)),
-    of_pages("to copy").cell(|_, row| pages(row.counts.about_to_copy)),
-    of_pages("copied").cell(|_, row| pages(row.counts.copied)),
-    of_pages("here").rank(1).cell(|_, row| pages(row.counts.only_here)),
-    of_pages("there").rank(1).cell(|_, row| pages(row.counts.only_there)),
+    of_bytes("shared").cell(|_, row| bytes(row.page_size, row.counts.shared)),
+    of_bytes("to copy").cell(|_, row| bytes(row.page_size, row.counts.about_to_copy)),
+    of_bytes("copied").cell(|_, row| bytes(row.page_size, row.counts.copied)),
+    of_bytes("here").rank(1).cell(|_, row| bytes(row.page_size, row.counts.only_here)),
+    of_bytes("there").rank(1).cell(|_, row| bytes(row.page_size, row.counts.only_there)),
     REGION.cell(|style, row| region_file(style, Some(&row.region))),
 ]);
 
@@ -117,11 +124,11 @@ impl Record for ComparisonGroup {
 
 /// `compare … by symbol`. The symbol may be long, and is never cut.
 static COMPARISON_GROUPS: Table<ComparisonGroup> = Table::of(&[
-    of_pages("shared").cell(|_, row| pages(row.counts.shared)),
-    of_pages("to copy").cell(|_, row| pages(row.counts.about_to_copy)),
-    of_pages("copied").cell(|_, row| pages(row.counts.copied)),
-    of_pages("here").cell(|_, row| pages(row.counts.only_here)),
-    of_pages("there").cell(|_, row| pages(row.counts.only_there)),
+    of_bytes("shared").cell(|_, row| bytes(row.page_size, row.counts.shared)),
+    of_bytes("to copy").cell(|_, row| bytes(row.page_size, row.counts.about_to_copy)),
+    of_bytes("copied").cell(|_, row| bytes(row.page_size, row.counts.copied)),
+    of_bytes("here").cell(|_, row| bytes(row.page_size, row.counts.only_here)),
+    of_bytes("there").cell(|_, row| bytes(row.page_size, row.counts.only_there)),
     Column::word("symbol", 20, Role::Plain).cell(|_, row| Cell::new(&row.symbol)),
 ]);
 
@@ -134,10 +141,10 @@ impl Record for ComparisonSample {
 /// `compare … every DURATION`
 static SAMPLES: Table<ComparisonSample> = Table::of(&[
     TIME.cell(|style, sample| time(style, sample.time)),
-    Column::number("processes", 9, Role::Plain).rank(1).cell(|_, sample| pages(sample.processes)),
-    of_bytes("shared").cell(|_, sample| bytes(sample, sample.counts.shared)),
-    of_bytes("to copy").cell(|_, sample| bytes(sample, sample.counts.about_to_copy)),
-    of_bytes("copied").cell(|_, sample| bytes(sample, sample.counts.copied)),
+    Column::number("processes", 9, Role::Plain).rank(1).cell(|_, sample| Cell::count(sample.processes)),
+    of_bytes("shared").cell(|_, sample| bytes(sample.page_size, sample.counts.shared)),
+    of_bytes("to copy").cell(|_, sample| bytes(sample.page_size, sample.counts.about_to_copy)),
+    of_bytes("copied").cell(|_, sample| bytes(sample.page_size, sample.counts.copied)),
     Column::number("copied / s", 10, Role::Size).cell(|_, sample| match sample.rate {
         Some(rate) => Cell::size(rate),
         None => Cell::of(Role::Dim, "-"),
@@ -145,22 +152,11 @@ static SAMPLES: Table<ComparisonSample> = Table::of(&[
 ]);
 
 const fn of_bytes(title: &'static str) -> Column {
-    Column::number(title, 9, Role::Size)
-}
-
-fn bytes(sample: &ComparisonSample, pages: u64) -> Cell<'static> {
-    Cell::size(pages.saturating_mul(sample.page_size))
-}
-
-const fn of_pages(title: &'static str) -> Column {
     Column::number(title, 8, Role::Size)
 }
 
-fn pages(pages: u64) -> Cell<'static> {
-    match pages {
-        0 => Cell::of(Role::Dim, "0"),
-        pages => Cell::count(pages),
-    }
+fn bytes(page_size: u64, pages: u64) -> Cell<'static> {
+    amount(pages.saturating_mul(page_size))
 }
 
 impl Record for ComparisonSummary {
@@ -175,18 +171,18 @@ impl Record for ComparisonSummary {
     }
 }
 
-/// `812 beside 1024 (worker): shared 12 MiB, of which the next writes copy 3.1 MiB; copied 1.2 MiB; …`
+/// `812 compared with 1024 (worker): shared 12 MiB, 3.1 MiB of it copied by the next writes here; …`
 fn comparison_summary(lines: &mut Lines, summary: &ComparisonSummary) {
     let bytes = |pages: u64| size(pages.saturating_mul(summary.page_size));
     let counts = &summary.counts;
     let line = lines.line();
-    line.indent(2).plain(format!("{} beside {} ({}): ", summary.pid, summary.other, summary.process));
+    line.indent(2).plain(format!("{} compared with {} ({}): ", summary.pid, summary.other, summary.process));
     line.word("", Role::Good, format!("shared {}", bytes(counts.shared)));
     if counts.shared_elsewhere > 0 {
         line.word(" ", Role::Plain, format!("({} of it at other addresses)", bytes(counts.shared_elsewhere)));
     }
     if counts.about_to_copy > 0 {
-        let text = format!("of which the next writes here copy {}", bytes(counts.about_to_copy));
+        let text = format!("{} of it copied by the next writes here", bytes(counts.about_to_copy));
         line.word(", ", Role::Warn, text);
     }
     for (role, what, pages) in [
@@ -195,6 +191,10 @@ fn comparison_summary(lines: &mut Lines, summary: &ComparisonSummary) {
         (Role::Plain, "only there", counts.only_there),
     ] {
         line.word("; ", role, format!("{what} {}", bytes(pages)));
+    }
+    if !summary.forked {
+        let text = "no fork relates them: pages in different frames count here and there, not as copied";
+        lines.line().indent(2).prose(Role::Note, text);
     }
     let Some(memory) = &summary.memory else {
         return;
@@ -245,6 +245,7 @@ pub(in crate::command) mod samples {
             start: va(0x5555_5555_9000),
             end: va(0x5555_5557_a000),
             region: Name::from("[heap]"),
+            page_size: 4096,
             counts: SharedCounts {
                 shared: 20,
                 shared_elsewhere: 0,
@@ -260,6 +261,7 @@ pub(in crate::command) mod samples {
         ComparisonGroup {
             other: 4243,
             symbol: "cache of demo".into(),
+            page_size: 4096,
             counts: SharedCounts {
                 shared: 1_024,
                 shared_elsewhere: 0,
@@ -277,6 +279,7 @@ pub(in crate::command) mod samples {
             other: 4243,
             process: Name::from("demo"),
             page_size: 4096,
+            forked: true,
             memory: Some(ProcessMemory {
                 rss: Some(3 << 20),
                 pss: Some(2 << 20),

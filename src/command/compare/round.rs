@@ -9,7 +9,7 @@ use crate::command::ps::ProcessMemory;
 use crate::eval::{Origin, Spans};
 use crate::inspect::{self, AddressSpace, Facts, PageRelation, SharedPages, Snapshot};
 use crate::kernel::words::worded;
-use crate::kernel::{AddressRange, PageSize, Region};
+use crate::kernel::{AddressRange, PageSize, Region, VirtualAddress};
 use crate::process::Target;
 use crate::render::Sink;
 use crate::report::Stopped;
@@ -49,6 +49,8 @@ pub(super) struct Found {
     rows: Vec<Comparison>,
     groups: Option<BTreeMap<String, SharedCounts>>,
     pub total: SharedCounts,
+    /// Whether both have the layout of one program.
+    is_forked: bool,
 }
 
 impl Round {
@@ -85,7 +87,8 @@ impl Round {
             PagesOfSymbols::new(names, self.page())
         });
         let here = frames_of(space, ranges.clone(), sink)?;
-        Ok(Sample { round: self, others, done: 0, is_all, ranges, here, symbols })
+        let layout = layout(space.maps());
+        Ok(Sample { round: self, others, done: 0, is_all, ranges, here, layout, symbols })
     }
 
     /// Shows the rows of a process, if asked for, and its sums.
@@ -96,9 +99,10 @@ impl Round {
         memory: Option<ProcessMemory>,
         sink: &mut dyn Sink,
     ) -> Result<(), Error> {
-        let Found { other, rows: regions, groups, total } = found;
+        let Found { other, rows: regions, groups, total, is_forked } = found;
+        let page_size = self.page().bytes();
         match groups {
-            Some(groups) => show_groups(other.pid, groups, self.cut, sink)?,
+            Some(groups) => show_groups((other.pid, page_size), groups, self.cut, sink)?,
             None if rows => show_rows(regions, self.cut, sink)?,
             None => {}
         }
@@ -106,7 +110,8 @@ impl Round {
             pid: self.mine,
             other: other.pid,
             process: other.name,
-            page_size: self.page().bytes(),
+            page_size,
+            forked: is_forked,
             memory,
             counts: total,
         })?;
@@ -127,6 +132,7 @@ pub(super) struct Sample<'a> {
     is_all: bool,
     ranges: Vec<AddressRange>,
     here: Snapshot,
+    layout: ProgramLayout,
     symbols: Option<PagesOfSymbols<'a>>,
 }
 
@@ -152,6 +158,7 @@ impl Sample<'_> {
             here: &self.here,
             there: &frames_of(&space, space.spans(), sink)?,
             other: other.process.identity(),
+            page_size: self.round.page().bytes(),
             rows: Vec::new(),
             symbols: self.symbols.as_mut(),
             groups: BTreeMap::new(),
@@ -161,8 +168,38 @@ impl Sample<'_> {
         if self.is_all {
             side.regions_there(compared, sink)?;
         }
+        let is_forked = self.layout == layout(space.maps());
+        if !is_forked {
+            side.all_counts().for_each(SharedCounts::without_copies);
+        }
         let Side { other, rows, groups, total, .. } = side;
-        Ok(Found { other, rows, groups: self.symbols.is_some().then_some(groups), total })
+        Ok(Found { other, rows, groups: self.symbols.is_some().then_some(groups), total, is_forked })
+    }
+}
+
+/// The places of the stack and of the kernel's pages, which differ in each program that is executed, and are the same
+/// after a fork.
+type ProgramLayout = [Option<VirtualAddress>; 2];
+
+fn layout<'r>(regions: impl Iterator<Item = &'r Region>) -> ProgramLayout {
+    let mut layout = [None; 2];
+    for region in regions {
+        match region.name.as_bytes() {
+            // Its start moves.
+            b"[stack]" => layout[0] = Some(region.range.end()),
+            b"[vdso]" => layout[1] = Some(region.range.start()),
+            _ => {}
+        }
+    }
+    layout
+}
+
+impl SharedCounts {
+    /// Pages in different frames are no copies: each process has its own.
+    fn without_copies(&mut self) {
+        let own = std::mem::take(&mut self.copied);
+        self.only_here += own;
+        self.only_there += own;
     }
 }
 
@@ -201,6 +238,7 @@ struct Side<'a, 'n> {
     here: &'a Snapshot,
     there: &'a Snapshot,
     other: Identity,
+    page_size: u64,
     rows: Vec<Comparison>,
     /// To add up by symbol.
     symbols: Option<&'a mut PagesOfSymbols<'n>>,
@@ -279,6 +317,11 @@ impl Side<'_, '_> {
         }
     }
 
+    fn all_counts(&mut self) -> impl Iterator<Item = &mut SharedCounts> {
+        let rows = self.rows.iter_mut().map(|row| &mut row.counts);
+        rows.chain(self.groups.values_mut()).chain([&mut self.total])
+    }
+
     fn row(&mut self, region: &Region, range: AddressRange, counts: SharedCounts) {
         if counts == SharedCounts::default() {
             return;
@@ -289,6 +332,7 @@ impl Side<'_, '_> {
             start: range.start(),
             end: range.end(),
             region: region.name.clone(),
+            page_size: self.page_size,
             counts,
         });
     }
@@ -302,7 +346,7 @@ fn show_rows(mut rows: Vec<Comparison>, cut: Option<Cut>, sink: &mut dyn Sink) -
 
 /// The rows of `by symbol`, the most copied or about to be copied first.
 fn show_groups(
-    other: u32,
+    (other, page_size): (u32, u64),
     groups: BTreeMap<String, SharedCounts>,
     cut: Option<Cut>,
     sink: &mut dyn Sink,
@@ -311,6 +355,6 @@ fn show_groups(
     groups.sort_by_key(|(_, counts)| Reverse((counts.copied + counts.about_to_copy, counts.shared)));
     let more = cut::keep(&mut groups, cut, |(_, counts)| pages(counts));
     let mut groups = groups.into_iter();
-    groups.try_for_each(|(symbol, counts)| sink.emit(&ComparisonGroup { other, symbol, counts }))?;
+    groups.try_for_each(|(symbol, counts)| sink.emit(&ComparisonGroup { other, symbol, page_size, counts }))?;
     say_cut(more, "symbol", sink)
 }

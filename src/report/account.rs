@@ -78,6 +78,8 @@ worded! {
         ZeroPages = "zero_pages",
         /// Memory of devices and of the kernel, mapped by drivers.
         Drivers = "drivers",
+        /// Data that the kernel maps into every process (`[vvar]`).
+        KernelData = "kernel_data",
         /// Guard pages, which take no memory.
         Guards = "guards",
     }

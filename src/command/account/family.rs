@@ -62,11 +62,11 @@ impl FamilyOf {
             }
             FamilyOf::Named(name) => {
                 let Expression::Text(name) = &name.node else {
-                    return Err(Error::refused("a name is a text", "account \"postgres\""));
+                    return Err(Error::refused("expected the name of a process as a text", "`account \"postgres\"`"));
                 };
                 let called = process::called(name)?;
                 if called.is_empty() {
-                    return Err(Error::refused(format!("no process is called {name:?}"), "ps lists the processes"));
+                    return Err(Error::refused(format!("no process is called {name:?}"), "`ps` lists the processes"));
                 }
                 these(&machine, &called.into_iter().collect())?
             }

@@ -193,7 +193,9 @@ fn family(lines: &mut Lines, sums: &AccountFamily) {
     match (sums.hidden, sums.lower_bound) {
         (false, _) => {
             let again = size(sums.rss.saturating_sub(sums.bytes));
-            line.plain(format!("{used} in different frames; the sum of Rss is {rss}: {again} is counted again"));
+            line.plain(format!(
+                "{used} in different frames; the sum of Rss is {rss}, which counts {again} more than once"
+            ));
         }
         (true, true) => {
             line.plain(format!("at least {used} (the sum of Pss); the sum of Rss is {rss}"));

@@ -134,8 +134,8 @@ Amounts `of which` overlap: huge pages may also be locked. `lazily freed` is the
 is written again, so the summary adds how much the kernel can reclaim now. Clean file pages can be dropped at any time; \
 dirty ones are written to disk first. The last words of a row name the action that frees the memory.
 
-Rss does not count hugetlb pages, page tables, swap, pages of zeros, memory of drivers and guard pages. The summary \
-lists them apart.
+Rss does not count hugetlb pages, page tables, swap, pages of zeros, guard pages, memory of drivers, and data of the \
+kernel ([vvar]). The summary lists them apart.
 
 For a whole process, the sums are compared with smaps_rollup, which is read before and after. They are equal if the \
 process is stopped. In a running process they may differ by what changed in between.
@@ -205,14 +205,20 @@ what the processes use otherwise.",
         };
         if let (None, Some(cut)) = (self.by, &self.cut) {
             let word = cut.which.word();
-            return Err(Error::refused(format!("`{word}` is for groups"), format!("account by region {word} 5")));
+            return Err(Error::refused(
+                format!("`{word}` is for groups"),
+                format!("write `account by region {word} 5`"),
+            ));
         }
         let target = context.target()?;
         let spans = match range {
             None => None,
             Some(range) => {
-                let spans = eval::subject(range, context.state)?.spans(range.at, "account heap, account A..B")?;
-                Some(spans)
+                let subject = eval::subject(range, context.state).map_err(|error| match clause_meant(range) {
+                    Some(hint) => error.hint(hint),
+                    None => error,
+                })?;
+                Some(subject.spans(range.at, "`account heap`, `account A..B`")?)
             }
         };
         let space = AddressSpace::of(&target)?;
@@ -253,6 +259,18 @@ what the processes use otherwise.",
         finish(&summary, stopped, sink)?;
         Ok(Flow::Done)
     }
+}
+
+/// The hint for a word that begins a clause, where it could only be a name.
+fn clause_meant(range: &Spanned<lang::Range>) -> Option<&'static str> {
+    Some(match range.node.to_string().as_str() {
+        "by" => "add what to group by: `account by region`",
+        "with" => "the clause is `with content`: `account with content`",
+        "top" | "limit" => "add what to group by, and a number: `account by region top 5`",
+        "children" => "only `top N` and `limit N` can follow `account children`",
+        "cgroup" => "add a path: `account cgroup /system.slice`",
+        _ => return None,
+    })
 }
 
 /// What pages are added up by.

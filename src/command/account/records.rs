@@ -75,7 +75,7 @@ record! {
         bytes: u64,
         /// Bytes of the different frames among them.
         distinct: Fact<u64>,
-        /// Bytes that Rss does not count. Those of drivers are the addresses that they span.
+        /// Bytes that Rss does not count. Those of drivers and of kernel data are the addresses that they span.
         beside: Numbers<BesideRss>,
         /// Bytes of page tables, for a whole process.
         page_tables: Fact<u64>,
@@ -264,7 +264,7 @@ fn summary(lines: &mut Lines, summary: &AccountSummary) {
         lines.line().indent(2).plain(format!("not in the sum: {}", beside.join(", ")));
     }
     if summary.map_count_average {
-        lines.line().indent(2).word("", Role::Warn, "sharing of large folios rests on averages of map counts");
+        lines.line().indent(2).word("", Role::Warn, "for large folios, sharing is estimated from average map counts");
     }
     pages::remarks(lines, summary.cut_short, summary.changed);
 }
@@ -279,16 +279,15 @@ fn proof(lines: &mut Lines, summary: &AccountSummary, kernel: &AccountProof) {
     } else if kernel.before == kernel.after && summary.bytes == kernel.after {
         line.plain(format!("equals Rss of smaps_rollup, {}", size(kernel.after)));
     } else {
-        let (before, after) = (size(kernel.before), size(kernel.after));
-        line.plain(format!("Rss of smaps_rollup: {before} before the count, {after} after it"));
+        let after = match kernel.after {
+            after if after == kernel.before => String::new(),
+            after => format!(", and {} after the count", difference(kernel.before, after)),
+        };
+        line.plain(format!("Rss of smaps_rollup: {}{after}", size(kernel.before)));
     }
     for check in kernel.differing.iter().filter(|check| check.field != "Rss") {
-        lines.line().indent(4).plain(format!(
-            "{}: {} counted, {} in smaps_rollup",
-            check.field,
-            size(check.counted),
-            size(check.kernel)
-        ));
+        let difference = difference(check.counted, check.kernel);
+        lines.line().indent(4).plain(format!("{}: {}, {difference} in smaps_rollup", check.field, size(check.counted)));
     }
     for cause in &kernel.causes {
         lines.line().indent(4).word("", Role::Note, cause);
@@ -296,6 +295,12 @@ fn proof(lines: &mut Lines, summary: &AccountSummary, kernel: &AccountProof) {
     if let Some(vm_rss) = kernel.vm_rss.filter(|&vm_rss| vm_rss != kernel.after) {
         lines.line().indent(2).plain(format!("VmRSS is {}: the kernel updates its counters in batches", size(vm_rss)));
     }
+}
+
+/// `8 KiB more`: how much more `other` is than `one`, also where both round to the same amount.
+fn difference(one: u64, other: u64) -> String {
+    let what = if other > one { "more" } else { "less" };
+    format!("{} {what}", size(one.abs_diff(other)))
 }
 
 /// Samples of its records.

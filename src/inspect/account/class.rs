@@ -43,13 +43,13 @@ impl Rules {
         let place = match (page.state(), page.kind) {
             (State::Present, Some(Kind::Zero | Kind::HugeZero)) => Place::Beside(BesideRss::ZeroPages),
             (State::Present, Some(Kind::Hugetlb)) => Place::Beside(BesideRss::Hugetlb),
-            (State::Present, _) if is_of_driver(page, viewed) => Place::Beside(BesideRss::Drivers),
+            (State::Present, _) if is_of_driver(page, viewed) => Place::Beside(bare_frames(viewed)),
             (State::Present, _) => return Some(self.resident(page, viewed, times)),
             (State::Migrating | State::Device, _) => Place::Class(AccountClass::Elsewhere),
             (State::Hwpoison, _) if self.counts_failed => Place::Class(AccountClass::Elsewhere),
             (State::Swapped, _) => Place::Beside(BesideRss::Swapped),
             (State::Guard, _) => Place::Beside(BesideRss::Guards),
-            (State::PfnMapped, _) => Place::Beside(BesideRss::Drivers),
+            (State::PfnMapped, _) => Place::Beside(bare_frames(viewed)),
             _ => return None,
         };
         Some(Counted {
@@ -138,6 +138,14 @@ impl Rules {
             note(Marks::WITH_PMDB, Some(several == Some(false) && page.is_shared_with_pmdb()));
         }
         (has, may_have)
+    }
+}
+
+/// The sum for frames that are not memory of the process.
+fn bare_frames(viewed: &ViewedRegion) -> BesideRss {
+    match viewed.backing {
+        Backing::Kernel => BesideRss::KernelData,
+        _ => BesideRss::Drivers,
     }
 }
 

@@ -176,7 +176,7 @@ impl Machine {
                 Ok(Arc::new(resources))
             } else {
                 Err(Error::not_permitted(
-                    "the addresses in /proc/iomem are hidden without CAP_SYS_ADMIN",
+                    "the addresses in /proc/iomem are hidden: CAP_SYS_ADMIN is missing",
                     live::way_to("CAP_SYS_ADMIN"),
                 ))
             }
@@ -388,6 +388,14 @@ impl Machine {
         }
         relations.processes.sort_unstable_by_key(|one| one.pid);
         Ok(relations)
+    }
+
+    /// Whether a process has children.
+    ///
+    /// # Errors
+    /// Processes cannot be listed.
+    pub fn has_children(&self, parent: u32) -> Result<bool> {
+        Ok(self.process_handles()?.processes.iter().any(|one| one.parent == parent))
     }
 
     /// Opens one of these, as attaching does.

@@ -54,6 +54,11 @@ worded! {
 }
 
 impl EventKind {
+    /// Whether pages came, went or were swapped: their frames are not the change.
+    pub const fn is_of_presence(self) -> bool {
+        matches!(self, EventKind::Came | EventKind::Went | EventKind::SwappedOut | EventKind::SwappedIn)
+    }
+
     /// Whether it is about pages, rather than a region or the process.
     pub const fn is_of_pages(self) -> bool {
         !matches!(

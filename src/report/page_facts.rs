@@ -10,7 +10,7 @@ record! {
     pub struct PageFacts with why if noted {
         /// State.
         state: State,
-        /// First frame.
+        /// Frame of the first page.
         pfn: Option<FrameNumber>,
         /// Flags, when they are watched.
         flags: Option<FlagNames>,

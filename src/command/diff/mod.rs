@@ -160,7 +160,7 @@ copied page is shown as moved: it was not shared before.",
         if let Some(filter) = &self.filter {
             if now.is_none() {
                 let error = eval::Error::new(filter.at, "`where` tests pages as they are now");
-                return Err(error.hint("compare with the present: diff A where FILTER").into());
+                return Err(error.hint("compare with the present: `diff A where FILTER`").into());
             }
             let ranges = within.unwrap_or_else(|| to.snapshot.spans().to_vec());
             let filter = eval::page_filter(filter, &space, state)?;
@@ -180,6 +180,11 @@ copied page is shown as moved: it was not shared before.",
             say_filtered(others.map(|change| change.pages).sum(), context.sink)?;
         }
         let shared = from.snapshot.extra() & to.snapshot.extra();
+        let changes = totals(&rows);
+        let has_moved = changes.iter().any(|(kind, _)| *kind == EventKind::Moved);
+        if has_moved && target.machine.has_children(target.process.identity().pid)? {
+            context.sink.note(COPIES_AS_MOVED)?;
+        }
         let mut blind = unobservable(&space, from.snapshot.spans(), shared);
         blind.extend(contents_of_one(from, to));
         let mut effect = NetEffect::default();
@@ -188,7 +193,7 @@ copied page is shown as moved: it was not shared before.",
             from: from.name.clone(),
             to: to.name.clone(),
             seconds: seconds(to.time) - seconds(from.time),
-            changes: totals(&rows),
+            changes,
             effect,
             cut: 0,
             uncompared: to.snapshot.uncompared(&from.snapshot),
@@ -208,6 +213,10 @@ copied page is shown as moved: it was not shared before.",
         Ok(Flow::Done)
     }
 }
+
+/// Of a page that was not shared before a fork, a copy looks like a move.
+const COPIES_AS_MOVED: &str =
+    "pages that were copied after a fork show as moved: `compare children` shows how many were copied";
 
 /// The reason why writes do not show, if only one of the snapshots has contents.
 fn contents_of_one(from: &NamedSnapshot, to: &NamedSnapshot) -> Option<Blind> {

@@ -5,7 +5,7 @@ use crate::render::Record;
 use crate::render::columns::{Cell, Column};
 use crate::render::text::Text;
 use crate::render::text::block::symbols_text;
-use crate::render::text::changes::{blind, by_kind, kind, net, net_figures, numbers, story};
+use crate::render::text::changes::{blind, by_kind, kind, net, net_figures, numbers, states, story};
 use crate::render::text::lines::Lines;
 use crate::render::text::tables::{MakeCell, PAGES, REGION, SIZE, START, Table, length, region_file};
 use crate::render::theme::Role;
@@ -104,17 +104,10 @@ fn told(change: &ChangeRow) -> Cell<'static> {
     // Frames are shown only for a single page.
     match change.pages {
         1 => parts.extend(story(change.before.as_ref(), change.after.as_ref())),
-        _ => parts.extend(states(change)),
+        _ => parts.extend(states(change.before.as_ref(), change.after.as_ref())),
     }
     parts.extend(change.detail.clone());
     Cell::new(parts.join("  "))
-}
-
-/// `untouched → present`, where the state changed.
-fn states(change: &ChangeRow) -> Option<String> {
-    let (before, after) = change.before.as_ref().zip(change.after.as_ref())?;
-    let differ = before.state != after.state;
-    differ.then(|| format!("{} \u{2192} {}", before.state.word(), after.state.word()))
 }
 
 impl Record for ChangeGroup {

@@ -128,6 +128,21 @@ fn an_address_in_no_region_comes_with_its_neighbours() {
 }
 
 #[test]
+fn a_number_is_not_watched_as_if_it_were_an_address() {
+    for (line, hint) in [
+        ("watch 5 for 1ms", "expected memory, as in `watch [heap]`"),
+        ("watch 3 + 4 for 1ms", "to wait until a value changes: `watch ADDRESS until 3 + 4 != 7`"),
+    ] {
+        let (_, target) = World::new([region(0x1000, 1)]).target();
+        let (_, outcome) = outcome(line, target, usize::MAX);
+        let Err(Error::Evaluation(error)) = outcome else {
+            panic!("{line}: no page is there");
+        };
+        assert_eq!(error.hint.as_deref(), Some(hint), "{line}");
+    }
+}
+
+#[test]
 fn where_the_page_map_has_no_entry_its_bits_are_not_known() {
     for (line, known) in [("translate 0x1000000", true), ("translate 0xffff888000000000", false)] {
         let records = records(line, World::new([region(0x1000, 1)]).target().1);
@@ -372,7 +387,7 @@ fn a_number_that_is_no_address_is_taken_for_a_line() {
         first::<LineReport>(&records);
         notes(&records).concat()
     };
-    assert!(note("info line 25").ends_with("FILE:25"));
+    assert!(note("info line 25").ends_with("`info line FILE:25`"));
     assert_eq!(note("info line 0x1000000"), "");
 }
 

@@ -12,13 +12,13 @@ use super::unobserved::{copies_elsewhere, unobservable};
 use super::until::{self, Quantifier, Until};
 use super::watch_groups::{Sums, WatchKey, tally};
 use super::{About, Command, CommandName, Context, Error, Group, Nature, Outcome, example};
-use crate::eval::{self, Spans, current_ranges};
+use crate::eval::{self, Spans, Value, current_ranges};
 use crate::inspect::{AddressSpace, Change, Facts, StateSet, Survival, Watcher, is_average};
 use crate::kernel::words::worded;
 use crate::lang::parser::{
     self, Parsed, Tokens, after, clause, hint_at_missing_with, list_once, one_of, time, watched, word,
 };
-use crate::lang::{Count, Range, Span, Spanned, Time, display};
+use crate::lang::{Count, Expression, Range, Spanned, Time, display};
 use crate::process::Target;
 #[cfg(test)]
 use crate::render::Record;
@@ -168,26 +168,23 @@ replaces the one before. `> ./FILE.svg` writes it as SVG.",
         let target = context.target()?;
         let spans = eval::range(&self.range, context.state)?.addresses(|| {
             let message = "watch works on pages of the process, not on frames";
-            eval::Error::new(self.range.at, message).hint("walk pfn:A..pfn:B shows frames as they are now")
+            eval::Error::new(self.range.at, message).hint("`walk pfn:A..pfn:B` shows frames as they are now")
         })?;
         if self.is_timeline && self.by.is_some() {
-            return Err(Error::refused(
-                "a timeline shows each sample, and `by region` adds samples up",
-                "leave one of the two out",
-            ));
+            return Err(Error::refused("`as timeline` and `by region` cannot be combined", "leave one of the two out"));
         }
         if count == Some(0) {
             return Err(Error::nothing_wanted("count"));
         }
         if duration == Some(Duration::ZERO) {
-            let hint = "leave it out, or write a time: for 1s";
+            let hint = "leave it out, or write a time: `for 1s`";
             return Err(Error::refused("`for` must be longer than 0: a change needs two samples", hint));
         }
         let every = every.unwrap_or(USUAL);
         let schedule = Schedule::new(every, &target.process)?;
         context.state.last_address = None;
         let space = eval::current_space(&spans, &target)?;
-        refuse_unmapped(self.range.at, &spans, &space, &target)?;
+        refuse_unmapped(&self.range, &spans, &space, context)?;
         if let Some(until) = self.until.as_ref().filter(|until| until.filter.node.has_fields()) {
             // What cannot be answered is said before anything is shown.
             eval::page_filter(&until.filter, &space, context.state)?;
@@ -239,15 +236,32 @@ const USUAL: Duration = Duration::from_millis(100);
 
 /// Refuses a lone address in no region, as `region` does: `watch *p` means the page at the *value* of p. A range that
 /// was written out is accepted, because a region may appear there.
-fn refuse_unmapped(at: Span, spans: &Spans, space: &AddressSpace, target: &Target) -> Result<(), Error> {
+fn refuse_unmapped(
+    range: &Spanned<Range>,
+    spans: &Spans,
+    space: &AddressSpace,
+    context: &mut Context,
+) -> Result<(), Error> {
     let address = spans.start();
     if spans.size() > 1 || space.region(address).is_some() {
         return Ok(());
     }
-    let (_, detail) = AddressSpace::detail_at(target, address)?;
-    match detail.region {
-        Some(_) => Ok(()),
-        None => Err(unmapped(at, detail)),
+    let (_, detail) = AddressSpace::detail_at(space.target(), address)?;
+    if detail.region.is_some() {
+        return Ok(());
+    }
+    // A number in the first page is no address, nor is one that was read or computed.
+    let is_address = matches!(range.node, Range::Expression(Expression::Integer(number)) if number >= 0x1000);
+    match eval::value(range, context.state) {
+        Ok(Value::Integer(number)) if !is_address => {
+            let message = format!("`watch` reports changes of pages, and no page is at {address}");
+            let hint = match range.node {
+                Range::Expression(Expression::Integer(_)) => "expected memory, as in `watch [heap]`".to_owned(),
+                _ => format!("to wait until a value changes: `watch ADDRESS until {} != {number}`", range.node),
+            };
+            Err(eval::Error::new(range.at, message).hint(hint).into())
+        }
+        _ => Err(unmapped(range.at, detail)),
     }
 }
 
@@ -341,6 +355,7 @@ impl Watching<'_> {
     /// Takes one sample and shows what changed.
     fn sample(&mut self, sink: &mut dyn Sink, watcher: &mut Watcher) -> Result<Survival, Error> {
         let (target, symbols) = (self.target, &self.state.symbols);
+        let time = seconds(SystemTime::now());
         let page = target.process.layout().page;
         let names = symbols.on_demand(target);
         let mut look = watcher.look(target).within(sink.budget());
@@ -378,7 +393,7 @@ impl Watching<'_> {
                 let first = change.address.filter(|_| change.kind.is_of_pages());
                 let last = first.and_then(|address| address.checked_add((change.pages << page.shift()) - 1));
                 let ends = [first, last].map(|end| brief(&names, end?));
-                sink.emit(&event(change, ends, target))?;
+                sink.emit(&event(time, change, ends, target))?;
             }
             if self.tally.left == 0 {
                 return Ok(Survival::Alive);
@@ -444,10 +459,10 @@ pub(super) fn marked(facts: PageFacts, target: &Target) -> PageFacts {
     }
 }
 
-fn event(change: Change, [symbol, last_symbol]: [Option<SymbolBrief>; 2], target: &Target) -> Event {
+fn event(time: f64, change: Change, [symbol, last_symbol]: [Option<SymbolBrief>; 2], target: &Target) -> Event {
     let detail = detail(&change, target);
     Event {
-        time: seconds(SystemTime::now()),
+        time,
         address: change.address,
         pages: change.pages,
         kind: change.kind,

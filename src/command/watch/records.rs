@@ -6,7 +6,7 @@ use crate::render::columns::{Cell, Column};
 use crate::render::svg::Svg;
 use crate::render::text::Text;
 use crate::render::text::block::symbols_text;
-use crate::render::text::changes::{TIME, blind, by_kind, kind, net, net_figures, numbers, story, time};
+use crate::render::text::changes::{TIME, blind, by_kind, kind, net, net_figures, numbers, states, story, time};
 use crate::render::text::lines::Lines;
 use crate::render::text::tables::{Table, none, optional};
 use crate::render::theme::Role;
@@ -21,7 +21,7 @@ pub(in crate::command) const RECORDS: &[Shape] =
 record! {
     /// A line of `watch`.
     pub struct Event as "event" {
-        /// Seconds since the epoch.
+        /// Beginning of the sample that shows it, in seconds since the epoch.
         time: f64,
         /// First address; `null` for events of the whole process.
         address: Option<VirtualAddress>,
@@ -121,12 +121,21 @@ fn told(event: &Event) -> Cell<'static> {
         place_of(event, &mut parts);
         parts.join("  ")
     };
-    let whole = story(event.before.as_ref(), event.after.as_ref());
+    let (before, after) = (event.before.as_ref(), event.after.as_ref());
+    if has_scattered_frames(event) {
+        return Cell::new(told(states(before, after).into_iter().collect()));
+    }
+    let whole = story(before, after);
     let cell = Cell::new(told(whole));
     match frames_alone(event) {
         Some(short) => cell.or(told(vec![short])),
         None => cell,
     }
+}
+
+/// Whether the frames of its pages need not follow each other: the first one would mislead.
+fn has_scattered_frames(event: &Event) -> bool {
+    event.pages > 1 && event.kind.is_of_presence()
 }
 
 /// Only the frames before and after, for a narrow terminal: the kind of the event says the rest.

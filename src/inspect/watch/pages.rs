@@ -13,8 +13,8 @@ use std::ops::Range;
 /// Which neighbouring pages that changed the same way share a row.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum JoinRule {
-    /// Those whose frames follow each other.
-    SameFrames,
+    /// Those whose states are the same. If they changed frames, the frames must follow each other too.
+    NextFrames,
     /// All whose states are the same.
     SameStates,
 }
@@ -41,8 +41,8 @@ impl<'a> Pair<'a> {
             let range = AddressRange::of_length(VirtualAddress::new(page << size.shift()), size.bytes());
             within.is_none_or(|sorted| range.is_some_and(|range| range.within(sorted).next().is_some()))
         };
-        // Only a watch joins by frames, and compares neighbouring samples.
-        let is_next = join == JoinRule::SameFrames;
+        // Only a watch looks at frames, and compares neighbouring samples.
+        let is_next = join == JoinRule::NextFrames;
         let differing = self.now.words.differences(&self.before.words, &new.into(), is_next);
         let mut merger = Merger { pair: self, extra, join, growing: Vec::new() };
         let differing = differing.filter(move |(page, ..)| is_within(*page)).map(Some).chain([None]);
@@ -199,7 +199,8 @@ fn page_facts(seen: SampledPage, states: StateSet) -> PageFacts {
 /// Whether `next` is the same change of the page after those of `growing`, and joins them.
 fn continues_change(growing: &Change, next: &Change, size: PageSize, join: JoinRule) -> bool {
     let follows = |a: &PageFacts, b: &PageFacts| match (a.pfn, b.pfn) {
-        _ if join == JoinRule::SameStates => true,
+        // Of pages that came or went, the frames are not the change.
+        _ if join == JoinRule::SameStates || growing.kind.is_of_presence() => true,
         (Some(first), Some(next)) => first.checked_add(growing.pages) == Some(next),
         (a, b) => a.is_none() && b.is_none(),
     };

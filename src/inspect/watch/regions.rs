@@ -127,8 +127,9 @@ pub struct Change {
     pub kind: EventKind,
     /// Where it starts; `None` for what happened to the whole process.
     pub address: Option<VirtualAddress>,
-    /// The number of neighbouring pages; 0 for the whole process. Their frames, before and after, follow each other
-    /// too. For a region that went or shrank: its pages that were in memory or in swap.
+    /// The number of neighbouring pages; 0 for the whole process. The frames of a watch, before and after, follow each
+    /// other too, except those of pages that came, went or were swapped. For a region that went or shrank: its pages
+    /// that were in memory or in swap.
     pub pages: u64,
     /// What it did to the memory of the process.
     pub effect: NetEffect,

@@ -71,6 +71,13 @@ pub fn story(before: Option<&PageFacts>, after: Option<&PageFacts>) -> Vec<Strin
     parts
 }
 
+/// `untouched → present`, where the state changed.
+pub fn states(before: Option<&PageFacts>, after: Option<&PageFacts>) -> Option<String> {
+    let (before, after) = before.zip(after)?;
+    let differ = before.state != after.state;
+    differ.then(|| format!("{} \u{2192} {}", before.state.word(), after.state.word()))
+}
+
 fn side(facts: &PageFacts) -> String {
     let state = facts.state.word();
     match (facts.pfn, facts.why.is_empty()) {

@@ -74,19 +74,19 @@ pub(super) fn say_cut(more: usize, what: &str, sink: &mut dyn Sink) -> Result<()
 }
 
 /// The largest of a stream of rows; among equals, the first.
-pub(super) struct Largest<T> {
+pub(super) struct Largest<T, S = u64> {
     most: usize,
     seen: usize,
     /// By size, and among equals by the place in the stream.
-    kept: BTreeMap<(u64, Reverse<usize>), T>,
+    kept: BTreeMap<(S, Reverse<usize>), T>,
 }
 
-impl<T> Largest<T> {
+impl<T, S: Ord> Largest<T, S> {
     pub fn new(most: u64) -> Self {
         Largest { most: usize::try_from(most).unwrap_or(usize::MAX), seen: 0, kept: BTreeMap::new() }
     }
 
-    pub fn add(&mut self, size: u64, row: T) {
+    pub fn add(&mut self, size: S, row: T) {
         self.kept.insert((size, Reverse(self.seen)), row);
         self.seen += 1;
         if self.kept.len() > self.most {
@@ -102,8 +102,8 @@ impl<T> Largest<T> {
 }
 
 /// Shows the largest rows, if `top` asked for them, and notes how many others there are.
-pub(super) fn show_largest<T>(
-    largest: Option<Largest<T>>,
+pub(super) fn show_largest<T, S: Ord>(
+    largest: Option<Largest<T, S>>,
     what: &str,
     sink: &mut dyn Sink,
     mut emit: impl FnMut(&T, &mut dyn Sink) -> Result<(), Stopped>,

@@ -183,7 +183,7 @@ pub(super) fn rows<N: Neighbours, R: Record>(
                 }
                 match (row, &mut largest) {
                     (None, _) => {}
-                    (Some(row), Some(largest)) => largest.add(N::pages(&row), row),
+                    (Some(row), Some(largest)) => largest.add(N::size(&row), row),
                     (Some(row), None) => sink.emit(&record(&row))?,
                 }
                 if more.is_some() {
@@ -198,7 +198,7 @@ pub(super) fn rows<N: Neighbours, R: Record>(
         && let Some(row) = rows.finish()
     {
         match &mut largest {
-            Some(largest) => largest.add(N::pages(&row), row),
+            Some(largest) => largest.add(N::size(&row), row),
             None => ended.add_stop(sink.emit(&record(&row))),
         }
     }

@@ -34,8 +34,8 @@ pub trait Neighbours {
     /// The last row.
     fn finish(&mut self) -> Option<Self::Row>;
 
-    /// How many pages a row has.
-    fn pages(row: &Self::Row) -> u64;
+    /// The size of a row: whether it has frames, if rows are runs of frames, and its pages.
+    fn size(row: &Self::Row) -> (bool, u64);
 }
 
 /// Makes [`PageRow`]s of pages in address order.
@@ -52,8 +52,8 @@ impl Neighbours for PageRows {
         PageRows { size, row: None }
     }
 
-    fn pages(row: &PageRow) -> u64 {
-        row.page.pages
+    fn size(row: &PageRow) -> (bool, u64) {
+        (false, row.page.pages)
     }
 
     #[inline]
@@ -161,8 +161,8 @@ impl Neighbours for PhysicalRuns {
         PhysicalRuns { size, run: None }
     }
 
-    fn pages(run: &PhysicalRun) -> u64 {
-        run.pages
+    fn size(run: &PhysicalRun) -> (bool, u64) {
+        (run.states.likeliest() == State::Present, run.pages)
     }
 
     #[inline]

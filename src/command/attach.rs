@@ -105,8 +105,8 @@ is noticed. Reports when the process exits or executes another program.",
                     Some(number) => number.to_string(),
                     None => {
                         return Err(Error::refused(
-                            format!("${name} holds no process: a number or a name is expected"),
-                            "ps lists the processes",
+                            format!("${name} is not a process: expected a PID or a name"),
+                            "`ps` lists the processes",
                         ));
                     }
                 },
@@ -165,12 +165,14 @@ pub(super) fn resolve(asked: &str, sink: &mut dyn Sink) -> Result<process::Resol
         Err(process::Error::Gone { what, .. }) => {
             let habit = habits::of(asked).filter(|habit| habit.words == asked);
             let what = match habit.map(|habit| (habit, habit.does)) {
-                Some((habit, Does::Refuse(hint))) => format!("{what}; {}", habit.hint(hint)),
+                Some((habit, Does::Refuse(hint))) => format!("{what}. {}", habit.hint(hint)),
                 Some((_, Does::Run(ours, _))) => {
                     format!("{what}; as a command it is {ours}: pmdb PID {ours}")
                 }
                 None if !asked.starts_with(|c: char| c.is_ascii_digit()) => {
-                    match SyntaxError::did_you_mean(asked, WITHOUT_PROCESS.iter().copied()) {
+                    let running = names_of_processes();
+                    let known = WITHOUT_PROCESS.iter().copied().chain(running.iter().map(String::as_str));
+                    match SyntaxError::did_you_mean(asked, known) {
                         Some(guess) => format!("{what}; {guess}"),
                         None => what,
                     }
@@ -181,6 +183,12 @@ pub(super) fn resolve(asked: &str, sink: &mut dyn Sink) -> Result<process::Resol
         }
         resolved => Ok(resolved?),
     }
+}
+
+/// For a guess: none if they cannot be listed.
+fn names_of_processes() -> Vec<String> {
+    let processes = process::machine().processes().unwrap_or_default();
+    processes.iter().map(|one| one.name.to_string()).collect()
 }
 
 /// `detach`

@@ -96,7 +96,7 @@ fn words(feature: Feature) -> (&'static str, &'static str) {
         Feature::CgroupPaths => ("cgroup_paths", "memory cgroups are shown by inode number only"),
         Feature::Iomem => ("iomem", "the use of a physical address is unknown"),
         Feature::MapFiles => {
-            ("map_files", "mapped files are looked for by path: one that was deleted or replaced gives no symbols")
+            ("map_files", "mapped files are searched by path: one that was deleted or replaced gives no symbols")
         }
         Feature::Memory => ("memory", "memory cannot be read: no *ADDR, no u8() to f64(), no symbols of the vdso"),
         Feature::Scan => (

@@ -237,7 +237,7 @@ impl Command for Undisplay {
         }
         for number in &self.numbers {
             if !context.state.displays.remove(*number) {
-                return Err(Error::refused(format!("there is no display {number}"), "info display lists them"));
+                return Err(Error::refused(format!("there is no display {number}"), "`info display` lists them"));
             }
         }
         Ok(Flow::Done)
@@ -268,7 +268,7 @@ impl Command for InfoDisplay {
     fn run(&self, context: &mut Context) -> Outcome {
         let all = context.state.displays.all();
         if all.is_empty() {
-            let message = "nothing is displayed: display EXPRESSION, display COMMAND";
+            let message = "nothing is displayed: use `display EXPRESSION` or `display COMMAND`";
             context.sink.note(message)?;
         }
         for state::Display { number, what } in all {
@@ -351,7 +351,7 @@ fn memory(layout: Layout) -> Option<Layout> {
 fn examination(layout: Layout, value: &Spanned<Range>) -> Result<Spanned<Rc<dyn ParsedCommand>>, Error> {
     let Range::Expression(expression) = &value.node else {
         let error = eval::Error::new(value.at, "memory is shown from one address on");
-        return Err(error.hint("display/4xb ADDRESS").into());
+        return Err(error.hint("write `display/4xb ADDRESS`").into());
     };
     let address = Some(Spanned::<Expression>::new(expression.clone(), value.at));
     let command: Rc<dyn ParsedCommand> = Rc::new(Examine { layout, fault: false, address });

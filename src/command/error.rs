@@ -140,7 +140,7 @@ impl Error {
         match self {
             Error::Target(error) => error.remedy(),
             Error::Unknown { reason, .. } => reason.remedy(),
-            Error::NoTarget => Some("attach to one: attach PID (ps lists them)"),
+            Error::NoTarget => Some("use `attach PID` (`ps` lists the processes)"),
             Error::Evaluation(error) => error.hint.as_deref(),
             Error::Refused { hint, .. } => hint.as_deref(),
             Error::Stopped(_) | Error::Unmapped { .. } | Error::Unmet { .. } => None,

@@ -31,7 +31,7 @@ pub(super) fn walk(
         _ => {
             return Err(Error::refused(
                 "frames can be grouped by flags, order, node, zone, cgroup and mapcount; the other keys are for pages of a process",
-                "walk pfn:A..pfn:B by flags",
+                "write `walk pfn:A..pfn:B by flags`",
             ));
         }
     };

@@ -68,7 +68,7 @@ fn by(key: GroupKey) -> Option<GroupBy> {
 /// # Errors
 /// Runs, which are a stream, beside another key; a key twice.
 pub(super) fn parted(keys: &[GroupKey]) -> Result<Option<(GroupBy, Option<GroupBy>)>, Error> {
-    let refused = |message: &str| Error::refused(message, "walk RANGE by region, state");
+    let refused = |message: &str| Error::refused(message, "write `walk RANGE by region, state`");
     match *keys {
         [one] => Ok(by(one).map(|one| (one, None))),
         [one, other] if one == other => Err(refused("the two keys of `by` are the same")),

@@ -122,7 +122,7 @@ fn other_word(context: &mut Context, topic: &Spanned<String>, words: &str) -> Ou
     match habit.map(|habit| (habit, habit.does)) {
         Some((_, Does::Run(ours, _))) => return help_of_habit(context, words, ours),
         Some((habit, Does::Refuse(hint))) if is_a_word => {
-            context.sink.note(format!("as a command of other programs: {}", habit.hint(hint)))?;
+            context.sink.note(format!("in other programs, this is a command: {}", habit.hint(hint)))?;
         }
         Some((habit, Does::Refuse(hint))) => {
             let error = eval::Error::new(topic.at, format!("pmdb has no `{words}`"));
@@ -152,13 +152,13 @@ fn other_word(context: &mut Context, topic: &Spanned<String>, words: &str) -> Ou
     let near = lang::SyntaxError::did_you_mean(words, names);
     let error = eval::Error::new(topic.at, format!("no help on '{}'", topic.node));
     let hint =
-        near.unwrap_or_else(|| format!("help alone lists every command; apropos {} searches the help", topic.node));
+        near.unwrap_or_else(|| format!("`help` lists all commands, and `apropos {}` searches the help", topic.node));
     Err(error.hint(hint).into())
 }
 
 /// The help of the command that a word of another program stands for.
 fn help_of_habit(context: &mut Context, words: &str, ours: &str) -> Outcome {
-    context.sink.note(format!("`{words}` is {ours} here"))?;
+    context.sink.note(format!("`{words}` is `{ours}` in pmdb"))?;
     let first = ours.split(['/', ',']).next().unwrap_or(ours);
     let names = [first, first.split(' ').next().unwrap_or(first)];
     let about = names.iter().find_map(|name| context.commands.abouts().find(|about| about.name.name == *name));

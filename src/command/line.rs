@@ -89,7 +89,7 @@ As in gdb, a * may precede an address. Only this command reads debug information
                 && regions.iter().all(|region| !region.range.contains(address))
             {
                 // In gdb a number is a line of the current file.
-                let message = format!("a number is an address; for a line, name its file: FILE:{number}");
+                let message = format!("a number is an address; for a line, name its file: `info line FILE:{number}`");
                 context.sink.note(message)?;
             }
         }
@@ -162,9 +162,7 @@ fn left_out(count: usize) -> Option<String> {
 /// A name with a dot is more likely a file alone than a symbol.
 fn without_line(place: &Spanned<Expression>, error: eval::Error) -> eval::Error {
     match &place.node {
-        Expression::Name(name) if name.0.contains('.') => {
-            error.hint(format!("add a line to the file: info line {name}:1"))
-        }
+        Expression::Name(name) if name.0.contains('.') => error.hint(format!("add a line: `info line {name}:1`")),
         _ => error,
     }
 }

@@ -90,7 +90,7 @@ a cell with other pages too.",
             None => None,
             Some(Ok(Extent::Addresses(spans))) => Some(spans),
             Some(Ok(Extent::Frames(_))) => {
-                return Err(Error::refused("map draws addresses, not page frames", "walk pfn:A..pfn:B lists them"));
+                return Err(Error::refused("map draws addresses, not page frames", "`walk pfn:A..pfn:B` lists them"));
             }
             Some(Err(error)) => return Err(error.into()),
         };

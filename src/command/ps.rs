@@ -151,7 +151,7 @@ if it is swapped out: a read would swap it in. For pmdb itself, TEXT matches the
         let order = asked.by.or(Cut::top(cut).map(|_| ProcessOrder::Rss));
         if let Some(order) = order.filter(|order| Cut::top(cut).is_some() && !is_amount(*order)) {
             let word = order.word();
-            let hint = format!("limit N shows the first N: ps by {word} limit N");
+            let hint = format!("for the first N: `ps by {word} limit N`");
             return Err(Error::refused(format!("`top` shows the largest, and `{word}` has no size"), hint));
         }
         context.sink.name_columns(&Vec::from_iter(order.map(ProcessOrder::word)));
@@ -198,7 +198,7 @@ if it is swapped out: a read would swap it in. For pmdb itself, TEXT matches the
 fn clause_in(text: &str, is_in_none: bool) -> Option<&'static str> {
     let mut words = text.split_whitespace().peekable();
     if words.peek() == Some(&"where") {
-        return Some("ps searches for the text `where` here: it has no filters; `ps by rss top 10` lists the largest");
+        return Some("`ps` has no filters: it searches for the text `where`. To list the largest: `ps by rss top 10`");
     }
     while let Some(word) = words.next() {
         let is_order = words.peek().is_some_and(|next| ProcessOrder::from_word(next).is_some());
@@ -212,7 +212,7 @@ fn clause_in(text: &str, is_in_none: bool) -> Option<&'static str> {
                 );
             }
             word if is_in_none && names_sorting(word) => {
-                return Some("to sort, write: ps by rss");
+                return Some("to sort: `ps by rss`");
             }
             "top" | "limit" if is_in_none => {
                 return Some("`top` and `limit` are followed by a number");

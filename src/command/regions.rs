@@ -153,7 +153,7 @@ In a filter, name ~ \"REGEX\" matches a regular expression. `shared > 1M` compar
         {
             let order = asked.by.unwrap_or(RegionOrder::Rss).word();
             let message = format!("no region has `{part}` in its name");
-            return Err(Error::refused(message, format!("to sort, write: regions by {order}")));
+            return Err(Error::refused(message, format!("to sort: `regions by {order}`")));
         }
         context.state.last_address = None;
         let asked_fields = filter.iter().flat_map(|filter| filter.asked()).map(|field| field.name());
@@ -291,7 +291,7 @@ fn order(by: Option<RegionOrder>, cut: Option<Cut>) -> Result<Option<RegionOrder
     match (by, Cut::top(cut)) {
         (Some(order), Some(_)) if !is_amount(order) => {
             let word = order.word();
-            let hint = format!("limit N shows the first N: regions by {word} limit N");
+            let hint = format!("for the first N: `regions by {word} limit N`");
             Err(Error::refused(format!("`top` shows the largest, and `{word}` has no size"), hint))
         }
         (None, Some(_)) => Ok(Some(RegionOrder::Size)),

@@ -120,7 +120,7 @@ pub fn assign(state: &mut DebugState, name: &Spanned<String>, value: &Spanned<Ra
     let (at, name) = (name.at, name.node.as_str());
     if eval::is_set_by_pmdb(name) {
         let error = eval::Error::new(at, format!("${name} is set by pmdb itself"));
-        return Err(error.hint("choose another name; show convenience lists those in use"));
+        return Err(error.hint("choose another name (`show convenience` lists those in use)"));
     }
     let value = eval::value(value, state)?;
     // Loops set the same few again and again.

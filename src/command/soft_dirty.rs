@@ -116,7 +116,7 @@ fn require(target: &Target) -> Result<(), Error> {
         Some(false) => "this kernel does not track soft-dirty pages: it is built without CONFIG_MEM_SOFT_DIRTY",
         None => "pmdb cannot find out whether this kernel tracks soft-dirty pages",
     };
-    let content = "snapshot with content, then diff, shows pages that were written in the meantime".to_owned();
+    let content = "`snapshot with content`, then `diff`, shows pages that were written in the meantime".to_owned();
     let space = AddressSpace::of(target)?;
     let tracked = target.process.write_tracked(&space.spans())?;
     let region = tracked.and_then(|range| space.region(range.start()));

@@ -104,7 +104,7 @@ fn all_frames(machine: &Machine) -> Result<FrameRange, Error> {
     let ends = zones.iter().map(|zone| zone.start.get().saturating_add(zone.spanned));
     let end = FrameNumber::new(ends.max().unwrap_or_default());
     FrameRange::new(FrameNumber::default(), end)
-        .ok_or_else(|| Error::refused("/proc/zoneinfo lists no memory", "name the frames: summary pfn:A..pfn:B"))
+        .ok_or_else(|| Error::refused("/proc/zoneinfo lists no memory", "name the frames: `summary pfn:A..pfn:B`"))
 }
 
 /// What pages in a row have in common.

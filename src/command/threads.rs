@@ -100,7 +100,7 @@ process, such as gdb.",
             report.name = Some(name.to_owned());
             context.sink.emit(&report)?;
         }
-        let message = "only stopping the process shows the other registers: gdb -p PID";
+        let message = "use `gdb -p PID`, which stops the process, for other registers";
         context.sink.note(message)?;
         Ok(Flow::Done)
     }

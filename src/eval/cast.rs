@@ -35,7 +35,7 @@ impl Evaluator<'_> {
         }
         let (name, has) = (symbol.name(), symbol.size);
         let message = format!("`{name}` has {has} bytes, and `{}` {}", to.node, size.unwrap_or(0));
-        let hint = format!("*({} *)&{name} reads its first bytes", to.node);
+        let hint = format!("to read its first bytes: `*({} *)&{name}`", to.node);
         Err(Error::new(at, message).hint(hint))
     }
 
@@ -65,10 +65,8 @@ impl Evaluator<'_> {
             }
             CType::Char => self.cut(value, 1, self.layout().signed_char),
             CType::Integer { width, signed } => self.cut(value, self.bytes(*width), *signed),
-            array @ CType::Array(..) => {
-                Err(Error::new(to.at, "no cast makes an array")
-                    .hint(format!("{{{array}}}ADDRESS reads one from memory")))
-            }
+            array @ CType::Array(..) => Err(Error::new(to.at, "no cast makes an array")
+                .hint(format!("to read one from memory: `{{{array}}}ADDRESS`"))),
         }
     }
 
@@ -98,7 +96,7 @@ impl Evaluator<'_> {
         };
         if size > LARGEST_ARRAY {
             let message = format!("`{as_type}` has {size} bytes: an array ends at {LARGEST_ARRAY}");
-            return Err(Error::new(at, message).hint("x/COUNT and a size shows more: x/8xg ADDRESS"));
+            return Err(Error::new(at, message).hint("for more, use `x` with a count and a size: `x/8xg ADDRESS`"));
         }
         let bytes = self.bytes_at(address, size as usize, at)?;
         Ok(self.of_bytes(&bytes, as_type))
@@ -179,7 +177,7 @@ impl Evaluator<'_> {
             }
             (Value::Pointer { to, .. }, Op::Subtract, Value::Pointer { to: other, .. }) => {
                 let message = format!("`{to} *` and `{other} *` cannot be subtracted: they count in different steps");
-                Err(Error::new(operator.at, message).hint("for the distance in bytes: (char *)A - (char *)B"))
+                Err(Error::new(operator.at, message).hint("for the distance in bytes: `(char *)A - (char *)B`"))
             }
             _ => operators::binary(left, operator, right),
         }
@@ -245,5 +243,5 @@ fn unknown(written: &str, at: Span) -> Error {
 }
 
 fn no_contents(at: Span) -> Error {
-    Error::new(at, "`void` has no size and no value").hint("cast to a pointer to what is there: *(int *)ADDRESS")
+    Error::new(at, "`void` has no size and no value").hint("cast to a pointer with a type: `*(int *)ADDRESS`")
 }

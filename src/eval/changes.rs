@@ -95,7 +95,7 @@ impl<'a> Evaluator<'a> {
             let error = Error::new(filter.at, "`where` tests pages as they are now");
             let name = asked.function.node.name();
             let from = &asked.from.node;
-            return Err(error.hint(format!("compare with the present: {name}({from}, now where FILTER)")));
+            return Err(error.hint(format!("compare with the present: `{name}({from}, now where FILTER)`")));
         }
         let filter = page_filter(filter, space, self.scope)?;
         let Some(spans) = Spans::new(spans, Origin::Written) else {
@@ -143,7 +143,7 @@ fn require_contents(function: ChangeFunction, from: &NamedSnapshot, to: &NamedSn
     let without = [from, to].into_iter().find(|one| !one.snapshot.has_contents());
     if let (ChangeFunction::Written, Some(one)) = (function, without) {
         let message = format!("{}() compares contents, and the snapshot '{}' has none", function.name(), one.name);
-        return Err(Error::new(at, message).hint("snapshot NAME with content keeps them"));
+        return Err(Error::new(at, message).hint("`snapshot NAME with content` keeps them"));
     }
     match to.snapshot.uncompared(&from.snapshot) {
         0 => Ok(()),

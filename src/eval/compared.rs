@@ -29,7 +29,7 @@ impl Evaluator<'_> {
         let value = self.placed(expression);
         match (words_of(with), &expression.node) {
             (Some((_, words)), Expression::Name(name)) if words.contains(&name.0.as_str()) => {
-                value.map_err(|error| error.hint(format!("texts are in quotes: \"{}\"", name.0)))
+                value.map_err(|error| error.hint(format!("put the text in quotes: `\"{}\"`", name.0)))
             }
             _ => value,
         }
@@ -59,7 +59,7 @@ fn known_word(said: &Expression, (text, value): (&Expression, &Spanned<Value>)) 
     }
     let error = Error::new(value.at, format!("\"{text}\" is not a {what} of a page"));
     Err(match lang::near(text, words.iter().copied()).first() {
-        Some(meant) => error.hint(format!("did you mean \"{meant}\"?")),
+        Some(meant) => error.hint(format!("did you mean `\"{meant}\"`?")),
         None => error.hint(format!("it is one of: {}", words.join(", "))),
     })
 }

@@ -103,7 +103,7 @@ impl Error {
 
     /// No process is attached, and `what` needs one.
     pub fn no_target(at: Span, what: impl fmt::Display) -> Self {
-        let hint = "attach to one: attach PID (ps lists them)";
+        let hint = "use `attach PID` (`ps` lists the processes)";
         Error { code: ErrorCode::NoTarget, ..Error::new(at, format!("{what}: no process is attached")).hint(hint) }
     }
 

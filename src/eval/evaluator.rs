@@ -202,14 +202,13 @@ impl<'a> Evaluator<'a> {
             None if is_argument(name) => {
                 let message = format!("${name} has no value: there were fewer arguments");
                 Error::new(at, message).hint(
-                    "arguments follow the name of your command, source FILE, or on the command line the process: pmdb -batch -x FILE PID VALUE …",
+                    "arguments follow the name of your command, `source FILE`, or in a shell the process: `pmdb -batch -x FILE PID VALUE …`",
                 )
             }
             None => Error::new(at, format!("${name} has not been set")).hint(if is_register(name) {
-                "the kernel shows $pc and $sp of a thread that waits; the other registers are gdb's: gdb -p PID"
-                    .to_owned()
+                "the kernel shows only $pc and $sp, of waiting threads; use `gdb -p PID` for other registers".to_owned()
             } else {
-                format!("set ${name} = VALUE gives it a value; show convenience lists those there are")
+                format!("`set ${name} = VALUE` sets it (`show convenience` lists the variables)")
             }),
         };
         match (self.scope.variable(name), register_called(name)) {
@@ -279,7 +278,7 @@ pub(super) fn to_address(value: &Spanned<Value>) -> Result<VirtualAddress> {
         Value::Range(spans) | Value::Symbol(spans) => Ok(spans.start()),
         Value::Frame(_) | Value::Frames(_) | Value::Physical(_) => {
             Err(Error::new(value.at, format!("{} is not an address of the process", value.node.phrase()))
-                .hint("flags also works on page frames and physical addresses: flags pfn:N, flags phys:N"))
+                .hint("for page frames and physical addresses: `flags pfn:N`, `flags phys:N`"))
         }
         Value::Typed(number) => to_address(&Spanned::new(number.get().into(), value.at)),
         Value::Float(_) | Value::Array(_) => {
@@ -300,7 +299,7 @@ pub(super) fn as_range(written: &Expression, error: Error) -> Error {
         (BinaryOperator::Subtract, Expression::Integer(start), Expression::Integer(end))
             if (LEAST..*end).contains(start) =>
         {
-            error.hint(format!("write a range as A..B: {start:#x}..{end:#x}"))
+            error.hint(format!("write a range as A..B: `{start:#x}..{end:#x}`"))
         }
         _ => error,
     }

@@ -58,7 +58,7 @@ impl Evaluator<'_> {
             Range::Span { start, end } => {
                 let span = self.span(self.placed(start)?, self.placed(end)?, range.at);
                 span.map_err(|error| {
-                    if is_length(&end.node) { error.hint("a length follows a comma: A, +LENGTH") } else { error }
+                    if is_length(&end.node) { error.hint("put a comma before a length: `A, +LENGTH`") } else { error }
                 })
             }
             Range::Length { start, length } => self.length(self.placed(start)?, length, range.at),
@@ -207,10 +207,10 @@ fn past_the_end(at: Span) -> Error {
 fn not_ascending(at: Span, start: &dyn std::fmt::Display, end: &dyn std::fmt::Display, empty: bool) -> Error {
     if empty {
         Error::new(at, format!("the range from {start} to {end} is empty"))
-            .hint("the end of a range is not part of it; A, +LENGTH is a range too")
+            .hint("the end of a range is not part of it; for a length, write `A, +LENGTH`")
     } else {
         Error::new(at, format!("the range is reversed: {start} lies after {end}"))
-            .hint(format!("did you mean {end}..{start}?"))
+            .hint(format!("did you mean `{end}..{start}`?"))
     }
 }
 
@@ -224,7 +224,7 @@ impl Evaluator<'_> {
                 self.like(&Value::Frame(FrameNumber::default()), &value).map(|value| value.node)
             }
             _ => Err(Error::new(value.at, format!("pfn: needs a number, not {}", value.node.phrase()))
-                .hint("pfn(ADDRESS) is the frame of an address")),
+                .hint("`pfn(ADDRESS)` is the frame of an address")),
         }
     }
 
@@ -237,7 +237,7 @@ impl Evaluator<'_> {
                 self.like(&Value::Physical(PhysicalAddress::default()), &value).map(|value| value.node)
             }
             _ => Err(Error::new(value.at, format!("phys: needs a number, not {}", value.node.phrase()))
-                .hint("phys(ADDRESS) is the physical address of an address")),
+                .hint("`phys(ADDRESS)` is the physical address of an address")),
         }
     }
 }
@@ -309,7 +309,7 @@ impl Evaluator<'_> {
         }
         let spans = self.extent(range)?.addresses(|| {
             let message = "page frames are already physical";
-            Error::new(range.at, message).hint("walk pfn:A..pfn:B shows frames, flags pfn:N one of them")
+            Error::new(range.at, message).hint("`walk pfn:A..pfn:B` lists frames, and `flags pfn:N` describes one")
         });
         spans.map(Subject::Range)
     }

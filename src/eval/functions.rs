@@ -64,7 +64,7 @@ impl Evaluator<'_> {
         self.extent(argument)?.addresses(|| {
             let called = function.name();
             let message = format!("{called}() works on pages of a process, not on frames");
-            let hint = "count(pfn:A..pfn:B), bytes(), first() and last() work on frames";
+            let hint = "`count(pfn:A..pfn:B)`, `bytes()`, `first()` and `last()` work on frames";
             Error::new(argument.at, message).hint(hint)
         })
     }
@@ -108,7 +108,7 @@ impl Evaluator<'_> {
             Value::Range(spans) | Value::Symbol(spans) => Ok(Extent::Addresses(spans)),
             Value::Frames(frames) => Ok(Extent::Frames(frames)),
             other => Err(Error::new(argument.at, format!("{} has no size: a range is expected", other.phrase()))
-                .hint("region(ADDRESS) is the region of an address; A..B and A, +LENGTH are ranges")),
+                .hint("`region(ADDRESS)` is the region of an address; `A..B` and `A, +LENGTH` are ranges")),
         }
     }
 
@@ -152,7 +152,7 @@ impl Evaluator<'_> {
         let target = self.target(at, "finding the region of an address")?;
         let region = target.process.region_at(address).map_err(|cause| Error::target(at, cause))?.ok_or_else(|| {
             Error::new(at, format!("{address} is in no region"))
-                .hint("region ADDRESS names the nearest below and above")
+                .hint("`region ADDRESS` shows the nearest regions below and above")
         })?;
         Ok(Value::Range(Spans::one(region.range, Origin::Region(region.name))))
     }

@@ -157,7 +157,7 @@ fn not_resident(address: VirtualAddress, found: FoundState, at: Span) -> Error {
         State::Unmapped => error.hint("`regions` lists the mapped regions"),
         // An expression never reads the page cache: its value could not say so, as a row of x does.
         State::Untouched if found.is_cached => {
-            error.hint(format!("the process has no page there; to read the page cache of the file: x/xg {address}"))
+            error.hint(format!("the process has no page there; to read the page cache of the file: `x/xg {address}`"))
         }
         State::Swapped | State::Untouched | State::UffdWp | State::Migrating | State::Device => {
             error.hint("a read would fault it in, and so change the process")
@@ -195,5 +195,5 @@ impl fmt::Display for FoundState {
 
 /// The page was absent at first, and present when its state was read.
 fn came_meanwhile(address: VirtualAddress, at: Span) -> Error {
-    Error::new(at, format!("the page of {address} was mapped during the read")).hint("ask again")
+    Error::new(at, format!("the page of {address} was mapped during the read")).hint("run it again")
 }

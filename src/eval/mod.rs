@@ -115,7 +115,7 @@ pub fn argument(argument: &Spanned<lang::Argument>, scope: &dyn Scope) -> Result
             "&" => "a lone `&` is not an argument, and pmdb runs nothing in the background".to_owned(),
             mark => format!("a lone `{mark}` is not an argument: its operand is missing"),
         };
-        let hint = format!("as a text it needs quotes: \"{mark}\"");
+        let hint = format!("put a text in quotes: `\"{mark}\"`");
         return Err(Error::new(argument.at, message).hint(hint));
     }
     let Some(range) = &argument.node.value else {

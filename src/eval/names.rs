@@ -74,7 +74,7 @@ impl Evaluator<'_> {
             return error.hint(hexadecimal_hint(name));
         }
         if looks_like_file(name) {
-            return error.hint(format!("a file's path begins with / ./ ../ ~/ or a quote: > ./{name}"));
+            return error.hint(format!("the path of a file begins with / ./ ../ ~/ or a quote: `> ./{name}`"));
         }
         let mut near = self.similar_mappings(name);
         near.extend(self.similar_symbols(None, name));
@@ -94,7 +94,7 @@ fn without_target(error: Error, name: &str) -> Error {
 }
 
 fn hexadecimal_hint(name: &str) -> String {
-    format!("write a hexadecimal number as 0x{name}")
+    format!("write a hexadecimal number as `0x{name}`")
 }
 
 /// The regions of one mapped thing, in address order and never empty: a file, or all that bears a name like `[heap]`.
@@ -147,7 +147,7 @@ impl Evaluator<'_> {
                 format!("'{name}' at {}", range.start())
             }));
             return Err(Error::new(at, format!("several files called '{name}' are mapped: {list}"))
-                .hint("write the whole path in 'single quotes', or region(ADDRESS)"));
+                .hint("write the whole path in 'single quotes', or `region(ADDRESS)`"));
         }
         Ok(found.pop())
     }
@@ -169,7 +169,7 @@ impl Evaluator<'_> {
             usize::try_from(index.node).ok().and_then(|index| mapping.regions.get(index)).ok_or_else(|| {
                 let name = &module.node.0;
                 let message = match regions {
-                    1 => format!("'{name}' has one region: only [0] is there"),
+                    1 => format!("'{name}' has one region: [0]"),
                     _ => format!("'{name}' has {regions} regions: [0] to [{}]", regions - 1),
                 };
                 Error::new(index.at, message)
@@ -186,7 +186,7 @@ impl Evaluator<'_> {
         let message = format!("'{name}' is a symbol; the type and the size of its elements are unknown");
         let spelled = &symbol.node;
         Some(Error::new(symbol.at, message).hint(format!(
-            "multiply the index by the element size: {spelled} + {index}*SIZE; a 4-byte element is i32({spelled} + {index}*4)"
+            "multiply the index by the element size: `{spelled} + {index}*SIZE`, or for a 4-byte element `i32({spelled} + {index}*4)`"
         )))
     }
 
@@ -198,7 +198,7 @@ impl Evaluator<'_> {
         near.extend(self.similar_symbols(None, text));
         match near {
             near if near.is_empty() => error.hint(format!(
-                "MODULE[N] is a region of a module; for an element of an array, write {spelled} + {index}*SIZE"
+                "`MODULE[N]` is a region of a module; for an element of an array, write `{spelled} + {index}*SIZE`"
             )),
             near => error.hint(did_you_mean(near)),
         }
@@ -254,9 +254,9 @@ pub(super) fn looks_like_file(word: &str) -> bool {
     ending.is_some_and(|ending| ENDINGS.contains(&ending))
 }
 
-/// `did you mean a, b or c?`, each as it has to be typed.
+/// The question for one of these, each as it has to be typed.
 pub(super) fn did_you_mean(names: impl IntoIterator<Item = String>) -> String {
-    let names: Vec<String> = names.into_iter().map(|name| spelling(&name)).collect();
+    let names: Vec<String> = names.into_iter().map(|name| format!("`{}`", spelling(&name))).collect();
     let alternatives = match names.as_slice() {
         [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
         _ => names.concat(),

@@ -26,14 +26,14 @@ impl Operand {
             Some(number) => Ok(Operand { space, number }),
             None if matches!(value.node, Value::Float(_)) => {
                 Err(Error::new(value.at, format!("{} is not an integer", value.node))
-                    .hint(format!("a cast leaves its fraction out: (long){}", value.node)))
+                    .hint(format!("to cut the fraction: `(long){}`", value.node)))
             }
             None if matches!(value.node, Value::Array(_)) => {
-                Err(Error::new(value.at, "an array is not a number").hint("one element of it is: ({int[4]}ADDRESS)[0]"))
+                Err(Error::new(value.at, "an array is not a number").hint("for one element: `({int[4]}ADDRESS)[0]`"))
             }
             None => {
                 let message = format!("the text \"{}\" is not a number", value.node);
-                Err(Error::new(value.at, message).hint("compare text with text, by == and !="))
+                Err(Error::new(value.at, message).hint("compare text with text, by `==` and `!=`"))
             }
         }
     }
@@ -44,7 +44,7 @@ impl Operand {
 pub(super) fn truth(value: &Spanned<Value>) -> Result<bool> {
     if matches!(value.node, Value::Range(_) | Value::Frames(_)) {
         return Err(Error::new(value.at, "a range is neither true nor false")
-            .hint("compare something of it, such as rss(RANGE) > 0"));
+            .hint("compare something of it, as in `rss(RANGE) > 0`"));
     }
     if let Value::Float(float) = value.node {
         return Ok(float.get() != 0.0);
@@ -176,7 +176,7 @@ fn binary_float(left: &Spanned<Value>, operator: &Spanned<BinaryOperator>, right
 }
 
 fn whole_numbers(at: Span, operator: &str) -> Error {
-    Error::new(at, format!("`{operator}` needs integers")).hint("a cast leaves the fraction out: (long)7.5")
+    Error::new(at, format!("`{operator}` needs integers")).hint("to cut the fraction: `(long)7.5`")
 }
 
 /// A regular expression that somebody typed.
@@ -194,7 +194,7 @@ pub fn regex(pattern: &Spanned<String>, any_case: bool) -> Result<Regex> {
 fn refuse_range(operand: &Spanned<Value>) -> Result<()> {
     match &operand.node {
         Value::Range(_) | Value::Frames(_) => Err(Error::new(operand.at, "a range is not a number")
-            .hint("size(RANGE) is its length in bytes, start(RANGE) its first address")),
+            .hint("`size(RANGE)` is its length in bytes, and `start(RANGE)` its first address")),
         _ => Ok(()),
     }
 }

@@ -124,7 +124,7 @@ impl NamedSnapshot {
                 message: format!(
                     "the snapshot '{this}' is of process {pid} ({name}), and process {attached} is attached"
                 ),
-                hint: format!("attach {pid} first; compare PID shows how two processes differ"),
+                hint: format!("use `attach {pid}` first; `compare PID` compares two processes"),
             }
         })
     }

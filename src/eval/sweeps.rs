@@ -199,7 +199,7 @@ impl<'a> Evaluator<'a> {
             Some(other) => {
                 let why = format!("the range has several, {first} and {other} among them");
                 let error = call.error(why);
-                Err(error.hint("foreach $r in regions covers them one by one"))
+                Err(error.hint("`foreach $r in regions` runs lines for each"))
             }
         }
     }
@@ -238,7 +238,7 @@ impl<'a> Evaluator<'a> {
             let (first, other) = (word(&first), word(&other));
             let error = call.error(format!("the pages of the range differ, {first} and {other} are among them"));
             let by = function.name();
-            return Err(error.hint(format!("walk RANGE by {by} counts them")));
+            return Err(error.hint(format!("`walk RANGE by {by}` counts them")));
         }
         let unknown = |reason| call.unknown("", &reason);
         let state = found.map_or(State::Unmapped, |page| page.state());
@@ -294,7 +294,7 @@ impl Evaluator<'_> {
         let called = &call.called;
         if matches!(function, Function::Runs | Function::Longest) {
             let message = format!("{called} works on pages of a process, not on frames");
-            let hint = "count(pfn:A..pfn:B where FILTER) counts frames";
+            let hint = "`count(pfn:A..pfn:B where FILTER)` counts frames";
             return Err(Error::new(at, message).hint(hint));
         }
         let machine = self.scope.machine().ok_or_else(|| Error::no_target(at, called))?;

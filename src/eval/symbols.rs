@@ -192,7 +192,7 @@ impl Evaluator<'_> {
                 Error { message, ..Error::target(module.at, below) }
             }
             symbol::Error::NoSymbols { reason: NoSymbols::TooCostly, .. } => {
-                Error::new(module.at, message).hint("name the module of the symbol: MODULE!NAME")
+                Error::new(module.at, message).hint("name the module of the symbol: `MODULE!NAME`")
             }
             symbol::Error::NoSymbols { .. } => Error::new(module.at, message),
             symbol::Error::ThreadLocal { .. } | symbol::Error::Interrupted { .. } | symbol::Error::NotInFile { .. } => {
@@ -228,7 +228,7 @@ fn several(name: &str, found: &[SymbolAt], at: Span) -> Error {
     let error = Error::new(at, format!("several symbols are called '{name}': {listed}"));
     let mut rivals = found.iter().filter(|symbol| has_rival(symbol, found, is_of_the_same));
     let Some(first) = rivals.next() else {
-        return error.hint("name the module: MODULE!NAME");
+        return error.hint("name the module: `MODULE!NAME`");
     };
     let is_alone = |symbol| spelled_out(symbol, found).is_some();
     match spelled_out(first, found) {
@@ -306,7 +306,7 @@ fn no_code(file: &Spanned<Name>, line: &Spanned<u64>, found: &LineSearch) -> Err
     let place = file.at.to(line.at);
     let error = Error::new(place, format!("{}:{} has no code", file.node, line.node));
     match found.line {
-        Some(next) => error.hint(format!("the next line that has is {}:{next}", file.node)),
+        Some(next) => error.hint(format!("the next line with code is `{}:{next}`", file.node)),
         None => error,
     }
 }

@@ -274,7 +274,7 @@ impl RegionTally {
                 && space.swap_in_use()
             {
                 Err(Reason::NotOnThisKernel(
-                    "the page map does not show which shared memory is in swap; smaps does: region ADDR full".into(),
+                    "the page map does not show which shared memory is in swap; use `region ADDR full`".into(),
                 ))
             } else {
                 Ok(bytes(State::Swapped))

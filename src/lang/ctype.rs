@@ -89,7 +89,7 @@ pub fn unknown_type(written: &str) -> String {
 }
 
 /// The hint about one.
-pub const UNKNOWN_TYPE_HINT: &str = "use gdb -p PID for the types of the program, or x/8xg ADDRESS for its memory";
+pub const UNKNOWN_TYPE_HINT: &str = "use `gdb -p PID` for the types of the program, or `x/8xg ADDRESS` for its memory";
 
 /// The types of one word.
 pub fn type_words() -> impl Iterator<Item = &'static str> {

@@ -49,8 +49,8 @@ const fn refuse(hint: &'static str, words: &'static [&'static str]) -> Habit {
 pub static HABITS: &[Habit] = &[
     // ---- Commands that have another name here.
     run("quit", &["exit"]),
-    run_or("set", "a variable of pmdb begins with $: set $x = 3; those of the process gdb -p PID sets", &["set var", "set variable"]),
-    run_or("regions", "regions where FILTER narrows the list; region ADDRESS full describes one in full", &[
+    run_or("set", "`set $x = 3` sets a variable of pmdb; use `gdb -p PID` to set one of the process", &["set var", "set variable"]),
+    run_or("regions", "`regions by rss` sorts the list, and `region ADDRESS full` describes one region in full", &[
         "info proc mappings", "info proc map", "info proc m", "i proc m", "info mappings", "info maps", "vmmap", "vmap", "maps", "vm", "libs",
     ]),
     run("info modules", &[
@@ -60,37 +60,37 @@ pub static HABITS: &[Habit] = &[
         "info proc all", "info proc status", "info proc stat", "info proc cmdline", "info proc exe", "info proc cwd", "info inferiors", "info program",
         "procinfo", "process-status", "pid", "task",
     ]),
-    run_or("info symbols", "a regular expression follows: info symbols ^main$", &[
+    run_or("info symbols", "add a regular expression: `info symbols ^main$`", &[
         "info functions", "info fun", "info variables", "info var", "info non-debugging-symbols",
     ]),
     run("info symbol", &["sym"]),
     run("info registers", &["info register", "info reg", "info r", "i r", "regs", "registers"]),
     run("info threads", &["info thr", "info th"]),
     run("translate", &["vtop", "v2p", "virt2phys", "pagewalk"]),
-    run_or("region", "one address follows: xinfo $sp", &["xinfo"]),
-    run_or("x/64xb", "put the count in the format: x/64xb ADDRESS", &["hexdump", "db", "xxd", "hd"]),
-    run_or("x/2xg", "put the count in the format: x/8xg ADDRESS", &["rd", "mem"]),
-    run_or("x/8xg", "put the count in the format: x/8xg ADDRESS", &["dq"]),
-    run_or("x/32xb", "the count, the format and the size follow x/: x/8xw ADDRESS", &["memory read"]),
-    run_or("x/16xw", "put the count in the format: x/16xw ADDRESS", &["dd"]),
-    run_or("x/32xh", "put the count in the format: x/32xh ADDRESS", &["dw"]),
+    run_or("region", "add an address: `xinfo $sp`", &["xinfo"]),
+    run_or("x/64xb", "put the count in the format: `x/64xb ADDRESS`", &["hexdump", "db", "xxd", "hd"]),
+    run_or("x/2xg", "put the count in the format: `x/8xg ADDRESS`", &["rd", "mem"]),
+    run_or("x/8xg", "put the count in the format: `x/8xg ADDRESS`", &["dq"]),
+    run_or("x/32xb", "put count, format and size after the slash: `x/8xw ADDRESS`", &["memory read"]),
+    run_or("x/16xw", "put the count in the format: `x/16xw ADDRESS`", &["dd"]),
+    run_or("x/32xh", "put the count in the format: `x/32xh ADDRESS`", &["dw"]),
     run("x/s", &["da", "ds"]),
     run("telescope", &["dereference", "deref", "dps", "dqs"]),
     run("telescope $sp", &["stack"]),
-    run_or("find all,", "a value, a \"text\" or hex\"bytes\" follows; find RANGE, VALUE looks in less", &["search", "search-pattern", "grep"]),
+    run_or("find all,", "add a value, a \"text\" or hex\"bytes\"; `find RANGE, VALUE` searches only a range", &["search", "search-pattern", "grep"]),
     run("print", &["inspect", "eval"]),
     run("show convenience", &["show values", "show conv"]),
     run("show history size", &["show history"]),
     run("history", &["show commands"]),
-    refuse("set pagination off prints without a pager", &["set pager off"]),
-    refuse("help user-defined lists the commands that you made", &["show user", "info user"]),
+    refuse("`set pagination off` prints without a pager", &["set pager off"]),
+    refuse("`help user-defined` lists the commands that you defined", &["show user", "info user"]),
     run("help", &["man", "?"]),
     // The typed word is not passed on as the topic, so each topic has a row.
     run("help cookbook", &["cookbook"]),
     run("help faq", &["faq"]),
-    refuse("help cookbook lists commands by question; from a shell, pmdb demo -x :tour shows them", &["recipes", "tutorial", "tour"]),
-    refuse("{} is a command of pmdb in gdb (help gdb); at this prompt, watch RANGE reports what changes, and diff what changed since a snapshot", &["track", "until-change"]),
-    refuse("this is pmdb's own prompt: leave the word out", &["pmdb"]),
+    refuse("`help cookbook` lists commands by question; in a shell, `pmdb demo -x :tour` shows them", &["recipes", "tutorial", "tour"]),
+    refuse("`{}` is a command of the gdb plugin (`help gdb`); here `watch RANGE` reports changes, and `diff` the changes since a snapshot", &["track", "until-change"]),
+    refuse("this is the prompt of pmdb: leave the word out", &["pmdb"]),
 
     // ---- Settings of a ~/.gdbinit, ignored.
     Habit {
@@ -110,7 +110,7 @@ pub static HABITS: &[Habit] = &[
     },
 
     // ---- Commands that have to stop the process.
-    refuse("pmdb never starts, stops or steps a process; gdb -p PID does: {}. pmdb can look at the same process meanwhile", &[
+    refuse("pmdb never starts, stops or steps a process: use `{}` in `gdb -p PID`. pmdb can examine the same process at the same time", &[
         "run", "start", "starti", "c", "fg", "step", "s", "next", "n", "stepi", "si", "nexti", "ni", "until", "u", "advance", "finish",
         "return", "jump", "j", "kill", "k", "signal", "queue-signal", "interrupt", "stop", "handle", "checkpoint", "restart", "record", "rec",
         "reverse-continue", "rc", "reverse-step", "rs", "reverse-next", "rn", "reverse-finish", "stepover", "nextcall", "stepret", "stepuntilasm",
@@ -118,105 +118,105 @@ pub static HABITS: &[Habit] = &[
         "unattach", "disconnect", "set args", "set environment", "unset environment", "unset", "set cwd", "set exec-wrapper", "show args",
         "show environment", "info terminal", "tty",
     ]),
-    refuse("`else` has a line of its own, and the `if` below it an `end` of its own: help scripts", &["elif", "elsif", "elseif"]),
-    refuse("gdb -p PID has {}: pmdb never stops or starts the process; loop_break and loop_continue are for loops of command files", &["break", "continue"]),
-    refuse("pmdb never stops the process: gdb -p PID does, with {}; here watch RANGE until FILTER waits until pages change", &[
+    refuse("write `else` on its own line, and then an `if` with its own `end` (`help scripts`)", &["elif", "elsif", "elseif"]),
+    refuse("pmdb never stops or starts a process: use `{}` in `gdb -p PID`. In loops of command files, use `loop_break` and `loop_continue`", &["break", "continue"]),
+    refuse("pmdb never stops a process: use `{}` in `gdb -p PID`. Here `watch RANGE until FILTER` waits until a page matches", &[
         "br", "brea", "b", "tbreak", "tb", "hbreak", "thbreak", "rbreak", "rwatch", "awatch", "catch", "tcatch", "condition", "commands",
         "ignore", "enable", "disable", "delete", "del", "d", "clear breakpoints", "trace", "ftrace", "strace", "tstart", "tstop", "tstatus", "collect",
         "actions", "save", "dprintf", "info breakpoints", "info break", "info b", "i b", "info watchpoints", "info catchpoints", "info signals",
         "info handle", "info record", "info checkpoints", "info tracepoints", "info skip", "info tvariables", "breakrva", "brva", "name-break", "memory",
         "trace-run",
     ]),
-    refuse("pmdb does not unwind the stack; in gdb -p PID: {}. Here telescope $sp shows the stack's contents, and info line $pc the source line", &[
+    refuse("pmdb does not unwind the stack: use `{}` in `gdb -p PID`. Here `telescope $sp` shows the contents of the stack, and `info line $pc` the source line", &[
         "bt", "backtrace", "where", "frame", "up", "down", "select-frame", "faas", "frame apply", "info frame", "info f", "info stack", "info s",
         "stackf", "retaddr", "context", "ctx", "ctxp", "info unwinder",
     ]),
-    refuse("all threads share the address space, and info threads lists them; in gdb -p PID: {}", &[
+    refuse("all threads share one address space (`info threads` lists them); for one thread, use `{}` in `gdb -p PID`", &[
         "thread", "threads", "t a a", "thread apply", "taas", "tfaas", "thread name", "thread find", "info tasks",
     ]),
-    refuse("pmdb shows no source text; info line ADDRESS names file and line, and gdb -p PID shows it: {}", &[
+    refuse("pmdb shows no source text: use `{}` in `gdb -p PID`. Here `info line ADDRESS` names the file and the line", &[
         "list", "l", "edit", "directory", "dir", "forward-search", "reverse-search", "info source", "info sources", "tags",
     ]),
-    refuse("pmdb has no types and no local variables; in gdb -p PID: {}. Here info address NAME finds a symbol, and x/8xg NAME shows its memory", &[
+    refuse("pmdb reads no types and no local variables: use `{}` in `gdb -p PID`. Here `info address NAME` finds a symbol, and `x/8xg NAME` shows its memory", &[
         "ptype", "whatis", "explore", "info types", "info locals", "info args", "info scope", "info vtbl", "info macro", "info macros", "macro",
         "info type-printers", "info pretty-printer", "struct", "union", "tree", "pcustom", "dt", "info selectors", "info classic",
         "info common", "info exceptions",
     ]),
-    refuse("pmdb does not decode instructions; in gdb, which can look at the same process: x/i. Here x/xb shows the bytes, info symbol ADDRESS the function", &[
+    refuse("pmdb does not decode instructions: use `x/i` in `gdb -p PID`. Here `x/xb` shows the bytes, and `info symbol ADDRESS` the function", &[
         "disassemble", "disas", "disass", "nearpc", "pdisass", "u-disassemble", "emulate", "dis", "capstone-disassemble", "unicorn-emulate", "asm",
     ]),
-    refuse("pmdb changes nothing in the process; use gdb -p PID, with set var or call", &[
+    refuse("pmdb changes nothing in the process: use `gdb -p PID`, with set var or call", &[
         "call", "compile", "restore", "wr", "eb", "ed", "ew", "eq", "ez", "eza", "patch", "patch_list", "nop", "mprotect", "memfrob", "xor", "mmap",
         "edit-flags", "hijack-fd", "sigreturn", "load", "vmmap_load", "inject",
     ]),
-    refuse("pmdb reads only `/proc`, which shows $pc and $sp of a waiting thread: info registers, info threads; gdb shows the others", &[
+    refuse("`info registers` and `info threads` show $pc and $sp of waiting threads; use `gdb -p PID` for other registers", &[
         "info all-registers", "info float", "info vector", "info os", "cpsr", "fsbase", "gsbase", "tls",
     ]),
-    refuse("pmdb writes no core files and no raw memory; gcore PID and gdb's {} do. x/4096xb ADDRESS > FILE writes what x shows", &[
+    refuse("pmdb writes no core files and no raw memory: use `gcore PID`, or `{}` in gdb. Here `x/4096xb ADDRESS > FILE` writes the bytes as text", &[
         "gcore", "generate-core-file", "dump", "append", "dumpargs",
     ]),
-    refuse("names come from the files that the process maps (info modules); attach PID looks at a process, gdb at files and core files", &[
+    refuse("pmdb reads names from the files that the process maps (`info modules`); use gdb for other files and core files", &[
         "file", "exec-file", "symbol-file", "add-symbol-file", "remove-symbol-file", "core-file", "core", "target", "remote", "monitor", "mon",
         "gef-remote", "set sysroot", "set solib-search-path", "set substitute-path", "set debug-file-directory", "section", "nosharedlibrary",
         "add-symbol-file-from-memory", "info auto-load", "info extensions", "info win", "info w32",
     ]),
-    refuse("pmdb prints line by line; watch RANGE in a second terminal shows what changes beside gdb's windows", &[
+    refuse("pmdb prints line by line: for a second window beside gdb, run `watch RANGE` in another terminal", &[
         "layout", "tui", "focus", "refresh", "winheight", "winwidth", "winname", "winsize", "update", "tmux-setup",
     ]),
-    refuse("command files have if, while, foreach and define; other programs use pmdb as a server: pmdb --serve (help scripts, help serve)", &[
+    refuse("command files have `if`, `while`, `foreach` and `define` (`help scripts`); for programs, `pmdb --serve` is a server (`help serve`)", &[
         "python", "py", "python-interactive", "guile", "gu", "gr", "guile-repl", "make", "extend", "gdb", "gef", "pwndbg", "maintenance",
         "mt", "maint", "with", "add-auto-load-safe-path", "memoize", "reload", "plugins", "theme", "config", "info guile", "interpreter-exec",
     ]),
-    refuse("print EXPRESSION shows a value, echo TEXT a text", &["po", "p2p", "probeleak", "leakfind", "xaddr", "hex2ptr"]),
-    refuse("an expression gives the distance: print B - A", &["distance", "dist", "offset"]),
-    refuse("print start(NAME) is where a module begins, info modules lists them all", &["piebase", "codebase", "libcbase", "kbase", "rebase"]),
+    refuse("`print EXPRESSION` shows a value, and `echo TEXT` a text", &["po", "p2p", "probeleak", "leakfind", "xaddr", "hex2ptr"]),
+    refuse("subtract the addresses: `print B - A`", &["distance", "dist", "offset"]),
+    refuse("`print start(NAME)` shows where a module begins, and `info modules` lists all modules", &["piebase", "codebase", "libcbase", "kbase", "rebase"]),
 
     // ---- Of pwndbg and gef: allocators, exploits.
-    refuse("pmdb shows pages, not the blocks of malloc: walk heap, summary heap; pwndbg and gef show its blocks", &[
+    refuse("pmdb shows pages (`walk heap`, `summary heap`), not the blocks of malloc: use pwndbg or gef for these", &[
         "heap", "arena", "arenas", "bins", "fastbins", "smallbins", "largebins", "unsortedbin", "tcache", "tcachebins", "vis_heap_chunks", "vis",
         "malloc_chunk", "malloc-chunk", "mp", "find_fake_fast", "heap-info", "heap_config", "top_chunk", "try_free", "jemalloc_heap", "mallocng-explain",
         "slab", "slub", "kmalloc", "ptmalloc",
     ]),
-    refuse("x/gx NAME@got shows an entry of the table, info symbols @got lists them by name", &["got", "gotplt", "plt", "tracegot"]),
-    refuse("regions shows the permissions of each region; for the file: checksec --file=PROGRAM, readelf -lW PROGRAM", &[
+    refuse("`x/gx NAME@got` shows an entry of the table, and `info symbols @got` lists all entries by name", &["got", "gotplt", "plt", "tracegot"]),
+    refuse("`regions` shows the permissions of each region; for the file, use `checksec --file=PROGRAM` or `readelf -lW PROGRAM`", &[
         "checksec", "elf", "elfheader", "elf-info", "elfsections", "elf-section", "readelf", "info sections", "maint info sections", "aslr", "vdso",
         "canary", "kchecksec", "info probes",
     ]),
-    refuse("pmdb does not show the auxiliary vector; in gdb -p PID: {}", &["info auxv", "auxv"]),
-    refuse("pmdb stays in the directory that it was started in, which !pwd shows", &["cd", "pwd"]),
-    refuse("pmdb has few of gdb's settings; show lists them", &[
+    refuse("pmdb does not show the auxiliary vector: use `{}` in `gdb -p PID`", &["info auxv", "auxv"]),
+    refuse("pmdb stays in the directory in which it was started (`!pwd` shows it)", &["cd", "pwd"]),
+    refuse("pmdb has few of gdb's settings: `show` lists them", &[
         "show print", "show p", "show confirm", "show architecture", "show language", "show disassembly-flavor", "show follow-fork-mode",
         "show endian", "show prompt", "show listsize", "show scheduler-locking", "show non-stop", "show verbose", "show charset",
     ]),
-    refuse("pmdb is for looking at memory, not for attacks: pwndbg and gef have {}", &[
+    refuse("pmdb has no tools for exploits: use `{}` in pwndbg or gef", &[
         "rop", "ropgadget", "ropper", "cyclic", "pattern", "shellcode", "format-string-helper", "onegadget", "fmtarg", "radare2", "r2", "ghidra",
         "rizin", "decomp", "errno", "spray", "killthreads", "valist",
     ]),
-    refuse("find RANGE, VALUE looks for a value, telescope ADDRESS follows pointers", &["scan", "functions", "pointer", "references"]),
+    refuse("`find RANGE, VALUE` searches for a value, and `telescope ADDRESS` follows pointers", &["scan", "functions", "pointer", "references"]),
 
     // ---- Of crash.
-    refuse("who phys:ADDRESS lists the processes that map a physical address, flags phys:ADDRESS describes its page frame", &["ptov", "p2v", "phys2virt"]),
-    refuse("decode VALUE as entry explains a page-map entry, translate --how ADDRESS shows the one of an address", &["pte", "pgd"]),
-    refuse("print pfn(ADDRESS) and print phys(ADDRESS) are the frame and the physical address", &["btop", "ptob"]),
-    refuse("flags phys:ADDRESS explains a page frame, summary frames counts all of the machine", &["kmem", "page_owner", "buddydump", "pcplist", "page"]),
-    refuse("regions by {} lists the largest regions first, info process has the sums of the process", &["rss", "pss"]),
-    refuse("walk all where swapped lists the pages in swap, regions where swapped > 0 their regions", &["swap", "swaps", "swapon"]),
-    refuse("who ADDRESS lists the processes that map a page", &["fuser", "lsof", "files", "filemap"]),
-    refuse("pmdb examines the memory of processes; for the kernel's own use crash or drgn, in crash: {}", &[
+    refuse("`who phys:ADDRESS` lists the processes that map a physical address, and `flags phys:ADDRESS` describes its page frame", &["ptov", "p2v", "phys2virt"]),
+    refuse("`decode VALUE as entry` explains a page-map entry, and `translate --how ADDRESS` shows the entry of an address", &["pte", "pgd"]),
+    refuse("`print pfn(ADDRESS)` shows the frame, and `print phys(ADDRESS)` the physical address", &["btop", "ptob"]),
+    refuse("`flags phys:ADDRESS` explains a page frame, and `summary frames` counts all frames of the machine", &["kmem", "page_owner", "buddydump", "pcplist", "page"]),
+    refuse("`regions by {}` lists the largest regions first, and `info process` shows the sums of the process", &["rss", "pss"]),
+    refuse("`walk all where swapped` lists the pages in swap, and `regions where swapped > 0` their regions", &["swap", "swaps", "swapon"]),
+    refuse("`who ADDRESS` lists the processes that map a page", &["fuser", "lsof", "files", "filemap"]),
+    refuse("pmdb examines the memory of processes: for the kernel, use `{}` in crash, or drgn", &[
         "bpf", "dev", "irq", "log", "dmesg", "kdmesg", "mach", "mount", "net", "runq", "sig", "sys", "timer", "waitq", "ipcs", "ascii", "repeat", "sbitmapq",
         "ktask", "kversion", "kcmdline", "ksymaddr-remote", "slabinfo", "kmod",
     ]),
 
     // ---- Other programs of the shell.
-    refuse("walk all by flags counts pages by their flags, as page-types does; walk RANGE where FILTER chooses, flags ADDRESS explains", &[
+    refuse("`walk all by flags` counts pages by their flags, as page-types does; `walk RANGE where FILTER` selects pages, and `flags ADDRESS` explains them", &[
         "page-types", "pagetypes", "pagemap", "kpageflags", "kpagecount",
     ]),
-    refuse("regions lists what pmap lists, region ADDRESS full what pmap -X and smaps show; regions by rss has the largest first", &[
+    refuse("`regions` shows the facts of pmap, and `region ADDRESS full` those of pmap -X and smaps; `regions by rss` begins with the largest", &[
         "pmap", "smaps", "cat", "smem", "info mem", "maps_dump", "procmem",
     ]),
-    refuse("walk RANGE where cached counts untouched pages that are in the page cache, where not_cached those that are not; pages of kind file are in it", &["vmtouch", "fincore", "pcstat", "mincore"]),
-    refuse("walk all by node counts the pages of each node", &["numastat", "numactl", "numa_maps", "numa-maps"]),
-    refuse("the shell runs it: !{}", &["ls", "free", "vmstat", "top", "htop", "slabtop", "clear", "less", "vi", "vim", "sudo", "bash"]),
+    refuse("`walk RANGE where cached` counts untouched pages that are in the page cache, and `walk RANGE where not_cached` those that are not", &["vmtouch", "fincore", "pcstat", "mincore"]),
+    refuse("`walk all by node` counts the pages of each node", &["numastat", "numactl", "numa_maps", "numa-maps"]),
+    refuse("run it in the shell: `!{}`", &["ls", "free", "vmstat", "top", "htop", "slabtop", "clear", "less", "vi", "vim", "sudo", "bash"]),
 ];
 
 /// The words of a habit that a line begins with.

@@ -210,7 +210,7 @@ impl Line {
     fn fill(&mut self, role: Role, words: &str) {
         let mut piece = String::new();
         let mut width = 0;
-        for (index, word) in words.split(' ').enumerate() {
+        for (index, word) in units(words).enumerate() {
             let added = columns(&printable(word));
             if index == 0 {
                 if self.column > self.indent && !self.has_room(" ", added) {
@@ -252,6 +252,23 @@ impl Line {
     }
 }
 
+/// The longest phrase in backticks that stays in one line.
+const LONGEST_UNIT: usize = 32;
+
+/// The words of a text. A short phrase in backticks, which is typed as it stands, is one of them.
+fn units(words: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(words);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let blanks = text.match_indices(' ').map(|(at, _)| at).chain([text.len()]);
+        let is_whole = |end: &usize| text.get(..*end).is_some_and(|unit| unit.matches('`').count() % 2 == 0);
+        let first = blanks.clone().next()?;
+        let end = blanks.take_while(|end| *end <= LONGEST_UNIT).find(is_whole).unwrap_or(first);
+        rest = text.get(end + 1..);
+        text.get(..end)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -289,6 +306,15 @@ mod tests {
                 assert_ne!(line.trim(), ",", "{limit}");
             }
         }
+    }
+
+    #[test]
+    fn what_can_be_typed_stays_in_one_line() {
+        let mut line = Line::new(Theme::PLAIN, Some(24));
+        line.prose(Role::Plain, "attach with `gdb -p PID`, then `a phrase in backticks that is long`");
+        let text = written(&mut line);
+        let expected = ["attach with", "`gdb -p PID`, then `a", "phrase in backticks", "that is long`"];
+        assert_eq!(text.lines().map(str::trim).collect::<Vec<_>>(), expected);
     }
 
     #[test]

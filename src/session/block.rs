@@ -136,7 +136,7 @@ impl Session {
                 }
                 None => {
                     let message = format!("you have defined no command `{}`", name.node);
-                    let error = eval::Error::new(name.at, message).hint(format!("define {} defines one", name.node));
+                    let error = eval::Error::new(name.at, message).hint(format!("`define {}` defines one", name.node));
                     self.evaluation_failed(input, error)
                 }
             },
@@ -312,7 +312,7 @@ impl Session {
                 if self.state.settings.serving {
                     "send the whole block in one request: \"line\":\"if …\\nend\""
                 } else {
-                    "-ex is one line: write the block into a command file for -x or source"
+                    "-ex is one line: write the block into a command file for -x or `source`"
                 },
             ),
         };

@@ -250,9 +250,7 @@ fn too_large(line: usize, text: &str) -> Fault {
                 LARGEST >> 20
             ),
             expected: vec!["its end before this line".to_owned()],
-            hint: Some(
-                "lines that come through a pipe run one by one, whatever their number: pmdb -x <(cat FILE)".to_owned(),
-            ),
+            hint: Some("lines from a pipe run one by one, whatever their number: `pmdb -x <(cat FILE)`".to_owned()),
         },
     }
 }

@@ -261,7 +261,7 @@ impl Session {
         }
         if append {
             let message = "an SVG file holds one picture, so >> cannot add to it";
-            return Err(eval::Error::new(path.at, message).hint("write > instead of >>"));
+            return Err(eval::Error::new(path.at, message).hint("write `>` instead of `>>`"));
         }
         let at = command.at;
         let line = text.get(at.start..at.end).unwrap_or_default();

@@ -124,13 +124,13 @@ fn a_file_is_a_program_with_arguments_and_a_help() {
 fn an_assertion_that_fails_shows_the_values_that_decided() {
     assert_eq!(run_file("assert 1\nassert 2 > 1, \"never\"\necho on\n", &[]).is_fine().out, "on\n");
     let run = run_file("set $n = 412\nassert $n == 512, \"all of them\"\necho no\n", &[]);
-    let says = "f.pmdb:2:8: error: all of them: $n = 412, 512 wanted";
+    let says = "f.pmdb:2:8: error: all of them: $n = 412, expected 512";
     assert_eq!(run.failed(1, says).out, "");
     for (condition, says) in [
-        ("$n >= 512", "$n = 412, at least 512 wanted"),
+        ("$n >= 512", "$n = 412, expected at least 512"),
         ("$n == $m", "$n = 412; $m = 3"),
-        ("$n == 412 && $m == 4", "fails: $m = 3, 4 wanted"),
-        ("$n == 1 || $m == 4", "$n = 412, 1 wanted; $m = 3, 4 wanted"),
+        ("$n == 412 && $m == 4", "fails: $m = 3, expected 4"),
+        ("$n == 1 || $m == 4", "$n = 412, expected 1; $m = 3, expected 4"),
         ("!$n", "$n = 412"),
         ("$n - 412", "$n - 412 = 0"),
     ] {

@@ -24,7 +24,7 @@ fn the_help_needs_no_process() {
         (&["help"][..], "subjects"),
         (&["help", "filters"], "mapcount"),
         (&["help", "info", "symbol"], "info symbol ADDRESS"),
-        (&["help", "vmmap"], "`vmmap` is regions here"),
+        (&["help", "vmmap"], "`vmmap` is `regions` in pmdb"),
         (&["self", "walk", "--help"], "walk [--how] RANGE"),
     ] {
         let run = home.run(topic);

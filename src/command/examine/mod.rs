@@ -120,9 +120,7 @@ device may interpret a read as a command.",
             && let Some(name) = written.and_then(|written| pointer_called(context, written, start, pointer))
         {
             let asked = if format == Format::Text { "x/s" } else { "x" };
-            context
-                .sink
-                .note(format!("gdb would follow `{name}`, which has the size of a pointer: {asked} *{name}"))?;
+            context.sink.note(format!("`{name}` has the size of a pointer: to follow it, write `{asked} *{name}`"))?;
         }
         let again = goes_on && layout == Layout::default();
         let count = layout.count.unwrap_or(if again { context.state.examined.count } else { 1 });
@@ -223,7 +221,7 @@ fn start(context: &Context, written: Option<&Spanned<Expression>>) -> Result<Vir
         (_, None) => {
             let state = &context.state;
             let next = state.examined.next.or(state.last_address);
-            next.ok_or_else(|| Error::refused("x has no address to continue from", "give an address: x/8xb ADDRESS"))
+            next.ok_or_else(|| Error::refused("x has no address to continue from", "add an address: `x/8xb ADDRESS`"))
         }
     }
 }

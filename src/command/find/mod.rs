@@ -110,9 +110,9 @@ are read as used: the flags referenced, active and idle of their frames may chan
             && operator.node == UnaryOperator::Plus
         {
             let error = eval::Error::new(only.at, "this is a length, and the value to search for is missing");
-            return Err(error.hint("find A, +LENGTH, VALUE").into());
+            return Err(error.hint("write `find A, +LENGTH, VALUE`").into());
         }
-        let hint = "find A..B, VALUE or find A, +LENGTH, VALUE";
+        let hint = "write `find A..B, VALUE` or `find A, +LENGTH, VALUE`";
         let spans = eval::subject(&self.range, context.state)?.spans(self.range.at, hint)?;
         let mut wanted = Vec::new();
         for pattern in &self.patterns {
@@ -240,7 +240,7 @@ fn bytes(pattern: &Spanned<Pattern>, layout: Layout, context: &Context, target: 
 fn with_quotes(error: eval::Error, pattern: &Expression) -> eval::Error {
     match pattern {
         Expression::Name(word) if error.cause.is_none() => {
-            let quotes = format!("text needs double quotes: \"{}\"", word.0);
+            let quotes = format!("text needs double quotes: `\"{}\"`", word.0);
             let hint = match &error.hint {
                 Some(meant) if meant.starts_with("did you mean") || meant.starts_with("a hexadecimal") => {
                     format!("{quotes}; {meant}")

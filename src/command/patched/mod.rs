@@ -73,7 +73,7 @@ not change. Code in anonymous memory has no file to compare with.",
         let spans = match range {
             None => None,
             Some(range) => {
-                let hint = "patched MODULE, patched FUNCTION or patched A..B";
+                let hint = "write `patched MODULE`, `patched FUNCTION` or `patched A..B`";
                 Some(eval::subject(range, context.state)?.spans(range.at, hint)?)
             }
         };

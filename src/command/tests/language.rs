@@ -81,14 +81,14 @@ fn newcomers_get_the_way_out() {
         ("compare parent", "`info process` shows the PID"),
         ("set pager off", "set pagination off"),
         ("regions where name =~ \"x\"", "name ~ "),
-        ("display p 1", ": display 1"),
-        ("display print/x 1", ": display/x 1"),
+        ("display p 1", ": `display 1`"),
+        ("display print/x 1", ": `display/x 1`"),
         ("p arr@10", "print {int[10]}&arr"),
         ("frame #0: 0x0000555555555131 a.out`main at main.c:5:3", "translate 0x555555555131"),
         ("  * frame #1: 0x00007ffff7df018a libc.so.6`__libc_start_call_main + 122", "translate 0x7ffff7df018a"),
         ("(lldb) memory read 0x555555558010", "memory read 0x555555558010"),
-        ("memory read --size 4 0x555555558010", ": x 0x555555558010"),
-        ("f", "gdb's f"),
+        ("memory read --size 4 0x555555558010", ": `x 0x555555558010`"),
+        ("f", "in gdb `f`"),
         ("warning at:0x7ffff7dc0000", "translate 0x7ffff7dc0000"),
     ] {
         let hint = error(line).hint.unwrap_or_default();
@@ -107,11 +107,11 @@ fn what_was_meant_for_gdb_is_told() {
     ] {
         assert_eq!(parsed(line), Line::Comment);
         let hint = LANGUAGE.meant_for_gdb(line).unwrap_or_default();
-        assert!(hint.ends_with(&format!("translate {address}")), "{line}: {hint}");
+        assert!(hint.ends_with(&format!("`translate {address}`")), "{line}: {hint}");
     }
     assert_eq!(LANGUAGE.meant_for_gdb("# a remark about 0x7ffff7e0a1b0"), None);
-    assert!(LANGUAGE.meant_for_gdb("f 1").is_some_and(|note| note.contains("here f is flags")));
-    assert!(LANGUAGE.meant_for_gdb("t 2").is_some_and(|note| note.contains("here t is translate")));
+    assert!(LANGUAGE.meant_for_gdb("f 1").is_some_and(|note| note.contains("here `f` is `flags`")));
+    assert!(LANGUAGE.meant_for_gdb("t 2").is_some_and(|note| note.contains("here `t` is `translate`")));
     for line in ["f main", "f 4096", "flags 1", "t 0x7ffff7e0a1b0"] {
         assert_eq!(LANGUAGE.meant_for_gdb(line), None, "{line}");
     }

@@ -179,7 +179,7 @@ fn of(summary: &WhoSummary) -> String {
 /// The result of a search through everything.
 fn searched(summary: &WhoSummary, looked_at: String) -> String {
     if let Some(because) = &summary.because {
-        return format!("{looked_at}, because the count cannot end the search: {because}");
+        return format!("{looked_at}; the kernel's count does not show when all are found: {because}");
     }
     let Some(missing) = missing(summary) else {
         return looked_at;
@@ -295,7 +295,7 @@ pub(in crate::command) mod samples {
     }
 
     pub fn who_zero() -> WhoSummary {
-        let because = "the kernel does not count who maps the page of zeros";
+        let because = "it leaves out mappings of the page of zeros";
         WhoSummary {
             words: FrameWords {
                 flags: Ok(PageFlags::ZERO_PAGE | PageFlags::RESERVED),

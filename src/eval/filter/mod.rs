@@ -147,7 +147,8 @@ impl Fields<PageField> for FrameFields<'_> {
             .map_err(|cause| Error::inspection(at, format_args!("'{}'", field.name()), cause))?;
         self.need |= need.ok_or_else(|| {
             let message = format!("'{}' works on pages of a process, not on frames", field.name());
-            Error::new(at, message).hint("frames have flags(NAME), dirty, referenced and the like, mapcount, pfn, phys")
+            Error::new(at, message)
+                .hint("for frames: `flags(NAME)`, `dirty`, `referenced` and the like, `mapcount`, `pfn`, `phys`")
         })?;
         Ok(())
     }
@@ -201,7 +202,7 @@ impl Fields<RegionField> for RegionFields {
     }
 
     fn ask_flag(&mut self, at: Span) -> Result<()> {
-        Err(Error::new(at, "regions have no page flags").hint("walk RANGE where flags(NAME)"))
+        Err(Error::new(at, "regions have no page flags").hint("for pages: `walk RANGE where flags(NAME)`"))
     }
 
     fn space(&self, field: RegionField) -> Option<Space> {

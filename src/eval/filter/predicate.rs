@@ -300,7 +300,7 @@ fn flag(name: &Spanned<String>) -> Result<PageFlags> {
         let names = FLAGS.iter().map(|info| info.name.to_owned());
         match lang::near(&name.node, names) {
             near if !near.is_empty() => error.hint(did_you_mean(near)),
-            _ => error.hint("flags ADDRESS prints their names; any bit can be written as bitNN"),
+            _ => error.hint("`flags ADDRESS` prints their names; any bit can be written as `bitNN`"),
         }
     })
 }

@@ -182,7 +182,7 @@ fn the_name_of_a_variable_is_read_and_an_array_is_its_address() {
     }
     let (part, error) = world.error("(int)stack");
     assert_eq!((part.as_str(), error.message.as_str()), ("(int)stack", "`stack` has 8 bytes, and `int` 4"));
-    assert_eq!(error.hint.as_deref(), Some("*(int *)&stack reads its first bytes"));
+    assert_eq!(error.hint.as_deref(), Some("to read its first bytes: `*(int *)&stack`"));
 }
 
 #[test]

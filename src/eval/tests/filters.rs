@@ -129,7 +129,7 @@ fn numbers_are_typed_and_evaluated_once() {
         }
     }
     let error = holds(process(), "flags(drity)", &present()).unwrap_err();
-    assert_eq!(error.hint.as_deref(), Some("did you mean dirty?"));
+    assert_eq!(error.hint.as_deref(), Some("did you mean `dirty`?"));
 }
 
 #[test]

@@ -49,7 +49,7 @@ fn several_matches_are_listed() {
         error.message,
         "several symbols are called 'both': program!both at 0x401100, libc.so.6!both at 0x7f0000001100"
     );
-    assert_eq!(error.hint.as_deref(), Some("name the module: MODULE!NAME"));
+    assert_eq!(error.hint.as_deref(), Some("name the module: `MODULE!NAME`"));
     let (_, error) = world.error("program!helper");
     assert!(error.message.contains("0x401040") && error.message.contains("0x401060"));
     let hint = error.hint.unwrap_or_default();
@@ -128,7 +128,7 @@ fn libraries_of_one_name_are_told_apart_by_their_paths() {
         error.message,
         "several symbols are called 'malloc': '/a/lib.so'!malloc at 0x71001000, '/b/lib.so'!malloc at 0x72001000"
     );
-    assert_eq!(error.hint.as_deref(), Some("name the module: MODULE!NAME"));
+    assert_eq!(error.hint.as_deref(), Some("name the module: `MODULE!NAME`"));
     assert_eq!(world.print("'/b/lib.so'!malloc"), "address 0x72001000");
     let (_, error) = world.error("lib.so!0x1000");
     assert!(error.message.contains("0x71001000, 0x72001000"), "{error}");
@@ -184,22 +184,26 @@ fn overloaded_functions_are_told_with_their_parameters() {
 fn suggestions() {
     let world = World::of(process());
     for (text, part, hint) in [
-        ("mian", "mian", "did you mean main?"),
-        ("[haep]", "[haep]", "did you mean [heap]?"),
-        ("vsyscall", "vsyscall", "did you mean [vsyscall]?"),
-        ("libc.so.7", "libc.so.7", "did you mean libc.so.6?"),
-        ("libd.so.6!malloc", "libd.so.6", "did you mean libc.so.6?"),
-        ("libc.so.6!maloc", "maloc", "did you mean malloc?"),
-        ("&bufer", "bufer", "did you mean buffer?"),
+        ("mian", "mian", "did you mean `main`?"),
+        ("[haep]", "[haep]", "did you mean `[heap]`?"),
+        ("vsyscall", "vsyscall", "did you mean `[vsyscall]`?"),
+        ("libc.so.7", "libc.so.7", "did you mean `libc.so.6`?"),
+        ("libd.so.6!malloc", "libd.so.6", "did you mean `libc.so.6`?"),
+        ("libc.so.6!maloc", "maloc", "did you mean `malloc`?"),
+        ("&bufer", "bufer", "did you mean `buffer`?"),
         (
             "buffer[3]",
             "buffer",
-            "multiply the index by the element size: buffer + 3*SIZE; a 4-byte element is i32(buffer + 3*4)",
+            "multiply the index by the element size: `buffer + 3*SIZE`, or for a 4-byte element `i32(buffer + 3*4)`",
         ),
-        ("vector[3]", "vector", "MODULE[N] is a region of a module; for an element of an array, write vector + 3*SIZE"),
-        ("heap > x.svg", "x.svg", "a file's path begins with / ./ ../ ~/ or a quote: > ./x.svg"),
-        ("bufer[3]", "bufer", "did you mean buffer?"),
-        ("c0ffee", "c0ffee", "write a hexadecimal number as 0xc0ffee"),
+        (
+            "vector[3]",
+            "vector",
+            "`MODULE[N]` is a region of a module; for an element of an array, write `vector + 3*SIZE`",
+        ),
+        ("heap > x.svg", "x.svg", "the path of a file begins with / ./ ../ ~/ or a quote: `> ./x.svg`"),
+        ("bufer[3]", "bufer", "did you mean `buffer`?"),
+        ("c0ffee", "c0ffee", "write a hexadecimal number as `0xc0ffee`"),
         ("nothing_like_it", "nothing_like_it", "`regions` lists the mapped regions"),
     ] {
         let (meant, error) = world.error(text);
@@ -208,7 +212,7 @@ fn suggestions() {
     }
     for (text, refusal) in [
         ("libc.so.6[2]", "2: 'libc.so.6' has 2 regions: [0] to [1]"),
-        ("'[heap]'[9]", "9: '[heap]' has one region: only [0] is there"),
+        ("'[heap]'[9]", "9: '[heap]' has one region: [0]"),
         ("libc.so.6!0x9000", "0x9000: 0x9000 lies in no load segment of 'libc.so.6'"),
         ("symbol([heap])", "[heap]: 0x500000 is in no symbol"),
     ] {

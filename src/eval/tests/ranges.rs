@@ -68,7 +68,7 @@ fn ranges_that_are_none() {
         assert_eq!(world.refusal(text), refusal);
     }
     let error = eval::range(&range("0x500000..+4M"), &world).unwrap_err();
-    assert_eq!(error.hint.as_deref(), Some("a length follows a comma: A, +LENGTH"));
+    assert_eq!(error.hint.as_deref(), Some("put a comma before a length: `A, +LENGTH`"));
     let error = eval::range(&range("0xffffffffffffffff"), &world).unwrap_err();
     assert!(error.message.contains("passes 2^64-1"), "{error}");
 }
@@ -155,7 +155,7 @@ fn two_addresses_with_a_minus_are_told_how_a_range_is_written() {
             other => panic!("{other:?}"),
         };
         let hint = error.and_then(|error| error.hint).unwrap_or_default();
-        assert_eq!(hint, "write a range as A..B: 0x500000..0x501000", "{line}");
+        assert_eq!(hint, "write a range as A..B: `0x500000..0x501000`", "{line}");
     }
     assert_eq!(world.print("0x500000-0x501000"), "integer -4096");
 }

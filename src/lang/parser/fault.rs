@@ -88,7 +88,7 @@ fn pasted(language: Language, line: &str, tokens: &[Token<'_>], error: &SyntaxEr
         }
         Resolved::One(_) => None,
         _ => match argument(line, tokens) {
-            Some(argument) => Some(format!("put a command before what is pasted: translate {argument}")),
+            Some(argument) => Some(format!("put a command before pasted text: `translate {argument}`")),
             // A command with a typing error is no paste.
             None if error.hint.is_some() => None,
             None => lexer::only_number(line).map(|shown| use_alone("translate", "translate", &shown)),
@@ -124,13 +124,13 @@ fn alone_in(row: &Pasted) -> String {
 fn use_alone(typed: &str, command: &str, shown: &Shown) -> String {
     let frames = if TAKE_FRAMES.contains(&command) { typed } else { "flags" };
     match shown {
-        Shown::Address(address) => format!("the one address in this line is {address:#x}: {typed} {address:#x}"),
+        Shown::Address(address) => format!("use the one address in this line: `{typed} {address:#x}`"),
         Shown::InFile { module, address } => {
-            format!("this is an address in a file: {typed} {}!{address:#x}", Name(module.clone()))
+            format!("this is an address in a file: `{typed} {}!{address:#x}`", Name(module.clone()))
         }
-        Shown::Frame(frame) => format!("this is the number of a page frame: {frames} pfn:{frame:#x}"),
+        Shown::Frame(frame) => format!("this is the number of a page frame: `{frames} pfn:{frame:#x}`"),
         Shown::Entry(frame) => {
-            format!("`pte:` is an entry of the processor's table; its frame on x86: {frames} pfn:{frame:#x}")
+            format!("`pte:` is an entry of the processor's page table; for its frame on x86: `{frames} pfn:{frame:#x}`")
         }
         Shown::Pointer => "`page:` is a pointer of the kernel, often hashed; frame numbers follow `pfn:`".to_owned(),
     }
@@ -145,7 +145,9 @@ pub(super) fn meant_for_gdb(language: Language, line: &str) -> Option<String> {
     let pasted = line.trim();
     if pasted.starts_with('#') {
         let shown = alone_in(&lexer::pasted_row(pasted)?);
-        return Some(format!("a line with # is a comment; put a command before what is pasted: translate {shown}"));
+        return Some(format!(
+            "a line that begins with # is a comment; put a command before pasted text: `translate {shown}`"
+        ));
     }
     let (letter, number) = pasted.split_once(' ')?;
     let (_, does) = LETTERS.iter().find(|(known, _)| *known == letter)?;
@@ -154,7 +156,7 @@ pub(super) fn meant_for_gdb(language: Language, line: &str) -> Option<String> {
     let Resolved::One(ours) = language.resolve_first(letter) else {
         return None;
     };
-    Some(format!("in gdb `{letter} {number}` {does}; here {letter} is {ours}, and {number} is an address"))
+    Some(format!("in gdb `{letter} {number}` {does}; here `{letter}` is `{ours}`, and {number} is an address"))
 }
 
 /// The hint for an operator behind a pasted row: use the address that the row shows.
@@ -172,21 +174,21 @@ fn behind_row(failed: &Failure<'_>) -> Option<String> {
     };
     let command = line.get(..row.at.start)?;
     let goes_on = short(line.get(row.at.end..)?);
-    Some(format!("operators need the address alone, not the pasted row: {command}{shown}{goes_on}"))
+    Some(format!("operators need the address alone, not the pasted row: `{command}{shown}{goes_on}`"))
 }
 
 /// What to type for commands without the argument that they need.
 const ALONE: &[(&str, &str)] = &[
-    ("print", "the last value is $: print $"),
-    ("telescope", "for the stack: telescope $sp"),
-    ("info", "help info lists what it shows"),
+    ("print", "the last value is $: `print $`"),
+    ("telescope", "for the stack: `telescope $sp`"),
+    ("info", "`help info` lists them"),
 ];
 
 /// What single letters are in gdb, which are short for commands that need an argument here.
 const LETTERS_ALONE: &[(&str, &str)] = &[
-    ("r", "gdb's r runs the program; here it is short for region: region $sp"),
-    ("f", "gdb's f shows the frame of the stack; here it is short for flags: flags $sp"),
-    ("t", "gdb's t shows the thread; here it is short for translate: translate $sp"),
+    ("r", "in gdb `r` runs the program; here it is short for `region`: `region $sp`"),
+    ("f", "in gdb `f` shows the frame of the stack; here it is short for `flags`: `flags $sp`"),
+    ("t", "in gdb `t` shows the thread; here it is short for `translate`: `translate $sp`"),
 ];
 
 /// The hint for a command without its argument.
@@ -211,7 +213,7 @@ fn bytes(failed: &Failure<'_>) -> Option<SyntaxError> {
         at,
         message: message.into(),
         expected: vec!["two hexadecimal digits a byte".into()],
-        hint: Some("hex\"7f 45 4c 46\" or hex\"7f454c46\"".into()),
+        hint: Some("write `hex\"7f 45 4c 46\"` or `hex\"7f454c46\"`".into()),
     })
 }
 
@@ -225,7 +227,7 @@ fn path_without_quotes(failed: &Failure<'_>) -> Option<String> {
     let path = failed.line.get(token.at.start..)?.split_whitespace().next()?;
     let is_format = |c: char| c.is_ascii_digit() || "xduotaczsfbhwg-".contains(c);
     let is_path = path.len() > 1 && !path.contains('\'') && !path.chars().skip(1).all(is_format);
-    is_path.then(|| format!("put a path in 'single quotes': '{path}'"))
+    is_path.then(|| format!("put a path in 'single quotes': `'{path}'`"))
 }
 
 /// Commands in which two names without `..` probably mean a range.
@@ -240,11 +242,15 @@ fn second_operand(failed: &Failure<'_>) -> Option<String> {
         TokenKind::Name => TAKE_RANGES.contains(&command) && failed.tokens.len() == 3 && !is_clause(token.text),
         _ => false,
     };
+    if before.text == "," && failed.expects(Expected::Mark("+")) {
+        let first = failed.line.get(..token.at.start)?;
+        return Some(format!("write a length with a plus: `{first}+{}`", token.text));
+    }
     if !is_value(token) || token.glued {
         return None;
     }
     if command == "find" && failed.expects(Expected::Mark(",")) {
-        return Some(format!("a comma separates the values: \u{2026}, {}", token.text));
+        return Some(format!("put a comma between the values: `\u{2026}, {}`", token.text));
     }
     // A size is no address, nor is a number in the first page, which is never mapped.
     let is_length = match token.kind {
@@ -254,9 +260,9 @@ fn second_operand(failed: &Failure<'_>) -> Option<String> {
     };
     (failed.expects(Expected::Mark("..")) && is_value(before)).then(|| {
         if is_length {
-            format!("a length follows a comma: {}, +{}", before.text, token.text)
+            format!("put a comma before a length: `{}, +{}`", before.text, token.text)
         } else {
-            format!("write a range as A..B: {}..{}", before.text, token.text)
+            format!("write a range as A..B: `{}..{}`", before.text, token.text)
         }
     })
 }
@@ -265,7 +271,7 @@ fn second_operand(failed: &Failure<'_>) -> Option<String> {
 fn else_if(failed: &Failure<'_>) -> Option<String> {
     let (first, second) = (failed.before()?, failed.token()?);
     let is = failed.position == 1 && first.text == "else" && second.text == "if";
-    is.then(|| "`else` has a line of its own; the `if` below it has an `end` of its own".to_owned())
+    is.then(|| "write `else` on its own line, and then an `if` with its own `end`".to_owned())
 }
 
 /// The hint for `map > x.svg`: `>` redirects only before what looks like a path.
@@ -274,13 +280,15 @@ fn file_without_folder(failed: &Failure<'_>) -> Option<String> {
         return None;
     };
     let is_file = matches!(sign.text, ">" | ">>") && name.kind == TokenKind::Name && failed.expects(Expected::Pipe);
-    is_file.then(|| format!("a file's path begins with / ./ ../ ~/ or a quote: {} ./{}", sign.text, short(name.text)))
+    is_file.then(|| {
+        format!("the path of a file begins with / ./ ../ ~/ or a quote: `{} ./{}`", sign.text, short(name.text))
+    })
 }
 
 /// What is wrong with this token here, and a hint.
 fn message_and_hint(failed: &Failure<'_>, token: &Token<'_>) -> (String, Option<String>) {
     let expected = failed.expected.as_slice();
-    let in_parentheses = || Some("as an operator it needs parentheses: (a | b)".to_owned());
+    let in_parentheses = || Some("as an operator it needs parentheses: `(a | b)`".to_owned());
     match (&token.kind, token.text) {
         (_, text) if matches!(expected, [Expected::Format | Expected::Layout | Expected::Search]) => no_format(text),
         (TokenKind::BadNumber(fault), word) => number(*fault, word),
@@ -290,12 +298,12 @@ fn message_and_hint(failed: &Failure<'_>, token: &Token<'_>) -> (String, Option<
         }
         (TokenKind::Pipe { .. }, _) => ("the command is not complete before `|`".into(), in_parentheses()),
         (TokenKind::Redirect { .. }, _) => {
-            let hint = "before a path or a quote it writes a file; as an operator it needs parentheses: (a > 'b')";
+            let hint = "before a path or a quote, > writes a file; as an operator it needs parentheses: `(a > 'b')`";
             ("the command is not complete before `>`".into(), Some(hint.into()))
         }
         (TokenKind::Other, "'" | "\"") => ("this quote has no end".into(), None),
         (_, "!") if expected.contains(&Expected::Command) => {
-            ("a shell command must follow `!`".into(), Some("!ls runs ls".into()))
+            ("a shell command must follow `!`".into(), Some("as in `!ls`".into()))
         }
         (TokenKind::Name, word) if expected == [Expected::Command] => {
             let words = failed.language.words(Expected::Command);
@@ -313,8 +321,8 @@ fn no_format(text: &str) -> (String, Option<String>) {
         return ("this count is larger than 2^64-1".into(), None);
     }
     let hint = match text {
-        "-" => Some("x shows what is before an address: x/-3xb ADDRESS".to_owned()),
-        "i" => Some("in gdb, which can look at the same process: x/i; here x/xb shows the bytes".to_owned()),
+        "-" => Some("for bytes before an address: `x/-3xb ADDRESS`".to_owned()),
+        "i" => Some("use `x/i` in `gdb -p PID`. Here `x/xb` shows the bytes".to_owned()),
         _ => None,
     };
     (format!("`{}` is not a format", short(text)), hint)
@@ -336,40 +344,40 @@ fn hint_for(failed: &Failure<'_>, token: &Token<'_>) -> Option<String> {
             let words: Vec<&str> = expected.iter().flat_map(|one| failed.language.words(*one)).collect();
             match in_filter {
                 Some((_, _, false)) if RegionField::from_name(word).is_some() => {
-                    Some(format!("`{word}` is a field of regions: regions where {word} …"))
+                    Some(format!("`{word}` is a field of regions: `regions where {word} …`"))
                 }
                 Some((_, _, true)) if PageField::from_name(word).is_some() => {
-                    Some(format!("`{word}` is a field of pages: walk all where {word} …"))
+                    Some(format!("`{word}` is a field of pages: `walk all where {word} …`"))
                 }
                 Some((_, _, regions)) if PageFlags::from_flag_name(word).is_some() => {
                     let flag = format!("flags({word})");
                     Some(if !regions {
-                        format!("`{word}` is a flag of the frame: {flag}")
+                        format!("`{word}` is a flag of the frame: `{flag}`")
                     } else {
-                        format!("`{word}` is a flag of frames: walk all where {flag}")
+                        format!("`{word}` is a flag of frames: `walk all where {flag}`")
                     })
                 }
                 Some((_, _, false)) if ChangeFunction::from_word(word).is_some() => Some(format!(
-                    "`{word}` is a change, not a state of a page: diff by change; print {word}(SNAPSHOT, now)"
+                    "`{word}` is a change, not a state of a page: use `diff by change` or `print {word}(SNAPSHOT, now)`"
                 )),
                 Some(_) => SyntaxError::did_you_mean(word, words)
-                    .or_else(|| Some(format!("bare words are fields in a filter; the symbol is &{word}"))),
-                None if wanted(Expected::QuotedText) => Some(format!("texts are in quotes: \"{word}\"")),
+                    .or_else(|| Some(format!("in a filter, bare words are fields; the symbol is `&{word}`"))),
+                None if wanted(Expected::QuotedText) => Some(format!("put the text in quotes: `\"{word}\"`")),
                 None => SyntaxError::did_you_mean(word, words),
             }
         }
         (_, "=") if wanted(Expected::Comparison) || wanted(Expected::Mark("==")) || wanted(Expected::Operator) => {
-            Some("write a test for equality as ==".into())
+            Some("write a test for equality as `==`".into())
         }
         (TokenKind::Number(_), number) if wanted(Expected::Command) => {
-            Some(format!("to translate an address: translate {number}"))
+            Some(format!("to translate an address: `translate {number}`"))
         }
         (_, "|" | "&") if wanted(Expected::Word("or")) => Some("join conditions with `and`, `or`".into()),
         (_, sign @ ("&" | "^" | "|")) if wanted(Expected::Comparison) => {
-            Some(format!("in a filter {sign} needs parentheses: (pfn {sign} 1) == 0"))
+            Some(format!("in a filter {sign} needs parentheses: `(pfn {sign} 1) == 0`"))
         }
-        (_, "/") if wanted(Expected::Range) => Some("write the format directly after the command: print/x".into()),
-        (_, "#") => Some("a frame can be pasted if it has an address: #1 0x401136 in main ()".into()),
+        (_, "/") if wanted(Expected::Range) => Some("write the format directly after the command: `print/x`".into()),
+        (_, "#") => Some("a frame can be pasted if it has an address: `#1 0x401136 in main ()`".into()),
         _ => None,
     }
 }
@@ -377,7 +385,7 @@ fn hint_for(failed: &Failure<'_>, token: &Token<'_>) -> Option<String> {
 fn number(fault: NumberFault, word: &str) -> (String, Option<String>) {
     let hexadecimal = || {
         let digits = word.trim_start_matches('0');
-        Some(format!("write hexadecimal as 0x{}", if digits.is_empty() { "0" } else { digits }))
+        Some(format!("write hexadecimal as `0x{}`", if digits.is_empty() { "0" } else { digits }))
     };
     match fault {
         NumberFault::TooLarge => ("this number is larger than 2^64-1".into(), None),
@@ -397,6 +405,6 @@ pub(super) fn not_piped(inner: &Spanned<&'static str>) -> SyntaxError {
         at: inner.at,
         message: format!("`{}` cannot be piped", inner.node),
         expected: vec![Expected::Command.describe()],
-        hint: Some("the shell has its own pipes: !CMD | CMD".into()),
+        hint: Some("the shell has its own pipes: `!CMD | CMD`".into()),
     }
 }

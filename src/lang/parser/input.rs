@@ -367,7 +367,7 @@ impl<'a> Tokens<'a> {
             at: self.place(),
             message,
             expected: vec!["a simpler expression".into()],
-            hint: Some("give a part of it a name: set $part = …".into()),
+            hint: Some("give a part of it a name: `set $part = …`".into()),
         })
     }
 }

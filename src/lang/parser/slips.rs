@@ -78,7 +78,7 @@ fn pasted_prompt(failed: &Failure<'_>) -> Option<String> {
     let rest = failed.line.trim_start();
     let mut prompts = PROMPTS.iter().filter(|_| failed.position == 0);
     let command = prompts.find_map(|prompt| rest.strip_prefix(prompt))?.trim();
-    (!command.is_empty()).then(|| format!("leave the prompt out: {command}"))
+    (!command.is_empty()).then(|| format!("leave the prompt out: `{command}`"))
 }
 
 /// The hint for what C and gdb do with types, which this language has only for numbers.
@@ -92,18 +92,18 @@ fn of_c(failed: &Failure<'_>) -> Option<String> {
             let count = if count.bytes().all(|digit| digit.is_ascii_digit()) { count } else { "10" };
             // The name alone of a variable as large as a pointer would be the address that it holds.
             let and = if before.kind == TokenKind::Name { "&" } else { "" };
-            Some(format!("`@` is gdb's; for {count} numbers of 4 bytes: print {{int[{count}]}}{and}{array}"))
+            Some(format!("`@` is gdb's; for {count} numbers of 4 bytes: `print {{int[{count}]}}{and}{array}`"))
         }
         // NAME->MEMBER
         ("-", ">") if token.glued => {
             let pointer = failed.tokens.get(failed.position.checked_sub(2)?)?.text;
-            Some(format!("with the offset of the member: print *(*{pointer} + OFFSET)"))
+            Some(format!("add the offset of the member: `print *(*{pointer} + OFFSET)`"))
         }
         // &NAME[N]
         ("&", _) => match &token.kind {
             TokenKind::Indexed { module, index, .. } => {
                 let name = Name(module.clone());
-                Some(format!("if an element is an int: print (int *)&{name} + {index}"))
+                Some(format!("if an element is an int: `print (int *)&{name} + {index}`"))
             }
             _ => None,
         },
@@ -123,7 +123,7 @@ fn of_c(failed: &Failure<'_>) -> Option<String> {
 fn of_perl(failed: &Failure<'_>) -> Option<String> {
     let (equals, tilde) = (failed.token()?, failed.tokens.get(failed.position + 1)?);
     let is = equals.text == "=" && tilde.text == "~" && tilde.glued;
-    is.then(|| "a regular expression follows ~ alone, in filters: regions where name ~ \"^lib\"".to_owned())
+    is.then(|| "write ~ before a regular expression, in a filter: `regions where name ~ \"^lib\"`".to_owned())
 }
 
 /// A comma behind an address, as in a list.
@@ -136,7 +136,7 @@ pub(super) fn trailing_comma(failed: &Failure<'_>) -> Option<String> {
     let is_last = comma.text == "," && failed.tokens.last() == Some(comma) && failed.command() != Some("find");
     let command = failed.tokens.first().filter(|_| failed.tokens.len() > 2)?;
     let is_address = matches!(before.kind, TokenKind::Number(number) if number >= 0x1_0000);
-    (is_last && is_address).then(|| format!("leave the last comma out: {} {}", command.text, before.text))
+    (is_last && is_address).then(|| format!("leave the last comma out: `{} {}`", command.text, before.text))
 }
 
 /// The first field of a line of maps: two addresses with `-` between them.
@@ -155,7 +155,7 @@ fn maps_range(failed: &Failure<'_>) -> Option<String> {
         command => command,
     };
     (is_span && is_number(start) && is_number(end))
-        .then(|| format!("write a range as A..B: {command} 0x{}..0x{}", digits(start), digits(end)))
+        .then(|| format!("write a range as A..B: `{command} 0x{}..0x{}`", digits(start), digits(end)))
 }
 
 /// Commands whose argument is a value.
@@ -176,7 +176,7 @@ fn filter_word_in_value(failed: &Failure<'_>) -> Option<String> {
                 "print" | "output" => "",
                 _ => " > 0",
             };
-            Some(format!("count(RANGE where FILTER) counts pages: {command} count({pages} where FILTER){than}"))
+            Some(format!("to count pages: `{command} count({pages} where FILTER){than}`"))
         }
         "then" | "do" | "{" | ":" | ";" if matches!(command, "if" | "while") => {
             Some(format!("leave `{}` out: write each command on its own line, and `end` after them", token.text))
@@ -190,7 +190,7 @@ fn missing_in(failed: &Failure<'_>) -> Option<String> {
     let token = failed.token()?;
     let is_range = !matches!(token.kind, TokenKind::Mark | TokenKind::Other);
     (is_range && failed.expects(Expected::Word("in")))
-        .then(|| format!("to limit a snapshot to a range, write: snapshot NAME in {}", short(token.text)))
+        .then(|| format!("to limit a snapshot to a range: `snapshot NAME in {}`", short(token.text)))
 }
 
 /// Mistakes that belong to one command.
@@ -198,38 +198,38 @@ fn mistake_in_command(failed: &Failure<'_>) -> Option<String> {
     let first = failed.tokens.get(1)?;
     match (failed.command()?, failed.position, first.text) {
         ("foreach", 1, word) if first.kind == TokenKind::Name => {
-            Some(format!("a variable begins with $: foreach ${word} in \u{2026}"))
+            Some(format!("a variable begins with $: `foreach ${word} in \u{2026}`"))
         }
         ("foreach", _, _) if failed.expects(Expected::Mark(",")) => {
             let is_value = matches!(failed.token()?.kind, TokenKind::Number(_));
-            is_value.then(|| "commas separate the values: foreach $i in 1, 2, 3".to_owned())
+            is_value.then(|| "put commas between the values: `foreach $i in 1, 2, 3`".to_owned())
         }
-        ("compare", 1, "parent") => Some("`info process` shows the PID of the parent: compare PID".to_owned()),
+        ("compare", 1, "parent") => Some("`info process` shows the PID of the parent, for `compare PID`".to_owned()),
         ("compare", 1, word) if first.kind == TokenKind::Name => {
-            Some(format!("the name of a process is a text: compare \"{word}\""))
+            Some(format!("write the name of a process as a text: `compare \"{word}\"`"))
         }
         ("display", 2.., "p" | "print" | "inspect" | "output") => {
             let value = failed.line.get(first.at.end..)?.trim_start();
             let format = if value.starts_with('/') { "" } else { " " };
-            Some(format!("leave `{}` out: display{format}{}", first.text, short(value)))
+            Some(format!("leave `{}` out: `display{format}{}`", first.text, short(value)))
         }
         ("info", 2, word) if word.starts_with("reg") => {
-            Some("for one register: print $sp, print $pc; gdb shows the others".to_owned())
+            Some("for one register: `print $sp` or `print $pc`; use gdb for the others".to_owned())
         }
         (name @ ("walk" | "watch"), 2, word) if failed.expects_word(word) => {
-            Some(format!("the range comes first: {name} all {word} \u{2026}"))
+            Some(format!("put the range first: `{name} all {word} \u{2026}`"))
         }
         ("snapshot", 2.., _) => missing_in(failed),
         ("watch", 2.., _) if failed.expects(Expected::Word("every")) => {
             let time = failed.token()?;
             let text = time.text;
             matches!(time.kind, TokenKind::Duration(_) | TokenKind::Fraction { .. }).then(|| {
-                format!("watch RANGE every {text} sets the time between samples, watch RANGE for {text} the whole time")
+                format!("`watch RANGE every {text}` sets the time between samples, and `watch RANGE for {text}` the whole time")
             })
         }
         (name, 2.., _) if failed.language.takes_how(name) && first.text != "--how" => {
             let is_how = failed.token()?.text == "--how";
-            is_how.then(|| format!("put --how directly after the name of the command: {name} --how \u{2026}"))
+            is_how.then(|| format!("put --how directly after the name of the command: `{name} --how \u{2026}`"))
         }
         _ => None,
     }
@@ -259,7 +259,7 @@ pub(super) fn quotes(line: &str, tokens: &[Token<'_>]) -> Option<String> {
     let last = length(tokens)?.checked_sub(1)?;
     let name = line.get(tokens.first()?.at.start..tokens.get(last)?.at.end)?;
     let quotable = !name.contains(['\'', '\\']);
-    quotable.then(|| format!("put a name with such characters in 'single quotes': '{name}'"))
+    quotable.then(|| format!("put a name with such characters in 'single quotes': `'{name}'`"))
 }
 
 /// How many tokens a name that needs quotes has; `None` if it has no brackets, or does not close them.

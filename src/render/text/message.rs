@@ -154,7 +154,7 @@ fn overview(lines: &mut Lines, groups: &[HelpGroup]) {
             line.word(if index == 0 { "" } else { ", " }, Role::Command, command.name);
         }
     }
-    prose_line(lines).prose(Role::Plain, "`help NAME` explains one, `help all` explains all, `apropos WORD` searches.");
+    prose_line(lines).prose(Role::Plain, "`help NAME` explains one, `help all` lists all, `apropos WORD` searches.");
 }
 
 /// The last line of a run with assertions.

@@ -117,6 +117,6 @@ fn a_word_that_names_nothing_is_likely_to_be_text() {
     let (_, Err(Error::Evaluation(error))) = session.run("find 0x500000, +2p, hunter2", None) else {
         panic!("hunter2 is nothing");
     };
-    let hint = "text needs double quotes: \"hunter2\"";
+    let hint = "text needs double quotes: `\"hunter2\"`";
     assert_eq!(error.hint.as_deref(), Some(hint));
 }

@@ -443,7 +443,7 @@ fn a_soft_dirty_bit_on_every_entry_changes_no_answer() {
 fn print_says_where_the_contents_of_a_cached_page_are_shown() {
     let mut session = Session::on(heap_and_file());
     for (line, hint) in [
-        ("print u64(0x601018)", "the process has no page there; to read the page cache of the file: x/xg 0x601018"),
+        ("print u64(0x601018)", "the process has no page there; to read the page cache of the file: `x/xg 0x601018`"),
         ("print *0x602000", "a read would fault it in, and so change the process"),
     ] {
         let Error::Evaluation(error) = session.refuses(line) else {
@@ -515,7 +515,7 @@ fn after_info_line_x_begins_at_that_line() {
 fn info_line_of_a_file_alone_says_that_a_line_is_missing() {
     let mut session = Session::on(heap());
     for (line, hint) in [
-        ("info line c.c", "add a line to the file: info line c.c:1"),
+        ("info line c.c", "add a line: `info line c.c:1`"),
         ("info line nothing", "`regions` lists the mapped regions"),
     ] {
         let Error::Evaluation(error) = session.refuses(line) else {

@@ -67,7 +67,7 @@ fn nothing_is_written_where_the_kernel_has_no_such_bits() {
         };
         assert!(message.contains("soft-dirty pages"), "{message}");
         let hint = hint.expect("a remedy");
-        assert!(hint.starts_with("snapshot with content, then diff"), "{hint}");
+        assert!(hint.starts_with("`snapshot with content`, then `diff`"), "{hint}");
     }
     assert_eq!(cleared(&fake), 0);
 }

@@ -1,0 +1,214 @@
+//! The histories of a session: values that `print` printed, lines that were typed, and the last `x`.
+
+use crate::eval::Value;
+use crate::kernel::VirtualAddress;
+use crate::lang::{Format, HistoryReference, Layout, Unit};
+use std::collections::VecDeque;
+
+/// Values in the order in which they were printed, numbered from 1.
+#[derive(Clone, Debug, Default)]
+pub struct ValueHistory {
+    values: Vec<Value>,
+}
+
+impl ValueHistory {
+    /// Adds a value, and returns its number.
+    pub fn push(&mut self, value: Value) -> usize {
+        self.values.push(value);
+        self.values.len()
+    }
+
+    /// Every value with its number.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, &Value)> {
+        self.values.iter().enumerate().map(|(index, value)| (index + 1, value))
+    }
+
+    /// The value that `$`, `$N`, `$$` or `$$N` means, or why there is none.
+    pub fn get(&self, reference: HistoryReference) -> Result<&Value, String> {
+        let count = self.values.len() as u64;
+        let number = match reference {
+            HistoryReference::Number(number) => Some(number),
+            HistoryReference::Last => Some(count),
+            HistoryReference::Back(back) => count.checked_sub(back),
+        };
+        number
+            .and_then(|number| number.checked_sub(1))
+            .and_then(|index| usize::try_from(index).ok())
+            .and_then(|index| self.values.get(index))
+            .ok_or_else(|| match (count, reference) {
+                (0, _) => "the value history is empty: `print` adds values".to_owned(),
+                (1, _) => "the value history has only $1".to_owned(),
+                _ => format!("the value history has $1 to ${count}"),
+            })
+    }
+}
+
+/// Lines in the order in which they were typed, numbered from 1. When there are too many the oldest go; the others keep
+/// their numbers.
+#[derive(Clone, Debug, Default)]
+pub struct LineHistory {
+    lines: VecDeque<String>,
+    /// How many of the oldest lines were dropped.
+    dropped_count: usize,
+}
+
+impl LineHistory {
+    /// Adds a line and keeps at most `limit` of them.
+    pub fn push(&mut self, line: impl Into<String>, limit: usize) {
+        self.lines.push_back(line.into());
+        self.truncate(limit);
+    }
+
+    /// Drops the oldest until at most `limit` are left.
+    pub fn truncate(&mut self, limit: usize) {
+        let surplus = self.lines.len().saturating_sub(limit);
+        self.lines.drain(..surplus);
+        self.dropped_count += surplus;
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// Whether nothing was typed yet.
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// The last `count` lines with their numbers, the oldest first.
+    pub fn last(&self, count: usize) -> impl Iterator<Item = (usize, &str)> {
+        let skipped = self.lines.len().saturating_sub(count);
+        let first = self.dropped_count + skipped + 1;
+        self.lines.iter().skip(skipped).enumerate().map(move |(index, line)| (first + index, line.as_str()))
+    }
+}
+
+/// What lasts from one `x` to the next, as in gdb.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Examined {
+    /// The form of the last `x`.
+    pub format: Format,
+    /// Its size.
+    pub unit: Unit,
+    /// How many it showed: the next shows as many if it has neither a format nor an address.
+    pub count: u64,
+    /// The address after the last that was shown.
+    pub next: Option<VirtualAddress>,
+}
+
+impl Default for Examined {
+    fn default() -> Self {
+        Examined { format: Format::Hexadecimal, unit: Unit::Word, count: 1, next: None }
+    }
+}
+
+impl Examined {
+    /// The form and size for `layout`. Parts that it leaves out are as in the last `x`, or the default of the form.
+    /// `pointer` is the size of an address of the target. `goes_on` says that it begins where the last one ended, so
+    /// that a text keeps its character size.
+    pub fn settle(&mut self, layout: Layout, pointer: Unit, goes_on: bool) -> (Format, Unit) {
+        let format = layout.format.unwrap_or(self.format);
+        let last = match (self.format, layout.format) {
+            (Format::Text, None) if goes_on => self.unit,
+            // The size of characters holds for one text only, as in gdb.
+            (Format::Text, _) => Unit::Byte,
+            _ => self.unit,
+        };
+        let unit = layout.unit.unwrap_or(match (layout.format, last) {
+            (None, unit) => unit,
+            (Some(Format::Address), _) => pointer,
+            (Some(Format::Float), unit @ (Unit::Word | Unit::GiantWord)) => unit,
+            (Some(Format::Float), _) => Unit::GiantWord,
+            (Some(Format::Character | Format::Text), _) => Unit::Byte,
+            (Some(_), unit) => unit,
+        });
+        // No text has characters of eight bytes.
+        let unit = match (format, unit) {
+            (Format::Text, Unit::GiantWord) => Unit::Byte,
+            (_, unit) => unit,
+        };
+        (self.format, self.unit) = (format, unit);
+        (format, unit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::eval::Integer;
+
+    #[test]
+    fn references_count_as_in_gdb() {
+        let mut history = ValueHistory::default();
+        assert!(history.get(HistoryReference::Last).is_err());
+        let value = |number: u64| Value::Integer(Integer::from(number));
+        for number in 1..=3 {
+            assert_eq!(history.push(value(number * 10)) as u64, number);
+        }
+        for (reference, expected) in [
+            (HistoryReference::Last, 30),
+            (HistoryReference::Back(0), 30),
+            (HistoryReference::Back(1), 20),
+            (HistoryReference::Back(2), 10),
+            (HistoryReference::Number(1), 10),
+        ] {
+            assert_eq!(history.get(reference), Ok(&value(expected)));
+        }
+        for reference in [
+            HistoryReference::Number(0),
+            HistoryReference::Number(4),
+            HistoryReference::Number(u64::MAX),
+            HistoryReference::Back(3),
+            HistoryReference::Back(u64::MAX),
+        ] {
+            assert!(history.get(reference).is_err(), "{reference:?}");
+        }
+    }
+
+    #[test]
+    fn the_oldest_go_and_numbers_stay() {
+        let mut history = LineHistory::default();
+        for line in ["a", "b", "c", "d"] {
+            history.push(line, 3);
+        }
+        assert_eq!(history.len(), 3);
+        assert_eq!(history.last(2).collect::<Vec<_>>(), [(3, "c"), (4, "d")]);
+        assert_eq!(history.last(9).next(), Some((2, "b")));
+        history.truncate(0);
+        assert!(history.is_empty());
+    }
+
+    /// The form and size of each of these in turn, as gdb 13 has them.
+    #[test]
+    fn omitted_parts_are_as_in_gdb() {
+        use Format::*;
+        use Unit::*;
+        let mut examined = Examined::default();
+        for (format, unit, expected) in [
+            (None, None, (Hexadecimal, Word)),
+            (Some(Signed), None, (Signed, Word)),
+            (None, Some(GiantWord), (Signed, GiantWord)),
+            (Some(Text), None, (Text, Byte)),
+            (None, None, (Text, Byte)),
+            (Some(Hexadecimal), None, (Hexadecimal, Byte)),
+            (Some(Address), None, (Address, GiantWord)),
+            (Some(Hexadecimal), None, (Hexadecimal, GiantWord)),
+            (Some(Character), None, (Character, Byte)),
+            (Some(Float), None, (Float, GiantWord)),
+            (Some(Float), Some(Word), (Float, Word)),
+            (Some(Float), None, (Float, Word)),
+            (Some(Text), Some(GiantWord), (Text, Byte)),
+            (Some(Text), Some(HalfWord), (Text, HalfWord)),
+            // The size of characters does not last.
+            (None, None, (Text, Byte)),
+            (Some(Text), Some(Word), (Text, Word)),
+            (Some(Hexadecimal), None, (Hexadecimal, Byte)),
+        ] {
+            let layout = Layout { format, unit, ..Layout::default() };
+            assert_eq!(examined.settle(layout, GiantWord, false), expected, "{layout:?}");
+        }
+        let address = Layout { format: Some(Address), ..Layout::default() };
+        assert_eq!(examined.settle(address, Word, false), (Address, Word));
+    }
+}

@@ -258,7 +258,7 @@ pub(super) fn failure(assertion: &AssertionReport) -> String {
     let message = message.unwrap_or("the assertion fails");
     let values = assertion.values.iter().map(|of| {
         let wanted = of.wanted.as_ref();
-        let wanted = wanted.map_or_else(String::new, |wanted| format!(", {wanted} wanted"));
+        let wanted = wanted.map_or_else(String::new, |wanted| format!(", expected {wanted}"));
         format!("{} = {}{wanted}", of.expression, of.value)
     });
     let values: Vec<String> = values.collect();
@@ -398,6 +398,6 @@ mod tests {
             }],
             place: None,
         };
-        assert_eq!(failure(&assertion), "the assertion fails: count(all) = 412, 512 wanted");
+        assert_eq!(failure(&assertion), "the assertion fails: count(all) = 412, expected 512");
     }
 }

@@ -156,7 +156,7 @@ impl ValueHistory {
             .and_then(|index| usize::try_from(index).ok())
             .and_then(|index| self.values.get(index))
             .ok_or_else(|| match (count, reference) {
-                (0, _) => "the value history is empty: print fills it".to_owned(),
+                (0, _) => "the value history is empty: `print` adds values".to_owned(),
                 (1, _) => "the value history has only $1".to_owned(),
                 _ => format!("the value history has $1 to ${count}"),
             })

@@ -233,7 +233,7 @@ pub(crate) fn after<'a, T>(
 pub(crate) fn hint_at_missing_with<T: Worded>(input: Tokens<'_>) {
     let word = input.first().map(|token| token.text).filter(|word| T::from_word(word).is_some());
     if let Some(word) = word {
-        input.hint(format!("put `with` before it: with {word}"));
+        input.hint(format!("put `with` before it: `with {word}`"));
     }
 }
 
@@ -272,7 +272,7 @@ pub(crate) fn layout(input: Tokens<'_>) -> Parsed<'_, Layout> {
             at: place,
             message: "`i` is gdb's format for instructions, which pmdb does not decode".into(),
             expected: vec![Expected::Layout.describe()],
-            hint: Some("in gdb, which can look at the same process: x/i; here x/xb shows the bytes".into()),
+            hint: Some("use `x/i` in `gdb -p PID`. Here `x/xb` shows the bytes".into()),
         });
     }
     slash(input, Expected::Layout, Some)

@@ -49,6 +49,7 @@ impl Evaluator<'_> {
         };
         match why {
             ReadEnd::NotResident => Err(not_there()?),
+            ReadEnd::NotCaptured => Err(Error::new(at, format!("memory at {stop} is not in this capture"))),
             ReadEnd::Unreadable => Err(Error::new(at, format!("cannot read {stop}, although a frame is mapped there"))),
             ReadEnd::Changed => {
                 let error = not_there()?;

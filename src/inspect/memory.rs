@@ -5,6 +5,7 @@ use super::detail::PageDetail;
 use super::page::{Page, StateSet};
 use super::region::ViewedRegion;
 use super::{AddressSpace, Result};
+use crate::budget::Budget;
 use crate::kernel::swaps::SwapMeaning;
 use crate::kernel::{AddressRange, Kind, PageMapEntry, State, VirtualAddress};
 use crate::process::{BackingContent, Categories, Target};
@@ -40,6 +41,8 @@ pub enum ReadEnd {
     Changed,
     /// A frame is mapped in the next page, and yet the kernel does not read it: memory of a device, say.
     Unreadable,
+    /// A frame was mapped in the next page, and the capture does not have its memory.
+    NotCaptured,
 }
 
 /// Reads the memory of `target` from `start` on, up to the first page without a frame, which the read would fault in.
@@ -63,6 +66,78 @@ pub fn read_resident(target: &Target, start: VirtualAddress, into: &mut [u8]) ->
         }
     };
     Ok(MemoryRead { bytes: done, ended })
+}
+
+/// Whether a page of `range` has a frame.
+///
+/// # Errors
+/// The target is gone.
+pub fn is_resident(target: &Target, range: AddressRange) -> Result<bool> {
+    let mut is_resident = false;
+    target.process.visit_populated(range, Categories::PRESENT, &mut |found| {
+        is_resident |= found.categories.contains(Categories::PRESENT);
+        if is_resident { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    Ok(is_resident)
+}
+
+/// What was not read of present memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Unread {
+    /// Pages that went, or got another frame, during each read.
+    pub changed: u64,
+    /// Pages that the kernel refuses to read.
+    pub unreadable: u64,
+}
+
+/// Bytes of one part of [`each_resident`].
+const PART: usize = 1 << 20;
+
+/// Reads all resident memory of `range` in parts of at most a megabyte, and counts what could not be read.
+///
+/// # Errors
+/// As [`read_resident`], those of `budget`, and those of `each`.
+pub fn each_resident(
+    target: &Target,
+    range: AddressRange,
+    budget: &mut Budget,
+    each: &mut dyn FnMut(VirtualAddress, &[u8]) -> Result<()>,
+) -> Result<Unread> {
+    let page = target.process.layout().page;
+    let mut present = Vec::new();
+    target.process.visit_populated(range, Categories::PRESENT, &mut |found| {
+        if found.categories.contains(Categories::PRESENT) {
+            present.push(found.range);
+        }
+        ControlFlow::Continue(())
+    })?;
+    let mut unread = Unread::default();
+    let mut bytes = vec![0; PART];
+    for range in present.iter().filter_map(|found| found.intersection(range)) {
+        let mut at = range.start();
+        while at < range.end() {
+            budget.go_on()?;
+            let length = usize::try_from(range.end().get() - at.get()).unwrap_or(PART).min(PART);
+            let part = bytes.get_mut(..length).unwrap_or_default();
+            let MemoryRead { bytes: read, ended } = read_resident(target, at, part)?;
+            if read > 0 {
+                each(at, part.get(..read).unwrap_or_default())?;
+            }
+            // The rest of the page in which it ended.
+            let skipped = match ended {
+                None => 0,
+                Some(end) => {
+                    *(if end == ReadEnd::Unreadable { &mut unread.unreadable } else { &mut unread.changed }) += 1;
+                    page.bytes() - page.offset(VirtualAddress::new(at.get() + read as u64))
+                }
+            };
+            match at.checked_add(read as u64 + skipped) {
+                Some(next) => at = next,
+                None => break,
+            }
+        }
+    }
+    Ok(unread)
 }
 
 /// The first address of `range` in whose page no frame is mapped; `None` if all have one.
@@ -122,7 +197,10 @@ fn read_some(target: &Target, start: VirtualAddress, into: &mut [u8]) -> Result<
         let settled = bytes_in(same);
         match (read < wanted, settled) {
             (_, 0) => {}
-            (true, settled) if read <= settled => return Ok((read, Some(ReadEnd::Unreadable))),
+            (true, settled) if read <= settled => {
+                let is_capture = target.process.captured().is_some();
+                return Ok((read, Some(if is_capture { ReadEnd::NotCaptured } else { ReadEnd::Unreadable })));
+            }
             (_, settled) => return Ok((settled, None)),
         }
     }

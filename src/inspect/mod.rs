@@ -80,7 +80,9 @@ pub use folio::Folio;
 #[doc(hidden)]
 pub use frames::frame_words;
 pub use frames::{FrameDetail, FrameRow, FrameSweep, cgroup_path, frame_detail, is_average, machine_frames, zone};
-pub use memory::{Absent, ByteSource, Contents, MemoryRead, ReadEnd, first_absent, read_resident};
+pub use memory::{Absent, ByteSource, Contents, MemoryRead, ReadEnd, Unread, first_absent, read_resident};
+#[cfg(feature = "cli")]
+pub(crate) use memory::{each_resident, is_resident};
 pub use outcome::{Access, OwnerUnknown};
 pub use page::{Facts, InZone, Page, StateSet};
 pub use region::ViewedRegion;

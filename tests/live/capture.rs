@@ -14,6 +14,7 @@ pub const TESTS: &[Test] = &[
     ("capture::the_file_appears_whole_and_only_once", the_file_appears_whole_and_only_once),
     ("capture::what_it_lacks_is_said", what_it_lacks_is_said),
     ("capture::damaged_files_are_refused", damaged_files_are_refused),
+    ("capture::memory_is_that_of_the_process", memory_is_that_of_the_process),
 ];
 
 /// How often a command is tried whose answer on the process differs from one time to the next.
@@ -51,59 +52,57 @@ fn compared(output: &Output) -> (Option<i32>, Vec<String>) {
     (output.status.code(), text(output).lines().map(line).collect())
 }
 
-/// The lines of one answer that were not yet compared.
-type Open = Option<BTreeSet<usize>>;
+/// An answer: the exit status, and the lines.
+type Answer = (Option<i32>, Vec<String>);
 
-/// The process, before and after the capture, answers the same as the capture. Where it does not answer the same twice
-/// (flags and map counts change by what others do), each line is compared in a round in which it does.
+/// The capture answers the same as the process just before or after it was written. Flags and map counts change by what
+/// others do: where they did meanwhile, each line is compared again, and must be the same once.
 fn agrees(pid: &str, file: &Path, lines: &[Vec<&str>]) {
     let path = file.to_str().expect("a path");
-    let mut open: Vec<(&[&str], Open)> = lines.iter().map(|words| (&words[..], None)).collect();
-    for _ in 0..ROUNDS {
-        let asked = |subject: &[&str], words: &[&str]| {
-            let (options, rest) = words.split_at(usize::from(words.first() == Some(&"--json")));
-            compared(&pmdb(&[options, subject, rest].concat()))
-        };
-        let on_process =
-            |open: &[(&[&str], Open)]| -> Vec<_> { open.iter().map(|(words, _)| asked(&[pid], words)).collect() };
-        let before = on_process(&open);
+    let asked = |subject: &[&str], words: &[&str]| {
+        let (options, rest) = words.split_at(usize::from(words.first() == Some(&"--json")));
+        compared(&pmdb(&[options, subject, rest].concat()))
+    };
+    let mut open: Vec<(&[&str], BTreeSet<usize>)> = lines.iter().map(|words| (&words[..], BTreeSet::new())).collect();
+    let mut last = String::new();
+    for round in 0..ROUNDS {
+        let on_process = |words: &[&str]| asked(&[pid], words);
+        let before: Vec<Answer> = open.iter().map(|(words, _)| on_process(words)).collect();
         captured(pid, file);
-        let then: Vec<_> = open.iter().map(|(words, _)| asked(&["-c", path], words)).collect();
-        let after = on_process(&open);
-        let answers = before.into_iter().zip(then).zip(after);
-        open = open
-            .into_iter()
-            .zip(answers)
-            .filter_map(|((words, open), ((before, then), after))| {
-                let open = left(words, open, [before, then, after]);
-                (open != Some(BTreeSet::new())).then_some((words, open))
-            })
-            .collect();
+        let then: Vec<Answer> = open.iter().map(|(words, _)| asked(&["-c", path], words)).collect();
+        let after: Vec<Answer> = open.iter().map(|(words, _)| on_process(words)).collect();
+        last.clear();
+        let mut at = 0;
+        open.retain_mut(|(words, left)| {
+            let answers = [&before[at], &then[at], &after[at]];
+            at += 1;
+            if round == 0 {
+                left.extend(0..answers[0].1.len());
+            }
+            let is_settled = settles(left, answers);
+            if !is_settled {
+                last += &format!("{words:?} {left:?}: {answers:#?}\n");
+            }
+            !is_settled
+        });
         if open.is_empty() {
             return;
         }
     }
-    panic!("the process never answered the same twice: {open:?}");
+    panic!("never the same: {last}");
 }
 
-/// Compares the lines that the process answers the same twice, and returns those that are left.
-fn left(words: &[&str], open: Open, [before, then, after]: [(Option<i32>, Vec<String>); 3]) -> Open {
-    if before == after {
-        assert_eq!(then, before, "{words:?}");
-        return Some(BTreeSet::new());
+/// Takes the lines that are the same from those that are left. Returns whether all have been the same.
+fn settles(left: &mut BTreeSet<usize>, [before, then, after]: [&Answer; 3]) -> bool {
+    if then == before || then == after {
+        return true;
     }
-    let lines = before.1.len();
-    if (then.1.len(), after.1.len()) != (lines, lines) {
-        return None;
-    }
-    let mut open = open.unwrap_or_else(|| (0..lines).collect());
-    for (at, ((before, then), after)) in before.1.iter().zip(&then.1).zip(&after.1).enumerate() {
-        if before == after {
-            assert_eq!(then, before, "{words:?}");
-            open.remove(&at);
+    for found in [before, after] {
+        if (found.0, found.1.len()) == (then.0, then.1.len()) {
+            left.retain(|&line| found.1.get(line) != then.1.get(line));
         }
     }
-    Some(open)
+    left.is_empty()
 }
 
 /// Memory of several kinds, of a process that waits.
@@ -257,4 +256,45 @@ fn damaged_files_are_refused() {
     }
     let output = pmdb(&["-c", "/dev/null", "regions"]);
     assert!(text(&output).contains("is not a regular file"), "{}", text(&output));
+}
+
+fn memory_is_that_of_the_process() {
+    let (mut puppet, memory, _) = subject();
+    let page = page_bytes();
+    let hidden = puppet.maps("anonymous", 4);
+    puppet.writes(hidden, 4);
+    puppet.advises(hidden, 4, libc::MADV_DONTDUMP).expect("advice");
+    let pid = puppet.0.pid().to_string();
+    let folder = tempfile::tempdir().expect("a directory");
+    let file = folder.path().join("one");
+    let path = file.to_str().expect("a path");
+    puppet.0.stop();
+    let written = pmdb(&[&pid, "capture", path, "with memory"]);
+    assert!(written.status.success(), "{}", text(&written));
+    assert!(text(&written).contains("1 region left out"), "{}", text(&written));
+    let untouched = memory + 1000 * page;
+    let lines = [
+        format!("x/32xb {memory:#x}"),
+        format!("x/4gx {:#x}", memory + 700 * page - 16),
+        format!("x/2gx {untouched:#x}"),
+        "x/8gx $sp".to_owned(),
+        "x/2i $pc".to_owned(),
+        "telescope $sp".to_owned(),
+        "print *$sp".to_owned(),
+        format!("find {memory:#x}, +16p, 1"),
+        "patched".to_owned(),
+    ];
+    for line in &lines {
+        let words: Vec<&str> = line.split(' ').collect();
+        let on_process = compared(&pmdb(&[&[&*pid], &words[..]].concat()));
+        let then = compared(&pmdb(&[&["-c", path], &words[..]].concat()));
+        assert_eq!(then, on_process, "{line}");
+    }
+    let lacking = pmdb(&["-c", path, "x", &format!("{hidden:#x}")]);
+    assert!(text(&lacking).contains("not in this capture"), "{}", text(&lacking));
+    // On request it has that too.
+    let written = pmdb(&[&pid, "capture", path, "--overwrite", "with memory, dontdump"]);
+    assert!(written.status.success(), "{}", text(&written));
+    let found = pmdb(&["-c", path, "x", &format!("{hidden:#x}")]);
+    assert!(found.status.success(), "{}", text(&found));
 }

@@ -4,10 +4,14 @@ mod opened;
 mod output;
 
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example, expand_home};
-use crate::lang::display::quoted;
-use crate::lang::parser::{Parsed, Tokens, option, pattern};
+use crate::budget::Budget;
+use crate::inspect::{each_resident, is_resident};
+use crate::kernel::smaps::Smaps;
+use crate::kernel::words::worded;
+use crate::lang::display::{self, quoted};
+use crate::lang::parser::{Parsed, Tokens, after, clause, hint_at_missing_with, list_once, option, pattern};
 use crate::lang::{Expected, Spanned};
-use crate::process::Capture;
+use crate::process::{Capture, Target};
 use crate::render::Record;
 use crate::render::text::Text;
 use crate::render::text::lines::Lines;
@@ -17,17 +21,31 @@ use crate::report::record::record;
 use crate::report::{Declared, Shape};
 use crate::symbol::{Symbols, read_tables};
 use nom::Parser;
-use nom::combinator::map;
 pub use opened::TargetCapture;
 use std::fmt::{self, Formatter};
 
-/// `capture FILE [--overwrite]`
+worded! {
+    /// What a capture has beside the answers about the process.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Extra, word {
+        /// The resident memory of the process.
+        Memory = "memory",
+        /// With it, memory that programs exclude from core files (MADV_DONTDUMP).
+        Dontdump = "dontdump",
+        /// The flags and map counts of all frames of the machine.
+        Frames = "frames",
+    }
+}
+
+/// `capture FILE [--overwrite] [with WORD, …]`
 #[derive(Debug)]
 pub struct WriteCapture {
     /// The file; a leading `~/` is still as typed.
     path: Spanned<String>,
     /// Whether a file that exists is replaced.
     overwrite: bool,
+    /// What else is written.
+    with: Vec<Extra>,
 }
 
 impl Command for WriteCapture {
@@ -39,11 +57,14 @@ impl Command for WriteCapture {
         summary: "write all that the kernel shows of the process into a file",
         text: "\
 Writes a capture: one file with the regions, the page map, the words of the page frames, the answers about the \
-machine, and the symbol tables of the process. It does not contain the memory of the process. `target capture FILE` \
+machine, and the symbol tables of the process. It contains memory of the process only on request. `target capture FILE` \
 and `pmdb -c FILE` open it later, on any machine and as any user who can read it. The commands that look at pages \
 answer as they would have then.
 
-  --overwrite  replace a file that exists
+  --overwrite    replace a file that exists
+  with memory    also the resident memory of the process: passwords and keys are in it
+  with dontdump  also memory that the program excludes from core files (MADV_DONTDUMP)
+  with frames    also the flags and map counts of all frames of the machine
 
 The file appears when it is complete, and only its owner can read it. With sudo it belongs to the user who ran sudo. \
 The process is not stopped. Pages that change during the capture are counted, and facts about their frames are then \
@@ -51,7 +72,10 @@ unknown.
 
 A capture identifies the machine and the program, and shows where the memory of the process lies. `help captures` \
 describes its contents and its format.",
-        examples: &[example("capture before.capture", "write a capture into a file")],
+        examples: &[
+            example("capture before.capture", "write a capture into a file"),
+            example("capture before.capture --overwrite with memory", "write one with the resident memory"),
+        ],
     };
 
     #[cfg(test)]
@@ -60,13 +84,19 @@ describes its contents and its format.",
     }
 
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
-        let parts = (pattern(Expected::File), option("--overwrite"));
-        map(parts, |(path, overwrite)| WriteCapture { path, overwrite }).parse(input)
+        let (mut input, (path, overwrite)) = (pattern(Expected::File), option("--overwrite")).parse(input)?;
+        let mut with = None;
+        if !clause(&mut input, &mut with, after("with", list_once::<Extra>))? {
+            hint_at_missing_with::<Extra>(input);
+        }
+        Ok((input, WriteCapture { path, overwrite, with: with.unwrap_or_default() }))
     }
 
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
         quoted(f, Some(&self.path.node))?;
-        f.write_str(if self.overwrite { " --overwrite" } else { "" })
+        f.write_str(if self.overwrite { " --overwrite" } else { "" })?;
+        let with: Vec<&str> = self.with.iter().map(|extra| extra.word()).collect();
+        display::clause(f, "with", (!with.is_empty()).then(|| with.join(", ")))
     }
 
     fn nature(&self) -> Nature {
@@ -78,11 +108,21 @@ describes its contents and its format.",
         if target.process.captured().is_some() {
             return Err(Error::refused("the target is a capture already", "copy its file"));
         }
+        let has = |extra| self.with.contains(&extra);
+        let has_memory = has(Extra::Memory) || has(Extra::Dontdump);
+        if has_memory {
+            context.sink.note(MEMORY_WARNING.to_owned())?;
+        }
         let path = expand_home(&self.path.node);
         let file = output::CaptureFile::create(&path, self.overwrite)?;
-        let capture = Capture::begin(&target, file.writer()?);
+        let capture = Capture::begin(&target, file.writer()?).with_all_frames(has(Extra::Frames));
         let mut budget = context.sink.budget();
-        let captured = capture.write(&mut budget.clone(), |target| -> Result<(), Error> {
+        let mut memory = MemoryCounts::default();
+        let captured = capture.write(&mut budget.clone(), |capture| -> Result<(), Error> {
+            if has_memory {
+                memory = keep_memory(&target, capture, has(Extra::Dontdump), &mut budget)?;
+            }
+            let target = capture.target();
             let symbols = Symbols::within(budget.clone());
             let regions = target.process.regions()?;
             let names = symbols.over(target, &regions);
@@ -114,9 +154,42 @@ describes its contents and its format.",
             pages: captured.pages,
             frames: captured.frames,
             changed: captured.changed,
+            memory: has_memory.then_some(memory.bytes),
+            unread: memory.unread,
+            left_out: memory.left_out,
         })?;
         Ok(Flow::Done)
     }
+}
+
+/// What a capture with memory begins with.
+const MEMORY_WARNING: &str = "the file will contain memory of the process, with the passwords and keys that are in it";
+
+/// Memory in a capture.
+#[derive(Default)]
+struct MemoryCounts {
+    bytes: u64,
+    unread: u64,
+    left_out: u64,
+}
+
+/// Writes the resident memory, without the regions that the program excludes from core files unless they are wanted.
+fn keep_memory(target: &Target, capture: &Capture, all: bool, budget: &mut Budget) -> Result<MemoryCounts, Error> {
+    let smaps = if all { Vec::new() } else { target.process.smaps(budget)? };
+    let mut counts = MemoryCounts::default();
+    for region in target.process.regions_within(budget)? {
+        if Smaps::at(&smaps, region.range.start()).is_some_and(|found| found.has_flag("dd")) {
+            counts.left_out += u64::from(is_resident(target, region.range)?);
+            continue;
+        }
+        let unread = each_resident(target, region.range, budget, &mut |start, bytes| {
+            counts.bytes += bytes.len() as u64;
+            capture.keep_memory(start, bytes);
+            Ok(())
+        })?;
+        counts.unread += unread.changed + unread.unreadable;
+    }
+    Ok(counts)
 }
 
 record! {
@@ -136,6 +209,12 @@ record! {
         frames: u64,
         /// Pages that got another frame, or none, during the capture: facts about their frames are unknown.
         changed: u64,
+        /// Bytes of memory; absent without `with memory`.
+        memory: Option<u64>,
+        /// Present pages whose memory was not read, because they changed or the kernel refused.
+        unread: u64,
+        /// Regions whose memory was left out, because the program excludes it from core files.
+        left_out: u64,
     }
 }
 
@@ -156,6 +235,16 @@ fn lines(lines: &mut Lines, report: &CaptureReport) {
         counted(report.pages, "page"),
         counted(report.frames, "frame")
     ));
+    if let Some(bytes) = report.memory {
+        let line = lines.line();
+        line.plain(size(bytes)).plain(" of memory");
+        if report.unread > 0 {
+            line.plain(format!(", {} not read", counted(report.unread, "page")));
+        }
+        if report.left_out > 0 {
+            line.plain(format!(", {} left out (with dontdump)", counted(report.left_out, "region")));
+        }
+    }
     if report.changed > 0 {
         lines
             .line()
@@ -170,6 +259,7 @@ pub(in crate::command) mod samples {
 
     pub fn all() -> Vec<Box<dyn Record>> {
         let file = "before.capture".to_owned();
+        let (memory, unread, left_out) = (Some(26_214_400), 3, 1);
         vec![Box::new(CaptureReport {
             file,
             bytes: 2_556_416,
@@ -178,6 +268,9 @@ pub(in crate::command) mod samples {
             pages: 6_469,
             frames: 11_196,
             changed: 2,
+            memory,
+            unread,
+            left_out,
         })]
     }
 }

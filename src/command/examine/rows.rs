@@ -280,6 +280,7 @@ fn unread(absent: &Absent) -> Option<&'static str> {
         ReadEnd::NotResident if absent.states.likeliest() != State::Present => None,
         ReadEnd::NotResident | ReadEnd::Changed => Some("it changed during each read"),
         ReadEnd::Unreadable => Some("the kernel refuses to read it"),
+        ReadEnd::NotCaptured => Some("it is not in this capture"),
     }
 }
 

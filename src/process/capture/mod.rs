@@ -5,7 +5,7 @@ mod pages;
 
 use super::{Process, Result, Target};
 use crate::budget::Budget;
-use crate::kernel::{Device, Region};
+use crate::kernel::{Device, Region, VirtualAddress};
 use crate::source::capture::{Archive, Index, Output, ProcessAnswers, Recorder, Shared, WordIndex, Words};
 use crate::source::{Held, Source, WordFile, covered_pages};
 use folios::{Folios, joined};
@@ -25,6 +25,8 @@ pub struct Capture {
     recorder: Arc<Recorder>,
     shared: Arc<Shared>,
     index: Index,
+    /// Whether the words of all frames of the machine are kept.
+    has_all_frames: bool,
 }
 
 /// What is in a capture.
@@ -52,12 +54,24 @@ impl Capture {
         let shared = Shared::new(Archive::new(out, time));
         let recorder = Recorder::new(&source, &shared);
         let index = Index { times: [time, time], ..Index::default() };
-        Capture { target: Target::new(Arc::clone(&recorder) as Arc<dyn Source>), source, recorder, shared, index }
+        let target = Target::new(Arc::clone(&recorder) as Arc<dyn Source>);
+        Capture { target, source, recorder, shared, index, has_all_frames: false }
+    }
+
+    /// The same, with the words of all frames of the machine.
+    #[must_use]
+    pub fn with_all_frames(self, has_all_frames: bool) -> Self {
+        Capture { has_all_frames, ..self }
     }
 
     /// The target; what is asked of it becomes part of the capture.
     pub fn target(&self) -> &Target {
         &self.target
+    }
+
+    /// Keeps memory that was read of the process.
+    pub fn keep_memory(&self, start: VirtualAddress, bytes: &[u8]) {
+        self.recorder.keep_memory(start, bytes);
     }
 
     /// Writes everything. `ask` asks what others want to know of the target, such as its symbols.
@@ -67,12 +81,12 @@ impl Capture {
     pub fn write<E: From<super::Error>>(
         mut self,
         budget: &mut Budget,
-        ask: impl FnOnce(&Target) -> std::result::Result<(), E>,
+        ask: impl FnOnce(&Capture) -> std::result::Result<(), E>,
     ) -> std::result::Result<Captured, E> {
         let (page_map, captured) = self.pages(budget)?;
         let own = self.own(budget)?;
         self.questions(budget)?;
-        ask(&self.target)?;
+        ask(&self)?;
         self.index.processes.push(self.recorder.finish(page_map));
         self.index.processes.extend(own);
         self.index.times[1] = now();
@@ -129,11 +143,14 @@ impl Capture {
 
     /// The words of these frames, and of the rest of their folios. Returns how many frames that are.
     fn frames(&mut self, frames: impl Iterator<Item = FrameRun>, budget: &mut Budget) -> Result<u64> {
-        let runs = joined(frames.chain([FIRST]).collect());
         let source = &*self.source;
         let pid = source.identity().pid;
         let page = self.target.machine.page();
         let ends = |file: WordFile| covered_pages(page, |index| Ok(source.words(file, index, &mut [0])? == 1));
+        let runs = match ends(WordFile::FrameFlags) {
+            Ok(end) if self.has_all_frames => vec![(0, end)],
+            _ => joined(frames.chain([FIRST]).collect()),
+        };
         let mut whole = Vec::new();
         self.index.flags = match ends(WordFile::FrameFlags) {
             Ok(end) => {

@@ -115,6 +115,12 @@ impl Recorder {
         (answers.populated, answers.scannable) = (stored, scannable);
     }
 
+    /// Keeps memory of the process.
+    pub fn keep_memory(&self, start: VirtualAddress, bytes: &[u8]) {
+        let stored = self.shared.store(&self.member(&format!("mem-{:x}", start.get())), bytes);
+        self.answers().memory.insert(start.get(), stored);
+    }
+
     /// Keeps which pages changed during the capture.
     pub fn keep_changed(&self, changed: &[(u64, u64)]) {
         self.answers().changed = changed.to_vec();
@@ -202,8 +208,7 @@ impl Source for Recorder {
             Ok(0) => {}
             Ok(read) => {
                 let bytes = into.get(..*read).unwrap_or_default();
-                let stored = self.shared.store(&self.member(&format!("mem-{:x}", address.get())), bytes);
-                self.answers().memory.insert(address.get(), stored);
+                self.keep_memory(address, bytes);
             }
             Err(error) => self.answers().memory_failure = Some(Failure::of(error)),
         }

@@ -364,7 +364,8 @@ impl AddressSpace {
         (viewed.range().intersection(stretch) == Some(stretch)).then_some(stretch)
     }
 
-    fn huge_bytes(&self) -> u64 {
+    /// Bytes that one PMD maps.
+    pub fn huge_bytes(&self) -> u64 {
         *self.0.cache.huge_bytes.get_or_init(|| {
             let reported = self.0.target.machine.huge_page_bytes();
             // Linux before 4.11 does not tell. With every page size, a PMD maps as much as one page of entries does.

@@ -53,6 +53,7 @@ mod explain;
 mod filter;
 mod folio;
 mod frames;
+pub mod huge;
 mod memory;
 mod ordered_pool;
 mod outcome;

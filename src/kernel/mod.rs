@@ -3,6 +3,7 @@
 pub mod address;
 #[doc(hidden)]
 pub mod btf;
+pub mod huge;
 pub mod maps;
 pub mod mounts;
 pub mod page;

@@ -49,6 +49,11 @@ impl Mount {
         options.any(|name| matches!(name, Some("size" | "nr_inodes" | "inode64" | "inode32" | "huge")))
     }
 
+    /// The value of an option that is written as `name=value`.
+    pub fn option(&self, name: &str) -> Option<&str> {
+        self.options.split(',').find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
+    }
+
     /// Of a mounted hierarchy of cgroups: the path below the mount of its group in `/proc/PID/cgroup`, which has a line
     /// for each hierarchy.
     pub fn group_in(&self, text: &[u8]) -> Option<Vec<u8>> {

@@ -80,13 +80,16 @@ pub struct Status {
     pub user: u32,
     /// The Vm, Rss and Huge fields in the order of the file: name as the kernel spells it, bytes. Empty without memory.
     pub memory: Vec<(String, u64)>,
+    /// `THP_enabled`: whether transparent huge pages are not switched off for the process (PR_SET_THP_DISABLE); since
+    /// Linux 5.0.
+    pub may_be_huge: Option<bool>,
 }
 
 impl Status {
     /// Decodes the file. Unknown fields are skipped.
     pub fn parse(bytes: &[u8]) -> Result<Self, BadLine> {
         let (mut state, mut process, mut tracer, mut user) = (None, None, None, None);
-        let (mut memory, mut own_number) = (Vec::new(), None);
+        let (mut memory, mut own_number, mut may_be_huge) = (Vec::new(), None, None);
         for line in text::lines(bytes) {
             let bad = || line.bad("status");
             let (key, value) = text::split_once(line.bytes, b':').ok_or_else(bad)?;
@@ -98,6 +101,7 @@ impl Status {
                 b"NSpid" => own_number = text::fields(value).last().and_then(text::decimal),
                 b"TracerPid" => tracer = Some(number()?),
                 b"Uid" => user = Some(number()?),
+                b"THP_enabled" => may_be_huge = Some(number()? != 0),
                 key if is_of_memory(key) => {
                     memory.push((text::lossy(key), amount(value).ok_or_else(bad)?));
                 }
@@ -117,6 +121,7 @@ impl Status {
             tracer: tracer.ok_or_else(|| missing("TracerPid"))?,
             user: user.ok_or_else(|| missing("Uid"))?,
             memory,
+            may_be_huge,
         })
     }
 }

@@ -5,7 +5,7 @@ use super::findings::{self, MachineFacts};
 use super::modules::Modules;
 use super::status::read_command_line;
 use super::target_process::{Abilities, Process};
-use crate::kernel::mounts::{self, MemoryFiles};
+use crate::kernel::mounts::{self, MemoryFiles, Mount};
 use crate::kernel::physical::{Resources, Zones};
 use crate::kernel::smaps::{self, Smaps};
 use crate::kernel::status::{Stat, Status};
@@ -87,6 +87,10 @@ impl Machine {
             let number = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
             KernelVersion { release, number }
         })
+    }
+
+    pub(super) fn source(&self) -> &dyn Source {
+        &*self.source
     }
 
     /// Page size by which frames are counted.
@@ -345,13 +349,17 @@ impl Machine {
 
     /// Read anew each time, as mounts come and go.
     fn mounted_memory_files(&self, device: Device) -> Option<MemoryFiles> {
+        self.mounts_of(device).find_map(|mount| mount.memory_files())
+    }
+
+    /// The mounts of a device.
+    pub(super) fn mounts_of(&self, device: Device) -> impl Iterator<Item = Mount> {
         // The mounts of a container are not in pmdb's own list.
         let lists = [File::OwnMounts, File::Mounts].into_iter();
         lists
             .filter_map(|list| mounts::parse(&self.source.whole(list).ok()?).ok())
             .flatten()
-            .filter(|mount| mount.device == device)
-            .find_map(|mount| mount.memory_files())
+            .filter(move |mount| mount.device == device)
     }
 
     /// Every process that can be listed.
@@ -459,7 +467,7 @@ impl Machine {
     }
 
     /// The value of a setting.
-    fn setting(&self, setting: Setting) -> Option<u64> {
+    pub(super) fn setting(&self, setting: Setting) -> Option<u64> {
         let text = self.source.whole(File::Setting(setting)).ok()?;
         std::str::from_utf8(&text).ok()?.trim().parse().ok()
     }

@@ -8,6 +8,7 @@ mod cgroups;
 #[cfg(test)]
 pub(crate) mod fake;
 mod findings;
+mod huge;
 mod machine;
 mod maps_text;
 mod modules;
@@ -26,6 +27,7 @@ pub use crate::source::{
     ProcessEntry, ReadAt, Result, WordFile, covered_pages,
 };
 pub use cgroups::CgroupMemory;
+pub use huge::{HugeSettings, HugeSize};
 pub use machine::{KernelVersion, Machine, Merging, OpenedProcess, ProcessHandle, ProcessHandles};
 #[doc(hidden)]
 pub use maps_text::MapsText;

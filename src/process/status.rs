@@ -92,6 +92,11 @@ impl Process {
         })
     }
 
+    /// Whether transparent huge pages are not switched off for it (PR_SET_THP_DISABLE); `None` before Linux 5.0.
+    pub fn may_have_huge_pages(&self) -> Result<Option<bool>> {
+        Ok(Status::parse(&self.source().whole(File::Status)?)?.may_be_huge)
+    }
+
     /// How large its stack may grow (RLIMIT_STACK, of `/proc/PID/limits`), in bytes; `None` without a limit.
     pub fn stack_limit(&self) -> Result<Option<u64>> {
         let limits = self.source().whole(File::Limits)?;

@@ -9,6 +9,7 @@ mod event_kind;
 mod flag_names;
 mod folio;
 mod frame_words;
+mod huge;
 #[cfg(feature = "serde")]
 #[doc(hidden)]
 pub mod json;
@@ -34,6 +35,7 @@ pub use event_kind::EventKind;
 pub use flag_names::FlagNames;
 pub use folio::{FolioMapping, FolioReport, HowMapped, LargeFolios};
 pub use frame_words::FrameWords;
+pub use huge::{HugeBy, HugePast, HugeRefusal};
 pub use net_effect::NetEffect;
 pub use outcome::{Effect, Fault, Outcome, Owner};
 pub use page_counts::PagesByReason;

@@ -383,6 +383,8 @@ pub enum File {
     Swaps,
     /// `/proc/zoneinfo`
     Zones,
+    /// `/proc/buddyinfo`
+    FreeBlocks,
     /// `/proc/iomem`
     Iomem,
     /// The kernel's configuration.
@@ -402,7 +404,7 @@ pub enum ConfigPlace {
     Modules,
 }
 
-/// A number below `/sys/kernel/mm`.
+/// A number or a word below `/sys/kernel/mm`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Setting {
     /// Pages that KSM has merged.
@@ -411,6 +413,20 @@ pub enum Setting {
     ZeroPageIsMerged,
     /// Bytes that one PMD maps.
     HugePageBytes,
+    /// Which memory gets transparent huge pages.
+    HugePages,
+    /// Which memory gets those of this many bytes.
+    HugePagesOf(u64),
+    /// Which shared memory gets transparent huge pages.
+    HugeShared,
+    /// Which shared memory gets those of this many bytes.
+    HugeSharedOf(u64),
+    /// The most pages of a future huge page that khugepaged lets be empty.
+    CollapseEmpty,
+    /// The most that it lets be in swap.
+    CollapseSwapped,
+    /// The most that it lets be shared.
+    CollapseShared,
     /// Free pages of the hugetlb pool whose pages have this many bytes.
     FreePoolPages(u64),
     /// Reserved pages of that pool.
@@ -457,6 +473,7 @@ impl File {
             File::Uptime => ("/proc/uptime", "the uptime"),
             File::Swaps => ("/proc/swaps", "swap areas"),
             File::Zones => ("/proc/zoneinfo", "zones and nodes of frames"),
+            File::FreeBlocks => ("/proc/buddyinfo", "the free blocks of memory"),
             File::Iomem => ("/proc/iomem", "the use of physical addresses"),
             File::Config(_) => ("/", "the options that the kernel was built with"),
             File::Setting(setting) => ("/sys", setting.what()),
@@ -512,10 +529,19 @@ impl Setting {
     /// Its path below `/sys`.
     pub(super) fn path(self) -> String {
         let pool = |bytes: u64, name: &str| format!("kernel/mm/hugepages/hugepages-{}kB/{name}", bytes >> 10);
+        let transparent = |name: &str| format!("kernel/mm/transparent_hugepage/{name}");
+        let of_size = |bytes: u64, name: &str| transparent(&format!("hugepages-{}kB/{name}", bytes >> 10));
         match self {
             Setting::MergedPages => "kernel/mm/ksm/pages_shared".to_owned(),
             Setting::ZeroPageIsMerged => "kernel/mm/ksm/use_zero_pages".to_owned(),
-            Setting::HugePageBytes => "kernel/mm/transparent_hugepage/hpage_pmd_size".to_owned(),
+            Setting::HugePageBytes => transparent("hpage_pmd_size"),
+            Setting::HugePages => transparent("enabled"),
+            Setting::HugePagesOf(bytes) => of_size(bytes, "enabled"),
+            Setting::HugeShared => transparent("shmem_enabled"),
+            Setting::HugeSharedOf(bytes) => of_size(bytes, "shmem_enabled"),
+            Setting::CollapseEmpty => transparent("khugepaged/max_ptes_none"),
+            Setting::CollapseSwapped => transparent("khugepaged/max_ptes_swap"),
+            Setting::CollapseShared => transparent("khugepaged/max_ptes_shared"),
             Setting::FreePoolPages(bytes) => pool(bytes, "free_hugepages"),
             Setting::ReservedPoolPages(bytes) => pool(bytes, "resv_hugepages"),
         }
@@ -526,6 +552,11 @@ impl Setting {
             Setting::MergedPages => "the number of pages that KSM has merged: with none, its flag means nothing",
             Setting::ZeroPageIsMerged => "whether KSM uses the page of zeros",
             Setting::HugePageBytes => "bytes that one PMD maps",
+            Setting::HugePages | Setting::HugePagesOf(_) => "the setting for transparent huge pages",
+            Setting::HugeShared | Setting::HugeSharedOf(_) => "the setting for huge pages of shared memory",
+            Setting::CollapseEmpty => "the most empty pages that khugepaged allows",
+            Setting::CollapseSwapped => "the most swapped pages that khugepaged allows",
+            Setting::CollapseShared => "the most shared pages that khugepaged allows",
             Setting::FreePoolPages(_) => "free pages of the hugetlb pool",
             Setting::ReservedPoolPages(_) => "reserved pages of the hugetlb pool",
         }

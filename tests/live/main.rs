@@ -78,6 +78,7 @@ const TESTS: &[&[Test]] = &[
     explain::TESTS,
     explain::entries::TESTS,
     explain::large::TESTS,
+    explain::not_huge::TESTS,
     explain::userfaults::TESTS,
     expressions::TESTS,
     failing::TESTS,

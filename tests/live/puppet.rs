@@ -83,7 +83,7 @@ impl Puppet {
     }
 
     /// New memory: `anonymous`, `shared`, `memfd`, `copied` (a private mapping of a memfd), `secret`, `hugetlb`, `huge`
-    /// (aligned, with huge pages wanted), `reserved` (no access).
+    /// (aligned, with huge pages wanted), `aligned` (the same without that advice), `reserved` (no access).
     pub fn maps(&mut self, verb: &str, pages: u64) -> u64 {
         self.does(verb, &[pages * page_bytes()])
     }
@@ -190,6 +190,11 @@ fn act(verb: &str, numbers: &[usize]) -> i64 {
             small(fresh(libc::PROT_NONE, flags, None))
         }
         "huge" => huge(number(0)),
+        "aligned" => aligned(number(0)),
+        "prctl" => {
+            // SAFETY: options that take no memory.
+            answer(unsafe { libc::prctl(number(0) as i32, number(1), number(2), 0, 0) }.into())
+        }
         "write" => each_page(number(0), number(1), |byte| {
             // SAFETY: the test says that this is memory to write.
             unsafe { byte.write_volatile(byte.read_volatile().wrapping_add(1)) }
@@ -346,6 +351,14 @@ fn keyed(start: usize, bytes: usize, denied: usize) -> i64 {
 
 /// Memory that begins where a huge page can, with huge pages wanted.
 pub fn huge(bytes: usize) -> i64 {
+    let start = aligned(bytes);
+    // SAFETY: the mapping made just now.
+    unsafe { libc::madvise(start as *mut _, bytes, libc::MADV_HUGEPAGE) };
+    start
+}
+
+/// The same without any advice.
+fn aligned(bytes: usize) -> i64 {
     let align = super::support::huge_page_bytes().unwrap_or(2 << 20) as usize;
     let rw = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
@@ -358,7 +371,6 @@ pub fn huge(bytes: usize) -> i64 {
     unsafe {
         libc::munmap(start as *mut _, aligned - start);
         libc::munmap((aligned + bytes) as *mut _, rest);
-        libc::madvise(aligned as *mut _, bytes, libc::MADV_HUGEPAGE);
     }
     aligned as i64
 }

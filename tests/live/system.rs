@@ -111,6 +111,21 @@ for one in $before; do echo never > ${one%=*}; done
 echo madvise > hugepages-$1kB/enabled
 "#;
 
+/// Changes settings of transparent huge pages, each `SETTING=VALUE`, and has khugepaged wait. Those that this kernel
+/// lacks are left out.
+const TRANSPARENT: &str = r#"
+cd /sys/kernel/mm/transparent_hugepage 2>/dev/null || refuse "no transparent huge pages"
+before=
+off() { for one in $before; do echo ${one#*=} > ${one%%=*}; done; }
+trap off EXIT
+for one in khugepaged/scan_sleep_millisecs=3600000 "$@"; do
+    setting=${one%%=*}
+    test -w $setting || continue
+    before="$before $setting=$(sed 's/.*\[\(.*\)\].*/\1/' $setting)"
+    echo ${one#*=} > $setting
+done
+"#;
+
 /// Has equal pages merged, soon.
 const MERGING: &str = r#"
 cd /sys/kernel/mm/ksm 2>/dev/null || refuse "no samepage merging"
@@ -200,6 +215,12 @@ pub fn pool_page(bytes: u64) -> Result<Changed, String> {
 /// Transparent huge pages of this many KiB, and no others.
 pub fn folios(kib: u64) -> Result<Changed, String> {
     change(|| false, FOLIOS, &[OsStr::new(&kib.to_string())])
+}
+
+/// These settings of transparent huge pages, each `SETTING=VALUE`, and a khugepaged that does nothing.
+pub fn transparent(settings: &[&str]) -> Result<Changed, String> {
+    let settings: Vec<&OsStr> = settings.iter().map(OsStr::new).collect();
+    change(|| false, TRANSPARENT, &settings)
 }
 
 /// Samepage merging.

@@ -52,3 +52,4 @@ pub use accounting::{Accounting, Step};
 pub use family::{ClassSum, Family, FamilyMember, FamilyStep, FamilySums, LeftOut};
 pub use proof::{Check, checks};
 pub use sums::{Account, Counted};
+pub(in crate::inspect) use zeros::ZeroPieces;

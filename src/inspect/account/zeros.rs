@@ -6,41 +6,57 @@ use super::super::memory::read_resident;
 use super::super::page::Page;
 use super::sums::Amount;
 use crate::budget::Budget;
-use crate::kernel::VirtualAddress;
+use crate::kernel::{AddressRange, VirtualAddress};
 
 /// Bytes read at a time.
 const READ_BYTES: u64 = 1 << 20;
 
 /// Reads huge pages, without a page fault.
 #[derive(Default)]
-pub(super) struct ZeroPieces {
+pub(in crate::inspect) struct ZeroPieces {
     buffer: Vec<u8>,
 }
 
 impl ZeroPieces {
     /// The bytes of all-zero pieces among these pages; unknown are those that went meanwhile, or may not be read.
-    pub fn of(&mut self, space: &AddressSpace, page: &Page, budget: &mut Budget) -> Result<Amount> {
+    pub(super) fn of(&mut self, space: &AddressSpace, page: &Page, budget: &mut Budget) -> Result<Amount> {
+        let mut found = Amount::default();
+        if let Some(range) = page.range(space.page()) {
+            found.unknown = self.find(space, range, budget, &mut |piece| found.known += piece.len())?;
+        }
+        Ok(found)
+    }
+
+    /// Finds the all-zero pieces of `range`, in address order. Returns the bytes that went meanwhile, or may not be
+    /// read.
+    pub fn find(
+        &mut self,
+        space: &AddressSpace,
+        range: AddressRange,
+        budget: &mut Budget,
+        each: &mut dyn FnMut(AddressRange),
+    ) -> Result<u64> {
         let size = space.page().bytes();
         let piece = usize::try_from(size).unwrap_or(usize::MAX);
-        let mut found = Amount::default();
-        let mut done = 0;
-        let all = page.bytes(space.page());
+        let (mut unknown, mut done) = (0, 0);
+        let all = range.len();
         while done < all {
             budget.look()?;
             let wanted = (all - done).min(READ_BYTES.max(size));
             self.buffer.resize(usize::try_from(wanted).unwrap_or(piece), 0);
-            let start = VirtualAddress::new(page.address.get().saturating_add(done));
+            let start = VirtualAddress::new(range.start().get().saturating_add(done));
             let read = read_resident(space.target(), start, &mut self.buffer)?.bytes as u64;
             let whole = read - read % size;
             let read = self.buffer.get(..usize::try_from(whole).unwrap_or(0)).unwrap_or_default();
-            let zeros = read.chunks_exact(piece).filter(|bytes| is_zero(bytes)).count() as u64;
-            found.known += zeros * size;
+            let zeros = (0..).zip(read.chunks_exact(piece)).filter(|(_, bytes)| is_zero(bytes));
+            let pieces = zeros.filter_map(|(index, _)| AddressRange::of_length(start.checked_add(index * size)?, size));
+            pieces.for_each(&mut *each);
             // A page that cannot be read is passed over.
             let passed = if whole < wanted { size } else { 0 };
-            found.unknown += passed;
+            unknown += passed;
             done += whole + passed;
         }
-        Ok(found)
+        Ok(unknown)
     }
 }
 

@@ -2,8 +2,10 @@
 
 use super::description::{FieldDescription, Form, Words};
 use super::field::leaf;
+use crate::kernel::huge::HugeChoice;
 use crate::report::{
-    AccountClass, BesideRss, CgroupPath, EventKind, FamilyClass, FlagNames, HowMapped, Outcome, Owner, Reason,
+    AccountClass, BesideRss, CgroupPath, EventKind, FamilyClass, FlagNames, HowMapped, HugeBy, HugePast, HugeRefusal,
+    Outcome, Owner, Reason,
 };
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
@@ -16,6 +18,10 @@ leaf! {
     EventKind => Form::Word(Words { name: "event", all: words_of_events }),
     FlagNames => Form::List(&Form::Text),
     HowMapped => Form::OrNull(&Form::Text),
+    HugeBy => Form::word::<HugeBy>("huge_by"),
+    HugeChoice => Form::word::<HugeChoice>("huge_choice"),
+    HugePast => Form::word::<HugePast>("huge_past"),
+    HugeRefusal => Form::word::<HugeRefusal>("huge_refusal"),
     Outcome => Form::Object(OUTCOME),
     Owner => Form::Text,
 }

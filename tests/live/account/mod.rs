@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 mod classes;
-mod command;
+pub mod command;
 mod family;
 mod fork_cost;
 

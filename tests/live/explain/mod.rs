@@ -14,6 +14,7 @@ use pmdb::report::{Effect, Fault, Outcome, Owner};
 
 pub mod entries;
 pub mod large;
+pub mod not_huge;
 pub mod userfaults;
 
 pub const TESTS: &[Test] = &[

@@ -1,24 +1,43 @@
-//! `explain ADDR`: what a page is, whose it is, and what the next access will do.
+//! `explain ADDR`: what a page is, whose it is, and what the next access will do. `explain huge`: why memory is not on
+//! huge pages.
+
+mod huge;
+mod huge_records;
+
+use huge::ExplainHuge;
+use huge_records::{HugePages, HugeRow, HugeSizeRow, HugeZerosRow};
 
 use super::translate::{note_shorter, translation};
 use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use crate::eval;
 use crate::inspect::{AddressSpace, OwnerUnknown, PageDetail, kind_unknown};
 use crate::kernel::{Region, State, VirtualAddress};
-use crate::lang::parser::{Parsed, Tokens, address};
+use crate::lang::parser::{Parsed, Tokens, address, split_text, word};
 use crate::lang::{Expression, Spanned};
 use crate::process::Target;
-use crate::report::{Explanation, FilePlace, Hex, Reason};
+#[cfg(test)]
+use crate::render::Record;
+use crate::report::{Declared, Explanation, FilePlace, Hex, Reason, Shape};
 use crate::symbol::Symbols;
 use nom::Parser;
 use nom::combinator::map;
+use nom::sequence::preceded;
 use std::fmt::{self, Formatter};
 
-/// `explain ADDR`: what a page is and what the next access will do.
+/// `explain ADDR`, `explain huge …`
 #[derive(Debug)]
-pub struct Explain(Spanned<Expression>);
+pub struct Explain(Explained);
+
+/// What is explained.
+#[derive(Debug)]
+enum Explained {
+    Page(Spanned<Expression>),
+    Huge(Box<ExplainHuge>),
+}
 
 impl Command for Explain {
+    const RECORDS: &'static [Shape] = &[HugeRow::SHAPE, HugeSizeRow::SHAPE, HugeZerosRow::SHAPE, HugePages::SHAPE];
+
     const ABOUT: About = About {
         name: CommandName::new("explain").short(&["e"]).how(),
         group: Group::Look,
@@ -38,24 +57,60 @@ handler, or have no effect beyond itself. If several effects are possible, the l
 follow.
 
 The prediction is for an access now: another thread or reclaim may change the page first. Memory with a protection \
-key may refuse any access, because the rights of a thread are in registers that pmdb cannot see. Changes nothing.",
+key may refuse any access, because the rights of a thread are in registers that pmdb cannot see. Changes nothing.
+
+`explain huge` lists why memory is not on transparent huge pages. A huge page is made by the first access to untouched \
+memory (fault), or later by a thread of the kernel (khugepaged). Each row is a reason why one of them would not make \
+it now, in the order of this kernel's checks:
+
+  bytes    the memory that the reason concerns; several reasons may concern the same memory
+  first    the memory for which it is the first reason: without it the next one counts
+  most in  the region with most of this memory
+
+If nothing is in the way, the summary lists what may have been in the past. Free blocks are no reason: the kernel can \
+make some by compaction. Sizes other than that of a PMD are listed if a setting allows them.
+
+  ADDR          only the huge page around the address
+  RANGE         only the huge pages in the range, rounded to whole ones
+  with content  read what is huge, and list its all-zero pieces
+  top N         the N huge pages with the most of these
+  limit N       the first N of them",
         examples: &[
             example("explain demo_buffer", "explain the page of a symbol"),
             example("e [stack]", "explain the lowest page of the stack"),
             example("explain libc.so.6", "explain the first page of a library"),
+            example("explain huge", "list why memory is not on huge pages"),
+            example("explain huge [heap] with content", "find all-zero pieces of huge pages in the heap"),
         ],
     };
 
+    #[cfg(test)]
+    fn samples() -> Vec<Box<dyn Record>> {
+        huge_records::samples::all()
+    }
+
+    /// A symbol of the name `huge` is `&huge`.
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
-        map(address, Explain).parse(input)
+        if let Ok((behind, huge)) = preceded(word("huge"), huge::huge).parse(input)
+            && split_text(behind).0.is_empty()
+        {
+            return Ok((behind, Explain(Explained::Huge(Box::new(huge)))));
+        }
+        map(address, |place| Explain(Explained::Page(place))).parse(input)
     }
 
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, " {}", self.0.node)
+        match &self.0 {
+            Explained::Page(place) => write!(f, " {}", place.node),
+            Explained::Huge(huge) => huge.write(f),
+        }
     }
 
     fn run(&self, context: &mut Context) -> Outcome {
-        let Explain(place) = self;
+        let place = match &self.0 {
+            Explained::Page(place) => place,
+            Explained::Huge(huge) => return huge.run(context),
+        };
         let target = context.target()?;
         let address = eval::address(place, context.state)?;
         context.state.last_address = Some(address);

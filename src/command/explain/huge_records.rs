@@ -1,0 +1,334 @@
+//! The records of `explain huge`.
+
+use crate::kernel::huge::HugeChoice;
+use crate::kernel::words::{Worded as _, fragment};
+use crate::kernel::{Name, VirtualAddress};
+use crate::render::Record;
+use crate::render::columns::{Cell, Column};
+use crate::render::text::block::region_file_name;
+use crate::render::text::lines::Lines;
+use crate::render::text::tables::{END, START, Table, amount, none};
+use crate::render::text::{Text, pages};
+use crate::render::theme::Role;
+use crate::render::units::{counted, size};
+use crate::report::record::record;
+use crate::report::{Fact, HugeBy, HugePast, HugeRefusal, RegionBrief};
+
+record! {
+    /// A row of `explain huge`: a reason for small pages.
+    pub struct HugeRow as "huge-reason" {
+        /// Who makes no huge page.
+        by: HugeBy,
+        /// Why not; `null` if nothing is in the way now.
+        reason: Option<HugeRefusal>,
+        /// Bytes that it concerns: untouched ones for a fault, small pages for khugepaged. Several reasons may concern
+        /// the same bytes.
+        bytes: u64,
+        /// Of these, the bytes for which the kernel finds this reason first.
+        first: u64,
+        /// The region with most of them.
+        region: Option<RegionBrief>,
+        /// Of these, those in that region.
+        region_bytes: u64,
+    }
+
+    /// A row of `explain huge`: a size that the settings allow.
+    #[derive(Eq)]
+    pub struct HugeSizeRow as "huge-size" {
+        /// Bytes of such a page.
+        size: u64,
+        /// The setting for memory.
+        memory: Option<HugeChoice>,
+        /// The setting for shared memory.
+        shared: Option<HugeChoice>,
+        /// Bytes of memory whose settings allow it, also of untouched memory.
+        allowed: u64,
+    }
+
+    /// A row of `explain huge … with content`: the all-zero pieces of a huge page.
+    #[derive(Eq)]
+    pub struct HugeZerosRow as "huge-zeros" {
+        /// First address of the huge page.
+        start: VirtualAddress,
+        /// The address after the last one.
+        end: VirtualAddress,
+        /// Bytes of all-zero pieces.
+        zeros: u64,
+        /// The runs of these pieces.
+        pieces: Vec<HugePiece>,
+    }
+
+    /// All-zero pieces that follow each other.
+    #[derive(Eq)]
+    pub struct HugePiece {
+        /// First address.
+        start: VirtualAddress,
+        /// The address after the last one.
+        end: VirtualAddress,
+    }
+
+    /// The sums of `explain huge`, and the settings of the kernel.
+    pub struct HugePages as "huge-summary" with why {
+        /// The process.
+        pid: u32,
+        /// Its name.
+        process: Name,
+        /// The release of the kernel, whose rules are used.
+        kernel: String,
+        /// Bytes of a huge page.
+        size: u64,
+        /// Bytes mapped by one PMD each.
+        huge: u64,
+        /// Bytes in small pages, or mapped by one PMD: only PAGEMAP_SCAN (Linux 6.7) shows which.
+        unclear: u64,
+        /// Bytes of the hugetlb pool.
+        pool: u64,
+        /// Bytes in small pages.
+        small: u64,
+        /// Bytes in swap.
+        swapped: u64,
+        /// Accessible bytes that nobody has touched.
+        untouched: u64,
+        /// Bytes of all-zero pieces of huge pages, with `with content`.
+        zeros: Fact<u64>,
+        /// Bytes of huge pages that could not be read.
+        unread: u64,
+        /// Possible causes if nothing is in the way now.
+        past: Vec<HugePast>,
+        /// Free blocks as large as a huge page.
+        free_blocks: Fact<u64>,
+        /// The setting for memory (`enabled`); `null` on a kernel without transparent huge pages.
+        memory: Option<HugeChoice>,
+        /// The setting for shared memory (`shmem_enabled`).
+        shared: Option<HugeChoice>,
+        /// The most empty pages that khugepaged allows (`max_ptes_none`).
+        max_empty: Option<u64>,
+        /// The most swapped pages (`max_ptes_swap`).
+        max_swapped: Option<u64>,
+        /// The most shared pages (`max_ptes_shared`).
+        max_shared: Option<u64>,
+        /// Whether regions changed during the command.
+        changed: bool,
+        /// Whether the command was interrupted: the sums are then of the first part.
+        cut_short: bool,
+    }
+}
+
+impl Record for HugeRow {
+    fn write(&self, text: &mut Text) {
+        text.row(&REASONS, self);
+    }
+}
+
+impl Record for HugeSizeRow {
+    fn write(&self, text: &mut Text) {
+        text.row(&SIZES, self);
+    }
+}
+
+impl Record for HugeZerosRow {
+    fn write(&self, text: &mut Text) {
+        text.row(&ZEROS, self);
+    }
+}
+
+impl Record for HugePages {
+    fn write(&self, text: &mut Text) {
+        text.line(summary, self);
+        text.notes();
+    }
+}
+
+static REASONS: Table<HugeRow> = Table::of(&[
+    Column::word("by", 10, Role::Plain).cell(|_, row| Cell::new(row.by.word())),
+    Column::number("bytes", 8, Role::Size).cell(|_, row| Cell::size(row.bytes)),
+    Column::number("first", 8, Role::Size).cell(|_, row| amount(row.first)),
+    Column::word("not huge because", 30, Role::Plain).cell(|_, row| reason(row)),
+    Column::word("most in", 14, Role::Address).rank(1).cell(|_, row| most_in(row)),
+]);
+
+static SIZES: Table<HugeSizeRow> = Table::of(&[
+    Column::number("size", 8, Role::Size).cell(|_, row| Cell::size(row.size)),
+    Column::word("memory", 8, Role::Plain).cell(|_, row| choice(row.memory)),
+    Column::word("shared memory", 13, Role::Plain).cell(|_, row| choice(row.shared)),
+    Column::number("allowed for", 11, Role::Size).cell(|_, row| amount(row.allowed)),
+]);
+
+static ZEROS: Table<HugeZerosRow> = Table::of(&[
+    START.cell(|_, row| Cell::new(&row.start)),
+    END.cell(|_, row| Cell::new(&row.end)),
+    Column::number("zeros", 8, Role::Size).cell(|_, row| Cell::size(row.zeros)),
+    Column::word("pieces", 24, Role::Dim).cell(|_, row| pieces(row)),
+]);
+
+fn choice(choice: Option<HugeChoice>) -> Cell<'static> {
+    choice.map_or_else(none, |choice| Cell::new(choice.word()))
+}
+
+fn reason(row: &HugeRow) -> Cell<'static> {
+    match row.reason {
+        Some(reason) => Cell::new(fragment(reason.about())),
+        None => Cell::of(Role::Good, "nothing is in the way now"),
+    }
+}
+
+/// `0x7f0000000000 libc.so.6`
+fn most_in(row: &HugeRow) -> Cell<'_> {
+    row.region.as_ref().map_or_else(none, |region| {
+        let name = region_file_name(&region.name).1;
+        Cell::new(format!("{} {name}", region.start))
+    })
+}
+
+/// `4 KiB +2 MiB, …`: the offsets and lengths of the first pieces.
+fn pieces(row: &HugeZerosRow) -> Cell<'static> {
+    const SHOWN: usize = 3;
+    let at = |piece: &HugePiece| {
+        let offset = piece.start.get().saturating_sub(row.start.get());
+        format!("{} at +{}", size(piece.end.get().saturating_sub(piece.start.get())), size(offset))
+    };
+    let mut shown: Vec<String> = row.pieces.iter().take(SHOWN).map(at).collect();
+    if row.pieces.len() > SHOWN {
+        shown.push(format!("{} more", row.pieces.len() - SHOWN));
+    }
+    Cell::new(shown.join(", "))
+}
+
+fn summary(lines: &mut Lines, pages: &HugePages) {
+    let mut parts = vec![format!("{} huge", size(pages.huge)), format!("{} in small pages", size(pages.small))];
+    for (bytes, what) in [
+        (pages.unclear, "huge or small (no PAGEMAP_SCAN)"),
+        (pages.pool, "of the hugetlb pool"),
+        (pages.swapped, "in swap"),
+    ] {
+        if bytes > 0 {
+            parts.push(format!("{} {what}", size(bytes)));
+        }
+    }
+    let parts = parts.join(", ");
+    lines.line().indent(2).plain(format!("{} ({}): {parts}", pages.pid, pages.process));
+    if let Ok(zeros) = pages.zeros {
+        let unread = match pages.unread {
+            0 => String::new(),
+            unread => format!("; {} could not be read", size(unread)),
+        };
+        lines.line().indent(2).plain(format!("all-zero pieces of huge pages: {}{unread}", size(zeros)));
+    }
+    lines.line().indent(2).plain(format!("rules of Linux {}; a huge page has {}", pages.kernel, size(pages.size)));
+    let choice = |choice: Option<HugeChoice>| choice.map_or("none", HugeChoice::word);
+    let mut settings =
+        vec![format!("memory {}", choice(pages.memory)), format!("shared memory {}", choice(pages.shared))];
+    let limits = [(pages.max_empty, "empty"), (pages.max_swapped, "swapped"), (pages.max_shared, "shared")];
+    let limits: Vec<String> = limits.iter().filter_map(|(most, what)| Some(format!("{} {what}", (*most)?))).collect();
+    if !limits.is_empty() {
+        settings.push(format!("khugepaged up to {} pages", limits.join(", ")));
+    }
+    lines.line().indent(2).plain(format!("settings: {}", settings.join("; ")));
+    match &pages.free_blocks {
+        Ok(0) => {
+            let text = "no free block is that large now: the kernel must first move pages together (compaction)";
+            lines.line().indent(2).word("", Role::Note, text);
+        }
+        Ok(blocks) => {
+            lines.line().indent(2).plain(format!("free: {} of that size", counted(*blocks, "block")));
+        }
+        Err(reason) => {
+            lines.line().indent(2).word("", Role::Note, format!("free blocks: {reason}"));
+        }
+    }
+    if !pages.past.is_empty() {
+        lines.line().indent(2).plain("possible causes where nothing is in the way now:");
+        for past in &pages.past {
+            lines.line().indent(4).plain(format!("  {}", fragment(past.about())));
+        }
+    }
+    pages::remarks(lines, pages.cut_short, pages.changed);
+}
+
+/// Samples of these records.
+#[cfg(test)]
+pub(in crate::command) mod samples {
+    use super::*;
+    use crate::kernel::Permissions;
+    use crate::report::{Hex, Reason};
+
+    pub fn all() -> Vec<Box<dyn Record>> {
+        let heap = RegionBrief {
+            start: VirtualAddress::new(0x5555_5555_9000),
+            end: VirtualAddress::new(0x5557_5555_9000),
+            perms: Permissions { read: true, write: true, ..Permissions::default() },
+            offset: Hex(0),
+            name: Name::from("[heap]"),
+            deleted: false,
+            without_path: false,
+        };
+        let row = |by, reason, bytes, first| HugeRow {
+            by,
+            reason,
+            bytes,
+            first,
+            region: Some(heap.clone()),
+            region_bytes: bytes / 2,
+        };
+        let at = |offset: u64| VirtualAddress::new(0x7f00_0000_0000 + offset);
+        let piece = |start, end| HugePiece { start: at(start), end: at(end) };
+        let summary = HugePages {
+            pid: 812,
+            process: Name::from("redis-server"),
+            kernel: "6.18.44".into(),
+            size: 2 << 20,
+            huge: 1 << 30,
+            unclear: 0,
+            pool: 0,
+            small: 300 << 20,
+            swapped: 4096,
+            untouched: 7 << 30,
+            zeros: Err(Reason::NotApplicable("contents were not looked at")),
+            unread: 0,
+            past: HugePast::ALL.to_vec(),
+            free_blocks: Ok(772),
+            memory: Some(HugeChoice::Madvise),
+            shared: Some(HugeChoice::Never),
+            max_empty: Some(511),
+            max_swapped: Some(64),
+            max_shared: Some(256),
+            changed: false,
+            cut_short: false,
+        };
+        let without = HugePages {
+            zeros: Ok(2_093_056),
+            unread: 4096,
+            past: Vec::new(),
+            unclear: 6 << 20,
+            pool: 4 << 20,
+            free_blocks: Ok(0),
+            memory: None,
+            max_empty: None,
+            max_swapped: None,
+            max_shared: None,
+            changed: true,
+            cut_short: true,
+            ..summary.clone()
+        };
+        vec![
+            Box::new(HugeZerosRow {
+                start: at(0),
+                end: at(2 << 20),
+                zeros: 2_080_768,
+                pieces: vec![
+                    piece(0x1000, 0x5000),
+                    piece(0x6000, 0x7000),
+                    piece(0x8000, 0x9000),
+                    piece(0xb000, 0x20_0000),
+                ],
+            }),
+            Box::new(row(HugeBy::Fault, Some(HugeRefusal::Occupied), 1 << 20, 1 << 20)),
+            Box::new(row(HugeBy::Fault, Some(HugeRefusal::NotAdvised), 7 << 30, (7 << 30) - (1 << 20))),
+            Box::new(row(HugeBy::Khugepaged, Some(HugeRefusal::Shared), 200 << 20, 0)),
+            Box::new(row(HugeBy::Khugepaged, None, 100 << 20, 100 << 20)),
+            Box::new(HugeSizeRow { size: 65536, memory: Some(HugeChoice::Madvise), shared: None, allowed: 300 << 20 }),
+            Box::new(summary),
+            Box::new(without),
+        ]
+    }
+}

@@ -1,0 +1,18 @@
+//! Why memory is not on huge pages: what a fault, and what khugepaged, would refuse now.
+//!
+//! ```text
+//! sweep      the pages of ranges, huge page by huge page
+//! tally      the bytes of each reason
+//! rules      the kernel's rules, in its order
+//! stretch    the place of one huge page: what is in it
+//! ```
+
+mod rules;
+mod stretch;
+mod sweep;
+mod tally;
+#[cfg(test)]
+mod tests;
+
+pub use sweep::{HugeStep, HugeSweep, HugeZeros};
+pub use tally::{HugeCounts, HugeReason, HugeReport, HugeSizeUse};

@@ -1,0 +1,295 @@
+//! The pages of ranges, huge page by huge page.
+
+use super::super::Result;
+use super::super::account::ZeroPieces;
+use super::super::address_space::AddressSpace;
+use super::super::classify::Backing;
+use super::super::page::{Facts, Page};
+use super::super::region::ViewedRegion;
+use super::super::sweep::Sweep;
+use super::rules::{OfRegion, RegionFacts, Rules};
+use super::stretch::Stretch;
+use super::tally::{HugeReport, Tally};
+use crate::budget::Budget;
+use crate::kernel::huge::HugeChoice;
+use crate::kernel::smaps::Smaps;
+use crate::kernel::{AddressRange, Kind, Permissions, State, VirtualAddress};
+use crate::process::{Categories, HugeSettings};
+use std::collections::VecDeque;
+
+/// A step of the sweep.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum HugeStep {
+    /// So many pages were looked at.
+    Pages(u64),
+    /// A huge page has all-zero pieces.
+    Zeros(HugeZeros),
+}
+
+/// The all-zero pieces of a huge page.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct HugeZeros {
+    /// Its addresses.
+    pub range: AddressRange,
+    /// Where they are, neighbours together.
+    pub pieces: Vec<AddressRange>,
+}
+
+/// Why the memory of some ranges is not on huge pages. Dropping it ends what is under way.
+#[must_use]
+pub struct HugeSweep {
+    counter: Counter,
+    pages: Sweep,
+    budget: Budget,
+    zeros: Option<ZeroPieces>,
+    /// Huge pages that are still to be read.
+    unread: VecDeque<AddressRange>,
+    zero_bytes: u64,
+    unknown_bytes: u64,
+}
+
+impl AddressSpace {
+    /// Why the memory of `ranges` (in order, disjoint) is not on huge pages. The places of huge pages that the ranges
+    /// touch are looked at whole. With `content`, it reads huge pages to find all-zero pieces in them, without a page
+    /// fault. The space must have all regions ([`AddressSpace::of`]).
+    ///
+    /// # Errors
+    /// The settings of the kernel, or smaps of the process, cannot be read.
+    pub fn huge(&self, ranges: &[AddressRange], content: bool, budget: &Budget) -> Result<HugeSweep> {
+        let (machine, process) = (&self.target().machine, &self.target().process);
+        let bytes = self.huge_bytes();
+        let rules = Rules {
+            kernel: self.kernel(),
+            settings: machine.huge_settings()?,
+            bytes,
+            pages: bytes >> self.page().shift(),
+            process: process.may_have_huge_pages()?,
+            files: machine.kernel_option("CONFIG_READ_ONLY_THP_FOR_FS"),
+        };
+        // Without a scan, flags tell at least what is in no large folio.
+        let is_told = process.categories().contains(Categories::HUGE);
+        let flags = if is_told { Facts::empty() } else { Facts::FLAGS };
+        let need = Facts::KINDS | Facts::COUNTS | Facts::HUGE | Facts::CONTENT | flags;
+        let smaps = process.smaps(&mut budget.clone())?;
+        let pages = self.pages(&self.whole_places(ranges), self.obtainable(need) | Facts::ENTRIES);
+        Ok(HugeSweep {
+            counter: Counter { space: self.clone(), rules, smaps, current: None, tally: Tally::default() },
+            pages: pages.within(budget.clone()),
+            budget: budget.clone(),
+            zeros: content.then(ZeroPieces::default),
+            unread: VecDeque::new(),
+            zero_bytes: 0,
+            unknown_bytes: 0,
+        })
+    }
+
+    /// The places of huge pages that the ranges touch, each within its region.
+    fn whole_places(&self, ranges: &[AddressRange]) -> Vec<AddressRange> {
+        let bytes = self.huge_bytes();
+        let mut all: Vec<AddressRange> = Vec::new();
+        for region in self.regions().iter().map(ViewedRegion::range) {
+            let first = ranges.partition_point(|range| range.end() <= region.start());
+            let touching = ranges.iter().skip(first).map_while(|range| range.intersection(region));
+            for part in touching {
+                let start = part.start().get() / bytes * bytes;
+                let start = all.last().map_or(start, |last| last.end().get().max(start));
+                let end = part.end().get().checked_next_multiple_of(bytes).unwrap_or(u64::MAX);
+                let places = AddressRange::new(VirtualAddress::new(start), VirtualAddress::new(end));
+                all.extend(places.and_then(|places| places.intersection(region)));
+            }
+        }
+        all
+    }
+}
+
+impl HugeSweep {
+    /// The next step; `None` after the last one.
+    ///
+    /// # Errors
+    /// Those of [`Sweep::next`].
+    pub fn next(&mut self) -> Result<Option<HugeStep>> {
+        while let Some(range) = self.unread.pop_front() {
+            if let Some(zeros) = self.read(range)? {
+                return Ok(Some(HugeStep::Zeros(zeros)));
+            }
+        }
+        let Some(chunk) = self.pages.next()? else {
+            self.counter.end_region();
+            return Ok(None);
+        };
+        let pages = chunk.pages;
+        if let (Some(index), Some(viewed)) = (chunk.region_index, chunk.region) {
+            self.counter.begin(index, viewed);
+            for page in chunk.pages() {
+                self.counter.add(&page);
+                let is_huge = page.is_pmd_mapped() == Some(true) && page.kind != Some(Kind::HugeZero);
+                if self.zeros.is_some() && is_huge {
+                    let range = page.range(self.counter.space.page());
+                    self.unread.extend(range.into_iter().flat_map(|range| self.counter.places(range)));
+                }
+            }
+        }
+        Ok(Some(HugeStep::Pages(pages)))
+    }
+
+    /// The report: of everything, once the last step was taken.
+    pub fn report(&mut self) -> HugeReport {
+        self.counter.end_region();
+        self.counter.tally.report(&self.counter.rules)
+    }
+
+    /// The settings that it goes by.
+    pub fn settings(&self) -> &HugeSettings {
+        &self.counter.rules.settings
+    }
+
+    /// The bytes of all-zero pieces of huge pages, and of those that could not be read; `None` if no contents were
+    /// asked for.
+    pub fn zeros(&self) -> Option<(u64, u64)> {
+        self.zeros.as_ref().map(|_| (self.zero_bytes, self.unknown_bytes))
+    }
+
+    /// Regions that changed during the sweep.
+    pub fn changed(&self) -> &[AddressRange] {
+        self.pages.changed()
+    }
+
+    fn read(&mut self, range: AddressRange) -> Result<Option<HugeZeros>> {
+        let Some(zeros) = &mut self.zeros else {
+            return Ok(None);
+        };
+        let mut pieces: Vec<AddressRange> = Vec::new();
+        self.unknown_bytes +=
+            zeros.find(&self.counter.space, range, &mut self.budget, &mut |piece| match pieces.last_mut() {
+                Some(last) if last.end() == piece.start() => {
+                    *last = AddressRange::new(last.start(), piece.end()).unwrap_or(piece);
+                }
+                _ => pieces.push(piece),
+            })?;
+        self.zero_bytes += pieces.iter().map(|piece| piece.len()).sum::<u64>();
+        Ok((!pieces.is_empty()).then_some(HugeZeros { range, pieces }))
+    }
+}
+
+/// Puts the pages of a region together to places of huge pages.
+struct Counter {
+    space: AddressSpace,
+    rules: Rules,
+    smaps: Vec<Smaps>,
+    current: Option<Current>,
+    tally: Tally,
+}
+
+/// The region under way.
+struct Current {
+    index: usize,
+    range: AddressRange,
+    permissions: Permissions,
+    offset: u64,
+    backing: Backing,
+    mount: Option<HugeChoice>,
+    smaps: Smaps,
+    reasons: OfRegion,
+    place: Option<(u64, Stretch)>,
+}
+
+impl Current {
+    fn facts(&self) -> RegionFacts<'_> {
+        let &Current { range, permissions, offset, backing, mount, ref smaps, .. } = self;
+        RegionFacts { range, permissions, offset, backing, mount, smaps }
+    }
+}
+
+impl Counter {
+    /// Begins a region, unless it is under way.
+    fn begin(&mut self, index: usize, viewed: &ViewedRegion) {
+        if self.current.as_ref().is_some_and(|current| current.index == index) {
+            return;
+        }
+        self.end_region();
+        let range = viewed.range();
+        let of_region = Smaps::at(&self.smaps, range.start());
+        let mut current = Current {
+            index,
+            range,
+            permissions: viewed.region.permissions,
+            offset: viewed.region.offset,
+            backing: viewed.backing,
+            mount: match viewed.backing {
+                Backing::Shmem => self.space.target().machine.huge_option(viewed.region.device),
+                _ => None,
+            },
+            smaps: of_region.cloned().unwrap_or_else(|| Smaps::of(range)),
+            reasons: OfRegion::default(),
+            place: None,
+        };
+        current.reasons = self.rules.of_region(&current.facts());
+        self.current = Some(current);
+    }
+
+    fn add(&mut self, page: &Page) {
+        let (bytes, size) = (self.rules.bytes, self.space.page());
+        let (mut at, mut left) = (page.address.get(), page.pages);
+        while left > 0 {
+            let number = at / bytes;
+            let whole = left / self.rules.pages;
+            let is_new = self.place().is_none_or(|place| place != number);
+            if is_new {
+                self.end_place();
+            }
+            let taken = if page.state() == State::Untouched && is_new && at.is_multiple_of(bytes) && whole > 0 {
+                // An empty reservation may be as large as the address space.
+                let stretch = Stretch::of_untouched(page, self.rules.pages);
+                self.count(&stretch, number, whole);
+                whole * self.rules.pages
+            } else {
+                let end = (number + 1).saturating_mul(bytes);
+                let taken = left.min(((end - at) >> size.shift()).max(1));
+                if let Some(current) = &mut self.current {
+                    let (_, stretch) = current.place.get_or_insert_with(|| (number, Stretch::default()));
+                    stretch.add(page, taken);
+                }
+                taken
+            };
+            left -= taken;
+            at = at.saturating_add(taken << size.shift());
+        }
+    }
+
+    /// The number of the place under way.
+    fn place(&self) -> Option<u64> {
+        self.current.as_ref()?.place.as_ref().map(|(number, _)| *number)
+    }
+
+    fn end_place(&mut self) {
+        let place = self.current.as_mut().and_then(|current| current.place.take());
+        if let Some((number, stretch)) = place {
+            self.count(&stretch, number, 1);
+        }
+    }
+
+    /// Counts `times` alike places from `number` on.
+    fn count(&mut self, stretch: &Stretch, number: u64, times: u64) {
+        let Some(current) = &self.current else {
+            return;
+        };
+        let facts = current.facts();
+        let is_whole = self.rules.places(&facts).holds(number);
+        let page = self.space.page().bytes();
+        self.tally.add(&self.rules, (&facts, &current.reasons), (stretch, is_whole), times, page);
+    }
+
+    fn end_region(&mut self) {
+        self.end_place();
+        if let Some(current) = self.current.take() {
+            self.tally.end_region(current.index);
+        }
+    }
+
+    /// The huge pages of a range that one PMD each maps.
+    fn places(&self, range: AddressRange) -> Vec<AddressRange> {
+        let starts = (range.start().get()..range.end().get()).step_by(usize::try_from(self.rules.bytes).unwrap_or(1));
+        starts.filter_map(|start| AddressRange::of_length(VirtualAddress::new(start), self.rules.bytes)).collect()
+    }
+}

@@ -1,0 +1,167 @@
+//! The bytes of each reason.
+
+use super::rules::{OfRegion, RegionFacts, Rules};
+use super::stretch::Stretch;
+use crate::inspect::classify::Backing;
+use crate::process::HugeSize;
+use crate::report::{HugeBy, HugeRefusal};
+use std::collections::BTreeMap;
+
+/// Bytes by what they are mapped with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct HugeCounts {
+    /// Mapped by one PMD each.
+    pub huge: u64,
+    /// In small pages, or mapped by one PMD: only PAGEMAP_SCAN (Linux 6.7) tells.
+    pub unclear: u64,
+    /// Of the hugetlb pool.
+    pub pool: u64,
+    /// In small pages.
+    pub small: u64,
+    /// In swap.
+    pub swapped: u64,
+    /// Accessible, with nothing there.
+    pub untouched: u64,
+}
+
+/// A reason, and the bytes that it concerns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct HugeReason {
+    /// Who makes no huge page of them.
+    pub by: HugeBy,
+    /// Why not; `None` if nothing is in the way.
+    pub reason: Option<HugeRefusal>,
+    /// Bytes that it concerns. Several reasons may concern the same bytes.
+    pub bytes: u64,
+    /// Of these, the bytes for which the kernel finds this reason first.
+    pub first: u64,
+    /// The index of the region with most of them.
+    pub region: usize,
+    /// Of these, those in that region.
+    pub region_bytes: u64,
+}
+
+/// A size of huge pages, and the bytes of the memory whose settings allow it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct HugeSizeUse {
+    /// The size, and its settings.
+    pub size: HugeSize,
+    /// Bytes of memory, also of untouched memory.
+    pub allowed: u64,
+}
+
+/// Why memory is not on huge pages.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct HugeReport {
+    /// What there is.
+    pub counts: HugeCounts,
+    /// The reasons, in the order of the kernel's checks; that there is none comes last.
+    pub reasons: Vec<HugeReason>,
+    /// The sizes that the kernel has, from small to large.
+    pub sizes: Vec<HugeSizeUse>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Sum {
+    bytes: u64,
+    first: u64,
+}
+
+type Key = (HugeBy, Option<HugeRefusal>);
+
+/// Adds up.
+#[derive(Default)]
+pub(super) struct Tally {
+    counts: HugeCounts,
+    all: BTreeMap<Key, (Sum, usize, u64)>,
+    of_region: BTreeMap<Key, Sum>,
+    allowed: BTreeMap<u64, u64>,
+}
+
+impl Tally {
+    /// Adds `times` places of huge pages that are like `stretch`. `page` is the size of a page.
+    pub fn add(
+        &mut self,
+        rules: &Rules,
+        (region, of): (&RegionFacts<'_>, &OfRegion),
+        (stretch, is_whole): (&Stretch, bool),
+        times: u64,
+        page: u64,
+    ) {
+        let bytes = |pages: u64| pages.saturating_mul(page).saturating_mul(times);
+        let is_accessible = region.permissions.read || region.permissions.write || region.permissions.execute;
+        let untouched = if is_accessible { stretch.untouched } else { 0 };
+        let counts = &mut self.counts;
+        counts.huge += bytes(stretch.huge);
+        counts.pool += bytes(stretch.pool);
+        if region.backing == Backing::Hugetlb {
+            return;
+        }
+        counts.small += bytes(stretch.small);
+        counts.unclear += bytes(stretch.unclear);
+        counts.swapped += bytes(stretch.swapped);
+        counts.untouched = counts.untouched.saturating_add(bytes(untouched));
+        let memory = bytes(stretch.small + stretch.huge + stretch.swapped + untouched);
+        for size in rules.settings.sizes.iter().filter(|size| rules.allows(region, size.bytes)) {
+            let allowed = self.allowed.entry(size.bytes).or_default();
+            *allowed = allowed.saturating_add(memory);
+        }
+        if untouched > 0 && region.backing != Backing::Kernel {
+            let reasons = rules.fault(of, region, stretch, is_whole);
+            self.note(HugeBy::Fault, &reasons, bytes(untouched));
+        }
+        if stretch.copies > 0 {
+            self.note(HugeBy::Khugepaged, &rules.copies(of, region), bytes(stretch.copies));
+        }
+        let rest = stretch.small - stretch.copies + stretch.swapped;
+        if rest > 0 {
+            let reasons = rules.khugepaged(of, region, stretch, is_whole);
+            self.note(HugeBy::Khugepaged, &reasons, bytes(rest));
+        }
+    }
+
+    fn note(&mut self, by: HugeBy, reasons: &[HugeRefusal], bytes: u64) {
+        let mut add = |reason, is_first: bool| {
+            let sum = self.of_region.entry((by, reason)).or_default();
+            sum.bytes = sum.bytes.saturating_add(bytes);
+            sum.first = sum.first.saturating_add(if is_first { bytes } else { 0 });
+        };
+        match reasons {
+            [] => add(None, true),
+            reasons => reasons.iter().enumerate().for_each(|(index, &reason)| add(Some(reason), index == 0)),
+        }
+    }
+
+    /// Ends the region of this index.
+    pub fn end_region(&mut self, index: usize) {
+        for (key, sum) in std::mem::take(&mut self.of_region) {
+            let (all, region, most) = self.all.entry(key).or_default();
+            all.bytes = all.bytes.saturating_add(sum.bytes);
+            all.first = all.first.saturating_add(sum.first);
+            if sum.bytes > *most {
+                (*region, *most) = (index, sum.bytes);
+            }
+        }
+    }
+
+    /// The sums so far.
+    pub fn report(&self, rules: &Rules) -> HugeReport {
+        let reason = |(&(by, reason), &(sum, region, region_bytes)): (&Key, &(Sum, usize, u64))| HugeReason {
+            by,
+            reason,
+            bytes: sum.bytes,
+            first: sum.first,
+            region,
+            region_bytes,
+        };
+        let mut reasons: Vec<HugeReason> = self.all.iter().map(reason).collect();
+        reasons.sort_by_key(|one| (one.by, one.reason.map_or(usize::MAX, |reason| rules.rank(reason))));
+        let allowed = |bytes| self.allowed.get(&bytes).copied().unwrap_or_default();
+        let sizes = rules.settings.sizes.iter().map(|&size| HugeSizeUse { size, allowed: allowed(size.bytes) });
+        HugeReport { counts: self.counts, reasons, sizes: sizes.collect() }
+    }
+}

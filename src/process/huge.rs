@@ -1,0 +1,100 @@
+//! The settings of transparent huge pages, and the memory that is free for them.
+
+use super::{Error, Machine, Result};
+use crate::kernel::Device;
+use crate::kernel::huge::{FreeBlocks, HugeChoice};
+use crate::kernel::mounts::MemoryFiles;
+use crate::kernel::words::Worded as _;
+use crate::source::{File, Setting};
+
+/// The settings of transparent huge pages.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct HugeSettings {
+    /// Which memory gets them (`enabled`); `None` on a kernel without them.
+    pub memory: Option<HugeChoice>,
+    /// Which shared memory gets them (`shmem_enabled`).
+    pub shared: Option<HugeChoice>,
+    /// The settings for each size, from small to large. Before Linux 6.8 there is only one size, without a setting of
+    /// its own.
+    pub sizes: Vec<HugeSize>,
+    /// The most pages of a future huge page that khugepaged lets be empty.
+    pub max_empty: Option<u64>,
+    /// The most that it lets be in swap.
+    pub max_swapped: Option<u64>,
+    /// The most that it lets be shared (since Linux 5.8).
+    pub max_shared: Option<u64>,
+}
+
+/// The settings for transparent huge pages of one size.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct HugeSize {
+    /// Bytes of such a page.
+    pub bytes: u64,
+    /// Which memory gets them.
+    pub memory: Option<HugeChoice>,
+    /// Which shared memory gets them (since Linux 6.11).
+    pub shared: Option<HugeChoice>,
+}
+
+impl HugeSettings {
+    /// Those for pages of this many bytes.
+    pub fn of(&self, bytes: u64) -> Option<&HugeSize> {
+        self.sizes.iter().find(|size| size.bytes == bytes)
+    }
+}
+
+impl Machine {
+    /// The settings of transparent huge pages, read anew.
+    ///
+    /// # Errors
+    /// They cannot be read, on a kernel that may have transparent huge pages.
+    pub fn huge_settings(&self) -> Result<HugeSettings> {
+        let memory = match self.huge_choice(Setting::HugePages) {
+            Ok(choice) => Some(choice),
+            Err(_) if self.kernel_option("CONFIG_TRANSPARENT_HUGEPAGE") == Some(false) => {
+                return Ok(HugeSettings::default());
+            }
+            Err(error) => return Err(error),
+        };
+        let choice = |setting| self.huge_choice(setting).ok();
+        let largest = self.huge_page_bytes().unwrap_or_default();
+        let sizes = (1..32).map(|order| self.page().bytes() << order).take_while(|&bytes| bytes <= largest);
+        let of_size = |bytes| HugeSize {
+            bytes,
+            memory: choice(Setting::HugePagesOf(bytes)),
+            shared: choice(Setting::HugeSharedOf(bytes)),
+        };
+        Ok(HugeSettings {
+            memory,
+            shared: choice(Setting::HugeShared),
+            sizes: sizes.map(of_size).filter(|size| size.memory.is_some() || size.shared.is_some()).collect(),
+            max_empty: self.setting(Setting::CollapseEmpty),
+            max_swapped: self.setting(Setting::CollapseSwapped),
+            max_shared: self.setting(Setting::CollapseShared),
+        })
+    }
+
+    /// Which of the shared memory on a mounted filesystem gets huge pages (the option `huge` of tmpfs); `None` of
+    /// shared memory in no mounted filesystem.
+    #[doc(hidden)]
+    pub fn huge_option(&self, device: Device) -> Option<HugeChoice> {
+        let mount = self.mounts_of(device).find(|mount| mount.memory_files() == Some(MemoryFiles::Shared))?;
+        Some(mount.option("huge").and_then(HugeChoice::from_word).unwrap_or(HugeChoice::Never))
+    }
+
+    /// The free blocks of memory (`/proc/buddyinfo`), read anew.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn free_blocks(&self) -> Result<FreeBlocks> {
+        Ok(FreeBlocks::parse(&self.source().whole(File::FreeBlocks)?)?)
+    }
+
+    fn huge_choice(&self, setting: Setting) -> Result<HugeChoice> {
+        let text = self.source().whole(File::Setting(setting))?;
+        let unknown = || Error::not_available("unknown setting of huge pages on this kernel");
+        HugeChoice::parse(&text).ok_or_else(unknown)
+    }
+}

@@ -1,12 +1,462 @@
-//! How facts and records are serialized, and descriptions of that.
+//! How facts and records are serialized. The type of a field decides: one that may be unknown is a [`Fact`]. And the
+//! descriptions of records: for the reference, the schema, and the tests that compare both with real output.
 
-mod description;
-mod field;
 mod vocabulary;
-mod wire;
 
-pub use description::{FieldDescription, Form, Shape, WHY, Words};
-#[cfg(feature = "cli")]
-pub(crate) use field::leaf;
-pub use field::{Declared, Field, Hex};
-pub use wire::{AsText, Bytes, EveryState, Numbers};
+use crate::kernel::words::Worded;
+use crate::kernel::{Device, FrameNumber, Kind, Name, PageFlags, Permissions, PhysicalAddress, State, VirtualAddress};
+use crate::report::flag_names::FLAGS_RAW;
+use crate::report::{Fact, Reason};
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+use std::collections::BTreeMap;
+use std::fmt::{self, Display, Write};
+use std::ops::Deref;
+
+/// What a value is in JSON.
+#[derive(Clone, Copy, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum Form {
+    /// `true` or `false`.
+    Bool,
+    /// A whole number.
+    Integer,
+    /// A number, perhaps with a fraction.
+    Number,
+    /// One of these words.
+    Word(Words),
+    /// A string of hexadecimal digits behind `0x`.
+    Hex,
+    /// A string.
+    Text,
+    /// A list.
+    List(&'static Form),
+    /// An object with these fields.
+    Object(&'static [FieldDescription]),
+    /// An object of one of several shapes. The field called `tag` names the shape.
+    OneOf {
+        /// The name of that field.
+        tag: &'static str,
+        /// The shapes.
+        shapes: &'static [Shape],
+    },
+    /// An object whose keys are data, with values of this form.
+    Map(&'static Form),
+    /// One form or the other.
+    Either(&'static Form, &'static Form),
+    /// The form, or `null`.
+    OrNull(&'static Form),
+    /// Flags: two fields, a list of names and a number.
+    Flags,
+}
+
+/// The words that a value may be.
+#[derive(Clone, Copy, Debug)]
+pub struct Words {
+    /// What such a word is called.
+    pub name: &'static str,
+    /// All of them.
+    pub all: fn() -> Vec<String>,
+}
+
+impl PartialEq for Words {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+/// One field of a record.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct FieldDescription {
+    /// Its name in JSON. Not used where `is_flat`.
+    pub name: &'static str,
+    /// Its meaning, with the line ends of the source.
+    pub about: &'static str,
+    /// What it is in JSON.
+    pub form: Form,
+    /// Whether it is left out when it is empty.
+    pub is_optional: bool,
+    /// Whether the fields of its object stand in its place.
+    pub is_flat: bool,
+}
+
+/// One of several shapes that an object may have.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Shape {
+    /// The value of the field that names the shape.
+    pub name: &'static str,
+    /// What it is about, with the line ends of the source.
+    pub about: &'static str,
+    /// Its other fields: an object, or again one of several shapes.
+    pub form: Form,
+}
+
+/// The name of the field with the reasons for what is `null`.
+pub const WHY: &str = "why";
+
+impl FieldDescription {
+    /// A field that is always there, and is not flat.
+    pub const fn new(name: &'static str, about: &'static str, form: Form) -> Self {
+        FieldDescription { name, about, form, is_optional: false, is_flat: false }
+    }
+
+    /// The reasons for what is `null`.
+    pub const fn why(is_optional: bool) -> Self {
+        let about = "Why fields are `null` or uncertain: a reason under the name of each.";
+        FieldDescription { is_optional, ..FieldDescription::new(WHY, about, Form::Map(&Form::Text)) }
+    }
+}
+
+impl Form {
+    /// A word of an enumeration.
+    pub const fn word<T: Worded>(name: &'static str) -> Form {
+        Form::Word(Words { name, all: || T::words().map(str::to_owned).collect() })
+    }
+
+    /// The JSON fields of an object of this form, in order: flat fields are replaced by theirs, and flags are two
+    /// fields. For several shapes: the fields of all, optional unless every shape has them. Empty if the form is no
+    /// object.
+    pub fn fields(self) -> Vec<FieldDescription> {
+        let mut all = Vec::new();
+        match self {
+            Form::Object(fields) => fields.iter().for_each(|field| field.expand(&mut all)),
+            Form::OneOf { tag, shapes } => {
+                all.push(FieldDescription::new(tag, "The form of this record.", Form::Text));
+                let shapes: Vec<_> = shapes.iter().map(|shape| shape.form.fields()).collect();
+                let everywhere = |name| {
+                    let has = |fields: &Vec<FieldDescription>| fields.iter().any(|field| field.name == name);
+                    shapes.iter().all(has)
+                };
+                for field in shapes.iter().flatten() {
+                    let is_optional = field.is_optional || !everywhere(field.name);
+                    if all.iter().all(|known| known.name != field.name) {
+                        all.push(FieldDescription { is_optional, ..*field });
+                    }
+                }
+            }
+            Form::OrNull(form) => all = form.fields(),
+            _ => {}
+        }
+        all
+    }
+}
+
+impl FieldDescription {
+    fn expand(&self, all: &mut Vec<FieldDescription>) {
+        let is_optional = |field: FieldDescription| FieldDescription {
+            is_optional: field.is_optional || matches!(self.form, Form::OrNull(_)),
+            ..field
+        };
+        let (names, number) = match self.form {
+            // Its reasons are among those of the whole.
+            _ if self.is_flat => {
+                let fields = self.form.fields().into_iter();
+                return all.extend(fields.filter(|field| field.name != WHY).map(is_optional));
+            }
+            Form::Flags => (Form::List(&Form::Text), Form::Hex),
+            Form::OrNull(Form::Flags) => (Form::OrNull(&Form::List(&Form::Text)), Form::OrNull(&Form::Hex)),
+            _ => return all.push(*self),
+        };
+        all.push(FieldDescription { form: names, ..*self });
+        let name = FLAGS_RAW;
+        let about = "The same flags as a number.";
+        all.push(FieldDescription { name, about, form: number, ..*self });
+    }
+}
+
+/// A type that may be a field of a record.
+pub trait Field: Serialize {
+    /// What it is in JSON.
+    const FORM: Form;
+
+    /// Writes it under `name`.
+    ///
+    /// # Errors
+    /// Those of the serializer.
+    fn write<M: SerializeMap>(&self, name: &'static str, map: &mut M) -> Result<(), M::Error> {
+        map.serialize_entry(name, self)
+    }
+
+    /// Writes `null` under `name`.
+    ///
+    /// # Errors
+    /// Those of the serializer.
+    fn write_null<M: SerializeMap>(name: &'static str, map: &mut M) -> Result<(), M::Error> {
+        map.serialize_entry(name, &())
+    }
+
+    /// Writes its own fields, where it is an object.
+    ///
+    /// # Errors
+    /// Those of the serializer.
+    fn write_flat<M: SerializeMap>(&self, _map: &mut M) -> Result<(), M::Error> {
+        Ok(())
+    }
+
+    /// Writes all that it has as an object by itself: its own fields, and the reasons for those that are `null`.
+    ///
+    /// # Errors
+    /// Those of the serializer.
+    fn write_object<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        self.write_flat(map)
+    }
+
+    /// Whether it is empty, so that an optional field is left out.
+    fn is_absent(&self) -> bool {
+        false
+    }
+
+    /// Visits the reasons for what is `null` in it.
+    fn reasons<'a>(&'a self, _name: &'static str, _visit: &mut dyn FnMut(&'static str, &'a Reason)) {}
+}
+
+/// A record that is a line of its own in JSON.
+pub trait Declared: Field {
+    /// Its type, the sentence about it, and its fields.
+    const SHAPE: Shape;
+}
+
+/// Types that serialize as they are.
+macro_rules! leaf {
+    ($($type:ty => $form:expr),* $(,)?) => {
+        $(impl crate::report::json::Field for $type {
+            const FORM: crate::report::json::Form = $form;
+        })*
+    };
+}
+pub(crate) use leaf;
+
+leaf! {
+    char => Form::Text,
+    u8 => Form::Integer,
+    u32 => Form::Integer,
+    u64 => Form::Integer,
+    usize => Form::Integer,
+    f64 => Form::Number,
+    String => Form::Text,
+    &'static str => Form::Text,
+    Name => Form::Text,
+    State => Form::word::<State>("state"),
+    Kind => Form::word::<Kind>("kind"),
+    Permissions => Form::Text,
+    Device => Form::Text,
+    VirtualAddress => Form::Hex,
+    PhysicalAddress => Form::Hex,
+    FrameNumber => Form::Integer,
+    Hex => Form::Hex,
+}
+
+/// A word as a hexadecimal string.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Hex(pub u64);
+
+impl fmt::LowerHex for Hex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::LowerHex::fmt(&self.0, f)
+    }
+}
+
+impl Serialize for Hex {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{:#x}", self.0))
+    }
+}
+
+impl Field for bool {
+    const FORM: Form = Form::Bool;
+
+    fn is_absent(&self) -> bool {
+        !self
+    }
+}
+
+/// Flags by name, and under `flags_raw` as a number.
+impl Field for PageFlags {
+    const FORM: Form = Form::Flags;
+
+    fn write<M: SerializeMap>(&self, name: &'static str, map: &mut M) -> Result<(), M::Error> {
+        map.serialize_entry(name, self)?;
+        map.serialize_entry(FLAGS_RAW, &Hex(self.bits()))
+    }
+
+    fn write_null<M: SerializeMap>(name: &'static str, map: &mut M) -> Result<(), M::Error> {
+        map.serialize_entry(name, &())?;
+        map.serialize_entry(FLAGS_RAW, &())
+    }
+}
+
+/// A value that may not exist: `null` without a reason.
+impl<T: Field> Field for Option<T> {
+    const FORM: Form = Form::OrNull(&T::FORM);
+
+    fn write<M: SerializeMap>(&self, name: &'static str, map: &mut M) -> Result<(), M::Error> {
+        match self {
+            Some(value) => value.write(name, map),
+            None => T::write_null(name, map),
+        }
+    }
+
+    fn write_null<M: SerializeMap>(name: &'static str, map: &mut M) -> Result<(), M::Error> {
+        T::write_null(name, map)
+    }
+
+    fn write_flat<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        self.as_ref().map_or(Ok(()), |value| value.write_flat(map))
+    }
+
+    fn is_absent(&self) -> bool {
+        self.is_none()
+    }
+
+    fn reasons<'a>(&'a self, name: &'static str, visit: &mut dyn FnMut(&'static str, &'a Reason)) {
+        if let Some(value) = self {
+            value.reasons(name, visit);
+        }
+    }
+}
+
+/// A value that may be unknown: `null`, with the reason under `why`.
+impl<T: Field> Field for Fact<T> {
+    const FORM: Form = Form::OrNull(&T::FORM);
+
+    fn write<M: SerializeMap>(&self, name: &'static str, map: &mut M) -> Result<(), M::Error> {
+        match self {
+            Ok(value) => value.write(name, map),
+            Err(_) => T::write_null(name, map),
+        }
+    }
+
+    fn reasons<'a>(&'a self, name: &'static str, visit: &mut dyn FnMut(&'static str, &'a Reason)) {
+        match self {
+            Ok(value) => value.reasons(name, visit),
+            Err(reason) => visit(name, reason),
+        }
+    }
+}
+
+impl<T: Field> Field for Vec<T> {
+    const FORM: Form = Form::List(&T::FORM);
+
+    fn is_absent(&self) -> bool {
+        self.is_empty()
+    }
+}
+
+impl<K: Serialize + Ord, T: Field> Field for BTreeMap<K, T> {
+    const FORM: Form = Form::Map(&T::FORM);
+
+    fn is_absent(&self) -> bool {
+        self.is_empty()
+    }
+}
+
+impl<T: Field> Field for Box<T> {
+    const FORM: Form = T::FORM;
+
+    fn write<M: SerializeMap>(&self, name: &'static str, map: &mut M) -> Result<(), M::Error> {
+        T::write(self, name, map)
+    }
+
+    fn reasons<'a>(&'a self, name: &'static str, visit: &mut dyn FnMut(&'static str, &'a Reason)) {
+        T::reasons(self, name, visit);
+    }
+}
+
+/// Pages in each state. JSON has a field for every state, 0 if there are none, so that programs can rely on them.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct EveryState(pub BTreeMap<State, u64>);
+
+impl EveryState {
+    const FIELDS: [FieldDescription; State::ALL.len()] = {
+        let none = FieldDescription::new("", "Pages in this state.", Form::Number);
+        let mut fields = [none; State::ALL.len()];
+        let mut index = 0;
+        while index < fields.len() {
+            fields[index].name = State::ALL[index].word();
+            index += 1;
+        }
+        fields
+    };
+}
+
+impl Deref for EveryState {
+    type Target = BTreeMap<State, u64>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl Field for EveryState {
+    const FORM: Form = Form::Object(&Self::FIELDS);
+
+    fn write<M: SerializeMap>(&self, _: &'static str, map: &mut M) -> Result<(), M::Error> {
+        self.write_flat(map)
+    }
+
+    fn write_flat<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        State::ALL
+            .iter()
+            .try_for_each(|state| map.serialize_entry(state.word(), &self.get(state).copied().unwrap_or(0)))
+    }
+}
+
+/// Names with a number each, in this order: an object.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Numbers<K>(pub Vec<(K, u64)>);
+
+impl<K> Numbers<K> {
+    /// Their sum.
+    pub fn sum(&self) -> u64 {
+        self.iter().map(|(_, number)| *number).sum()
+    }
+}
+
+impl<K> Deref for Numbers<K> {
+    type Target = [(K, u64)];
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl<K: Serialize> Serialize for Numbers<K> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter().map(|(name, number)| (name, number)))
+    }
+}
+
+impl<K: Serialize> Field for Numbers<K> {
+    const FORM: Form = Form::Map(&Form::Number);
+}
+
+/// Bytes as digits, two a byte.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Bytes(pub Vec<u8>);
+
+impl Serialize for Bytes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut digits = String::with_capacity(2 * self.0.len());
+        for byte in &self.0 {
+            // Writing to a string does not fail.
+            let _ = write!(digits, "{byte:02x}");
+        }
+        serializer.serialize_str(&digits)
+    }
+}
+
+leaf!(Bytes => Form::Text);
+
+/// A part that JSON has as its text.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AsText<T>(pub T);
+
+impl<T: Display> Serialize for AsText<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+impl<T: Display> Field for AsText<T> {
+    const FORM: Form = Form::Text;
+}

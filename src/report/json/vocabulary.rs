@@ -1,7 +1,7 @@
 //! How the words for facts are serialized.
 
-use super::description::{FieldDescription, Form, Words};
-use super::field::leaf;
+use super::leaf;
+use super::{FieldDescription, Form, Words};
 use crate::kernel::huge::HugeChoice;
 use crate::report::{
     AccountClass, BesideRss, CgroupPath, EventKind, FamilyClass, FlagNames, HowMapped, HugeBy, HugePast, HugeRefusal,

@@ -6,11 +6,9 @@
 //! Here are the records that several commands emit, and their parts. A record of one command is declared with it.
 //! [`SHARED`] describes each with its fields: the JSON reference follows from that.
 
-mod explanation;
 mod page;
 mod session;
 
-pub use explanation::*;
 pub use page::*;
 pub use session::*;
 

@@ -1,0 +1,261 @@
+//! Facts that several records have: the words of a frame, its place and cgroup, its folio (pages that the kernel manages
+//! as one), a page at one moment, what changes did to memory and swap, and the numbers of a search for who maps a frame.
+
+use super::record::record;
+use super::{Fact, FlagNames, Reason, Why};
+use crate::kernel::{FrameNumber, Name, PageFlags, State};
+use std::fmt;
+use std::ops::AddAssign;
+
+record! {
+    /// The folio that a frame belongs to.
+    #[derive(Copy, Eq)]
+    pub struct FolioReport {
+        /// Order: the folio has 2^order pages.
+        order: u8,
+        /// The same in bytes.
+        bytes: u64,
+        /// Its first frame.
+        head: FrameNumber,
+        /// The index of this page in it, from 0.
+        index: u64,
+        /// The mapping of the folio around this page, if the frame was reached by an address.
+        [flat] mapped: Option<FolioMapping>,
+    }
+
+    /// The mapping of a folio around one of its pages.
+    #[derive(Copy, Eq)]
+    pub struct FolioMapping {
+        /// Pages of the folio that are mapped in this region at their places in the folio.
+        mapped_pages: u64,
+        /// Whether the folio begins at an address that is a multiple of its size: only then can one entry map all of
+        /// it.
+        aligned: bool,
+    }
+
+    /// Large folios of one size that are mapped in one way.
+    #[derive(Copy, Eq)]
+    pub struct LargeFolios {
+        /// Each has 2^order pages.
+        order: u8,
+        /// The same in bytes.
+        size: u64,
+        /// The mapping: `pmd`, `pte` or `hugetlb`; `null` if this kernel does not show it.
+        mapped: HowMapped,
+        /// Mapped bytes of all of them.
+        bytes: u64,
+        /// Of these, bytes of folios that are only partly mapped, or not in one piece.
+        partly: u64,
+        /// Of these, bytes at addresses where no single entry can map their folio.
+        unaligned: u64,
+    }
+}
+
+/// How a large folio is mapped.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[non_exhaustive]
+pub enum HowMapped {
+    /// One entry for the whole.
+    Pmd,
+    /// An entry for each page.
+    Pte,
+    /// As a page of the hugetlb pool: always whole.
+    Hugetlb,
+    /// This kernel does not show it.
+    Unknown,
+}
+
+impl HowMapped {
+    /// The word for it, if it is known.
+    pub fn word(self) -> Option<&'static str> {
+        match self {
+            HowMapped::Pmd => Some("pmd"),
+            HowMapped::Pte => Some("pte"),
+            HowMapped::Hugetlb => Some("hugetlb"),
+            HowMapped::Unknown => None,
+        }
+    }
+}
+
+record! {
+    /// The words of a frame in `/proc/kpageflags` and `/proc/kpagecount`.
+    #[derive(Eq)]
+    pub struct FrameWords {
+        /// Its flags; of several frames, those that all of them have.
+        flags: Fact<PageFlags>,
+        /// Number of its mappings.
+        map_count: Fact<u64>,
+        /// Whether that may be an average over the large folio that it belongs to.
+        [optional] map_count_average: bool,
+        /// Number of these mappings that are pmdb's own: it maps libraries too, and its program file.
+        [optional] own_mappings: Option<u64>,
+    }
+}
+
+impl FrameWords {
+    /// How often it is mapped, if the count is exact.
+    pub fn exact_map_count(&self) -> Option<u64> {
+        let count = self.map_count.as_ref().ok();
+        count.copied().filter(|_| !self.map_count_average)
+    }
+
+    /// Whether pmdb itself has all mappings but one, as far as that is known.
+    pub fn is_once_besides_pmdb(&self) -> bool {
+        let own = self.own_mappings.filter(|&own| own > 0);
+        own.is_some_and(|own| self.exact_map_count() == Some(own + 1))
+    }
+
+    /// For a frame about which nothing can be known.
+    #[cfg(test)]
+    pub fn unknown(reason: &super::Reason) -> Self {
+        FrameWords {
+            flags: Err(reason.clone()),
+            map_count: Err(reason.clone()),
+            map_count_average: false,
+            own_mappings: None,
+        }
+    }
+}
+
+record! {
+    /// The place of a frame, and the cgroup that is charged for it.
+    #[derive(Eq)]
+    pub struct FramePlace {
+        /// Memory zone.
+        zone: Fact<String>,
+        /// NUMA node.
+        node: Fact<u32>,
+        /// The resources of `/proc/iomem` that hold it, the outermost first.
+        iomem: Fact<Vec<Name>>,
+        /// Inode of the memory cgroup that the frame is charged to; 0 for none.
+        cgroup: Fact<u64>,
+        /// The path of that cgroup.
+        cgroup_path: Fact<CgroupPath>,
+    }
+}
+
+impl FramePlace {
+    /// For a frame about which nothing can be known.
+    pub fn unknown(reason: &Reason) -> Self {
+        FramePlace {
+            zone: Err(reason.clone()),
+            node: Err(reason.clone()),
+            iomem: Err(reason.clone()),
+            cgroup: Err(reason.clone()),
+            cgroup_path: Err(reason.clone()),
+        }
+    }
+}
+
+/// The directory of a memory cgroup.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum CgroupPath {
+    /// From the root of the hierarchy.
+    Path(Name),
+    /// No directory has this inode: the group was removed while pages were still charged to it, or is outside of the
+    /// mounted hierarchy.
+    Gone(u64),
+}
+
+impl fmt::Display for CgroupPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CgroupPath::Path(path) => path.fmt(f),
+            CgroupPath::Gone(inode) => write!(f, "@{inode}"),
+        }
+    }
+}
+
+impl NetEffect {
+    /// The part of it that `pages` of `all` pages have, which changed in the same way. All have the whole.
+    #[must_use]
+    pub fn part(self, pages: u64, all: u64) -> NetEffect {
+        let part = |bytes: u64| {
+            let bytes = u128::from(bytes) * u128::from(pages) / u128::from(all.max(1));
+            u64::try_from(bytes).unwrap_or(u64::MAX)
+        };
+        let NetEffect { came, went, swap_came, swap_went } = self;
+        NetEffect { came: part(came), went: part(went), swap_came: part(swap_came), swap_went: part(swap_went) }
+    }
+}
+
+impl AddAssign for NetEffect {
+    fn add_assign(&mut self, other: NetEffect) {
+        self.came += other.came;
+        self.went += other.went;
+        self.swap_came += other.swap_came;
+        self.swap_went += other.swap_went;
+    }
+}
+
+record! {
+    /// The net effect of changes on the memory of a process.
+    #[derive(Copy, Default, Eq)]
+    pub struct NetEffect {
+        /// Bytes that are present now and were not before.
+        came: u64,
+        /// Bytes that were present before and are not now.
+        went: u64,
+        /// Bytes that are in swap now and were not before.
+        swap_came: u64,
+        /// Bytes that were in swap before and are not now.
+        swap_went: u64,
+    }
+}
+
+record! {
+    /// The numbers of a search for the mappings of a frame.
+    #[derive(Copy, Eq, Default)]
+    pub struct WhoCounts {
+        /// Mappings found, without those that are known to be gone.
+        mappings: u64,
+        /// Mappings that were shown and vanished since.
+        left: u64,
+        /// Processes that have them.
+        processes: u64,
+        /// Processes that were searched.
+        looked_at: u64,
+        /// Processes in the system, without kernel threads.
+        listed: u64,
+        /// Processes that could not be read.
+        unreadable: u64,
+        /// Processes that ended before or during the search.
+        gone: u64,
+        /// Processes that share the address space of one that is shown.
+        same_memory: u64,
+    }
+}
+
+record! {
+    /// One side of an event: the page before or after it.
+    #[derive(Eq)]
+    pub struct PageFacts with why if noted {
+        /// State.
+        state: State,
+        /// Frame of the first page.
+        pfn: Option<FrameNumber>,
+        /// Flags, when they are watched.
+        flags: Option<FlagNames>,
+        /// Map count, when it is watched.
+        map_count: Option<u64>,
+        /// Whether the map count may be an average over a large folio.
+        [optional] map_count_average: bool,
+        /// Why the state is only the most likely one.
+        [flat] why: Why,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_of_an_effect_add_up() {
+        // Of five pages that went with their region, three were present and two in swap.
+        let effect = NetEffect { went: 3 << 12, swap_went: 2 << 12, ..NetEffect::default() };
+        assert_eq!(effect.part(5, 5), effect);
+        let came = NetEffect { came: 5 << 12, ..NetEffect::default() };
+        assert_eq!(came.part(2, 5), NetEffect { came: 2 << 12, ..NetEffect::default() });
+        assert_eq!(NetEffect::default().part(0, 0), NetEffect::default());
+    }
+}

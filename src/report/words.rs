@@ -1,0 +1,343 @@
+//! Words for what is found out: whose a page is, and what the next access will do; the classes of an account of memory,
+//! what is marked in them, and what stands beside their sum; and the changes that are seen.
+
+use crate::kernel::words::worded;
+
+/// Whose page it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
+#[non_exhaustive]
+pub enum Owner {
+    /// Of this mapping alone.
+    Sole,
+    /// Private, and shared since a fork: the first process to write gets a copy.
+    CopyOnWrite,
+    /// Private and shared by a fork before; nobody else maps it any more.
+    LeftOver,
+    /// Merged by the kernel with equal pages.
+    Merged,
+    /// Of a file or of shared memory, for whoever maps it.
+    Object,
+    /// The kernel's own: pages of zeros, vdso.
+    Kernel,
+    /// A device's.
+    Device,
+}
+
+/// What an access will do. If there are several possible effects, the likeliest comes first.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Outcome {
+    /// One of these.
+    pub effects: Vec<Effect>,
+    /// Whether this access makes a private copy, of the present page or of the one that is faulted in. `None` if that
+    /// is unknown.
+    pub copies: Option<bool>,
+}
+
+/// What an access does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
+#[non_exhaustive]
+pub enum Effect {
+    /// Nothing beyond the access.
+    Nothing,
+    /// Zeros are mapped: the shared page of zeros for a read, a page of its own otherwise.
+    Zeros,
+    /// The same for a whole huge page at once: the huge page of zeros for a read, one of its own otherwise.
+    HugeZeros,
+    /// A copy of the page is made for this process.
+    Copy,
+    /// The page is made writable where it is.
+    Reuse,
+    /// Maps the page of the page cache.
+    MapCached,
+    /// Reads the file.
+    ReadFile,
+    /// Brings it back from swap.
+    SwapIn,
+    /// Brings it back from the memory of a device.
+    FromDevice,
+    /// A driver or the kernel maps a page of its own.
+    Map,
+    /// Removes a write protection of userfaultfd that only records writes.
+    Unprotect,
+    /// Stops the thread until the userfaultfd handler has resolved the fault.
+    Notify,
+    /// Waits until the page has moved.
+    Wait,
+    /// The stack grows to here.
+    StackGrows,
+    /// SIGSEGV: nothing is mapped here.
+    NoRegion,
+    /// SIGSEGV: the region does not permit it.
+    Protection,
+    /// SIGSEGV: the thread has no such right for the protection key of the region.
+    ProtectionKey,
+    /// SIGSEGV: a guard page.
+    Guard,
+    /// SIGBUS: the file ends before this page.
+    PastEnd,
+    /// SIGBUS: the kernel has no page for this part of `[vvar]` on this machine.
+    NoKernelPage,
+    /// SIGBUS: no page is left in the hugetlb pool.
+    PoolEmpty,
+    /// SIGBUS: poisoned.
+    Poisoned,
+    /// SIGBUS: the memory is broken.
+    Hwpoison,
+}
+
+/// The fault or signal of an effect.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
+pub enum Fault {
+    /// No page fault.
+    None,
+    /// A page fault without I/O.
+    Minor,
+    /// A page fault with I/O.
+    Major,
+    /// A page fault that a userfaultfd handler resolves, at any time.
+    Userfault,
+    /// The signal SIGSEGV.
+    #[cfg_attr(feature = "serde", serde(rename = "SIGSEGV"))]
+    Segv,
+    /// The signal SIGBUS.
+    #[cfg_attr(feature = "serde", serde(rename = "SIGBUS"))]
+    Bus,
+}
+
+impl Effect {
+    /// Its fault; the most likely one if several are possible.
+    pub const fn fault(self) -> Fault {
+        match self {
+            Effect::Nothing => Fault::None,
+            Effect::Zeros
+            | Effect::HugeZeros
+            | Effect::Copy
+            | Effect::Reuse
+            | Effect::MapCached
+            | Effect::Map
+            | Effect::Unprotect
+            | Effect::Wait
+            | Effect::FromDevice
+            | Effect::StackGrows => Fault::Minor,
+            Effect::ReadFile | Effect::SwapIn => Fault::Major,
+            Effect::Notify => Fault::Userfault,
+            Effect::NoRegion | Effect::Protection | Effect::ProtectionKey | Effect::Guard => Fault::Segv,
+            Effect::PastEnd | Effect::NoKernelPage | Effect::PoolEmpty | Effect::Poisoned | Effect::Hwpoison => {
+                Fault::Bus
+            }
+        }
+    }
+}
+
+impl Outcome {
+    /// One of `effects`, which make no copy beyond their own.
+    pub fn of(effects: &[Effect]) -> Self {
+        let copy = |effect: &Effect| *effect == Effect::Copy;
+        Outcome {
+            effects: effects.to_vec(),
+            copies: match (effects.iter().any(copy), effects.iter().all(copy)) {
+                (false, _) => Some(false),
+                (true, true) => Some(true),
+                (true, false) => None,
+            },
+        }
+    }
+
+    /// The fault; `None` if it is unknown.
+    pub fn fault(&self) -> Option<Fault> {
+        // If the swap cache still has the page, no I/O is needed.
+        if self.effects.contains(&Effect::SwapIn) {
+            return None;
+        }
+        let mut faults = self.effects.iter().map(|effect| effect.fault());
+        let first = faults.next()?;
+        faults.all(|fault| fault == first).then_some(first)
+    }
+}
+
+worded! {
+    /// The class that a mapping of a page is counted in. Every mapping that Rss counts is in one of them.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
+    #[non_exhaustive]
+    pub enum AccountClass, word {
+        /// Anonymous memory that is mapped only here.
+        Anonymous = "anonymous",
+        /// Private copies of file pages, mapped only here.
+        PrivateCopies = "private_copies",
+        /// Anonymous memory and private copies that are shared with other processes since a fork.
+        Forked = "forked",
+        /// Pages merged with equal pages (KSM).
+        Merged = "merged",
+        /// Anonymous memory and private copies; what shares them is unknown.
+        PrivateUnclear = "private_unclear",
+        /// Shared memory that is mapped only by this process.
+        ShmemHere = "shmem_here",
+        /// Shared memory that other processes map too.
+        ShmemOthers = "shmem_others",
+        /// Shared memory; whether other processes map it is unknown.
+        ShmemUnclear = "shmem_unclear",
+        /// Pages of files that are mapped only by this process.
+        FileHere = "file_here",
+        /// Pages of files that other processes map too.
+        FileOthers = "file_others",
+        /// Pages of files; whether other processes map them is unknown.
+        FileUnclear = "file_unclear",
+        /// Pages that the kernel provides, such as the vdso.
+        Kernel = "kernel",
+        /// Entries without memory here: the page is moving to another frame, on a device, or failed.
+        Elsewhere = "elsewhere",
+        /// Pages of an unknown kind.
+        Unclear = "unclear",
+    }
+}
+
+worded! {
+    /// A property of pages in a class.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
+    #[non_exhaustive]
+    pub enum AccountMark, word {
+        /// Mapped as huge pages, by one PMD each.
+        Huge = "huge",
+        /// Copied by the next write of this process.
+        ToCopy = "to_copy",
+        /// Freed with MADV_FREE. The mark stays if the page is written again.
+        LazilyFreed = "lazily_freed",
+        /// Locked into memory, by this process or another one.
+        Locked = "locked",
+        /// Pages of files with changes that are not on disk yet: the kernel cannot drop them.
+        Dirty = "dirty",
+        /// Mapped several times in this process.
+        Several = "several",
+        /// Mapped by no other process but pmdb itself.
+        WithPmdb = "with_pmdb",
+        /// All-zero pieces of huge pages.
+        Zeros = "zeros",
+    }
+}
+
+worded! {
+    /// Memory of the process that Rss does not count.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
+    #[non_exhaustive]
+    pub enum BesideRss, word {
+        /// Pages of the hugetlb pool.
+        Hugetlb = "hugetlb",
+        /// Pages in swap.
+        Swapped = "swapped",
+        /// Mappings of the page of zeros, which take no memory.
+        ZeroPages = "zero_pages",
+        /// Memory of devices and of the kernel, mapped by drivers.
+        Drivers = "drivers",
+        /// Data that the kernel maps into every process (`[vvar]`).
+        KernelData = "kernel_data",
+        /// Guard pages, which take no memory.
+        Guards = "guards",
+    }
+}
+
+worded! {
+    /// The class that a frame is counted in which some of several processes map.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
+    #[non_exhaustive]
+    pub enum FamilyClass, word {
+        /// Private memory that one of the processes maps.
+        PrivateOne = "private_one",
+        /// Private memory that several of them map, since a fork.
+        PrivateSeveral = "private_several",
+        /// Pages merged with equal pages (KSM).
+        Merged = "merged",
+        /// Shared memory that one of them maps.
+        ShmemOne = "shmem_one",
+        /// Shared memory that several of them map.
+        ShmemSeveral = "shmem_several",
+        /// Pages of files that one of them maps.
+        FileOne = "file_one",
+        /// Pages of files that several of them map.
+        FileSeveral = "file_several",
+        /// Pages that the kernel provides, such as the vdso.
+        Kernel = "kernel",
+        /// Entries without memory here: the page is moving to another frame, on a device, or failed.
+        Elsewhere = "elsewhere",
+        /// Pages of an unknown kind.
+        Unclear = "unclear",
+    }
+}
+
+worded! {
+    /// What happened to a page, a region or the target.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
+    #[non_exhaustive]
+    pub enum EventKind, words {
+        /// A page became present.
+        Came = "came",
+        /// A page is no longer present.
+        Went = "went",
+        /// A page has another frame, with the same contents as far as pmdb can see.
+        Moved = "moved",
+        /// A page was swapped out.
+        SwappedOut = "swapped out",
+        /// A page was swapped in.
+        SwappedIn = "swapped in",
+        /// A private copy replaced a shared page or a page of a file.
+        CopiedOnWrite = "copied on write",
+        /// A huge page is now mapped by small entries.
+        Split = "split",
+        /// Small pages are now mapped as one huge page.
+        Collapsed = "collapsed",
+        /// The contents of a page changed (only in `diff`, with `content`).
+        Written = "written",
+        /// A guard page was installed.
+        GuardInstalled = "guard installed",
+        /// A guard page was removed.
+        GuardRemoved = "guard removed",
+        /// The flags of a frame changed.
+        FlagsChanged = "flags changed",
+        /// The map count of a frame changed.
+        MapCountChanged = "map count changed",
+        /// A page was written: its soft-dirty bit was set.
+        SoftDirty = "soft-dirty",
+        /// A region appeared.
+        RegionAppeared = "region appeared",
+        /// A region grew.
+        RegionGrew = "region grew",
+        /// A region shrank.
+        RegionShrank = "region shrank",
+        /// A region was removed.
+        RegionWent = "region went",
+        /// The permissions of a region changed.
+        RegionChanged = "region changed",
+        /// The process executed another program.
+        Executed = "executed",
+        /// The process exited.
+        Exited = "exited",
+    }
+}
+
+impl EventKind {
+    /// Whether pages came, went or were swapped: their frames are not the change.
+    pub const fn is_of_presence(self) -> bool {
+        matches!(self, EventKind::Came | EventKind::Went | EventKind::SwappedOut | EventKind::SwappedIn)
+    }
+
+    /// Whether it is about pages, rather than a region or the process.
+    pub const fn is_of_pages(self) -> bool {
+        !matches!(
+            self,
+            EventKind::RegionAppeared
+                | EventKind::RegionGrew
+                | EventKind::RegionShrank
+                | EventKind::RegionWent
+                | EventKind::RegionChanged
+                | EventKind::Executed
+                | EventKind::Exited
+        )
+    }
+}

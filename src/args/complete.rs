@@ -24,6 +24,10 @@ use rustix::termios::tcgetwinsize;
 use shell::{Word, written};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::time::Duration;
+
+/// The time limit of a search for names. It is longer than at the prompt: here each Tab begins anew.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The widest terms that meanings are aligned with.
 const WIDEST: usize = 24;
@@ -302,7 +306,7 @@ impl Offers<'_> {
         }
         let before: String = before.iter().flat_map(|word| [word, " "]).collect();
         let line = format!("{before}{}", self.begun.get(kept..).unwrap_or_default());
-        let (start, offers) = command::complete(&state, &line, line.len());
+        let (start, offers) = command::complete(&state, &line, line.len(), PATIENCE);
         let given = line.get(..start).unwrap_or_default();
         let begins = start.max(before.len());
         for offer in offers {

@@ -41,7 +41,8 @@ to keep a blank at its end, which begins the next word.",
 
     fn run(&self, context: &mut Context) -> Outcome {
         let text = &self.text;
-        let (start, offers) = completion::complete(context.commands, context.state, text, text.len());
+        let (start, offers) =
+            completion::complete(context.commands, context.state, text, text.len(), completion::BETWEEN_KEYS);
         let before = text.get(..start).unwrap_or_default();
         for offer in offers {
             let text = format!("{before}{}\n", offer.typed.trim_end());

@@ -19,14 +19,17 @@ use std::time::Duration;
 /// The most offered names of one kind.
 const MOST: usize = 200;
 
-/// The time limit for searching symbols between two keys.
-const PATIENCE: Duration = Duration::from_millis(250);
-
-/// The time limit for searching debug information for source files.
-const PATIENCE_WITH_LINES: Duration = Duration::from_millis(200);
+/// The time limit of a search for names between two keys.
+pub const BETWEEN_KEYS: Duration = Duration::from_millis(250);
 
 /// Where the word at the cursor begins, and what it could become.
-pub(super) fn complete(commands: Commands, state: &DebugState, line: &str, cursor: usize) -> (usize, Vec<Offer>) {
+pub(super) fn complete(
+    commands: Commands,
+    state: &DebugState,
+    line: &str,
+    cursor: usize,
+    patience: Duration,
+) -> (usize, Vec<Offer>) {
     let expected = commands.language.expectation(line, cursor);
     let typed = line.get(expected.start..cursor).unwrap_or_default();
     let mut offers = Offers {
@@ -34,6 +37,7 @@ pub(super) fn complete(commands: Commands, state: &DebugState, line: &str, curso
         state,
         before: line.get(..expected.start).unwrap_or_default(),
         typed,
+        patience,
         found: BTreeSet::new(),
     };
     for &kind in &expected.kinds {
@@ -58,6 +62,8 @@ struct Offers<'a> {
     before: &'a str,
     /// The word as far as it is typed, its quote included.
     typed: &'a str,
+    /// The time limit of a search for names.
+    patience: Duration,
     found: BTreeSet<Offer>,
 }
 
@@ -193,7 +199,7 @@ impl Offers<'_> {
         if begun.is_empty() && module.is_none() {
             return;
         }
-        let names = self.with_names(|space| space.names(module.as_deref(), begun, MOST, PATIENCE));
+        let names = self.with_names(|space| space.names(module.as_deref(), begun, MOST, self.patience));
         for name in names.unwrap_or_default() {
             if let Ok(name) = std::str::from_utf8(name.as_bytes()) {
                 self.name(name);
@@ -207,7 +213,7 @@ impl Offers<'_> {
         if begun.is_empty() || self.before.ends_with('!') {
             return;
         }
-        let files = self.with_names(|space| space.source_files(begun, of, MOST, PATIENCE_WITH_LINES));
+        let files = self.with_names(|space| space.source_files(begun, of, MOST, self.patience));
         for file in files.unwrap_or_default() {
             let typed = format!("{}:", lang::Name(file.clone()));
             self.offer(&file, typed);
@@ -340,7 +346,7 @@ mod tests {
 
     fn replacements(line: &str) -> Vec<String> {
         let state = DebugState::new(process::machine());
-        complete(COMMANDS, &state, line, line.len()).1.into_iter().map(|offer| offer.typed).collect()
+        complete(COMMANDS, &state, line, line.len(), BETWEEN_KEYS).1.into_iter().map(|offer| offer.typed).collect()
     }
 
     #[test]
@@ -351,7 +357,7 @@ mod tests {
         state.attach(fake.target());
         for (line, text) in [("regions where name == ", "\"program\""), ("regions where name == \"pro", "\"program\"")]
         {
-            let offers = complete(COMMANDS, &state, line, line.len()).1;
+            let offers = complete(COMMANDS, &state, line, line.len(), BETWEEN_KEYS).1;
             assert!(offers.iter().any(|offer| offer.typed == text), "{line}");
         }
     }
@@ -414,7 +420,7 @@ mod tests {
         let mut state = DebugState::new(process::machine());
         state.attach(fake.target());
         let line = "region 'esc";
-        let (start, offers) = complete(COMMANDS, &state, line, line.len());
+        let (start, offers) = complete(COMMANDS, &state, line, line.len(), BETWEEN_KEYS);
         assert_eq!((start, offers.len()), (7, names.len()));
         let mut found = BTreeSet::new();
         for offer in offers {
@@ -438,7 +444,7 @@ mod tests {
         }
         assert_eq!(found.len(), names.len(), "{found:?}");
         let typed = "region 'esc\\x1b";
-        let offers = complete(COMMANDS, &state, typed, typed.len()).1;
+        let offers = complete(COMMANDS, &state, typed, typed.len(), BETWEEN_KEYS).1;
         assert_eq!(offers[0].typed, "'esc\\x1b[31mred'");
     }
 
@@ -454,7 +460,7 @@ mod tests {
         let mut state = DebugState::new(process::machine());
         state.attach(fake.file("/bin/rs", file.bytes()).target());
         let offered = |line: &str| {
-            let (start, pairs) = complete(COMMANDS, &state, line, line.len());
+            let (start, pairs) = complete(COMMANDS, &state, line, line.len(), BETWEEN_KEYS);
             let pairs = pairs.into_iter().map(|offer| offer.typed);
             (start, pairs.collect::<Vec<_>>())
         };
@@ -480,7 +486,7 @@ mod tests {
         let mut state = DebugState::new(process::machine());
         state.attach(fake.target());
         let offered = |line: &str| -> (usize, Vec<String>) {
-            let (start, pairs) = complete(COMMANDS, &state, line, line.len());
+            let (start, pairs) = complete(COMMANDS, &state, line, line.len(), BETWEEN_KEYS);
             let sources = pairs.into_iter().map(|offer| offer.typed);
             (start, sources.filter(|typed| typed.ends_with(':')).collect())
         };
@@ -519,7 +525,7 @@ mod tests {
         let mut state = DebugState::new(process::machine());
         state.attach(fake.target());
         for line in ["info line 'esc", "info line 'src/esc"] {
-            let offers = complete(COMMANDS, &state, line, line.len()).1;
+            let offers = complete(COMMANDS, &state, line, line.len(), BETWEEN_KEYS).1;
             assert_eq!(offers.len(), names.len());
             for offer in offers {
                 assert!(offer.shown.chars().all(is_plain), "{:?}", offer.shown);

@@ -73,7 +73,7 @@ pub use about::{About, Group};
 pub use assert::Assert;
 pub use attach::{Attach, TargetName};
 pub use capture::TargetCapture;
-pub use completion::Offer;
+pub use completion::{BETWEEN_KEYS, Offer};
 pub use cut::CUT;
 pub use display::Display;
 
@@ -86,6 +86,7 @@ use about::example;
 use entry::{Command, Entry, Run};
 use shown::Shown;
 use std::sync::LazyLock;
+use std::time::Duration;
 
 pub use entry::{Commands, Context, Flow, Nature, Outcome, Resume};
 pub use error::Error;
@@ -177,9 +178,9 @@ pub static RECORDS: LazyLock<Vec<Shape>> = LazyLock::new(|| {
 
 static SYNTAX: [Syntax; ENTRIES.len()] = Entry::syntax(&ENTRIES);
 
-/// Where the word at the cursor begins, and what it could become.
-pub fn complete(state: &DebugState, line: &str, cursor: usize) -> (usize, Vec<Offer>) {
-    completion::complete(COMMANDS, state, line, cursor)
+/// Where the word at the cursor begins, and what it could become. `patience` is the time limit of a search for names.
+pub fn complete(state: &DebugState, line: &str, cursor: usize, patience: Duration) -> (usize, Vec<Offer>) {
+    completion::complete(COMMANDS, state, line, cursor, patience)
 }
 
 /// What the session must know of a command.

@@ -43,7 +43,7 @@ impl Completer for Assistant<'_> {
 
     fn complete(&self, line: &str, pos: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<Pair>)> {
         let session = self.session.borrow();
-        let (start, offers) = command::complete(session.state(), line, pos);
+        let (start, offers) = command::complete(session.state(), line, pos, command::BETWEEN_KEYS);
         let pairs = offers.into_iter().map(|offer| Pair { display: offer.shown, replacement: offer.typed });
         Ok((start, pairs.collect()))
     }

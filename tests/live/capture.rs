@@ -278,8 +278,6 @@ fn memory_is_that_of_the_process() {
         format!("x/4gx {:#x}", memory + 700 * page - 16),
         format!("x/2gx {untouched:#x}"),
         "x/8gx $sp".to_owned(),
-        "x/2i $pc".to_owned(),
-        "telescope $sp".to_owned(),
         "print *$sp".to_owned(),
         format!("find {memory:#x}, +16p, 1"),
         "patched".to_owned(),

@@ -22,7 +22,7 @@ pub use json::{Json, JsonOfCapture, TextInJson};
 pub use printable::{cut, printable};
 pub use record::{Erased, Record, RowRange, Sink};
 pub use svg::Svg;
-pub use text::Text;
+pub use text::{Said, Text};
 pub use theme::{Background, ColorContext, Role, Theme};
 
 use std::io::{self, Write};

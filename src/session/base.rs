@@ -10,7 +10,7 @@ use crate::command::Resume;
 use crate::eval::{Integer, Value};
 use crate::kernel::Name;
 use crate::lang::{ParsedCommand, Spanned};
-use crate::render::{Background, Record, Renderer, Sink};
+use crate::render::{Background, Record, Renderer, Said, Sink};
 use crate::report::{ErrorPlace, ErrorReport, Note, TargetReport, Text};
 use crate::source;
 use crate::state::{DebugState, ProgressListener, TargetChange};
@@ -79,6 +79,8 @@ pub struct Session {
     pub(super) text_reply: Option<TextReply>,
     /// The last command typed, if an empty line repeats it.
     pub(super) repeatable: Option<Repeatable>,
+    /// The remarks about the kernel and rights that were shown at the prompt.
+    pub(super) remarks: Said,
     /// Whether the last answer on the screen ends within a row.
     pub(super) ends_in_row: bool,
 }
@@ -141,6 +143,7 @@ impl Session {
             printed_notes: HashSet::new(),
             text_reply: None,
             repeatable: None,
+            remarks: Said::default(),
             ends_in_row: false,
         })
     }

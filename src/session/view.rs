@@ -86,6 +86,9 @@ impl Session {
         if let Some(height) = self.height().filter(|_| is_terminal && can_go_up) {
             text = text.in_place(height);
         }
+        if is_terminal && self.options.interactive && self.files.is_empty() {
+            text = text.with_remarks_once(Rc::clone(&self.remarks));
+        }
         if is_terminal && !shows_unicode() { Box::new(render::Ascii(text)) } else { Box::new(text) }
     }
 

@@ -5,9 +5,10 @@ use crate::render::text::words;
 use crate::render::theme::{Role, Theme};
 use crate::report::{Reason, Why};
 use jiff::tz::TimeZone;
-use std::cell::OnceCell;
-use std::collections::BTreeMap;
+use std::cell::{OnceCell, RefCell};
+use std::collections::{BTreeMap, HashSet};
 use std::io::{self, Write};
+use std::rc::Rc;
 
 /// The column of the values of labelled lines.
 pub const VALUE: usize = 10;
@@ -67,16 +68,31 @@ pub(crate) struct Style {
     pub(crate) width: Option<usize>,
     /// Looked up with the first time that is shown.
     zone: OnceCell<TimeZone>,
+    /// What was said before, where a remark about the kernel or rights is said once; `None` says each.
+    said: Option<Said>,
 }
+
+/// The remarks that a session has made.
+pub type Said = Rc<RefCell<HashSet<String>>>;
 
 impl Style {
     /// With times in the local time zone.
     pub(crate) fn new(theme: Theme, width: Option<usize>) -> Self {
-        Style { theme, width, zone: OnceCell::new() }
+        Style { theme, width, zone: OnceCell::new(), said: None }
     }
 
     pub(crate) fn with_time_zone(self, zone: TimeZone) -> Self {
         Style { zone: OnceCell::from(zone), ..self }
+    }
+
+    pub(crate) fn with_remarks_once(self, said: Said) -> Self {
+        Style { said: Some(said), ..self }
+    }
+
+    /// Whether a remark about the kernel or rights is to be made: what `reason` keeps from being known about `what`.
+    pub(crate) fn is_news(&self, what: &str, reason: &str) -> bool {
+        let remark = format!("{what}: {reason}");
+        self.said.as_ref().is_none_or(|said| said.borrow_mut().insert(remark))
     }
 
     /// Whether tables need short forms of long cells, such as letters in the place of flags.
@@ -153,6 +169,13 @@ impl Footnotes {
             reasons.append(&mut by_nature);
         }
         for (reason, mut fields) in reasons {
+            let text = reason.to_string();
+            if !matches!(reason, Reason::NotApplicable(_) | Reason::NotInFile(_) | Reason::Changed) {
+                fields.retain(|field| lines.style.is_news(field, &text));
+            }
+            if fields.is_empty() {
+                continue;
+            }
             fields.sort_by_key(|name| words::rank(name));
             let mut names: Vec<&str> = fields.iter().map(|name| words::field(name)).collect();
             names.dedup();
@@ -163,7 +186,7 @@ impl Footnotes {
                     ("unknown", Role::Warn)
                 }
             };
-            line(lines, label, role, &names, &reason.to_string());
+            line(lines, label, role, &names, &text);
         }
     }
 }
@@ -189,6 +212,30 @@ mod tests {
     use super::*;
     use crate::render::text::lines::Style;
     use crate::render::theme::Theme;
+
+    #[test]
+    fn a_remark_about_the_kernel_or_rights_comes_once_a_session() {
+        let said = Said::default();
+        let written = |field: &'static str, said: Option<&Said>| {
+            let mut notes = Footnotes::default();
+            notes.add(field, &Reason::FrameHidden);
+            notes.add("pss", &Reason::Changed);
+            let style = Style::new(Theme::PLAIN, None);
+            let mut lines = Lines::new(match said {
+                Some(said) => style.with_remarks_once(Rc::clone(said)),
+                None => style,
+            });
+            notes.write(&mut lines);
+            String::from_utf8(lines.text().clone()).expect("text")
+        };
+        let first = written("pfn", None);
+        assert!(first.contains("hidden") && first.contains("changed"), "{first}");
+        assert_eq!(written("pfn", Some(&said)), first);
+        let again = written("pfn", Some(&said));
+        assert!(!again.contains("hidden") && again.contains("changed"), "{again}");
+        assert!(written("physical", Some(&said)).contains("hidden"));
+        assert_eq!(written("pfn", None), first);
+    }
 
     #[test]
     fn what_has_no_answer_by_nature_is_reported_under_a_table_of_nothing_else() {

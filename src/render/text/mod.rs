@@ -20,6 +20,7 @@ use super::theme::{Role, Theme};
 use crate::render::marks::Timeline;
 use crate::report::{Field, Why};
 use jiff::tz::TimeZone;
+pub use lines::Said;
 use lines::{Footnotes, Lines, Style};
 use std::io::{self, Write};
 use tables::{Table, TableId};
@@ -69,6 +70,12 @@ impl Text {
     /// Text for a terminal of so many lines: each picture of a timeline replaces the one before.
     pub fn in_place(mut self, height: usize) -> Self {
         self.drawing = timeline::Drawing::in_place(height);
+        self
+    }
+
+    /// Text for a prompt: a remark about the kernel or rights that `said` has is not repeated.
+    pub fn with_remarks_once(mut self, said: Said) -> Self {
+        self.lines.style = self.lines.style.with_remarks_once(said);
         self
     }
 

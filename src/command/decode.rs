@@ -268,10 +268,9 @@ fn write_block(lines: &mut Lines, decoded: &Decoded) {
             line.push(Role::Raw, format!("{raw:#018x}")).indent_at(REMARK).plain("as a page-map entry");
             let line = lines.field("state");
             match state {
-                Some(state) => line
-                    .push(words::state_role(*state), state.word())
-                    .indent_at(REMARK)
-                    .push(Role::Dim, words::meaning(*state)),
+                Some(state) => {
+                    line.push(words::state_role(*state), state.word()).indent_at(REMARK).plain(words::meaning(*state))
+                }
                 None if raw.0 & PRESENT_OR_SWAPPED != 0 => line
                     .push(Role::Warn, "not certain")
                     .indent_at(REMARK)

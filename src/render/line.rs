@@ -97,7 +97,7 @@ impl Line {
         let mut rest = word;
         while self.column + columns(rest) > limit {
             let room = limit.saturating_sub(self.column);
-            let marks = rest.char_indices().filter(|(_, c)| "/,|;".contains(*c));
+            let marks = rest.char_indices().filter(|(_, c)| "/,|;:".contains(*c));
             let fitting = marks
                 .map(|(at, mark)| rest.split_at(at + mark.len_utf8()))
                 .take_while(|(part, _)| columns(part) <= room)

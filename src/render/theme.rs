@@ -200,7 +200,7 @@ impl Role {
     const fn is_bold(self) -> bool {
         matches!(
             self,
-            Role::Frame | Role::Symbol | Role::Bad | Role::Error | Role::Prompt | Role::Command | Role::Heading
+            Role::Physical | Role::Symbol | Role::Bad | Role::Error | Role::Prompt | Role::Command | Role::Heading
         )
     }
 }

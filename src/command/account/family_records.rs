@@ -105,7 +105,7 @@ static CLASSES: Table<AccountFamilyClass> = Table::of(&[
     Column::number("share", 6, Role::Plain).cell(|_, row| share(row.bytes, row.of)),
     bytes("in rss").cell(|_, row| Cell::size(row.mapped)),
     Column::word("class", 25, Role::Plain).cell(|_, row| Cell::new(words(row.class))),
-    Column::word("of which; freed by", 24, Role::Dim).cell(|_, row| of_which(row)),
+    Column::word("of which; freed by", 24, Role::Plain).cell(|_, row| of_which(row)),
 ]);
 
 fn words(class: FamilyClass) -> &'static str {

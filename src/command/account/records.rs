@@ -151,7 +151,7 @@ static CLASSES: Table<AccountRow> = Table::of(&[
     bytes("bytes").cell(|_, row| Cell::size(row.bytes)),
     SHARE.cell(|_, row| share(row.bytes, row.of)),
     Column::word("class", 26, Role::Plain).cell(|_, row| Cell::new(words(row.class))),
-    Column::word("of which; freed by", 24, Role::Dim).cell(|_, row| of_which(row)),
+    Column::word("of which; freed by", 24, Role::Plain).cell(|_, row| of_which(row)),
 ]);
 
 /// `account … by KEY`
@@ -236,7 +236,7 @@ fn summary(lines: &mut Lines, summary: &AccountSummary) {
         Ok(distinct) if *distinct < summary.bytes => {
             let again = size(summary.bytes - distinct);
             lines.line().indent(2).plain(format!(
-                "frames: {} are different ones; {again} are mapped again in this process",
+                "{} in different frames; {again} more, because this process maps some of them again",
                 size(*distinct)
             ));
         }
@@ -320,7 +320,7 @@ pub(in crate::command) mod samples {
 
     /// A row with marks.
     fn account_row() -> AccountRow {
-        let unknown = Reason::not_permitted("may not open /proc/kpageflags: it is for root");
+        let unknown = Reason::not_permitted("cannot open /proc/kpageflags: permission denied (only root can)");
         AccountRow {
             class: AccountClass::Forked,
             bytes: 1_610_612_736,

@@ -186,7 +186,7 @@ fn comparison_summary(lines: &mut Lines, summary: &ComparisonSummary) {
         line.word(", ", Role::Warn, text);
     }
     for (role, what, pages) in [
-        (Role::Note, "copied", counts.copied),
+        (Role::Warn, "copied", counts.copied),
         (Role::Plain, "only here", counts.only_here),
         (Role::Plain, "only there", counts.only_there),
     ] {

@@ -190,12 +190,18 @@ impl Record for EventGroup {
 
 /// `watch … by KEY`
 static EVENT_GROUPS: Table<EventGroup> = Table::of(&[
-    Column::number("pages", 8, Role::Size).cell(|_, group| Cell::count(group.pages)),
+    Column::number("pages", 6, Role::Size).cell(|_, group| Cell::count(group.pages)),
     Column::number("net", 10, Role::Size).cell(|_, group| Cell::new(net(group.effect.came, group.effect.went))),
-    Column::number("samples", 7, Role::Dim).cell(|_, group| Cell::count(group.samples)),
-    Column::word("region", 44, Role::Name).cell(|_, group| Cell::new(&group.key)),
-    Column::word("changes", 30, Role::Plain).cell(|_, group| by_kind(&group.events)),
+    Column::number("samples", 7, Role::Dim).rank(1).cell(|_, group| Cell::count(group.samples)),
+    Column::name("region", 26, Role::Name).uncut(44).cell(|_, group| Cell::new(&group.key).or(short_key(group))),
+    Column::word("changes", 24, Role::Plain).cell(|_, group| by_kind(&group.events)),
 ]);
+
+/// Where the region starts, and its name without directories: for a terminal.
+fn short_key(group: &EventGroup) -> String {
+    let start = group.key.split("..").next().unwrap_or_default();
+    format!("{start} {}", group.region.file_name()).trim_end().to_owned()
+}
 
 impl Record for WatchSummary {
     fn write(&self, text: &mut Text) {

@@ -33,7 +33,8 @@ pub fn role(kind: EventKind) -> Role {
         EventKind::Came | EventKind::SwappedIn | EventKind::RegionAppeared => Role::Good,
         EventKind::Went | EventKind::SwappedOut | EventKind::RegionWent => Role::Warn,
         EventKind::Executed | EventKind::Exited => Role::Bad,
-        _ => Role::Note,
+        EventKind::Moved | EventKind::CopiedOnWrite | EventKind::Split | EventKind::Collapsed => Role::Physical,
+        _ => Role::Plain,
     }
 }
 
@@ -93,7 +94,11 @@ pub fn blind(lines: &mut Lines, blind: &[Blind]) {
     for blind in blind {
         by_reason.entry(blind.reason.as_str()).or_default().push(blind.kind.words());
     }
-    for (reason, kinds) in by_reason {
+    for (reason, mut kinds) in by_reason {
+        kinds.retain(|kind| lines.style.is_news(kind, reason));
+        if kinds.is_empty() {
+            continue;
+        }
         lines::line(lines, "unseen", Role::Note, &kinds, reason);
     }
 }

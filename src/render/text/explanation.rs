@@ -37,7 +37,7 @@ pub fn write(lines: &mut Lines, explanation: &Explanation) {
         line.plain("; ").prose(Role::Note, told);
     }
     if let Some(owner) = explanation.owner {
-        let line = lines.field("whose");
+        let line = lines.field("owner");
         // An average proves no exact number.
         let own = page.words.own_mappings.unwrap_or_default();
         let count = page.words.exact_map_count().map(|count| count.saturating_sub(own));
@@ -207,7 +207,7 @@ fn copy(outcome: &Outcome) -> Option<&'static str> {
 fn fault(effect: Effect) -> (Role, &'static str) {
     match effect.fault() {
         Fault::None => (Role::Good, "no fault"),
-        Fault::Minor => (Role::Note, "minor fault"),
+        Fault::Minor => (Role::Plain, "minor fault"),
         Fault::Major => (Role::Warn, "major fault"),
         Fault::Userfault => (Role::Warn, "userfault"),
         Fault::Segv => (Role::Bad, "SIGSEGV"),

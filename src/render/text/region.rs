@@ -49,7 +49,7 @@ pub fn write(lines: &mut Lines, region: &RegionReport) {
     if let Some(flags) = &region.vm_flags {
         let line = lines.field("VmFlags");
         for flag in flags {
-            line.word(", ", Role::Flag, &flag.code).plain(" ").prose(Role::Dim, flag.meaning);
+            line.word(", ", Role::Flag, &flag.code).plain(" ").prose(Role::Plain, flag.meaning);
         }
     }
     if let Some(key) = region.protection_key {
@@ -82,7 +82,7 @@ fn head(lines: &mut Lines, region: &RegionReport) {
     let line = lines.field("size");
     line.plain(exact_size(region.size));
     let line = lines.field("access");
-    line.plain(region.perms).indent_at(REMARK).push(Role::Dim, access(region.perms));
+    line.plain(region.perms).indent_at(REMARK).plain(access(region.perms));
     if region.inode != 0 {
         let line = lines.field("file");
         line.plain(format!("offset {:#x}", region.offset))
@@ -139,9 +139,9 @@ fn contents(lines: &mut Lines, region: &RegionReport) {
                     "shared" | "private" | "pss" => words::map_count(size(bytes), region.map_count_average),
                     _ => size(bytes),
                 });
-                line.indent_at(REMARK).push(Role::Dim, part_words(name));
+                line.indent_at(REMARK).plain(part_words(name));
                 if let Some(share) = percent(bytes, whole).filter(|_| bytes > 0) {
-                    line.push(Role::Dim, format!(", {share} of {}", whole_words(name)));
+                    line.plain(format!(", {share} of {}", whole_words(name)));
                 }
                 if let Some(with_pmdb) = region.shared_with_pmdb.filter(|_| name == "shared") {
                     line.push(Role::Dim, format!("; {} only by pmdb itself", size(with_pmdb)));

@@ -102,7 +102,7 @@ fn state(lines: &mut Lines, t: &Translation) {
         _ => words::state_in(t.state, t.region.as_ref()),
     };
     match t.why.of("state") {
-        None => line.prose(Role::Dim, meaning),
+        None => line.prose(Role::Plain, meaning),
         Some(_) => line.prose(Role::Warn, words::UNCERTAIN),
     };
     if t.huge == Ok(true) {
@@ -171,14 +171,14 @@ fn mapped(lines: &mut Lines, t: &Translation) {
     }
     let line = lines.field("mapped");
     match (times, by) {
-        (Some(times), Some(by)) => line.plain(times).indent_at(REMARK).push(Role::Dim, by),
+        (Some(times), Some(by)) => line.plain(times).indent_at(REMARK).plain(by),
         (Some(one), None) => line.plain(one),
         (None, Some(one)) => line.plain(one),
         (None, None) => line,
     };
     if is_of_first_page(t) {
         let clause = "bit 56 of the entry is that of the first page of the huge page";
-        line.plain(": ").prose(Role::Dim, clause);
+        line.plain(": ").prose(Role::Plain, clause);
     }
 }
 

@@ -245,7 +245,7 @@ fn demonstrate(demonstration: &Demonstration, session: &mut Session, arguments: 
         state.areas.push(state::Area { name, range, sentence });
     }
     if !arguments.quiet && !arguments.batch {
-        session.note("`source :tour` starts a tour, `show areas` lists the memory, `help` lists the commands");
+        session.note("try `source :tour` (a tour), `show areas` (its memory) or `help`");
     }
     outcome
 }

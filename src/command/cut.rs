@@ -62,7 +62,7 @@ pub(super) fn keep<T>(rows: &mut Vec<T>, cut: Option<Cut>, size: impl Fn(&T) -> 
 }
 
 /// The end of the note about rows that are not shown.
-pub const CUT: &str = "; the totals are of all of them";
+pub const CUT: &str = " (the totals include them)";
 
 /// Notes how many rows are not shown.
 pub(super) fn say_cut(more: usize, what: &str, sink: &mut dyn Sink) -> Result<(), Stopped> {

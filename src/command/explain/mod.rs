@@ -52,9 +52,8 @@ Describes the page at an address in sentences:
   symbol   the symbol of the address
 
 Then predicts the target's next read and next write. An access can map a page of zeros, copy the page, reuse it, map \
-a cached page, read the file or swap in. It can also raise SIGSEGV or SIGBUS, with the cause, wait for a userfaultfd \
-handler, or have no effect beyond itself. If several effects are possible, the likeliest comes first and the others \
-follow.
+a cached page, read the file or swap in. Or it raises SIGSEGV or SIGBUS (the cause is shown), waits for a userfaultfd \
+handler, or has no further effect. If several effects are possible, the likeliest comes first and the others follow.
 
 The prediction is for an access now: another thread or reclaim may change the page first. Memory with a protection \
 key may refuse any access, because the rights of a thread are in registers that pmdb cannot see. Changes nothing.

@@ -201,17 +201,17 @@ fn the_first_or_the_largest_rows_are_shown_and_the_totals_are_of_all() {
     let mut session = Session::new(|_| {});
     let largest = session.run("walk all top 1").unwrap();
     assert_eq!(first::<Pages>(&largest).pages, 8, "{largest:?}");
-    assert_eq!(notes(&largest), ["7 more rows; the totals are of all of them"]);
+    assert_eq!(notes(&largest), ["7 more rows (the totals include them)"]);
     assert_eq!(session.value("$_pages"), "24");
     let groups = session.run("walk all by region, state top 2").unwrap();
     let key = |group: &Group| Some((group.pages, group.second_key.clone()?));
     let keys: Vec<_> = all(&groups).filter_map(key).collect();
     assert_eq!(keys, [(12, "present".to_owned()), (8, "untouched".to_owned())]);
-    assert_eq!(notes(&groups), ["1 more group; the totals are of all of them"]);
+    assert_eq!(notes(&groups), ["1 more group (the totals include them)"]);
     for (line, start) in [("regions limit 1", "0x1000000"), ("regions top 1", "0x1000000")] {
         let shown = session.run(line).unwrap();
         assert_eq!(first::<RegionReport>(&shown).start.to_string(), start, "{line}: {shown:?}");
-        assert_eq!(notes(&shown), ["1 more region; the totals are of all of them"], "{line}");
+        assert_eq!(notes(&shown), ["1 more region (the totals include them)"], "{line}");
     }
     let shares = session.run("regions by pss").unwrap();
     assert_eq!(first::<RegionReport>(&shares).pss, Some(12 * PAGE), "{shares:?}");

@@ -136,8 +136,27 @@ impl Budget {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+    use std::fmt::Debug;
+
+    /// Asks with a budget of n steps for growing n: each answer must be whole, or given up for that. Returns how many
+    /// were given up.
+    pub fn whole_or_given_up<A: PartialEq + Debug>(ask: impl Fn(Budget) -> Result<A, OutOfBudget>) -> u64 {
+        let whole = ask(Budget::unlimited());
+        let mut steps = 0;
+        for given_up in 0.. {
+            match ask(Budget::unlimited().at_most(steps)) {
+                Err(why) => assert_eq!(why, OutOfBudget::Steps),
+                answer => {
+                    assert_eq!(answer, whole, "{steps} steps");
+                    return given_up;
+                }
+            }
+            steps += 1 + steps / 16;
+        }
+        0
+    }
 
     #[test]
     fn what_is_over_stays_over() {

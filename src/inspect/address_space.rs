@@ -55,8 +55,9 @@ impl AddressSpace {
     ///
     /// Fails when `/proc/PID/maps` cannot be read or the target is gone.
     pub fn of(target: &Target) -> Result<AddressSpace> {
-        let (regions, text) = target.process.regions_and_text(&mut Budget::unlimited())?;
-        Ok(Self::new(target, regions, text, true))
+        let mut budget = target.process.budget();
+        let (regions, text) = target.process.regions_and_text(&mut budget)?;
+        Self::new(target, regions, text, true, budget)
     }
 
     /// Reads only the region that holds `address`, if any: enough for [`AddressSpace::detail`] of that one address.
@@ -64,7 +65,7 @@ impl AddressSpace {
     /// Fails when the kernel refuses, or the target is gone.
     pub fn at(target: &Target, address: VirtualAddress) -> Result<AddressSpace> {
         let regions = target.process.region_at(address)?.into_iter().collect();
-        Ok(Self::new(target, regions, MapsText::default(), false))
+        Self::new(target, regions, MapsText::default(), false, target.process.budget())
     }
 
     /// Reads only the regions that lie in `ranges`, if that is one with few regions and the kernel can be asked for
@@ -89,33 +90,41 @@ impl AddressSpace {
             _ => None,
         };
         match queried {
-            Some(regions) => Ok(Self::new(target, regions, MapsText::default(), false)),
+            Some(regions) => Self::new(target, regions, MapsText::default(), false, target.process.budget()),
             None => AddressSpace::of(target),
         }
     }
 
-    fn new(target: &Target, regions: Vec<Region>, text: MapsText, complete: bool) -> AddressSpace {
+    fn new(
+        target: &Target,
+        regions: Vec<Region>,
+        text: MapsText,
+        complete: bool,
+        mut budget: Budget,
+    ) -> Result<AddressSpace> {
         // A query for a device reads the list of mounts: one for each device is enough.
         let mut known: Vec<(Device, Option<MemoryFiles>)> = Vec::new();
         let mut memory_files = |device: Device| match known.iter().find(|one| one.0 == device) {
-            Some(&(_, answer)) => answer,
+            Some(&(_, answer)) => Ok(answer),
             None => {
-                let answer = target.machine.memory_files(device);
+                let answer = target.machine.memory_files(device, &mut budget)?;
                 known.push((device, answer));
-                answer
+                Ok(answer)
             }
         };
         let pools_are_known = || target.machine.pools_are_known();
         let regions = regions
             .into_iter()
-            .map(|region| ViewedRegion {
-                backing: backing(&region, &mut memory_files, &pools_are_known),
-                region,
-                pfn_mapped: OnceLock::new(),
-                merged: OnceLock::new(),
+            .map(|region| {
+                Ok(ViewedRegion {
+                    backing: backing(&region, &mut memory_files, &pools_are_known)?,
+                    region,
+                    pfn_mapped: OnceLock::new(),
+                    merged: OnceLock::new(),
+                })
             })
-            .collect();
-        AddressSpace(Arc::new(Inner {
+            .collect::<Result<_>>()?;
+        Ok(AddressSpace(Arc::new(Inner {
             target: target.clone(),
             page: target.process.layout().page,
             regions,
@@ -123,7 +132,7 @@ impl AddressSpace {
             complete,
             cache: SpaceCache::default(),
             held: Mutex::default(),
-        }))
+        })))
     }
 
     /// The files that the target has mapped. The one behind `region` stays open until another is asked for: opening it
@@ -456,6 +465,23 @@ impl KernelBehaviour for AddressSpace {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn it_is_whole_or_given_up_within_a_budget() {
+        let tmpfs = Device { major: 0, minor: 30 };
+        let of_file = |nth: u64, device| Region { device, inode: 3, ..crate::process::fake::region(8 * nth, 4) };
+        let devices = [tmpfs, Device { major: 0, minor: 31 }, Device { major: 8, minor: 1 }];
+        let regions = (1..300).zip(devices.into_iter().cycle()).map(|(nth, device)| of_file(nth, device));
+        let (_, target) =
+            crate::process::fake::World { tmpfs: Some(tmpfs), ..crate::process::fake::World::new(regions) }.target();
+        let given_up =
+            crate::budget::tests::whole_or_given_up(|budget| match AddressSpace::of(&target.clone().within(budget)) {
+                Ok(space) => Ok(space.regions().iter().map(|one| (one.range(), one.backing)).collect::<Vec<_>>()),
+                Err(super::super::Error::OutOfBudget(why)) => Err(why),
+                Err(other) => panic!("{other}"),
+            });
+        assert!(given_up > 50, "{given_up}");
+    }
 
     /// Before Linux 6.7 no scan passes over a mapping of a driver, but smaps tells.
     #[test]

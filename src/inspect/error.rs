@@ -16,7 +16,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Error {
     /// A read failed.
     #[error(transparent)]
-    Target(#[from] process::Error),
+    Target(process::Error),
     /// Ctrl-C, or another limit. What came before is valid.
     #[error(transparent)]
     OutOfBudget(#[from] OutOfBudget),
@@ -78,6 +78,15 @@ impl From<process::Error> for Reason {
             | process::Error::Ambiguous { .. }
             | process::Error::OutOfBudget(_)
             | process::Error::Io { .. } => Reason::NotOnThisKernel(error.to_string()),
+        }
+    }
+}
+
+impl From<process::Error> for Error {
+    fn from(error: process::Error) -> Self {
+        match error {
+            process::Error::OutOfBudget(why) => Error::OutOfBudget(why),
+            error => Error::Target(error),
         }
     }
 }

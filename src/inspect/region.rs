@@ -4,6 +4,7 @@
 //! pmdb: the kernel's counts and its exclusive bit include that.
 
 use super::classify::Backing;
+use crate::budget::OutOfBudget;
 use crate::kernel::mounts::MemoryFiles;
 use crate::kernel::{AddressRange, Device, PageMapEntry, PageSize, PhysicalAddress, Region, VirtualAddress};
 use crate::process::{self, Process, Target};
@@ -77,24 +78,24 @@ impl ViewedRegion {
 /// chose them, or where nothing else tells.
 pub(super) fn backing(
     region: &Region,
-    memory_files: &mut dyn FnMut(Device) -> Option<MemoryFiles>,
+    memory_files: &mut dyn FnMut(Device) -> Result<Option<MemoryFiles>, OutOfBudget>,
     pools_are_known: &dyn Fn() -> bool,
-) -> Backing {
+) -> Result<Backing, OutOfBudget> {
     let name = region.name.as_bytes();
     let shared = region.permissions.shared;
-    match name {
+    Ok(match name {
         b"[vdso]" | b"[vsyscall]" | b"[uprobes]" | b"[sigpage]" | b"[vectors]" => Backing::Kernel,
         _ if name.starts_with(b"[vvar") => Backing::Kernel,
         // A private mapping of /dev/zero is anonymous memory by another name (mmap(2) before MAP_ANONYMOUS).
         b"/dev/zero" if !shared => Backing::Anonymous,
         _ if region.inode == 0 => Backing::Anonymous,
-        _ => match memory_files(region.device) {
+        _ => match memory_files(region.device)? {
             Some(MemoryFiles::Shared) => Backing::Shmem,
             Some(MemoryFiles::Hugetlb) => Backing::Hugetlb,
             None if is_called_hugetlb(region) && !pools_are_known() => Backing::Hugetlb,
             None => Backing::File,
         },
-    }
+    })
 }
 
 /// Whether the region is named like private memory, a memfd or a System V segment of huge pages. The latter two may
@@ -199,22 +200,22 @@ mod tests {
         };
         // Device 1 is known to be tmpfs, device 2 hugetlbfs; device 3 is unknown.
         let mut files = |device: Device| match device.minor {
-            1 => Some(MemoryFiles::Shared),
-            2 => Some(MemoryFiles::Hugetlb),
-            _ => None,
+            1 => Ok(Some(MemoryFiles::Shared)),
+            2 => Ok(Some(MemoryFiles::Hugetlb)),
+            _ => Ok(None),
         };
         for name in ["/anon_hugepage", "/memfd:x", "/SYSV00000000", "/tmp/file"] {
             let mut is = |minor, known: bool| backing(&region(name, minor), &mut files, &|| known);
             for known in [true, false] {
-                assert_eq!(is(1, known), Backing::Shmem, "{name}");
-                assert_eq!(is(2, known), Backing::Hugetlb, "{name}");
+                assert_eq!(is(1, known), Ok(Backing::Shmem), "{name}");
+                assert_eq!(is(2, known), Ok(Backing::Hugetlb), "{name}");
             }
-            assert_eq!(is(3, true), Backing::File, "{name}");
+            assert_eq!(is(3, true), Ok(Backing::File), "{name}");
             let by_name = match name {
                 "/tmp/file" => Backing::File,
                 _ => Backing::Hugetlb,
             };
-            assert_eq!(is(3, false), by_name, "{name}");
+            assert_eq!(is(3, false), Ok(by_name), "{name}");
         }
     }
 

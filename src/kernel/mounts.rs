@@ -89,10 +89,9 @@ pub fn memory_hierarchy(mounts: &[Mount]) -> Option<&Mount> {
     first.or_else(|| mounts.iter().find(|mount| mount.filesystem == "cgroup2"))
 }
 
-/// Decodes the file: `id parent major:minor root point options [tags] - type source options`.
-pub fn parse(bytes: &[u8]) -> Result<Vec<Mount>, BadLine> {
-    let rows = text::lines(bytes).map(|line| mount(line.bytes).ok_or_else(|| line.bad("mountinfo")));
-    rows.collect()
+/// Decodes the file line by line: `id parent major:minor root point options [tags] - type source options`.
+pub fn mounts(bytes: &[u8]) -> impl Iterator<Item = Result<Mount, BadLine>> {
+    text::lines(bytes).map(|line| mount(line.bytes).ok_or_else(|| line.bad("mountinfo")))
 }
 
 fn mount(line: &[u8]) -> Option<Mount> {
@@ -131,13 +130,13 @@ impl Lease {
     }
 }
 
-/// The leases that a reader breaks. A line that is not understood (a blocked lock, a kind that a later kernel adds) is
-/// no lease.
+/// The lease in each line, if it is one that a reader breaks. A line that is not understood (a blocked lock, a kind
+/// that a later kernel adds) is no lease.
 ///
 /// A lease for reading (`F_RDLCK`) conflicts only with writers. One that is being broken (`BREAKING`) is listed under
 /// the type that it will have, and its file cannot be opened yet.
-pub fn leases(bytes: &[u8]) -> Vec<Lease> {
-    text::lines(bytes).filter_map(|line| lease(line.fields())).collect()
+pub fn leases(bytes: &[u8]) -> impl Iterator<Item = Option<Lease>> {
+    text::lines(bytes).map(|line| lease(line.fields()))
 }
 
 /// `1: LEASE ACTIVE WRITE 812 08:01:1234 0 EOF` (`lock_get_status` in fs/locks.c); delegations have the same form.
@@ -158,6 +157,10 @@ fn lease<'a>(mut fields: impl Iterator<Item = &'a [u8]>) -> Option<Lease> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    fn parse(bytes: &[u8]) -> Result<Vec<Mount>, BadLine> {
+        mounts(bytes).collect()
+    }
 
     #[test]
     fn rows() {
@@ -240,7 +243,7 @@ mod tests {
             7: -> POSIX  ADVISORY  WRITE 817 00:1f:1239 0 EOF\n\
             8: LEASE  ACTIVE    WRITE 818 <none>:0 0 EOF\n\
             9: LEASE  ACTIVE\n";
-        let found: Vec<_> = leases(text).iter().map(|lease| (lease.holder, lease.inode)).collect();
+        let found: Vec<_> = leases(text).flatten().map(|lease| (lease.holder, lease.inode)).collect();
         let expected = [(812, 1234), (814, 1236), (815, 1237), (0, 1238), (818, 0)];
         assert_eq!(found, expected);
     }

@@ -1,9 +1,10 @@
 //! The settings of transparent huge pages, and the memory that is free for them.
 
 use super::{Error, Machine, Result};
+use crate::budget::Budget;
 use crate::kernel::Device;
 use crate::kernel::huge::{FreeBlocks, HugeChoice};
-use crate::kernel::mounts::MemoryFiles;
+use crate::kernel::mounts::{MemoryFiles, Mount};
 use crate::kernel::words::Worded as _;
 use crate::source::{File, Setting};
 
@@ -80,8 +81,11 @@ impl Machine {
     /// shared memory in no mounted filesystem.
     #[doc(hidden)]
     pub fn huge_option(&self, device: Device) -> Option<HugeChoice> {
-        let mount = self.mounts_of(device).find(|mount| mount.memory_files() == Some(MemoryFiles::Shared))?;
-        Some(mount.option("huge").and_then(HugeChoice::from_word).unwrap_or(HugeChoice::Never))
+        let choice = |mount: &Mount| {
+            let is_shared = mount.memory_files() == Some(MemoryFiles::Shared);
+            is_shared.then(|| mount.option("huge").and_then(HugeChoice::from_word).unwrap_or(HugeChoice::Never))
+        };
+        self.find_mount(device, &mut Budget::unlimited(), choice).ok().flatten()
     }
 
     /// The free blocks of memory (`/proc/buddyinfo`), read anew.

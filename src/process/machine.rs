@@ -5,15 +5,16 @@ use super::findings::{self, MachineFacts};
 use super::modules::Modules;
 use super::status::read_command_line;
 use super::target_process::{Abilities, Process};
-use crate::kernel::mounts::{self, MemoryFiles, Mount};
+use crate::budget::{Budget, OutOfBudget};
+use crate::kernel::mounts::{MemoryFiles, Mount};
 use crate::kernel::physical::{Resources, Zones};
 use crate::kernel::smaps::{self, Smaps};
 use crate::kernel::status::{Stat, Status};
 use crate::kernel::swaps::{Config, SwapAreas, SwapLayout};
 use crate::kernel::{Device, FrameNumber, Name, PageFlags, PageMapEntry, PageSize};
 use crate::source::{
-    ConfigPlace, Credentials, Error, File, Finding, Held, List, Listed, Probe, ProcessEntry, Result, Setting, Source,
-    WordFile, as_words, live, recorded,
+    self, ConfigPlace, Credentials, Error, File, Finding, Held, List, Listed, Probe, ProcessEntry, Result, Setting,
+    Source, WordFile, as_words, live, recorded,
 };
 use flate2::read::GzDecoder;
 use rustix::io::Errno;
@@ -317,14 +318,22 @@ impl Machine {
     }
 
     /// The kind of memory that the files on `device` are in, by mountinfo; `None` for files of a disk, and if unknown.
-    pub fn memory_files(&self, device: Device) -> Option<MemoryFiles> {
+    /// Each mount is a step.
+    ///
+    /// # Errors
+    /// The budget is over.
+    pub fn memory_files(
+        &self,
+        device: Device,
+        budget: &mut Budget,
+    ) -> std::result::Result<Option<MemoryFiles>, OutOfBudget> {
         let of_pool = || self.pools().is_some_and(|pools| pools.contains(&device));
         // Disks have numbers of their own; everything without one has a major number of 0.
         match device.major {
-            0 if self.unmounted() == Some(device) => Some(MemoryFiles::Shared),
-            0 if of_pool() => Some(MemoryFiles::Hugetlb),
-            0 => self.mounted_memory_files(device),
-            _ => None,
+            0 if self.unmounted() == Some(device) => Ok(Some(MemoryFiles::Shared)),
+            0 if of_pool() => Ok(Some(MemoryFiles::Hugetlb)),
+            0 => self.find_mount(device, budget, Mount::memory_files),
+            _ => Ok(None),
         }
     }
 
@@ -347,19 +356,23 @@ impl Machine {
         self.cache.pools.get_or_init(ask).as_deref()
     }
 
-    /// Read anew each time, as mounts come and go.
-    fn mounted_memory_files(&self, device: Device) -> Option<MemoryFiles> {
-        self.mounts_of(device).find_map(|mount| mount.memory_files())
-    }
-
-    /// The mounts of a device.
-    pub(super) fn mounts_of(&self, device: Device) -> impl Iterator<Item = Mount> {
+    /// The first answer for a mount of the device. Read anew each time, as mounts come and go. Each mount is a step.
+    pub(super) fn find_mount<T>(
+        &self,
+        device: Device,
+        budget: &mut Budget,
+        wanted: impl Fn(&Mount) -> Option<T>,
+    ) -> std::result::Result<Option<T>, OutOfBudget> {
         // The mounts of a container are not in pmdb's own list.
-        let lists = [File::OwnMounts, File::Mounts].into_iter();
-        lists
-            .filter_map(|list| mounts::parse(&self.source.whole(list).ok()?).ok())
-            .flatten()
-            .filter(move |mount| mount.device == device)
+        for list in [File::OwnMounts, File::Mounts] {
+            let read = self.source.read(list, budget).and_then(|text| source::mounts(&text, budget));
+            budget.check()?;
+            let mut on_device = read.iter().flatten().filter(|mount| mount.device == device);
+            if let Some(found) = on_device.find_map(&wanted) {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
     }
 
     /// Every process that can be listed.

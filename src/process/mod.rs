@@ -38,6 +38,7 @@ pub use status::{ProcessStatus, Thread};
 pub use target_process::FEW_REGIONS;
 pub use target_process::Process;
 
+use crate::budget::Budget;
 use crate::kernel::status::Stat;
 use crate::kernel::{Name, maps};
 use crate::source::{List, Listed, Source, live, recorded};
@@ -83,6 +84,12 @@ impl Target {
     #[doc(hidden)]
     pub fn of_capture(file: Box<dyn ReadAt>) -> Result<Self> {
         crate::source::capture::open(file).map(Self::new)
+    }
+
+    /// The same target, with what each reading of all its regions may take.
+    #[must_use]
+    pub fn within(self, budget: Budget) -> Self {
+        Target { process: self.process.within(budget), ..self }
     }
 
     /// The same target; `log` records what is read of it.

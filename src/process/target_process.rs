@@ -23,6 +23,7 @@ pub const FEW_REGIONS: usize = 32;
 pub struct Process {
     source: Arc<dyn Source>,
     cache: Arc<ProcessCache>,
+    budget: Budget,
 }
 
 /// Facts found out once for a process, and its settings. All views of the same process share them.
@@ -59,7 +60,18 @@ impl Process {
     /// The process that a source reads.
     pub fn new(source: Arc<dyn Source>) -> Self {
         let known = ProcessCache { abilities: OnceLock::new(), layout: RwLock::default(), scan: AtomicBool::new(true) };
-        Process { source, cache: Arc::new(known) }
+        Process { source, cache: Arc::new(known), budget: Budget::unlimited() }
+    }
+
+    /// The same process, with what each reading of all its regions may take.
+    #[must_use]
+    pub fn within(self, budget: Budget) -> Self {
+        Process { budget, ..self }
+    }
+
+    /// What each reading of all its regions may take.
+    pub(crate) fn budget(&self) -> Budget {
+        self.budget.clone()
     }
 
     /// The process that a source reads, with known abilities.
@@ -71,8 +83,7 @@ impl Process {
 
     /// The same process, read through another source.
     pub(super) fn over(&self, source: Arc<dyn Source>) -> Self {
-        let known = Arc::clone(&self.cache);
-        Process { source, cache: known }
+        Process { source, ..self.clone() }
     }
 
     pub(super) fn source(&self) -> &Arc<dyn Source> {
@@ -138,7 +149,7 @@ impl Process {
 
     /// All its regions in address order (`/proc/PID/maps`), read anew at each call.
     pub fn regions(&self) -> Result<Vec<Region>> {
-        self.regions_within(&mut Budget::unlimited())
+        self.regions_within(&mut self.budget())
     }
 
     /// The same within a budget: a process may have millions of regions. Each is a step.

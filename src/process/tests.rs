@@ -1,10 +1,13 @@
 //! A recorded source gives the answers of the source that it wraps, and the log has them.
 
 use super::{Error, Target};
-use crate::budget::{Budget, OutOfBudget};
-use crate::kernel::{AddressRange, FrameNumber, PageFlags, PageMapEntry, Registers, VirtualAddress};
+use crate::budget::OutOfBudget;
+use crate::budget::tests::whole_or_given_up;
+use crate::kernel::smaps::Smaps;
+use crate::kernel::{AddressRange, Device, FrameNumber, PageFlags, PageMapEntry, Registers, VirtualAddress};
 use crate::process::fake::{Fake, World, region};
 use crate::process::{Categories, PopulatedRange};
+use crate::source;
 use crate::source::recorded::{Log, Reads};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -195,16 +198,31 @@ fn regions_are_read_whole_or_not_at_all_within_a_budget() {
     let regions = (0..300).map(|number| ADDRESS + number * 0x2000);
     let fake = regions.fold(Fake::new(), |fake, start| fake.region(start, start + 0x1000, "rw-p", 0, ""));
     let process = fake.target().process;
-    let whole = process.regions().expect("regions");
-    let mut given_up = 0;
-    let read = (0..).find_map(|steps| match process.regions_within(&mut Budget::unlimited().at_most(steps)) {
-        Ok(read) => Some(read),
-        Err(Error::OutOfBudget(OutOfBudget::Steps)) => {
-            given_up += 1;
-            None
-        }
-        Err(other) => panic!("{other}"),
-    });
-    assert_eq!(read, Some(whole));
-    assert!(given_up >= 300, "{given_up} steps were enough");
+    let given_up = whole_or_given_up(|budget| process.clone().within(budget).regions().map_err(why));
+    assert!(given_up > 50, "{given_up}");
+}
+
+/// Why something was given up.
+fn why(error: Error) -> OutOfBudget {
+    match error {
+        Error::OutOfBudget(why) => why,
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn mounts_and_smaps_are_read_whole_or_not_at_all_within_a_budget() {
+    let (tmpfs, other) = (Device { major: 0, minor: 30 }, Device { major: 0, minor: 31 });
+    let (_, target) = World { tmpfs: Some(tmpfs), ..World::new([]) }.target();
+    for device in [tmpfs, other] {
+        let given_up = whole_or_given_up(|mut budget| target.machine.memory_files(device, &mut budget));
+        assert!(given_up > 0, "{given_up}");
+    }
+    let mounts = "25 1 0:30 / /mnt rw - tmpfs none rw\n".repeat(300);
+    let given_up = whole_or_given_up(|mut budget| source::mounts(mounts.as_bytes(), &mut budget).map_err(why));
+    assert!(given_up > 50, "{given_up}");
+    let smaps = (0..300).map(|number| Smaps::of(region(2 * number, 1).range)).collect();
+    let (_, target) = World { smaps, ..World::new([]) }.target();
+    let given_up = whole_or_given_up(|mut budget| target.process.smaps(&mut budget).map_err(why));
+    assert!(given_up > 50, "{given_up}");
 }

@@ -1,6 +1,7 @@
 //! Allocations in pmdb whose size a file or the target determines. They are refused if memory is short: a failed
 //! allocation would end pmdb, and one that the machine cannot spare may end another program.
 
+use crate::budget::Budget;
 use crate::kernel::mounts::{self, Mount};
 use std::ffi::OsStr;
 use std::fs;
@@ -104,7 +105,7 @@ pub(super) fn room() -> Option<u64> {
     /// The hierarchy. A later mount of it is not noticed.
     static MOUNT: OnceLock<Option<Mount>> = OnceLock::new();
     let mount = MOUNT.get_or_init(|| {
-        let mounts = mounts::parse(&fs::read("/proc/self/mountinfo").ok()?).ok()?;
+        let mounts = super::mounts(&fs::read("/proc/self/mountinfo").ok()?, &mut Budget::unlimited()).ok()?;
         mounts::memory_hierarchy(&mounts).cloned()
     });
     let mount = mount.as_ref()?;

@@ -25,6 +25,7 @@ pub use question::{
 pub use sys::{Word, as_words};
 
 use crate::budget::Budget;
+use crate::kernel::mounts::{self, Mount};
 use crate::kernel::{AddressRange, Name, PageSize, Region, VirtualAddress};
 use std::sync::Arc;
 
@@ -200,6 +201,15 @@ pub trait Source: Send + Sync {
     fn access(&self) -> Option<Access> {
         None
     }
+}
+
+/// The mounts in the text of mountinfo. Each is a step.
+pub(crate) fn mounts(text: &[u8], budget: &mut Budget) -> Result<Vec<Mount>> {
+    let rows = mounts::mounts(text).map(|row| {
+        budget.go_on()?;
+        Ok(row?)
+    });
+    rows.collect()
 }
 
 impl dyn Source + '_ {

@@ -215,10 +215,14 @@ fn shared_memory_is_known_by_its_device() {
         let region = region(&attached, *start);
         assert_eq!((region.name.as_bytes(), region.deleted), (name.as_bytes(), true));
         assert!(region.permissions.shared);
-        assert!(attached.machine.memory_files(region.device) == Some(MemoryFiles::Shared), "{}", region.name);
+        assert!(
+            attached.machine.memory_files(region.device, &mut Budget::unlimited()) == Ok(Some(MemoryFiles::Shared)),
+            "{}",
+            region.name
+        );
     }
     for none in [pmdb::kernel::Device { major: 8, minor: 1 }, pmdb::kernel::Device::default()] {
-        assert_eq!(attached.machine.memory_files(none), None);
+        assert_eq!(attached.machine.memory_files(none, &mut Budget::unlimited()), Ok(None));
     }
     let named = region(&attached, starts[4]);
     if named.name.is_empty() {
@@ -231,7 +235,7 @@ fn shared_memory_is_known_by_its_device() {
         let device = std::os::unix::fs::MetadataExt::dev(&shm);
         let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
         let device = pmdb::kernel::Device { major, minor };
-        assert_eq!(attached.machine.memory_files(device), Some(MemoryFiles::Shared));
+        assert_eq!(attached.machine.memory_files(device, &mut Budget::unlimited()), Ok(Some(MemoryFiles::Shared)));
     } else {
         skip("regions::shared_memory_is_known_by_its_device (/dev/shm)", "there is none");
     }

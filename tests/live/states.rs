@@ -4,6 +4,7 @@ use super::Test;
 use super::answers::large::in_huge_pages;
 use super::puppet::Puppet;
 use super::support::{self, at, huge_page_bytes, page_bytes, plain_entry, skip};
+use pmdb::budget::Budget;
 use pmdb::inspect::{AddressSpace, Facts, Page, PageDetail};
 use pmdb::kernel::{AddressRange, Device, Kind, State};
 use pmdb::process::Target;
@@ -124,9 +125,9 @@ fn files_and_private_copies() {
     let target = puppet.0.attach();
     // A program on tmpfs is shared memory.
     let device = AddressSpace::at(&target, at(file)).expect("a space").regions()[0].region.device;
-    let own = match target.machine.memory_files(device) {
-        Some(_) => Kind::Shmem,
-        None => Kind::File,
+    let own = match target.machine.memory_files(device, &mut Budget::unlimited()) {
+        Ok(Some(_)) => Kind::Shmem,
+        _ => Kind::File,
     };
     assert_eq!(state_and_kind(&target, file), (State::Present, Some(own)));
     let copy = (State::Present, Some(Kind::PrivateCopy));

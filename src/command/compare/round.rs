@@ -152,7 +152,7 @@ impl Sample<'_> {
     }
 
     fn compare(&mut self, other: u32, sink: &mut dyn Sink) -> Result<Found, Error> {
-        let other = Target::attach(other)?;
+        let other = Target::attach(other)?.within(sink.budget());
         let space = AddressSpace::of(&other)?;
         let mut side = Side {
             here: &self.here,

@@ -1,6 +1,7 @@
 //! The search on fake processes, which count what is read of them.
 
 use super::*;
+use crate::budget::tests::whole_or_given_up;
 use crate::budget::{Budget, OutOfBudget};
 use crate::inspect::Error;
 use crate::kernel::{Device, FrameNumber, PageFlags, Region, VirtualAddress};
@@ -419,6 +420,37 @@ fn pages_that_lie_close_together_are_read_at_once() {
     // Without PROCMAP_QUERY the list of regions is not read for each page.
     let lists = town.world(10).watched.region_reads.load(Ordering::Relaxed);
     assert!(lists < 10, "{lists}");
+}
+
+#[test]
+fn a_search_is_whole_or_given_up_within_a_budget() {
+    let regions = |first: u64| (0..100).map(move |nth| file_region(first + 4 * nth, 2, 9, 2 * nth)).collect();
+    let of_file = |pid, first, page| process(pid, regions(first), &[(page, FILE | FRAME)]);
+    let sparse = (0..100).map(|nth| region(1000 + 4 * nth, 2)).collect();
+    let town = Town::new(CACHED, 3).with(of_file(10, 500, 500), 1).with(of_file(11, 900, 900), 1).with_closed(12);
+    let files = town.with(World { queries: false, scans: false, ..of_file(13, 100, 100) }, 1);
+    let plain = World { queries: false, scans: false, ..process(10, sparse, &[(1004, FRAME)]) };
+    let anonymous = Town::new(ANONYMOUS, 2).with(plain, 1);
+    for (town, seen) in [(&files, Some((10, 500))), (&files, None), (&anonymous, None)] {
+        let given_up = whole_or_given_up(|budget| {
+            let mut search = who(&town.machine(), &town.asked(seen)).expect("a search").within(budget);
+            let mut found = Vec::new();
+            loop {
+                match search.next() {
+                    Ok(Some(SearchEvent::Found(one))) => {
+                        let region = one.region.map(|region| region.range);
+                        found.push((one.target.process.identity().pid, one.address, one.pages, region));
+                    }
+                    Ok(Some(SearchEvent::Visited { .. })) => {}
+                    Ok(None) => break,
+                    Err(Error::OutOfBudget(why)) => return Err(why),
+                    Err(other) => panic!("{other}"),
+                }
+            }
+            Ok((found, search.summary().counts.mappings))
+        });
+        assert!(given_up > 20, "{given_up}");
+    }
 }
 
 #[test]

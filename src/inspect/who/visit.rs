@@ -102,7 +102,7 @@ impl Work for Visitor {
         if let Some(listed) = &visit.listed {
             visit.findings = match self.visit(listed, buffer, budget) {
                 Ok(findings) => findings,
-                // That a process has gone or may not be read does not end the search.
+                // That a process has gone or may not be read does not end the search, other than the end of the budget.
                 Err(Error::Target(error)) => Findings::without(state_after(&error)),
                 Err(error) => return Err(error),
             };
@@ -114,38 +114,40 @@ impl Work for Visitor {
 impl Visitor {
     fn visit(&self, listed: &ProcessHandle, buffer: &mut ScanBuffer, budget: &mut Budget) -> Result<Findings> {
         let opened = self.machine.open(listed)?;
-        if opened.process.frames_hidden() {
+        let process = opened.process.within(budget.clone());
+        if process.frames_hidden() {
             return Err(Error::Unknown { what: "frame numbers", reason: Reason::FrameHidden });
         }
-        opened.process.set_scan(self.scan);
-        let target = Target { process: opened.process, machine: Arc::clone(&self.machine), modules: opened.modules };
+        process.set_scan(self.scan);
+        let target = Target { process, machine: Arc::clone(&self.machine), modules: opened.modules };
         let findings = match self.how {
-            VisitMode::Follow(clue) => self.follow(clue, &target)?,
+            VisitMode::Follow(clue) => self.follow(clue, &target, budget)?,
             VisitMode::Search => {
-                let ranges = self.ranges_to_search(&target.process)?;
+                let ranges = self.ranges_to_search(&target.process, budget)?;
                 self.search(&target, ranges, buffer, budget)?
             }
         };
         Ok(Findings { target: (!findings.hits.is_empty()).then_some(target), ..findings })
     }
 
-    fn follow(&self, clue: Clue, target: &Target) -> Result<Findings> {
+    fn follow(&self, clue: Clue, target: &Target, budget: &mut Budget) -> Result<Findings> {
         let mut hits = ScanHits::default();
-        for address in places_of_clue(clue, &target.process)? {
+        for address in places_of_clue(clue, &target.process, budget)? {
+            budget.go_on()?;
             if self.scanner.is_at(&target.process, address)? {
                 hits.runs.push((address, 1));
             }
         }
-        with_regions(target, hits, Vec::new())
+        with_regions(target, hits, Vec::new(), budget)
     }
 
     /// The ranges of a process that can map the frame.
-    fn ranges_to_search(&self, process: &Process) -> Result<Vec<AddressRange>> {
+    fn ranges_to_search(&self, process: &Process, budget: &mut Budget) -> Result<Vec<AddressRange>> {
         let is_of_file = self.class == FrameClass::File;
         if !is_of_file && process.has_scan() {
             return Ok(Vec::from_iter(self.scanner.all_addresses()));
         }
-        let regions = process.regions()?.into_iter();
+        let regions = process.regions_within(budget)?.into_iter();
         let regions = regions.filter(|region| !is_of_file || region.inode != 0);
         Ok(regions.map(|region| region.range).collect())
     }
@@ -167,12 +169,13 @@ impl Visitor {
         {
             rest = scan.scan(range)?;
         }
-        with_regions(target, scan.hits, rest.into_iter().chain(ranges).collect())
+        let hits = scan.hits;
+        with_regions(target, hits, rest.into_iter().chain(ranges).collect(), budget)
     }
 }
 
 /// Adds regions to what a scan found.
-fn with_regions(target: &Target, scanned: ScanHits, rest: Vec<AddressRange>) -> Result<Findings> {
+fn with_regions(target: &Target, scanned: ScanHits, rest: Vec<AddressRange>, budget: &mut Budget) -> Result<Findings> {
     let process = &target.process;
     let are_several = scanned.runs.len() > 1;
     // Read once where the kernel cannot be asked about one region (PROCMAP_QUERY, Linux 6.11).
@@ -185,7 +188,7 @@ fn with_regions(target: &Target, scanned: ScanHits, rest: Vec<AddressRange>) -> 
             if let Some(answer) = process.query_region_at(address)? {
                 return Ok(answer);
             }
-            all = Some(process.regions()?);
+            all = Some(process.regions_within(budget)?);
         }
         let mut regions = all.iter().flatten();
         Ok(regions.find(|one| one.range.contains(address)).cloned())
@@ -197,7 +200,7 @@ fn with_regions(target: &Target, scanned: ScanHits, rest: Vec<AddressRange>) -> 
     Ok(Findings {
         state: CandidateState::Read,
         target: None,
-        regions: regions(&hits, target),
+        regions: regions(&hits, target)?,
         hits,
         rest,
         stopped: scanned.stopped,
@@ -212,17 +215,20 @@ fn may_have_names(_: &Target, _: &Region) -> bool {
 
 /// All regions, if a hit may have a symbol that takes them. They are read by the worker threads, not where hits are
 /// reported.
-fn regions(hits: &[Hit], target: &Target) -> Option<Arc<[Region]>> {
+fn regions(hits: &[Hit], target: &Target) -> Result<Option<Arc<[Region]>>> {
     let mut regions = hits.iter().filter_map(|hit| hit.region.as_ref());
     let asks = regions.any(|region| {
         // Executable memory may be JIT-compiled code with names.
         region.inode == 0 && (region.permissions.execute || may_have_names(target, region))
     });
-    asks.then(|| target.process.regions().ok()).flatten().map(Arc::from)
+    match asks.then(|| target.process.regions()) {
+        Some(Err(error @ process::Error::OutOfBudget(_))) => Err(error.into()),
+        read => Ok(read.and_then(Result::ok).map(Arc::from)),
+    }
 }
 
 /// The pages of a process that the clue leads to.
-fn places_of_clue(clue: Clue, process: &Process) -> Result<Vec<VirtualAddress>> {
+fn places_of_clue(clue: Clue, process: &Process, budget: &mut Budget) -> Result<Vec<VirtualAddress>> {
     let wanted = match clue {
         Clue::Address(address) => return Ok(vec![address]),
         Clue::File { offset, .. } | Clue::Offset(offset) => offset,
@@ -236,7 +242,7 @@ fn places_of_clue(clue: Clue, process: &Process) -> Result<Vec<VirtualAddress>> 
         let address = region.range.start().checked_add(into)?;
         region.range.contains(address).then_some(address)
     };
-    let regions = process.regions()?;
+    let regions = process.regions_within(budget)?;
     Ok(regions.iter().filter(is_of_file).filter_map(place).collect())
 }
 

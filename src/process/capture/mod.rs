@@ -217,7 +217,7 @@ impl Capture {
         let devices: BTreeSet<(u32, u32)> =
             regions.iter().map(|region| (region.device.major, region.device.minor)).collect();
         for (major, minor) in devices {
-            _ = machine.memory_files(Device { major, minor });
+            _ = machine.memory_files(Device { major, minor }, budget);
         }
         let smaps = process.smaps(budget);
         _ = process.rollup();

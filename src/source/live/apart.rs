@@ -6,12 +6,13 @@
 //! this program hold such a file open: the kernel asks the storage once more when it is closed (`fuse_flush`). So a
 //! child process opens, reads and closes the file for each part of it.
 
-use super::directory::{Directory, own_file, read_to_end};
+use super::directory::{self, Directory, own_file, read_to_end};
 use super::memory::Memory;
 use super::module_file::ModuleFile;
-use crate::kernel::mounts::{self, Mount};
+use crate::budget::Budget;
+use crate::kernel::mounts::Mount;
 use crate::kernel::{Device, Name, Region};
-use crate::source::{Error, ReadAt, Result, sys};
+use crate::source::{Error, ReadAt, Result, mounts, sys};
 use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsRawFd, OwnedFd, RawFd};
@@ -21,20 +22,11 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use std::collections::HashMap;
 use std::io::{self, Read};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long storage may take for something before it counts as silent.
 const PATIENCE: Duration = Duration::from_secs(2);
-
-/// Becomes true with Ctrl-C.
-static INTERRUPTS: OnceLock<Arc<AtomicBool>> = OnceLock::new();
-
-/// Makes waits for storage end when `interrupts` becomes true: Ctrl-C. Only the first call counts.
-pub fn heed(interrupts: Arc<AtomicBool>) {
-    _ = INTERRUPTS.set(interrupts);
-}
 
 /// Children that were not reaped: those left behind, by the storage that they wait for, and those that are about to
 /// end.
@@ -126,10 +118,7 @@ fn read_fully(from: &OwnedFd, into: &mut [u8]) -> rustix::io::Result<()> {
     let mut done = 0;
     let mut end = Instant::now() + PATIENCE;
     while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
-        let is_interrupted = || {
-            let interrupts = INTERRUPTS.get();
-            interrupts.is_some_and(|interrupts| interrupts.load(Ordering::Relaxed))
-        };
+        let is_interrupted = || directory::budget().look().is_err();
         let mut fds = [PollFd::new(from, PollFlags::IN)];
         match poll(&mut fds, Some(&BETWEEN_LOOKS)) {
             Ok(1..) => match read(from, rest)? {
@@ -317,7 +306,12 @@ impl Storage {
             return Storage::own();
         }
         let text = directory.read(&memory.path("mountinfo"));
-        Arc::new(Storage(mounts::parse(&text.unwrap_or_default()).unwrap_or_default()))
+        Storage::new(&text.unwrap_or_default())
+    }
+
+    /// Those in this text. The kernel has no more than 100,000 in a namespace (fs.mount-max).
+    fn new(text: &[u8]) -> Arc<Storage> {
+        Arc::new(Storage(mounts(text, &mut Budget::unlimited()).unwrap_or_default()))
     }
 
     /// The mounts of pmdb itself.
@@ -398,7 +392,7 @@ impl OwnMounts {
     fn read() -> rustix::io::Result<OwnMounts> {
         let mountinfo = own_file("mountinfo")?;
         let text = read_to_end(|bytes, from| pread(&mountinfo, spare_capacity(bytes), from))?;
-        let storage = Arc::new(Storage(mounts::parse(&text).unwrap_or_default()));
+        let storage = Storage::new(&text);
         Ok(OwnMounts { mountinfo, text, storage })
     }
 
@@ -504,7 +498,7 @@ mod tests {
             22 21 0:50 / /mnt/far rw - fuse.sshfs host: rw\n\
             23 21 0:51 / /mnt/far/near rw - tmpfs tmpfs rw\n\
             24 21 0:52 / /net rw - nfs4 host:/ rw\n";
-        let storage = Storage(mounts::parse(text).expect("rows"));
+        let storage = Storage::new(text);
         let far = Some(Device { major: 0, minor: 50 });
         for (path, served) in [
             ("/usr/lib/libc.so.6", None),

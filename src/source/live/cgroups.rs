@@ -3,9 +3,10 @@
 use super::apart;
 use super::directory::read_all;
 use super::module_file::numbers;
+use crate::budget::Budget;
 use crate::kernel::Name;
 use crate::kernel::mounts::{self, Mount};
-use crate::source::{Error, Group, GroupFile, Result};
+use crate::source::{self, Error, Group, GroupFile, Result};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, fstat, openat, statat};
 use rustix::io::Errno;
@@ -21,7 +22,7 @@ pub(super) struct CgroupMount {
 impl CgroupMount {
     pub(super) fn open() -> Result<Self> {
         let text = apart::own_text().map_err(|error| Error::io("reading /proc/self/mountinfo", error))?;
-        let mounts = mounts::parse(&text)?;
+        let mounts = source::mounts(&text, &mut Budget::unlimited())?;
         let none = || Error::not_available("no hierarchy of memory cgroups is mounted here: their paths are not known");
         let mount = mounts::memory_hierarchy(&mounts);
         let mount = mount.cloned().ok_or_else(none)?;

@@ -11,11 +11,26 @@ use rustix::io::{Errno, Result, read, retry_on_intr, write};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 use std::cell::Cell;
-use std::sync::OnceLock;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 
 /// `/proc` makes its text anew for each read of a small file, and gives at most a page of a large one: so each read
 /// gets room for some pages.
 const LEAST: usize = 4 << 10;
+
+/// Becomes true with Ctrl-C.
+static INTERRUPTS: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+
+/// Makes waits for storage, and the look through a long list of leases, end when `interrupts` becomes true: Ctrl-C.
+/// Only the first call counts.
+pub fn heed(interrupts: Arc<AtomicBool>) {
+    _ = INTERRUPTS.set(interrupts);
+}
+
+/// A budget that ends with Ctrl-C, for what is read without one.
+pub(super) fn budget() -> Budget {
+    INTERRUPTS.get().map_or_else(Budget::unlimited, |interrupts| Budget::until(Arc::clone(interrupts)))
+}
 
 /// A handle on `/proc`, or on `/proc/PID`.
 #[derive(Debug)]

@@ -12,8 +12,7 @@ mod memory;
 mod module_file;
 mod modules;
 
-pub use apart::heed;
-pub use directory::{allow_open_files, hold_back as hold_back_rights, way_to};
+pub use directory::{allow_open_files, heed, hold_back as hold_back_rights, way_to};
 
 use super::{
     Access, Answer, BackingRun, Error, File, FileLocation, Group, GroupFile, Groups, Held, Identity, List, Listed,

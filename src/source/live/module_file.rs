@@ -6,8 +6,9 @@
 //! that is taken between reading the list and the open, and one whose holder is in a pid namespace that the mounted
 //! `/proc` does not show.
 
-use super::directory::{Directory, own_file, raised, read_all, read_to_end};
+use super::directory::{self, Directory, own_file, raised, read_all, read_to_end};
 use super::memory::Memory;
+use crate::budget::{Budget, OutOfBudget};
 use crate::kernel::mounts::{self, Lease};
 use crate::kernel::{Device, Region, VirtualAddress, maps};
 use crate::source::{Query, ReadAt, sys};
@@ -260,9 +261,23 @@ pub(super) fn on(inodes: [u64; 2]) -> Result<Option<Lease>> {
             }
         }
     };
-    let text = read_to_end(|bytes, from| pread(file, spare_capacity(bytes), from))?;
-    let mut leases = mounts::leases(&text).into_iter();
-    Ok(leases.find(|lease| inodes.iter().any(|&inode| lease.may_be_on(inode))))
+    let mut budget = directory::budget();
+    let text = read_to_end(|bytes, from| {
+        budget.look().map_err(|_| Errno::CANCELED)?;
+        pread(file, spare_capacity(bytes), from)
+    })?;
+    lease_on(&text, inodes, &mut budget).map_err(|_| Errno::CANCELED)
+}
+
+/// The first of the leases that may be on a file with one of these inode numbers. Each line is a step.
+fn lease_on(text: &[u8], inodes: [u64; 2], budget: &mut Budget) -> std::result::Result<Option<Lease>, OutOfBudget> {
+    for lease in mounts::leases(text) {
+        budget.go_on()?;
+        if let Some(lease) = lease.filter(|lease| inodes.iter().any(|&inode| lease.may_be_on(inode))) {
+            return Ok(Some(lease));
+        }
+    }
+    Ok(None)
 }
 
 /// Whether pmdb itself runs from the file with these numbers in `maps`, or from one of its libraries: then nobody holds
@@ -348,6 +363,7 @@ impl<'a> Root<'a> {
 mod tests {
     use super::super::handle::Handle;
     use super::*;
+    use crate::budget::tests::whole_or_given_up;
     use crate::kernel::{AddressRange, Name, Permissions};
     use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
     use std::path::Path;
@@ -368,6 +384,16 @@ mod tests {
             inode: if is_same { inode } else { inode ^ 1 },
             name: Name::from("/file"),
             deleted: false,
+        }
+    }
+
+    #[test]
+    fn leases_are_looked_through_to_the_end_or_given_up() {
+        let text = "7: POSIX  ADVISORY  WRITE 816 00:1f:1239 0 EOF\n".repeat(300)
+            + "8: LEASE  ACTIVE    WRITE 812 08:01:1234 0 EOF\n";
+        for inode in [1234, 1239] {
+            let given_up = whole_or_given_up(|mut budget| lease_on(text.as_bytes(), [inode; 2], &mut budget));
+            assert!(given_up > 50, "{given_up}");
         }
     }
 

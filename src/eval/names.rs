@@ -140,7 +140,10 @@ pub(super) fn called<'a>(regions: &'a [Region], name: &str) -> Vec<Mapping<'a>> 
 impl Evaluator<'_> {
     /// The one mapping with that name, `None` if there is none; several are an error.
     pub(super) fn mapping(&self, name: &str, at: Span) -> Result<Option<Mapping<'_>>> {
-        let mut found = called(self.regions(at, &format!("looking up '{name}'"))?, name);
+        let what = format!("looking up '{name}'");
+        // All names without brackets are those of files.
+        let regions = if name.starts_with('[') { self.regions(at, &what) } else { self.module_regions(at, &what) };
+        let mut found = called(regions?, name);
         if found.len() > 1 {
             let list = list(found.iter().map(|mapping| {
                 let Region { name, range, .. } = mapping.first;
@@ -207,6 +210,13 @@ impl Evaluator<'_> {
     /// `[heap]`; the brackets are not part of `name`.
     pub(super) fn bracketed(&self, name: &str, at: Span) -> Result<Spans> {
         let bracketed = format!("[{name}]");
+        let target = self.target(at, &format!("looking up '{bracketed}'"))?;
+        let queried = target.process.query_regions_called(&bracketed).map_err(|cause| Error::target(at, cause))?;
+        if let Some(regions) = queried {
+            let ranges = regions.iter().map(|region| region.range);
+            let spans = Spans::new(ranges, Origin::Region(Name::from(&*bracketed)));
+            return spans.ok_or_else(|| Error::new(at, "nothing is mapped under this name"));
+        }
         match self.mapping(&bracketed, at)? {
             Some(mapping) => mapping.spans(at),
             None => {

@@ -132,7 +132,8 @@ impl Evaluator<'_> {
 
     /// `symbol(A)`: the name, and how far into it.
     pub(super) fn symbol_text(&self, address: VirtualAddress, at: Span) -> Result<Value> {
-        let symbol = self.names_by_address(at, "finding the symbol of an address")?.at(address).ok_or_else(|| {
+        let target = self.target(at, "finding the symbol of an address")?;
+        let symbol = self.scope.symbols().on_demand(target).at(address).ok_or_else(|| {
             Error::new(at, format!("{address} is in no symbol"))
                 .hint(format!("`region {address}` shows the region there"))
         })?;

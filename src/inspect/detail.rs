@@ -355,6 +355,11 @@ impl AddressSpace {
 
     /// The regions that end below `address` and start above it.
     fn nearest(&self, address: VirtualAddress) -> Result<(Option<Region>, Option<Region>)> {
+        if !self.is_complete()
+            && let Some((below, above)) = self.target().process.query_neighbours(address)?
+        {
+            return Ok((below, Some(above)));
+        }
         let all;
         let regions: Vec<&Region> = if self.is_complete() {
             self.regions().iter().map(|viewed| &viewed.region).collect()

@@ -28,6 +28,10 @@ pub struct Stat {
     pub resident_pages: u64,
     /// The addresses of its arguments, if the reader may know them.
     pub arguments: Option<AddressRange>,
+    /// Where its heap begins, if the reader may know it.
+    pub heap: Option<VirtualAddress>,
+    /// An address in its first stack, where it began, if the reader may know it.
+    pub stack: Option<VirtualAddress>,
     /// How it ended, as `wait` gives it; 0 also to readers who may not know.
     pub exit_code: i32,
 }
@@ -58,6 +62,8 @@ impl Stat {
             arguments: address(stat.arg_start)
                 .zip(address(stat.arg_end))
                 .and_then(|(start, end)| AddressRange::new(start, end)),
+            heap: address(stat.start_brk.filter(|&start| start > 0)),
+            stack: address(Some(stat.startstack).filter(|&start| start > 0)),
             exit_code: stat.exit_code.unwrap_or_default(),
         })
     }

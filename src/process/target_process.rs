@@ -6,6 +6,7 @@ use super::modules::Layout;
 use super::populated::{self, IN_ENTRIES, PopulatedRange};
 use crate::budget::Budget;
 use crate::kernel::smaps::{self, Smaps};
+use crate::kernel::status::Stat;
 use crate::kernel::{AddressRange, Device, PageMapEntry, Permissions, Region, VirtualAddress, maps};
 use crate::source::{
     Answer, Categories, Error, File, Finding, Identity, Liveness, Mapping, MemoryLifetime, Probe, Query, Result,
@@ -256,6 +257,41 @@ impl Process {
         Ok(Some(found))
     }
 
+    /// The regions that the kernel calls `[heap]` or `[stack]`, by PROCMAP_QUERY; `None` if only the text has them, or
+    /// there are none.
+    #[doc(hidden)]
+    pub fn query_regions_called(&self, name: &str) -> Result<Option<Vec<Region>>> {
+        let stat = self.source.whole(File::Stat).ok().and_then(|text| Stat::parse(&text).ok());
+        let Some(start) = stat.and_then(|stat| match name {
+            "[heap]" => stat.heap,
+            "[stack]" => stat.stack,
+            _ => None,
+        }) else {
+            return Ok(None);
+        };
+        let mut found = Vec::new();
+        // A region that ends where the stack began is a part of it.
+        let mut from = start.checked_sub(1).unwrap_or(start);
+        for _ in 0..FEW_REGIONS {
+            let mapping = match self.query(Query::From(from))? {
+                Answer::Found(mapping) => mapping,
+                Answer::Nothing => return Ok(Some(found).filter(|found| !found.is_empty())),
+                Answer::Unavailable => break,
+            };
+            from = VirtualAddress::new(mapping.end);
+            match self.with_true_name(mapping) {
+                Some(region) if region.name.as_bytes() == name.as_bytes() => found.push(region),
+                // Memory without a name begins after the end of the heap (vma_is_initial_heap in include/linux/mm.h).
+                Some(region) if region.range.start() > start && (region.name.is_empty() || name == "[stack]") => {
+                    return Ok(Some(found).filter(|found| !found.is_empty()));
+                }
+                Some(_) => {}
+                None => break,
+            }
+        }
+        Ok(None)
+    }
+
     /// The same, with the regions next to `range` if it does not end inside of one: those that may grow into it.
     #[doc(hidden)]
     pub fn query_regions_around(&self, range: AddressRange, most: usize) -> Result<Option<Vec<Region>>> {
@@ -275,6 +311,20 @@ impl Process {
         // A region may have grown between two queries.
         found.dedup_by(|next, one| next.range.start() < one.range.end());
         Ok(Some(found))
+    }
+
+    /// The regions below and above an address in none, by PROCMAP_QUERY; `None` if only the text has them: above the
+    /// last may be a gate region such as [vsyscall].
+    #[doc(hidden)]
+    pub fn query_neighbours(&self, address: VirtualAddress) -> Result<Option<(Option<Region>, Region)>> {
+        let Answer::Found(mapping) = self.query(Query::From(address))? else {
+            return Ok(None);
+        };
+        let Some(above) = self.with_true_name(mapping).filter(|above| above.range.start() > address) else {
+            return Ok(None);
+        };
+        let below = self.query_region_below(address, u64::MAX)?;
+        Ok(below.map(|below| (below, above)))
     }
 
     /// The region next below `start`, if less than `gap` bytes lie between, as in [`queried`](Self::queried). The

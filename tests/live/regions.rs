@@ -5,6 +5,7 @@ use super::support::{self, at, page_bytes, skip};
 use super::target::{Target, announce, wait};
 use super::{Scenario, Test};
 use pmdb::budget::{Budget, OutOfBudget};
+use pmdb::inspect::AddressSpace;
 use pmdb::kernel::Region;
 use pmdb::kernel::mounts::MemoryFiles;
 use pmdb::process;
@@ -16,6 +17,7 @@ use std::os::unix::ffi::OsStringExt;
 pub const TESTS: &[Test] = &[
     ("regions::region_at_is_what_maps_says", region_at_is_what_maps_says),
     ("regions::names_need_the_regions_of_modules_alone", names_need_the_regions_of_modules_alone),
+    ("regions::those_asked_for_alone_are_those_of_maps", those_asked_for_alone_are_those_of_maps),
     ("regions::hostile_names_come_through", hostile_names_come_through),
     ("regions::deleted_is_what_is_deleted", deleted_is_what_is_deleted),
     ("regions::smaps_of_every_region", smaps_of_every_region),
@@ -76,6 +78,33 @@ fn compare_regions(target: &Target) {
         }
         assert_eq!(attached.process.region_at(at(u64::MAX)).expect("an answer"), None);
         assert_eq!(attached.process.region_at(at(0)).expect("an answer"), None);
+    }
+}
+
+/// Those that are asked for by name, and those next to an address.
+fn those_asked_for_alone_are_those_of_maps() {
+    let mut many = Target::start("many regions", &[]);
+    many.numbers();
+    for target in [&many, &mapped_files().target] {
+        target.stop();
+        let attached = target.attach();
+        let regions = attached.process.regions().expect("regions");
+        let has_query = attached.process.query_region_at(at(0)).expect("an answer").is_some();
+        for name in ["[heap]", "[stack]"] {
+            let expected: Vec<Region> =
+                regions.iter().filter(|one| one.name.as_bytes() == name.as_bytes()).cloned().collect();
+            let called = attached.process.query_regions_called(name).expect("an answer");
+            assert!(called.is_none() || called == Some(expected), "{name}: {called:?}");
+            assert!(called.is_some() || !has_query || name == "[heap]", "{name} is not found");
+        }
+        assert_eq!(attached.process.query_regions_called("[vdso]").expect("an answer"), None);
+        for pair in regions.windows(2).filter(|pair| pair[0].range.end() < pair[1].range.start()) {
+            let (below, above) = (Some(pair[0].clone()), Some(pair[1].clone()));
+            for address in [pair[0].range.end(), at(pair[1].range.start().get() - 1)] {
+                let (_, detail) = AddressSpace::detail_at(&attached, address).expect("an answer");
+                assert_eq!(detail.nearest, Some((below.clone(), above.clone())), "{address}");
+            }
+        }
     }
 }
 

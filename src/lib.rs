@@ -105,6 +105,46 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # End in time
+//!
+//! A [`Budget`](budget::Budget) limits time, steps and memory, or ends with Ctrl-C. Everything that is pulled has a
+//! method `within` that takes one, and [`Target::within`] limits each reading of its regions. What is out of budget is
+//! an error. What was pulled before is valid.
+//!
+//! ```
+//! use pmdb::budget::{Budget, OutOfBudget};
+//! use pmdb::inspect::Error;
+//! use pmdb::kernel::State;
+//! use pmdb::{AddressSpace, Facts, Target};
+//! use std::collections::BTreeMap;
+//! use std::time::Duration;
+//!
+//! let second = Budget::unlimited().within(Duration::from_secs(1));
+//! let target = Target::attach(std::process::id())?.within(second.clone());
+//! let space = AddressSpace::of(&target)?;
+//! let mut pages = space.pages(&space.spans(), Facts::empty()).within(second);
+//! let mut resident: BTreeMap<String, u64> = BTreeMap::new();
+//! loop {
+//!     match pages.next() {
+//!         Ok(Some(chunk)) => {
+//!             let name = chunk.region.map(|viewed| viewed.region.name.to_string()).unwrap_or_default();
+//!             let present = chunk.pages().filter(|page| page.state() == State::Present);
+//!             *resident.entry(name).or_default() += present.map(|page| page.bytes(space.page())).sum::<u64>();
+//!         }
+//!         Ok(None) => break,
+//!         Err(Error::OutOfBudget(OutOfBudget::Time)) => {
+//!             println!("this is what a second was enough for:");
+//!             break;
+//!         }
+//!         Err(error) => return Err(error.into()),
+//!     }
+//! }
+//! for (name, bytes) in resident {
+//!     println!("{bytes:>12} {name}");
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # What each fact needs
 //!
 //! These rights are for your own processes. For those of other users, CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH are needed

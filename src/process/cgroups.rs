@@ -14,6 +14,7 @@ pub(super) struct Cgroups(Mutex<BTreeMap<u64, Option<Vec<u8>>>>);
 
 /// The memory that is charged to a group and to those below it.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct CgroupMemory {
     /// The path of the group.
     pub path: Name,

@@ -526,6 +526,7 @@ pub struct OpenedProcess {
 
 /// A kernel release.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct KernelVersion {
     /// `6.18.44-amd64`
     pub release: String,

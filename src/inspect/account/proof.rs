@@ -6,6 +6,7 @@ use crate::report::{AccountClass, AccountMark, BesideRss};
 
 /// An amount as it was counted from pages, and as the kernel gives it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Check {
     /// The field or fields of smaps.
     pub field: &'static str,

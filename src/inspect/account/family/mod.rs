@@ -28,6 +28,7 @@ const TOGETHER: u64 = 1 << 16;
 
 /// One address space of the family.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct FamilyMember {
     /// The process.
     pub identity: Identity,
@@ -49,6 +50,7 @@ pub struct FamilyMember {
 
 /// A step of the count.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum FamilyStep {
     /// Of so many processes, this many were looked at.
     Process(u64, u64),
@@ -58,6 +60,7 @@ pub enum FamilyStep {
 
 /// Processes that could not be counted.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[non_exhaustive]
 pub struct LeftOut {
     /// Those that may not be examined.
     pub refused: u64,

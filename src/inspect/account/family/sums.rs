@@ -8,6 +8,7 @@ use crate::report::{Fact, FamilyClass, Reason};
 
 /// The memory of one class.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[non_exhaustive]
 pub struct ClassSum {
     /// Bytes of different frames.
     pub bytes: u64,
@@ -21,6 +22,7 @@ pub struct ClassSum {
 
 /// The sums of a family.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct FamilySums {
     /// Each class that has any memory.
     pub classes: Vec<(FamilyClass, ClassSum)>,

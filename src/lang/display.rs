@@ -99,10 +99,10 @@ impl Display for Expression {
                 _ => write!(f, "({})[{}]", of.node, index.node),
             },
             Expression::Unary { operator, operand } => match array_at(operator.node, &operand.node) {
-                Some((array, operand)) => write!(f, "{{{array}}}{}", Tree::value(operand).at(Level::Unary)),
-                None => unary(f, operator.node, Tree::value(&operand.node)),
+                Some((array, operand)) => write!(f, "{{{array}}}{}", ExpressionText::value(operand).at(Level::Unary)),
+                None => unary(f, operator.node, ExpressionText::value(&operand.node)),
             },
-            Expression::Binary { .. } => Tree::value(self).fmt(f),
+            Expression::Binary { .. } => ExpressionText::value(self).fmt(f),
             Expression::Field(field) => f.write_str(field),
             Expression::Flag(name) => write!(f, "flags({})", name.node),
             Expression::Fraction(value) => {
@@ -115,7 +115,7 @@ impl Display for Expression {
                 (CType::Other(written), Expression::Integer(address)) => write!(f, "{written} {address:#07x}"),
                 // Right behind the parenthesis `[5]` would be an element.
                 (to, operand @ Expression::BracketedRegion(_)) => write!(f, "({to}) {operand}"),
-                (to, operand) => write!(f, "({to}){}", Tree::value(operand).at(Level::Unary)),
+                (to, operand) => write!(f, "({to}){}", ExpressionText::value(operand).at(Level::Unary)),
             },
             Expression::Read { as_type, address } => {
                 write!(f, "{}({})", as_type.name(), address.node)
@@ -164,32 +164,32 @@ impl Display for Primary<'_> {
             Expression::Unary { .. } | Expression::Cast { .. } | Expression::Element { .. } => {
                 write!(f, "({})", self.0)
             }
-            other => write!(f, "{}", Tree::value(other).at(Level::Unary)),
+            other => write!(f, "{}", ExpressionText::value(other).at(Level::Unary)),
         }
     }
 }
 
 /// An expression, in a filter or outside of one.
 #[derive(Clone, Copy)]
-struct Tree<'a> {
+struct ExpressionText<'a> {
     root: &'a Expression,
     in_filter: bool,
 }
 
 impl<F> Display for Filter<F> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        Tree { root: &self.condition, in_filter: true }.fmt(f)
+        ExpressionText { root: &self.condition, in_filter: true }.fmt(f)
     }
 }
 
-impl<'a> Tree<'a> {
+impl<'a> ExpressionText<'a> {
     /// A value.
     fn value(root: &'a Expression) -> Self {
-        Tree { root, in_filter: false }
+        ExpressionText { root, in_filter: false }
     }
 
     fn part(self, root: &'a Expression) -> Self {
-        Tree { root, ..self }
+        ExpressionText { root, ..self }
     }
 
     /// How tightly its outermost operator binds, if that stands between two operands; otherwise [`Level::Unary`].
@@ -232,7 +232,7 @@ impl<'a> Tree<'a> {
 
 /// An operand, in parentheses if it binds too loosely and writes none itself.
 struct Operand<'a> {
-    tree: Tree<'a>,
+    tree: ExpressionText<'a>,
     is_loose: bool,
 }
 
@@ -243,7 +243,7 @@ impl Display for Operand<'_> {
     }
 }
 
-impl Display for Tree<'_> {
+impl Display for ExpressionText<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.root {
             Expression::Binary { operator, left, right } => {
@@ -265,7 +265,7 @@ impl Display for Tree<'_> {
 }
 
 /// An operator before its operand.
-fn unary(f: &mut Formatter<'_>, operator: UnaryOperator, operand: Tree<'_>) -> fmt::Result {
+fn unary(f: &mut Formatter<'_>, operator: UnaryOperator, operand: ExpressionText<'_>) -> fmt::Result {
     let (sign, operand) = (operator.text(), operand.at(Level::Unary).to_string());
     // Two minus signs in a row would look like the start of `--how`.
     let blank = if sign == "-" && operand.starts_with('-') { " " } else { "" };

@@ -1,7 +1,7 @@
 //! What could stand at a place: errors list it, and completion offers it.
 
 use super::expression::{ChangeFunction, Function};
-use super::field::{FilterField, PageField, RegionField, Subject};
+use super::field::{FilterField, FilterSubject, PageField, RegionField};
 use super::syntax::{Format, Unit};
 use crate::kernel::words::Worded;
 
@@ -82,20 +82,20 @@ pub enum Expected {
     End,
 }
 
-impl Subject {
+impl FilterSubject {
     /// A condition on it.
     pub(super) fn condition(self) -> Expected {
         match self {
-            Subject::Page => Expected::PageField,
-            Subject::Region => Expected::RegionField,
+            FilterSubject::Page => Expected::PageField,
+            FilterSubject::Region => Expected::RegionField,
         }
     }
 
     /// A number of it.
     pub(super) fn quantity(self) -> Expected {
         match self {
-            Subject::Page => Expected::PageQuantity,
-            Subject::Region => Expected::RegionQuantity,
+            FilterSubject::Page => Expected::PageQuantity,
+            FilterSubject::Region => Expected::RegionQuantity,
         }
     }
 }

@@ -20,7 +20,7 @@ pub enum ValueType {
 /// A set of fields that filters can be made of: [`PageField`] or [`RegionField`].
 pub trait FilterField: Copy + Debug + PartialEq + Eq + 'static {
     /// What has these fields.
-    const SUBJECT: Subject;
+    const SUBJECT: FilterSubject;
     /// Every field.
     fn all() -> impl Iterator<Item = Self>;
     /// As it is written.
@@ -45,28 +45,28 @@ pub trait FilterField: Copy + Debug + PartialEq + Eq + 'static {
 
 /// What a filter is applied to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Subject {
+pub enum FilterSubject {
     /// A page, or a page frame.
     Page,
     /// A region.
     Region,
 }
 
-impl Subject {
+impl FilterSubject {
     /// The names of its fields, with what each holds. A condition and a number may share one.
     pub(super) fn fields(self) -> Vec<(&'static str, ValueType)> {
         fn of<F: FilterField>() -> Vec<(&'static str, ValueType)> {
             F::all().map(|field| (field.name(), field.value_type())).collect()
         }
         match self {
-            Subject::Page => of::<PageField>(),
-            Subject::Region => of::<RegionField>(),
+            FilterSubject::Page => of::<PageField>(),
+            FilterSubject::Region => of::<RegionField>(),
         }
     }
 
     /// The conditions that a field can be compared with: those of `state == swapped`.
     pub(super) fn words(self, name: &str) -> Vec<&'static str> {
-        let compared = PageField::from_name(name).filter(|_| self == Subject::Page);
+        let compared = PageField::from_name(name).filter(|_| self == FilterSubject::Page);
         let is_taken = |word: &PageField| compared.is_some_and(|field| field.takes(*word));
         PageField::all().filter(is_taken).map(PageField::name).collect()
     }
@@ -105,7 +105,7 @@ macro_rules! fields {
         }
 
         impl FilterField for $set {
-            const SUBJECT: Subject = Subject::$subject;
+            const SUBJECT: FilterSubject = FilterSubject::$subject;
 
             fn all() -> impl Iterator<Item = Self> {
                 let all = [$($set::$variant),*].into_iter();

@@ -20,7 +20,7 @@ pub fn usage(command: &str) -> Option<String> {
     }
     let body = rule(&command.replace([' ', '-'], "_"))?;
     let lexemes: Vec<&str> = lexemes(body).collect();
-    let mut words = Words { line: String::new(), glue: true };
+    let mut words = UsageLine { line: String::new(), glue: true };
     words.add_all(&lexemes);
     Some(words.line)
 }
@@ -71,13 +71,13 @@ fn group<'a>(lexemes: &'a [&'a str]) -> &'a [&'a str] {
 }
 
 /// A usage line that grows.
-struct Words {
+struct UsageLine {
     line: String,
     /// Nothing stands between the last word and the next.
     glue: bool,
 }
 
-impl Words {
+impl UsageLine {
     fn add_all(&mut self, lexemes: &[&str]) {
         let mut rest = lexemes;
         while let Some((first, behind)) = rest.split_first() {

@@ -221,7 +221,7 @@ pub static HABITS: &[Habit] = &[
 
 /// The words of a habit that a line begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundHabit {
     /// Bytes of the line.
     pub at: Span,
     /// As the table has them.
@@ -231,7 +231,7 @@ pub struct Found {
 }
 
 /// The longest habit that `line` begins with, if it begins with one.
-pub fn of(line: &str) -> Option<Found> {
+pub fn of(line: &str) -> Option<FoundHabit> {
     let start = line.len() - line.trim_start_matches(is_blank).len();
     let rest = line.get(start..)?;
     let all = HABITS.iter().flat_map(|habit| {
@@ -241,7 +241,7 @@ pub fn of(line: &str) -> Option<Found> {
     let found = all.filter_map(|(words, does)| {
         let end = start + length(words, rest)?;
         let at = Span::new(start, end);
-        Some(Found { at, words, does })
+        Some(FoundHabit { at, words, does })
     });
     found.max_by_key(|found| found.at.end)
 }
@@ -259,7 +259,7 @@ fn length(words: &str, text: &str) -> Option<usize> {
     Some(text.len() - rest.len())
 }
 
-impl Found {
+impl FoundHabit {
     /// The tokens of a line with pmdb's words in the place of these.
     pub(super) fn replaced<'a>(&self, language: Language, ours: &'static str, tokens: &[Token<'a>]) -> Vec<Token<'a>> {
         let ours = lexer::tokens(language, ours).into_iter();

@@ -83,7 +83,7 @@ pub enum Node {
 
 /// A line that cannot stand where it does, or a block that is not closed.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Fault {
+pub struct BlockFault {
     /// The number of the line.
     pub line: usize,
     /// The line.
@@ -97,7 +97,7 @@ pub struct Builder {
     language: Language,
     open: Vec<Open>,
     /// The last line whose first word is no command, but nearly one that opens a block.
-    misspelt: Option<Fault>,
+    misspelt: Option<BlockFault>,
 }
 
 /// A block whose `end` has not come.
@@ -151,7 +151,7 @@ impl Builder {
     ///
     /// # Errors
     /// A line that cannot stand here: an `end` too many, an `else` without an `if`, a block that cannot be begun so.
-    pub fn push(&mut self, line: usize, text: &str) -> Result<Option<Statement>, Fault> {
+    pub fn push(&mut self, line: usize, text: &str) -> Result<Option<Statement>, BlockFault> {
         let first = first_word(text);
         let last = self.open.last().map(|open| &open.opening);
         if matches!(last, Some(Opening::Document(_))) && text.trim() != "end" {
@@ -170,7 +170,7 @@ impl Builder {
         };
         let text: Rc<str> = text.into();
         self.control(line, &text, word).map_err(|error| {
-            let fault = Fault { line, text: text.clone(), error };
+            let fault = BlockFault { line, text: text.clone(), error };
             // The line that should have opened a block is the one to look at.
             match self.misspelt.take().filter(|_| does != BlockLine::Opens) {
                 Some(misspelt) => misspelt,
@@ -183,13 +183,13 @@ impl Builder {
     ///
     /// # Errors
     /// The innermost block that is still open, at the line that opens it.
-    pub fn finish(mut self) -> Result<(), Fault> {
+    pub fn finish(mut self) -> Result<(), BlockFault> {
         let Some(open) = self.open.pop() else {
             return Ok(());
         };
         let word = open.text.get(open.word.start..open.word.end);
         let message = format!("this `{}` has no `end`", word.unwrap_or_default());
-        Err(Fault { line: open.line, error: fault(open.word, message, "`end`"), text: open.text })
+        Err(BlockFault { line: open.line, error: fault(open.word, message, "`end`"), text: open.text })
     }
 
     fn add(&mut self, line: usize, text: Rc<str>, node: Node) -> Option<Statement> {
@@ -267,7 +267,7 @@ impl Builder {
 }
 
 /// The fault of a line that was probably meant to open a block.
-fn misspelt(language: Language, line: usize, text: &str, (word, at): (&str, Span)) -> Option<Fault> {
+fn misspelt(language: Language, line: usize, text: &str, (word, at): (&str, Span)) -> Option<BlockFault> {
     if language.resolve_first(word) != Resolved::Unknown {
         return None;
     }
@@ -277,7 +277,7 @@ fn misspelt(language: Language, line: usize, text: &str, (word, at): (&str, Span
         "for" | "each" => "foreach",
         _ => super::near(word, language.opening_words()).first()?,
     };
-    Some(Fault {
+    Some(BlockFault {
         line,
         text: text.into(),
         error: SyntaxError {

@@ -16,7 +16,7 @@ pub use super::expression::{
     BinaryOperator, ChangeFunction, Changes, Expression, Filter, Function, HistoryReference, NOW, Name, NumberType,
     Range, Register, SymbolName, UnaryOperator, fixed_variables,
 };
-pub use super::field::{FilterField, PageField, RegionField, Subject, ValueType};
+pub use super::field::{FilterField, FilterSubject, PageField, RegionField, ValueType};
 pub use super::setting::{ColorChoice, Editing, PagerChoice, Setting, SettingValue, StyleChoice};
 
 /// A command with its arguments, as its own parser made it.

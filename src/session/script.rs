@@ -8,7 +8,7 @@ use super::outcome::{Input, Outcome, Tally, words};
 use super::pager;
 use crate::command::LANGUAGE;
 use crate::kernel::Name;
-use crate::lang::script::{Builder, Fault, Node, Statement, first_word};
+use crate::lang::script::{BlockFault, Builder, Node, Statement, first_word};
 use crate::lang::{Span, SyntaxError};
 use crate::render::{Role, printable};
 use crate::report::{ErrorCode, ErrorPlace, ErrorReport, Text};
@@ -200,7 +200,7 @@ impl Session {
         }
     }
 
-    fn fail_with(&mut self, name: &Name, fault: Fault) -> Outcome {
+    fn fail_with(&mut self, name: &Name, fault: BlockFault) -> Outcome {
         let report = at_line(name, fault.line, &fault.text).syntax(fault.error);
         self.fail(report)
     }
@@ -239,8 +239,8 @@ fn at_line<'a>(name: &'a Name, line: usize, text: &'a str) -> Input<'a> {
 }
 
 /// The fault of a file or block that is too large to be held in memory.
-fn too_large(line: usize, text: &str) -> Fault {
-    Fault {
+fn too_large(line: usize, text: &str) -> BlockFault {
+    BlockFault {
         line,
         text: text.into(),
         error: SyntaxError {

@@ -1,9 +1,9 @@
 //! Lines into blocks.
 
 use crate::command::LANGUAGE;
-use crate::lang::script::{Builder, DEEPEST, Fault, Node, Statement};
+use crate::lang::script::{BlockFault, Builder, DEEPEST, Node, Statement};
 
-fn build(text: &str) -> Result<Vec<Statement>, Fault> {
+fn build(text: &str) -> Result<Vec<Statement>, BlockFault> {
     let mut builder = Builder::new(LANGUAGE);
     let mut statements = Vec::new();
     for (index, line) in text.lines().enumerate() {

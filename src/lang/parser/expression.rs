@@ -1,6 +1,6 @@
 //! Expressions: precedence climbing over the table of operators, and the operands.
 
-use super::input::{Failed, Parsed, Scope, Tokens, Types, glued, is_mark, mark, silent_mark, silent_word, word};
+use super::input::{BareWords, Failed, Parsed, Tokens, Types, glued, is_mark, mark, silent_mark, silent_word, word};
 use super::names::{field, fitting, named, symbol};
 use crate::kernel::words::Worded;
 use crate::lang::ctype::{self, CType, KNOWN, UNKNOWN_TYPE_HINT};
@@ -69,9 +69,9 @@ fn unary(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
 /// The operator before an operand, if one stands here.
 fn unary_operator(input: Tokens<'_>) -> Parsed<'_, Spanned<UnaryOperator>> {
     let is_possible = |operator: &UnaryOperator| match operator {
-        UnaryOperator::Not => input.scope == Scope::Value,
+        UnaryOperator::Not => input.scope == BareWords::Value,
         UnaryOperator::Dereference => true,
-        _ => input.scope == Scope::Value || input.scope.takes(Types::CONDITION | Types::NUMBER),
+        _ => input.scope == BareWords::Value || input.scope.takes(Types::CONDITION | Types::NUMBER),
     };
     input.accept_operand(|token| {
         let mut all = UnaryOperator::ALL.iter().copied();
@@ -113,7 +113,7 @@ fn right_operand<'a>(
     let level = operator.level();
     let first = if level.joins() { conjunct } else { unary };
     // Comparisons in a filter form no chains.
-    let looser = if level.compares() && input.scope != Scope::Value { Level::Relation } else { level };
+    let looser = if level.compares() && input.scope != BareWords::Value { Level::Relation } else { level };
     input.parsed_within(input.scope.right_of(left, operator), |input| {
         let (behind, first) = cut(first).parse(input)?;
         let (behind, right) = chain(behind, first, Some(looser))?;
@@ -150,7 +150,7 @@ fn operator<'a>(
 
 /// `filter<S>`
 pub(crate) fn filter<F: FilterField>(input: Tokens<'_>) -> Parsed<'_, Spanned<Filter<F>>> {
-    let (behind, condition) = input.parsed_within(Scope::Filter(F::SUBJECT, Types::CONDITION), |input| {
+    let (behind, condition) = input.parsed_within(BareWords::Filter(F::SUBJECT, Types::CONDITION), |input| {
         let (behind, condition) = expression(input)?;
         fitting(behind, condition)
     })?;
@@ -167,7 +167,7 @@ fn operand(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     // `(int)` alone is a name in parentheses.
     cast_operand(input).or_else(|_| {
         // What has elements is a value, in a filter too.
-        let scope = if has_elements(input) { Scope::Value } else { input.scope };
+        let scope = if has_elements(input) { BareWords::Value } else { input.scope };
         input.parsed_within(scope, elements)
     })
 }
@@ -210,7 +210,7 @@ fn is_call(input: Tokens<'_>) -> bool {
 /// `c_cast unary`
 fn cast_operand(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     let (behind, to) = cast_type(input)?;
-    let (behind, operand) = input.nested(|| behind.parsed_within(Scope::Value, unary))?;
+    let (behind, operand) = input.nested(|| behind.parsed_within(BareWords::Value, unary))?;
     let at = to.at.to(operand.at);
     let reads = input.first().is_some_and(|token| token.text == "{");
     Ok((behind, Spanned::new(names::cast(to, reads, operand), at)))
@@ -249,7 +249,7 @@ fn cast_type(input: Tokens<'_>) -> Parsed<'_, Spanned<CType>> {
             Ok((Tokens { rest, ..input }, Spanned::new(to, at)))
         }
         // No value has two names in a row, or ends in a `*`.
-        None if input.scope != Scope::Value => Err(nom::Err::Error(Failed)),
+        None if input.scope != BareWords::Value => Err(nom::Err::Error(Failed)),
         None if texts.last() == Some(&"*") && texts.len() > 1 || is_two_words(&texts) || close == "}" => {
             input.fault(unknown_type(input, at))
         }
@@ -274,9 +274,9 @@ fn unknown_type(input: Tokens<'_>, at: Span) -> SyntaxError {
 /// `primary`
 fn primary(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     match input.scope {
-        Scope::Value => alt((place, fraction, text, named, indexed, bracketed, parenthesised)).parse(input),
-        Scope::Filter(_, Types::TEXT) => alt((place, text, named_value, indexed, bracketed)).parse(input),
-        Scope::Filter(_, types) => {
+        BareWords::Value => alt((place, fraction, text, named, indexed, bracketed, parenthesised)).parse(input),
+        BareWords::Filter(_, Types::TEXT) => alt((place, text, named_value, indexed, bracketed)).parse(input),
+        BareWords::Filter(_, types) => {
             let text = |input| if types.contains(Types::TEXT) { text(input) } else { Err(nom::Err::Error(Failed)) };
             alt((place, text, named_value, field, indexed, bracketed, parenthesised)).parse(input)
         }
@@ -306,7 +306,7 @@ fn parenthesised(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
 
 /// `place`: the values that filters can contain too.
 pub(crate) fn place(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
-    constant(input).or_else(|_| input.parsed_within(Scope::Value, compound))
+    constant(input).or_else(|_| input.parsed_within(BareWords::Value, compound))
 }
 
 /// Values with values in them: there bare words are symbols, in a filter too.

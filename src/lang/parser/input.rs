@@ -5,7 +5,7 @@ use crate::kernel::words::Worded;
 use crate::lang::error::{Class, Span, Spanned, SyntaxError};
 use crate::lang::expected::Expected;
 use crate::lang::expression::is_fixed;
-use crate::lang::field::Subject;
+use crate::lang::field::FilterSubject;
 use crate::lang::lexer::{Token, TokenKind};
 use crate::lang::syntax::{BlockLine, CommandName, Count, Cut, Resolved, Statement, Time, resolve};
 use bitflags::bitflags;
@@ -160,7 +160,7 @@ impl<'a> Notes<'a> {
 
     /// The tokens, all still to be parsed.
     pub(crate) fn input(&'a self, tokens: &'a [Token<'a>]) -> Tokens<'a> {
-        Tokens { rest: tokens, scope: Scope::Value, notes: self }
+        Tokens { rest: tokens, scope: BareWords::Value, notes: self }
     }
 
     /// The furthest token that could not be taken, and what could have been.
@@ -200,11 +200,11 @@ impl<'a> Notes<'a> {
 
 /// What the bare words of an expression are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum BareWords {
     /// Symbols, regions and modules.
     Value,
     /// Fields, where a filter needs a part of one of these types.
-    Filter(Subject, Types),
+    Filter(FilterSubject, Types),
 }
 
 bitflags! {
@@ -224,7 +224,7 @@ bitflags! {
 #[derive(Clone, Copy)]
 pub struct Tokens<'a> {
     pub rest: &'a [Token<'a>],
-    pub scope: Scope,
+    pub scope: BareWords,
     pub notes: &'a Notes<'a>,
 }
 
@@ -270,9 +270,9 @@ impl<'a> Tokens<'a> {
     /// Notes that an operand could have stood here.
     fn expect_operand(&self) {
         let expected = match self.scope {
-            Scope::Value => vec![Expected::Expression],
-            Scope::Filter(_, Types::TEXT) => vec![Expected::QuotedText, Expected::Variable],
-            Scope::Filter(subject, types) => {
+            BareWords::Value => vec![Expected::Expression],
+            BareWords::Filter(_, Types::TEXT) => vec![Expected::QuotedText, Expected::Variable],
+            BareWords::Filter(subject, types) => {
                 let condition = types.contains(Types::CONDITION).then(|| subject.condition());
                 condition.into_iter().chain([subject.quantity()]).collect()
             }
@@ -293,14 +293,14 @@ impl<'a> Tokens<'a> {
     }
 
     /// The same tokens in another scope.
-    pub(crate) fn within(self, scope: Scope) -> Self {
+    pub(crate) fn within(self, scope: BareWords) -> Self {
         Tokens { scope, ..self }
     }
 
     /// What `parse` makes of the tokens in another scope.
     pub(crate) fn parsed_within<T>(
         self,
-        scope: Scope,
+        scope: BareWords,
         parse: impl FnOnce(Tokens<'a>) -> Parsed<'a, T>,
     ) -> Parsed<'a, T> {
         let (behind, parsed) = parse(self.within(scope))?;

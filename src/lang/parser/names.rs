@@ -2,7 +2,7 @@
 //! values of a single token. In a filter bare words are fields, and its parts have types. Fields show the types, so that
 //! nothing is parsed twice: a parenthesis may hold a condition, `(dirty or guard)`, or a number, `(pfn & 511) == 0`.
 
-use super::input::{Failed, Scope, Types, silent_word, word};
+use super::input::{BareWords, Failed, Types, silent_word, word};
 use crate::kernel::words::Worded;
 use crate::lang::ctype::CType;
 use crate::lang::error::{Class, Span, Spanned, SyntaxError};
@@ -11,7 +11,7 @@ use crate::lang::expression::{
     BinaryOperator as Op, ChangeFunction, Expression, Function, LAST_ADDRESS, Level, Name, NumberType, Register,
     SymbolName, UnaryOperator, is_operator_word,
 };
-use crate::lang::field::{self, Subject, ValueType};
+use crate::lang::field::{self, FilterSubject, ValueType};
 use crate::lang::lexer::{Token, TokenKind};
 use crate::lang::parser::input::{Parsed, Tokens, glued, is_mark, mark, spanned_number};
 use crate::lang::parser::slips;
@@ -191,7 +191,7 @@ pub(crate) fn indexed(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     })
 }
 
-impl Subject {
+impl FilterSubject {
     /// What the fields of that name are. `shared` of regions is a condition and a number.
     fn types(self, name: &str) -> Types {
         let named = self.fields().into_iter().filter(|(field, _)| *field == name);
@@ -221,15 +221,15 @@ impl Subject {
     }
 }
 
-impl Scope {
+impl BareWords {
     /// Whether a part of one of these types may stand here.
     pub(crate) fn takes(self, types: Types) -> bool {
-        matches!(self, Scope::Filter(_, wanted) if wanted.intersects(types))
+        matches!(self, BareWords::Filter(_, wanted) if wanted.intersects(types))
     }
 
     /// Whether an operator may stand behind `left`.
     pub(crate) fn takes_behind(self, left: &Expression, operator: Op) -> bool {
-        let Scope::Filter(subject, _) = self else {
+        let BareWords::Filter(subject, _) = self else {
             return true;
         };
         let is = |types| subject.types_of(left).intersects(types);
@@ -246,7 +246,7 @@ impl Scope {
 
     /// What may stand behind `left`, of the operators that are `wanted`.
     pub(super) fn expected_behind(self, left: &Expression, wanted: impl Fn(Level) -> bool) -> Vec<Expected> {
-        let Scope::Filter(subject, _) = self else {
+        let BareWords::Filter(subject, _) = self else {
             return vec![Expected::Operator];
         };
         let types = subject.types_of(left);
@@ -263,10 +263,10 @@ impl Scope {
 
     /// The scope of the operand on the right.
     pub(crate) fn right_of(self, left: &Expression, operator: Op) -> Self {
-        let Scope::Filter(subject, _) = self else {
+        let BareWords::Filter(subject, _) = self else {
             return self;
         };
-        Scope::Filter(
+        BareWords::Filter(
             subject,
             match operator {
                 Op::And | Op::Or => Types::CONDITION,
@@ -280,24 +280,24 @@ impl Scope {
     /// The scope of the operand behind this operator.
     pub(crate) fn behind(self, operator: UnaryOperator) -> Self {
         match (self, operator) {
-            (Scope::Value, _) | (_, UnaryOperator::Dereference) => Scope::Value,
-            (Scope::Filter(subject, _), UnaryOperator::Not) => Scope::Filter(subject, Types::CONDITION),
-            (Scope::Filter(subject, _), _) => Scope::Filter(subject, Types::NUMBER),
+            (BareWords::Value, _) | (_, UnaryOperator::Dereference) => BareWords::Value,
+            (BareWords::Filter(subject, _), UnaryOperator::Not) => BareWords::Filter(subject, Types::CONDITION),
+            (BareWords::Filter(subject, _), _) => BareWords::Filter(subject, Types::NUMBER),
         }
     }
 
     /// The scope inside of parentheses.
     pub(crate) fn parenthesised(self) -> Self {
         match self {
-            Scope::Value => Scope::Value,
-            Scope::Filter(subject, _) => Scope::Filter(subject, Types::CONDITION | Types::NUMBER),
+            BareWords::Value => BareWords::Value,
+            BareWords::Filter(subject, _) => BareWords::Filter(subject, Types::CONDITION | Types::NUMBER),
         }
     }
 }
 
 /// A part of a type that its scope takes.
 pub(crate) fn fitting(input: Tokens<'_>, part: Spanned<Expression>) -> Parsed<'_, Spanned<Expression>> {
-    let Scope::Filter(subject, wanted) = input.scope else {
+    let BareWords::Filter(subject, wanted) = input.scope else {
         return Ok((input, part));
     };
     match subject.types_of(&part.node) {
@@ -315,11 +315,11 @@ pub(crate) fn fitting(input: Tokens<'_>, part: Spanned<Expression>) -> Parsed<'_
 
 /// A field of the filter, `flags(NAME)`, or `state == swapped`.
 pub(crate) fn field(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
-    let Scope::Filter(subject, wanted) = input.scope else {
+    let BareWords::Filter(subject, wanted) = input.scope else {
         return Err(nom::Err::Error(Failed));
     };
     let is_condition = wanted.contains(Types::CONDITION);
-    if subject == Subject::Page
+    if subject == FilterSubject::Page
         && is_condition
         && let Ok((behind, (at, _))) = (silent_word("flags"), cut(mark("("))).parse(input)
     {

@@ -128,7 +128,7 @@ pub enum Step {
 
 /// The initial target.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Subject {
+pub enum InitialTarget {
     /// None.
     Nothing,
     /// A process.
@@ -314,15 +314,15 @@ impl Arguments {
     }
 
     /// The initial target.
-    pub fn subject(&self) -> Subject {
+    pub fn subject(&self) -> InitialTarget {
         if let Some(path) = &self.capture {
-            return Subject::Capture(path.clone());
+            return InitialTarget::Capture(path.clone());
         }
         match (&self.pid, &self.target) {
-            (Some(name), _) => Subject::Process(TargetName::of(name)),
-            (None, Some(name)) if name == "demo" => Subject::Demonstration,
-            (None, Some(name)) => Subject::Process(TargetName::of(name)),
-            (None, None) => Subject::Nothing,
+            (Some(name), _) => InitialTarget::Process(TargetName::of(name)),
+            (None, Some(name)) if name == "demo" => InitialTarget::Demonstration,
+            (None, Some(name)) => InitialTarget::Process(TargetName::of(name)),
+            (None, None) => InitialTarget::Nothing,
         }
     }
 
@@ -453,20 +453,20 @@ mod tests {
     fn gdb_spellings_are_understood() {
         let arguments = parse(&["-q", "-nx", "-p", "812", "-batch", "-ex", "-batch", "-x", "f", "--ex=echo"]).unwrap();
         assert!(arguments.quiet && arguments.no_init && arguments.batch);
-        assert_eq!(arguments.subject(), Subject::Process(TargetName::Id(812)));
+        assert_eq!(arguments.subject(), InitialTarget::Process(TargetName::Id(812)));
         let expected = [Step::Command("-batch".into()), Step::File("f".into()), Step::Command("echo".into())];
         assert_eq!(arguments.steps(), expected);
     }
 
     #[test]
     fn targets_are_ids_names_self_or_the_demonstration() {
-        assert_eq!(parse(&[]).unwrap().subject(), Subject::Nothing);
-        assert_eq!(parse(&["demo"]).unwrap().subject(), Subject::Demonstration);
-        assert_eq!(parse(&["self"]).unwrap().subject(), Subject::Process(TargetName::Itself));
-        let name = Subject::Process(TargetName::Name("demo".into()));
+        assert_eq!(parse(&[]).unwrap().subject(), InitialTarget::Nothing);
+        assert_eq!(parse(&["demo"]).unwrap().subject(), InitialTarget::Demonstration);
+        assert_eq!(parse(&["self"]).unwrap().subject(), InitialTarget::Process(TargetName::Itself));
+        let name = InitialTarget::Process(TargetName::Name("demo".into()));
         assert_eq!(parse(&["-p", "demo"]).unwrap().subject(), name);
         // Too large for a process id: a name like any other, and no process has it.
-        let name = Subject::Process(TargetName::Name("99999999999".into()));
+        let name = InitialTarget::Process(TargetName::Name("99999999999".into()));
         assert_eq!(parse(&["99999999999"]).unwrap().subject(), name);
     }
 
@@ -476,7 +476,7 @@ mod tests {
         assert_eq!(given(&["-batch", "-x", "f", "812", "80", "a b"]), ["80", "a b"]);
         assert_eq!(given(&["-p", "812", "-x", "f", "-args", "-1", "--json"]), ["-1", "--json"]);
         assert!(given(&["-x", "f", "812"]).is_empty());
-        assert_eq!(parse(&["-x", "f", "--args", "1"]).unwrap().subject(), Subject::Nothing);
+        assert_eq!(parse(&["-x", "f", "--args", "1"]).unwrap().subject(), InitialTarget::Nothing);
         let explained = |line: &[&str]| Arguments::file_to_explain(line.iter().map(OsString::from));
         assert_eq!(explained(&["pmdb", "-batch", "-x", "f", "--help"]), Some("f".into()));
         assert_eq!(explained(&["pmdb", "--help"]), None);
@@ -495,30 +495,30 @@ mod tests {
             assert!(arguments.batch && arguments.arguments().is_empty(), "{line:?}");
             (arguments.subject(), arguments.steps().to_vec())
         };
-        let process = || Subject::Process(TargetName::Id(812));
+        let process = || InitialTarget::Process(TargetName::Id(812));
         let step = |text: &str| vec![Step::Command(text.to_owned())];
         for (line, subject, text) in [
             (&["812", "walk", "--how", "heap"][..], process(), "walk --how heap"),
             (&["-p", "812", "walk", "--how", "heap"], process(), "walk --how heap"),
             (&["-p812", "regions"], process(), "regions"),
-            (&["--json", "demo", "p", "1 + 1"], Subject::Demonstration, "p 1 + 1"),
-            (&["help"], Subject::Nothing, "help"),
-            (&["apropos", "--how"], Subject::Nothing, "apropos --how"),
-            (&["help", "info", "symbol"], Subject::Nothing, "help info symbol"),
-            (&["ps", "by", "rss"], Subject::Nothing, "ps by rss"),
-            (&["--json", "decode", "0x44"], Subject::Nothing, "decode 0x44"),
-            (&["show"], Subject::Nothing, "show"),
-            (&["info", "capabilities"], Subject::Nothing, "info capabilities"),
-            (&["summary", "frames", "--how"], Subject::Nothing, "summary frames --how"),
+            (&["--json", "demo", "p", "1 + 1"], InitialTarget::Demonstration, "p 1 + 1"),
+            (&["help"], InitialTarget::Nothing, "help"),
+            (&["apropos", "--how"], InitialTarget::Nothing, "apropos --how"),
+            (&["help", "info", "symbol"], InitialTarget::Nothing, "help info symbol"),
+            (&["ps", "by", "rss"], InitialTarget::Nothing, "ps by rss"),
+            (&["--json", "decode", "0x44"], InitialTarget::Nothing, "decode 0x44"),
+            (&["show"], InitialTarget::Nothing, "show"),
+            (&["info", "capabilities"], InitialTarget::Nothing, "info capabilities"),
+            (&["summary", "frames", "--how"], InitialTarget::Nothing, "summary frames --how"),
             (&["812", "info", "symbol", "--help"], process(), "help info symbol"),
             (&["812", "walk", "heap", "--help"], process(), "help walk"),
         ] {
             assert_eq!(run(line), (subject, step(text)), "{line:?}");
         }
-        let named = Subject::Process(TargetName::Name("ps".into()));
+        let named = InitialTarget::Process(TargetName::Name("ps".into()));
         assert_eq!(run(&["-p", "ps", "show"]), (named, step("show")));
         // One word of two is the name of a process.
-        assert_eq!(parse(&["info"]).unwrap().subject(), Subject::Process(TargetName::Name("info".into())));
+        assert_eq!(parse(&["info"]).unwrap().subject(), InitialTarget::Process(TargetName::Name("info".into())));
         for line in [
             &["812", "regions", "|", "cat"][..],
             &["812", "regions", ">", "/tmp/file"],

@@ -3,7 +3,7 @@
 
 mod args;
 
-use args::{Arguments, Step, Subject};
+use args::{Arguments, InitialTarget, Step};
 use clap::error::ErrorKind;
 use pmdb::command::TargetName;
 use pmdb::demo::{self, Demonstration};
@@ -111,7 +111,7 @@ fn run(arguments: &Arguments) -> Result<u8, Ending> {
     apply(arguments, &mut state);
     let mut session = Session::new(state, options).map_err(Ending::Unstartable)?;
     // The demonstration has a greeting of its own.
-    if arguments.subject() != Subject::Demonstration {
+    if arguments.subject() != InitialTarget::Demonstration {
         session.greet();
     }
     if arguments.serve && session.hello() == Outcome::Closed {
@@ -213,13 +213,13 @@ fn prepare(
         apply(arguments, session.state_mut());
     }
     match arguments.subject() {
-        Subject::Nothing => {}
-        Subject::Process(name) => tally.add(session.attach(name))?,
-        Subject::Capture(path) => tally.add(match path.into_os_string().into_string() {
+        InitialTarget::Nothing => {}
+        InitialTarget::Process(name) => tally.add(session.attach(name))?,
+        InitialTarget::Capture(path) => tally.add(match path.into_os_string().into_string() {
             Ok(path) => session.open_capture(path),
             Err(path) => session.fail(ErrorReport::of(format!("{} is not UTF-8", path.display()))),
         })?,
-        Subject::Demonstration => tally.add(match demo::start() {
+        InitialTarget::Demonstration => tally.add(match demo::start() {
             Ok(started) => demonstrate(demonstration.insert(started), session, arguments),
             Err(error) => session.fail(ErrorReport::of(error.to_string())),
         })?,

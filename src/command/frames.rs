@@ -86,7 +86,7 @@ pub(super) fn walk(
 }
 
 /// The result of a sweep of frames.
-pub(super) struct Ended {
+pub(super) struct FrameSweepEnd {
     /// Whether frames of the range were left out.
     cut_short: bool,
     /// Why the sweep was stopped, if it was.
@@ -95,7 +95,7 @@ pub(super) struct Ended {
     memory_ends: Option<FrameNumber>,
 }
 
-impl Ended {
+impl FrameSweepEnd {
     /// Emits the totals of the frames that were counted. Returns the error of an interrupted sweep.
     pub fn close(self, frames: u64, size: PageSize, sink: &mut dyn Sink) -> Result<(), Error> {
         let summary = FramesSummary {
@@ -132,7 +132,7 @@ pub(super) fn sweep(
     question: impl Into<Question>,
     sink: &mut dyn Sink,
     pull: impl FnOnce(&mut FrameRows, &mut dyn Sink) -> Result<(), Error>,
-) -> Result<Ended, Error> {
+) -> Result<FrameSweepEnd, Error> {
     let frames = machine_frames(machine, range, question).within(sink.budget());
     let mut sweep = FrameRows { frames, total: range.frames(), is_whole: false };
     let stopped = stopped(pull(&mut sweep, sink), sink)?;
@@ -141,7 +141,7 @@ pub(super) fn sweep(
     }
     let read = Some(sweep.frames.read()).filter(|&read| sweep.is_whole && read < range.frames());
     let memory_ends = read.and_then(|read| range.start().checked_add(read));
-    Ok(Ended { cut_short: !sweep.is_whole, stopped, memory_ends })
+    Ok(FrameSweepEnd { cut_short: !sweep.is_whole, stopped, memory_ends })
 }
 
 /// Neighbouring frames as a row.

@@ -121,7 +121,7 @@ impl Record for ReadsSummary {
 const WORD: u64 = 8;
 
 /// A word of a read, or a read without words.
-struct Word {
+struct ReadWord {
     offset: Option<u64>,
     value: Option<Hex>,
     file: String,
@@ -129,7 +129,7 @@ struct Word {
 }
 
 /// `--how`
-static WORDS: Table<Word> = Table::of(&[
+static WORDS: Table<ReadWord> = Table::of(&[
     Column::word("offset", 12, Role::Address).cell(|_, word| match word.offset {
         Some(offset) => Cell::new(format!("{offset:#x}")),
         None => none(),
@@ -143,10 +143,10 @@ static WORDS: Table<Word> = Table::of(&[
 ]);
 
 /// The words of a read, each with its own offset; one row for a read without words.
-fn words(read: &KernelRead) -> impl Iterator<Item = Word> {
+fn words(read: &KernelRead) -> impl Iterator<Item = ReadWord> {
     let word = |index: usize| {
         let behind = index as u64 * WORD;
-        Word {
+        ReadWord {
             offset: read.offset.map(|start| start.0.saturating_add(behind)),
             value: read.words.get(index).copied(),
             file: read.file.clone(),

@@ -84,7 +84,7 @@ use crate::report::{SHARED, Shape};
 use crate::state::DebugState;
 use about::example;
 use entry::{Command, Entry, Run};
-use shown::Shown;
+use shown::LastRowSink;
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -200,7 +200,7 @@ pub fn run(
 ) -> Outcome {
     state.symbols.begin_command();
     state.notes.take();
-    let mut shown = Shown::new(state, sink);
+    let mut shown = LastRowSink::new(state, sink);
     let outcome = how::run(command, &mut Context { commands: COMMANDS, state: &mut *state, sink: &mut shown, resume });
     // Displays at the prompt must not change `$_`.
     if command.downcast_ref::<Display>().is_none() {

@@ -9,7 +9,7 @@ use crate::render::{Record, Sink};
 use crate::report::{EveryState, Stopped, WalkSummary};
 
 /// The result of a sweep.
-pub(super) struct Ended {
+pub(super) struct SweepEnd {
     /// The counts of the pages.
     pub totals: Totals,
     /// Whether regions changed meanwhile.
@@ -20,7 +20,7 @@ pub(super) struct Ended {
     pub stopped: Option<Stopped>,
 }
 
-impl Ended {
+impl SweepEnd {
     /// Adds the sink's answer to the last row. A closed output counts before an earlier Ctrl-C.
     pub fn add_stop(&mut self, answer: Result<(), Stopped>) {
         self.stopped = match (self.stopped, answer) {
@@ -132,7 +132,7 @@ pub(super) fn sweep(
     question: impl Into<Question>,
     sink: &mut dyn Sink,
     pull: impl FnOnce(&mut PageSweep, &mut dyn Sink) -> Result<(), Error>,
-) -> Result<Ended, Error> {
+) -> Result<SweepEnd, Error> {
     let question = question.into();
     let mut sweep = PageSweep {
         pages: space.pages(spans, question.clone()).within(sink.budget()),
@@ -144,7 +144,7 @@ pub(super) fn sweep(
     };
     let stopped = stopped(pull(&mut sweep, sink), sink)?;
     let changed = !sweep.pages.changed().is_empty();
-    Ok(Ended { totals: sweep.totals, changed, selection: sweep.selection, stopped })
+    Ok(SweepEnd { totals: sweep.totals, changed, selection: sweep.selection, stopped })
 }
 
 /// Why a sweep was stopped, if it was. Other errors are passed on.

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Passes records on, and keeps the address of the last row and the totals.
-pub(super) struct Shown<'a> {
+pub(super) struct LastRowSink<'a> {
     sink: &'a mut dyn Sink,
     page: PageSize,
     row: Option<VirtualAddress>,
@@ -18,9 +18,9 @@ pub(super) struct Shown<'a> {
     totals: BTreeMap<&'static str, u64>,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> LastRowSink<'a> {
     pub(super) fn new(state: &DebugState, sink: &'a mut dyn Sink) -> Self {
-        Shown { sink, page: state.machine().page(), row: None, totals: BTreeMap::new() }
+        LastRowSink { sink, page: state.machine().page(), row: None, totals: BTreeMap::new() }
     }
 
     /// Sets the variables. Commands with rows unset `$_` before the first row.
@@ -41,7 +41,7 @@ impl<'a> Shown<'a> {
     }
 }
 
-impl Sink for Shown<'_> {
+impl Sink for LastRowSink<'_> {
     fn emit(&mut self, record: &dyn Record) -> Result<(), Stopped> {
         self.note(record);
         self.sink.emit(record)

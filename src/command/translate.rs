@@ -2,7 +2,7 @@
 
 use super::cut::Cut;
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, Resume, example, page_sweep, walk};
-use crate::eval::{self, Spans, Subject};
+use crate::eval::{self, AddressOrRange, Spans};
 use crate::inspect::{self, AddressSpace, Facts, PageDetail, PhysicalRuns, frame_words, kind_unknown};
 use crate::kernel::{FrameNumber, PageMapEntry, PageSize, PhysicalAddress, Region, State, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, cut_to, range};
@@ -84,9 +84,9 @@ memory, and changes nothing.",
         let cut = Cut::of(self.cut.as_ref(), context.state)?;
         let target = context.target()?;
         match eval::subject(&self.range, context.state)? {
-            Subject::Address(address) => detail(context, &target, address)?,
-            Subject::Range(spans) => return runs(context, &target, &spans, cut),
-            Subject::Sized(spans) => {
+            AddressOrRange::Address(address) => detail(context, &target, address)?,
+            AddressOrRange::Range(spans) => return runs(context, &target, &spans, cut),
+            AddressOrRange::Sized(spans) => {
                 if context.resume.is_none() {
                     detail(context, &target, spans.start())?;
                 }

@@ -37,11 +37,11 @@ pub(super) struct Sums {
     by: WatchKey,
     regions: RegionGroups,
     /// By the number of the region; `None` for those that were put together.
-    sums: BTreeMap<Option<usize>, Sum>,
+    sums: BTreeMap<Option<usize>, GroupChanges>,
 }
 
 #[derive(Default)]
-struct Sum {
+struct GroupChanges {
     pages: u64,
     events: BTreeMap<EventKind, u64>,
     effect: NetEffect,

@@ -255,7 +255,7 @@ pub enum Location {
 
 /// What `translate` is asked about.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Subject {
+pub enum AddressOrRange {
     /// One address: in detail.
     Address(VirtualAddress),
     /// A symbol with a size: its first byte in detail, then its runs if it spans pages. The spans hold that byte.
@@ -264,15 +264,15 @@ pub enum Subject {
     Range(Spans),
 }
 
-impl Subject {
+impl AddressOrRange {
     /// All of it; `hint` is the remedy for one address at `at`.
     ///
     /// # Errors
     /// It is one address.
     pub fn spans(self, at: Span, hint: &str) -> Result<Spans> {
         match self {
-            Subject::Sized(spans) | Subject::Range(spans) => Ok(spans),
-            Subject::Address(_) => Err(Error::new(at, "one address is not a range to search").hint(hint)),
+            AddressOrRange::Sized(spans) | AddressOrRange::Range(spans) => Ok(spans),
+            AddressOrRange::Address(_) => Err(Error::new(at, "one address is not a range to search").hint(hint)),
         }
     }
 }
@@ -288,29 +288,29 @@ impl Evaluator<'_> {
         })
     }
 
-    pub(super) fn subject(&self, range: &Spanned<Range>) -> Result<Subject> {
+    pub(super) fn subject(&self, range: &Spanned<Range>) -> Result<AddressOrRange> {
         if let Range::Expression(expression) = &range.node {
             match self.named(expression, range.at)? {
-                Some(Named::Range(spans)) => return Ok(Subject::Range(spans)),
+                Some(Named::Range(spans)) => return Ok(AddressOrRange::Range(spans)),
                 Some(Named::Symbol(symbol)) => {
                     return Ok(match spans_of(&symbol) {
-                        Some(spans) => Subject::Sized(spans),
-                        None => Subject::Address(symbol.start),
+                        Some(spans) => AddressOrRange::Sized(spans),
+                        None => AddressOrRange::Address(symbol.start),
                     });
                 }
                 None => {}
             }
             let value = Spanned::new(self.evaluate_at(expression, range.at)?, range.at);
             return match value.node {
-                Value::Range(spans) => Ok(Subject::Range(spans)),
-                Value::Symbol(spans) => Ok(Subject::Sized(spans)),
-                _ => to_address(&value).map(Subject::Address).map_err(|error| as_range(expression, error)),
+                Value::Range(spans) => Ok(AddressOrRange::Range(spans)),
+                Value::Symbol(spans) => Ok(AddressOrRange::Sized(spans)),
+                _ => to_address(&value).map(AddressOrRange::Address).map_err(|error| as_range(expression, error)),
             };
         }
         let spans = self.extent(range)?.addresses(|| {
             let message = "page frames are already physical";
             Error::new(range.at, message).hint("`walk pfn:A..pfn:B` lists frames, and `flags pfn:N` describes one")
         });
-        spans.map(Subject::Range)
+        spans.map(AddressOrRange::Range)
     }
 }

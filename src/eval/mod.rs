@@ -43,7 +43,7 @@ pub use c_number::{CInteger, Float};
 pub use changes::unknown_snapshot;
 pub use error::{Error, Result, code_of, code_of_unknown};
 pub use evaluator::{is_set_by_pmdb, own_variables};
-pub use extent::{Extent, Location, Subject};
+pub use extent::{AddressOrRange, Extent, Location};
 pub use filter::{RegionFilter, frame_filter, page_filter, region_filter};
 pub use integer::Integer;
 pub use operators::regex;
@@ -165,7 +165,7 @@ pub fn location(expression: &Spanned<Expression>, scope: &dyn Scope) -> Result<L
 ///
 /// # Errors
 /// An expression has no value, or is a page frame, which needs no translation. The error gives its place.
-pub fn subject(range: &Spanned<lang::Range>, scope: &dyn Scope) -> Result<Subject> {
+pub fn subject(range: &Spanned<lang::Range>, scope: &dyn Scope) -> Result<AddressOrRange> {
     Evaluator::new(scope).subject(range)
 }
 

@@ -3,7 +3,7 @@
 use super::destination::{Destination, SharedDestination};
 use super::interrupt::Interrupts;
 use super::outcome::{Assertions, Outcome};
-use super::printer::{Ended, Printer, Progress};
+use super::printer::{OutputEnd, Printer, Progress};
 use super::shell::{Log, ShellIo, ShellPermit};
 use crate::budget::Budget;
 use crate::command::Resume;
@@ -218,7 +218,7 @@ impl Session {
         // `finish` reports whether it could be written.
         let _ = printer.emit(record);
         match printer.finish() {
-            (_, Ended::Closed) => Outcome::Closed,
+            (_, OutputEnd::Closed) => Outcome::Closed,
             _ => Outcome::Done,
         }
     }

@@ -28,16 +28,16 @@ pub(super) struct StatementEnd {
 }
 
 /// A turn of `foreach`.
-struct Row {
+struct ForeachRow {
     /// The value of its variable.
     value: Value,
     /// The id of the thread, for `foreach … in threads`.
     thread: Option<u32>,
 }
 
-impl From<Value> for Row {
+impl From<Value> for ForeachRow {
     fn from(value: Value) -> Self {
-        Row { value, thread: None }
+        ForeachRow { value, thread: None }
     }
 }
 
@@ -101,7 +101,7 @@ impl Session {
                     let mut rows = rows.into_iter();
                     self.foreach_depth += 1;
                     let outcome = self.run_loop(file, body, |session| {
-                        let Some(Row { value, thread }) = rows.next() else {
+                        let Some(ForeachRow { value, thread }) = rows.next() else {
                             return Ok(false);
                         };
                         let variables = &mut session.state.variables;
@@ -182,11 +182,11 @@ impl Session {
     }
 
     /// The values of `foreach`, from one sweep.
-    fn foreach_rows(&mut self, rows: &Rows, input: Input) -> Result<Vec<Row>, Outcome> {
+    fn foreach_rows(&mut self, rows: &Rows, input: Input) -> Result<Vec<ForeachRow>, Outcome> {
         match rows {
             Rows::Values(values) => values
                 .iter()
-                .map(|value| eval::value(value, &self.state).map(Row::from))
+                .map(|value| eval::value(value, &self.state).map(ForeachRow::from))
                 .collect::<Result<_, _>>()
                 .map_err(|error| self.evaluation_failed(input, error)),
             Rows::Threads => self.thread_rows().map_err(|error| self.command_failed(input, error)),
@@ -198,7 +198,7 @@ impl Session {
                     self.print(&note);
                 }
                 match ran {
-                    Ok(_) => Ok(rows.into_iter().map(Row::from).collect()),
+                    Ok(_) => Ok(rows.into_iter().map(ForeachRow::from).collect()),
                     Err(error) => Err(self.command_failed(input, error)),
                 }
             }
@@ -207,12 +207,12 @@ impl Session {
 
     /// The stack pointer of each thread. One that runs all the time has none: it is left out, named, and counted in
     /// `$_running`.
-    fn thread_rows(&mut self) -> Result<Vec<Row>, command::Error> {
+    fn thread_rows(&mut self) -> Result<Vec<ForeachRow>, command::Error> {
         let target = self.state.target().ok_or_else(command::Error::no_target)?;
         let (mut rows, mut running) = (Vec::new(), Vec::new());
         for (thread, pointer) in target.process.stack_pointers()? {
             match pointer {
-                Some(pointer) => rows.push(Row { value: Value::Address(pointer), thread: Some(thread.id) }),
+                Some(pointer) => rows.push(ForeachRow { value: Value::Address(pointer), thread: Some(thread.id) }),
                 None => running.push(thread),
             }
         }

@@ -6,7 +6,7 @@ use super::interrupt::Interrupts;
 use super::outcome::{self, Input, Outcome, Verdict, words};
 use super::pager::HeldRows;
 use super::pager::{self, Pager};
-use super::printer::Ended;
+use super::printer::OutputEnd;
 use super::script;
 use super::shell;
 use super::view::refuse_several;
@@ -321,7 +321,7 @@ impl Session {
     }
 
     /// Closes the destination of a command, and reports what went wrong with it.
-    fn close(&mut self, job: &Job, destination: Destination<'_>, ended: Ended) -> Outcome {
+    fn close(&mut self, job: &Job, destination: Destination<'_>, ended: OutputEnd) -> Outcome {
         let (what, closed) = match &destination {
             Destination::Screen { pager: Some(_), .. } => ("standard output", Outcome::Interrupted),
             Destination::Screen { pager: None, .. } => ("standard output", Outcome::Closed),
@@ -338,10 +338,10 @@ impl Session {
         }
         let reader = self.wait_for_reader(job.input, destination);
         match ended {
-            Ended::Whole => reader,
-            Ended::Closed if closed == Outcome::Done => reader,
-            Ended::Closed => closed,
-            Ended::Failed(error) => {
+            OutputEnd::Whole => reader,
+            OutputEnd::Closed if closed == Outcome::Done => reader,
+            OutputEnd::Closed => closed,
+            OutputEnd::Failed(error) => {
                 let message = format!("{what} cannot be written: {}", words(error));
                 self.fail(job.input.about_line(message).with_code(ErrorCode::Io))
             }

@@ -31,7 +31,7 @@ pub struct Printer<'a> {
 
 /// How the output of a command ended.
 #[derive(Debug)]
-pub enum Ended {
+pub enum OutputEnd {
     /// All of it is out.
     Whole,
     /// Nobody wanted the rest.
@@ -88,7 +88,7 @@ impl<'a> Printer<'a> {
     }
 
     /// Writes the rest, and returns the destination to be closed.
-    pub fn finish(mut self) -> (Destination<'a>, Ended) {
+    pub fn finish(mut self) -> (Destination<'a>, OutputEnd) {
         self.progress.borrow_mut().clear();
         if let Some(log) = &mut self.log {
             log.finish();
@@ -100,11 +100,11 @@ impl<'a> Printer<'a> {
             self.failure = written.err();
         }
         let ended = match self.failure {
-            None => Ended::Whole,
+            None => OutputEnd::Whole,
             Some(error) if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::Interrupted) => {
-                Ended::Closed
+                OutputEnd::Closed
             }
-            Some(error) => Ended::Failed(error),
+            Some(error) => OutputEnd::Failed(error),
         };
         (self.destination, ended)
     }

@@ -4,7 +4,7 @@ use super::huge_records::{HugePages, HugePiece, HugeRow, HugeSizeRow, HugeZerosR
 use crate::command::cut::{Cut, Largest, say_cut, show_largest};
 use crate::command::page_sweep::{finish, stopped};
 use crate::command::{Context, Error, Flow, Outcome};
-use crate::eval::{self, Origin, Subject};
+use crate::eval::{self, AddressOrRange, Origin};
 use crate::inspect::AddressSpace;
 use crate::inspect::huge::{HugeReason, HugeReport, HugeStep, HugeSweep, HugeZeros};
 use crate::kernel::AddressRange;
@@ -72,12 +72,12 @@ impl ExplainHuge {
         let ranges = match &self.of {
             None => space.spans(),
             Some(of) => match eval::subject(of, context.state)? {
-                Subject::Address(address) => {
+                AddressOrRange::Address(address) => {
                     let none = || Error::refused(format!("{address} is in no region"), "`regions` lists them");
                     space.region(address).ok_or_else(none)?;
                     AddressRange::of_length(address, 1).into_iter().collect()
                 }
-                Subject::Sized(spans) | Subject::Range(spans) if *spans.origin() != Origin::All => {
+                AddressOrRange::Sized(spans) | AddressOrRange::Range(spans) if *spans.origin() != Origin::All => {
                     spans.ranges().to_vec()
                 }
                 _ => space.spans(),

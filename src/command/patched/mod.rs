@@ -86,7 +86,7 @@ not change. Code in anonymous memory has no file to compare with.",
             None => code.map(|region| region.range).collect(),
             Some(spans) => code.flat_map(|region| region.range.within(spans.ranges())).collect(),
         };
-        let mut comparison = Comparison {
+        let mut comparison = FileComparison {
             space: &space,
             symbols: context.state.symbols.over(&target, space.maps()),
             files: BTreeMap::new(),
@@ -191,7 +191,7 @@ impl Machine {
 }
 
 /// One comparison of memory and files.
-struct Comparison<'a> {
+struct FileComparison<'a> {
     space: &'a AddressSpace,
     symbols: symbol::TargetSymbols<'a>,
     /// The files that are open, by the start of their region.
@@ -202,7 +202,7 @@ struct Comparison<'a> {
     equal: Option<AddressRange>,
 }
 
-impl Comparison<'_> {
+impl FileComparison<'_> {
     /// Compares those of these pages that are private copies.
     fn pages(&mut self, page: &Page, code: &[AddressRange], sink: &mut dyn Sink) -> Result<(), Error> {
         let is_swapped = matches!(page.state(), State::Swapped | State::Migrating);

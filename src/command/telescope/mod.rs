@@ -197,18 +197,23 @@ impl<'a> Chains<'a> {
     }
 
     /// The word at an address, if its pages are resident or in the page cache.
-    fn word(&self, address: VirtualAddress) -> Result<Word, Error> {
+    fn word(&self, address: VirtualAddress) -> Result<MemoryWord, Error> {
         let layout = self.target.process.layout();
         let mut word = vec![0; layout.pointer_bytes.into()];
         let read = self.read(address, &mut word)?;
         let value = (read.count == word.len()).then(|| layout.number(&word));
         Ok(match (read.absent, read.source) {
-            (None, Some(source)) => Word { value, state: source.state(), source: Some(source), why: Why::default() },
-            (Some(absent), _) => {
-                Word { value: None, state: absent.states.likeliest(), source: None, why: absent.why("state", "source") }
+            (None, Some(source)) => {
+                MemoryWord { value, state: source.state(), source: Some(source), why: Why::default() }
             }
+            (Some(absent), _) => MemoryWord {
+                value: None,
+                state: absent.states.likeliest(),
+                source: None,
+                why: absent.why("state", "source"),
+            },
             // The word would pass the last address.
-            (None, None) => Word { value: None, state: State::Unmapped, source: None, why: Why::default() },
+            (None, None) => MemoryWord { value: None, state: State::Unmapped, source: None, why: Why::default() },
         })
     }
 
@@ -266,7 +271,7 @@ struct Read {
 }
 
 /// A word of memory.
-struct Word {
+struct MemoryWord {
     value: Option<u64>,
     /// The state of its page, or of the first page that was not read.
     state: State,

@@ -2,7 +2,7 @@
 
 use super::language::{Arguments, arguments};
 use super::{Builder, FUNCTION, Fake, GLOBAL, LOCAL, OBJECT, World, entry, process};
-use crate::eval::{Origin, Subject, subject};
+use crate::eval::{AddressOrRange, Origin, subject};
 use crate::kernel::Name;
 use std::sync::atomic::Ordering;
 
@@ -258,20 +258,20 @@ fn subjects_of_translate() {
     let world = World::of(process());
     let subject = |text: &str| subject(&super::range(text), &world).map_err(|error| error.message);
     let sized = |text: &str| match subject(text) {
-        Ok(Subject::Sized(spans)) => spans.to_string(),
+        Ok(AddressOrRange::Sized(spans)) => spans.to_string(),
         other => panic!("{text}: {other:?}"),
     };
     assert_eq!(sized("buffer"), "0x403010..0x403110");
     // The address alone: its one byte.
-    assert!(matches!(subject("&buffer"), Ok(Subject::Address(at)) if at.get() == 0x40_3010));
+    assert!(matches!(subject("&buffer"), Ok(AddressOrRange::Address(at)) if at.get() == 0x40_3010));
     assert_eq!(sized("program!buffer"), "0x403010..0x403110");
-    assert!(matches!(subject("sizeless"), Ok(Subject::Address(at)) if at.get() == 0x40_1200));
-    assert!(matches!(subject("buffer + 1"), Ok(Subject::Address(at)) if at.get() == 0x40_3011));
-    assert!(matches!(subject("0x1234"), Ok(Subject::Address(at)) if at.get() == 0x1234));
-    assert!(matches!(subject("heap"), Ok(Subject::Range(spans)) if spans.size() == 0x1_0000));
-    assert!(matches!(subject("buffer, +4p"), Ok(Subject::Range(spans)) if spans.size() == 0x4000));
+    assert!(matches!(subject("sizeless"), Ok(AddressOrRange::Address(at)) if at.get() == 0x40_1200));
+    assert!(matches!(subject("buffer + 1"), Ok(AddressOrRange::Address(at)) if at.get() == 0x40_3011));
+    assert!(matches!(subject("0x1234"), Ok(AddressOrRange::Address(at)) if at.get() == 0x1234));
+    assert!(matches!(subject("heap"), Ok(AddressOrRange::Range(spans)) if spans.size() == 0x1_0000));
+    assert!(matches!(subject("buffer, +4p"), Ok(AddressOrRange::Range(spans)) if spans.size() == 0x4000));
     let origin = |text: &str| match subject(text) {
-        Ok(Subject::Range(spans)) => spans.origin().clone(),
+        Ok(AddressOrRange::Range(spans)) => spans.origin().clone(),
         other => panic!("{text}: {other:?}"),
     };
     let path = Name::from("/usr/lib/libc.so.6");

@@ -8,7 +8,7 @@ use crate::lang::display::clause;
 use crate::lang::parser::{Parsed, Tokens, after, filter, range, word};
 use crate::lang::{self, PageField, Spanned};
 use crate::render::Record;
-use crate::render::marks::{self, Cell, Legend};
+use crate::render::marks::{self, Legend, PictureCell};
 use crate::render::svg::Svg;
 use crate::render::text::Text;
 use crate::render::text::block::region_name;
@@ -133,7 +133,7 @@ struct Drawing {
     range: AddressRange,
     region: Option<usize>,
     cell_pages: u64,
-    cells: Vec<Cell>,
+    cells: Vec<PictureCell>,
 }
 
 impl Drawing {
@@ -155,7 +155,7 @@ impl Drawing {
         let pages = range.pages(size);
         let cell_pages = pages.div_ceil(MOST_CELLS).next_power_of_two();
         let cells = usize::try_from(pages.div_ceil(cell_pages)).unwrap_or_default();
-        Some(Drawing { size, range, region, cell_pages, cells: vec![Cell::EMPTY; cells] })
+        Some(Drawing { size, range, region, cell_pages, cells: vec![PictureCell::EMPTY; cells] })
     }
 
     /// Draws pages. Returns whether they lie in this part.
@@ -325,10 +325,10 @@ fn is_empty(region: &MapRegion) -> bool {
 }
 
 /// At most `most` cells, and how many cells of the record each of them joins.
-fn fitting(cells: &[MapCells], most: usize) -> (Vec<Cell>, u64) {
+fn fitting(cells: &[MapCells], most: usize) -> (Vec<PictureCell>, u64) {
     let each = marks::each(cells);
     let together = each.len().div_ceil(most).next_power_of_two();
-    let joined = each.chunks(together).map(Cell::joined);
+    let joined = each.chunks(together).map(PictureCell::joined);
     (joined.collect(), together as u64)
 }
 

@@ -5,7 +5,7 @@ use super::snapshot::seconds;
 use crate::inspect::{AddressSpace, Change, Chunk};
 use crate::kernel::{AddressRange, PageSize};
 use crate::render::Sink;
-use crate::render::marks::Cell;
+use crate::render::marks::PictureCell;
 use crate::render::units::count;
 use crate::report::{EventKind, Stopped, TimelineCells, TimelineRow, TimelineSample};
 use std::time::SystemTime;
@@ -19,7 +19,7 @@ const MOST_ROWS: usize = 64;
 pub(super) struct Timeline {
     size: PageSize,
     /// By address.
-    rows: Vec<Row>,
+    rows: Vec<PictureRow>,
     /// Rows that have not been emitted yet, in the order of their numbers.
     new: Vec<TimelineRow>,
     /// The most pages in a row.
@@ -31,10 +31,10 @@ pub(super) struct Timeline {
     is_whole: bool,
 }
 
-struct Row {
+struct PictureRow {
     range: AddressRange,
     number: usize,
-    cell: Cell,
+    cell: PictureCell,
     changed: bool,
 }
 
@@ -55,7 +55,7 @@ impl Timeline {
     pub fn begin(&mut self, space: &AddressSpace, ranges: &[AddressRange]) {
         self.is_whole = true;
         for row in &mut self.rows {
-            (row.cell, row.changed) = (Cell::EMPTY, false);
+            (row.cell, row.changed) = (PictureCell::EMPTY, false);
         }
         let covered: Vec<AddressRange> = self.rows.iter().map(|row| row.range).collect();
         let mut parts = Vec::new();
@@ -84,7 +84,7 @@ impl Timeline {
             for part in pieces(range, pages.saturating_mul(self.size.bytes())) {
                 let inside = group.iter().filter_map(|(own, _)| own.intersection(part));
                 let number = self.rows.len();
-                self.rows.push(Row { range: part, number, cell: Cell::EMPTY, changed: false });
+                self.rows.push(PictureRow { range: part, number, cell: PictureCell::EMPTY, changed: false });
                 self.new.push(TimelineRow {
                     row: number as u64,
                     start: part.start(),
@@ -135,7 +135,7 @@ impl Timeline {
         if !self.is_whole {
             return Ok(());
         }
-        let mut rows: Vec<&Row> = self.rows.iter().collect();
+        let mut rows: Vec<&PictureRow> = self.rows.iter().collect();
         rows.sort_by_key(|row| row.number);
         let mut cells: Vec<TimelineCells> = Vec::new();
         for row in rows {
@@ -158,7 +158,7 @@ impl Timeline {
         Ok(())
     }
 
-    fn within(&mut self, range: AddressRange) -> impl Iterator<Item = &mut Row> {
+    fn within(&mut self, range: AddressRange) -> impl Iterator<Item = &mut PictureRow> {
         let first = self.rows.partition_point(|row| row.range.end() <= range.start());
         self.rows.iter_mut().skip(first).take_while(move |row| row.range.start() < range.end())
     }

@@ -73,13 +73,13 @@ impl Column {
 
 /// A cell: its text, and its role if it is not the column's.
 pub struct Cell<'a> {
-    words: Words<'a>,
+    words: CellText<'a>,
     short: Option<Cow<'a, str>>,
     role: Option<Role>,
 }
 
 /// The text of a cell. Numbers become text only in the line itself, because long tables have very many.
-pub enum Words<'a> {
+pub enum CellText<'a> {
     /// Text.
     Text(Cow<'a, str>),
     /// An address or a frame number.
@@ -92,19 +92,19 @@ pub enum Words<'a> {
 
 impl<'a> Cell<'a> {
     /// In the column's own role.
-    pub fn new(words: impl Into<Words<'a>>) -> Self {
+    pub fn new(words: impl Into<CellText<'a>>) -> Self {
         Cell { words: words.into(), short: None, role: None }
     }
     /// A number of things, as [`count`](super::units::count) writes it.
     pub fn count(number: u64) -> Self {
-        Cell::new(Words::Count(number))
+        Cell::new(CellText::Count(number))
     }
     /// A number of bytes, as [`size`](super::units::size) writes it.
     pub fn size(bytes: u64) -> Self {
-        Cell::new(Words::Size(bytes))
+        Cell::new(CellText::Size(bytes))
     }
     /// In another role.
-    pub fn of(role: Role, words: impl Into<Words<'a>>) -> Self {
+    pub fn of(role: Role, words: impl Into<CellText<'a>>) -> Self {
         Cell { role: Some(role), ..Cell::new(words) }
     }
     /// With a shorter text for too little room, in a column that may be cut or in the last one.
@@ -115,7 +115,7 @@ impl<'a> Cell<'a> {
 
 macro_rules! words {
     ($($type:ty: $value:ident => $words:expr),+ $(,)?) => {
-        $(impl<'a> From<$type> for Words<'a> {
+        $(impl<'a> From<$type> for CellText<'a> {
             fn from($value: $type) -> Self {
                 $words
             }
@@ -124,15 +124,15 @@ macro_rules! words {
 }
 
 words!(
-    &'a str: text => Words::Text(Cow::Borrowed(text)),
-    &'a String: text => Words::Text(Cow::Borrowed(text)),
-    String: text => Words::Text(Cow::Owned(text)),
-    Cow<'a, str>: text => Words::Text(text),
-    &'a Name: name => Words::Text(name.escaped()),
-    &'a VirtualAddress: address => Words::Hexadecimal(address.get()),
-    &'a PhysicalAddress: address => Words::Hexadecimal(address.get()),
-    &'a FrameNumber: frame => Words::Hexadecimal(frame.get()),
-    &'a u32: number => Words::Text(number.to_string().into()),
+    &'a str: text => CellText::Text(Cow::Borrowed(text)),
+    &'a String: text => CellText::Text(Cow::Borrowed(text)),
+    String: text => CellText::Text(Cow::Owned(text)),
+    Cow<'a, str>: text => CellText::Text(text),
+    &'a Name: name => CellText::Text(name.escaped()),
+    &'a VirtualAddress: address => CellText::Hexadecimal(address.get()),
+    &'a PhysicalAddress: address => CellText::Hexadecimal(address.get()),
+    &'a FrameNumber: frame => CellText::Hexadecimal(frame.get()),
+    &'a u32: number => CellText::Text(number.to_string().into()),
 );
 
 /// The shown columns and their places.
@@ -162,7 +162,7 @@ impl Layout {
     pub fn widen(&mut self, cells: &[Cell<'_>]) -> bool {
         let mut is_wider = false;
         for ((column, end), cell) in self.columns.iter_mut().zip(&self.ends).zip(cells) {
-            if let (Words::Hexadecimal(number), Some(_)) = (&cell.words, end) {
+            if let (CellText::Hexadecimal(number), Some(_)) = (&cell.words, end) {
                 let width = Number::hexadecimal(*number).columns();
                 is_wider |= width > column.width;
                 column.width = column.width.max(width);
@@ -211,10 +211,10 @@ impl Layout {
                 line.pad_to(first(number.columns())).push_number(role, &number);
             };
             match &cell.words {
-                Words::Hexadecimal(number) => put(Number::hexadecimal(*number)),
-                Words::Size(bytes) => put(Number::size(*bytes)),
-                Words::Count(number) => put(Number::count(*number)),
-                Words::Text(text) if Some(index) == last && !column.may_cut => {
+                CellText::Hexadecimal(number) => put(Number::hexadecimal(*number)),
+                CellText::Size(bytes) => put(Number::size(*bytes)),
+                CellText::Count(number) => put(Number::count(*number)),
+                CellText::Text(text) if Some(index) == last && !column.may_cut => {
                     let room = self.width.map(|whole| whole.saturating_sub(line.column()));
                     let fits = |text: &str| room.is_none_or(|room| columns(text) <= room);
                     let short = cell.short.as_deref().filter(|_| !fits(text));
@@ -227,7 +227,7 @@ impl Layout {
                     };
                     line.limit(self.width).push_measured(role, &text, width).limit(None);
                 }
-                Words::Text(text) => {
+                CellText::Text(text) => {
                     let (mut text, mut width) = measured(text);
                     if let Some(whole) = self.width.filter(|_| column.may_cut) {
                         let limit =
@@ -333,7 +333,7 @@ mod tests {
     #[test]
     fn a_wider_address_moves_what_follows_it_once() {
         let mut layout = Layout::new(Theme::PLAIN, COLUMNS.into(), Some(26));
-        let address = |number: u64| Words::Hexadecimal(number);
+        let address = |number: u64| CellText::Hexadecimal(number);
         let row = |number| [Cell::new(address(number)), Cell::new("1")];
         assert!(!layout.widen(&row(0xffff)));
         assert_eq!(layout.left_out(), [""; 0]);

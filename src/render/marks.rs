@@ -9,16 +9,16 @@ use std::collections::{BTreeSet, VecDeque};
 
 /// A cell of a picture.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Cell {
+pub(crate) struct PictureCell {
     pub mark: Mark,
     pub mixed: bool,
     /// Whether it changed but has the same mark as before.
     pub again: bool,
 }
 
-impl Cell {
+impl PictureCell {
     /// A cell without pages; most are such in a sparse region.
-    pub const EMPTY: Cell = Cell { mark: Mark::Nothing, mixed: false, again: false };
+    pub const EMPTY: PictureCell = PictureCell { mark: Mark::Nothing, mixed: false, again: false };
 
     /// Adds a page; the more important mark stays.
     pub fn add(&mut self, mark: Mark) {
@@ -28,7 +28,7 @@ impl Cell {
     }
 
     pub fn new(mark: Mark, mixed: bool) -> Self {
-        Cell { mark, mixed, again: false }
+        PictureCell { mark, mixed, again: false }
     }
 
     /// The letter: a small one if the cell has other pages too.
@@ -41,11 +41,11 @@ impl Cell {
     }
 
     /// Joins several cells into one, with the most important mark.
-    pub fn joined(cells: &[Cell]) -> Cell {
+    pub fn joined(cells: &[PictureCell]) -> PictureCell {
         let marks = cells.iter().map(|cell| cell.mark);
         let mark = marks.clone().min().unwrap_or(Mark::Nothing);
         let differ = marks.clone().any(|other| other != mark);
-        Cell::new(mark, differ || cells.iter().any(|cell| cell.mixed))
+        PictureCell::new(mark, differ || cells.iter().any(|cell| cell.mixed))
     }
 
     /// Whether nothing is drawn in it.
@@ -55,9 +55,9 @@ impl Cell {
 }
 
 /// The cells of a record, one by one.
-pub(crate) fn each(cells: &[MapCells]) -> Vec<Cell> {
+pub(crate) fn each(cells: &[MapCells]) -> Vec<PictureCell> {
     let each = cells.iter().flat_map(|cells| {
-        let cell = Cell::new(cells.mark, cells.mixed);
+        let cell = PictureCell::new(cells.mark, cells.mixed);
         let count = usize::try_from(cells.cells).unwrap_or(usize::MAX);
         std::iter::repeat_n(cell, count)
     });
@@ -75,7 +75,7 @@ pub(crate) struct Legend {
 impl Legend {
     pub const TITLE: &str = "legend:";
 
-    pub fn add(&mut self, cell: Cell) {
+    pub fn add(&mut self, cell: PictureCell) {
         if cell.is_blank() {
             return;
         }
@@ -97,7 +97,7 @@ impl Legend {
     }
 
     /// Adds the letters of cells to a line, to be explained.
-    pub fn push_cells(&mut self, line: &mut Line, cells: &[Cell]) {
+    pub fn push_cells(&mut self, line: &mut Line, cells: &[PictureCell]) {
         for part in cells.chunk_by(|one, other| role(one.mark) == role(other.mark)) {
             let letters: String = part.iter().map(|cell| cell.letter()).collect();
             let role = part.first().map_or(Role::Plain, |cell| role(cell.mark));
@@ -172,7 +172,7 @@ pub(crate) struct Timeline {
 #[derive(Debug)]
 struct Sample {
     time: f64,
-    cells: Vec<Cell>,
+    cells: Vec<PictureCell>,
     changed: Vec<bool>,
 }
 
@@ -183,7 +183,7 @@ pub(crate) struct Drawn<'a> {
     pub last: &'a TimelineRow,
     /// How many rows without pages in any sample are folded into this one.
     pub folded: u64,
-    pub cells: Vec<Cell>,
+    pub cells: Vec<PictureCell>,
 }
 
 impl Drawn<'_> {
@@ -244,7 +244,7 @@ impl Timeline {
     pub fn add_sample(&mut self, sample: &TimelineSample) {
         let (mut cells, mut changed) = (Vec::new(), Vec::new());
         for alike in &sample.cells {
-            let cell = Cell::new(alike.mark, alike.mixed);
+            let cell = PictureCell::new(alike.mark, alike.mixed);
             let count = usize::try_from(alike.cells).unwrap_or(usize::MAX);
             // A sample has one cell for each row.
             let count = count.min(self.rows.len().saturating_sub(cells.len()));
@@ -272,7 +272,7 @@ impl Timeline {
             let cells = self.samples.iter().map(|sample| {
                 let (cell, changed) = sample.joined(first, rows.len());
                 let is_same = above.replace(cell) == Some(cell);
-                Cell { again: changed && is_same && !cell.is_blank(), ..cell }
+                PictureCell { again: changed && is_same && !cell.is_blank(), ..cell }
             });
             Some(Drawn { row: rows.first()?, last: rows.last()?, folded: 1, cells: cells.collect() })
         });
@@ -296,11 +296,11 @@ impl Timeline {
 
 impl Sample {
     /// Neighbouring rows as one. Rows that this sample does not have yet count as blank.
-    fn joined(&self, first: usize, count: usize) -> (Cell, bool) {
+    fn joined(&self, first: usize, count: usize) -> (PictureCell, bool) {
         let some = first.min(self.cells.len())..(first + count).min(self.cells.len());
         let cells = self.cells.get(some.clone()).unwrap_or_default();
         let changed = self.changed.get(some).unwrap_or_default();
-        (Cell::joined(cells), changed.contains(&true))
+        (PictureCell::joined(cells), changed.contains(&true))
     }
 }
 

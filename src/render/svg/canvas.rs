@@ -1,6 +1,6 @@
 //! The picture as it grows: lines of text and rows of cells, one under the other.
 
-use crate::render::marks::{self, Cell};
+use crate::render::marks::{self, PictureCell};
 use crate::render::printable::{columns, printable};
 use crate::render::theme::Role;
 use std::fmt::Write;
@@ -44,7 +44,7 @@ impl Canvas {
     }
 
     /// A row of cells from `left` on. `title` gives the tooltip of cells by their numbers.
-    pub fn row(&mut self, left: usize, cells: &[Cell], title: impl Fn(Range<usize>) -> String) {
+    pub fn row(&mut self, left: usize, cells: &[PictureCell], title: impl Fn(Range<usize>) -> String) {
         let mut first = 0;
         for alike in cells.chunk_by(|one, other| one == other) {
             let behind = first + alike.len();
@@ -59,7 +59,7 @@ impl Canvas {
 
     /// An entry of the legend: a cell and its meaning, at `left` in this line, or at the start of the next one if it
     /// would pass `limit`. Returns where the next entry begins.
-    pub fn legend_entry(&mut self, left: usize, limit: usize, cell: Cell, meaning: &str) -> usize {
+    pub fn legend_entry(&mut self, left: usize, limit: usize, cell: PictureCell, meaning: &str) -> usize {
         let ink = CELL_WIDTH + CHARACTER / 10;
         let left = if left + ink + width(columns(meaning)) > limit {
             self.new_line();
@@ -96,7 +96,7 @@ impl Canvas {
         end
     }
 
-    fn cells(&mut self, left: usize, cell: Cell, number: usize, title: &str) {
+    fn cells(&mut self, left: usize, cell: PictureCell, number: usize, title: &str) {
         let (x, y) = (MARGIN + left, self.down);
         let width = number * CELL_WIDTH;
         self.right = self.right.max(left + width);

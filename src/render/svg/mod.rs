@@ -3,7 +3,7 @@
 mod canvas;
 mod renderer;
 
-use super::marks::{Cell, Legend};
+use super::marks::{Legend, PictureCell};
 use super::printable::cut;
 use super::text::lines::Lines;
 use super::text::{Text, timeline};
@@ -68,7 +68,7 @@ impl Svg {
     }
 
     /// Rows of cells as wide as the picture. `place` says where the cells from one number to another lie.
-    pub(crate) fn cells(&mut self, cells: &[Cell], place: impl Fn(usize, usize) -> String) {
+    pub(crate) fn cells(&mut self, cells: &[PictureCell], place: impl Fn(usize, usize) -> String) {
         cells.iter().for_each(|cell| self.legend.add(*cell));
         let room = fitting(self.width, CELLS);
         for (number, row) in cells.chunks(room).enumerate() {
@@ -139,7 +139,7 @@ impl Svg {
         let end = self.canvas.text(0, Legend::TITLE);
         let mut left = end + 2 * canvas::CELL_WIDTH;
         for mark in marks {
-            let cell = Cell::new(mark, false);
+            let cell = PictureCell::new(mark, false);
             left = self.canvas.legend_entry(left, self.width, cell, mark.word());
         }
         self.canvas.new_line();
@@ -157,8 +157,8 @@ fn fitting(width: usize, together: usize) -> usize {
 }
 
 /// What a cell shows, in words.
-fn meaning(cell: Option<&Cell>) -> String {
-    let Some(Cell { mark, mixed, again }) = cell else {
+fn meaning(cell: Option<&PictureCell>) -> String {
+    let Some(PictureCell { mark, mixed, again }) = cell else {
         return String::new();
     };
     let others = if *mixed { ", and others" } else { "" };

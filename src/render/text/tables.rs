@@ -1,7 +1,7 @@
 //! Tables: a column and the cells under it are declared together. Also the columns and cells that several tables have.
 
 use crate::kernel::{Name, VirtualAddress};
-use crate::render::columns::{Cell, Column, Words};
+use crate::render::columns::{Cell, CellText, Column};
 use crate::render::text::block::{missing, region_file_name, region_name, symbol_text};
 use crate::render::text::lines::Style;
 use crate::render::text::words;
@@ -106,7 +106,7 @@ pub fn unknown<'a>() -> Cell<'a> {
 /// The cell of a value that may not exist.
 pub fn optional<'a, T>(value: &'a Option<T>) -> Cell<'a>
 where
-    &'a T: Into<Words<'a>>,
+    &'a T: Into<CellText<'a>>,
 {
     value.as_ref().map_or_else(none, Cell::new)
 }
@@ -114,7 +114,7 @@ where
 /// The cell of a fact, or the word for a missing one.
 pub fn fact<'a, T>(fact: &'a Fact<T>) -> Cell<'a>
 where
-    &'a T: Into<Words<'a>>,
+    &'a T: Into<CellText<'a>>,
 {
     fact.as_ref().map_or_else(reason, Cell::new)
 }
@@ -133,7 +133,7 @@ pub fn length<'a>(start: VirtualAddress, end: VirtualAddress) -> Cell<'a> {
 /// A number of bytes; 0 is of less interest.
 pub fn amount<'a>(bytes: u64) -> Cell<'a> {
     match bytes {
-        0 => Cell::of(Role::Dim, Words::Size(0)),
+        0 => Cell::of(Role::Dim, CellText::Size(0)),
         bytes => Cell::size(bytes),
     }
 }

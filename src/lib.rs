@@ -243,6 +243,16 @@
 // `inspect → process → source`, and `kernel` decodes. Up: the command makes records of the pages, `record → sink →
 // render`.
 //
+// # Where to change what is printed
+//
+// - A column of a table: `Column::…` in the file of its command, or in the `records.rs` of its folder (`compare`:
+//   `command/compare/records.rs`). Columns that several tables have are in `render/text/tables.rs`.
+// - A word of a filter: `lang/field.rs` declares it, `eval/filter/field/` evaluates it.
+// - A sentence of `explain`: `render/text/explanation.rs`. What it is about is decided in `inspect/explain.rs` and
+//   `inspect/outcome/`. Sentences about states and kinds, for all commands: `kernel/page.rs`.
+// - A record that several commands emit: `report/records/`, its text `render/text/`.
+// - The text of `help`: `ABOUT` in the file of its command; of other subjects: `command/subjects/`.
+//
 // # What always holds
 //
 // 1. **The target is not disturbed.** No ptrace, no signal: a file with a lease is not opened, because that would
